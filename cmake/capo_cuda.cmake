@@ -1,0 +1,27 @@
+# CUDA is found, never assumed: CAPO_CUDA=AUTO builds gpu/ where nvcc is, ON insists, OFF leaves it out.
+
+set(CAPO_HAVE_CUDA OFF)
+if(NOT CAPO_CUDA STREQUAL "OFF")
+  include(CheckLanguage)
+  if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
+    set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+  endif()
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    if(NOT CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real)
+    endif()
+    enable_language(CUDA)
+    # CMake 3.25.1 has no C++20 flags for nvcc 13; nvcc itself takes -std=c++20.
+    if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    endif()
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CAPO_HAVE_CUDA ON)
+  elseif(CAPO_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "CAPO_CUDA=ON, but no CUDA compiler was found; install a toolkit or set "
+                        "CMAKE_CUDA_COMPILER to its nvcc")
+  endif()
+endif()
+message(STATUS "CUDA parts: ${CAPO_HAVE_CUDA}")

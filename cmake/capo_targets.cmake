@@ -1,0 +1,61 @@
+# What every part of capo is built with: language level, warnings, sanitizers, and the include prefix.
+#
+# Sources lie beside their headers (core/order/schedule.h) and are included as
+# <capo/core/order/schedule.h>, in the tree and installed alike: each part's folder is linked into
+# ${build}/include/capo once, and that folder is the only include root.
+
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+find_program(CAPO_CCACHE ccache)
+if(CAPO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CAPO_CCACHE})
+endif()
+
+add_library(capo_options INTERFACE)
+target_compile_features(capo_options INTERFACE cxx_std_20)
+set(capo_warnings -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
+# Designated initialisers leave out what has a default on purpose; g++ 12 warns all the same.
+list(APPEND capo_warnings -Wno-missing-field-initializers)
+if(CAPO_WERROR)
+  list(APPEND capo_warnings -Werror)
+endif()
+target_compile_options(capo_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${capo_warnings}>)
+if(CAPO_SANITIZE)
+  target_compile_options(capo_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CAPO_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>)
+  target_link_options(capo_options INTERFACE -fsanitize=${CAPO_SANITIZE})
+endif()
+
+set(CAPO_INCLUDE_ROOT ${PROJECT_BINARY_DIR}/include)
+file(MAKE_DIRECTORY ${CAPO_INCLUDE_ROOT}/capo)
+
+# capo_part(core): link the folder below the include root.
+function(capo_part name)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${name} ${CAPO_INCLUDE_ROOT}/capo/${name} SYMBOLIC)
+endfunction()
+
+# capo_library(core <sources>): the static library capo_core, alias capo::core.
+function(capo_library name)
+  capo_part(${name})
+  add_library(capo_${name} STATIC ${ARGN})
+  add_library(capo::${name} ALIAS capo_${name})
+  set_target_properties(capo_${name} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF)
+  target_link_libraries(capo_${name} PRIVATE $<BUILD_INTERFACE:capo_options>)
+  target_compile_features(capo_${name} PUBLIC cxx_std_20)
+  target_include_directories(capo_${name} PUBLIC $<BUILD_INTERFACE:${CAPO_INCLUDE_ROOT}>)
+endfunction()
+
+# capo_embed(<output.cpp> <symbol> <namespace> <files>): texts compiled into a table of
+# {stem, text}, so that `capo explain` needs no file at run time. Texts over the limit of a string
+# literal do not occur; a file that holds the delimiter stops the build.
+function(capo_embed output symbol)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DSYMBOL=${symbol} "-DFILES=${ARGN}"
+            -P ${PROJECT_SOURCE_DIR}/cmake/embed_texts.cmake
+    DEPENDS ${ARGN} ${PROJECT_SOURCE_DIR}/cmake/embed_texts.cmake
+    VERBATIM)
+endfunction()

@@ -1,0 +1,18 @@
+// A text compiled into the program by cmake/embed_texts.cmake.
+
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace capo {
+
+struct EmbeddedText {
+  std::string_view name;  ///< the file's stem, e.g. "S07"
+  std::string_view text;
+};
+
+/// The essays of core/rules/essays/, one per rule, named by rule id.
+std::span<const EmbeddedText> embedded_essays();
+
+}  // namespace capo

@@ -1,0 +1,26 @@
+// Why something outside capo's control did not work: what was tried, on what, and the system's words.
+//
+// An Error is not a finding about the user's order (that is a Diagnostic): it means that there is no
+// verdict. Its kind decides the exit code.
+
+#pragma once
+
+#include <string>
+
+namespace capo {
+
+enum class ErrorKind {
+  Unreadable,   ///< the input cannot be read: missing, a directory, no permission; exit 3
+  Limit,        ///< a limit of capo was reached, so there is no verdict; exit 4
+  Environment,  ///< the machine refused: output not writable, no device; exit 5
+};
+
+struct Error {
+  ErrorKind kind;
+  std::string message;  ///< "cannot read plan.order: Permission denied"
+  std::string help;     ///< what would make it work; may be empty
+
+  friend bool operator==(const Error&, const Error&) = default;
+};
+
+}  // namespace capo

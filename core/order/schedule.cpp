@@ -1,0 +1,83 @@
+#include <capo/core/order/schedule.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace capo {
+
+std::vector<Delay> resolved_delay(const RankOrder& rank) {
+  const auto chunks = static_cast<std::size_t>(std::max(rank.chunks, 0));
+  if (rank.delay) {
+    std::vector<Delay> delay = *rank.delay;
+    delay.resize(chunks, Delay::Never);
+    return delay;
+  }
+  std::vector<Delay> delay(chunks, Delay::Never);
+  for (const Entry& entry : rank.order) {
+    if (entry.chunk < 1 || entry.chunk > rank.chunks) continue;
+    Delay& of_chunk = delay[static_cast<std::size_t>(entry.chunk) - 1];
+    if (entry.kind == Kind::BackwardInput) of_chunk = Delay::Mixed;
+    if (entry.kind == Kind::BackwardWeight && of_chunk == Delay::Never) of_chunk = Delay::Always;
+  }
+  return delay;
+}
+
+void number_microbatches(std::vector<Entry>& order, std::int32_t chunks) {
+  constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::ReceiveBackward) + 1;
+  std::vector<std::array<std::int32_t, kKinds>> next(static_cast<std::size_t>(std::max(chunks, 0)));
+  for (Entry& entry : order) {
+    if (!has_microbatch(entry.kind) || entry.chunk < 1 || entry.chunk > chunks) continue;
+    entry.microbatch =
+        next[static_cast<std::size_t>(entry.chunk) - 1][static_cast<std::size_t>(entry.kind)]++;
+  }
+}
+
+void place_stages(Schedule& schedule) {
+  if (schedule.topology == Topology::Custom || schedule.topology == Topology::Independent) return;
+  const auto ranks = static_cast<std::int64_t>(schedule.ranks.size());
+  // Readers refuse stages above their limit; until then a number too large must not wrap around.
+  const auto saturated = [](std::int64_t stage) {
+    return static_cast<std::int32_t>(
+        std::min<std::int64_t>(stage, std::numeric_limits<std::int32_t>::max()));
+  };
+  std::int64_t next = 0;  // of a chain
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    RankOrder& rank = schedule.ranks[static_cast<std::size_t>(r)];
+    rank.stages.clear();
+    for (std::int64_t c = 0; c < rank.chunks; ++c) {
+      if (schedule.topology == Topology::Chain) {
+        rank.stages.push_back(saturated(next++));
+      } else if (schedule.topology == Topology::V && c % 2 == 1) {
+        rank.stages.push_back(saturated((c + 1) * ranks - 1 - r));
+      } else {
+        rank.stages.push_back(saturated(c * ranks + r));
+      }
+    }
+  }
+}
+
+namespace {
+
+bool same_entries(const std::vector<Entry>& a, const std::vector<Entry>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Entry& x, const Entry& y) {
+    return x.action() == y.action() && x.group == y.group;
+  });
+}
+
+bool same_rank(const RankOrder& a, const RankOrder& b) {
+  if (a.replay.has_value() != b.replay.has_value()) return false;
+  if (a.replay && !same_entries(*a.replay, *b.replay)) return false;
+  return same_entries(a.order, b.order) && a.chunks == b.chunks && a.layers == b.layers &&
+         resolved_delay(a) == resolved_delay(b) && a.stages == b.stages;
+}
+
+}  // namespace
+
+bool same_meaning(const Schedule& a, const Schedule& b) {
+  return a.naming == b.naming && a.topology == b.topology && a.microbatches == b.microbatches &&
+         a.stages == b.stages &&
+         std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_rank);
+}
+
+}  // namespace capo

@@ -1,0 +1,134 @@
+// The schedule: what every rank does, in its order. The one value that all readers make, all rules
+// judge and all writers print.
+//
+//   rank 0:  F1.0 F1.1 B1.0 W1.0 B1.1 W1.1        F of chunk 1, microbatch 0; ...
+//
+// A chunk is a part of the model that one rank holds, numbered from 1 per rank; a microbatch is
+// counted from 0. An order names its microbatches (PyTorch) or leaves them to be counted (a TE list:
+// the k-th entry of a kind for a chunk is microbatch k); either way every entry here carries one.
+//
+// A schedule may be wrong in every way that the rules of shape know; it cannot be malformed: ids are
+// in range, and every entry knows the bytes it was read from. Entries are 20 bytes each, since ten
+// million of them are an ordinary input.
+
+#pragma once
+
+#include <capo/core/diag/span.h>
+#include <capo/core/order/layers.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace capo {
+
+enum class Kind : std::uint8_t {
+  Forward,
+  Backward,        ///< the input-gradient half if the chunk always delays its W, else the whole
+  BackwardInput,   ///< the input-gradient half, in a chunk that splits only some microbatches
+  BackwardWeight,  ///< W: the weight-gradient half
+  SendForward,     ///< an activation leaves for the next stage
+  ReceiveForward,
+  SendBackward,  ///< a gradient leaves for the previous stage
+  ReceiveBackward,
+  Unshard,  ///< of a stage's parameters; no microbatch, as the next two
+  Reshard,
+  ReduceGradient,
+  Idle,  ///< an empty slot of a table; no chunk
+};
+
+[[nodiscard]] constexpr bool has_microbatch(Kind kind) {
+  return kind <= Kind::ReceiveBackward;
+}
+[[nodiscard]] constexpr bool is_compute(Kind kind) {
+  return kind <= Kind::BackwardWeight;
+}
+
+/// Whether an entry runs together with its neighbours (PyTorch's OVERLAP_F_B).
+enum class Group : std::uint8_t {
+  Alone,
+  Opens,      ///< the first of a composite
+  Continues,  ///< belongs to the composite that the entry before belongs to
+};
+
+constexpr std::int32_t kNoMicrobatch = -1;
+
+struct Action {
+  Kind kind = Kind::Idle;
+  std::int32_t chunk = 0;  ///< from 1; 0 for Idle
+  std::int32_t microbatch = kNoMicrobatch;
+
+  friend auto operator<=>(const Action&, const Action&) = default;
+};
+
+struct Entry {
+  std::int32_t chunk = 0;
+  std::int32_t microbatch = kNoMicrobatch;
+  std::uint32_t offset = 0;
+  std::uint16_t length = 0;  ///< cut at 65535
+  Kind kind = Kind::Idle;
+  Group group = Group::Alone;
+
+  [[nodiscard]] Action action() const {
+    return {.kind = kind, .chunk = chunk, .microbatch = microbatch};
+  }
+  [[nodiscard]] Span span() const { return {.offset = offset, .length = length}; }
+};
+
+/// When the weight gradient of a chunk is an action of its own.
+enum class Delay : std::uint8_t {
+  Never,   ///< every backward is whole; a W is a mistake
+  Always,  ///< every backward is the input half and has its W
+  Mixed,   ///< each microbatch is either a whole B or an I and a W
+};
+
+/// How a rank's chunks follow each other. Rules about stages exist only under a declared topology.
+enum class Topology : std::uint8_t {
+  Independent,  ///< chunks are not wired to each other: a bare TE list
+  Chain,        ///< stages in a row, rank by rank: with V chunks a rank, stage r*V + c - 1
+  Loop,         ///< stage s on rank s mod P
+  V,            ///< stages 0..P-1 downwards, then P-1..0 back
+  Custom,       ///< stages are listed rank by rank
+};
+
+/// How microbatches are told apart in the text that the schedule was read from.
+enum class Naming : std::uint8_t {
+  Counted,  ///< first in, first out: the k-th of a kind and chunk is microbatch k
+  Named,    ///< every entry says its microbatch
+};
+
+/// What one rank holds and does.
+struct RankOrder {
+  std::vector<Entry> order;                  ///< as captured, and replayed unless `replay` says otherwise
+  std::optional<std::vector<Entry>> replay;  ///< where replay differs from capture
+  std::int32_t chunks = 0;                   ///< declared, or the largest id in the order
+  bool chunks_declared = false;
+  Layers layers;
+  std::optional<std::vector<Delay>> delay;  ///< per chunk where declared; else read off the entries
+  std::vector<std::int32_t> stages;         ///< of each chunk, from 0; empty under Independent
+};
+
+struct Schedule {
+  Naming naming = Naming::Counted;
+  Topology topology = Topology::Independent;
+  std::optional<std::int32_t> microbatches;  ///< where declared
+  std::optional<std::int32_t> stages;        ///< where declared; else by the largest stage of a rank
+  std::vector<RankOrder> ranks;
+};
+
+/// What each chunk of `rank` does about W: as declared, else Always exactly for chunks with a W
+/// entry and no split-off I, Mixed where I occurs beside B. Never for chunks without W or I.
+[[nodiscard]] std::vector<Delay> resolved_delay(const RankOrder& rank);
+
+/// Numbers the entries of a Counted order: the k-th of a kind and chunk is microbatch k. Entries of
+/// chunks beyond `chunks` are left without one.
+void number_microbatches(std::vector<Entry>& order, std::int32_t chunks);
+
+/// The stages that a topology gives to each rank of a schedule whose ranks know their chunks; Custom
+/// and Independent leave the stages alone.
+void place_stages(Schedule& schedule);
+
+/// Where the schedule came from does not matter to its meaning: equality without spans.
+[[nodiscard]] bool same_meaning(const Schedule& a, const Schedule& b);
+
+}  // namespace capo

@@ -1,0 +1,155 @@
+#include <capo/core/profiles/consult.h>
+
+#include <capo/core/order/to_te_list.h>
+#include <capo/core/profiles/torch.h>
+#include <capo/core/rules/context.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capo {
+
+namespace {
+
+// One rank's list as TE gets it.
+struct TeQuestion {
+  TeList list;
+  Layers layers;
+  std::vector<bool> need_wgrad;
+};
+
+std::vector<bool> need_wgrad_of(const RankOrder& rank) {
+  std::vector<bool> need;
+  if (rank.delay) {
+    for (const Delay delay : *rank.delay) need.push_back(delay != Delay::Never);
+    return need;
+  }
+  for (const Delay delay : resolved_delay(rank)) need.push_back(delay != Delay::Never);
+  return need;
+}
+
+Result<TeQuestion, Inexpressible> question_of(const Input& input, std::size_t r) {
+  const RankOrder& rank = input.schedule.ranks[r];
+  TeQuestion question{.layers = rank.layers, .need_wgrad = need_wgrad_of(rank)};
+  if (input.form == Form::TeList) {
+    question.list = input.te_list;
+    return question;
+  }
+  auto list = to_te_list(rank, rank.order, Beside::Drop);
+  if (!list) return list.error();
+  question.list = std::move(*list);
+  return question;
+}
+
+std::string rank_prefix(const Input& input, std::size_t r) {
+  return input.schedule.ranks.size() > 1 ? fmt::format("rank {}: ", r) : "";
+}
+
+void raise(Opinion& opinion, std::string kind, std::string reason, std::optional<Span> where) {
+  opinion.accepts = false;
+  opinion.error_kind = std::move(kind);
+  opinion.reason = std::move(reason);
+  opinion.where = where;
+}
+
+// Fills in what TE says about one rank; false ends the round.
+bool ask_te(const Input& input, std::size_t r, const TeQuestion& question, const te::Options& options,
+            Opinion& opinion) {
+  const auto prediction = te::predict(question.list, question.layers, question.need_wgrad, options);
+  if (!prediction) {
+    opinion.accepts.reset();
+    opinion.reason = fmt::format("{}more than {} graphs; raise --max-graphs", rank_prefix(input, r),
+                                 options.max_graphs);
+    return false;
+  }
+  if (prediction->accepts()) return true;
+  std::optional<Span> where;
+  std::string at;
+  if (prediction->entry) {
+    where = question.list.entries[*prediction->entry].span();
+    at = fmt::format(", at index {}", *prediction->entry);
+  }
+  raise(opinion, std::string(te::name_of(prediction->kind)),
+        fmt::format("{}{} in {}{}: {}", rank_prefix(input, r), te::name_of(prediction->kind),
+                    te::name_of(prediction->step), at, prediction->reason),
+        where);
+  return false;
+}
+
+template <typename Ask>
+Opinion consult_ranks(const Input& input, std::string_view profile, Ask&& ask) {
+  Opinion opinion{.profile = profile, .accepts = true};
+  for (std::size_t r = 0; r < input.schedule.ranks.size(); ++r) {
+    const auto question = question_of(input, r);
+    if (!question) {
+      opinion.accepts.reset();
+      opinion.reason = rank_prefix(input, r) + question.error().reason;
+      opinion.where = question.error().span;
+      return opinion;
+    }
+    if (!ask(r, *question, opinion)) return opinion;
+  }
+  return opinion;
+}
+
+}  // namespace
+
+Opinion consult_te(const Input& input, const ConsultOptions& options) {
+  return consult_ranks(input, "te", [&](std::size_t r, const TeQuestion& question, Opinion& opinion) {
+    return ask_te(input, r, question, options.te, opinion);
+  });
+}
+
+Opinion consult_mcore(const Input& input, const ConsultOptions& options) {
+  if (options.megatron) {
+    if (const auto reason = mcore::refusal(*options.megatron)) {
+      Opinion opinion{.profile = "mcore"};
+      raise(opinion, "mcore.configuration", "the configuration is refused: " + *reason, {});
+      return opinion;
+    }
+  }
+  return consult_ranks(input, "mcore", [&](std::size_t r, const TeQuestion& question, Opinion& opinion) {
+    if (!ask_te(input, r, question, options.te, opinion)) return false;
+    const auto loose = mcore::first_loose_weight(question.list, question.need_wgrad);
+    if (!loose) return true;
+    const std::string next = loose->next ? fmt::format("the next backward-type entry, at index {}, is not "
+                                                       "its weight gradient", *loose->next)
+                                         : "no weight gradient follows it";
+    raise(opinion, "mcore.order",
+          fmt::format("{}Megatron's rule: for the backward at index {} {}", rank_prefix(input, r),
+                      loose->backward, next),
+          question.list.entries[loose->backward].span());
+    return false;
+  });
+}
+
+Opinion consult_torch(const Input& input) {
+  Opinion opinion{.profile = "torch"};
+  std::int64_t stages = input.schedule.stages.value_or(0);
+  if (!input.schedule.stages) {
+    for (const RankOrder& rank : input.schedule.ranks) {
+      for (std::int32_t c = 0; c < rank.chunks; ++c) {
+        const std::int64_t stage = rank.stages.empty() ? c : rank.stages[static_cast<std::size_t>(c)];
+        stages = std::max(stages, stage + 1);
+      }
+    }
+  }
+  const std::string verdict = torch::validate(input, stages, Context(input).microbatches());
+  opinion.accepts = verdict == "ok";
+  if (verdict != "ok") {
+    opinion.error_kind = "torch." + verdict.substr(0, verdict.find(':'));
+    opinion.reason = verdict;
+  }
+  opinion.steps = {{"validate", verdict}, {"lower", std::nullopt}, {"simulate", std::nullopt}};
+  for (const CellFault& fault : input.cell_faults) {
+    if (fault.kind == CellFault::Kind::TransferInCompute || fault.kind == CellFault::Kind::IdleSlot) continue;
+    opinion.misreadings.push_back({.rank = fault.rank,
+                                   .cell = fault.cell,
+                                   .text = std::string(input.source.slice(fault.span)),
+                                   .torch_reads = fault.torch_reads});
+  }
+  return opinion;
+}
+
+}  // namespace capo

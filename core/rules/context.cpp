@@ -1,0 +1,133 @@
+#include <capo/core/rules/context.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace capo {
+
+namespace {
+
+OrderView view_of(std::int32_t rank, const RankOrder& holder, std::span<const Entry> entries,
+                  bool replay) {
+  OrderView view{.rank = rank, .replay = replay, .holder = &holder, .entries = entries};
+  view.tally.resize(static_cast<std::size_t>(std::max(holder.chunks, 0)));
+  for (const Entry& entry : entries) {
+    if (!view.knows(entry.chunk)) continue;
+    ChunkTally& tally = view.tally[static_cast<std::size_t>(entry.chunk) - 1];
+    switch (entry.kind) {
+      case Kind::Forward: ++tally.forwards; break;
+      case Kind::Backward: ++tally.backwards; break;
+      case Kind::BackwardInput: ++tally.inputs; break;
+      case Kind::BackwardWeight: ++tally.weights; break;
+      default: break;
+    }
+  }
+  view.delay = resolved_delay(holder);
+  return view;
+}
+
+// The count that most chunks have, forwards and backwards alike; a tie goes to TE's own reading of the
+// totals, then to the larger count.
+std::int32_t usual_count(const std::vector<OrderView>& orders) {
+  std::map<std::int32_t, std::int64_t> votes;
+  std::int64_t total = 0;
+  std::int64_t chunks = 0;
+  for (const OrderView& order : orders) {
+    for (const ChunkTally& tally : order.tally) {
+      ++chunks;
+      total += tally.forwards + tally.backwards;
+      for (const std::int32_t count : {tally.forwards, tally.backwards}) {
+        if (count > 0) ++votes[count];
+      }
+    }
+  }
+  const std::int64_t te = chunks == 0 ? 0 : total / chunks / 2;
+  std::int32_t best = 0;
+  std::tuple<std::int64_t, bool> best_rank{0, false};
+  for (const auto& [count, voices] : votes) {
+    const std::tuple rank{voices, count == te};
+    if (rank < best_rank) continue;
+    best = count;
+    best_rank = rank;
+  }
+  return best;
+}
+
+std::int32_t largest_plus_one(const std::vector<OrderView>& orders) {
+  std::int32_t largest = kNoMicrobatch;
+  for (const OrderView& order : orders) {
+    for (const Entry& entry : order.entries) {
+      if (is_compute(entry.kind)) largest = std::max(largest, entry.microbatch);
+    }
+  }
+  return largest + 1;
+}
+
+}  // namespace
+
+std::int32_t ChunkTally::of(Kind kind) const {
+  switch (kind) {
+    case Kind::Forward: return forwards;
+    case Kind::Backward: return backwards;
+    case Kind::BackwardInput: return inputs;
+    case Kind::BackwardWeight: return weights;
+    default: return 0;
+  }
+}
+
+std::size_t OrderView::find(Kind kind, std::int32_t chunk, std::int32_t k) const {
+  std::size_t at = 0;
+  for (; at < entries.size(); ++at) {
+    if (entries[at].kind == kind && entries[at].chunk == chunk && k-- == 0) break;
+  }
+  return at;
+}
+
+std::size_t OrderView::find_last(Kind kind, std::int32_t chunk) const {
+  for (std::size_t at = entries.size(); at > 0; --at) {
+    if (entries[at - 1].kind == kind && entries[at - 1].chunk == chunk) return at - 1;
+  }
+  return entries.size();
+}
+
+Context::Context(const Input& input) : input_(input) {
+  const auto& ranks = input.schedule.ranks;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const auto rank = static_cast<std::int32_t>(r);
+    orders_.push_back(view_of(rank, ranks[r], ranks[r].order, false));
+    if (ranks[r].replay) orders_.push_back(view_of(rank, ranks[r], *ranks[r].replay, true));
+  }
+  microbatches_ = input.schedule.microbatches.value_or(
+      counted() ? usual_count(orders_) : largest_plus_one(orders_));
+}
+
+void Context::for_each_microbatch(const OrderView& order,
+                                  const std::function<void(const MicrobatchView&)>& visit) {
+  std::vector<std::uint32_t> positions;
+  for (std::uint32_t at = 0; at < order.entries.size(); ++at) {
+    const Entry& entry = order.entries[at];
+    if (is_compute(entry.kind) && entry.microbatch != kNoMicrobatch && order.knows(entry.chunk)) {
+      positions.push_back(at);
+    }
+  }
+  const auto key = [&order](std::uint32_t at) {
+    return std::tuple(order.entries[at].chunk, order.entries[at].microbatch, at);
+  };
+  std::sort(positions.begin(), positions.end(),
+            [&key](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  for (std::size_t begin = 0; begin < positions.size();) {
+    const Entry& first = order.entries[positions[begin]];
+    std::size_t end = begin + 1;
+    while (end < positions.size() && order.entries[positions[end]].chunk == first.chunk &&
+           order.entries[positions[end]].microbatch == first.microbatch) {
+      ++end;
+    }
+    visit({.chunk = first.chunk,
+           .microbatch = first.microbatch,
+           .positions = std::span(positions).subspan(begin, end - begin)});
+    begin = end;
+  }
+}
+
+}  // namespace capo

@@ -1,0 +1,86 @@
+// What a rule sees: the input, and each order of it counted once, so that no rule counts again.
+//
+// A rank's capture order and its replay order, where the two differ, are judged alike; both appear in
+// orders(). Tallies are by chunk and cost one pass over the entries.
+
+#pragma once
+
+#include <capo/core/diag/diagnostic.h>
+#include <capo/core/order/input.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace capo {
+
+/// How often each kind occurs for one chunk.
+struct ChunkTally {
+  std::int32_t forwards = 0;
+  std::int32_t backwards = 0;
+  std::int32_t inputs = 0;  ///< split-off input halves, in mixed chunks
+  std::int32_t weights = 0;
+
+  [[nodiscard]] std::int32_t of(Kind kind) const;
+  [[nodiscard]] bool absent() const { return forwards + backwards + inputs + weights == 0; }
+};
+
+/// One order of one rank, with its tallies; lives in the Context, views into its Input.
+struct OrderView {
+  std::int32_t rank = 0;
+  bool replay = false;
+  const RankOrder* holder = nullptr;
+  std::span<const Entry> entries;
+  std::vector<ChunkTally> tally;  ///< of chunk c at c - 1
+  std::vector<Delay> delay;       ///< likewise
+
+  [[nodiscard]] bool knows(std::int32_t chunk) const {
+    return chunk >= 1 && chunk <= holder->chunks;
+  }
+  [[nodiscard]] const ChunkTally& of(std::int32_t chunk) const {
+    return tally[static_cast<std::size_t>(chunk) - 1];
+  }
+  [[nodiscard]] Delay delay_of(std::int32_t chunk) const {
+    return delay[static_cast<std::size_t>(chunk) - 1];
+  }
+  /// The position of the k-th entry (from 0) of a kind and chunk; entries.size() if there is none.
+  [[nodiscard]] std::size_t find(Kind kind, std::int32_t chunk, std::int32_t k) const;
+  /// The position of the last entry of a kind and chunk; entries.size() if there is none.
+  [[nodiscard]] std::size_t find_last(Kind kind, std::int32_t chunk) const;
+};
+
+/// The compute entries of one microbatch of one chunk, in the order in which they run.
+struct MicrobatchView {
+  std::int32_t chunk;
+  std::int32_t microbatch;
+  std::span<const std::uint32_t> positions;
+};
+
+class Context {
+ public:
+  /// The input outlives the context.
+  explicit Context(const Input& input);
+
+  [[nodiscard]] const Input& input() const { return input_; }
+  [[nodiscard]] const Schedule& schedule() const { return input_.schedule; }
+  [[nodiscard]] const std::vector<OrderView>& orders() const { return orders_; }
+  [[nodiscard]] bool counted() const { return schedule().naming == Naming::Counted; }
+
+  /// Microbatches of the step: as declared; else, where they are counted, the count that most chunks
+  /// have (TE's own M breaks a tie), and where they are named, the largest plus one.
+  [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
+
+  /// Calls `visit` for every microbatch of every chunk that occurs, by chunk and microbatch.
+  static void for_each_microbatch(const OrderView& order,
+                                  const std::function<void(const MicrobatchView&)>& visit);
+
+ private:
+  const Input& input_;
+  std::vector<OrderView> orders_;
+  std::int32_t microbatches_ = 0;
+};
+
+}  // namespace capo

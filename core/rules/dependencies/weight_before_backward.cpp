@@ -1,0 +1,45 @@
+// On every stage, a weight gradient comes after the backward of the same microbatch that feeds it.
+//
+//   0F0,0W0,0I0             the operands that 0W0 multiplies are queued by 0I0
+//
+// Judges one rank at a time. Where microbatches are counted, weight_ahead says the same of the k-th of
+// each. Tested by weight_before_backward_test.cpp and tests/corpus/rules/D02/.
+
+#include <capo/core/diag/diagnostics.h>
+#include <capo/core/rules/checks.h>
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/words.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capo::rules {
+
+void weight_before_backward(const Context& context, Diagnostics& out) {
+  if (context.counted()) return;
+  for (const OrderView& order : context.orders()) {
+    Context::for_each_microbatch(order, [&](const MicrobatchView& view) {
+      const auto first = [&](auto fits) {
+        return std::find_if(view.positions.begin(), view.positions.end(),
+                            [&](std::uint32_t at) { return fits(order.entries[at].kind); });
+      };
+      const auto needed = first([](Kind kind) { return kind == Kind::Backward || kind == Kind::BackwardInput; });
+      const auto reader = first([](Kind kind) { return kind == Kind::BackwardWeight; });
+      if (needed == view.positions.end() || reader == view.positions.end()) return;
+      if (*needed < *reader || !out.wants("D02")) return;
+      out.keep({.rule = "D02",
+                .family = Family::Dependencies,
+                .message = fmt::format("{} runs before {}, which queues its operands", words::placed(context, order, *reader),
+                                       words::quoted(context, order.entries[*needed])),
+                .labels = {{order.entries[*reader].span(), ""},
+                           {order.entries[*needed].span(), "the backward is here"}},
+                .help = {.text = fmt::format("move {} behind index {}",
+                                             words::quoted(context, order.entries[*reader]),
+                                             words::index_of(order, *needed))},
+                .witness = words::entries(context, order, {*reader, *needed})});
+    });
+  }
+}
+
+}  // namespace capo::rules

@@ -1,0 +1,20 @@
+// Which chunks of which ranks hold each stage, under a topology that says so.
+
+#pragma once
+
+#include <capo/core/rules/context.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace capo::rules {
+
+struct Holder {
+  std::int32_t rank;
+  std::int32_t chunk;
+};
+
+/// Holders by stage, ranks ascending; empty where chunks are not wired to stages.
+[[nodiscard]] std::vector<std::vector<Holder>> holders_by_stage(const Context& context);
+
+}  // namespace capo::rules

@@ -1,0 +1,47 @@
+// In no beginning of an order has a chunk run more backwards than forwards.
+//
+//   [1, -1, -1, 1]          the second backward of chunk 1 comes before its second forward
+//
+// Counted microbatches are first in, first out, so the k-th backward needs the k-th forward. Where
+// microbatches are named this is backward_before_forward's concern. Tested by backward_ahead_test.cpp
+// and tests/corpus/rules/S23/.
+
+#include <capo/core/diag/diagnostics.h>
+#include <capo/core/rules/checks.h>
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/words.h>
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace capo::rules {
+
+void backward_ahead(const Context& context, Diagnostics& out) {
+  if (!context.counted()) return;
+  for (const OrderView& order : context.orders()) {
+    std::vector<std::int32_t> done(order.tally.size());
+    for (std::size_t at = 0; at < order.entries.size(); ++at) {
+      const Entry& entry = order.entries[at];
+      if (!order.knows(entry.chunk)) continue;
+      const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+      if (entry.kind == Kind::Forward) ++done[chunk];
+      if (entry.kind != Kind::Backward || entry.microbatch < done[chunk]) continue;
+      // One that never gets its forward is a matter of counts.
+      if (entry.microbatch >= order.tally[chunk].of(Kind::Forward) || !out.wants("S23")) continue;
+      const std::size_t needed = order.find(Kind::Forward, entry.chunk, entry.microbatch);
+      out.keep({.rule = "S23",
+                .message = fmt::format("{} is the backward of microbatch {}, whose forward comes only at index {}",
+                                       words::placed(context, order, at), entry.microbatch,
+                                       words::index_of(order, needed)),
+                .labels = {{entry.span(), "the activations are not there yet"},
+                           {order.entries[needed].span(), "its forward is here"}},
+                .help = {.text = fmt::format("move it behind index {}; the k-th forward of a chunk and the "
+                                             "k-th backward belong together",
+                                             words::index_of(order, needed))},
+                .witness = words::entries(context, order, {at, needed})});
+    }
+  }
+}
+
+}  // namespace capo::rules

@@ -1,0 +1,39 @@
+// Every order runs something forward.
+//
+//   []                      nothing to capture; TE fails on max() of an empty list
+//   [-1.5]                  a weight gradient alone
+//
+// A rank that is declared to hold no chunk may have an empty order. Says nothing where other entries
+// are unreadable: a forward may hide among them. Tested by empty_order_test.cpp and
+// tests/corpus/rules/S06/.
+
+#include <capo/core/diag/diagnostics.h>
+#include <capo/core/rules/checks.h>
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/words.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capo::rules {
+
+void empty_order(const Context& context, Diagnostics& out) {
+  if (!context.input().odd_entries.empty()) return;
+  for (const OrderView& order : context.orders()) {
+    if (order.holder->chunks_declared && order.holder->chunks == 0 && order.entries.empty()) continue;
+    const bool forward = std::any_of(order.entries.begin(), order.entries.end(),
+                                     [](const Entry& entry) { return entry.kind == Kind::Forward; });
+    if (forward || !out.wants("S06")) continue;
+    Diagnostic finding{.rule = "S06"};
+    finding.message = order.entries.empty()
+                          ? fmt::format("the order{} is empty", words::of_order(context, order))
+                          : fmt::format("the order{} has no forward", words::of_order(context, order));
+    if (!order.entries.empty()) finding.labels = {{order.entries.front().span(), ""}};
+    finding.help.text = "the smallest order is one forward and its backward, `[1, -1]`";
+    if (!order.entries.empty()) finding.witness = words::entries(context, order, {0});
+    out.keep(std::move(finding));
+  }
+}
+
+}  // namespace capo::rules

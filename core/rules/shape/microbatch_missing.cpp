@@ -1,0 +1,31 @@
+// Where actions name their microbatches, every action of a microbatch does.
+//
+//   0F0,0F,0B0              PyTorch reads `0F` without a word: a forward of no microbatch
+//
+// Most often the end of a word that PyTorch does not know: `0FOO`, `2BW0`. Tested by
+// microbatch_missing_test.cpp and tests/corpus/rules/S07/.
+
+#include <capo/core/diag/diagnostics.h>
+#include <capo/core/rules/checks.h>
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/words.h>
+
+namespace capo::rules {
+
+void microbatch_missing(const Context& context, Diagnostics& out) {
+  if (context.counted()) return;
+  for (const OrderView& order : context.orders()) {
+    for (std::size_t at = 0; at < order.entries.size(); ++at) {
+      const Entry& entry = order.entries[at];
+      if (!has_microbatch(entry.kind) || entry.microbatch != kNoMicrobatch) continue;
+      if (!out.wants("S07")) continue;
+      out.keep({.rule = "S07",
+                .message = words::placed(context, order, at) + " does not say its microbatch",
+                .labels = {{entry.span(), ""}},
+                .help = {.text = "add the number of the microbatch, counted from 0"},
+                .witness = words::entries(context, order, {at})});
+    }
+  }
+}
+
+}  // namespace capo::rules

@@ -1,0 +1,55 @@
+// Every chunk runs every microbatch of the step forward, once.
+//
+//   [1, 1, 2, -2, -1, -1]   chunk 1 has two microbatches, chunk 2 one
+//
+// How many there are is declared, or is what most chunks have. TE checks the total only. Chunks that
+// never occur are missing_chunk's. Where microbatches are named this is missing_action's and
+// repeated_action's concern. Tested by unequal_microbatches_test.cpp and tests/corpus/rules/S14/.
+
+#include <capo/core/diag/diagnostics.h>
+#include <capo/core/rules/checks.h>
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/words.h>
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace capo::rules {
+
+void unequal_microbatches(const Context& context, Diagnostics& out) {
+  if (!context.counted()) return;
+  const std::int32_t expected = context.microbatches();
+  for (const OrderView& order : context.orders()) {
+    for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
+      const ChunkTally& tally = order.of(chunk);
+      if (tally.absent() || tally.forwards == expected || !out.wants("S14")) continue;
+      const std::string part = words::part(context, order, chunk);
+      Diagnostic finding{.rule = "S14"};
+      finding.message = fmt::format("{} has {}{}, but {} {}", part, words::count(tally.forwards, "forward"),
+                                    words::of_order(context, order),
+                                    context.schedule().microbatches ? "the step is declared to have"
+                                                                    : "the other chunks have",
+                                    expected);
+      const bool surplus = tally.forwards > expected;
+      const std::size_t at = surplus ? order.find(Kind::Forward, chunk, expected)
+                             : tally.forwards > 0 ? order.find_last(Kind::Forward, chunk)
+                                                  : order.find(Kind::Backward, chunk, 0);
+      if (at < order.entries.size()) {
+        finding.labels = {{order.entries[at].span(), surplus ? "one too many from here" : ""}};
+        finding.witness = words::entries(context, order, {at});
+      }
+      finding.help.text = fmt::format(
+          "{} {}: every chunk runs every microbatch once", surplus ? "remove" : "add",
+          words::count(std::abs(tally.forwards - expected), fmt::format("forward of {}", part)));
+      if (std::abs(tally.forwards - expected) != 1) {
+        finding.help.text = fmt::format("{} {} forwards of {}: every chunk runs every microbatch once",
+                                        surplus ? "remove" : "add",
+                                        std::abs(tally.forwards - expected), part);
+      }
+      out.keep(std::move(finding));
+    }
+  }
+}
+
+}  // namespace capo::rules

@@ -1,0 +1,43 @@
+// An entry names a chunk that the rank has.
+//
+//   layers per chunk [1]:  [1, -2]      chunk 2 is not declared
+//   [1, 1000000, -1, -1000000]          chunks 1 to 1000000 cannot all occur in four entries
+//
+// Tested by unknown_chunk_test.cpp and tests/corpus/rules/S12/.
+
+#include <capo/core/diag/diagnostics.h>
+#include <capo/core/rules/checks.h>
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/words.h>
+
+#include <fmt/format.h>
+
+namespace capo::rules {
+
+void unknown_chunk(const Context& context, Diagnostics& out) {
+  for (const OrderView& order : context.orders()) {
+    for (std::size_t at = 0; at < order.entries.size(); ++at) {
+      const Entry& entry = order.entries[at];
+      if (entry.kind == Kind::Idle || order.knows(entry.chunk) || !out.wants("S12")) continue;
+      Diagnostic finding{.rule = "S12",
+                         .labels = {{entry.span(), ""}},
+                         .witness = words::entries(context, order, {at})};
+      if (order.holder->chunks_declared) {
+        finding.message = fmt::format("{} names chunk {}, but {} declared",
+                                      words::placed(context, order, at), entry.chunk,
+                                      order.holder->chunks == 1
+                                          ? "only chunk 1 is"
+                                          : fmt::format("only chunks 1 to {} are", order.holder->chunks));
+        finding.help.text = "correct the entry, or the number of chunks that is declared with the layers "
+                            "per chunk";
+      } else {
+        finding.message = fmt::format("{} names a chunk beyond the length of the order",
+                                      words::placed(context, order, at));
+        finding.help.text = "chunks are numbered from 1 without gaps";
+      }
+      out.keep(std::move(finding));
+    }
+  }
+}
+
+}  // namespace capo::rules

@@ -1,0 +1,69 @@
+// A chunk that delays its weight gradient has one for every backward.
+//
+//   [1, 1, -1, -1.5, -1]    the second backward of chunk 1 has no weight gradient
+//
+// Tested by weight_count_test.cpp and tests/corpus/rules/S16/.
+
+#include <capo/core/diag/diagnostics.h>
+#include <capo/core/rules/checks.h>
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/words.h>
+
+#include <fmt/format.h>
+
+namespace capo::rules {
+
+namespace {
+
+Diagnostic surplus(const Context& context, const OrderView& order, std::int32_t chunk) {
+  const ChunkTally& tally = order.of(chunk);
+  const std::size_t at = order.find(Kind::BackwardWeight, chunk, tally.backwards);
+  return {.rule = "S16",
+          .message = fmt::format("{} is a weight gradient of {} without a backward: the chunk has {} and {}",
+                                 words::placed(context, order, at), words::part(context, order, chunk),
+                                 words::count(tally.backwards, "backward"),
+                                 words::count(tally.weights, "weight gradient")),
+          .labels = {{order.entries[at].span(), "no backward is left for it"}},
+          .help = {.text = "remove it, or add the backward that it belongs to"},
+          .witness = words::entries(context, order, {at})};
+}
+
+Diagnostic missing(const Context& context, const OrderView& order, std::int32_t chunk) {
+  const ChunkTally& tally = order.of(chunk);
+  const std::string part = words::part(context, order, chunk);
+  const std::size_t backward = order.find(Kind::Backward, chunk, tally.weights);
+  const Action weight{.kind = Kind::BackwardWeight,
+                      .chunk = chunk,
+                      .microbatch = order.entries[backward].microbatch};
+  return {.rule = "S16",
+          .message = tally.weights == 0
+                         ? fmt::format("{} delays its weight gradient and has none{}", part,
+                                       words::of_order(context, order))
+                         : fmt::format("{} has {} and only {}{}", part,
+                                       words::count(tally.backwards, "backward"),
+                                       words::count(tally.weights, "weight gradient"),
+                                       words::of_order(context, order)),
+          .labels = {{order.entries[backward].span(), "this backward has no weight gradient"}},
+          .help = {.text = fmt::format("add `{}` after it", words::entry_text(context, order, weight)),
+                   .edits = words::insert_after(context, order, backward, weight)},
+          .witness = words::entries(context, order, {backward})};
+}
+
+}  // namespace
+
+void weight_count(const Context& context, Diagnostics& out) {
+  if (!context.counted()) return;
+  for (const OrderView& order : context.orders()) {
+    for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
+      const ChunkTally& tally = order.of(chunk);
+      if (order.delay_of(chunk) != Delay::Always || tally.weights == tally.backwards) continue;
+      // Where the weight gradients are the right number it is the backwards that are not.
+      if (tally.weights == tally.forwards) continue;
+      if (!out.wants("S16")) continue;
+      out.keep(tally.weights > tally.backwards ? surplus(context, order, chunk)
+                                               : missing(context, order, chunk));
+    }
+  }
+}
+
+}  // namespace capo::rules

@@ -1,0 +1,138 @@
+#include <capo/core/rules/words.h>
+
+#include <capo/core/text/action_token.h>
+
+#include <fmt/format.h>
+
+namespace capo::words {
+
+namespace {
+
+bool is_table(const Context& context) {
+  return context.input().form == Form::TorchCompute || context.input().form == Form::TorchComms;
+}
+
+// The letters of PyTorch's types, by capo's kinds.
+std::string torch_word(Kind kind, Delay delay) {
+  switch (kind) {
+    case Kind::Forward: return "F";
+    case Kind::Backward: return delay == Delay::Always ? "I" : "B";
+    case Kind::BackwardInput: return "I";
+    case Kind::BackwardWeight: return "W";
+    case Kind::SendForward: return "SEND_F";
+    case Kind::ReceiveForward: return "RECV_F";
+    case Kind::SendBackward: return "SEND_B";
+    case Kind::ReceiveBackward: return "RECV_B";
+    case Kind::Unshard: return "UNSHARD";
+    case Kind::Reshard: return "RESHARD";
+    case Kind::ReduceGradient: return "REDUCE_GRAD";
+    case Kind::Idle: break;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string quoted(const Context& context, const Entry& entry) {
+  std::string_view text = context.input().source.slice(entry.span());
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
+    text = text.substr(1, text.size() - 2);
+  }
+  return fmt::format("`{}`", text);
+}
+
+std::string of_order(const Context& context, const OrderView& order) {
+  const bool several = context.schedule().ranks.size() > 1;
+  if (!several && !order.holder->replay) return "";
+  if (!order.holder->replay) return fmt::format(" of rank {}", order.rank);
+  return fmt::format(" of rank {}'s {} order", order.rank, order.replay ? "replay" : "capture");
+}
+
+std::size_t index_of(const OrderView& order, std::size_t at) {
+  std::size_t index = 0;
+  for (std::size_t i = 1; i <= at; ++i) index += order.entries[i].group == Group::Continues ? 0 : 1;
+  return index;
+}
+
+std::string placed(const Context& context, const OrderView& order, std::size_t at) {
+  return fmt::format("{} at index {}{}", quoted(context, order.entries[at]), index_of(order, at),
+                     of_order(context, order));
+}
+
+std::string part(const Context& context, const OrderView& order, std::int32_t chunk) {
+  if (is_table(context) && order.knows(chunk)) {
+    return fmt::format("stage {}", order.holder->stages[static_cast<std::size_t>(chunk) - 1]);
+  }
+  return fmt::format("chunk {}", chunk);
+}
+
+std::string action_name(const Action& action) {
+  if (action.kind == Kind::Idle) return "idle";
+  if (!has_microbatch(action.kind)) return fmt::format("{}(c{})", word_of(action.kind), action.chunk);
+  if (action.microbatch == kNoMicrobatch) {
+    return fmt::format("{}(c{},m?)", word_of(action.kind), action.chunk);
+  }
+  return fmt::format("{}(c{},m{})", word_of(action.kind), action.chunk, action.microbatch);
+}
+
+std::string entry_text(const Context& context, const OrderView& order, const Action& action) {
+  if (context.input().form == Form::TeList) {
+    const bool weight = action.kind == Kind::BackwardWeight;
+    const std::string_view sign = action.kind == Kind::Forward ? "" : "-";
+    return fmt::format("{}{}{}", sign, action.chunk, weight ? ".5" : "");
+  }
+  if (is_table(context) && order.knows(action.chunk)) {
+    const std::int32_t stage = order.holder->stages[static_cast<std::size_t>(action.chunk) - 1];
+    const std::string word = torch_word(action.kind, order.delay_of(action.chunk));
+    if (action.microbatch == kNoMicrobatch) return fmt::format("{}{}", stage, word);
+    return fmt::format("{}{}{}", stage, word, action.microbatch);
+  }
+  return to_token(action, context.schedule().naming);
+}
+
+TaskReference reference(const Context& context, const OrderView& order, std::size_t at) {
+  const std::string text = quoted(context, order.entries[at]);
+  return {.rank = order.rank,
+          .index = index_of(order, at),
+          .text = text.substr(1, text.size() - 2),
+          .action = action_name(order.entries[at].action())};
+}
+
+Witness entries(const Context& context, const OrderView& order,
+                std::initializer_list<std::size_t> positions) {
+  Witness witness{.kind = WitnessKind::Entries};
+  for (const std::size_t at : positions) witness.tasks.push_back(reference(context, order, at));
+  return witness;
+}
+
+std::vector<Edit> insert_after(const Context& context, const OrderView& order, std::size_t at,
+                               const Action& action) {
+  const Entry& entry = order.entries[at];
+  if (entry.group != Group::Alone || entry.length == 0xffff) return {};
+  std::string_view separator;
+  switch (context.input().form) {
+    case Form::TeList: separator = ", "; break;
+    case Form::OrderFile: separator = " "; break;
+    case Form::TorchCompute:
+    case Form::TorchComms: separator = ","; break;
+    case Form::Json: return {};
+  }
+  return {{.span = {.offset = entry.offset + entry.length, .length = 0},
+           .replacement = std::string(separator) + entry_text(context, order, action)}};
+}
+
+std::string count(std::int64_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
+std::string_view noun(Kind kind) {
+  switch (kind) {
+    case Kind::Forward: return "forward";
+    case Kind::Backward: return "backward";
+    case Kind::BackwardInput: return "input gradient";
+    case Kind::BackwardWeight: return "weight gradient";
+    default: return word_of(kind);
+  }
+}
+
+}  // namespace capo::words

@@ -1,0 +1,54 @@
+// How rules speak: every message names entries as the user wrote them and says where they stand.
+//
+// Positions are indices from 0, as in the user's Python list. Tested through the rules' golden texts.
+
+#pragma once
+
+#include <capo/core/rules/context.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace capo::words {
+
+/// "`-1.5`": the entry as written, in backquotes.
+[[nodiscard]] std::string quoted(const Context& context, const Entry& entry);
+
+/// "`-1.5` at index 4", in an order of several ranks "`B1.0` at index 4 of rank 2".
+[[nodiscard]] std::string placed(const Context& context, const OrderView& order, std::size_t at);
+
+/// " of rank 2", " of rank 2's replay order", or nothing where there is only one order.
+[[nodiscard]] std::string of_order(const Context& context, const OrderView& order);
+
+/// The index a user would count: cells of a table, not members of a composite.
+[[nodiscard]] std::size_t index_of(const OrderView& order, std::size_t at);
+
+/// "chunk 2", or "stage 5" where the user's table speaks of stages.
+[[nodiscard]] std::string part(const Context& context, const OrderView& order, std::int32_t chunk);
+
+/// "F(c1,m0)": the model's own name for an action.
+[[nodiscard]] std::string action_name(const Action& action);
+
+/// The action as an entry of the user's own form: "-1.5", "W1.0", "0W0".
+[[nodiscard]] std::string entry_text(const Context& context, const OrderView& order,
+                                     const Action& action);
+
+[[nodiscard]] TaskReference reference(const Context& context, const OrderView& order,
+                                      std::size_t at);
+
+/// A witness of entries at the given positions.
+[[nodiscard]] Witness entries(const Context& context, const OrderView& order,
+                              std::initializer_list<std::size_t> positions);
+
+/// The edit that puts `action` behind the entry at `at`; none where the form has no place for one.
+[[nodiscard]] std::vector<Edit> insert_after(const Context& context, const OrderView& order,
+                                             std::size_t at, const Action& action);
+
+/// "1 forward", "3 forwards".
+[[nodiscard]] std::string count(std::int64_t number, std::string_view noun);
+
+/// "forward", "backward", "weight gradient".
+[[nodiscard]] std::string_view noun(Kind kind);
+
+}  // namespace capo::words

@@ -1,0 +1,81 @@
+#include <capo/core/text/action_token.h>
+
+#include <capo/core/text/scan.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace capo {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Kind>, 11> kWords{{
+    {"F", Kind::Forward},
+    {"B", Kind::Backward},
+    {"I", Kind::BackwardInput},
+    {"W", Kind::BackwardWeight},
+    {"send-F", Kind::SendForward},
+    {"recv-F", Kind::ReceiveForward},
+    {"send-B", Kind::SendBackward},
+    {"recv-B", Kind::ReceiveBackward},
+    {"unshard", Kind::Unshard},
+    {"reshard", Kind::Reshard},
+    {"reduce", Kind::ReduceGradient},
+}};
+
+// Digits without a leading zero, few enough to fit.
+std::optional<std::uint64_t> take_number(std::string_view& text) {
+  std::uint64_t value = 0;
+  std::size_t digits = 0;
+  while (digits < text.size() && is_digit(text[digits])) {
+    if (digits == 19) return std::nullopt;
+    value = value * 10 + static_cast<std::uint64_t>(text[digits] - '0');
+    ++digits;
+  }
+  if (digits == 0 || (digits > 1 && text.front() == '0')) return std::nullopt;
+  text.remove_prefix(digits);
+  return value;
+}
+
+}  // namespace
+
+std::optional<ActionToken> read_action_token(std::string_view text) {
+  if (text == ".") return ActionToken{};
+  const std::size_t word_end = std::min(text.find_first_of("0123456789"), text.size());
+  const std::string_view word = text.substr(0, word_end);
+  const auto row = std::find_if(kWords.begin(), kWords.end(),
+                                [word](const auto& candidate) { return candidate.first == word; });
+  if (row == kWords.end()) return std::nullopt;
+  text.remove_prefix(word_end);
+
+  ActionToken token{.kind = row->second};
+  const auto chunk = take_number(text);
+  if (!chunk) return std::nullopt;
+  token.chunk = *chunk;
+  if (text.empty()) return token;
+  if (text.front() != '.' || !has_microbatch(token.kind)) return std::nullopt;
+  text.remove_prefix(1);
+  token.microbatch = take_number(text);
+  if (!token.microbatch || !text.empty()) return std::nullopt;
+  return token;
+}
+
+std::string_view word_of(Kind kind) {
+  if (kind == Kind::Idle) return ".";
+  return std::find_if(kWords.begin(), kWords.end(),
+                      [kind](const auto& row) { return row.second == kind; })
+      ->first;
+}
+
+std::string to_token(const Action& action, Naming naming) {
+  if (action.kind == Kind::Idle) return ".";
+  if (naming == Naming::Counted || action.microbatch == kNoMicrobatch) {
+    return fmt::format("{}{}", word_of(action.kind), action.chunk);
+  }
+  return fmt::format("{}{}.{}", word_of(action.kind), action.chunk, action.microbatch);
+}
+
+}  // namespace capo

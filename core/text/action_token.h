@@ -1,0 +1,33 @@
+// One action as capo writes it: F1.0, B2, I1.3, W1.0, send-F1.0, recv-B2.1, unshard1, reduce1, `.`
+//
+// The letter or word is the kind, the number the chunk, the number after the point the microbatch.
+// Where an order counts its microbatches the second number is left out. The same words name actions in
+// .order files and in JSON. Tested by action_token_test.cpp.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace capo {
+
+struct ActionToken {
+  Kind kind = Kind::Idle;
+  std::uint64_t chunk = 0;
+  std::optional<std::uint64_t> microbatch;
+};
+
+/// Nothing if the text is no action; numbers beyond 19 digits are none.
+[[nodiscard]] std::optional<ActionToken> read_action_token(std::string_view text);
+
+/// "F", "send-B", "reduce".
+[[nodiscard]] std::string_view word_of(Kind kind);
+
+/// The action as an order with this naming writes it.
+[[nodiscard]] std::string to_token(const Action& action, Naming naming);
+
+}  // namespace capo

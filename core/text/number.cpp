@@ -1,0 +1,126 @@
+#include <capo/core/text/number.h>
+
+#include <capo/core/text/scan.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace capo {
+
+namespace {
+
+// `3`, `-12`, `-1.5`: nearly every entry of every order.
+std::optional<Number> read_small(std::string_view token) {
+  const bool negative = token.front() == '-';
+  std::size_t at = negative ? 1 : 0;
+  const std::size_t first = at;
+  int whole = 0;
+  while (at < token.size() && is_digit(token[at]) && at - first < 8) {
+    whole = whole * 10 + (token[at] - '0');
+    ++at;
+  }
+  const bool leading_zero = at - first > 1 && token[first] == '0';
+  if (at == first || leading_zero) return std::nullopt;
+  if (at == token.size()) {
+    const double value = whole;
+    return Number{.value = negative && whole != 0 ? -value : value, .type = NumberType::Integer};
+  }
+  if (token.substr(at) != ".5") return std::nullopt;
+  const double value = whole + 0.5;
+  return Number{.value = negative ? -value : value, .type = NumberType::Float};
+}
+
+std::optional<Number> read_named(std::string_view word, double sign) {
+  std::string lower(word);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (lower == "nan") {
+    return Number{.value = std::numeric_limits<double>::quiet_NaN(), .type = NumberType::Float};
+  }
+  if (lower == "inf" || lower == "infinity") {
+    return Number{.value = sign * std::numeric_limits<double>::infinity(),
+                  .type = NumberType::Float};
+  }
+  return std::nullopt;
+}
+
+// Digits with optional fraction and exponent, at least one digit before or after the point.
+bool is_decimal(std::string_view body, bool& floating) {
+  std::size_t at = 0;
+  const auto digits = [&] {
+    const std::size_t first = at;
+    while (at < body.size() && is_digit(body[at])) ++at;
+    return at - first;
+  };
+  const std::size_t before = digits();
+  std::size_t after = 0;
+  floating = false;
+  if (at < body.size() && body[at] == '.') {
+    floating = true;
+    ++at;
+    after = digits();
+  }
+  if (before + after == 0) return false;
+  if (at < body.size() && (body[at] == 'e' || body[at] == 'E')) {
+    floating = true;
+    ++at;
+    if (at < body.size() && (body[at] == '+' || body[at] == '-')) ++at;
+    if (digits() == 0) return false;
+  }
+  // Python takes `007.5` for a float and refuses `007` as an int.
+  const bool leading_zero = !floating && before > 1 && body[0] == '0' &&
+                            body.find_first_not_of('0') != std::string_view::npos;
+  return at == body.size() && !leading_zero;
+}
+
+double to_double(std::string_view body) {
+  double value = 0;
+  const auto result = std::from_chars(body.data(), body.data() + body.size(), value);
+  if (result.ec != std::errc::result_out_of_range) return value;
+  // from_chars leaves the value alone; Python rounds to infinity or zero.
+  const std::size_t exponent = body.find_first_of("eE");
+  const bool tiny = exponent != std::string_view::npos && body[exponent + 1] == '-';
+  const bool zero_mantissa =
+      body.substr(0, exponent).find_first_of("123456789") == std::string_view::npos;
+  return tiny || zero_mantissa ? 0 : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+std::optional<Number> read_number(std::string_view token) {
+  if (token.empty()) return std::nullopt;
+  if (const auto small = read_small(token)) return small;
+
+  double sign = 1;
+  if (token.front() == '+' || token.front() == '-') {
+    sign = token.front() == '-' ? -1 : 1;
+    token.remove_prefix(1);
+  }
+  if (token.empty()) return std::nullopt;
+  if (is_letter(token.front())) return read_named(token, sign);
+
+  bool floating = false;
+  if (!is_decimal(token, floating)) return std::nullopt;
+  double value = to_double(token);
+  if (!floating) {
+    // An int has no infinity and no negative zero.
+    value = std::min(value, std::numeric_limits<double>::max());
+    return Number{.value = value == 0 ? 0 : sign * value, .type = NumberType::Integer};
+  }
+  return Number{.value = sign * value, .type = NumberType::Float};
+}
+
+std::string to_text(const Number& number) {
+  if (std::isnan(number.value)) return "nan";
+  if (std::isinf(number.value)) return number.value < 0 ? "-inf" : "inf";
+  if (number.type == NumberType::Integer) return fmt::format("{:.0f}", number.value);
+  std::string text = fmt::format("{}", number.value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+}  // namespace capo

@@ -1,0 +1,531 @@
+#include <capo/core/text/order_reader.h>
+
+#include <capo/core/base/nearest.h>
+#include <capo/core/text/action_token.h>
+#include <capo/core/text/scan.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <set>
+
+namespace capo {
+
+namespace {
+
+struct Word {
+  std::string_view text;
+  Span span;
+};
+
+constexpr std::array<std::string_view, 9> kStatements{
+    "capo", "chunks", "delayed", "layers", "microbatches", "mixed", "placement", "rank", "ranks"};
+constexpr std::array<std::string_view, 5> kPlacements{"independent", "chain", "loop", "v", "custom"};
+
+// What the statements before the orders say for all ranks, and what `rank R ...` says for one.
+struct Facts {
+  std::optional<std::int32_t> chunks;
+  std::optional<Layers> layers;
+  std::optional<std::vector<std::int32_t>> delayed;  // chunk ids; kAll for `all`
+  std::optional<std::vector<std::int32_t>> mixed;
+  std::optional<std::vector<std::int32_t>> stages;
+
+  static constexpr std::int32_t kAll = 0;
+};
+
+class Reader {
+ public:
+  Reader(std::string_view text, const Limits& limits) : text_(text), limits_(limits) {}
+
+  Read<Schedule> read() {
+    while (next_statement()) {
+      if (auto refusal = read_statement()) return std::move(*refusal);
+    }
+    if (!versioned_) {
+      return malformed(span_of(0, text_.size()), "the input holds no order",
+                       "an .order file begins with `capo 1`");
+    }
+    return finish();
+  }
+
+ private:
+  using Maybe = std::optional<Refusal>;
+
+  // --- words -----------------------------------------------------------------------------------
+
+  // A word is a run of other bytes than blanks, commas and comments; parentheses and the colon stand
+  // alone. A line that begins with a blank goes on with the statement before it.
+  std::optional<Word> next_word() {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '\n') {
+        const bool continues = at_ + 1 < text_.size() &&
+                               (text_[at_ + 1] == ' ' || text_[at_ + 1] == '\t');
+        if (!continues) return std::nullopt;
+        ++at_;
+      } else if (is_blank(c) || c == ',') {
+        ++at_;
+      } else if (c == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else {
+        break;
+      }
+    }
+    if (at_ == text_.size()) return std::nullopt;
+    const std::size_t begin = at_;
+    if (is_mark(text_[at_])) {
+      ++at_;
+    } else {
+      while (at_ < text_.size() && !is_blank(text_[at_]) && !is_mark(text_[at_]) &&
+             text_[at_] != ',' && text_[at_] != '#') {
+        ++at_;
+      }
+    }
+    return Word{text_.substr(begin, at_ - begin), span_of(begin, at_)};
+  }
+
+  static bool is_mark(char c) { return c == '(' || c == ')' || c == ':'; }
+
+  // Moves to the first word of the next statement; false at the end.
+  bool next_statement() {
+    while (at_ < text_.size()) {
+      if (auto word = next_word()) {
+        statement_ = *word;
+        return true;
+      }
+      if (at_ < text_.size()) ++at_;  // over the newline
+    }
+    return false;
+  }
+
+  Maybe end_of_statement() {
+    if (const auto word = next_word()) {
+      return malformed(word->span, fmt::format("unexpected {} at the end of the statement", shown(word->text)));
+    }
+    return std::nullopt;
+  }
+
+  // --- statements ------------------------------------------------------------------------------
+
+  Maybe read_statement() {
+    const std::string_view word = statement_.text;
+    if (!versioned_) return read_version();
+    if (word == "ranks") return read_once(ranks_, word, limits_.ranks, "--max-ranks", 1);
+    if (word == "microbatches") return read_once(microbatches_, word, limits_.counts, "--max-count", 1);
+    if (word == "placement") return read_placement();
+    if (word == "rank") return read_rank();
+    if (const auto refusal = read_fact(statement_, shared_)) return *refusal;
+    return std::nullopt;
+  }
+
+  Maybe read_version() {
+    if (statement_.text != "capo") {
+      return malformed(statement_.span, "an .order file begins with `capo 1`",
+                       "put `capo 1` on the first line");
+    }
+    const auto version = next_word();
+    if (!version || version->text != "1") {
+      return malformed(version ? version->span : statement_.span,
+                       "this capo reads version 1 of the language", "write `capo 1`");
+    }
+    versioned_ = true;
+    return end_of_statement();
+  }
+
+  Maybe read_once(std::optional<std::int32_t>& slot, std::string_view what, std::uint64_t limit,
+                  std::string_view flag, std::int32_t least) {
+    if (slot) {
+      return malformed(statement_.span, fmt::format("`{}` is stated a second time", what));
+    }
+    std::int32_t value = 0;
+    if (auto refusal = read_count(value, what, limit, flag, least)) return refusal;
+    slot = value;
+    return end_of_statement();
+  }
+
+  Maybe read_count(std::int32_t& value, std::string_view what, std::uint64_t limit,
+                   std::string_view flag, std::int32_t least) {
+    const auto word = next_word();
+    if (!word) {
+      return malformed(statement_.span, fmt::format("`{}` needs a number", what));
+    }
+    return read_count(value, *word, what, limit, flag, least);
+  }
+
+  Maybe read_count(std::int32_t& value, const Word& word, std::string_view what,
+                   std::uint64_t limit, std::string_view flag, std::int32_t least) {
+    const bool digits = std::all_of(word.text.begin(), word.text.end(), is_digit);
+    if (!digits) {
+      return malformed(word.span, fmt::format("{} is no number for `{}`", shown(word.text), what));
+    }
+    std::uint64_t number = 0;
+    const auto end = word.text.data() + word.text.size();
+    const auto result = std::from_chars(word.text.data(), end, number);
+    if (result.ec != std::errc{} || number > limit || number > 0x7fffffff) {
+      return over_limit(word.span, fmt::format("`{}` is above the limit of {}", what, limit),
+                        std::string(flag));
+    }
+    if (number < static_cast<std::uint64_t>(least)) {
+      return malformed(word.span, fmt::format("`{}` must be at least {}", what, least));
+    }
+    value = static_cast<std::int32_t>(number);
+    return std::nullopt;
+  }
+
+  Maybe read_placement() {
+    if (placed_) return malformed(statement_.span, "`placement` is stated a second time");
+    const auto word = next_word();
+    const auto known = word ? std::find(kPlacements.begin(), kPlacements.end(), word->text)
+                            : kPlacements.end();
+    if (known == kPlacements.end()) {
+      return malformed(word ? word->span : statement_.span,
+                       "`placement` is one of independent, chain, loop, v, custom");
+    }
+    constexpr std::array kTopologies{Topology::Independent, Topology::Chain, Topology::Loop,
+                                     Topology::V, Topology::Custom};
+    schedule_.topology = kTopologies[static_cast<std::size_t>(known - kPlacements.begin())];
+    placed_ = true;
+    return end_of_statement();
+  }
+
+  Maybe read_fact(const Word& word, Facts& facts) {
+    const std::string_view what = word.text;
+    const auto twice = [&](bool stated) -> Maybe {
+      if (!stated) return std::nullopt;
+      return malformed(word.span, fmt::format("`{}` is stated a second time", what));
+    };
+    if (what == "chunks") {
+      if (auto refusal = twice(facts.chunks.has_value())) return refusal;
+      std::int32_t count = 0;
+      if (auto refusal = read_count(count, what, limits_.counts, "--max-count", 0)) return refusal;
+      facts.chunks = count;
+      return end_of_statement();
+    }
+    if (what == "layers") {
+      if (auto refusal = twice(facts.layers.has_value())) return refusal;
+      return read_layers(facts.layers.emplace());
+    }
+    if (what == "delayed") {
+      if (auto refusal = twice(facts.delayed.has_value())) return refusal;
+      return read_chunk_ids(facts.delayed.emplace(), what);
+    }
+    if (what == "mixed") {
+      if (auto refusal = twice(facts.mixed.has_value())) return refusal;
+      return read_chunk_ids(facts.mixed.emplace(), what);
+    }
+    if (what == "stages") {
+      if (auto refusal = twice(facts.stages.has_value())) return refusal;
+      return read_stages(facts.stages.emplace());
+    }
+    const std::string_view close = nearest(what, kStatements);
+    return malformed(word.span, fmt::format("{} is no statement of the order language", shown(what)),
+                     close.empty() ? "docs/language.md lists them"
+                                   : fmt::format("did you mean `{}`?", close));
+  }
+
+  Maybe read_layers(Layers& layers) {
+    // `layers 2` is one count for all chunks; `layers 1,2` and `layers [2]` list them; `layers none`
+    // is Python's None.
+    layers.form = Layers::Form::Count;
+    while (const auto word = next_word()) {
+      if (word->text == "none" && layers.values.empty()) {
+        layers.form = Layers::Form::Null;
+        return end_of_statement();
+      }
+      std::string_view text = word->text;
+      Span span = word->span;
+      if (text.starts_with('[')) {
+        layers.form = Layers::Form::List;
+        text.remove_prefix(1);
+        ++span.offset;
+        --span.length;
+      }
+      if (text.ends_with(']')) {
+        text.remove_suffix(1);
+        --span.length;
+      }
+      if (text.empty()) continue;
+      std::int32_t value = 0;
+      if (auto refusal = read_count(value, Word{text, span}, "layers", limits_.counts, "--max-count", 0)) {
+        return refusal;
+      }
+      layers.values.push_back(value);
+    }
+    if (layers.values.empty()) return malformed(statement_.span, "`layers` needs a number");
+    if (layers.values.size() > 1) layers.form = Layers::Form::List;
+    return std::nullopt;
+  }
+
+  Maybe read_chunk_ids(std::vector<std::int32_t>& ids, std::string_view what) {
+    std::size_t words = 0;
+    while (const auto word = next_word()) {
+      ++words;
+      if (word->text == "none" || word->text == "all") {
+        if (words > 1) {
+          return malformed(word->span, fmt::format("{} stands alone", shown(word->text)));
+        }
+        if (word->text == "all") ids.push_back(Facts::kAll);
+        return end_of_statement();
+      }
+      std::int32_t id = 0;
+      if (auto refusal = read_count(id, *word, what, limits_.counts, "--max-count", 1)) return refusal;
+      ids.push_back(id);
+    }
+    if (words == 0) {
+      return malformed(statement_.span, fmt::format("`{}` needs chunk numbers, `all` or `none`", what));
+    }
+    return std::nullopt;
+  }
+
+  Maybe read_stages(std::vector<std::int32_t>& stages) {
+    while (const auto word = next_word()) {
+      std::int32_t stage = 0;
+      if (auto refusal = read_count(stage, *word, "stages", limits_.counts, "--max-count", 0)) return refusal;
+      stages.push_back(stage);
+    }
+    return std::nullopt;
+  }
+
+  // --- ranks -----------------------------------------------------------------------------------
+
+  struct RankText {
+    Span where;  // its first statement; where faults of the whole rank are reported
+    Facts facts;
+    std::optional<std::vector<Entry>> order;
+    std::optional<std::vector<Entry>> replay;
+  };
+
+  Maybe read_rank() {
+    std::int32_t rank = 0;
+    if (auto refusal = read_count(rank, "rank", limits_.ranks - 1, "--max-ranks", 0)) return refusal;
+    if (texts_.size() <= static_cast<std::size_t>(rank)) {
+      texts_.resize(static_cast<std::size_t>(rank) + 1);
+    }
+    RankText& text = texts_[static_cast<std::size_t>(rank)];
+    if (text.where == Span{}) text.where = statement_.span;
+    const auto word = next_word();
+    if (!word) {
+      return malformed(statement_.span, "`rank` needs an order or a fact",
+                       "write `rank 0: F1 B1` or `rank 0 layers 2`");
+    }
+    if (word->text == ":") {
+      if (text.order) return malformed(statement_.span, fmt::format("rank {} has an order already", rank));
+      return read_order(text.order.emplace());
+    }
+    if (word->text == "replay") {
+      const auto colon = next_word();
+      if (!colon || colon->text != ":") {
+        return malformed(word->span, "`replay` is followed by a colon and an order");
+      }
+      if (text.replay) {
+        return malformed(statement_.span, fmt::format("rank {} has a replay order already", rank));
+      }
+      return read_order(text.replay.emplace());
+    }
+    return read_fact(*word, text.facts);
+  }
+
+  Maybe read_order(std::vector<Entry>& order) {
+    std::optional<Span> open;
+    bool first_of_group = false;
+    while (const auto word = next_word()) {
+      if (word->text == "(") {
+        if (open) return malformed(word->span, "a composite inside a composite");
+        open = word->span;
+        first_of_group = true;
+        continue;
+      }
+      if (word->text == ")") {
+        if (!open || first_of_group) return malformed(word->span, "nothing to close here");
+        open.reset();
+        continue;
+      }
+      const auto token = read_action_token(word->text);
+      if (!token || (open && token->kind == Kind::Idle)) {
+        return malformed(word->span, fmt::format("{} is no action", shown(word->text)),
+                         "an action is a kind, a chunk and, if named, a microbatch: F1, B2.0, W1");
+      }
+      if (auto refusal = check_token(*token, *word)) return refusal;
+      const Group group = !open ? Group::Alone : first_of_group ? Group::Opens : Group::Continues;
+      first_of_group = false;
+      order.push_back({.chunk = static_cast<std::int32_t>(token->chunk),
+                       .microbatch = token->microbatch ? static_cast<std::int32_t>(*token->microbatch)
+                                                       : kNoMicrobatch,
+                       .offset = word->span.offset,
+                       .length = static_cast<std::uint16_t>(std::min<std::uint32_t>(word->span.length, 0xffff)),
+                       .kind = token->kind,
+                       .group = group});
+    }
+    if (open) return malformed(*open, "this composite is never closed", "close it with `)`");
+    return std::nullopt;
+  }
+
+  Maybe check_token(const ActionToken& token, const Word& word) {
+    if (++entries_ > limits_.entries) return too_many_entries(word.span, limits_);
+    if (token.kind == Kind::Idle) return std::nullopt;
+    if (token.chunk > limits_.counts || token.microbatch.value_or(0) > limits_.counts) {
+      return over_limit(word.span, fmt::format("{} has a number above {}", shown(word.text), limits_.counts),
+                        "--max-count");
+    }
+    if (token.chunk == 0) return malformed(word.span, "chunks are counted from 1");
+    if (!has_microbatch(token.kind)) return std::nullopt;
+    const Naming naming = token.microbatch ? Naming::Named : Naming::Counted;
+    if (!naming_) {
+      naming_ = naming;
+      first_named_ = word.span;
+    }
+    if (naming != *naming_) {
+      Refusal refusal = malformed(
+          word.span,
+          naming == Naming::Named ? "this action names its microbatch, those before it do not"
+                                  : "this action does not name its microbatch, those before it do",
+          "name the microbatch of every action, or of none");
+      refusal.finding.notes.push_back({"the first action is here", first_named_});
+      return refusal;
+    }
+    return std::nullopt;
+  }
+
+  // --- the schedule ----------------------------------------------------------------------------
+
+  Read<Schedule> finish() {
+    if (texts_.empty()) {
+      return malformed(span_of(0, text_.size()), "the file has no rank", "add `rank 0: F1 B1`");
+    }
+    if (ranks_ && static_cast<std::size_t>(*ranks_) != texts_.size()) {
+      return malformed(texts_.back().where, fmt::format("`ranks {}` is stated, and the last rank given is {}",
+                                                  *ranks_, texts_.size() - 1));
+    }
+    schedule_.naming = naming_.value_or(Naming::Counted);
+    schedule_.microbatches = microbatches_;
+    for (std::size_t r = 0; r < texts_.size(); ++r) {
+      if (!texts_[r].order) {
+        const Span where = texts_[r].where == Span{} ? texts_.back().where : texts_[r].where;
+        return malformed(where, fmt::format("rank {} has no order", r),
+                         fmt::format("add `rank {}: ...`; an empty order is allowed", r));
+      }
+      if (auto refusal = finish_rank(texts_[r])) return std::move(*refusal);
+    }
+    place_stages(schedule_);
+    if (auto refusal = refuse_size(schedule_, limits_)) return std::move(*refusal);
+    return std::move(schedule_);
+  }
+
+  Maybe finish_rank(RankText& text) {
+    RankOrder rank;
+    rank.order = std::move(*text.order);
+    rank.replay = std::move(text.replay);
+    const auto either = [](const auto& own, const auto& shared) { return own ? own : shared; };
+    const auto layers = either(text.facts.layers, shared_.layers);
+    const auto chunks = either(text.facts.chunks, shared_.chunks);
+    if (layers) rank.layers = *layers;
+    declared_chunks_ += static_cast<std::uint64_t>(chunks.value_or(0));
+    if (declared_chunks_ > limits_.counts) {
+      return over_limit(text.where, fmt::format("the ranks declare more than {} chunks", limits_.counts),
+                        "--max-count");
+    }
+    rank.chunks_declared = chunks.has_value() || rank.layers.form == Layers::Form::List ||
+                           text.facts.stages.has_value();
+    if (chunks) {
+      rank.chunks = *chunks;
+    } else if (text.facts.stages) {
+      rank.chunks = static_cast<std::int32_t>(text.facts.stages->size());
+    } else if (rank.layers.form == Layers::Form::List) {
+      rank.chunks = static_cast<std::int32_t>(rank.layers.values.size());
+    } else {
+      rank.chunks = largest_chunk(rank);
+    }
+    if (text.facts.stages) {
+      if (schedule_.topology != Topology::Custom) {
+        return malformed(text.where, "`stages` needs `placement custom`");
+      }
+      rank.stages = *text.facts.stages;
+    }
+    if (schedule_.topology == Topology::Custom &&
+        rank.stages.size() != static_cast<std::size_t>(rank.chunks)) {
+      return malformed(text.where,
+                       fmt::format("rank {} has {} chunks and the stages of {}",
+                                   schedule_.ranks.size(), rank.chunks, rank.stages.size()),
+                       "under `placement custom` every rank lists the stage of each of its chunks");
+    }
+    if (auto refusal = set_delay(rank, text.where, either(text.facts.delayed, shared_.delayed),
+                                 either(text.facts.mixed, shared_.mixed))) {
+      return refusal;
+    }
+    if (schedule_.naming == Naming::Counted) {
+      number_microbatches(rank.order, rank.chunks);
+      if (rank.replay) number_microbatches(*rank.replay, rank.chunks);
+    }
+    schedule_.ranks.push_back(std::move(rank));
+    return std::nullopt;
+  }
+
+  // Without a declared count: the largest id that the order is long enough to use.
+  static std::int32_t largest_chunk(const RankOrder& rank) {
+    std::int32_t largest = 0;
+    for (const Entry& entry : rank.order) {
+      if (static_cast<std::size_t>(entry.chunk) <= rank.order.size()) largest = std::max(largest, entry.chunk);
+    }
+    return largest;
+  }
+
+  static Maybe set_delay(RankOrder& rank, Span where, const std::optional<std::vector<std::int32_t>>& delayed,
+                         const std::optional<std::vector<std::int32_t>>& mixed) {
+    if (!delayed && !mixed) return std::nullopt;
+    rank.delay.emplace(static_cast<std::size_t>(rank.chunks), Delay::Never);
+    const auto mark = [&rank, where](const std::vector<std::int32_t>& ids, Delay delay) -> Maybe {
+      for (const std::int32_t id : ids) {
+        if (id == Facts::kAll) {
+          std::fill(rank.delay->begin(), rank.delay->end(), delay);
+        } else if (id > rank.chunks) {
+          return malformed(where, fmt::format("chunk {} is said to split its backwards, but the "
+                                                      "rank has {} chunks", id, rank.chunks));
+        } else {
+          (*rank.delay)[static_cast<std::size_t>(id) - 1] = delay;
+        }
+      }
+      return std::nullopt;
+    };
+    if (delayed) {
+      if (auto refusal = mark(*delayed, Delay::Always)) return refusal;
+    }
+    if (mixed) return mark(*mixed, Delay::Mixed);
+    return std::nullopt;
+  }
+
+  std::string_view text_;
+  const Limits& limits_;
+  std::size_t at_ = 0;
+  Word statement_{};
+  bool versioned_ = false;
+  bool placed_ = false;
+  std::optional<std::int32_t> ranks_;
+  std::optional<std::int32_t> microbatches_;
+  Facts shared_;
+  std::vector<RankText> texts_;
+  std::uint64_t entries_ = 0;
+  std::uint64_t declared_chunks_ = 0;
+  std::optional<Naming> naming_;
+  Span first_named_;
+  Schedule schedule_;
+};
+
+}  // namespace
+
+bool looks_like_order_file(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size() && (is_blank(text[at]) || text[at] == '#')) {
+    at = text[at] == '#' ? std::min(text.find('\n', at), text.size()) : at + 1;
+  }
+  return text.substr(at).starts_with("capo");
+}
+
+Read<Schedule> read_order_file(std::string_view text, const Limits& limits) {
+  if (auto refusal = refuse_bytes(text, limits)) return std::move(*refusal);
+  return Reader(text, limits).read();
+}
+
+}  // namespace capo

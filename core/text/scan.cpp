@@ -1,0 +1,86 @@
+#include <capo/core/text/scan.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace capo {
+
+std::string shown(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  if (byte >= 0x20 && byte < 0x7f) return fmt::format("`{}`", c);
+  return fmt::format("byte 0x{:02x}", byte);
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t kLongest = 40;
+  std::string out = "`";
+  for (const char c : text.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    // Bytes of UTF-8 pass as they are: JSON and terminals both take them.
+    if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  // A cut must not leave half a UTF-8 sequence behind.
+  if (text.size() > kLongest) {
+    while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0x80) != 0) out.pop_back();
+    out += "...";
+  }
+  return out + "`";
+}
+
+Span span_of(std::size_t begin, std::size_t end) {
+  return {.offset = static_cast<std::uint32_t>(begin),
+          .length = static_cast<std::uint32_t>(end - begin)};
+}
+
+std::optional<Refusal> refuse_bytes(std::string_view text, const Limits& limits) {
+  if (text.size() > limits.bytes) {
+    return over_limit({}, fmt::format("the input has more than {} bytes", limits.bytes),
+                      "--max-bytes");
+  }
+  if (text.starts_with("\xef\xbb\xbf")) {
+    return malformed(span_of(0, 3), "the input begins with a byte order mark",
+                     "save it as UTF-8 without one");
+  }
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    return malformed(span_of(0, 2), "the input is UTF-16", "save it as UTF-8");
+  }
+  if (const void* nul = std::memchr(text.data(), 0, text.size()); nul != nullptr) {
+    const auto at = static_cast<std::size_t>(static_cast<const char*>(nul) - text.data());
+    return malformed(span_of(at, at + 1), "the input holds a NUL byte",
+                     "is this the file you meant? orders are plain text");
+  }
+  for (std::size_t at = text.find('\r'); at != std::string_view::npos; at = text.find('\r', at + 1)) {
+    if (at + 1 == text.size() || text[at + 1] != '\n') {
+      return malformed(span_of(at, at + 1), "a carriage return that ends no line",
+                       "end lines with LF or CRLF");
+    }
+  }
+  return std::nullopt;
+}
+
+Refusal too_many_entries(Span span, const Limits& limits) {
+  return over_limit(span, fmt::format("the input has more than {} entries", limits.entries),
+                    "--max-entries");
+}
+
+std::optional<Refusal> refuse_size(const Schedule& schedule, const Limits& limits) {
+  std::uint64_t chunks = 0;
+  std::int32_t stage = 0;
+  for (const RankOrder& rank : schedule.ranks) {
+    chunks += static_cast<std::uint64_t>(rank.chunks);
+    for (const std::int32_t of_chunk : rank.stages) stage = std::max(stage, of_chunk);
+  }
+  const bool small = chunks <= limits.counts && static_cast<std::uint64_t>(stage) <= limits.counts;
+  if (small) return std::nullopt;
+  return over_limit({}, fmt::format("the schedule declares more than {} {}", limits.counts,
+                                    chunks > limits.counts ? "chunks" : "stages"),
+                    "--max-count");
+}
+
+}  // namespace capo

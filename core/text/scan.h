@@ -1,0 +1,45 @@
+// What the readers share: which bytes can be part of a text at all, and how to name one.
+// Tested by scan_test.cpp.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+#include <capo/core/text/limits.h>
+#include <capo/core/text/refusal.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace capo {
+
+[[nodiscard]] constexpr bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+[[nodiscard]] constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+[[nodiscard]] constexpr bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/// A character as a message shows it: `x`, or its code where it does not print.
+[[nodiscard]] std::string shown(char c);
+/// A piece of the input as a message shows it: quoted, cut to a readable length.
+[[nodiscard]] std::string shown(std::string_view text);
+
+/// The span of bytes [begin, end).
+[[nodiscard]] Span span_of(std::size_t begin, std::size_t end);
+
+/// What no capo input may hold: too many bytes, a byte order mark, a NUL, a carriage return that ends
+/// no line. Nothing if the text passes.
+[[nodiscard]] std::optional<Refusal> refuse_bytes(std::string_view text, const Limits& limits);
+
+[[nodiscard]] Refusal too_many_entries(Span span, const Limits& limits);
+
+/// A schedule may declare far more than it holds; its chunks in all and its stages stay under the
+/// limit for counts, so that nothing is allocated for a number alone.
+[[nodiscard]] std::optional<Refusal> refuse_size(const Schedule& schedule, const Limits& limits);
+
+}  // namespace capo
