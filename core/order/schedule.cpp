@@ -3,8 +3,32 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 namespace capo {
+
+namespace {
+
+constexpr std::array<std::pair<Topology, std::string_view>, 5> kTopologies{{
+    {Topology::Independent, "independent"},
+    {Topology::Chain, "chain"},
+    {Topology::Loop, "loop"},
+    {Topology::V, "v"},
+    {Topology::Custom, "custom"},
+}};
+
+}  // namespace
+
+std::string_view name_of(Topology topology) {
+  return kTopologies[static_cast<std::size_t>(topology)].second;
+}
+
+std::optional<Topology> topology_named(std::string_view word) {
+  for (const auto& [topology, name] : kTopologies) {
+    if (name == word) return topology;
+  }
+  return std::nullopt;
+}
 
 std::vector<Delay> resolved_delay(const RankOrder& rank) {
   const auto chunks = static_cast<std::size_t>(std::max(rank.chunks, 0));

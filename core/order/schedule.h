@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace capo {
@@ -90,6 +91,11 @@ enum class Topology : std::uint8_t {
   V,            ///< stages 0..P-1 downwards, then P-1..0 back
   Custom,       ///< stages are listed rank by rank
 };
+
+/// "independent", "chain", "loop", "v", "custom".
+[[nodiscard]] std::string_view name_of(Topology topology);
+/// Nothing if the word names none.
+[[nodiscard]] std::optional<Topology> topology_named(std::string_view word);
 
 /// How microbatches are told apart in the text that the schedule was read from.
 enum class Naming : std::uint8_t {

@@ -1,5 +1,6 @@
 #include <capo/core/rules/words.h>
 
+#include <capo/core/order/torch_words.h>
 #include <capo/core/text/action_token.h>
 
 #include <fmt/format.h>
@@ -10,25 +11,6 @@ namespace {
 
 bool is_table(const Context& context) {
   return context.input().form == Form::TorchCompute || context.input().form == Form::TorchComms;
-}
-
-// The letters of PyTorch's types, by capo's kinds.
-std::string torch_word(Kind kind, Delay delay) {
-  switch (kind) {
-    case Kind::Forward: return "F";
-    case Kind::Backward: return delay == Delay::Always ? "I" : "B";
-    case Kind::BackwardInput: return "I";
-    case Kind::BackwardWeight: return "W";
-    case Kind::SendForward: return "SEND_F";
-    case Kind::ReceiveForward: return "RECV_F";
-    case Kind::SendBackward: return "SEND_B";
-    case Kind::ReceiveBackward: return "RECV_B";
-    case Kind::Unshard: return "UNSHARD";
-    case Kind::Reshard: return "RESHARD";
-    case Kind::ReduceGradient: return "REDUCE_GRAD";
-    case Kind::Idle: break;
-  }
-  return "";
 }
 
 }  // namespace
@@ -83,7 +65,7 @@ std::string entry_text(const Context& context, const OrderView& order, const Act
   }
   if (is_table(context) && order.knows(action.chunk)) {
     const std::int32_t stage = order.holder->stages[static_cast<std::size_t>(action.chunk) - 1];
-    const std::string word = torch_word(action.kind, order.delay_of(action.chunk));
+    const std::string_view word = torch_word(action.kind, order.delay_of(action.chunk));
     if (action.microbatch == kNoMicrobatch) return fmt::format("{}{}", stage, word);
     return fmt::format("{}{}{}", stage, word, action.microbatch);
   }

@@ -285,19 +285,9 @@ class Reader {
   }
 
   Maybe read_placement(const JsonValue& value) {
-    constexpr std::array<std::pair<std::string_view, Topology>, 5> kPlacements{{
-        {"independent", Topology::Independent},
-        {"chain", Topology::Chain},
-        {"loop", Topology::Loop},
-        {"v", Topology::V},
-        {"custom", Topology::Custom},
-    }};
-    if (value.type() == Type::String) {
-      for (const auto& [name, topology] : kPlacements) {
-        if (value.string() != name) continue;
-        input_.schedule.topology = topology;
-        return std::nullopt;
-      }
+    if (const auto topology = value.type() == Type::String ? topology_named(value.string()) : std::nullopt) {
+      input_.schedule.topology = *topology;
+      return std::nullopt;
     }
     return malformed(value.span(), "`placement` is one of independent, chain, loop, v, custom");
   }

@@ -21,9 +21,9 @@ struct Word {
   Span span;
 };
 
-constexpr std::array<std::string_view, 9> kStatements{
-    "capo", "chunks", "delayed", "layers", "microbatches", "mixed", "placement", "rank", "ranks"};
-constexpr std::array<std::string_view, 5> kPlacements{"independent", "chain", "loop", "v", "custom"};
+constexpr std::array<std::string_view, 10> kStatements{
+    "capo", "chunks", "delayed", "layers", "microbatches", "mixed", "placement", "rank", "ranks",
+    "stages"};
 
 // What the statements before the orders say for all ranks, and what `rank R ...` says for one.
 struct Facts {
@@ -115,6 +115,7 @@ class Reader {
     if (!versioned_) return read_version();
     if (word == "ranks") return read_once(ranks_, word, limits_.ranks, "--max-ranks", 1);
     if (word == "microbatches") return read_once(microbatches_, word, limits_.counts, "--max-count", 1);
+    if (word == "stages") return read_once(stages_, word, limits_.counts, "--max-count", 1);
     if (word == "placement") return read_placement();
     if (word == "rank") return read_rank();
     if (const auto refusal = read_fact(statement_, shared_)) return *refusal;
@@ -178,15 +179,12 @@ class Reader {
   Maybe read_placement() {
     if (placed_) return malformed(statement_.span, "`placement` is stated a second time");
     const auto word = next_word();
-    const auto known = word ? std::find(kPlacements.begin(), kPlacements.end(), word->text)
-                            : kPlacements.end();
-    if (known == kPlacements.end()) {
+    const auto topology = word ? topology_named(word->text) : std::nullopt;
+    if (!topology) {
       return malformed(word ? word->span : statement_.span,
                        "`placement` is one of independent, chain, loop, v, custom");
     }
-    constexpr std::array kTopologies{Topology::Independent, Topology::Chain, Topology::Loop,
-                                     Topology::V, Topology::Custom};
-    schedule_.topology = kTopologies[static_cast<std::size_t>(known - kPlacements.begin())];
+    schedule_.topology = *topology;
     placed_ = true;
     return end_of_statement();
   }
@@ -401,6 +399,7 @@ class Reader {
     }
     schedule_.naming = naming_.value_or(Naming::Counted);
     schedule_.microbatches = microbatches_;
+    schedule_.stages = stages_;
     for (std::size_t r = 0; r < texts_.size(); ++r) {
       if (!texts_[r].order) {
         const Span where = texts_[r].where == Span{} ? texts_.back().where : texts_[r].where;
@@ -504,6 +503,7 @@ class Reader {
   bool placed_ = false;
   std::optional<std::int32_t> ranks_;
   std::optional<std::int32_t> microbatches_;
+  std::optional<std::int32_t> stages_;
   Facts shared_;
   std::vector<RankText> texts_;
   std::uint64_t entries_ = 0;

@@ -47,9 +47,9 @@ Diagnostic surplus(const Context& context, const OrderView& order, std::int32_t 
   finding.help.text = fmt::format("{} lacks a backward; is `{}` meant?",
                                   words::part(context, order, lacking), meant);
   finding.help.edits = {{order.entries[at].span(), meant}};
-  if (context.input().form == Form::TeList && !context.schedule().microbatches) {
-    finding.notes.push_back({fmt::format("TransformerEngine counts totals only: it captures this "
-                                         "entry as a backward of chunk {}", chunk + 1), {}});
+  if (context.input().form == Form::TeList && order.knows(chunk + 1)) {
+    finding.notes.push_back({fmt::format("TransformerEngine counts totals only: to it this entry "
+                                         "is a backward of chunk {}", chunk + 1), {}});
   }
   return finding;
 }

@@ -39,14 +39,13 @@ void unequal_microbatches(const Context& context, Diagnostics& out) {
         finding.labels = {{order.entries[at].span(), surplus ? "one too many from here" : ""}};
         finding.witness = words::entries(context, order, {at});
       }
-      finding.help.text = fmt::format(
-          "{} {}: every chunk runs every microbatch once", surplus ? "remove" : "add",
-          words::count(std::abs(tally.forwards - expected), fmt::format("forward of {}", part)));
-      if (std::abs(tally.forwards - expected) != 1) {
-        finding.help.text = fmt::format("{} {} forwards of {}: every chunk runs every microbatch once",
-                                        surplus ? "remove" : "add",
-                                        std::abs(tally.forwards - expected), part);
+      if (surplus && context.input().form == Form::TeList && order.knows(chunk + 1)) {
+        finding.notes.push_back({fmt::format("TransformerEngine counts totals only: to it this entry is a "
+                                             "forward of chunk {}", chunk + 1), {}});
       }
+      const std::int32_t difference = std::abs(tally.forwards - expected);
+      finding.help.text = fmt::format("{} {} of {}: every chunk runs every microbatch once",
+                                      surplus ? "remove" : "add", words::count(difference, "forward"), part);
       out.keep(std::move(finding));
     }
   }

@@ -1,0 +1,153 @@
+#include <capo/cli/commands/check_options.h>
+#include <capo/cli/commands/commands.h>
+#include <capo/cli/files.h>
+#include <capo/core/report/json_report.h>
+#include <capo/core/report/sarif_report.h>
+#include <capo/core/report/text_report.h>
+
+#include <CLI/CLI.hpp>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+
+namespace capo::cli {
+
+namespace {
+
+// The flags of Megatron's configuration; it is judged only if --pp says that there is one.
+struct MegatronFlags {
+  std::int64_t pipeline = 0;
+  std::int64_t virtual_stages = 0;
+  std::int64_t group_size = 0;
+  bool ep_overlap = false;
+};
+
+Colour colour_of(const std::string& choice) {
+  if (choice == "always") return Colour::On;
+  if (choice == "never") return Colour::Off;
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  const bool dumb = term != nullptr && std::string_view(term) == "dumb";
+  const bool forbidden = (no_color != nullptr && *no_color != '\0') || dumb;
+  return ::isatty(STDOUT_FILENO) == 1 && !forbidden ? Colour::On : Colour::Off;
+}
+
+std::string render(const Report& report, const CheckRequest& request) {
+  if (request.format == "json") return to_json(report, JsonLayout::Indented) + "\n";
+  if (request.format == "sarif") return to_sarif(report, CAPO_VERSION);
+  return to_text(report, colour_of(request.colour));
+}
+
+int check_one(const CheckRequest& request) {
+  const Loaded loaded = load_input(request.input);
+  if (const auto* error = std::get_if<Error>(&loaded)) {
+    print_error(*error);
+    return exit_code_of(error->kind);
+  }
+  std::string text;
+  int code = kInternal;
+  if (const auto* refused = std::get_if<RefusedInput>(&loaded)) {
+    text = render(report_of(refused->source, refused->refusal), request);
+    code = exit_code_of(refused->refusal.kind);
+  } else {
+    const Input& input = std::get<Input>(loaded);
+    CheckResult result = check(input, request.check);
+    code = exit_code_of(result.verdict);
+    text = render(report_of(input, std::move(result), request.opinions(input)), request);
+  }
+  if (const auto error = write_stdout(text)) {
+    print_error(*error);
+    return exit_code_of(error->kind);
+  }
+  return code;
+}
+
+void add_options(CLI::App& app, CheckRequest& request) {
+  request.input.add_to(app);
+  app.add_option("--batch", request.batch, "Check every line of a JSON-lines file; one JSON result a line")
+      ->excludes("FILE")
+      ->excludes("--order");
+  app.add_option("--profile", request.profiles,
+                 "What to report: sound (capo's verdict, always given), te, mcore, torch")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"sound", "te", "mcore", "torch"}));
+  app.add_option("--format", request.format, "text, json or sarif")
+      ->check(CLI::IsMember({"text", "json", "sarif"}))
+      ->capture_default_str();
+  app.add_option("--color", request.colour, "auto, always or never; NO_COLOR is respected")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  app.add_option("--max-findings", request.check.findings_per_rule, "Findings of each rule to show in full")
+      ->capture_default_str();
+}
+
+void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& megatron) {
+  const std::string group = "Profiles";
+  app.add_flag("--te-reuse", request.consult.te.reuse,
+               "te: _reuse_graph_input_output_buffers is on, as Megatron sets it")
+      ->group(group);
+  app.add_flag_callback(
+         "--te-silent-store", [&request] { request.consult.te.empty_store = te::EmptyStore::Silent; },
+         "te: the modules are GroupedLinear, whose empty weight-gradient queue says nothing")
+      ->group(group);
+  app.add_option("--max-graphs", request.consult.te.max_graphs, "te: CUDA graphs to simulate")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--pp", megatron.pipeline, "mcore: pipeline ranks")->check(CLI::PositiveNumber)->group(group);
+  app.add_option("--vp", megatron.virtual_stages, "mcore: virtual stages per rank")
+      ->check(CLI::PositiveNumber)
+      ->needs("--pp")
+      ->group(group);
+  app.add_option("--group-size", megatron.group_size, "mcore: microbatch_group_size_per_vp_stage; default: PP")
+      ->check(CLI::PositiveNumber)
+      ->needs("--pp")
+      ->group(group);
+  app.add_flag("--ep-overlap", megatron.ep_overlap, "mcore: overlap_moe_expert_parallel_comm")
+      ->needs("--pp")
+      ->group(group);
+}
+
+void settle_megatron(CheckRequest& request, const MegatronFlags& flags) {
+  if (flags.pipeline == 0) return;
+  if (request.input.microbatches == 0) {
+    throw CLI::ValidationError("--pp", "needs --microbatches: Megatron's rules compare the two");
+  }
+  const auto stated = [](std::int64_t number) {
+    return number == 0 ? std::nullopt : std::optional<std::int64_t>(number);
+  };
+  request.consult.megatron = mcore::Configuration{.pipeline = flags.pipeline,
+                                                  .virtual_stages = stated(flags.virtual_stages),
+                                                  .microbatches = request.input.microbatches,
+                                                  .group_size = stated(flags.group_size),
+                                                  .ep_overlap = flags.ep_overlap};
+}
+
+}  // namespace
+
+std::vector<Opinion> CheckRequest::opinions(const Input& of) const {
+  std::vector<Opinion> said;
+  for (const std::string_view profile : {"te", "mcore", "torch"}) {
+    if (std::find(profiles.begin(), profiles.end(), profile) == profiles.end()) continue;
+    said.push_back(profile == "te"      ? consult_te(of, consult)
+                   : profile == "mcore" ? consult_mcore(of, consult)
+                                        : consult_torch(of));
+  }
+  return said;
+}
+
+Run add_check(CLI::App& app) {
+  auto* command = app.add_subcommand("check", "Judge an order: is it right, and if not, where and why");
+  command->footer("Example: capo check --order \"[1, 2, -1, -1]\" --profile sound,te");
+  auto request = std::make_shared<CheckRequest>();
+  auto megatron = std::make_shared<MegatronFlags>();
+  add_options(*command, *request);
+  add_profile_options(*command, *request, *megatron);
+  return [request, megatron] {
+    settle_megatron(*request, *megatron);
+    return request->batch.empty() ? check_one(*request) : check_batch(*request);
+  };
+}
+
+}  // namespace capo::cli

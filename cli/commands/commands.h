@@ -1,0 +1,22 @@
+// The commands, one file each. add_NAME() declares its options on the application and returns a
+// function that runs it; the exit code is what the process returns.
+
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace capo::cli {
+
+using Run = std::function<int()>;
+
+[[nodiscard]] Run add_check(CLI::App& app);
+[[nodiscard]] Run add_convert(CLI::App& app);
+[[nodiscard]] Run add_explain(CLI::App& app);
+[[nodiscard]] Run add_rules(CLI::App& app);
+[[nodiscard]] Run add_devices(CLI::App& app);
+
+}  // namespace capo::cli

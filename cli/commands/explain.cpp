@@ -1,0 +1,54 @@
+#include <capo/cli/commands/commands.h>
+#include <capo/cli/exit_code.h>
+#include <capo/cli/files.h>
+#include <capo/core/base/assert.h>
+#include <capo/core/base/embedded_text.h>
+#include <capo/core/base/nearest.h>
+#include <capo/core/rules/rule.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace capo::cli {
+
+namespace {
+
+int explain(const std::string& name) {
+  const Rule* rule = find_rule(name);
+  if (rule == nullptr) {
+    std::vector<std::string_view> known;
+    for (const Rule& row : catalogue()) {
+      known.push_back(row.id);
+      known.push_back(row.name);
+    }
+    const std::string_view close = nearest(name, known);
+    print_error({.kind = ErrorKind::Unreadable,
+                 .message = fmt::format("there is no rule `{}`", name),
+                 .help = close.empty() ? "`capo rules` lists them" : fmt::format("did you mean `{}`?", close)});
+    return kUsage;
+  }
+  for (const EmbeddedText& essay : embedded_essays()) {
+    if (essay.name != rule->id) continue;
+    if (const auto error = write_stdout(essay.text)) {
+      print_error(*error);
+      return exit_code_of(error->kind);
+    }
+    return kAccepted;
+  }
+  CAPO_ASSERT(false, "every rule has an essay; a test holds the catalogue to it");
+  return kInternal;
+}
+
+}  // namespace
+
+Run add_explain(CLI::App& app) {
+  auto* command = app.add_subcommand("explain", "Tell about a rule: why it is, an order that breaks it, the cure");
+  command->footer("Example: capo explain S15");
+  auto name = std::make_shared<std::string>();
+  command->add_option("RULE", *name, "A rule's id or name")->required();
+  return [name] { return explain(*name); };
+}
+
+}  // namespace capo::cli

@@ -1,0 +1,25 @@
+#include <capo/cli/commands/commands.h>
+#include <capo/cli/exit_code.h>
+#include <capo/cli/files.h>
+#include <capo/core/report/rules_page.h>
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace capo::cli {
+
+Run add_rules(CLI::App& app) {
+  auto* command = app.add_subcommand("rules", "List the rules");
+  auto markdown = std::make_shared<bool>(false);
+  command->add_flag("--markdown", *markdown, "As the page docs/rules.md");
+  return [markdown]() -> int {
+    if (const auto error = write_stdout(*markdown ? rules_as_markdown() : rules_as_text())) {
+      print_error(*error);
+      return exit_code_of(error->kind);
+    }
+    return kAccepted;
+  };
+}
+
+}  // namespace capo::cli

@@ -1,0 +1,82 @@
+#include <capo/core/report/report.h>
+
+#include <capo/core/rules/context.h>
+
+#include <algorithm>
+
+namespace capo {
+
+Environment environment_of(const Input& input) {
+  const Schedule& schedule = input.schedule;
+  Environment environment{.topology = name_of(schedule.topology),
+                          .ranks = schedule.ranks.size(),
+                          .microbatches = Context(input).microbatches()};
+  for (const RankOrder& rank : schedule.ranks) environment.chunks.push_back(rank.chunks);
+  if (!schedule.ranks.empty()) {
+    const RankOrder& first = schedule.ranks.front();
+    environment.layers = first.layers;
+    const std::vector<Delay> delay = resolved_delay(first);
+    for (std::size_t c = 0; c < delay.size(); ++c) {
+      if (delay[c] != Delay::Never) environment.delayed.push_back(static_cast<std::int32_t>(c) + 1);
+    }
+    environment.delayed_everywhere =
+        environment.delayed.size() > 1 && environment.delayed.size() == delay.size();
+    if (environment.delayed_everywhere) environment.delayed.clear();
+    if (!first.chunks_declared) environment.assumed.push_back("chunks");
+    if (first.layers.form == Layers::Form::Unstated) environment.assumed.push_back("layers_per_chunk");
+    if (!first.delay) environment.assumed.push_back("delayed");
+  }
+  if (!schedule.microbatches) environment.assumed.push_back("microbatches");
+  if (schedule.topology == Topology::Independent) environment.assumed.push_back("topology");
+  return environment;
+}
+
+Report report_of(const Input& input, CheckResult result, std::vector<Opinion> opinions) {
+  return {.source = &input.source,
+          .verdict = result.verdict,
+          .diagnostics = std::move(result.diagnostics),
+          .skipped = std::move(result.skipped),
+          .environment = environment_of(input),
+          .opinions = std::move(opinions)};
+}
+
+Report report_of(const Source& source, const Refusal& refusal) {
+  Report report;
+  report.source = &source;
+  report.diagnostics.add(refusal.finding);
+  return report;
+}
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Accepted: return "accepted";
+    case Verdict::Rejected: return "rejected";
+    case Verdict::NoVerdict: return "no-verdict";
+  }
+  return "";
+}
+
+std::string_view name_of(WitnessKind kind) {
+  switch (kind) {
+    case WitnessKind::Entries: return "entries";
+    case WitnessKind::Path: return "path";
+    case WitnessKind::WaitCycle: return "wait-cycle";
+    case WitnessKind::Mismatch: return "mismatch";
+    case WitnessKind::Replay: return "replay";
+  }
+  return "";
+}
+
+std::string_view name_of(Severity severity) {
+  return severity == Severity::Error ? "error" : "warning";
+}
+
+std::string_view disagreement(Verdict verdict, const Opinion& opinion) {
+  if (!opinion.accepts || verdict == Verdict::NoVerdict) return "";
+  const bool sound = verdict == Verdict::Accepted;
+  if (*opinion.accepts && !sound) return "accepted there and wrong";
+  if (!*opinion.accepts && sound) return "right and refused there";
+  return "";
+}
+
+}  // namespace capo

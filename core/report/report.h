@@ -1,0 +1,56 @@
+// Everything a check found, ready to be put into words: the input's name for itself, the verdict, the
+// findings, what was assumed, and what other programs would say.
+//
+// The three renderers (text, JSON, SARIF) take this and nothing else, so they cannot disagree.
+
+#pragma once
+
+#include <capo/core/diag/source.h>
+#include <capo/core/order/input.h>
+#include <capo/core/profiles/opinion.h>
+#include <capo/core/rules/check.h>
+#include <capo/core/text/refusal.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capo {
+
+/// What the verdict is relative to.
+struct Environment {
+  std::string_view topology = "independent";
+  std::size_t ranks = 0;
+  std::vector<std::int32_t> chunks;  ///< per rank
+  std::int32_t microbatches = 0;
+  Layers layers;                                ///< of the first rank
+  std::vector<std::int32_t> delayed;            ///< of the first rank: chunks that delay W
+  bool delayed_everywhere = false;              ///< every chunk delays; `delayed` is then empty
+  std::vector<std::string_view> assumed;        ///< facts that were not declared
+};
+
+[[nodiscard]] Environment environment_of(const Input& input);
+
+struct Report {
+  const Source* source = nullptr;  ///< never null; outlives the report
+  Verdict verdict = Verdict::NoVerdict;
+  Diagnostics diagnostics;
+  std::vector<Pass> skipped;
+  std::optional<Environment> environment;  ///< nothing where the input was refused
+  std::vector<Opinion> opinions;
+};
+
+[[nodiscard]] Report report_of(const Input& input, CheckResult result, std::vector<Opinion> opinions);
+[[nodiscard]] Report report_of(const Source& source, const Refusal& refusal);
+
+/// "accepted", "rejected", "no-verdict".
+[[nodiscard]] std::string_view name_of(Verdict verdict);
+[[nodiscard]] std::string_view name_of(WitnessKind kind);
+[[nodiscard]] std::string_view name_of(Severity severity);
+
+/// The two interesting cases, in words; empty where verdict and opinion agree.
+[[nodiscard]] std::string_view disagreement(Verdict verdict, const Opinion& opinion);
+
+}  // namespace capo

@@ -1,0 +1,141 @@
+#include <capo/core/report/sarif_report.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+
+namespace capo {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostResults = 5'000;
+constexpr std::size_t kMostLocations = 100;
+
+// FNV-1a: the same finding keeps its fingerprint when lines above it change.
+std::string fingerprint(const Diagnostic& diagnostic) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : std::string(diagnostic.rule) + diagnostic.message) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+// A relative reference for a file; what has no path, such as --order, gets a name that is one.
+std::string uri_of(std::string_view name) {
+  std::string uri;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("-._~/").find(c) != std::string_view::npos;
+    uri += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return uri;
+}
+
+class Writer {
+ public:
+  Writer(const Report& report, std::string_view version) : report_(report), version_(version) {}
+
+  std::string write() {
+    Json results = Json::array();
+    const auto& kept = report_.diagnostics.kept();
+    for (std::size_t i = 0; i < std::min(kept.size(), kMostResults); ++i) results.push_back(result(kept[i]));
+    const std::size_t left_out = report_.diagnostics.dropped() + kept.size() - results.size();
+    Json run{{"tool", {{"driver", driver()}}},
+             {"invocations", Json::array({invocation(left_out)})},
+             {"columnKind", "utf16CodeUnits"},
+             {"results", std::move(results)}};
+    return Json{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+                {"version", "2.1.0"},
+                {"runs", Json::array({std::move(run)})}}
+        .dump(2, ' ', false, Json::error_handler_t::replace);
+  }
+
+ private:
+  Json driver() const {
+    std::set<std::string_view> used;
+    for (const Diagnostic& diagnostic : report_.diagnostics.kept()) used.insert(diagnostic.rule);
+    Json rules = Json::array();
+    for (const Rule& rule : catalogue()) {
+      if (!used.contains(rule.id)) continue;
+      rules.push_back({{"id", rule.id},
+                       {"name", rule.name},
+                       {"shortDescription", {{"text", rule.title}}},
+                       {"help", {{"text", fmt::format("capo explain {}", rule.id)}}},
+                       {"properties", {{"tags", Json::array({name_of(rule.family)})}}}});
+    }
+    return {{"name", "capo"}, {"version", version_}, {"rules", std::move(rules)}};
+  }
+
+  Json invocation(std::size_t left_out) const {
+    Json notifications = Json::array();
+    if (left_out > 0) {
+      notifications.push_back({{"level", "warning"},
+                               {"message", {{"text", fmt::format("{} more findings are left out of this file",
+                                                                 left_out)}}}});
+    }
+    if (report_.verdict == Verdict::NoVerdict) {
+      notifications.push_back({{"level", "error"}, {"message", {{"text", "there is no verdict"}}}});
+    }
+    return {{"executionSuccessful", report_.verdict != Verdict::NoVerdict},
+            {"toolExecutionNotifications", std::move(notifications)}};
+  }
+
+  Json location(Span span, const std::string& label) const {
+    const LineColumn begin = report_.source->line_column(span.offset);
+    const LineColumn end = report_.source->line_column(span.offset + std::max<std::uint32_t>(span.length, 1));
+    Json out{{"physicalLocation",
+              {{"artifactLocation", {{"uri", uri_of(report_.source->name)}}},
+               {"region", {{"startLine", begin.line}, {"startColumn", begin.column},
+                           {"endLine", end.line}, {"endColumn", end.column}}}}}};
+    if (!label.empty()) out["message"] = {{"text", label}};
+    return out;
+  }
+
+  Json result(const Diagnostic& diagnostic) const {
+    Json out{{"ruleId", diagnostic.rule},
+             {"level", name_of(diagnostic.severity)},
+             {"message", {{"text", diagnostic.message}}},
+             {"partialFingerprints", {{"capo/v1", fingerprint(diagnostic)}}}};
+    // GitHub shows a result only where it has a place: the beginning of the file stands for the whole.
+    const Label whole{};
+    out["locations"] = Json::array(
+        {location((diagnostic.labels.empty() ? whole : diagnostic.labels.front()).span, "")});
+    Json related = Json::array();
+    for (std::size_t i = 1; i < std::min(diagnostic.labels.size(), kMostLocations); ++i) {
+      related.push_back(location(diagnostic.labels[i].span, diagnostic.labels[i].text));
+    }
+    if (!related.empty()) out["relatedLocations"] = std::move(related);
+    if (!diagnostic.help.edits.empty()) {
+      Json replacements = Json::array();
+      for (const Edit& edit : diagnostic.help.edits) {
+        const LineColumn begin = report_.source->line_column(edit.span.offset);
+        const LineColumn end = report_.source->line_column(edit.span.offset + edit.span.length);
+        replacements.push_back({{"deletedRegion", {{"startLine", begin.line}, {"startColumn", begin.column},
+                                                   {"endLine", end.line}, {"endColumn", end.column}}},
+                                {"insertedContent", {{"text", edit.replacement}}}});
+      }
+      out["fixes"] = Json::array(
+          {{{"description", {{"text", diagnostic.help.text}}},
+            {"artifactChanges",
+             Json::array({{{"artifactLocation", {{"uri", uri_of(report_.source->name)}}},
+                           {"replacements", std::move(replacements)}}})}}});
+    }
+    return out;
+  }
+
+  const Report& report_;
+  std::string_view version_;
+};
+
+}  // namespace
+
+std::string to_sarif(const Report& report, std::string_view version) {
+  return Writer(report, version).write() + "\n";
+}
+
+}  // namespace capo

@@ -1,0 +1,217 @@
+#include <capo/core/report/text_report.h>
+
+#include <capo/core/text/json_value.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace capo {
+
+namespace {
+
+constexpr std::size_t kWidth = 96;  // of a source line's window
+
+class Writer {
+ public:
+  Writer(const Report& report, Colour colour) : report_(report), colour_(colour) {}
+
+  std::string write() {
+    for (const Diagnostic& diagnostic : report_.diagnostics.kept()) write_diagnostic(diagnostic);
+    write_rest();
+    write_opinions();
+    write_verdict();
+    return std::move(out_);
+  }
+
+ private:
+  enum class Ink { Error, Warning, Good, Frame, Strong };
+
+  std::string inked(Ink ink, std::string_view text) const {
+    if (colour_ == Colour::Off) return std::string(text);
+    const char* code = ink == Ink::Error     ? "1;31"
+                       : ink == Ink::Warning ? "1;33"
+                       : ink == Ink::Good    ? "1;32"
+                       : ink == Ink::Frame   ? "1;34"
+                                             : "1";
+    return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+  }
+
+  void write_diagnostic(const Diagnostic& diagnostic) {
+    const Ink ink = diagnostic.severity == Severity::Error ? Ink::Error : Ink::Warning;
+    out_ += inked(ink, fmt::format("{}[{}]", name_of(diagnostic.severity), diagnostic.rule));
+    out_ += inked(Ink::Strong, ": " + diagnostic.message) + "\n";
+
+    gutter_ = 1;
+    for (const Label& label : diagnostic.labels) {
+      gutter_ = std::max(gutter_, std::to_string(place(label.span).line).size());
+    }
+    for (std::size_t i = 0; i < diagnostic.labels.size(); ++i) write_label(diagnostic, i, ink);
+    if (diagnostic.labels.empty()) frame_line("--> " + report_.source->name, " ");
+    if (!diagnostic.labels.empty() && (!diagnostic.notes.empty() || !diagnostic.help.text.empty())) {
+      frame_line("|", " ");
+    }
+    for (const Note& note : diagnostic.notes) write_attached("note", note.text);
+    if (!diagnostic.help.text.empty()) write_attached("help", diagnostic.help.text + edit_words(diagnostic.help));
+    out_ += "\n";
+  }
+
+  LineColumn place(Span span) const { return report_.source->line_column(span.offset); }
+
+  // `gutter` is a line number, or a blank for none.
+  void frame_line(std::string_view mark, std::string_view gutter, std::string_view rest = {}) {
+    const bool arrow = mark.starts_with("-->") || mark.starts_with(":::");
+    std::string lead(gutter_ - std::min(gutter_, gutter.size()), ' ');
+    lead += gutter;
+    if (!arrow) lead += ' ';
+    out_ += inked(Ink::Frame, lead + std::string(mark.substr(0, 3)));
+    if (arrow) out_ += mark.substr(3);
+    if (!rest.empty()) out_ += " " + std::string(rest);
+    out_ += "\n";
+  }
+
+  // A label on the primary one's line, within the same window, goes under the same source line.
+  void write_label(const Diagnostic& diagnostic, std::size_t i, Ink ink) {
+    const Label& label = diagnostic.labels[i];
+    const LineColumn at = place(label.span);
+    const Window window = window_of(label.span, i == 0 ? label.span : diagnostic.labels.front().span);
+    const bool shares_line = i > 0 && at.line == place(diagnostic.labels.front().span).line && window.holds;
+    if (!shares_line) {
+      frame_line(fmt::format("{} {}:{}:{}", i == 0 ? "-->" : ":::", report_.source->name, at.line, at.column), " ");
+      if (i == 0) frame_line("|", " ");
+      frame_line("|", std::to_string(at.line), window.text);
+    }
+    std::string marks = std::string(window.begin, ' ') + std::string(window.length, i == 0 ? '^' : '-');
+    if (!label.text.empty()) marks += " " + label.text;
+    out_ += inked(Ink::Frame, std::string(gutter_, ' ') + " |") + " " + inked(i == 0 ? ink : Ink::Frame, marks) + "\n";
+  }
+
+  struct Window {
+    std::string text;
+    std::size_t begin;
+    std::size_t length;
+    bool holds;  // the span lies in the window that was made for the primary place
+  };
+
+  // The part of the span's line to show, control characters blanked: the window made for `primary`
+  // where that holds the span, else one around the span itself.
+  Window window_of(Span span, Span primary) const {
+    const std::string_view line = report_.source->line_at(span.offset);
+    const auto first_for = [&](Span of) {
+      const std::size_t column = place(of).column - 1;
+      const bool fits = line.size() <= kWidth || column + shown_length(of) <= kWidth * 3 / 4;
+      return fits || column <= kWidth / 2 ? std::size_t{0} : column - kWidth / 2;
+    };
+    const std::size_t column = place(span).column - 1;
+    std::size_t first = first_for(primary);
+    const bool holds = column >= first && column + shown_length(span) <= first + kWidth;
+    if (!holds) first = first_for(span);
+    std::string text(line.substr(std::min(first, line.size()), kWidth));
+    for (char& c : text) {
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+    }
+    const std::string_view cut = first > 0 ? "..." : "";
+    if (first + kWidth < line.size()) text += "...";
+    return {.text = std::string(cut) + text,
+            .begin = column - first + cut.size(),
+            .length = shown_length(span),
+            .holds = holds};
+  }
+
+  static std::size_t shown_length(Span span) {
+    return std::clamp<std::size_t>(span.length, 1, kWidth / 2);
+  }
+
+  void write_attached(std::string_view kind, std::string_view text) {
+    out_ += inked(Ink::Frame, std::string(gutter_, ' ') + " = ") +
+            inked(Ink::Strong, std::string(kind) + ":") + " " + std::string(text) + "\n";
+  }
+
+  // The edit itself, where the words of the help do not quote it already.
+  static std::string edit_words(const Help& help) {
+    if (help.edits.empty()) return "";
+    std::string_view text = help.edits.front().replacement;
+    text.remove_prefix(std::min(text.find_first_not_of(", "), text.size()));
+    if (help.text.find(text) != std::string::npos) return "";
+    return fmt::format(": `{}`", text);
+  }
+
+  void write_rest() {
+    if (report_.diagnostics.dropped() > 0) {
+      out_ += fmt::format("{} more findings are not shown; --max-findings shows more of each rule\n\n",
+                          report_.diagnostics.dropped());
+    }
+    if (!report_.skipped.empty()) {
+      std::vector<std::string_view> names;
+      for (const Pass pass : report_.skipped) names.push_back(name_of(pass));
+      out_ += fmt::format("not checked, since entries are unreadable: {}\n\n", fmt::join(names, ", "));
+    }
+  }
+
+  void write_opinions() {
+    for (const Opinion& opinion : report_.opinions) {
+      const std::string_view words = disagreement(report_.verdict, opinion);
+      const std::string_view says = !opinion.accepts ? "cannot be asked" : *opinion.accepts ? "accepts" : "refuses";
+      out_ += inked(Ink::Strong, fmt::format("profile {}: {}", opinion.profile, says));
+      if (!words.empty()) out_ += inked(Ink::Warning, fmt::format(" ({})", words));
+      // Megatron captures through TE, and often says the same.
+      const bool repeated = &opinion != &report_.opinions.front() && opinion.reason == report_.opinions.front().reason;
+      if (repeated && !opinion.reason.empty()) {
+        out_ += fmt::format(", as {} does", report_.opinions.front().profile);
+      } else if (!opinion.reason.empty()) {
+        out_ += fmt::format("\n  {}", opinion.reason);
+      }
+      for (const TorchMisreading& misreading : opinion.misreadings) {
+        out_ += fmt::format("\n  torch reads `{}` as `{}`", misreading.text, misreading.torch_reads);
+      }
+      out_ += "\n";
+    }
+    if (!report_.opinions.empty()) out_ += "\n";
+  }
+
+  void write_verdict() {
+    const Diagnostics& found = report_.diagnostics;
+    switch (report_.verdict) {
+      case Verdict::Accepted: out_ += inked(Ink::Good, "accepted"); break;
+      case Verdict::Rejected: out_ += inked(Ink::Error, "rejected"); break;
+      case Verdict::NoVerdict: out_ += inked(Ink::Error, "no verdict"); break;
+    }
+    if (report_.verdict == Verdict::Rejected) {
+      out_ += fmt::format(": {} error{}; `capo explain {}` tells more", found.errors(), found.errors() == 1 ? "" : "s",
+                          found.kept().empty() ? "RULE" : found.kept().front().rule);
+    }
+    out_ += "\n";
+    if (report_.environment) out_ += environment_words(*report_.environment) + "\n";
+  }
+
+  static std::string environment_words(const Environment& environment) {
+    const bool alike = std::adjacent_find(environment.chunks.begin(), environment.chunks.end(),
+                                          std::not_equal_to<>()) == environment.chunks.end();
+    const auto count = [](std::int64_t n, std::string_view noun) {
+      return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+    };
+    std::string words = "  " + count(static_cast<std::int64_t>(environment.ranks), "rank") + ", ";
+    words += environment.chunks.empty() || !alike ? "chunks by rank" : count(environment.chunks.front(), "chunk");
+    if (environment.ranks > 1 && alike) words += " each";
+    words += ", " + count(environment.microbatches, environment.microbatches == 1 ? "microbatch" : "microbatche");
+    words += fmt::format(", topology {}, no plan, no modules", environment.topology);
+    if (!environment.assumed.empty()) {
+      words += fmt::format("\n  not declared, read off the input: {}", fmt::join(environment.assumed, ", "));
+    }
+    return words;
+  }
+
+  const Report& report_;
+  Colour colour_;
+  std::size_t gutter_ = 1;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_text(const Report& report, Colour colour) {
+  return Writer(report, colour).write();
+}
+
+}  // namespace capo

@@ -1,0 +1,62 @@
+#include <capo/core/text/json_printer.h>
+
+#include <capo/core/text/action_token.h>
+
+#include <nlohmann/json.hpp>
+
+namespace capo {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const std::vector<Entry>& order, Naming naming) {
+  Json out = Json::array();
+  for (const Entry& entry : order) {
+    Json action = entry.kind == Kind::Idle ? Json(nullptr) : Json(to_token(entry.action(), naming));
+    if (entry.group == Group::Opens) {
+      out.push_back(Json::array({std::move(action)}));
+    } else if (entry.group == Group::Continues) {
+      out.back().push_back(std::move(action));
+    } else {
+      out.push_back(std::move(action));
+    }
+  }
+  return out;
+}
+
+Json chunks_that(const std::vector<Delay>& delay, Delay wanted) {
+  Json out = Json::array();
+  for (std::size_t c = 0; c < delay.size(); ++c) {
+    if (delay[c] == wanted) out.push_back(c + 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string print_json(const Schedule& schedule) {
+  Json out{{"schema", 1}};
+  if (schedule.stages) out["stages"] = *schedule.stages;
+  if (schedule.microbatches) out["microbatches"] = *schedule.microbatches;
+  out["placement"] = name_of(schedule.topology);
+  out["ranks"] = Json::array();
+  for (const RankOrder& rank : schedule.ranks) {
+    Json item;
+    if (rank.chunks_declared) item["chunks"] = rank.chunks;
+    if (rank.layers.form == Layers::Form::Null) item["layers"] = nullptr;
+    if (rank.layers.form == Layers::Form::Count) item["layers"] = rank.layers.values.front();
+    if (rank.layers.form == Layers::Form::List) item["layers"] = rank.layers.values;
+    if (rank.delay) {
+      item["delayed"] = chunks_that(*rank.delay, Delay::Always);
+      item["mixed"] = chunks_that(*rank.delay, Delay::Mixed);
+    }
+    if (schedule.topology == Topology::Custom) item["stages"] = rank.stages;
+    item["order"] = json_of(rank.order, schedule.naming);
+    if (rank.replay) item["replay"] = json_of(*rank.replay, schedule.naming);
+    out["ranks"].push_back(std::move(item));
+  }
+  return out.dump(1) + "\n";
+}
+
+}  // namespace capo

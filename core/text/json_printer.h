@@ -1,0 +1,14 @@
+// A schedule to JSON, in the form with one object per rank; docs/schema/schedule.schema.json.
+// Tested by json_printer_test.cpp: printing then reading is the identity.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+
+#include <string>
+
+namespace capo {
+
+[[nodiscard]] std::string print_json(const Schedule& schedule);
+
+}  // namespace capo

@@ -1,0 +1,14 @@
+// A schedule to capo's own .order text, which can say everything a schedule holds.
+// Tested by order_printer_test.cpp: printing then reading is the identity.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+
+#include <string>
+
+namespace capo {
+
+[[nodiscard]] std::string print_order_file(const Schedule& schedule);
+
+}  // namespace capo

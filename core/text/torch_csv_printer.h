@@ -1,0 +1,19 @@
+// A schedule to a PyTorch table, or the reason why a table cannot say it.
+//
+// A table names stages, so the chunks must be placed; a single rank whose chunks are not wired is
+// written with chunk c as stage c - 1. Layers, delays without entries and a replay order have no
+// notation in it. Tested by torch_csv_printer_test.cpp.
+
+#pragma once
+
+#include <capo/core/base/result.h>
+#include <capo/core/order/schedule.h>
+#include <capo/core/order/to_te_list.h>
+
+#include <string>
+
+namespace capo {
+
+[[nodiscard]] Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule);
+
+}  // namespace capo

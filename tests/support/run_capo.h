@@ -1,0 +1,27 @@
+// The real program in a real process: what tests of the command line run.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace capo::testing_support {
+
+struct Outcome {
+  int exit_code = -1;  ///< 128 + N after signal N, as a shell has it
+  std::string out;
+  std::string err;
+};
+
+struct RunOptions {
+  std::string input;                     ///< standard input
+  std::string directory;                 ///< working directory; empty: the test's own
+  std::vector<std::string> environment;  ///< "NO_COLOR=1", added to the test's own
+  std::string stdout_path;               ///< standard output goes here, e.g. /dev/full
+  int seconds = 60;                      ///< then it is killed, which a test takes for a hang
+};
+
+/// Runs capo with these arguments.
+[[nodiscard]] Outcome run_capo(const std::vector<std::string>& arguments, const RunOptions& options = {});
+
+}  // namespace capo::testing_support
