@@ -1,6 +1,7 @@
 #include <capo/cli/commands/check_options.h>
 #include <capo/cli/commands/commands.h>
 #include <capo/cli/files.h>
+#include <capo/core/base/nearest.h>
 #include <capo/core/report/json_report.h>
 #include <capo/core/report/sarif_report.h>
 #include <capo/core/report/text_report.h>
@@ -9,8 +10,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
+#include <sstream>
 
 namespace capo::cli {
 
@@ -64,15 +68,31 @@ int check_one(const CheckRequest& request) {
   return code;
 }
 
+std::vector<std::string> profile_names(const std::string& text) {
+  std::vector<std::string> names;
+  std::stringstream in(text);
+  for (std::string name; std::getline(in, name, ',');) {
+    constexpr std::array<std::string_view, 4> kProfiles{"sound", "te", "mcore", "torch"};
+    if (std::find(kProfiles.begin(), kProfiles.end(), name) == kProfiles.end()) {
+      const std::string_view close = nearest(name, kProfiles);
+      throw CLI::ValidationError("--profile", "no profile `" + name + "`; " +
+                                                  (close.empty() ? "there are sound, te, mcore and torch"
+                                                                 : "did you mean `" + std::string(close) + "`?"));
+    }
+    names.push_back(name);
+  }
+  return names;
+}
+
 void add_options(CLI::App& app, CheckRequest& request) {
   request.input.add_to(app);
   app.add_option("--batch", request.batch, "Check every line of a JSON-lines file; one JSON result a line")
       ->excludes("FILE")
       ->excludes("--order");
-  app.add_option("--profile", request.profiles,
-                 "What to report: sound (capo's verdict, always given), te, mcore, torch")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"sound", "te", "mcore", "torch"}));
+  app.add_option_function<std::string>(
+         "--profile", [&request](const std::string& names) { request.profiles = profile_names(names); },
+         "What to report, with commas: sound (capo's verdict, always given), te, mcore, torch")
+      ->default_str("sound");
   app.add_option("--format", request.format, "text, json or sarif")
       ->check(CLI::IsMember({"text", "json", "sarif"}))
       ->capture_default_str();

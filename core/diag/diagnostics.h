@@ -18,7 +18,8 @@ class Diagnostics {
  public:
   static constexpr std::size_t kDefaultLimit = 100;
 
-  explicit Diagnostics(std::size_t limit_per_rule = kDefaultLimit) : limit_(limit_per_rule) {}
+  Diagnostics() = default;
+  explicit Diagnostics(std::size_t limit_per_rule) : limit_(limit_per_rule) {}
 
   /// Counts a finding of `rule` and says whether it will be kept; a rule whose message is costly to
   /// build asks first and builds only if it is wanted.
@@ -50,7 +51,7 @@ class Diagnostics {
 
   Count& count_of(std::string_view rule);
 
-  std::size_t limit_;
+  std::size_t limit_ = kDefaultLimit;
   std::size_t errors_ = 0;
   std::size_t warnings_ = 0;
   std::vector<Count> counts_;

@@ -109,6 +109,7 @@ struct RankOrder {
   std::optional<std::vector<Entry>> replay;  ///< where replay differs from capture
   std::int32_t chunks = 0;                   ///< declared, or the largest id in the order
   bool chunks_declared = false;
+  std::int32_t strays = 0;  ///< the last so many chunks run here though a table places them elsewhere
   Layers layers;
   std::optional<std::vector<Delay>> delay;  ///< per chunk where declared; else read off the entries
   std::vector<std::int32_t> stages;         ///< of each chunk, from 0; empty under Independent

@@ -81,6 +81,8 @@ template <typename Ask>
 Opinion consult_ranks(const Input& input, std::string_view profile, Ask&& ask) {
   Opinion opinion{.profile = profile, .accepts = true};
   for (std::size_t r = 0; r < input.schedule.ranks.size(); ++r) {
+    const RankOrder& rank = input.schedule.ranks[r];
+    if (rank.chunks_declared && rank.chunks == 0 && rank.order.empty()) continue;  // nothing to capture
     const auto question = question_of(input, r);
     if (!question) {
       opinion.accepts.reset();

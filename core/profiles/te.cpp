@@ -87,8 +87,8 @@ class Simulation {
     microbatches_ = floor_div(floor_div(length, chunks_), 2);
     if (chunks_ * microbatches_ * 2 != length) {
       return raise(Kind::ValueError, Step::Dimensions, {},
-                   fmt::format("{} chunks times {} microbatches times 2 is not the {} entries without weight "
-                               "gradients", chunks_, microbatches_, length));
+                   fmt::format("{:.0f} chunks times {} microbatches times 2 is not the {} entries without "
+                               "weight gradients", largest_.value, microbatches_, length));
     }
     return delayed_layers() && layers_per_chunk() && sizes();
   }

@@ -47,6 +47,7 @@ constexpr std::array kCatalogue{
 
     Rule{"P01", "stage-twice", "a stage on two ranks", Family::Placement, Pass::Placement, rules::stage_twice},
     Rule{"P02", "stage-nowhere", "a stage on no rank", Family::Placement, Pass::Placement, rules::stage_nowhere},
+    Rule{"P03", "stage-unknown", "a stage that the model does not have", Family::Placement, Pass::Placement, rules::stage_unknown},
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ void weight_before_backward(const Context&, Diagnostics&);
 // placement/
 void stage_twice(const Context&, Diagnostics&);
 void stage_nowhere(const Context&, Diagnostics&);
+void stage_unknown(const Context&, Diagnostics&);
 
 }  // namespace rules
 }  // namespace capo

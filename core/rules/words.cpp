@@ -30,6 +30,12 @@ std::string of_order(const Context& context, const OrderView& order) {
   return fmt::format(" of rank {}'s {} order", order.rank, order.replay ? "replay" : "capture");
 }
 
+std::string on_order(const Context& context, const OrderView& order) {
+  if (context.schedule().ranks.size() == 1 && !order.holder->replay) return "";
+  if (!order.holder->replay) return fmt::format(" on rank {}", order.rank);
+  return fmt::format(" in rank {}'s {} order", order.rank, order.replay ? "replay" : "capture");
+}
+
 std::size_t index_of(const OrderView& order, std::size_t at) {
   std::size_t index = 0;
   for (std::size_t i = 1; i <= at; ++i) index += order.entries[i].group == Group::Continues ? 0 : 1;
@@ -103,8 +109,9 @@ std::vector<Edit> insert_after(const Context& context, const OrderView& order, s
            .replacement = std::string(separator) + entry_text(context, order, action)}};
 }
 
-std::string count(std::int64_t number, std::string_view noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+std::string count(std::int64_t number, std::string_view noun, std::string_view plural) {
+  if (number == 1) return fmt::format("1 {}", noun);
+  return plural.empty() ? fmt::format("{} {}s", number, noun) : fmt::format("{} {}", number, plural);
 }
 
 std::string_view noun(Kind kind) {

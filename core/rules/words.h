@@ -45,8 +45,11 @@ namespace capo::words {
 [[nodiscard]] std::vector<Edit> insert_after(const Context& context, const OrderView& order,
                                              std::size_t at, const Action& action);
 
-/// "1 forward", "3 forwards".
-[[nodiscard]] std::string count(std::int64_t number, std::string_view noun);
+/// " on rank 2", " in rank 2's replay order", or nothing where there is only one order.
+[[nodiscard]] std::string on_order(const Context& context, const OrderView& order);
+
+/// "1 forward", "3 forwards"; the plural where it is not one s more.
+[[nodiscard]] std::string count(std::int64_t number, std::string_view noun, std::string_view plural = {});
 
 /// "forward", "backward", "weight gradient".
 [[nodiscard]] std::string_view noun(Kind kind);

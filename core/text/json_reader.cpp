@@ -404,6 +404,7 @@ class Reader {
     if (token->kind != Kind::Idle && token->chunk == 0) {
       return malformed(item.span(), "chunks are counted from 1");
     }
+    if (token->kind == Kind::BackwardInput && !token->microbatch) return unnamed_input(item.span());
     if (has_microbatch(token->kind)) {
       const Naming naming = token->microbatch ? Naming::Named : Naming::Counted;
       if (naming_.value_or(naming) != naming) {

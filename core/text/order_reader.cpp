@@ -370,6 +370,7 @@ class Reader {
     }
     if (token.chunk == 0) return malformed(word.span, "chunks are counted from 1");
     if (!has_microbatch(token.kind)) return std::nullopt;
+    if (token.kind == Kind::BackwardInput && !token.microbatch) return unnamed_input(word.span);
     const Naming naming = token.microbatch ? Naming::Named : Naming::Counted;
     if (!naming_) {
       naming_ = naming;

@@ -69,6 +69,12 @@ Refusal too_many_entries(Span span, const Limits& limits) {
                     "--max-entries");
 }
 
+Refusal unnamed_input(Span span) {
+  return malformed(span, "an input gradient must name its microbatch, since its chunk also runs whole backwards",
+                   "name the microbatch of every action, `I1.0`; where a chunk splits every backward, "
+                   "write B and declare the chunk `delayed`");
+}
+
 std::optional<Refusal> refuse_size(const Schedule& schedule, const Limits& limits) {
   std::uint64_t chunks = 0;
   std::int32_t stage = 0;

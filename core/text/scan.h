@@ -38,6 +38,9 @@ namespace capo {
 
 [[nodiscard]] Refusal too_many_entries(Span span, const Limits& limits);
 
+/// An I without its microbatch: beside whole backwards, counting cannot tell whose it is.
+[[nodiscard]] Refusal unnamed_input(Span span);
+
 /// A schedule may declare far more than it holds; its chunks in all and its stages stay under the
 /// limit for counts, so that nothing is allocated for a number alone.
 [[nodiscard]] std::optional<Refusal> refuse_size(const Schedule& schedule, const Limits& limits);

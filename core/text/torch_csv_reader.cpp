@@ -180,6 +180,7 @@ class Reader {
     std::for_each(declared.begin(), declared.end(), add);
     std::for_each(strayed.begin(), strayed.end(), add);
     rank.chunks = static_cast<std::int32_t>(rank.stages.size());
+    if (declarations_.stage_to_rank) rank.strays = rank.chunks - static_cast<std::int32_t>(declared.size());
     rank.chunks_declared = declarations_.stage_to_rank.has_value();
 
     for (const PlacedAction& placed : placed_[r]) {

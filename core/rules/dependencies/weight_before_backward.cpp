@@ -24,7 +24,11 @@ void weight_before_backward(const Context& context, Diagnostics& out) {
         return std::find_if(view.positions.begin(), view.positions.end(),
                             [&](std::uint32_t at) { return fits(order.entries[at].kind); });
       };
-      const auto needed = first([](Kind kind) { return kind == Kind::Backward || kind == Kind::BackwardInput; });
+      const Delay delay = order.delay_of(view.chunk);
+      if (delay == Delay::Never) return;  // weight_undeclared's
+      // Beside whole backwards only a split-off input half queues anything.
+      const Kind feeder = delay == Delay::Mixed ? Kind::BackwardInput : Kind::Backward;
+      const auto needed = first([feeder](Kind kind) { return kind == feeder; });
       const auto reader = first([](Kind kind) { return kind == Kind::BackwardWeight; });
       if (needed == view.positions.end() || reader == view.positions.end()) return;
       if (*needed < *reader || !out.wants("D02")) return;

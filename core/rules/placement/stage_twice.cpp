@@ -4,7 +4,7 @@
 //   1F0,1B0                 and so does rank 1: the parameters are there only once
 //
 // Where the placement is declared, the rank that runs a stage of another is the one reported; else the
-// higher one. Tested by stage_twice_test.cpp and tests/corpus/rules/P01/.
+// one that runs less of it. Tested by stage_twice_test.cpp and tests/corpus/rules/P01/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
@@ -18,34 +18,48 @@
 
 namespace capo::rules {
 
+namespace {
+
+const OrderView& capture_order_of(const Context& context, const Holder& holder) {
+  return *std::find_if(context.orders().begin(), context.orders().end(), [&](const OrderView& order) {
+    return order.rank == holder.rank && !order.replay;
+  });
+}
+
+// The holder that the stage belongs to: the declared one, else the one that runs it most.
+const Holder& home_of(const Context& context, const std::vector<Holder>& holders) {
+  const auto claim = [&](const Holder& holder) {
+    const OrderView& order = capture_order_of(context, holder);
+    const ChunkTally& tally = order.of(holder.chunk);
+    const bool declared = holder.chunk <= order.holder->chunks - order.holder->strays;
+    return std::pair(declared, tally.forwards + tally.backwards + tally.inputs + tally.weights);
+  };
+  return *std::max_element(holders.begin(), holders.end(),
+                           [&](const Holder& a, const Holder& b) { return claim(a) < claim(b); });
+}
+
+}  // namespace
+
 void stage_twice(const Context& context, Diagnostics& out) {
   const auto holders = holders_by_stage(context);
   for (std::size_t stage = 0; stage < holders.size(); ++stage) {
     if (holders[stage].size() < 2) continue;
-    // A stage that strayed into a row of a table was given a chunk behind the declared ones, and
-    // runs less there than at home.
-    const auto runs = [&](const Holder& holder) {
-      for (const OrderView& order : context.orders()) {
-        if (order.rank != holder.rank || order.replay) continue;
-        const ChunkTally& tally = order.of(holder.chunk);
-        return tally.forwards + tally.backwards + tally.inputs + tally.weights;
-      }
-      return 0;
-    };
-    const Holder home = *std::max_element(holders[stage].begin(), holders[stage].end(),
-                                          [&](const Holder& a, const Holder& b) { return runs(a) < runs(b); });
+    const Holder& home = home_of(context, holders[stage]);
     for (const Holder& holder : holders[stage]) {
-      if ((holder.rank == home.rank && holder.chunk == home.chunk) || !out.wants("P01")) continue;
-      Diagnostic finding{.rule = "P01",
-                         .family = Family::Placement,
-                         .message = fmt::format("stage {} is on rank {} and on rank {}", stage, home.rank,
-                                                holder.rank),
-                         .help = {.text = fmt::format("move its actions to rank {}", home.rank)}};
-      for (const OrderView& order : context.orders()) {
-        if (order.rank != holder.rank || order.replay) continue;
-        const auto at = std::find_if(order.entries.begin(), order.entries.end(),
-                                     [&](const Entry& entry) { return entry.chunk == holder.chunk; });
-        if (at == order.entries.end()) continue;
+      if (&holder == &home || !out.wants("P01")) continue;
+      Diagnostic finding{.rule = "P01", .family = Family::Placement};
+      if (holder.rank == home.rank) {
+        finding.message = fmt::format("stage {} is both chunk {} and chunk {} of rank {}", stage, home.chunk,
+                                      holder.chunk, home.rank);
+        finding.help.text = "give each chunk a stage of its own";
+      } else {
+        finding.message = fmt::format("stage {} is on rank {} and on rank {}", stage, home.rank, holder.rank);
+        finding.help.text = fmt::format("move its actions to rank {}", home.rank);
+      }
+      const OrderView& order = capture_order_of(context, holder);
+      const auto at = std::find_if(order.entries.begin(), order.entries.end(),
+                                   [&](const Entry& entry) { return entry.chunk == holder.chunk; });
+      if (at != order.entries.end()) {
         const auto position = static_cast<std::size_t>(at - order.entries.begin());
         finding.labels = {{at->span(), fmt::format("run by rank {} here", holder.rank)}};
         finding.witness = words::entries(context, order, {position});

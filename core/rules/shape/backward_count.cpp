@@ -62,9 +62,9 @@ Diagnostic missing(const Context& context, const OrderView& order, std::int32_t 
   finding.message =
       tally.backwards == 0
           ? fmt::format("{} has {}{} and no backward", part, words::count(tally.forwards, "forward"),
-                        words::of_order(context, order))
+                        words::on_order(context, order))
           : fmt::format("{} has {} and only {}{}", part, words::count(tally.forwards, "forward"),
-                        words::count(tally.backwards, "backward"), words::of_order(context, order));
+                        words::count(tally.backwards, "backward"), words::on_order(context, order));
   finding.labels = {{order.entries[forward].span(), "this forward has no backward"}};
   finding.witness = words::entries(context, order, {forward});
   finding.help.text = fmt::format("add `{}` after it", words::entry_text(context, order,

@@ -35,7 +35,7 @@ void layers_per_chunk(const Context& context, Diagnostics& out) {
       out.keep({.rule = "S18",
                 .message = fmt::format("{} declared for {}{}, but there {} {}", what,
                                        words::count(static_cast<std::int64_t>(length), "chunk"),
-                                       words::of_order(context, order), chunks == 1 ? "is" : "are", chunks),
+                                       words::on_order(context, order), chunks == 1 ? "is" : "are", chunks),
                 .help = {.text = "declare it for every chunk, in order"}});
     };
     if (rank.layers.form == Layers::Form::List) mismatch(rank.layers.values.size(), "layers are");

@@ -68,7 +68,7 @@ void missing_action(const Context& context, Diagnostics& out) {
       Diagnostic finding{.rule = "S21"};
       finding.message = fmt::format(
           "`{}` is missing{}: {} does not run microbatch {} {}", words::entry_text(context, order, action),
-          words::of_order(context, order), words::part(context, order, chunk), microbatch,
+          words::on_order(context, order), words::part(context, order, chunk), microbatch,
           kind == Kind::Forward          ? "forward"
           : kind == Kind::BackwardWeight ? "to its weight gradient"
                                          : "backward");

@@ -1,7 +1,8 @@
 // Every chunk from 1 to the last one runs.
 //
+//   [2, -2]                 there is no chunk 1
 //   [1, 1, 3, -3, -1, -1]   there is no chunk 2; TE counts only totals, accepts, and lets the second
-//                           forward of chunk 1 fill chunk 2's graphs
+//                           forward of chunk 1 (unequal_microbatches) fill chunk 2's graphs
 //
 // The last chunk is the one that is declared, else the largest that occurs. Tested by
 // missing_chunk_test.cpp and tests/corpus/rules/S13/.
@@ -23,10 +24,9 @@ void missing_chunk(const Context& context, Diagnostics& out) {
       if (!order.of(chunk).absent() || !out.wants("S13")) continue;
       Diagnostic finding{.rule = "S13"};
       finding.message = fmt::format(
-          "{} never runs{}: the order{} {} {} chunks", words::part(context, order, chunk),
-          context.schedule().ranks.size() > 1 ? fmt::format(" on rank {}", order.rank) : "",
-          words::of_order(context, order), order.holder->chunks_declared ? "is declared to have" : "has",
-          order.holder->chunks);
+          "{} never runs{}: the order {} {}", words::part(context, order, chunk),
+          words::on_order(context, order), order.holder->chunks_declared ? "is declared to have" : "has",
+          words::count(order.holder->chunks, "chunk"));
       const auto last = static_cast<std::size_t>(
           std::max_element(order.entries.begin(), order.entries.end(),
                            [](const Entry& a, const Entry& b) { return a.chunk < b.chunk; }) -

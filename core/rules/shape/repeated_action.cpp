@@ -1,7 +1,7 @@
 // A named action stands in its rank's order once.
 //
-//   0F0,0B0,0B0             the second backward adds microbatch 0's gradient again; every check that
-//                           PyTorch makes ahead of time passes
+//   0F0,0B0,0B0             microbatch 0 would be run backward twice; every check that PyTorch makes
+//                           ahead of time passes, and its runtime stops in the middle of the step
 //
 // Transfers are judged with the others, where the network is. Where microbatches are counted nothing
 // can repeat. Tested by repeated_action_test.cpp and tests/corpus/rules/S20/.

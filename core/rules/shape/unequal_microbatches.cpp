@@ -27,7 +27,7 @@ void unequal_microbatches(const Context& context, Diagnostics& out) {
       const std::string part = words::part(context, order, chunk);
       Diagnostic finding{.rule = "S14"};
       finding.message = fmt::format("{} has {}{}, but {} {}", part, words::count(tally.forwards, "forward"),
-                                    words::of_order(context, order),
+                                    words::on_order(context, order),
                                     context.schedule().microbatches ? "the step is declared to have"
                                                                     : "the other chunks have",
                                     expected);

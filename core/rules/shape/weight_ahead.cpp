@@ -24,6 +24,7 @@ void weight_ahead(const Context& context, Diagnostics& out) {
       const Entry& entry = order.entries[at];
       if (!order.knows(entry.chunk)) continue;
       const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+      if (order.delay[chunk] == Delay::Never) continue;  // weight_undeclared's
       if (entry.kind == Kind::Backward) ++done[chunk];
       if (entry.kind != Kind::BackwardWeight || entry.microbatch < done[chunk]) continue;
       // One that never gets its backward is a matter of counts.

@@ -38,11 +38,11 @@ Diagnostic missing(const Context& context, const OrderView& order, std::int32_t 
   return {.rule = "S16",
           .message = tally.weights == 0
                          ? fmt::format("{} delays its weight gradient and has none{}", part,
-                                       words::of_order(context, order))
+                                       words::on_order(context, order))
                          : fmt::format("{} has {} and only {}{}", part,
                                        words::count(tally.backwards, "backward"),
                                        words::count(tally.weights, "weight gradient"),
-                                       words::of_order(context, order)),
+                                       words::on_order(context, order)),
           .labels = {{order.entries[backward].span(), "this backward has no weight gradient"}},
           .help = {.text = fmt::format("add `{}` after it", words::entry_text(context, order, weight)),
                    .edits = words::insert_after(context, order, backward, weight)},
