@@ -2,9 +2,10 @@
 //
 //   ./dev bench --benchmark_filter=ReadAndCheck
 //
-// Three shapes: `one chunk` (F B W in turn), `pipeline` (eight chunks, 1F1B), and `worst` (as many chunks
-// as entries/3, one microbatch, all weight gradients last), which makes TransformerEngine's own check
-// quadratic. `te` adds the te profile. Reported: time per entry; the process's peak memory.
+// Three shapes: `one chunk` (F B W in turn), `pipeline` (eight chunks, 1F1B), and `worst` (as many
+// chunks as entries/3, one microbatch, all weight gradients last), which makes TransformerEngine's
+// own check quadratic. `te` adds the te profile. Reported: time per entry; the process's peak
+// memory.
 
 #include <capo/core/profiles/consult.h>
 #include <capo/core/rules/check.h>
@@ -54,9 +55,9 @@ void report(benchmark::State& state) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   state.counters["peak_MiB"] = static_cast<double>(usage.ru_maxrss) / 1024;
-  state.counters["per_entry"] = benchmark::Counter(
-      static_cast<double>(state.iterations() * state.range(1)),
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_entry"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * state.range(1)),
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void ReadAndCheck(benchmark::State& state) {
@@ -64,7 +65,8 @@ void ReadAndCheck(benchmark::State& state) {
   for (auto _ : state) {
     auto input = capo::load(capo::Source{.name = "<bench>", .text = text}, {});
     const auto result = capo::check(*input);
-    if (result.verdict != capo::Verdict::Accepted) state.SkipWithError("the order should be accepted");
+    if (result.verdict != capo::Verdict::Accepted)
+      state.SkipWithError("the order should be accepted");
     benchmark::DoNotOptimize(&result);
   }
   report(state);

@@ -27,9 +27,12 @@ enum ExitCode : int {
 }
 [[nodiscard]] inline ExitCode exit_code_of(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Unreadable: return kMalformed;
-    case ErrorKind::Limit: return kNoVerdict;
-    case ErrorKind::Environment: return kEnvironment;
+    case ErrorKind::Unreadable:
+      return kMalformed;
+    case ErrorKind::Limit:
+      return kNoVerdict;
+    case ErrorKind::Environment:
+      return kEnvironment;
   }
   return kInternal;
 }

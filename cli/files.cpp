@@ -37,7 +37,9 @@ std::string system_words() {
 }
 
 Error unreadable(const std::string& name, const std::string& why, std::string help = {}) {
-  return {.kind = ErrorKind::Unreadable, .message = fmt::format("cannot read {}: {}", name, why), .help = std::move(help)};
+  return {.kind = ErrorKind::Unreadable,
+          .message = fmt::format("cannot read {}: {}", name, why),
+          .help = std::move(help)};
 }
 
 Result<Source> read_all(const Descriptor& file, std::string name, std::uint64_t max_bytes) {
@@ -57,7 +59,8 @@ Result<Source> read_all(const Descriptor& file, std::string name, std::uint64_t 
     if (count > 0) {
       source.text.append(buffer.data(), static_cast<std::size_t>(count));
       if (source.text.size() > max_bytes) {
-        return Error{ErrorKind::Limit, fmt::format("{} has more than {} bytes", source.name, max_bytes),
+        return Error{ErrorKind::Limit,
+                     fmt::format("{} has more than {} bytes", source.name, max_bytes),
                      "raise the limit with --max-bytes"};
       }
       continue;
@@ -86,7 +89,9 @@ std::optional<std::string> write_all(int file, std::string_view text) {
 }
 
 Error unwritable(const std::string& name, const std::string& why) {
-  return {.kind = ErrorKind::Environment, .message = fmt::format("cannot write {}: {}", name, why), .help = {}};
+  return {.kind = ErrorKind::Environment,
+          .message = fmt::format("cannot write {}: {}", name, why),
+          .help = {}};
 }
 
 }  // namespace
@@ -100,7 +105,8 @@ Result<Source> read_source(const std::string& path, std::uint64_t max_bytes) {
 
 std::optional<Error> write_file(const std::string& path, std::string_view text) {
   const std::filesystem::path target(path);
-  std::string name = (target.parent_path() / ("." + target.filename().string() + ".XXXXXX")).string();
+  std::string name =
+      (target.parent_path() / ("." + target.filename().string() + ".XXXXXX")).string();
   std::optional<std::string> why;
   {
     const Descriptor file(::mkstemp(name.data()));
@@ -109,7 +115,8 @@ std::optional<Error> write_file(const std::string& path, std::string_view text) 
     // mkstemp makes files for the owner alone; what a user asked for gets what the umask allows.
     const mode_t mask = ::umask(0);
     ::umask(mask);
-    if (!why && (::fchmod(file.number(), 0666 & ~mask) != 0 || ::fsync(file.number()) != 0)) why = system_words();
+    if (!why && (::fchmod(file.number(), 0666 & ~mask) != 0 || ::fsync(file.number()) != 0))
+      why = system_words();
   }
   if (!why && ::rename(name.c_str(), path.c_str()) != 0) why = system_words();
   if (!why) return std::nullopt;

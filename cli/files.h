@@ -1,9 +1,9 @@
 // Files as capo treats them: reading never hangs and says what failed; writing is whole or absent.
 //
 // A FIFO that nobody writes to reads as empty instead of blocking for ever; a pipe from a shell's
-// process substitution is waited for. Output to a file goes to a temporary file in the same directory
-// and is renamed; output to standard output is checked to its last byte, so that a full disk is never
-// a success. Tested by tests/cli/files_test.cpp.
+// process substitution is waited for. Output to a file goes to a temporary file in the same
+// directory and is renamed; output to standard output is checked to its last byte, so that a full
+// disk is never a success. Tested by tests/cli/files_test.cpp.
 
 #pragma once
 

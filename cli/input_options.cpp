@@ -2,8 +2,8 @@
 
 #include <capo/cli/files.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <charconv>
 
@@ -77,8 +77,8 @@ std::vector<std::int32_t> number_list(const std::string& text, const std::string
     std::int32_t number = 0;
     const auto result = std::from_chars(text.data() + at, text.data() + comma, number);
     if (result.ec != std::errc{} || result.ptr != text.data() + comma || number < least) {
-      throw CLI::ValidationError(
-          flag, fmt::format("`{}` is no number of at least {}", text.substr(at, comma - at), least));
+      throw CLI::ValidationError(flag, fmt::format("`{}` is no number of at least {}",
+                                                   text.substr(at, comma - at), least));
     }
     numbers.push_back(number);
     if (comma == text.size()) return numbers;
@@ -87,21 +87,29 @@ std::vector<std::int32_t> number_list(const std::string& text, const std::string
 }
 
 void InputOptions::add_to(CLI::App& app) {
-  app.add_option("FILE", file, "The order: a TE list, an .order file, a PyTorch CSV or JSON; - is standard input");
+  app.add_option(
+      "FILE", file,
+      "The order: a TE list, an .order file, a PyTorch CSV or JSON; - is standard input");
   app.add_option("--order", order, "The order itself, e.g. \"[1, -1, -1.5]\"")->excludes("FILE");
   app.add_option("--form", form, "te, order, csv or json; default: by name, then by content")
       ->check(CLI::IsMember({"te", "order", "csv", "json"}));
-  app.add_option("--layers-per-chunk", layers,
-                 "TE list: layers of each chunk `1,2`, of every chunk `2`, or `none` for Python's None; "
-                 "default: one each");
-  app.add_option("--delayed", delayed,
-                 "TE list: chunks that delay their weight gradient, `all`, `none` or `1,3`; default: those "
-                 "with one in the order");
-  app.add_option("--microbatches", microbatches, "Microbatches of the step; default: read off the order")
+  app.add_option(
+      "--layers-per-chunk", layers,
+      "TE list: layers of each chunk `1,2`, of every chunk `2`, or `none` for Python's None; "
+      "default: one each");
+  app.add_option(
+      "--delayed", delayed,
+      "TE list: chunks that delay their weight gradient, `all`, `none` or `1,3`; default: those "
+      "with one in the order");
+  app.add_option("--microbatches", microbatches,
+                 "Microbatches of the step; default: read off the order")
       ->check(CLI::PositiveNumber);
-  app.add_option("--stages", stages, "PyTorch CSV: stages of the model")->check(CLI::PositiveNumber);
-  app.add_option("--stage-to-rank", stage_to_rank, "PyTorch CSV: the rank of each stage, `0,1,1,0`");
-  app.add_option("--csv", csv, "PyTorch CSV: `compute` or `comms`; default: whether a transfer occurs")
+  app.add_option("--stages", stages, "PyTorch CSV: stages of the model")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--stage-to-rank", stage_to_rank,
+                 "PyTorch CSV: the rank of each stage, `0,1,1,0`");
+  app.add_option("--csv", csv,
+                 "PyTorch CSV: `compute` or `comms`; default: whether a transfer occurs")
       ->check(CLI::IsMember({"compute", "comms"}));
 
   const std::string group = "Limits (exceeding one is exit code 4)";
@@ -134,14 +142,16 @@ LoadOptions InputOptions::load_options() const {
   load.te.microbatches = declared(microbatches);
   load.torch.microbatches = declared(microbatches);
   load.torch.stages = declared(stages);
-  if (!stage_to_rank.empty()) load.torch.stage_to_rank = number_list(stage_to_rank, "--stage-to-rank", 0);
+  if (!stage_to_rank.empty())
+    load.torch.stage_to_rank = number_list(stage_to_rank, "--stage-to-rank", 0);
   if (!csv.empty()) load.torch.communicates = csv == "comms";
   return load;
 }
 
 Loaded load_input(const InputOptions& options) {
   if (options.file.empty() && options.order.empty()) {
-    throw CLI::ValidationError("FILE", "no input: name a file, - for standard input, or give --order");
+    throw CLI::ValidationError("FILE",
+                               "no input: name a file, - for standard input, or give --order");
   }
   LoadOptions load = options.load_options();
   Source source{.name = "<order>", .text = options.order};

@@ -1,4 +1,5 @@
-// The options that say what to read and what is declared about it; `check` and `convert` share them.
+// The options that say what to read and what is declared about it; `check` and `convert` share
+// them.
 
 #pragma once
 
@@ -40,7 +41,7 @@ using Loaded = std::variant<Input, Error, RefusedInput>;
 [[nodiscard]] Loaded load_input(const InputOptions& options);
 
 /// "0,2,1" to numbers of at least `least`; throws CLI::ValidationError.
-[[nodiscard]] std::vector<std::int32_t> number_list(const std::string& text, const std::string& flag,
-                                                    std::int32_t least);
+[[nodiscard]] std::vector<std::int32_t> number_list(const std::string& text,
+                                                    const std::string& flag, std::int32_t least);
 
 }  // namespace capo::cli

@@ -3,8 +3,8 @@
 #include <capo/cli/commands/commands.h>
 #include <capo/cli/exit_code.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <csignal>
 #include <exception>
@@ -29,13 +29,14 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   app.fallthrough(false);
-  app.footer("Exit codes: 0 accepted, 1 findings, 2 usage, 3 malformed input, 4 no verdict (a limit), "
-             "5 environment, 70 internal, 130 interrupted");
+  app.footer(
+      "Exit codes: 0 accepted, 1 findings, 2 usage, 3 malformed input, 4 no verdict (a limit), "
+      "5 environment, 70 internal, 130 interrupted");
 
   using namespace capo::cli;
   const std::vector<std::pair<const char*, Run>> commands{
-      {"check", add_check(app)},     {"convert", add_convert(app)}, {"explain", add_explain(app)},
-      {"rules", add_rules(app)},     {"devices", add_devices(app)},
+      {"check", add_check(app)}, {"convert", add_convert(app)}, {"explain", add_explain(app)},
+      {"rules", add_rules(app)}, {"devices", add_devices(app)},
   };
   try {
     app.parse(argc, argv);
@@ -59,7 +60,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "error: out of memory\n");
     return capo::cli::kEnvironment;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n  this is a bug in capo; please report it with the input\n", error.what());
+    fmt::print(stderr, "error: {}\n  this is a bug in capo; please report it with the input\n",
+               error.what());
     return capo::cli::kInternal;
   }
 }

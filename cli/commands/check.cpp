@@ -75,9 +75,10 @@ std::vector<std::string> profile_names(const std::string& text) {
     constexpr std::array<std::string_view, 4> kProfiles{"sound", "te", "mcore", "torch"};
     if (std::find(kProfiles.begin(), kProfiles.end(), name) == kProfiles.end()) {
       const std::string_view close = nearest(name, kProfiles);
-      throw CLI::ValidationError("--profile", "no profile `" + name + "`; " +
-                                                  (close.empty() ? "there are sound, te, mcore and torch"
-                                                                 : "did you mean `" + std::string(close) + "`?"));
+      throw CLI::ValidationError(
+          "--profile", "no profile `" + name + "`; " +
+                           (close.empty() ? "there are sound, te, mcore and torch"
+                                          : "did you mean `" + std::string(close) + "`?"));
     }
     names.push_back(name);
   }
@@ -86,11 +87,13 @@ std::vector<std::string> profile_names(const std::string& text) {
 
 void add_options(CLI::App& app, CheckRequest& request) {
   request.input.add_to(app);
-  app.add_option("--batch", request.batch, "Check every line of a JSON-lines file; one JSON result a line")
+  app.add_option("--batch", request.batch,
+                 "Check every line of a JSON-lines file; one JSON result a line")
       ->excludes("FILE")
       ->excludes("--order");
   app.add_option_function<std::string>(
-         "--profile", [&request](const std::string& names) { request.profiles = profile_names(names); },
+         "--profile",
+         [&request](const std::string& names) { request.profiles = profile_names(names); },
          "What to report, with commas: sound (capo's verdict, always given), te, mcore, torch")
       ->default_str("sound");
   app.add_option("--format", request.format, "text, json or sarif")
@@ -99,7 +102,8 @@ void add_options(CLI::App& app, CheckRequest& request) {
   app.add_option("--color", request.colour, "auto, always or never; NO_COLOR is respected")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
-  app.add_option("--max-findings", request.check.findings_per_rule, "Findings of each rule to show in full")
+  app.add_option("--max-findings", request.check.findings_per_rule,
+                 "Findings of each rule to show in full")
       ->capture_default_str();
 }
 
@@ -109,18 +113,22 @@ void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& me
                "te: _reuse_graph_input_output_buffers is on, as Megatron sets it")
       ->group(group);
   app.add_flag_callback(
-         "--te-silent-store", [&request] { request.consult.te.empty_store = te::EmptyStore::Silent; },
+         "--te-silent-store",
+         [&request] { request.consult.te.empty_store = te::EmptyStore::Silent; },
          "te: the modules are GroupedLinear, whose empty weight-gradient queue says nothing")
       ->group(group);
   app.add_option("--max-graphs", request.consult.te.max_graphs, "te: CUDA graphs to simulate")
       ->capture_default_str()
       ->group(group);
-  app.add_option("--pp", megatron.pipeline, "mcore: pipeline ranks")->check(CLI::PositiveNumber)->group(group);
+  app.add_option("--pp", megatron.pipeline, "mcore: pipeline ranks")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
   app.add_option("--vp", megatron.virtual_stages, "mcore: virtual stages per rank")
       ->check(CLI::PositiveNumber)
       ->needs("--pp")
       ->group(group);
-  app.add_option("--group-size", megatron.group_size, "mcore: microbatch_group_size_per_vp_stage; default: PP")
+  app.add_option("--group-size", megatron.group_size,
+                 "mcore: microbatch_group_size_per_vp_stage; default: PP")
       ->check(CLI::PositiveNumber)
       ->needs("--pp")
       ->group(group);
@@ -158,7 +166,8 @@ std::vector<Opinion> CheckRequest::opinions(const Input& of) const {
 }
 
 Run add_check(CLI::App& app) {
-  auto* command = app.add_subcommand("check", "Judge an order: is it right, and if not, where and why");
+  auto* command =
+      app.add_subcommand("check", "Judge an order: is it right, and if not, where and why");
   command->footer("Example: capo check --order \"[1, 2, -1, -1]\" --profile sound,te");
   auto request = std::make_shared<CheckRequest>();
   auto megatron = std::make_shared<MegatronFlags>();

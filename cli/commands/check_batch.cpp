@@ -2,9 +2,9 @@
 //
 //   {"order":[1,-1],"num_layers_per_chunk":[1],"need_wgrad":[false],"note":"mine"}
 //
-// Results come in the order of the lines. A line that is malformed is a result of its own, with verdict
-// no-verdict, and stops nothing. Keys that capo does not know are handed through under "input". The
-// exit code is 0 if every line got a verdict, whichever it is.
+// Results come in the order of the lines. A line that is malformed is a result of its own, with
+// verdict no-verdict, and stops nothing. Keys that capo does not know are handed through under
+// "input". The exit code is 0 if every line got a verdict, whichever it is.
 
 #include <capo/cli/commands/check_options.h>
 #include <capo/cli/files.h>

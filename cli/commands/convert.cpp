@@ -8,8 +8,8 @@
 #include <capo/core/text/te_list_printer.h>
 #include <capo/core/text/torch_csv_printer.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -26,7 +26,8 @@ struct ConvertRequest {
   bool lossy = false;
 };
 
-Result<std::string, Inexpressible> print_te(const Schedule& schedule, const ConvertRequest& request) {
+Result<std::string, Inexpressible> print_te(const Schedule& schedule,
+                                            const ConvertRequest& request) {
   if (schedule.ranks.size() > 1) {
     return Inexpressible{.reason = "a TE list is the order of one rank; choose one with --rank"};
   }
@@ -42,17 +43,20 @@ Result<std::string, Inexpressible> print_te(const Schedule& schedule, const Conv
 Result<std::string, Inexpressible> print(const Input& input, const ConvertRequest& request) {
   // What stands beside the schedule is no action, so no form but its own can say it.
   if (!input.odd_entries.empty()) {
-    return Inexpressible{.reason = "the list holds entries that are no action; `capo check` names them",
-                         .span = input.te_list.entries[input.odd_entries.front()].span()};
+    return Inexpressible{
+        .reason = "the list holds entries that are no action; `capo check` names them",
+        .span = input.te_list.entries[input.odd_entries.front()].span()};
   }
   if (!input.cell_faults.empty()) {
-    return Inexpressible{.reason = "the table holds cells that cannot be carried over; `capo check` names them",
-                         .span = input.cell_faults.front().span};
+    return Inexpressible{
+        .reason = "the table holds cells that cannot be carried over; `capo check` names them",
+        .span = input.cell_faults.front().span};
   }
   Schedule schedule = input.schedule;
   if (request.rank >= 0) {
     if (static_cast<std::size_t>(request.rank) >= schedule.ranks.size()) {
-      throw CLI::ValidationError("--rank", fmt::format("the schedule has ranks 0 to {}", schedule.ranks.size() - 1));
+      throw CLI::ValidationError(
+          "--rank", fmt::format("the schedule has ranks 0 to {}", schedule.ranks.size() - 1));
     }
     if (schedule.topology != Topology::Independent) schedule.topology = Topology::Custom;
     RankOrder kept = std::move(schedule.ranks[static_cast<std::size_t>(request.rank)]);
@@ -91,13 +95,17 @@ int convert(const ConvertRequest& request) {
       where = fmt::format(" ({}:{}:{}: `{}`)", input.source.name, at.line, at.column,
                           input.source.slice(*text.error().span));
     }
-    print_error({.kind = ErrorKind::Unreadable,
-                 .message = fmt::format("cannot be written as {}: {}{}", request.to, text.error().reason, where),
-                 .help = request.lossy ? "" : "--lossy leaves out what the form has no notation for, where "
-                                              "that changes nothing that is computed"});
+    print_error(
+        {.kind = ErrorKind::Unreadable,
+         .message =
+             fmt::format("cannot be written as {}: {}{}", request.to, text.error().reason, where),
+         .help = request.lossy ? ""
+                               : "--lossy leaves out what the form has no notation for, where "
+                                 "that changes nothing that is computed"});
     return kFindings;
   }
-  const auto error = request.output == "-" ? write_stdout(*text) : write_file(request.output, *text);
+  const auto error =
+      request.output == "-" ? write_stdout(*text) : write_file(request.output, *text);
   if (!error) return kAccepted;
   print_error(*error);
   return exit_code_of(error->kind);
@@ -106,14 +114,16 @@ int convert(const ConvertRequest& request) {
 }  // namespace
 
 Run add_convert(CLI::App& app) {
-  auto* command = app.add_subcommand("convert", "Write an order in another form, or say what that form cannot express");
+  auto* command = app.add_subcommand(
+      "convert", "Write an order in another form, or say what that form cannot express");
   command->footer("Example: capo convert schedule.csv --to te --rank 0 --lossy");
   auto request = std::make_shared<ConvertRequest>();
   request->input.add_to(*command);
   command->add_option("--to", request->to, "te, order, csv or json")
       ->required()
       ->check(CLI::IsMember({"te", "order", "csv", "json"}));
-  command->add_option("-o,--output", request->output, "Where to write; - is standard output")->capture_default_str();
+  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+      ->capture_default_str();
   command->add_option("--rank", request->rank, "Only this rank")->check(CLI::NonNegativeNumber);
   command->add_flag("--lossy", request->lossy, "Leave out what the form has no notation for");
   return [request] { return convert(*request); };

@@ -6,8 +6,8 @@
 #include <capo/gpu/runtime/device.h>
 #endif
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 namespace capo::cli {
 
@@ -19,10 +19,11 @@ Result<std::string> describe_devices() {
   if (!devices) return devices.error();
   std::string out;
   for (const gpu::Device& device : *devices) {
-    out += fmt::format("{}: {}, sm_{}{}, {} SMs, {:.1f} GiB, driver CUDA {}.{}, capo's CUDA {}.{}\n",
-                       device.ordinal, device.name, device.capability.major, device.capability.minor,
-                       device.multiprocessors, static_cast<double>(device.bytes) / (1 << 30),
-                       device.driver.major, device.driver.minor, device.runtime.major, device.runtime.minor);
+    out += fmt::format(
+        "{}: {}, sm_{}{}, {} SMs, {:.1f} GiB, driver CUDA {}.{}, capo's CUDA {}.{}\n",
+        device.ordinal, device.name, device.capability.major, device.capability.minor,
+        device.multiprocessors, static_cast<double>(device.bytes) / (1 << 30), device.driver.major,
+        device.driver.minor, device.runtime.major, device.runtime.minor);
   }
   return out;
 #else

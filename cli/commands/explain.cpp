@@ -6,8 +6,8 @@
 #include <capo/core/base/nearest.h>
 #include <capo/core/rules/rule.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -26,7 +26,8 @@ int explain(const std::string& name) {
     const std::string_view close = nearest(name, known);
     print_error({.kind = ErrorKind::Unreadable,
                  .message = fmt::format("there is no rule `{}`", name),
-                 .help = close.empty() ? "`capo rules` lists them" : fmt::format("did you mean `{}`?", close)});
+                 .help = close.empty() ? "`capo rules` lists them"
+                                       : fmt::format("did you mean `{}`?", close)});
     return kUsage;
   }
   for (const EmbeddedText& essay : embedded_essays()) {
@@ -44,7 +45,8 @@ int explain(const std::string& name) {
 }  // namespace
 
 Run add_explain(CLI::App& app) {
-  auto* command = app.add_subcommand("explain", "Tell about a rule: why it is, an order that breaks it, the cure");
+  auto* command = app.add_subcommand(
+      "explain", "Tell about a rule: why it is, an order that breaks it, the cure");
   command->footer("Example: capo explain S15");
   auto name = std::make_shared<std::string>();
   command->add_option("RULE", *name, "A rule's id or name")->required();

@@ -1,4 +1,5 @@
-// A value or the reason why there is none; std::expected's spelling, so that C++23 is an alias away.
+// A value or the reason why there is none; std::expected's spelling, so that C++23 is an alias
+// away.
 //
 //   Result<Schedule> read(std::string_view text);
 //   auto schedule = read(text);

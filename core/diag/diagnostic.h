@@ -1,9 +1,9 @@
-// A finding, as a plain value: whoever finds it appends one, and only core/report turns it into words
-// on a terminal, JSON or SARIF.
+// A finding, as a plain value: whoever finds it appends one, and only core/report turns it into
+// words on a terminal, JSON or SARIF.
 //
 // The first label is the primary place; the others and the notes explain it. The witness names the
-// entries that break the rule, so that a program can act on it. Help says what would cure it, with an
-// edit where capo knows one.
+// entries that break the rule, so that a program can act on it. Help says what would cure it, with
+// an edit where capo knows one.
 
 #pragma once
 

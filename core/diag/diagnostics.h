@@ -1,8 +1,8 @@
 // The findings of one check: complete in number, bounded in size, sorted by place.
 //
-// A list of ten million entries can break a rule ten million times. Every finding counts towards the
-// verdict; the first `limit` of each rule are kept in full, and the report says how many were not.
-// Tested by diagnostics_test.cpp.
+// A list of ten million entries can break a rule ten million times. Every finding counts towards
+// the verdict; the first `limit` of each rule are kept in full, and the report says how many were
+// not. Tested by diagnostics_test.cpp.
 
 #pragma once
 

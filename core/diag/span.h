@@ -1,4 +1,5 @@
-// A stretch of one input text, in bytes. Lines and columns are looked up in the Source when printing.
+// A stretch of one input text, in bytes. Lines and columns are looked up in the Source when
+// printing.
 
 #pragma once
 

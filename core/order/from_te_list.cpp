@@ -42,8 +42,8 @@ std::optional<Action> action_of(const TeEntry& entry) {
   if (!(std::abs(value) >= 1) || std::isinf(value)) return std::nullopt;  // NaN, 0, -0.5, inf
   const double size = std::abs(value);
   const double chunk = std::floor(size);
-  const auto id = static_cast<std::int32_t>(
-      std::min<double>(chunk, std::numeric_limits<std::int32_t>::max()));
+  const auto id =
+      static_cast<std::int32_t>(std::min<double>(chunk, std::numeric_limits<std::int32_t>::max()));
   if (chunk == size) {
     if (entry.type == NumberType::Float) return std::nullopt;
     return Action{.kind = value > 0 ? Kind::Forward : Kind::Backward, .chunk = id};
@@ -76,10 +76,8 @@ TeReading from_te_list(const TeList& list, const TeDeclarations& declarations) {
       continue;
     }
     if (!declared && action->chunk <= length) rank.chunks = std::max(rank.chunks, action->chunk);
-    rank.order.push_back({.chunk = action->chunk,
-                          .offset = raw.offset,
-                          .length = raw.length,
-                          .kind = action->kind});
+    rank.order.push_back(
+        {.chunk = action->chunk, .offset = raw.offset, .length = raw.length, .kind = action->kind});
   }
   rank.delay = declared_delay(declarations, rank.chunks);
   number_microbatches(rank.order, rank.chunks);

@@ -2,10 +2,10 @@
 //
 //   [1, 1, -1, -1.5]   ->   F1.0 F1.1 B1.0 W1.0
 //
-// Entries that are no action (NaN, 0, 1.5, -1.25, the float-typed 1.0) are left out and listed as odd.
-// The number of chunks is what the declarations say; without any it is the largest id, where an id
-// larger than the list is long counts as unknown, since its fellows cannot all occur.
-// Tested by from_te_list_test.cpp.
+// Entries that are no action (NaN, 0, 1.5, -1.25, the float-typed 1.0) are left out and listed as
+// odd. The number of chunks is what the declarations say; without any it is the largest id, where
+// an id larger than the list is long counts as unknown, since its fellows cannot all occur. Tested
+// by from_te_list_test.cpp.
 
 #pragma once
 
@@ -28,8 +28,9 @@ struct DelayedChunks {
 /// What a user may declare about a TE list.
 struct TeDeclarations {
   Layers layers;
-  std::optional<DelayedChunks> delayed;          ///< where need_wgrad is not given
-  std::optional<std::vector<bool>> need_wgrad;  ///< per chunk: whether it delays its weight gradient
+  std::optional<DelayedChunks> delayed;  ///< where need_wgrad is not given
+  std::optional<std::vector<bool>>
+      need_wgrad;  ///< per chunk: whether it delays its weight gradient
   std::optional<std::int32_t> microbatches;
 };
 

@@ -1,7 +1,9 @@
-// What a reader hands to the rules: the text, the schedule it means, and what the schedule cannot say.
+// What a reader hands to the rules: the text, the schedule it means, and what the schedule cannot
+// say.
 //
 // A schedule holds actions; a text can hold things that are none, such as the number `-1.25` or the
-// cell `0F0x`. They are kept beside the schedule, with their places, and judged by rules of their own.
+// cell `0F0x`. They are kept beside the schedule, with their places, and judged by rules of their
+// own.
 
 #pragma once
 

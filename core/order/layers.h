@@ -1,7 +1,7 @@
 // How many layers each chunk has, in the form in which TransformerEngine was or would be told.
 //
-// TE tells `None`, an int and a list apart (te-semantics: a delayed weight gradient accepts the list
-// only), so capo keeps the form and not just the numbers.
+// TE tells `None`, an int and a list apart (te-semantics: a delayed weight gradient accepts the
+// list only), so capo keeps the form and not just the numbers.
 
 #pragma once
 

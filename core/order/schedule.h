@@ -4,12 +4,13 @@
 //   rank 0:  F1.0 F1.1 B1.0 W1.0 B1.1 W1.1        F of chunk 1, microbatch 0; ...
 //
 // A chunk is a part of the model that one rank holds, numbered from 1 per rank; a microbatch is
-// counted from 0. An order names its microbatches (PyTorch) or leaves them to be counted (a TE list:
-// the k-th entry of a kind for a chunk is microbatch k); either way every entry here carries one.
+// counted from 0. An order names its microbatches (PyTorch) or leaves them to be counted (a TE
+// list: the k-th entry of a kind for a chunk is microbatch k); either way every entry here carries
+// one.
 //
-// A schedule may be wrong in every way that the rules of shape know; it cannot be malformed: ids are
-// in range, and every entry knows the bytes it was read from. Entries are 20 bytes each, since ten
-// million of them are an ordinary input.
+// A schedule may be wrong in every way that the rules of shape know; it cannot be malformed: ids
+// are in range, and every entry knows the bytes it was read from. Entries are 20 bytes each, since
+// ten million of them are an ordinary input.
 
 #pragma once
 
@@ -105,11 +106,12 @@ enum class Naming : std::uint8_t {
 
 /// What one rank holds and does.
 struct RankOrder {
-  std::vector<Entry> order;                  ///< as captured, and replayed unless `replay` says otherwise
+  std::vector<Entry> order;  ///< as captured, and replayed unless `replay` says otherwise
   std::optional<std::vector<Entry>> replay;  ///< where replay differs from capture
   std::int32_t chunks = 0;                   ///< declared, or the largest id in the order
   bool chunks_declared = false;
-  std::int32_t strays = 0;  ///< the last so many chunks run here though a table places them elsewhere
+  std::int32_t strays =
+      0;  ///< the last so many chunks run here though a table places them elsewhere
   Layers layers;
   std::optional<std::vector<Delay>> delay;  ///< per chunk where declared; else read off the entries
   std::vector<std::int32_t> stages;         ///< of each chunk, from 0; empty under Independent
@@ -119,7 +121,7 @@ struct Schedule {
   Naming naming = Naming::Counted;
   Topology topology = Topology::Independent;
   std::optional<std::int32_t> microbatches;  ///< where declared
-  std::optional<std::int32_t> stages;        ///< where declared; else by the largest stage of a rank
+  std::optional<std::int32_t> stages;  ///< where declared; else by the largest stage of a rank
   std::vector<RankOrder> ranks;
 };
 
@@ -131,8 +133,8 @@ struct Schedule {
 /// chunks beyond `chunks` are left without one.
 void number_microbatches(std::vector<Entry>& order, std::int32_t chunks);
 
-/// The stages that a topology gives to each rank of a schedule whose ranks know their chunks; Custom
-/// and Independent leave the stages alone.
+/// The stages that a topology gives to each rank of a schedule whose ranks know their chunks;
+/// Custom and Independent leave the stages alone.
 void place_stages(Schedule& schedule);
 
 /// Where the schedule came from does not matter to its meaning: equality without spans.

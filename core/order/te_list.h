@@ -1,9 +1,10 @@
 // TransformerEngine's `_order`, exactly as Python holds it: a list of numbers.
 //
-//   [1, 1, -1, -1.5, -1, -1.5]     +i forward of chunk i, -i backward, -i-0.5 delayed weight gradient
+//   [1, 1, -1, -1.5, -1, -1.5]     +i forward of chunk i, -i backward, -i-0.5 delayed weight
+//   gradient
 //
-// The list is kept raw, because TE sees it raw: NaN, `-1.25`, `0` and the float-typed `1.0` all have a
-// behaviour there, which the te profile predicts. What the numbers mean is read by
+// The list is kept raw, because TE sees it raw: NaN, `-1.25`, `0` and the float-typed `1.0` all
+// have a behaviour there, which the te profile predicts. What the numbers mean is read by
 // core/order/read_te_list; whether they mean anything is judged by the rules of shape.
 
 #pragma once

@@ -16,7 +16,8 @@ Result<TeList, Inexpressible> to_te_list(const RankOrder& rank, const std::vecto
   for (const Entry& entry : order) {
     if (!is_compute(entry.kind)) {
       if (beside == Beside::Drop) continue;
-      return fails("a TE list has no notation for idle slots, transfers and actions of whole stages", entry);
+      return fails(
+          "a TE list has no notation for idle slots, transfers and actions of whole stages", entry);
     }
     if (entry.group != Group::Alone && beside == Beside::Refuse) {
       return fails("a TE list has no composites", entry);

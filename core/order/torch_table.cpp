@@ -117,7 +117,8 @@ TorchCell read_composite(std::string_view cell, std::size_t close) {
   if (!type) return refused("RuntimeError: Invalid computation type " + std::string(container));
   composite.container = *type;
   // Without members torch drops the parentheses and shows the composite's stage, -1.
-  composite.repr = (composite.actions.empty() ? "-1" : composite.repr + ")") + std::string(container);
+  composite.repr =
+      (composite.actions.empty() ? "-1" : composite.repr + ")") + std::string(container);
   return composite;
 }
 
@@ -144,9 +145,8 @@ TorchCell read_as_torch(std::string_view cell) {
   }
   std::optional<Match> found = match(cell);
   if (!found) return invalid_action(cell);
-  return {.form = TorchCell::Form::Single,
-          .actions = {found->action},
-          .repr = std::move(found->repr)};
+  return {
+      .form = TorchCell::Form::Single, .actions = {found->action}, .repr = std::move(found->repr)};
 }
 
 }  // namespace capo

@@ -2,8 +2,8 @@
 //
 //   0F0,0F1,,0B0,(1F0;0B1)OVERLAP_F_B        row i = rank i; an empty cell is an idle slot
 //
-// torch matches a cell's beginning against a pattern and drops the rest, so what it reads can differ
-// from what is written; the torch profile works on this, capo's rules on the strict reading.
+// torch matches a cell's beginning against a pattern and drops the rest, so what it reads can
+// differ from what is written; the torch profile works on this, capo's rules on the strict reading.
 
 #pragma once
 

@@ -54,8 +54,8 @@ void raise(Opinion& opinion, std::string kind, std::string reason, std::optional
 }
 
 // Fills in what TE says about one rank; false ends the round.
-bool ask_te(const Input& input, std::size_t r, const TeQuestion& question, const te::Options& options,
-            Opinion& opinion) {
+bool ask_te(const Input& input, std::size_t r, const TeQuestion& question,
+            const te::Options& options, Opinion& opinion) {
   const auto prediction = te::predict(question.list, question.layers, question.need_wgrad, options);
   if (!prediction) {
     opinion.accepts.reset();
@@ -82,7 +82,8 @@ Opinion consult_ranks(const Input& input, std::string_view profile, Ask&& ask) {
   Opinion opinion{.profile = profile, .accepts = true};
   for (std::size_t r = 0; r < input.schedule.ranks.size(); ++r) {
     const RankOrder& rank = input.schedule.ranks[r];
-    if (rank.chunks_declared && rank.chunks == 0 && rank.order.empty()) continue;  // nothing to capture
+    if (rank.chunks_declared && rank.chunks == 0 && rank.order.empty())
+      continue;  // nothing to capture
     const auto question = question_of(input, r);
     if (!question) {
       opinion.accepts.reset();
@@ -98,9 +99,10 @@ Opinion consult_ranks(const Input& input, std::string_view profile, Ask&& ask) {
 }  // namespace
 
 Opinion consult_te(const Input& input, const ConsultOptions& options) {
-  return consult_ranks(input, "te", [&](std::size_t r, const TeQuestion& question, Opinion& opinion) {
-    return ask_te(input, r, question, options.te, opinion);
-  });
+  return consult_ranks(input, "te",
+                       [&](std::size_t r, const TeQuestion& question, Opinion& opinion) {
+                         return ask_te(input, r, question, options.te, opinion);
+                       });
 }
 
 Opinion consult_mcore(const Input& input, const ConsultOptions& options) {
@@ -111,19 +113,23 @@ Opinion consult_mcore(const Input& input, const ConsultOptions& options) {
       return opinion;
     }
   }
-  return consult_ranks(input, "mcore", [&](std::size_t r, const TeQuestion& question, Opinion& opinion) {
-    if (!ask_te(input, r, question, options.te, opinion)) return false;
-    const auto loose = mcore::first_loose_weight(question.list, question.need_wgrad);
-    if (!loose) return true;
-    const std::string next = loose->next ? fmt::format("the next backward-type entry, at index {}, is not "
-                                                       "its weight gradient", *loose->next)
-                                         : "no weight gradient follows it";
-    raise(opinion, "mcore.order",
-          fmt::format("{}Megatron's rule: for the backward at index {} {}", rank_prefix(input, r),
-                      loose->backward, next),
-          question.list.entries[loose->backward].span());
-    return false;
-  });
+  return consult_ranks(
+      input, "mcore", [&](std::size_t r, const TeQuestion& question, Opinion& opinion) {
+        if (!ask_te(input, r, question, options.te, opinion)) return false;
+        const auto loose = mcore::first_loose_weight(question.list, question.need_wgrad);
+        if (!loose) return true;
+        const std::string next = loose->next
+                                     ? fmt::format(
+                                           "the next backward-type entry, at index {}, is not "
+                                           "its weight gradient",
+                                           *loose->next)
+                                     : "no weight gradient follows it";
+        raise(opinion, "mcore.order",
+              fmt::format("{}Megatron's rule: for the backward at index {} {}",
+                          rank_prefix(input, r), loose->backward, next),
+              question.list.entries[loose->backward].span());
+        return false;
+      });
 }
 
 Opinion consult_torch(const Input& input) {
@@ -132,7 +138,8 @@ Opinion consult_torch(const Input& input) {
   if (!input.schedule.stages) {
     for (const RankOrder& rank : input.schedule.ranks) {
       for (std::int32_t c = 0; c < rank.chunks; ++c) {
-        const std::int64_t stage = rank.stages.empty() ? c : rank.stages[static_cast<std::size_t>(c)];
+        const std::int64_t stage =
+            rank.stages.empty() ? c : rank.stages[static_cast<std::size_t>(c)];
         stages = std::max(stages, stage + 1);
       }
     }
@@ -145,7 +152,8 @@ Opinion consult_torch(const Input& input) {
   }
   opinion.steps = {{"validate", verdict}, {"lower", std::nullopt}, {"simulate", std::nullopt}};
   for (const CellFault& fault : input.cell_faults) {
-    if (fault.kind == CellFault::Kind::TransferInCompute || fault.kind == CellFault::Kind::IdleSlot) continue;
+    if (fault.kind == CellFault::Kind::TransferInCompute || fault.kind == CellFault::Kind::IdleSlot)
+      continue;
     opinion.misreadings.push_back({.rank = fault.rank,
                                    .cell = fault.cell,
                                    .text = std::string(input.source.slice(fault.span)),

@@ -1,8 +1,8 @@
 // Asks the profiles: what would each of these programs say about this input?
 //
-// TE and Megatron capture one rank's list at a time, so a schedule of several ranks is put to them rank
-// by rank, and accepted if every list is. An order that their notation cannot say is not put at all.
-// Tested by consult_test.cpp.
+// TE and Megatron capture one rank's list at a time, so a schedule of several ranks is put to them
+// rank by rank, and accepted if every list is. An order that their notation cannot say is not put
+// at all. Tested by consult_test.cpp.
 
 #pragma once
 

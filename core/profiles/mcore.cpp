@@ -31,7 +31,8 @@ std::optional<LooseWeight> first_loose_weight(const TeList& order,
       continue;
     }
     const auto chunk = static_cast<std::size_t>(-value);
-    const bool delays = std::floor(value) == value && chunk <= need_wgrad.size() && need_wgrad[chunk - 1];
+    const bool delays =
+        std::floor(value) == value && chunk <= need_wgrad.size() && need_wgrad[chunk - 1];
     if (delays) waiting = i;
   }
   if (waiting) return LooseWeight{*waiting, std::nullopt};

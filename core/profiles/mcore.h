@@ -1,13 +1,13 @@
-// What Megatron-LM would say: TransformerEngine's checks, its own stricter rule, and the configurations
-// it accepts.
+// What Megatron-LM would say: TransformerEngine's checks, its own stricter rule, and the
+// configurations it accepts.
 //
-// The rule: after a backward of a chunk that delays its weight gradient, the next backward-type entry
-// is that chunk's weight gradient; only forwards may stand between. Megatron's generator keeps it and
-// its comments state it, so an order that breaks it does not come from Megatron.
+// The rule: after a backward of a chunk that delays its weight gradient, the next backward-type
+// entry is that chunk's weight gradient; only forwards may stand between. Megatron's generator
+// keeps it and its comments state it, so an order that breaks it does not come from Megatron.
 //
 // The configuration rules hold where the numbers are stated: virtual stages need a pipeline, PP <=
-// group <= microbatches, a last group of at least PP, EP overlap in a pipeline needs virtual stages.
-// Read in Megatron-LM d98e8a64dd. Tested by mcore_test.cpp against Megatron's own orders.
+// group <= microbatches, a last group of at least PP, EP overlap in a pipeline needs virtual
+// stages. Read in Megatron-LM d98e8a64dd. Tested by mcore_test.cpp against Megatron's own orders.
 
 #pragma once
 
@@ -22,7 +22,7 @@
 namespace capo::mcore {
 
 struct Configuration {
-  std::int64_t pipeline = 1;                  ///< PP
+  std::int64_t pipeline = 1;                   ///< PP
   std::optional<std::int64_t> virtual_stages;  ///< VP; nothing: the non-interleaved schedule
   std::int64_t microbatches = 1;
   std::optional<std::int64_t> group_size;  ///< microbatch_group_size_per_vp_stage; PP if not given

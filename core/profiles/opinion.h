@@ -25,14 +25,14 @@ struct TorchMisreading {
 };
 
 struct Opinion {
-  std::string_view profile;           ///< "te", "mcore", "torch"
-  std::optional<bool> accepts;        ///< nothing: the program cannot be asked about such an input
+  std::string_view profile;     ///< "te", "mcore", "torch"
+  std::optional<bool> accepts;  ///< nothing: the program cannot be asked about such an input
   std::optional<std::string> error_kind;
-  std::string reason;                 ///< in words: what it raises and why, or why it cannot be asked
-  std::optional<Span> where;          ///< the entry that raises
+  std::string reason;         ///< in words: what it raises and why, or why it cannot be asked
+  std::optional<Span> where;  ///< the entry that raises
 
-  /// Only of torch: each step is "ok" or the first line of what torch raises; nothing where capo does
-  /// not predict that step.
+  /// Only of torch: each step is "ok" or the first line of what torch raises; nothing where capo
+  /// does not predict that step.
   std::vector<std::pair<std::string_view, std::optional<std::string>>> steps;
   std::vector<TorchMisreading> misreadings;
 };

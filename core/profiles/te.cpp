@@ -23,7 +23,8 @@ struct Step1 {
   bool fractional;
   bool is_float;
   bool forward;
-  std::int64_t chunk;  // m_chunk: position in Python's lists, -1 for the last; huge for unknown ones
+  std::int64_t
+      chunk;  // m_chunk: position in Python's lists, -1 for the last; huge for unknown ones
 };
 
 class Simulation {
@@ -48,7 +49,8 @@ class Simulation {
 
   static bool fractional(const TeEntry& entry) { return std::ceil(entry.value) != entry.value; }
 
-  // --- parse: split off the fractional entries, find the number of chunks -------------------------
+  // --- parse: split off the fractional entries, find the number of chunks
+  // -------------------------
 
   bool parse() {
     bool any = false;
@@ -73,7 +75,8 @@ class Simulation {
     return true;
   }
 
-  // --- dimensions ---------------------------------------------------------------------------------
+  // --- dimensions
+  // ---------------------------------------------------------------------------------
 
   bool dimensions() {
     const auto length = static_cast<std::int64_t>(whole_entries_);
@@ -86,9 +89,11 @@ class Simulation {
     }
     microbatches_ = floor_div(floor_div(length, chunks_), 2);
     if (chunks_ * microbatches_ * 2 != length) {
-      return raise(Kind::ValueError, Step::Dimensions, {},
-                   fmt::format("{:.0f} chunks times {} microbatches times 2 is not the {} entries without "
-                               "weight gradients", largest_.value, microbatches_, length));
+      return raise(
+          Kind::ValueError, Step::Dimensions, {},
+          fmt::format("{:.0f} chunks times {} microbatches times 2 is not the {} entries without "
+                      "weight gradients",
+                      largest_.value, microbatches_, length));
     }
     return delayed_layers() && layers_per_chunk() && sizes();
   }
@@ -96,17 +101,21 @@ class Simulation {
   bool delayed_layers() {
     if (!delay_) return true;
     switch (layers_.form) {
-      case Layers::Form::Unstated: return true;
+      case Layers::Form::Unstated:
+        return true;
       case Layers::Form::Null:
         return raise(Kind::ValueError, Step::Dimensions, {},
                      "_num_layers_per_chunk must be given where an entry is a weight gradient");
       case Layers::Form::Count:
-        return raise(Kind::PyTypeError, Step::Dimensions, {},
-                     "_num_layers_per_chunk is an int, and TE iterates over it where an entry is a weight "
-                     "gradient");
-      case Layers::Form::List: break;
+        return raise(
+            Kind::PyTypeError, Step::Dimensions, {},
+            "_num_layers_per_chunk is an int, and TE iterates over it where an entry is a weight "
+            "gradient");
+      case Layers::Form::List:
+        break;
     }
-    if (std::all_of(layers_.values.begin(), layers_.values.end(), [](auto n) { return n == 1; })) return true;
+    if (std::all_of(layers_.values.begin(), layers_.values.end(), [](auto n) { return n == 1; }))
+      return true;
     return raise(Kind::ValueError, Step::Dimensions, {},
                  "every chunk must have one layer where an entry is a weight gradient");
   }
@@ -143,19 +152,22 @@ class Simulation {
     prefix_.assign(1, 0);
     unsigned __int128 total = 0;
     for (std::int64_t& count : layer_counts_) {
-      // range() of a negative count is empty, but a sum of counts is not; no caller has such modules.
+      // range() of a negative count is empty, but a sum of counts is not; no caller has such
+      // modules.
       count = std::max<std::int64_t>(count, 0);
       total += static_cast<unsigned __int128>(count);
       const auto limited = std::min<unsigned __int128>(total, options_.max_graphs + 1);
       prefix_.push_back(static_cast<std::int64_t>(limited));
     }
-    const auto graphs = total * static_cast<unsigned __int128>(std::max<std::int64_t>(microbatches_, 0));
+    const auto graphs =
+        total * static_cast<unsigned __int128>(std::max<std::int64_t>(microbatches_, 0));
     too_large_ = graphs > options_.max_graphs;
     graphs_ = too_large_ ? 0 : static_cast<std::int64_t>(graphs);
     return true;
   }
 
-  // --- shared by the walks ------------------------------------------------------------------------
+  // --- shared by the walks
+  // ------------------------------------------------------------------------
 
   [[nodiscard]] std::int64_t layers_of(std::int64_t chunk) const {
     return layer_counts_[static_cast<std::size_t>(chunk)];
@@ -171,37 +183,44 @@ class Simulation {
     return static_cast<std::size_t>(chunk < 0 ? static_cast<double>(chunks_) + chunk : chunk);
   }
 
-  // --- reuse: hand static inputs from finished backwards to later forwards ------------------------
+  // --- reuse: hand static inputs from finished backwards to later forwards
+  // ------------------------
 
   bool reuse() {
-    std::vector<std::int64_t> forwards(static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0)));
+    std::vector<std::int64_t> forwards(
+        static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0)));
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const double value = order_[i].value;
       const double chunk = std::abs(std::ceil(value)) - 1;
       if (value > 0) {
         // Only a fractional entry can be beyond the largest whole one.
         if (!has_chunk(chunk)) {
-          return raise(Kind::PyIndexError, Step::Reuse, i, "a forward of a chunk beyond the largest whole entry");
+          return raise(Kind::PyIndexError, Step::Reuse, i,
+                       "a forward of a chunk beyond the largest whole entry");
         }
         const std::int64_t c = static_cast<std::int64_t>(chunk);
         const std::int64_t begin = first_graph(c, forwards[static_cast<std::size_t>(c)]++);
         if (layers_of(c) > 0 && begin + layers_of(c) > graphs_) {
-          return raise(Kind::PyIndexError, Step::Reuse, i, "a forward beyond the last sample argument");
+          return raise(Kind::PyIndexError, Step::Reuse, i,
+                       "a forward beyond the last sample argument");
         }
       } else if (!fractional(order_[i])) {
         const bool before = chunk >= 0 && has_chunk(chunk) && forwards[position_of(chunk)] > 0;
         if (!before) {
-          return raise(Kind::PyKeyError, Step::Reuse, i, "a backward of a chunk with no forward before it");
+          return raise(Kind::PyKeyError, Step::Reuse, i,
+                       "a backward of a chunk with no forward before it");
         }
       }
     }
     return true;
   }
 
-  // --- list: which graph each forward belongs to --------------------------------------------------
+  // --- list: which graph each forward belongs to
+  // --------------------------------------------------
 
   bool list() {
-    std::vector<std::int64_t> forwards(static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0)));
+    std::vector<std::int64_t> forwards(
+        static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0)));
     std::vector<bool> hit(static_cast<std::size_t>(graphs_));
     std::int64_t count = 0;
     bool twice = false;
@@ -222,22 +241,27 @@ class Simulation {
     }
     if (count != graphs_) {
       return raise(Kind::ValueError, Step::List, {},
-                   fmt::format("the forwards run {} layers, but there are {} sample arguments", count, graphs_));
+                   fmt::format("the forwards run {} layers, but there are {} sample arguments",
+                               count, graphs_));
     }
-    // Beyond the last graph each index is hit by one chunk only, the last one; no duplicate hides there.
+    // Beyond the last graph each index is hit by one chunk only, the last one; no duplicate hides
+    // there.
     if (twice) {
-      return raise(Kind::RuntimeErrorTe, Step::List, {},
-                   "two forwards belong to the same graph: a chunk's surplus runs into the next chunk's");
+      return raise(
+          Kind::RuntimeErrorTe, Step::List, {},
+          "two forwards belong to the same graph: a chunk's surplus runs into the next chunk's");
     }
     return true;
   }
 
-  // --- warm-up: every forward and backward once, eagerly ------------------------------------------
+  // --- warm-up: every forward and backward once, eagerly
+  // ------------------------------------------
 
   bool warm_up() {
     owner_.assign(static_cast<std::size_t>(graphs_), kNoChunk);
     backward_done_.assign(static_cast<std::size_t>(graphs_), false);
-    std::vector<std::int64_t> forwards(static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0)));
+    std::vector<std::int64_t> forwards(
+        static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0)));
     std::vector<std::int64_t> backwards(forwards.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const TeEntry& entry = order_[i];
@@ -269,8 +293,10 @@ class Simulation {
     const std::size_t c = position_of(chunk);
     const std::int64_t layers = layer_counts_[c];
     if (chunk < 0) {
-      // Index -1 is the last chunk for its layers, and the total for the prefix: no callable is there.
-      if (layers > 0) return raise(Kind::PyIndexError, Step::WarmUp, i, "0 is read as a backward of index -1");
+      // Index -1 is the last chunk for its layers, and the total for the prefix: no callable is
+      // there.
+      if (layers > 0)
+        return raise(Kind::PyIndexError, Step::WarmUp, i, "0 is read as a backward of index -1");
       ++backwards[c];
       return true;
     }
@@ -280,20 +306,23 @@ class Simulation {
         return raise(Kind::PyKeyError, Step::WarmUp, i, "a backward whose forward has not run");
       }
       if (backward_done_[static_cast<std::size_t>(g)]) {
-        return raise(Kind::PyAttributeError, Step::WarmUp, i,
-                     "a second backward of one graph; a module whose last op is PyTorch's own raises "
-                     "torch.RuntimeError instead");
+        return raise(
+            Kind::PyAttributeError, Step::WarmUp, i,
+            "a second backward of one graph; a module whose last op is PyTorch's own raises "
+            "torch.RuntimeError instead");
       }
       backward_done_[static_cast<std::size_t>(g)] = true;
     }
     return true;
   }
 
-  // --- capture ------------------------------------------------------------------------------------
+  // --- capture
+  // ------------------------------------------------------------------------------------
 
   [[nodiscard]] bool delays(std::int64_t graph) const {
     const std::int32_t module = owner_[static_cast<std::size_t>(graph)];
-    return static_cast<std::size_t>(module) < need_wgrad_.size() && need_wgrad_[static_cast<std::size_t>(module)];
+    return static_cast<std::size_t>(module) < need_wgrad_.size() &&
+           need_wgrad_[static_cast<std::size_t>(module)];
   }
 
   bool capture() {
@@ -325,8 +354,9 @@ class Simulation {
     const std::int64_t begin = first_graph(static_cast<std::int64_t>(c), backward);
     for (std::int64_t g = begin + layer_counts_[c] - 1; g >= begin; --g) {
       if (delays(g) && !has_its_weights(i, c)) {
-        return raise(Kind::RuntimeErrorTe, Step::Capture, i,
-                     fmt::format("from here on chunk {} has more backwards than weight gradients", c + 1));
+        return raise(
+            Kind::RuntimeErrorTe, Step::Capture, i,
+            fmt::format("from here on chunk {} has more backwards than weight gradients", c + 1));
       }
       ++queued_[static_cast<std::size_t>(owner_[static_cast<std::size_t>(g)])];
     }
@@ -334,16 +364,19 @@ class Simulation {
   }
 
   bool capture_weight(std::size_t i, double chunk, std::int64_t backwards) {
-    // No counter of its own: the newest backward of the chunk, or one before the chunk's first graph.
-    const std::int64_t base = chunk < 0 ? graphs_ : prefix_[static_cast<std::size_t>(chunk)] * microbatches_;
+    // No counter of its own: the newest backward of the chunk, or one before the chunk's first
+    // graph.
+    const std::int64_t base =
+        chunk < 0 ? graphs_ : prefix_[static_cast<std::size_t>(chunk)] * microbatches_;
     const std::int64_t graph = base + backwards - 1;
     const double value = order_[i].value;
     if (std::ceil(value) - value != 0.5) {
       return raise(Kind::ValueError, Step::Capture, i, "a fraction other than one half");
     }
     if (graph < 0 || graph >= graphs_ || !backward_done_[static_cast<std::size_t>(graph)]) {
-      return raise(Kind::PyKeyError, Step::Capture, i,
-                   fmt::format("the weight gradient is bound to graph {}, which has no backward", graph));
+      return raise(
+          Kind::PyKeyError, Step::Capture, i,
+          fmt::format("the weight gradient is bound to graph {}, which has no backward", graph));
     }
     if (!delays(graph)) {
       return raise(Kind::RuntimeErrorTe, Step::Capture, i,
@@ -351,9 +384,11 @@ class Simulation {
     }
     const auto at = static_cast<std::size_t>(graph);
     if (weight_captured_[at]) {
-      return raise(Kind::TorchRuntimeError, Step::Capture, i,
-                   fmt::format("the weight gradient is bound to the newest backward of its chunk, graph {}, "
-                               "whose weight gradient is captured already", graph));
+      return raise(
+          Kind::TorchRuntimeError, Step::Capture, i,
+          fmt::format("the weight gradient is bound to the newest backward of its chunk, graph {}, "
+                      "whose weight gradient is captured already",
+                      graph));
     }
     weight_captured_[at] = true;
     std::int64_t& queue = queued_[static_cast<std::size_t>(owner_[at])];
@@ -367,8 +402,9 @@ class Simulation {
   }
 
   // TE's check: from a backward on, count the chunk's backwards (this one included) and weight
-  // gradients; where the counts meet, all backwards counted are cleared; if they never meet, it raises.
-  // Walking the chunk's own entries once gives the same answers as TE's scan of the whole list.
+  // gradients; where the counts meet, all backwards counted are cleared; if they never meet, it
+  // raises. Walking the chunk's own entries once gives the same answers as TE's scan of the whole
+  // list.
   bool has_its_weights(std::size_t i, std::size_t c) {
     if (i < cleared_until_[c]) return true;
     std::int64_t open = 0;
@@ -394,16 +430,20 @@ class Simulation {
     const auto chunk_of = [this](const TeEntry& entry) -> std::int64_t {
       const double up = std::ceil(entry.value);
       const bool counted = entry.value < 0 && (up == entry.value || up - entry.value == 0.5);
-      return counted && up <= -1 && -up <= static_cast<double>(chunks_) ? static_cast<std::int64_t>(-up) - 1 : -1;
+      return counted && up <= -1 && -up <= static_cast<double>(chunks_)
+                 ? static_cast<std::int64_t>(-up) - 1
+                 : -1;
     };
     for (const TeEntry& entry : order_) {
-      if (const std::int64_t c = chunk_of(entry); c >= 0) ++first_of_[static_cast<std::size_t>(c) + 1];
+      if (const std::int64_t c = chunk_of(entry); c >= 0)
+        ++first_of_[static_cast<std::size_t>(c) + 1];
     }
     for (std::size_t c = 0; c < chunks; ++c) first_of_[c + 1] += first_of_[c];
     of_chunk_.resize(first_of_[chunks]);
     std::vector<std::size_t> next(first_of_.begin(), first_of_.end() - 1);
     for (std::uint32_t i = 0; i < order_.size(); ++i) {
-      if (const std::int64_t c = chunk_of(order_[i]); c >= 0) of_chunk_[next[static_cast<std::size_t>(c)]++] = i;
+      if (const std::int64_t c = chunk_of(order_[i]); c >= 0)
+        of_chunk_[next[static_cast<std::size_t>(c)]++] = i;
     }
   }
 
@@ -437,31 +477,50 @@ class Simulation {
 
 std::string_view name_of(Kind kind) {
   switch (kind) {
-    case Kind::Accepted: return "";
-    case Kind::ValueError: return "TE.ValueError";
-    case Kind::TypeErrorTe: return "TE.TypeError";
-    case Kind::RuntimeErrorTe: return "TE.RuntimeError";
-    case Kind::PyValueError: return "py.ValueError";
-    case Kind::PyOverflowError: return "py.OverflowError";
-    case Kind::PyTypeError: return "py.TypeError";
-    case Kind::PyIndexError: return "py.IndexError";
-    case Kind::PyKeyError: return "py.KeyError";
-    case Kind::PyAttributeError: return "py.AttributeError";
-    case Kind::PyZeroDivisionError: return "py.ZeroDivisionError";
-    case Kind::TorchRuntimeError: return "torch.RuntimeError";
-    case Kind::StoreRuntimeError: return "store.RuntimeError";
+    case Kind::Accepted:
+      return "";
+    case Kind::ValueError:
+      return "TE.ValueError";
+    case Kind::TypeErrorTe:
+      return "TE.TypeError";
+    case Kind::RuntimeErrorTe:
+      return "TE.RuntimeError";
+    case Kind::PyValueError:
+      return "py.ValueError";
+    case Kind::PyOverflowError:
+      return "py.OverflowError";
+    case Kind::PyTypeError:
+      return "py.TypeError";
+    case Kind::PyIndexError:
+      return "py.IndexError";
+    case Kind::PyKeyError:
+      return "py.KeyError";
+    case Kind::PyAttributeError:
+      return "py.AttributeError";
+    case Kind::PyZeroDivisionError:
+      return "py.ZeroDivisionError";
+    case Kind::TorchRuntimeError:
+      return "torch.RuntimeError";
+    case Kind::StoreRuntimeError:
+      return "store.RuntimeError";
   }
   return "";
 }
 
 std::string_view name_of(Step step) {
   switch (step) {
-    case Step::Parse: return "reading the order";
-    case Step::Dimensions: return "the dimension check";
-    case Step::Reuse: return "the reuse of static inputs";
-    case Step::List: return "the list of forwards";
-    case Step::WarmUp: return "warm-up";
-    case Step::Capture: return "capture";
+    case Step::Parse:
+      return "reading the order";
+    case Step::Dimensions:
+      return "the dimension check";
+    case Step::Reuse:
+      return "the reuse of static inputs";
+    case Step::List:
+      return "the list of forwards";
+    case Step::WarmUp:
+      return "warm-up";
+    case Step::Capture:
+      return "capture";
   }
   return "";
 }

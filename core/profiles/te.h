@@ -1,15 +1,15 @@
-// What TransformerEngine itself would say to a capture order today: accepted, or which error, raised
-// for which entry, in which stage of make_graphed_callables.
+// What TransformerEngine itself would say to a capture order today: accepted, or which error,
+// raised for which entry, in which stage of make_graphed_callables.
 //
 // A simulation of that function's bookkeeping and of nothing else: graph indices, Python's list and
-// dict semantics, the queue of delayed weight gradients of each module. It follows graph.py of commit
-// d0067d0da in training mode with one warm-up pass; docs/model.md states the assumptions. TE's own scan
-// for missing weight gradients is quadratic in the worst case; here each chunk's entries are walked
-// once, which gives the same answers in linear time.
+// dict semantics, the queue of delayed weight gradients of each module. It follows graph.py of
+// commit d0067d0da in training mode with one warm-up pass; docs/model.md states the assumptions.
+// TE's own scan for missing weight gradients is quadratic in the worst case; here each chunk's
+// entries are walked once, which gives the same answers in linear time.
 //
-// It predicts TE and judges nothing: TE accepts orders that are wrong, and refuses right ones. It does
-// not model CUDA errors, FP8, hooks or eval mode. Tested by te_test.cpp against rows observed on a GPU
-// and against the oracle.
+// It predicts TE and judges nothing: TE accepts orders that are wrong, and refuses right ones. It
+// does not model CUDA errors, FP8, hooks or eval mode. Tested by te_test.cpp against rows observed
+// on a GPU and against the oracle.
 
 #pragma once
 
@@ -35,7 +35,8 @@ enum class EmptyStore {
 struct Options {
   bool reuse = false;  ///< _reuse_graph_input_output_buffers
   EmptyStore empty_store = EmptyStore::Raises;
-  std::uint64_t max_graphs = std::uint64_t{1} << 27;  ///< layers times microbatches that are simulated
+  std::uint64_t max_graphs = std::uint64_t{1}
+                             << 27;  ///< layers times microbatches that are simulated
 };
 
 /// Where in make_graphed_callables the error is raised.
@@ -43,18 +44,18 @@ enum class Step { Parse, Dimensions, Reuse, List, WarmUp, Capture };
 
 enum class Kind {
   Accepted,
-  ValueError,              ///< TE.ValueError, an explicit check
-  TypeErrorTe,             ///< TE.TypeError
-  RuntimeErrorTe,          ///< TE.RuntimeError
-  PyValueError,            ///< py.*: an incidental error of Python
+  ValueError,      ///< TE.ValueError, an explicit check
+  TypeErrorTe,     ///< TE.TypeError
+  RuntimeErrorTe,  ///< TE.RuntimeError
+  PyValueError,    ///< py.*: an incidental error of Python
   PyOverflowError,
   PyTypeError,
   PyIndexError,
   PyKeyError,
   PyAttributeError,
   PyZeroDivisionError,
-  TorchRuntimeError,       ///< raised inside PyTorch
-  StoreRuntimeError,       ///< the empty WeightGradStore
+  TorchRuntimeError,  ///< raised inside PyTorch
+  StoreRuntimeError,  ///< the empty WeightGradStore
 };
 
 /// "TE.ValueError", "py.KeyError", ...; empty for Accepted.

@@ -10,8 +10,11 @@ using Json = nlohmann::ordered_json;
 
 Json span_of(const Source& source, Span span) {
   const LineColumn at = source.line_column(span.offset);
-  return {{"source", source.name},   {"line", at.line},       {"column", at.column},
-          {"offset", span.offset}, {"length", span.length}};
+  return {{"source", source.name},
+          {"line", at.line},
+          {"column", at.column},
+          {"offset", span.offset},
+          {"length", span.length}};
 }
 
 Json json_of(const Source& source, const Diagnostic& diagnostic) {
@@ -31,12 +34,15 @@ Json json_of(const Source& source, const Diagnostic& diagnostic) {
   if (!diagnostic.help.text.empty()) {
     help = {{"text", diagnostic.help.text}, {"edits", Json::array()}};
     for (const Edit& edit : diagnostic.help.edits) {
-      help["edits"].push_back({{"span", span_of(source, edit.span)}, {"replacement", edit.replacement}});
+      help["edits"].push_back(
+          {{"span", span_of(source, edit.span)}, {"replacement", edit.replacement}});
     }
   }
   Json tasks = Json::array();
   for (const TaskReference& task : diagnostic.witness.tasks) {
-    tasks.push_back({{"rank", task.rank}, {"index", task.index}, {"text", task.text},
+    tasks.push_back({{"rank", task.rank},
+                     {"index", task.index},
+                     {"text", task.text},
                      {"action", task.action.empty() ? Json(nullptr) : Json(task.action)}});
   }
   return {{"rule", diagnostic.rule},
@@ -53,9 +59,12 @@ Json json_of(const Source& source, const Diagnostic& diagnostic) {
 Json json_of(const Layers& layers) {
   switch (layers.form) {
     case Layers::Form::Unstated:
-    case Layers::Form::Null: return nullptr;
-    case Layers::Form::Count: return layers.values.front();
-    case Layers::Form::List: return layers.values;
+    case Layers::Form::Null:
+      return nullptr;
+    case Layers::Form::Count:
+      return layers.values.front();
+    case Layers::Form::List:
+      return layers.values;
   }
   return nullptr;
 }
@@ -77,12 +86,15 @@ Json json_of(Verdict verdict, const Opinion& opinion) {
   out["accepts"] = opinion.accepts ? Json(*opinion.accepts) : Json(nullptr);
   out["error_kind"] = opinion.error_kind ? Json(*opinion.error_kind) : Json(nullptr);
   out["reason"] = opinion.reason.empty() ? Json(nullptr) : Json(opinion.reason);
-  for (const auto& [step, says] : opinion.steps) out[std::string(step)] = says ? Json(*says) : Json(nullptr);
+  for (const auto& [step, says] : opinion.steps)
+    out[std::string(step)] = says ? Json(*says) : Json(nullptr);
   if (opinion.profile == "torch") {
     out["reads"] = Json::array();
     for (const TorchMisreading& misreading : opinion.misreadings) {
-      out["reads"].push_back({{"rank", misreading.rank}, {"index", misreading.cell},
-                              {"text", misreading.text}, {"torch", misreading.torch_reads}});
+      out["reads"].push_back({{"rank", misreading.rank},
+                              {"index", misreading.cell},
+                              {"text", misreading.text},
+                              {"torch", misreading.torch_reads}});
     }
   }
   const std::string_view words = disagreement(verdict, opinion);

@@ -23,7 +23,8 @@ Environment environment_of(const Input& input) {
         environment.delayed.size() > 1 && environment.delayed.size() == delay.size();
     if (environment.delayed_everywhere) environment.delayed.clear();
     if (!first.chunks_declared) environment.assumed.push_back("chunks");
-    if (first.layers.form == Layers::Form::Unstated) environment.assumed.push_back("layers_per_chunk");
+    if (first.layers.form == Layers::Form::Unstated)
+      environment.assumed.push_back("layers_per_chunk");
     if (!first.delay) environment.assumed.push_back("delayed");
   }
   if (!schedule.microbatches) environment.assumed.push_back("microbatches");
@@ -49,20 +50,28 @@ Report report_of(const Source& source, const Refusal& refusal) {
 
 std::string_view name_of(Verdict verdict) {
   switch (verdict) {
-    case Verdict::Accepted: return "accepted";
-    case Verdict::Rejected: return "rejected";
-    case Verdict::NoVerdict: return "no-verdict";
+    case Verdict::Accepted:
+      return "accepted";
+    case Verdict::Rejected:
+      return "rejected";
+    case Verdict::NoVerdict:
+      return "no-verdict";
   }
   return "";
 }
 
 std::string_view name_of(WitnessKind kind) {
   switch (kind) {
-    case WitnessKind::Entries: return "entries";
-    case WitnessKind::Path: return "path";
-    case WitnessKind::WaitCycle: return "wait-cycle";
-    case WitnessKind::Mismatch: return "mismatch";
-    case WitnessKind::Replay: return "replay";
+    case WitnessKind::Entries:
+      return "entries";
+    case WitnessKind::Path:
+      return "path";
+    case WitnessKind::WaitCycle:
+      return "wait-cycle";
+    case WitnessKind::Mismatch:
+      return "mismatch";
+    case WitnessKind::Replay:
+      return "replay";
   }
   return "";
 }

@@ -1,5 +1,5 @@
-// Everything a check found, ready to be put into words: the input's name for itself, the verdict, the
-// findings, what was assumed, and what other programs would say.
+// Everything a check found, ready to be put into words: the input's name for itself, the verdict,
+// the findings, what was assumed, and what other programs would say.
 //
 // The three renderers (text, JSON, SARIF) take this and nothing else, so they cannot disagree.
 
@@ -25,10 +25,10 @@ struct Environment {
   std::size_t ranks = 0;
   std::vector<std::int32_t> chunks;  ///< per rank
   std::int32_t microbatches = 0;
-  Layers layers;                                ///< of the first rank
-  std::vector<std::int32_t> delayed;            ///< of the first rank: chunks that delay W
-  bool delayed_everywhere = false;              ///< every chunk delays; `delayed` is then empty
-  std::vector<std::string_view> assumed;        ///< facts that were not declared
+  Layers layers;                          ///< of the first rank
+  std::vector<std::int32_t> delayed;      ///< of the first rank: chunks that delay W
+  bool delayed_everywhere = false;        ///< every chunk delays; `delayed` is then empty
+  std::vector<std::string_view> assumed;  ///< facts that were not declared
 };
 
 [[nodiscard]] Environment environment_of(const Input& input);
@@ -42,7 +42,8 @@ struct Report {
   std::vector<Opinion> opinions;
 };
 
-[[nodiscard]] Report report_of(const Input& input, CheckResult result, std::vector<Opinion> opinions);
+[[nodiscard]] Report report_of(const Input& input, CheckResult result,
+                               std::vector<Opinion> opinions);
 [[nodiscard]] Report report_of(const Source& source, const Refusal& refusal);
 
 /// "accepted", "rejected", "no-verdict".

@@ -15,7 +15,8 @@ namespace {
 std::string_view first_paragraph(std::string_view id) {
   for (const EmbeddedText& essay : embedded_essays()) {
     if (essay.name != id) continue;
-    std::string_view text = essay.text.substr(std::min(essay.text.find("\n\n") + 2, essay.text.size()));
+    std::string_view text =
+        essay.text.substr(std::min(essay.text.find("\n\n") + 2, essay.text.size()));
     return text.substr(0, std::min(text.find("\n\n"), text.size()));
   }
   return {};
@@ -26,7 +27,8 @@ std::string_view first_paragraph(std::string_view id) {
 std::string rules_as_text() {
   std::string out;
   for (const Rule& rule : catalogue()) {
-    out += fmt::format("{:<4} {:<24} {:<13} {}\n", rule.id, rule.name, name_of(rule.family), rule.title);
+    out += fmt::format("{:<4} {:<24} {:<13} {}\n", rule.id, rule.name, name_of(rule.family),
+                       rule.title);
   }
   return out;
 }
@@ -34,9 +36,12 @@ std::string rules_as_text() {
 std::string rules_as_markdown() {
   std::string out =
       "# The rules\n\n"
-      "Made by `capo rules --markdown`; a test compares. `capo explain ID` tells more about each, with an\n"
-      "order that breaks it and its cure. What a clean report promises is in [model.md](model.md).\n\n"
-      "Rules run in passes. An error in the pass *entries* skips the later ones, which would count and\n"
+      "Made by `capo rules --markdown`; a test compares. `capo explain ID` tells more about each, "
+      "with an\n"
+      "order that breaks it and its cure. What a clean report promises is in "
+      "[model.md](model.md).\n\n"
+      "Rules run in passes. An error in the pass *entries* skips the later ones, which would count "
+      "and\n"
       "order what cannot be read.\n";
   Family family = Family::Input;
   bool first = true;

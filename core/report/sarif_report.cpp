@@ -43,7 +43,8 @@ class Writer {
   std::string write() {
     Json results = Json::array();
     const auto& kept = report_.diagnostics.kept();
-    for (std::size_t i = 0; i < std::min(kept.size(), kMostResults); ++i) results.push_back(result(kept[i]));
+    for (std::size_t i = 0; i < std::min(kept.size(), kMostResults); ++i)
+      results.push_back(result(kept[i]));
     const std::size_t left_out = report_.diagnostics.dropped() + kept.size() - results.size();
     Json run{{"tool", {{"driver", driver()}}},
              {"invocations", Json::array({invocation(left_out)})},
@@ -74,9 +75,10 @@ class Writer {
   Json invocation(std::size_t left_out) const {
     Json notifications = Json::array();
     if (left_out > 0) {
-      notifications.push_back({{"level", "warning"},
-                               {"message", {{"text", fmt::format("{} more findings are left out of this file",
-                                                                 left_out)}}}});
+      notifications.push_back(
+          {{"level", "warning"},
+           {"message",
+            {{"text", fmt::format("{} more findings are left out of this file", left_out)}}}});
     }
     if (report_.verdict == Verdict::NoVerdict) {
       notifications.push_back({{"level", "error"}, {"message", {{"text", "there is no verdict"}}}});
@@ -87,11 +89,15 @@ class Writer {
 
   Json location(Span span, const std::string& label) const {
     const LineColumn begin = report_.source->line_column(span.offset);
-    const LineColumn end = report_.source->line_column(span.offset + std::max<std::uint32_t>(span.length, 1));
+    const LineColumn end =
+        report_.source->line_column(span.offset + std::max<std::uint32_t>(span.length, 1));
     Json out{{"physicalLocation",
               {{"artifactLocation", {{"uri", uri_of(report_.source->name)}}},
-               {"region", {{"startLine", begin.line}, {"startColumn", begin.column},
-                           {"endLine", end.line}, {"endColumn", end.column}}}}}};
+               {"region",
+                {{"startLine", begin.line},
+                 {"startColumn", begin.column},
+                 {"endLine", end.line},
+                 {"endColumn", end.column}}}}}};
     if (!label.empty()) out["message"] = {{"text", label}};
     return out;
   }
@@ -101,7 +107,8 @@ class Writer {
              {"level", name_of(diagnostic.severity)},
              {"message", {{"text", diagnostic.message}}},
              {"partialFingerprints", {{"capo/v1", fingerprint(diagnostic)}}}};
-    // GitHub shows a result only where it has a place: the beginning of the file stands for the whole.
+    // GitHub shows a result only where it has a place: the beginning of the file stands for the
+    // whole.
     const Label whole{};
     out["locations"] = Json::array(
         {location((diagnostic.labels.empty() ? whole : diagnostic.labels.front()).span, "")});
@@ -115,8 +122,11 @@ class Writer {
       for (const Edit& edit : diagnostic.help.edits) {
         const LineColumn begin = report_.source->line_column(edit.span.offset);
         const LineColumn end = report_.source->line_column(edit.span.offset + edit.span.length);
-        replacements.push_back({{"deletedRegion", {{"startLine", begin.line}, {"startColumn", begin.column},
-                                                   {"endLine", end.line}, {"endColumn", end.column}}},
+        replacements.push_back({{"deletedRegion",
+                                 {{"startLine", begin.line},
+                                  {"startColumn", begin.column},
+                                  {"endLine", end.line},
+                                  {"endColumn", end.column}}},
                                 {"insertedContent", {{"text", edit.replacement}}}});
       }
       out["fixes"] = Json::array(

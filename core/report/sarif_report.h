@@ -1,8 +1,8 @@
 // A report as SARIF 2.1.0, within what GitHub's code scanning takes.
 //
-// GitHub shows 5,000 results of a run and 100 locations of a result; what is beyond is left out here
-// and the run says so in a notification, so that a silent cut is never mistaken for a clean file.
-// Tested by sarif_report_test.cpp.
+// GitHub shows 5,000 results of a run and 100 locations of a result; what is beyond is left out
+// here and the run says so in a notification, so that a silent cut is never mistaken for a clean
+// file. Tested by sarif_report_test.cpp.
 
 #pragma once
 

@@ -49,11 +49,13 @@ class Writer {
     }
     for (std::size_t i = 0; i < diagnostic.labels.size(); ++i) write_label(diagnostic, i, ink);
     if (diagnostic.labels.empty()) frame_line("--> " + report_.source->name, " ");
-    if (!diagnostic.labels.empty() && (!diagnostic.notes.empty() || !diagnostic.help.text.empty())) {
+    if (!diagnostic.labels.empty() &&
+        (!diagnostic.notes.empty() || !diagnostic.help.text.empty())) {
       frame_line("|", " ");
     }
     for (const Note& note : diagnostic.notes) write_attached("note", note.text);
-    if (!diagnostic.help.text.empty()) write_attached("help", diagnostic.help.text + edit_words(diagnostic.help));
+    if (!diagnostic.help.text.empty())
+      write_attached("help", diagnostic.help.text + edit_words(diagnostic.help));
     out_ += "\n";
   }
 
@@ -75,16 +77,22 @@ class Writer {
   void write_label(const Diagnostic& diagnostic, std::size_t i, Ink ink) {
     const Label& label = diagnostic.labels[i];
     const LineColumn at = place(label.span);
-    const Window window = window_of(label.span, i == 0 ? label.span : diagnostic.labels.front().span);
-    const bool shares_line = i > 0 && at.line == place(diagnostic.labels.front().span).line && window.holds;
+    const Window window =
+        window_of(label.span, i == 0 ? label.span : diagnostic.labels.front().span);
+    const bool shares_line =
+        i > 0 && at.line == place(diagnostic.labels.front().span).line && window.holds;
     if (!shares_line) {
-      frame_line(fmt::format("{} {}:{}:{}", i == 0 ? "-->" : ":::", report_.source->name, at.line, at.column), " ");
+      frame_line(fmt::format("{} {}:{}:{}", i == 0 ? "-->" : ":::", report_.source->name, at.line,
+                             at.column),
+                 " ");
       if (i == 0) frame_line("|", " ");
       frame_line("|", std::to_string(at.line), window.text);
     }
-    std::string marks = std::string(window.begin, ' ') + std::string(window.length, i == 0 ? '^' : '-');
+    std::string marks =
+        std::string(window.begin, ' ') + std::string(window.length, i == 0 ? '^' : '-');
     if (!label.text.empty()) marks += " " + label.text;
-    out_ += inked(Ink::Frame, std::string(gutter_, ' ') + " |") + " " + inked(i == 0 ? ink : Ink::Frame, marks) + "\n";
+    out_ += inked(Ink::Frame, std::string(gutter_, ' ') + " |") + " " +
+            inked(i == 0 ? ink : Ink::Frame, marks) + "\n";
   }
 
   struct Window {
@@ -139,31 +147,37 @@ class Writer {
 
   void write_rest() {
     if (report_.diagnostics.dropped() > 0) {
-      out_ += fmt::format("{} more findings are not shown; --max-findings shows more of each rule\n\n",
-                          report_.diagnostics.dropped());
+      out_ +=
+          fmt::format("{} more findings are not shown; --max-findings shows more of each rule\n\n",
+                      report_.diagnostics.dropped());
     }
     if (!report_.skipped.empty()) {
       std::vector<std::string_view> names;
       for (const Pass pass : report_.skipped) names.push_back(name_of(pass));
-      out_ += fmt::format("not checked, since entries are unreadable: {}\n\n", fmt::join(names, ", "));
+      out_ +=
+          fmt::format("not checked, since entries are unreadable: {}\n\n", fmt::join(names, ", "));
     }
   }
 
   void write_opinions() {
     for (const Opinion& opinion : report_.opinions) {
       const std::string_view words = disagreement(report_.verdict, opinion);
-      const std::string_view says = !opinion.accepts ? "cannot be asked" : *opinion.accepts ? "accepts" : "refuses";
+      const std::string_view says = !opinion.accepts   ? "cannot be asked"
+                                    : *opinion.accepts ? "accepts"
+                                                       : "refuses";
       out_ += inked(Ink::Strong, fmt::format("profile {}: {}", opinion.profile, says));
       if (!words.empty()) out_ += inked(Ink::Warning, fmt::format(" ({})", words));
       // Megatron captures through TE, and often says the same.
-      const bool repeated = &opinion != &report_.opinions.front() && opinion.reason == report_.opinions.front().reason;
+      const bool repeated = &opinion != &report_.opinions.front() &&
+                            opinion.reason == report_.opinions.front().reason;
       if (repeated && !opinion.reason.empty()) {
         out_ += fmt::format(", as {} does", report_.opinions.front().profile);
       } else if (!opinion.reason.empty()) {
         out_ += fmt::format("\n  {}", opinion.reason);
       }
       for (const TorchMisreading& misreading : opinion.misreadings) {
-        out_ += fmt::format("\n  torch reads `{}` as `{}`", misreading.text, misreading.torch_reads);
+        out_ +=
+            fmt::format("\n  torch reads `{}` as `{}`", misreading.text, misreading.torch_reads);
       }
       out_ += "\n";
     }
@@ -173,12 +187,19 @@ class Writer {
   void write_verdict() {
     const Diagnostics& found = report_.diagnostics;
     switch (report_.verdict) {
-      case Verdict::Accepted: out_ += inked(Ink::Good, "accepted"); break;
-      case Verdict::Rejected: out_ += inked(Ink::Error, "rejected"); break;
-      case Verdict::NoVerdict: out_ += inked(Ink::Error, "no verdict"); break;
+      case Verdict::Accepted:
+        out_ += inked(Ink::Good, "accepted");
+        break;
+      case Verdict::Rejected:
+        out_ += inked(Ink::Error, "rejected");
+        break;
+      case Verdict::NoVerdict:
+        out_ += inked(Ink::Error, "no verdict");
+        break;
     }
     if (report_.verdict == Verdict::Rejected) {
-      out_ += fmt::format(": {} error{}; `capo explain {}` tells more", found.errors(), found.errors() == 1 ? "" : "s",
+      out_ += fmt::format(": {} error{}; `capo explain {}` tells more", found.errors(),
+                          found.errors() == 1 ? "" : "s",
                           found.kept().empty() ? "RULE" : found.kept().front().rule);
     }
     out_ += "\n";
@@ -192,12 +213,15 @@ class Writer {
       return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
     };
     std::string words = "  " + count(static_cast<std::int64_t>(environment.ranks), "rank") + ", ";
-    words += environment.chunks.empty() || !alike ? "chunks by rank" : count(environment.chunks.front(), "chunk");
+    words += environment.chunks.empty() || !alike ? "chunks by rank"
+                                                  : count(environment.chunks.front(), "chunk");
     if (environment.ranks > 1 && alike) words += " each";
-    words += ", " + count(environment.microbatches, environment.microbatches == 1 ? "microbatch" : "microbatche");
+    words += ", " + count(environment.microbatches,
+                          environment.microbatches == 1 ? "microbatch" : "microbatche");
     words += fmt::format(", topology {}, no plan, no modules", environment.topology);
     if (!environment.assumed.empty()) {
-      words += fmt::format("\n  not declared, read off the input: {}", fmt::join(environment.assumed, ", "));
+      words += fmt::format("\n  not declared, read off the input: {}",
+                           fmt::join(environment.assumed, ", "));
     }
     return words;
   }

@@ -1,4 +1,5 @@
-// The cells of a PyTorch table that are readable and yet wrong, and the finding a rule makes of one.
+// The cells of a PyTorch table that are readable and yet wrong, and the finding a rule makes of
+// one.
 
 #pragma once
 

@@ -23,7 +23,8 @@ CheckResult check(const Input& input, const CheckOptions& options) {
   for (const Rule& rule : catalogue()) {
     if (rule.check == nullptr) continue;
     if (needs_entries(rule.pass) && !entries_readable) {
-      if (std::find(result.skipped.begin(), result.skipped.end(), rule.pass) == result.skipped.end()) {
+      if (std::find(result.skipped.begin(), result.skipped.end(), rule.pass) ==
+          result.skipped.end()) {
         result.skipped.push_back(rule.pass);
       }
       continue;

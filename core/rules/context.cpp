@@ -16,19 +16,28 @@ OrderView view_of(std::int32_t rank, const RankOrder& holder, std::span<const En
     if (!view.knows(entry.chunk)) continue;
     ChunkTally& tally = view.tally[static_cast<std::size_t>(entry.chunk) - 1];
     switch (entry.kind) {
-      case Kind::Forward: ++tally.forwards; break;
-      case Kind::Backward: ++tally.backwards; break;
-      case Kind::BackwardInput: ++tally.inputs; break;
-      case Kind::BackwardWeight: ++tally.weights; break;
-      default: break;
+      case Kind::Forward:
+        ++tally.forwards;
+        break;
+      case Kind::Backward:
+        ++tally.backwards;
+        break;
+      case Kind::BackwardInput:
+        ++tally.inputs;
+        break;
+      case Kind::BackwardWeight:
+        ++tally.weights;
+        break;
+      default:
+        break;
     }
   }
   view.delay = resolved_delay(holder);
   return view;
 }
 
-// The count that most chunks have, forwards and backwards alike; a tie goes to TE's own reading of the
-// totals, then to the larger count.
+// The count that most chunks have, forwards and backwards alike; a tie goes to TE's own reading of
+// the totals, then to the larger count.
 std::int32_t usual_count(const std::vector<OrderView>& orders) {
   std::map<std::int32_t, std::int64_t> votes;
   std::int64_t total = 0;
@@ -68,11 +77,16 @@ std::int32_t largest_plus_one(const std::vector<OrderView>& orders) {
 
 std::int32_t ChunkTally::of(Kind kind) const {
   switch (kind) {
-    case Kind::Forward: return forwards;
-    case Kind::Backward: return backwards;
-    case Kind::BackwardInput: return inputs;
-    case Kind::BackwardWeight: return weights;
-    default: return 0;
+    case Kind::Forward:
+      return forwards;
+    case Kind::Backward:
+      return backwards;
+    case Kind::BackwardInput:
+      return inputs;
+    case Kind::BackwardWeight:
+      return weights;
+    default:
+      return 0;
   }
 }
 
@@ -98,8 +112,8 @@ Context::Context(const Input& input) : input_(input) {
     orders_.push_back(view_of(rank, ranks[r], ranks[r].order, false));
     if (ranks[r].replay) orders_.push_back(view_of(rank, ranks[r], *ranks[r].replay, true));
   }
-  microbatches_ = input.schedule.microbatches.value_or(
-      counted() ? usual_count(orders_) : largest_plus_one(orders_));
+  microbatches_ = input.schedule.microbatches.value_or(counted() ? usual_count(orders_)
+                                                                 : largest_plus_one(orders_));
 }
 
 void Context::for_each_microbatch(const OrderView& order,

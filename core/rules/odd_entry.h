@@ -1,4 +1,5 @@
-// The entries of a TE list that stand for no action, and the finding that each rule about them makes.
+// The entries of a TE list that stand for no action, and the finding that each rule about them
+// makes.
 
 #pragma once
 

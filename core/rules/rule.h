@@ -1,8 +1,9 @@
-// A rule of the model: a row of the catalogue, one source file, one test file, one essay, one corpus.
+// A rule of the model: a row of the catalogue, one source file, one test file, one essay, one
+// corpus.
 //
-// Rules run in passes. What a later pass takes for granted an earlier one has checked: counting makes no
-// sense in a list that holds NaN. A pass with an error skips those that need it, and the report says
-// which.
+// Rules run in passes. What a later pass takes for granted an earlier one has checked: counting
+// makes no sense in a list that holds NaN. A pass with an error skips those that need it, and the
+// report says which.
 
 #pragma once
 

@@ -56,7 +56,8 @@ std::string part(const Context& context, const OrderView& order, std::int32_t ch
 
 std::string action_name(const Action& action) {
   if (action.kind == Kind::Idle) return "idle";
-  if (!has_microbatch(action.kind)) return fmt::format("{}(c{})", word_of(action.kind), action.chunk);
+  if (!has_microbatch(action.kind))
+    return fmt::format("{}(c{})", word_of(action.kind), action.chunk);
   if (action.microbatch == kNoMicrobatch) {
     return fmt::format("{}(c{},m?)", word_of(action.kind), action.chunk);
   }
@@ -99,11 +100,18 @@ std::vector<Edit> insert_after(const Context& context, const OrderView& order, s
   if (entry.group != Group::Alone || entry.length == 0xffff) return {};
   std::string_view separator;
   switch (context.input().form) {
-    case Form::TeList: separator = ", "; break;
-    case Form::OrderFile: separator = " "; break;
+    case Form::TeList:
+      separator = ", ";
+      break;
+    case Form::OrderFile:
+      separator = " ";
+      break;
     case Form::TorchCompute:
-    case Form::TorchComms: separator = ","; break;
-    case Form::Json: return {};
+    case Form::TorchComms:
+      separator = ",";
+      break;
+    case Form::Json:
+      return {};
   }
   return {{.span = {.offset = entry.offset + entry.length, .length = 0},
            .replacement = std::string(separator) + entry_text(context, order, action)}};
@@ -111,16 +119,22 @@ std::vector<Edit> insert_after(const Context& context, const OrderView& order, s
 
 std::string count(std::int64_t number, std::string_view noun, std::string_view plural) {
   if (number == 1) return fmt::format("1 {}", noun);
-  return plural.empty() ? fmt::format("{} {}s", number, noun) : fmt::format("{} {}", number, plural);
+  return plural.empty() ? fmt::format("{} {}s", number, noun)
+                        : fmt::format("{} {}", number, plural);
 }
 
 std::string_view noun(Kind kind) {
   switch (kind) {
-    case Kind::Forward: return "forward";
-    case Kind::Backward: return "backward";
-    case Kind::BackwardInput: return "input gradient";
-    case Kind::BackwardWeight: return "weight gradient";
-    default: return word_of(kind);
+    case Kind::Forward:
+      return "forward";
+    case Kind::Backward:
+      return "backward";
+    case Kind::BackwardInput:
+      return "input gradient";
+    case Kind::BackwardWeight:
+      return "weight gradient";
+    default:
+      return word_of(kind);
   }
 }
 

@@ -1,6 +1,7 @@
 // How rules speak: every message names entries as the user wrote them and says where they stand.
 //
-// Positions are indices from 0, as in the user's Python list. Tested through the rules' golden texts.
+// Positions are indices from 0, as in the user's Python list. Tested through the rules' golden
+// texts.
 
 #pragma once
 
@@ -49,7 +50,8 @@ namespace capo::words {
 [[nodiscard]] std::string on_order(const Context& context, const OrderView& order);
 
 /// "1 forward", "3 forwards"; the plural where it is not one s more.
-[[nodiscard]] std::string count(std::int64_t number, std::string_view noun, std::string_view plural = {});
+[[nodiscard]] std::string count(std::int64_t number, std::string_view noun,
+                                std::string_view plural = {});
 
 /// "forward", "backward", "weight gradient".
 [[nodiscard]] std::string_view noun(Kind kind);

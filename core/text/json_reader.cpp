@@ -18,12 +18,12 @@ namespace {
 using Type = JsonValue::Type;
 using Maybe = std::optional<Refusal>;
 
-constexpr std::array<std::string_view, 6> kTeKeys{"schema", "order", "num_layers_per_chunk",
-                                                  "need_wgrad", "microbatches", "comment"};
-constexpr std::array<std::string_view, 7> kTorchKeys{"schema",       "csv",    "stage_to_rank",
-                                                     "microbatches", "stages", "format", "comment"};
-constexpr std::array<std::string_view, 7> kOrderKeys{"schema", "ranks", "microbatches", "placement",
-                                                     "layers", "stages", "comment"};
+constexpr std::array<std::string_view, 6> kTeKeys{
+    "schema", "order", "num_layers_per_chunk", "need_wgrad", "microbatches", "comment"};
+constexpr std::array<std::string_view, 7> kTorchKeys{
+    "schema", "csv", "stage_to_rank", "microbatches", "stages", "format", "comment"};
+constexpr std::array<std::string_view, 7> kOrderKeys{
+    "schema", "ranks", "microbatches", "placement", "layers", "stages", "comment"};
 constexpr std::array<std::string_view, 7> kRankKeys{"chunks", "layers", "delayed", "mixed",
                                                     "stages", "order",  "replay"};
 
@@ -34,10 +34,12 @@ std::string name_of(Type type) {
 }
 
 Refusal wrong_type(const JsonValue& value, std::string_view what, std::string_view wanted) {
-  return malformed(value.span(), fmt::format("{} is {}, not {}", what, name_of(value.type()), wanted));
+  return malformed(value.span(),
+                   fmt::format("{} is {}, not {}", what, name_of(value.type()), wanted));
 }
 
-Maybe check_keys(const JsonValue& object, std::span<const std::string_view> known, ExtraKeys extra) {
+Maybe check_keys(const JsonValue& object, std::span<const std::string_view> known,
+                 ExtraKeys extra) {
   if (extra == ExtraKeys::Allowed) return std::nullopt;
   for (auto member = object.first(); member; member = member->next()) {
     if (std::find(known.begin(), known.end(), member->key()) != known.end()) continue;
@@ -132,16 +134,17 @@ class Reader {
   }
 
   Maybe read_entry(const JsonValue& item) {
-    if (input_.te_list.entries.size() >= limits_.entries) return too_many_entries(item.span(), limits_);
+    if (input_.te_list.entries.size() >= limits_.entries)
+      return too_many_entries(item.span(), limits_);
     Number number;
     if (item.type() == Type::Number) {
       number = {.value = item.number(), .type = item.number_type()};
       // Python's json reads -0 as the int 0.
       if (number.type == NumberType::Integer && number.value == 0) number.value = 0;
     } else {
-      const bool named = item.type() == Type::String &&
-                         (item.string() == "NaN" || item.string() == "Infinity" ||
-                          item.string() == "-Infinity");
+      const bool named =
+          item.type() == Type::String &&
+          (item.string() == "NaN" || item.string() == "Infinity" || item.string() == "-Infinity");
       if (!named) return wrong_type(item, "an entry of `order`", "a number");
       number = *read_number(item.string());
     }
@@ -178,9 +181,11 @@ class Reader {
   }
 
   Maybe read_booleans(std::vector<bool>& out, const JsonValue& value) {
-    if (value.type() != Type::Array) return wrong_type(value, "`need_wgrad`", "an array of booleans");
+    if (value.type() != Type::Array)
+      return wrong_type(value, "`need_wgrad`", "an array of booleans");
     for (auto item = value.first(); item; item = item->next()) {
-      if (item->type() != Type::Boolean) return wrong_type(*item, "an item of `need_wgrad`", "a boolean");
+      if (item->type() != Type::Boolean)
+        return wrong_type(*item, "an item of `need_wgrad`", "a boolean");
       out.push_back(item->boolean());
     }
     return std::nullopt;
@@ -198,10 +203,12 @@ class Reader {
     if (auto refusal = check_keys(root, kTorchKeys, extra_)) return refusal;
     if (auto refusal = read_microbatches(root, declared.microbatches)) return refusal;
     if (const auto stages = root.find("stages"); stages && stages->type() != Type::Null) {
-      if (auto refusal = take(declared.stages, read_count(*stages, "`stages`", limits_, 1))) return refusal;
+      if (auto refusal = take(declared.stages, read_count(*stages, "`stages`", limits_, 1)))
+        return refusal;
     }
     if (const auto owners = root.find("stage_to_rank"); owners && owners->type() != Type::Null) {
-      if (auto refusal = take(declared.stage_to_rank, read_counts(*owners, "`stage_to_rank`", limits_))) {
+      if (auto refusal =
+              take(declared.stage_to_rank, read_counts(*owners, "`stage_to_rank`", limits_))) {
         return refusal;
       }
     }
@@ -233,7 +240,8 @@ class Reader {
     }
     auto split = split_torch_csv(item.string(), limits_);
     if (!split || split->size() != 1) {
-      return malformed(item.span(), split ? "a row holds a line end" : split.error().finding.message);
+      return malformed(item.span(),
+                       split ? "a row holds a line end" : split.error().finding.message);
     }
     // Offsets move to the document's where the string stands there byte for byte.
     const bool verbatim = item.span().length == item.string().size() + 2;
@@ -256,7 +264,8 @@ class Reader {
     Schedule& schedule = input_.schedule;
     if (auto refusal = read_microbatches(root, schedule.microbatches)) return refusal;
     if (const auto stages = root.find("stages"); stages && stages->type() != Type::Null) {
-      if (auto refusal = take(schedule.stages, read_count(*stages, "`stages`", limits_, 1))) return refusal;
+      if (auto refusal = take(schedule.stages, read_count(*stages, "`stages`", limits_, 1)))
+        return refusal;
     }
     if (const auto placement = root.find("placement")) {
       if (auto refusal = read_placement(*placement)) return refusal;
@@ -268,7 +277,8 @@ class Reader {
     if (ranks.type() != Type::Array) return wrong_type(ranks, "`ranks`", "an array of objects");
     for (auto item = ranks.first(); item; item = item->next()) {
       if (schedule.ranks.size() >= limits_.ranks) {
-        return over_limit(item->span(), fmt::format("more than {} ranks", limits_.ranks), "--max-ranks");
+        return over_limit(item->span(), fmt::format("more than {} ranks", limits_.ranks),
+                          "--max-ranks");
       }
       if (auto refusal = read_rank(*item, shared)) return refusal;
     }
@@ -285,7 +295,8 @@ class Reader {
   }
 
   Maybe read_placement(const JsonValue& value) {
-    if (const auto topology = value.type() == Type::String ? topology_named(value.string()) : std::nullopt) {
+    if (const auto topology =
+            value.type() == Type::String ? topology_named(value.string()) : std::nullopt) {
       input_.schedule.topology = *topology;
       return std::nullopt;
     }
@@ -328,7 +339,8 @@ class Reader {
       rank.chunks = *count;
       declared_chunks_ += static_cast<std::uint64_t>(rank.chunks);
       if (declared_chunks_ > limits_.counts) {
-        return over_limit(chunks->span(), fmt::format("the ranks declare more than {} chunks", limits_.counts),
+        return over_limit(chunks->span(),
+                          fmt::format("the ranks declare more than {} chunks", limits_.counts),
                           "--max-count");
       }
     } else if (!rank.stages.empty()) {
@@ -345,15 +357,17 @@ class Reader {
     }
     if (input_.schedule.topology == Topology::Custom &&
         rank.stages.size() != static_cast<std::size_t>(rank.chunks)) {
-      return malformed(value.span(), fmt::format("the rank has {} chunks and the stages of {}",
-                                                 rank.chunks, rank.stages.size()),
+      return malformed(value.span(),
+                       fmt::format("the rank has {} chunks and the stages of {}", rank.chunks,
+                                   rank.stages.size()),
                        "under a custom placement every rank lists the stage of each of its chunks");
     }
     return std::nullopt;
   }
 
   Maybe read_delay(RankOrder& rank, const JsonValue& value) {
-    for (const auto& [key, delay] : {std::pair("delayed", Delay::Always), std::pair("mixed", Delay::Mixed)}) {
+    for (const auto& [key, delay] :
+         {std::pair("delayed", Delay::Always), std::pair("mixed", Delay::Mixed)}) {
       const auto ids = value.find(key);
       if (!ids) continue;
       auto read = read_counts(*ids, fmt::format("`{}`", key), limits_, 1);
@@ -361,8 +375,10 @@ class Reader {
       if (!rank.delay) rank.delay.emplace(static_cast<std::size_t>(rank.chunks), Delay::Never);
       for (const std::int32_t id : *read) {
         if (id > rank.chunks) {
-          return malformed(ids->span(), fmt::format("chunk {} is said to split its backwards, but the "
-                                                    "rank has {} chunks", id, rank.chunks));
+          return malformed(ids->span(),
+                           fmt::format("chunk {} is said to split its backwards, but the "
+                                       "rank has {} chunks",
+                                       id, rank.chunks));
         }
         (*rank.delay)[static_cast<std::size_t>(id) - 1] = delay;
       }
@@ -394,12 +410,15 @@ class Reader {
     if (!idle && item.type() != Type::String) return wrong_type(item, "an action", "a string");
     const auto token = idle ? ActionToken{} : read_action_token(item.string());
     if (!token || (token->kind == Kind::Idle && group != Group::Alone)) {
-      return malformed(item.span(), fmt::format("{} is no action", idle ? "null" : shown(item.string())),
+      return malformed(item.span(),
+                       fmt::format("{} is no action", idle ? "null" : shown(item.string())),
                        "an action is a kind, a chunk and, if named, a microbatch: F1, B2.0, W1");
     }
     if (token->chunk > limits_.counts || token->microbatch.value_or(0) > limits_.counts) {
-      return over_limit(item.span(), fmt::format("{} has a number above {}", shown(item.string()), limits_.counts),
-                        "--max-count");
+      return over_limit(
+          item.span(),
+          fmt::format("{} has a number above {}", shown(item.string()), limits_.counts),
+          "--max-count");
     }
     if (token->kind != Kind::Idle && token->chunk == 0) {
       return malformed(item.span(), "chunks are counted from 1");
@@ -413,13 +432,14 @@ class Reader {
       }
       naming_ = naming;
     }
-    order.push_back({.chunk = static_cast<std::int32_t>(token->chunk),
-                     .microbatch = token->microbatch ? static_cast<std::int32_t>(*token->microbatch)
-                                                     : kNoMicrobatch,
-                     .offset = item.span().offset,
-                     .length = static_cast<std::uint16_t>(std::min<std::uint32_t>(item.span().length, 0xffff)),
-                     .kind = token->kind,
-                     .group = group});
+    order.push_back(
+        {.chunk = static_cast<std::int32_t>(token->chunk),
+         .microbatch =
+             token->microbatch ? static_cast<std::int32_t>(*token->microbatch) : kNoMicrobatch,
+         .offset = item.span().offset,
+         .length = static_cast<std::uint16_t>(std::min<std::uint32_t>(item.span().length, 0xffff)),
+         .kind = token->kind,
+         .group = group});
     return std::nullopt;
   }
 

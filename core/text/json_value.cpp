@@ -34,19 +34,24 @@ class CountingIterator {
     ++*this;
     return before;
   }
-  friend bool operator==(const CountingIterator& a, const CountingIterator& b) { return a.at_ == b.at_; }
-  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return a.at_ != b.at_; }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
+    return a.at_ == b.at_;
+  }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) {
+    return a.at_ != b.at_;
+  }
 
  private:
   const char* at_;
   const char** mirror_;
 };
 
-// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while ..." without
-// the parts that the report says better.
+// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while ..."
+// without the parts that the report says better.
 std::string plain_reason(std::string_view what) {
   for (const std::string_view mark : {"column ", "] "}) {
-    if (const std::size_t at = what.find(mark); at != what.npos) what.remove_prefix(at + mark.size());
+    if (const std::size_t at = what.find(mark); at != what.npos)
+      what.remove_prefix(at + mark.size());
   }
   if (const std::size_t colon = what.find(": "); colon != what.npos && colon < 12) {
     what.remove_prefix(colon + 2);
@@ -86,7 +91,8 @@ class JsonBuilder {
   }
   bool string(std::string& value) {
     document_.texts_.push_back(std::move(value));
-    return add({.text = static_cast<std::uint32_t>(document_.texts_.size() - 1), .type = Type::String});
+    return add(
+        {.text = static_cast<std::uint32_t>(document_.texts_.size() - 1), .type = Type::String});
   }
   bool binary(nlohmann::json::binary_t& /*value*/) { return false; }  // JSON texts hold none
 
@@ -110,7 +116,8 @@ class JsonBuilder {
   }
 
   template <typename Exception>
-  bool parse_error(std::size_t position, const std::string& /*last_token*/, const Exception& error) {
+  bool parse_error(std::size_t position, const std::string& /*last_token*/,
+                   const Exception& error) {
     const std::size_t at = std::min(position == 0 ? 0 : position - 1, text_.size());
     refusal_ = malformed(span_of(at, std::min(at + 1, text_.size())),
                          "not valid JSON: " + plain_reason(error.what()));
@@ -126,11 +133,13 @@ class JsonBuilder {
 
   bool integer(double value) { return add({.number = value, .type = Type::Number}); }
 
-  // The bytes of the token that was just read: from the first one after the last token that separates
-  // nothing, to where the lexer stands. A number is known to end only by the byte after it.
+  // The bytes of the token that was just read: from the first one after the last token that
+  // separates nothing, to where the lexer stands. A number is known to end only by the byte after
+  // it.
   Span token() {
     std::size_t begin = done_;
-    while (begin < text_.size() && (is_blank(text_[begin]) || text_[begin] == ',' || text_[begin] == ':')) {
+    while (begin < text_.size() &&
+           (is_blank(text_[begin]) || text_[begin] == ',' || text_[begin] == ':')) {
       ++begin;
     }
     auto end = static_cast<std::size_t>(read_ - text_.data());
@@ -165,8 +174,9 @@ class JsonBuilder {
 
   bool open(Type type) {
     if (open_.size() >= limits_.depth) {
-      refusal_ = over_limit(token(), fmt::format("the JSON is nested more than {} deep", limits_.depth),
-                            "--max-depth");
+      refusal_ =
+          over_limit(token(), fmt::format("the JSON is nested more than {} deep", limits_.depth),
+                     "--max-depth");
       return false;
     }
     if (!add({.type = type})) return false;

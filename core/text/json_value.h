@@ -1,9 +1,9 @@
 // A JSON text as a tree whose every node knows its bytes.
 //
-// nlohmann/json reads it (its SAX side, which does not recurse); what is added here is what a linter
-// needs: the place of each value, duplicate keys as errors, a limit on nesting, and `1` told from
-// `1.0`, which Python tells apart too. Nodes live in one vector, so a list of a million numbers costs
-// 40 bytes each. Tested by json_value_test.cpp.
+// nlohmann/json reads it (its SAX side, which does not recurse); what is added here is what a
+// linter needs: the place of each value, duplicate keys as errors, a limit on nesting, and `1` told
+// from `1.0`, which Python tells apart too. Nodes live in one vector, so a list of a million
+// numbers costs 40 bytes each. Tested by json_value_test.cpp.
 
 #pragma once
 
@@ -45,7 +45,8 @@ class JsonValue {
 
  private:
   friend class JsonDocument;
-  JsonValue(const JsonDocument* document, std::uint32_t index) : document_(document), index_(index) {}
+  JsonValue(const JsonDocument* document, std::uint32_t index)
+      : document_(document), index_(index) {}
 
   const JsonDocument* document_;
   std::uint32_t index_;

@@ -1,5 +1,5 @@
-// How much input capo is willing to look at. Beyond a limit there is no verdict (exit code 4), never
-// a guess; each limit is a flag of the command line, and a test stands on both sides of each.
+// How much input capo is willing to look at. Beyond a limit there is no verdict (exit code 4),
+// never a guess; each limit is a flag of the command line, and a test stands on both sides of each.
 
 #pragma once
 

@@ -52,7 +52,8 @@ Read<Input> read_torch(const Source& source, const LoadOptions& options) {
 Read<Input> read_json(const Source& source, const LoadOptions& options) {
   auto document = JsonDocument::parse(source.text, options.limits);
   if (!document) return document.error();
-  return read_json_schedule(*document, options.limits, ExtraKeys::Refused, options.te, options.torch);
+  return read_json_schedule(*document, options.limits, ExtraKeys::Refused, options.te,
+                            options.torch);
 }
 
 }  // namespace
@@ -70,10 +71,14 @@ TextForm detect_form(std::string_view name, std::string_view text) {
 Result<Input, RefusedInput> load(Source source, const LoadOptions& options) {
   const auto read = [&]() -> Read<Input> {
     switch (options.form.value_or(detect_form(source.name, source.text))) {
-      case TextForm::TeList: return read_te(source, options);
-      case TextForm::OrderFile: return read_order(source, options);
-      case TextForm::TorchCsv: return read_torch(source, options);
-      case TextForm::Json: return read_json(source, options);
+      case TextForm::TeList:
+        return read_te(source, options);
+      case TextForm::OrderFile:
+        return read_order(source, options);
+      case TextForm::TorchCsv:
+        return read_torch(source, options);
+      case TextForm::Json:
+        return read_json(source, options);
     }
     CAPO_ASSERT(false, "every form has a reader");
     return Input{};

@@ -1,8 +1,8 @@
 // Any text to an Input: finds out which form it is in, and reads it.
 //
-// A form that is not named follows from the file's name (.order, .csv, .json), else from how the text
-// begins: `{` is JSON, the word `capo` an .order file, a cell such as 0F0 a PyTorch table, anything
-// else a TE list. Tested by load_test.cpp.
+// A form that is not named follows from the file's name (.order, .csv, .json), else from how the
+// text begins: `{` is JSON, the word `capo` an .order file, a cell such as 0F0 a PyTorch table,
+// anything else a TE list. Tested by load_test.cpp.
 
 #pragma once
 

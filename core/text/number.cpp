@@ -36,8 +36,9 @@ std::optional<Number> read_small(std::string_view token) {
 
 std::optional<Number> read_named(std::string_view word, double sign) {
   std::string lower(word);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
   if (lower == "nan") {
     return Number{.value = std::numeric_limits<double>::quiet_NaN(), .type = NumberType::Float};
   }

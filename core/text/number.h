@@ -1,7 +1,7 @@
 // One Python number: `-1.5`, `2`, `1.0`, `nan`.
 //
-// Python tells `1` from `1.0` (an int indexes a list, a float does not), so the type is part of what
-// is read. Refused, as Python refuses them: `01`, `1_000`'s cousins `1__0`, `0x1f`, `1.5.2`.
+// Python tells `1` from `1.0` (an int indexes a list, a float does not), so the type is part of
+// what is read. Refused, as Python refuses them: `01`, `1_000`'s cousins `1__0`, `0x1f`, `1.5.2`.
 // Tested by number_test.cpp.
 
 #pragma once

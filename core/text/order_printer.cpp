@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kLineWidth = 100;
 
-void print_entries(std::string& out, std::string lead, const std::vector<Entry>& order, Naming naming) {
+void print_entries(std::string& out, std::string lead, const std::vector<Entry>& order,
+                   Naming naming) {
   std::string line = std::move(lead);
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Entry& entry = order[i];
@@ -31,8 +32,8 @@ void print_entries(std::string& out, std::string lead, const std::vector<Entry>&
   out += line + "\n";
 }
 
-void print_chunks(std::string& out, std::size_t r, std::string_view what, const std::vector<Delay>& delay,
-                  Delay wanted) {
+void print_chunks(std::string& out, std::size_t r, std::string_view what,
+                  const std::vector<Delay>& delay, Delay wanted) {
   std::vector<std::size_t> chunks;
   for (std::size_t c = 0; c < delay.size(); ++c) {
     if (delay[c] == wanted) chunks.push_back(c + 1);
@@ -42,12 +43,18 @@ void print_chunks(std::string& out, std::size_t r, std::string_view what, const 
 
 void print_layers(std::string& out, std::size_t r, const Layers& layers) {
   switch (layers.form) {
-    case Layers::Form::Unstated: return;
-    case Layers::Form::Null: out += fmt::format("rank {} layers none\n", r); return;
-    case Layers::Form::Count: out += fmt::format("rank {} layers {}\n", r, layers.values.front()); return;
+    case Layers::Form::Unstated:
+      return;
+    case Layers::Form::Null:
+      out += fmt::format("rank {} layers none\n", r);
+      return;
+    case Layers::Form::Count:
+      out += fmt::format("rank {} layers {}\n", r, layers.values.front());
+      return;
     case Layers::Form::List:
-      out += layers.values.size() == 1 ? fmt::format("rank {} layers [{}]\n", r, layers.values.front())
-                                       : fmt::format("rank {} layers {}\n", r, fmt::join(layers.values, ","));
+      out += layers.values.size() == 1
+                 ? fmt::format("rank {} layers [{}]\n", r, layers.values.front())
+                 : fmt::format("rank {} layers {}\n", r, fmt::join(layers.values, ","));
   }
 }
 
@@ -76,7 +83,8 @@ std::string print_order_file(const Schedule& schedule) {
       out += fmt::format("rank {} stages {}\n", r, fmt::join(rank.stages, ","));
     }
     print_entries(out, fmt::format("rank {}:", r), rank.order, schedule.naming);
-    if (rank.replay) print_entries(out, fmt::format("rank {} replay:", r), *rank.replay, schedule.naming);
+    if (rank.replay)
+      print_entries(out, fmt::format("rank {} replay:", r), *rank.replay, schedule.naming);
   }
   return out;
 }

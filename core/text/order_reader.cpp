@@ -22,8 +22,8 @@ struct Word {
 };
 
 constexpr std::array<std::string_view, 10> kStatements{
-    "capo", "chunks", "delayed", "layers", "microbatches", "mixed", "placement", "rank", "ranks",
-    "stages"};
+    "capo",  "chunks",    "delayed", "layers", "microbatches",
+    "mixed", "placement", "rank",    "ranks",  "stages"};
 
 // What the statements before the orders say for all ranks, and what `rank R ...` says for one.
 struct Facts {
@@ -56,14 +56,14 @@ class Reader {
 
   // --- words -----------------------------------------------------------------------------------
 
-  // A word is a run of other bytes than blanks, commas and comments; parentheses and the colon stand
-  // alone. A line that begins with a blank goes on with the statement before it.
+  // A word is a run of other bytes than blanks, commas and comments; parentheses and the colon
+  // stand alone. A line that begins with a blank goes on with the statement before it.
   std::optional<Word> next_word() {
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '\n') {
-        const bool continues = at_ + 1 < text_.size() &&
-                               (text_[at_ + 1] == ' ' || text_[at_ + 1] == '\t');
+        const bool continues =
+            at_ + 1 < text_.size() && (text_[at_ + 1] == ' ' || text_[at_ + 1] == '\t');
         if (!continues) return std::nullopt;
         ++at_;
       } else if (is_blank(c) || c == ',') {
@@ -103,7 +103,8 @@ class Reader {
 
   Maybe end_of_statement() {
     if (const auto word = next_word()) {
-      return malformed(word->span, fmt::format("unexpected {} at the end of the statement", shown(word->text)));
+      return malformed(word->span,
+                       fmt::format("unexpected {} at the end of the statement", shown(word->text)));
     }
     return std::nullopt;
   }
@@ -114,7 +115,8 @@ class Reader {
     const std::string_view word = statement_.text;
     if (!versioned_) return read_version();
     if (word == "ranks") return read_once(ranks_, word, limits_.ranks, "--max-ranks", 1);
-    if (word == "microbatches") return read_once(microbatches_, word, limits_.counts, "--max-count", 1);
+    if (word == "microbatches")
+      return read_once(microbatches_, word, limits_.counts, "--max-count", 1);
     if (word == "stages") return read_once(stages_, word, limits_.counts, "--max-count", 1);
     if (word == "placement") return read_placement();
     if (word == "rank") return read_rank();
@@ -219,14 +221,14 @@ class Reader {
       return read_stages(facts.stages.emplace());
     }
     const std::string_view close = nearest(what, kStatements);
-    return malformed(word.span, fmt::format("{} is no statement of the order language", shown(what)),
-                     close.empty() ? "docs/language.md lists them"
-                                   : fmt::format("did you mean `{}`?", close));
+    return malformed(
+        word.span, fmt::format("{} is no statement of the order language", shown(what)),
+        close.empty() ? "docs/language.md lists them" : fmt::format("did you mean `{}`?", close));
   }
 
   Maybe read_layers(Layers& layers) {
-    // `layers 2` is one count for all chunks; `layers 1,2` and `layers [2]` list them; `layers none`
-    // is Python's None.
+    // `layers 2` is one count for all chunks; `layers 1,2` and `layers [2]` list them; `layers
+    // none` is Python's None.
     layers.form = Layers::Form::Count;
     while (const auto word = next_word()) {
       if (word->text == "none" && layers.values.empty()) {
@@ -247,7 +249,8 @@ class Reader {
       }
       if (text.empty()) continue;
       std::int32_t value = 0;
-      if (auto refusal = read_count(value, Word{text, span}, "layers", limits_.counts, "--max-count", 0)) {
+      if (auto refusal =
+              read_count(value, Word{text, span}, "layers", limits_.counts, "--max-count", 0)) {
         return refusal;
       }
       layers.values.push_back(value);
@@ -269,11 +272,13 @@ class Reader {
         return end_of_statement();
       }
       std::int32_t id = 0;
-      if (auto refusal = read_count(id, *word, what, limits_.counts, "--max-count", 1)) return refusal;
+      if (auto refusal = read_count(id, *word, what, limits_.counts, "--max-count", 1))
+        return refusal;
       ids.push_back(id);
     }
     if (words == 0) {
-      return malformed(statement_.span, fmt::format("`{}` needs chunk numbers, `all` or `none`", what));
+      return malformed(statement_.span,
+                       fmt::format("`{}` needs chunk numbers, `all` or `none`", what));
     }
     return std::nullopt;
   }
@@ -281,7 +286,8 @@ class Reader {
   Maybe read_stages(std::vector<std::int32_t>& stages) {
     while (const auto word = next_word()) {
       std::int32_t stage = 0;
-      if (auto refusal = read_count(stage, *word, "stages", limits_.counts, "--max-count", 0)) return refusal;
+      if (auto refusal = read_count(stage, *word, "stages", limits_.counts, "--max-count", 0))
+        return refusal;
       stages.push_back(stage);
     }
     return std::nullopt;
@@ -298,7 +304,8 @@ class Reader {
 
   Maybe read_rank() {
     std::int32_t rank = 0;
-    if (auto refusal = read_count(rank, "rank", limits_.ranks - 1, "--max-ranks", 0)) return refusal;
+    if (auto refusal = read_count(rank, "rank", limits_.ranks - 1, "--max-ranks", 0))
+      return refusal;
     if (texts_.size() <= static_cast<std::size_t>(rank)) {
       texts_.resize(static_cast<std::size_t>(rank) + 1);
     }
@@ -310,7 +317,8 @@ class Reader {
                        "write `rank 0: F1 B1` or `rank 0 layers 2`");
     }
     if (word->text == ":") {
-      if (text.order) return malformed(statement_.span, fmt::format("rank {} has an order already", rank));
+      if (text.order)
+        return malformed(statement_.span, fmt::format("rank {} has an order already", rank));
       return read_order(text.order.emplace());
     }
     if (word->text == "replay") {
@@ -349,13 +357,14 @@ class Reader {
       if (auto refusal = check_token(*token, *word)) return refusal;
       const Group group = !open ? Group::Alone : first_of_group ? Group::Opens : Group::Continues;
       first_of_group = false;
-      order.push_back({.chunk = static_cast<std::int32_t>(token->chunk),
-                       .microbatch = token->microbatch ? static_cast<std::int32_t>(*token->microbatch)
-                                                       : kNoMicrobatch,
-                       .offset = word->span.offset,
-                       .length = static_cast<std::uint16_t>(std::min<std::uint32_t>(word->span.length, 0xffff)),
-                       .kind = token->kind,
-                       .group = group});
+      order.push_back(
+          {.chunk = static_cast<std::int32_t>(token->chunk),
+           .microbatch =
+               token->microbatch ? static_cast<std::int32_t>(*token->microbatch) : kNoMicrobatch,
+           .offset = word->span.offset,
+           .length = static_cast<std::uint16_t>(std::min<std::uint32_t>(word->span.length, 0xffff)),
+           .kind = token->kind,
+           .group = group});
     }
     if (open) return malformed(*open, "this composite is never closed", "close it with `)`");
     return std::nullopt;
@@ -365,7 +374,8 @@ class Reader {
     if (++entries_ > limits_.entries) return too_many_entries(word.span, limits_);
     if (token.kind == Kind::Idle) return std::nullopt;
     if (token.chunk > limits_.counts || token.microbatch.value_or(0) > limits_.counts) {
-      return over_limit(word.span, fmt::format("{} has a number above {}", shown(word.text), limits_.counts),
+      return over_limit(word.span,
+                        fmt::format("{} has a number above {}", shown(word.text), limits_.counts),
                         "--max-count");
     }
     if (token.chunk == 0) return malformed(word.span, "chunks are counted from 1");
@@ -395,8 +405,9 @@ class Reader {
       return malformed(span_of(0, text_.size()), "the file has no rank", "add `rank 0: F1 B1`");
     }
     if (ranks_ && static_cast<std::size_t>(*ranks_) != texts_.size()) {
-      return malformed(texts_.back().where, fmt::format("`ranks {}` is stated, and the last rank given is {}",
-                                                  *ranks_, texts_.size() - 1));
+      return malformed(texts_.back().where,
+                       fmt::format("`ranks {}` is stated, and the last rank given is {}", *ranks_,
+                                   texts_.size() - 1));
     }
     schedule_.naming = naming_.value_or(Naming::Counted);
     schedule_.microbatches = microbatches_;
@@ -424,7 +435,8 @@ class Reader {
     if (layers) rank.layers = *layers;
     declared_chunks_ += static_cast<std::uint64_t>(chunks.value_or(0));
     if (declared_chunks_ > limits_.counts) {
-      return over_limit(text.where, fmt::format("the ranks declare more than {} chunks", limits_.counts),
+      return over_limit(text.where,
+                        fmt::format("the ranks declare more than {} chunks", limits_.counts),
                         "--max-count");
     }
     rank.chunks_declared = chunks.has_value() || rank.layers.form == Layers::Form::List ||
@@ -467,12 +479,14 @@ class Reader {
   static std::int32_t largest_chunk(const RankOrder& rank) {
     std::int32_t largest = 0;
     for (const Entry& entry : rank.order) {
-      if (static_cast<std::size_t>(entry.chunk) <= rank.order.size()) largest = std::max(largest, entry.chunk);
+      if (static_cast<std::size_t>(entry.chunk) <= rank.order.size())
+        largest = std::max(largest, entry.chunk);
     }
     return largest;
   }
 
-  static Maybe set_delay(RankOrder& rank, Span where, const std::optional<std::vector<std::int32_t>>& delayed,
+  static Maybe set_delay(RankOrder& rank, Span where,
+                         const std::optional<std::vector<std::int32_t>>& delayed,
                          const std::optional<std::vector<std::int32_t>>& mixed) {
     if (!delayed && !mixed) return std::nullopt;
     rank.delay.emplace(static_cast<std::size_t>(rank.chunks), Delay::Never);
@@ -482,7 +496,8 @@ class Reader {
           std::fill(rank.delay->begin(), rank.delay->end(), delay);
         } else if (id > rank.chunks) {
           return malformed(where, fmt::format("chunk {} is said to split its backwards, but the "
-                                                      "rank has {} chunks", id, rank.chunks));
+                                              "rank has {} chunks",
+                                              id, rank.chunks));
         } else {
           (*rank.delay)[static_cast<std::size_t>(id) - 1] = delay;
         }

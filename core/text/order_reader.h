@@ -6,8 +6,8 @@
 //   rank 0: F1 F1 B1 B1
 //   rank 1: F1 B1 F1 B1
 //
-// A line is a statement; a line that begins with a blank goes on with the one before it. docs/language.md
-// has the grammar. Tested by order_reader_test.cpp.
+// A line is a statement; a line that begins with a blank goes on with the one before it.
+// docs/language.md has the grammar. Tested by order_reader_test.cpp.
 
 #pragma once
 

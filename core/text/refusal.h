@@ -1,7 +1,7 @@
 // Why a text is no schedule: it is not in the language, or it is larger than a limit allows.
 //
-// A reader stops at its first refusal, since what follows a syntax error is guesswork. A refusal is a
-// Diagnostic of family Input, so that it is reported like every other finding.
+// A reader stops at its first refusal, since what follows a syntax error is guesswork. A refusal is
+// a Diagnostic of family Input, so that it is reported like every other finding.
 
 #pragma once
 

@@ -55,7 +55,8 @@ std::optional<Refusal> refuse_bytes(std::string_view text, const Limits& limits)
     return malformed(span_of(at, at + 1), "the input holds a NUL byte",
                      "is this the file you meant? orders are plain text");
   }
-  for (std::size_t at = text.find('\r'); at != std::string_view::npos; at = text.find('\r', at + 1)) {
+  for (std::size_t at = text.find('\r'); at != std::string_view::npos;
+       at = text.find('\r', at + 1)) {
     if (at + 1 == text.size() || text[at + 1] != '\n') {
       return malformed(span_of(at, at + 1), "a carriage return that ends no line",
                        "end lines with LF or CRLF");
@@ -70,9 +71,10 @@ Refusal too_many_entries(Span span, const Limits& limits) {
 }
 
 Refusal unnamed_input(Span span) {
-  return malformed(span, "an input gradient must name its microbatch, since its chunk also runs whole backwards",
-                   "name the microbatch of every action, `I1.0`; where a chunk splits every backward, "
-                   "write B and declare the chunk `delayed`");
+  return malformed(
+      span, "an input gradient must name its microbatch, since its chunk also runs whole backwards",
+      "name the microbatch of every action, `I1.0`; where a chunk splits every backward, "
+      "write B and declare the chunk `delayed`");
 }
 
 std::optional<Refusal> refuse_size(const Schedule& schedule, const Limits& limits) {
@@ -84,8 +86,9 @@ std::optional<Refusal> refuse_size(const Schedule& schedule, const Limits& limit
   }
   const bool small = chunks <= limits.counts && static_cast<std::uint64_t>(stage) <= limits.counts;
   if (small) return std::nullopt;
-  return over_limit({}, fmt::format("the schedule declares more than {} {}", limits.counts,
-                                    chunks > limits.counts ? "chunks" : "stages"),
+  return over_limit({},
+                    fmt::format("the schedule declares more than {} {}", limits.counts,
+                                chunks > limits.counts ? "chunks" : "stages"),
                     "--max-count");
 }
 

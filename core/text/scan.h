@@ -32,8 +32,8 @@ namespace capo {
 /// The span of bytes [begin, end).
 [[nodiscard]] Span span_of(std::size_t begin, std::size_t end);
 
-/// What no capo input may hold: too many bytes, a byte order mark, a NUL, a carriage return that ends
-/// no line. Nothing if the text passes.
+/// What no capo input may hold: too many bytes, a byte order mark, a NUL, a carriage return that
+/// ends no line. Nothing if the text passes.
 [[nodiscard]] std::optional<Refusal> refuse_bytes(std::string_view text, const Limits& limits);
 
 [[nodiscard]] Refusal too_many_entries(Span span, const Limits& limits);

@@ -20,15 +20,16 @@ Result<std::string, Inexpressible> print_row(const Schedule& schedule, const Ran
     if (entry.kind != Kind::Idle) {
       const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
       if (chunk >= delay.size()) {
-        return Inexpressible{.reason = "a chunk that the rank does not have has no stage", .span = entry.span()};
+        return Inexpressible{.reason = "a chunk that the rank does not have has no stage",
+                             .span = entry.span()};
       }
       const std::int32_t stage =
           schedule.topology == Topology::Independent ? entry.chunk - 1 : rank.stages[chunk];
       row += fmt::format("{}{}", stage, torch_word(entry.kind, delay[chunk]));
       if (entry.microbatch != kNoMicrobatch) row += fmt::format("{}", entry.microbatch);
     }
-    const bool closes = composite && (i + 1 == rank.order.size() ||
-                                      rank.order[i + 1].group != Group::Continues);
+    const bool closes =
+        composite && (i + 1 == rank.order.size() || rank.order[i + 1].group != Group::Continues);
     if (closes) row += ")OVERLAP_F_B";
   }
   // One idle slot alone would read back as a blank line, which is an empty row.
@@ -40,12 +41,14 @@ Result<std::string, Inexpressible> print_row(const Schedule& schedule, const Ran
 
 Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule) {
   if (schedule.topology == Topology::Independent && schedule.ranks.size() > 1) {
-    return Inexpressible{.reason = "a table names stages; say with `placement` how chunks make up the stages"};
+    return Inexpressible{
+        .reason = "a table names stages; say with `placement` how chunks make up the stages"};
   }
   std::string out;
   for (const RankOrder& rank : schedule.ranks) {
     if (rank.replay) {
-      return Inexpressible{.reason = "a table holds one order per rank, not a capture and a replay order"};
+      return Inexpressible{
+          .reason = "a table holds one order per rank, not a capture and a replay order"};
     }
     if (rank.layers.form == Layers::Form::List || rank.layers.form == Layers::Form::Count) {
       return Inexpressible{.reason = "a table does not say how many layers a chunk has"};

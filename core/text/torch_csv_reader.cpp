@@ -15,18 +15,30 @@ namespace {
 
 Kind kind_of(TorchType type) {
   switch (type) {
-    case TorchType::Forward: return Kind::Forward;
-    case TorchType::BackwardInput: return Kind::BackwardInput;
-    case TorchType::BackwardWeight: return Kind::BackwardWeight;
-    case TorchType::Unshard: return Kind::Unshard;
-    case TorchType::Reshard: return Kind::Reshard;
-    case TorchType::SendForward: return Kind::SendForward;
-    case TorchType::ReceiveForward: return Kind::ReceiveForward;
-    case TorchType::SendBackward: return Kind::SendBackward;
-    case TorchType::ReceiveBackward: return Kind::ReceiveBackward;
-    case TorchType::FullBackward: return Kind::Backward;
-    case TorchType::ReduceGradient: return Kind::ReduceGradient;
-    case TorchType::Overlap: break;
+    case TorchType::Forward:
+      return Kind::Forward;
+    case TorchType::BackwardInput:
+      return Kind::BackwardInput;
+    case TorchType::BackwardWeight:
+      return Kind::BackwardWeight;
+    case TorchType::Unshard:
+      return Kind::Unshard;
+    case TorchType::Reshard:
+      return Kind::Reshard;
+    case TorchType::SendForward:
+      return Kind::SendForward;
+    case TorchType::ReceiveForward:
+      return Kind::ReceiveForward;
+    case TorchType::SendBackward:
+      return Kind::SendBackward;
+    case TorchType::ReceiveBackward:
+      return Kind::ReceiveBackward;
+    case TorchType::FullBackward:
+      return Kind::Backward;
+    case TorchType::ReduceGradient:
+      return Kind::ReduceGradient;
+    case TorchType::Overlap:
+      break;
   }
   CAPO_ASSERT(false, "a single action is never of the container's type");
   return Kind::Idle;
@@ -36,8 +48,8 @@ bool is_transfer(Kind kind) {
   return kind >= Kind::SendForward && kind <= Kind::ReceiveBackward;
 }
 
-// The text without blanks and without leading zeros of its numbers: what torch's repr of a cell that
-// it reads completely looks like.
+// The text without blanks and without leading zeros of its numbers: what torch's repr of a cell
+// that it reads completely looks like.
 std::string normal_form(std::string_view cell) {
   std::string out;
   for (std::size_t at = 0; at < cell.size(); ++at) {
@@ -95,9 +107,10 @@ class Reader {
     const TorchRow::Cell& cell = rows_[r].cells[c];
     const TorchCell read = read_as_torch(cell.text);
     if (read.form == TorchCell::Form::Refused) {
-      return malformed(cell.span, fmt::format("{} is no action of PyTorch's language", shown(cell.text)),
-                       "an action is `<stage><type>[<microbatch>]`, such as 2F0; torch stops with " +
-                           read.error);
+      return malformed(
+          cell.span, fmt::format("{} is no action of PyTorch's language", shown(cell.text)),
+          "an action is `<stage><type>[<microbatch>]`, such as 2F0; torch stops with " +
+              read.error);
     }
     const auto fault = [&](CellFault::Kind kind) {
       reading_.faults.push_back({.kind = kind,
@@ -123,7 +136,8 @@ class Reader {
     for (const TorchAction& action : read.actions) {
       if (action.stage > static_cast<std::int64_t>(limits_.counts) ||
           action.microbatch > static_cast<std::int64_t>(limits_.counts)) {
-        return over_limit(cell.span, fmt::format("{} has a number above {}", shown(cell.text), limits_.counts),
+        return over_limit(cell.span,
+                          fmt::format("{} has a number above {}", shown(cell.text), limits_.counts),
                           "--max-count");
       }
       if (!has_microbatch(kind_of(action.type)) && action.microbatch >= 0) {
@@ -146,8 +160,9 @@ class Reader {
       for (std::size_t stage = 0; stage < owners.size(); ++stage) {
         const auto owner = static_cast<std::size_t>(owners[stage]);
         if (owners[stage] < 0 || owner >= rows_.size()) {
-          return malformed({}, fmt::format("stage {} is placed on rank {}, but the table has {} rows",
-                                           stage, owners[stage], rows_.size()),
+          return malformed({},
+                           fmt::format("stage {} is placed on rank {}, but the table has {} rows",
+                                       stage, owners[stage], rows_.size()),
                            "row i of the table is rank i");
         }
         held[owner].insert(static_cast<std::int32_t>(stage));
@@ -170,7 +185,8 @@ class Reader {
     RankOrder rank;
     std::map<std::int32_t, std::int32_t> chunk_of;
     const auto add = [&](std::int32_t stage) {
-      if (!chunk_of.try_emplace(stage, static_cast<std::int32_t>(chunk_of.size()) + 1).second) return;
+      if (!chunk_of.try_emplace(stage, static_cast<std::int32_t>(chunk_of.size()) + 1).second)
+        return;
       rank.stages.push_back(stage);
     };
     std::set<std::int32_t> strayed;
@@ -180,14 +196,16 @@ class Reader {
     std::for_each(declared.begin(), declared.end(), add);
     std::for_each(strayed.begin(), strayed.end(), add);
     rank.chunks = static_cast<std::int32_t>(rank.stages.size());
-    if (declarations_.stage_to_rank) rank.strays = rank.chunks - static_cast<std::int32_t>(declared.size());
+    if (declarations_.stage_to_rank)
+      rank.strays = rank.chunks - static_cast<std::int32_t>(declared.size());
     rank.chunks_declared = declarations_.stage_to_rank.has_value();
 
     for (const PlacedAction& placed : placed_[r]) {
-      Entry entry{.offset = placed.span.offset,
-                  .length = static_cast<std::uint16_t>(std::min<std::uint32_t>(placed.span.length, 0xffff)),
-                  .kind = Kind::Idle,
-                  .group = placed.group};
+      Entry entry{
+          .offset = placed.span.offset,
+          .length = static_cast<std::uint16_t>(std::min<std::uint32_t>(placed.span.length, 0xffff)),
+          .kind = Kind::Idle,
+          .group = placed.group};
       if (!placed.idle) {
         entry.kind = kind_of(placed.action.type);
         entry.chunk = chunk_of.at(static_cast<std::int32_t>(placed.action.stage));
@@ -209,7 +227,8 @@ class Reader {
     const auto of = [](const Entry& entry) { return static_cast<std::size_t>(entry.chunk) - 1; };
     for (const Entry& entry : rank.order) {
       if (entry.kind == Kind::Backward) whole[of(entry)] = true;
-      if (entry.kind == Kind::BackwardInput || entry.kind == Kind::BackwardWeight) split[of(entry)] = true;
+      if (entry.kind == Kind::BackwardInput || entry.kind == Kind::BackwardWeight)
+        split[of(entry)] = true;
     }
     rank.delay.emplace();
     for (std::size_t c = 0; c < whole.size(); ++c) {
@@ -235,12 +254,12 @@ class Reader {
       for (const PlacedAction& placed : placed_[r]) {
         const bool transfer = !placed.idle && is_transfer(kind_of(placed.action.type));
         if (reading_.communicates ? !placed.idle : !transfer) continue;
-        reading_.faults.push_back({.kind = placed.idle ? CellFault::Kind::IdleSlot
-                                                       : CellFault::Kind::TransferInCompute,
-                                   .rank = static_cast<std::int32_t>(r),
-                                   .cell = placed.cell,
-                                   .span = placed.span,
-                                   .torch_reads = placed.idle ? "None" : to_text(placed.action)});
+        reading_.faults.push_back(
+            {.kind = placed.idle ? CellFault::Kind::IdleSlot : CellFault::Kind::TransferInCompute,
+             .rank = static_cast<std::int32_t>(r),
+             .cell = placed.cell,
+             .span = placed.span,
+             .torch_reads = placed.idle ? "None" : to_text(placed.action)});
       }
     }
   }
@@ -292,7 +311,8 @@ Read<std::vector<TorchRow>> split_torch_csv(std::string_view text, const Limits&
     if (!ends_row) continue;
     if (at >= text.size()) break;  // the last line end closes the last row
     if (rows.size() > limits.ranks) {
-      return over_limit(span_of(at, at + 1), fmt::format("the table has more than {} rows", limits.ranks),
+      return over_limit(span_of(at, at + 1),
+                        fmt::format("the table has more than {} rows", limits.ranks),
                         "--max-ranks");
     }
     rows.emplace_back();

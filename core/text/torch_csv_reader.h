@@ -3,9 +3,9 @@
 //   0F0,0F1,,0B0            row i is rank i; an empty cell is an idle slot
 //   1F0,1B0,(1F1;1B1)OVERLAP_F_B
 //
-// A cell is read twice: as torch reads it, and strictly. torch takes the beginning of a cell that fits
-// its pattern and drops the rest (`0F1.5` is `0F1`), so where the two differ the cell is a fault that a
-// rule reports. A cell that torch refuses is malformed.
+// A cell is read twice: as torch reads it, and strictly. torch takes the beginning of a cell that
+// fits its pattern and drops the rest (`0F1.5` is `0F1`), so where the two differ the cell is a
+// fault that a rule reports. A cell that torch refuses is malformed.
 //
 // The file says neither microbatches nor stages; they come from the declarations. Without a
 // stage-to-rank list a rank holds the stages that stand in its row, in ascending order.

@@ -1,6 +1,6 @@
-// The direction of dependencies, walked in the sources: core <- sim <- cli, core <- gpu <- cli, sim and
-// gpu strangers, the product never includes testing/, the oracle includes only the standard library,
-// no unit includes itself in a circle, and headers stay free of heavy libraries.
+// The direction of dependencies, walked in the sources: core <- sim <- cli, core <- gpu <- cli, sim
+// and gpu strangers, the product never includes testing/, the oracle includes only the standard
+// library, no unit includes itself in a circle, and headers stay free of heavy libraries.
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,8 @@ std::vector<SourceFile> product_files() {
   for (const std::string& part : kParts) {
     if (!fs::exists(kRoot / part)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / part)) {
-      if (entry.is_regular_file() && is_source(entry.path())) files.push_back(read(entry.path(), part));
+      if (entry.is_regular_file() && is_source(entry.path()))
+        files.push_back(read(entry.path(), part));
     }
   }
   return files;
@@ -90,8 +91,9 @@ TEST(Architecture, OwnHeadersAreIncludedByTheirFullName) {
     for (const std::string& include : file.includes) {
       const bool standard = include.find('.') == std::string::npos;
       const bool library = include.find('/') != std::string::npos;
-      const bool system = std::set<std::string>{"fcntl.h", "poll.h", "unistd.h", "signal.h", "cuda_runtime.h",
-                                                "cuda_runtime_api.h", "cuda.h", "rapidcheck.h"}
+      const bool system = std::set<std::string>{"fcntl.h",  "poll.h",         "unistd.h",
+                                                "signal.h", "cuda_runtime.h", "cuda_runtime_api.h",
+                                                "cuda.h",   "rapidcheck.h"}
                               .contains(include);
       EXPECT_TRUE(standard || library || system) << file.path << " includes " << include;
     }
@@ -117,9 +119,11 @@ TEST(Architecture, HeadersOfCoreStayFreeOfHeavyLibraries) {
     if (file.part != "core" || !file.path.ends_with(".h")) continue;
     for (const std::string& include : file.includes) {
       // Internal to rules/: templates of two rule families that print.
-      const bool internal = file.path == "core/rules/odd_entry.h" || file.path == "core/rules/cell_fault.h";
+      const bool internal =
+          file.path == "core/rules/odd_entry.h" || file.path == "core/rules/cell_fault.h";
       const bool heavy = include.starts_with("nlohmann/") || include.starts_with("CLI/") ||
-                         include.starts_with("boost/") || (include.starts_with("fmt/") && !internal);
+                         include.starts_with("boost/") ||
+                         (include.starts_with("fmt/") && !internal);
       EXPECT_FALSE(heavy) << file.path << " includes " << include;
     }
   }
@@ -143,7 +147,8 @@ TEST(Architecture, NoUnitIncludesItselfInACircle) {
     for (const std::string& next : uses[unit]) {
       if (state[next] == 1) {
         std::string circle;
-        for (auto it = std::find(path.begin(), path.end(), next); it != path.end(); ++it) circle += *it + " -> ";
+        for (auto it = std::find(path.begin(), path.end(), next); it != path.end(); ++it)
+          circle += *it + " -> ";
         ADD_FAILURE() << "circle: " << circle << next;
       } else if (state[next] == 0) {
         visit(next);

@@ -1,4 +1,5 @@
-// README's examples run as they stand: every `$ capo ...` of a console block, with the output shown.
+// README's examples run as they stand: every `$ capo ...` of a console block, with the output
+// shown.
 
 #include <capo/tests/support/run_capo.h>
 

@@ -31,7 +31,8 @@ Checked check_te(std::string text, TeDeclarations declarations) {
 }
 
 Checked check_csv(std::string text, TorchDeclarations declarations) {
-  return check_text(std::move(text), {.form = TextForm::TorchCsv, .torch = std::move(declarations)});
+  return check_text(std::move(text),
+                    {.form = TextForm::TorchCsv, .torch = std::move(declarations)});
 }
 
 }  // namespace capo::testing_support

@@ -34,7 +34,8 @@ TeList te_list_of(const nlohmann::json& order) {
 
 Layers layers_of(const nlohmann::json& layers) {
   if (layers.is_null()) return {.form = Layers::Form::Null};
-  if (layers.is_number()) return {.form = Layers::Form::Count, .values = {layers.get<std::int64_t>()}};
+  if (layers.is_number())
+    return {.form = Layers::Form::Count, .values = {layers.get<std::int64_t>()}};
   return {.form = Layers::Form::List, .values = layers.get<std::vector<std::int64_t>>()};
 }
 

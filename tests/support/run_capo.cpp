@@ -23,8 +23,8 @@ std::pair<int, int> make_pipe() {
   return {ends[0], ends[1]};
 }
 
-[[noreturn]] void become_capo(const std::vector<std::string>& arguments, const RunOptions& options, int in,
-                              int out, int err) {
+[[noreturn]] void become_capo(const std::vector<std::string>& arguments, const RunOptions& options,
+                              int in, int out, int err) {
   if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) std::_Exit(126);
   if (!options.stdout_path.empty()) out = ::open(options.stdout_path.c_str(), O_WRONLY);
   ::dup2(in, STDIN_FILENO);
@@ -32,7 +32,8 @@ std::pair<int, int> make_pipe() {
   ::dup2(err, STDERR_FILENO);
   for (int fd = 3; fd < 256; ++fd) ::close(fd);
   ::signal(SIGPIPE, SIG_DFL);
-  for (const std::string& setting : options.environment) ::putenv(const_cast<char*>(setting.c_str()));
+  for (const std::string& setting : options.environment)
+    ::putenv(const_cast<char*>(setting.c_str()));
   std::vector<char*> argv{const_cast<char*>(CAPO_EXECUTABLE)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -69,7 +70,8 @@ Outcome run_capo(const std::vector<std::string>& arguments, const RunOptions& op
     }
     ::poll(ends.data(), ends.size(), 200);
     if (ends[0].fd >= 0 && ends[0].revents != 0) {
-      const ssize_t count = ::write(ends[0].fd, input.data(), std::min<std::size_t>(input.size(), 4096));
+      const ssize_t count =
+          ::write(ends[0].fd, input.data(), std::min<std::size_t>(input.size(), 4096));
       input = count > 0 ? input.substr(static_cast<std::size_t>(count)) : std::string_view{};
     }
     for (const std::size_t i : {1, 2}) {

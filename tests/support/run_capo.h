@@ -22,6 +22,7 @@ struct RunOptions {
 };
 
 /// Runs capo with these arguments.
-[[nodiscard]] Outcome run_capo(const std::vector<std::string>& arguments, const RunOptions& options = {});
+[[nodiscard]] Outcome run_capo(const std::vector<std::string>& arguments,
+                               const RunOptions& options = {});
 
 }  // namespace capo::testing_support

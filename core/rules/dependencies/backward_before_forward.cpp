@@ -2,8 +2,8 @@
 //
 //   0B0,0F0                 the activations that 0B0 reads are stored by 0F0
 //
-// Judges one rank at a time. Where microbatches are counted, backward_ahead says the same of the k-th
-// of each. Tested by backward_before_forward_test.cpp and tests/corpus/rules/D01/.
+// Judges one rank at a time. Where microbatches are counted, backward_ahead says the same of the
+// k-th of each. Tested by backward_before_forward_test.cpp and tests/corpus/rules/D01/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
@@ -25,12 +25,14 @@ void backward_before_forward(const Context& context, Diagnostics& out) {
                             [&](std::uint32_t at) { return fits(order.entries[at].kind); });
       };
       const auto needed = first([](Kind kind) { return kind == Kind::Forward; });
-      const auto reader = first([](Kind kind) { return kind == Kind::Backward || kind == Kind::BackwardInput; });
+      const auto reader =
+          first([](Kind kind) { return kind == Kind::Backward || kind == Kind::BackwardInput; });
       if (needed == view.positions.end() || reader == view.positions.end()) return;
       if (*needed < *reader || !out.wants("D01")) return;
       out.keep({.rule = "D01",
                 .family = Family::Dependencies,
-                .message = fmt::format("{} runs before {}, whose activations it reads", words::placed(context, order, *reader),
+                .message = fmt::format("{} runs before {}, whose activations it reads",
+                                       words::placed(context, order, *reader),
                                        words::quoted(context, order.entries[*needed])),
                 .labels = {{order.entries[*reader].span(), ""},
                            {order.entries[*needed].span(), "the forward is here"}},

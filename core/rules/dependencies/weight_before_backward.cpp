@@ -2,8 +2,8 @@
 //
 //   0F0,0W0,0I0             the operands that 0W0 multiplies are queued by 0I0
 //
-// Judges one rank at a time. Where microbatches are counted, weight_ahead says the same of the k-th of
-// each. Tested by weight_before_backward_test.cpp and tests/corpus/rules/D02/.
+// Judges one rank at a time. Where microbatches are counted, weight_ahead says the same of the k-th
+// of each. Tested by weight_before_backward_test.cpp and tests/corpus/rules/D02/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
@@ -34,7 +34,8 @@ void weight_before_backward(const Context& context, Diagnostics& out) {
       if (*needed < *reader || !out.wants("D02")) return;
       out.keep({.rule = "D02",
                 .family = Family::Dependencies,
-                .message = fmt::format("{} runs before {}, which queues its operands", words::placed(context, order, *reader),
+                .message = fmt::format("{} runs before {}, which queues its operands",
+                                       words::placed(context, order, *reader),
                                        words::quoted(context, order.entries[*needed])),
                 .labels = {{order.entries[*reader].span(), ""},
                            {order.entries[*needed].span(), "the backward is here"}},

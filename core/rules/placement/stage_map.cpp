@@ -17,7 +17,8 @@ std::vector<std::vector<Holder>> holders_by_stage(const Context& context) {
       // A stage beyond the declared number is stage_unknown's.
       if (schedule.stages && stage >= declared) continue;
       if (stage >= holders.size()) holders.resize(stage + 1);
-      holders[stage].push_back({.rank = static_cast<std::int32_t>(r), .chunk = static_cast<std::int32_t>(c) + 1});
+      holders[stage].push_back(
+          {.rank = static_cast<std::int32_t>(r), .chunk = static_cast<std::int32_t>(c) + 1});
     }
   }
   return holders;

@@ -20,7 +20,8 @@ void stage_nowhere(const Context& context, Diagnostics& out) {
     if (!holders[stage].empty() || !out.wants("P02")) continue;
     out.keep({.rule = "P02",
               .family = Family::Placement,
-              .message = fmt::format("stage {} is on no rank, but there are {} stages", stage, holders.size()),
+              .message = fmt::format("stage {} is on no rank, but there are {} stages", stage,
+                                     holders.size()),
               .help = {.text = "give its actions to a rank, or number the stages without gaps"}});
   }
 }

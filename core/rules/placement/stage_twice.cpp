@@ -3,8 +3,8 @@
 //   0F0,1F0,0B0             rank 0 runs stage 1,
 //   1F0,1B0                 and so does rank 1: the parameters are there only once
 //
-// Where the placement is declared, the rank that runs a stage of another is the one reported; else the
-// one that runs less of it. Tested by stage_twice_test.cpp and tests/corpus/rules/P01/.
+// Where the placement is declared, the rank that runs a stage of another is the one reported; else
+// the one that runs less of it. Tested by stage_twice_test.cpp and tests/corpus/rules/P01/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
@@ -21,9 +21,9 @@ namespace capo::rules {
 namespace {
 
 const OrderView& capture_order_of(const Context& context, const Holder& holder) {
-  return *std::find_if(context.orders().begin(), context.orders().end(), [&](const OrderView& order) {
-    return order.rank == holder.rank && !order.replay;
-  });
+  return *std::find_if(
+      context.orders().begin(), context.orders().end(),
+      [&](const OrderView& order) { return order.rank == holder.rank && !order.replay; });
 }
 
 // The holder that the stage belongs to: the declared one, else the one that runs it most.
@@ -49,11 +49,12 @@ void stage_twice(const Context& context, Diagnostics& out) {
       if (&holder == &home || !out.wants("P01")) continue;
       Diagnostic finding{.rule = "P01", .family = Family::Placement};
       if (holder.rank == home.rank) {
-        finding.message = fmt::format("stage {} is both chunk {} and chunk {} of rank {}", stage, home.chunk,
-                                      holder.chunk, home.rank);
+        finding.message = fmt::format("stage {} is both chunk {} and chunk {} of rank {}", stage,
+                                      home.chunk, holder.chunk, home.rank);
         finding.help.text = "give each chunk a stage of its own";
       } else {
-        finding.message = fmt::format("stage {} is on rank {} and on rank {}", stage, home.rank, holder.rank);
+        finding.message =
+            fmt::format("stage {} is on rank {} and on rank {}", stage, home.rank, holder.rank);
         finding.help.text = fmt::format("move its actions to rank {}", home.rank);
       }
       const OrderView& order = capture_order_of(context, holder);

@@ -24,14 +24,15 @@ void stage_unknown(const Context& context, Diagnostics& out) {
     for (std::size_t c = 0; c < order.holder->stages.size(); ++c) {
       const std::int32_t stage = order.holder->stages[c];
       if (stage < stages || !out.wants("P03")) continue;
-      Diagnostic finding{.rule = "P03",
-                         .family = Family::Placement,
-                         .message = fmt::format("rank {} runs stage {}, but the model has {} (0 to {})", order.rank,
-                                                stage, words::count(stages, "stage"), stages - 1),
-                         .help = {.text = "correct the stage, or the number that is declared"}};
-      const auto at = std::find_if(order.entries.begin(), order.entries.end(), [&](const Entry& entry) {
-        return entry.chunk == static_cast<std::int32_t>(c) + 1;
-      });
+      Diagnostic finding{
+          .rule = "P03",
+          .family = Family::Placement,
+          .message = fmt::format("rank {} runs stage {}, but the model has {} (0 to {})",
+                                 order.rank, stage, words::count(stages, "stage"), stages - 1),
+          .help = {.text = "correct the stage, or the number that is declared"}};
+      const auto at = std::find_if(
+          order.entries.begin(), order.entries.end(),
+          [&](const Entry& entry) { return entry.chunk == static_cast<std::int32_t>(c) + 1; });
       if (at != order.entries.end()) {
         finding.labels = {{at->span(), ""}};
         finding.witness =

@@ -3,8 +3,8 @@
 //   [1, -1, -1, 1]          the second backward of chunk 1 comes before its second forward
 //
 // Counted microbatches are first in, first out, so the k-th backward needs the k-th forward. Where
-// microbatches are named this is backward_before_forward's concern. Tested by backward_ahead_test.cpp
-// and tests/corpus/rules/S23/.
+// microbatches are named this is backward_before_forward's concern. Tested by
+// backward_ahead_test.cpp and tests/corpus/rules/S23/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
@@ -30,16 +30,18 @@ void backward_ahead(const Context& context, Diagnostics& out) {
       // One that never gets its forward is a matter of counts.
       if (entry.microbatch >= order.tally[chunk].of(Kind::Forward) || !out.wants("S23")) continue;
       const std::size_t needed = order.find(Kind::Forward, entry.chunk, entry.microbatch);
-      out.keep({.rule = "S23",
-                .message = fmt::format("{} is the backward of microbatch {}, whose forward comes only at index {}",
-                                       words::placed(context, order, at), entry.microbatch,
-                                       words::index_of(order, needed)),
-                .labels = {{entry.span(), "the activations are not there yet"},
-                           {order.entries[needed].span(), "its forward is here"}},
-                .help = {.text = fmt::format("move it behind index {}; the k-th forward of a chunk and the "
-                                             "k-th backward belong together",
-                                             words::index_of(order, needed))},
-                .witness = words::entries(context, order, {at, needed})});
+      out.keep(
+          {.rule = "S23",
+           .message = fmt::format(
+               "{} is the backward of microbatch {}, whose forward comes only at index {}",
+               words::placed(context, order, at), entry.microbatch, words::index_of(order, needed)),
+           .labels = {{entry.span(), "the activations are not there yet"},
+                      {order.entries[needed].span(), "its forward is here"}},
+           .help = {.text =
+                        fmt::format("move it behind index {}; the k-th forward of a chunk and the "
+                                    "k-th backward belong together",
+                                    words::index_of(order, needed))},
+           .witness = words::entries(context, order, {at, needed})});
     }
   }
 }

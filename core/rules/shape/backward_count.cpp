@@ -31,10 +31,10 @@ Diagnostic surplus(const Context& context, const OrderView& order, std::int32_t 
   const ChunkTally& tally = order.of(chunk);
   const std::size_t at = order.find(Kind::Backward, chunk, tally.forwards);
   Diagnostic finding{.rule = "S15"};
-  finding.message = fmt::format("{} is a backward of {} without a forward: the chunk has {} and {}",
-                                words::placed(context, order, at), words::part(context, order, chunk),
-                                words::count(tally.forwards, "forward"),
-                                words::count(tally.backwards, "backward"));
+  finding.message = fmt::format(
+      "{} is a backward of {} without a forward: the chunk has {} and {}",
+      words::placed(context, order, at), words::part(context, order, chunk),
+      words::count(tally.forwards, "forward"), words::count(tally.backwards, "backward"));
   finding.labels = {{order.entries[at].span(), "no forward is left for it"}};
   finding.witness = words::entries(context, order, {at});
   const std::int32_t lacking = chunk_that_lacks_one(order);
@@ -49,7 +49,9 @@ Diagnostic surplus(const Context& context, const OrderView& order, std::int32_t 
   finding.help.edits = {{order.entries[at].span(), meant}};
   if (context.input().form == Form::TeList && order.knows(chunk + 1)) {
     finding.notes.push_back({fmt::format("TransformerEngine counts totals only: to it this entry "
-                                         "is a backward of chunk {}", chunk + 1), {}});
+                                         "is a backward of chunk {}",
+                                         chunk + 1),
+                             {}});
   }
   return finding;
 }
@@ -61,14 +63,16 @@ Diagnostic missing(const Context& context, const OrderView& order, std::int32_t 
   Diagnostic finding{.rule = "S15"};
   finding.message =
       tally.backwards == 0
-          ? fmt::format("{} has {}{} and no backward", part, words::count(tally.forwards, "forward"),
-                        words::on_order(context, order))
+          ? fmt::format("{} has {}{} and no backward", part,
+                        words::count(tally.forwards, "forward"), words::on_order(context, order))
           : fmt::format("{} has {} and only {}{}", part, words::count(tally.forwards, "forward"),
                         words::count(tally.backwards, "backward"), words::on_order(context, order));
   finding.labels = {{order.entries[forward].span(), "this forward has no backward"}};
   finding.witness = words::entries(context, order, {forward});
-  finding.help.text = fmt::format("add `{}` after it", words::entry_text(context, order,
-                                  {.kind = Kind::Backward, .chunk = chunk, .microbatch = kNoMicrobatch}));
+  finding.help.text = fmt::format(
+      "add `{}` after it",
+      words::entry_text(context, order,
+                        {.kind = Kind::Backward, .chunk = chunk, .microbatch = kNoMicrobatch}));
   return finding;
 }
 

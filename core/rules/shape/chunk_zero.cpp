@@ -15,11 +15,12 @@ void chunk_zero(const Context& context, Diagnostics& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
     if (!(entry.value > -1 && entry.value <= 0) || !out.wants("S04")) return;
     const bool weight = entry.value != 0;
-    out.keep(about_entry(context, entry, index, "S04",
-                         weight ? "is a weight gradient of chunk 0; chunks are counted from 1"
-                                : "is no chunk; chunks are counted from 1",
-                         {.text = weight ? "write `-i.5` for the weight gradient of chunk i, at least `-1.5`"
-                                         : "write `i` for a forward and `-i` for a backward of chunk i"}));
+    out.keep(about_entry(
+        context, entry, index, "S04",
+        weight ? "is a weight gradient of chunk 0; chunks are counted from 1"
+               : "is no chunk; chunks are counted from 1",
+        {.text = weight ? "write `-i.5` for the weight gradient of chunk i, at least `-1.5`"
+                        : "write `i` for a forward and `-i` for a backward of chunk i"}));
   });
 }
 

@@ -16,11 +16,14 @@ namespace capo::rules {
 
 void composite_form(const Context& context, Diagnostics& out) {
   report_cells(context, CellFault::Kind::WrongContainer, "S09", out, [](const CellFault&) {
-    return std::pair(std::string("is a composite of a type other than OVERLAP_F_B"),
-                     std::string("write `(<a>;<b>)OVERLAP_F_B`; PyTorch reads it and does not know what to run"));
+    return std::pair(
+        std::string("is a composite of a type other than OVERLAP_F_B"),
+        std::string(
+            "write `(<a>;<b>)OVERLAP_F_B`; PyTorch reads it and does not know what to run"));
   });
   report_cells(context, CellFault::Kind::EmptyComposite, "S09", out, [](const CellFault& fault) {
-    return std::pair(fmt::format("is a composite without members, which PyTorch reads as `{}`", fault.torch_reads),
+    return std::pair(fmt::format("is a composite without members, which PyTorch reads as `{}`",
+                                 fault.torch_reads),
                      std::string("leave the cell empty for an idle slot"));
   });
 }

@@ -3,9 +3,9 @@
 //   []                      nothing to capture; TE fails on max() of an empty list
 //   [-1.5]                  a weight gradient alone
 //
-// A rank that is declared to hold no chunk may have an order of nothing but idle slots. Says nothing where other entries
-// are unreadable: a forward may hide among them. Tested by empty_order_test.cpp and
-// tests/corpus/rules/S06/.
+// A rank that is declared to hold no chunk may have an order of nothing but idle slots. Says
+// nothing where other entries are unreadable: a forward may hide among them. Tested by
+// empty_order_test.cpp and tests/corpus/rules/S06/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
@@ -21,16 +21,19 @@ namespace capo::rules {
 void empty_order(const Context& context, Diagnostics& out) {
   if (!context.input().odd_entries.empty()) return;
   for (const OrderView& order : context.orders()) {
-    const bool runs_nothing = std::all_of(order.entries.begin(), order.entries.end(),
-                                          [](const Entry& entry) { return entry.kind == Kind::Idle; });
+    const bool runs_nothing =
+        std::all_of(order.entries.begin(), order.entries.end(),
+                    [](const Entry& entry) { return entry.kind == Kind::Idle; });
     if (order.holder->chunks_declared && order.holder->chunks == 0 && runs_nothing) continue;
-    const bool forward = std::any_of(order.entries.begin(), order.entries.end(),
-                                     [](const Entry& entry) { return entry.kind == Kind::Forward; });
+    const bool forward =
+        std::any_of(order.entries.begin(), order.entries.end(),
+                    [](const Entry& entry) { return entry.kind == Kind::Forward; });
     if (forward || !out.wants("S06")) continue;
     Diagnostic finding{.rule = "S06"};
-    finding.message = order.entries.empty()
-                          ? fmt::format("the order{} is empty", words::of_order(context, order))
-                          : fmt::format("the order{} has no forward", words::of_order(context, order));
+    finding.message =
+        order.entries.empty()
+            ? fmt::format("the order{} is empty", words::of_order(context, order))
+            : fmt::format("the order{} has no forward", words::of_order(context, order));
     if (!order.entries.empty()) finding.labels = {{order.entries.front().span(), ""}};
     finding.help.text = context.input().form == Form::TeList
                             ? "the smallest order is one forward and its backward, `[1, -1]`"

@@ -1,9 +1,10 @@
 // A forward or backward is written as an integer: `1`, not `1.0`.
 //
-//   [1.0, -1]               equal numbers, but TE indexes lists with them, which a Python float cannot
+//   [1.0, -1]               equal numbers, but TE indexes lists with them, which a Python float
+//   cannot
 //
-// A fault of type and not of schedule; only a weight gradient is a float. Tested by float_chunk_test.cpp
-// and tests/corpus/rules/S03/.
+// A fault of type and not of schedule; only a weight gradient is a float. Tested by
+// float_chunk_test.cpp and tests/corpus/rules/S03/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>

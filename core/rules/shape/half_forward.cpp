@@ -23,8 +23,9 @@ void half_forward(const Context& context, Diagnostics& out) {
     Help help{.text = "a forward is a whole number"};
     if (entry.value - chunk == 0.5 && chunk >= 1) {
       const std::string weight = fmt::format("-{:.0f}.5", chunk);
-      help.text = fmt::format("write `{}` for the weight gradient of chunk {:.0f}, `{:.0f}` for its forward",
-                              weight, chunk, chunk);
+      help.text = fmt::format(
+          "write `{}` for the weight gradient of chunk {:.0f}, `{:.0f}` for its forward", weight,
+          chunk, chunk);
       help.edits = {{entry.span(), weight}};
     }
     out.keep(about_entry(context, entry, index, "S05", "is a fractional forward", std::move(help)));

@@ -2,8 +2,8 @@
 //
 //   0F0,0F,0B0              PyTorch reads `0F` without a word: a forward of no microbatch
 //
-// Where the microbatch is missing because PyTorch drops the text behind it (`0FOO`, `2BW0`), dropped_text
-// says so. Tested by microbatch_missing_test.cpp and tests/corpus/rules/S07/.
+// Where the microbatch is missing because PyTorch drops the text behind it (`0FOO`, `2BW0`),
+// dropped_text says so. Tested by microbatch_missing_test.cpp and tests/corpus/rules/S07/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>

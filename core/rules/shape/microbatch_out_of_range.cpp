@@ -20,10 +20,11 @@ void microbatch_out_of_range(const Context& context, Diagnostics& out) {
       const Entry& entry = order.entries[at];
       if (entry.microbatch < context.microbatches() || !out.wants("S19")) continue;
       out.keep({.rule = "S19",
-                .message = fmt::format("{} is an action of microbatch {}, but the step has {} (0 to {})",
-                                       words::placed(context, order, at), entry.microbatch,
-                                       words::count(context.microbatches(), "microbatch", "microbatches"),
-                                       context.microbatches() - 1),
+                .message =
+                    fmt::format("{} is an action of microbatch {}, but the step has {} (0 to {})",
+                                words::placed(context, order, at), entry.microbatch,
+                                words::count(context.microbatches(), "microbatch", "microbatches"),
+                                context.microbatches() - 1),
                 .labels = {{entry.span(), ""}},
                 .help = {.text = "correct the microbatch, or the number that is declared"},
                 .witness = words::entries(context, order, {at})});

@@ -1,10 +1,10 @@
-// Every chunk runs each microbatch forward and backward, and where it splits the backward, its weight
-// gradient.
+// Every chunk runs each microbatch forward and backward, and where it splits the backward, its
+// weight gradient.
 //
 //   0F0,0F1,0B0             microbatch 1 is never run backward
 //
-// Where microbatches are counted this is what the rules about counts say. Chunks that never occur are
-// missing_chunk's. Tested by missing_action_test.cpp and tests/corpus/rules/S21/.
+// Where microbatches are counted this is what the rules about counts say. Chunks that never occur
+// are missing_chunk's. Tested by missing_action_test.cpp and tests/corpus/rules/S21/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
@@ -30,11 +30,20 @@ Present present_in(const OrderView& order, const MicrobatchView& view) {
   Present present;
   for (const std::uint32_t at : view.positions) {
     switch (order.entries[at].kind) {
-      case Kind::Forward: present.forward = true; break;
-      case Kind::Backward: present.whole = true; break;
-      case Kind::BackwardInput: present.input = true; break;
-      case Kind::BackwardWeight: present.weight = true; break;
-      default: break;
+      case Kind::Forward:
+        present.forward = true;
+        break;
+      case Kind::Backward:
+        present.whole = true;
+        break;
+      case Kind::BackwardInput:
+        present.input = true;
+        break;
+      case Kind::BackwardWeight:
+        present.weight = true;
+        break;
+      default:
+        break;
     }
   }
   return present;
@@ -66,15 +75,17 @@ void missing_action(const Context& context, Diagnostics& out) {
       if (!out.wants("S21")) return;
       const Action action{.kind = kind, .chunk = chunk, .microbatch = microbatch};
       Diagnostic finding{.rule = "S21"};
-      finding.message = fmt::format(
-          "`{}` is missing{}: {} does not run microbatch {} {}", words::entry_text(context, order, action),
-          words::on_order(context, order), words::part(context, order, chunk), microbatch,
-          kind == Kind::Forward          ? "forward"
-          : kind == Kind::BackwardWeight ? "to its weight gradient"
-                                         : "backward");
+      finding.message =
+          fmt::format("`{}` is missing{}: {} does not run microbatch {} {}",
+                      words::entry_text(context, order, action), words::on_order(context, order),
+                      words::part(context, order, chunk), microbatch,
+                      kind == Kind::Forward          ? "forward"
+                      : kind == Kind::BackwardWeight ? "to its weight gradient"
+                                                     : "backward");
       finding.help.text = "add it";
       if (!others.empty()) {
-        finding.labels = {{order.entries[others.back()].span(), "the microbatch's last action is here"}};
+        finding.labels = {
+            {order.entries[others.back()].span(), "the microbatch's last action is here"}};
         finding.witness = words::entries(context, order, {others.back()});
         if (kind != Kind::Forward) {
           finding.help = {.text = "add it after this one",

@@ -2,8 +2,8 @@
 //
 //   [1, -1, -1.25]          -1.5 is meant: the weight gradient of chunk 1
 //
-// TE finds this during capture only, after all warm-up passes. Positive fractions are half_forward's.
-// Tested by not_a_half_test.cpp and tests/corpus/rules/S02/.
+// TE finds this during capture only, after all warm-up passes. Positive fractions are
+// half_forward's. Tested by not_a_half_test.cpp and tests/corpus/rules/S02/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
@@ -19,12 +19,13 @@ namespace capo::rules {
 void not_a_half(const Context& context, Diagnostics& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
     const double fraction = std::ceil(entry.value) - entry.value;
-    const bool fault = std::isfinite(entry.value) && entry.value < -1 && fraction != 0 && fraction != 0.5;
+    const bool fault =
+        std::isfinite(entry.value) && entry.value < -1 && fraction != 0 && fraction != 0.5;
     if (!fault || !out.wants("S02")) return;
     const std::string half = fmt::format("{:.0f}.5", std::ceil(entry.value));
     out.keep(about_entry(context, entry, index, "S02", "has a fraction other than one half",
-                         {.text = fmt::format("write `{}` for the weight gradient of chunk {:.0f}", half,
-                                              -std::ceil(entry.value)),
+                         {.text = fmt::format("write `{}` for the weight gradient of chunk {:.0f}",
+                                              half, -std::ceil(entry.value)),
                           .edits = {{entry.span(), half}}}));
   });
 }

@@ -1,6 +1,8 @@
-// A microbatch of a chunk is run backward whole, or in an input half and a weight half; not both ways.
+// A microbatch of a chunk is run backward whole, or in an input half and a weight half; not both
+// ways.
 //
-//   0F0,0B0,0I0,0W0         its gradient would be added twice; PyTorch's validator counts B plus half of
+//   0F0,0B0,0I0,0W0         its gradient would be added twice; PyTorch's validator counts B plus
+//   half of
 //                           I and W over the stage, so a second one elsewhere can hide the fault
 //
 // Tested by split_and_whole_test.cpp and tests/corpus/rules/S22/.
@@ -26,10 +28,10 @@ void split_and_whole(const Context& context, Diagnostics& out) {
                             [&](std::uint32_t at) { return fits(order.entries[at].kind); });
       };
       const auto whole = first([](Kind kind) { return kind == Kind::Backward; });
-      const auto half = first([](Kind kind) {
-        return kind == Kind::BackwardInput || kind == Kind::BackwardWeight;
-      });
-      if (whole == view.positions.end() || half == view.positions.end() || !out.wants("S22")) return;
+      const auto half = first(
+          [](Kind kind) { return kind == Kind::BackwardInput || kind == Kind::BackwardWeight; });
+      if (whole == view.positions.end() || half == view.positions.end() || !out.wants("S22"))
+        return;
       const std::uint32_t later = std::max(*whole, *half);
       const std::uint32_t earlier = std::min(*whole, *half);
       out.keep({.rule = "S22",

@@ -14,12 +14,14 @@ namespace capo::rules {
 
 void table_form(const Context& context, Diagnostics& out) {
   report_cells(context, CellFault::Kind::TransferInCompute, "S11", out, [](const CellFault&) {
-    return std::pair(std::string("is a transfer in a compute-only table"),
-                     std::string("read the table with `--csv comms`, or leave the transfers to PyTorch"));
+    return std::pair(
+        std::string("is a transfer in a compute-only table"),
+        std::string("read the table with `--csv comms`, or leave the transfers to PyTorch"));
   });
   report_cells(context, CellFault::Kind::IdleSlot, "S11", out, [](const CellFault&) {
-    return std::pair(std::string("is an idle slot in a table with transfers"),
-                     std::string("remove the empty cell: idle slots belong to compute-only tables"));
+    return std::pair(
+        std::string("is an idle slot in a table with transfers"),
+        std::string("remove the empty cell: idle slots belong to compute-only tables"));
   });
 }
 

@@ -2,8 +2,8 @@
 //
 //   [1, 1, 2, -2, -1, -1]   chunk 1 has two microbatches, chunk 2 one
 //
-// How many there are is declared, or is what most chunks have. TE checks the total only. Chunks that
-// never occur are missing_chunk's. Where microbatches are named this is missing_action's and
+// How many there are is declared, or is what most chunks have. TE checks the total only. Chunks
+// that never occur are missing_chunk's. Where microbatches are named this is missing_action's and
 // repeated_action's concern. Tested by unequal_microbatches_test.cpp and tests/corpus/rules/S14/.
 
 #include <capo/core/diag/diagnostics.h>
@@ -26,13 +26,14 @@ void unequal_microbatches(const Context& context, Diagnostics& out) {
       if (tally.absent() || tally.forwards == expected || !out.wants("S14")) continue;
       const std::string part = words::part(context, order, chunk);
       Diagnostic finding{.rule = "S14"};
-      finding.message = fmt::format("{} has {}{}, but {} {}", part, words::count(tally.forwards, "forward"),
-                                    words::on_order(context, order),
-                                    context.schedule().microbatches ? "the step is declared to have"
-                                                                    : "the other chunks have",
-                                    expected);
+      finding.message =
+          fmt::format("{} has {}{}, but {} {}", part, words::count(tally.forwards, "forward"),
+                      words::on_order(context, order),
+                      context.schedule().microbatches ? "the step is declared to have"
+                                                      : "the other chunks have",
+                      expected);
       const bool surplus = tally.forwards > expected;
-      const std::size_t at = surplus ? order.find(Kind::Forward, chunk, expected)
+      const std::size_t at = surplus              ? order.find(Kind::Forward, chunk, expected)
                              : tally.forwards > 0 ? order.find_last(Kind::Forward, chunk)
                                                   : order.find(Kind::Backward, chunk, 0);
       if (at < order.entries.size()) {
@@ -40,12 +41,16 @@ void unequal_microbatches(const Context& context, Diagnostics& out) {
         finding.witness = words::entries(context, order, {at});
       }
       if (surplus && context.input().form == Form::TeList && order.knows(chunk + 1)) {
-        finding.notes.push_back({fmt::format("TransformerEngine counts totals only: to it this entry is a "
-                                             "forward of chunk {}", chunk + 1), {}});
+        finding.notes.push_back(
+            {fmt::format("TransformerEngine counts totals only: to it this entry is a "
+                         "forward of chunk {}",
+                         chunk + 1),
+             {}});
       }
       const std::int32_t difference = std::abs(tally.forwards - expected);
-      finding.help.text = fmt::format("{} {} of {}: every chunk runs every microbatch once",
-                                      surplus ? "remove" : "add", words::count(difference, "forward"), part);
+      finding.help.text =
+          fmt::format("{} {} of {}: every chunk runs every microbatch once",
+                      surplus ? "remove" : "add", words::count(difference, "forward"), part);
       out.keep(std::move(finding));
     }
   }

@@ -23,13 +23,14 @@ void unknown_chunk(const Context& context, Diagnostics& out) {
                          .labels = {{entry.span(), ""}},
                          .witness = words::entries(context, order, {at})};
       if (order.holder->chunks_declared) {
-        finding.message = fmt::format("{} names chunk {}, but {} declared",
-                                      words::placed(context, order, at), entry.chunk,
-                                      order.holder->chunks == 1
-                                          ? "only chunk 1 is"
-                                          : fmt::format("only chunks 1 to {} are", order.holder->chunks));
-        finding.help.text = "correct the entry, or the number of chunks that is declared with the layers "
-                            "per chunk";
+        finding.message = fmt::format(
+            "{} names chunk {}, but {} declared", words::placed(context, order, at), entry.chunk,
+            order.holder->chunks == 1
+                ? "only chunk 1 is"
+                : fmt::format("only chunks 1 to {} are", order.holder->chunks));
+        finding.help.text =
+            "correct the entry, or the number of chunks that is declared with the layers "
+            "per chunk";
       } else {
         finding.message = fmt::format("{} names a chunk beyond the length of the order",
                                       words::placed(context, order, at));

@@ -2,8 +2,9 @@
 //
 //   [1, -1.5, -1]           the weight gradient of chunk 1 comes before its backward
 //
-// TE binds a weight gradient to the newest backward of its chunk, so a wrong place here runs the wrong
-// graph or dies on an empty queue. Tested by weight_ahead_test.cpp and tests/corpus/rules/S24/.
+// TE binds a weight gradient to the newest backward of its chunk, so a wrong place here runs the
+// wrong graph or dies on an empty queue. Tested by weight_ahead_test.cpp and
+// tests/corpus/rules/S24/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
@@ -30,16 +31,18 @@ void weight_ahead(const Context& context, Diagnostics& out) {
       // One that never gets its backward is a matter of counts.
       if (entry.microbatch >= order.tally[chunk].of(Kind::Backward) || !out.wants("S24")) continue;
       const std::size_t needed = order.find(Kind::Backward, entry.chunk, entry.microbatch);
-      out.keep({.rule = "S24",
-                .message = fmt::format("{} is the weight gradient of microbatch {}, whose backward comes only at index {}",
-                                       words::placed(context, order, at), entry.microbatch,
-                                       words::index_of(order, needed)),
-                .labels = {{entry.span(), "nothing is queued for it yet"},
-                           {order.entries[needed].span(), "its backward is here"}},
-                .help = {.text = fmt::format("move it behind index {}; the k-th backward of a chunk and the "
-                                             "k-th weight gradient belong together",
-                                             words::index_of(order, needed))},
-                .witness = words::entries(context, order, {at, needed})});
+      out.keep(
+          {.rule = "S24",
+           .message = fmt::format(
+               "{} is the weight gradient of microbatch {}, whose backward comes only at index {}",
+               words::placed(context, order, at), entry.microbatch, words::index_of(order, needed)),
+           .labels = {{entry.span(), "nothing is queued for it yet"},
+                      {order.entries[needed].span(), "its backward is here"}},
+           .help = {.text =
+                        fmt::format("move it behind index {}; the k-th backward of a chunk and the "
+                                    "k-th weight gradient belong together",
+                                    words::index_of(order, needed))},
+           .witness = words::entries(context, order, {at, needed})});
     }
   }
 }

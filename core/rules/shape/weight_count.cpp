@@ -19,10 +19,11 @@ Diagnostic surplus(const Context& context, const OrderView& order, std::int32_t 
   const ChunkTally& tally = order.of(chunk);
   const std::size_t at = order.find(Kind::BackwardWeight, chunk, tally.backwards);
   return {.rule = "S16",
-          .message = fmt::format("{} is a weight gradient of {} without a backward: the chunk has {} and {}",
-                                 words::placed(context, order, at), words::part(context, order, chunk),
-                                 words::count(tally.backwards, "backward"),
-                                 words::count(tally.weights, "weight gradient")),
+          .message = fmt::format(
+              "{} is a weight gradient of {} without a backward: the chunk has {} and {}",
+              words::placed(context, order, at), words::part(context, order, chunk),
+              words::count(tally.backwards, "backward"),
+              words::count(tally.weights, "weight gradient")),
           .labels = {{order.entries[at].span(), "no backward is left for it"}},
           .help = {.text = "remove it, or add the backward that it belongs to"},
           .witness = words::entries(context, order, {at})};
@@ -35,18 +36,18 @@ Diagnostic missing(const Context& context, const OrderView& order, std::int32_t 
   const Action weight{.kind = Kind::BackwardWeight,
                       .chunk = chunk,
                       .microbatch = order.entries[backward].microbatch};
-  return {.rule = "S16",
-          .message = tally.weights == 0
-                         ? fmt::format("{} delays its weight gradient and has none{}", part,
-                                       words::on_order(context, order))
-                         : fmt::format("{} has {} and only {}{}", part,
-                                       words::count(tally.backwards, "backward"),
-                                       words::count(tally.weights, "weight gradient"),
-                                       words::on_order(context, order)),
-          .labels = {{order.entries[backward].span(), "this backward has no weight gradient"}},
-          .help = {.text = fmt::format("add `{}` after it", words::entry_text(context, order, weight)),
-                   .edits = words::insert_after(context, order, backward, weight)},
-          .witness = words::entries(context, order, {backward})};
+  return {
+      .rule = "S16",
+      .message = tally.weights == 0 ? fmt::format("{} delays its weight gradient and has none{}",
+                                                  part, words::on_order(context, order))
+                                    : fmt::format("{} has {} and only {}{}", part,
+                                                  words::count(tally.backwards, "backward"),
+                                                  words::count(tally.weights, "weight gradient"),
+                                                  words::on_order(context, order)),
+      .labels = {{order.entries[backward].span(), "this backward has no weight gradient"}},
+      .help = {.text = fmt::format("add `{}` after it", words::entry_text(context, order, weight)),
+               .edits = words::insert_after(context, order, backward, weight)},
+      .witness = words::entries(context, order, {backward})};
 }
 
 }  // namespace

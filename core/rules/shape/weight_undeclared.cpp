@@ -21,26 +21,28 @@ void weight_undeclared(const Context& context, Diagnostics& out) {
       const bool split = entry.kind == Kind::BackwardWeight || entry.kind == Kind::BackwardInput;
       if (!split || !order.knows(entry.chunk)) continue;
       const Delay delay = order.delay_of(entry.chunk);
-      const bool fault = delay == Delay::Never ||
-                         (delay == Delay::Always && entry.kind == Kind::BackwardInput);
+      const bool fault =
+          delay == Delay::Never || (delay == Delay::Always && entry.kind == Kind::BackwardInput);
       if (!fault || !out.wants("S17")) continue;
       const std::string part = words::part(context, order, entry.chunk);
       if (delay == Delay::Always) {
         out.keep({.rule = "S17",
-                  .message = fmt::format("{} splits off an input gradient, but every backward of {} is one",
-                                         words::placed(context, order, at), part),
+                  .message = fmt::format(
+                      "{} splits off an input gradient, but every backward of {} is one",
+                      words::placed(context, order, at), part),
                   .labels = {{entry.span(), ""}},
                   .help = {.text = "write B, or declare the chunk `mixed`"},
                   .witness = words::entries(context, order, {at})});
         continue;
       }
       out.keep({.rule = "S17",
-                .message = fmt::format("{} is a{} {} of {}, which does not delay its weight gradient",
-                                       words::placed(context, order, at),
-                                       entry.kind == Kind::BackwardInput ? "n" : "",
-                                       words::noun(entry.kind), part),
+                .message = fmt::format(
+                    "{} is a{} {} of {}, which does not delay its weight gradient",
+                    words::placed(context, order, at), entry.kind == Kind::BackwardInput ? "n" : "",
+                    words::noun(entry.kind), part),
                 .labels = {{entry.span(), ""}},
-                .help = {.text = fmt::format("remove it, or declare that {} delays its weight gradient", part)},
+                .help = {.text = fmt::format(
+                             "remove it, or declare that {} delays its weight gradient", part)},
                 .witness = words::entries(context, order, {at})});
     }
   }

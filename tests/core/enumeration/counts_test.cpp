@@ -24,7 +24,8 @@ TeList list_of(const std::vector<double>& order) {
   TeList list;
   for (const double value : order) {
     const bool half = value != static_cast<double>(static_cast<int>(value));
-    list.entries.push_back({.value = value, .type = half ? NumberType::Float : NumberType::Integer});
+    list.entries.push_back(
+        {.value = value, .type = half ? NumberType::Float : NumberType::Integer});
   }
   return list;
 }
@@ -96,24 +97,26 @@ TEST_P(Counts, OfAllWellCountedOrdersAreThePublishedOnes) {
     ++te;
     if (executable(order, need)) ++te_executable;
   } while (std::next_permutation(order.begin(), order.end()));
-  std::printf("%dx%d%s: total %lu, sound %lu, TE captures %lu, of these executable %lu\n", scope.chunks,
-              scope.microbatches, scope.weights ? " with W" : "", total, sound, te, te_executable);
+  std::printf("%dx%d%s: total %lu, sound %lu, TE captures %lu, of these executable %lu\n",
+              scope.chunks, scope.microbatches, scope.weights ? " with W" : "", total, sound, te,
+              te_executable);
   EXPECT_EQ(total, scope.total);
   EXPECT_EQ(sound, scope.sound);
   EXPECT_EQ(te, scope.te);
   EXPECT_EQ(te_executable, scope.executable);
 }
 
-INSTANTIATE_TEST_SUITE_P(UpToNineTokens, Counts,
-                         ::testing::Values(Scope{1, 1, false, 2, 1, 1, 1}, Scope{1, 2, false, 6, 2, 2, 2},
-                                           Scope{1, 3, false, 20, 5, 5, 5}, Scope{2, 1, false, 24, 6, 6, 1},
-                                           Scope{2, 2, false, 2'520, 280, 280, 14},
-                                           Scope{3, 1, false, 720, 90, 90, 1}, Scope{1, 1, true, 6, 1, 1, 1},
-                                           Scope{1, 2, true, 90, 5, 3, 3}, Scope{1, 3, true, 1'680, 42, 12, 12},
-                                           Scope{2, 1, true, 720, 20, 20, 3}));
+INSTANTIATE_TEST_SUITE_P(
+    UpToNineTokens, Counts,
+    ::testing::Values(Scope{1, 1, false, 2, 1, 1, 1}, Scope{1, 2, false, 6, 2, 2, 2},
+                      Scope{1, 3, false, 20, 5, 5, 5}, Scope{2, 1, false, 24, 6, 6, 1},
+                      Scope{2, 2, false, 2'520, 280, 280, 14}, Scope{3, 1, false, 720, 90, 90, 1},
+                      Scope{1, 1, true, 6, 1, 1, 1}, Scope{1, 2, true, 90, 5, 3, 3},
+                      Scope{1, 3, true, 1'680, 42, 12, 12}, Scope{2, 1, true, 720, 20, 20, 3}));
 
 // Larger scopes by their prefixes: only sound beginnings are continued.
-void for_each_sound_order(int chunks, int microbatches, const std::function<void(const std::vector<double>&)>& visit) {
+void for_each_sound_order(int chunks, int microbatches,
+                          const std::function<void(const std::vector<double>&)>& visit) {
   struct Done {
     int forward = 0;
     int backward = 0;
@@ -149,7 +152,8 @@ TEST(Counts, OfSoundOrdersThatTransformerEngineCapturesAreThePublishedOnes) {
     std::uint64_t te;
     std::uint64_t te_executable;
   };
-  for (const Row& row : {Row{1, 4, 462, 55, 55}, Row{2, 2, 23'100, 8'316, 337}, Row{3, 1, 1'680, 1'680, 15}}) {
+  for (const Row& row :
+       {Row{1, 4, 462, 55, 55}, Row{2, 2, 23'100, 8'316, 337}, Row{3, 1, 1'680, 1'680, 15}}) {
     const std::vector<bool> need(static_cast<std::size_t>(row.chunks), true);
     std::uint64_t sound = 0;
     std::uint64_t te = 0;
@@ -162,8 +166,8 @@ TEST(Counts, OfSoundOrdersThatTransformerEngineCapturesAreThePublishedOnes) {
       ++te;
       if (executable(order, need)) ++te_executable;
     });
-    std::printf("%dx%d with W: TE captures %lu of %lu sound orders, %lu of these executable\n", row.chunks,
-                row.microbatches, te, sound, te_executable);
+    std::printf("%dx%d with W: TE captures %lu of %lu sound orders, %lu of these executable\n",
+                row.chunks, row.microbatches, te, sound, te_executable);
     EXPECT_EQ(sound, row.sound);
     EXPECT_EQ(te, row.te);
     EXPECT_EQ(te_executable, row.te_executable);
@@ -187,8 +191,10 @@ TEST(Counts, OfAllListsOfEightEntriesOverTwoChunksAreThePublishedOnes) {
     ++captured;
     if (executable(order, need)) ++captured_executable;
   }
-  std::printf("of 65,536 lists over two chunks %lu pass TE's dimension check, %lu capture silently, %lu of these are executable\n",
-              dimensions, captured, captured_executable);
+  std::printf(
+      "of 65,536 lists over two chunks %lu pass TE's dimension check, %lu capture silently, %lu of "
+      "these are executable\n",
+      dimensions, captured, captured_executable);
   EXPECT_EQ(dimensions, 58'975U);
   EXPECT_EQ(captured, 320U);
   EXPECT_EQ(captured_executable, 14U);

@@ -34,12 +34,15 @@ TEST(McoreProfile, RefusesTheConfigurationsThatMegatronRefusesWithItsReason) {
   for (const auto& row : data.at("rows")) {
     if (row.at("kind") != "schedule") continue;
     const auto& in = row.at("inputs");
-    Configuration configuration{.pipeline = in.at("pp"), .microbatches = in.at("num_microbatches"),
+    Configuration configuration{.pipeline = in.at("pp"),
+                                .microbatches = in.at("num_microbatches"),
                                 .ep_overlap = in.at("overlap")};
     if (!in.at("vp").is_null()) configuration.virtual_stages = in.at("vp").get<std::int64_t>();
-    if (!in.at("group_size").is_null()) configuration.group_size = in.at("group_size").get<std::int64_t>();
+    if (!in.at("group_size").is_null())
+      configuration.group_size = in.at("group_size").get<std::int64_t>();
     const auto reason = refusal(configuration);
-    EXPECT_EQ(reason ? "rejected: " + *reason : "accepted", row.at("runtime").at(0).get<std::string>())
+    EXPECT_EQ(reason ? "rejected: " + *reason : "accepted",
+              row.at("runtime").at(0).get<std::string>())
         << row.at("id");
     ++rows;
   }
@@ -65,7 +68,8 @@ TEST(McoreProfile, AcceptsTheThreeOrdersOfTransformerEngine2376Everywhere) {
   const nlohmann::json data = read_data("megatron_orders.json");
   for (const auto& row : data.at("rows")) {
     if (row.at("source") != "seed000") continue;
-    const auto& order = row.at("layer_order").is_null() ? row.at("chunk_order") : row.at("layer_order");
+    const auto& order =
+        row.at("layer_order").is_null() ? row.at("chunk_order") : row.at("layer_order");
     const TeList list = te_list_of(order);
     std::string text = order.dump();
     EXPECT_TRUE(testing_support::check_te(text).accepted()) << text;

@@ -1,8 +1,9 @@
-// The te profile against what TransformerEngine did: every golden order, and every row observed on a GPU.
+// The te profile against what TransformerEngine did: every golden order, and every row observed on
+// a GPU.
 
+#include <capo/core/order/from_te_list.h>
 #include <capo/core/profiles/te.h>
 #include <capo/core/rules/check.h>
-#include <capo/core/order/from_te_list.h>
 #include <capo/core/text/te_list_reader.h>
 #include <capo/tests/support/data.h>
 
@@ -36,9 +37,9 @@ TEST(TeProfile, AgreesWithEveryGoldenOrderInVerdictKindAndSoundness) {
 
     Input input;
     input.te_list = te_list_of(row.at("order"));
-    TeReading reading = from_te_list(
-        input.te_list, {.layers = layers_of(row.at("num_layers_per_chunk")),
-                        .need_wgrad = row.at("need_wgrad").get<std::vector<bool>>()});
+    TeReading reading =
+        from_te_list(input.te_list, {.layers = layers_of(row.at("num_layers_per_chunk")),
+                                     .need_wgrad = row.at("need_wgrad").get<std::vector<bool>>()});
     input.schedule = std::move(reading.schedule);
     input.odd_entries = std::move(reading.odd_entries);
     EXPECT_EQ(check(input).verdict == Verdict::Accepted, row.at("truly_sound").get<bool>());
@@ -55,8 +56,9 @@ TEST(TeProfile, AgreesWithEveryRowThatWasObservedOnAGpu) {
     SCOPED_TRACE(row.dump());
     const bool silent = row.at("module") == "grouped_linear";
     const Prediction prediction =
-        predicted(row, "layers", {.reuse = row.at("reuse").get<bool>(),
-                                  .empty_store = silent ? EmptyStore::Silent : EmptyStore::Raises});
+        predicted(row, "layers",
+                  {.reuse = row.at("reuse").get<bool>(),
+                   .empty_store = silent ? EmptyStore::Silent : EmptyStore::Raises});
     EXPECT_EQ(prediction.accepts(), row.at("accepted").get<bool>());
     EXPECT_EQ(std::string(name_of(prediction.kind)),
               row.at("kind").is_null() ? "" : row.at("kind").get<std::string>());
@@ -66,7 +68,8 @@ TEST(TeProfile, AgreesWithEveryRowThatWasObservedOnAGpu) {
   EXPECT_EQ(rows, 1374U);
 }
 
-// te-semantics 1.3, row by row: an order that reaches the check, and one where an earlier check wins.
+// te-semantics 1.3, row by row: an order that reaches the check, and one where an earlier check
+// wins.
 struct Row {
   const char* name;
   const char* order;
@@ -93,8 +96,12 @@ TEST_P(TeChecks, RaiseWhatTransformerEngineRaises) {
 }
 
 const Layers kNone{.form = Layers::Form::Null};
-Layers count(std::int64_t n) { return {.form = Layers::Form::Count, .values = {n}}; }
-Layers list(std::vector<std::int64_t> n) { return {.form = Layers::Form::List, .values = std::move(n)}; }
+Layers count(std::int64_t n) {
+  return {.form = Layers::Form::Count, .values = {n}};
+}
+Layers list(std::vector<std::int64_t> n) {
+  return {.form = Layers::Form::List, .values = std::move(n)};
+}
 const std::vector<bool> kOne{true};
 const std::vector<bool> kBoth{true, true};
 
@@ -107,64 +114,121 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"231 empty", "[]", "py.ValueError", Step::Parse, -1},
         Row{"231 only fractions, 226 wins", "[-1.5, nan]", "py.ValueError", Step::Parse, 1},
         Row{"231 only fractions", "[-1.5]", "py.ValueError", Step::Parse, -1},
-        Row{"233 division by a largest entry of 0", "[0, -1]", "py.ZeroDivisionError", Step::Dimensions, -1},
+        Row{"233 division by a largest entry of 0", "[0, -1]", "py.ZeroDivisionError",
+            Step::Dimensions, -1},
         Row{"234 odd total", "[1, 1, -1]", "TE.ValueError", Step::Dimensions, -1},
-        Row{"234 before 245", "[1, 1, -1, -1.5]", "TE.ValueError", Step::Dimensions, -1, kNone, kOne},
-        Row{"234 negative chunks fit, 272 raises", "[-1, -1]", "TE.ValueError", Step::Dimensions, -1, list({1})},
+        Row{"234 before 245", "[1, 1, -1, -1.5]", "TE.ValueError", Step::Dimensions, -1, kNone,
+            kOne},
+        Row{"234 negative chunks fit, 272 raises", "[-1, -1]", "TE.ValueError", Step::Dimensions,
+            -1, list({1})},
         Row{"245 no layers", "[1, -1, -1.5]", "TE.ValueError", Step::Dimensions, -1, kNone, kOne},
-        Row{"248 int layers", "[1, -1, -1.5]", "py.TypeError", Step::Dimensions, -1, count(1), kOne},
+        Row{"248 int layers", "[1, -1, -1.5]", "py.TypeError", Step::Dimensions, -1, count(1),
+            kOne},
         Row{"248 needs a fraction", "[1, -1]", "", Step::Capture, -1, count(1)},
-        Row{"250 two layers", "[1, -1, -1.5]", "TE.ValueError", Step::Dimensions, -1, list({2}), kOne},
+        Row{"250 two layers", "[1, -1, -1.5]", "TE.ValueError", Step::Dimensions, -1, list({2}),
+            kOne},
         Row{"272 too many layers", "[1, -1]", "TE.ValueError", Step::Dimensions, -1, list({1, 1})},
-        Row{"272 too few layers", "[1, 2, -2, -1]", "TE.ValueError", Step::Dimensions, -1, list({2})},
-        Row{"290 float-typed largest", "[1.0, -1]", "py.TypeError", Step::Dimensions, -1, list({1})},
+        Row{"272 too few layers", "[1, 2, -2, -1]", "TE.ValueError", Step::Dimensions, -1,
+            list({2})},
+        Row{"290 float-typed largest", "[1.0, -1]", "py.TypeError", Step::Dimensions, -1,
+            list({1})},
         Row{"234 before 290", "[1.0, 1, -1]", "TE.ValueError", Step::Dimensions, -1, list({1})}));
 
 INSTANTIATE_TEST_SUITE_P(
     ListAndWarmUp, TeChecks,
     ::testing::Values(
-        Row{"503 half forward", "[1, 1.5, -1, -1.5]", "py.TypeError", Step::List, 1, list({1}), kOne},
-        Row{"503 float forward after an int of the same size", "[1, 1.0, -1, -1]", "py.TypeError", Step::List, 1, list({1})},
-        Row{"513 too few forward layers", "[2, 1, -2, -1, 2, -2, -1, -1]", "TE.ValueError", Step::List, -1, list({1, 2})},
-        Row{"515 two forwards in one graph", "[1, 1, 1, -1, -1, -1, 2, -2]", "TE.RuntimeError", Step::List, -1, list({1, 1})},
-        Row{"503 before 515", "[1, 1, 1.5, 1, -1, -1, -1, 2, -2]", "py.TypeError", Step::List, 2, list({1, 1})},
-        Row{"525 forward beyond the last graph", "[2, 2, -2, -2]", "py.IndexError", Step::WarmUp, 1, list({1, 1})},
+        Row{"503 half forward", "[1, 1.5, -1, -1.5]", "py.TypeError", Step::List, 1, list({1}),
+            kOne},
+        Row{"503 float forward after an int of the same size", "[1, 1.0, -1, -1]", "py.TypeError",
+            Step::List, 1, list({1})},
+        Row{"513 too few forward layers", "[2, 1, -2, -1, 2, -2, -1, -1]", "TE.ValueError",
+            Step::List, -1, list({1, 2})},
+        Row{"515 two forwards in one graph", "[1, 1, 1, -1, -1, -1, 2, -2]", "TE.RuntimeError",
+            Step::List, -1, list({1, 1})},
+        Row{"503 before 515", "[1, 1, 1.5, 1, -1, -1, -1, 2, -2]", "py.TypeError", Step::List, 2,
+            list({1, 1})},
+        Row{"525 forward beyond the last graph", "[2, 2, -2, -2]", "py.IndexError", Step::WarmUp, 1,
+            list({1, 1})},
         Row{"663 unknown chunk", "[1, -2]", "py.IndexError", Step::WarmUp, 1, list({1})},
         Row{"663 zero", "[1, 0]", "py.IndexError", Step::WarmUp, 1, list({1})},
         Row{"663 float backward", "[1, -1.0]", "py.TypeError", Step::WarmUp, 1, list({1})},
         Row{"668 backward first", "[-1, 1]", "py.KeyError", Step::WarmUp, 0, list({1})},
         Row{"525 before 668", "[2, 2, -1, -2]", "py.IndexError", Step::WarmUp, 1, list({1, 1})},
         Row{"668 before 525", "[2, -1, 2, -2]", "py.KeyError", Step::WarmUp, 1, list({1, 1})},
-        Row{"second backward of a graph", "[1, 1, 2, 2, -1, -1, -1, -2]", "py.AttributeError", Step::WarmUp, 7, list({1, 1})}));
+        Row{"second backward of a graph", "[1, 1, 2, 2, -1, -1, -1, -2]", "py.AttributeError",
+            Step::WarmUp, 7, list({1, 1})}));
 
 INSTANTIATE_TEST_SUITE_P(
     Capture, TeChecks,
     ::testing::Values(
-        Row{"769 weight gradient missing", "[1, 1, -1, -1.5, -1]", "TE.RuntimeError", Step::Capture, 4, list({1}), kOne},
+        Row{"769 weight gradient missing", "[1, 1, -1, -1.5, -1]", "TE.RuntimeError", Step::Capture,
+            4, list({1}), kOne},
         Row{"769 none at all", "[1, -1]", "TE.RuntimeError", Step::Capture, 1, list({1}), kOne},
         Row{"668 before 769", "[-1, 1]", "py.KeyError", Step::WarmUp, 0, list({1}), kOne},
-        Row{"769 counts, it does not bind", "[1, 1, -1, -1, -1.5, -1.5]", "torch.RuntimeError", Step::Capture, 5, list({1}), kOne},
+        Row{"769 counts, it does not bind", "[1, 1, -1, -1, -1.5, -1.5]", "torch.RuntimeError",
+            Step::Capture, 5, list({1}), kOne},
         Row{"781 quarter", "[1, -1, -1.25]", "TE.ValueError", Step::Capture, 2, list({1}), {false}},
-        Row{"769 before 781", "[1, -1, -1.25]", "TE.RuntimeError", Step::Capture, 1, list({1}), kOne},
-        Row{"774 unknown chunk of a weight gradient", "[1, -1, -2.5]", "py.IndexError", Step::Capture, 2, list({1}), {false}},
-        Row{"785 before the first backward", "[1, -1.5, -1]", "py.KeyError", Step::Capture, 1, list({1}), kOne},
+        Row{"769 before 781", "[1, -1, -1.25]", "TE.RuntimeError", Step::Capture, 1, list({1}),
+            kOne},
+        Row{"774 unknown chunk of a weight gradient",
+            "[1, -1, -2.5]",
+            "py.IndexError",
+            Step::Capture,
+            2,
+            list({1}),
+            {false}},
+        Row{"785 before the first backward", "[1, -1.5, -1]", "py.KeyError", Step::Capture, 1,
+            list({1}), kOne},
         Row{"781 before 785", "[1, -1.25, -1]", "TE.ValueError", Step::Capture, 1, list({1}), kOne},
-        Row{"786 nobody delays", "[1, -1, -1.5]", "TE.RuntimeError", Step::Capture, 2, list({1}), {false}},
+        Row{"786 nobody delays",
+            "[1, -1, -1.5]",
+            "TE.RuntimeError",
+            Step::Capture,
+            2,
+            list({1}),
+            {false}},
         Row{"785 before 786", "[1, -1.5, -1]", "py.KeyError", Step::Capture, 1, list({1}), {false}},
-        Row{"790 captured twice", "[1, -1, -1.5, -1.5]", "torch.RuntimeError", Step::Capture, 3, list({1}), kOne},
-        Row{"797 empty store", "[1, 2, -2.5, -2, -1, -1.5]", "store.RuntimeError", Step::Capture, 2, list({1, 1}), kBoth},
-        Row{"790 before 797", "[1, -1, -1.5, -1.5]", "torch.RuntimeError", Step::Capture, 3, list({1}), kOne},
-        Row{"-0.5 is the last chunk", "[1, -0.5, -1]", "store.RuntimeError", Step::Capture, 1, list({1}), kOne}));
+        Row{"790 captured twice", "[1, -1, -1.5, -1.5]", "torch.RuntimeError", Step::Capture, 3,
+            list({1}), kOne},
+        Row{"797 empty store", "[1, 2, -2.5, -2, -1, -1.5]", "store.RuntimeError", Step::Capture, 2,
+            list({1, 1}), kBoth},
+        Row{"790 before 797", "[1, -1, -1.5, -1.5]", "torch.RuntimeError", Step::Capture, 3,
+            list({1}), kOne},
+        Row{"-0.5 is the last chunk", "[1, -0.5, -1]", "store.RuntimeError", Step::Capture, 1,
+            list({1}), kOne}));
 
 INSTANTIATE_TEST_SUITE_P(
     Reuse, TeChecks,
     ::testing::Values(
-        Row{"331 backward without a forward of its chunk", "[1, 1, 3, -1, -2, -3]", "py.KeyError", Step::Reuse, 4, list({1, 1, 1}), {}, true},
-        Row{"the same without reuse is accepted", "[1, 1, 3, -1, -2, -3]", "", Step::Capture, -1, list({1, 1, 1})},
-        Row{"reuse comes before warm-up", "[1, -2]", "py.KeyError", Step::Reuse, 1, list({1}), {}, true},
+        Row{"331 backward without a forward of its chunk",
+            "[1, 1, 3, -1, -2, -3]",
+            "py.KeyError",
+            Step::Reuse,
+            4,
+            list({1, 1, 1}),
+            {},
+            true},
+        Row{"the same without reuse is accepted", "[1, 1, 3, -1, -2, -3]", "", Step::Capture, -1,
+            list({1, 1, 1})},
+        Row{"reuse comes before warm-up",
+            "[1, -2]",
+            "py.KeyError",
+            Step::Reuse,
+            1,
+            list({1}),
+            {},
+            true},
         Row{"zero is the key -1", "[1, 0]", "py.KeyError", Step::Reuse, 1, list({1}), {}, true},
-        Row{"half forward beyond the samples", "[1, 1.5, -1, -1.5]", "py.IndexError", Step::Reuse, 1, list({1}), kOne, true},
-        Row{"dimensions come before reuse", "[1, -1, -1]", "TE.ValueError", Step::Dimensions, -1, list({1}), {}, true}));
+        Row{"half forward beyond the samples", "[1, 1.5, -1, -1.5]", "py.IndexError", Step::Reuse,
+            1, list({1}), kOne, true},
+        Row{"dimensions come before reuse",
+            "[1, -1, -1]",
+            "TE.ValueError",
+            Step::Dimensions,
+            -1,
+            list({1}),
+            {},
+            true}));
 
 TEST(TeProfile, SaysNothingBeyondItsLimitOfGraphs) {
   const auto list = read_te_list("[1, 1, -1, -1]", {});

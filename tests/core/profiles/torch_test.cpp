@@ -80,14 +80,16 @@ TEST(TorchProfile, ReadsAndWritesBackEveryTable) {
       if (row.contains(field)) round_trip(row.at(field));
     }
   }
-  for (const auto& row : data.at("mutations")) round_trip(row.at(row.contains("order") ? "order" : "comms"));
+  for (const auto& row : data.at("mutations"))
+    round_trip(row.at(row.contains("order") ? "order" : "comms"));
   std::printf("%zu tables are read and written back\n", tables);
   EXPECT_GT(tables, 250U);
 }
 
 TEST(TorchProfile, ReadsTorchsOwnFiles) {
-  for (const char* name : {"torch_csv/zb1p_2rank_2stagep_compute.csv", "torch_csv/zb1p_2rank_2stagep_comms.csv",
-                           "torch_csv/dualpipev_4rank_10mb.csv"}) {
+  for (const char* name :
+       {"torch_csv/zb1p_2rank_2stagep_compute.csv", "torch_csv/zb1p_2rank_2stagep_comms.csv",
+        "torch_csv/dualpipev_4rank_10mb.csv"}) {
     std::ifstream file(testing_support::data_path(name));
     std::stringstream text;
     text << file.rdbuf();
@@ -125,12 +127,13 @@ TEST(TorchProfile, ValidatesEveryMutatedTableAsTorchDoes) {
   for (const auto& row : data.at("mutations")) {
     SCOPED_TRACE(row.at("id").dump());
     const bool comms = row.contains("comms");
-    const Input input =
-        table(row.at(comms ? "comms" : "order"), declared(row, row.at("base").at(3).get<std::int32_t>()));
+    const Input input = table(row.at(comms ? "comms" : "order"),
+                              declared(row, row.at("base").at(3).get<std::int32_t>()));
     EXPECT_EQ(validated(input), row.at("validate").get<std::string>());
     ++tables;
     const Verdict verdict = check(input).verdict;
-    if (row.at("by_construction") == "invalid" && shape.contains(row.at("kind").get<std::string>())) {
+    if (row.at("by_construction") == "invalid" &&
+        shape.contains(row.at("kind").get<std::string>())) {
       EXPECT_EQ(verdict, Verdict::Rejected);
       ++rejected;
     }
@@ -139,8 +142,10 @@ TEST(TorchProfile, ValidatesEveryMutatedTableAsTorchDoes) {
       ++accepted;
     }
   }
-  std::printf("%zu of 79 mutated tables are validated as torch does; %zu invalid shapes rejected, %zu valid accepted\n",
-              tables, rejected, accepted);
+  std::printf(
+      "%zu of 79 mutated tables are validated as torch does; %zu invalid shapes rejected, %zu "
+      "valid accepted\n",
+      tables, rejected, accepted);
   EXPECT_EQ(tables, 79U);
 }
 
