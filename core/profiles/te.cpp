@@ -1,4 +1,5 @@
 #include <capo/core/profiles/te.h>
+#include <capo/core/profiles/te_weight_check.h>
 
 #include <fmt/format.h>
 
@@ -17,15 +18,6 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
 }
 
 constexpr std::int32_t kNoChunk = -1;
-
-// One entry, as the loops of graph.py see it.
-struct Step1 {
-  bool fractional;
-  bool is_float;
-  bool forward;
-  std::int64_t
-      chunk;  // m_chunk: position in Python's lists, -1 for the last; huge for unknown ones
-};
 
 class Simulation {
  public:
@@ -326,11 +318,10 @@ class Simulation {
   }
 
   bool capture() {
-    index_weights();
+    WeightCheck weights(order_, chunks_);
     weight_captured_.assign(delay_ ? static_cast<std::size_t>(graphs_) : 0, false);
     const auto chunks = static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0));
     queued_.assign(chunks, 0);
-    cleared_until_.assign(chunks, 0);
     std::vector<std::int64_t> backwards(chunks);
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const TeEntry& entry = order_[i];
@@ -344,16 +335,16 @@ class Simulation {
         if (!capture_weight(i, chunk, backwards[c])) return false;
         continue;
       }
-      if (chunk >= 0 && !capture_backward(i, c, backwards[c])) return false;
+      if (chunk >= 0 && !capture_backward(i, c, backwards[c], weights)) return false;
       ++backwards[c];
     }
     return true;
   }
 
-  bool capture_backward(std::size_t i, std::size_t c, std::int64_t backward) {
+  bool capture_backward(std::size_t i, std::size_t c, std::int64_t backward, WeightCheck& weights) {
     const std::int64_t begin = first_graph(static_cast<std::int64_t>(c), backward);
     for (std::int64_t g = begin + layer_counts_[c] - 1; g >= begin; --g) {
-      if (delays(g) && !has_its_weights(i, c)) {
+      if (delays(g) && !weights.passes(i, c)) {
         return raise(
             Kind::RuntimeErrorTe, Step::Capture, i,
             fmt::format("from here on chunk {} has more backwards than weight gradients", c + 1));
@@ -401,52 +392,6 @@ class Simulation {
     return true;
   }
 
-  // TE's check: from a backward on, count the chunk's backwards (this one included) and weight
-  // gradients; where the counts meet, all backwards counted are cleared; if they never meet, it
-  // raises. Walking the chunk's own entries once gives the same answers as TE's scan of the whole
-  // list.
-  bool has_its_weights(std::size_t i, std::size_t c) {
-    if (i < cleared_until_[c]) return true;
-    std::int64_t open = 0;
-    for (std::size_t at = first_of_[c] + taken_[c]; at < first_of_[c + 1]; ++at) {
-      const std::uint32_t position = of_chunk_[at];
-      if (position < i) {
-        ++taken_[c];
-        continue;
-      }
-      open += fractional(order_[position]) ? -1 : 1;
-      if (open != 0) continue;
-      cleared_until_[c] = position + 1;
-      return true;
-    }
-    return false;
-  }
-
-  // For every chunk the positions of its backwards and of its true weight gradients, ascending.
-  void index_weights() {
-    const auto chunks = static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0));
-    first_of_.assign(chunks + 1, 0);
-    taken_.assign(chunks, 0);
-    const auto chunk_of = [this](const TeEntry& entry) -> std::int64_t {
-      const double up = std::ceil(entry.value);
-      const bool counted = entry.value < 0 && (up == entry.value || up - entry.value == 0.5);
-      return counted && up <= -1 && -up <= static_cast<double>(chunks_)
-                 ? static_cast<std::int64_t>(-up) - 1
-                 : -1;
-    };
-    for (const TeEntry& entry : order_) {
-      if (const std::int64_t c = chunk_of(entry); c >= 0)
-        ++first_of_[static_cast<std::size_t>(c) + 1];
-    }
-    for (std::size_t c = 0; c < chunks; ++c) first_of_[c + 1] += first_of_[c];
-    of_chunk_.resize(first_of_[chunks]);
-    std::vector<std::size_t> next(first_of_.begin(), first_of_.end() - 1);
-    for (std::uint32_t i = 0; i < order_.size(); ++i) {
-      if (const std::int64_t c = chunk_of(order_[i]); c >= 0)
-        of_chunk_[next[static_cast<std::size_t>(c)]++] = i;
-    }
-  }
-
   const std::vector<TeEntry>& order_;
   const Layers& layers_;
   const std::vector<bool>& need_wgrad_;
@@ -467,63 +412,9 @@ class Simulation {
   std::vector<bool> backward_done_;
   std::vector<bool> weight_captured_;
   std::vector<std::int64_t> queued_;  // of a module: entries in its WeightGradStore
-  std::vector<std::size_t> cleared_until_;
-  std::vector<std::size_t> first_of_;  // where a chunk's positions begin in of_chunk_
-  std::vector<std::size_t> taken_;
-  std::vector<std::uint32_t> of_chunk_;
 };
 
 }  // namespace
-
-std::string_view name_of(Kind kind) {
-  switch (kind) {
-    case Kind::Accepted:
-      return "";
-    case Kind::ValueError:
-      return "TE.ValueError";
-    case Kind::TypeErrorTe:
-      return "TE.TypeError";
-    case Kind::RuntimeErrorTe:
-      return "TE.RuntimeError";
-    case Kind::PyValueError:
-      return "py.ValueError";
-    case Kind::PyOverflowError:
-      return "py.OverflowError";
-    case Kind::PyTypeError:
-      return "py.TypeError";
-    case Kind::PyIndexError:
-      return "py.IndexError";
-    case Kind::PyKeyError:
-      return "py.KeyError";
-    case Kind::PyAttributeError:
-      return "py.AttributeError";
-    case Kind::PyZeroDivisionError:
-      return "py.ZeroDivisionError";
-    case Kind::TorchRuntimeError:
-      return "torch.RuntimeError";
-    case Kind::StoreRuntimeError:
-      return "store.RuntimeError";
-  }
-  return "";
-}
-
-std::string_view name_of(Step step) {
-  switch (step) {
-    case Step::Parse:
-      return "reading the order";
-    case Step::Dimensions:
-      return "the dimension check";
-    case Step::Reuse:
-      return "the reuse of static inputs";
-    case Step::List:
-      return "the list of forwards";
-    case Step::WarmUp:
-      return "warm-up";
-    case Step::Capture:
-      return "capture";
-  }
-  return "";
-}
 
 std::optional<Prediction> predict(const TeList& order, const Layers& layers,
                                   const std::vector<bool>& need_wgrad, const Options& options) {

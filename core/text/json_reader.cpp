@@ -1,9 +1,9 @@
 #include <capo/core/text/json_reader.h>
 
 #include <capo/core/base/nearest.h>
-#include <capo/core/text/action_token.h>
 #include <capo/core/text/number.h>
 #include <capo/core/text/scan.h>
+#include <capo/core/text/schedule_builder.h>
 
 #include <fmt/format.h>
 
@@ -87,7 +87,8 @@ Maybe take(std::optional<T>& slot, Reading&& reading) {
 
 class Reader {
  public:
-  Reader(const Limits& limits, ExtraKeys extra) : limits_(limits), extra_(extra) {}
+  Reader(const Limits& limits, ExtraKeys extra)
+      : limits_(limits), extra_(extra), builder_(limits) {}
 
   Read<Input> read(const JsonValue& root, TeDeclarations te, TorchDeclarations torch) {
     if (root.type() != Type::Object) return wrong_type(root, "the schedule", "an object");
@@ -261,20 +262,22 @@ class Reader {
   Maybe read_ranks(const JsonValue& root, const JsonValue& ranks) {
     if (auto refusal = check_keys(root, kOrderKeys, extra_)) return refusal;
     input_.form = Form::Json;
-    Schedule& schedule = input_.schedule;
+    Schedule& schedule = builder_.schedule();
     if (auto refusal = read_microbatches(root, schedule.microbatches)) return refusal;
     if (const auto stages = root.find("stages"); stages && stages->type() != Type::Null) {
-      if (auto refusal = take(schedule.stages, read_count(*stages, "`stages`", limits_, 1)))
+      if (auto refusal = take(schedule.stages, read_count(*stages, "`stages`", limits_, 1))) {
         return refusal;
+      }
     }
     if (const auto placement = root.find("placement")) {
       if (auto refusal = read_placement(*placement)) return refusal;
     }
-    Layers shared;
+    RankFacts shared;
     if (const auto layers = root.find("layers")) {
-      if (auto refusal = read_layers(shared, *layers)) return refusal;
+      if (auto refusal = read_layers(shared.layers.emplace(), *layers)) return refusal;
     }
     if (ranks.type() != Type::Array) return wrong_type(ranks, "`ranks`", "an array of objects");
+    if (!ranks.first()) return malformed(ranks.span(), "a schedule has at least one rank");
     for (auto item = ranks.first(); item; item = item->next()) {
       if (schedule.ranks.size() >= limits_.ranks) {
         return over_limit(item->span(), fmt::format("more than {} ranks", limits_.ranks),
@@ -282,108 +285,54 @@ class Reader {
       }
       if (auto refusal = read_rank(*item, shared)) return refusal;
     }
-    if (schedule.ranks.empty()) return malformed(ranks.span(), "a schedule has at least one rank");
-    schedule.naming = naming_.value_or(Naming::Counted);
-    if (schedule.naming == Naming::Counted) {
-      for (RankOrder& rank : schedule.ranks) {
-        number_microbatches(rank.order, rank.chunks);
-        if (rank.replay) number_microbatches(*rank.replay, rank.chunks);
-      }
-    }
-    place_stages(schedule);
-    return refuse_size(schedule, limits_);
+    auto finished = std::move(builder_).finish();
+    if (!finished) return finished.error();
+    input_.schedule = std::move(*finished);
+    return std::nullopt;
   }
 
   Maybe read_placement(const JsonValue& value) {
     if (const auto topology =
             value.type() == Type::String ? topology_named(value.string()) : std::nullopt) {
-      input_.schedule.topology = *topology;
+      builder_.schedule().topology = *topology;
       return std::nullopt;
     }
     return malformed(value.span(), "`placement` is one of independent, chain, loop, v, custom");
   }
 
-  Maybe read_rank(const JsonValue& value, const Layers& shared) {
+  Maybe read_rank(const JsonValue& value, const RankFacts& shared) {
     if (value.type() != Type::Object) return wrong_type(value, "a rank", "an object");
     if (auto refusal = check_keys(value, kRankKeys, ExtraKeys::Refused)) return refusal;
-    RankOrder rank;
-    rank.layers = shared;
+    RankFacts facts;
     if (const auto layers = value.find("layers")) {
-      if (auto refusal = read_layers(rank.layers, *layers)) return refusal;
+      if (auto refusal = read_layers(facts.layers.emplace(), *layers)) return refusal;
     }
-    const auto order = value.find("order");
-    if (!order) return malformed(value.span(), "the rank has no `order`");
-    if (auto refusal = read_order(rank.order, *order)) return refusal;
-    if (const auto replay = value.find("replay"); replay && replay->type() != Type::Null) {
-      if (auto refusal = read_order(rank.replay.emplace(), *replay)) return refusal;
-    }
-    if (const auto stages = value.find("stages")) {
-      if (input_.schedule.topology != Topology::Custom) {
-        return malformed(stages->key_span(), "`stages` needs `\"placement\": \"custom\"`");
-      }
-      auto read = read_counts(*stages, "`stages`", limits_);
-      if (!read) return read.error();
-      rank.stages = std::move(*read);
-    }
-    if (auto refusal = settle_chunks(rank, value)) return refusal;
-    if (auto refusal = read_delay(rank, value)) return refusal;
-    input_.schedule.ranks.push_back(std::move(rank));
-    return std::nullopt;
-  }
-
-  Maybe settle_chunks(RankOrder& rank, const JsonValue& value) {
-    rank.chunks_declared = true;
     if (const auto chunks = value.find("chunks")) {
-      auto count = read_count(*chunks, "`chunks`", limits_);
-      if (!count) return count.error();
-      rank.chunks = *count;
-      declared_chunks_ += static_cast<std::uint64_t>(rank.chunks);
-      if (declared_chunks_ > limits_.counts) {
-        return over_limit(chunks->span(),
-                          fmt::format("the ranks declare more than {} chunks", limits_.counts),
-                          "--max-count");
-      }
-    } else if (!rank.stages.empty()) {
-      rank.chunks = static_cast<std::int32_t>(rank.stages.size());
-    } else if (rank.layers.form == Layers::Form::List) {
-      rank.chunks = static_cast<std::int32_t>(rank.layers.values.size());
-    } else {
-      rank.chunks_declared = false;
-      for (const Entry& entry : rank.order) {
-        if (static_cast<std::size_t>(entry.chunk) <= rank.order.size()) {
-          rank.chunks = std::max(rank.chunks, entry.chunk);
-        }
+      if (auto refusal = take(facts.chunks, read_count(*chunks, "`chunks`", limits_))) {
+        return refusal;
       }
     }
-    if (input_.schedule.topology == Topology::Custom &&
-        rank.stages.size() != static_cast<std::size_t>(rank.chunks)) {
-      return malformed(value.span(),
-                       fmt::format("the rank has {} chunks and the stages of {}", rank.chunks,
-                                   rank.stages.size()),
-                       "under a custom placement every rank lists the stage of each of its chunks");
+    if (auto refusal = read_list(value, "stages", 0, facts.stages)) return refusal;
+    if (auto refusal = read_list(value, "delayed", 1, facts.delayed)) return refusal;
+    if (auto refusal = read_list(value, "mixed", 1, facts.mixed)) return refusal;
+
+    const auto actions = value.find("order");
+    if (!actions) return malformed(value.span(), "the rank has no `order`");
+    std::vector<Entry> order;
+    if (auto refusal = read_order(order, *actions)) return refusal;
+    std::optional<std::vector<Entry>> replay;
+    if (const auto again = value.find("replay"); again && again->type() != Type::Null) {
+      if (auto refusal = read_order(replay.emplace(), *again)) return refusal;
     }
-    return std::nullopt;
+    return builder_.add_rank(value.span(), std::move(facts), shared, std::move(order),
+                             std::move(replay));
   }
 
-  Maybe read_delay(RankOrder& rank, const JsonValue& value) {
-    for (const auto& [key, delay] :
-         {std::pair("delayed", Delay::Always), std::pair("mixed", Delay::Mixed)}) {
-      const auto ids = value.find(key);
-      if (!ids) continue;
-      auto read = read_counts(*ids, fmt::format("`{}`", key), limits_, 1);
-      if (!read) return read.error();
-      if (!rank.delay) rank.delay.emplace(static_cast<std::size_t>(rank.chunks), Delay::Never);
-      for (const std::int32_t id : *read) {
-        if (id > rank.chunks) {
-          return malformed(ids->span(),
-                           fmt::format("chunk {} is said to split its backwards, but the "
-                                       "rank has {} chunks",
-                                       id, rank.chunks));
-        }
-        (*rank.delay)[static_cast<std::size_t>(id) - 1] = delay;
-      }
-    }
-    return std::nullopt;
+  Maybe read_list(const JsonValue& rank, const char* key, double least,
+                  std::optional<std::vector<std::int32_t>>& slot) {
+    const auto list = rank.find(key);
+    if (!list) return std::nullopt;
+    return take(slot, read_counts(*list, fmt::format("`{}`", key), limits_, least));
   }
 
   // An action is a string, an idle slot is null or ".", a composite is an array of strings.
@@ -405,50 +354,15 @@ class Reader {
   }
 
   Maybe read_action(std::vector<Entry>& order, const JsonValue& item, Group group) {
-    if (++entries_ > limits_.entries) return too_many_entries(item.span(), limits_);
-    const bool idle = item.type() == Type::Null;
-    if (!idle && item.type() != Type::String) return wrong_type(item, "an action", "a string");
-    const auto token = idle ? ActionToken{} : read_action_token(item.string());
-    if (!token || (token->kind == Kind::Idle && group != Group::Alone)) {
-      return malformed(item.span(),
-                       fmt::format("{} is no action", idle ? "null" : shown(item.string())),
-                       "an action is a kind, a chunk and, if named, a microbatch: F1, B2.0, W1");
-    }
-    if (token->chunk > limits_.counts || token->microbatch.value_or(0) > limits_.counts) {
-      return over_limit(
-          item.span(),
-          fmt::format("{} has a number above {}", shown(item.string()), limits_.counts),
-          "--max-count");
-    }
-    if (token->kind != Kind::Idle && token->chunk == 0) {
-      return malformed(item.span(), "chunks are counted from 1");
-    }
-    if (token->kind == Kind::BackwardInput && !token->microbatch) return unnamed_input(item.span());
-    if (has_microbatch(token->kind)) {
-      const Naming naming = token->microbatch ? Naming::Named : Naming::Counted;
-      if (naming_.value_or(naming) != naming) {
-        return malformed(item.span(), "some actions name their microbatch and some do not",
-                         "name the microbatch of every action, or of none");
-      }
-      naming_ = naming;
-    }
-    order.push_back(
-        {.chunk = static_cast<std::int32_t>(token->chunk),
-         .microbatch =
-             token->microbatch ? static_cast<std::int32_t>(*token->microbatch) : kNoMicrobatch,
-         .offset = item.span().offset,
-         .length = static_cast<std::uint16_t>(std::min<std::uint32_t>(item.span().length, 0xffff)),
-         .kind = token->kind,
-         .group = group});
-    return std::nullopt;
+    if (item.type() == Type::Null) return builder_.add_action(order, ".", item.span(), group);
+    if (item.type() != Type::String) return wrong_type(item, "an action", "a string");
+    return builder_.add_action(order, item.string(), item.span(), group);
   }
 
   const Limits& limits_;
   ExtraKeys extra_;
   Input input_;
-  std::optional<Naming> naming_;
-  std::uint64_t entries_ = 0;
-  std::uint64_t declared_chunks_ = 0;
+  ScheduleBuilder builder_;
 };
 
 }  // namespace

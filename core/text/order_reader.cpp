@@ -1,8 +1,8 @@
 #include <capo/core/text/order_reader.h>
 
 #include <capo/core/base/nearest.h>
-#include <capo/core/text/action_token.h>
 #include <capo/core/text/scan.h>
+#include <capo/core/text/schedule_builder.h>
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <set>
 
 namespace capo {
 
@@ -25,20 +24,10 @@ constexpr std::array<std::string_view, 10> kStatements{
     "capo",  "chunks",    "delayed", "layers", "microbatches",
     "mixed", "placement", "rank",    "ranks",  "stages"};
 
-// What the statements before the orders say for all ranks, and what `rank R ...` says for one.
-struct Facts {
-  std::optional<std::int32_t> chunks;
-  std::optional<Layers> layers;
-  std::optional<std::vector<std::int32_t>> delayed;  // chunk ids; kAll for `all`
-  std::optional<std::vector<std::int32_t>> mixed;
-  std::optional<std::vector<std::int32_t>> stages;
-
-  static constexpr std::int32_t kAll = 0;
-};
-
 class Reader {
  public:
-  Reader(std::string_view text, const Limits& limits) : text_(text), limits_(limits) {}
+  Reader(std::string_view text, const Limits& limits)
+      : text_(text), limits_(limits), builder_(limits) {}
 
   Read<Schedule> read() {
     while (next_statement()) {
@@ -186,12 +175,12 @@ class Reader {
       return malformed(word ? word->span : statement_.span,
                        "`placement` is one of independent, chain, loop, v, custom");
     }
-    schedule_.topology = *topology;
+    builder_.schedule().topology = *topology;
     placed_ = true;
     return end_of_statement();
   }
 
-  Maybe read_fact(const Word& word, Facts& facts) {
+  Maybe read_fact(const Word& word, RankFacts& facts) {
     const std::string_view what = word.text;
     const auto twice = [&](bool stated) -> Maybe {
       if (!stated) return std::nullopt;
@@ -268,7 +257,7 @@ class Reader {
         if (words > 1) {
           return malformed(word->span, fmt::format("{} stands alone", shown(word->text)));
         }
-        if (word->text == "all") ids.push_back(Facts::kAll);
+        if (word->text == "all") ids.push_back(RankFacts::kAllChunks);
         return end_of_statement();
       }
       std::int32_t id = 0;
@@ -297,7 +286,7 @@ class Reader {
 
   struct RankText {
     Span where;  // its first statement; where faults of the whole rank are reported
-    Facts facts;
+    RankFacts facts;
     std::optional<std::vector<Entry>> order;
     std::optional<std::vector<Entry>> replay;
   };
@@ -349,52 +338,11 @@ class Reader {
         open.reset();
         continue;
       }
-      const auto token = read_action_token(word->text);
-      if (!token || (open && token->kind == Kind::Idle)) {
-        return malformed(word->span, fmt::format("{} is no action", shown(word->text)),
-                         "an action is a kind, a chunk and, if named, a microbatch: F1, B2.0, W1");
-      }
-      if (auto refusal = check_token(*token, *word)) return refusal;
       const Group group = !open ? Group::Alone : first_of_group ? Group::Opens : Group::Continues;
       first_of_group = false;
-      order.push_back(
-          {.chunk = static_cast<std::int32_t>(token->chunk),
-           .microbatch =
-               token->microbatch ? static_cast<std::int32_t>(*token->microbatch) : kNoMicrobatch,
-           .offset = word->span.offset,
-           .length = static_cast<std::uint16_t>(std::min<std::uint32_t>(word->span.length, 0xffff)),
-           .kind = token->kind,
-           .group = group});
+      if (auto refusal = builder_.add_action(order, word->text, word->span, group)) return refusal;
     }
     if (open) return malformed(*open, "this composite is never closed", "close it with `)`");
-    return std::nullopt;
-  }
-
-  Maybe check_token(const ActionToken& token, const Word& word) {
-    if (++entries_ > limits_.entries) return too_many_entries(word.span, limits_);
-    if (token.kind == Kind::Idle) return std::nullopt;
-    if (token.chunk > limits_.counts || token.microbatch.value_or(0) > limits_.counts) {
-      return over_limit(word.span,
-                        fmt::format("{} has a number above {}", shown(word.text), limits_.counts),
-                        "--max-count");
-    }
-    if (token.chunk == 0) return malformed(word.span, "chunks are counted from 1");
-    if (!has_microbatch(token.kind)) return std::nullopt;
-    if (token.kind == Kind::BackwardInput && !token.microbatch) return unnamed_input(word.span);
-    const Naming naming = token.microbatch ? Naming::Named : Naming::Counted;
-    if (!naming_) {
-      naming_ = naming;
-      first_named_ = word.span;
-    }
-    if (naming != *naming_) {
-      Refusal refusal = malformed(
-          word.span,
-          naming == Naming::Named ? "this action names its microbatch, those before it do not"
-                                  : "this action does not name its microbatch, those before it do",
-          "name the microbatch of every action, or of none");
-      refusal.finding.notes.push_back({"the first action is here", first_named_});
-      return refusal;
-    }
     return std::nullopt;
   }
 
@@ -409,106 +357,21 @@ class Reader {
                        fmt::format("`ranks {}` is stated, and the last rank given is {}", *ranks_,
                                    texts_.size() - 1));
     }
-    schedule_.naming = naming_.value_or(Naming::Counted);
-    schedule_.microbatches = microbatches_;
-    schedule_.stages = stages_;
+    builder_.schedule().microbatches = microbatches_;
+    builder_.schedule().stages = stages_;
     for (std::size_t r = 0; r < texts_.size(); ++r) {
-      if (!texts_[r].order) {
-        const Span where = texts_[r].where == Span{} ? texts_.back().where : texts_[r].where;
+      RankText& text = texts_[r];
+      if (!text.order) {
+        const Span where = text.where == Span{} ? texts_.back().where : text.where;
         return malformed(where, fmt::format("rank {} has no order", r),
                          fmt::format("add `rank {}: ...`; an empty order is allowed", r));
       }
-      if (auto refusal = finish_rank(texts_[r])) return std::move(*refusal);
-    }
-    place_stages(schedule_);
-    if (auto refusal = refuse_size(schedule_, limits_)) return std::move(*refusal);
-    return std::move(schedule_);
-  }
-
-  Maybe finish_rank(RankText& text) {
-    RankOrder rank;
-    rank.order = std::move(*text.order);
-    rank.replay = std::move(text.replay);
-    const auto either = [](const auto& own, const auto& shared) { return own ? own : shared; };
-    const auto layers = either(text.facts.layers, shared_.layers);
-    const auto chunks = either(text.facts.chunks, shared_.chunks);
-    if (layers) rank.layers = *layers;
-    declared_chunks_ += static_cast<std::uint64_t>(chunks.value_or(0));
-    if (declared_chunks_ > limits_.counts) {
-      return over_limit(text.where,
-                        fmt::format("the ranks declare more than {} chunks", limits_.counts),
-                        "--max-count");
-    }
-    rank.chunks_declared = chunks.has_value() || rank.layers.form == Layers::Form::List ||
-                           text.facts.stages.has_value();
-    if (chunks) {
-      rank.chunks = *chunks;
-    } else if (text.facts.stages) {
-      rank.chunks = static_cast<std::int32_t>(text.facts.stages->size());
-    } else if (rank.layers.form == Layers::Form::List) {
-      rank.chunks = static_cast<std::int32_t>(rank.layers.values.size());
-    } else {
-      rank.chunks = largest_chunk(rank);
-    }
-    if (text.facts.stages) {
-      if (schedule_.topology != Topology::Custom) {
-        return malformed(text.where, "`stages` needs `placement custom`");
+      if (auto refusal = builder_.add_rank(text.where, std::move(text.facts), shared_,
+                                           std::move(*text.order), std::move(text.replay))) {
+        return std::move(*refusal);
       }
-      rank.stages = *text.facts.stages;
     }
-    if (schedule_.topology == Topology::Custom &&
-        rank.stages.size() != static_cast<std::size_t>(rank.chunks)) {
-      return malformed(text.where,
-                       fmt::format("rank {} has {} chunks and the stages of {}",
-                                   schedule_.ranks.size(), rank.chunks, rank.stages.size()),
-                       "under `placement custom` every rank lists the stage of each of its chunks");
-    }
-    if (auto refusal = set_delay(rank, text.where, either(text.facts.delayed, shared_.delayed),
-                                 either(text.facts.mixed, shared_.mixed))) {
-      return refusal;
-    }
-    if (schedule_.naming == Naming::Counted) {
-      number_microbatches(rank.order, rank.chunks);
-      if (rank.replay) number_microbatches(*rank.replay, rank.chunks);
-    }
-    schedule_.ranks.push_back(std::move(rank));
-    return std::nullopt;
-  }
-
-  // Without a declared count: the largest id that the order is long enough to use.
-  static std::int32_t largest_chunk(const RankOrder& rank) {
-    std::int32_t largest = 0;
-    for (const Entry& entry : rank.order) {
-      if (static_cast<std::size_t>(entry.chunk) <= rank.order.size())
-        largest = std::max(largest, entry.chunk);
-    }
-    return largest;
-  }
-
-  static Maybe set_delay(RankOrder& rank, Span where,
-                         const std::optional<std::vector<std::int32_t>>& delayed,
-                         const std::optional<std::vector<std::int32_t>>& mixed) {
-    if (!delayed && !mixed) return std::nullopt;
-    rank.delay.emplace(static_cast<std::size_t>(rank.chunks), Delay::Never);
-    const auto mark = [&rank, where](const std::vector<std::int32_t>& ids, Delay delay) -> Maybe {
-      for (const std::int32_t id : ids) {
-        if (id == Facts::kAll) {
-          std::fill(rank.delay->begin(), rank.delay->end(), delay);
-        } else if (id > rank.chunks) {
-          return malformed(where, fmt::format("chunk {} is said to split its backwards, but the "
-                                              "rank has {} chunks",
-                                              id, rank.chunks));
-        } else {
-          (*rank.delay)[static_cast<std::size_t>(id) - 1] = delay;
-        }
-      }
-      return std::nullopt;
-    };
-    if (delayed) {
-      if (auto refusal = mark(*delayed, Delay::Always)) return refusal;
-    }
-    if (mixed) return mark(*mixed, Delay::Mixed);
-    return std::nullopt;
+    return std::move(builder_).finish();
   }
 
   std::string_view text_;
@@ -520,13 +383,9 @@ class Reader {
   std::optional<std::int32_t> ranks_;
   std::optional<std::int32_t> microbatches_;
   std::optional<std::int32_t> stages_;
-  Facts shared_;
+  RankFacts shared_;
   std::vector<RankText> texts_;
-  std::uint64_t entries_ = 0;
-  std::uint64_t declared_chunks_ = 0;
-  std::optional<Naming> naming_;
-  Span first_named_;
-  Schedule schedule_;
+  ScheduleBuilder builder_;
 };
 
 }  // namespace

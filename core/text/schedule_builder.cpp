@@ -1,0 +1,153 @@
+#include <capo/core/text/schedule_builder.h>
+
+#include <capo/core/text/action_token.h>
+#include <capo/core/text/scan.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capo {
+
+std::optional<Refusal> ScheduleBuilder::add_action(std::vector<Entry>& order,
+                                                   std::string_view token, Span span, Group group) {
+  if (++entries_ > limits_.entries) return too_many_entries(span, limits_);
+  const std::optional<ActionToken> action = read_action_token(token);
+  if (!action || (action->kind == Kind::Idle && group != Group::Alone)) {
+    return malformed(span, fmt::format("{} is no action", shown(token)),
+                     "an action is a kind, a chunk and, if named, a microbatch: F1, B2.0, W1");
+  }
+  if (action->chunk > limits_.counts || action->microbatch.value_or(0) > limits_.counts) {
+    return over_limit(span, fmt::format("{} has a number above {}", shown(token), limits_.counts),
+                      "--max-count");
+  }
+  if (action->kind != Kind::Idle && action->chunk == 0) {
+    return malformed(span, "chunks are counted from 1");
+  }
+  const bool named = action->microbatch.has_value();
+  if (has_microbatch(action->kind)) {
+    if (action->kind == Kind::BackwardInput && !named) return unnamed_input(span);
+    if (auto refusal = check_naming(named, span)) return refusal;
+  }
+  order.push_back(
+      {.chunk = static_cast<std::int32_t>(action->chunk),
+       .microbatch = named ? static_cast<std::int32_t>(*action->microbatch) : kNoMicrobatch,
+       .offset = span.offset,
+       .length = static_cast<std::uint16_t>(std::min<std::uint32_t>(span.length, 0xffff)),
+       .kind = action->kind,
+       .group = group});
+  return std::nullopt;
+}
+
+std::optional<Refusal> ScheduleBuilder::check_naming(bool named, Span span) {
+  const Naming naming = named ? Naming::Named : Naming::Counted;
+  if (!naming_) {
+    naming_ = naming;
+    first_action_ = span;
+  }
+  if (naming == *naming_) return std::nullopt;
+  Refusal refusal =
+      malformed(span,
+                named ? "this action names its microbatch, those before it do not"
+                      : "this action does not name its microbatch, those before it do",
+                "name the microbatch of every action, or of none");
+  refusal.finding.labels.push_back({first_action_, "the first action is here"});
+  return refusal;
+}
+
+std::optional<Refusal> ScheduleBuilder::add_rank(Span where, RankFacts facts,
+                                                 const RankFacts& shared, std::vector<Entry> order,
+                                                 std::optional<std::vector<Entry>> replay) {
+  if (!facts.chunks) facts.chunks = shared.chunks;
+  if (!facts.layers) facts.layers = shared.layers;
+  if (!facts.delayed) facts.delayed = shared.delayed;
+  if (!facts.mixed) facts.mixed = shared.mixed;
+
+  RankOrder rank{.order = std::move(order), .replay = std::move(replay)};
+  if (facts.layers) rank.layers = *facts.layers;
+  if (auto refusal = settle_chunks(rank, where, facts)) return refusal;
+  if (auto refusal = settle_stages(rank, where, facts)) return refusal;
+  if (auto refusal = settle_delay(rank, where, facts)) return refusal;
+  schedule_.ranks.push_back(std::move(rank));
+  return std::nullopt;
+}
+
+std::optional<Refusal> ScheduleBuilder::settle_chunks(RankOrder& rank, Span where,
+                                                      const RankFacts& facts) {
+  declared_chunks_ += static_cast<std::uint64_t>(facts.chunks.value_or(0));
+  if (declared_chunks_ > limits_.counts) {
+    return over_limit(where, fmt::format("the ranks declare more than {} chunks", limits_.counts),
+                      "--max-count");
+  }
+  rank.chunks_declared = true;
+  if (facts.chunks) {
+    rank.chunks = *facts.chunks;
+  } else if (facts.stages) {
+    rank.chunks = static_cast<std::int32_t>(facts.stages->size());
+  } else if (rank.layers.form == Layers::Form::List) {
+    rank.chunks = static_cast<std::int32_t>(rank.layers.values.size());
+  } else {
+    // The largest id that the order is long enough to use.
+    rank.chunks_declared = false;
+    for (const Entry& entry : rank.order) {
+      if (static_cast<std::size_t>(entry.chunk) <= rank.order.size()) {
+        rank.chunks = std::max(rank.chunks, entry.chunk);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> ScheduleBuilder::settle_stages(RankOrder& rank, Span where,
+                                                      const RankFacts& facts) const {
+  const bool custom = schedule_.topology == Topology::Custom;
+  if (facts.stages) {
+    if (!custom) return malformed(where, "`stages` of a rank needs the placement `custom`");
+    rank.stages = *facts.stages;
+  }
+  if (!custom || rank.stages.size() == static_cast<std::size_t>(rank.chunks)) return std::nullopt;
+  return malformed(where,
+                   fmt::format("rank {} has {} chunks and the stages of {}", schedule_.ranks.size(),
+                               rank.chunks, rank.stages.size()),
+                   "under the placement `custom` every rank lists the stage of each of its chunks");
+}
+
+std::optional<Refusal> ScheduleBuilder::settle_delay(RankOrder& rank, Span where,
+                                                     const RankFacts& facts) {
+  if (!facts.delayed && !facts.mixed) return std::nullopt;
+  rank.delay.emplace(static_cast<std::size_t>(rank.chunks), Delay::Never);
+  const auto mark = [&](const std::optional<std::vector<std::int32_t>>& ids,
+                        Delay delay) -> std::optional<Refusal> {
+    if (!ids) return std::nullopt;
+    for (const std::int32_t id : *ids) {
+      if (id == RankFacts::kAllChunks) {
+        std::fill(rank.delay->begin(), rank.delay->end(), delay);
+        continue;
+      }
+      if (id > rank.chunks) {
+        return malformed(where, fmt::format("chunk {} is said to split its backwards, but the rank "
+                                            "has {} chunks",
+                                            id, rank.chunks));
+      }
+      (*rank.delay)[static_cast<std::size_t>(id) - 1] = delay;
+    }
+    return std::nullopt;
+  };
+  if (auto refusal = mark(facts.delayed, Delay::Always)) return refusal;
+  return mark(facts.mixed, Delay::Mixed);
+}
+
+Read<Schedule> ScheduleBuilder::finish() && {
+  schedule_.naming = naming_.value_or(Naming::Counted);
+  if (schedule_.naming == Naming::Counted) {
+    for (RankOrder& rank : schedule_.ranks) {
+      number_microbatches(rank.order, rank.chunks);
+      if (rank.replay) number_microbatches(*rank.replay, rank.chunks);
+    }
+  }
+  place_stages(schedule_);
+  if (auto refusal = refuse_size(schedule_, limits_)) return std::move(*refusal);
+  return std::move(schedule_);
+}
+
+}  // namespace capo

@@ -1,0 +1,65 @@
+// From actions and facts, as an .order file or JSON states them, to a schedule.
+//
+// Both readers hand over what they read with its place; what the two forms have in common is judged
+// here once: limits, whether microbatches are named, how many chunks a rank has, which of them
+// split their backwards, where stages live. Tested through order_reader_test.cpp and
+// json_reader_test.cpp.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+#include <capo/core/text/limits.h>
+#include <capo/core/text/refusal.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace capo {
+
+/// What is stated about a rank, or about all of them.
+struct RankFacts {
+  static constexpr std::int32_t kAllChunks = 0;
+
+  std::optional<std::int32_t> chunks;
+  std::optional<Layers> layers;
+  std::optional<std::vector<std::int32_t>> delayed;  ///< chunk ids, or kAllChunks
+  std::optional<std::vector<std::int32_t>> mixed;    ///< likewise
+  std::optional<std::vector<std::int32_t>> stages;
+};
+
+class ScheduleBuilder {
+ public:
+  explicit ScheduleBuilder(const Limits& limits) : limits_(limits) {}
+
+  /// Topology, microbatches and stages are the caller's to set; ranks are not.
+  Schedule& schedule() { return schedule_; }
+
+  /// Appends the action that `token` names.
+  [[nodiscard]] std::optional<Refusal> add_action(std::vector<Entry>& order, std::string_view token,
+                                                  Span span, Group group);
+
+  /// Appends a rank. Facts that it does not state itself are those of `shared`.
+  [[nodiscard]] std::optional<Refusal> add_rank(Span where, RankFacts facts,
+                                                const RankFacts& shared, std::vector<Entry> order,
+                                                std::optional<std::vector<Entry>> replay);
+
+  /// After the last rank: numbers microbatches, places stages.
+  [[nodiscard]] Read<Schedule> finish() &&;
+
+ private:
+  std::optional<Refusal> check_naming(bool named, Span span);
+  std::optional<Refusal> settle_chunks(RankOrder& rank, Span where, const RankFacts& facts);
+  std::optional<Refusal> settle_stages(RankOrder& rank, Span where, const RankFacts& facts) const;
+  static std::optional<Refusal> settle_delay(RankOrder& rank, Span where, const RankFacts& facts);
+
+  const Limits& limits_;
+  Schedule schedule_;
+  std::uint64_t entries_ = 0;
+  std::uint64_t declared_chunks_ = 0;
+  std::optional<Naming> naming_;
+  Span first_action_;
+};
+
+}  // namespace capo

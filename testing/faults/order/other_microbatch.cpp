@@ -1,0 +1,21 @@
+// An action names another microbatch than is meant, so that its own lacks it; the finding is at the
+// last action that the microbatch still has.
+
+#include <capo/testing/faults/entries.h>
+#include <capo/testing/faults/faults.h>
+
+namespace capo::testing::faults {
+
+BrokenOrder other_microbatch(const Schedule& sound, std::size_t choice) {
+  if (sound.microbatches.value_or(0) < 2) return std::nullopt;
+  const EntryPlace place = chosen(compute_entries(sound), choice).value();
+  Schedule schedule = sound;
+  RankOrder& rank = schedule.ranks[place.rank];
+  Entry& entry = rank.order[place.at];
+  const std::int32_t meant = entry.microbatch;
+  entry.microbatch = (meant + 1) % *sound.microbatches;
+  const std::size_t last = last_of(rank, entry.chunk, meant).value();
+  return {{schedule, "S21", fault_place(schedule, {.rank = place.rank, .at = last})}};
+}
+
+}  // namespace capo::testing::faults

@@ -1,0 +1,27 @@
+// A PyTorch table as text: what the faults of cells break.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+#include <capo/core/text/torch_csv_reader.h>
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace capo::testing {
+
+struct Table {
+  std::vector<std::vector<std::string>> rows;
+  TorchDeclarations declarations;
+
+  [[nodiscard]] std::string text() const;
+};
+
+/// A placed schedule without replay order as a compute-only table with all its declarations; layers
+/// are left out, and chunks that are not wired become a chain.
+[[nodiscard]] Table table_of(Schedule schedule);
+
+void showValue(const Table& table, std::ostream& out);  // NOLINT(readability-identifier-naming)
+
+}  // namespace capo::testing

@@ -1,0 +1,35 @@
+// PyTorch tables of every kind that their reader gives back unchanged: a schedule, sound or not,
+// and the declarations to read its text with.
+//
+// The invariants: microbatches are named or left out (`0F`), under a custom placement; a rank holds
+// its stages in ascending order, which are the declared ones and those of its row; a chunk delays
+// exactly as its actions show; nothing is said about layers and replay; some cell is not empty.
+//
+// Distribution: 1 to 4 ranks, orders of 0 to 10 cells' actions over stages 0 to 5; kinds as in
+// arbitrary_schedule.h with every second backward whole; a microbatch (0 to 5) is left out once
+// in 15. Stages are dealt out to ranks and declared in half of the tables; else each row has what
+// it has. Microbatches (1 to 8) and, where placement does not say it, stages (1 to 20) are declared
+// with even chances. Shrinking: away goes a row, an action, a composite, a declaration.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+#include <capo/core/text/torch_csv_reader.h>
+#include <capo/testing/generators/arbitrary_schedule.h>
+#include <capo/testing/generators/dice.h>
+
+#include <iosfwd>
+
+namespace capo::testing {
+
+struct TableCase {
+  Schedule schedule;
+  TorchDeclarations declarations;
+};
+
+[[nodiscard]] TableCase draw_arbitrary_table(Dice& dice);
+[[nodiscard]] rc::Gen<TableCase> arbitrary_table();
+
+void showValue(const TableCase& table, std::ostream& out);  // NOLINT(readability-identifier-naming)
+
+}  // namespace capo::testing

@@ -1,0 +1,36 @@
+// How the generators of TE lists draw one: first its shape, then entry by entry.
+//
+// Shape: 1 to 4 chunks and 1 to 5 microbatches, each number equally likely; every chunk delays its
+// weight gradient or not, with equal chances. Where none delays, chunks have 1 to 3 layers in half
+// of the orders; else one, which is all that TE allows.
+//
+// Entries: of those that may come next each is equally likely. What may come next is the
+// generator's matter; the least is that F(k) of a chunk precedes its B(k), and B(k) its W(k).
+
+#pragma once
+
+#include <capo/testing/generators/dice.h>
+#include <capo/testing/generators/te_order.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace capo::testing {
+
+[[nodiscard]] TeOrder draw_te_shape(Dice& dice);
+
+/// What has run of a chunk.
+struct ChunkProgress {
+  std::int32_t forwards = 0;
+  std::int32_t backwards = 0;
+  std::int32_t weights = 0;
+};
+
+/// Whether the next action of this kind may come now, beyond what soundness asks; chunks from 1.
+using MayFollow = std::function<bool(Kind kind, std::int32_t chunk, const ChunkProgress& done)>;
+
+/// Fills the list of a shape. What `may_follow` refuses must become possible before all else has
+/// run.
+[[nodiscard]] TeOrder draw_te_entries(Dice& dice, TeOrder shape, const MayFollow& may_follow);
+
+}  // namespace capo::testing

@@ -1,0 +1,30 @@
+// Texts that are nearly in one of the languages: what a reader must refuse or understand, never
+// crash on.
+//
+// Distribution: a text of each of six kinds, equally likely: a TE list (arbitrary_numbers.h), an
+// .order file and its JSON (arbitrary_schedule.h), a PyTorch table (arbitrary_table.h), and JSON
+// around a TE list or a table; then 0 to 4 times, equally likely: a byte becomes any other, up to 8
+// bytes go, a word of the languages or a number at a limit is put in, up to 16 bytes are doubled,
+// or the rest is cut off. Shrinking: pieces of the text go, the largest first.
+
+#pragma once
+
+#include <capo/core/text/load.h>
+#include <capo/testing/generators/dice.h>
+
+#include <iosfwd>
+#include <string>
+
+namespace capo::testing {
+
+struct MutatedText {
+  TextForm form = TextForm::TeList;  ///< of the text before it was changed
+  std::string text;
+};
+
+[[nodiscard]] rc::Gen<MutatedText> mutated_text();
+
+void showValue(const MutatedText& text,
+               std::ostream& out);  // NOLINT(readability-identifier-naming)
+
+}  // namespace capo::testing

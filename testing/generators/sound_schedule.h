@@ -1,0 +1,36 @@
+// Schedules of several ranks that break no rule of shape, dependency within a rank, or placement.
+//
+//   capo 1
+//   microbatches 2
+//   placement loop
+//   rank 0 mixed 1
+//   rank 0: F1.1 F1.0 I1.1 B1.0 W1.1
+//   ...
+//
+// Distribution: 1 to 3 ranks, 1 to 3 chunks, 1 to 4 microbatches, each topology equally likely;
+// under loop and v every rank has as many chunks as the others, and custom stages are a random
+// permutation. Microbatches are named in two of three schedules, and then run in any order; else
+// they are counted and run first in, first out. Every chunk delays never or always with equal
+// chances, where microbatches are named also mixed, each microbatch then being split or not. Of the
+// actions that may come next each is equally likely; an idle slot comes before one in ten, and
+// composites as in arbitrary_schedule.h. One rank in four has a replay order, drawn alike; one in
+// three states its layers, in any of the three forms with counts from 1. Everything else is
+// declared. No transfers. Shrinking: away goes a rank, a microbatch, a replay order, an idle slot,
+// a composite, the layers; two neighbours that are not in the order (microbatch, kind, chunk) are
+// swapped; the topology becomes chain.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+#include <capo/testing/generators/arbitrary_schedule.h>
+#include <capo/testing/generators/dice.h>
+
+namespace capo::testing {
+
+[[nodiscard]] Schedule draw_sound_schedule(Dice& dice);
+[[nodiscard]] rc::Gen<Schedule> sound_schedule();
+
+/// One that names its microbatches and has no replay order, as a PyTorch table does.
+[[nodiscard]] rc::Gen<Schedule> sound_named_schedule();
+
+}  // namespace capo::testing

@@ -1,0 +1,51 @@
+// A TE list together with what was declared about it: what the generators of sound orders make, and
+// what the faults break.
+//
+// A TeOrder that a generator made declares everything (microbatches, layers, who delays), so that a
+// fault in its list has one right diagnosis. Its entries have no bytes; text() gives them some.
+// Tested by te_order_test.cpp.
+
+#pragma once
+
+#include <capo/core/order/from_te_list.h>
+#include <capo/core/order/layers.h>
+#include <capo/core/order/schedule.h>
+#include <capo/core/order/te_list.h>
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capo::testing {
+
+struct TeOrder {
+  TeList list;
+  std::int32_t microbatches = 0;
+  Layers layers;             ///< one number per chunk
+  std::vector<bool> delays;  ///< per chunk: whether its weight gradients are entries of their own
+
+  [[nodiscard]] std::int32_t chunks() const { return static_cast<std::int32_t>(delays.size()); }
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] TeDeclarations declarations() const;
+};
+
+/// The entry for an action of a chunk: F, B or W.
+[[nodiscard]] TeEntry te_entry(Kind kind, std::int32_t chunk);
+/// The action an entry stands for, without its microbatch; nothing if it stands for none.
+[[nodiscard]] std::optional<Action> te_action(const TeEntry& entry);
+
+/// Where the entries of a kind and chunk stand, first to last: of microbatch k at k.
+[[nodiscard]] std::vector<std::size_t> places(const TeList& list, Kind kind, std::int32_t chunk);
+
+/// Orders that are sound if this one is, and simpler: without one microbatch, without one chunk,
+/// with a chunk that no longer delays, with one layer a chunk, and with two neighbours swapped that
+/// are not in the order (microbatch, kind, chunk). None of this makes a capturable order
+/// uncapturable.
+[[nodiscard]] std::vector<TeOrder> simpler(const TeOrder& order);
+
+/// For rapidcheck: the list and its declarations, to paste.
+void showValue(const TeOrder& order, std::ostream& out);  // NOLINT(readability-identifier-naming)
+
+}  // namespace capo::testing

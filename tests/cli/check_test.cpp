@@ -1,0 +1,534 @@
+// `capo check` in the real program: where its input comes from, what it declares, its three formats,
+// colour, the profiles, and the exit codes 0 to 4.
+
+#include <capo/tests/support/run_capo.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using nlohmann::json;
+using testing_support::Outcome;
+using testing_support::run_capo;
+using testing_support::RunOptions;
+
+Outcome check_order(const std::string& order, std::vector<std::string> flags = {}) {
+  std::vector<std::string> arguments{"check", "--order", order};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  return run_capo(arguments);
+}
+
+json report_of(const std::string& order, std::vector<std::string> flags = {}) {
+  flags.insert(flags.end(), {"--format", "json"});
+  return json::parse(check_order(order, flags).out);
+}
+
+bool holds(const std::string& text, const std::string& piece) {
+  return text.find(piece) != std::string::npos;
+}
+
+std::set<std::string> keys_of(const json& object) {
+  std::set<std::string> keys;
+  for (const auto& item : object.items()) keys.insert(item.key());
+  return keys;
+}
+
+// --- exit codes -----------------------------------------------------------------------------------
+
+TEST(CheckExitCode, SaysTheVerdict) {
+  const auto code = [](const std::string& order, std::vector<std::string> flags = {}) {
+    return check_order(order, std::move(flags)).exit_code;
+  };
+  EXPECT_EQ(code("[1, -1]"), 0);
+  EXPECT_EQ(code("[1]"), 1);
+  EXPECT_EQ(code("[1, -1]", {"--form", "tea"}), 2);
+  EXPECT_EQ(code("[1, -1"), 3);
+  EXPECT_EQ(code("[1, -1]", {"--max-entries", "1"}), 4);
+  EXPECT_EQ(run_capo({"check", "--order", "[1, -1]"}, {.stdout_path = "/dev/full"}).exit_code, 5);
+}
+
+TEST(CheckExitCode, IsTheSameInEveryFormat) {
+  for (const std::string order : {"[1, -1]", "[1]", "[1, -1", "[nan]", "{}"}) {
+    const int code = check_order(order).exit_code;
+    for (const char* format : {"text", "json", "sarif"}) {
+      SCOPED_TRACE(order + " " + format);
+      const Outcome outcome = check_order(order, {"--format", format});
+      EXPECT_EQ(outcome.exit_code, code);
+      EXPECT_EQ(outcome.err, "");
+    }
+  }
+}
+
+// --- where the input comes from -------------------------------------------------------------------
+
+TEST(CheckInput, ComesFromTheCommandLineStandardInputOrAFile) {
+  const std::string corpus = CAPO_SOURCE_DIR "/tests/corpus/input/line-ends";
+  const Outcome from_order = check_order("[1, x]");
+  const Outcome from_stdin = run_capo({"check", "-"}, {.input = "[1, x]"});
+  const Outcome from_file = run_capo({"check", "malformed-lf.te"}, {.directory = corpus});
+  EXPECT_TRUE(holds(from_order.out, "\n --> <order>:1:5\n")) << from_order.out;
+  EXPECT_TRUE(holds(from_stdin.out, "\n --> <stdin>:1:5\n")) << from_stdin.out;
+  EXPECT_TRUE(holds(from_file.out, "\n --> malformed-lf.te:2:5\n")) << from_file.out;
+}
+
+TEST(CheckInput, FindsOutItsForm) {
+  const auto topology = [](const std::string& text) {
+    const json report = json::parse(run_capo({"check", "-", "--format", "json"}, {.input = text}).out);
+    return report.at("environment").is_null() ? "" : report.at("environment").at("topology").get<std::string>();
+  };
+  EXPECT_EQ(topology("[1, -1]"), "independent");
+  EXPECT_EQ(topology("# mine\ncapo 1\nplacement loop\nrank 0: F1 B1\n"), "loop");
+  EXPECT_EQ(topology("0F0,0B0\n"), "custom");
+  EXPECT_EQ(topology("{\"placement\":\"chain\",\"ranks\":[{\"order\":[\"F1\",\"B1\"]}]}"), "chain");
+}
+
+TEST(CheckInput, IsReadAsItIsTold) {
+  EXPECT_EQ(run_capo({"check", "-", "--form", "csv"}, {.input = "[1, -1]"}).exit_code, 3);
+  EXPECT_EQ(run_capo({"check", "-", "--form", "te"}, {.input = "0F0,0B0"}).exit_code, 3);
+  EXPECT_EQ(run_capo({"check", "-", "--form", "te"}, {.input = "1 -1"}).exit_code, 0);
+}
+
+TEST(CheckInput, MayBeLarge) {
+  std::string order = "[1";
+  for (int i = 1; i < 200'000; ++i) order += ", 1";
+  for (int i = 0; i < 200'000; ++i) order += ", -1";
+  const Outcome outcome = run_capo({"check", "-"}, {.input = order + "]"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_TRUE(holds(outcome.out, "200000 microbatches")) << outcome.out;
+}
+
+// --- declarations ---------------------------------------------------------------------------------
+
+TEST(CheckDeclarations, AreReadAndReported) {
+  const json environment =
+      report_of("[1, 2, -2, -2.5, -1]",
+                {"--layers-per-chunk", "1,2", "--delayed", "2", "--microbatches", "1"})
+          .at("environment");
+  EXPECT_EQ(environment.at("layers_per_chunk"), (json{1, 2}));
+  EXPECT_EQ(environment.at("delayed"), json::array({2}));
+  EXPECT_EQ(environment.at("microbatches"), 1);
+  EXPECT_EQ(environment.at("assumed"), json::array({"topology"}));
+}
+
+TEST(CheckDeclarations, ChangeTheVerdict) {
+  EXPECT_EQ(check_order("[1, -1]", {"--microbatches", "2"}).exit_code, 1);
+  EXPECT_EQ(check_order("[1, -1]", {"--delayed", "all"}).exit_code, 1);
+  EXPECT_EQ(check_order("[1, -1, -1.5]", {"--delayed", "none"}).exit_code, 1);
+  EXPECT_EQ(check_order("[1, -1]", {"--layers-per-chunk", "1,1"}).exit_code, 1);
+  EXPECT_EQ(check_order("[1, -1]", {"--layers-per-chunk", "none"}).exit_code, 0);
+  EXPECT_EQ(check_order("[1, -1]", {"--layers-per-chunk", "[2]"}).exit_code, 0);
+  EXPECT_EQ(check_order("0F0,0B0", {"--microbatches", "2"}).exit_code, 1);
+  EXPECT_EQ(check_order("0F0,0B0", {"--stages", "2"}).exit_code, 1);
+  EXPECT_EQ(check_order("0F0,0B0\n1F0,1B0", {"--stage-to-rank", "0,1"}).exit_code, 0);
+  EXPECT_EQ(check_order("0F0,0B0\n1F0,1B0", {"--stage-to-rank", "1,0"}).exit_code, 1);
+  EXPECT_EQ(check_order("0F0,0SEND_F0,0B0", {"--csv", "compute"}).exit_code, 1);
+}
+
+// A list as Python prints it.
+TEST(CheckDeclarations, ListsMayHoldBlanks) {
+  EXPECT_EQ(check_order("[1, 2, -2, -1]", {"--layers-per-chunk", "[1, 2]"}).exit_code, 0);
+  EXPECT_EQ(check_order("0F0,0B0\n1F0,1B0", {"--stage-to-rank", "0, 1"}).exit_code, 0);
+}
+
+TEST(CheckDeclarations, MalformedOnesAreUsageErrors) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> bad{
+      {"--layers-per-chunk", {"x", "1,", ",1", "1,,2", "[1", "1]", "1.5", "99999999999"}},
+      {"--delayed", {"0", "-1", "1,", "x", "99999999999"}},
+      {"--microbatches", {"0", "-1", "x", "1.5", "99999999999"}},
+      {"--stage-to-rank", {"-1", "x", "0,", "99999999999"}},
+      {"--stages", {"0", "-1", "x"}},
+  };
+  for (const auto& [flag, values] : bad) {
+    const std::string order = flag.starts_with("--stage") ? "0F0,0B0" : "[1, -1]";
+    for (const std::string& value : values) {
+      SCOPED_TRACE(flag + " " + value);
+      const Outcome outcome = check_order(order, {flag + "=" + value});
+      EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
+      EXPECT_TRUE(holds(outcome.err, flag)) << outcome.err;
+    }
+  }
+}
+
+// The message about a number that is too large does not call it too small.
+TEST(CheckDeclarations, TooLargeIsNotCalledTooSmall) {
+  const Outcome outcome = check_order("[1, -1]", {"--layers-per-chunk", "99999999999"});
+  EXPECT_FALSE(holds(outcome.err, "at least")) << outcome.err;
+}
+
+// What the input's form cannot use would be ignored in silence.
+TEST(CheckDeclarations, ThoseOfAnotherFormAreUsageErrors) {
+  const std::string table = "0F0,0B0";
+  const std::string list = "[1, -1]";
+  const std::string file = "capo 1\nrank 0: F1 B1\n";
+  const std::string json_te = R"({"order":[1,-1]})";
+  const std::string json_csv = R"({"csv":["0F0,0B0"]})";
+  const std::string json_ranks = R"({"ranks":[{"order":["F1","B1"]}]})";
+  const std::vector<std::pair<std::string, std::vector<std::string>>> unused{
+      {"--layers-per-chunk=1", {table, file, json_csv, json_ranks}},
+      {"--delayed=none", {table, file, json_csv, json_ranks}},
+      {"--stage-to-rank=0", {list, file, json_te, json_ranks}},
+      {"--csv=compute", {list, file, json_te, json_ranks}},
+      {"--stages=1", {list, file, json_te, json_ranks}},
+      {"--microbatches=1", {file, json_ranks}},
+  };
+  for (const auto& [flag, orders] : unused) {
+    for (const std::string& order : orders) {
+      SCOPED_TRACE(flag + " with " + order);
+      const Outcome outcome = check_order(order, {flag});
+      EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
+      EXPECT_TRUE(holds(outcome.err, flag.substr(0, flag.find('=')))) << outcome.err;
+    }
+  }
+}
+
+// --- text -----------------------------------------------------------------------------------------
+
+TEST(CheckText, AnAcceptedOrderSaysUnderWhatAssumptions) {
+  EXPECT_EQ(check_order("[1, 2, -2, -1]").out,
+            "accepted\n"
+            "  1 rank, 2 chunks, 1 microbatch, topology independent, no plan, no modules\n"
+            "  not declared, read off the input: chunks, layers_per_chunk, delayed, microbatches, topology\n");
+}
+
+TEST(CheckText, ARejectedOrderShowsThePlaceTheCureAndTheRule) {
+  EXPECT_EQ(check_order("[1, 1, -1, nan]").out,
+            "error[S01]: `nan` at index 3 is not a number\n"
+            " --> <order>:1:12\n"
+            "  |\n"
+            "1 | [1, 1, -1, nan]\n"
+            "  |            ^^^\n"
+            "  |\n"
+            "  = help: write the chunk that runs here; is a value missing where the list was made?\n"
+            "\n"
+            "not checked, since entries are unreadable: counts, order, placement\n"
+            "\n"
+            "rejected: 1 error; `capo explain S01` tells more\n"
+            "  1 rank, 1 chunk, 2 microbatches, topology independent, no plan, no modules\n"
+            "  not declared, read off the input: chunks, layers_per_chunk, delayed, microbatches, topology\n");
+}
+
+TEST(CheckText, ARefusedInputSaysThatThereIsNoVerdict) {
+  EXPECT_EQ(check_order("[1, -1").out,
+            "error[I01]: this bracket is never closed\n"
+            " --> <order>:1:1\n"
+            "  |\n"
+            "1 | [1, -1\n"
+            "  | ^\n"
+            "  |\n"
+            "  = help: end the list with `]`; is the input cut short?\n"
+            "\n"
+            "no verdict\n");
+}
+
+// Columns count bytes, but the mark stands under the character that the reader sees.
+TEST(CheckText, TheMarkStandsUnderItsPlace) {
+  const Outcome outcome = check_order("[1, -1 (é) x]");
+  EXPECT_TRUE(holds(outcome.out, "1 | [1, -1 (é) x]\n  |            ^\n")) << outcome.out;
+}
+
+TEST(CheckText, ASecondSameStatementIsNotCorrectedToItself) {
+  const Outcome outcome = check_order("capo 1\ncapo 1\nrank 0: F1 B1\n");
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_FALSE(holds(outcome.out, "did you mean `capo`?")) << outcome.out;
+}
+
+// --- colour ---------------------------------------------------------------------------------------
+
+bool coloured(const std::string& text) {
+  return holds(text, "\x1b[");
+}
+
+TEST(CheckColour, IsOffIntoAPipeAndOnWhereAskedFor) {
+  EXPECT_FALSE(coloured(check_order("[1, -1").out));
+  EXPECT_FALSE(coloured(check_order("[1, -1", {"--color", "auto"}).out));
+  EXPECT_FALSE(coloured(check_order("[1, -1", {"--color", "never"}).out));
+  EXPECT_TRUE(coloured(check_order("[1, -1", {"--color", "always"}).out));
+}
+
+TEST(CheckColour, AlwaysIsStrongerThanTheEnvironment) {
+  for (const char* setting : {"NO_COLOR=1", "TERM=dumb"}) {
+    const Outcome outcome =
+        run_capo({"check", "--order", "[1, -1", "--color", "always"}, {.environment = {setting}});
+    EXPECT_TRUE(coloured(outcome.out)) << setting;
+  }
+}
+
+TEST(CheckColour, StaysOutOfJsonAndSarif) {
+  EXPECT_FALSE(coloured(check_order("[1, -1", {"--color", "always", "--format", "json"}).out));
+  EXPECT_FALSE(coloured(check_order("[1, -1", {"--color", "always", "--format", "sarif"}).out));
+}
+
+TEST(CheckColour, TheWordsAreTheSame) {
+  std::string text = check_order("[1, nan, 0]", {"--color", "always", "--profile", "te"}).out;
+  for (std::size_t at = text.find("\x1b["); at != std::string::npos; at = text.find("\x1b[", at)) {
+    text.erase(at, text.find('m', at) - at + 1);
+  }
+  EXPECT_EQ(text, check_order("[1, nan, 0]", {"--color", "never", "--profile", "te"}).out);
+}
+
+// What capo prints to a terminal; nothing where there is no pseudo-terminal to be had.
+std::string on_a_terminal(const std::vector<std::string>& environment) {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0 || ::grantpt(terminal) != 0 || ::unlockpt(terminal) != 0) return "";
+  const std::string name = ::ptsname(terminal);
+  const int keep_open = ::open(name.c_str(), O_RDWR | O_NOCTTY);
+  RunOptions options{.environment = environment, .stdout_path = name};
+  const Outcome outcome = run_capo({"check", "--order", "[1, -1"}, options);
+  EXPECT_EQ(outcome.exit_code, 3);
+  std::array<char, 4096> buffer;
+  const ssize_t count = ::read(terminal, buffer.data(), buffer.size());
+  ::close(keep_open);
+  ::close(terminal);
+  return std::string(buffer.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
+}
+
+TEST(CheckColour, OnATerminalFollowsTheEnvironment) {
+  const std::string plain = on_a_terminal({"NO_COLOR=1", "TERM=xterm"});
+  if (plain.empty()) GTEST_SKIP() << "there is no pseudo-terminal";
+  EXPECT_FALSE(coloured(plain));
+  EXPECT_TRUE(coloured(on_a_terminal({"NO_COLOR=", "TERM=xterm"})));
+  EXPECT_FALSE(coloured(on_a_terminal({"NO_COLOR=", "TERM=dumb"})));
+}
+
+// --- JSON -----------------------------------------------------------------------------------------
+
+TEST(CheckJson, HoldsTheFieldsOfTheContract) {
+  const json report = report_of("[1, 1, 2, -2, -1, -1, -1]", {"--profile", "te,mcore,torch"});
+  EXPECT_EQ(report.at("schema"), 1);
+  EXPECT_EQ(report.at("verdict"), "rejected");
+  EXPECT_EQ(keys_of(report), (std::set<std::string>{"schema", "verdict", "environment", "diagnostics", "findings",
+                                                    "skipped", "profiles"}));
+  EXPECT_EQ(keys_of(report.at("environment")),
+            (std::set<std::string>{"topology", "plan", "modules", "ranks", "chunks", "microbatches",
+                                   "layers_per_chunk", "delayed", "assumed"}));
+  ASSERT_FALSE(report.at("diagnostics").empty());
+  for (const json& diagnostic : report.at("diagnostics")) {
+    EXPECT_EQ(keys_of(diagnostic), (std::set<std::string>{"rule", "name", "family", "severity", "message", "spans",
+                                                          "notes", "help", "witness"}));
+    EXPECT_EQ(diagnostic.at("severity"), "error");
+    EXPECT_TRUE(diagnostic.at("message").is_string());
+    EXPECT_TRUE(diagnostic.at("notes").is_array());
+    EXPECT_EQ(keys_of(diagnostic.at("witness")), (std::set<std::string>{"kind", "tasks"}));
+    for (const json& span : diagnostic.at("spans")) {
+      for (const char* key : {"source", "line", "column", "offset", "length"}) EXPECT_TRUE(span.contains(key)) << span;
+      EXPECT_EQ(span.at("source"), "<order>");
+    }
+    for (const json& task : diagnostic.at("witness").at("tasks")) {
+      EXPECT_EQ(keys_of(task), (std::set<std::string>{"rank", "index", "text", "action"}));
+    }
+    if (!diagnostic.at("help").is_null()) {
+      EXPECT_EQ(keys_of(diagnostic.at("help")), (std::set<std::string>{"text", "edits"}));
+    }
+  }
+  EXPECT_EQ(keys_of(report.at("profiles")), (std::set<std::string>{"te", "mcore", "torch"}));
+  for (const char* profile : {"te", "mcore", "torch"}) {
+    for (const char* key : {"accepts", "error_kind", "reason", "disagreement"}) {
+      EXPECT_TRUE(report.at("profiles").at(profile).contains(key)) << profile << " " << key;
+    }
+  }
+}
+
+TEST(CheckJson, TellsAPlaceInBytesFromOne) {
+  const json report = report_of("[1,\n -1 (é) x]");
+  const json span = report.at("diagnostics").at(0).at("spans").at(0);
+  EXPECT_EQ(span.at("line"), 2);
+  EXPECT_EQ(span.at("column"), 10);
+  EXPECT_EQ(span.at("offset"), 13);
+  EXPECT_EQ(span.at("length"), 1);
+}
+
+TEST(CheckJson, ARefusedInputHasNoEnvironment) {
+  const json report = report_of("[1, -1");
+  EXPECT_EQ(report.at("verdict"), "no-verdict");
+  EXPECT_TRUE(report.at("environment").is_null());
+  EXPECT_EQ(report.at("profiles"), json::object());
+  ASSERT_EQ(report.at("diagnostics").size(), 1U);
+  EXPECT_EQ(report.at("diagnostics")[0].at("rule"), "I01");
+  EXPECT_EQ(report.at("diagnostics")[0].at("family"), "input");
+}
+
+TEST(CheckJson, NamesTheEntryThatBreaksTheRule) {
+  const json task = report_of("[1, 0, -1]").at("diagnostics").at(0).at("witness").at("tasks").at(0);
+  EXPECT_EQ(task, (json{{"rank", 0}, {"index", 1}, {"text", "0"}, {"action", nullptr}}));
+}
+
+// An edit says which bytes to replace by what.
+TEST(CheckJson, AnEditCuresWhatItIsGivenFor) {
+  std::string order = "[1, 2.0, -2, -1]";
+  const json help = report_of(order).at("diagnostics").at(0).at("help");
+  ASSERT_FALSE(help.at("edits").empty()) << help;
+  const json edit = help.at("edits").at(0);
+  order.replace(edit.at("span").at("offset").get<std::size_t>(), edit.at("span").at("length").get<std::size_t>(),
+                edit.at("replacement").get<std::string>());
+  EXPECT_EQ(check_order(order).exit_code, 0) << order;
+}
+
+// An unreadable file is reported to the program that asked for JSON, too.
+TEST(CheckJson, IsGivenOrTheReasonStandsOnStandardError) {
+  const Outcome outcome = run_capo({"check", "no/such/file", "--format", "json"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_NE(outcome.out.empty(), outcome.err.empty());
+  if (!outcome.out.empty()) {
+    EXPECT_EQ(json::parse(outcome.out).at("verdict"), "no-verdict");
+  }
+}
+
+// --- SARIF ----------------------------------------------------------------------------------------
+
+TEST(CheckSarif, HoldsTheResultsAndTheirRules) {
+  const json log = json::parse(check_order("[1, nan, 0]", {"--format", "sarif"}).out);
+  EXPECT_EQ(log.at("version"), "2.1.0");
+  const json run = log.at("runs").at(0);
+  EXPECT_EQ(run.at("tool").at("driver").at("name"), "capo");
+  std::vector<std::string> results;
+  for (const json& result : run.at("results")) results.push_back(result.at("ruleId"));
+  EXPECT_EQ(results, (std::vector<std::string>{"S01", "S04"}));
+  std::vector<std::string> rules;
+  for (const json& rule : run.at("tool").at("driver").at("rules")) rules.push_back(rule.at("id"));
+  EXPECT_EQ(rules, results);
+  const json region = run.at("results")[0].at("locations")[0].at("physicalLocation").at("region");
+  EXPECT_EQ(region, (json{{"startLine", 1}, {"startColumn", 5}, {"endLine", 1}, {"endColumn", 8}}));
+  EXPECT_EQ(run.at("invocations")[0].at("executionSuccessful"), true);
+}
+
+TEST(CheckSarif, ARefusedInputIsNoSuccess) {
+  const json run = json::parse(check_order("[1, -1", {"--format", "sarif"}).out).at("runs").at(0);
+  EXPECT_EQ(run.at("invocations")[0].at("executionSuccessful"), false);
+  EXPECT_EQ(run.at("results").at(0).at("ruleId"), "I01");
+}
+
+TEST(CheckSarif, AnAcceptedOrderHasNoResults) {
+  const json run = json::parse(check_order("[1, -1]", {"--format", "sarif"}).out).at("runs").at(0);
+  EXPECT_EQ(run.at("results"), json::array());
+}
+
+// The file says that it counts UTF-16 code units, and é is one.
+TEST(CheckSarif, CountsColumnsAsItSays) {
+  const json run = json::parse(check_order("[1, -1 (é) x]", {"--format", "sarif"}).out).at("runs").at(0);
+  ASSERT_EQ(run.at("columnKind"), "utf16CodeUnits");
+  const json region = run.at("results")[0].at("locations")[0].at("physicalLocation").at("region");
+  EXPECT_EQ(region.at("startColumn"), 12);
+  EXPECT_EQ(region.at("endColumn"), 13);
+}
+
+TEST(CheckSarif, AFilesNameIsAUri) {
+  const Outcome outcome = run_capo({"check", "malformed-lf.te", "--format", "sarif"},
+                                   {.directory = CAPO_SOURCE_DIR "/tests/corpus/input/line-ends"});
+  const json location = json::parse(outcome.out).at("runs")[0].at("results")[0].at("locations")[0];
+  EXPECT_EQ(location.at("physicalLocation").at("artifactLocation").at("uri"), "malformed-lf.te");
+}
+
+// --- profiles -------------------------------------------------------------------------------------
+
+TEST(CheckProfile, NoneIsAskedByDefault) {
+  EXPECT_EQ(report_of("[1, -1]").at("profiles"), json::object());
+  EXPECT_EQ(report_of("[1, -1]", {"--profile", "sound"}).at("profiles"), json::object());
+}
+
+TEST(CheckProfile, SeveralMayBeAsked) {
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {"--profile", "sound,te,mcore,torch"}, {"--profile", "te", "--profile", "torch,mcore"},
+           {"--profile", "te,te,mcore,torch"}}) {
+    EXPECT_EQ(keys_of(report_of("[1, -1]", flags).at("profiles")), (std::set<std::string>{"te", "mcore", "torch"}));
+  }
+}
+
+TEST(CheckProfile, NeverChangesTheVerdict) {
+  for (const std::string order : {"[1, -1]", "[1]", "[1, 1, -1, -1, -1.5, -1.5]", "0F0,0B0x"}) {
+    SCOPED_TRACE(order);
+    EXPECT_EQ(check_order(order, {"--profile", "te,mcore,torch"}).exit_code, check_order(order).exit_code);
+  }
+}
+
+TEST(CheckProfile, RightAndRefusedThereIsSaid) {
+  const json report = report_of("[1, 1, -1, -1, -1.5, -1.5]", {"--profile", "te"});
+  EXPECT_EQ(report.at("verdict"), "accepted");
+  const json te = report.at("profiles").at("te");
+  EXPECT_EQ(te.at("accepts"), false);
+  EXPECT_EQ(te.at("error_kind"), "torch.RuntimeError");
+  EXPECT_EQ(te.at("disagreement"), "right and refused there");
+  EXPECT_TRUE(holds(check_order("[1, 1, -1, -1, -1.5, -1.5]", {"--profile", "te"}).out,
+                    "profile te: refuses (right and refused there)\n"));
+}
+
+TEST(CheckProfile, AcceptedThereAndWrongIsSaid) {
+  const json report = report_of("[1, -1]", {"--profile", "te", "--microbatches", "2"});
+  EXPECT_EQ(report.at("verdict"), "rejected");
+  EXPECT_EQ(report.at("profiles").at("te").at("accepts"), true);
+  EXPECT_EQ(report.at("profiles").at("te").at("disagreement"), "accepted there and wrong");
+}
+
+TEST(CheckProfile, MegatronIsStricterThanTe) {
+  const json profiles = report_of("[2, 1, -1, -2, -2.5, -1.5]", {"--profile", "te,mcore"}).at("profiles");
+  EXPECT_EQ(profiles.at("te").at("accepts"), true);
+  EXPECT_EQ(profiles.at("mcore").at("accepts"), false);
+  EXPECT_EQ(profiles.at("mcore").at("error_kind"), "mcore.order");
+}
+
+TEST(CheckProfile, MegatronsConfigurationIsJudgedWhereItIsGiven) {
+  const auto mcore = [](std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--profile", "mcore", "--microbatches", "2"});
+    return report_of("[1, 1, -1, -1]", flags).at("profiles").at("mcore");
+  };
+  EXPECT_EQ(mcore({}).at("accepts"), true);
+  EXPECT_EQ(mcore({"--pp", "2"}).at("accepts"), true);
+  EXPECT_EQ(mcore({"--pp", "2", "--vp", "2"}).at("accepts"), true);
+  EXPECT_EQ(mcore({"--pp", "4", "--vp", "2"}).at("error_kind"), "mcore.configuration");
+  EXPECT_EQ(mcore({"--pp", "2", "--vp", "2", "--group-size", "3"}).at("error_kind"), "mcore.configuration");
+  EXPECT_EQ(mcore({"--pp", "2", "--ep-overlap"}).at("error_kind"), "mcore.configuration");
+  EXPECT_EQ(mcore({"--pp", "2", "--vp", "2", "--ep-overlap"}).at("accepts"), true);
+}
+
+TEST(CheckProfile, MegatronsFlagsNeedEachOther) {
+  EXPECT_EQ(check_order("[1, -1]", {"--pp", "2"}).exit_code, 2);
+  EXPECT_EQ(check_order("[1, -1]", {"--vp", "2"}).exit_code, 2);
+  EXPECT_EQ(check_order("[1, -1]", {"--group-size", "2"}).exit_code, 2);
+  EXPECT_EQ(check_order("[1, -1]", {"--ep-overlap"}).exit_code, 2);
+  EXPECT_EQ(check_order("[1, -1]", {"--pp", "0", "--microbatches", "1"}).exit_code, 2);
+}
+
+// With the reuse of buffers TE looks for the forward earlier than without.
+TEST(CheckProfile, TeWithReuseStopsInTheReuse) {
+  const auto reason = [](std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--profile", "te"});
+    return report_of("[-1, 1]", flags).at("profiles").at("te").at("reason").get<std::string>();
+  };
+  EXPECT_TRUE(holds(reason({}), "warm-up"));
+  EXPECT_TRUE(holds(reason({"--te-reuse"}), "reuse"));
+}
+
+TEST(CheckProfile, TorchSaysWhatItReads) {
+  const json torch = report_of("0F0,0B0x", {"--profile", "torch"}).at("profiles").at("torch");
+  EXPECT_EQ(torch.at("reads"),
+            json::array({{{"rank", 0}, {"index", 1}, {"text", "0B0x"}, {"torch", "0B0"}}}));
+  EXPECT_EQ(torch.at("accepts"), true);
+  EXPECT_EQ(torch.at("disagreement"), "accepted there and wrong");
+}
+
+TEST(CheckProfile, TorchJudgesATable) {
+  EXPECT_EQ(report_of("0F0,0B0", {"--profile", "torch"}).at("profiles").at("torch").at("accepts"), true);
+  const json refused = report_of("0B0,0F0", {"--profile", "torch"}).at("profiles").at("torch");
+  EXPECT_EQ(refused.at("accepts"), false);
+  EXPECT_TRUE(refused.at("error_kind").get<std::string>().starts_with("torch.")) << refused;
+}
+
+// A flag of a profile that is not asked does nothing; a user who gives it means the profile.
+TEST(CheckProfile, AFlagOfAProfileThatIsNotAskedIsAUsageError) {
+  EXPECT_EQ(check_order("[1, -1]", {"--te-reuse"}).exit_code, 2);
+  EXPECT_EQ(check_order("[1, -1]", {"--pp", "2", "--microbatches", "1"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,148 @@
+// Runs `capo check` over tests/corpus/rules and compares all it prints, byte for byte.
+//
+//   tests/corpus/rules/S15/bad-digit.te          the input, checked in its own folder
+//                          bad-digit.expected    standard output, then a line `exit 1`
+//                          bad-digit.args        further flags, if it takes any
+//
+// CAPO_REBASE=1 in the environment writes the expectations anew instead of comparing them. What else
+// the corpus promises is tested either way: a bad case names its rule, a good one is accepted.
+
+#include <capo/core/rules/rule.h>
+#include <capo/tests/support/run_capo.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+namespace capo {
+namespace {
+
+using testing_support::Outcome;
+using testing_support::run_capo;
+namespace fs = std::filesystem;
+
+const fs::path kRules = CAPO_SOURCE_DIR "/tests/corpus/rules";
+
+struct Case {
+  fs::path input;
+  std::string rule;  // the folder's name
+
+  [[nodiscard]] bool good() const { return input.filename().string().starts_with("good-"); }
+  [[nodiscard]] bool bad() const { return input.filename().string().starts_with("bad-"); }
+  [[nodiscard]] fs::path beside(const char* extension) const { return fs::path(input).replace_extension(extension); }
+};
+
+bool is_input(const fs::path& path) {
+  constexpr std::array<std::string_view, 4> kForms{".te", ".order", ".csv", ".json"};
+  return std::find(kForms.begin(), kForms.end(), path.extension()) != kForms.end();
+}
+
+std::vector<fs::path> files() {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator(kRules)) {
+    if (entry.is_regular_file()) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> found;
+  for (const fs::path& path : files()) {
+    if (is_input(path)) found.push_back({.input = path, .rule = path.parent_path().filename()});
+  }
+  return found;
+}
+
+std::optional<std::string> text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+Outcome check(const Case& of) {
+  std::vector<std::string> arguments{"check", of.input.filename()};
+  std::istringstream flags(text_of(of.beside(".args")).value_or(""));
+  for (std::string flag; flags >> flag;) arguments.push_back(flag);
+  return run_capo(arguments, {.directory = of.input.parent_path()});
+}
+
+bool rebase() {
+  const char* wish = std::getenv("CAPO_REBASE");
+  return wish != nullptr && std::string_view(wish) == "1";
+}
+
+TEST(Corpus, EveryCaseAnswersAsExpected) {
+  std::size_t run = 0;
+  for (const Case& one : cases()) {
+    SCOPED_TRACE(one.input.string());
+    const Outcome outcome = check(one);
+    const std::string answer = outcome.out + "exit " + std::to_string(outcome.exit_code) + "\n";
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_NE(outcome.out, "") << "nothing to compare";
+    if (rebase()) {
+      std::ofstream(one.beside(".expected"), std::ios::binary) << answer;
+    } else if (const auto expected = text_of(one.beside(".expected"))) {
+      EXPECT_EQ(answer, *expected);
+    } else {
+      ADD_FAILURE() << "no expectation; CAPO_REBASE=1 writes it, to be read before it is committed";
+    }
+    ++run;
+  }
+  std::cout << run << " cases " << (rebase() ? "written" : "compared") << "\n";
+  EXPECT_GT(run, 0u);
+}
+
+TEST(Corpus, ABadCaseIsNotAcceptedAndNamesItsRule) {
+  for (const Case& one : cases()) {
+    if (!one.bad()) continue;
+    const Outcome outcome = check(one);
+    EXPECT_EQ(outcome.exit_code, one.rule == "I01" ? 3 : one.rule == "I02" ? 4 : 1) << one.input;
+    EXPECT_NE(outcome.out.find("error[" + one.rule + "]: "), std::string::npos) << one.input;
+  }
+}
+
+TEST(Corpus, AGoodCaseIsAccepted) {
+  for (const Case& one : cases()) {
+    if (!one.good()) continue;
+    const Outcome outcome = check(one);
+    EXPECT_EQ(outcome.exit_code, 0) << one.input;
+    EXPECT_TRUE(outcome.out.starts_with("accepted\n")) << one.input << "\n" << outcome.out;
+  }
+}
+
+TEST(Corpus, EveryRuleHasABadAndAGoodCase) {
+  const std::vector<Case> all = cases();
+  for (const Rule& rule : catalogue()) {
+    const auto count = [&](auto fits) {
+      return std::count_if(all.begin(), all.end(), [&](const Case& one) { return one.rule == rule.id && fits(one); });
+    };
+    EXPECT_GE(count([](const Case& one) { return one.bad(); }), 1) << rule.id;
+    EXPECT_GE(count([](const Case& one) { return one.good(); }), 1) << rule.id;
+  }
+}
+
+TEST(Corpus, NothingLiesThereThatNoCaseUses) {
+  const std::vector<Case> all = cases();
+  for (const fs::path& path : files()) {
+    const auto uses = std::count_if(all.begin(), all.end(), [&](const Case& one) {
+      return path == one.input || path == one.beside(".expected") || path == one.beside(".args");
+    });
+    EXPECT_EQ(uses, 1) << path << ": no case, or two of one name";
+  }
+  for (const Case& one : all) {
+    EXPECT_NE(find_rule(one.rule), nullptr) << one.rule;
+    EXPECT_TRUE(one.good() || one.bad()) << one.input << ": is it good or bad?";
+  }
+}
+
+}  // namespace
+}  // namespace capo

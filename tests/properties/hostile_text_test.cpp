@@ -1,0 +1,77 @@
+// Readers never crash, always say why they refuse and where, and never accept what cannot be
+// printed and read back.
+
+#include <capo/core/order/to_te_list.h>
+#include <capo/core/rules/check.h>
+#include <capo/core/text/json_printer.h>
+#include <capo/core/text/load.h>
+#include <capo/core/text/order_printer.h>
+#include <capo/core/text/te_list_printer.h>
+#include <capo/core/text/te_list_reader.h>
+#include <capo/testing/generators/mutated_text.h>
+#include <capo/testing/representable.h>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace capo::testing {
+namespace {
+
+// Small, so that both sides of each limit are met.
+constexpr Limits kSmall{.bytes = 2000, .entries = 100, .ranks = 8, .counts = 1000, .depth = 8};
+
+Result<Input, RefusedInput> loaded(const std::string& text, TextForm form) {
+  return load(Source{.name = "<mutated>", .text = text}, {.form = form, .limits = kSmall});
+}
+
+RC_GTEST_PROP(HostileText, IsReadOrRefusedWithAReasonAndAPlace, ()) {
+  const MutatedText mutated = *mutated_text();
+  const auto input = loaded(mutated.text, mutated.form);
+  if (input) return;
+  const Diagnostic& finding = input.error().refusal.finding;
+  RC_ASSERT(!finding.message.empty());
+  RC_ASSERT(finding.labels.size() == 1u);
+  const Span span = finding.labels.front().span;
+  RC_ASSERT(span.offset + span.length <= mutated.text.size());
+}
+
+RC_GTEST_PROP(HostileText, IsReadInAnyFormWithoutACrash, ()) {
+  const MutatedText mutated = *mutated_text();
+  for (const TextForm form :
+       {TextForm::TeList, TextForm::OrderFile, TextForm::TorchCsv, TextForm::Json}) {
+    const auto input = loaded(mutated.text, form);
+    if (input) RC_ASSERT(check(*input).verdict != Verdict::NoVerdict);
+  }
+}
+
+RC_GTEST_PROP(HostileText, IsNeverAcceptedUnlessItCanBePrintedAndReadBack, ()) {
+  const MutatedText mutated = *mutated_text();
+  const auto input = loaded(mutated.text, mutated.form);
+  if (!input || check(*input).verdict != Verdict::Accepted) return;
+  const auto reason = unrepresentable(input->schedule, kSmall);
+  if (reason) RC_FAIL(std::string(*reason));
+  const Limits roomy{.bytes = 1 << 20, .entries = 1000};
+  const auto again = load(Source{.text = print_order_file(input->schedule)},
+                          {.form = TextForm::OrderFile, .limits = roomy});
+  RC_ASSERT(again.has_value());
+  RC_ASSERT(same_meaning(input->schedule, again->schedule));
+  RC_ASSERT(check(*again).verdict == Verdict::Accepted);
+}
+
+RC_GTEST_PROP(HostileText, ThatIsUnderstoodIsSaidByOrderFilesAndJson, ()) {
+  const MutatedText mutated = *mutated_text();
+  const auto input = loaded(mutated.text, mutated.form);
+  if (!input || unrepresentable(input->schedule, kSmall)) return;
+  const Limits roomy{.bytes = 1 << 20, .entries = 1000};
+  const auto order = load(Source{.text = print_order_file(input->schedule)},
+                          {.form = TextForm::OrderFile, .limits = roomy});
+  RC_ASSERT(order.has_value());
+  RC_ASSERT(same_meaning(input->schedule, order->schedule));
+  const auto json =
+      load(Source{.text = print_json(input->schedule)}, {.form = TextForm::Json, .limits = roomy});
+  RC_ASSERT(json.has_value());
+  RC_ASSERT(same_meaning(input->schedule, json->schedule));
+}
+
+}  // namespace
+}  // namespace capo::testing
