@@ -524,11 +524,5 @@ TEST(CheckProfile, TorchJudgesATable) {
   EXPECT_TRUE(refused.at("error_kind").get<std::string>().starts_with("torch.")) << refused;
 }
 
-// A flag of a profile that is not asked does nothing; a user who gives it means the profile.
-TEST(CheckProfile, AFlagOfAProfileThatIsNotAskedIsAUsageError) {
-  EXPECT_EQ(check_order("[1, -1]", {"--te-reuse"}).exit_code, 2);
-  EXPECT_EQ(check_order("[1, -1]", {"--pp", "2", "--microbatches", "1"}).exit_code, 2);
-}
-
 }  // namespace
 }  // namespace capo
