@@ -30,6 +30,10 @@ Reason fault_of_entries(const std::vector<Entry>& order, const RankOrder& rank, 
     }
   }
   if (naming == Naming::Named) return std::nullopt;
+  const bool split = std::any_of(order.begin(), order.end(), [](const Entry& entry) {
+    return entry.kind == Kind::BackwardInput;
+  });
+  if (split) return "an input gradient among counted microbatches";
   std::vector<Entry> counted = order;
   for (Entry& entry : counted) entry.microbatch = kNoMicrobatch;
   number_microbatches(counted, rank.chunks);

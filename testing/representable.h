@@ -6,7 +6,7 @@
 //
 //   * there is a rank; an entry has a chunk from 1, an idle slot has none
 //   * named: every action that has a microbatch names it, and there is at least one such action;
-//     counted: the numbers are those that number_microbatches() gives
+//     counted: the numbers are those that number_microbatches() gives, and no backward is half an I
 //   * a composite has members, none of them idle, and its first opens it
 //   * chunks that are not declared are the largest id that the order is long enough to use
 //   * layers: a count is one number, a list is not empty, and no number is negative

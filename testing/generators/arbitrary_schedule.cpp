@@ -68,6 +68,7 @@ void settle_order(std::vector<Entry>& order, std::int32_t chunks, Naming naming)
     if (entry.group == Group::Continues && !in_composite) entry.group = Group::Opens;
     in_composite = entry.group != Group::Alone;
     if (naming == Naming::Counted || !has_microbatch(entry.kind)) entry.microbatch = kNoMicrobatch;
+    if (naming == Naming::Counted && entry.kind == Kind::BackwardInput) entry.kind = Kind::Backward;
   }
   if (naming == Naming::Counted) number_microbatches(order, chunks);
 }
