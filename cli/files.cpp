@@ -1,5 +1,7 @@
 #include <capo/cli/files.h>
 
+#include <capo/core/text/printable.h>
+
 #include <fmt/format.h>
 
 #include <fcntl.h>
@@ -94,6 +96,20 @@ Error unwritable(const std::string& name, const std::string& why) {
           .help = {}};
 }
 
+std::optional<Error> write_special(const std::string& path, std::string_view text) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.number() < 0) return unwritable(path, system_words());
+  if (const auto why = write_all(file.number(), text)) return unwritable(path, *why);
+  return std::nullopt;
+}
+
+// mkstemp makes files for the owner alone; what a user asked for gets what the umask allows.
+mode_t default_mode() {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return 0666 & ~mask;
+}
+
 }  // namespace
 
 Result<Source> read_source(const std::string& path, std::uint64_t max_bytes) {
@@ -104,21 +120,28 @@ Result<Source> read_source(const std::string& path, std::uint64_t max_bytes) {
 }
 
 std::optional<Error> write_file(const std::string& path, std::string_view text) {
-  const std::filesystem::path target(path);
-  std::string name =
-      (target.parent_path() / ("." + target.filename().string() + ".XXXXXX")).string();
+  std::error_code ignored;
+  // Through a link the file it names is written, and what is no file (a FIFO, /dev/null) as it is.
+  const std::filesystem::path link(path);
+  const std::filesystem::path target = std::filesystem::is_symlink(link, ignored)
+                                           ? std::filesystem::weakly_canonical(link, ignored)
+                                           : link;
+  struct stat info {};
+  const bool exists = ::stat(target.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) return unwritable(path, "it is a directory");
+  if (exists && !S_ISREG(info.st_mode)) return write_special(path, text);
+
+  std::string name = (target.parent_path() / ".capo.XXXXXX").string();
   std::optional<std::string> why;
   {
     const Descriptor file(::mkstemp(name.data()));
     if (file.number() < 0) return unwritable(path, system_words());
     why = write_all(file.number(), text);
-    // mkstemp makes files for the owner alone; what a user asked for gets what the umask allows.
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    if (!why && (::fchmod(file.number(), 0666 & ~mask) != 0 || ::fsync(file.number()) != 0))
+    if (!why && ::fchmod(file.number(), exists ? info.st_mode & 07777 : default_mode()) != 0)
       why = system_words();
+    if (!why && ::fsync(file.number()) != 0) why = system_words();
   }
-  if (!why && ::rename(name.c_str(), path.c_str()) != 0) why = system_words();
+  if (!why && ::rename(name.c_str(), target.c_str()) != 0) why = system_words();
   if (!why) return std::nullopt;
   ::unlink(name.c_str());
   return unwritable(path, *why);
@@ -129,9 +152,15 @@ std::optional<Error> write_stdout(std::string_view text) {
   return std::nullopt;
 }
 
+void print_stderr(std::string_view text) {
+  // Where standard error takes nothing there is nobody left to tell.
+  (void)write_all(STDERR_FILENO, text);
+}
+
 void print_error(const Error& error) {
-  fmt::print(stderr, "error: {}\n", error.message);
-  if (!error.help.empty()) fmt::print(stderr, "  help: {}\n", error.help);
+  std::string text = "error: " + printable(error.message) + "\n";
+  if (!error.help.empty()) text += "  help: " + printable(error.help) + "\n";
+  print_stderr(text);
 }
 
 }  // namespace capo::cli

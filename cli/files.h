@@ -24,7 +24,9 @@ namespace capo::cli {
 [[nodiscard]] std::optional<Error> write_file(const std::string& path, std::string_view text);
 [[nodiscard]] std::optional<Error> write_stdout(std::string_view text);
 
-/// Prints an error and its help to standard error.
+/// To standard error; if that takes nothing, nothing happens.
+void print_stderr(std::string_view text);
+/// An error and its help, to standard error.
 void print_error(const Error& error);
 
 }  // namespace capo::cli

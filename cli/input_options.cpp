@@ -1,11 +1,14 @@
 #include <capo/cli/input_options.h>
 
 #include <capo/cli/files.h>
+#include <capo/core/text/scan.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
+#include <sstream>
 
 namespace capo::cli {
 
@@ -45,25 +48,27 @@ std::optional<std::int32_t> declared(std::int32_t number) {
   return number == 0 ? std::nullopt : std::optional(number);
 }
 
-// A declaration that the form states itself would be silently ignored; that is a mistake to report.
-void refuse_unused(const InputOptions& options, TextForm form) {
-  const auto refuse = [](bool given, const char* flag, const char* instead) {
-    if (given) throw CLI::ValidationError(flag, instead);
+// A declaration that this input has no use for, or states otherwise itself, would be ignored in
+// silence; that is a mistake to report.
+void refuse_unused(const InputOptions& options, const Input& input) {
+  const auto refuse = [](bool given, const char* flag, const char* why) {
+    if (given) throw CLI::ValidationError(flag, why);
   };
+  const bool table = input.form == Form::TorchCompute || input.form == Form::TorchComms;
+  const bool list = input.form == Form::TeList;
   const char* te_only = "is for TE lists; other forms state it themselves";
   const char* csv_only = "is for PyTorch tables";
-  if (form != TextForm::TeList && form != TextForm::Json) {
-    refuse(!options.layers.empty(), "--layers-per-chunk", te_only);
-    refuse(!options.delayed.empty(), "--delayed", te_only);
-  }
-  if (form != TextForm::TorchCsv && form != TextForm::Json) {
-    refuse(!options.stage_to_rank.empty(), "--stage-to-rank", csv_only);
-    refuse(!options.csv.empty(), "--csv", csv_only);
-    refuse(options.stages != 0, "--stages", csv_only);
-  }
-  if (form == TextForm::OrderFile) {
-    refuse(options.microbatches != 0, "--microbatches", "is stated in the .order file itself");
-  }
+  refuse(!list && !options.layers.empty(), "--layers-per-chunk", te_only);
+  refuse(!list && !options.delayed.empty(), "--delayed", te_only);
+  refuse(!table && !options.stage_to_rank.empty(), "--stage-to-rank", csv_only);
+  refuse(!table && !options.csv.empty(), "--csv", csv_only);
+  refuse(!table && options.stages != 0, "--stages", csv_only);
+  refuse(!table && !list && options.microbatches != 0, "--microbatches",
+         "is stated in the input itself");
+  refuse(options.microbatches != 0 && input.schedule.microbatches != options.microbatches,
+         "--microbatches", "contradicts what the input itself states");
+  refuse(options.stages != 0 && input.schedule.stages != options.stages, "--stages",
+         "contradicts what the input itself states");
 }
 
 }  // namespace
@@ -71,19 +76,26 @@ void refuse_unused(const InputOptions& options, TextForm form) {
 std::vector<std::int32_t> number_list(const std::string& text, const std::string& flag,
                                       std::int32_t least) {
   std::vector<std::int32_t> numbers;
-  std::size_t at = 0;
-  while (true) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
+  std::stringstream in(text);
+  for (std::string item; std::getline(in, item, ',');) {
+    const std::size_t first = std::min(item.find_first_not_of(' '), item.size());
+    item = item.substr(first, item.find_last_not_of(' ') - first + 1);
     std::int32_t number = 0;
-    const auto result = std::from_chars(text.data() + at, text.data() + comma, number);
-    if (result.ec != std::errc{} || result.ptr != text.data() + comma || number < least) {
-      throw CLI::ValidationError(flag, fmt::format("`{}` is no number of at least {}",
-                                                   text.substr(at, comma - at), least));
+    const auto result = std::from_chars(item.data(), item.data() + item.size(), number);
+    if (result.ec == std::errc::result_out_of_range) {
+      throw CLI::ValidationError(flag, fmt::format("{} is too large", shown(item)));
+    }
+    if (result.ec != std::errc{} || result.ptr != item.data() + item.size() || number < least) {
+      throw CLI::ValidationError(
+          flag, least >= 0 ? fmt::format("{} is no whole number of at least {}", shown(item), least)
+                           : fmt::format("{} is no whole number", shown(item)));
     }
     numbers.push_back(number);
-    if (comma == text.size()) return numbers;
-    at = comma + 1;
   }
+  if (numbers.empty() || text.ends_with(',')) {
+    throw CLI::ValidationError(flag, fmt::format("{} is no list of numbers", shown(text)));
+  }
+  return numbers;
 }
 
 void InputOptions::add_to(CLI::App& app) {
@@ -149,21 +161,20 @@ LoadOptions InputOptions::load_options() const {
 }
 
 Loaded load_input(const InputOptions& options) {
-  if (options.file.empty() && options.order.empty()) {
+  if (options.file.empty() && !options.order) {
     throw CLI::ValidationError("FILE",
                                "no input: name a file, - for standard input, or give --order");
   }
-  LoadOptions load = options.load_options();
-  Source source{.name = "<order>", .text = options.order};
+  const LoadOptions load = options.load_options();
+  Source source{.name = "<order>", .text = options.order.value_or("")};
   if (!options.file.empty()) {
     auto read = read_source(options.file, options.limits.bytes);
     if (!read) return read.error();
     source = std::move(*read);
   }
-  load.form = load.form.value_or(detect_form(source.name, source.text));
-  refuse_unused(options, *load.form);
   auto input = capo::load(std::move(source), load);
   if (!input) return input.error();
+  refuse_unused(options, *input);
   return std::move(*input);
 }
 

@@ -7,6 +7,7 @@
 #include <capo/core/base/result.h>
 #include <capo/core/text/load.h>
 
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -18,7 +19,7 @@ namespace capo::cli {
 
 struct InputOptions {
   std::string file;
-  std::string order;
+  std::optional<std::string> order;  ///< the text of --order, which may be empty
   std::string form;
   std::string layers;
   std::string delayed;

@@ -4,11 +4,18 @@
 #include <capo/cli/exit_code.h>
 
 #include <fmt/format.h>
+#include <capo/cli/files.h>
+#include <capo/core/base/nearest.h>
+#include <capo/core/text/printable.h>
+
 #include <CLI/CLI.hpp>
 
 #include <csignal>
 #include <exception>
 #include <new>
+#include <span>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,30 +31,64 @@ extern "C" void interrupted(int /*signal*/) {
   std::_Exit(capo::cli::kInterrupted);
 }
 
+// What the user typed where a command is expected, and the command it may be.
+std::string unknown_command(const std::string& word, std::span<const std::string_view> commands) {
+  const std::string_view close = capo::nearest(word, commands);
+  std::string text = "there is no command `" + capo::printable(word, 40) + "`";
+  if (!close.empty()) text += "; did you mean `" + std::string(close) + "`?";
+  return text;
+}
+
+int fail_usage(const std::string& message) {
+  capo::cli::print_error({.kind = capo::ErrorKind::Environment,
+                          .message = message,
+                          .help = "`capo --help` and `capo COMMAND --help` tell what there is"});
+  return capo::cli::kUsage;
+}
+
+// Help and version go to standard output, and are checked as any other output is.
+int print_and_leave(CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream out;
+  std::ostringstream ignored;
+  app.exit(error, out, ignored);
+  const auto failed = capo::cli::write_stdout(out.str());
+  if (!failed) return capo::cli::kAccepted;
+  capo::cli::print_error(*failed);
+  return capo::cli::exit_code_of(failed->kind);
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"capo: a verifier of pipeline-parallel capture orders", "capo"};
   app.set_version_flag("--version", kVersion);
-  app.require_subcommand(1);
   app.fallthrough(false);
   app.footer(
+      "Example: capo check --order \"[1, -1, -1.5]\"\n"
       "Exit codes: 0 accepted, 1 findings, 2 usage, 3 malformed input, 4 no verdict (a limit), "
       "5 environment, 70 internal, 130 interrupted");
 
   using namespace capo::cli;
-  const std::vector<std::pair<const char*, Run>> commands{
+  const std::vector<std::pair<std::string_view, Run>> commands{
       {"check", add_check(app)}, {"convert", add_convert(app)}, {"explain", add_explain(app)},
       {"rules", add_rules(app)}, {"devices", add_devices(app)},
   };
+  std::vector<std::string_view> names;
+  for (const auto& [name, command] : commands) names.push_back(name);
   try {
     app.parse(argc, argv);
     for (const auto& [name, command] : commands) {
-      if (app.got_subcommand(name)) return command();
+      if (app.got_subcommand(std::string(name))) return command();
     }
+    return fail_usage("no command; there are check, convert, explain, rules and devices");
+  } catch (const CLI::Success& wanted) {
+    return print_and_leave(app, wanted);
+  } catch (const CLI::ExtrasError& error) {
+    const bool command_given = !app.get_subcommands().empty();
+    const std::string word = argc > 1 ? argv[1] : "";
+    if (!command_given && !word.starts_with('-')) return fail_usage(unknown_command(word, names));
+    return fail_usage(error.what());
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? kAccepted : kUsage;
+    return fail_usage(error.what());
   }
-  return kUsage;
 }
 
 }  // namespace
@@ -57,11 +98,11 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error: out of memory\n");
+    capo::cli::print_stderr("error: out of memory\n");
     return capo::cli::kEnvironment;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n  this is a bug in capo; please report it with the input\n",
-               error.what());
+    capo::cli::print_stderr("error: " + capo::printable(error.what()) +
+                            "\n  this is a bug in capo; please report it with the input\n");
     return capo::cli::kInternal;
   }
 }

@@ -90,7 +90,8 @@ void add_options(CLI::App& app, CheckRequest& request) {
   app.add_option("--batch", request.batch,
                  "Check every line of a JSON-lines file; one JSON result a line")
       ->excludes("FILE")
-      ->excludes("--order");
+      ->excludes("--order")
+      ->excludes("--form");
   app.add_option_function<std::string>(
          "--profile",
          [&request](const std::string& names) { request.profiles = profile_names(names); },
@@ -98,12 +99,14 @@ void add_options(CLI::App& app, CheckRequest& request) {
       ->default_str("sound");
   app.add_option("--format", request.format, "text, json or sarif")
       ->check(CLI::IsMember({"text", "json", "sarif"}))
+      ->excludes("--batch")
       ->capture_default_str();
   app.add_option("--color", request.colour, "auto, always or never; NO_COLOR is respected")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
   app.add_option("--max-findings", request.check.findings_per_rule,
                  "Findings of each rule to show in full")
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
       ->capture_default_str();
 }
 
@@ -118,6 +121,7 @@ void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& me
          "te: the modules are GroupedLinear, whose empty weight-gradient queue says nothing")
       ->group(group);
   app.add_option("--max-graphs", request.consult.te.max_graphs, "te: CUDA graphs to simulate")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
       ->capture_default_str()
       ->group(group);
   app.add_option("--pp", megatron.pipeline, "mcore: pipeline ranks")
@@ -135,6 +139,22 @@ void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& me
   app.add_flag("--ep-overlap", megatron.ep_overlap, "mcore: overlap_moe_expert_parallel_comm")
       ->needs("--pp")
       ->group(group);
+}
+
+// A flag of a profile that was not asked for would be ignored in silence.
+void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
+  const auto asked = [&](std::string_view profile) {
+    return std::find(request.profiles.begin(), request.profiles.end(), profile) !=
+           request.profiles.end();
+  };
+  const bool te = asked("te") || asked("mcore");
+  if (request.consult.te.reuse && !te)
+    throw CLI::ValidationError("--te-reuse", "needs --profile te or mcore");
+  if (request.consult.te.empty_store == te::EmptyStore::Silent && !te) {
+    throw CLI::ValidationError("--te-silent-store", "needs --profile te or mcore");
+  }
+  if (flags.pipeline != 0 && !asked("mcore"))
+    throw CLI::ValidationError("--pp", "needs --profile mcore");
 }
 
 void settle_megatron(CheckRequest& request, const MegatronFlags& flags) {
@@ -174,6 +194,7 @@ Run add_check(CLI::App& app) {
   add_options(*command, *request);
   add_profile_options(*command, *request, *megatron);
   return [request, megatron] {
+    refuse_unused(*request, *megatron);
     settle_megatron(*request, *megatron);
     return request->batch.empty() ? check_one(*request) : check_batch(*request);
   };

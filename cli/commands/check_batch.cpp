@@ -14,22 +14,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace capo::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 12> kKnown{
-    "schema", "order",  "num_layers_per_chunk", "need_wgrad", "microbatches", "csv",
-    "stages", "format", "stage_to_rank",        "ranks",      "placement",    "layers"};
-
 // The members of the line's object that are no part of a schedule, as they stand in the text.
 std::string extra_members(const JsonDocument& document, const Source& line) {
   std::string extra;
   if (document.root().type() != JsonValue::Type::Object) return extra;
+  const auto known = schedule_keys(document);
   for (auto member = document.root().first(); member; member = member->next()) {
-    if (std::find(kKnown.begin(), kKnown.end(), member->key()) != kKnown.end()) continue;
+    const std::string& key = member->key();
+    const bool own = key != "comment" && std::find(known.begin(), known.end(), key) != known.end();
+    if (own) continue;
     if (!extra.empty()) extra += ",";
     extra += json_quoted(member->key()) + ":" + std::string(line.slice(member->span()));
   }
@@ -76,6 +74,7 @@ int check_batch(const CheckRequest& request) {
     Source line{.name = fmt::format("{}:{}", source->name, ++number),
                 .text = std::string(text.substr(begin, end - begin))};
     begin = end + 1;
+    if (line.text.ends_with('\r')) line.text.pop_back();
     LineResult result = check_line(std::move(line), request, load);
     code = std::max(code, result.code);
     pending += result.json + "\n";

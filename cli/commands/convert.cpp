@@ -5,6 +5,7 @@
 #include <capo/core/report/text_report.h>
 #include <capo/core/text/json_printer.h>
 #include <capo/core/text/order_printer.h>
+#include <capo/core/text/scan.h>
 #include <capo/core/text/te_list_printer.h>
 #include <capo/core/text/torch_csv_printer.h>
 
@@ -32,7 +33,7 @@ Result<std::string, Inexpressible> print_te(const Schedule& schedule,
     return Inexpressible{.reason = "a TE list is the order of one rank; choose one with --rank"};
   }
   const RankOrder& rank = schedule.ranks.front();
-  if (rank.replay && !request.lossy) {
+  if (rank.replay) {
     return Inexpressible{.reason = "a TE list holds one order, not a capture and a replay order"};
   }
   auto list = to_te_list(rank, rank.order, request.lossy ? Beside::Drop : Beside::Refuse);
@@ -66,10 +67,7 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
   if (request.to == "te") return print_te(schedule, request);
   if (request.to == "csv") {
     if (request.lossy) {
-      for (RankOrder& rank : schedule.ranks) {
-        rank.layers = {};
-        rank.replay.reset();
-      }
+      for (RankOrder& rank : schedule.ranks) rank.layers = {};
     }
     return print_torch_csv(schedule);
   }
@@ -77,31 +75,36 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
 }
 
 int convert(const ConvertRequest& request) {
+  if (request.to.empty()) throw CLI::RequiredError("--to");
+  if (request.output.empty())
+    throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
   const Loaded loaded = load_input(request.input);
   if (const auto* error = std::get_if<Error>(&loaded)) {
     print_error(*error);
     return exit_code_of(error->kind);
   }
   if (const auto* refused = std::get_if<RefusedInput>(&loaded)) {
-    fmt::print(stderr, "{}", to_text(report_of(refused->source, refused->refusal)));
+    print_stderr(to_text(report_of(refused->source, refused->refusal)));
     return exit_code_of(refused->refusal.kind);
   }
   const Input& input = std::get<Input>(loaded);
   const auto text = print(input, request);
   if (!text) {
+    const Inexpressible& why = text.error();
     std::string where;
-    if (text.error().span) {
-      const LineColumn at = input.source.line_column(text.error().span->offset);
-      where = fmt::format(" ({}:{}:{}: `{}`)", input.source.name, at.line, at.column,
-                          input.source.slice(*text.error().span));
+    if (why.span) {
+      const LineColumn at = input.source.line_column(why.span->offset);
+      const std::string_view entry = input.source.slice(*why.span);
+      where = fmt::format(" ({}:{}:{}: {})", input.source.name, at.line, at.column,
+                          entry.empty() ? "an idle slot" : shown(entry));
     }
     print_error(
         {.kind = ErrorKind::Unreadable,
-         .message =
-             fmt::format("cannot be written as {}: {}{}", request.to, text.error().reason, where),
-         .help = request.lossy ? ""
-                               : "--lossy leaves out what the form has no notation for, where "
-                                 "that changes nothing that is computed"});
+         .message = fmt::format("cannot be written as {}: {}{}", request.to, why.reason, where),
+         .help = why.droppable && !request.lossy
+                     ? "--lossy leaves out what the form has no notation for, where that changes "
+                       "nothing that is computed"
+                     : ""});
     return kFindings;
   }
   const auto error =
@@ -120,11 +123,10 @@ Run add_convert(CLI::App& app) {
   auto request = std::make_shared<ConvertRequest>();
   request->input.add_to(*command);
   command->add_option("--to", request->to, "te, order, csv or json")
-      ->required()
       ->check(CLI::IsMember({"te", "order", "csv", "json"}));
   command->add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
-  command->add_option("--rank", request->rank, "Only this rank")->check(CLI::NonNegativeNumber);
+  command->add_option("--rank", request->rank, "Only this rank")->check(CLI::Range(0, 1 << 24));
   command->add_flag("--lossy", request->lossy, "Leave out what the form has no notation for");
   return [request] { return convert(*request); };
 }

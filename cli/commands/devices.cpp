@@ -43,7 +43,8 @@ int list() {
 }  // namespace
 
 Run add_devices(CLI::App& app) {
-  app.add_subcommand("devices", "List the CUDA devices that capo could run on");
+  app.add_subcommand("devices", "List the CUDA devices that capo could run on")
+      ->footer("Example: capo devices");
   return list;
 }
 

@@ -16,6 +16,7 @@ namespace capo::cli {
 namespace {
 
 int explain(const std::string& name) {
+  if (name.empty()) throw CLI::RequiredError("RULE");
   const Rule* rule = find_rule(name);
   if (rule == nullptr) {
     std::vector<std::string_view> known;
@@ -49,7 +50,7 @@ Run add_explain(CLI::App& app) {
       "explain", "Tell about a rule: why it is, an order that breaks it, the cure");
   command->footer("Example: capo explain S15");
   auto name = std::make_shared<std::string>();
-  command->add_option("RULE", *name, "A rule's id or name")->required();
+  command->add_option("RULE", *name, "A rule's id or name");
   return [name] { return explain(*name); };
 }
 

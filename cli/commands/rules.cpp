@@ -11,6 +11,7 @@ namespace capo::cli {
 
 Run add_rules(CLI::App& app) {
   auto* command = app.add_subcommand("rules", "List the rules");
+  command->footer("Example: capo rules --markdown > docs/rules.md");
   auto markdown = std::make_shared<bool>(false);
   command->add_flag("--markdown", *markdown, "As the page docs/rules.md");
   return [markdown]() -> int {

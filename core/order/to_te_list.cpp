@@ -6,8 +6,8 @@ namespace capo {
 
 Result<TeList, Inexpressible> to_te_list(const RankOrder& rank, const std::vector<Entry>& order,
                                          Beside beside) {
-  const auto fails = [](const char* reason, const Entry& entry) {
-    return Inexpressible{.reason = reason, .span = entry.span()};
+  const auto fails = [](const char* reason, const Entry& entry, bool droppable = false) {
+    return Inexpressible{.reason = reason, .span = entry.span(), .droppable = droppable};
   };
   const std::vector<Delay> delay = resolved_delay(rank);
   std::vector<std::array<std::int32_t, 4>> next(delay.size());
@@ -17,10 +17,11 @@ Result<TeList, Inexpressible> to_te_list(const RankOrder& rank, const std::vecto
     if (!is_compute(entry.kind)) {
       if (beside == Beside::Drop) continue;
       return fails(
-          "a TE list has no notation for idle slots, transfers and actions of whole stages", entry);
+          "a TE list has no notation for idle slots, transfers and actions of whole stages", entry,
+          true);
     }
     if (entry.group != Group::Alone && beside == Beside::Refuse) {
-      return fails("a TE list has no composites", entry);
+      return fails("a TE list has no composites", entry, true);
     }
     const bool known = entry.chunk >= 1 && static_cast<std::size_t>(entry.chunk) <= delay.size();
     if (known) {

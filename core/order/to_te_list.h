@@ -21,6 +21,7 @@ namespace capo {
 struct Inexpressible {
   std::string reason;
   std::optional<Span> span;
+  bool droppable = false;  ///< Beside::Drop would leave it out
 };
 
 /// What to do with an entry that the target has no notation for and that does not change what is

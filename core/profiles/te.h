@@ -36,7 +36,7 @@ struct Options {
   bool reuse = false;  ///< _reuse_graph_input_output_buffers
   EmptyStore empty_store = EmptyStore::Raises;
   std::uint64_t max_graphs = std::uint64_t{1}
-                             << 27;  ///< layers times microbatches that are simulated
+                             << 25;  ///< layers times microbatches that are simulated
 };
 
 /// Where in make_graphed_callables the error is raised.

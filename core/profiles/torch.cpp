@@ -39,14 +39,12 @@ std::string shown(std::int32_t microbatch) {
 class Validator {
  public:
   Validator(std::int64_t stages, std::int64_t microbatches)
-      : microbatches_(microbatches),
-        seen_(static_cast<std::size_t>(std::max<std::int64_t>(stages, 0))) {}
+      : microbatches_(microbatches), stages_(stages) {}
 
   std::optional<std::string> process(std::int32_t stage, std::optional<Counted> what,
                                      std::int32_t microbatch, std::size_t rank, std::size_t step) {
     if (what) {
-      if (stage < 0 || static_cast<std::size_t>(stage) >= seen_.size())
-        return fmt::format("KeyError: {}", stage);
+      if (stage < 0 || stage >= stages_) return fmt::format("KeyError: {}", stage);
       if (auto error = process_compute(stage, *what, microbatch, rank, step)) return error;
     }
     const auto [home, is_new] = rank_of_.try_emplace(stage, rank);
@@ -57,9 +55,10 @@ class Validator {
   }
 
   [[nodiscard]] std::string totals() const {
-    for (std::size_t stage = 0; stage < seen_.size(); ++stage) {
+    for (std::int64_t stage = 0; stage < stages_; ++stage) {
+      const auto found = seen_.find(static_cast<std::int32_t>(stage));
       const auto count = [&](Counted what) {
-        return static_cast<std::int64_t>(seen_[stage][what].size());
+        return found == seen_.end() ? 0 : static_cast<std::int64_t>(found->second[what].size());
       };
       const std::int64_t f = count(kForward);
       const std::int64_t b = count(kWhole);
@@ -94,7 +93,7 @@ class Validator {
                                              std::size_t step) {
     constexpr std::array<const char*, 4> kRunning{"", "Full Backward", "Backward Input",
                                                   "Backward Weight"};
-    auto& seen = seen_[static_cast<std::size_t>(stage)];
+    auto& seen = seen_[stage];
     const Counted needed = what == kWeight ? kInput : kForward;
     if (what != kForward && !seen[needed].contains(microbatch)) {
       return fmt::format(
@@ -108,7 +107,9 @@ class Validator {
   }
 
   std::int64_t microbatches_;
-  std::vector<std::array<std::set<std::int32_t>, 4>> seen_;
+  std::int64_t stages_;
+  std::map<std::int32_t, std::array<std::set<std::int32_t>, 4>>
+      seen_;  // a stage of which nothing was seen fails
   std::map<std::int32_t, std::size_t> rank_of_;
 };
 

@@ -1,5 +1,7 @@
 #include <capo/core/report/sarif_report.h>
 
+#include <capo/core/text/printable.h>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -34,6 +36,21 @@ std::string uri_of(std::string_view name) {
     uri += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return uri;
+}
+
+// SARIF counts columns in UTF-16 code units: a character beyond the basic plane is two.
+LineColumn utf16_place(const Source& source, std::size_t offset) {
+  LineColumn at = source.line_column(offset);
+  std::string_view before =
+      std::string_view(source.text)
+          .substr(std::min(offset, source.text.size()) - (at.column - 1), at.column - 1);
+  at.column = 1;
+  while (!before.empty()) {
+    const std::size_t length = std::max<std::size_t>(utf8_length(before), 1);
+    at.column += length == 4 ? 2 : 1;
+    before.remove_prefix(length);
+  }
+  return at;
 }
 
 class Writer {
@@ -88,9 +105,9 @@ class Writer {
   }
 
   Json location(Span span, const std::string& label) const {
-    const LineColumn begin = report_.source->line_column(span.offset);
+    const LineColumn begin = utf16_place(*report_.source, span.offset);
     const LineColumn end =
-        report_.source->line_column(span.offset + std::max<std::uint32_t>(span.length, 1));
+        utf16_place(*report_.source, span.offset + std::max<std::uint32_t>(span.length, 1));
     Json out{{"physicalLocation",
               {{"artifactLocation", {{"uri", uri_of(report_.source->name)}}},
                {"region",
@@ -120,8 +137,8 @@ class Writer {
     if (!diagnostic.help.edits.empty()) {
       Json replacements = Json::array();
       for (const Edit& edit : diagnostic.help.edits) {
-        const LineColumn begin = report_.source->line_column(edit.span.offset);
-        const LineColumn end = report_.source->line_column(edit.span.offset + edit.span.length);
+        const LineColumn begin = utf16_place(*report_.source, edit.span.offset);
+        const LineColumn end = utf16_place(*report_.source, edit.span.offset + edit.span.length);
         replacements.push_back({{"deletedRegion",
                                  {{"startLine", begin.line},
                                   {"startColumn", begin.column},

@@ -1,6 +1,6 @@
 #include <capo/core/report/text_report.h>
 
-#include <capo/core/text/json_value.h>
+#include <capo/core/text/printable.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,8 @@ namespace capo {
 
 namespace {
 
-constexpr std::size_t kWidth = 96;  // of a source line's window
+constexpr std::size_t kWidth = 96;          // of a source line's window, in bytes
+constexpr std::size_t kLongestText = 2000;  // of a message or a help
 
 class Writer {
  public:
@@ -41,21 +42,23 @@ class Writer {
   void write_diagnostic(const Diagnostic& diagnostic) {
     const Ink ink = diagnostic.severity == Severity::Error ? Ink::Error : Ink::Warning;
     out_ += inked(ink, fmt::format("{}[{}]", name_of(diagnostic.severity), diagnostic.rule));
-    out_ += inked(Ink::Strong, ": " + diagnostic.message) + "\n";
+    out_ += inked(Ink::Strong, ": " + printable(diagnostic.message, kLongestText)) + "\n";
 
     gutter_ = 1;
     for (const Label& label : diagnostic.labels) {
       gutter_ = std::max(gutter_, std::to_string(place(label.span).line).size());
     }
     for (std::size_t i = 0; i < diagnostic.labels.size(); ++i) write_label(diagnostic, i, ink);
-    if (diagnostic.labels.empty()) frame_line("--> " + report_.source->name, " ");
+    if (diagnostic.labels.empty()) frame_line("--> " + printable(report_.source->name), " ");
     if (!diagnostic.labels.empty() &&
         (!diagnostic.notes.empty() || !diagnostic.help.text.empty())) {
       frame_line("|", " ");
     }
-    for (const Note& note : diagnostic.notes) write_attached("note", note.text);
+    for (const Note& note : diagnostic.notes)
+      write_attached("note", printable(note.text, kLongestText));
     if (!diagnostic.help.text.empty())
-      write_attached("help", diagnostic.help.text + edit_words(diagnostic.help));
+      write_attached("help",
+                     printable(diagnostic.help.text + edit_words(diagnostic.help), kLongestText));
     out_ += "\n";
   }
 
@@ -90,7 +93,7 @@ class Writer {
     }
     std::string marks =
         std::string(window.begin, ' ') + std::string(window.length, i == 0 ? '^' : '-');
-    if (!label.text.empty()) marks += " " + label.text;
+    if (!label.text.empty()) marks += " " + printable(label.text, kLongestText);
     out_ += inked(Ink::Frame, std::string(gutter_, ' ') + " |") + " " +
             inked(i == 0 ? ink : Ink::Frame, marks) + "\n";
   }
@@ -115,16 +118,40 @@ class Writer {
     std::size_t first = first_for(primary);
     const bool holds = column >= first && column + shown_length(span) <= first + kWidth;
     if (!holds) first = first_for(span);
-    std::string text(line.substr(std::min(first, line.size()), kWidth));
-    for (char& c : text) {
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-    }
+    // A window begins and ends between characters.
+    while (first > 0 && first < line.size() && utf8_length(line.substr(first)) == 0) --first;
+    const Shown before = shown(line, first, column);
+    const Shown marked = shown(line, column, std::min(column + shown_length(span), line.size()));
+    const Shown after = shown(line, std::min(column + shown_length(span), line.size()),
+                              std::min(first + kWidth, line.size()));
     const std::string_view cut = first > 0 ? "..." : "";
-    if (first + kWidth < line.size()) text += "...";
-    return {.text = std::string(cut) + text,
-            .begin = column - first + cut.size(),
-            .length = shown_length(span),
+    const std::string_view rest = first + kWidth < line.size() ? "..." : "";
+    return {.text = std::string(cut) + before.text + marked.text + after.text + std::string(rest),
+            .begin = before.columns + cut.size(),
+            .length = std::max<std::size_t>(marked.columns, 1),
             .holds = holds};
+  }
+
+  struct Shown {
+    std::string text;
+    std::size_t columns = 0;
+  };
+
+  // Bytes [begin, end) of a line as they appear: one column a character, one for what does not
+  // print.
+  static Shown shown(std::string_view line, std::size_t begin, std::size_t end) {
+    Shown out;
+    while (begin < end) {
+      const std::size_t length = utf8_length(line.substr(begin));
+      const auto byte = static_cast<unsigned char>(line[begin]);
+      const bool c1 =
+          byte == 0xc2 && length == 2 && static_cast<unsigned char>(line[begin + 1]) < 0xa0;
+      const bool prints = length > 0 && byte >= 0x20 && byte != 0x7f && !c1;
+      out.text += prints ? line.substr(begin, length) : length == 1 || c1 ? " " : "\xef\xbf\xbd";
+      ++out.columns;
+      begin += std::max<std::size_t>(length, 1);
+    }
+    return out;
   }
 
   static std::size_t shown_length(Span span) {
@@ -173,11 +200,11 @@ class Writer {
       if (repeated && !opinion.reason.empty()) {
         out_ += fmt::format(", as {} does", report_.opinions.front().profile);
       } else if (!opinion.reason.empty()) {
-        out_ += fmt::format("\n  {}", opinion.reason);
+        out_ += fmt::format("\n  {}", printable(opinion.reason, kLongestText));
       }
       for (const TorchMisreading& misreading : opinion.misreadings) {
-        out_ +=
-            fmt::format("\n  torch reads `{}` as `{}`", misreading.text, misreading.torch_reads);
+        out_ += fmt::format("\n  torch reads `{}` as `{}`", printable(misreading.text, 40),
+                            printable(misreading.torch_reads, 40));
       }
       out_ += "\n";
     }
@@ -198,9 +225,10 @@ class Writer {
         break;
     }
     if (report_.verdict == Verdict::Rejected) {
-      out_ += fmt::format(": {} error{}; `capo explain {}` tells more", found.errors(),
-                          found.errors() == 1 ? "" : "s",
-                          found.kept().empty() ? "RULE" : found.kept().front().rule);
+      out_ += fmt::format(": {} error{}", found.errors(), found.errors() == 1 ? "" : "s");
+      if (!found.kept().empty()) {
+        out_ += fmt::format("; `capo explain {}` tells more", found.kept().front().rule);
+      }
     }
     out_ += "\n";
     if (report_.environment) out_ += environment_words(*report_.environment) + "\n";

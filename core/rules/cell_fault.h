@@ -5,6 +5,7 @@
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/context.h>
+#include <capo/core/text/scan.h>
 
 #include <fmt/format.h>
 
@@ -20,10 +21,11 @@ void report_cells(const Context& context, CellFault::Kind kind, std::string_view
   for (const CellFault& fault : context.input().cell_faults) {
     if (fault.kind != kind || !out.wants(rule)) continue;
     const std::string cell(context.input().source.slice(fault.span));
+    const std::string name = cell.empty() ? "the empty cell" : shown(cell);
     const std::string where = fmt::format(" at index {} of rank {} ", fault.cell, fault.rank);
     auto [what, help] = describe(fault);
     out.keep({.rule = rule,
-              .message = (cell.empty() ? "the empty cell" : "`" + cell + "`") + where + what,
+              .message = name + where + what,
               .labels = {{fault.span, ""}},
               .help = {.text = std::move(help)},
               .witness = {.tasks = {{.rank = fault.rank,

@@ -5,6 +5,7 @@
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/context.h>
+#include <capo/core/text/scan.h>
 
 #include <fmt/format.h>
 
@@ -34,7 +35,7 @@ void for_each_odd_entry(const Context& context, Visit&& visit) {
                                             const std::string& what, Help help) {
   const std::string text = written(context, entry);
   return {.rule = rule,
-          .message = fmt::format("`{}` at index {} {}", text, index, what),
+          .message = fmt::format("{} at index {} {}", shown(text), index, what),
           .labels = {{entry.span(), ""}},
           .help = std::move(help),
           .witness = {.tasks = {{.index = index, .text = text, .action = ""}}}};

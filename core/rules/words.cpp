@@ -2,6 +2,7 @@
 
 #include <capo/core/order/torch_words.h>
 #include <capo/core/text/action_token.h>
+#include <capo/core/text/scan.h>
 
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ std::string quoted(const Context& context, const Entry& entry) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
     text = text.substr(1, text.size() - 2);
   }
-  return fmt::format("`{}`", text);
+  return shown(text);
 }
 
 std::string of_order(const Context& context, const OrderView& order) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 namespace capo {
@@ -26,13 +27,14 @@ constexpr std::array<std::pair<std::string_view, Kind>, 11> kWords{{
     {"reduce", Kind::ReduceGradient},
 }};
 
-// Digits without a leading zero, few enough to fit.
+// Digits without a leading zero. A number too long for 64 bits is above every limit: it stays the
+// largest.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
   std::uint64_t value = 0;
   std::size_t digits = 0;
   while (digits < text.size() && is_digit(text[digits])) {
-    if (digits == 19) return std::nullopt;
-    value = value * 10 + static_cast<std::uint64_t>(text[digits] - '0');
+    value = digits < 19 ? value * 10 + static_cast<std::uint64_t>(text[digits] - '0')
+                        : std::numeric_limits<std::uint64_t>::max();
     ++digits;
   }
   if (digits == 0 || (digits > 1 && text.front() == '0')) return std::nullopt;

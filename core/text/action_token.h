@@ -21,7 +21,7 @@ struct ActionToken {
   std::optional<std::uint64_t> microbatch;
 };
 
-/// Nothing if the text is no action; numbers beyond 19 digits are none.
+/// Nothing if the text is no action; a number of more than 19 digits is the largest.
 [[nodiscard]] std::optional<ActionToken> read_action_token(std::string_view text);
 
 /// "F", "send-B", "reduce".

@@ -34,8 +34,9 @@ std::string name_of(Type type) {
 }
 
 Refusal wrong_type(const JsonValue& value, std::string_view what, std::string_view wanted) {
-  return malformed(value.span(),
-                   fmt::format("{} is {}, not {}", what, name_of(value.type()), wanted));
+  const bool fraction = value.type() == Type::Number && value.number_type() == NumberType::Float;
+  return malformed(value.span(), fmt::format("{} is {}, not {}", what,
+                                             fraction ? "a float" : name_of(value.type()), wanted));
 }
 
 Maybe check_keys(const JsonValue& object, std::span<const std::string_view> known,
@@ -312,9 +313,10 @@ class Reader {
         return refusal;
       }
     }
-    if (auto refusal = read_list(value, "stages", 0, facts.stages)) return refusal;
-    if (auto refusal = read_list(value, "delayed", 1, facts.delayed)) return refusal;
-    if (auto refusal = read_list(value, "mixed", 1, facts.mixed)) return refusal;
+    if (auto refusal = read_list(value, "stages", 0, facts.stages, facts.split_at)) return refusal;
+    if (auto refusal = read_list(value, "delayed", 1, facts.delayed, facts.split_at))
+      return refusal;
+    if (auto refusal = read_list(value, "mixed", 1, facts.mixed, facts.split_at)) return refusal;
 
     const auto actions = value.find("order");
     if (!actions) return malformed(value.span(), "the rank has no `order`");
@@ -329,9 +331,10 @@ class Reader {
   }
 
   Maybe read_list(const JsonValue& rank, const char* key, double least,
-                  std::optional<std::vector<std::int32_t>>& slot) {
+                  std::optional<std::vector<std::int32_t>>& slot, Span& split_at) {
     const auto list = rank.find(key);
     if (!list) return std::nullopt;
+    if (std::string_view(key) != "stages") split_at = list->span();
     return take(slot, read_counts(*list, fmt::format("`{}`", key), limits_, least));
   }
 
@@ -366,6 +369,15 @@ class Reader {
 };
 
 }  // namespace
+
+std::span<const std::string_view> schedule_keys(const JsonDocument& document) {
+  const JsonValue root = document.root();
+  if (root.type() != Type::Object) return {};
+  if (root.find("order")) return kTeKeys;
+  if (root.find("csv")) return kTorchKeys;
+  if (root.find("ranks")) return kOrderKeys;
+  return {};
+}
 
 Read<Input> read_json_schedule(const JsonDocument& document, const Limits& limits,
                                ExtraKeys extra_keys, TeDeclarations te, TorchDeclarations torch) {

@@ -16,12 +16,16 @@
 #include <capo/core/text/refusal.h>
 #include <capo/core/text/torch_csv_reader.h>
 
-#include <vector>
+#include <span>
+#include <string_view>
 
 namespace capo {
 
 /// Whether keys that are no part of a schedule are a mistake, or somebody's own (a batch line's).
 enum class ExtraKeys { Refused, Allowed };
+
+/// The keys of the text's object that are part of its schedule; none where it holds no order.
+[[nodiscard]] std::span<const std::string_view> schedule_keys(const JsonDocument& document);
 
 /// Fills an Input except for its source. Declarations in the text win over those handed in.
 [[nodiscard]] Read<Input> read_json_schedule(const JsonDocument& document, const Limits& limits,

@@ -1,5 +1,6 @@
 #include <capo/core/text/json_value.h>
 
+#include <capo/core/text/printable.h>
 #include <capo/core/text/scan.h>
 
 #include <fmt/format.h>
@@ -56,7 +57,12 @@ std::string plain_reason(std::string_view what) {
   if (const std::size_t colon = what.find(": "); colon != what.npos && colon < 12) {
     what.remove_prefix(colon + 2);
   }
-  return std::string(what);
+  // What was read last can be the whole text.
+  const std::size_t last = what.find("; last read: ");
+  if (last == what.npos) return std::string(what);
+  const std::size_t expected = what.rfind("; expected ");
+  return std::string(what.substr(0, last)) +
+         std::string(expected != what.npos && expected > last ? what.substr(expected) : "");
 }
 
 }  // namespace
@@ -118,9 +124,15 @@ class JsonBuilder {
   template <typename Exception>
   bool parse_error(std::size_t position, const std::string& /*last_token*/,
                    const Exception& error) {
+    constexpr int kNumberOutOfRange = 406;
+    if (error.id == kNumberOutOfRange) {
+      refusal_ = malformed(token(), "this number is beyond the range of a double",
+                           "an infinite entry is written \"Infinity\"");
+      return false;
+    }
     const std::size_t at = std::min(position == 0 ? 0 : position - 1, text_.size());
     refusal_ = malformed(span_of(at, std::min(at + 1, text_.size())),
-                         "not valid JSON: " + plain_reason(error.what()));
+                         "not valid JSON: " + printable(plain_reason(error.what()), 160));
     return false;
   }
 

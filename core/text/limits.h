@@ -11,7 +11,7 @@ struct Limits {
   std::uint64_t bytes = std::uint64_t{256} << 20;  ///< of one input; at most 4 GiB - 1 (spans)
   std::uint64_t entries = std::uint64_t{1} << 24;  ///< actions and idle slots over all ranks
   std::uint64_t ranks = 65'536;
-  std::uint64_t counts = std::uint64_t{1} << 24;  ///< of chunks, stages, layers or microbatches
+  std::uint64_t counts = std::uint64_t{1} << 22;  ///< of chunks, stages, layers or microbatches
   std::uint64_t depth = 64;                       ///< of nested JSON
 };
 

@@ -5,6 +5,8 @@
 #include <capo/core/text/scan.h>
 #include <capo/core/text/te_list_reader.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace capo {
@@ -22,6 +24,25 @@ bool looks_like_torch_csv(std::string_view text) {
   return digits > 0 && digits < text.size() && text[digits] >= 'A' && text[digits] <= 'Z';
 }
 
+// A declaration is a number like any other: what it makes capo allocate stays under the limit.
+std::optional<Refusal> refuse_declarations(const LoadOptions& options) {
+  const auto above = [&](std::int64_t number) {
+    return number > static_cast<std::int64_t>(options.limits.counts);
+  };
+  const auto any_above = [&](const auto& numbers) {
+    return std::any_of(numbers.begin(), numbers.end(), above);
+  };
+  const bool refused =
+      above(options.te.microbatches.value_or(0)) || above(options.torch.microbatches.value_or(0)) ||
+      above(options.torch.stages.value_or(0)) || any_above(options.te.layers.values) ||
+      (options.te.delayed && any_above(options.te.delayed->chunks)) ||
+      (options.torch.stage_to_rank && any_above(*options.torch.stage_to_rank));
+  if (!refused) return std::nullopt;
+  return over_limit(
+      {}, fmt::format("a declared number is above the limit of {}", options.limits.counts),
+      "--max-count");
+}
+
 Read<Input> read_te(const Source& source, const LoadOptions& options) {
   auto list = read_te_list(source.text, options.limits);
   if (!list) return list.error();
@@ -30,6 +51,7 @@ Read<Input> read_te(const Source& source, const LoadOptions& options) {
   input.schedule = std::move(reading.schedule);
   input.odd_entries = std::move(reading.odd_entries);
   input.te_list = std::move(*list);
+  if (auto refusal = refuse_size(input.schedule, options.limits)) return std::move(*refusal);
   return input;
 }
 
@@ -70,6 +92,7 @@ TextForm detect_form(std::string_view name, std::string_view text) {
 
 Result<Input, RefusedInput> load(Source source, const LoadOptions& options) {
   const auto read = [&]() -> Read<Input> {
+    if (auto refusal = refuse_declarations(options)) return std::move(*refusal);
     switch (options.form.value_or(detect_form(source.name, source.text))) {
       case TextForm::TeList:
         return read_te(source, options);

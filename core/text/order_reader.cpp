@@ -1,6 +1,7 @@
 #include <capo/core/text/order_reader.h>
 
 #include <capo/core/base/nearest.h>
+#include <capo/core/text/action_token.h>
 #include <capo/core/text/scan.h>
 #include <capo/core/text/schedule_builder.h>
 
@@ -103,6 +104,7 @@ class Reader {
   Maybe read_statement() {
     const std::string_view word = statement_.text;
     if (!versioned_) return read_version();
+    if (word == "capo") return malformed(statement_.span, "`capo` is stated a second time");
     if (word == "ranks") return read_once(ranks_, word, limits_.ranks, "--max-ranks", 1);
     if (word == "microbatches")
       return read_once(microbatches_, word, limits_.counts, "--max-count", 1);
@@ -199,15 +201,22 @@ class Reader {
     }
     if (what == "delayed") {
       if (auto refusal = twice(facts.delayed.has_value())) return refusal;
+      facts.split_at = word.span;
       return read_chunk_ids(facts.delayed.emplace(), what);
     }
     if (what == "mixed") {
       if (auto refusal = twice(facts.mixed.has_value())) return refusal;
+      facts.split_at = word.span;
       return read_chunk_ids(facts.mixed.emplace(), what);
     }
     if (what == "stages") {
       if (auto refusal = twice(facts.stages.has_value())) return refusal;
       return read_stages(facts.stages.emplace());
+    }
+    if (read_action_token(what) || what == "(") {
+      return malformed(
+          word.span, fmt::format("{} is an action, and a colon is missing before it", shown(what)),
+          "write `rank 0: F1 B1`");
     }
     const std::string_view close = nearest(what, kStatements);
     return malformed(
@@ -215,38 +224,49 @@ class Reader {
         close.empty() ? "docs/language.md lists them" : fmt::format("did you mean `{}`?", close));
   }
 
+  // `layers 2` is one count for all chunks; `layers 1,2` and `layers [2]` list them; `layers none`
+  // is Python's None.
   Maybe read_layers(Layers& layers) {
-    // `layers 2` is one count for all chunks; `layers 1,2` and `layers [2]` list them; `layers
-    // none` is Python's None.
     layers.form = Layers::Form::Count;
+    bool closed = false;
     while (const auto word = next_word()) {
-      if (word->text == "none" && layers.values.empty()) {
+      if (word->text == "none" && layers.values.empty() && layers.form == Layers::Form::Count) {
         layers.form = Layers::Form::Null;
         return end_of_statement();
       }
-      std::string_view text = word->text;
-      Span span = word->span;
-      if (text.starts_with('[')) {
+      Word number = *word;
+      const bool opens = number.text.starts_with('[');
+      if (closed || (opens && (layers.form == Layers::Form::List || !layers.values.empty()))) {
+        return malformed(word->span,
+                         fmt::format("unexpected {} among the layers", shown(word->text)));
+      }
+      if (opens) {
         layers.form = Layers::Form::List;
-        text.remove_prefix(1);
-        ++span.offset;
-        --span.length;
+        bracket_ = number.span;
+        cut(number, 1, 0);
       }
-      if (text.ends_with(']')) {
-        text.remove_suffix(1);
-        --span.length;
+      if (number.text.ends_with(']') && layers.form == Layers::Form::List) {
+        closed = true;
+        cut(number, 0, 1);
       }
-      if (text.empty()) continue;
+      if (number.text.empty()) continue;
       std::int32_t value = 0;
-      if (auto refusal =
-              read_count(value, Word{text, span}, "layers", limits_.counts, "--max-count", 0)) {
+      if (auto refusal = read_count(value, number, "layers", limits_.counts, "--max-count", 0)) {
         return refusal;
       }
       layers.values.push_back(value);
     }
+    if (layers.form == Layers::Form::List && !closed) {
+      return malformed(bracket_, "this bracket is never closed", "close it with `]`");
+    }
     if (layers.values.empty()) return malformed(statement_.span, "`layers` needs a number");
     if (layers.values.size() > 1) layers.form = Layers::Form::List;
     return std::nullopt;
+  }
+
+  static void cut(Word& word, std::uint32_t front, std::uint32_t back) {
+    word.text = word.text.substr(front, word.text.size() - front - back);
+    word.span = {.offset = word.span.offset + front, .length = word.span.length - front - back};
   }
 
   Maybe read_chunk_ids(std::vector<std::int32_t>& ids, std::string_view what) {
@@ -378,6 +398,7 @@ class Reader {
   const Limits& limits_;
   std::size_t at_ = 0;
   Word statement_{};
+  Span bracket_;
   bool versioned_ = false;
   bool placed_ = false;
   std::optional<std::int32_t> ranks_;

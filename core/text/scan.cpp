@@ -1,5 +1,7 @@
 #include <capo/core/text/scan.h>
 
+#include <capo/core/text/printable.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,22 +17,7 @@ std::string shown(char c) {
 
 std::string shown(std::string_view text) {
   constexpr std::size_t kLongest = 40;
-  std::string out = "`";
-  for (const char c : text.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    // Bytes of UTF-8 pass as they are: JSON and terminals both take them.
-    if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  // A cut must not leave half a UTF-8 sequence behind.
-  if (text.size() > kLongest) {
-    while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0x80) != 0) out.pop_back();
-    out += "...";
-  }
-  return out + "`";
+  return "`" + printable(text, kLongest) + "`";
 }
 
 Span span_of(std::size_t begin, std::size_t end) {
@@ -87,7 +74,7 @@ std::optional<Refusal> refuse_size(const Schedule& schedule, const Limits& limit
   const bool small = chunks <= limits.counts && static_cast<std::uint64_t>(stage) <= limits.counts;
   if (small) return std::nullopt;
   return over_limit({},
-                    fmt::format("the schedule declares more than {} {}", limits.counts,
+                    fmt::format("the schedule has more than {} {}", limits.counts,
                                 chunks > limits.counts ? "chunks" : "stages"),
                     "--max-count");
 }

@@ -60,6 +60,7 @@ std::optional<Refusal> ScheduleBuilder::add_rank(Span where, RankFacts facts,
                                                  std::optional<std::vector<Entry>> replay) {
   if (!facts.chunks) facts.chunks = shared.chunks;
   if (!facts.layers) facts.layers = shared.layers;
+  if (!facts.delayed && !facts.mixed) facts.split_at = shared.split_at;
   if (!facts.delayed) facts.delayed = shared.delayed;
   if (!facts.mixed) facts.mixed = shared.mixed;
 
@@ -125,9 +126,10 @@ std::optional<Refusal> ScheduleBuilder::settle_delay(RankOrder& rank, Span where
         continue;
       }
       if (id > rank.chunks) {
-        return malformed(where, fmt::format("chunk {} is said to split its backwards, but the rank "
-                                            "has {} chunks",
-                                            id, rank.chunks));
+        return malformed(
+            facts.split_at == Span{} ? where : facts.split_at,
+            fmt::format("chunk {} is said to split its backwards, but the rank has {}", id,
+                        rank.chunks == 1 ? "1 chunk" : fmt::format("{} chunks", rank.chunks)));
       }
       (*rank.delay)[static_cast<std::size_t>(id) - 1] = delay;
     }

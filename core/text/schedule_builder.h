@@ -27,6 +27,7 @@ struct RankFacts {
   std::optional<std::vector<std::int32_t>> delayed;  ///< chunk ids, or kAllChunks
   std::optional<std::vector<std::int32_t>> mixed;    ///< likewise
   std::optional<std::vector<std::int32_t>> stages;
+  Span split_at;  ///< where `delayed` or `mixed` is stated
 };
 
 class ScheduleBuilder {

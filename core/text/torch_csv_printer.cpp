@@ -51,7 +51,8 @@ Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule) {
           .reason = "a table holds one order per rank, not a capture and a replay order"};
     }
     if (rank.layers.form == Layers::Form::List || rank.layers.form == Layers::Form::Count) {
-      return Inexpressible{.reason = "a table does not say how many layers a chunk has"};
+      return Inexpressible{.reason = "a table does not say how many layers a chunk has",
+                           .droppable = true};
     }
     auto row = print_row(schedule, rank);
     if (!row) return row.error();

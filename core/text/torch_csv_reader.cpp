@@ -1,6 +1,7 @@
 #include <capo/core/text/torch_csv_reader.h>
 
 #include <capo/core/order/torch_table.h>
+#include <capo/core/text/printable.h>
 #include <capo/core/text/scan.h>
 
 #include <fmt/format.h>
@@ -77,8 +78,11 @@ class Reader {
       : rows_(rows), declarations_(declarations), limits_(limits) {}
 
   Read<TorchReading> read() {
+    if (rows_.empty()) return malformed({}, "the table has no row", "a table has one row per rank");
     if (rows_.size() > limits_.ranks) {
-      return over_limit({}, fmt::format("the table has more than {} rows", limits_.ranks),
+      const auto& cells = rows_[limits_.ranks].cells;
+      return over_limit(cells.empty() ? Span{} : cells.front().span,
+                        fmt::format("the table has more than {} rows", limits_.ranks),
                         "--max-ranks");
     }
     placed_.resize(rows_.size());
@@ -92,25 +96,22 @@ class Reader {
 
  private:
   std::optional<Refusal> read_row(std::size_t r) {
-    const auto& cells = rows_[r].cells;
-    for (std::size_t c = 0; c < cells.size(); ++c) {
-      if (entries_ + cells.size() > limits_.entries) {
-        return too_many_entries(cells[c].span, limits_);
-      }
+    for (std::size_t c = 0; c < rows_[r].cells.size(); ++c) {
       if (auto refusal = read_cell(r, c)) return refusal;
     }
-    entries_ += cells.size();
     return std::nullopt;
   }
 
   std::optional<Refusal> read_cell(std::size_t r, std::size_t c) {
     const TorchRow::Cell& cell = rows_[r].cells[c];
     const TorchCell read = read_as_torch(cell.text);
+    entries_ += std::max<std::size_t>(read.actions.size(), 1);
+    if (entries_ > limits_.entries) return too_many_entries(cell.span, limits_);
     if (read.form == TorchCell::Form::Refused) {
       return malformed(
           cell.span, fmt::format("{} is no action of PyTorch's language", shown(cell.text)),
           "an action is `<stage><type>[<microbatch>]`, such as 2F0; torch stops with " +
-              read.error);
+              printable(read.error, 160));
     }
     const auto fault = [&](CellFault::Kind kind) {
       reading_.faults.push_back({.kind = kind,
@@ -310,7 +311,7 @@ Read<std::vector<TorchRow>> split_torch_csv(std::string_view text, const Limits&
     ++at;
     if (!ends_row) continue;
     if (at >= text.size()) break;  // the last line end closes the last row
-    if (rows.size() > limits.ranks) {
+    if (rows.size() >= limits.ranks) {
       return over_limit(span_of(at, at + 1),
                         fmt::format("the table has more than {} rows", limits.ranks),
                         "--max-ranks");

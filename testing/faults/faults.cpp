@@ -33,6 +33,7 @@ constexpr std::array kOrderFaults{
     OrderFault{"weight-before-backward", {"D02"}, faults::weight_before_backward},
     OrderFault{"stage-twice", {"P01"}, faults::stage_twice},
     OrderFault{"stage-nowhere", {"P02"}, faults::stage_nowhere},
+    OrderFault{"stage-unknown", {"P03"}, faults::stage_unknown},
 };
 
 constexpr std::array kTableFaults{

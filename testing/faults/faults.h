@@ -53,6 +53,7 @@ BrokenOrder backward_before_forward(const Schedule&, std::size_t choice);
 BrokenOrder weight_before_backward(const Schedule&, std::size_t choice);
 BrokenOrder stage_twice(const Schedule&, std::size_t choice);
 BrokenOrder stage_nowhere(const Schedule&, std::size_t choice);
+BrokenOrder stage_unknown(const Schedule&, std::size_t choice);
 
 // cells/
 BrokenTable nameless_microbatch(const Table&, std::size_t choice);

@@ -7,13 +7,16 @@
 // chunk 1 to 3 (seven in eight) or a near miss; the others are a capturable order (one in four) or
 // a sound one, changed in 0 to 3 places: an entry is replaced by a number as above, removed,
 // doubled, or swapped with its neighbour. Near misses: 0, -0.0, 1.0, -1.0, 2.0, -1.25, -1.75,
-// -1e-3, +-0.5, 1.5, 2.5, NaN,
-// +-infinity, and chunks beyond the order: 5, -5, -5.5, +-1000, 1e9, 2^53, -1e300.
+// -1e-3, +-0.5, 1.5, 2.5, NaN, +-infinity, and chunks beyond the order: 5, -5, -5.5, +-1000, 1e9,
+// 2^53, -1e300.
+//
 // Declarations: half of the lists have those of the order they came from; else layers are not
 // given, one count, or a list up to one shorter or longer than the chunks, with counts from 1 to 3
 // and now and then 0; and need_wgrad is absent, or up to two shorter or longer, each flag wrong
-// once in eight. Shrinking: an entry goes, a near miss becomes 1 or -1, the declarations become one
-// layer per chunk and no delay, and the options their defaults.
+// once in eight.
+//
+// Shrinking: an entry goes, a near miss becomes 1 or -1, the declarations become one layer per
+// chunk and no delay, and the options their defaults.
 
 #pragma once
 

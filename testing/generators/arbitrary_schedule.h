@@ -8,8 +8,10 @@
 // composite. A rank declares its chunks (0 to 5), its delay (each chunk Never, Always or Mixed) and
 // a replay order with chances 1/2, 1/2 and 1/4; layers are unstated in two of five ranks, else
 // None, a count or a list. Microbatches (1 to 8) and stages (1 to 20) of the schedule are declared
-// with even chances. Shrinking: away goes a rank, an entry, a replay order, a composite, a
-// declaration; the topology becomes independent, a chunk 1, a microbatch 0.
+// with even chances.
+//
+// Shrinking: away goes a rank, an entry, a replay order, a composite, a declaration; the topology
+// becomes independent, a chunk 1, a microbatch 0.
 
 #pragma once
 

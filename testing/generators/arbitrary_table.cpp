@@ -33,6 +33,11 @@ Entry draw_entry(Dice& dice) {
   return entry;
 }
 
+// The text of such a row is `""`, which the reader takes for a blank line.
+bool is_lone_idle(const std::vector<Entry>& row) {
+  return row.size() == 1 && row.front().kind == Kind::Idle;
+}
+
 RawTable draw_raw(Dice& dice) {
   RawTable table;
   table.rows.resize(1 + dice.below(4));
@@ -48,6 +53,9 @@ RawTable draw_raw(Dice& dice) {
   }
   if (dice.one_in(2)) table.microbatches = dice.between(1, 8);
   if (table.owners.empty() && dice.one_in(2)) table.stages = dice.between(1, 20);
+  for (auto& row : table.rows) {
+    if (is_lone_idle(row)) row.push_back(row.front());
+  }
   if (std::all_of(table.rows.begin(), table.rows.end(),
                   [](const auto& row) { return row.empty(); })) {
     table.rows.front().push_back({.chunk = 0, .microbatch = 0, .kind = Kind::Forward});
@@ -145,6 +153,9 @@ std::vector<RawTable> simpler_tables(const RawTable& table) {
       });
     }
   }
+  std::erase_if(out, [](const RawTable& smaller) {
+    return std::any_of(smaller.rows.begin(), smaller.rows.end(), is_lone_idle);
+  });
   return out;
 }
 

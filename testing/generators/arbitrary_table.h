@@ -3,13 +3,16 @@
 //
 // The invariants: microbatches are named or left out (`0F`), under a custom placement; a rank holds
 // its stages in ascending order, which are the declared ones and those of its row; a chunk delays
-// exactly as its actions show; nothing is said about layers and replay; some cell is not empty.
+// exactly as its actions show; nothing is said about layers and replay; some row has an entry, and
+// no row is one idle slot alone.
 //
 // Distribution: 1 to 4 ranks, orders of 0 to 10 cells' actions over stages 0 to 5; kinds as in
-// arbitrary_schedule.h with every second backward whole; a microbatch (0 to 5) is left out once
-// in 15. Stages are dealt out to ranks and declared in half of the tables; else each row has what
-// it has. Microbatches (1 to 8) and, where placement does not say it, stages (1 to 20) are declared
-// with even chances. Shrinking: away goes a row, an action, a composite, a declaration.
+// arbitrary_schedule.h with every second backward whole; a microbatch (0 to 5) is left out once in
+// 15. Stages are dealt out to ranks and declared in half of the tables; else each row has what it
+// has. Microbatches (1 to 8) and, where placement does not say it, stages (1 to 20) are declared
+// with even chances.
+//
+// Shrinking: away goes a row, an action, a composite, a declaration.
 
 #pragma once
 

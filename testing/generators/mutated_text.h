@@ -5,7 +5,9 @@
 // .order file and its JSON (arbitrary_schedule.h), a PyTorch table (arbitrary_table.h), and JSON
 // around a TE list or a table; then 0 to 4 times, equally likely: a byte becomes any other, up to 8
 // bytes go, a word of the languages or a number at a limit is put in, up to 16 bytes are doubled,
-// or the rest is cut off. Shrinking: pieces of the text go, the largest first.
+// or the rest is cut off.
+//
+// Shrinking: pieces of the text go, the largest first.
 
 #pragma once
 

@@ -64,6 +64,12 @@ Layers draw_layers(Dice& dice, std::int32_t chunks) {
   return layers;
 }
 
+std::int32_t all_chunks(const Schedule& schedule) {
+  std::int32_t chunks = 0;
+  for (const RankOrder& rank : schedule.ranks) chunks += rank.chunks;
+  return chunks;
+}
+
 // Stages 0, 1, ... dealt out at random, and placed as each topology does.
 void draw_stages(Dice& dice, Schedule& schedule) {
   place_stages(schedule);
@@ -98,6 +104,8 @@ Schedule draw(Dice& dice, Naming naming, bool replays) {
     rank.layers = draw_layers(dice, rank.chunks);
   }
   draw_stages(dice, schedule);
+  const bool placed = schedule.topology != Topology::Independent;
+  if (placed && dice.one_in(2)) schedule.stages = all_chunks(schedule);
   return schedule;
 }
 
@@ -111,6 +119,7 @@ void forget_microbatch(std::vector<Entry>& order, std::int32_t microbatch) {
 
 // Stages without gaps, after a rank has gone.
 void close_gaps(Schedule& schedule) {
+  if (schedule.stages) schedule.stages = all_chunks(schedule);
   if (schedule.topology != Topology::Custom) return place_stages(schedule);
   std::vector<std::int32_t*> stages;
   for (RankOrder& rank : schedule.ranks) {
@@ -141,6 +150,7 @@ std::vector<Schedule> simpler_schedules(const Schedule& schedule) {
       }
     });
   }
+  if (schedule.stages) with([](Schedule& s) { s.stages.reset(); });
   if (schedule.topology != Topology::Chain) {
     with([](Schedule& s) {
       s.topology = Topology::Chain;

@@ -7,9 +7,10 @@
 // backward.
 //
 // Distribution: shape and entries as in draw_te_order.h, 1 to 4 chunks, 1 to 5 microbatches, each
-// chunk delaying or not; among the entries that may come next each is equally likely. Shrinking: as
-// simpler() says: away goes a whole microbatch, a whole chunk, a delay, a layer; then the entries
-// move towards microbatch after microbatch. Every value on the way is capturable.
+// chunk delaying or not; among the entries that may come next each is equally likely.
+//
+// Shrinking: as simpler() says: away goes a whole microbatch, a whole chunk, a delay, a layer; then
+// the entries move towards microbatch after microbatch. Every value on the way is capturable.
 
 #pragma once
 

@@ -1,10 +1,10 @@
-// Bad inputs of every class against every reader, in the real program: each gets one clear report and
-// one of the documented exit codes, none is accepted, none crashes or hangs.
+// Bad inputs of every class against every reader, in the real program: each gets one clear report
+// and one of the documented exit codes, none is accepted, none crashes or hangs.
 //
-// tests/corpus/input/<reader>/<class>-<what>.<ext> is the corpus; nesting a million deep is generated
-// here. Some inputs are in the language and break a rule, so exit code 1 is as good as 3 and 4. What is
-// in tests/corpus/input/line-ends is no bad input: CRLF ends a line as LF does, so the twins there get
-// the same report.
+// tests/corpus/input/<reader>/<class>-<what>.<ext> is the corpus; nesting a million deep is
+// generated here. Some inputs are in the language and break a rule, so exit code 1 is as good as 3
+// and 4. What is in tests/corpus/input/line-ends is no bad input: CRLF ends a line as LF does, so
+// the twins there get the same report.
 
 #include <capo/tests/support/run_capo.h>
 
@@ -34,8 +34,9 @@ using testing_support::RunOptions;
 
 const fs::path kCorpus = CAPO_SOURCE_DIR "/tests/corpus/input";
 const std::vector<std::string> kReaders{"te", "order", "csv", "json"};
-const std::vector<std::string> kClasses{"truncated",     "empty", "nul",       "bom",       "crlf",   "huge-number",
-                                        "negative-zero", "nan",   "duplicate", "surrogate", "garbage"};
+const std::vector<std::string> kClasses{"truncated", "empty",       "nul",           "bom",
+                                        "crlf",      "huge-number", "negative-zero", "nan",
+                                        "duplicate", "surrogate",   "garbage"};
 
 // The inputs are small, so a report beyond this repeats the input or itself.
 constexpr std::size_t kLongestReport = 8192;
@@ -121,7 +122,8 @@ bool lies_within(const Place& place, const std::string& text) {
 
 void expect_readable(const std::string& report) {
   EXPECT_TRUE(is_utf8(report)) << "the report is not UTF-8:\n" << report;
-  EXPECT_EQ(control_characters(report), 0U) << "the report holds raw control characters:\n" << report;
+  EXPECT_EQ(control_characters(report), 0U) << "the report holds raw control characters:\n"
+                                            << report;
   EXPECT_LE(report.size(), kLongestReport) << report.substr(0, 500);
 }
 
@@ -172,13 +174,15 @@ void expect_same_in_json(const Outcome& outcome, const Outcome& text, const Plac
 }
 
 // `arguments` name the input, which is `text` and goes by `name` in the report.
-void expect_one_clear_report(std::vector<std::string> arguments, const std::string& name, const std::string& text,
-                             const RunOptions& options) {
+void expect_one_clear_report(std::vector<std::string> arguments, const std::string& name,
+                             const std::string& text, const RunOptions& options) {
   const Outcome outcome = run_capo(arguments, options);
   ASSERT_TRUE(outcome.exit_code == 1 || outcome.exit_code == 3 || outcome.exit_code == 4)
       << "exit code " << outcome.exit_code << "\n"
       << outcome.out.substr(0, kLongestReport) << outcome.err;
-  EXPECT_NE(outcome.out.empty(), outcome.err.empty()) << outcome.out << "--- and on standard error\n" << outcome.err;
+  EXPECT_NE(outcome.out.empty(), outcome.err.empty())
+      << outcome.out << "--- and on standard error\n"
+      << outcome.err;
   expect_readable(outcome.out + outcome.err);
 
   Place place;
@@ -198,7 +202,7 @@ std::string test_name(const testing::TestParamInfo<std::tuple<std::string, std::
   return name;
 }
 
-// --- the corpus -----------------------------------------------------------------------------------
+// --- the corpus ---------------------------------------------------------------------------------
 
 class BadInput : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
@@ -214,7 +218,8 @@ TEST_P(BadInput, GetsOneClearReport) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, BadInput, testing::Combine(testing::ValuesIn(kReaders), testing::ValuesIn(kClasses)),
+INSTANTIATE_TEST_SUITE_P(Corpus, BadInput,
+                         testing::Combine(testing::ValuesIn(kReaders), testing::ValuesIn(kClasses)),
                          test_name);
 
 TEST(BadInputCorpus, HoldsThreeHundredInputsAndNothingElse) {
@@ -232,7 +237,7 @@ TEST(BadInputCorpus, HoldsThreeHundredInputsAndNothingElse) {
   EXPECT_GE(inputs, 300U);
 }
 
-// --- lines of a batch -----------------------------------------------------------------------------
+// --- lines of a batch ---------------------------------------------------------------------------
 
 std::size_t count_lines(const std::string& text) {
   const auto ends = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -247,7 +252,8 @@ TEST(BadBatch, EveryBadLineIsAResultOfItsOwn) {
     for (const std::string& name : names) {
       SCOPED_TRACE(name);
       const Outcome outcome = run_capo({"check", "--batch", name}, {.directory = kCorpus.string()});
-      EXPECT_TRUE(outcome.exit_code == 0 || outcome.exit_code == 3 || outcome.exit_code == 4) << outcome.exit_code;
+      EXPECT_TRUE(outcome.exit_code == 0 || outcome.exit_code == 3 || outcome.exit_code == 4)
+          << outcome.exit_code;
       EXPECT_EQ(outcome.err, "");
       expect_readable(outcome.out);
       const std::vector<std::string> results = lines_of(outcome.out);
@@ -265,7 +271,7 @@ TEST(BadBatch, EveryBadLineIsAResultOfItsOwn) {
   }
 }
 
-// --- line ends ------------------------------------------------------------------------------------
+// --- line ends ----------------------------------------------------------------------------------
 
 TEST(LineEnds, CrlfGetsTheReportOfLf) {
   const fs::path folder = kCorpus / "line-ends";
@@ -277,7 +283,8 @@ TEST(LineEnds, CrlfGetsTheReportOfLf) {
     SCOPED_TRACE(crlf);
     const std::string lf = crlf.substr(0, mark) + "-lf" + crlf.substr(mark + 5);
     const std::string verdict = crlf.substr(0, crlf.find('-'));
-    ASSERT_NE(read(folder / crlf).find("\r\n"), std::string::npos) << "something has converted the corpus";
+    ASSERT_NE(read(folder / crlf).find("\r\n"), std::string::npos)
+        << "something has converted the corpus";
     ASSERT_EQ(read(folder / lf).find('\r'), std::string::npos);
 
     const RunOptions options{.directory = folder.string()};
@@ -286,13 +293,69 @@ TEST(LineEnds, CrlfGetsTheReportOfLf) {
     EXPECT_EQ(of_crlf.exit_code, of_lf.exit_code);
     EXPECT_EQ(std::regex_replace(of_crlf.out, std::regex("-crlf\\."), "-lf."), of_lf.out);
     EXPECT_EQ(of_crlf.err, "");
-    EXPECT_EQ(of_lf.exit_code, verdict == "accepted" ? 0 : verdict == "rejected" ? 1 : 3) << of_lf.out;
+    EXPECT_EQ(of_lf.exit_code, verdict == "accepted"   ? 0
+                               : verdict == "rejected" ? 1
+                                                       : 3)
+        << of_lf.out;
     ++pairs;
   }
   EXPECT_GE(pairs, 15U);
 }
 
-// --- nesting --------------------------------------------------------------------------------------
+// --- places -------------------------------------------------------------------------------------
+
+struct Misplaced {
+  std::string reader;
+  std::string text;
+  std::size_t line;
+  std::size_t column;
+};
+
+// The place is where the mistake begins.
+TEST(Place, IsWhereTheMistakeBegins) {
+  const std::vector<Misplaced> inputs{
+      {"te", "[1, x, -1]", 1, 5},
+      {"te", "[1,\n -1,\n 1.5.5]", 3, 2},
+      {"te", "1 -1(", 1, 5},
+      {"te", "# [\n[1 -1", 2, 1},
+      {"te", "[1, -1]\n\n2", 3, 1},
+      {"order", "capo 1\nrank 0: F1 X1\n", 2, 12},
+      {"order", "capo 1\nrank 0: F1 B1\n  F1 X1\n", 3, 6},
+      {"order", "capo 1\nchunks x\nrank 0: F1 B1\n", 2, 8},
+      {"order", "capo 1\nrank 0: (F1.0\n", 2, 9},
+      {"order", "capo 1\nchunks 1\ndelayed 1,2\nrank 0: F1 B1\n", 3, 11},
+      {"csv", "0F0,0B0\n1F0,what\n", 2, 5},
+      {"csv", "0F0,\"0B0", 1, 5},
+      {"csv", "0F0,\"a\"\"b\"", 1, 5},
+      {"json", R"({"order":[1,1e400,-1]})", 1, 13},
+      {"json", R"({"order":[1,-1],"order":[]})", 1, 17},
+      {"json", R"({"order":[1,-1],"microbatches":0})", 1, 32},
+      {"json", "{\n\"order\":\n[1,\n\"x\"]}", 4, 1},
+      {"json", R"({"csv":["0F0,0B0","1F0,what"]})", 1, 24},
+      {"json", R"({"ranks":[{"order":["F1",["B1","X1"]]}]})", 1, 32},
+  };
+  for (const auto& [reader, text, line, column] : inputs) {
+    SCOPED_TRACE(reader + ": " + text);
+    const Outcome outcome = run_capo({"check", "-", "--form", reader}, {.input = text});
+    EXPECT_EQ(outcome.exit_code, 3) << outcome.out;
+    const Place place = expect_refusal(outcome, "<stdin>");
+    EXPECT_EQ(place.line, line) << outcome.out;
+    EXPECT_EQ(place.column, column) << outcome.out;
+  }
+}
+
+// What stands before the mistake is no part of it.
+TEST(Place, AMessageQuotesNothingButTheMistake) {
+  for (const std::string text :
+       {R"({"order":[1,nan]})", R"({"need_wgrad":[True],"order":[1,-1]})"}) {
+    const Outcome outcome = run_capo({"check", "-", "--form", "json"}, {.input = text});
+    const std::string message = outcome.out.substr(0, outcome.out.find('\n'));
+    EXPECT_EQ(message.find("1,n"), std::string::npos) << message;
+    EXPECT_EQ(message.find("need_wgrad"), std::string::npos) << message;
+  }
+}
+
+// --- nesting ------------------------------------------------------------------------------------
 
 std::string repeated(const std::string& piece, std::size_t times = 1'000'000) {
   std::string text;
@@ -309,17 +372,18 @@ struct Nested {
 std::vector<Nested> nested_texts() {
   return {
       {"te",
-       {repeated("["), repeated("("), repeated("[("), "[1" + repeated("("), "[" + repeated("1,[") + repeated("]"),
-        repeated("{")}},
+       {repeated("["), repeated("("), repeated("[("), "[1" + repeated("("),
+        "[" + repeated("1,[") + repeated("]"), repeated("{")}},
       {"order",
-       {"capo 1\nrank 0: " + repeated("("), "capo 1\nrank 0: " + repeated("(F1.0 "), "capo 1\nlayers " + repeated("["),
-        "capo 1\nrank 0: F1 B1" + repeated(")"), repeated("["), "capo 1\nrank 0: " + repeated("{")}},
+       {"capo 1\nrank 0: " + repeated("("), "capo 1\nrank 0: " + repeated("(F1.0 "),
+        "capo 1\nlayers " + repeated("["), "capo 1\nrank 0: F1 B1" + repeated(")"), repeated("["),
+        "capo 1\nrank 0: " + repeated("{")}},
       {"csv",
-       {repeated("("), repeated("(0F0;"), repeated("(") + "0F0" + repeated(")"), repeated("["), repeated("\""),
-        "0F0," + repeated("(0F0;0B0)", 100'000)}},
+       {repeated("("), repeated("(0F0;"), repeated("(") + "0F0" + repeated(")"), repeated("["),
+        repeated("\""), "0F0," + repeated("(0F0;0B0)", 100'000)}},
       {"json",
-       {repeated("["), repeated("{\"a\":"), "{\"order\":" + repeated("[") + repeated("]") + "}", repeated("[{\"a\":"),
-        "{\"order\":[1,-1],\"note\":" + repeated("[") + repeated("]") + "}",
+       {repeated("["), repeated("{\"a\":"), "{\"order\":" + repeated("[") + repeated("]") + "}",
+        repeated("[{\"a\":"), "{\"order\":[1,-1],\"note\":" + repeated("[") + repeated("]") + "}",
         "{\"ranks\":[{\"order\":" + repeated("[") + "\"F1\"" + repeated("]") + "}]}"}},
   };
 }
@@ -330,7 +394,8 @@ TEST(DeepNesting, AMillionDeepGetsOneClearReport) {
     EXPECT_GE(nested.texts.size(), 5U);
     for (const std::string& text : nested.texts) {
       SCOPED_TRACE(nested.reader + ": " + text.substr(0, 40) + "...");
-      expect_one_clear_report({"check", "-", "--form", nested.reader}, "<stdin>", text, {.input = text});
+      expect_one_clear_report({"check", "-", "--form", nested.reader}, "<stdin>", text,
+                              {.input = text});
     }
   }
 }
@@ -345,7 +410,7 @@ TEST(DeepNesting, ALineOfABatchIsRefusedAndTheNextIsRead) {
   EXPECT_EQ(json::parse(results[1]).at("verdict"), "accepted");
 }
 
-// --- long pieces ----------------------------------------------------------------------------------
+// --- long pieces --------------------------------------------------------------------------------
 
 // A report quotes the input; what it quotes is cut, and never within a character.
 TEST(LongPieces, AReportStaysReadable) {
@@ -378,7 +443,8 @@ TEST(LongPieces, AReportStaysReadable) {
 }
 
 TEST(LongPieces, AQuotedWordKeepsItsBeginning) {
-  const Outcome outcome = run_capo({"check", "-", "--form", "te"}, {.input = "[1, " + repeated("é", 100) + "]"});
+  const Outcome outcome =
+      run_capo({"check", "-", "--form", "te"}, {.input = "[1, " + repeated("é", 100) + "]"});
   EXPECT_NE(outcome.out.find("`é"), std::string::npos) << outcome.out;
 }
 

@@ -1,5 +1,5 @@
-// `capo check --batch`: one result a line, in the order of the lines; a malformed line is a result of its
-// own; what is the user's own goes through byte for byte.
+// `capo check --batch`: one result a line, in the order of the lines; a malformed line is a result
+// of its own; what is the user's own goes through byte for byte.
 
 #include <capo/tests/support/run_capo.h>
 
@@ -54,7 +54,8 @@ TEST(Batch, ResultsComeInTheOrderOfTheLines) {
   }
   const std::vector<json> results = results_of(batch(lines));
   ASSERT_EQ(results.size(), 300U);
-  for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i].at("input").at("id"), i + 1);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    EXPECT_EQ(results[i].at("input").at("id"), i + 1);
 }
 
 TEST(Batch, EveryFormMayStandInALine) {
@@ -73,7 +74,8 @@ TEST(Batch, ARejectedLineIsAVerdict) {
 }
 
 TEST(Batch, AMalformedLineIsAResultOfItsOwnAndStopsNothing) {
-  const Outcome outcome = batch("{\"order\":[1,-1]}\n{\"order\":[1,\nnonsense\n{\"order\":[1,-1]}\n");
+  const Outcome outcome =
+      batch("{\"order\":[1,-1]}\n{\"order\":[1,\nnonsense\n{\"order\":[1,-1]}\n");
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_EQ(outcome.err, "");
   EXPECT_EQ(verdicts_of(outcome), (Verdicts{"accepted", "no-verdict", "no-verdict", "accepted"}));
@@ -103,7 +105,8 @@ TEST(Batch, TheLastLineNeedsNoLineEnd) {
 }
 
 TEST(Batch, LinesMayEndWithCrlf) {
-  const std::string lf = "{\"order\":[1,-1],\"note\":\"a\"}\n{\"order\":[1]}\n{\"order\":[\n{\"order\":[1,-1]}";
+  const std::string lf =
+      "{\"order\":[1,-1],\"note\":\"a\"}\n{\"order\":[1]}\n{\"order\":[\n{\"order\":[1,-1]}";
   std::string crlf;
   for (const char c : lf) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
   const Outcome outcome = batch(crlf);
@@ -123,7 +126,7 @@ TEST(Batch, AnEmptyFileHasNoResults) {
   EXPECT_EQ(outcome.out + outcome.err, "");
 }
 
-// --- what is the user's own -----------------------------------------------------------------------
+// --- what is the user's own ---------------------------------------------------------------------
 
 // The bytes between `"input":` and the result's last brace.
 std::string input_of(const std::string& line) {
@@ -164,7 +167,8 @@ TEST(Batch, AHugeNumberOfTheUsersOwnGoesThrough) {
 }
 
 TEST(Batch, WithoutOtherKeysThereIsNoInput) {
-  EXPECT_FALSE(results_of(batch("{\"order\":[1,-1],\"num_layers_per_chunk\":[1]}\n"))[0].contains("input"));
+  EXPECT_FALSE(
+      results_of(batch("{\"order\":[1,-1],\"num_layers_per_chunk\":[1]}\n"))[0].contains("input"));
 }
 
 TEST(Batch, OtherKeysStayWithALineThatIsNoSchedule) {
@@ -174,7 +178,8 @@ TEST(Batch, OtherKeysStayWithALineThatIsNoSchedule) {
   EXPECT_EQ(results_of(outcome).at(1).at("input").at("id"), 8);
 }
 
-// A key of another form is none of this one's: it is used, handed through or refused, but not dropped.
+// A key of another form is none of this one's: it is used, handed through or refused, but not
+// dropped.
 TEST(Batch, AKeyOfAnotherFormIsNotDropped) {
   for (const std::string member : {R"("stages":7)", R"("layers":[2])", R"("stage_to_rank":[5])",
                                    R"("format":"comms")", R"("placement":"loop")"}) {
@@ -184,7 +189,7 @@ TEST(Batch, AKeyOfAnotherFormIsNotDropped) {
   }
 }
 
-// --- with other options ---------------------------------------------------------------------------
+// --- with other options -------------------------------------------------------------------------
 
 TEST(Batch, ProfilesAreAskedForEachLine) {
   const std::vector<json> results =
@@ -202,22 +207,25 @@ TEST(Batch, DeclarationsHoldForLinesThatMakeNone) {
 }
 
 TEST(Batch, FindingsAreLimitedPerLine) {
-  const std::vector<json> results =
-      results_of(batch("{\"order\":[\"NaN\",\"NaN\"]}\n{\"order\":[\"NaN\",\"NaN\"]}\n", {"--max-findings", "1"}));
+  const std::vector<json> results = results_of(batch(
+      "{\"order\":[\"NaN\",\"NaN\"]}\n{\"order\":[\"NaN\",\"NaN\"]}\n", {"--max-findings", "1"}));
   for (const json& result : results) EXPECT_EQ(result.at("findings").at("not_shown"), 1);
 }
 
 TEST(Batch, SaysTheSameAsACheckOfTheLine) {
-  for (const std::string line : {R"({"order":[1,1,2,-2,-1]})", R"({"csv":["0F0,0B0x"]})", R"({"order":[)"}) {
+  for (const std::string line :
+       {R"({"order":[1,1,2,-2,-1]})", R"({"csv":["0F0,0B0x"]})", R"({"order":[)"}) {
     SCOPED_TRACE(line);
-    const json alone = json::parse(run_capo({"check", "--order", line, "--form", "json", "--format", "json"}).out);
+    const json alone =
+        json::parse(run_capo({"check", "--order", line, "--form", "json", "--format", "json"}).out);
     const json in_batch = results_of(batch(line + "\n")).at(0);
     for (const char* key : {"verdict", "environment", "findings", "skipped"}) {
       EXPECT_EQ(in_batch.at(key), alone.at(key)) << key;
     }
     ASSERT_EQ(in_batch.at("diagnostics").size(), alone.at("diagnostics").size());
     for (std::size_t i = 0; i < alone.at("diagnostics").size(); ++i) {
-      EXPECT_EQ(in_batch.at("diagnostics")[i].at("message"), alone.at("diagnostics")[i].at("message"));
+      EXPECT_EQ(in_batch.at("diagnostics")[i].at("message"),
+                alone.at("diagnostics")[i].at("message"));
     }
   }
 }
@@ -229,8 +237,8 @@ TEST(Batch, ExcludesOtherInput) {
 
 // A batch's results are lines of JSON; what asks for something else would be ignored in silence.
 TEST(Batch, AnotherFormatIsAUsageError) {
-  for (const std::vector<std::string>& flags :
-       std::vector<std::vector<std::string>>{{"--format", "sarif"}, {"--format", "text"}, {"--form", "te"}}) {
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {"--format", "sarif"}, {"--format", "text"}, {"--form", "te"}}) {
     SCOPED_TRACE(flags[0] + " " + flags[1]);
     EXPECT_EQ(batch("{\"order\":[1,-1]}\n", flags).exit_code, 2);
   }

@@ -1,5 +1,5 @@
-// `capo check` in the real program: where its input comes from, what it declares, its three formats,
-// colour, the profiles, and the exit codes 0 to 4.
+// `capo check` in the real program: where its input comes from, what it declares, its three
+// formats, colour, the profiles, and the exit codes 0 to 4.
 
 #include <capo/tests/support/run_capo.h>
 
@@ -45,7 +45,7 @@ std::set<std::string> keys_of(const json& object) {
   return keys;
 }
 
-// --- exit codes -----------------------------------------------------------------------------------
+// --- exit codes ---------------------------------------------------------------------------------
 
 TEST(CheckExitCode, SaysTheVerdict) {
   const auto code = [](const std::string& order, std::vector<std::string> flags = {}) {
@@ -71,7 +71,7 @@ TEST(CheckExitCode, IsTheSameInEveryFormat) {
   }
 }
 
-// --- where the input comes from -------------------------------------------------------------------
+// --- where the input comes from -----------------------------------------------------------------
 
 TEST(CheckInput, ComesFromTheCommandLineStandardInputOrAFile) {
   const std::string corpus = CAPO_SOURCE_DIR "/tests/corpus/input/line-ends";
@@ -85,8 +85,11 @@ TEST(CheckInput, ComesFromTheCommandLineStandardInputOrAFile) {
 
 TEST(CheckInput, FindsOutItsForm) {
   const auto topology = [](const std::string& text) {
-    const json report = json::parse(run_capo({"check", "-", "--format", "json"}, {.input = text}).out);
-    return report.at("environment").is_null() ? "" : report.at("environment").at("topology").get<std::string>();
+    const json report =
+        json::parse(run_capo({"check", "-", "--format", "json"}, {.input = text}).out);
+    return report.at("environment").is_null()
+               ? ""
+               : report.at("environment").at("topology").get<std::string>();
   };
   EXPECT_EQ(topology("[1, -1]"), "independent");
   EXPECT_EQ(topology("# mine\ncapo 1\nplacement loop\nrank 0: F1 B1\n"), "loop");
@@ -109,7 +112,7 @@ TEST(CheckInput, MayBeLarge) {
   EXPECT_TRUE(holds(outcome.out, "200000 microbatches")) << outcome.out;
 }
 
-// --- declarations ---------------------------------------------------------------------------------
+// --- declarations -------------------------------------------------------------------------------
 
 TEST(CheckDeclarations, AreReadAndReported) {
   const json environment =
@@ -193,30 +196,33 @@ TEST(CheckDeclarations, ThoseOfAnotherFormAreUsageErrors) {
   }
 }
 
-// --- text -----------------------------------------------------------------------------------------
+// --- text ---------------------------------------------------------------------------------------
 
 TEST(CheckText, AnAcceptedOrderSaysUnderWhatAssumptions) {
   EXPECT_EQ(check_order("[1, 2, -2, -1]").out,
             "accepted\n"
             "  1 rank, 2 chunks, 1 microbatch, topology independent, no plan, no modules\n"
-            "  not declared, read off the input: chunks, layers_per_chunk, delayed, microbatches, topology\n");
+            "  not declared, read off the input: chunks, layers_per_chunk, delayed, microbatches, "
+            "topology\n");
 }
 
 TEST(CheckText, ARejectedOrderShowsThePlaceTheCureAndTheRule) {
-  EXPECT_EQ(check_order("[1, 1, -1, nan]").out,
-            "error[S01]: `nan` at index 3 is not a number\n"
-            " --> <order>:1:12\n"
-            "  |\n"
-            "1 | [1, 1, -1, nan]\n"
-            "  |            ^^^\n"
-            "  |\n"
-            "  = help: write the chunk that runs here; is a value missing where the list was made?\n"
-            "\n"
-            "not checked, since entries are unreadable: counts, order, placement\n"
-            "\n"
-            "rejected: 1 error; `capo explain S01` tells more\n"
-            "  1 rank, 1 chunk, 2 microbatches, topology independent, no plan, no modules\n"
-            "  not declared, read off the input: chunks, layers_per_chunk, delayed, microbatches, topology\n");
+  EXPECT_EQ(
+      check_order("[1, nan, -1]").out,
+      "error[S01]: `nan` at index 1 is not a number\n"
+      " --> <order>:1:5\n"
+      "  |\n"
+      "1 | [1, nan, -1]\n"
+      "  |     ^^^\n"
+      "  |\n"
+      "  = help: write the chunk that runs here; is a value missing where the list was made?\n"
+      "\n"
+      "not checked, since entries are unreadable: counts, order, placement\n"
+      "\n"
+      "rejected: 1 error; `capo explain S01` tells more\n"
+      "  1 rank, 1 chunk, 1 microbatch, topology independent, no plan, no modules\n"
+      "  not declared, read off the input: chunks, layers_per_chunk, delayed, microbatches, "
+      "topology\n");
 }
 
 TEST(CheckText, ARefusedInputSaysThatThereIsNoVerdict) {
@@ -244,7 +250,7 @@ TEST(CheckText, ASecondSameStatementIsNotCorrectedToItself) {
   EXPECT_FALSE(holds(outcome.out, "did you mean `capo`?")) << outcome.out;
 }
 
-// --- colour ---------------------------------------------------------------------------------------
+// --- colour -------------------------------------------------------------------------------------
 
 bool coloured(const std::string& text) {
   return holds(text, "\x1b[");
@@ -302,27 +308,30 @@ TEST(CheckColour, OnATerminalFollowsTheEnvironment) {
   EXPECT_FALSE(coloured(on_a_terminal({"NO_COLOR=", "TERM=dumb"})));
 }
 
-// --- JSON -----------------------------------------------------------------------------------------
+// --- JSON ---------------------------------------------------------------------------------------
 
 TEST(CheckJson, HoldsTheFieldsOfTheContract) {
   const json report = report_of("[1, 1, 2, -2, -1, -1, -1]", {"--profile", "te,mcore,torch"});
   EXPECT_EQ(report.at("schema"), 1);
   EXPECT_EQ(report.at("verdict"), "rejected");
-  EXPECT_EQ(keys_of(report), (std::set<std::string>{"schema", "verdict", "environment", "diagnostics", "findings",
-                                                    "skipped", "profiles"}));
+  EXPECT_EQ(keys_of(report),
+            (std::set<std::string>{"schema", "verdict", "environment", "diagnostics", "findings",
+                                   "skipped", "profiles"}));
   EXPECT_EQ(keys_of(report.at("environment")),
             (std::set<std::string>{"topology", "plan", "modules", "ranks", "chunks", "microbatches",
                                    "layers_per_chunk", "delayed", "assumed"}));
   ASSERT_FALSE(report.at("diagnostics").empty());
   for (const json& diagnostic : report.at("diagnostics")) {
-    EXPECT_EQ(keys_of(diagnostic), (std::set<std::string>{"rule", "name", "family", "severity", "message", "spans",
-                                                          "notes", "help", "witness"}));
+    EXPECT_EQ(keys_of(diagnostic),
+              (std::set<std::string>{"rule", "name", "family", "severity", "message", "spans",
+                                     "notes", "help", "witness"}));
     EXPECT_EQ(diagnostic.at("severity"), "error");
     EXPECT_TRUE(diagnostic.at("message").is_string());
     EXPECT_TRUE(diagnostic.at("notes").is_array());
     EXPECT_EQ(keys_of(diagnostic.at("witness")), (std::set<std::string>{"kind", "tasks"}));
     for (const json& span : diagnostic.at("spans")) {
-      for (const char* key : {"source", "line", "column", "offset", "length"}) EXPECT_TRUE(span.contains(key)) << span;
+      for (const char* key : {"source", "line", "column", "offset", "length"})
+        EXPECT_TRUE(span.contains(key)) << span;
       EXPECT_EQ(span.at("source"), "<order>");
     }
     for (const json& task : diagnostic.at("witness").at("tasks")) {
@@ -370,7 +379,8 @@ TEST(CheckJson, AnEditCuresWhatItIsGivenFor) {
   const json help = report_of(order).at("diagnostics").at(0).at("help");
   ASSERT_FALSE(help.at("edits").empty()) << help;
   const json edit = help.at("edits").at(0);
-  order.replace(edit.at("span").at("offset").get<std::size_t>(), edit.at("span").at("length").get<std::size_t>(),
+  order.replace(edit.at("span").at("offset").get<std::size_t>(),
+                edit.at("span").at("length").get<std::size_t>(),
                 edit.at("replacement").get<std::string>());
   EXPECT_EQ(check_order(order).exit_code, 0) << order;
 }
@@ -385,7 +395,7 @@ TEST(CheckJson, IsGivenOrTheReasonStandsOnStandardError) {
   }
 }
 
-// --- SARIF ----------------------------------------------------------------------------------------
+// --- SARIF --------------------------------------------------------------------------------------
 
 TEST(CheckSarif, HoldsTheResultsAndTheirRules) {
   const json log = json::parse(check_order("[1, nan, 0]", {"--format", "sarif"}).out);
@@ -416,7 +426,8 @@ TEST(CheckSarif, AnAcceptedOrderHasNoResults) {
 
 // The file says that it counts UTF-16 code units, and é is one.
 TEST(CheckSarif, CountsColumnsAsItSays) {
-  const json run = json::parse(check_order("[1, -1 (é) x]", {"--format", "sarif"}).out).at("runs").at(0);
+  const json run =
+      json::parse(check_order("[1, -1 (é) x]", {"--format", "sarif"}).out).at("runs").at(0);
   ASSERT_EQ(run.at("columnKind"), "utf16CodeUnits");
   const json region = run.at("results")[0].at("locations")[0].at("physicalLocation").at("region");
   EXPECT_EQ(region.at("startColumn"), 12);
@@ -430,7 +441,7 @@ TEST(CheckSarif, AFilesNameIsAUri) {
   EXPECT_EQ(location.at("physicalLocation").at("artifactLocation").at("uri"), "malformed-lf.te");
 }
 
-// --- profiles -------------------------------------------------------------------------------------
+// --- profiles -----------------------------------------------------------------------------------
 
 TEST(CheckProfile, NoneIsAskedByDefault) {
   EXPECT_EQ(report_of("[1, -1]").at("profiles"), json::object());
@@ -438,17 +449,28 @@ TEST(CheckProfile, NoneIsAskedByDefault) {
 }
 
 TEST(CheckProfile, SeveralMayBeAsked) {
-  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
-           {"--profile", "sound,te,mcore,torch"}, {"--profile", "te", "--profile", "torch,mcore"},
-           {"--profile", "te,te,mcore,torch"}}) {
-    EXPECT_EQ(keys_of(report_of("[1, -1]", flags).at("profiles")), (std::set<std::string>{"te", "mcore", "torch"}));
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{"--profile", "sound,te,mcore,torch"},
+                                             {"--profile", "torch,mcore,te"},
+                                             {"--profile", "te,te,mcore,torch"}}) {
+    EXPECT_EQ(keys_of(report_of("[1, -1]", flags).at("profiles")),
+              (std::set<std::string>{"te", "mcore", "torch"}));
   }
+}
+
+// `capo check --profile te plan.te` is what one types.
+TEST(CheckProfile, LeavesTheNextWordToTheInput) {
+  const Outcome outcome = run_capo({"check", "--profile", "te", "accepted-lf.te"},
+                                   {.directory = CAPO_SOURCE_DIR "/tests/corpus/input/line-ends"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(holds(outcome.out, "profile te: accepts")) << outcome.out;
 }
 
 TEST(CheckProfile, NeverChangesTheVerdict) {
   for (const std::string order : {"[1, -1]", "[1]", "[1, 1, -1, -1, -1.5, -1.5]", "0F0,0B0x"}) {
     SCOPED_TRACE(order);
-    EXPECT_EQ(check_order(order, {"--profile", "te,mcore,torch"}).exit_code, check_order(order).exit_code);
+    EXPECT_EQ(check_order(order, {"--profile", "te,mcore,torch"}).exit_code,
+              check_order(order).exit_code);
   }
 }
 
@@ -471,7 +493,8 @@ TEST(CheckProfile, AcceptedThereAndWrongIsSaid) {
 }
 
 TEST(CheckProfile, MegatronIsStricterThanTe) {
-  const json profiles = report_of("[2, 1, -1, -2, -2.5, -1.5]", {"--profile", "te,mcore"}).at("profiles");
+  const json profiles =
+      report_of("[2, 1, -1, -2, -2.5, -1.5]", {"--profile", "te,mcore"}).at("profiles");
   EXPECT_EQ(profiles.at("te").at("accepts"), true);
   EXPECT_EQ(profiles.at("mcore").at("accepts"), false);
   EXPECT_EQ(profiles.at("mcore").at("error_kind"), "mcore.order");
@@ -486,7 +509,8 @@ TEST(CheckProfile, MegatronsConfigurationIsJudgedWhereItIsGiven) {
   EXPECT_EQ(mcore({"--pp", "2"}).at("accepts"), true);
   EXPECT_EQ(mcore({"--pp", "2", "--vp", "2"}).at("accepts"), true);
   EXPECT_EQ(mcore({"--pp", "4", "--vp", "2"}).at("error_kind"), "mcore.configuration");
-  EXPECT_EQ(mcore({"--pp", "2", "--vp", "2", "--group-size", "3"}).at("error_kind"), "mcore.configuration");
+  EXPECT_EQ(mcore({"--pp", "2", "--vp", "2", "--group-size", "3"}).at("error_kind"),
+            "mcore.configuration");
   EXPECT_EQ(mcore({"--pp", "2", "--ep-overlap"}).at("error_kind"), "mcore.configuration");
   EXPECT_EQ(mcore({"--pp", "2", "--vp", "2", "--ep-overlap"}).at("accepts"), true);
 }
@@ -518,7 +542,8 @@ TEST(CheckProfile, TorchSaysWhatItReads) {
 }
 
 TEST(CheckProfile, TorchJudgesATable) {
-  EXPECT_EQ(report_of("0F0,0B0", {"--profile", "torch"}).at("profiles").at("torch").at("accepts"), true);
+  EXPECT_EQ(report_of("0F0,0B0", {"--profile", "torch"}).at("profiles").at("torch").at("accepts"),
+            true);
   const json refused = report_of("0B0,0F0", {"--profile", "torch"}).at("profiles").at("torch");
   EXPECT_EQ(refused.at("accepts"), false);
   EXPECT_TRUE(refused.at("error_kind").get<std::string>().starts_with("torch.")) << refused;

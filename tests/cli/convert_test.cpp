@@ -1,5 +1,5 @@
-// `capo convert` between all forms: what goes there and back is the same, keeps its verdict, and what a
-// form cannot express is refused with the reason.
+// `capo convert` between all forms: what goes there and back is the same, keeps its verdict, and
+// what a form cannot express is refused with the reason.
 
 #include <capo/tests/support/run_capo.h>
 
@@ -46,7 +46,7 @@ void expect_refusal(const Outcome& outcome, const std::string& to, const std::st
   EXPECT_TRUE(holds(outcome.err, reason)) << outcome.err;
 }
 
-// --- there and back -------------------------------------------------------------------------------
+// --- there and back -----------------------------------------------------------------------------
 
 const Words kTeLists{
     "[1, -1]\n",
@@ -68,10 +68,11 @@ TEST(Convert, ATeListComesBackFromEveryForm) {
 }
 
 TEST(Convert, ATableComesBackFromEveryForm) {
-  for (const std::string& table : Words{"0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", "0F0,,0B0\n,1F0,1B0\n",
-                                        "0F0,0I0,0W0\n", "0F0,(0F1;0B0)OVERLAP_F_B,0B1\n",
-                                        "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
-                                        "0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0REDUCE_GRAD\n"}) {
+  for (const std::string& table :
+       Words{"0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", "0F0,,0B0\n,1F0,1B0\n", "0F0,0I0,0W0\n",
+             "0F0,(0F1;0B0)OVERLAP_F_B,0B1\n",
+             "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+             "0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0REDUCE_GRAD\n"}) {
     for (const char* form : {"csv", "order", "json"}) {
       SCOPED_TRACE(table + form);
       EXPECT_EQ(converted(converted(table, form), "csv"), table);
@@ -80,12 +81,13 @@ TEST(Convert, ATableComesBackFromEveryForm) {
 }
 
 TEST(Convert, AnOrderFileComesBackFromJson) {
-  for (const std::string& file : Words{
-           "capo 1\nranks 1\nrank 0: F1 B1\n",
-           "capo 1\nranks 2\nmicrobatches 2\nplacement loop\nrank 0: F1 F1 B1 B1\nrank 1: F1 B1 F1 B1\n",
-           "capo 1\nranks 1\nrank 0 chunks 2\nrank 0 layers 1,2\nrank 0 delayed 2\nrank 0: F1 F2 B2 W2 B1\n",
-           "capo 1\nranks 1\nrank 0: F1.0 (F1.1 B1.0) . B1.1\n",
-           "capo 1\nranks 1\nrank 0: F1 B1\nrank 0 replay: F1 B1\n"}) {
+  for (const std::string& file : Words{"capo 1\nranks 1\nrank 0: F1 B1\n",
+                                       "capo 1\nranks 2\nmicrobatches 2\nplacement loop\nrank 0: "
+                                       "F1 F1 B1 B1\nrank 1: F1 B1 F1 B1\n",
+                                       "capo 1\nranks 1\nrank 0 chunks 2\nrank 0 layers 1,2\nrank "
+                                       "0 delayed 2\nrank 0: F1 F2 B2 W2 B1\n",
+                                       "capo 1\nranks 1\nrank 0: F1.0 (F1.1 B1.0) . B1.1\n",
+                                       "capo 1\nranks 1\nrank 0: F1 B1\nrank 0 replay: F1 B1\n"}) {
     SCOPED_TRACE(file);
     const std::string printed = converted(file, "order");
     EXPECT_EQ(converted(converted(file, "json"), "order"), printed);
@@ -126,8 +128,9 @@ TEST(Convert, TheInputMayBeAFileOrStandardInput) {
   const Outcome from_stdin = run_capo({"convert", "-", "--to", "te"}, {.input = "1 -1"});
   EXPECT_EQ(from_stdin.exit_code, 0);
   EXPECT_EQ(from_stdin.out, "[1, -1]\n");
-  const Outcome from_file = run_capo({"convert", "accepted-no-last-line-end-crlf.te", "--to", "te"},
-                                     {.directory = CAPO_SOURCE_DIR "/tests/corpus/input/line-ends"});
+  const Outcome from_file =
+      run_capo({"convert", "accepted-no-last-line-end-crlf.te", "--to", "te"},
+               {.directory = CAPO_SOURCE_DIR "/tests/corpus/input/line-ends"});
   EXPECT_EQ(from_file.out, "[1, -1]\n");
 }
 
@@ -136,7 +139,7 @@ TEST(Convert, StandardOutputIsDash) {
   EXPECT_EQ(converted("1 -1", "te", {"--output=-"}), "[1, -1]\n");
 }
 
-// --- one rank of several --------------------------------------------------------------------------
+// --- one rank of several ------------------------------------------------------------------------
 
 TEST(ConvertRank, PicksOne) {
   const std::string table = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n";
@@ -157,7 +160,7 @@ TEST(ConvertRank, IsNeededForATeList) {
   EXPECT_FALSE(holds(outcome.err, "--lossy")) << "it does not help:\n" << outcome.err;
 }
 
-// --- refusals -------------------------------------------------------------------------------------
+// --- refusals -----------------------------------------------------------------------------------
 
 TEST(ConvertRefusal, SaysWhatATeListCannotExpress) {
   const std::vector<std::pair<std::string, std::string>> refused{
@@ -208,20 +211,36 @@ TEST(ConvertRefusal, AMalformedInputIsReportedOnStandardError) {
   const Outcome outcome = convert("[1, -1", "order");
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_EQ(outcome.out, "");
-  EXPECT_TRUE(outcome.err.starts_with("error[I01]: this bracket is never closed\n --> <order>:1:1\n")) << outcome.err;
+  EXPECT_TRUE(
+      outcome.err.starts_with("error[I01]: this bracket is never closed\n --> <order>:1:1\n"))
+      << outcome.err;
   EXPECT_EQ(convert("[1, -1]", "order", {"--max-entries", "1"}).exit_code, 4);
 }
 
-// --- lossy ----------------------------------------------------------------------------------------
+TEST(ConvertRefusal, ATableWithoutARowIsNoSchedule) {
+  for (const char* form : {"te", "order", "json", "csv"}) {
+    for (const Words& flags : {Words{}, Words{"--rank", "0"}}) {
+      SCOPED_TRACE(form);
+      const Outcome outcome = convert("{\"csv\":[]}", form, flags);
+      EXPECT_EQ(outcome.exit_code, 3) << outcome.out << outcome.err;
+      EXPECT_TRUE(outcome.err.starts_with("error[I01]: ")) << outcome.err;
+    }
+  }
+}
+
+// --- lossy --------------------------------------------------------------------------------------
 
 TEST(ConvertLossy, LeavesOutWhatTheFormHasNoNotationFor) {
-  EXPECT_EQ(converted("0F0,,0SEND_F0,0UNSHARD,0B0,0REDUCE_GRAD\n", "te", {"--lossy"}), "[1, -1]\n");
-  EXPECT_EQ(converted("capo 1\nrank 0: F1.0 (F1.1 B1.0) B1.1\n", "te", {"--lossy"}), "[1, 1, -1, -1]\n");
+  EXPECT_EQ(converted("0F0,,0UNSHARD,0B0,0REDUCE_GRAD\n", "te", {"--lossy"}), "[1, -1]\n");
+  EXPECT_EQ(converted("0F0,0SEND_F0,0B0\n", "te", {"--lossy"}), "[1, -1]\n");
+  EXPECT_EQ(converted("capo 1\nrank 0: F1.0 (F1.1 B1.0) B1.1\n", "te", {"--lossy"}),
+            "[1, 1, -1, -1]\n");
   EXPECT_EQ(converted("[1, -1]", "csv", {"--lossy", "--layers-per-chunk", "2"}), "0F0,0B0\n");
 }
 
 TEST(ConvertLossy, ChangesNothingThatIsComputed) {
-  expect_refusal(convert("capo 1\nrank 0: F1.0 F1.1 B1.1 B1.0\n", "te", {"--lossy"}), "te", "first in, first out");
+  expect_refusal(convert("capo 1\nrank 0: F1.0 F1.1 B1.1 B1.0\n", "te", {"--lossy"}), "te",
+                 "first in, first out");
   expect_refusal(convert("0F0,0B0x\n", "te", {"--lossy"}), "te", "cells");
   expect_refusal(convert("[1, nan]", "te", {"--lossy"}), "te", "no action");
 }

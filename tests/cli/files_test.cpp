@@ -1,11 +1,12 @@
-// Files that are no ordinary files, and output that cannot be written: reading never hangs and says what
-// failed; output is whole or absent, and what stood there before stays.
+// Files that are no ordinary files, and output that cannot be written: reading never hangs and says
+// what failed; output is whole or absent, and what stood there before stays.
 
 #include <capo/tests/support/run_capo.h>
 
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,7 +62,8 @@ class Files : public testing::Test {
 
   std::vector<std::string> names() const {
     std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator(folder_)) found.push_back(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(folder_))
+      found.push_back(entry.path().filename().string());
     std::sort(found.begin(), found.end());
     return found;
   }
@@ -69,7 +71,8 @@ class Files : public testing::Test {
   fs::path folder_;
 };
 
-// A shell for what run_capo cannot set up; `$CAPO` is the program. What it prints comes back as `out`.
+// A shell for what run_capo cannot set up; `$CAPO` is the program. What it prints comes back as
+// `out`.
 Outcome shell(const std::string& command) {
   const std::string whole = "{ CAPO='" CAPO_EXECUTABLE "'; " + command + "\n} 2>&1";
   Outcome outcome;
@@ -89,7 +92,7 @@ void expect_unreadable(const Outcome& outcome, const std::string& name) {
   EXPECT_TRUE(outcome.err.starts_with("error: cannot read " + name + ": ")) << outcome.err;
 }
 
-// --- reading --------------------------------------------------------------------------------------
+// --- reading ------------------------------------------------------------------------------------
 
 TEST_F(Files, ADirectoryIsNoInput) {
   const std::string name = folder_.string();
@@ -133,7 +136,8 @@ TEST_F(Files, AFifoIsReadToItsWritersEnd) {
   std::atomic<bool> finished = false;
   std::thread closer([&] {
     int waiting = 1;
-    while (!finished && ::ioctl(reader, FIONREAD, &waiting) == 0 && waiting > 0) std::this_thread::yield();
+    while (!finished && ::ioctl(reader, FIONREAD, &waiting) == 0 && waiting > 0)
+      std::this_thread::yield();
     ::close(writer);
     ::close(reader);
   });
@@ -152,13 +156,16 @@ TEST_F(Files, AShellsProcessSubstitutionIsAwaited) {
 TEST_F(Files, DevNullIsAnEmptyInput) {
   const Outcome outcome = run_capo({"check", "/dev/null"});
   EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_NE(outcome.out.find("error[I01]: the input holds no order\n --> /dev/null"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("error[I01]: the input holds no order\n --> /dev/null"),
+            std::string::npos)
+      << outcome.out;
 }
 
 TEST_F(Files, AnEndlessInputEndsAtTheLimit) {
   const Outcome outcome = run_capo({"check", "/dev/zero", "--max-bytes", "100000"});
   EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
-  EXPECT_NE((outcome.out + outcome.err).find("--max-bytes"), std::string::npos) << outcome.out << outcome.err;
+  EXPECT_NE((outcome.out + outcome.err).find("--max-bytes"), std::string::npos)
+      << outcome.out << outcome.err;
 }
 
 TEST_F(Files, ClosedStandardInputIsUnreadable) {
@@ -183,7 +190,30 @@ TEST_F(Files, AFileNamedDashIsReachable) {
   EXPECT_EQ(run_capo({"check", "./-"}, {.directory = folder_.string()}).exit_code, 0);
 }
 
-// --- standard output and standard error -----------------------------------------------------------
+TEST_F(Files, AnInterruptIsExitCode130) {
+  const std::string name = fifo("pipe");
+  const int reader = ::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const int writer = ::open(name.c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_EQ(::write(writer, "[1,", 3), 3);
+  const std::string command =
+      "'" CAPO_EXECUTABLE "' check '" + name + "' & echo $!; wait $!; echo $?";
+  FILE* pipe = ::popen(command.c_str(), "r");
+  int capo = 0;
+  ASSERT_EQ(std::fscanf(pipe, "%d", &capo), 1);
+  // Once it has taken the text it waits for more.
+  int waiting = 1;
+  while (::kill(capo, 0) == 0 && ::ioctl(reader, FIONREAD, &waiting) == 0 && waiting > 0)
+    std::this_thread::yield();
+  EXPECT_EQ(::kill(capo, SIGINT), 0);
+  int exit_code = -1;
+  EXPECT_EQ(std::fscanf(pipe, "%d", &exit_code), 1);
+  EXPECT_EQ(exit_code, 130);
+  ::pclose(pipe);
+  ::close(writer);
+  ::close(reader);
+}
+
+// --- standard output and standard error ---------------------------------------------------------
 
 TEST_F(Files, AFullStandardOutputIsNoSuccess) {
   const std::string batch = write("lines.jsonl", "{\"order\":[1,-1]}\n");
@@ -217,10 +247,13 @@ TEST_F(Files, AClosedStandardOutputIsNoSuccess) {
 }
 
 TEST_F(Files, AStandardErrorThatTakesNothingChangesNoExitCode) {
-  const std::vector<std::pair<std::string, int>> commands{
-      {"check none.te", 3},        {"check --batch none.jsonl", 3}, {"convert --order '[nan]' --to te", 1},
-      {"convert --order '[' --to te", 3}, {"explain X99", 2},       {"check --no-such-option", 2},
-      {"check --order '[1, -1]'", 0}};
+  const std::vector<std::pair<std::string, int>> commands{{"check none.te", 3},
+                                                          {"check --batch none.jsonl", 3},
+                                                          {"convert --order '[nan]' --to te", 1},
+                                                          {"convert --order '[' --to te", 3},
+                                                          {"explain X99", 2},
+                                                          {"check --no-such-option", 2},
+                                                          {"check --order '[1, -1]'", 0}};
   for (const auto& [command, exit_code] : commands) {
     for (const char* standard_error : {"2>&-", "2>/dev/full"}) {
       SCOPED_TRACE(command + " " + standard_error);
@@ -229,7 +262,7 @@ TEST_F(Files, AStandardErrorThatTakesNothingChangesNoExitCode) {
   }
 }
 
-// --- files that are written -----------------------------------------------------------------------
+// --- files that are written ---------------------------------------------------------------------
 
 void expect_unwritable(const Outcome& outcome, const std::string& name) {
   EXPECT_EQ(outcome.exit_code, 5) << outcome.out << outcome.err;
@@ -251,7 +284,9 @@ TEST_F(Files, OutputIsWrittenWhole) {
 
 TEST_F(Files, OutputIsReadableAsTheUmaskAllows) {
   const std::string name = path("plan.order");
-  ASSERT_EQ(shell("umask 027; \"$CAPO\" convert --order '[1, -1]' --to order -o '" + name + "'").exit_code, 0);
+  ASSERT_EQ(shell("umask 027; \"$CAPO\" convert --order '[1, -1]' --to order -o '" + name + "'")
+                .exit_code,
+            0);
   struct stat info {};
   ASSERT_EQ(::stat(name.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0640U);
@@ -308,8 +343,9 @@ TEST_F(Files, ARefusedInputLeavesTheOldOutputWhole) {
 
 TEST_F(Files, AFailedWriteLeavesTheOldOutputWhole) {
   const std::string target = write("plan.order", "old\n");
-  const Outcome outcome = shell("trap '' XFSZ; ulimit -f 0; \"$CAPO\" convert --order '[1, -1]' --to order -o '" +
-                                target + "'");
+  const Outcome outcome =
+      shell("trap '' XFSZ; ulimit -f 0; \"$CAPO\" convert --order '[1, -1]' --to order -o '" +
+            target + "'");
   EXPECT_EQ(outcome.exit_code, 5) << outcome.out;
   EXPECT_EQ(outcome.out, "error: cannot write " + target + ": File too large\n");
   EXPECT_EQ(read("plan.order"), "old\n");
@@ -328,7 +364,8 @@ TEST_F(Files, InputMayBeTheOutput) {
   EXPECT_EQ(read("plan.te"), "[1, -1]\n");
 }
 
-// `-o /dev/null` is a way to ask only whether a form can say an order: no device may turn into a file.
+// `-o /dev/null` is a way to ask only whether a form can say an order: no device may turn into a
+// file.
 TEST_F(Files, AnOutputThatIsNoFileIsNotReplacedByOne) {
   const std::string name = fifo("pipe");
   const int reader = ::open(name.c_str(), O_RDONLY | O_NONBLOCK);

@@ -1,5 +1,5 @@
-// Both sides of every limit: exactly at it there is a verdict, one beyond there is none and the exit code
-// is 4; of findings the report shows fewer, and verdict and count stay right.
+// Both sides of every limit: exactly at it there is a verdict, one beyond there is none and the
+// exit code is 4; of findings the report shows fewer, and verdict and count stay right.
 
 #include <capo/tests/support/run_capo.h>
 
@@ -29,14 +29,17 @@ std::vector<Text> one_of_each_form() {
           {"json", "{\"order\":[1,-1]}"}};
 }
 
-Outcome check(const Text& input, const std::string& flag, std::size_t limit, std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments{"check", "-", "--form", input.form, flag, std::to_string(limit)};
+Outcome check(const Text& input, const std::string& flag, std::size_t limit,
+              std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments{"check",    "-",  "--form",
+                                     input.form, flag, std::to_string(limit)};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return run_capo(arguments, {.input = input.text});
 }
 
 void expect_verdict(const Outcome& outcome) {
-  EXPECT_TRUE(outcome.exit_code == 0 || outcome.exit_code == 1) << outcome.exit_code << outcome.out << outcome.err;
+  EXPECT_TRUE(outcome.exit_code == 0 || outcome.exit_code == 1)
+      << outcome.exit_code << outcome.out << outcome.err;
 }
 
 // One report, which names the flag that raises the limit.
@@ -60,17 +63,19 @@ void expect_both_sides(const Text& input, const std::string& flag, std::size_t n
 }
 
 // Where the input says too much: "2:9".
-void expect_place(const Text& input, const std::string& flag, std::size_t limit, const std::string& place) {
+void expect_place(const Text& input, const std::string& flag, std::size_t limit,
+                  const std::string& place) {
   SCOPED_TRACE(input.form + " " + flag + ": " + input.text);
   const Outcome outcome = check(input, flag, limit);
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_NE(outcome.out.find("--> <stdin>:" + place + "\n"), std::string::npos) << outcome.out;
 }
 
-// --- bytes ----------------------------------------------------------------------------------------
+// --- bytes --------------------------------------------------------------------------------------
 
 TEST(MaxBytes, HoldsForEveryForm) {
-  for (const Text& input : one_of_each_form()) expect_both_sides(input, "--max-bytes", input.text.size());
+  for (const Text& input : one_of_each_form())
+    expect_both_sides(input, "--max-bytes", input.text.size());
 }
 
 TEST(MaxBytes, HoldsForAnOrderOnTheCommandLine) {
@@ -81,23 +86,28 @@ TEST(MaxBytes, HoldsForAnOrderOnTheCommandLine) {
 }
 
 TEST(MaxBytes, HoldsForAFile) {
-  const std::string file = CAPO_SOURCE_DIR "/tests/corpus/input/line-ends/accepted-no-last-line-end-lf.te";
+  const std::string file =
+      CAPO_SOURCE_DIR "/tests/corpus/input/line-ends/accepted-no-last-line-end-lf.te";
   EXPECT_EQ(run_capo({"check", file, "--max-bytes", "7"}).exit_code, 0);
   expect_over_limit(run_capo({"check", file, "--max-bytes", "6"}), "--max-bytes");
 }
 
 TEST(MaxBytes, HoldsForAWholeBatch) {
   const std::string lines = "{\"order\":[1,-1]}\n{\"order\":[1,-1]}\n";
-  EXPECT_EQ(run_capo({"check", "--batch", "-", "--max-bytes", "34"}, {.input = lines}).exit_code, 0);
-  expect_over_limit(run_capo({"check", "--batch", "-", "--max-bytes", "33"}, {.input = lines}), "--max-bytes");
+  EXPECT_EQ(run_capo({"check", "--batch", "-", "--max-bytes", "34"}, {.input = lines}).exit_code,
+            0);
+  expect_over_limit(run_capo({"check", "--batch", "-", "--max-bytes", "33"}, {.input = lines}),
+                    "--max-bytes");
 }
 
 TEST(MaxBytes, HoldsForConvert) {
-  EXPECT_EQ(run_capo({"convert", "--order", "[1, -1]", "--to", "te", "--max-bytes", "7"}).exit_code, 0);
-  expect_over_limit(run_capo({"convert", "--order", "[1, -1]", "--to", "te", "--max-bytes", "6"}), "--max-bytes");
+  EXPECT_EQ(run_capo({"convert", "--order", "[1, -1]", "--to", "te", "--max-bytes", "7"}).exit_code,
+            0);
+  expect_over_limit(run_capo({"convert", "--order", "[1, -1]", "--to", "te", "--max-bytes", "6"}),
+                    "--max-bytes");
 }
 
-// --- entries --------------------------------------------------------------------------------------
+// --- entries ------------------------------------------------------------------------------------
 
 TEST(MaxEntries, HoldsForEveryForm) {
   const std::vector<Text> inputs{
@@ -131,16 +141,18 @@ TEST(MaxEntries, TheReportPointsAtTheFirstEntryBeyond) {
 }
 
 TEST(MaxEntries, HoldsForEachLineOfABatch) {
-  const Outcome outcome = run_capo({"check", "--batch", "-", "--max-entries", "2"},
-                                   {.input = "{\"order\":[1,-1]}\n{\"order\":[1,1,-1,-1]}\n{\"order\":[1,-1]}\n"});
+  const Outcome outcome =
+      run_capo({"check", "--batch", "-", "--max-entries", "2"},
+               {.input = "{\"order\":[1,-1]}\n{\"order\":[1,1,-1,-1]}\n{\"order\":[1,-1]}\n"});
   EXPECT_EQ(outcome.exit_code, 4);
   std::istringstream lines(outcome.out);
   std::vector<std::string> verdicts;
-  for (std::string line; std::getline(lines, line);) verdicts.push_back(json::parse(line).at("verdict"));
+  for (std::string line; std::getline(lines, line);)
+    verdicts.push_back(json::parse(line).at("verdict"));
   EXPECT_EQ(verdicts, (std::vector<std::string>{"accepted", "no-verdict", "accepted"}));
 }
 
-// --- ranks ----------------------------------------------------------------------------------------
+// --- ranks --------------------------------------------------------------------------------------
 
 TEST(MaxRanks, HoldsForEveryFormWithRanks) {
   const std::vector<Text> inputs{
@@ -149,7 +161,9 @@ TEST(MaxRanks, HoldsForEveryFormWithRanks) {
       {"csv", "0F0,0B0\n1F0,1B0\n2F0,2B0\n"},
       {"csv", "0F0,0B0\n1F0,1B0\n2F0,2B0"},
       {"json", "{\"csv\":[\"0F0,0B0\",\"1F0,1B0\",\"2F0,2B0\"]}"},
-      {"json", "{\"ranks\":[{\"order\":[\"F1\",\"B1\"]},{\"order\":[\"F1\",\"B1\"]},{\"order\":[\"F1\",\"B1\"]}]}"},
+      {"json",
+       "{\"ranks\":[{\"order\":[\"F1\",\"B1\"]},{\"order\":[\"F1\",\"B1\"]},{\"order\":[\"F1\","
+       "\"B1\"]}]}"},
   };
   for (const Text& input : inputs) expect_both_sides(input, "--max-ranks", 3);
 }
@@ -164,10 +178,11 @@ TEST(MaxRanks, TheReportPointsAtTheFirstRankBeyond) {
   expect_place({"csv", "0F0,0B0\n1F0,1B0\n"}, "--max-ranks", 1, "2:1");
   expect_place({"csv", "0F0,0B0\n1F0,1B0\n2F0,2B0\n"}, "--max-ranks", 1, "2:1");
   expect_place({"json", "{\"csv\":[\"0F0,0B0\",\n\"1F0,1B0\"]}"}, "--max-ranks", 1, "2:1");
-  expect_place({"json", "{\"ranks\":[{\"order\":[\"F1\",\"B1\"]},\n{\"order\":[\"F1\",\"B1\"]}]}"}, "--max-ranks", 1, "2:1");
+  expect_place({"json", "{\"ranks\":[{\"order\":[\"F1\",\"B1\"]},\n{\"order\":[\"F1\",\"B1\"]}]}"},
+               "--max-ranks", 1, "2:1");
 }
 
-// --- counts ---------------------------------------------------------------------------------------
+// --- counts -------------------------------------------------------------------------------------
 
 TEST(MaxCount, HoldsForEveryNumberOfAnOrderFile) {
   const std::vector<std::string> statements{
@@ -185,11 +200,13 @@ TEST(MaxCount, HoldsForEveryNumberOfAnOrderFile) {
       "rank 0: F1 F2 F3 F4 F5 B5 B4 B3 B2 B1\n",
       "rank 0 chunks 2\nrank 0: F1 B1\nrank 1 chunks 3\nrank 1: F1 B1\n",
   };
-  for (const std::string& text : statements) expect_both_sides({"order", "capo 1\n" + text}, "--max-count", 5);
+  for (const std::string& text : statements)
+    expect_both_sides({"order", "capo 1\n" + text}, "--max-count", 5);
 }
 
 TEST(MaxCount, HoldsForEveryNumberOfATable) {
-  for (const char* text : {"0F5,0B5\n", "5F0,5B0\n", "0F0,5UNSHARD,0B0\n", "(0F5;0B5)OVERLAP_F_B\n"}) {
+  for (const char* text :
+       {"0F5,0B5\n", "5F0,5B0\n", "0F0,5UNSHARD,0B0\n", "(0F5;0B5)OVERLAP_F_B\n"}) {
     expect_both_sides({"csv", text}, "--max-count", 5);
   }
 }
@@ -220,21 +237,24 @@ TEST(MaxCount, HoldsForEveryNumberOfJson) {
 
 // Every number beyond the limit is one, however many digits it has.
 TEST(MaxCount, ALongerNumberIsNoOtherMistake) {
-  for (const char* number : {"16777217", "9223372036854775808", "99999999999999999999", "9999999999999999999999999999"}) {
+  for (const char* number : {"16777217", "9223372036854775808", "99999999999999999999",
+                             "9999999999999999999999999999"}) {
     const std::string n = number;
-    for (const Text& input : std::vector<Text>{{"order", "capo 1\nchunks " + n + "\nrank 0: F1 B1\n"},
-                                               {"order", "capo 1\nrank 0: F" + n + " B1\n"},
-                                               {"order", "capo 1\nrank 0: F1." + n + " B1.0\n"},
-                                               {"csv", n + "F0,0B0\n"},
-                                               {"json", "{\"ranks\":[{\"order\":[\"F" + n + "\"]}]}"},
-                                               {"json", "{\"order\":[1,-1],\"microbatches\":" + n + "}"}}) {
+    for (const Text& input :
+         std::vector<Text>{{"order", "capo 1\nchunks " + n + "\nrank 0: F1 B1\n"},
+                           {"order", "capo 1\nrank 0: F" + n + " B1\n"},
+                           {"order", "capo 1\nrank 0: F1." + n + " B1.0\n"},
+                           {"csv", n + "F0,0B0\n"},
+                           {"json", "{\"ranks\":[{\"order\":[\"F" + n + "\"]}]}"},
+                           {"json", "{\"order\":[1,-1],\"microbatches\":" + n + "}"}}) {
       SCOPED_TRACE(input.text);
       expect_over_limit(check(input, "--max-bytes", 1000), "--max-count");
     }
   }
 }
 
-// A number on the command line is no better than one in the input: nothing is allocated for it alone.
+// A number on the command line is no better than one in the input: nothing is allocated for it
+// alone.
 TEST(MaxCount, HoldsForTheDeclarationsOnTheCommandLine) {
   const std::vector<std::pair<Text, std::vector<std::string>>> inputs{
       {{"te", "[1, -1]"}, {"--microbatches", "6"}},
@@ -249,7 +269,8 @@ TEST(MaxCount, HoldsForTheDeclarationsOnTheCommandLine) {
     SCOPED_TRACE(input.text + " " + flags[0] + " " + flags[1]);
     const Outcome outcome = check(input, "--max-count", 5, flags);
     EXPECT_TRUE(outcome.exit_code == 2 || outcome.exit_code == 4)
-        << outcome.exit_code << "\n" << outcome.out.substr(0, 500) << outcome.err;
+        << outcome.exit_code << "\n"
+        << outcome.out.substr(0, 500) << outcome.err;
   }
 }
 
@@ -267,7 +288,7 @@ TEST(MaxCount, TheLargestDeclarationsEndInAVerdict) {
   }
 }
 
-// --- depth ----------------------------------------------------------------------------------------
+// --- depth --------------------------------------------------------------------------------------
 
 TEST(MaxDepth, HoldsForJson) {
   expect_both_sides({"json", R"({"order":[1,-1]})"}, "--max-depth", 2);
@@ -282,7 +303,8 @@ TEST(MaxDepth, TheReportPointsAtTheBracketBeyond) {
 
 TEST(MaxDepth, HoldsForKeysThatAreHandedThrough) {
   const auto run = [](const char* limit) {
-    return run_capo({"check", "--batch", "-", "--max-depth", limit}, {.input = R"({"order":[1,-1],"note":[[[]]]})"});
+    return run_capo({"check", "--batch", "-", "--max-depth", limit},
+                    {.input = R"({"order":[1,-1],"note":[[[]]]})"});
   };
   EXPECT_EQ(run("4").exit_code, 0);
   EXPECT_EQ(run("3").exit_code, 4);
@@ -290,13 +312,14 @@ TEST(MaxDepth, HoldsForKeysThatAreHandedThrough) {
 
 TEST(MaxDepth, TheDefaultIsSixtyFour) {
   const auto nested = [](std::size_t depth) {
-    return "{\"order\":[1,-1],\"note\":" + std::string(depth - 1, '[') + std::string(depth - 1, ']') + "}";
+    return "{\"order\":[1,-1],\"note\":" + std::string(depth - 1, '[') +
+           std::string(depth - 1, ']') + "}";
   };
   EXPECT_EQ(run_capo({"check", "--batch", "-"}, {.input = nested(64)}).exit_code, 0);
   EXPECT_EQ(run_capo({"check", "--batch", "-"}, {.input = nested(65)}).exit_code, 4);
 }
 
-// --- findings -------------------------------------------------------------------------------------
+// --- findings -----------------------------------------------------------------------------------
 
 std::vector<Text> three_findings_of_one_rule() {
   return {{"te", "[nan, nan, nan]"},
@@ -314,11 +337,14 @@ TEST(MaxFindings, FewerAreShownAndVerdictAndCountStayRight) {
     const Outcome fewer = check(input, "--max-findings", 2);
     EXPECT_EQ(fewer.exit_code, 1);
     EXPECT_NE(fewer.out.find(" not shown; --max-findings "), std::string::npos) << fewer.out;
-    const auto verdict = [](const Outcome& outcome) { return outcome.out.substr(outcome.out.find("\nrejected: ")); };
+    const auto verdict = [](const Outcome& outcome) {
+      return outcome.out.substr(outcome.out.find("\nrejected: "));
+    };
     EXPECT_EQ(verdict(fewer), verdict(all));
 
     const json all_json = json::parse(check(input, "--max-findings", 3, {"--format", "json"}).out);
-    const json fewer_json = json::parse(check(input, "--max-findings", 2, {"--format", "json"}).out);
+    const json fewer_json =
+        json::parse(check(input, "--max-findings", 2, {"--format", "json"}).out);
     EXPECT_EQ(all_json.at("findings").at("not_shown"), 0);
     EXPECT_EQ(fewer_json.at("findings").at("not_shown"), 1);
     EXPECT_EQ(fewer_json.at("findings").at("errors"), all_json.at("findings").at("errors"));
@@ -328,7 +354,8 @@ TEST(MaxFindings, FewerAreShownAndVerdictAndCountStayRight) {
 }
 
 TEST(MaxFindings, EachRuleHasItsOwn) {
-  const Outcome outcome = check({"te", "[nan, nan, 0, 0]"}, "--max-findings", 1, {"--format", "json"});
+  const Outcome outcome =
+      check({"te", "[nan, nan, 0, 0]"}, "--max-findings", 1, {"--format", "json"});
   const json report = json::parse(outcome.out);
   ASSERT_EQ(report.at("diagnostics").size(), 2U);
   EXPECT_EQ(report.at("diagnostics")[0].at("rule"), "S01");
@@ -340,7 +367,9 @@ TEST(MaxFindings, NoneShownIsStillRejected) {
   const Outcome outcome = check({"te", "[nan, nan]"}, "--max-findings", 0);
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_NE(outcome.out.find("rejected: 2 errors"), std::string::npos) << outcome.out;
-  EXPECT_EQ(outcome.out.find("`capo explain RULE`"), std::string::npos) << "there is no rule RULE:\n" << outcome.out;
+  EXPECT_EQ(outcome.out.find("`capo explain RULE`"), std::string::npos)
+      << "there is no rule RULE:\n"
+      << outcome.out;
 }
 
 TEST(MaxFindings, TheDefaultIsAHundred) {
@@ -350,7 +379,8 @@ TEST(MaxFindings, TheDefaultIsAHundred) {
     return text + "]";
   };
   const auto run = [](const std::string& order) {
-    return json::parse(run_capo({"check", "--order", order, "--format", "json"}).out).at("findings");
+    return json::parse(run_capo({"check", "--order", order, "--format", "json"}).out)
+        .at("findings");
   };
   EXPECT_EQ(run(nans(100)).at("not_shown"), 0);
   EXPECT_EQ(run(nans(101)).at("not_shown"), 1);
@@ -358,15 +388,17 @@ TEST(MaxFindings, TheDefaultIsAHundred) {
 }
 
 TEST(MaxFindings, SarifSaysHowManyAreLeftOut) {
-  const Outcome outcome = check({"te", "[nan, nan, nan]"}, "--max-findings", 1, {"--format", "sarif"});
+  const Outcome outcome =
+      check({"te", "[nan, nan, nan]"}, "--max-findings", 1, {"--format", "sarif"});
   const json run = json::parse(outcome.out).at("runs")[0];
   EXPECT_EQ(run.at("results").size(), 1U);
   const json& notifications = run.at("invocations")[0].at("toolExecutionNotifications");
   ASSERT_EQ(notifications.size(), 1U);
-  EXPECT_NE(notifications[0].at("message").at("text").get<std::string>().find("2 more findings"), std::string::npos);
+  EXPECT_NE(notifications[0].at("message").at("text").get<std::string>().find("2 more findings"),
+            std::string::npos);
 }
 
-// --- graphs ---------------------------------------------------------------------------------------
+// --- graphs -------------------------------------------------------------------------------------
 
 // The simulation of a profile is beside the verdict: beyond its limit the profile is not asked, and
 // capo's own verdict and exit code are what they are.
@@ -383,11 +415,12 @@ TEST(MaxGraphs, BeyondItTheProfileSaysNothing) {
     const json opinion = json::parse(beyond.out).at("profiles").at(profile);
     EXPECT_TRUE(opinion.at("accepts").is_null()) << opinion;
     EXPECT_TRUE(opinion.at("error_kind").is_null()) << opinion;
-    EXPECT_NE(opinion.at("reason").get<std::string>().find("--max-graphs"), std::string::npos) << opinion;
+    EXPECT_NE(opinion.at("reason").get<std::string>().find("--max-graphs"), std::string::npos)
+        << opinion;
   }
 }
 
-// --- the flags themselves -------------------------------------------------------------------------
+// --- the flags themselves -----------------------------------------------------------------------
 
 TEST(Limits, ALimitOutOfItsOwnRangeIsAUsageError) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> bad{
@@ -411,9 +444,13 @@ TEST(Limits, ALimitOutOfItsOwnRangeIsAUsageError) {
 }
 
 TEST(Limits, TheirOwnBoundsAreTaken) {
-  for (const auto& [flag, value] : std::vector<std::pair<std::string, std::string>>{
-           {"--max-bytes", "4294967295"}, {"--max-entries", "2147483648"}, {"--max-ranks", "16777216"},
-           {"--max-count", "2147483647"}, {"--max-depth", "10000"}, {"--max-findings", "4294967295"}}) {
+  for (const auto& [flag, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--max-bytes", "4294967295"},
+                                                        {"--max-entries", "2147483648"},
+                                                        {"--max-ranks", "16777216"},
+                                                        {"--max-count", "2147483647"},
+                                                        {"--max-depth", "10000"},
+                                                        {"--max-findings", "4294967295"}}) {
     SCOPED_TRACE(flag);
     EXPECT_EQ(run_capo({"check", "--order", "[1, -1]", flag, value}).exit_code, 0);
   }

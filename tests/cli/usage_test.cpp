@@ -1,5 +1,6 @@
-// The command line itself: help, version, and what is said to one who gets it wrong. Exit code 2, nothing
-// on standard output, and on standard error the word that was not understood and where help is.
+// The command line itself: help, version, and what is said to one who gets it wrong. Exit code 2,
+// nothing on standard output, and on standard error the word that was not understood and where help
+// is.
 
 #include <capo/tests/support/run_capo.h>
 
@@ -32,14 +33,16 @@ void expect_usage_error(const Outcome& outcome, const std::string& culprit) {
   EXPECT_TRUE(holds(outcome.err, "--help") || holds(outcome.err, "help: ")) << outcome.err;
 }
 
-// --- help -----------------------------------------------------------------------------------------
+// --- help ---------------------------------------------------------------------------------------
 
 TEST(Help, ListsTheCommandsAndTheExitCodes) {
   const Outcome outcome = run_capo({"--help"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.err, "");
-  for (const std::string& command : kCommands) EXPECT_TRUE(holds(outcome.out, "\n  " + command + " ")) << command;
-  for (const char* code : {"0 accepted", "1 findings", "2 usage", "3 malformed", "4 no verdict", "5 environment"}) {
+  for (const std::string& command : kCommands)
+    EXPECT_TRUE(holds(outcome.out, "\n  " + command + " ")) << command;
+  for (const char* code :
+       {"0 accepted", "1 findings", "2 usage", "3 malformed", "4 no verdict", "5 environment"}) {
     EXPECT_TRUE(holds(outcome.out, code)) << code;
   }
 }
@@ -51,7 +54,8 @@ TEST(Help, OfACommandEndsWithAnExample) {
       const Outcome outcome = run_capo({command, flag});
       EXPECT_EQ(outcome.exit_code, 0);
       EXPECT_EQ(outcome.err, "");
-      EXPECT_TRUE(last_line(outcome.out).starts_with("Example: capo " + command)) << last_line(outcome.out);
+      EXPECT_TRUE(last_line(outcome.out).starts_with("Example: capo " + command))
+          << last_line(outcome.out);
     }
   }
 }
@@ -67,11 +71,32 @@ TEST(Help, TheExampleOfCheckWorks) {
 
 TEST(Help, NamesEveryOption) {
   const std::string help = run_capo({"check", "--help"}).out;
-  for (const char* option :
-       {"FILE", "--order", "--form", "--layers-per-chunk", "--delayed", "--microbatches", "--stages",
-        "--stage-to-rank", "--csv", "--batch", "--profile", "--format", "--color", "--max-findings", "--max-bytes",
-        "--max-entries", "--max-ranks", "--max-count", "--max-depth", "--te-reuse", "--te-silent-store",
-        "--max-graphs", "--pp", "--vp", "--group-size", "--ep-overlap"}) {
+  for (const char* option : {"FILE",
+                             "--order",
+                             "--form",
+                             "--layers-per-chunk",
+                             "--delayed",
+                             "--microbatches",
+                             "--stages",
+                             "--stage-to-rank",
+                             "--csv",
+                             "--batch",
+                             "--profile",
+                             "--format",
+                             "--color",
+                             "--max-findings",
+                             "--max-bytes",
+                             "--max-entries",
+                             "--max-ranks",
+                             "--max-count",
+                             "--max-depth",
+                             "--te-reuse",
+                             "--te-silent-store",
+                             "--max-graphs",
+                             "--pp",
+                             "--vp",
+                             "--group-size",
+                             "--ep-overlap"}) {
     EXPECT_TRUE(holds(help, std::string("  ") + option + " ")) << option;
   }
 }
@@ -85,7 +110,7 @@ TEST(Version, NamesTheUpstreamCommits) {
   }
 }
 
-// --- mistakes -------------------------------------------------------------------------------------
+// --- mistakes -----------------------------------------------------------------------------------
 
 TEST(Usage, ACommandIsNeeded) {
   expect_usage_error(run_capo({}), "subcommand");
@@ -107,8 +132,11 @@ TEST(Usage, AnUnknownOptionIsNamed) {
 }
 
 TEST(Usage, AValueOutsideItsListIsNamed) {
-  const std::vector<std::pair<std::string, std::string>> values{
-      {"--form", "yaml"}, {"--format", "xml"}, {"--color", "blue"}, {"--csv", "both"}, {"--profile", "jax"}};
+  const std::vector<std::pair<std::string, std::string>> values{{"--form", "yaml"},
+                                                                {"--format", "xml"},
+                                                                {"--color", "blue"},
+                                                                {"--csv", "both"},
+                                                                {"--profile", "jax"}};
   for (const auto& [option, value] : values) {
     SCOPED_TRACE(option);
     const Outcome outcome = run_capo({"check", "--order", "[1, -1]", option, value});
@@ -120,7 +148,8 @@ TEST(Usage, AValueOutsideItsListIsNamed) {
 }
 
 TEST(Usage, AnOptionNeedsItsValue) {
-  for (const char* option : {"--order", "--form", "--format", "--profile", "--batch", "--max-bytes"}) {
+  for (const char* option :
+       {"--order", "--form", "--format", "--profile", "--batch", "--max-bytes"}) {
     SCOPED_TRACE(option);
     expect_usage_error(run_capo({"check", option}), option);
   }
@@ -160,16 +189,16 @@ TEST(Usage, AnOutOfRangeNumberIsExplainedInOneLine) {
   }
 }
 
-// --- explain, rules, devices ----------------------------------------------------------------------
+// --- explain, rules, devices --------------------------------------------------------------------
 
-TEST(Explain, TakesAnIdOrAName) {
+TEST(ExplainCommand, TakesAnIdOrAName) {
   const Outcome by_id = run_capo({"explain", "I01"});
   EXPECT_EQ(by_id.exit_code, 0) << by_id.err;
   EXPECT_FALSE(by_id.out.empty());
   EXPECT_EQ(run_capo({"explain", "malformed"}).out, by_id.out);
 }
 
-TEST(Rules, AreListedAsTextAndAsAPage) {
+TEST(RulesCommand, AreListedAsTextAndAsAPage) {
   const Outcome text = run_capo({"rules"});
   EXPECT_EQ(text.exit_code, 0);
   const Outcome page = run_capo({"rules", "--markdown"});
@@ -180,7 +209,7 @@ TEST(Rules, AreListedAsTextAndAsAPage) {
   }
 }
 
-TEST(Devices, AreListedOrTheReasonIsSaid) {
+TEST(DevicesCommand, AreListedOrTheReasonIsSaid) {
   const Outcome outcome = run_capo({"devices"});
   EXPECT_TRUE(outcome.exit_code == 0 || outcome.exit_code == 5) << outcome.exit_code;
   EXPECT_EQ(outcome.exit_code == 0, outcome.err.empty()) << outcome.err;

@@ -5,6 +5,7 @@
 #include <capo/core/rules/context.h>
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace capo::rules {
@@ -14,7 +15,8 @@ struct Holder {
   std::int32_t chunk;
 };
 
-/// Holders by stage, ranks ascending; empty where chunks are not wired to stages.
-[[nodiscard]] std::vector<std::vector<Holder>> holders_by_stage(const Context& context);
+/// Holders by stage, ranks ascending; empty where chunks are not wired to stages. A stage that the
+/// model does not have is left out: it is stage_unknown's.
+[[nodiscard]] std::map<std::int32_t, std::vector<Holder>> holders_by_stage(const Context& context);
 
 }  // namespace capo::rules

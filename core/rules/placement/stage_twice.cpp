@@ -41,11 +41,10 @@ const Holder& home_of(const Context& context, const std::vector<Holder>& holders
 }  // namespace
 
 void stage_twice(const Context& context, Diagnostics& out) {
-  const auto holders = holders_by_stage(context);
-  for (std::size_t stage = 0; stage < holders.size(); ++stage) {
-    if (holders[stage].size() < 2) continue;
-    const Holder& home = home_of(context, holders[stage]);
-    for (const Holder& holder : holders[stage]) {
+  for (const auto& [stage, holders] : holders_by_stage(context)) {
+    if (holders.size() < 2) continue;
+    const Holder& home = home_of(context, holders);
+    for (const Holder& holder : holders) {
       if (&holder == &home || !out.wants("P01")) continue;
       Diagnostic finding{.rule = "P01", .family = Family::Placement};
       if (holder.rank == home.rank) {

@@ -22,8 +22,8 @@ void composite_form(const Context& context, Diagnostics& out) {
             "write `(<a>;<b>)OVERLAP_F_B`; PyTorch reads it and does not know what to run"));
   });
   report_cells(context, CellFault::Kind::EmptyComposite, "S09", out, [](const CellFault& fault) {
-    return std::pair(fmt::format("is a composite without members, which PyTorch reads as `{}`",
-                                 fault.torch_reads),
+    return std::pair(fmt::format("is a composite without members, which PyTorch reads as {}",
+                                 shown(fault.torch_reads)),
                      std::string("leave the cell empty for an idle slot"));
   });
 }

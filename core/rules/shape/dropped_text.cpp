@@ -18,7 +18,7 @@ namespace capo::rules {
 void dropped_text(const Context& context, Diagnostics& out) {
   report_cells(context, CellFault::Kind::DroppedText, "S08", out, [](const CellFault& fault) {
     return std::pair(
-        fmt::format("is read by PyTorch as `{}`, and the rest is dropped", fault.torch_reads),
+        fmt::format("is read by PyTorch as {}, and the rest is dropped", shown(fault.torch_reads)),
         std::string("one action a cell, `<stage><type><microbatch>`; the members of a "
                     "composite are separated by `;`"));
   });

@@ -25,7 +25,8 @@ void unknown_chunk(const Context& context, Diagnostics& out) {
       if (order.holder->chunks_declared) {
         finding.message = fmt::format(
             "{} names chunk {}, but {} declared", words::placed(context, order, at), entry.chunk,
-            order.holder->chunks == 1
+            order.holder->chunks == 0 ? "no chunk is"
+            : order.holder->chunks == 1
                 ? "only chunk 1 is"
                 : fmt::format("only chunks 1 to {} are", order.holder->chunks));
         finding.help.text =

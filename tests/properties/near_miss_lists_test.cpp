@@ -1,10 +1,11 @@
-// The product and the oracle, which share no code, say the same of every list of numbers: on random
-// lists that are nearly orders, and on all short ones.
+// The product and the oracle, which share no code, say the same of lists that are nearly orders; of
+// all short ones, tests/core/enumeration says it.
 //
-// Two differences are agreed on and left out of the comparison of verdicts. A declaration that
-// speaks of fewer chunks than there are is a fault to capo (S18, or S12 where nothing else declares
-// the chunks), while the oracle reads the rest off the entries. And a chunk of no layers is a fault
-// to capo (S18); the oracle does not look at layer counts.
+// Three differences are known and left out of the comparison of verdicts. A declaration that speaks
+// of fewer chunks than there are is a fault to capo (S18, or S12 where nothing else declares the
+// chunks), while the oracle reads the rest off the entries. A chunk of no layers is a fault to capo
+// (S18), and the oracle does not look at layer counts. An empty list that is declared to be for no
+// chunk is right to capo, as an empty rank of a schedule is, and not sound to the oracle.
 
 #include <capo/core/profiles/te.h>
 #include <capo/core/rules/check.h>
@@ -16,7 +17,6 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <array>
 
 namespace capo::testing {
 namespace {
@@ -50,6 +50,12 @@ bool declares_too_little(const NumberCase& numbers) {
   return static_cast<double>(numbers.need_wgrad->size()) < largest;
 }
 
+bool declares_no_chunk(const NumberCase& numbers) {
+  const bool no_layers = numbers.layers.form == Layers::Form::List && numbers.layers.values.empty();
+  return numbers.list.entries.empty() &&
+         (no_layers || (numbers.need_wgrad && numbers.need_wgrad->empty()));
+}
+
 oracle::TeAnswer oracle_te(const NumberCase& numbers) {
   return oracle::transformer_engine({.order = oracle_order(numbers.list),
                                      .layers = oracle_layers(numbers.layers, numbers.list),
@@ -67,10 +73,11 @@ te::Prediction predicted(const NumberCase& numbers) {
       .value();
 }
 
-RC_GTEST_PROP(OracleAgreement, OnTheVerdict, ()) {
+RC_GTEST_PROP(NearMissLists, HaveTheVerdictOfTheOracle, ()) {
   for (int i = 0; i < kListsPerCase; ++i) {
     const NumberCase numbers = *arbitrary_numbers();
     const Verdict verdict = verdict_of(numbers);
+    if (declares_no_chunk(numbers)) continue;
     if (declares_too_little(numbers)) {
       RC_ASSERT(verdict == Verdict::Rejected);
     } else {
@@ -79,7 +86,7 @@ RC_GTEST_PROP(OracleAgreement, OnTheVerdict, ()) {
   }
 }
 
-RC_GTEST_PROP(OracleAgreement, OnWhatTransformerEngineSaysAndOfWhichEntry, ()) {
+RC_GTEST_PROP(NearMissLists, HaveTheOraclesAnswerOfTransformerEngineAndItsPlace, ()) {
   for (int i = 0; i < kListsPerCase; ++i) {
     const NumberCase numbers = *arbitrary_numbers();
     const oracle::TeAnswer answer = oracle_te(numbers);
@@ -88,49 +95,6 @@ RC_GTEST_PROP(OracleAgreement, OnWhatTransformerEngineSaysAndOfWhichEntry, ()) {
     RC_ASSERT(prediction.accepts() == answer.accepts);
     RC_ASSERT((prediction.entry ? static_cast<int>(*prediction.entry) : -1) == answer.position);
   }
-}
-
-// All lists of up to five entries over two chunks, for every way to declare two flags or none.
-TEST(OracleAgreement, OnAllShortLists) {
-  const std::array<TeEntry, 6> alphabet{
-      te_entry(Kind::Forward, 1), te_entry(Kind::Backward, 1), te_entry(Kind::BackwardWeight, 1),
-      te_entry(Kind::Forward, 2), te_entry(Kind::Backward, 2), te_entry(Kind::BackwardWeight, 2)};
-  std::size_t lists = 0;
-  std::size_t accepted = 0;
-  std::vector<std::size_t> digits;
-  while (digits.size() <= 5) {
-    NumberCase numbers;
-    for (const std::size_t digit : digits) numbers.list.entries.push_back(alphabet[digit]);
-    numbers.layers = {.form = Layers::Form::Null};
-    const Verdict bare = verdict_of(numbers);
-    ASSERT_EQ(bare == Verdict::Accepted, oracle_accepts(numbers)) << numbers.text();
-    ++lists;
-    accepted += bare == Verdict::Accepted ? 1 : 0;
-
-    const bool first_delays = digits.size() % 2 == 1;  // both ways occur in each length's neighbour
-    const bool uses_two =
-        std::any_of(digits.begin(), digits.end(), [](std::size_t digit) { return digit >= 3; });
-    numbers.layers = {.form = Layers::Form::List,
-                      .values = std::vector<std::int64_t>(uses_two ? 2 : 1, 1)};
-    for (const bool delays : {false, true}) {
-      numbers.need_wgrad = std::vector<bool>{delays};
-      if (uses_two) numbers.need_wgrad->push_back(first_delays);
-      for (const bool reuse : {false, true}) {
-        numbers.reuse = reuse;
-        ASSERT_EQ(te::name_of(predicted(numbers).kind), oracle_te(numbers).kind)
-            << rc::toString(numbers);
-      }
-      ASSERT_EQ(verdict_of(numbers) == Verdict::Accepted, oracle_accepts(numbers))
-          << rc::toString(numbers);
-    }
-
-    // The next list: count up in base 6, then one longer.
-    std::size_t at = 0;
-    while (at < digits.size() && ++digits[at] == alphabet.size()) digits[at++] = 0;
-    if (at == digits.size()) digits.assign(digits.size() + 1, 0);
-  }
-  EXPECT_EQ(lists, 1u + 6 + 36 + 216 + 1296 + 7776);
-  EXPECT_GT(accepted, 10u);
 }
 
 }  // namespace

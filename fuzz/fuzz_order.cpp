@@ -1,0 +1,10 @@
+// An .order file.
+
+#include <capo/fuzz/bytes.h>
+#include <capo/fuzz/laws.h>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const capo::fuzz::Bytes bytes(data, size);
+  capo::fuzz::examine(bytes.rest(), {.form = capo::TextForm::OrderFile}, {});
+  return 0;
+}

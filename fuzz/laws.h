@@ -1,0 +1,27 @@
+// What holds for every text there is; a fuzz target feeds one reader, and a law that breaks aborts.
+//
+//   a text is refused with a reason and places inside it, or read;
+//   what is read is checked, put to the profiles and reported without a crash, and its reports
+//   parse; what can be printed in a form is read back from it as the same, and with the same
+//   verdict.
+//
+// Limits are small, so that a fuzzer meets both sides of each.
+
+#pragma once
+
+#include <capo/core/profiles/te.h>
+#include <capo/core/text/load.h>
+
+#include <string>
+
+namespace capo::fuzz {
+
+/// Says which law broke and aborts, which libFuzzer takes for a finding.
+void require(bool law, const char* words);
+
+[[nodiscard]] Limits small_limits();
+
+/// Checks all laws of a text.
+void examine(std::string text, LoadOptions options, te::Options te);
+
+}  // namespace capo::fuzz

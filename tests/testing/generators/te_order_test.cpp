@@ -1,0 +1,70 @@
+#include <capo/testing/generators/te_order.h>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace capo::testing {
+namespace {
+
+TeOrder order_of(const std::vector<double>& numbers, std::int32_t microbatches,
+                 std::vector<bool> delays) {
+  TeOrder order{.microbatches = microbatches, .delays = std::move(delays)};
+  for (const double number : numbers) {
+    const bool half = number != static_cast<int>(number);
+    order.list.entries.push_back(
+        {.value = number, .type = half ? NumberType::Float : NumberType::Integer});
+  }
+  order.layers = {.form = Layers::Form::List,
+                  .values = std::vector<std::int64_t>(order.delays.size(), 1)};
+  return order;
+}
+
+std::vector<std::string> texts(const std::vector<TeOrder>& orders) {
+  std::vector<std::string> out;
+  for (const TeOrder& order : orders) out.push_back(order.text());
+  return out;
+}
+
+TEST(TeOrder, EntriesStandForTheirActionsAndBack) {
+  for (const Kind kind : {Kind::Forward, Kind::Backward, Kind::BackwardWeight}) {
+    EXPECT_EQ(te_action(te_entry(kind, 3)), (Action{.kind = kind, .chunk = 3}));
+  }
+}
+
+TEST(TeOrder, OddNumbersStandForNoAction) {
+  for (const double odd : {0.0, 0.5, -0.5, 1.5, -1.25, 1e300, -1e300}) {
+    EXPECT_FALSE(te_action({.value = odd, .type = NumberType::Float})) << odd;
+  }
+  EXPECT_FALSE(te_action({.value = 1, .type = NumberType::Float}));
+}
+
+TEST(TeOrder, PlacesAreThoseOfOneKindAndChunk) {
+  const TeOrder order = order_of({1, 2, 1, -1, -1.5, -2, -1, -1.5}, 2, {true, false});
+  EXPECT_EQ(places(order.list, Kind::Forward, 1), (std::vector<std::size_t>{0, 2}));
+  EXPECT_EQ(places(order.list, Kind::BackwardWeight, 1), (std::vector<std::size_t>{4, 7}));
+  EXPECT_TRUE(places(order.list, Kind::BackwardWeight, 2).empty());
+}
+
+TEST(TeOrder, SimplerOrdersLoseAMicrobatchAChunkADelayOrAnInversion) {
+  const TeOrder order = order_of({2, 1, -1, -1.5, -2}, 1, {true, false});
+  EXPECT_EQ(texts(simpler(order)),
+            (std::vector<std::string>{"[1, -1]\n",         // without chunk 1, chunk 2 is chunk 1
+                                      "[1, -1, -1.5]\n",   // without chunk 2
+                                      "[2, 1, -1, -2]\n",  // without the delay
+                                      "[1, 2, -1, -1.5, -2]\n",     // forwards in order
+                                      "[2, 1, -1, -2, -1.5]\n"}));  // backwards before weights
+  EXPECT_EQ(texts(simpler(order_of({1, 1, -1, -1}, 2, {false}))),
+            (std::vector<std::string>{"[1, -1]\n", "[1, -1]\n", "[1, -1, 1, -1]\n"}));
+}
+
+TEST(TeOrder, TheSmallestOrderHasNoSimplerOne) {
+  EXPECT_TRUE(simpler(order_of({1, -1}, 1, {false})).empty());
+}
+
+TEST(TeOrder, IsShownAsAListToPaste) {
+  EXPECT_EQ(rc::toString(order_of({1, -1, -1.5}, 1, {true})),
+            "[1, -1, -1.5]\nlayers per chunk 1, delayed yes, microbatches 1");
+}
+
+}  // namespace
+}  // namespace capo::testing
