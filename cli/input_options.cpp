@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <sstream>
 
 namespace capo::cli {
@@ -115,9 +116,9 @@ void InputOptions::add_to(CLI::App& app) {
       "with one in the order");
   app.add_option("--microbatches", microbatches,
                  "Microbatches of the step; default: read off the order")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()));
   app.add_option("--stages", stages, "PyTorch CSV: stages of the model")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()));
   app.add_option("--stage-to-rank", stage_to_rank,
                  "PyTorch CSV: the rank of each stage, `0,1,1,0`");
   app.add_option("--csv", csv,

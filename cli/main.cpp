@@ -3,10 +3,10 @@
 #include <capo/cli/commands/commands.h>
 #include <capo/cli/exit_code.h>
 
-#include <fmt/format.h>
 #include <capo/cli/files.h>
 #include <capo/core/base/nearest.h>
 #include <capo/core/text/printable.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 

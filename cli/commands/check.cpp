@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <sstream>
 
@@ -125,15 +126,15 @@ void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& me
       ->capture_default_str()
       ->group(group);
   app.add_option("--pp", megatron.pipeline, "mcore: pipeline ranks")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()))
       ->group(group);
   app.add_option("--vp", megatron.virtual_stages, "mcore: virtual stages per rank")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()))
       ->needs("--pp")
       ->group(group);
   app.add_option("--group-size", megatron.group_size,
                  "mcore: microbatch_group_size_per_vp_stage; default: PP")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()))
       ->needs("--pp")
       ->group(group);
   app.add_flag("--ep-overlap", megatron.ep_overlap, "mcore: overlap_moe_expert_parallel_comm")

@@ -313,10 +313,12 @@ class Reader {
         return refusal;
       }
     }
-    if (auto refusal = read_list(value, "stages", 0, facts.stages, facts.split_at)) return refusal;
-    if (auto refusal = read_list(value, "delayed", 1, facts.delayed, facts.split_at))
-      return refusal;
-    if (auto refusal = read_list(value, "mixed", 1, facts.mixed, facts.split_at)) return refusal;
+    if (const auto stages = value.find("stages")) {
+      if (auto refusal = take(facts.stages, read_counts(*stages, "`stages`", limits_)))
+        return refusal;
+    }
+    if (auto refusal = read_mentions(value, "delayed", facts.delayed)) return refusal;
+    if (auto refusal = read_mentions(value, "mixed", facts.mixed)) return refusal;
 
     const auto actions = value.find("order");
     if (!actions) return malformed(value.span(), "the rank has no `order`");
@@ -330,12 +332,20 @@ class Reader {
                              std::move(replay));
   }
 
-  Maybe read_list(const JsonValue& rank, const char* key, double least,
-                  std::optional<std::vector<std::int32_t>>& slot, Span& split_at) {
+  Maybe read_mentions(const JsonValue& rank, const char* key,
+                      std::optional<std::vector<ChunkMention>>& slot) {
     const auto list = rank.find(key);
     if (!list) return std::nullopt;
-    if (std::string_view(key) != "stages") split_at = list->span();
-    return take(slot, read_counts(*list, fmt::format("`{}`", key), limits_, least));
+    if (list->type() != Type::Array) {
+      return wrong_type(*list, fmt::format("`{}`", key), "an array of whole numbers");
+    }
+    slot.emplace();
+    for (auto item = list->first(); item; item = item->next()) {
+      auto chunk = read_count(*item, fmt::format("an item of `{}`", key), limits_, 1);
+      if (!chunk) return chunk.error();
+      slot->push_back({.chunk = *chunk, .span = item->span()});
+    }
+    return std::nullopt;
   }
 
   // An action is a string, an idle slot is null or ".", a composite is an array of strings.

@@ -201,12 +201,10 @@ class Reader {
     }
     if (what == "delayed") {
       if (auto refusal = twice(facts.delayed.has_value())) return refusal;
-      facts.split_at = word.span;
       return read_chunk_ids(facts.delayed.emplace(), what);
     }
     if (what == "mixed") {
       if (auto refusal = twice(facts.mixed.has_value())) return refusal;
-      facts.split_at = word.span;
       return read_chunk_ids(facts.mixed.emplace(), what);
     }
     if (what == "stages") {
@@ -269,7 +267,7 @@ class Reader {
     word.span = {.offset = word.span.offset + front, .length = word.span.length - front - back};
   }
 
-  Maybe read_chunk_ids(std::vector<std::int32_t>& ids, std::string_view what) {
+  Maybe read_chunk_ids(std::vector<ChunkMention>& ids, std::string_view what) {
     std::size_t words = 0;
     while (const auto word = next_word()) {
       ++words;
@@ -277,13 +275,13 @@ class Reader {
         if (words > 1) {
           return malformed(word->span, fmt::format("{} stands alone", shown(word->text)));
         }
-        if (word->text == "all") ids.push_back(RankFacts::kAllChunks);
+        if (word->text == "all") ids.push_back({.span = word->span});
         return end_of_statement();
       }
       std::int32_t id = 0;
       if (auto refusal = read_count(id, *word, what, limits_.counts, "--max-count", 1))
         return refusal;
-      ids.push_back(id);
+      ids.push_back({.chunk = id, .span = word->span});
     }
     if (words == 0) {
       return malformed(statement_.span,

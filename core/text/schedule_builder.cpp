@@ -60,7 +60,6 @@ std::optional<Refusal> ScheduleBuilder::add_rank(Span where, RankFacts facts,
                                                  std::optional<std::vector<Entry>> replay) {
   if (!facts.chunks) facts.chunks = shared.chunks;
   if (!facts.layers) facts.layers = shared.layers;
-  if (!facts.delayed && !facts.mixed) facts.split_at = shared.split_at;
   if (!facts.delayed) facts.delayed = shared.delayed;
   if (!facts.mixed) facts.mixed = shared.mixed;
 
@@ -68,7 +67,7 @@ std::optional<Refusal> ScheduleBuilder::add_rank(Span where, RankFacts facts,
   if (facts.layers) rank.layers = *facts.layers;
   if (auto refusal = settle_chunks(rank, where, facts)) return refusal;
   if (auto refusal = settle_stages(rank, where, facts)) return refusal;
-  if (auto refusal = settle_delay(rank, where, facts)) return refusal;
+  if (auto refusal = settle_delay(rank, facts)) return refusal;
   schedule_.ranks.push_back(std::move(rank));
   return std::nullopt;
 }
@@ -113,30 +112,26 @@ std::optional<Refusal> ScheduleBuilder::settle_stages(RankOrder& rank, Span wher
                    "under the placement `custom` every rank lists the stage of each of its chunks");
 }
 
-std::optional<Refusal> ScheduleBuilder::settle_delay(RankOrder& rank, Span where,
-                                                     const RankFacts& facts) {
+std::optional<Refusal> ScheduleBuilder::settle_delay(RankOrder& rank, const RankFacts& facts) {
   if (!facts.delayed && !facts.mixed) return std::nullopt;
   rank.delay.emplace(static_cast<std::size_t>(rank.chunks), Delay::Never);
-  const auto mark = [&](const std::optional<std::vector<std::int32_t>>& ids,
-                        Delay delay) -> std::optional<Refusal> {
-    if (!ids) return std::nullopt;
-    for (const std::int32_t id : *ids) {
-      if (id == RankFacts::kAllChunks) {
+  for (const auto& [mentions, delay] :
+       {std::pair(&facts.delayed, Delay::Always), std::pair(&facts.mixed, Delay::Mixed)}) {
+    for (const ChunkMention& mention : mentions->value_or(std::vector<ChunkMention>{})) {
+      if (mention.chunk == ChunkMention::kAll) {
         std::fill(rank.delay->begin(), rank.delay->end(), delay);
-        continue;
-      }
-      if (id > rank.chunks) {
+      } else if (mention.chunk > rank.chunks) {
         return malformed(
-            facts.split_at == Span{} ? where : facts.split_at,
-            fmt::format("chunk {} is said to split its backwards, but the rank has {}", id,
+            mention.span,
+            fmt::format("chunk {} is said to split its backwards, but the rank has {}",
+                        mention.chunk,
                         rank.chunks == 1 ? "1 chunk" : fmt::format("{} chunks", rank.chunks)));
+      } else {
+        (*rank.delay)[static_cast<std::size_t>(mention.chunk) - 1] = delay;
       }
-      (*rank.delay)[static_cast<std::size_t>(id) - 1] = delay;
     }
-    return std::nullopt;
-  };
-  if (auto refusal = mark(facts.delayed, Delay::Always)) return refusal;
-  return mark(facts.mixed, Delay::Mixed);
+  }
+  return std::nullopt;
 }
 
 Read<Schedule> ScheduleBuilder::finish() && {

@@ -18,16 +18,21 @@
 
 namespace capo {
 
+/// A chunk where it is said to split its backwards.
+struct ChunkMention {
+  static constexpr std::int32_t kAll = 0;
+
+  std::int32_t chunk = kAll;
+  Span span;
+};
+
 /// What is stated about a rank, or about all of them.
 struct RankFacts {
-  static constexpr std::int32_t kAllChunks = 0;
-
   std::optional<std::int32_t> chunks;
   std::optional<Layers> layers;
-  std::optional<std::vector<std::int32_t>> delayed;  ///< chunk ids, or kAllChunks
-  std::optional<std::vector<std::int32_t>> mixed;    ///< likewise
+  std::optional<std::vector<ChunkMention>> delayed;
+  std::optional<std::vector<ChunkMention>> mixed;
   std::optional<std::vector<std::int32_t>> stages;
-  Span split_at;  ///< where `delayed` or `mixed` is stated
 };
 
 class ScheduleBuilder {
@@ -53,7 +58,7 @@ class ScheduleBuilder {
   std::optional<Refusal> check_naming(bool named, Span span);
   std::optional<Refusal> settle_chunks(RankOrder& rank, Span where, const RankFacts& facts);
   std::optional<Refusal> settle_stages(RankOrder& rank, Span where, const RankFacts& facts) const;
-  static std::optional<Refusal> settle_delay(RankOrder& rank, Span where, const RankFacts& facts);
+  static std::optional<Refusal> settle_delay(RankOrder& rank, const RankFacts& facts);
 
   const Limits& limits_;
   Schedule schedule_;

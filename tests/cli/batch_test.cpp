@@ -160,10 +160,11 @@ TEST(Batch, OtherKeysGoThroughByteForByte) {
 }
 
 // JSON sets no bound to a number; a double's is no concern of the user's own keys.
-TEST(Batch, AHugeNumberOfTheUsersOwnGoesThrough) {
-  const Outcome outcome = batch("{\"order\":[1,-1],\"n\":1e400}\n");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
-  EXPECT_EQ(input_of(lines_of(outcome.out).at(0)), "{\"n\":1e400}");
+TEST(Batch, ANumberBeyondADoubleHasNoVerdictAndStopsNothing) {
+  const Outcome outcome = batch("{\"order\":[1,-1],\"n\":1e400}\n{\"order\":[1,-1]}\n");
+  EXPECT_EQ(outcome.exit_code, 3) << outcome.out;
+  EXPECT_EQ(results_of(outcome).at(0).at("verdict"), "no-verdict");
+  EXPECT_EQ(results_of(outcome).at(1).at("verdict"), "accepted");
 }
 
 TEST(Batch, WithoutOtherKeysThereIsNoInput) {

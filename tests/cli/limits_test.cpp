@@ -177,7 +177,7 @@ TEST(MaxRanks, TheReportPointsAtTheFirstRankBeyond) {
   expect_place({"order", "capo 1\nrank 0: F1 B1\nrank 1: F1 B1\n"}, "--max-ranks", 1, "3:6");
   expect_place({"csv", "0F0,0B0\n1F0,1B0\n"}, "--max-ranks", 1, "2:1");
   expect_place({"csv", "0F0,0B0\n1F0,1B0\n2F0,2B0\n"}, "--max-ranks", 1, "2:1");
-  expect_place({"json", "{\"csv\":[\"0F0,0B0\",\n\"1F0,1B0\"]}"}, "--max-ranks", 1, "2:1");
+  expect_place({"json", "{\"csv\":[\"0F0,0B0\",\n\"1F0,1B0\"]}"}, "--max-ranks", 1, "2:2");
   expect_place({"json", "{\"ranks\":[{\"order\":[\"F1\",\"B1\"]},\n{\"order\":[\"F1\",\"B1\"]}]}"},
                "--max-ranks", 1, "2:1");
 }
@@ -277,10 +277,10 @@ TEST(MaxCount, HoldsForTheDeclarationsOnTheCommandLine) {
 // What an input may declare within the limits ends in a verdict, not in exhausted memory.
 TEST(MaxCount, TheLargestDeclarationsEndInAVerdict) {
   const std::vector<Text> inputs{
-      {"json", R"({"csv":["0F0,0B0"],"microbatches":16777216,"stages":16777216})"},
-      {"order", "capo 1\nmicrobatches 16777216\nchunks 16777216\nrank 0: F1.0 B1.0\n"},
-      {"order", "capo 1\nmicrobatches 16777216\nlayers 16777216\nrank 0: F1 B1\n"},
-      {"csv", "16777216F16777216,16777216B16777216\n"},
+      {"json", R"({"csv":["0F0,0B0"],"microbatches":4194304,"stages":4194304})"},
+      {"order", "capo 1\nmicrobatches 4194304\nchunks 4194304\nrank 0: F1.0 B1.0\n"},
+      {"order", "capo 1\nmicrobatches 4194304\nlayers 4194304\nrank 0: F1 B1\n"},
+      {"csv", "4194304F4194304,4194304B4194304\n"},
   };
   for (const Text& input : inputs) {
     SCOPED_TRACE(input.text);
@@ -447,7 +447,7 @@ TEST(Limits, TheirOwnBoundsAreTaken) {
   for (const auto& [flag, value] :
        std::vector<std::pair<std::string, std::string>>{{"--max-bytes", "4294967295"},
                                                         {"--max-entries", "2147483648"},
-                                                        {"--max-ranks", "16777216"},
+                                                        {"--max-ranks", "4194304"},
                                                         {"--max-count", "2147483647"},
                                                         {"--max-depth", "10000"},
                                                         {"--max-findings", "4294967295"}}) {

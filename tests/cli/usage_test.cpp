@@ -113,7 +113,7 @@ TEST(Version, NamesTheUpstreamCommits) {
 // --- mistakes -----------------------------------------------------------------------------------
 
 TEST(Usage, ACommandIsNeeded) {
-  expect_usage_error(run_capo({}), "subcommand");
+  expect_usage_error(run_capo({}), "no command");
 }
 
 TEST(Usage, AnUnknownCommandIsNamed) {

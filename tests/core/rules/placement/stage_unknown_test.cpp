@@ -25,6 +25,10 @@ TEST(StageUnknown, BeginsRightBehindTheLast) {
   EXPECT_EQ(check_csv("0F0,1F0,1B0,0B0\n", {.stages = 1}).findings(), Findings{"P03@1"});
 }
 
+TEST(StageUnknown, LeavesNothingForStageTwiceToSay) {
+  EXPECT_EQ(check_csv("0F0,0B0,1F0,1B0\n1F0,1B0\n", {.stages = 1}).findings(), (Findings{"P03@2", "P03@0"}));
+}
+
 TEST(StageUnknown, TakesTheLengthOfADeclaredPlacementForTheNumber) {
   EXPECT_EQ(check_csv("0F0,1F0,1B0,0B0\n", {.stage_to_rank = {{0}}}).findings(), Findings{"P03@1"});
 }

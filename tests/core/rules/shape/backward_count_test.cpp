@@ -48,6 +48,22 @@ TEST(BackwardCount, ProposesNoChunkWhereSeveralLackABackward) {
   EXPECT_EQ(at(checked, 4).help, (Help{.text = "remove it, or add the forward that it belongs to"}));
 }
 
+TEST(BackwardCount, ProposesTheOneChunkThatLacksABackwardAmongThoseThatDoNot) {
+  EXPECT_EQ(at(check_te("[1, 2, 3, -3, -1, -1]"), 5).help.text, "chunk 2 lacks a backward; is `-2` meant?");
+}
+
+TEST(BackwardCount, SaysNothingOfTransformerEngineWhereNoChunkComesBehind) {
+  EXPECT_TRUE(at(check_te("[1, 2, -2, -2]"), 3).notes.empty());
+}
+
+TEST(BackwardCount, CountsWhatItDoesNotDescribe) {
+  std::string text = "[";
+  for (int chunk = 1; chunk <= 150; ++chunk) text += std::to_string(chunk) + " ";
+  const Checked checked = check_te(text + "]");
+  EXPECT_EQ(checked.result.diagnostics.errors(), 150u);
+  EXPECT_EQ(checked.result.diagnostics.kept().size(), Diagnostics::kDefaultLimit);
+}
+
 TEST(BackwardCount, PointsAtTheForwardThatHasNoBackward) {
   const Checked checked = check_te("[1, 1, 2, 2, -2, -2, -1]");
   ASSERT_EQ(checked.findings(), Findings{"S15@1"});

@@ -56,6 +56,17 @@ TEST(EmptyOrder, AllowsTheRankThatIsDeclaredToHoldNothing) {
   EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0:\n").findings(), Findings{"S06@-"}) << "one chunk is some";
 }
 
+TEST(EmptyOrder, AllowsSuchARankIdleSlotsAndNothingElse) {
+  EXPECT_TRUE(check_csv("0F0,0B0\n,\n", {.stage_to_rank = {{0}}}).accepted());
+  EXPECT_EQ(check_text("capo 1\nrank 1 chunks 0\nrank 0: F1 B1\nrank 1: B1\n").findings(), Findings{"S06@0"});
+}
+
+TEST(EmptyOrder, WritesTheSmallestOrderDownWhereTheNotationIsKnown) {
+  const std::string smallest = "the smallest order is one forward and its backward";
+  EXPECT_EQ(check_te("[]").result.diagnostics.kept().at(0).help.text, smallest + ", `[1, -1]`");
+  EXPECT_EQ(check_text("capo 1\nrank 0:\n").result.diagnostics.kept().at(0).help.text, smallest);
+}
+
 TEST(EmptyOrder, IsSilentWhereAForwardMayHideAmongUnreadableEntries) {
   EXPECT_EQ(check_te("[nan]").findings(), Findings{"S01@0"});
   EXPECT_EQ(check_te("[1.0, -1]").findings(), Findings{"S03@0"});

@@ -41,6 +41,7 @@ TEST(FloatChunk, TellsAFloatOfAJsonListFromAnInteger) {
 TEST(FloatChunk, ProposesNoIntegerThatNobodyCanRead) {
   const Checked readable = check_te("[1, 1e10, -1]");
   EXPECT_EQ(readable.result.diagnostics.kept().at(0).help.text, "write `10000000000`");
+  EXPECT_TRUE(check_te("[1, 1e11, -1]").result.diagnostics.kept().at(0).help.edits.empty());
   const Checked endless = check_te("[1, 1e30, -1]");
   EXPECT_EQ(endless.findings(), Findings{"S03@1"});
   EXPECT_EQ(endless.result.diagnostics.kept().at(0).help.text, "write it as an integer");

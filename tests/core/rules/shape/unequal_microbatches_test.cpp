@@ -42,6 +42,16 @@ TEST(UnequalMicrobatches, PointsAtABackwardWhereThereIsNoForwardAtAll) {
   EXPECT_EQ(check_te("[1, -1, -2]").findings(), Findings{"S14@2"});
 }
 
+TEST(UnequalMicrobatches, PointsNowhereWhereOnlyAWeightGradientIsLeftOfAChunk) {
+  EXPECT_EQ(check_te("[1, -1, -2.5]").findings(), (Findings{"S14@-", "S16@2"}));
+}
+
+TEST(UnequalMicrobatches, TakesTheLargerNumberWhereTwoAreEquallyUsual) {
+  EXPECT_EQ(check_te("[1, 2, 2, 2, -2, -2, -2, -1]").findings(), Findings{"S14@0"});
+  EXPECT_EQ(check_te("[1, 2, 2, -2, -2, -1]").findings(), Findings{"S14@2"})
+      << "unless the smaller is what TransformerEngine makes of the length of the list";
+}
+
 TEST(UnequalMicrobatches, HoldsTheOrderToTheDeclaredNumber) {
   const Checked checked = check_te("[1, -1]", {.microbatches = 3});
   ASSERT_EQ(checked.findings(), Findings{"S14@0"});

@@ -60,6 +60,15 @@ TEST(WeightCount, HoldsTheReplayOrderToWhatTheCaptureOrderDelays) {
   EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 W1\nrank 0 replay: F1 B1\n").findings(), Findings{"S16@1"});
 }
 
+TEST(WeightCount, CountsWhatItDoesNotDescribe) {
+  std::string text = "[";
+  for (int chunk = 1; chunk <= 150; ++chunk) text += std::to_string(chunk) + " ";
+  for (int chunk = 150; chunk >= 1; --chunk) text += "-" + std::to_string(chunk) + " ";
+  const Checked checked = check_te(text + "]", {.delayed = DelayedChunks{.all = true}});
+  EXPECT_EQ(checked.result.diagnostics.errors(), 150u);
+  EXPECT_EQ(checked.result.diagnostics.kept().size(), Diagnostics::kDefaultLimit);
+}
+
 TEST(WeightCount, AcceptsOneForEveryBackward) {
   EXPECT_TRUE(check_te("[1, 1, -1, -1, -1.5, -1.5]").accepted());
 }
