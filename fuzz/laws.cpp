@@ -85,7 +85,12 @@ void require_own_forms(const Input& input, Verdict verdict) {
 void require_table(const Schedule& schedule) {
   const auto table = print_torch_csv(schedule);
   const bool blank = table && table->find_first_not_of(" \t\r\n") == std::string::npos;
-  if (!table || blank) return;
+  // A row of one idle slot is printed as `""`, which the reader takes for a blank line.
+  const bool lone_idle =
+      std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
+        return rank.order.size() == 1 && rank.order.front().kind == Kind::Idle;
+      });
+  if (!table || blank || lone_idle) return;
   const LoadOptions options{.form = TextForm::TorchCsv, .limits = limits_of_printed()};
   const auto input = load(Source{.name = "<table>", .text = *table}, options);
   if (!input && input.error().refusal.kind == Refusal::Kind::Limit) return;
