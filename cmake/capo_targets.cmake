@@ -22,7 +22,8 @@ list(APPEND capo_warnings -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # False alarms of g++ 12's optimiser, on "literal" + std::string (GCC bug 105651) and on containers in
   # a variant of aggregates.
-  list(APPEND capo_warnings -Wno-restrict -Wno-free-nonheap-object)
+  list(APPEND capo_warnings -Wno-restrict -Wno-free-nonheap-object
+       -Wno-maybe-uninitialized)
 endif()
 if(CAPO_WERROR)
   list(APPEND capo_warnings -Werror)

@@ -75,6 +75,11 @@ Reason fault_of_rank(const RankOrder& rank, const Schedule& schedule, std::int64
   if (rank.delay && rank.delay->size() != static_cast<std::size_t>(rank.chunks)) {
     return "delays declared for more or fewer chunks than there are";
   }
+  const bool mixed = rank.delay && std::find(rank.delay->begin(), rank.delay->end(),
+                                             Delay::Mixed) != rank.delay->end();
+  if (mixed && schedule.naming == Naming::Counted) {
+    return "a mixed chunk where microbatches are counted";
+  }
   if (schedule.topology == Topology::Custom &&
       rank.stages.size() != static_cast<std::size_t>(rank.chunks)) {
     return "not one stage per chunk";

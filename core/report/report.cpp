@@ -23,7 +23,8 @@ Environment environment_of(const Input& input) {
         environment.delayed.size() > 1 && environment.delayed.size() == delay.size();
     if (environment.delayed_everywhere) environment.delayed.clear();
     if (!first.chunks_declared) environment.assumed.push_back("chunks");
-    if (first.layers.form == Layers::Form::Unstated)
+    const bool table = input.form == Form::TorchCompute || input.form == Form::TorchComms;
+    if (first.layers.form == Layers::Form::Unstated && !table)
       environment.assumed.push_back("layers_per_chunk");
     if (!first.delay) environment.assumed.push_back("delayed");
   }

@@ -167,7 +167,8 @@ class Writer {
   static std::string edit_words(const Help& help) {
     if (help.edits.empty()) return "";
     std::string_view text = help.edits.front().replacement;
-    text.remove_prefix(std::min(text.find_first_not_of(", "), text.size()));
+    text.remove_prefix(std::min(text.find_first_not_of(", \""), text.size()));
+    text = text.substr(0, text.find_last_not_of('"') + 1);
     if (help.text.find(text) != std::string::npos) return "";
     return fmt::format(": `{}`", text);
   }
@@ -181,8 +182,7 @@ class Writer {
     if (!report_.skipped.empty()) {
       std::vector<std::string_view> names;
       for (const Pass pass : report_.skipped) names.push_back(name_of(pass));
-      out_ +=
-          fmt::format("not checked, since entries are unreadable: {}\n\n", fmt::join(names, ", "));
+      out_ += fmt::format("not checked before these are cured: {}\n\n", fmt::join(names, ", "));
     }
   }
 

@@ -18,8 +18,14 @@ namespace capo::rules {
 template <typename Describe>
 void report_cells(const Context& context, CellFault::Kind kind, std::string_view rule,
                   Diagnostics& out, Describe&& describe) {
+  const CellFault* before = nullptr;
   for (const CellFault& fault : context.input().cell_faults) {
-    if (fault.kind != kind || !out.wants(rule)) continue;
+    if (fault.kind != kind) continue;
+    // Two members of one composite with the same fault are one finding.
+    const bool again =
+        before != nullptr && before->rank == fault.rank && before->cell == fault.cell;
+    before = &fault;
+    if (again || !out.wants(rule)) continue;
     const std::string cell(context.input().source.slice(fault.span));
     const std::string name = cell.empty() ? "the empty cell" : shown(cell);
     const std::string where = fmt::format(" at index {} of rank {} ", fault.cell, fault.rank);

@@ -36,26 +36,29 @@ OrderView view_of(std::int32_t rank, const RankOrder& holder, std::span<const En
   return view;
 }
 
-// The count that most chunks have, forwards and backwards alike; a tie goes to TE's own reading of
-// the totals, then to the larger count.
+// The number of forwards that most chunks have; a tie goes to the number that more have backwards
+// of, then to TE's own reading of the totals, then to the larger.
 std::int32_t usual_count(const std::vector<OrderView>& orders) {
-  std::map<std::int32_t, std::int64_t> votes;
+  struct Votes {
+    std::int64_t forwards = 0;
+    std::int64_t backwards = 0;
+  };
+  std::map<std::int32_t, Votes> votes;
   std::int64_t total = 0;
   std::int64_t chunks = 0;
   for (const OrderView& order : orders) {
     for (const ChunkTally& tally : order.tally) {
       ++chunks;
       total += tally.forwards + tally.backwards;
-      for (const std::int32_t count : {tally.forwards, tally.backwards}) {
-        if (count > 0) ++votes[count];
-      }
+      if (tally.forwards > 0) ++votes[tally.forwards].forwards;
+      if (tally.backwards > 0) ++votes[tally.backwards].backwards;
     }
   }
   const std::int64_t te = chunks == 0 ? 0 : total / chunks / 2;
   std::int32_t best = 0;
-  std::tuple<std::int64_t, bool> best_rank{0, false};
-  for (const auto& [count, voices] : votes) {
-    const std::tuple rank{voices, count == te};
+  std::tuple<std::int64_t, std::int64_t, bool> best_rank{};
+  for (const auto& [count, of_count] : votes) {
+    const std::tuple rank{of_count.forwards, of_count.backwards, count == te};
     if (rank < best_rank) continue;
     best = count;
     best_rank = rank;

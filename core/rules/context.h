@@ -69,8 +69,8 @@ class Context {
   [[nodiscard]] const std::vector<OrderView>& orders() const { return orders_; }
   [[nodiscard]] bool counted() const { return schedule().naming == Naming::Counted; }
 
-  /// Microbatches of the step: as declared; else, where they are counted, the count that most
-  /// chunks have (TE's own M breaks a tie), and where they are named, the largest plus one.
+  /// Microbatches of the step: as declared; else, where they are counted, the number of
+  /// forwards that most chunks have, and where they are named, the largest plus one.
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
 
   /// Calls `visit` for every microbatch of every chunk that occurs, by chunk and microbatch.

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace capo::words {
 
 namespace {
@@ -22,6 +24,10 @@ std::string quoted(const Context& context, const Entry& entry) {
     text = text.substr(1, text.size() - 2);
   }
   return shown(text);
+}
+
+std::string of_rank(const Context& context, const OrderView& order) {
+  return context.schedule().ranks.size() > 1 ? fmt::format(" of rank {}", order.rank) : "";
 }
 
 std::string of_order(const Context& context, const OrderView& order) {
@@ -41,6 +47,28 @@ std::size_t index_of(const OrderView& order, std::size_t at) {
   std::size_t index = 0;
   for (std::size_t i = 1; i <= at; ++i) index += order.entries[i].group == Group::Continues ? 0 : 1;
   return index;
+}
+
+bool run_together(const OrderView& order, std::size_t a, std::size_t b) {
+  for (std::size_t i = std::max(a, b); i > std::min(a, b); --i) {
+    if (order.entries[i].group != Group::Continues) return false;
+  }
+  return true;
+}
+
+std::optional<std::size_t> beside(const OrderView& order, std::size_t at, const Action& action) {
+  std::size_t first = at;
+  while (order.entries[first].group == Group::Continues) --first;
+  for (std::size_t i = first; i < order.entries.size(); ++i) {
+    if (i > first && order.entries[i].group != Group::Continues) break;
+    if (i != at && order.entries[i].action() == action) return i;
+  }
+  return std::nullopt;
+}
+
+std::string later(const OrderView& order, std::size_t from, std::size_t at) {
+  if (run_together(order, from, at)) return "in the same composite";
+  return fmt::format("at index {}", index_of(order, at));
 }
 
 std::string placed(const Context& context, const OrderView& order, std::size_t at) {
@@ -95,10 +123,19 @@ Witness entries(const Context& context, const OrderView& order,
   return witness;
 }
 
+Edit replace(const Context& context, const OrderView& order, std::size_t at,
+             const std::string& text) {
+  const Span span = order.entries[at].span();
+  const bool string = context.input().source.slice(span).starts_with('"');
+  return {.span = span, .replacement = string ? "\"" + text + "\"" : text};
+}
+
 std::vector<Edit> insert_after(const Context& context, const OrderView& order, std::size_t at,
                                const Action& action) {
   const Entry& entry = order.entries[at];
   if (entry.group != Group::Alone || entry.length == 0xffff) return {};
+  // A cell that stands quoted or escaped in its text has no place behind it to write to.
+  if (context.input().source.slice(entry.span()).starts_with('"')) return {};
   std::string_view separator;
   switch (context.input().form) {
     case Form::TeList:
@@ -122,6 +159,10 @@ std::string count(std::int64_t number, std::string_view noun, std::string_view p
   if (number == 1) return fmt::format("1 {}", noun);
   return plural.empty() ? fmt::format("{} {}s", number, noun)
                         : fmt::format("{} {}", number, plural);
+}
+
+std::string range(std::int64_t count) {
+  return count == 1 ? "only 0" : fmt::format("0 to {}", count - 1);
 }
 
 std::string_view noun(Kind kind) {

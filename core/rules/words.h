@@ -8,6 +8,7 @@
 #include <capo/core/rules/context.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,11 +20,24 @@ namespace capo::words {
 /// "`-1.5` at index 4", in an order of several ranks "`B1.0` at index 4 of rank 2".
 [[nodiscard]] std::string placed(const Context& context, const OrderView& order, std::size_t at);
 
+/// " of rank 2", or nothing where there is only one rank.
+[[nodiscard]] std::string of_rank(const Context& context, const OrderView& order);
+
 /// " of rank 2", " of rank 2's replay order", or nothing where there is only one order.
 [[nodiscard]] std::string of_order(const Context& context, const OrderView& order);
 
 /// The index a user would count: cells of a table, not members of a composite.
 [[nodiscard]] std::size_t index_of(const OrderView& order, std::size_t at);
+
+/// Whether two entries are members of one composite.
+[[nodiscard]] bool run_together(const OrderView& order, std::size_t a, std::size_t b);
+
+/// The position of `action` among the other members of the composite of the entry at `at`.
+[[nodiscard]] std::optional<std::size_t> beside(const OrderView& order, std::size_t at,
+                                                const Action& action);
+
+/// Where another entry stands: "at index 5", or "in the same composite".
+[[nodiscard]] std::string later(const OrderView& order, std::size_t from, std::size_t at);
 
 /// "chunk 2", or "stage 5" where the user's table speaks of stages.
 [[nodiscard]] std::string part(const Context& context, const OrderView& order, std::int32_t chunk);
@@ -42,6 +56,10 @@ namespace capo::words {
 [[nodiscard]] Witness entries(const Context& context, const OrderView& order,
                               std::initializer_list<std::size_t> positions);
 
+/// The edit that puts `text` in the place of the entry at `at`.
+[[nodiscard]] Edit replace(const Context& context, const OrderView& order, std::size_t at,
+                           const std::string& text);
+
 /// The edit that puts `action` behind the entry at `at`; none where the form has no place for one.
 [[nodiscard]] std::vector<Edit> insert_after(const Context& context, const OrderView& order,
                                              std::size_t at, const Action& action);
@@ -52,6 +70,9 @@ namespace capo::words {
 /// "1 forward", "3 forwards"; the plural where it is not one s more.
 [[nodiscard]] std::string count(std::int64_t number, std::string_view noun,
                                 std::string_view plural = {});
+
+/// What `count` things counted from 0 are numbered: "0 to 3", "only 0".
+[[nodiscard]] std::string range(std::int64_t count);
 
 /// "forward", "backward", "weight gradient".
 [[nodiscard]] std::string_view noun(Kind kind);

@@ -146,6 +146,7 @@ class Reader {
     if (!word) {
       return malformed(statement_.span, fmt::format("`{}` needs a number", what));
     }
+    number_ = word->span;
     return read_count(value, *word, what, limit, flag, least);
   }
 
@@ -311,8 +312,12 @@ class Reader {
 
   Maybe read_rank() {
     std::int32_t rank = 0;
-    if (auto refusal = read_count(rank, "rank", limits_.ranks - 1, "--max-ranks", 0))
-      return refusal;
+    if (auto refusal = read_count(rank, "rank", 0x7fffffff, "--max-ranks", 0)) return refusal;
+    if (static_cast<std::uint64_t>(rank) >= limits_.ranks) {
+      return over_limit(number_,
+                        fmt::format("rank {} is beyond the limit of {} ranks", rank, limits_.ranks),
+                        "--max-ranks");
+    }
     if (texts_.size() <= static_cast<std::size_t>(rank)) {
       texts_.resize(static_cast<std::size_t>(rank) + 1);
     }
@@ -397,6 +402,7 @@ class Reader {
   std::size_t at_ = 0;
   Word statement_{};
   Span bracket_;
+  Span number_;  // the single number that was read last
   bool versioned_ = false;
   bool placed_ = false;
   std::optional<std::int32_t> ranks_;

@@ -118,6 +118,7 @@ std::optional<Refusal> ScheduleBuilder::settle_delay(RankOrder& rank, const Rank
   for (const auto& [mentions, delay] :
        {std::pair(&facts.delayed, Delay::Always), std::pair(&facts.mixed, Delay::Mixed)}) {
     for (const ChunkMention& mention : mentions->value_or(std::vector<ChunkMention>{})) {
+      if (delay == Delay::Mixed && !mixed_at_) mixed_at_ = mention.span;
       if (mention.chunk == ChunkMention::kAll) {
         std::fill(rank.delay->begin(), rank.delay->end(), delay);
       } else if (mention.chunk > rank.chunks) {
@@ -137,6 +138,10 @@ std::optional<Refusal> ScheduleBuilder::settle_delay(RankOrder& rank, const Rank
 Read<Schedule> ScheduleBuilder::finish() && {
   schedule_.naming = naming_.value_or(Naming::Counted);
   if (schedule_.naming == Naming::Counted) {
+    if (mixed_at_) {
+      return malformed(*mixed_at_, "a mixed chunk needs named microbatches",
+                       "name the microbatch of every action: counting cannot tell which are split");
+    }
     for (RankOrder& rank : schedule_.ranks) {
       number_microbatches(rank.order, rank.chunks);
       if (rank.replay) number_microbatches(*rank.replay, rank.chunks);

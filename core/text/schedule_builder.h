@@ -58,7 +58,7 @@ class ScheduleBuilder {
   std::optional<Refusal> check_naming(bool named, Span span);
   std::optional<Refusal> settle_chunks(RankOrder& rank, Span where, const RankFacts& facts);
   std::optional<Refusal> settle_stages(RankOrder& rank, Span where, const RankFacts& facts) const;
-  static std::optional<Refusal> settle_delay(RankOrder& rank, const RankFacts& facts);
+  std::optional<Refusal> settle_delay(RankOrder& rank, const RankFacts& facts);
 
   const Limits& limits_;
   Schedule schedule_;
@@ -66,6 +66,7 @@ class ScheduleBuilder {
   std::uint64_t declared_chunks_ = 0;
   std::optional<Naming> naming_;
   Span first_action_;
+  std::optional<Span> mixed_at_;  ///< where a chunk is first said to be mixed
 };
 
 }  // namespace capo

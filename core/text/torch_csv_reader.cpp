@@ -161,13 +161,21 @@ class Reader {
       for (std::size_t stage = 0; stage < owners.size(); ++stage) {
         const auto owner = static_cast<std::size_t>(owners[stage]);
         if (owners[stage] < 0 || owner >= rows_.size()) {
-          return malformed({},
-                           fmt::format("stage {} is placed on rank {}, but the table has {} rows",
-                                       stage, owners[stage], rows_.size()),
-                           "row i of the table is rank i");
+          return malformed(
+              {},
+              fmt::format("stage {} is placed on rank {}, but the last row of the table is rank {}",
+                          stage, owners[stage], rows_.size() - 1),
+              "row i of the table is rank i");
         }
         held[owner].insert(static_cast<std::int32_t>(stage));
       }
+    }
+    if (declarations_.stages && declarations_.stage_to_rank &&
+        declarations_.stage_to_rank->size() != static_cast<std::size_t>(*declarations_.stages)) {
+      return malformed({},
+                       fmt::format("{} stages are declared, and the ranks of {}",
+                                   *declarations_.stages, declarations_.stage_to_rank->size()),
+                       "stage-to-rank names the rank of every stage");
     }
     Schedule& schedule = reading_.schedule;
     schedule.naming = Naming::Named;

@@ -28,14 +28,18 @@ FaultPlace fault_place(const Schedule& schedule, EntryPlace place) {
   return out;
 }
 
-std::optional<std::size_t> last_of(const RankOrder& rank, std::int32_t chunk,
-                                   std::int32_t microbatch) {
-  for (std::size_t at = rank.order.size(); at > 0; --at) {
-    const Entry& entry = rank.order[at - 1];
-    if (is_compute(entry.kind) && entry.chunk == chunk && entry.microbatch == microbatch)
-      return at - 1;
+std::optional<std::size_t> lack_of(const RankOrder& rank, const Action& gone) {
+  std::optional<std::size_t> last;
+  for (std::size_t at = 0; at < rank.order.size(); ++at) {
+    const Entry& entry = rank.order[at];
+    const bool fellow =
+        is_compute(entry.kind) && entry.chunk == gone.chunk && entry.microbatch == gone.microbatch;
+    if (!fellow) continue;
+    last = at;
+    const bool needs_it = gone.kind == Kind::Forward || entry.kind == Kind::BackwardWeight;
+    if (needs_it && gone.kind != Kind::BackwardWeight) break;
   }
-  return std::nullopt;
+  return last;
 }
 
 std::optional<std::size_t> find(const RankOrder& rank, const Action& action) {

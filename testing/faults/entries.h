@@ -26,9 +26,10 @@ struct EntryPlace {
 /// Where messages place an entry: members of a composite share one index.
 [[nodiscard]] FaultPlace fault_place(const Schedule& schedule, EntryPlace place);
 
-/// The last entry of a chunk and microbatch in a rank's order, and the first of a given kind.
-[[nodiscard]] std::optional<std::size_t> last_of(const RankOrder& rank, std::int32_t chunk,
-                                                 std::int32_t microbatch);
+/// Where the lack of a microbatch's action is reported: at the action before which it belongs (its
+/// first for a forward, its weight gradient for a backward), else at its last.
+[[nodiscard]] std::optional<std::size_t> lack_of(const RankOrder& rank, const Action& gone);
+/// The first entry that is this action.
 [[nodiscard]] std::optional<std::size_t> find(const RankOrder& rank, const Action& action);
 
 }  // namespace capo::testing::faults

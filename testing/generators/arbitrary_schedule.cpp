@@ -99,6 +99,9 @@ Schedule settled(Schedule schedule) {
     settle_order(rank.order, rank.chunks, schedule.naming);
     if (rank.replay) settle_order(*rank.replay, rank.chunks, schedule.naming);
     if (rank.delay) rank.delay->resize(static_cast<std::size_t>(rank.chunks), Delay::Never);
+    if (rank.delay && schedule.naming == Naming::Counted) {
+      std::replace(rank.delay->begin(), rank.delay->end(), Delay::Mixed, Delay::Never);
+    }
     if (schedule.topology == Topology::Custom) {
       rank.stages.resize(static_cast<std::size_t>(rank.chunks));
     } else {
@@ -152,16 +155,25 @@ std::vector<Schedule> simpler_schedules(const Schedule& schedule) {
 
 void draw_composites(Dice& dice, std::vector<Entry>& order) {
   std::size_t left = 0;
+  std::ptrdiff_t opened = 0;
   for (Entry& entry : order) {
     const bool fits = entry.kind != Kind::Idle &&
                       !(entry.kind >= Kind::SendForward && entry.kind <= Kind::ReceiveBackward);
-    if (!fits) {
+    // What one microbatch of a chunk does is done in turn and never together.
+    const auto same = [&entry](const Entry& member) {
+      return member.chunk == entry.chunk && member.microbatch == entry.microbatch;
+    };
+    const auto open = order.begin() + opened;
+    const bool clashes =
+        left > 0 && std::any_of(open, order.begin() + (&entry - order.data()), same);
+    if (!fits || clashes) {
       left = 0;
     } else if (left > 0) {
       entry.group = Group::Continues;
       --left;
     } else if (dice.one_in(6)) {
       entry.group = Group::Opens;
+      opened = &entry - order.data();
       left = 1 + dice.below(2);
     }
   }
@@ -182,7 +194,10 @@ Schedule draw_arbitrary_schedule(Dice& dice) {
     rank.layers = draw_layers(dice);
     if (dice.one_in(2)) {
       rank.delay.emplace();
-      for (std::size_t c = 0; c < 5; ++c) rank.delay->push_back(static_cast<Delay>(dice.below(3)));
+      for (std::size_t c = 0; c < 5; ++c) {
+        rank.delay->push_back(
+            static_cast<Delay>(dice.below(schedule.naming == Naming::Named ? 3 : 2)));
+      }
     }
     for (std::size_t c = 0; c < 5; ++c) rank.stages.push_back(dice.between(0, 19));
   }

@@ -28,17 +28,19 @@ void backward_before_forward(const Context& context, Diagnostics& out) {
       const auto reader =
           first([](Kind kind) { return kind == Kind::Backward || kind == Kind::BackwardInput; });
       if (needed == view.positions.end() || reader == view.positions.end()) return;
-      if (*needed < *reader || !out.wants("D01")) return;
+      const bool together = words::run_together(order, *needed, *reader);
+      if ((*needed < *reader && !together) || !out.wants("D01")) return;
       out.keep({.rule = "D01",
                 .family = Family::Dependencies,
-                .message = fmt::format("{} runs before {}, whose activations it reads",
+                .message = fmt::format("{} runs {} {}, whose activations it reads",
                                        words::placed(context, order, *reader),
+                                       together ? "together with" : "before",
                                        words::quoted(context, order.entries[*needed])),
                 .labels = {{order.entries[*reader].span(), ""},
                            {order.entries[*needed].span(), "the forward is here"}},
-                .help = {.text = fmt::format("move {} behind index {}",
+                .help = {.text = fmt::format("move {} behind {}",
                                              words::quoted(context, order.entries[*reader]),
-                                             words::index_of(order, *needed))},
+                                             words::quoted(context, order.entries[*needed]))},
                 .witness = words::entries(context, order, {*reader, *needed})});
     });
   }

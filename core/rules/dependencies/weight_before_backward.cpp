@@ -31,17 +31,19 @@ void weight_before_backward(const Context& context, Diagnostics& out) {
       const auto needed = first([feeder](Kind kind) { return kind == feeder; });
       const auto reader = first([](Kind kind) { return kind == Kind::BackwardWeight; });
       if (needed == view.positions.end() || reader == view.positions.end()) return;
-      if (*needed < *reader || !out.wants("D02")) return;
+      const bool together = words::run_together(order, *needed, *reader);
+      if ((*needed < *reader && !together) || !out.wants("D02")) return;
       out.keep({.rule = "D02",
                 .family = Family::Dependencies,
-                .message = fmt::format("{} runs before {}, which queues its operands",
+                .message = fmt::format("{} runs {} {}, which queues its operands",
                                        words::placed(context, order, *reader),
+                                       together ? "together with" : "before",
                                        words::quoted(context, order.entries[*needed])),
                 .labels = {{order.entries[*reader].span(), ""},
                            {order.entries[*needed].span(), "the backward is here"}},
-                .help = {.text = fmt::format("move {} behind index {}",
+                .help = {.text = fmt::format("move {} behind {}",
                                              words::quoted(context, order.entries[*reader]),
-                                             words::index_of(order, *needed))},
+                                             words::quoted(context, order.entries[*needed]))},
                 .witness = words::entries(context, order, {*reader, *needed})});
     });
   }

@@ -61,7 +61,10 @@ void stage_twice(const Context& context, Diagnostics& out) {
                                    [&](const Entry& entry) { return entry.chunk == holder.chunk; });
       if (at != order.entries.end()) {
         const auto position = static_cast<std::size_t>(at - order.entries.begin());
-        finding.labels = {{at->span(), fmt::format("run by rank {} here", holder.rank)}};
+        finding.labels = {
+            {at->span(), holder.rank == home.rank
+                             ? fmt::format("chunk {} is stage {} as well", holder.chunk, stage)
+                             : fmt::format("run by rank {} here", holder.rank)}};
         finding.witness = words::entries(context, order, {position});
       }
       out.keep(std::move(finding));

@@ -27,8 +27,8 @@ void stage_unknown(const Context& context, Diagnostics& out) {
       Diagnostic finding{
           .rule = "P03",
           .family = Family::Placement,
-          .message = fmt::format("rank {} runs stage {}, but the model has {} (0 to {})",
-                                 order.rank, stage, words::count(stages, "stage"), stages - 1),
+          .message = fmt::format("rank {} runs stage {}, but the model has {} ({})", order.rank,
+                                 stage, words::count(stages, "stage"), words::range(stages)),
           .help = {.text = "correct the stage, or the number that is declared"}};
       const auto at = std::find_if(
           order.entries.begin(), order.entries.end(),

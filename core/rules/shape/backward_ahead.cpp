@@ -26,21 +26,25 @@ void backward_ahead(const Context& context, Diagnostics& out) {
       if (!order.knows(entry.chunk)) continue;
       const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
       if (entry.kind == Kind::Forward) ++done[chunk];
-      if (entry.kind != Kind::Backward || entry.microbatch < done[chunk]) continue;
+      if (entry.kind != Kind::Backward) continue;
+      const Action needs{
+          .kind = Kind::Forward, .chunk = entry.chunk, .microbatch = entry.microbatch};
+      const bool together = entry.group != Group::Alone && words::beside(order, at, needs);
+      if (entry.microbatch < done[chunk] && !together) continue;
       // One that never gets its forward is a matter of counts.
       if (entry.microbatch >= order.tally[chunk].of(Kind::Forward) || !out.wants("S23")) continue;
       const std::size_t needed = order.find(Kind::Forward, entry.chunk, entry.microbatch);
       out.keep(
           {.rule = "S23",
-           .message = fmt::format(
-               "{} is the backward of microbatch {}, whose forward comes only at index {}",
-               words::placed(context, order, at), entry.microbatch, words::index_of(order, needed)),
+           .message =
+               fmt::format("{} is the backward of microbatch {}, whose forward {} {}",
+                           words::placed(context, order, at), entry.microbatch,
+                           together ? "runs" : "comes only", words::later(order, at, needed)),
            .labels = {{entry.span(), "the activations are not there yet"},
                       {order.entries[needed].span(), "its forward is here"}},
-           .help = {.text =
-                        fmt::format("move it behind index {}; the k-th forward of a chunk and the "
-                                    "k-th backward belong together",
-                                    words::index_of(order, needed))},
+           .help = {.text = fmt::format("move it behind {}; the k-th forward of a chunk and the "
+                                        "k-th backward belong together",
+                                        words::quoted(context, order.entries[needed]))},
            .witness = words::entries(context, order, {at, needed})});
     }
   }

@@ -12,19 +12,36 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <optional>
+
 namespace capo::rules {
 
 namespace {
 
-// The only other chunk that lacks a backward: a surplus one is probably a slip of its number.
-std::int32_t chunk_that_lacks_one(const OrderView& order) {
-  std::int32_t lacking = 0;
+// One backward written with the number of another chunk: the only surplus of the order and its only
+// lack.
+struct Slip {
+  std::int32_t surplus;
+  std::int32_t lacking;
+};
+
+std::optional<Slip> single_slip(const Context& context, const OrderView& order) {
+  Slip slip{0, 0};
   for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
-    if (order.of(chunk).backwards >= order.of(chunk).forwards) continue;
-    if (lacking != 0) return 0;
-    lacking = chunk;
+    const ChunkTally& tally = order.of(chunk);
+    if (tally.backwards == tally.forwards) continue;
+    if (tally.forwards != context.microbatches()) return std::nullopt;
+    std::int32_t& slot = tally.backwards > tally.forwards ? slip.surplus : slip.lacking;
+    if (slot != 0 || std::abs(tally.backwards - tally.forwards) != 1) return std::nullopt;
+    slot = chunk;
   }
-  return lacking;
+  if (slip.surplus == 0 || slip.lacking == 0) return std::nullopt;
+  return slip;
+}
+
+Action backward_of(std::int32_t chunk) {
+  return {.kind = Kind::Backward, .chunk = chunk, .microbatch = kNoMicrobatch};
 }
 
 Diagnostic surplus(const Context& context, const OrderView& order, std::int32_t chunk) {
@@ -37,22 +54,30 @@ Diagnostic surplus(const Context& context, const OrderView& order, std::int32_t 
       words::count(tally.forwards, "forward"), words::count(tally.backwards, "backward"));
   finding.labels = {{order.entries[at].span(), "no forward is left for it"}};
   finding.witness = words::entries(context, order, {at});
-  const std::int32_t lacking = chunk_that_lacks_one(order);
-  if (lacking == 0) {
-    finding.help.text = "remove it, or add the forward that it belongs to";
-    return finding;
-  }
-  const std::string meant = words::entry_text(
-      context, order, {.kind = Kind::Backward, .chunk = lacking, .microbatch = kNoMicrobatch});
-  finding.help.text = fmt::format("{} lacks a backward; is `{}` meant?",
-                                  words::part(context, order, lacking), meant);
-  finding.help.edits = {{order.entries[at].span(), meant}};
+  finding.help.text = "remove it, or add the forward that it belongs to";
   if (context.input().form == Form::TeList && order.knows(chunk + 1)) {
-    finding.notes.push_back({fmt::format("TransformerEngine counts totals only: to it this entry "
-                                         "is a backward of chunk {}",
-                                         chunk + 1),
-                             {}});
+    finding.notes.push_back(
+        {fmt::format("TransformerEngine counts totals only: to it this entry is a "
+                     "backward of chunk {}",
+                     chunk + 1),
+         {}});
   }
+  return finding;
+}
+
+// The surplus and the lack as one finding, since one edit cures both.
+Diagnostic slipped(const Context& context, const OrderView& order, const Slip& slip) {
+  Diagnostic finding = surplus(context, order, slip.surplus);
+  const std::size_t at = order.find(Kind::Backward, slip.surplus, order.of(slip.surplus).forwards);
+  const std::size_t forward =
+      order.find(Kind::Forward, slip.lacking, order.of(slip.lacking).backwards);
+  const std::string lacking = words::part(context, order, slip.lacking);
+  const std::string meant = words::entry_text(context, order, backward_of(slip.lacking));
+  finding.labels.push_back(
+      {order.entries[forward].span(), fmt::format("{} lacks a backward", lacking)});
+  finding.witness = words::entries(context, order, {at, forward});
+  finding.help = {.text = fmt::format("{} lacks a backward; is `{}` meant?", lacking, meant),
+                  .edits = {words::replace(context, order, at, meant)}};
   return finding;
 }
 
@@ -69,10 +94,8 @@ Diagnostic missing(const Context& context, const OrderView& order, std::int32_t 
                         words::count(tally.backwards, "backward"), words::on_order(context, order));
   finding.labels = {{order.entries[forward].span(), "this forward has no backward"}};
   finding.witness = words::entries(context, order, {forward});
-  finding.help.text = fmt::format(
-      "add `{}` after it",
-      words::entry_text(context, order,
-                        {.kind = Kind::Backward, .chunk = chunk, .microbatch = kNoMicrobatch}));
+  finding.help.text =
+      fmt::format("add `{}` after it", words::entry_text(context, order, backward_of(chunk)));
   return finding;
 }
 
@@ -81,6 +104,10 @@ Diagnostic missing(const Context& context, const OrderView& order, std::int32_t 
 void backward_count(const Context& context, Diagnostics& out) {
   if (!context.counted()) return;
   for (const OrderView& order : context.orders()) {
+    if (const auto slip = single_slip(context, order)) {
+      if (out.wants("S15")) out.keep(slipped(context, order, *slip));
+      continue;
+    }
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
       const ChunkTally& tally = order.of(chunk);
       if (tally.backwards == tally.forwards) continue;

@@ -14,13 +14,15 @@ namespace capo::rules {
 void chunk_zero(const Context& context, Diagnostics& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
     if (!(entry.value > -1 && entry.value <= 0) || !out.wants("S04")) return;
-    const bool weight = entry.value != 0;
+    const char* what = entry.value == 0 ? "is no chunk; chunks are counted from 1"
+                       : entry.value == -0.5
+                           ? "is a weight gradient of chunk 0; chunks are counted from 1"
+                           : "names no chunk";
     out.keep(about_entry(
-        context, entry, index, "S04",
-        weight ? "is a weight gradient of chunk 0; chunks are counted from 1"
-               : "is no chunk; chunks are counted from 1",
-        {.text = weight ? "write `-i.5` for the weight gradient of chunk i, at least `-1.5`"
-                        : "write `i` for a forward and `-i` for a backward of chunk i"}));
+        context, entry, index, "S04", what,
+        {.text = entry.value == 0
+                     ? "write `i` for a forward and `-i` for a backward of chunk i"
+                     : "write `-i.5` for the weight gradient of chunk i: `-1.5` for chunk 1"}));
   });
 }
 

@@ -30,10 +30,9 @@ void empty_order(const Context& context, Diagnostics& out) {
                     [](const Entry& entry) { return entry.kind == Kind::Forward; });
     if (forward || !out.wants("S06")) continue;
     Diagnostic finding{.rule = "S06"};
-    finding.message =
-        order.entries.empty()
-            ? fmt::format("the order{} is empty", words::of_order(context, order))
-            : fmt::format("the order{} has no forward", words::of_order(context, order));
+    const std::string which = order.replay ? fmt::format("rank {}'s replay order", order.rank)
+                                           : "the order" + words::of_rank(context, order);
+    finding.message = which + (order.entries.empty() ? " is empty" : " has no forward");
     if (!order.entries.empty()) finding.labels = {{order.entries.front().span(), ""}};
     finding.help.text = context.input().form == Form::TeList
                             ? "the smallest order is one forward and its backward, `[1, -1]`"

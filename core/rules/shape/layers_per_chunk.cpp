@@ -24,11 +24,11 @@ void layers_per_chunk(const Context& context, Diagnostics& out) {
       if (rank.layers.values[c] >= 1 || !out.wants("S18")) continue;
       out.keep(
           {.rule = "S18",
-           .message =
-               fmt::format("{} is declared to have {}",
-                           rank.layers.form == Layers::Form::Count ? "every chunk"
-                                                                   : fmt::format("chunk {}", c + 1),
-                           words::count(rank.layers.values[c], "layer")),
+           .message = fmt::format(
+               "{}{} is declared to have {}",
+               rank.layers.form == Layers::Form::Count ? "every chunk"
+                                                       : fmt::format("chunk {}", c + 1),
+               words::on_order(context, order), words::count(rank.layers.values[c], "layer")),
            .help = {.text = "a chunk has at least one layer; leave out a chunk that has none"}});
     }
     const auto chunks = static_cast<std::size_t>(rank.chunks);

@@ -21,10 +21,10 @@ void microbatch_out_of_range(const Context& context, Diagnostics& out) {
       if (entry.microbatch < context.microbatches() || !out.wants("S19")) continue;
       out.keep({.rule = "S19",
                 .message =
-                    fmt::format("{} is an action of microbatch {}, but the step has {} (0 to {})",
+                    fmt::format("{} is an action of microbatch {}, but the step has {} ({})",
                                 words::placed(context, order, at), entry.microbatch,
                                 words::count(context.microbatches(), "microbatch", "microbatches"),
-                                context.microbatches() - 1),
+                                words::range(context.microbatches())),
                 .labels = {{entry.span(), ""}},
                 .help = {.text = "correct the microbatch, or the number that is declared"},
                 .witness = words::entries(context, order, {at})});

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace capo::rules {
@@ -57,10 +58,12 @@ std::vector<Kind> lacking(const Present& present, Delay delay) {
     if (!present.whole && !present.input) {
       kinds.push_back(present.weight ? Kind::BackwardInput : Kind::Backward);
     }
-    if (present.input && !present.weight) kinds.push_back(Kind::BackwardWeight);
+    // Beside a whole backward it is the input half that is one too many: split_and_whole's.
+    if (present.input && !present.weight && !present.whole) kinds.push_back(Kind::BackwardWeight);
     return kinds;
   }
-  if (!present.whole) kinds.push_back(Kind::Backward);
+  // An input half where none belongs is weight_undeclared's.
+  if (!present.whole && !present.input) kinds.push_back(Kind::Backward);
   if (delay == Delay::Always && !present.weight) kinds.push_back(Kind::BackwardWeight);
   return kinds;
 }
@@ -76,23 +79,32 @@ void missing_action(const Context& context, Diagnostics& out) {
       const Action action{.kind = kind, .chunk = chunk, .microbatch = microbatch};
       Diagnostic finding{.rule = "S21"};
       finding.message =
-          fmt::format("`{}` is missing{}: {} does not run microbatch {} {}",
+          fmt::format("`{}` is missing{}: {} does not run {} microbatch {}",
                       words::entry_text(context, order, action), words::on_order(context, order),
-                      words::part(context, order, chunk), microbatch,
-                      kind == Kind::Forward          ? "forward"
-                      : kind == Kind::BackwardWeight ? "to its weight gradient"
-                                                     : "backward");
+                      words::part(context, order, chunk),
+                      kind == Kind::BackwardWeight ? "the weight gradient of"
+                      : kind == Kind::Forward      ? "forward"
+                                                   : "backward",
+                      microbatch);
       finding.help.text = "add it";
       if (!others.empty()) {
-        finding.labels = {
-            {order.entries[others.back()].span(), "the microbatch's last action is here"}};
-        finding.witness = words::entries(context, order, {others.back()});
-        if (kind != Kind::Forward) {
-          finding.help = {.text = "add it after this one",
-                          .edits = words::insert_after(context, order, others.back(), action)};
-        }
+        // Before what needs it, or else behind what it needs.
+        const auto needs_it = std::find_if(others.begin(), others.end(), [&](std::uint32_t at) {
+          return kind == Kind::Forward || order.entries[at].kind == Kind::BackwardWeight;
+        });
+        const bool before = needs_it != others.end() && kind != Kind::BackwardWeight;
+        const std::size_t at = before ? *needs_it : others.back();
+        finding.labels = {{order.entries[at].span(), ""}};
+        finding.witness = words::entries(context, order, {at});
+        finding.help.text = fmt::format("add it {} {}", before ? "before" : "after",
+                                        words::quoted(context, order.entries[at]));
+        if (!before) finding.help.edits = words::insert_after(context, order, at, action);
       }
       out.keep(std::move(finding));
+    };
+    // A stage that strayed here from another rank is stage_twice's.
+    const auto strays = [&](std::int32_t chunk) {
+      return chunk > order.holder->chunks - order.holder->strays;
     };
     // Microbatches in between that do not occur at all are found by the gaps in the walk.
     std::vector<std::int32_t> next(static_cast<std::size_t>(order.holder->chunks));
@@ -107,7 +119,7 @@ void missing_action(const Context& context, Diagnostics& out) {
       }
     };
     Context::for_each_microbatch(order, [&](const MicrobatchView& view) {
-      if (view.microbatch >= context.microbatches()) return;
+      if (view.microbatch >= context.microbatches() || strays(view.chunk)) return;
       report_gap(view.chunk, view.microbatch);
       next[static_cast<std::size_t>(view.chunk) - 1] = view.microbatch + 1;
       for (const Kind kind : lacking(present_in(order, view), order.delay_of(view.chunk))) {
@@ -115,7 +127,7 @@ void missing_action(const Context& context, Diagnostics& out) {
       }
     });
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
-      if (!order.of(chunk).absent()) report_gap(chunk, context.microbatches());
+      if (!order.of(chunk).absent() && !strays(chunk)) report_gap(chunk, context.microbatches());
     }
   }
 }

@@ -23,27 +23,28 @@ void missing_chunk(const Context& context, Diagnostics& out) {
   for (const OrderView& order : context.orders()) {
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
       if (!order.of(chunk).absent() || !out.wants("S13")) continue;
+      const std::string part = words::part(context, order, chunk);
+      const bool table =
+          context.input().form == Form::TorchCompute || context.input().form == Form::TorchComms;
+      const std::string parts = words::count(order.holder->chunks, table ? "stage" : "chunk");
       Diagnostic finding{.rule = "S13"};
       finding.message =
-          fmt::format("{} never runs{}: the order {} {}", words::part(context, order, chunk),
-                      words::on_order(context, order),
-                      order.holder->chunks_declared ? "is declared to have" : "has",
-                      words::count(order.holder->chunks, "chunk"));
-      const auto last = static_cast<std::size_t>(
-          std::max_element(order.entries.begin(), order.entries.end(),
-                           [](const Entry& a, const Entry& b) { return a.chunk < b.chunk; }) -
-          order.entries.begin());
-      if (!order.holder->chunks_declared) {
-        finding.labels = {{order.entries[last].span(), "the largest chunk is named here"}};
-        finding.witness = words::entries(context, order, {last});
-        finding.help.text =
-            fmt::format("number the chunks without gaps, or add {} for every microbatch",
-                        words::part(context, order, chunk));
-      } else {
+          fmt::format("{} never runs{}: the rank {} {}", part, words::on_order(context, order),
+                      order.holder->chunks_declared ? "is declared to have" : "has", parts);
+      if (order.holder->chunks_declared || order.replay) {
         finding.help.text = fmt::format(
-            "add a forward and a backward of {} for every microbatch, or "
-            "declare fewer chunks",
-            words::part(context, order, chunk));
+            "add a forward and a backward of {} for every microbatch, or declare "
+            "fewer {}",
+            part, table ? "stages for the rank" : "chunks");
+      } else {
+        const auto largest =
+            std::max_element(order.entries.begin(), order.entries.end(),
+                             [](const Entry& a, const Entry& b) { return a.chunk < b.chunk; });
+        const auto at = static_cast<std::size_t>(largest - order.entries.begin());
+        finding.labels = {{largest->span(), "the largest chunk is named here"}};
+        finding.witness = words::entries(context, order, {at});
+        finding.help.text =
+            fmt::format("number the chunks without gaps, or add {} for every microbatch", part);
       }
       out.keep(std::move(finding));
     }

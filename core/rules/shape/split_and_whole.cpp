@@ -37,7 +37,7 @@ void split_and_whole(const Context& context, Diagnostics& out) {
       out.keep({.rule = "S22",
                 .message = fmt::format("microbatch {} of {} has a whole backward and a split one{}",
                                        view.microbatch, words::part(context, order, view.chunk),
-                                       words::of_order(context, order)),
+                                       words::on_order(context, order)),
                 .labels = {{order.entries[later].span(), "again"},
                            {order.entries[earlier].span(), "run backward here already"}},
                 .help = {.text = "keep the whole backward, or the input and weight halves"},

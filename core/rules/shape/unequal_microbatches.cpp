@@ -26,12 +26,13 @@ void unequal_microbatches(const Context& context, Diagnostics& out) {
       if (tally.absent() || tally.forwards == expected || !out.wants("S14")) continue;
       const std::string part = words::part(context, order, chunk);
       Diagnostic finding{.rule = "S14"};
-      finding.message =
-          fmt::format("{} has {}{}, but {} {}", part, words::count(tally.forwards, "forward"),
-                      words::on_order(context, order),
-                      context.schedule().microbatches ? "the step is declared to have"
-                                                      : "the other chunks have",
-                      expected);
+      finding.message = fmt::format(
+          "{} has {}{}, but {} {}", part, words::count(tally.forwards, "forward"),
+          words::on_order(context, order),
+          context.schedule().microbatches ? "the step is declared to have"
+                                          : "the other chunks have",
+          context.schedule().microbatches ? words::count(expected, "microbatch", "microbatches")
+                                          : std::to_string(expected));
       const bool surplus = tally.forwards > expected;
       const std::size_t at = surplus              ? order.find(Kind::Forward, chunk, expected)
                              : tally.forwards > 0 ? order.find_last(Kind::Forward, chunk)

@@ -27,21 +27,25 @@ void weight_ahead(const Context& context, Diagnostics& out) {
       const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
       if (order.delay[chunk] == Delay::Never) continue;  // weight_undeclared's
       if (entry.kind == Kind::Backward) ++done[chunk];
-      if (entry.kind != Kind::BackwardWeight || entry.microbatch < done[chunk]) continue;
+      if (entry.kind != Kind::BackwardWeight) continue;
+      const Action needs{
+          .kind = Kind::Backward, .chunk = entry.chunk, .microbatch = entry.microbatch};
+      const bool together = entry.group != Group::Alone && words::beside(order, at, needs);
+      if (entry.microbatch < done[chunk] && !together) continue;
       // One that never gets its backward is a matter of counts.
       if (entry.microbatch >= order.tally[chunk].of(Kind::Backward) || !out.wants("S24")) continue;
       const std::size_t needed = order.find(Kind::Backward, entry.chunk, entry.microbatch);
       out.keep(
           {.rule = "S24",
-           .message = fmt::format(
-               "{} is the weight gradient of microbatch {}, whose backward comes only at index {}",
-               words::placed(context, order, at), entry.microbatch, words::index_of(order, needed)),
+           .message =
+               fmt::format("{} is the weight gradient of microbatch {}, whose backward {} {}",
+                           words::placed(context, order, at), entry.microbatch,
+                           together ? "runs" : "comes only", words::later(order, at, needed)),
            .labels = {{entry.span(), "nothing is queued for it yet"},
                       {order.entries[needed].span(), "its backward is here"}},
-           .help = {.text =
-                        fmt::format("move it behind index {}; the k-th backward of a chunk and the "
-                                    "k-th weight gradient belong together",
-                                    words::index_of(order, needed))},
+           .help = {.text = fmt::format("move it behind {}; the k-th backward of a chunk and the "
+                                        "k-th weight gradient belong together",
+                                        words::quoted(context, order.entries[needed]))},
            .witness = words::entries(context, order, {at, needed})});
     }
   }

@@ -1,4 +1,4 @@
-// An action of a microbatch is missing; the finding is at the last one that the microbatch still
+// An action of a microbatch is missing; the finding is beside the ones that the microbatch still
 // has. Where it was the only forward of its rank, the rank runs nothing forward, which is said
 // first.
 
@@ -23,7 +23,7 @@ BrokenOrder drop_action(const Schedule& sound, std::size_t choice) {
                                    [](const Entry& entry) { return entry.kind == Kind::Forward; });
   if (!forward)
     return {{schedule, "S06", FaultPlace{.rank = static_cast<std::int32_t>(place.rank)}}};
-  const std::size_t last = last_of(rank, gone.chunk, gone.microbatch).value();
+  const std::size_t last = lack_of(rank, gone.action()).value();
   return {{schedule, "S21", fault_place(schedule, {.rank = place.rank, .at = last})}};
 }
 

@@ -1,5 +1,5 @@
-// An action names another microbatch than is meant, so that its own lacks it; the finding is at the
-// last action that the microbatch still has.
+// An action names another microbatch than is meant, so that its own lacks it; the finding is beside
+// the actions that the microbatch still has.
 
 #include <capo/testing/faults/entries.h>
 #include <capo/testing/faults/faults.h>
@@ -12,9 +12,9 @@ BrokenOrder other_microbatch(const Schedule& sound, std::size_t choice) {
   Schedule schedule = sound;
   RankOrder& rank = schedule.ranks[place.rank];
   Entry& entry = rank.order[place.at];
-  const std::int32_t meant = entry.microbatch;
-  entry.microbatch = (meant + 1) % *sound.microbatches;
-  const std::size_t last = last_of(rank, entry.chunk, meant).value();
+  const Action meant = entry.action();
+  entry.microbatch = (meant.microbatch + 1) % *sound.microbatches;
+  const std::size_t last = lack_of(rank, meant).value();
   return {{schedule, "S21", fault_place(schedule, {.rank = place.rank, .at = last})}};
 }
 
