@@ -134,8 +134,9 @@ std::vector<Edit> insert_after(const Context& context, const OrderView& order, s
                                const Action& action) {
   const Entry& entry = order.entries[at];
   if (entry.group != Group::Alone || entry.length == 0xffff) return {};
-  // A cell that stands quoted or escaped in its text has no place behind it to write to.
-  if (context.input().source.slice(entry.span()).starts_with('"')) return {};
+  // A row of JSON that does not stand there byte for byte has no place behind a cell to write to.
+  const bool string = context.input().source.slice(entry.span()).starts_with('"');
+  if (context.input().csv_in_json && string) return {};
   std::string_view separator;
   switch (context.input().form) {
     case Form::TeList:

@@ -217,7 +217,7 @@ TEST(CheckText, ARejectedOrderShowsThePlaceTheCureAndTheRule) {
       "  |\n"
       "  = help: write the chunk that runs here; is a value missing where the list was made?\n"
       "\n"
-      "not checked, since entries are unreadable: counts, order, placement\n"
+      "not checked before these are cured: counts, order, placement\n"
       "\n"
       "rejected: 1 error; `capo explain S01` tells more\n"
       "  1 rank, 1 chunk, 1 microbatch, topology independent, no plan, no modules\n"

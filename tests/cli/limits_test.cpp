@@ -193,7 +193,7 @@ TEST(MaxCount, HoldsForEveryNumberOfAnOrderFile) {
       "layers 1,5\nrank 0: F1 B1\n",
       "rank 0 layers 5\nrank 0: F1 B1\n",
       "chunks 5\ndelayed 5\nrank 0: F1 B1\n",
-      "chunks 5\nmixed 5\nrank 0: F1 B1\n",
+      "chunks 5\nmixed 5\nrank 0: F1.0 B1.0\n",
       "rank 0: F5 B5\n",
       "rank 0: F1.5 B1.5\n",
       "placement custom\nrank 0 stages 5\nrank 0: F1.0 B1.0\n",
@@ -226,7 +226,7 @@ TEST(MaxCount, HoldsForEveryNumberOfJson) {
       R"({"ranks":[{"order":["F1","B1"],"chunks":5}]})",
       R"({"ranks":[{"order":["F1","B1"],"layers":[5]}]})",
       R"({"ranks":[{"order":["F1","B1"],"chunks":5,"delayed":[5]}]})",
-      R"({"ranks":[{"order":["F1","B1"],"chunks":5,"mixed":[5]}]})",
+      R"({"ranks":[{"order":["F1.0","B1.0"],"chunks":5,"mixed":[5]}]})",
       R"({"ranks":[{"order":["F5","B5"]}]})",
       R"({"ranks":[{"order":["F1.5","B1.5"]}]})",
       R"({"placement":"custom","ranks":[{"order":["F1.0","B1.0"],"stages":[5]}]})",
@@ -237,7 +237,7 @@ TEST(MaxCount, HoldsForEveryNumberOfJson) {
 
 // Every number beyond the limit is one, however many digits it has.
 TEST(MaxCount, ALongerNumberIsNoOtherMistake) {
-  for (const char* number : {"16777217", "9223372036854775808", "99999999999999999999",
+  for (const char* number : {"4194305", "9223372036854775808", "99999999999999999999",
                              "9999999999999999999999999999"}) {
     const std::string n = number;
     for (const Text& input :

@@ -78,14 +78,13 @@ void missing_action(const Context& context, Diagnostics& out) {
       if (!out.wants("S21")) return;
       const Action action{.kind = kind, .chunk = chunk, .microbatch = microbatch};
       Diagnostic finding{.rule = "S21"};
-      finding.message =
-          fmt::format("`{}` is missing{}: {} does not run {} microbatch {}",
-                      words::entry_text(context, order, action), words::on_order(context, order),
-                      words::part(context, order, chunk),
-                      kind == Kind::BackwardWeight ? "the weight gradient of"
-                      : kind == Kind::Forward      ? "forward"
-                                                   : "backward",
-                      microbatch);
+      finding.message = fmt::format(
+          "`{}` is missing{}: {} does not run {}", words::entry_text(context, order, action),
+          words::on_order(context, order), words::part(context, order, chunk),
+          kind == Kind::BackwardWeight
+              ? fmt::format("the weight gradient of microbatch {}", microbatch)
+          : kind == Kind::Forward ? fmt::format("microbatch {} forward", microbatch)
+                                  : fmt::format("microbatch {} backward", microbatch));
       finding.help.text = "add it";
       if (!others.empty()) {
         // Before what needs it, or else behind what it needs.

@@ -17,7 +17,7 @@ TEST(BackwardBeforeForward, ShowsBoth) {
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
   EXPECT_EQ(finding.message, "`0B1` at index 1 runs before `0F1`, whose activations it reads");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 3}, ""}, {{8, 3}, "the forward is here"}}));
-  EXPECT_EQ(finding.help, (Help{.text = "move `0B1` behind index 2"}));
+  EXPECT_EQ(finding.help, (Help{.text = "move `0B1` behind `0F1`"}));
   EXPECT_EQ(finding.family, Family::Dependencies);
 }
 

@@ -17,7 +17,7 @@ TEST(WeightBeforeBackward, ShowsBoth) {
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
   EXPECT_EQ(finding.message, "`0W0` at index 1 runs before `0I0`, which queues its operands");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 3}, ""}, {{8, 3}, "the backward is here"}}));
-  EXPECT_EQ(finding.help, (Help{.text = "move `0W0` behind index 2"}));
+  EXPECT_EQ(finding.help, (Help{.text = "move `0W0` behind `0I0`"}));
   EXPECT_EQ(finding.family, Family::Dependencies);
 }
 

@@ -18,7 +18,7 @@ TEST(BackwardAhead, ShowsTheForwardThatComesTooLate) {
             "`-1` at index 2 is the backward of microbatch 1, whose forward comes only at index 3");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{8, 2}, "the activations are not there yet"},
                                                 {{12, 1}, "its forward is here"}}));
-  EXPECT_EQ(finding.help, (Help{.text = "move it behind index 3; the k-th forward of a chunk and the k-th "
+  EXPECT_EQ(finding.help, (Help{.text = "move it behind `1`; the k-th forward of a chunk and the k-th "
                                         "backward belong together"}));
 }
 

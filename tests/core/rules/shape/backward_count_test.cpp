@@ -24,7 +24,8 @@ TEST(BackwardCount, NamesTheSurplusEntryAndTheChunkThatLacksOne) {
   EXPECT_EQ(finding.rule, "S15");
   EXPECT_EQ(finding.message, "`-1` at index 3 is a backward of chunk 1 without a forward: the chunk has "
                              "1 forward and 2 backwards");
-  EXPECT_EQ(finding.labels, (std::vector<Label>{{{11, 2}, "no forward is left for it"}}));
+  EXPECT_EQ(finding.labels, (std::vector<Label>{{{11, 2}, "no forward is left for it"},
+                                              {{4, 1}, "chunk 2 lacks a backward"}}));
   EXPECT_EQ(finding.notes, (std::vector<Note>{{"TransformerEngine counts totals only: to it this entry is "
                                                "a backward of chunk 2", {}}}));
   EXPECT_EQ(finding.help, (Help{.text = "chunk 2 lacks a backward; is `-2` meant?",

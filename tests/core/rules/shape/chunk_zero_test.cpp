@@ -20,12 +20,18 @@ TEST(ChunkZero, SaysFromWhereChunksAreCounted) {
   EXPECT_TRUE(finding.help.edits.empty()) << "it may be either, of any chunk";
 }
 
-TEST(ChunkZero, CallsWhatLiesBetweenZeroAndMinusOneAWeightGradient) {
-  for (const std::string weight : {"-0.5", "-0.25", "-0.999", "-.5"}) {
-    const Checked checked = check_te("[1, -1, " + weight + "]");
-    EXPECT_EQ(checked.findings(), Findings{"S04@2"}) << weight;
-    EXPECT_EQ(checked.result.diagnostics.kept().at(0).message,
-              "`" + weight + "` at index 2 is a weight gradient of chunk 0; chunks are counted from 1");
+TEST(ChunkZero, TellsTheWeightGradientOfChunkZeroFromWhatNamesNothing) {
+  const auto message = [](const std::string& entry) {
+    const Checked checked = check_te("[1, -1, " + entry + "]");
+    EXPECT_EQ(checked.findings(), Findings{"S04@2"}) << entry;
+    return checked.result.diagnostics.kept().at(0).message;
+  };
+  for (const std::string half : {"-0.5", "-.5"}) {
+    EXPECT_EQ(message(half), "`" + half +
+                                 "` at index 2 is a weight gradient of chunk 0; chunks are counted from 1");
+  }
+  for (const std::string fraction : {"-0.25", "-0.999"}) {
+    EXPECT_EQ(message(fraction), "`" + fraction + "` at index 2 names no chunk");
   }
 }
 

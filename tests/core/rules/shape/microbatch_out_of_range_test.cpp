@@ -35,7 +35,7 @@ TEST(MicrobatchOutOfRange, NamesTheRank) {
   const Checked checked = check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0 F1.1\n");
   ASSERT_EQ(checked.findings(), Findings{"S19@2"});
   EXPECT_EQ(checked.result.diagnostics.kept().front().message,
-            "`F1.1` at index 2 of rank 1 is an action of microbatch 1, but the step has 1 microbatch (0 to 0)");
+            "`F1.1` at index 2 of rank 1 is an action of microbatch 1, but the step has 1 microbatch (only 0)");
 }
 
 TEST(MicrobatchOutOfRange, JudgesTheReplayOrderToo) {

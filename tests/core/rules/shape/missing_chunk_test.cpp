@@ -15,7 +15,7 @@ TEST(MissingChunk, PointsAtTheLargestChunkThatIsNamed) {
   const Checked checked = check_te("[1, 3, -3, -1]");
   ASSERT_EQ(checked.findings(), Findings{"S13@1"});
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
-  EXPECT_EQ(finding.message, "chunk 2 never runs: the order has 3 chunks");
+  EXPECT_EQ(finding.message, "chunk 2 never runs: the rank has 3 chunks");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 1}, "the largest chunk is named here"}}));
   EXPECT_EQ(finding.help,
             (Help{.text = "number the chunks without gaps, or add chunk 2 for every microbatch"}));
@@ -25,7 +25,7 @@ TEST(MissingChunk, SaysThatADeclaredChunkIsMissingAndPointsNowhere) {
   const Checked checked = check_te("[1, -1]", {.layers = {.form = Layers::Form::List, .values = {1, 1}}});
   ASSERT_EQ(checked.findings(), Findings{"S13@-"});
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
-  EXPECT_EQ(finding.message, "chunk 2 never runs: the order is declared to have 2 chunks");
+  EXPECT_EQ(finding.message, "chunk 2 never runs: the rank is declared to have 2 chunks");
   EXPECT_TRUE(finding.labels.empty());
   EXPECT_EQ(finding.help, (Help{.text = "add a forward and a backward of chunk 2 for every microbatch, or "
                                         "declare fewer chunks"}));
@@ -40,7 +40,7 @@ TEST(MissingChunk, NamesTheRank) {
   const Checked checked = check_text("capo 1\nchunks 2\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n");
   ASSERT_EQ(checked.findings(), Findings{"S13@-"});
   EXPECT_EQ(checked.result.diagnostics.kept().front().message,
-            "chunk 2 never runs on rank 1: the order is declared to have 2 chunks");
+            "chunk 2 never runs on rank 1: the rank is declared to have 2 chunks");
 }
 
 TEST(MissingChunk, JudgesTheReplayOrderByItself) {
@@ -48,7 +48,7 @@ TEST(MissingChunk, JudgesTheReplayOrderByItself) {
       check_text("capo 1\nchunks 2\nmicrobatches 1\nrank 0: F1 F2 B2 B1\nrank 0 replay: F1 B1\n");
   ASSERT_EQ(checked.findings(), Findings{"S13@-"});
   EXPECT_EQ(checked.result.diagnostics.kept().front().message,
-            "chunk 2 never runs in rank 0's replay order: the order is declared to have 2 chunks");
+            "chunk 2 never runs in rank 0's replay order: the rank is declared to have 2 chunks");
 }
 
 TEST(MissingChunk, SpeaksOfStagesWhereATableDoes) {

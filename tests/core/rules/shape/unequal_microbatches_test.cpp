@@ -56,7 +56,7 @@ TEST(UnequalMicrobatches, HoldsTheOrderToTheDeclaredNumber) {
   const Checked checked = check_te("[1, -1]", {.microbatches = 3});
   ASSERT_EQ(checked.findings(), Findings{"S14@0"});
   EXPECT_EQ(checked.result.diagnostics.kept().front().message,
-            "chunk 1 has 1 forward, but the step is declared to have 3");
+            "chunk 1 has 1 forward, but the step is declared to have 3 microbatches");
   EXPECT_TRUE(check_te("[1, -1]", {.microbatches = 1}).accepted());
   EXPECT_EQ(check_te("[1, 1, -1, -1]", {.microbatches = 1}).findings(), Findings{"S14@1"});
 }

@@ -18,7 +18,7 @@ TEST(WeightAhead, ShowsTheBackwardThatComesTooLate) {
                              "only at index 2");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 4}, "nothing is queued for it yet"},
                                                 {{10, 2}, "its backward is here"}}));
-  EXPECT_EQ(finding.help, (Help{.text = "move it behind index 2; the k-th backward of a chunk and the k-th "
+  EXPECT_EQ(finding.help, (Help{.text = "move it behind `-1`; the k-th backward of a chunk and the k-th "
                                         "weight gradient belong together"}));
 }
 
