@@ -9,7 +9,7 @@
 // one.
 //
 // A schedule may be wrong in every way that the rules of shape know; it cannot be malformed: ids
-// are in range, and every entry knows the bytes it was read from. Entries are 20 bytes each, since
+// are in range, and every entry knows the bytes it was read from. Entries are 16 bytes each, since
 // ten million of them are an ordinary input.
 
 #pragma once
