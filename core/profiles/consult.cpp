@@ -144,13 +144,16 @@ Opinion consult_torch(const Input& input) {
       }
     }
   }
-  const std::string verdict = torch::validate(input, stages, Context(input).microbatches());
-  opinion.accepts = verdict == "ok";
-  if (verdict != "ok") {
-    opinion.error_kind = "torch." + verdict.substr(0, verdict.find(':'));
-    opinion.reason = verdict;
+  // Validation and lowering are what stands between a table and its training run; the simulator is
+  // a tool beside it, and cannot take composites.
+  const torch::Predicted said = torch::predict(input, stages, Context(input).microbatches());
+  const std::string& first = said.validate != "ok" ? said.validate : said.lower.value_or("ok");
+  opinion.accepts = first == "ok";
+  if (first != "ok") {
+    opinion.error_kind = "torch." + first.substr(0, first.find(':'));
+    opinion.reason = (said.validate != "ok" ? "" : "in lowering: ") + first;
   }
-  opinion.steps = {{"validate", verdict}, {"lower", std::nullopt}, {"simulate", std::nullopt}};
+  opinion.steps = {{"validate", said.validate}, {"lower", said.lower}, {"simulate", said.simulate}};
   for (const CellFault& fault : input.cell_faults) {
     if (fault.kind == CellFault::Kind::TransferInCompute || fault.kind == CellFault::Kind::IdleSlot)
       continue;

@@ -1,6 +1,8 @@
 #include <capo/core/profiles/torch.h>
 
-#include <capo/core/order/torch_table.h>
+#include <capo/core/profiles/torch_lower.h>
+#include <capo/core/profiles/torch_rows.h>
+#include <capo/core/profiles/torch_simulate.h>
 
 #include <fmt/format.h>
 
@@ -16,22 +18,22 @@ namespace {
 
 enum Counted : std::size_t { kForward, kWhole, kInput, kWeight };
 
-std::optional<Counted> counted(Kind kind, Delay delay) {
-  switch (kind) {
-    case Kind::Forward:
+std::optional<Counted> counted(TorchType type) {
+  switch (type) {
+    case TorchType::Forward:
       return kForward;
-    case Kind::Backward:
-      return delay == Delay::Always ? kInput : kWhole;
-    case Kind::BackwardInput:
+    case TorchType::FullBackward:
+      return kWhole;
+    case TorchType::BackwardInput:
       return kInput;
-    case Kind::BackwardWeight:
+    case TorchType::BackwardWeight:
       return kWeight;
     default:
       return std::nullopt;
   }
 }
 
-std::string shown(std::int32_t microbatch) {
+std::string shown(std::int64_t microbatch) {
   return microbatch == kNoMicrobatch ? "None" : std::to_string(microbatch);
 }
 
@@ -41,8 +43,8 @@ class Validator {
   Validator(std::int64_t stages, std::int64_t microbatches)
       : microbatches_(microbatches), stages_(stages) {}
 
-  std::optional<std::string> process(std::int32_t stage, std::optional<Counted> what,
-                                     std::int32_t microbatch, std::size_t rank, std::size_t step) {
+  std::optional<std::string> process(std::int64_t stage, std::optional<Counted> what,
+                                     std::int64_t microbatch, std::size_t rank, std::size_t step) {
     if (what) {
       if (stage < 0 || stage >= stages_) return fmt::format("KeyError: {}", stage);
       if (auto error = process_compute(stage, *what, microbatch, rank, step)) return error;
@@ -56,7 +58,7 @@ class Validator {
 
   [[nodiscard]] std::string totals() const {
     for (std::int64_t stage = 0; stage < stages_; ++stage) {
-      const auto found = seen_.find(static_cast<std::int32_t>(stage));
+      const auto found = seen_.find(stage);
       const auto count = [&](Counted what) {
         return found == seen_.end() ? 0 : static_cast<std::int64_t>(found->second[what].size());
       };
@@ -88,8 +90,8 @@ class Validator {
   }
 
  private:
-  std::optional<std::string> process_compute(std::int32_t stage, Counted what,
-                                             std::int32_t microbatch, std::size_t rank,
+  std::optional<std::string> process_compute(std::int64_t stage, Counted what,
+                                             std::int64_t microbatch, std::size_t rank,
                                              std::size_t step) {
     constexpr std::array<const char*, 4> kRunning{"", "Full Backward", "Backward Input",
                                                   "Backward Weight"};
@@ -108,45 +110,51 @@ class Validator {
 
   std::int64_t microbatches_;
   std::int64_t stages_;
-  std::map<std::int32_t, std::array<std::set<std::int32_t>, 4>>
+  std::map<std::int64_t, std::array<std::set<std::int64_t>, 4>>
       seen_;  // a stage of which nothing was seen fails
-  std::map<std::int32_t, std::size_t> rank_of_;
+  std::map<std::int64_t, std::size_t> rank_of_;
 };
 
 }  // namespace
 
-std::string validate(const Input& input, std::int64_t stages, std::int64_t microbatches) {
+std::string validate(const Rows& rows, std::int64_t stages, std::int64_t microbatches) {
+  std::size_t longest = 0;
+  for (const auto& row : rows) longest = std::max(longest, row.size());
   Validator validator(stages, microbatches);
-  const auto& ranks = input.schedule.ranks;
-  // Composites without members are no entries of the schedule; torch gives them stage -1.
-  std::set<std::pair<std::size_t, std::size_t>> empty_composites;
-  for (const CellFault& fault : input.cell_faults) {
-    if (fault.kind == CellFault::Kind::EmptyComposite) {
-      empty_composites.emplace(static_cast<std::size_t>(fault.rank), fault.cell);
-    }
-  }
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const std::vector<Delay> delay = resolved_delay(ranks[r]);
-    std::size_t step = 0;
-    for (std::size_t at = 0; at <= ranks[r].order.size(); ++at) {
-      const bool begins_cell =
-          at == ranks[r].order.size() || ranks[r].order[at].group != Group::Continues;
-      if (at > 0 && begins_cell) ++step;
-      for (; begins_cell && empty_composites.contains({r, step}); ++step) {
-        if (auto error = validator.process(-1, std::nullopt, kNoMicrobatch, r, step)) return *error;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t step = 0; step < rows[r].size(); ++step) {
+      const Slot& slot = rows[r][step];
+      std::vector<TorchAction> actions = slot.actions;
+      if (slot.composite && actions.empty()) actions = {{.type = TorchType::Overlap}};
+      for (const TorchAction& action : actions) {
+        const auto error =
+            validator.process(action.stage, counted(action.type), action.microbatch, r, step);
+        if (!error) continue;
+        // torch prints the whole table with this message, and its printer wants as many steps as
+        // ranks.
+        const bool prints = error->find("without first running") != std::string::npos;
+        return prints && longest < rows.size() ? "IndexError: list index out of range" : *error;
       }
-      if (at == ranks[r].order.size()) break;
-      const Entry& entry = ranks[r].order[at];
-      if (entry.kind == Kind::Idle) continue;
-      const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
-      const bool known = chunk < delay.size();
-      const std::int32_t stage =
-          chunk < ranks[r].stages.size() ? ranks[r].stages[chunk] : entry.chunk - 1;
-      const auto what = counted(entry.kind, known ? delay[chunk] : Delay::Never);
-      if (auto error = validator.process(stage, what, entry.microbatch, r, step)) return *error;
     }
   }
   return validator.totals();
+}
+
+Predicted predict(const Input& input, std::int64_t stages, std::int64_t microbatches) {
+  const Rows rows = rows_of(input);
+  const std::vector<std::int64_t> ranks = rank_of_stages(input, stages);
+  Predicted predicted{.validate = validate(rows, stages, microbatches)};
+  if (input.form == Form::TorchComms) {
+    const std::string error = simulate(rows, ranks).error;
+    predicted.simulate = error.empty() ? "ok" : error;
+    return predicted;
+  }
+  const Lowered lowered = lower(rows, ranks);
+  predicted.lower = lowered.error.empty() ? "ok" : lowered.error;
+  if (!lowered.error.empty()) return predicted;
+  const std::string error = simulate(lowered.rows, ranks).error;
+  predicted.simulate = error.empty() ? "ok" : error;
+  return predicted;
 }
 
 }  // namespace capo::torch

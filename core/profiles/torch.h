@@ -1,23 +1,34 @@
-// What torch.distributed.pipelining would say to a schedule: its `_validate_schedule`, message for
-// message (torch 2.11).
+// What torch.distributed.pipelining would say to a schedule: its validator, its lowering, and its
+// simulator, message for message (torch 2.11).
 //
 // The validator scans each rank's list by itself and counts distinct microbatches per stage. It
 // does not look at the order across ranks, at repeated actions, at which microbatches there are,
-// nor at any transfer. capo predicts it from the schedule as torch reads it. Lowering and
-// simulation are not predicted yet. Tested by torch_test.cpp against torch's own verdicts.
+// nor at any transfer. A compute-only table is then lowered (torch_lower.h) and what comes out
+// simulated (torch_simulate.h); a table with transfers is simulated as it is. Tested by
+// torch_test.cpp against torch's own verdicts.
 
 #pragma once
 
 #include <capo/core/order/input.h>
+#include <capo/core/profiles/torch_rows.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace capo::torch {
 
-/// "ok", or the first line of what torch raises, with its type: "AssertionError: Rank 1, step 20:
+/// Each step is "ok" or the first line of what torch raises: "AssertionError: Rank 1, step 20:
 /// ...".
-[[nodiscard]] std::string validate(const Input& input, std::int64_t stages,
+struct Predicted {
+  std::string validate;
+  std::optional<std::string> lower;     ///< nothing for a table that holds its transfers already
+  std::optional<std::string> simulate;  ///< nothing where lowering failed
+};
+
+[[nodiscard]] std::string validate(const Rows& rows, std::int64_t stages,
                                    std::int64_t microbatches);
+
+[[nodiscard]] Predicted predict(const Input& input, std::int64_t stages, std::int64_t microbatches);
 
 }  // namespace capo::torch

@@ -22,6 +22,6 @@ struct Table {
 /// are left out, and chunks that are not wired become a chain.
 [[nodiscard]] Table table_of(Schedule schedule);
 
-void showValue(const Table& table, std::ostream& out);  // NOLINT(readability-identifier-naming)
+void showValue(const Table& table, std::ostream& out);
 
 }  // namespace capo::testing

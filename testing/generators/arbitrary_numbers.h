@@ -46,7 +46,6 @@ struct NumberCase {
 [[nodiscard]] NumberCase draw_arbitrary_numbers(Dice& dice);
 [[nodiscard]] rc::Gen<NumberCase> arbitrary_numbers();
 
-void showValue(const NumberCase& numbers,
-               std::ostream& out);  // NOLINT(readability-identifier-naming)
+void showValue(const NumberCase& numbers, std::ostream& out);
 
 }  // namespace capo::testing

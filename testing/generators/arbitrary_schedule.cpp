@@ -155,25 +155,15 @@ std::vector<Schedule> simpler_schedules(const Schedule& schedule) {
 
 void draw_composites(Dice& dice, std::vector<Entry>& order) {
   std::size_t left = 0;
-  std::ptrdiff_t opened = 0;
   for (Entry& entry : order) {
-    const bool fits = entry.kind != Kind::Idle &&
-                      !(entry.kind >= Kind::SendForward && entry.kind <= Kind::ReceiveBackward);
-    // What one microbatch of a chunk does is done in turn and never together.
-    const auto same = [&entry](const Entry& member) {
-      return member.chunk == entry.chunk && member.microbatch == entry.microbatch;
-    };
-    const auto open = order.begin() + opened;
-    const bool clashes =
-        left > 0 && std::any_of(open, order.begin() + (&entry - order.data()), same);
-    if (!fits || clashes) {
+    const bool transfer = entry.kind >= Kind::SendForward && entry.kind <= Kind::ReceiveBackward;
+    if (entry.kind == Kind::Idle || transfer) {
       left = 0;
     } else if (left > 0) {
       entry.group = Group::Continues;
       --left;
     } else if (dice.one_in(6)) {
       entry.group = Group::Opens;
-      opened = &entry - order.data();
       left = 1 + dice.below(2);
     }
   }

@@ -33,6 +33,6 @@ struct TableCase {
 [[nodiscard]] TableCase draw_arbitrary_table(Dice& dice);
 [[nodiscard]] rc::Gen<TableCase> arbitrary_table();
 
-void showValue(const TableCase& table, std::ostream& out);  // NOLINT(readability-identifier-naming)
+void showValue(const TableCase& table, std::ostream& out);
 
 }  // namespace capo::testing

@@ -26,7 +26,6 @@ struct MutatedText {
 
 [[nodiscard]] rc::Gen<MutatedText> mutated_text();
 
-void showValue(const MutatedText& text,
-               std::ostream& out);  // NOLINT(readability-identifier-naming)
+void showValue(const MutatedText& text, std::ostream& out);
 
 }  // namespace capo::testing

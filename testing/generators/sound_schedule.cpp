@@ -1,8 +1,8 @@
 #include <capo/testing/generators/sound_schedule.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -20,6 +20,20 @@ std::vector<Action> chain_of(std::int32_t chunk, std::int32_t microbatch, Delay 
   chain.push_back(action(half ? Kind::BackwardInput : Kind::Backward));
   if (half || delay == Delay::Always) chain.push_back(action(Kind::BackwardWeight));
   return chain;
+}
+
+// Members of a composite run together, so none may need another: of a chunk and microbatch there is
+// at most one. Dissolves the composite that opens at `begin` if it has two.
+void dissolve_if_dependent(std::vector<Entry>& order, std::size_t begin) {
+  if (order[begin].group != Group::Opens) return;
+  std::set<std::pair<std::int32_t, std::int32_t>> seen;
+  std::size_t end = begin;
+  do {
+    seen.emplace(order[end].chunk, order[end].microbatch);
+    ++end;
+  } while (end < order.size() && order[end].group == Group::Continues);
+  if (seen.size() == end - begin) return;
+  for (std::size_t at = begin; at < end; ++at) order[at].group = Group::Alone;
 }
 
 std::vector<Entry> draw_order(Dice& dice, const RankOrder& rank, std::int32_t microbatches,
@@ -52,6 +66,7 @@ std::vector<Entry> draw_order(Dice& dice, const RankOrder& rank, std::int32_t mi
     chain.erase(chain.begin());
   }
   draw_composites(dice, order);
+  for (std::size_t at = 0; at < order.size(); ++at) dissolve_if_dependent(order, at);
   return order;
 }
 

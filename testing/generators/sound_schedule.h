@@ -13,9 +13,10 @@
 // they are counted and run first in, first out. Every chunk delays never or always with equal
 // chances, where microbatches are named also mixed, each microbatch then being split or not. Of the
 // actions that may come next each is equally likely; an idle slot comes before one in ten, and
-// composites as in arbitrary_schedule.h. One rank in four has a replay order, drawn alike; one in
-// three states its layers, in any of the three forms with counts from 1. Every second one that is
-// placed declares how many stages there are, everything else is declared. No transfers.
+// composites as in arbitrary_schedule.h but those whose members need each other. One rank in four
+// has a replay order, drawn alike; one in three states its layers, in any of the three forms with
+// counts from 1. Every second one that is placed declares how many stages there are, everything
+// else is declared. No transfers.
 //
 // Shrinking: away goes a rank, a microbatch, a replay order, an idle slot, a composite, the layers;
 // two neighbours that are not in the order (microbatch, kind, chunk) are swapped; the topology

@@ -46,6 +46,6 @@ struct TeOrder {
 [[nodiscard]] std::vector<TeOrder> simpler(const TeOrder& order);
 
 /// For rapidcheck: the list and its declarations, to paste.
-void showValue(const TeOrder& order, std::ostream& out);  // NOLINT(readability-identifier-naming)
+void showValue(const TeOrder& order, std::ostream& out);
 
 }  // namespace capo::testing

@@ -1,6 +1,8 @@
 // The torch profile and the strict reader against what PyTorch 2.11 said.
 
 #include <capo/core/profiles/consult.h>
+#include <capo/core/profiles/torch_lower.h>
+#include <capo/core/profiles/torch_simulate.h>
 #include <capo/core/rules/check.h>
 #include <capo/core/text/json_reader.h>
 #include <capo/core/text/load.h>
@@ -38,6 +40,24 @@ Input table(const json& rows, TorchDeclarations declarations) {
 TorchDeclarations declared(const json& row, std::int32_t microbatches) {
   return {.microbatches = microbatches,
           .stage_to_rank = row.at("stage_to_rank").get<std::vector<std::int32_t>>()};
+}
+
+// torch's word for a step of consult_torch; empty for null.
+std::string step_of(const Input& input, std::size_t step) {
+  return consult_torch(input).steps.at(step).second.value_or("");
+}
+
+std::string text_of(const nlohmann::json& row, const char* key) {
+  return row.contains(key) ? row.at(key).get<std::string>() : "";
+}
+
+std::string joined_rows(const torch::Rows& rows) {
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) text += (i > 0 ? "," : "") + to_text(row[i]);
+    text += "\n";
+  }
+  return text;
 }
 
 std::string validated(const Input& input) {
@@ -147,6 +167,52 @@ TEST(TorchProfile, ValidatesEveryMutatedTableAsTorchDoes) {
       "valid accepted\n",
       tables, rejected, accepted);
   EXPECT_EQ(tables, 79U);
+}
+
+TEST(TorchProfile, LowersAndSimulatesEveryMutatedTableAsTorchDoes) {
+  std::size_t lowered = 0;
+  std::size_t simulated = 0;
+  const nlohmann::json data = read_data("torch_schedules.json");
+  for (const auto& row : data.at("mutations")) {
+    SCOPED_TRACE(row.at("id").dump());
+    const bool comms = row.contains("comms");
+    const Input input = table(row.at(comms ? "comms" : "order"),
+                              declared(row, row.at("base").at(3).get<std::int32_t>()));
+    EXPECT_EQ(step_of(input, 1), text_of(row, "lower"));
+    EXPECT_EQ(step_of(input, 2), text_of(row, "sim"));
+    lowered += row.contains("lower") ? 1 : 0;
+    simulated += row.contains("sim") ? 1 : 0;
+  }
+  std::printf("%zu lowerings and %zu simulations of mutated tables end as torch's do\n", lowered,
+              simulated);
+  EXPECT_EQ(lowered, 51U);
+  EXPECT_EQ(simulated, 57U);
+}
+
+TEST(TorchProfile, LowersEveryTableToTorchsOwnAndTakesItsSteps) {
+  std::size_t tables = 0;
+  std::size_t steps = 0;
+  const nlohmann::json data = read_data("torch_schedules.json");
+  for (const auto& row : data.at("rows")) {
+    if (!row.contains("lowered")) continue;
+    SCOPED_TRACE(row.at("id").dump());
+    const Input input = table(row.at("order"), declared(row, row.at("M").get<std::int32_t>()));
+    const auto ranks = torch::rank_of_stages(
+        input, row.at("P").get<std::int64_t>() * row.at("V").get<std::int64_t>());
+    const torch::Lowered lowered = torch::lower(torch::rows_of(input), ranks);
+    EXPECT_EQ(lowered.error, "");
+    EXPECT_EQ(joined_rows(lowered.rows), joined(row.at("lowered")));
+    ++tables;
+    if (!row.contains("sim_step")) continue;
+    const torch::Simulated simulated = torch::simulate(lowered.rows, ranks);
+    EXPECT_EQ(simulated.error, "");
+    EXPECT_EQ(simulated.length, row.at("sim_len").get<std::size_t>());
+    EXPECT_EQ(simulated.steps, row.at("sim_step").get<std::vector<std::vector<std::size_t>>>());
+    ++steps;
+  }
+  std::printf("%zu tables are lowered as torch does, %zu simulated step by step\n", tables, steps);
+  EXPECT_EQ(tables, 63U);
+  EXPECT_GT(steps, 40U);
 }
 
 }  // namespace

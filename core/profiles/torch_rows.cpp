@@ -1,0 +1,109 @@
+#include <capo/core/profiles/torch_rows.h>
+
+#include <capo/core/base/assert.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace capo::torch {
+
+namespace {
+
+TorchType type_of(Kind kind, Delay delay) {
+  switch (kind) {
+    case Kind::Forward:
+      return TorchType::Forward;
+    case Kind::Backward:
+      return delay == Delay::Always ? TorchType::BackwardInput : TorchType::FullBackward;
+    case Kind::BackwardInput:
+      return TorchType::BackwardInput;
+    case Kind::BackwardWeight:
+      return TorchType::BackwardWeight;
+    case Kind::SendForward:
+      return TorchType::SendForward;
+    case Kind::ReceiveForward:
+      return TorchType::ReceiveForward;
+    case Kind::SendBackward:
+      return TorchType::SendBackward;
+    case Kind::ReceiveBackward:
+      return TorchType::ReceiveBackward;
+    case Kind::Unshard:
+      return TorchType::Unshard;
+    case Kind::Reshard:
+      return TorchType::Reshard;
+    case Kind::ReduceGradient:
+      return TorchType::ReduceGradient;
+    case Kind::Idle:
+      break;
+  }
+  CAPO_ASSERT(false, "an idle slot has no type");
+  return TorchType::Forward;
+}
+
+std::int64_t stage_of(const RankOrder& rank, std::int32_t chunk) {
+  const auto position = static_cast<std::size_t>(chunk) - 1;
+  return position < rank.stages.size() ? rank.stages[position] : chunk - 1;
+}
+
+}  // namespace
+
+Rows rows_of(const Input& input) {
+  std::set<std::pair<std::size_t, std::size_t>> empty_composites;
+  for (const CellFault& fault : input.cell_faults) {
+    if (fault.kind == CellFault::Kind::EmptyComposite) {
+      empty_composites.emplace(static_cast<std::size_t>(fault.rank), fault.cell);
+    }
+  }
+  Rows rows;
+  for (const RankOrder& rank : input.schedule.ranks) {
+    const std::vector<Delay> delay = resolved_delay(rank);
+    std::vector<Slot>& row = rows.emplace_back();
+    const auto add_empty = [&] {
+      while (empty_composites.contains({rows.size() - 1, row.size()}))
+        row.push_back({.composite = true});
+    };
+    for (const Entry& entry : rank.order) {
+      if (entry.group != Group::Continues) {
+        add_empty();
+        row.push_back({.composite = entry.group == Group::Opens});
+      }
+      if (entry.kind == Kind::Idle) continue;
+      const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+      row.back().actions.push_back(
+          {.stage = stage_of(rank, entry.chunk),
+           .type = type_of(entry.kind, chunk < delay.size() ? delay[chunk] : Delay::Never),
+           .microbatch = entry.microbatch});
+    }
+    add_empty();
+  }
+  return rows;
+}
+
+std::vector<std::int64_t> rank_of_stages(const Input& input, std::int64_t stages) {
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(std::max<std::int64_t>(stages, 0)), -1);
+  for (std::size_t r = 0; r < input.schedule.ranks.size(); ++r) {
+    const RankOrder& rank = input.schedule.ranks[r];
+    for (std::int32_t chunk = 1; chunk <= rank.chunks - rank.strays; ++chunk) {
+      const std::int64_t stage = stage_of(rank, chunk);
+      const bool known = stage >= 0 && stage < stages;
+      if (known && ranks[static_cast<std::size_t>(stage)] < 0) {
+        ranks[static_cast<std::size_t>(stage)] = static_cast<std::int64_t>(r);
+      }
+    }
+  }
+  return ranks;
+}
+
+std::string to_text(const Slot& slot) {
+  if (!slot.composite) return slot.idle() ? "" : capo::to_text(slot.actions.front());
+  if (slot.actions.empty()) return "-1OVERLAP_F_B";
+  std::string text = "(";
+  for (const TorchAction& action : slot.actions) {
+    if (text.size() > 1) text += ';';
+    text += capo::to_text(action);
+  }
+  return text + ")OVERLAP_F_B";
+}
+
+}  // namespace capo::torch
