@@ -60,7 +60,7 @@ struct TorchCell {
   std::string error;  ///< of Refused
 };
 
-/// torch's `_Action.from_str`, message for message. Tested by torch_table_test.cpp.
+/// torch's `_Action.from_str`, message for message. Tested by torch_test.cpp.
 [[nodiscard]] TorchCell read_as_torch(std::string_view cell);
 struct TorchTable {
   std::vector<std::vector<TorchCell>> rows;

@@ -1,5 +1,5 @@
 // A report for a program: schema 1, described in docs/schema/report.schema.json.
-// Tested by json_report_test.cpp.
+// Tested by tests/cli/check_test.cpp and tests/schema/.
 
 #pragma once
 

@@ -2,7 +2,7 @@
 //
 // GitHub shows 5,000 results of a run and 100 locations of a result; what is beyond is left out
 // here and the run says so in a notification, so that a silent cut is never mistaken for a clean
-// file. Tested by sarif_report_test.cpp.
+// file. Tested by tests/cli/check_test.cpp.
 
 #pragma once
 

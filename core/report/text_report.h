@@ -8,7 +8,7 @@
 //     = help: chunk 2 lacks a backward; is `-2` meant?
 //
 // A line too long for a terminal is shown as a window around the place. Colour only if asked for.
-// Tested by text_report_test.cpp and by the golden texts of every rule.
+// Tested by tests/cli/check_test.cpp and by the golden texts of every rule.
 
 #pragma once
 

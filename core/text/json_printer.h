@@ -1,5 +1,5 @@
 // A schedule to JSON, in the form with one object per rank; docs/schema/schedule.schema.json.
-// Tested by json_printer_test.cpp: printing then reading is the identity.
+// Tested by tests/properties/round_trip_test.cpp: printing then reading is the identity.
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // A schedule to capo's own .order text, which can say everything a schedule holds.
-// Tested by order_printer_test.cpp: printing then reading is the identity.
+// Tested by tests/properties/round_trip_test.cpp: printing then reading is the identity.
 
 #pragma once
 

@@ -1,0 +1,27 @@
+#include <capo/core/base/nearest.h>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string_view>
+
+namespace capo {
+namespace {
+
+TEST(Nearest, CountsInsertionsDeletionsReplacementsAndSwaps) {
+  EXPECT_EQ(edit_distance("", "abc"), 3U);
+  EXPECT_EQ(edit_distance("layer", "layers"), 1U);
+  EXPECT_EQ(edit_distance("layers", "leyers"), 1U);
+  EXPECT_EQ(edit_distance("layesr", "layers"), 1U);
+  EXPECT_EQ(edit_distance("order", "order"), 0U);
+}
+
+TEST(Nearest, SuggestsTheClosestWordAndNothingFarAway) {
+  constexpr std::array<std::string_view, 3> kKnown{"layers", "microbatches", "placement"};
+  EXPECT_EQ(nearest("layer", kKnown), "layers");
+  EXPECT_EQ(nearest("microbatchs", kKnown), "microbatches");
+  EXPECT_EQ(nearest("rank", kKnown), "");
+}
+
+}  // namespace
+}  // namespace capo

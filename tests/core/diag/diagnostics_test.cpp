@@ -1,0 +1,50 @@
+#include <capo/core/diag/diagnostics.h>
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+Diagnostic at(std::uint32_t offset, std::string_view rule) {
+  return {.rule = rule, .labels = {{{offset, 1}, ""}}};
+}
+
+TEST(Diagnostics, KeepsALimitedNumberOfEachRuleAndCountsAll) {
+  Diagnostics diagnostics(2);
+  for (std::uint32_t i = 0; i < 5; ++i) diagnostics.add(at(i, "S01"));
+  diagnostics.add(at(9, "S02"));
+  EXPECT_EQ(diagnostics.kept().size(), 3U);
+  EXPECT_EQ(diagnostics.errors(), 6U);
+  EXPECT_EQ(diagnostics.dropped(), 3U);
+  EXPECT_TRUE(diagnostics.full("S01"));
+  EXPECT_FALSE(diagnostics.full("S02"));
+}
+
+TEST(Diagnostics, CountsWhatNobodyWillDescribe) {
+  Diagnostics diagnostics;
+  diagnostics.count_unseen("S21", 1'000'000);
+  EXPECT_EQ(diagnostics.errors(), 1'000'000U);
+  EXPECT_TRUE(diagnostics.kept().empty());
+  EXPECT_FALSE(diagnostics.empty());
+}
+
+TEST(Diagnostics, TellsWarningsFromErrors) {
+  Diagnostics diagnostics;
+  diagnostics.add({.rule = "S01", .severity = Severity::Warning});
+  EXPECT_EQ(diagnostics.warnings(), 1U);
+  EXPECT_EQ(diagnostics.errors(), 0U);
+}
+
+TEST(Diagnostics, SortsByPlaceThenByRule) {
+  Diagnostics diagnostics;
+  diagnostics.add(at(7, "S02"));
+  diagnostics.add(at(3, "S09"));
+  diagnostics.add(at(3, "S01"));
+  diagnostics.sort();
+  EXPECT_EQ(diagnostics.kept().at(0).rule, "S01");
+  EXPECT_EQ(diagnostics.kept().at(1).rule, "S09");
+  EXPECT_EQ(diagnostics.kept().at(2).rule, "S02");
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,42 @@
+#include <capo/core/text/action_token.h>
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace capo {
+namespace {
+
+TEST(ActionToken, ReadsAndWritesEveryKind) {
+  for (const char* text : {"F1.0", "B2.3", "I1.1", "W7.0", "send-F1.0", "recv-F2.1", "send-B1.0",
+                           "recv-B3.2", "unshard1", "reshard2", "reduce3", "."}) {
+    const auto token = read_action_token(text);
+    ASSERT_TRUE(token) << text;
+    const Action action{.kind = token->kind,
+                        .chunk = static_cast<std::int32_t>(token->chunk),
+                        .microbatch = token->microbatch
+                                          ? static_cast<std::int32_t>(*token->microbatch)
+                                          : kNoMicrobatch};
+    EXPECT_EQ(to_token(action, Naming::Named), text);
+  }
+}
+
+TEST(ActionToken, LeavesTheMicrobatchOutWhereItIsCounted) {
+  EXPECT_FALSE(read_action_token("F1")->microbatch);
+  EXPECT_EQ(to_token({.kind = Kind::Forward, .chunk = 1, .microbatch = 4}, Naming::Counted), "F1");
+}
+
+TEST(ActionToken, IsNoOtherText) {
+  for (const char* text : {"", "F", "f1", "F01", "F1.", "F1.01", "F1.0x", "F-1", "X1", "reduce1.0",
+                           "F1.0.0", "sendF1"}) {
+    EXPECT_FALSE(read_action_token(text)) << text;
+  }
+}
+
+TEST(ActionToken, TakesANumberTooLongForTheLargest) {
+  EXPECT_EQ(read_action_token("F99999999999999999999")->chunk,
+            std::numeric_limits<std::uint64_t>::max());
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,69 @@
+#include <capo/core/text/order_reader.h>
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace capo {
+namespace {
+
+Schedule read(const std::string& text) {
+  return read_order_file("capo 1\n" + text, {}).value();
+}
+
+std::string refusal(const std::string& text) {
+  const auto schedule = read_order_file(text, {});
+  if (schedule) return "";
+  const Diagnostic& finding = schedule.error().finding;
+  return finding.message + " @" + std::to_string(finding.labels.at(0).span.offset);
+}
+
+TEST(OrderReader, ReadsTheFactsOfAllRanksAndOfOne) {
+  const Schedule schedule = read(
+      "ranks 2\nmicrobatches 3\nplacement v\nchunks 2\nlayers 1,2\ndelayed 1\n"
+      "rank 1 layers 2\nrank 0: F1 B1 W1\nrank 1: F2\n  B2 # goes on\n");
+  EXPECT_EQ(schedule.topology, Topology::V);
+  EXPECT_EQ(schedule.microbatches, 3);
+  ASSERT_EQ(schedule.ranks.size(), 2U);
+  EXPECT_EQ(schedule.ranks[0].layers.form, Layers::Form::List);
+  EXPECT_EQ(schedule.ranks[1].layers.form, Layers::Form::Count);
+  EXPECT_EQ(schedule.ranks[1].order.size(), 2U);
+  EXPECT_EQ(*schedule.ranks[0].delay, (std::vector{Delay::Always, Delay::Never}));
+  EXPECT_EQ(schedule.ranks[0].stages, (std::vector<std::int32_t>{0, 3}));
+  EXPECT_EQ(schedule.ranks[1].stages, (std::vector<std::int32_t>{1, 2}));
+}
+
+TEST(OrderReader, ReadsCompositesIdleSlotsAndReplay) {
+  const Schedule schedule =
+      read("rank 0: F1.0 . (F1.1 B1.0) B1.1\nrank 0 replay: F1.0 B1.0 F1.1 B1.1\n");
+  const auto& order = schedule.ranks.at(0).order;
+  EXPECT_EQ(order.at(1).kind, Kind::Idle);
+  EXPECT_EQ(order.at(2).group, Group::Opens);
+  EXPECT_EQ(order.at(3).group, Group::Continues);
+  EXPECT_EQ(order.at(4).group, Group::Alone);
+  EXPECT_EQ(schedule.ranks.at(0).replay->size(), 4U);
+  EXPECT_EQ(schedule.naming, Naming::Named);
+}
+
+TEST(OrderReader, RefusesTheRestWithItsPlace) {
+  EXPECT_EQ(refusal("rank 0: F1\n"), "an .order file begins with `capo 1` @0");
+  EXPECT_EQ(refusal("capo 2\n"), "this capo reads version 1 of the language @5");
+  EXPECT_EQ(refusal("capo 1\n"), "the file has no rank @0");
+  EXPECT_EQ(refusal("capo 1\nrank 0: F1 X1\n"), "`X1` is no action @18");
+  EXPECT_EQ(refusal("capo 1\nrank 0: F1 B1.0\n"),
+            "this action names its microbatch, those before it do not @18");
+  EXPECT_EQ(refusal("capo 1\nrank 0: (F1\n"), "this composite is never closed @15");
+  EXPECT_EQ(refusal("capo 1\nrank 1: F1 B1\n"), "rank 0 has no order @7");
+  EXPECT_EQ(refusal("capo 1\nlayer 2\nrank 0: F1 B1\n"),
+            "`layer` is no statement of the order language @7");
+  EXPECT_EQ(refusal("capo 1\nmixed 1\nrank 0: F1 B1\n"),
+            "a mixed chunk needs named microbatches @13");
+}
+
+TEST(OrderReader, IsKnownByItsFirstWord) {
+  EXPECT_TRUE(looks_like_order_file("# hello\n\ncapo 1\n"));
+  EXPECT_FALSE(looks_like_order_file("[1, -1]"));
+}
+
+}  // namespace
+}  // namespace capo
