@@ -41,6 +41,17 @@ Result<std::string, Inexpressible> print_te(const Schedule& schedule,
   return print_te_list(*list);
 }
 
+// A schedule can be wrong in ways that the target's reader refuses outright, such as an order that
+// names only some of its microbatches. What is written must be readable.
+std::optional<Inexpressible> unreadable(const std::string& text, const ConvertRequest& request) {
+  const TextForm form = request.to == "order" ? TextForm::OrderFile : TextForm::Json;
+  const auto again = load(Source{.name = request.output, .text = text},
+                          {.form = form, .limits = request.input.limits});
+  if (again) return std::nullopt;
+  return Inexpressible{.reason =
+                           "it would be refused there, " + again.error().refusal.finding.message};
+}
+
 Result<std::string, Inexpressible> print(const Input& input, const ConvertRequest& request) {
   // What stands beside the schedule is no action, so no form but its own can say it.
   if (!input.odd_entries.empty()) {
@@ -71,7 +82,9 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
     }
     return print_torch_csv(schedule);
   }
-  return request.to == "order" ? print_order_file(schedule) : print_json(schedule);
+  std::string text = request.to == "order" ? print_order_file(schedule) : print_json(schedule);
+  if (auto why = unreadable(text, request)) return std::move(*why);
+  return text;
 }
 
 int convert(const ConvertRequest& request) {

@@ -24,15 +24,15 @@ std::optional<LooseWeight> first_loose_weight(const TeList& order,
   std::optional<std::size_t> waiting;  // a backward whose weight gradient must come next
   for (std::size_t i = 0; i < order.entries.size(); ++i) {
     const double value = order.entries[i].value;
-    if (value >= 0) continue;
+    if (!(value < 0)) continue;
     if (waiting) {
       if (value != order.entries[*waiting].value - 0.5) return LooseWeight{*waiting, i};
       waiting.reset();
       continue;
     }
-    const auto chunk = static_cast<std::size_t>(-value);
-    const bool delays =
-        std::floor(value) == value && chunk <= need_wgrad.size() && need_wgrad[chunk - 1];
+    const bool backward =
+        std::floor(value) == value && -value <= static_cast<double>(need_wgrad.size());
+    const bool delays = backward && need_wgrad[static_cast<std::size_t>(-value) - 1];
     if (delays) waiting = i;
   }
   if (waiting) return LooseWeight{*waiting, std::nullopt};

@@ -59,7 +59,7 @@ Refusal too_many_entries(Span span, const Limits& limits) {
 
 Refusal unnamed_input(Span span) {
   return malformed(
-      span, "an input gradient must name its microbatch, since its chunk also runs whole backwards",
+      span, "an input gradient must name its microbatch",
       "name the microbatch of every action, `I1.0`; where a chunk splits every backward, "
       "write B and declare the chunk `delayed`");
 }

@@ -294,7 +294,8 @@ Read<std::vector<TorchRow>> split_torch_csv(std::string_view text, const Limits&
   while (true) {
     TorchRow::Cell cell;
     const std::size_t begin = at;
-    if (at < text.size() && text[at] == '"') {
+    const bool quoted = at < text.size() && text[at] == '"';
+    if (quoted) {
       for (++at; at < text.size() && (text[at] != '"' || text.substr(at, 2) == "\"\""); ++at) {
         if (text[at] == '"') ++at;
         cell.text += text[at];
@@ -310,8 +311,9 @@ Read<std::vector<TorchRow>> split_torch_csv(std::string_view text, const Limits&
     at = end;
 
     const bool ends_row = at == text.size() || text[at] != ',';
-    // A row of one empty cell is a blank line, which csv.reader gives as an empty row.
-    if (!(ends_row && rows.back().cells.empty() && cell.text.empty())) {
+    // A row of one empty cell is a blank line, which csv.reader gives as an empty row; a quoted one
+    // is an idle slot.
+    if (!(ends_row && rows.back().cells.empty() && cell.text.empty() && !quoted)) {
       rows.back().cells.push_back(std::move(cell));
     }
     if (at == text.size()) break;

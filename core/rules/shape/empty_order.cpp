@@ -3,9 +3,10 @@
 //   []                      nothing to capture; TE fails on max() of an empty list
 //   [-1.5]                  a weight gradient alone
 //
-// A rank that is declared to hold no chunk may have an order of nothing but idle slots. Says
-// nothing where other entries are unreadable: a forward may hide among them. Tested by
-// empty_order_test.cpp and tests/corpus/rules/S06/.
+// A list for TE always runs something: TE has no other use for it. Of several ranks, one that is
+// declared to hold no chunk may have an order of nothing but idle slots. Says nothing where other
+// entries are unreadable: a forward may hide among them. Tested by empty_order_test.cpp and
+// tests/corpus/rules/S06/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
@@ -24,7 +25,8 @@ void empty_order(const Context& context, Diagnostics& out) {
     const bool runs_nothing =
         std::all_of(order.entries.begin(), order.entries.end(),
                     [](const Entry& entry) { return entry.kind == Kind::Idle; });
-    if (order.holder->chunks_declared && order.holder->chunks == 0 && runs_nothing) continue;
+    const bool no_chunk = order.holder->chunks_declared && order.holder->chunks == 0;
+    if (no_chunk && runs_nothing && context.input().form != Form::TeList) continue;
     const bool forward =
         std::any_of(order.entries.begin(), order.entries.end(),
                     [](const Entry& entry) { return entry.kind == Kind::Forward; });
