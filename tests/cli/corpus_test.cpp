@@ -4,8 +4,8 @@
 //                          bad-digit.expected    standard output, then a line `exit 1`
 //                          bad-digit.args        further flags, if it takes any
 //
-// CAPO_REBASE=1 in the environment writes the expectations anew instead of comparing them. What else
-// the corpus promises is tested either way: a bad case names its rule, a good one is accepted.
+// CAPO_REBASE=1 in the environment writes the expectations anew instead of comparing them. What
+// else the corpus promises is tested either way: a bad case names its rule, a good one is accepted.
 
 #include <capo/core/rules/rule.h>
 #include <capo/tests/support/run_capo.h>
@@ -37,7 +37,9 @@ struct Case {
 
   [[nodiscard]] bool good() const { return input.filename().string().starts_with("good-"); }
   [[nodiscard]] bool bad() const { return input.filename().string().starts_with("bad-"); }
-  [[nodiscard]] fs::path beside(const char* extension) const { return fs::path(input).replace_extension(extension); }
+  [[nodiscard]] fs::path beside(const char* extension) const {
+    return fs::path(input).replace_extension(extension);
+  }
 };
 
 bool is_input(const fs::path& path) {
@@ -123,7 +125,8 @@ TEST(Corpus, EveryRuleHasABadAndAGoodCase) {
   const std::vector<Case> all = cases();
   for (const Rule& rule : catalogue()) {
     const auto count = [&](auto fits) {
-      return std::count_if(all.begin(), all.end(), [&](const Case& one) { return one.rule == rule.id && fits(one); });
+      return std::count_if(all.begin(), all.end(),
+                           [&](const Case& one) { return one.rule == rule.id && fits(one); });
     };
     EXPECT_GE(count([](const Case& one) { return one.bad(); }), 1) << rule.id;
     EXPECT_GE(count([](const Case& one) { return one.good(); }), 1) << rule.id;

@@ -1,5 +1,5 @@
-// The essays that `capo explain` prints are tested like code: each shows an order that breaks its rule
-// and nothing else, and one that capo accepts.
+// The essays that `capo explain` prints are tested like code: each shows an order that breaks its
+// rule and nothing else, and one that capo accepts.
 //
 //   ## Breaks it
 //
@@ -97,8 +97,8 @@ class Essay : public ::testing::TestWithParam<std::string> {
 TEST_P(Essay, BeginsWithTheRulesTitle) {
   const Rule* rule = find_rule(GetParam());
   ASSERT_NE(rule, nullptr);
-  const std::string title =
-      "# " + std::string(rule->id) + " " + std::string(rule->name) + ": " + std::string(rule->title) + "\n";
+  const std::string title = "# " + std::string(rule->id) + " " + std::string(rule->name) + ": " +
+                            std::string(rule->title) + "\n";
   EXPECT_TRUE(essay_.starts_with(title)) << essay_.substr(0, essay_.find('\n'));
 }
 
@@ -108,7 +108,8 @@ TEST_P(Essay, ShowsAnOrderThatBreaksThisRuleAndNoOther) {
   EXPECT_EQ(outcome->exit_code, GetParam() == "I01" ? 3 : GetParam() == "I02" ? 4 : 1);
   const auto diagnostics = nlohmann::json::parse(outcome->out).at("diagnostics");
   EXPECT_FALSE(diagnostics.empty());
-  for (const auto& diagnostic : diagnostics) EXPECT_EQ(diagnostic.at("rule"), GetParam()) << diagnostic;
+  for (const auto& diagnostic : diagnostics)
+    EXPECT_EQ(diagnostic.at("rule"), GetParam()) << diagnostic;
 }
 
 TEST_P(Essay, ShowsTheCuredOrder) {

@@ -237,8 +237,8 @@ TEST(MaxCount, HoldsForEveryNumberOfJson) {
 
 // Every number beyond the limit is one, however many digits it has.
 TEST(MaxCount, ALongerNumberIsNoOtherMistake) {
-  for (const char* number : {"4194305", "9223372036854775808", "99999999999999999999",
-                             "9999999999999999999999999999"}) {
+  for (const char* number :
+       {"4194305", "9223372036854775808", "99999999999999999999", "9999999999999999999999999999"}) {
     const std::string n = number;
     for (const Text& input :
          std::vector<Text>{{"order", "capo 1\nchunks " + n + "\nrank 0: F1 B1\n"},

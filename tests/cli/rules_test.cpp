@@ -50,10 +50,12 @@ TEST(Rules, ThePageInTheDocumentationIsTheOneThatItPrints) {
 TEST(Rules, ThePageHasASectionForEveryRule) {
   const std::string page = run_capo({"rules", "--markdown"}).out;
   for (const Rule& rule : catalogue()) {
-    const std::string heading = "\n### " + std::string(rule.id) + " " + std::string(rule.name) + "\n";
+    const std::string heading =
+        "\n### " + std::string(rule.id) + " " + std::string(rule.name) + "\n";
     const std::size_t begin = page.find(heading);
     ASSERT_NE(begin, std::string::npos) << rule.id;
-    const std::string section = page.substr(begin + heading.size(), page.find("\n#", begin + heading.size()) - begin);
+    const std::string section =
+        page.substr(begin + heading.size(), page.find("\n#", begin + heading.size()) - begin);
     EXPECT_NE(section.find("*" + std::string(rule.title) + "*"), std::string::npos) << rule.id;
     EXPECT_GT(section.size(), 150u) << rule.id << ": no paragraph of its essay";
   }

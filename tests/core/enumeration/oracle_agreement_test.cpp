@@ -106,7 +106,9 @@ void compare_all(const Declared& declared) {
 
 class OracleAgreement : public ::testing::TestWithParam<Declared> {};
 
-TEST_P(OracleAgreement, HoldsForEveryShortString) { compare_all(GetParam()); }
+TEST_P(OracleAgreement, HoldsForEveryShortString) {
+  compare_all(GetParam());
+}
 
 Layers list_of(std::vector<std::int64_t> values) {
   return {.form = Layers::Form::List, .values = std::move(values)};

@@ -23,11 +23,13 @@ TEST(BackwardBeforeForward, ShowsBoth) {
 
 TEST(BackwardBeforeForward, ConcernsTheInputHalf) {
   EXPECT_EQ(check_csv("0I0,0F0,0W0\n").findings(), Findings{"D01@0"});
-  EXPECT_EQ(check_text("capo 1\nmixed 1\nrank 0: F1.0 B1.0 I1.1 F1.1 W1.1\n").findings(), Findings{"D01@2"});
+  EXPECT_EQ(check_text("capo 1\nmixed 1\nrank 0: F1.0 B1.0 I1.1 F1.1 W1.1\n").findings(),
+            Findings{"D01@2"});
 }
 
 TEST(BackwardBeforeForward, ReportsEveryMicrobatchOfEveryRank) {
-  const Checked checked = check_text("capo 1\nrank 0: B1.0 F1.0 B1.1 F1.1\nrank 1: F1.0 B1.1 F1.1 B1.0\n");
+  const Checked checked =
+      check_text("capo 1\nrank 0: B1.0 F1.0 B1.1 F1.1\nrank 1: F1.0 B1.1 F1.1 B1.0\n");
   EXPECT_EQ(checked.findings(), (Findings{"D01@0", "D01@2", "D01@1"}));
   EXPECT_EQ(checked.result.diagnostics.kept().at(2).message,
             "`B1.1` at index 1 of rank 1 runs before `F1.1`, whose activations it reads");
@@ -38,7 +40,8 @@ TEST(BackwardBeforeForward, JudgesEachStageByItself) {
 }
 
 TEST(BackwardBeforeForward, JudgesTheReplayOrderToo) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: B1.0 F1.0\n").findings(), Findings{"D01@0"});
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: B1.0 F1.0\n").findings(),
+            Findings{"D01@0"});
 }
 
 TEST(BackwardBeforeForward, AcceptsAnyOrderThatHasTheForwardFirst) {

@@ -24,19 +24,22 @@ TEST(WeightBeforeBackward, ShowsBoth) {
 TEST(WeightBeforeBackward, ConcernsEveryRankAndBothOrders) {
   EXPECT_EQ(check_csv("0F0,0I0,0W0\n1F0,1W0,1I0\n").result.diagnostics.kept().at(0).message,
             "`1W0` at index 1 of rank 1 runs before `1I0`, which queues its operands");
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0 W1.0\nrank 0 replay: F1.0 W1.0 B1.0\n").findings(),
-            Findings{"D02@1"});
+  EXPECT_EQ(
+      check_text("capo 1\nrank 0: F1.0 B1.0 W1.0\nrank 0 replay: F1.0 W1.0 B1.0\n").findings(),
+      Findings{"D02@1"});
 }
 
 TEST(WeightBeforeBackward, GoesByTheMicrobatch) {
   EXPECT_EQ(check_csv("0F0,0F1,0I0,0W1,0I1,0W0\n").findings(), Findings{"D02@3"});
-  EXPECT_TRUE(check_csv("0F0,0F1,0I0,0I1,0W1,0W0\n").accepted()) << "microbatches may overtake each other";
+  EXPECT_TRUE(check_csv("0F0,0F1,0I0,0I1,0W1,0W0\n").accepted())
+      << "microbatches may overtake each other";
 }
 
 TEST(WeightBeforeBackward, InAMixedChunkOnlyTheInputHalfQueuesOperands) {
   EXPECT_EQ(check_csv("0F0,0B0,0F1,0W1,0I1\n").findings(), Findings{"D02@3"});
   EXPECT_TRUE(check_csv("0F0,0B0,0F1,0I1,0W1\n").accepted());
-  EXPECT_EQ(check_csv("0F0,0W0,0B0\n").findings(), Findings{"S22@1"}) << "a whole backward queues nothing";
+  EXPECT_EQ(check_csv("0F0,0W0,0B0\n").findings(), Findings{"S22@1"})
+      << "a whole backward queues nothing";
 }
 
 TEST(WeightBeforeBackward, DoesNotAskForTheForward) {
@@ -48,7 +51,8 @@ TEST(WeightBeforeBackward, LeavesAMissingBackwardToMissingAction) {
 }
 
 TEST(WeightBeforeBackward, LeavesAnUndeclaredWeightGradientToWeightUndeclared) {
-  EXPECT_EQ(check_text("capo 1\ndelayed none\nrank 0: F1.0 W1.0 B1.0\n").findings(), Findings{"S17@1"});
+  EXPECT_EQ(check_text("capo 1\ndelayed none\nrank 0: F1.0 W1.0 B1.0\n").findings(),
+            Findings{"S17@1"});
 }
 
 TEST(WeightBeforeBackward, LeavesCountedMicrobatchesToWeightAhead) {

@@ -17,23 +17,27 @@ TEST(StageNowhere, NamesTheStageAndHowManyThereAre) {
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
   EXPECT_EQ(finding.message, "stage 0 is on no rank, but there are 2 stages");
   EXPECT_TRUE(finding.labels.empty()) << "it stands nowhere";
-  EXPECT_EQ(finding.help, (Help{.text = "give its actions to a rank, or number the stages without gaps"}));
+  EXPECT_EQ(finding.help,
+            (Help{.text = "give its actions to a rank, or number the stages without gaps"}));
   EXPECT_EQ(finding.family, Family::Placement);
 }
 
 TEST(StageNowhere, ReportsEveryGap) {
-  EXPECT_EQ(check_csv("0F0,0B0\n4F0,2F0,2B0,4B0\n").findings(), (Findings{"P02@-", "P02@-"})) << "1 and 3";
+  EXPECT_EQ(check_csv("0F0,0B0\n4F0,2F0,2B0,4B0\n").findings(), (Findings{"P02@-", "P02@-"}))
+      << "1 and 3";
 }
 
 TEST(StageNowhere, GoesByTheDeclaredNumber) {
   EXPECT_EQ(check_csv("0F0,0B0\n", {.stages = 2}).findings(), Findings{"P02@-"});
   EXPECT_TRUE(check_csv("0F0,0B0\n", {.stages = 1}).accepted());
-  EXPECT_EQ(check_text("capo 1\nplacement loop\nstages 3\nrank 0: F1 B1\nrank 1: F1 B1\n").findings(),
-            Findings{"P02@-"});
+  EXPECT_EQ(
+      check_text("capo 1\nplacement loop\nstages 3\nrank 0: F1 B1\nrank 1: F1 B1\n").findings(),
+      Findings{"P02@-"});
 }
 
 TEST(StageNowhere, ReadsACustomPlacement) {
-  EXPECT_EQ(check_text("capo 1\nplacement custom\nrank 0 stages 0\nrank 1 stages 2\nrank 0: F1 B1\nrank 1: F1 B1\n")
+  EXPECT_EQ(check_text("capo 1\nplacement custom\nrank 0 stages 0\nrank 1 stages 2\nrank 0: F1 "
+                       "B1\nrank 1: F1 B1\n")
                 .findings(),
             Findings{"P02@-"});
 }
@@ -41,7 +45,8 @@ TEST(StageNowhere, ReadsACustomPlacement) {
 TEST(StageNowhere, FindsTheGapThatRanksOfUnequalSizeLeaveInALoop) {
   EXPECT_EQ(check_text("capo 1\nplacement loop\nrank 0: F1 B1\nrank 1: F1 F2 B2 B1\n").findings(),
             Findings{"P02@-"});
-  EXPECT_TRUE(check_text("capo 1\nplacement loop\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n").accepted());
+  EXPECT_TRUE(
+      check_text("capo 1\nplacement loop\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n").accepted());
 }
 
 TEST(StageNowhere, LeavesAStageThatItsRankNeverRunsToMissingChunk) {

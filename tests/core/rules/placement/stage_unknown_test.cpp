@@ -26,7 +26,8 @@ TEST(StageUnknown, BeginsRightBehindTheLast) {
 }
 
 TEST(StageUnknown, LeavesNothingForStageTwiceToSay) {
-  EXPECT_EQ(check_csv("0F0,0B0,1F0,1B0\n1F0,1B0\n", {.stages = 1}).findings(), (Findings{"P03@2", "P03@0"}));
+  EXPECT_EQ(check_csv("0F0,0B0,1F0,1B0\n1F0,1B0\n", {.stages = 1}).findings(),
+            (Findings{"P03@2", "P03@0"}));
 }
 
 TEST(StageUnknown, TakesTheLengthOfADeclaredPlacementForTheNumber) {
@@ -34,14 +35,19 @@ TEST(StageUnknown, TakesTheLengthOfADeclaredPlacementForTheNumber) {
 }
 
 TEST(StageUnknown, ReportsAStageOncePerRankThoughItHasTwoOrders) {
-  EXPECT_EQ(check_text("capo 1\nplacement custom\nstages 1\nrank 0 stages 0\nrank 1 stages 1\nrank 0: F1 B1\n"
-                       "rank 1: F1 B1\nrank 1 replay: F1 B1\n").findings(),
-            Findings{"P03@0"});
+  EXPECT_EQ(
+      check_text(
+          "capo 1\nplacement custom\nstages 1\nrank 0 stages 0\nrank 1 stages 1\nrank 0: F1 B1\n"
+          "rank 1: F1 B1\nrank 1 replay: F1 B1\n")
+          .findings(),
+      Findings{"P03@0"});
 }
 
 TEST(StageUnknown, HoldsADerivedPlacementToTheDeclaredNumber) {
-  EXPECT_EQ(check_text("capo 1\nplacement loop\nstages 3\nrank 0: F1 F2 B2 B1\nrank 1: F1 F2 B2 B1\n").findings(),
-            Findings{"P03@1"});
+  EXPECT_EQ(
+      check_text("capo 1\nplacement loop\nstages 3\nrank 0: F1 F2 B2 B1\nrank 1: F1 F2 B2 B1\n")
+          .findings(),
+      Findings{"P03@1"});
 }
 
 TEST(StageUnknown, KnowsNoNumberThatNobodyDeclared) {
@@ -49,7 +55,8 @@ TEST(StageUnknown, KnowsNoNumberThatNobodyDeclared) {
 }
 
 TEST(StageUnknown, IsTheOnlyRuleToSpeakOfThePlaceOfSuchAStage) {
-  EXPECT_EQ(check_csv("0F0,0B0,5F0,5B0\n5F0,5B0\n", {.stages = 1}).findings(), (Findings{"P03@2", "P03@0"}))
+  EXPECT_EQ(check_csv("0F0,0B0,5F0,5B0\n5F0,5B0\n", {.stages = 1}).findings(),
+            (Findings{"P03@2", "P03@0"}))
       << "nor of stages 1 to 4, nor of the two ranks";
 }
 

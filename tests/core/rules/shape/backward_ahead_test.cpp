@@ -18,8 +18,9 @@ TEST(BackwardAhead, ShowsTheForwardThatComesTooLate) {
             "`-1` at index 2 is the backward of microbatch 1, whose forward comes only at index 3");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{8, 2}, "the activations are not there yet"},
                                                 {{12, 1}, "its forward is here"}}));
-  EXPECT_EQ(finding.help, (Help{.text = "move it behind `1`; the k-th forward of a chunk and the k-th "
-                                        "backward belong together"}));
+  EXPECT_EQ(finding.help,
+            (Help{.text = "move it behind `1`; the k-th forward of a chunk and the k-th "
+                          "backward belong together"}));
 }
 
 TEST(BackwardAhead, ReportsEveryBackwardThatIsAhead) {
@@ -32,10 +33,16 @@ TEST(BackwardAhead, JudgesEachChunkByItself) {
 }
 
 TEST(BackwardAhead, NamesTheRankAndTheOrder) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 1: B1 F1\n").result.diagnostics.kept().at(0).message,
-            "`B1` at index 0 of rank 1 is the backward of microbatch 0, whose forward comes only at index 1");
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: B1 F1\n").result.diagnostics.kept().at(0).message,
-            "`B1` at index 0 of rank 0's replay order is the backward of microbatch 0, whose forward comes "
+  EXPECT_EQ(
+      check_text("capo 1\nrank 0: F1 B1\nrank 1: B1 F1\n").result.diagnostics.kept().at(0).message,
+      "`B1` at index 0 of rank 1 is the backward of microbatch 0, whose forward comes only at "
+      "index 1");
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: B1 F1\n")
+                .result.diagnostics.kept()
+                .at(0)
+                .message,
+            "`B1` at index 0 of rank 0's replay order is the backward of microbatch 0, whose "
+            "forward comes "
             "only at index 1");
 }
 
@@ -51,7 +58,8 @@ TEST(BackwardAhead, LeavesABackwardThatNeverGetsItsForwardToTheCounts) {
 
 TEST(BackwardAhead, LeavesNamedMicrobatchesToBackwardBeforeForward) {
   EXPECT_EQ(check_text("capo 1\nrank 0: B1.0 F1.0\n").findings(), Findings{"D01@0"});
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1.0 F1.1 B1.1 B1.0\n").accepted()) << "last in, first out";
+  EXPECT_TRUE(check_text("capo 1\nrank 0: F1.0 F1.1 B1.1 B1.0\n").accepted())
+      << "last in, first out";
 }
 
 }  // namespace

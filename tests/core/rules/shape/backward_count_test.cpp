@@ -22,14 +22,17 @@ TEST(BackwardCount, NamesTheSurplusEntryAndTheChunkThatLacksOne) {
   const Checked checked = check_te("[1, 2, -1, -1]");
   const Diagnostic& finding = at(checked, 3);
   EXPECT_EQ(finding.rule, "S15");
-  EXPECT_EQ(finding.message, "`-1` at index 3 is a backward of chunk 1 without a forward: the chunk has "
-                             "1 forward and 2 backwards");
+  EXPECT_EQ(finding.message,
+            "`-1` at index 3 is a backward of chunk 1 without a forward: the chunk has "
+            "1 forward and 2 backwards");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{11, 2}, "no forward is left for it"},
-                                              {{4, 1}, "chunk 2 lacks a backward"}}));
-  EXPECT_EQ(finding.notes, (std::vector<Note>{{"TransformerEngine counts totals only: to it this entry is "
-                                               "a backward of chunk 2", {}}}));
-  EXPECT_EQ(finding.help, (Help{.text = "chunk 2 lacks a backward; is `-2` meant?",
-                                .edits = {{{11, 2}, "-2"}}}));
+                                                {{4, 1}, "chunk 2 lacks a backward"}}));
+  EXPECT_EQ(finding.notes,
+            (std::vector<Note>{{"TransformerEngine counts totals only: to it this entry is "
+                                "a backward of chunk 2",
+                                {}}}));
+  EXPECT_EQ(finding.help,
+            (Help{.text = "chunk 2 lacks a backward; is `-2` meant?", .edits = {{{11, 2}, "-2"}}}));
 }
 
 TEST(BackwardCount, ItsEditCuresTheOrderInEveryForm) {
@@ -38,7 +41,8 @@ TEST(BackwardCount, ItsEditCuresTheOrderInEveryForm) {
     const Checked checked = check_text(text);
     const Edit& edit = at(checked, 3).help.edits.at(0);
     std::string cured = text;
-    EXPECT_TRUE(check_text(cured.replace(edit.span.offset, edit.span.length, edit.replacement)).accepted())
+    EXPECT_TRUE(
+        check_text(cured.replace(edit.span.offset, edit.span.length, edit.replacement)).accepted())
         << cured;
   }
 }
@@ -46,11 +50,13 @@ TEST(BackwardCount, ItsEditCuresTheOrderInEveryForm) {
 TEST(BackwardCount, ProposesNoChunkWhereSeveralLackABackward) {
   const Checked checked = check_te("[1, 2, 3, -1, -1, -1]");
   EXPECT_EQ(checked.findings(), (Findings{"S15@1", "S15@2", "S15@4"}));
-  EXPECT_EQ(at(checked, 4).help, (Help{.text = "remove it, or add the forward that it belongs to"}));
+  EXPECT_EQ(at(checked, 4).help,
+            (Help{.text = "remove it, or add the forward that it belongs to"}));
 }
 
 TEST(BackwardCount, ProposesTheOneChunkThatLacksABackwardAmongThoseThatDoNot) {
-  EXPECT_EQ(at(check_te("[1, 2, 3, -3, -1, -1]"), 5).help.text, "chunk 2 lacks a backward; is `-2` meant?");
+  EXPECT_EQ(at(check_te("[1, 2, 3, -3, -1, -1]"), 5).help.text,
+            "chunk 2 lacks a backward; is `-2` meant?");
 }
 
 TEST(BackwardCount, SaysNothingOfTransformerEngineWhereNoChunkComesBehind) {
@@ -77,7 +83,8 @@ TEST(BackwardCount, PointsAtTheForwardThatHasNoBackward) {
 TEST(BackwardCount, SaysThatAChunkHasNoBackwardAtAll) {
   const Checked checked = check_te("[1, 2, -2]");
   ASSERT_EQ(checked.findings(), Findings{"S15@0"});
-  EXPECT_EQ(checked.result.diagnostics.kept().front().message, "chunk 1 has 1 forward and no backward");
+  EXPECT_EQ(checked.result.diagnostics.kept().front().message,
+            "chunk 1 has 1 forward and no backward");
 }
 
 TEST(BackwardCount, PointsAtTheFirstSurplusEntryHoweverTheyAreOrdered) {
@@ -86,11 +93,19 @@ TEST(BackwardCount, PointsAtTheFirstSurplusEntryHoweverTheyAreOrdered) {
 }
 
 TEST(BackwardCount, NamesTheRankAndTheOrder) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 1: F1 B1 B1\n").result.diagnostics.kept().at(0).message,
-            "`B1` at index 2 of rank 1 is a backward of chunk 1 without a forward: the chunk has 1 forward "
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 1: F1 B1 B1\n")
+                .result.diagnostics.kept()
+                .at(0)
+                .message,
+            "`B1` at index 2 of rank 1 is a backward of chunk 1 without a forward: the chunk has 1 "
+            "forward "
             "and 2 backwards");
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: F1 B1 B1\n").result.diagnostics.kept().at(0).message,
-            "`B1` at index 2 of rank 0's replay order is a backward of chunk 1 without a forward: the chunk "
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: F1 B1 B1\n")
+                .result.diagnostics.kept()
+                .at(0)
+                .message,
+            "`B1` at index 2 of rank 0's replay order is a backward of chunk 1 without a forward: "
+            "the chunk "
             "has 1 forward and 2 backwards");
 }
 

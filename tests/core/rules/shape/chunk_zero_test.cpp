@@ -27,8 +27,9 @@ TEST(ChunkZero, TellsTheWeightGradientOfChunkZeroFromWhatNamesNothing) {
     return checked.result.diagnostics.kept().at(0).message;
   };
   for (const std::string half : {"-0.5", "-.5"}) {
-    EXPECT_EQ(message(half), "`" + half +
-                                 "` at index 2 is a weight gradient of chunk 0; chunks are counted from 1");
+    EXPECT_EQ(
+        message(half),
+        "`" + half + "` at index 2 is a weight gradient of chunk 0; chunks are counted from 1");
   }
   for (const std::string fraction : {"-0.25", "-0.999"}) {
     EXPECT_EQ(message(fraction), "`" + fraction + "` at index 2 names no chunk");
@@ -36,7 +37,8 @@ TEST(ChunkZero, TellsTheWeightGradientOfChunkZeroFromWhatNamesNothing) {
 }
 
 TEST(ChunkZero, KnowsEveryZero) {
-  for (const std::string zero : {"0", "-0", "+0", "00", "0.0", "-0.0", "0e5", "1e-999", "-1e-999"}) {
+  for (const std::string zero :
+       {"0", "-0", "+0", "00", "0.0", "-0.0", "0e5", "1e-999", "-1e-999"}) {
     EXPECT_EQ(check_te("[1, " + zero + ", -1]").findings(), Findings{"S04@1"}) << zero;
   }
   EXPECT_EQ(check_text(R"({"order": [1, -0, -1]})").findings(), Findings{"S04@1"});

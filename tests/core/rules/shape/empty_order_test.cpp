@@ -38,7 +38,8 @@ TEST(EmptyOrder, NamesTheRankThatIsEmpty) {
 TEST(EmptyOrder, JudgesEveryForm) {
   EXPECT_EQ(check_text(R"({"order": []})").findings(), Findings{"S06@-"});
   EXPECT_EQ(check_text(R"({"ranks": [{"order": ["B1"]}]})").findings(), Findings{"S06@0"});
-  EXPECT_EQ(check_csv("0F0,0B0\n\n1F0,1B0\n").findings(), Findings{"S06@-"}) << "a blank line is a rank";
+  EXPECT_EQ(check_csv("0F0,0B0\n\n1F0,1B0\n").findings(), Findings{"S06@-"})
+      << "a blank line is a rank";
   EXPECT_EQ(check_csv("0SEND_F0\n").findings(), Findings{"S06@0"}) << "a transfer is no forward";
 }
 
@@ -53,12 +54,14 @@ TEST(EmptyOrder, AcceptsOneForwardAndItsBackward) {
 TEST(EmptyOrder, AllowsTheRankThatIsDeclaredToHoldNothing) {
   EXPECT_TRUE(check_text("capo 1\nrank 1 chunks 0\nrank 0: F1 B1\nrank 1:\n").accepted());
   EXPECT_TRUE(check_csv("0F0,0B0\n\n", {.stage_to_rank = {{0}}}).accepted());
-  EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0:\n").findings(), Findings{"S06@-"}) << "one chunk is some";
+  EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0:\n").findings(), Findings{"S06@-"})
+      << "one chunk is some";
 }
 
 TEST(EmptyOrder, AllowsSuchARankIdleSlotsAndNothingElse) {
   EXPECT_TRUE(check_csv("0F0,0B0\n,\n", {.stage_to_rank = {{0}}}).accepted());
-  EXPECT_EQ(check_text("capo 1\nrank 1 chunks 0\nrank 0: F1 B1\nrank 1: B1\n").findings(), Findings{"S06@0"});
+  EXPECT_EQ(check_text("capo 1\nrank 1 chunks 0\nrank 0: F1 B1\nrank 1: B1\n").findings(),
+            Findings{"S06@0"});
 }
 
 TEST(EmptyOrder, WritesTheSmallestOrderDownWhereTheNotationIsKnown) {

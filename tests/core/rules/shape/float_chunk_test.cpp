@@ -24,7 +24,8 @@ TEST(FloatChunk, ItsEditCuresTheList) {
   const Checked checked = check_te("[1, -1.0]");
   const Edit& edit = checked.result.diagnostics.kept().at(0).help.edits.at(0);
   std::string text = checked.input.source.text;
-  EXPECT_TRUE(check_te(text.replace(edit.span.offset, edit.span.length, edit.replacement)).accepted());
+  EXPECT_TRUE(
+      check_te(text.replace(edit.span.offset, edit.span.length, edit.replacement)).accepted());
 }
 
 TEST(FloatChunk, KnowsEveryWayToWriteAWholeFloat) {
@@ -53,7 +54,8 @@ TEST(FloatChunk, AcceptsIntegersAndHalves) {
 }
 
 TEST(FloatChunk, LeavesOtherOddEntriesToTheirRules) {
-  EXPECT_EQ(check_te("[1, 0.0, -1]").findings(), Findings{"S04@1"}) << "0.0 is no chunk in any type";
+  EXPECT_EQ(check_te("[1, 0.0, -1]").findings(), Findings{"S04@1"})
+      << "0.0 is no chunk in any type";
   EXPECT_EQ(check_te("[1, -0.0, -1]").findings(), Findings{"S04@1"});
   EXPECT_EQ(check_te("[1, inf, -1]").findings(), Findings{"S01@1"});
   EXPECT_EQ(check_te("[1, 1.5, -1]").findings(), Findings{"S05@1"});

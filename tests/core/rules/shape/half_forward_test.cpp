@@ -16,7 +16,8 @@ TEST(HalfForward, ProposesTheWeightGradientThatLacksItsSign) {
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
   EXPECT_EQ(finding.message, "`1.5` at index 2 is a fractional forward");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{8, 3}, ""}}));
-  EXPECT_EQ(finding.help.text, "write `-1.5` for the weight gradient of chunk 1, `1` for its forward");
+  EXPECT_EQ(finding.help.text,
+            "write `-1.5` for the weight gradient of chunk 1, `1` for its forward");
   EXPECT_EQ(finding.help.edits, (std::vector<Edit>{{{8, 3}, "-1.5"}}));
 }
 
@@ -24,7 +25,8 @@ TEST(HalfForward, ItsEditCuresTheList) {
   const Checked checked = check_te("[1, -1, 1.5]");
   const Edit& edit = checked.result.diagnostics.kept().at(0).help.edits.at(0);
   std::string text = checked.input.source.text;
-  EXPECT_TRUE(check_te(text.replace(edit.span.offset, edit.span.length, edit.replacement)).accepted());
+  EXPECT_TRUE(
+      check_te(text.replace(edit.span.offset, edit.span.length, edit.replacement)).accepted());
 }
 
 TEST(HalfForward, GuessesNothingFromAnotherFraction) {

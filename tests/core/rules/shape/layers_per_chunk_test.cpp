@@ -24,25 +24,30 @@ TEST(LayersPerChunk, NamesTheChunkWithoutLayers) {
 }
 
 TEST(LayersPerChunk, ReportsEveryChunkWithoutLayers) {
-  EXPECT_EQ(check_te("[1, 2, -2, -1]", {.layers = list({0, -3})}).findings(), (Findings{"S18@-", "S18@-"}));
+  EXPECT_EQ(check_te("[1, 2, -2, -1]", {.layers = list({0, -3})}).findings(),
+            (Findings{"S18@-", "S18@-"}));
 }
 
 TEST(LayersPerChunk, SaysOnceThatOneNumberForAllIsTooSmall) {
   const Checked checked =
       check_te("[1, 2, -2, -1]", {.layers = {.form = Layers::Form::Count, .values = {0}}});
   ASSERT_EQ(checked.findings(), Findings{"S18@-"});
-  EXPECT_EQ(checked.result.diagnostics.kept().front().message, "every chunk is declared to have 0 layers");
+  EXPECT_EQ(checked.result.diagnostics.kept().front().message,
+            "every chunk is declared to have 0 layers");
 }
 
 TEST(LayersPerChunk, AcceptsOneLayerAndMore) {
   EXPECT_TRUE(check_te("[1, 2, -2, -1]", {.layers = list({1, 7})}).accepted());
-  EXPECT_TRUE(check_te("[1, -1]", {.layers = {.form = Layers::Form::Count, .values = {1}}}).accepted());
+  EXPECT_TRUE(
+      check_te("[1, -1]", {.layers = {.form = Layers::Form::Count, .values = {1}}}).accepted());
   EXPECT_TRUE(check_te("[1, -1]", {.layers = {.form = Layers::Form::Null}}).accepted());
 }
 
 TEST(LayersPerChunk, ReadsThemOutOfAJsonList) {
-  EXPECT_EQ(check_text(R"({"order": [1, -1], "num_layers_per_chunk": [0]})").findings(), Findings{"S18@-"});
-  EXPECT_EQ(check_text(R"({"order": [1, -1], "num_layers_per_chunk": -1})").findings(), Findings{"S18@-"});
+  EXPECT_EQ(check_text(R"({"order": [1, -1], "num_layers_per_chunk": [0]})").findings(),
+            Findings{"S18@-"});
+  EXPECT_EQ(check_text(R"({"order": [1, -1], "num_layers_per_chunk": -1})").findings(),
+            Findings{"S18@-"});
 }
 
 TEST(LayersPerChunk, NamesWhatIsDeclaredForAnotherNumberOfChunks) {
@@ -62,7 +67,8 @@ TEST(LayersPerChunk, ComparesTheDelaysWithTheLayers) {
 }
 
 TEST(LayersPerChunk, FindsADelayOfAChunkThatTheOrderDoesNotHave) {
-  EXPECT_EQ(check_te("[1, -1]", {.delayed = DelayedChunks{.chunks = {2}}}).findings(), Findings{"S18@-"});
+  EXPECT_EQ(check_te("[1, -1]", {.delayed = DelayedChunks{.chunks = {2}}}).findings(),
+            Findings{"S18@-"});
 }
 
 TEST(LayersPerChunk, JudgesARankOnceThoughItHasTwoOrders) {
@@ -71,13 +77,16 @@ TEST(LayersPerChunk, JudgesARankOnceThoughItHasTwoOrders) {
 }
 
 TEST(LayersPerChunk, GoesByTheRank) {
-  EXPECT_EQ(check_text("capo 1\nlayers 1,1\nrank 1 layers [0]\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n").findings(),
-            Findings{"S18@-"});
+  EXPECT_EQ(
+      check_text("capo 1\nlayers 1,1\nrank 1 layers [0]\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n")
+          .findings(),
+      Findings{"S18@-"});
 }
 
 TEST(LayersPerChunk, LeavesTheLengthOfATeListToTheRulesAboutChunks) {
   EXPECT_EQ(check_te("[1, -1]", {.layers = list({1, 1})}).findings(), Findings{"S13@-"});
-  EXPECT_EQ(check_te("[1, 2, -2, -1]", {.layers = list({1})}).findings(), (Findings{"S12@1", "S12@2"}));
+  EXPECT_EQ(check_te("[1, 2, -2, -1]", {.layers = list({1})}).findings(),
+            (Findings{"S12@1", "S12@2"}));
 }
 
 }  // namespace

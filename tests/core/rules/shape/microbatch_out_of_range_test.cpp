@@ -15,8 +15,9 @@ TEST(MicrobatchOutOfRange, NamesTheRange) {
   const Checked checked = check_csv("0F0,0B0,0F1,0B1,0F7\n", {.microbatches = 2});
   ASSERT_EQ(checked.findings(), Findings{"S19@4"});
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
-  EXPECT_EQ(finding.message,
-            "`0F7` at index 4 is an action of microbatch 7, but the step has 2 microbatches (0 to 1)");
+  EXPECT_EQ(
+      finding.message,
+      "`0F7` at index 4 is an action of microbatch 7, but the step has 2 microbatches (0 to 1)");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{16, 3}, ""}}));
   EXPECT_EQ(finding.help, (Help{.text = "correct the microbatch, or the number that is declared"}));
 }
@@ -28,18 +29,22 @@ TEST(MicrobatchOutOfRange, BeginsRightBehindTheLast) {
 }
 
 TEST(MicrobatchOutOfRange, ConcernsTransfersToo) {
-  EXPECT_EQ(check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 send-F1.7 B1.0\n").findings(), Findings{"S19@1"});
+  EXPECT_EQ(check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 send-F1.7 B1.0\n").findings(),
+            Findings{"S19@1"});
 }
 
 TEST(MicrobatchOutOfRange, NamesTheRank) {
-  const Checked checked = check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0 F1.1\n");
+  const Checked checked =
+      check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0 F1.1\n");
   ASSERT_EQ(checked.findings(), Findings{"S19@2"});
   EXPECT_EQ(checked.result.diagnostics.kept().front().message,
-            "`F1.1` at index 2 of rank 1 is an action of microbatch 1, but the step has 1 microbatch (only 0)");
+            "`F1.1` at index 2 of rank 1 is an action of microbatch 1, but the step has 1 "
+            "microbatch (only 0)");
 }
 
 TEST(MicrobatchOutOfRange, JudgesTheReplayOrderToo) {
-  EXPECT_EQ(check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 F1.1 B1.0\n").findings(),
+  EXPECT_EQ(check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 F1.1 B1.0\n")
+                .findings(),
             Findings{"S19@1"});
 }
 
@@ -53,7 +58,8 @@ TEST(MicrobatchOutOfRange, AsksNoActionOfAWholeStage) {
 
 TEST(MicrobatchOutOfRange, IsTheOnlyRuleToSpeakOfSuchAMicrobatch) {
   // It has no forward, and two backwards that come first.
-  EXPECT_EQ(check_csv("0B5,0B5,0F0,0B0\n", {.microbatches = 1}).findings(), (Findings{"S19@0", "S19@1", "S20@0"}))
+  EXPECT_EQ(check_csv("0B5,0B5,0F0,0B0\n", {.microbatches = 1}).findings(),
+            (Findings{"S19@0", "S19@1", "S20@0"}))
       << "a repetition is a fault in any range";
 }
 

@@ -33,13 +33,15 @@ TEST(MissingAction, PointsAtTheLastActionOfTheMicrobatch) {
 }
 
 TEST(MissingAction, ItsEditCuresTheOrderInEveryTextForm) {
-  for (const std::string text : {"0F0,0F1,0B0\n", "\"0F0\",\"0F1\",\"0B0\"\n", "0F0,0I0\n",
-                                 "capo 1\nrank 0: F1.0 F1.1 B1.0\n", "capo 1\nrank 0: F1.0 B1.0 F1.1 I1.1\n",
-                                 R"({"csv": ["0F0,0F1,0B0"]})"}) {
+  for (const std::string text :
+       {"0F0,0F1,0B0\n", "\"0F0\",\"0F1\",\"0B0\"\n", "0F0,0I0\n",
+        "capo 1\nrank 0: F1.0 F1.1 B1.0\n", "capo 1\nrank 0: F1.0 B1.0 F1.1 I1.1\n",
+        R"({"csv": ["0F0,0F1,0B0"]})"}) {
     const Checked checked = check_text(text);
     const Edit& edit = checked.result.diagnostics.kept().at(0).help.edits.at(0);
     std::string cured = text;
-    EXPECT_TRUE(check_text(cured.replace(edit.span.offset, edit.span.length, edit.replacement)).accepted())
+    EXPECT_TRUE(
+        check_text(cured.replace(edit.span.offset, edit.span.length, edit.replacement)).accepted())
         << cured;
   }
 }
@@ -55,7 +57,8 @@ TEST(MissingAction, FindsAForwardToo) {
   ASSERT_EQ(checked.findings(), Findings{"S21@2"});
   EXPECT_EQ(checked.result.diagnostics.kept().front().message,
             "`0F1` is missing: stage 0 does not run microbatch 1 forward");
-  EXPECT_TRUE(checked.result.diagnostics.kept().front().help.edits.empty()) << "it belongs further ahead";
+  EXPECT_TRUE(checked.result.diagnostics.kept().front().help.edits.empty())
+      << "it belongs further ahead";
 }
 
 TEST(MissingAction, UsesTheWordThatTheTableHasForAnInputHalf) {
@@ -80,7 +83,8 @@ TEST(MissingAction, FindsMicrobatchesThatDoNotOccurAtAll) {
   EXPECT_EQ(missing(check_csv("0F1,0B1\n")), (Actions{"0F0", "0B0"}));
   EXPECT_EQ(missing(check_csv("0F0,0B0,0F2,0B2\n")), (Actions{"0F1", "0B1"}));
   EXPECT_EQ(missing(check_csv("0F0,0B0\n", {.microbatches = 2})), (Actions{"0F1", "0B1"}));
-  EXPECT_EQ(missing(check_csv("0F0,0I0,0W0\n", {.microbatches = 2})), (Actions{"0F1", "0I1", "0W1"}));
+  EXPECT_EQ(missing(check_csv("0F0,0I0,0W0\n", {.microbatches = 2})),
+            (Actions{"0F1", "0I1", "0W1"}));
 }
 
 TEST(MissingAction, HoldsEveryRankToTheLargestMicrobatchOfAny) {
@@ -93,8 +97,9 @@ TEST(MissingAction, HoldsEveryRankToTheLargestMicrobatchOfAny) {
 TEST(MissingAction, JudgesTheReplayOrderByItself) {
   const Checked checked = check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0\n");
   EXPECT_EQ(missing(checked), Actions{"B1.0"});
-  EXPECT_EQ(checked.result.diagnostics.kept().at(0).message,
-            "`B1.0` is missing in rank 0's replay order: chunk 1 does not run microbatch 0 backward");
+  EXPECT_EQ(
+      checked.result.diagnostics.kept().at(0).message,
+      "`B1.0` is missing in rank 0's replay order: chunk 1 does not run microbatch 0 backward");
 }
 
 TEST(MissingAction, CountsWhatItDoesNotDescribe) {

@@ -22,17 +22,20 @@ TEST(MissingChunk, PointsAtTheLargestChunkThatIsNamed) {
 }
 
 TEST(MissingChunk, SaysThatADeclaredChunkIsMissingAndPointsNowhere) {
-  const Checked checked = check_te("[1, -1]", {.layers = {.form = Layers::Form::List, .values = {1, 1}}});
+  const Checked checked =
+      check_te("[1, -1]", {.layers = {.form = Layers::Form::List, .values = {1, 1}}});
   ASSERT_EQ(checked.findings(), Findings{"S13@-"});
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
   EXPECT_EQ(finding.message, "chunk 2 never runs: the rank is declared to have 2 chunks");
   EXPECT_TRUE(finding.labels.empty());
-  EXPECT_EQ(finding.help, (Help{.text = "add a forward and a backward of chunk 2 for every microbatch, or "
-                                        "declare fewer chunks"}));
+  EXPECT_EQ(finding.help,
+            (Help{.text = "add a forward and a backward of chunk 2 for every microbatch, or "
+                          "declare fewer chunks"}));
 }
 
 TEST(MissingChunk, ReportsEveryGap) {
-  EXPECT_EQ(check_te("[4, -4, 2, -2]").findings(), (Findings{"S13@0", "S13@0"})) << "chunks 1 and 3";
+  EXPECT_EQ(check_te("[4, -4, 2, -2]").findings(), (Findings{"S13@0", "S13@0"}))
+      << "chunks 1 and 3";
   EXPECT_EQ(check_te("[2, -2]").findings(), Findings{"S13@0"}) << "counted from 0, shifted by one";
 }
 
@@ -59,7 +62,8 @@ TEST(MissingChunk, SpeaksOfStagesWhereATableDoes) {
 
 TEST(MissingChunk, AcceptsChunksWithoutGaps) {
   EXPECT_TRUE(check_te("[1, 2, 3, -3, -2, -1]").accepted());
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n").accepted()) << "each rank its own";
+  EXPECT_TRUE(check_text("capo 1\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n").accepted())
+      << "each rank its own";
 }
 
 TEST(MissingChunk, IsTheOnlyRuleToSpeakOfAnAbsentChunk) {

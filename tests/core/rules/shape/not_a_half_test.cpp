@@ -24,15 +24,20 @@ TEST(NotAHalf, ItsEditCuresTheList) {
   const Checked checked = check_te("[1, -1, -1.25]");
   const Edit& edit = checked.result.diagnostics.kept().at(0).help.edits.at(0);
   std::string text = checked.input.source.text;
-  EXPECT_TRUE(check_te(text.replace(edit.span.offset, edit.span.length, edit.replacement)).accepted());
+  EXPECT_TRUE(
+      check_te(text.replace(edit.span.offset, edit.span.length, edit.replacement)).accepted());
 }
 
 TEST(NotAHalf, RoundsTheChunkTowardsZeroAsTheNotationDoes) {
-  for (const auto& [written, meant] : {std::pair("-1.75", "-1.5"), {"-2.0001", "-2.5"},
-                                       {"-2.9999", "-2.5"}, {"-12.1", "-12.5"}, {"-1.5000001", "-1.5"}}) {
+  for (const auto& [written, meant] : {std::pair("-1.75", "-1.5"),
+                                       {"-2.0001", "-2.5"},
+                                       {"-2.9999", "-2.5"},
+                                       {"-12.1", "-12.5"},
+                                       {"-1.5000001", "-1.5"}}) {
     const Checked checked = check_te(std::string("[1, ") + written + ", -1]");
     EXPECT_EQ(checked.findings(), Findings{"S02@1"}) << written;
-    EXPECT_EQ(checked.result.diagnostics.kept().at(0).help.edits.at(0).replacement, meant) << written;
+    EXPECT_EQ(checked.result.diagnostics.kept().at(0).help.edits.at(0).replacement, meant)
+        << written;
   }
 }
 

@@ -27,8 +27,8 @@ TEST(NotFinite, TellsInfiniteFromNotANumber) {
 }
 
 TEST(NotFinite, KnowsEverySpellingThatPythonHas) {
-  for (const std::string spelling :
-       {"nan", "NaN", "-nan", "inf", "Inf", "+inf", "-inf", "Infinity", "-INFINITY", "1e999", "-1e999"}) {
+  for (const std::string spelling : {"nan", "NaN", "-nan", "inf", "Inf", "+inf", "-inf", "Infinity",
+                                     "-INFINITY", "1e999", "-1e999"}) {
     EXPECT_EQ(check_te("[1, " + spelling + ", -1]").findings(), Findings{"S01@1"}) << spelling;
   }
 }
@@ -57,7 +57,8 @@ TEST(NotFinite, LeavesTheLargestFiniteNumberToFloatChunk) {
 TEST(NotFinite, LeavesWhatItHidesUnjudgedAndSaysSo) {
   const Checked checked = check_te("[1, nan]");  // nor has chunk 1 a backward
   EXPECT_EQ(checked.findings(), Findings{"S01@1"});
-  EXPECT_EQ(checked.result.skipped, (std::vector<Pass>{Pass::Counts, Pass::Order, Pass::Placement}));
+  EXPECT_EQ(checked.result.skipped,
+            (std::vector<Pass>{Pass::Counts, Pass::Order, Pass::Placement}));
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ TEST(RepeatedAction, ShowsBoth) {
   ASSERT_EQ(checked.findings(), Findings{"S20@1"});
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
   EXPECT_EQ(finding.message, "`0B0` at index 2 runs a second time");
-  EXPECT_EQ(finding.labels,
-            (std::vector<Label>{{{8, 3}, "the same action again"}, {{4, 3}, "it runs here already"}}));
+  EXPECT_EQ(finding.labels, (std::vector<Label>{{{8, 3}, "the same action again"},
+                                                {{4, 3}, "it runs here already"}}));
   EXPECT_EQ(finding.help, (Help{.text = "remove one of the two; is another microbatch meant?"}));
 }
 
@@ -44,7 +44,9 @@ TEST(RepeatedAction, NamesTheRankAndTheOrder) {
   EXPECT_EQ(check_csv("0F0,0B0\n1F0,1B0,1B0\n").result.diagnostics.kept().at(0).message,
             "`1B0` at index 2 of rank 1 runs a second time");
   EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 F1.0 B1.0\n")
-                .result.diagnostics.kept().at(0).message,
+                .result.diagnostics.kept()
+                .at(0)
+                .message,
             "`F1.0` at index 1 of rank 0's replay order runs a second time");
 }
 
@@ -58,7 +60,8 @@ TEST(RepeatedAction, AcceptsTheSameActionOfOtherMicrobatchesAndChunks) {
 }
 
 TEST(RepeatedAction, AllowsTheSameActionOncePerOrder) {
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 B1.0\nrank 1: F1.0 B1.0\n").accepted());
+  EXPECT_TRUE(check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 B1.0\nrank 1: F1.0 B1.0\n")
+                  .accepted());
 }
 
 TEST(RepeatedAction, DoesNotJudgeTransfersAndActionsOfAWholeStage) {

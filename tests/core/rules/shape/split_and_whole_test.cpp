@@ -15,8 +15,10 @@ TEST(SplitAndWhole, ShowsBoth) {
   ASSERT_EQ(checked.findings(), Findings{"S22@1"});
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
   EXPECT_EQ(finding.message, "microbatch 0 of stage 0 has a whole backward and a split one");
-  EXPECT_EQ(finding.labels, (std::vector<Label>{{{8, 3}, "again"}, {{4, 3}, "run backward here already"}}));
-  EXPECT_EQ(finding.help, (Help{.text = "keep the whole backward, or the input and weight halves"}));
+  EXPECT_EQ(finding.labels,
+            (std::vector<Label>{{{8, 3}, "again"}, {{4, 3}, "run backward here already"}}));
+  EXPECT_EQ(finding.help,
+            (Help{.text = "keep the whole backward, or the input and weight halves"}));
 }
 
 TEST(SplitAndWhole, PointsAtTheLaterOfTheTwoWays) {
@@ -30,8 +32,8 @@ TEST(SplitAndWhole, FindsAWeightHalfAlone) {
 }
 
 TEST(SplitAndWhole, NamesTheMicrobatchAndTheRank) {
-  const Checked checked =
-      check_text("capo 1\nmixed 1\nrank 0: F1.0 B1.0 F1.1 B1.1\nrank 1: F1.0 B1.0 F1.1 I1.1 W1.1 B1.1\n");
+  const Checked checked = check_text(
+      "capo 1\nmixed 1\nrank 0: F1.0 B1.0 F1.1 B1.1\nrank 1: F1.0 B1.0 F1.1 I1.1 W1.1 B1.1\n");
   ASSERT_EQ(checked.findings(), Findings{"S22@3"});
   EXPECT_TRUE(checked.result.diagnostics.kept().front().message.starts_with(
       "microbatch 1 of chunk 1 has a whole backward and a split one"));
@@ -43,12 +45,14 @@ TEST(SplitAndWhole, LetsEachMicrobatchChoose) {
 }
 
 TEST(SplitAndWhole, JudgesTheReplayOrderToo) {
-  EXPECT_EQ(check_text("capo 1\nmixed 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 B1.0 I1.0 W1.0\n").findings(),
+  EXPECT_EQ(check_text("capo 1\nmixed 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 B1.0 I1.0 W1.0\n")
+                .findings(),
             Findings{"S22@1"});
 }
 
 TEST(SplitAndWhole, LeavesAWeightGradientThatIsNotDeclaredToWeightUndeclared) {
-  EXPECT_EQ(check_text("capo 1\ndelayed none\nrank 0: F1.0 B1.0 W1.0\n").findings(), Findings{"S17@2"});
+  EXPECT_EQ(check_text("capo 1\ndelayed none\nrank 0: F1.0 B1.0 W1.0\n").findings(),
+            Findings{"S17@2"});
 }
 
 TEST(SplitAndWhole, HasNothingToSayWhereEveryBackwardIsAnInputHalf) {

@@ -38,7 +38,8 @@ TEST(SurplusMicrobatch, LooksIntoComposites) {
 }
 
 TEST(SurplusMicrobatch, DoesNotMindItsRangeAsWell) {
-  EXPECT_EQ(check_csv("0F0,0B0,0REDUCE_GRAD7\n", {.microbatches = 1}).findings(), Findings{"S10@2"});
+  EXPECT_EQ(check_csv("0F0,0B0,0REDUCE_GRAD7\n", {.microbatches = 1}).findings(),
+            Findings{"S10@2"});
 }
 
 TEST(SurplusMicrobatch, LeavesTheOrderLanguageToItsReader) {

@@ -14,7 +14,8 @@ TEST(TableForm, NamesTheTransferInAComputeOnlyTable) {
   const Checked checked = check_csv("0F0,0SEND_F0,0B0\n", {.communicates = false});
   ASSERT_EQ(checked.findings(), Findings{"S11@1"});
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
-  EXPECT_EQ(finding.message, "`0SEND_F0` at index 1 of rank 0 is a transfer in a compute-only table");
+  EXPECT_EQ(finding.message,
+            "`0SEND_F0` at index 1 of rank 0 is a transfer in a compute-only table");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 8}, ""}}));
   EXPECT_EQ(finding.help,
             (Help{.text = "read the table with `--csv comms`, or leave the transfers to PyTorch"}));
@@ -46,12 +47,14 @@ TEST(TableForm, ConcernsEveryKindOfTransfer) {
 
 TEST(TableForm, AllowsActionsOfAWholeStageInBoth) {
   for (const bool communicates : {false, true}) {
-    EXPECT_TRUE(check_csv("0UNSHARD,0F0,0B0,0REDUCE_GRAD\n", {.communicates = communicates}).accepted());
+    EXPECT_TRUE(
+        check_csv("0UNSHARD,0F0,0B0,0REDUCE_GRAD\n", {.communicates = communicates}).accepted());
   }
 }
 
 TEST(TableForm, AJsonTableDeclaresItsForm) {
-  EXPECT_EQ(check_text(R"({"csv": ["0F0,,0B0"], "format": "comms"})").findings(), Findings{"S11@1"});
+  EXPECT_EQ(check_text(R"({"csv": ["0F0,,0B0"], "format": "comms"})").findings(),
+            Findings{"S11@1"});
   EXPECT_TRUE(check_text(R"({"csv": ["0F0,,0B0"], "format": "compute"})").accepted());
 }
 

@@ -22,12 +22,15 @@ TEST(UnequalMicrobatches, PointsAtTheFirstForwardTooMany) {
 
 TEST(UnequalMicrobatches, SaysWhatTransformerEngineTakesTheSurplusFor) {
   const Checked first = check_te("[1, 1, 2, -2, -1, -1]");
-  EXPECT_EQ(first.result.diagnostics.kept().at(0).notes,
-            (std::vector<Note>{{"TransformerEngine counts totals only: to it this entry is a forward of "
-                                "chunk 2", {}}}));
+  EXPECT_EQ(
+      first.result.diagnostics.kept().at(0).notes,
+      (std::vector<Note>{{"TransformerEngine counts totals only: to it this entry is a forward of "
+                          "chunk 2",
+                          {}}}));
   const Checked last = check_te("[1, 2, 2, -2, -2, -1]");
   EXPECT_EQ(last.findings(), Findings{"S14@2"});
-  EXPECT_TRUE(last.result.diagnostics.kept().at(0).notes.empty()) << "no chunk comes behind the last";
+  EXPECT_TRUE(last.result.diagnostics.kept().at(0).notes.empty())
+      << "no chunk comes behind the last";
 }
 
 TEST(UnequalMicrobatches, PointsAtTheLastForwardWhereSomeLack) {
@@ -35,7 +38,8 @@ TEST(UnequalMicrobatches, PointsAtTheLastForwardWhereSomeLack) {
   ASSERT_EQ(checked.findings(), Findings{"S14@0"});
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
   EXPECT_EQ(finding.message, "chunk 1 has 1 forward, but the other chunks have 2");
-  EXPECT_EQ(finding.help, (Help{.text = "add 1 forward of chunk 1: every chunk runs every microbatch once"}));
+  EXPECT_EQ(finding.help,
+            (Help{.text = "add 1 forward of chunk 1: every chunk runs every microbatch once"}));
 }
 
 TEST(UnequalMicrobatches, PointsAtABackwardWhereThereIsNoForwardAtAll) {
@@ -62,8 +66,9 @@ TEST(UnequalMicrobatches, HoldsTheOrderToTheDeclaredNumber) {
 }
 
 TEST(UnequalMicrobatches, GoesByWhatMostChunksOfAllRanksHave) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 1: F1 F1 B1 B1\nrank 2: F1 F1 B1 B1\n").findings(),
-            Findings{"S14@0"});
+  EXPECT_EQ(
+      check_text("capo 1\nrank 0: F1 B1\nrank 1: F1 F1 B1 B1\nrank 2: F1 F1 B1 B1\n").findings(),
+      Findings{"S14@0"});
   const Checked checked = check_text("capo 1\nrank 0: F1 B1\nrank 1: F1 F1 B1 B1\nrank 2: F1 B1\n");
   ASSERT_EQ(checked.findings(), Findings{"S14@1"});
   EXPECT_EQ(checked.result.diagnostics.kept().front().message,
@@ -71,8 +76,9 @@ TEST(UnequalMicrobatches, GoesByWhatMostChunksOfAllRanksHave) {
 }
 
 TEST(UnequalMicrobatches, HoldsTheReplayOrderToTheSameNumber) {
-  EXPECT_EQ(check_text("capo 1\nmicrobatches 2\nrank 0: F1 F1 B1 B1\nrank 0 replay: F1 B1\n").findings(),
-            Findings{"S14@0"});
+  EXPECT_EQ(
+      check_text("capo 1\nmicrobatches 2\nrank 0: F1 F1 B1 B1\nrank 0 replay: F1 B1\n").findings(),
+      Findings{"S14@0"});
 }
 
 TEST(UnequalMicrobatches, AcceptsEqualNumbers) {

@@ -18,8 +18,9 @@ TEST(UnknownChunk, NamesTheChunkAndTheDeclaredOne) {
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
   EXPECT_EQ(finding.message, "`2` at index 1 names chunk 2, but only chunk 1 is declared");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 1}, ""}}));
-  EXPECT_EQ(finding.help, (Help{.text = "correct the entry, or the number of chunks that is declared with "
-                                        "the layers per chunk"}));
+  EXPECT_EQ(finding.help,
+            (Help{.text = "correct the entry, or the number of chunks that is declared with "
+                          "the layers per chunk"}));
 }
 
 TEST(UnknownChunk, NamesTheRangeOfSeveralDeclaredChunks) {
@@ -34,8 +35,8 @@ TEST(UnknownChunk, AcceptsTheLastDeclaredChunk) {
 }
 
 TEST(UnknownChunk, HoldsEveryRankToItsOwnNumber) {
-  const Checked checked =
-      check_text("capo 1\nrank 0 chunks 2\nrank 1 chunks 1\nrank 0: F1 F2 B2 B1\nrank 1: F1 F2 B2 B1\n");
+  const Checked checked = check_text(
+      "capo 1\nrank 0 chunks 2\nrank 1 chunks 1\nrank 0: F1 F2 B2 B1\nrank 1: F1 F2 B2 B1\n");
   ASSERT_EQ(checked.findings(), (Findings{"S12@1", "S12@2"}));
   EXPECT_EQ(checked.result.diagnostics.kept().front().witness.tasks.at(0).rank, 1);
 }
@@ -47,7 +48,8 @@ TEST(UnknownChunk, JudgesTheReplayOrderToo) {
 
 TEST(UnknownChunk, WithoutADeclarationAnOrderIsAtLeastAsLongAsItsLargestChunk) {
   EXPECT_EQ(check_te("[1, 4, -1]").findings(), Findings{"S12@1"});
-  EXPECT_EQ(check_te("[1, 3, -1]").findings(), (Findings{"S13@1", "S15@1"})) << "three entries, chunk 3";
+  EXPECT_EQ(check_te("[1, 3, -1]").findings(), (Findings{"S13@1", "S15@1"}))
+      << "three entries, chunk 3";
   EXPECT_EQ(check_text("capo 1\nrank 0: F1 F9 B1\n").findings(), Findings{"S12@1"});
   EXPECT_EQ(check_te("[99999999999999999999, 1, -1]").findings(), Findings{"S12@0"});
 }
@@ -61,7 +63,8 @@ TEST(UnknownChunk, IsTheOnlyRuleToSpeakOfSuchAnEntry) {
 }
 
 TEST(UnknownChunk, ConcernsActionsOfAWholeStageAndNoIdleSlots) {
-  EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0: F1 . B1 reduce2\n").findings(), Findings{"S12@3"});
+  EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0: F1 . B1 reduce2\n").findings(),
+            Findings{"S12@3"});
 }
 
 }  // namespace

@@ -14,12 +14,14 @@ TEST(WeightAhead, ShowsTheBackwardThatComesTooLate) {
   const Checked checked = check_te("[1, -1.5, -1]");
   ASSERT_EQ(checked.findings(), Findings{"S24@1"});
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
-  EXPECT_EQ(finding.message, "`-1.5` at index 1 is the weight gradient of microbatch 0, whose backward comes "
-                             "only at index 2");
+  EXPECT_EQ(finding.message,
+            "`-1.5` at index 1 is the weight gradient of microbatch 0, whose backward comes "
+            "only at index 2");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 4}, "nothing is queued for it yet"},
                                                 {{10, 2}, "its backward is here"}}));
-  EXPECT_EQ(finding.help, (Help{.text = "move it behind `-1`; the k-th backward of a chunk and the k-th "
-                                        "weight gradient belong together"}));
+  EXPECT_EQ(finding.help,
+            (Help{.text = "move it behind `-1`; the k-th backward of a chunk and the k-th "
+                          "weight gradient belong together"}));
 }
 
 TEST(WeightAhead, ReportsEveryWeightGradientThatIsAhead) {
@@ -32,10 +34,15 @@ TEST(WeightAhead, JudgesEachChunkByItself) {
 }
 
 TEST(WeightAhead, NamesTheRankAndTheOrder) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 W1\nrank 1: F1 W1 B1\n").result.diagnostics.kept().at(0).message,
-            "`W1` at index 1 of rank 1 is the weight gradient of microbatch 0, whose backward comes only at "
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 W1\nrank 1: F1 W1 B1\n")
+                .result.diagnostics.kept()
+                .at(0)
+                .message,
+            "`W1` at index 1 of rank 1 is the weight gradient of microbatch 0, whose backward "
+            "comes only at "
             "index 2");
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 W1\nrank 0 replay: F1 W1 B1\n").findings(), Findings{"S24@1"});
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 W1\nrank 0 replay: F1 W1 B1\n").findings(),
+            Findings{"S24@1"});
 }
 
 TEST(WeightAhead, AcceptsItAnywhereBehindItsBackward) {

@@ -16,14 +16,17 @@ TEST(WeightUndeclared, NamesTheEntryAndTheChunk) {
   ASSERT_EQ(checked.findings(), Findings{"S17@2"});
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
   EXPECT_EQ(finding.message,
-            "`-1.5` at index 2 is a weight gradient of chunk 1, which does not delay its weight gradient");
+            "`-1.5` at index 2 is a weight gradient of chunk 1, which does not delay its weight "
+            "gradient");
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{8, 4}, ""}}));
-  EXPECT_EQ(finding.help, (Help{.text = "remove it, or declare that chunk 1 delays its weight gradient"}));
+  EXPECT_EQ(finding.help,
+            (Help{.text = "remove it, or declare that chunk 1 delays its weight gradient"}));
 }
 
 TEST(WeightUndeclared, GoesByTheDeclarationOfTheChunk) {
   const std::string text = "[1, 2, -2, -2.5, -1, -1.5]";
-  EXPECT_EQ(check_te(text, {.delayed = DelayedChunks{.chunks = {2}}}).findings(), Findings{"S17@5"});
+  EXPECT_EQ(check_te(text, {.delayed = DelayedChunks{.chunks = {2}}}).findings(),
+            Findings{"S17@5"});
   EXPECT_EQ(check_te(text, {.need_wgrad = {{true, false}}}).findings(), Findings{"S17@3"});
   EXPECT_TRUE(check_te(text, {.need_wgrad = {{true, true}}}).accepted());
 }
@@ -34,16 +37,20 @@ TEST(WeightUndeclared, FindsNothingWhereNothingIsDeclared) {
 }
 
 TEST(WeightUndeclared, GoesByTheRank) {
-  EXPECT_EQ(check_text("capo 1\ndelayed all\nrank 1 delayed none\nrank 0: F1 B1 W1\nrank 1: F1 B1 W1\n").findings(),
-            Findings{"S17@2"});
+  EXPECT_EQ(
+      check_text("capo 1\ndelayed all\nrank 1 delayed none\nrank 0: F1 B1 W1\nrank 1: F1 B1 W1\n")
+          .findings(),
+      Findings{"S17@2"});
 }
 
 TEST(WeightUndeclared, HoldsTheReplayOrderToWhatTheCaptureOrderDelays) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: F1 B1 W1\n").findings(), Findings{"S17@2"});
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: F1 B1 W1\n").findings(),
+            Findings{"S17@2"});
 }
 
 TEST(WeightUndeclared, ConcernsNamedMicrobatchesAlike) {
-  EXPECT_EQ(check_text("capo 1\ndelayed none\nrank 0: F1.0 B1.0 W1.0\n").findings(), Findings{"S17@2"});
+  EXPECT_EQ(check_text("capo 1\ndelayed none\nrank 0: F1.0 B1.0 W1.0\n").findings(),
+            Findings{"S17@2"});
 }
 
 TEST(WeightUndeclared, FindsAnInputHalfInAChunkThatSplitsEveryBackward) {
@@ -60,7 +67,8 @@ TEST(WeightUndeclared, AllowsBothHalvesInAMixedChunk) {
 
 TEST(WeightUndeclared, SparesSuchAnEntryWhatItsOrderWouldBreak) {
   EXPECT_EQ(check_te("[1, -1.5, -1]", {.delayed = DelayedChunks{}}).findings(), Findings{"S17@1"});
-  EXPECT_EQ(check_text("capo 1\ndelayed none\nrank 0: F1.0 W1.0 B1.0\n").findings(), Findings{"S17@1"});
+  EXPECT_EQ(check_text("capo 1\ndelayed none\nrank 0: F1.0 W1.0 B1.0\n").findings(),
+            Findings{"S17@1"});
 }
 
 TEST(WeightUndeclared, LeavesAChunkThatTheRankDoesNotHaveToUnknownChunk) {
