@@ -72,6 +72,7 @@ int run(int argc, char** argv) {
       {"rules", add_rules(app)}, {"devices", add_devices(app)},
   };
   std::vector<std::string_view> names;
+  names.reserve(commands.size());
   for (const auto& [name, command] : commands) names.push_back(name);
   try {
     app.parse(argc, argv);

@@ -31,7 +31,7 @@ void report_cells(const Context& context, CellFault::Kind kind, std::string_view
     const std::string where = fmt::format(" at index {} of rank {} ", fault.cell, fault.rank);
     auto [what, help] = describe(fault);
     out.keep({.rule = rule,
-              .message = name + where + what,
+              .message = fmt::format("{}{}{}", name, where, what),
               .labels = {{fault.span, ""}},
               .help = {.text = std::move(help)},
               .witness = {.tasks = {{.rank = fault.rank,
