@@ -1,35 +1,42 @@
 #include <capo/core/order/torch_words.h>
 
+#include <capo/core/base/assert.h>
+
 namespace capo {
 
-std::string_view torch_word(Kind kind, Delay delay) {
+TorchType torch_type(Kind kind, Delay delay) {
   switch (kind) {
     case Kind::Forward:
-      return "F";
+      return TorchType::Forward;
     case Kind::Backward:
-      return delay == Delay::Always ? "I" : "B";
+      return delay == Delay::Always ? TorchType::BackwardInput : TorchType::FullBackward;
     case Kind::BackwardInput:
-      return "I";
+      return TorchType::BackwardInput;
     case Kind::BackwardWeight:
-      return "W";
+      return TorchType::BackwardWeight;
     case Kind::SendForward:
-      return "SEND_F";
+      return TorchType::SendForward;
     case Kind::ReceiveForward:
-      return "RECV_F";
+      return TorchType::ReceiveForward;
     case Kind::SendBackward:
-      return "SEND_B";
+      return TorchType::SendBackward;
     case Kind::ReceiveBackward:
-      return "RECV_B";
+      return TorchType::ReceiveBackward;
     case Kind::Unshard:
-      return "UNSHARD";
+      return TorchType::Unshard;
     case Kind::Reshard:
-      return "RESHARD";
+      return TorchType::Reshard;
     case Kind::ReduceGradient:
-      return "REDUCE_GRAD";
+      return TorchType::ReduceGradient;
     case Kind::Idle:
       break;
   }
-  return "";
+  CAPO_ASSERT(false, "an idle slot has no type");
+  return TorchType::Forward;
+}
+
+std::string_view torch_word(Kind kind, Delay delay) {
+  return kind == Kind::Idle ? "" : torch_name(torch_type(kind, delay));
 }
 
 }  // namespace capo

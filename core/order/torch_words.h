@@ -1,13 +1,17 @@
-// PyTorch's word for a kind of action: F, I, W, B, SEND_F, ... Under a chunk that splits every
-// backward, capo's B is PyTorch's I.
+// PyTorch's type and word for a kind of action: F, I, W, B, SEND_F, ... Under a chunk that splits
+// every backward, capo's B is PyTorch's I.
 
 #pragma once
 
 #include <capo/core/order/schedule.h>
+#include <capo/core/order/torch_table.h>
 
 #include <string_view>
 
 namespace capo {
+
+/// Not for an idle slot, which is no action to PyTorch.
+[[nodiscard]] TorchType torch_type(Kind kind, Delay delay);
 
 /// Empty for an idle slot.
 [[nodiscard]] std::string_view torch_word(Kind kind, Delay delay);

@@ -1,6 +1,6 @@
 #include <capo/core/profiles/torch_rows.h>
 
-#include <capo/core/base/assert.h>
+#include <capo/core/order/torch_words.h>
 
 #include <algorithm>
 #include <set>
@@ -9,37 +9,6 @@
 namespace capo::torch {
 
 namespace {
-
-TorchType type_of(Kind kind, Delay delay) {
-  switch (kind) {
-    case Kind::Forward:
-      return TorchType::Forward;
-    case Kind::Backward:
-      return delay == Delay::Always ? TorchType::BackwardInput : TorchType::FullBackward;
-    case Kind::BackwardInput:
-      return TorchType::BackwardInput;
-    case Kind::BackwardWeight:
-      return TorchType::BackwardWeight;
-    case Kind::SendForward:
-      return TorchType::SendForward;
-    case Kind::ReceiveForward:
-      return TorchType::ReceiveForward;
-    case Kind::SendBackward:
-      return TorchType::SendBackward;
-    case Kind::ReceiveBackward:
-      return TorchType::ReceiveBackward;
-    case Kind::Unshard:
-      return TorchType::Unshard;
-    case Kind::Reshard:
-      return TorchType::Reshard;
-    case Kind::ReduceGradient:
-      return TorchType::ReduceGradient;
-    case Kind::Idle:
-      break;
-  }
-  CAPO_ASSERT(false, "an idle slot has no type");
-  return TorchType::Forward;
-}
 
 std::int64_t stage_of(const RankOrder& rank, std::int32_t chunk) {
   const auto position = static_cast<std::size_t>(chunk) - 1;
@@ -72,7 +41,7 @@ Rows rows_of(const Input& input) {
       const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
       row.back().actions.push_back(
           {.stage = stage_of(rank, entry.chunk),
-           .type = type_of(entry.kind, chunk < delay.size() ? delay[chunk] : Delay::Never),
+           .type = torch_type(entry.kind, chunk < delay.size() ? delay[chunk] : Delay::Never),
            .microbatch = entry.microbatch});
     }
     add_empty();
