@@ -20,7 +20,15 @@ enum ExitCode : int {
 };
 
 [[nodiscard]] inline ExitCode exit_code_of(Verdict verdict) {
-  return verdict == Verdict::Accepted ? kAccepted : kFindings;
+  switch (verdict) {
+    case Verdict::Accepted:
+      return kAccepted;
+    case Verdict::Rejected:
+      return kFindings;
+    case Verdict::NoVerdict:
+      return kNoVerdict;
+  }
+  return kInternal;
 }
 [[nodiscard]] inline ExitCode exit_code_of(Refusal::Kind kind) {
   return kind == Refusal::Kind::Limit ? kNoVerdict : kMalformed;

@@ -1,5 +1,7 @@
 #include <capo/cli/files.h>
 
+#include <capo/cli/exit_code.h>
+
 #include <capo/core/text/printable.h>
 
 #include <fmt/format.h>
@@ -161,6 +163,11 @@ void print_error(const Error& error) {
   std::string text = "error: " + printable(error.message) + "\n";
   if (!error.help.empty()) text += "  help: " + printable(error.help) + "\n";
   print_stderr(text);
+}
+
+int fail(const Error& error) {
+  print_error(error);
+  return exit_code_of(error.kind);
 }
 
 }  // namespace capo::cli

@@ -28,5 +28,7 @@ namespace capo::cli {
 void print_stderr(std::string_view text);
 /// An error and its help, to standard error.
 void print_error(const Error& error);
+/// The same, with the exit code that it means.
+[[nodiscard]] int fail(const Error& error);
 
 }  // namespace capo::cli

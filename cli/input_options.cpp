@@ -15,6 +15,8 @@ namespace capo::cli {
 
 namespace {
 
+constexpr const char* kLimits = "Limits (exceeding one is exit code 4)";
+
 Layers layers_of(const std::string& text) {
   if (text.empty()) return {};
   if (text == "none") return {.form = Layers::Form::Null};
@@ -99,6 +101,22 @@ std::vector<std::int32_t> number_list(const std::string& text, const std::string
   return numbers;
 }
 
+void add_size_limits(CLI::App& app, Limits& limits) {
+  const std::string group = kLimits;
+  app.add_option("--max-entries", limits.entries, "Entries of all orders together")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 31))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--max-ranks", limits.ranks, "Ranks")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 24))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--max-count", limits.counts, "Chunks, stages, layers or microbatches")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{0x7fffffff}))
+      ->capture_default_str()
+      ->group(group);
+}
+
 void InputOptions::add_to(CLI::App& app) {
   app.add_option(
       "FILE", file,
@@ -125,23 +143,12 @@ void InputOptions::add_to(CLI::App& app) {
                  "PyTorch CSV: `compute` or `comms`; default: whether a transfer occurs")
       ->check(CLI::IsMember({"compute", "comms"}));
 
-  const std::string group = "Limits (exceeding one is exit code 4)";
+  const std::string group = kLimits;
   app.add_option("--max-bytes", limits.bytes, "Bytes of an input")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{0xffffffff}))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--max-entries", limits.entries, "Entries of all orders together")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 31))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--max-ranks", limits.ranks, "Ranks")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 24))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--max-count", limits.counts, "Chunks, stages, layers or microbatches")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{0x7fffffff}))
-      ->capture_default_str()
-      ->group(group);
+  add_size_limits(app, limits);
   app.add_option("--max-depth", limits.depth, "Nesting of JSON")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{10'000}))
       ->capture_default_str()

@@ -35,6 +35,9 @@ struct InputOptions {
   [[nodiscard]] LoadOptions load_options() const;
 };
 
+/// --max-entries, --max-ranks and --max-count: how large a schedule may be, read or made.
+void add_size_limits(CLI::App& app, Limits& limits);
+
 /// An input, or why there is none: the world refused, or the text is no schedule.
 using Loaded = std::variant<Input, Error, RefusedInput>;
 

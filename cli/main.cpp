@@ -68,7 +68,8 @@ int run(int argc, char** argv) {
 
   using namespace capo::cli;
   const std::vector<std::pair<std::string_view, Run>> commands{
-      {"check", add_check(app)}, {"convert", add_convert(app)}, {"explain", add_explain(app)},
+      {"check", add_check(app)}, {"convert", add_convert(app)},   {"generate", add_generate(app)},
+      {"graph", add_graph(app)}, {"minimise", add_minimise(app)}, {"explain", add_explain(app)},
       {"rules", add_rules(app)}, {"devices", add_devices(app)},
   };
   std::vector<std::string_view> names;
@@ -79,7 +80,9 @@ int run(int argc, char** argv) {
     for (const auto& [name, command] : commands) {
       if (app.got_subcommand(std::string(name))) return command();
     }
-    return fail_usage("no command; there are check, convert, explain, rules and devices");
+    return fail_usage(
+        "no command; there are check, convert, generate, graph, minimise, explain, rules and "
+        "devices");
   } catch (const CLI::Success& wanted) {
     return print_and_leave(app, wanted);
   } catch (const CLI::ExtrasError& error) {

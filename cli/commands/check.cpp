@@ -2,6 +2,9 @@
 #include <capo/cli/commands/commands.h>
 #include <capo/cli/files.h>
 #include <capo/core/base/nearest.h>
+#include <capo/core/order/with_replay.h>
+#include <capo/core/profiles/te_captured.h>
+#include <capo/core/report/explain_setting.h>
 #include <capo/core/report/json_report.h>
 #include <capo/core/report/sarif_report.h>
 #include <capo/core/report/text_report.h>
@@ -26,7 +29,6 @@ struct MegatronFlags {
   std::int64_t pipeline = 0;
   std::int64_t virtual_stages = 0;
   std::int64_t group_size = 0;
-  bool ep_overlap = false;
 };
 
 Colour colour_of(const std::string& choice) {
@@ -40,33 +42,66 @@ Colour colour_of(const std::string& choice) {
 }
 
 std::string render(const Report& report, const CheckRequest& request) {
+  if (request.explain_model) {
+    return to_text(report, colour_of(request.colour)) + explain_setting(report);
+  }
   if (request.format == "json") return to_json(report, JsonLayout::Indented) + "\n";
   if (request.format == "sarif") return to_sarif(report, CAPO_VERSION);
   return to_text(report, colour_of(request.colour));
 }
 
-int check_one(const CheckRequest& request) {
-  const Loaded loaded = load_input(request.input);
-  if (const auto* error = std::get_if<Error>(&loaded)) {
-    print_error(*error);
-    return exit_code_of(error->kind);
-  }
-  std::string text;
-  int code = kInternal;
-  if (const auto* refused = std::get_if<RefusedInput>(&loaded)) {
-    text = render(report_of(refused->source, refused->refusal), request);
-    code = exit_code_of(refused->refusal.kind);
-  } else {
-    const Input& input = std::get<Input>(loaded);
-    CheckResult result = check(input, request.check);
-    code = exit_code_of(result.verdict);
-    text = render(report_of(input, std::move(result), request.opinions(input)), request);
-  }
-  if (const auto error = write_stdout(text)) {
-    print_error(*error);
-    return exit_code_of(error->kind);
-  }
+int write_report(const Report& report, const CheckRequest& request, int code) {
+  if (const auto error = write_stdout(render(report, request))) return fail(*error);
   return code;
+}
+
+int write_refusal(const RefusedInput& refused, const CheckRequest& request) {
+  return write_report(report_of(refused.source, refused.refusal), request,
+                      exit_code_of(refused.refusal.kind));
+}
+
+int check_one(const CheckRequest& request) {
+  Loaded loaded = load_input(request.input);
+  if (const auto* error = std::get_if<Error>(&loaded)) return fail(*error);
+  if (const auto* refused = std::get_if<RefusedInput>(&loaded))
+    return write_refusal(*refused, request);
+  Input input = std::get<Input>(std::move(loaded));
+  if (!request.replay.empty()) {
+    InputOptions of_replay = request.input;
+    of_replay.file = request.replay;
+    of_replay.order.reset();
+    Loaded replay = load_input(of_replay);
+    if (const auto* error = std::get_if<Error>(&replay)) return fail(*error);
+    if (const auto* refused = std::get_if<RefusedInput>(&replay))
+      return write_refusal(*refused, request);
+    const Input& replayed = std::get<Input>(replay);
+    // What is no action has no place in a schedule of two texts: it is judged by itself.
+    if (!replayed.odd_entries.empty() || !replayed.cell_faults.empty()) {
+      CheckResult result = check(replayed, request.check);
+      const int code = exit_code_of(result.verdict);
+      return write_report(report_of(replayed, std::move(result), {}), request, code);
+    }
+    auto both = with_replay(std::move(input), replayed);
+    if (!both) throw CLI::ValidationError("--replay", both.error());
+    input = std::move(*both);
+  }
+
+  auto declared = request.environment.resolve(request.input.limits);
+  if (const auto* error = std::get_if<Error>(&declared)) return fail(*error);
+  if (const auto* refused = std::get_if<RefusedInput>(&declared))
+    return write_refusal(*refused, request);
+  Model& model = std::get<Model>(declared);
+  request.plan.merge_into(model);
+  if (const auto error =
+          place_or_throw(request.environment, input.schedule, model, request.input.limits)) {
+    return fail(*error);
+  }
+  if (const auto misfit = request.plan.misfit(input.schedule, model)) {
+    throw CLI::ValidationError(misfit->flag, misfit->why);
+  }
+  CheckResult result = check_planned(input, request.check_options(model));
+  const int code = exit_code_of(result.verdict);
+  return write_report(report_of(input, std::move(result), request.opinions(input)), request, code);
 }
 
 std::vector<std::string> profile_names(const std::string& text) {
@@ -88,11 +123,20 @@ std::vector<std::string> profile_names(const std::string& text) {
 
 void add_options(CLI::App& app, CheckRequest& request) {
   request.input.add_to(app);
+  request.environment.add_to(app);
+  request.plan.add_to(app);
   app.add_option("--batch", request.batch,
                  "Check every line of a JSON-lines file; one JSON result a line")
       ->excludes("FILE")
       ->excludes("--order")
       ->excludes("--form");
+  app.add_option("--capture", request.input.file, "The same as FILE, for use with --replay")
+      ->excludes("FILE")
+      ->excludes("--order");
+  app.add_option("--replay", request.replay,
+                 "The order that is replayed, where it is not the order of capture: says where the "
+                 "two part, and whether that does harm")
+      ->excludes("--batch");
   app.add_option_function<std::string>(
          "--profile",
          [&request](const std::string& names) { request.profiles = profile_names(names); },
@@ -104,6 +148,13 @@ void add_options(CLI::App& app, CheckRequest& request) {
       ->capture_default_str();
   app.add_option("--color", request.colour, "auto, always or never; NO_COLOR is respected")
       ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  app.add_flag("--explain-model", request.explain_model,
+               "Say behind the report what the verdict is relative to, and what each default means")
+      ->excludes("--batch");
+  app.add_option("--threads", request.threads, "Threads of a batch; the output is the same")
+      ->check(CLI::Range(1, 256))
+      ->needs("--batch")
       ->capture_default_str();
   app.add_option("--max-findings", request.check.findings_per_rule,
                  "Findings of each rule to show in full")
@@ -137,9 +188,6 @@ void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& me
       ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()))
       ->needs("--pp")
       ->group(group);
-  app.add_flag("--ep-overlap", megatron.ep_overlap, "mcore: overlap_moe_expert_parallel_comm")
-      ->needs("--pp")
-      ->group(group);
 }
 
 // A flag of a profile that was not asked for would be ignored in silence.
@@ -154,6 +202,11 @@ void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
   if (request.consult.te.empty_store == te::EmptyStore::Silent && !te) {
     throw CLI::ValidationError("--te-silent-store", "needs --profile te or mcore");
   }
+  const EnvironmentOptions& across = request.environment;
+  if (across.ep_overlap && across.p2p.empty() && across.model.empty() && flags.pipeline == 0)
+    throw CLI::ValidationError("--ep-overlap", "needs --p2p, --model or --pp");
+  if (request.explain_model && request.format != "text")
+    throw CLI::ValidationError("--explain-model", "is for the text report; the others hold it");
   if (flags.pipeline != 0 && !asked("mcore"))
     throw CLI::ValidationError("--pp", "needs --profile mcore");
 }
@@ -170,10 +223,25 @@ void settle_megatron(CheckRequest& request, const MegatronFlags& flags) {
                                                   .virtual_stages = stated(flags.virtual_stages),
                                                   .microbatches = request.input.microbatches,
                                                   .group_size = stated(flags.group_size),
-                                                  .ep_overlap = flags.ep_overlap};
+                                                  .ep_overlap = request.environment.ep_overlap};
 }
 
 }  // namespace
+
+CheckResult check_planned(const Input& input, const CheckOptions& options) {
+  CheckResult result = check(input, options);
+  if (!result.plan && !result.orders_clean) result.plan = te::plan_of_captured(input, options);
+  return result;
+}
+
+CheckOptions CheckRequest::check_options(const Model& declared) const {
+  CheckOptions options = check;
+  options.environment = declared.environment;
+  options.groups = declared.groups;
+  options.modules = declared.modules;
+  options.plan = declared.plan;
+  return options;
+}
 
 std::vector<Opinion> CheckRequest::opinions(const Input& of) const {
   std::vector<Opinion> said;

@@ -3,8 +3,9 @@
 //   {"order":[1,-1],"num_layers_per_chunk":[1],"need_wgrad":[false],"note":"mine"}
 //
 // Results come in the order of the lines. A line that is malformed is a result of its own, with
-// verdict no-verdict, and stops nothing. Keys that capo does not know are handed through under
-// "input". The exit code is 0 if every line got a verdict, whichever it is.
+// verdict no-verdict, and stops nothing. A line may name its plan ("plan":"te"), else that of the
+// command line holds. Keys that capo does not know are handed through under "input". The exit code
+// is 0 if every line got a verdict, whichever it is.
 
 #include <capo/cli/commands/check_options.h>
 #include <capo/cli/files.h>
@@ -14,6 +15,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <thread>
+#include <utility>
 
 namespace capo::cli {
 
@@ -26,12 +31,24 @@ std::string extra_members(const JsonDocument& document, const Source& line) {
   const auto known = schedule_keys(document);
   for (auto member = document.root().first(); member; member = member->next()) {
     const std::string& key = member->key();
-    const bool own = key != "comment" && std::find(known.begin(), known.end(), key) != known.end();
+    const bool own = key == "plan" || (key != "comment" &&
+                                       std::find(known.begin(), known.end(), key) != known.end());
     if (own) continue;
     if (!extra.empty()) extra += ",";
     extra += json_quoted(member->key()) + ":" + std::string(line.slice(member->span()));
   }
   return extra;
+}
+
+// The options under the plan that the line names, if it names one; or what is wrong with that.
+Read<CheckOptions> with_plan_of(const JsonDocument& document, CheckOptions options) {
+  const auto plan = document.root().find("plan");
+  if (!plan) return options;
+  const bool text = plan->type() == JsonValue::Type::String;
+  const auto kind = text ? plan_named(plan->string()) : std::nullopt;
+  if (!kind) return malformed(plan->span(), "`plan` is \"te\" or \"safe\"");
+  options.plan.kind = kind;
+  return options;
 }
 
 struct LineResult {
@@ -44,46 +61,122 @@ LineResult refused(const Source& line, const Refusal& refusal, const std::string
           .code = exit_code_of(refusal.kind)};
 }
 
-LineResult check_line(Source line, const CheckRequest& request, const LoadOptions& load) {
-  const auto document = JsonDocument::parse(line.text, load.limits);
-  if (!document) return refused(line, document.error(), "");
-  const std::string extra = extra_members(*document, line);
-  auto input = read_json_schedule(*document, load.limits, ExtraKeys::Allowed, load.te, load.torch);
-  if (!input) return refused(line, input.error(), extra);
-  input->source = std::move(line);
-  CheckResult result = check(*input, request.check);
-  const Report report = report_of(*input, std::move(result), request.opinions(*input));
-  return {.json = to_json(report, JsonLayout::OneLine, extra)};
+class Batch {
+ public:
+  Batch(const CheckRequest& request, const Model& declared)
+      : request_(request),
+        declared_(declared),
+        load_(request.input.load_options()),
+        options_(request.check_options(declared)) {}
+
+  // Safe to call from several threads.
+  [[nodiscard]] LineResult check_line(Source line) const {
+    const auto document = JsonDocument::parse(line.text, load_.limits);
+    if (!document) return refused(line, document.error(), "");
+    const std::string extra = extra_members(*document, line);
+    auto input =
+        read_json_schedule(*document, load_.limits, ExtraKeys::Allowed, load_.te, load_.torch);
+    if (!input) return refused(line, input.error(), extra);
+    auto misfit = request_.environment.place(input->schedule, declared_, load_.limits);
+    if (!misfit) misfit = request_.plan.misfit(input->schedule, declared_);
+    if (misfit) {
+      const Span whole = document->root().span();
+      const std::string why = fmt::format("{} {}", misfit->flag, misfit->why);
+      return refused(line,
+                     misfit->limit ? over_limit(whole, why, "--max-count") : malformed(whole, why),
+                     extra);
+    }
+    const auto options = with_plan_of(*document, options_);
+    if (!options) return refused(line, options.error(), extra);
+    input->source = std::move(line);
+    CheckResult result = check_planned(*input, *options);
+    const Report report = report_of(*input, std::move(result), request_.opinions(*input));
+    return {.json = to_json(report, JsonLayout::OneLine, extra)};
+  }
+
+ private:
+  const CheckRequest& request_;
+  const Model& declared_;
+  LoadOptions load_;
+  CheckOptions options_;
+};
+
+// The lines of a text, under names that say where they stand.
+class Lines {
+ public:
+  explicit Lines(const Source& source) : source_(source) {}
+
+  [[nodiscard]] bool left() const { return begin_ < source_.text.size(); }
+  Source next() {
+    const std::string_view text = source_.text;
+    const std::size_t end = std::min(text.find('\n', begin_), text.size());
+    Source line{.name = fmt::format("{}:{}", source_.name, ++number_),
+                .text = std::string(text.substr(begin_, end - begin_))};
+    begin_ = end + 1;
+    if (line.text.ends_with('\r')) line.text.pop_back();
+    return line;
+  }
+
+ private:
+  const Source& source_;
+  std::size_t begin_ = 0;
+  std::size_t number_ = 0;
+};
+
+// Each thread takes the next line that nobody has; results stand in the order of the lines.
+std::vector<LineResult> check_lines(const Batch& batch, std::vector<Source> lines,
+                                    unsigned threads) {
+  std::vector<LineResult> results(lines.size());
+  std::vector<std::exception_ptr> failures(threads);
+  std::atomic<std::size_t> next{0};
+  const auto work = [&](unsigned thread) {
+    try {
+      for (std::size_t i = next++; i < lines.size(); i = next++) {
+        results[i] = batch.check_line(std::move(lines[i]));
+      }
+    } catch (...) {
+      failures[thread] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
+    work(0);
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return results;
 }
 
 }  // namespace
 
 int check_batch(const CheckRequest& request) {
-  const LoadOptions load = request.input.load_options();
-  const auto source = read_source(request.batch, load.limits.bytes);
-  if (!source) {
-    print_error(source.error());
-    return exit_code_of(source.error().kind);
+  auto declared = request.environment.resolve(request.input.limits);
+  if (const auto* error = std::get_if<Error>(&declared)) return fail(*error);
+  if (const auto* refusal = std::get_if<RefusedInput>(&declared)) {
+    const Refusal& why = refusal->refusal;
+    return fail(
+        {.kind = why.kind == Refusal::Kind::Limit ? ErrorKind::Limit : ErrorKind::Unreadable,
+         .message = fmt::format("{}: {}", refusal->source.name, why.finding.message)});
   }
+  Model& model = std::get<Model>(declared);
+  request.plan.merge_into(model);
+  const Batch batch(request, model);
+  const auto source = read_source(request.batch, request.input.limits.bytes);
+  if (!source) return fail(source.error());
+
+  constexpr std::size_t kLinesAtOnce = 1024;
   int code = kAccepted;
-  std::string pending;  // results not yet written
-  const std::string_view text = source->text;
-  std::size_t number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    Source line{.name = fmt::format("{}:{}", source->name, ++number),
-                .text = std::string(text.substr(begin, end - begin))};
-    begin = end + 1;
-    if (line.text.ends_with('\r')) line.text.pop_back();
-    LineResult result = check_line(std::move(line), request, load);
-    code = std::max(code, result.code);
-    pending += result.json + "\n";
-    if (pending.size() < (1 << 20) && begin < text.size()) continue;
-    if (const auto error = write_stdout(pending)) {
-      print_error(*error);
-      return exit_code_of(error->kind);
+  for (Lines lines(*source); lines.left();) {
+    std::vector<Source> block;
+    while (lines.left() && block.size() < kLinesAtOnce) block.push_back(lines.next());
+    std::string written;
+    for (const LineResult& result : check_lines(batch, std::move(block), request.threads)) {
+      code = std::max(code, result.code);
+      written += result.json + "\n";
     }
-    pending.clear();
+    if (const auto error = write_stdout(written)) return fail(*error);
   }
   return code;
 }

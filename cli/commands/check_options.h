@@ -2,7 +2,9 @@
 
 #pragma once
 
+#include <capo/cli/environment_options.h>
 #include <capo/cli/input_options.h>
+#include <capo/cli/plan_options.h>
 #include <capo/core/profiles/consult.h>
 #include <capo/core/rules/check.h>
 
@@ -13,16 +15,27 @@ namespace capo::cli {
 
 struct CheckRequest {
   InputOptions input;
+  EnvironmentOptions environment;
+  PlanFlags plan;
+  std::string replay;  ///< a file: what is replayed, where that is not what is captured
   std::string batch;
   std::vector<std::string> profiles{"sound"};
   std::string format = "text";
   std::string colour = "auto";
+  bool explain_model = false;
+  unsigned threads = 1;  ///< of a batch
   CheckOptions check;
   ConsultOptions consult;
 
+  /// How to check under what was declared.
+  [[nodiscard]] CheckOptions check_options(const Model& declared) const;
   /// What the profiles that were asked for say.
   [[nodiscard]] std::vector<Opinion> opinions(const Input& input) const;
 };
+
+/// The check, and of a list that is not sound but that TransformerEngine captures under plan `te`
+/// what its graphs would do to each other.
+[[nodiscard]] CheckResult check_planned(const Input& input, const CheckOptions& options);
 
 /// One JSON result for each line of a JSON-lines file.
 [[nodiscard]] int check_batch(const CheckRequest& request);

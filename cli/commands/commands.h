@@ -15,6 +15,9 @@ using Run = std::function<int()>;
 
 [[nodiscard]] Run add_check(CLI::App& app);
 [[nodiscard]] Run add_convert(CLI::App& app);
+[[nodiscard]] Run add_generate(CLI::App& app);
+[[nodiscard]] Run add_graph(CLI::App& app);
+[[nodiscard]] Run add_minimise(CLI::App& app);
 [[nodiscard]] Run add_explain(CLI::App& app);
 [[nodiscard]] Run add_rules(CLI::App& app);
 [[nodiscard]] Run add_devices(CLI::App& app);

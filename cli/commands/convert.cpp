@@ -1,8 +1,11 @@
 #include <capo/cli/commands/commands.h>
+#include <capo/cli/environment_options.h>
 #include <capo/cli/files.h>
 #include <capo/cli/input_options.h>
+#include <capo/core/graph/lowered.h>
 #include <capo/core/order/to_te_list.h>
 #include <capo/core/report/text_report.h>
+#include <capo/core/rules/lower.h>
 #include <capo/core/text/json_printer.h>
 #include <capo/core/text/order_printer.h>
 #include <capo/core/text/scan.h>
@@ -14,6 +17,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 namespace capo::cli {
 
@@ -25,7 +29,31 @@ struct ConvertRequest {
   std::string output = "-";
   std::int32_t rank = -1;  ///< -1: all
   bool lossy = false;
+  bool lower = false;
+  EnvironmentOptions environment;
 };
+
+// How ranks communicate says nothing about an order that is only rewritten.
+void refuse_unused(const ConvertRequest& request) {
+  if (request.lower) return;
+  const EnvironmentOptions& given = request.environment;
+  const std::pair<const char*, bool> flags[] = {{"--comm", !given.communicators.empty()},
+                                                {"--transfers", !given.transfers.empty()},
+                                                {"--p2p", !given.p2p.empty()},
+                                                {"--ep-overlap", given.ep_overlap},
+                                                {"--weight-stream", given.weight_stream}};
+  for (const auto& [flag, used] : flags) {
+    if (used) throw CLI::ValidationError(flag, "needs --lower");
+  }
+}
+
+bool has_fused_transfers(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
+    return std::any_of(rank.order.begin(), rank.order.end(), [](const Entry& entry) {
+      return is_transfer(entry.kind) && entry.group == Group::Continues;
+    });
+  });
+}
 
 Result<std::string, Inexpressible> print_te(const Schedule& schedule,
                                             const ConvertRequest& request) {
@@ -52,7 +80,8 @@ std::optional<Inexpressible> unreadable(const std::string& text, const ConvertRe
                            "it would be refused there, " + again.error().refusal.finding.message};
 }
 
-Result<std::string, Inexpressible> print(const Input& input, const ConvertRequest& request) {
+Result<std::string, Inexpressible> print(const Input& input, const ConvertRequest& request,
+                                         const CheckOptions& options) {
   // What stands beside the schedule is no action, so no form but its own can say it.
   if (!input.odd_entries.empty()) {
     return Inexpressible{
@@ -65,6 +94,14 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
         .span = input.cell_faults.front().span};
   }
   Schedule schedule = input.schedule;
+  if (request.lower) {
+    auto lowered = lower(input, options);
+    if (!lowered) return Inexpressible{.reason = "no transfers can be put in: " + lowered.error()};
+    schedule = std::move(*lowered);
+    if (request.to == "csv" && has_fused_transfers(schedule)) {
+      return Inexpressible{.reason = "a table has no notation for fused groups of transfers"};
+    }
+  }
   if (request.rank >= 0) {
     if (static_cast<std::size_t>(request.rank) >= schedule.ranks.size()) {
       throw CLI::ValidationError(
@@ -77,10 +114,7 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
   }
   if (request.to == "te") return print_te(schedule, request);
   if (request.to == "csv") {
-    if (request.lossy) {
-      for (RankOrder& rank : schedule.ranks) rank.layers = {};
-    }
-    return print_torch_csv(schedule);
+    return print_torch_csv(schedule, request.lossy ? Beside::Drop : Beside::Refuse);
   }
   std::string text = request.to == "order" ? print_order_file(schedule) : print_json(schedule);
   if (auto why = unreadable(text, request)) return std::move(*why);
@@ -91,17 +125,31 @@ int convert(const ConvertRequest& request) {
   if (request.to.empty()) throw CLI::RequiredError("--to");
   if (request.output.empty())
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
-  const Loaded loaded = load_input(request.input);
+  refuse_unused(request);
+  Loaded loaded = load_input(request.input);
   if (const auto* error = std::get_if<Error>(&loaded)) {
-    print_error(*error);
-    return exit_code_of(error->kind);
+    return fail(*error);
   }
   if (const auto* refused = std::get_if<RefusedInput>(&loaded)) {
     print_stderr(to_text(report_of(refused->source, refused->refusal)));
     return exit_code_of(refused->refusal.kind);
   }
-  const Input& input = std::get<Input>(loaded);
-  const auto text = print(input, request);
+  Input input = std::get<Input>(std::move(loaded));
+  const auto declared = request.environment.resolve(request.input.limits);
+  if (const auto* error = std::get_if<Error>(&declared)) {
+    return fail(*error);
+  }
+  if (const auto* refused = std::get_if<RefusedInput>(&declared)) {
+    print_stderr(to_text(report_of(refused->source, refused->refusal)));
+    return exit_code_of(refused->refusal.kind);
+  }
+  const Model& model = std::get<Model>(declared);
+  if (const auto error =
+          place_or_throw(request.environment, input.schedule, model, request.input.limits)) {
+    return fail(*error);
+  }
+  const auto text =
+      print(input, request, {.environment = model.environment, .groups = model.groups});
   if (!text) {
     const Inexpressible& why = text.error();
     std::string where;
@@ -140,6 +188,11 @@ Run add_convert(CLI::App& app) {
   command->add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
   command->add_option("--rank", request->rank, "Only this rank")->check(CLI::Range(0, 1 << 24));
+  command->add_flag(
+      "--lower", request->lower,
+      "With the transfers that the ranks perform: as PyTorch adds them, or with --p2p "
+      "as Megatron calls them");
+  request->environment.add_to(*command);
   command->add_flag("--lossy", request->lossy, "Leave out what the form has no notation for");
   return [request] { return convert(*request); };
 }

@@ -4,40 +4,51 @@
 #include <capo/core/base/assert.h>
 #include <capo/core/base/embedded_text.h>
 #include <capo/core/base/nearest.h>
+#include <capo/core/gradients/contract_page.h>
 #include <capo/core/rules/rule.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace capo::cli {
 
 namespace {
 
+// Beside the rules: what several of them are about.
+constexpr std::string_view kContract = "contract";
+
+int print(std::string_view text) {
+  if (const auto error = write_stdout(text)) {
+    print_error(*error);
+    return exit_code_of(error->kind);
+  }
+  return kAccepted;
+}
+
 int explain(const std::string& name) {
   if (name.empty()) throw CLI::RequiredError("RULE");
+  if (name == kContract) return print(gradients::contract_page());
   const Rule* rule = find_rule(name);
   if (rule == nullptr) {
-    std::vector<std::string_view> known;
+    std::vector<std::string_view> known{kContract};
     for (const Rule& row : catalogue()) {
       known.push_back(row.id);
       known.push_back(row.name);
     }
     const std::string_view close = nearest(name, known);
     print_error({.kind = ErrorKind::Unreadable,
-                 .message = fmt::format("there is no rule `{}`", name),
-                 .help = close.empty() ? "`capo rules` lists them"
+                 .message = fmt::format("there is no rule or topic `{}`", name),
+                 .help = close.empty() ? "`capo rules` lists them; the one topic is `contract`"
                                        : fmt::format("did you mean `{}`?", close)});
     return kUsage;
   }
   for (const EmbeddedText& essay : embedded_essays()) {
-    if (essay.name != rule->id) continue;
-    if (const auto error = write_stdout(essay.text)) {
-      print_error(*error);
-      return exit_code_of(error->kind);
-    }
-    return kAccepted;
+    if (essay.name == rule->id) return print(essay.text);
   }
   CAPO_ASSERT(false, "every rule has an essay; a test holds the catalogue to it");
   return kInternal;
@@ -47,10 +58,12 @@ int explain(const std::string& name) {
 
 Run add_explain(CLI::App& app) {
   auto* command = app.add_subcommand(
-      "explain", "Tell about a rule: why it is, an order that breaks it, the cure");
+      "explain",
+      "Tell about a rule: why it is, an order that breaks it, the cure; or about the gradient "
+      "contract");
   command->footer("Example: capo explain S15");
   auto name = std::make_shared<std::string>();
-  command->add_option("RULE", *name, "A rule's id or name");
+  command->add_option("RULE", *name, "A rule's id or name, or `contract`");
   return [name] { return explain(*name); };
 }
 

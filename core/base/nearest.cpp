@@ -31,6 +31,9 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   std::string_view best;
   std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string_view candidate : known) {
+    // Each letter that one has more than the other is an edit, so a word of any length is cheap.
+    const std::size_t longer = std::max(word.size(), candidate.size());
+    if (longer - std::min(word.size(), candidate.size()) >= fewest) continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < fewest) {
       fewest = distance;

@@ -24,6 +24,13 @@ enum class Family {
   Shape,         ///< what one order holds
   Dependencies,  ///< what must come before what
   Placement,     ///< which rank runs which stage
+  Routing,       ///< what Megatron's runtime receives when
+  Transfers,     ///< sends, receives and collectives across ranks
+  Buffers,       ///< memory that graphs share
+  Streams,       ///< what runs beside what, with nothing between them
+  Replay,        ///< the order of capture against that of replay
+  Gradients,     ///< what becomes of each parameter's gradient
+  Capture,       ///< what a graph cannot hold, or bakes in
 };
 
 enum class Severity { Error, Warning };

@@ -14,10 +14,19 @@ std::size_t line_start(std::string_view text, std::size_t offset) {
 
 }  // namespace
 
+std::size_t Source::append(const Source& other) {
+  text += '\n';
+  appended_name = other.name;
+  appended_at = text.size();
+  text += other.text;
+  return appended_at;
+}
+
 LineColumn Source::line_column(std::size_t offset) const {
   offset = std::min(offset, text.size());
-  const auto newlines =
-      std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
+  const std::size_t begin = offset < appended_at ? 0 : appended_at;
+  const auto newlines = std::count(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   text.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
   return {.line = static_cast<std::size_t>(newlines) + 1,
           .column = offset - line_start(text, offset) + 1};
 }

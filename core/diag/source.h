@@ -1,7 +1,9 @@
 // The text a schedule came from, under the name that messages use for it.
 //
 // Positions are byte offsets everywhere; line_column() turns one into what an editor shows. Columns
-// count bytes from 1, as g++ and ninja do. Tested by source_test.cpp.
+// count bytes from 1, as g++ and ninja do. A second text can be appended, so that one schedule may
+// come from two files; its lines count from 1 again, under a name of its own. Tested by
+// source_test.cpp.
 
 #pragma once
 
@@ -23,7 +25,17 @@ struct LineColumn {
 struct Source {
   std::string name;  ///< a path, "<order>" for --order, "<stdin>"
   std::string text;
+  std::string appended_name;
+  std::size_t appended_at = kNothingAppended;  ///< offset of the second text
 
+  static constexpr std::size_t kNothingAppended = static_cast<std::size_t>(-1);
+
+  /// Puts another text behind this one; returns what its offsets have grown by.
+  std::size_t append(const Source& other);
+  /// The name of the text that holds `offset`.
+  [[nodiscard]] const std::string& name_at(std::size_t offset) const {
+    return offset < appended_at ? name : appended_name;
+  }
   [[nodiscard]] LineColumn line_column(std::size_t offset) const;
   /// The bytes of `span`, cut to the text.
   [[nodiscard]] std::string_view slice(Span span) const;

@@ -33,6 +33,10 @@ enum class Kind : std::uint8_t {
   ReceiveForward,
   SendBackward,  ///< a gradient leaves for the previous stage
   ReceiveBackward,
+  DispatchForward,  ///< tokens leave for the ranks of their experts
+  CombineForward,   ///< and what the experts made of them comes back
+  DispatchBackward,
+  CombineBackward,
   Unshard,  ///< of a stage's parameters; no microbatch, as the next two
   Reshard,
   ReduceGradient,
@@ -40,10 +44,14 @@ enum class Kind : std::uint8_t {
 };
 
 [[nodiscard]] constexpr bool has_microbatch(Kind kind) {
-  return kind <= Kind::ReceiveBackward;
+  return kind <= Kind::CombineBackward;
 }
 [[nodiscard]] constexpr bool is_compute(Kind kind) {
   return kind <= Kind::BackwardWeight;
+}
+/// A dispatch or combine: tokens between the ranks that share a layer's experts.
+[[nodiscard]] constexpr bool is_exchange(Kind kind) {
+  return kind >= Kind::DispatchForward && kind <= Kind::CombineBackward;
 }
 
 /// Whether an entry runs together with its neighbours (PyTorch's OVERLAP_F_B).
@@ -114,7 +122,7 @@ struct RankOrder {
       0;  ///< the last so many chunks run here though a table places them elsewhere
   Layers layers;
   std::optional<std::vector<Delay>> delay;  ///< per chunk where declared; else read off the entries
-  std::vector<std::int32_t> stages;         ///< of each chunk, from 0; empty under Independent
+  std::vector<std::int32_t> stages;  ///< of each chunk, from 0; not looked at under Independent
 };
 
 struct Schedule {

@@ -17,8 +17,10 @@ Result<TeList, Inexpressible> to_te_list(const RankOrder& rank, const std::vecto
     if (!is_compute(entry.kind)) {
       if (beside == Beside::Drop) continue;
       return fails(
-          "a TE list has no notation for idle slots, transfers and actions of whole stages", entry,
-          true);
+          is_exchange(entry.kind)
+              ? "a TE list has no notation for dispatch and combine"
+              : "a TE list has no notation for idle slots, transfers and actions of whole stages",
+          entry, true);
     }
     if (entry.group != Group::Alone && beside == Beside::Refuse) {
       return fails("a TE list has no composites", entry, true);

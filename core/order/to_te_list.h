@@ -3,8 +3,9 @@
 //   F1.0 F1.1 B1.0 W1.0 B1.1 W1.1   ->   1 1 -1 -1.5 -1 -1.5
 //
 // TE's list knows forwards, backwards and delayed weight gradients of chunks, first in, first out.
-// Transfers, idle slots, composites, chunks that split only some backwards, and microbatches out of
-// turn have no notation. Entries keep their spans. Tested by to_te_list_test.cpp.
+// Transfers, dispatch and combine, idle slots, composites, chunks that split only some backwards,
+// and microbatches out of turn have no notation. Entries keep their spans. Tested by
+// to_te_list_test.cpp.
 
 #pragma once
 
@@ -25,7 +26,7 @@ struct Inexpressible {
 };
 
 /// What to do with an entry that the target has no notation for and that does not change what is
-/// computed: idle slots, transfers, and actions of whole stages.
+/// computed: idle slots, transfers, dispatch and combine, and actions of whole stages.
 enum class Beside { Refuse, Drop };
 
 [[nodiscard]] Result<TeList, Inexpressible> to_te_list(const RankOrder& rank,

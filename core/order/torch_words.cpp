@@ -28,15 +28,19 @@ TorchType torch_type(Kind kind, Delay delay) {
       return TorchType::Reshard;
     case Kind::ReduceGradient:
       return TorchType::ReduceGradient;
+    case Kind::DispatchForward:
+    case Kind::CombineForward:
+    case Kind::DispatchBackward:
+    case Kind::CombineBackward:
     case Kind::Idle:
       break;
   }
-  CAPO_ASSERT(false, "an idle slot has no type");
+  CAPO_ASSERT(false, "PyTorch has no type for an idle slot, a dispatch or a combine");
   return TorchType::Forward;
 }
 
 std::string_view torch_word(Kind kind, Delay delay) {
-  return kind == Kind::Idle ? "" : torch_name(torch_type(kind, delay));
+  return kind == Kind::Idle || is_exchange(kind) ? "" : torch_name(torch_type(kind, delay));
 }
 
 }  // namespace capo

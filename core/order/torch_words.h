@@ -10,10 +10,10 @@
 
 namespace capo {
 
-/// Not for an idle slot, which is no action to PyTorch.
+/// Not for an idle slot, a dispatch or a combine, which are no actions to PyTorch.
 [[nodiscard]] TorchType torch_type(Kind kind, Delay delay);
 
-/// Empty for an idle slot.
+/// Empty for what is no action to PyTorch.
 [[nodiscard]] std::string_view torch_word(Kind kind, Delay delay);
 
 }  // namespace capo

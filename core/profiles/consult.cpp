@@ -96,6 +96,16 @@ Opinion consult_ranks(const Input& input, std::string_view profile, Ask&& ask) {
   return opinion;
 }
 
+// The first entry that PyTorch has no action for.
+const Entry* first_exchange(const Schedule& schedule) {
+  for (const RankOrder& rank : schedule.ranks) {
+    const auto found = std::find_if(rank.order.begin(), rank.order.end(),
+                                    [](const Entry& entry) { return is_exchange(entry.kind); });
+    if (found != rank.order.end()) return &*found;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Opinion consult_te(const Input& input, const ConsultOptions& options) {
@@ -134,6 +144,11 @@ Opinion consult_mcore(const Input& input, const ConsultOptions& options) {
 
 Opinion consult_torch(const Input& input) {
   Opinion opinion{.profile = "torch"};
+  if (const Entry* exchange = first_exchange(input.schedule)) {
+    opinion.reason = "a table has no notation for dispatch and combine";
+    opinion.where = exchange->span();
+    return opinion;
+  }
   std::int64_t stages = input.schedule.stages.value_or(0);
   if (!input.schedule.stages) {
     for (const RankOrder& rank : input.schedule.ranks) {

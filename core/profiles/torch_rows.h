@@ -24,6 +24,7 @@ struct Slot {
 
 using Rows = std::vector<std::vector<Slot>>;
 
+/// Of a schedule without dispatch and combine, which PyTorch has no actions for.
 [[nodiscard]] Rows rows_of(const Input& input);
 
 /// The rank of each stage below `stages` as PyTorch would be told; -1 where no rank holds it.

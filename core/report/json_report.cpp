@@ -2,6 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <set>
+#include <tuple>
+
 namespace capo {
 
 namespace {
@@ -10,11 +13,18 @@ using Json = nlohmann::ordered_json;
 
 Json span_of(const Source& source, Span span) {
   const LineColumn at = source.line_column(span.offset);
-  return {{"source", source.name},
+  return {{"source", source.name_at(span.offset)},
           {"line", at.line},
           {"column", at.column},
           {"offset", span.offset},
           {"length", span.length}};
+}
+
+Json json_of(const TaskReference& task) {
+  return {{"rank", task.rank},
+          {"index", task.index},
+          {"text", task.text},
+          {"action", task.action.empty() ? Json(nullptr) : Json(task.action)}};
 }
 
 Json json_of(const Source& source, const Diagnostic& diagnostic) {
@@ -39,12 +49,7 @@ Json json_of(const Source& source, const Diagnostic& diagnostic) {
     }
   }
   Json tasks = Json::array();
-  for (const TaskReference& task : diagnostic.witness.tasks) {
-    tasks.push_back({{"rank", task.rank},
-                     {"index", task.index},
-                     {"text", task.text},
-                     {"action", task.action.empty() ? Json(nullptr) : Json(task.action)}});
-  }
+  for (const TaskReference& task : diagnostic.witness.tasks) tasks.push_back(json_of(task));
   return {{"rule", diagnostic.rule},
           {"name", find_rule(diagnostic.rule)->name},
           {"family", name_of(diagnostic.family)},
@@ -69,15 +74,25 @@ Json json_of(const Layers& layers) {
   return nullptr;
 }
 
-Json json_of(const Environment& environment) {
+Json json_of(const Setting& environment) {
   return {{"topology", environment.topology},
-          {"plan", nullptr},
-          {"modules", nullptr},
+          {"plan", environment.plan ? Json(name_of(*environment.plan)) : Json(nullptr)},
+          {"modules", environment.modules.empty() ? Json(nullptr) : Json(environment.modules)},
           {"ranks", environment.ranks},
           {"chunks", environment.chunks},
           {"microbatches", environment.microbatches},
           {"layers_per_chunk", json_of(environment.layers)},
           {"delayed", environment.delayed_everywhere ? Json("all") : Json(environment.delayed)},
+          {"communicators",
+           environment.communicates ? Json(name_of(environment.across.layout())) : Json(nullptr)},
+          {"transfers", environment.communicates ? Json(name_of(environment.across.buffered()
+                                                                    ? TransferMode::Buffered
+                                                                    : TransferMode::Rendezvous))
+                                                 : Json(nullptr)},
+          {"p2p", environment.across.p2p ? Json(name_of(*environment.across.p2p)) : Json(nullptr)},
+          {"ep_overlap", environment.across.ep_overlap},
+          {"weight_stream", environment.across.weight_stream},
+          {"collective_groups", environment.groups},
           {"assumed", environment.assumed}};
 }
 
@@ -102,15 +117,75 @@ Json json_of(Verdict verdict, const Opinion& opinion) {
   return out;
 }
 
+// Chunk and microbatch of every buffer of a kind that is read after it was taken over, ascending.
+Json victims_of(const PlanResult& plan, HazardKind kind) {
+  std::set<std::tuple<std::int32_t, std::int32_t, std::int32_t>> victims;
+  for (const FoundHazard& hazard : plan.hazards) {
+    if (hazard.kind != kind) continue;
+    victims.emplace(hazard.victim.rank, hazard.victim.chunk, hazard.victim.microbatch);
+  }
+  Json out = Json::array();
+  for (const auto& [rank, chunk, microbatch] : victims) {
+    Json victim = Json::array({chunk, microbatch});
+    if (plan.ranks.size() > 1) victim.push_back(rank);
+    out.push_back(std::move(victim));
+  }
+  return out;
+}
+
+Json json_of(const FoundHazard& hazard) {
+  return {{"kind", name_of(hazard.kind)},
+          {"buffer", name_of(hazard.victim.kind)},
+          {"rank", hazard.victim.rank},
+          {"victim", {hazard.victim.chunk, hazard.victim.microbatch}},
+          {"layer", hazard.victim.layer},
+          {"writer", json_of(hazard.writer)},
+          {"reader", json_of(hazard.reader)},
+          {"possible", hazard.possible},
+          {"race", hazard.race},
+          {"by_replay", hazard.by_replay}};
+}
+
+Json bytes_of(const PlanResult& plan) {
+  if (!plan.sized) return nullptr;
+  Json ranks = Json::array();
+  for (const RankMemory& memory : plan.ranks) {
+    ranks.push_back({{"peak", memory.peak()},
+                     {"peak_entry", memory.peak_entry},
+                     {"lower_bound", memory.lower_bound},
+                     {"static_inputs", memory.static_inputs},
+                     {"grad_outputs", memory.grad_outputs},
+                     {"pool", memory.pool},
+                     {"weights", memory.weights}});
+  }
+  return {{"ranks", std::move(ranks)}};
+}
+
+// What a plan came to; nothing where there was none to look at.
+void add_plan(Json& out, const std::optional<PlanResult>& plan) {
+  for (const char* key : {"hazards", "victims", "slots", "bytes"}) out[key] = nullptr;
+  if (!plan) return;
+  out["hazards"] = Json::array();
+  for (const FoundHazard& hazard : plan->hazards) out["hazards"].push_back(json_of(hazard));
+  out["victims"] = {{"static_input", victims_of(*plan, HazardKind::StaticInput)},
+                    {"grad_output", victims_of(*plan, HazardKind::GradOutput)}};
+  std::size_t slots = 0;
+  for (const RankMemory& memory : plan->ranks) slots += memory.input_slots;
+  out["slots"] = slots;
+  out["bytes"] = bytes_of(*plan);
+}
+
 }  // namespace
 
 std::string to_json(const Report& report, JsonLayout layout, const std::string& extra_input) {
   Json out{{"schema", 1}, {"verdict", name_of(report.verdict)}};
   out["environment"] = report.environment ? json_of(*report.environment) : Json(nullptr);
+  out["finishes"] = report.finishes ? Json(*report.finishes) : Json(nullptr);
   out["diagnostics"] = Json::array();
   for (const Diagnostic& diagnostic : report.diagnostics.kept()) {
     out["diagnostics"].push_back(json_of(*report.source, diagnostic));
   }
+  add_plan(out, report.plan);
   out["findings"] = {{"errors", report.diagnostics.errors()},
                      {"warnings", report.diagnostics.warnings()},
                      {"not_shown", report.diagnostics.dropped()}};

@@ -1,16 +1,14 @@
 #include <capo/core/report/report.h>
 
-#include <capo/core/rules/context.h>
-
 #include <algorithm>
 
 namespace capo {
 
-Environment environment_of(const Input& input) {
+Setting setting_of(const Input& input, const CheckResult& result) {
   const Schedule& schedule = input.schedule;
-  Environment environment{.topology = name_of(schedule.topology),
-                          .ranks = schedule.ranks.size(),
-                          .microbatches = Context(input).microbatches()};
+  Setting environment{.topology = name_of(schedule.topology),
+                      .ranks = schedule.ranks.size(),
+                      .microbatches = result.microbatches};
   for (const RankOrder& rank : schedule.ranks) environment.chunks.push_back(rank.chunks);
   if (!schedule.ranks.empty()) {
     const RankOrder& first = schedule.ranks.front();
@@ -30,15 +28,30 @@ Environment environment_of(const Input& input) {
   }
   if (!schedule.microbatches) environment.assumed.push_back("microbatches");
   if (schedule.topology == Topology::Independent) environment.assumed.push_back("topology");
+  environment.communicates =
+      schedule.topology != Topology::Independent && schedule.ranks.size() > 1;
+  environment.across = result.environment;
+  environment.groups = result.groups;
+  environment.plan = result.plan_declared;
+  environment.modules = result.modules;
+  if (environment.communicates) {
+    if (!environment.across.communicators) environment.assumed.push_back("communicators");
+    if (!environment.across.transfers) environment.assumed.push_back("transfers");
+  }
   return environment;
 }
 
 Report report_of(const Input& input, CheckResult result, std::vector<Opinion> opinions) {
+  Setting environment = setting_of(input, result);
+  const std::optional<bool> finishes = result.finishes;
+  std::optional<PlanResult> plan = std::move(result.plan);
   return {.source = &input.source,
           .verdict = result.verdict,
           .diagnostics = std::move(result.diagnostics),
           .skipped = std::move(result.skipped),
-          .environment = environment_of(input),
+          .environment = std::move(environment),
+          .finishes = finishes,
+          .plan = std::move(plan),
           .opinions = std::move(opinions)};
 }
 

@@ -19,8 +19,8 @@
 
 namespace capo {
 
-/// What the verdict is relative to.
-struct Environment {
+/// What the verdict is relative to, as far as a report has to say it.
+struct Setting {
   std::string_view topology = "independent";
   std::size_t ranks = 0;
   std::vector<std::int32_t> chunks;  ///< per rank
@@ -29,16 +29,23 @@ struct Environment {
   std::vector<std::int32_t> delayed;      ///< of the first rank: chunks that delay W
   bool delayed_everywhere = false;        ///< every chunk delays; `delayed` is then empty
   std::vector<std::string_view> assumed;  ///< facts that were not declared
+  bool communicates = false;              ///< ranks transfer; what follows matters
+  Environment across;                     ///< how
+  std::size_t groups = 0;                 ///< groups of ranks whose collectives are declared
+  std::optional<PlanKind> plan;           ///< where declared
+  std::vector<std::string> modules;       ///< names of those declared, in the order of the text
 };
 
-[[nodiscard]] Environment environment_of(const Input& input);
+[[nodiscard]] Setting setting_of(const Input& input, const CheckResult& result);
 
 struct Report {
   const Source* source = nullptr;  ///< never null; outlives the report
   Verdict verdict = Verdict::NoVerdict;
   Diagnostics diagnostics;
   std::vector<Pass> skipped;
-  std::optional<Environment> environment;  ///< nothing where the input was refused
+  std::optional<Setting> environment;  ///< nothing where the input was refused
+  std::optional<bool> finishes;        ///< as CheckResult has it
+  std::optional<PlanResult> plan;      ///< likewise
   std::vector<Opinion> opinions;
 };
 

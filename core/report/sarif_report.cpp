@@ -17,6 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostResults = 5'000;
 constexpr std::size_t kMostLocations = 100;
+constexpr std::size_t kMostSteps = 1'000;  // of a code flow, as GitHub shows
 
 // FNV-1a: the same finding keeps its fingerprint when lines above it change.
 std::string fingerprint(const Diagnostic& diagnostic) {
@@ -109,7 +110,7 @@ class Writer {
     const LineColumn end =
         utf16_place(*report_.source, span.offset + std::max<std::uint32_t>(span.length, 1));
     Json out{{"physicalLocation",
-              {{"artifactLocation", {{"uri", uri_of(report_.source->name)}}},
+              {{"artifactLocation", {{"uri", uri_of(report_.source->name_at(span.offset))}}},
                {"region",
                 {{"startLine", begin.line},
                  {"startColumn", begin.column},
@@ -117,6 +118,16 @@ class Writer {
                  {"endColumn", end.column}}}}}};
     if (!label.empty()) out["message"] = {{"text", label}};
     return out;
+  }
+
+  // A path or a cycle of waits, step by step: its labels stand in that order.
+  Json code_flow(const Diagnostic& diagnostic) const {
+    Json steps = Json::array();
+    for (std::size_t i = 0; i < std::min(diagnostic.labels.size(), kMostSteps); ++i) {
+      const Label& label = diagnostic.labels[i];
+      steps.push_back({{"location", location(label.span, label.text)}});
+    }
+    return {{"threadFlows", Json::array({{{"locations", std::move(steps)}}})}};
   }
 
   Json result(const Diagnostic& diagnostic) const {
@@ -134,6 +145,10 @@ class Writer {
       related.push_back(location(diagnostic.labels[i].span, diagnostic.labels[i].text));
     }
     if (!related.empty()) out["relatedLocations"] = std::move(related);
+    const WitnessKind kind = diagnostic.witness.kind;
+    if (kind == WitnessKind::Path || kind == WitnessKind::WaitCycle) {
+      out["codeFlows"] = Json::array({code_flow(diagnostic)});
+    }
     if (!diagnostic.help.edits.empty()) {
       Json replacements = Json::array();
       for (const Edit& edit : diagnostic.help.edits) {
@@ -146,11 +161,13 @@ class Writer {
                                   {"endColumn", end.column}}},
                                 {"insertedContent", {{"text", edit.replacement}}}});
       }
-      out["fixes"] = Json::array(
-          {{{"description", {{"text", diagnostic.help.text}}},
-            {"artifactChanges",
-             Json::array({{{"artifactLocation", {{"uri", uri_of(report_.source->name)}}},
-                           {"replacements", std::move(replacements)}}})}}});
+      out["fixes"] =
+          Json::array({{{"description", {{"text", diagnostic.help.text}}},
+                        {"artifactChanges",
+                         Json::array({{{"artifactLocation",
+                                        {{"uri", uri_of(report_.source->name_at(
+                                                     diagnostic.help.edits.front().span.offset))}}},
+                                       {"replacements", std::move(replacements)}}})}}});
     }
     return out;
   }

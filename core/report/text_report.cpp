@@ -1,5 +1,6 @@
 #include <capo/core/report/text_report.h>
 
+#include <capo/core/text/byte_size.h>
 #include <capo/core/text/printable.h>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::size_t kWidth = 96;          // of a source line's window, in bytes
 constexpr std::size_t kLongestText = 2000;  // of a message or a help
+constexpr std::size_t kMostLabels = 24;     // a circle of waits can go through all ranks
 
 class Writer {
  public:
@@ -48,7 +50,13 @@ class Writer {
     for (const Label& label : diagnostic.labels) {
       gutter_ = std::max(gutter_, std::to_string(place(label.span).line).size());
     }
-    for (std::size_t i = 0; i < diagnostic.labels.size(); ++i) write_label(diagnostic, i, ink);
+    const std::size_t shown = std::min(diagnostic.labels.size(), kMostLabels);
+    for (std::size_t i = 0; i < shown; ++i) write_label(diagnostic, i, ink);
+    if (shown < diagnostic.labels.size()) {
+      frame_line("|", " ");
+      write_attached("note", fmt::format("{} more places; --format json names them all",
+                                         diagnostic.labels.size() - shown));
+    }
     if (diagnostic.labels.empty()) frame_line("--> " + printable(report_.source->name), " ");
     if (!diagnostic.labels.empty() &&
         (!diagnostic.notes.empty() || !diagnostic.help.text.empty())) {
@@ -76,17 +84,19 @@ class Writer {
     out_ += "\n";
   }
 
-  // A label on the primary one's line, within the same window, goes under the same source line.
+  // A label on the line that was shown last, within its window, goes under it.
   void write_label(const Diagnostic& diagnostic, std::size_t i, Ink ink) {
     const Label& label = diagnostic.labels[i];
     const LineColumn at = place(label.span);
-    const Window window =
-        window_of(label.span, i == 0 ? label.span : diagnostic.labels.front().span);
-    const bool shares_line =
-        i > 0 && at.line == place(diagnostic.labels.front().span).line && window.holds;
+    const Window window = window_of(label.span, i == 0 ? label.span : window_owner_);
+    const bool shares_line = i > 0 && at.line == place(diagnostic.labels[i - 1].span).line &&
+                             window.holds &&
+                             report_.source->name_at(label.span.offset) ==
+                                 report_.source->name_at(diagnostic.labels[i - 1].span.offset);
     if (!shares_line) {
-      frame_line(fmt::format("{} {}:{}:{}", i == 0 ? "-->" : ":::", report_.source->name, at.line,
-                             at.column),
+      window_owner_ = label.span;
+      frame_line(fmt::format("{} {}:{}:{}", i == 0 ? "-->" : ":::",
+                             report_.source->name_at(label.span.offset), at.line, at.column),
                  " ");
       if (i == 0) frame_line("|", " ");
       frame_line("|", std::to_string(at.line), window.text);
@@ -224,6 +234,13 @@ class Writer {
         out_ += inked(Ink::Error, "no verdict");
         break;
     }
+    if (report_.verdict == Verdict::Accepted && found.warnings() > 0) {
+      out_ +=
+          fmt::format(", with {} warning{}", found.warnings(), found.warnings() == 1 ? "" : "s");
+      if (!found.kept().empty()) {
+        out_ += fmt::format("; `capo explain {}` tells more", found.kept().front().rule);
+      }
+    }
     if (report_.verdict == Verdict::Rejected) {
       out_ += fmt::format(": {} error{}", found.errors(), found.errors() == 1 ? "" : "s");
       if (!found.kept().empty()) {
@@ -232,9 +249,43 @@ class Writer {
     }
     out_ += "\n";
     if (report_.environment) out_ += environment_words(*report_.environment) + "\n";
+    if (report_.plan && report_.plan->declared) out_ += plan_words(*report_.plan) + "\n";
   }
 
-  static std::string environment_words(const Environment& environment) {
+  static std::string modules_words(const std::vector<std::string>& modules) {
+    if (modules.empty()) return "no modules";
+    constexpr std::size_t kMost = 6;
+    const std::size_t named = std::min(modules.size(), kMost);
+    std::string words = fmt::format(
+        "module{} {}", modules.size() == 1 ? "" : "s",
+        fmt::join(modules.begin(), modules.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+    if (named < modules.size()) words += fmt::format(" and {} more", modules.size() - named);
+    return printable(words, kLongestText);
+  }
+
+  // What the plan takes, of the rank that needs most.
+  static std::string plan_words(const PlanResult& plan) {
+    const auto most = std::max_element(plan.ranks.begin(), plan.ranks.end(),
+                                       [](const RankMemory& a, const RankMemory& b) {
+                                         return a.peak() + a.weights < b.peak() + b.weights;
+                                       });
+    if (most == plan.ranks.end()) return "  the plan is of no rank";
+    const auto rank = most - plan.ranks.begin();
+    std::string words = "  ";
+    if (plan.ranks.size() > 1) words += fmt::format("rank {} needs most: ", rank);
+    if (most->input_slots > 0) {
+      words += fmt::format("{} slot{} of static inputs, ", most->input_slots,
+                           most->input_slots == 1 ? "" : "s");
+    }
+    if (!plan.sized) {
+      return words + fmt::format("{} buffers at once; no plan without hazards takes less than {}",
+                                 most->peak(), most->lower_bound);
+    }
+    return words + fmt::format("{} of buffers; no plan without hazards takes less than {}",
+                               byte_words(most->peak()), byte_words(most->lower_bound));
+  }
+
+  static std::string environment_words(const Setting& environment) {
     const bool alike = std::adjacent_find(environment.chunks.begin(), environment.chunks.end(),
                                           std::not_equal_to<>()) == environment.chunks.end();
     const auto count = [](std::int64_t n, std::string_view noun) {
@@ -246,9 +297,20 @@ class Writer {
     if (environment.ranks > 1 && alike) words += " each";
     words += ", " + count(environment.microbatches,
                           environment.microbatches == 1 ? "microbatch" : "microbatche");
-    words += fmt::format(", topology {}, no plan, no modules", environment.topology);
+    words += fmt::format(", topology {}, {}, {}", environment.topology,
+                         environment.plan ? fmt::format("plan {}", name_of(*environment.plan))
+                                          : std::string("no plan"),
+                         modules_words(environment.modules));
+    if (environment.communicates) {
+      const Environment& across = environment.across;
+      words += fmt::format(
+          "\n  communicators {}, transfers {}, {}", name_of(across.layout()),
+          name_of(across.buffered() ? TransferMode::Buffered : TransferMode::Rendezvous),
+          across.p2p ? fmt::format("Megatron's calls ({})", name_of(*across.p2p))
+                     : std::string("as written or as PyTorch adds them"));
+    }
     if (!environment.assumed.empty()) {
-      words += fmt::format("\n  not declared, read off the input: {}",
+      words += fmt::format("\n  not declared: {}; `--explain-model` says what is taken",
                            fmt::join(environment.assumed, ", "));
     }
     return words;
@@ -257,6 +319,7 @@ class Writer {
   const Report& report_;
   Colour colour_;
   std::size_t gutter_ = 1;
+  Span window_owner_;  // the label whose line was shown last, with a window made for it
   std::string out_;
 };
 

@@ -10,23 +10,32 @@
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/order/input.h>
+#include <capo/core/rules/check_options.h>
+#include <capo/core/rules/plan_result.h>
 #include <capo/core/rules/rule.h>
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace capo {
 
 enum class Verdict { Accepted, Rejected, NoVerdict };
 
-struct CheckOptions {
-  std::size_t findings_per_rule = Diagnostics::kDefaultLimit;
-};
-
 struct CheckResult {
   Verdict verdict = Verdict::NoVerdict;
   Diagnostics diagnostics;
   std::vector<Pass> skipped;  ///< passes that an earlier one's errors left without a ground
+  bool orders_clean = false;  ///< no error in any rank's order by itself, nor in the placement
+  /// Whether every task runs in the end, under the environment; nothing where that was not asked:
+  /// chunks that are not wired to each other, or errors that come before.
+  std::optional<bool> finishes;
+  std::int32_t microbatches = 0;  ///< of the step: declared, or read off the orders
+  Environment environment;        ///< that the verdict is relative to
+  std::size_t groups = 0;         ///< of ranks whose collectives were declared
+  std::optional<PlanKind> plan_declared;
+  std::vector<std::string> modules;  ///< names of those that layers were declared to be
+  std::optional<PlanResult> plan;    ///< nothing where none was asked for, or errors came before
 };
 
 [[nodiscard]] CheckResult check(const Input& input, const CheckOptions& options = {});

@@ -39,10 +39,63 @@ void weight_ahead(const Context&, Diagnostics&);
 // dependencies/
 void backward_before_forward(const Context&, Diagnostics&);
 void weight_before_backward(const Context&, Diagnostics&);
+void stage_order(const Context&, Diagnostics&);
+void dependency_cycle(const Context&, Diagnostics&);
 // placement/
 void stage_twice(const Context&, Diagnostics&);
 void stage_nowhere(const Context&, Diagnostics&);
 void stage_unknown(const Context&, Diagnostics&);
+// routing/
+void megatron_form(const Context&, Diagnostics&);
+void input_not_routed(const Context&, Diagnostics&);
+// transfers/
+void transfer_twice(const Context&, Diagnostics&);
+void transfer_nowhere(const Context&, Diagnostics&);
+void send_without_receive(const Context&, Diagnostics&);
+void receive_without_send(const Context&, Diagnostics&);
+void input_not_received(const Context&, Diagnostics&);
+void send_too_early(const Context&, Diagnostics&);
+void receive_too_late(const Context&, Diagnostics&);
+void message_mismatch(const Context&, Diagnostics&);
+void deadlock(const Context&, Diagnostics&);
+void collective_order(const Context&, Diagnostics&);
+// gradients/
+void wgrad_lost(const Context&, Diagnostics&);
+void bias_gradient_lost(const Context&, Diagnostics&);
+void gradient_uninitialised(const Context&, Diagnostics&);
+void frozen_weight(const Context&, Diagnostics&);
+void double_accumulation(const Context&, Diagnostics&);
+void shared_weight(const Context&, Diagnostics&);
+void main_grad_layout(const Context&, Diagnostics&);
+void hooks_not_run(const Context&, Diagnostics&);
+void set_order(const Context&, Diagnostics&);
+void returned_gradient_alias(const Context&, Diagnostics&);
+void sharded_weight(const Context&, Diagnostics&);
+void first_writer(const Context&, Diagnostics&);
+void reduce_early(const Context&, Diagnostics&);
+void reduce_missing(const Context&, Diagnostics&);
+// capture/
+void host_splits(const Context&, Diagnostics&);
+void synchronises(const Context&, Diagnostics&);
+void unjoined_stream(const Context&, Diagnostics&);
+void called_twice(const Context&, Diagnostics&);
+void too_many_groups(const Context&, Diagnostics&);
+void no_gradient(const Context&, Diagnostics&);
+void offloaded_address(const Context&, Diagnostics&);
+// buffers/
+void static_input_reuse(const Context&, Diagnostics&);
+void grad_output_reuse(const Context&, Diagnostics&);
+void pool_reuse(const Context&, Diagnostics&);
+void p2p_window(const Context&, Diagnostics&);
+void weak_input_key(const Context&, Diagnostics&);
+void weak_output_key(const Context&, Diagnostics&);
+void strides_lost(const Context&, Diagnostics&);
+void over_budget(const Context&, Diagnostics&);
+// streams/
+void slot_race(const Context&, Diagnostics&);
+void workspace_race(const Context&, Diagnostics&);
+// replay/
+void replay_order(const Context&, Diagnostics&);
 
 }  // namespace rules
 }  // namespace capo

@@ -1,5 +1,9 @@
 #include <capo/core/rules/context.h>
 
+#include <capo/core/base/assert.h>
+#include <capo/core/rules/plan_view.h>
+#include <capo/core/rules/wiring.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -108,7 +112,13 @@ std::size_t OrderView::find_last(Kind kind, std::int32_t chunk) const {
   return entries.size();
 }
 
-Context::Context(const Input& input) : input_(input) {
+const CheckOptions& Context::nothing_declared() {
+  static const CheckOptions kNothing;
+  return kNothing;
+}
+
+Context::Context(const Input& input, const CheckOptions& options)
+    : input_(input), options_(options) {
   const auto& ranks = input.schedule.ranks;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const auto rank = static_cast<std::int32_t>(r);
@@ -117,6 +127,37 @@ Context::Context(const Input& input) : input_(input) {
   }
   microbatches_ = input.schedule.microbatches.value_or(counted() ? usual_count(orders_)
                                                                  : largest_plus_one(orders_));
+  if (ranks.empty()) return;
+  wirings_.push_back(std::make_unique<Wiring>(input.schedule, options.environment, options.groups,
+                                              microbatches_, false));
+  const bool replays = std::any_of(ranks.begin(), ranks.end(),
+                                   [](const RankOrder& rank) { return rank.replay.has_value(); });
+  if (!replays) return;
+  wirings_.push_back(std::make_unique<Wiring>(input.schedule, options.environment, options.groups,
+                                              microbatches_, true));
+}
+
+Context::~Context() = default;
+
+bool Context::plan_wanted() const {
+  return PlanView::wanted({input_, options_, microbatches_, wirings_});
+}
+
+const PlanView* Context::plan_view() const {
+  if (!plan_view_ && plan_wanted()) {
+    plan_view_ =
+        std::make_unique<PlanView>(PlanView::Subject{input_, options_, microbatches_, wirings_});
+  }
+  return plan_view_.get();
+}
+
+const OrderView& Context::order_of(const Wiring& wiring, std::int32_t rank) const {
+  const auto found = std::find_if(orders_.begin(), orders_.end(), [&](const OrderView& order) {
+    const bool wanted = order.holder->replay.has_value() && wiring.replay();
+    return order.rank == rank && order.replay == wanted;
+  });
+  CAPO_ASSERT(found != orders_.end(), "every rank has an order");
+  return *found;
 }
 
 void Context::for_each_microbatch(const OrderView& order,

@@ -7,10 +7,12 @@
 
 #include <capo/core/diag/diagnostic.h>
 #include <capo/core/order/input.h>
+#include <capo/core/rules/check_options.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,12 +61,24 @@ struct MicrobatchView {
   std::span<const std::uint32_t> positions;
 };
 
+class PlanView;
+class Wiring;
+
 class Context {
  public:
-  /// The input outlives the context.
-  explicit Context(const Input& input);
+  /// Input and options outlive the context.
+  explicit Context(const Input& input, const CheckOptions& options = nothing_declared());
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context();
 
   [[nodiscard]] const Input& input() const { return input_; }
+  [[nodiscard]] const CheckOptions& options() const { return options_; }
+  /// The module of a layer, counted from 0 in its chunk; null where undeclared.
+  [[nodiscard]] const Module* module_of(std::int32_t rank, std::int32_t chunk,
+                                        std::int32_t layer = 0) const {
+    return options_.modules.of(rank, chunk, layer);
+  }
   [[nodiscard]] const Schedule& schedule() const { return input_.schedule; }
   [[nodiscard]] const std::vector<OrderView>& orders() const { return orders_; }
   [[nodiscard]] bool counted() const { return schedule().naming == Naming::Counted; }
@@ -73,14 +87,31 @@ class Context {
   /// forwards that most chunks have, and where they are named, the largest plus one.
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
 
+  /// All ranks' orders wired together: those captured, and, where they differ, those replayed.
+  /// Empty without ranks.
+  [[nodiscard]] const std::vector<std::unique_ptr<Wiring>>& wirings() const { return wirings_; }
+  /// The view of a rank's order in a wiring.
+  [[nodiscard]] const OrderView& order_of(const Wiring& wiring, std::int32_t rank) const;
+
+  /// Whether there is a plan to look at.
+  [[nodiscard]] bool plan_wanted() const;
+  /// The plan and what is wrong with it; null where none is wanted. Only for a rule of the pass
+  /// Buffers.
+  [[nodiscard]] const PlanView* plan_view() const;
+
   /// Calls `visit` for every microbatch of every chunk that occurs, by chunk and microbatch.
   static void for_each_microbatch(const OrderView& order,
                                   const std::function<void(const MicrobatchView&)>& visit);
 
  private:
+  [[nodiscard]] static const CheckOptions& nothing_declared();
+
   const Input& input_;
+  const CheckOptions& options_;
   std::vector<OrderView> orders_;
+  std::vector<std::unique_ptr<Wiring>> wirings_;
   std::int32_t microbatches_ = 0;
+  mutable std::unique_ptr<PlanView> plan_view_;
 };
 
 }  // namespace capo

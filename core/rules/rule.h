@@ -24,6 +24,12 @@ enum class Pass : std::uint8_t {
   Counts,     ///< what occurs how often; needs Entries
   Order,      ///< what comes before what; needs Entries, and stands beside Counts
   Placement,  ///< which rank runs which stage; needs Entries
+  Stages,     ///< all ranks' orders together; needs all before
+  Routing,    ///< Megatron's transfers worked out, where asked for; needs all but Stages
+  Transfers,  ///< every transfer in its queue; needs all before
+  Modules,    ///< the declared modules by themselves; needs Entries
+  Gradients,  ///< the declared modules in these orders; needs all but Stages, Routing, Transfers
+  Buffers,    ///< who uses which memory when, under a plan; needs all but Modules and Gradients
 };
 
 struct Rule {

@@ -13,7 +13,7 @@ namespace capo {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Kind>, 11> kWords{{
+constexpr std::array<std::pair<std::string_view, Kind>, 15> kWords{{
     {"F", Kind::Forward},
     {"B", Kind::Backward},
     {"I", Kind::BackwardInput},
@@ -22,6 +22,10 @@ constexpr std::array<std::pair<std::string_view, Kind>, 11> kWords{{
     {"recv-F", Kind::ReceiveForward},
     {"send-B", Kind::SendBackward},
     {"recv-B", Kind::ReceiveBackward},
+    {"dispatch-F", Kind::DispatchForward},
+    {"combine-F", Kind::CombineForward},
+    {"dispatch-B", Kind::DispatchBackward},
+    {"combine-B", Kind::CombineBackward},
     {"unshard", Kind::Unshard},
     {"reshard", Kind::Reshard},
     {"reduce", Kind::ReduceGradient},

@@ -1,4 +1,5 @@
-// One action as capo writes it: F1.0, B2, I1.3, W1.0, send-F1.0, recv-B2.1, unshard1, reduce1, `.`
+// One action as capo writes it: F1.0, B2, I1.3, W1.0, send-F1.0, recv-B2.1, dispatch-F1.0,
+// unshard1, reduce1, `.`
 //
 // The letter or word is the kind, the number the chunk, the number after the point the microbatch.
 // Where an order counts its microbatches the second number is left out. The same words name actions

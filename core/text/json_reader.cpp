@@ -1,6 +1,6 @@
 #include <capo/core/text/json_reader.h>
 
-#include <capo/core/base/nearest.h>
+#include <capo/core/text/json_fields.h>
 #include <capo/core/text/number.h>
 #include <capo/core/text/scan.h>
 #include <capo/core/text/schedule_builder.h>
@@ -27,63 +27,10 @@ constexpr std::array<std::string_view, 7> kOrderKeys{
 constexpr std::array<std::string_view, 7> kRankKeys{"chunks", "layers", "delayed", "mixed",
                                                     "stages", "order",  "replay"};
 
-std::string name_of(Type type) {
-  constexpr std::array<std::string_view, 6> kNames{"null",     "a boolean", "a number",
-                                                   "a string", "an array",  "an object"};
-  return std::string(kNames[static_cast<std::size_t>(type)]);
-}
-
-Refusal wrong_type(const JsonValue& value, std::string_view what, std::string_view wanted) {
-  const bool fraction = value.type() == Type::Number && value.number_type() == NumberType::Float;
-  return malformed(value.span(), fmt::format("{} is {}, not {}", what,
-                                             fraction ? "a float" : name_of(value.type()), wanted));
-}
-
 Maybe check_keys(const JsonValue& object, std::span<const std::string_view> known,
                  ExtraKeys extra) {
   if (extra == ExtraKeys::Allowed) return std::nullopt;
-  for (auto member = object.first(); member; member = member->next()) {
-    if (std::find(known.begin(), known.end(), member->key()) != known.end()) continue;
-    const std::string_view close = nearest(member->key(), known);
-    return malformed(member->key_span(), fmt::format("unknown key {}", shown(member->key())),
-                     close.empty() ? "docs/schema/schedule.schema.json lists the keys"
-                                   : fmt::format("did you mean `{}`?", close));
-  }
-  return std::nullopt;
-}
-
-Read<std::int32_t> read_count(const JsonValue& value, std::string_view what, const Limits& limits,
-                              double least = 0) {
-  if (value.type() != Type::Number || value.number_type() != NumberType::Integer) {
-    return wrong_type(value, what, "a whole number");
-  }
-  if (value.number() < least) {
-    return malformed(value.span(), fmt::format("{} must be at least {}", what, least));
-  }
-  if (value.number() > static_cast<double>(std::min<std::uint64_t>(limits.counts, 0x7fffffff))) {
-    return over_limit(value.span(), fmt::format("{} is above the limit of {}", what, limits.counts),
-                      "--max-count");
-  }
-  return static_cast<std::int32_t>(value.number());
-}
-
-Read<std::vector<std::int32_t>> read_counts(const JsonValue& value, std::string_view what,
-                                            const Limits& limits, double least = 0) {
-  if (value.type() != Type::Array) return wrong_type(value, what, "an array of whole numbers");
-  std::vector<std::int32_t> counts;
-  for (auto item = value.first(); item; item = item->next()) {
-    auto count = read_count(*item, fmt::format("an item of {}", what), limits, least);
-    if (!count) return count.error();
-    counts.push_back(*count);
-  }
-  return counts;
-}
-
-template <typename T, typename Reading>
-Maybe take(std::optional<T>& slot, Reading&& reading) {
-  if (!reading) return reading.error();
-  slot = *std::forward<Reading>(reading);
-  return std::nullopt;
+  return refuse_unknown_keys(object, known, kScheduleSchema);
 }
 
 class Reader {
@@ -93,11 +40,7 @@ class Reader {
 
   Read<Input> read(const JsonValue& root, TeDeclarations te, TorchDeclarations torch) {
     if (root.type() != Type::Object) return wrong_type(root, "the schedule", "an object");
-    if (const auto schema = root.find("schema")) {
-      if (schema->type() != Type::Number || schema->number() != 1) {
-        return malformed(schema->span(), "this capo reads schema 1", "write `\"schema\": 1`");
-      }
-    }
+    if (auto refusal = refuse_schema(root)) return std::move(*refusal);
     const auto order = root.find("order");
     const auto csv = root.find("csv");
     const auto ranks = root.find("ranks");

@@ -124,7 +124,7 @@ class JsonBuilder {
     constexpr int kNumberOutOfRange = 406;
     if (error.id == kNumberOutOfRange) {
       refusal_ = malformed(token(), "this number is beyond the range of a double",
-                           "an infinite entry is written \"Infinity\"");
+                           "an infinite entry of a TE list is written \"Infinity\"");
       return false;
     }
     const std::size_t at = std::min(position == 0 ? 0 : position - 1, text_.size());

@@ -8,12 +8,38 @@ namespace capo {
 
 namespace {
 
-Result<std::string, Inexpressible> print_row(const Schedule& schedule, const RankOrder& rank) {
+// The entries without dispatch and combine. A composite of which one member is left is none.
+std::vector<Entry> without_exchanges(const std::vector<Entry>& order) {
+  std::vector<Entry> kept;
+  kept.reserve(order.size());
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin + 1;
+    while (end < order.size() && order[end].group == Group::Continues) ++end;
+    const std::size_t first = kept.size();
+    for (std::size_t i = begin; i < end; ++i) {
+      if (!is_exchange(order[i].kind)) kept.push_back(order[i]);
+    }
+    const std::size_t left = kept.size() - first;
+    if (left > 0 && left < end - begin) {
+      kept[first].group = left == 1 ? Group::Alone : Group::Opens;
+    }
+    begin = end;
+  }
+  return kept;
+}
+
+Result<std::string, Inexpressible> print_row(const Schedule& schedule, const RankOrder& rank,
+                                             const std::vector<Entry>& order) {
   const std::vector<Delay> delay = resolved_delay(rank);
   std::string row;
   bool composite = false;
-  for (std::size_t i = 0; i < rank.order.size(); ++i) {
-    const Entry& entry = rank.order[i];
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Entry& entry = order[i];
+    if (is_exchange(entry.kind)) {
+      return Inexpressible{.reason = "a table has no notation for dispatch and combine",
+                           .span = entry.span(),
+                           .droppable = true};
+    }
     if (i > 0) row += entry.group == Group::Continues ? ";" : ",";
     if (entry.group == Group::Opens) row += "(";
     composite = entry.group != Group::Alone;
@@ -29,17 +55,17 @@ Result<std::string, Inexpressible> print_row(const Schedule& schedule, const Ran
       if (entry.microbatch != kNoMicrobatch) row += fmt::format("{}", entry.microbatch);
     }
     const bool closes =
-        composite && (i + 1 == rank.order.size() || rank.order[i + 1].group != Group::Continues);
+        composite && (i + 1 == order.size() || order[i + 1].group != Group::Continues);
     if (closes) row += ")OVERLAP_F_B";
   }
   // One idle slot alone would read back as a blank line, which is an empty row.
-  if (rank.order.size() == 1 && row.empty()) row = "\"\"";
+  if (order.size() == 1 && row.empty()) row = "\"\"";
   return row;
 }
 
 }  // namespace
 
-Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule) {
+Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule, Beside beside) {
   if (schedule.topology == Topology::Independent && schedule.ranks.size() > 1) {
     return Inexpressible{
         .reason = "a table names stages; say with `placement` how chunks make up the stages"};
@@ -50,11 +76,14 @@ Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule) {
       return Inexpressible{
           .reason = "a table holds one order per rank, not a capture and a replay order"};
     }
-    if (rank.layers.form == Layers::Form::List || rank.layers.form == Layers::Form::Count) {
+    const bool counts =
+        rank.layers.form == Layers::Form::List || rank.layers.form == Layers::Form::Count;
+    if (counts && beside == Beside::Refuse) {
       return Inexpressible{.reason = "a table does not say how many layers a chunk has",
                            .droppable = true};
     }
-    auto row = print_row(schedule, rank);
+    auto row = beside == Beside::Drop ? print_row(schedule, rank, without_exchanges(rank.order))
+                                      : print_row(schedule, rank, rank.order);
     if (!row) return row.error();
     out += *row + "\n";
   }

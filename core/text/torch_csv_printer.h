@@ -1,8 +1,8 @@
 // A schedule to a PyTorch table, or the reason why a table cannot say it.
 //
 // A table names stages, so the chunks must be placed; a single rank whose chunks are not wired is
-// written with chunk c as stage c - 1. Layers, delays without entries and a replay order have no
-// notation in it. Tested by torch_csv_reader_test.cpp.
+// written with chunk c as stage c - 1. Layers, delays without entries, dispatch and combine, and a
+// replay order have no notation in it. Tested by torch_csv_reader_test.cpp.
 
 #pragma once
 
@@ -14,6 +14,8 @@
 
 namespace capo {
 
-[[nodiscard]] Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule);
+/// Beside::Drop leaves out layers, dispatch and combine.
+[[nodiscard]] Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule,
+                                                                 Beside beside = Beside::Refuse);
 
 }  // namespace capo

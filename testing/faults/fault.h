@@ -19,7 +19,7 @@
 
 namespace capo::testing {
 
-/// Where the finding is: the first entry of its witness.
+/// Where the finding is: the first entry of its witness; of a cycle, one of its entries.
 struct FaultPlace {
   std::int32_t rank = 0;
   std::size_t index = 0;  ///< as messages count: entries of a list or order, cells of a table

@@ -34,6 +34,8 @@ constexpr std::array kOrderFaults{
     OrderFault{"stage-twice", {"P01"}, faults::stage_twice},
     OrderFault{"stage-nowhere", {"P02"}, faults::stage_nowhere},
     OrderFault{"stage-unknown", {"P03"}, faults::stage_unknown},
+    OrderFault{"stage-order", {"D03"}, faults::stage_order},
+    OrderFault{"dependency-cycle", {"D04"}, faults::dependency_cycle},
 };
 
 constexpr std::array kTableFaults{
@@ -42,6 +44,60 @@ constexpr std::array kTableFaults{
     TableFault{"wrong-container", {"S09"}, faults::wrong_container},
     TableFault{"surplus-microbatch", {"S10"}, faults::surplus_microbatch},
     TableFault{"wrong-form", {"S11"}, faults::wrong_form},
+};
+
+constexpr std::array kCommunicationFaults{
+    CommunicationFault{"two-forwards", {"R01"}, faults::two_forwards},
+    CommunicationFault{"flush-without-warmup", {"R02"}, faults::flush_without_warmup},
+    CommunicationFault{"repeat-transfer", {"T01"}, faults::repeat_transfer},
+    CommunicationFault{"send-beyond", {"T02"}, faults::send_beyond},
+    CommunicationFault{"drop-receive", {"T03"}, faults::drop_receive},
+    CommunicationFault{"drop-send", {"T04"}, faults::drop_send},
+    CommunicationFault{"drop-both-ends", {"T05"}, faults::drop_both_ends},
+    CommunicationFault{"send-early", {"T06"}, faults::send_early},
+    CommunicationFault{"receive-late", {"T07"}, faults::receive_late},
+    CommunicationFault{"swap-receives", {"T08"}, faults::swap_receives},
+    CommunicationFault{"receive-before-send", {"T09"}, faults::receive_before_send},
+    CommunicationFault{"crossed-collectives", {"T10"}, faults::crossed_collectives},
+};
+
+constexpr std::array kModuleFaults{
+    ModuleFault{"wgrad-lost", {"G01"}, faults::wgrad_lost},
+    ModuleFault{"bias-gradient-lost", {"G02"}, faults::bias_gradient_lost},
+    ModuleFault{"gradient-uninitialised", {"G03"}, faults::gradient_uninitialised},
+    ModuleFault{"frozen-weight", {"G04"}, faults::frozen_weight},
+    ModuleFault{"double-accumulation", {"G05"}, faults::double_accumulation},
+    ModuleFault{"shared-weight", {"G06"}, faults::shared_weight},
+    ModuleFault{"main-grad-layout", {"G07"}, faults::main_grad_layout},
+    ModuleFault{"hooks-not-run", {"G08"}, faults::hooks_not_run},
+    ModuleFault{"set-order", {"G09"}, faults::set_order},
+    ModuleFault{"returned-gradient-alias", {"G10"}, faults::returned_gradient_alias},
+    ModuleFault{"sharded-weight", {"G11"}, faults::sharded_weight},
+    ModuleFault{"overwriting-each", {"G12"}, faults::overwriting_each},
+    ModuleFault{"overwriting-late", {"G12"}, faults::overwriting_late},
+    ModuleFault{"reduce-early", {"G13"}, faults::reduce_early},
+    ModuleFault{"reduce-missing", {"G14"}, faults::reduce_missing},
+    ModuleFault{"host-splits", {"C01"}, faults::host_splits},
+    ModuleFault{"synchronises", {"C02"}, faults::synchronises},
+    ModuleFault{"unjoined-stream", {"C03"}, faults::unjoined_stream},
+    ModuleFault{"called-twice", {"C04"}, faults::called_twice},
+    ModuleFault{"too-many-groups", {"C05"}, faults::too_many_groups},
+    ModuleFault{"no-gradient", {"C06"}, faults::no_gradient},
+    ModuleFault{"offloaded-address", {"C07"}, faults::offloaded_address},
+};
+
+constexpr std::array kPlanFaults{
+    PlanFault{"delay-weight-past-forward", {"B01"}, faults::delay_weight_past_forward},
+    PlanFault{"delay-weight-past-backward", {"B02"}, faults::delay_weight_past_backward},
+    PlanFault{"delay-reader-of-gradient", {"B03"}, faults::delay_reader_of_gradient},
+    PlanFault{"layers-for-chunks", {"B04"}, faults::layers_for_chunks},
+    PlanFault{"forget-requires-grad", {"B05"}, faults::forget_requires_grad},
+    PlanFault{"swap-outputs", {"B06"}, faults::swap_outputs},
+    PlanFault{"transpose-output", {"B07"}, faults::transpose_output},
+    PlanFault{"shrink-budget", {"B08"}, faults::shrink_budget},
+    PlanFault{"weight-stream", {"E01"}, faults::weight_stream},
+    PlanFault{"grouped-weight-stream", {"E02"}, faults::grouped_weight_stream},
+    PlanFault{"replay-out-of-order", {"Y01"}, faults::replay_out_of_order},
 };
 
 }  // namespace
@@ -56,6 +112,18 @@ std::span<const OrderFault> order_faults() {
 
 std::span<const TableFault> table_faults() {
   return kTableFaults;
+}
+
+std::span<const CommunicationFault> communication_faults() {
+  return kCommunicationFaults;
+}
+
+std::span<const ModuleFault> module_faults() {
+  return kModuleFaults;
+}
+
+std::span<const PlanFault> plan_faults() {
+  return kPlanFaults;
 }
 
 }  // namespace capo::testing

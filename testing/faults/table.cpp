@@ -1,9 +1,11 @@
 #include <capo/testing/faults/table.h>
 
 #include <capo/core/text/torch_csv_printer.h>
+#include <capo/testing/generators/executable_order.h>
 
 #include <ostream>
 #include <sstream>
+#include <utility>
 
 namespace capo::testing {
 
@@ -20,6 +22,7 @@ Table table_of(Schedule schedule) {
   if (schedule.topology == Topology::Independent) {
     schedule.topology = Topology::Chain;
     place_stages(schedule);
+    schedule = in_executable_order(std::move(schedule));
   }
   Table table;
   table.declarations.microbatches = schedule.microbatches;

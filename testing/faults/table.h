@@ -19,7 +19,8 @@ struct Table {
 };
 
 /// A placed schedule without replay order as a compute-only table with all its declarations; layers
-/// are left out, and chunks that are not wired become a chain.
+/// are left out, and chunks that are not wired become a chain, for which the actions may have to
+/// change places.
 [[nodiscard]] Table table_of(Schedule schedule);
 
 void showValue(const Table& table, std::ostream& out);

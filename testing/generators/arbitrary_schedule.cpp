@@ -22,14 +22,17 @@ constexpr std::array kCompute{Kind::Forward, Kind::Backward, Kind::BackwardInput
                               Kind::BackwardWeight};
 constexpr std::array kTransfers{Kind::SendForward, Kind::ReceiveForward, Kind::SendBackward,
                                 Kind::ReceiveBackward};
+constexpr std::array kExchanges{Kind::DispatchForward, Kind::CombineForward, Kind::DispatchBackward,
+                                Kind::CombineBackward};
 constexpr std::array kWholeStage{Kind::Unshard, Kind::Reshard, Kind::ReduceGradient};
 
 Entry draw_entry(Dice& dice) {
   Entry entry;
-  const std::size_t family = dice.below(10);
-  if (family == 9) return entry;
+  const std::size_t family = dice.below(11);
+  if (family == 10) return entry;
   entry.kind = family < 6   ? dice.pick(std::span<const Kind>(kCompute))
                : family < 8 ? dice.pick(std::span<const Kind>(kTransfers))
+               : family < 9 ? dice.pick(std::span<const Kind>(kExchanges))
                             : dice.pick(std::span<const Kind>(kWholeStage));
   entry.chunk = dice.one_in(16) ? dice.between(13, 100'000) : dice.between(1, 4);
   entry.microbatch = dice.one_in(20) ? dice.between(1'000, 1'000'000) : dice.between(0, 5);

@@ -2,13 +2,13 @@
 // reading back must not change. The invariants that each value keeps are those of representable.h.
 //
 // Distribution: 1 to 4 ranks, named or counted (even chances), each topology equally likely, orders
-// of 0 to 12 entries. Of ten entries six are F, B, I or W (I: where microbatches are named), two
-// transfers, one of a whole stage, one an idle slot; chunks are 1 to 4, once in 16 one far beyond;
-// microbatches are 0 to 5, once in 20 a large one. One run in six of up to three neighbours is a
-// composite. A rank declares its chunks (0 to 5), its delay (each chunk Never, Always or, where
-// microbatches are named, Mixed) and a replay order with chances 1/2, 1/2 and 1/4; layers are
-// unstated in two of five ranks, else None, a count or a list. Microbatches (1 to 8) and stages (1
-// to 20) of the schedule are declared with even chances.
+// of 0 to 12 entries. Of eleven entries six are F, B, I or W (I: where microbatches are named), two
+// transfers, one a dispatch or combine, one of a whole stage, one an idle slot; chunks are 1 to 4,
+// once in 16 one far beyond; microbatches are 0 to 5, once in 20 a large one. One run in six of up
+// to three neighbours is a composite. A rank declares its chunks (0 to 5), its delay (each chunk
+// Never, Always or, where microbatches are named, Mixed) and a replay order with chances 1/2, 1/2
+// and 1/4; layers are unstated in two of five ranks, else None, a count or a list. Microbatches (1
+// to 8) and stages (1 to 20) of the schedule are declared with even chances.
 //
 // Shrinking: away goes a rank, an entry, a replay order, a composite, a declaration; the topology
 // becomes independent, a chunk 1, a microbatch 0.

@@ -1,8 +1,9 @@
 #include <capo/testing/generators/sound_schedule.h>
 
+#include <capo/testing/generators/executable_order.h>
+
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -22,52 +23,137 @@ std::vector<Action> chain_of(std::int32_t chunk, std::int32_t microbatch, Delay 
   return chain;
 }
 
-// Members of a composite run together, so none may need another: of a chunk and microbatch there is
-// at most one. Dissolves the composite that opens at `begin` if it has two.
-void dissolve_if_dependent(std::vector<Entry>& order, std::size_t begin) {
-  if (order[begin].group != Group::Opens) return;
-  std::set<std::pair<std::int32_t, std::int32_t>> seen;
-  std::size_t end = begin;
-  do {
-    seen.emplace(order[end].chunk, order[end].microbatch);
-    ++end;
-  } while (end < order.size() && order[end].group == Group::Continues);
-  if (seen.size() == end - begin) return;
-  for (std::size_t at = begin; at < end; ++at) order[at].group = Group::Alone;
-}
+// What one rank still has to do in a step that is being drawn.
+struct Part {
+  std::vector<std::vector<Action>> chains;    // by chunk, then microbatch; the first action is next
+  const std::vector<Entry>* order = nullptr;  // not null: in this order, of which `at` comes next
+  std::size_t at = 0;
+};
 
-std::vector<Entry> draw_order(Dice& dice, const RankOrder& rank, std::int32_t microbatches,
-                              Naming naming) {
-  std::vector<std::vector<Action>> chains;  // by chunk, then microbatch; the first action is next
-  for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk) {
-    for (std::int32_t m = 0; m < microbatches; ++m) {
-      chains.push_back(
-          chain_of(chunk, m, (*rank.delay)[static_cast<std::size_t>(chunk) - 1], dice.one_in(2)));
+// Draws the orders of all ranks together, as one step: of everything that may run next on any rank
+// something does. Ranks with a given order keep it.
+class StepDraw {
+ public:
+  StepDraw(Dice& dice, const Schedule& schedule)
+      : dice_(dice), schedule_(schedule), progress_(schedule) {
+    for (const RankOrder& rank : schedule.ranks) {
+      Part& part = parts_.emplace_back();
+      for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk) {
+        const Delay delay = (*rank.delay)[static_cast<std::size_t>(chunk) - 1];
+        for (std::int32_t m = 0; m < *schedule.microbatches; ++m) {
+          part.chains.push_back(chain_of(chunk, m, delay, dice.one_in(2)));
+        }
+      }
+    }
+    orders_.resize(parts_.size());
+  }
+
+  void keep(std::size_t rank, const std::vector<Entry>& order) { parts_[rank] = {.order = &order}; }
+
+  std::vector<std::vector<Entry>> run() {
+    while (true) {
+      std::vector<std::pair<std::size_t, std::size_t>> next;  // rank, chain
+      for (std::size_t r = 0; r < parts_.size(); ++r) {
+        for (const std::size_t i : may_follow(r)) next.emplace_back(r, i);
+      }
+      if (next.empty()) return std::move(orders_);
+      const auto [rank, chain] = next[dice_.below(next.size())];
+      if (parts_[rank].order != nullptr) {
+        run_next_of_order(rank);
+      } else {
+        run_chain(rank, chain);
+      }
     }
   }
-  // First in, first out: the microbatch before has to be further on.
-  const auto may_follow = [&](std::size_t i) {
-    if (chains[i].empty()) return false;
-    const bool first = i % static_cast<std::size_t>(microbatches) == 0;
-    return naming == Naming::Named || first || chains[i - 1].size() < chains[i].size();
-  };
-  std::vector<Entry> order;
-  while (true) {
+
+ private:
+  // The chains of which the next action may run; of a rank with a given order, one for its next
+  // entry.
+  [[nodiscard]] std::vector<std::size_t> may_follow(std::size_t r) const {
+    const Part& part = parts_[r];
     std::vector<std::size_t> next;
-    for (std::size_t i = 0; i < chains.size(); ++i) {
-      if (may_follow(i)) next.push_back(i);
+    if (part.order != nullptr) {
+      const auto& order = *part.order;
+      bool may_run = part.at < order.size();
+      for (std::size_t at = part.at; may_run && at < end_of_next(part); ++at)
+        may_run = progress_.may_run(r, order[at].action());
+      if (may_run) next.push_back(0);
+      return next;
     }
-    if (next.empty()) break;
-    if (dice.one_in(10)) order.emplace_back();
-    auto& chain = chains[next[dice.below(next.size())]];
-    order.push_back({.chunk = chain.front().chunk,
-                     .microbatch = chain.front().microbatch,
-                     .kind = chain.front().kind});
-    chain.erase(chain.begin());
+    const auto microbatches = static_cast<std::size_t>(*schedule_.microbatches);
+    for (std::size_t i = 0; i < part.chains.size(); ++i) {
+      if (part.chains[i].empty() || !progress_.may_run(r, part.chains[i].front())) continue;
+      // First in, first out: the microbatch before has to be further on.
+      const bool first = i % microbatches == 0;
+      const bool in_turn = schedule_.naming == Naming::Named || first ||
+                           part.chains[i - 1].size() < part.chains[i].size();
+      if (in_turn) next.push_back(i);
+    }
+    return next;
   }
-  draw_composites(dice, order);
-  for (std::size_t at = 0; at < order.size(); ++at) dissolve_if_dependent(order, at);
-  return order;
+
+  static std::size_t end_of_next(const Part& part) {
+    std::size_t end = part.at + 1;
+    while (end < part.order->size() && (*part.order)[end].group == Group::Continues) ++end;
+    return end;
+  }
+
+  void run_next_of_order(std::size_t r) {
+    Part& part = parts_[r];
+    for (const std::size_t end = end_of_next(part); part.at < end; ++part.at)
+      progress_.run(r, (*part.order)[part.at].action());
+  }
+
+  // Once in six times together with one or two more that could have come next as well.
+  void run_chain(std::size_t r, std::size_t first) {
+    std::vector<std::size_t> together{first};
+    if (dice_.one_in(10)) orders_[r].emplace_back();
+    if (dice_.one_in(6)) {
+      std::vector<std::size_t> others = may_follow(r);
+      std::erase(others, first);
+      for (std::size_t left = 1 + dice_.below(2); left > 0 && !others.empty(); --left) {
+        const std::size_t at = dice_.below(others.size());
+        together.push_back(others[at]);
+        others.erase(others.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    }
+    for (const std::size_t i : together) {
+      auto& chain = parts_[r].chains[i];
+      const Action action = chain.front();
+      chain.erase(chain.begin());
+      progress_.run(r, action);
+      orders_[r].push_back({.chunk = action.chunk,
+                            .microbatch = action.microbatch,
+                            .kind = action.kind,
+                            .group = together.size() == 1 ? Group::Alone
+                                     : i == first         ? Group::Opens
+                                                          : Group::Continues});
+    }
+  }
+
+  Dice& dice_;
+  const Schedule& schedule_;
+  Progress progress_;
+  std::vector<Part> parts_;
+  std::vector<std::vector<Entry>> orders_;
+};
+
+void draw_orders(Dice& dice, Schedule& schedule, bool replays) {
+  auto captured = StepDraw(dice, schedule).run();
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
+    schedule.ranks[r].order = std::move(captured[r]);
+  if (!replays) return;
+  StepDraw replay(dice, schedule);
+  std::vector<std::size_t> replayed;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    if (dice.one_in(4)) {
+      replayed.push_back(r);
+    } else {
+      replay.keep(r, schedule.ranks[r].order);
+    }
+  }
+  auto orders = replay.run();
+  for (const std::size_t r : replayed) schedule.ranks[r].replay = std::move(orders[r]);
 }
 
 Layers draw_layers(Dice& dice, std::int32_t chunks) {
@@ -104,7 +190,7 @@ Schedule draw(Dice& dice, Naming naming, bool replays) {
   Schedule schedule{.naming = naming, .topology = static_cast<Topology>(dice.below(5))};
   const std::int32_t microbatches = dice.between(1, 4);
   schedule.microbatches = microbatches;
-  schedule.ranks.resize(1 + dice.below(3));
+  schedule.ranks.resize(1 + dice.below(4));
   const std::int32_t chunks_of_all = dice.between(1, 3);
   const bool alike = schedule.topology == Topology::Loop || schedule.topology == Topology::V;
   for (RankOrder& rank : schedule.ranks) {
@@ -114,22 +200,13 @@ Schedule draw(Dice& dice, Naming naming, bool replays) {
     for (std::int32_t c = 0; c < rank.chunks; ++c) {
       rank.delay->push_back(static_cast<Delay>(dice.below(naming == Naming::Named ? 3 : 2)));
     }
-    rank.order = draw_order(dice, rank, microbatches, naming);
-    if (replays && dice.one_in(4)) rank.replay = draw_order(dice, rank, microbatches, naming);
     rank.layers = draw_layers(dice, rank.chunks);
   }
   draw_stages(dice, schedule);
+  draw_orders(dice, schedule, replays);
   const bool placed = schedule.topology != Topology::Independent;
   if (placed && dice.one_in(2)) schedule.stages = all_chunks(schedule);
   return schedule;
-}
-
-void forget_microbatch(std::vector<Entry>& order, std::int32_t microbatch) {
-  std::erase_if(order, [microbatch](const Entry& entry) { return entry.microbatch == microbatch; });
-  for (Entry& entry : order) {
-    entry.group = Group::Alone;
-    if (entry.microbatch > microbatch) --entry.microbatch;
-  }
 }
 
 // Stages without gaps, after a rank has gone.
@@ -170,6 +247,7 @@ std::vector<Schedule> simpler_schedules(const Schedule& schedule) {
     with([](Schedule& s) {
       s.topology = Topology::Chain;
       place_stages(s);
+      s = in_executable_order(std::move(s));
     });
   }
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
@@ -195,14 +273,27 @@ std::vector<Schedule> simpler_schedules(const Schedule& schedule) {
       with_rank([i](RankOrder& k) { std::swap(k.order[i], k.order[i + 1]); });
     }
   }
+  std::erase_if(out, [](const Schedule& smaller) { return !executable(smaller); });
   return out;
 }
 
 }  // namespace
 
+void forget_microbatch(std::vector<Entry>& order, std::int32_t microbatch) {
+  std::erase_if(order, [microbatch](const Entry& entry) { return entry.microbatch == microbatch; });
+  for (Entry& entry : order) {
+    entry.group = Group::Alone;
+    if (entry.microbatch > microbatch) --entry.microbatch;
+  }
+}
+
 Schedule draw_sound_schedule(Dice& dice) {
   const Naming naming = dice.one_in(3) ? Naming::Counted : Naming::Named;
   return draw(dice, naming, true);
+}
+
+Schedule draw_sound_named_schedule(Dice& dice) {
+  return draw(dice, Naming::Named, false);
 }
 
 rc::Gen<Schedule> sound_schedule() {
@@ -210,7 +301,7 @@ rc::Gen<Schedule> sound_schedule() {
 }
 
 rc::Gen<Schedule> sound_named_schedule() {
-  return generator([](Dice& dice) { return draw(dice, Naming::Named, false); }, simpler_schedules);
+  return generator(draw_sound_named_schedule, simpler_schedules);
 }
 
 }  // namespace capo::testing

@@ -1,4 +1,5 @@
-// Schedules of several ranks that break no rule of shape, dependency within a rank, or placement.
+// Schedules of several ranks that break no rule of shape, dependency or placement: all ranks can
+// run their orders together.
 //
 //   capo 1
 //   microbatches 2
@@ -7,20 +8,21 @@
 //   rank 0: F1.1 F1.0 I1.1 B1.0 W1.1
 //   ...
 //
-// Distribution: 1 to 3 ranks, 1 to 3 chunks, 1 to 4 microbatches, each topology equally likely;
+// Distribution: 1 to 4 ranks, 1 to 3 chunks, 1 to 4 microbatches, each topology equally likely;
 // under loop and v every rank has as many chunks as the others, and custom stages are a random
 // permutation. Microbatches are named in two of three schedules, and then run in any order; else
 // they are counted and run first in, first out. Every chunk delays never or always with equal
-// chances, where microbatches are named also mixed, each microbatch then being split or not. Of the
-// actions that may come next each is equally likely; an idle slot comes before one in ten, and
-// composites as in arbitrary_schedule.h but those whose members need each other. One rank in four
-// has a replay order, drawn alike; one in three states its layers, in any of the three forms with
-// counts from 1. Every second one that is placed declares how many stages there are, everything
-// else is declared. No transfers.
+// chances, where microbatches are named also mixed, each microbatch then being split or not. The
+// step is drawn over all ranks at once: of the actions that may come next anywhere, each is equally
+// likely; an idle slot comes before one in ten, and one in six runs together with one or two others
+// that its rank could have run next. One rank in four has a replay order, drawn alike beside the
+// orders of the others; one in three states its layers, in any of the three forms with counts from
+// 1. Every second one that is placed declares how many stages there are, everything else is
+// declared. No transfers.
 //
 // Shrinking: away goes a rank, a microbatch, a replay order, an idle slot, a composite, the layers;
 // two neighbours that are not in the order (microbatch, kind, chunk) are swapped; the topology
-// becomes chain.
+// becomes chain, for which the actions may have to change places.
 
 #pragma once
 
@@ -28,12 +30,19 @@
 #include <capo/testing/generators/arbitrary_schedule.h>
 #include <capo/testing/generators/dice.h>
 
+#include <cstdint>
+#include <vector>
+
 namespace capo::testing {
 
 [[nodiscard]] Schedule draw_sound_schedule(Dice& dice);
 [[nodiscard]] rc::Gen<Schedule> sound_schedule();
 
 /// One that names its microbatches and has no replay order, as a PyTorch table does.
+[[nodiscard]] Schedule draw_sound_named_schedule(Dice& dice);
 [[nodiscard]] rc::Gen<Schedule> sound_named_schedule();
+
+/// Takes a microbatch out of an order, and dissolves its composites.
+void forget_microbatch(std::vector<Entry>& order, std::int32_t microbatch);
 
 }  // namespace capo::testing

@@ -44,6 +44,37 @@ std::vector<std::string> verdicts_of(const Outcome& outcome) {
 
 using Verdicts = std::vector<std::string>;
 
+TEST(Batch, AnyNumberOfThreadsWritesTheSameBytes) {
+  std::string lines;
+  for (int i = 0; i < 3000; ++i) {
+    lines += i % 7 == 0   ? "{\"order\":[1,-1,-1]}\n"
+             : i % 5 == 0 ? "{\"order\":[2,1,-1,-2]}\n"
+             : i % 3 == 0 ? "{\"csv\":[\"0F0,0B0\",\"1F0,1B0\"]}\n"
+                          : "{\"order\":[1,2,-2,-1]}\n";
+  }
+  const Outcome one = batch(lines, {"--profile", "sound,te"});
+  EXPECT_EQ(lines_of(one.out).size(), 3000U);
+  for (const char* threads : {"1", "2", "8"}) {
+    const Outcome several = batch(lines, {"--profile", "sound,te", "--threads", threads});
+    EXPECT_EQ(several.exit_code, one.exit_code);
+    EXPECT_TRUE(several.out == one.out) << threads << " threads";
+  }
+}
+
+TEST(Batch, TheEnvironmentIsThatOfEveryLine) {
+  const std::string lines = "{\"order\":[1,2,-2,-1]}\n{\"order\":[2,1,-1,-2]}\n";
+  EXPECT_EQ(verdicts_of(batch(lines)), (Verdicts{"accepted", "accepted"}));
+  EXPECT_EQ(verdicts_of(batch(lines, {"--topology", "chain"})), (Verdicts{"accepted", "rejected"}));
+}
+
+TEST(Batch, ALineThatTheTopologyDoesNotFitHasNoVerdict) {
+  const std::string line =
+      "{\"ranks\":[{\"order\":[\"F1.0\",\"B1.0\"]}],\"placement\":\"chain\"}\n"
+      "{\"csv\":[\"0F0,3F0,3B0,0B0\",\"1F0,2F0,2B0,1B0\"]}\n";
+  EXPECT_EQ(verdicts_of(batch(line, {"--topology", "v"})), (Verdicts{"accepted", "accepted"}));
+  EXPECT_EQ(verdicts_of(batch(line, {"--topology", "loop"})), (Verdicts{"accepted", "no-verdict"}));
+}
+
 TEST(Batch, ResultsComeInTheOrderOfTheLines) {
   std::string lines;
   for (int i = 1; i <= 300; ++i) {

@@ -202,8 +202,8 @@ TEST(CheckText, AnAcceptedOrderSaysUnderWhatAssumptions) {
   EXPECT_EQ(check_order("[1, 2, -2, -1]").out,
             "accepted\n"
             "  1 rank, 2 chunks, 1 microbatch, topology independent, no plan, no modules\n"
-            "  not declared, read off the input: chunks, layers_per_chunk, delayed, microbatches, "
-            "topology\n");
+            "  not declared: chunks, layers_per_chunk, delayed, microbatches, topology; "
+            "`--explain-model` says what is taken\n");
 }
 
 TEST(CheckText, ARejectedOrderShowsThePlaceTheCureAndTheRule) {
@@ -221,8 +221,8 @@ TEST(CheckText, ARejectedOrderShowsThePlaceTheCureAndTheRule) {
       "\n"
       "rejected: 1 error; `capo explain S01` tells more\n"
       "  1 rank, 1 chunk, 1 microbatch, topology independent, no plan, no modules\n"
-      "  not declared, read off the input: chunks, layers_per_chunk, delayed, microbatches, "
-      "topology\n");
+      "  not declared: chunks, layers_per_chunk, delayed, microbatches, topology; "
+      "`--explain-model` says what is taken\n");
 }
 
 TEST(CheckText, ARefusedInputSaysThatThereIsNoVerdict) {
@@ -314,12 +314,14 @@ TEST(CheckJson, HoldsTheFieldsOfTheContract) {
   const json report = report_of("[1, 1, 2, -2, -1, -1, -1]", {"--profile", "te,mcore,torch"});
   EXPECT_EQ(report.at("schema"), 1);
   EXPECT_EQ(report.at("verdict"), "rejected");
-  EXPECT_EQ(keys_of(report),
-            (std::set<std::string>{"schema", "verdict", "environment", "diagnostics", "findings",
-                                   "skipped", "profiles"}));
-  EXPECT_EQ(keys_of(report.at("environment")),
-            (std::set<std::string>{"topology", "plan", "modules", "ranks", "chunks", "microbatches",
-                                   "layers_per_chunk", "delayed", "assumed"}));
+  EXPECT_EQ(keys_of(report), (std::set<std::string>{"schema", "verdict", "environment", "finishes",
+                                                    "diagnostics", "hazards", "victims", "slots",
+                                                    "bytes", "findings", "skipped", "profiles"}));
+  EXPECT_EQ(
+      keys_of(report.at("environment")),
+      (std::set<std::string>{"topology", "plan", "modules", "ranks", "chunks", "microbatches",
+                             "layers_per_chunk", "delayed", "communicators", "transfers", "p2p",
+                             "ep_overlap", "weight_stream", "collective_groups", "assumed"}));
   ASSERT_FALSE(report.at("diagnostics").empty());
   for (const json& diagnostic : report.at("diagnostics")) {
     EXPECT_EQ(keys_of(diagnostic),
@@ -411,6 +413,34 @@ TEST(CheckSarif, HoldsTheResultsAndTheirRules) {
   const json region = run.at("results")[0].at("locations")[0].at("physicalLocation").at("region");
   EXPECT_EQ(region, (json{{"startLine", 1}, {"startColumn", 5}, {"endLine", 1}, {"endColumn", 8}}));
   EXPECT_EQ(run.at("invocations")[0].at("executionSuccessful"), true);
+}
+
+TEST(CheckText, ALongCircleIsCutAndSaysSo) {
+  const Outcome order = run_capo({"generate", "megatron", "--pp", "16", "--vp", "2",
+                                  "--microbatches", "16", "--rank", "all", "--format", "order"});
+  const Outcome text =
+      run_capo({"check", "-", "--form", "order", "--p2p", "flush"}, {.input = order.out});
+  EXPECT_EQ(text.exit_code, 1);
+  EXPECT_NE(text.out.find(" more places; --format json names them all"), std::string::npos)
+      << text.out;
+  const Outcome whole =
+      run_capo({"check", "-", "--form", "order", "--p2p", "flush", "--format", "json"},
+               {.input = order.out});
+  EXPECT_GT(json::parse(whole.out).at("diagnostics").at(0).at("witness").at("tasks").size(), 24u);
+}
+
+TEST(CheckSarif, ACircleOfWaitsIsACodeFlow) {
+  const auto result = json::parse(
+      run_capo({"check", "--order", "2 1 -2 -1", "--topology", "chain", "--format", "sarif"})
+          .out)["runs"][0]["results"][0];
+  EXPECT_EQ(result["ruleId"], "D03");
+  const auto& steps = result["codeFlows"][0]["threadFlows"][0]["locations"];
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0]["location"]["physicalLocation"]["region"]["startColumn"], 1);
+  EXPECT_EQ(steps[1]["location"]["physicalLocation"]["region"]["startColumn"], 3);
+  EXPECT_FALSE(
+      json::parse(check_order("[1, -1, -1]", {"--format", "sarif"}).out)["runs"][0]["results"][0]
+          .contains("codeFlows"));
 }
 
 TEST(CheckSarif, ARefusedInputIsNoSuccess) {

@@ -87,6 +87,8 @@ TEST(Convert, AnOrderFileComesBackFromJson) {
                                        "capo 1\nranks 1\nrank 0 chunks 2\nrank 0 layers 1,2\nrank "
                                        "0 delayed 2\nrank 0: F1 F2 B2 W2 B1\n",
                                        "capo 1\nranks 1\nrank 0: F1.0 (F1.1 B1.0) . B1.1\n",
+                                       "capo 1\nranks 1\nrank 0: F1.0 dispatch-F1.0 "
+                                       "(combine-F1.0 F1.1) B1.0 dispatch-B1.0 combine-B1.0\n",
                                        "capo 1\nranks 1\nrank 0: F1 B1\nrank 0 replay: F1 B1\n"}) {
     SCOPED_TRACE(file);
     const std::string printed = converted(file, "order");
@@ -167,6 +169,7 @@ TEST(ConvertRefusal, SaysWhatATeListCannotExpress) {
       {"0F0,,0B0\n", "idle slots"},
       {"0F0,0SEND_F0,0B0\n", "transfers"},
       {"0F0,0UNSHARD,0B0\n", "whole stages"},
+      {"capo 1\nrank 0: F1 dispatch-F1 B1\n", "dispatch and combine"},
       {"capo 1\nrank 0: F1.0 (F1.1 B1.0) B1.1\n", "composites"},
       {"capo 1\nrank 0: F1.0 F1.1 B1.1 B1.0\n", "first in, first out"},
       {"0F0,0F1,0I0,0W0,0B1\n", "splits all of its backwards or none"},
@@ -181,6 +184,8 @@ TEST(ConvertRefusal, SaysWhatATeListCannotExpress) {
 
 TEST(ConvertRefusal, SaysWhatATableCannotExpress) {
   expect_refusal(convert("[1, -1]", "csv", {"--layers-per-chunk", "2"}), "csv", "layers");
+  expect_refusal(convert("capo 1\nrank 0: F1 combine-F1 B1\n", "csv"), "csv",
+                 "a table has no notation for dispatch and combine (<order>:2:12: `combine-F1`)");
   expect_refusal(convert("capo 1\nrank 0: F1 B1\nrank 0 replay: F1 B1\n", "csv"), "csv", "replay");
 }
 
@@ -235,6 +240,9 @@ TEST(ConvertLossy, LeavesOutWhatTheFormHasNoNotationFor) {
   EXPECT_EQ(converted("0F0,0SEND_F0,0B0\n", "te", {"--lossy"}), "[1, -1]\n");
   EXPECT_EQ(converted("capo 1\nrank 0: F1.0 (F1.1 B1.0) B1.1\n", "te", {"--lossy"}),
             "[1, 1, -1, -1]\n");
+  EXPECT_EQ(converted("capo 1\nrank 0: F1 dispatch-F1 B1 combine-B1\n", "te", {"--lossy"}),
+            "[1, -1]\n");
+  EXPECT_EQ(converted("capo 1\nrank 0: F1 (dispatch-F1 B1)\n", "csv", {"--lossy"}), "0F0,0B0\n");
   EXPECT_EQ(converted("[1, -1]", "csv", {"--lossy", "--layers-per-chunk", "2"}), "0F0,0B0\n");
 }
 

@@ -6,15 +6,16 @@
 //   ```te --delayed all          the form, and flags that `capo check` needs
 //   [1, -1]
 //   ```
+//
+// A flag `--model model.json` means what stands under `## Declared`.
 
 #include <capo/core/rules/rule.h>
 #include <capo/tests/support/run_capo.h>
+#include <capo/tests/support/scratch_folder.h>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
@@ -80,15 +81,23 @@ class Essay : public ::testing::TestWithParam<std::string> {
     EXPECT_EQ(blocks.size(), 1u) << "fenced blocks under `## " << title << "`";
     if (blocks.size() != 1) return std::nullopt;
     const Example& example = blocks.front();
-    const std::string path = ::testing::TempDir() + "capo_essay_" + GetParam() + "." + example.form;
-    std::ofstream(path, std::ios::binary) << example.text;
+    const testing_support::ScratchFolder folder;
+    const std::string path = folder.write("essay." + example.form, example.text);
     std::vector<std::string> arguments{"check", path, "--form", example.form};
-    arguments.insert(arguments.end(), example.flags.begin(), example.flags.end());
+    for (const std::string& flag : example.flags) {
+      arguments.push_back(flag == "model.json" ? folder.write(flag, declared_model()) : flag);
+    }
     arguments.insert(arguments.end(), {"--format", "json"});
     const Outcome outcome = run_capo(arguments);
-    std::filesystem::remove(path);
     EXPECT_EQ(outcome.err, "");
     return outcome;
+  }
+
+  // What an essay that needs a model shows under `## Declared`.
+  [[nodiscard]] std::string declared_model() const {
+    const std::vector<Example> blocks = examples(section(essay_, "Declared"));
+    EXPECT_EQ(blocks.size(), 1u);
+    return blocks.empty() ? "" : blocks.front().text;
   }
 
   std::string essay_;

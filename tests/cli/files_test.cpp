@@ -2,6 +2,7 @@
 // what failed; output is whole or absent, and what stood there before stays.
 
 #include <capo/tests/support/run_capo.h>
+#include <capo/tests/support/scratch_folder.h>
 
 #include <gtest/gtest.h>
 
@@ -17,8 +18,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,29 +30,15 @@ namespace fs = std::filesystem;
 using testing_support::Outcome;
 using testing_support::run_capo;
 
-// A folder of the test's own, gone at its end.
 class Files : public testing::Test {
  protected:
-  Files() {
-    std::string pattern = (fs::temp_directory_path() / "capo-files-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~Files() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return path(name);
+    return scratch_.write(name, text);
   }
 
-  std::string read(const std::string& name) const {
-    std::ifstream file(folder_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string read(const std::string& name) const { return scratch_.read(name); }
 
   std::string fifo(const std::string& name) const {
     EXPECT_EQ(::mkfifo(path(name).c_str(), 0600), 0);
@@ -68,7 +53,8 @@ class Files : public testing::Test {
     return found;
   }
 
-  fs::path folder_;
+  testing_support::ScratchFolder scratch_;
+  const fs::path& folder_ = scratch_.path();
 };
 
 // A shell for what run_capo cannot set up; `$CAPO` is the program. What it prints comes back as

@@ -16,6 +16,7 @@ namespace capo::testing {
 namespace {
 
 using testing_support::check_csv;
+using testing_support::check_in;
 using testing_support::check_te;
 using testing_support::check_text;
 using testing_support::Checked;
@@ -32,13 +33,21 @@ Checked check_subject(const Table& table) {
   return check_csv(table.text(), table.declarations);
 }
 
+Checked check_subject(const Communication& communication) {
+  return check_in({.environment = communication.environment, .groups = communication.groups},
+                  print_order_file(communication.schedule), {.form = TextForm::OrderFile});
+}
+
 bool is_expected(const Diagnostic& finding, std::string_view rule,
                  const std::optional<FaultPlace>& place) {
   if (finding.rule != rule) return false;
   if (!place) return finding.witness.tasks.empty();
-  if (finding.witness.tasks.empty()) return false;
-  const TaskReference& first = finding.witness.tasks.front();
-  return FaultPlace{.rank = first.rank, .index = first.index} == *place;
+  const auto& tasks = finding.witness.tasks;
+  const bool cycle = rule == "D04" || finding.witness.kind == WitnessKind::WaitCycle;
+  const auto last = tasks.empty() || cycle ? tasks.end() : tasks.begin() + 1;
+  return std::any_of(tasks.begin(), last, [&](const TaskReference& task) {
+    return FaultPlace{.rank = task.rank, .index = task.index} == *place;
+  });
 }
 
 template <typename Subject>
@@ -77,6 +86,10 @@ RC_GTEST_PROP(Faults, OfANamedOrderAreReportedByTheirRuleAtTheirPlace, ()) {
 
 RC_GTEST_PROP(Faults, OfATableAreReportedByTheirRuleAtTheirPlace, ()) {
   require_reports(table_faults(), table_of(*sound_named_schedule()), any_choice());
+}
+
+RC_GTEST_PROP(Faults, OfCommunicationAreReportedByTheirRuleAtTheirPlace, ()) {
+  require_reports(communication_faults(), *sound_communication(), any_choice());
 }
 
 }  // namespace

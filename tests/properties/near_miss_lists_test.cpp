@@ -3,9 +3,10 @@
 //
 // Three differences are known and left out of the comparison of verdicts. A declaration that speaks
 // of fewer chunks than there are is a fault to capo (S18, or S12 where nothing else declares the
-// chunks), while the oracle reads the rest off the entries. A chunk of no layers is a fault to capo
-// (S18), and the oracle does not look at layer counts. An empty list that is declared to be for no
-// chunk is right to capo, as an empty rank of a schedule is, and not sound to the oracle.
+// chunks), while the oracle reads the rest off the entries. Fewer layers than none are a
+// fault to capo (S18), and the oracle does not look at layer counts. An empty list that is declared
+// to be for no chunk is right to capo, as an empty rank of a schedule is, and not sound to the
+// oracle.
 
 #include <capo/core/profiles/te.h>
 #include <capo/core/rules/check.h>
@@ -37,9 +38,9 @@ bool oracle_accepts(const NumberCase& numbers) {
 }
 
 bool declares_too_little(const NumberCase& numbers) {
-  const bool no_layers = std::any_of(numbers.layers.values.begin(), numbers.layers.values.end(),
-                                     [](std::int64_t count) { return count < 1; });
-  if (no_layers) return true;
+  const bool too_few = std::any_of(numbers.layers.values.begin(), numbers.layers.values.end(),
+                                   [](std::int64_t count) { return count < 0; });
+  if (too_few) return true;
   if (!numbers.need_wgrad) return false;
   double largest = numbers.layers.form == Layers::Form::List
                        ? static_cast<double>(numbers.layers.values.size())

@@ -1,15 +1,100 @@
-"""The published JSON schemas hold: for every report capo prints, and for every schedule it writes or accepts.
+"""The published JSON schemas hold: for every report capo prints, for every schedule it writes or accepts, and for
+every model.json it reads or refuses.
 
 Run by ctest: schemas_test.py CAPO SOURCE_DIR. Prints the counts; fails on the first document that a
 schema refuses, and if there was nothing to compare.
 """
 
+import copy
 import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import jsonschema
+
+# What a schema cannot say of a model.
+MODEL_CONTENT = (
+    "there is no module",
+    "stands twice",
+    "is on no rank",
+    "performs `",
+    "is no action of this group",
+)
+
+# The members that the example leaves out.
+MORE_MODELS = (
+    {},
+    {"schema": 1, "comment": None, "topology": "v", "p2p": "flush", "ep_overlap": True, "transfers": "buffered"},
+    {"modules": {"a": {}}, "layers": "a"},
+    {"modules": {"a": {"flags": {"delay_wgrad": True}}}, "layers": [["a"], ["a", "a"]]},
+    {"modules": {"a": {"bytes": {"input": 0, "weight": 2**53 - 1}}}, "layers": [[["a"]], []]},
+)
+
+STRANGE = (None, True, -1, 1.5, 2**53, "", "x", [], [[]], {}, {"x": 1})
+
+
+def variants(document):
+    """The document with each value in turn replaced, left out, and each object given a key too many."""
+
+    def walk(value, path):
+        yield path
+        members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, member in members:
+            yield from walk(member, path + [key])
+
+    for path in walk(document, []):
+        for strange in STRANGE:
+            if not path:
+                yield strange
+                continue
+            changed = copy.deepcopy(document)
+            holder = changed
+            for key in path[:-1]:
+                holder = holder[key]
+            holder[path[-1]] = strange
+            yield changed
+        if path:
+            changed = copy.deepcopy(document)
+            holder = changed
+            for key in path[:-1]:
+                holder = holder[key]
+            del holder[path[-1]]
+            yield changed
+        changed = copy.deepcopy(document)
+        holder = changed
+        for key in path:
+            holder = holder[key]
+        if isinstance(holder, dict):
+            holder["unheard-of"] = 1
+            yield changed
+
+
+def check_models(run, root: pathlib.Path) -> tuple[int, int]:
+    """Schema and reader agree, but for what only the reader knows: how many they took and refused."""
+    schema = jsonschema.Draft202012Validator(json.loads((root / "docs/schema/model.schema.json").read_text()))
+    jsonschema.Draft202012Validator.check_schema(schema.schema)
+    example = json.loads((root / "examples/model.json").read_text())
+    for model in (example, *MORE_MODELS):
+        schema.validate(model)
+    taken = refused = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "model.json"
+        for model in (model for whole in (example, *MORE_MODELS) for model in (whole, *variants(whole))):
+            path.write_text(json.dumps(model))
+            result = run("check", "--order", "[1, -1]", "--format", "json", "--model", str(path))
+            valid = schema.is_valid(model)
+            if result.returncode not in (3, 4):  # a topology that does not fit the order is usage
+                assert result.returncode in (0, 1, 2), result.stderr
+                assert valid, f"read, and the schema refuses it: {json.dumps(model)}"
+                taken += 1
+                continue
+            message = json.loads(result.stdout)["diagnostics"][0]["message"]
+            content = any(words in message for words in MODEL_CONTENT)
+            assert content or not valid, f"{message}: {json.dumps(model)}"
+            refused += 1
+    return taken, refused
 
 
 def main() -> int:
@@ -43,8 +128,16 @@ def main() -> int:
         if converted is not None and converted.returncode == 0:
             schedule.validate(json.loads(converted.stdout))
             written += 1
+    # Every action there is, in one order.
+    words = [f"{word}-{way}1.0" for word in ("send", "recv", "dispatch", "combine") for way in "FB"]
+    order = "capo 1\nrank 0: . F1.0 B1.0 I1.1 W1.1 unshard1 reshard1 reduce1 (" + " ".join(words) + ")"
+    converted = run("convert", "--order", order, "--to", "json")
+    schedule.validate(json.loads(converted.stdout))
+    assert json.loads(converted.stdout)["ranks"][0]["order"][-1] == words
     print(f"{reports} reports, {written} written and {accepted} accepted schedules keep their schemas")
-    return 0 if reports > 50 and written > 20 and accepted > 0 else 1
+    taken, refused = check_models(run, root)
+    print(f"{taken} models read and {refused} refused as their schema has it")
+    return 0 if reports > 50 and written > 20 and accepted > 0 and taken > 50 and refused > 400 else 1
 
 
 if __name__ == "__main__":

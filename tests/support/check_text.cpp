@@ -1,6 +1,11 @@
 #include <capo/tests/support/check_text.h>
 
+#include <capo/core/order/declare_topology.h>
+
 #include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
 
 namespace capo::testing_support {
 
@@ -14,7 +19,15 @@ std::vector<std::string> Checked::findings() const {
   return out;
 }
 
-Checked check_text(std::string text, const LoadOptions& options) {
+std::vector<Diagnostic> Checked::of(Family family) const {
+  std::vector<Diagnostic> out;
+  for (const Diagnostic& diagnostic : result.diagnostics.kept()) {
+    if (diagnostic.family == family) out.push_back(diagnostic);
+  }
+  return out;
+}
+
+Checked check_in(const Setting& setting, std::string text, const LoadOptions& options) {
   auto input = load(Source{.name = "<test>", .text = std::move(text)}, options);
   if (!input) {
     Checked refused;
@@ -22,8 +35,19 @@ Checked check_text(std::string text, const LoadOptions& options) {
     return refused;
   }
   Checked checked{.input = std::move(*input), .result = {}};
-  checked.result = check(checked.input);
+  if (setting.topology) {
+    const auto misfit = declare_topology(checked.input.schedule, *setting.topology);
+    if (misfit) throw std::invalid_argument(*misfit);
+  }
+  checked.result = check(checked.input, {.environment = setting.environment,
+                                         .groups = setting.groups,
+                                         .modules = setting.modules,
+                                         .plan = setting.plan});
   return checked;
+}
+
+Checked check_text(std::string text, const LoadOptions& options) {
+  return check_in({}, std::move(text), options);
 }
 
 Checked check_te(std::string text, TeDeclarations declarations) {
@@ -33,6 +57,12 @@ Checked check_te(std::string text, TeDeclarations declarations) {
 Checked check_csv(std::string text, TorchDeclarations declarations) {
   return check_text(std::move(text),
                     {.form = TextForm::TorchCsv, .torch = std::move(declarations)});
+}
+
+Checked check_module(const Module& module, std::string text, std::optional<PlanKind> plan) {
+  const ModuleTable modules{.list = {module}, .layers = {{{0}}}};
+  return check_in({.modules = modules, .plan = {.kind = plan, .aliases = Aliases{}}},
+                  std::move(text));
 }
 
 }  // namespace capo::testing_support

@@ -2,9 +2,12 @@
 
 #pragma once
 
+#include <capo/core/graph/environment.h>
+#include <capo/core/model/model.h>
 #include <capo/core/rules/check.h>
 #include <capo/core/text/load.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,8 @@ struct Checked {
 
   /// "S15@3": every finding as its rule and the index of its first witness; "S13@-" without one.
   [[nodiscard]] std::vector<std::string> findings() const;
+  /// The findings of one family alone, in their order.
+  [[nodiscard]] std::vector<Diagnostic> of(Family family) const;
   [[nodiscard]] bool accepted() const { return result.verdict == Verdict::Accepted; }
 };
 
@@ -26,5 +31,23 @@ struct Checked {
 [[nodiscard]] Checked check_te(std::string text, TeDeclarations declarations = {});
 /// As a PyTorch table.
 [[nodiscard]] Checked check_csv(std::string text, TorchDeclarations declarations = {});
+
+/// What a user declares beside the text: how chunks follow each other, how ranks communicate, what
+/// layers are made of and whose plan it is.
+struct Setting {
+  Environment environment;
+  std::optional<Topology> topology;  ///< as declare_topology() takes it; else as the text states
+  std::vector<CollectiveGroup> groups;
+  ModuleTable modules;
+  PlanOptions plan;
+};
+
+/// Reads, declares and checks. A topology that does not fit the text throws std::invalid_argument.
+[[nodiscard]] Checked check_in(const Setting& setting, std::string text,
+                               const LoadOptions& options = {});
+
+/// With every layer of the order being `module`, of which no operand is a shared buffer.
+[[nodiscard]] Checked check_module(const Module& module, std::string text,
+                                   std::optional<PlanKind> plan = PlanKind::Te);
 
 }  // namespace capo::testing_support

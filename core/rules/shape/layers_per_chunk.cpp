@@ -1,7 +1,10 @@
-// Every chunk has at least one layer, and what is declared per chunk is declared for every chunk.
+// What is declared per chunk is declared for every chunk, and a chunk has layers.
 //
-//   layers per chunk [2, 0]             chunk 2 would have nothing to run
+//   layers per chunk [2, -1]
 //   two chunks' layers, three chunks' delays
+//   layers per chunk [2, 0]             a warning: chunk 2 runs, and nothing of it is captured
+//
+// Megatron makes chunks without a layer: embedding or loss on a stage of their own.
 //
 // That a list is as long as the order has chunks is judged by unknown_chunk and missing_chunk,
 // since the list is what declares them. Tested by layers_per_chunk_test.cpp and
@@ -21,15 +24,21 @@ void layers_per_chunk(const Context& context, Diagnostics& out) {
     if (order.replay) continue;
     const RankOrder& rank = *order.holder;
     for (std::size_t c = 0; c < rank.layers.values.size(); ++c) {
-      if (rank.layers.values[c] >= 1 || !out.wants("S18")) continue;
+      const std::int64_t layers = rank.layers.values[c];
+      const Severity severity = layers == 0 ? Severity::Warning : Severity::Error;
+      if (layers >= 1 || !out.wants("S18", severity)) continue;
       out.keep(
           {.rule = "S18",
+           .severity = severity,
            .message = fmt::format(
-               "{}{} is declared to have {}",
+               "{}{} is declared to have {}{}",
                rank.layers.form == Layers::Form::Count ? "every chunk"
                                                        : fmt::format("chunk {}", c + 1),
-               words::on_order(context, order), words::count(rank.layers.values[c], "layer")),
-           .help = {.text = "a chunk has at least one layer; leave out a chunk that has none"}});
+               words::on_order(context, order), words::count(layers, "layer"),
+               layers == 0 ? ": nothing of it is captured" : ""),
+           .help = {.text = layers == 0
+                                ? "leave it out of the order if it is not to be captured"
+                                : "a chunk has at least one layer, or none"}});
     }
     const auto chunks = static_cast<std::size_t>(rank.chunks);
     const auto mismatch = [&](std::size_t length, std::string_view what) {

@@ -1,4 +1,4 @@
-// A chunk is declared to have no layer, or the layers of one chunk are left out. Declarations have
+// A chunk is declared to have fewer layers than none, or the layers of one chunk are left out. Declarations have
 // no entry to point at.
 
 #include <capo/testing/faults/faults.h>
@@ -11,7 +11,7 @@ BrokenList layers_misfit(const TeOrder& sound, std::size_t choice) {
   if (choice % 2 == 0 && layers.size() > 1) {
     layers.pop_back();
   } else {
-    layers[choice / 2 % layers.size()] = 0;
+    layers[choice / 2 % layers.size()] = -1;
   }
   return {{order, "S18", std::nullopt}};
 }

@@ -28,5 +28,17 @@ TEST(Source, GivesALineWithoutItsEnd) {
   EXPECT_EQ(kSource.line_at(13), "end");
 }
 
+TEST(Source, ASecondTextCountsItsOwnLines) {
+  Source both{.name = "a", .text = "one\ntwo"};
+  EXPECT_EQ(both.append({.name = "b", .text = "three\nfour"}), 8U);
+  EXPECT_EQ(both.name_at(6), "a");
+  EXPECT_EQ(both.line_column(6), (LineColumn{2, 3}));
+  EXPECT_EQ(both.name_at(8), "b");
+  EXPECT_EQ(both.line_column(8), (LineColumn{1, 1}));
+  EXPECT_EQ(both.line_column(15), (LineColumn{2, 2}));
+  EXPECT_EQ(both.line_at(15), "four");
+  EXPECT_EQ(both.line_at(5), "two");
+}
+
 }  // namespace
 }  // namespace capo

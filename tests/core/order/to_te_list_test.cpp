@@ -28,11 +28,17 @@ TEST(ToTeList, SaysWhatTheNotationLacks) {
   EXPECT_EQ(
       written("rank 0: F1.0 . B1.0\n"),
       "cannot: a TE list has no notation for idle slots, transfers and actions of whole stages");
+  for (const char* action : {"dispatch-F1.0", "combine-F1.0", "dispatch-B1.0", "combine-B1.0"}) {
+    EXPECT_EQ(written(std::string("rank 0: F1.0 ") + action + " B1.0\n"),
+              "cannot: a TE list has no notation for dispatch and combine");
+  }
   EXPECT_EQ(written("rank 0: (F1.0 F2.0) B2.0 B1.0\n"), "cannot: a TE list has no composites");
 }
 
 TEST(ToTeList, LeavesOutWhatChangesNothingWhereThatIsWanted) {
   EXPECT_EQ(written("rank 0: F1.0 . send-F1.0 (F2.0 reduce1) B2.0 B1.0\n", Beside::Drop),
+            "[1, 2, -2, -1]\n");
+  EXPECT_EQ(written("rank 0: F1.0 (dispatch-F1.0 F2.0) combine-B2.0 B2.0 B1.0\n", Beside::Drop),
             "[1, 2, -2, -1]\n");
 }
 

@@ -27,6 +27,16 @@ TEST(Consult, DoesNotPutWhatTheNotationCannotSay) {
   EXPECT_EQ(te.reason, "a TE list runs the microbatches of a chunk first in, first out");
 }
 
+TEST(Consult, LeavesDispatchAndCombineOutForTeAndDoesNotPutThemToTorch) {
+  const auto checked = check_text("capo 1\nrank 0: F1.0 dispatch-F1.0 (combine-B1.0 B1.0)\n");
+  EXPECT_EQ(consult_te(checked.input, {}).accepts, true);
+  const Opinion torch = consult_torch(checked.input);
+  EXPECT_FALSE(torch.accepts);
+  EXPECT_FALSE(torch.error_kind);
+  EXPECT_EQ(torch.reason, "a table has no notation for dispatch and combine");
+  EXPECT_EQ(torch.where, (Span{20, 13}));
+}
+
 TEST(Consult, AddsMegatronsRuleToTesVerdict) {
   const auto loose = check_te("[1, 2, -2, -1, -2.5, -1.5]");
   EXPECT_EQ(consult_te(loose.input, {}).accepts, true);

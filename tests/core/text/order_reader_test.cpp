@@ -45,6 +45,14 @@ TEST(OrderReader, ReadsCompositesIdleSlotsAndReplay) {
   EXPECT_EQ(schedule.naming, Naming::Named);
 }
 
+TEST(OrderReader, CountsDispatchAndCombineByThemselves) {
+  const Schedule schedule = read(
+      "rank 0: F1 dispatch-F1 F1 dispatch-F1 combine-F1 dispatch-B1 B1 combine-F1 combine-B1\n");
+  std::vector<std::int32_t> microbatches;
+  for (const Entry& entry : schedule.ranks.at(0).order) microbatches.push_back(entry.microbatch);
+  EXPECT_EQ(microbatches, (std::vector<std::int32_t>{0, 0, 1, 1, 0, 0, 0, 1, 0}));
+}
+
 TEST(OrderReader, RefusesTheRestWithItsPlace) {
   EXPECT_EQ(refusal("rank 0: F1\n"), "an .order file begins with `capo 1` @0");
   EXPECT_EQ(refusal("capo 2\n"), "this capo reads version 1 of the language @5");

@@ -1,3 +1,4 @@
+#include <capo/core/text/order_reader.h>
 #include <capo/core/text/torch_csv_printer.h>
 #include <capo/core/text/torch_csv_reader.h>
 
@@ -76,6 +77,27 @@ TEST(TorchCsvPrinter, SaysWhatATableLacks) {
   schedule.ranks.resize(1);
   schedule.ranks[0].replay.emplace();
   EXPECT_FALSE(print_torch_csv(schedule)) << "two orders";
+}
+
+TEST(TorchCsvPrinter, HasNoNotationForDispatchAndCombine) {
+  const auto order = [&](const std::string& actions) {
+    return read_order_file("capo 1\nrank 0: " + actions + "\n", {}).value();
+  };
+  for (const char* action : {"dispatch-F1.0", "combine-F1.0", "dispatch-B1.0", "combine-B1.0"}) {
+    const auto table = print_torch_csv(order(std::string("F1.0 ") + action + " B1.0"));
+    ASSERT_FALSE(table);
+    EXPECT_EQ(table.error().reason, "a table has no notation for dispatch and combine");
+    EXPECT_EQ(table.error().span->offset, 20U);
+    EXPECT_TRUE(table.error().droppable);
+  }
+  const auto dropped = [&](const std::string& actions) {
+    return print_torch_csv(order(actions), Beside::Drop).value();
+  };
+  EXPECT_EQ(dropped("F1.0 dispatch-F1.0 B1.0"), "0F0,0B0\n");
+  EXPECT_EQ(dropped("(dispatch-F1.0 F1.0) B1.0"), "0F0,0B0\n") << "one member is no composite";
+  EXPECT_EQ(dropped("F1.0 (dispatch-F1.0 F1.1 B1.0 combine-B1.0) (F1.2 B1.1) B1.2"),
+            "0F0,(0F1;0B0)OVERLAP_F_B,(0F2;0B1)OVERLAP_F_B,0B2\n");
+  EXPECT_EQ(dropped("F1.0 (dispatch-F1.0 combine-F1.0) B1.0"), "0F0,0B0\n");
 }
 
 }  // namespace

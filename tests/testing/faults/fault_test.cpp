@@ -2,6 +2,7 @@
 
 #include <capo/core/rules/rule.h>
 #include <capo/testing/generators/sound_order.h>
+#include <capo/testing/generators/sound_planned.h>
 #include <capo/testing/generators/sound_schedule.h>
 #include <capo/tests/support/check_text.h>
 #include <capo/tests/testing/sample.h>
@@ -48,6 +49,8 @@ TEST(Faults, ApplyAndMeanEachOfTheirRulesAndNoOther) {
   expect_each_rule_meant(list_faults(), sample(sound_order(), 1000));
   expect_each_rule_meant(order_faults(), sample(sound_named_schedule(), 500));
   expect_each_rule_meant(table_faults(), sample_tables(200));
+  expect_each_rule_meant(communication_faults(), sample(sound_communication(), 200));
+  expect_each_rule_meant(plan_faults(), sample(sound_planned(), 200));
 }
 
 TEST(Faults, CoverEveryRuleThatHasACheck) {
@@ -58,6 +61,9 @@ TEST(Faults, CoverEveryRuleThatHasACheck) {
   cover(list_faults());
   cover(order_faults());
   cover(table_faults());
+  cover(communication_faults());
+  cover(plan_faults());
+  cover(module_faults());
   for (const Rule& rule : catalogue()) {
     if (rule.check == nullptr) continue;
     EXPECT_TRUE(covered.contains(rule.id)) << rule.id << " " << rule.name;
@@ -74,6 +80,8 @@ TEST(Faults, HaveNamesOfTheirOwn) {
   collect(list_faults());
   collect(order_faults());
   collect(table_faults());
+  collect(communication_faults());
+  collect(plan_faults());
   EXPECT_EQ(names.size(), count);
 }
 

@@ -131,5 +131,15 @@ TEST(BackwardCount, LeavesNamedMicrobatchesToMissingAndRepeatedAction) {
   EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0 B1.0\n").findings(), Findings{"S20@1"});
 }
 
+TEST(BackwardCount, CountsNoDispatchAndNoCombine) {
+  const auto shape = [](const std::string& order) {
+    Findings findings = check_text("capo 1\nrank 0: " + order + "\n").findings();
+    std::erase_if(findings, [](const std::string& finding) { return !finding.starts_with("S"); });
+    return findings;
+  };
+  EXPECT_EQ(shape("F1 dispatch-F1 dispatch-F1 B1 dispatch-B1 combine-B1 combine-B1"), Findings{});
+  EXPECT_EQ(shape("F1.0 combine-F1.0 B1.0 dispatch-B1.0 dispatch-B1.0"), Findings{});
+}
+
 }  // namespace
 }  // namespace capo

@@ -14,13 +14,22 @@ Layers list(std::vector<std::int64_t> values) {
   return {.form = Layers::Form::List, .values = std::move(values)};
 }
 
-TEST(LayersPerChunk, NamesTheChunkWithoutLayers) {
+TEST(LayersPerChunk, WarnsOfAChunkWithoutLayers) {
   const Checked checked = check_te("[1, 2, -2, -1]", {.layers = list({2, 0})});
   ASSERT_EQ(checked.findings(), Findings{"S18@-"});
+  EXPECT_TRUE(checked.accepted());
   const Diagnostic& finding = checked.result.diagnostics.kept().front();
-  EXPECT_EQ(finding.message, "chunk 2 is declared to have 0 layers");
-  EXPECT_EQ(finding.help,
-            (Help{.text = "a chunk has at least one layer; leave out a chunk that has none"}));
+  EXPECT_EQ(finding.severity, Severity::Warning);
+  EXPECT_EQ(finding.message, "chunk 2 is declared to have 0 layers: nothing of it is captured");
+  EXPECT_EQ(finding.help, (Help{.text = "leave it out of the order if it is not to be captured"}));
+}
+
+TEST(LayersPerChunk, RefusesFewerThanNone) {
+  const Checked checked = check_te("[1, 2, -2, -1]", {.layers = list({2, -1})});
+  ASSERT_EQ(checked.findings(), Findings{"S18@-"});
+  EXPECT_FALSE(checked.accepted());
+  EXPECT_EQ(checked.result.diagnostics.kept().front().message,
+            "chunk 2 is declared to have -1 layers");
 }
 
 TEST(LayersPerChunk, ReportsEveryChunkWithoutLayers) {
@@ -28,12 +37,12 @@ TEST(LayersPerChunk, ReportsEveryChunkWithoutLayers) {
             (Findings{"S18@-", "S18@-"}));
 }
 
-TEST(LayersPerChunk, SaysOnceThatOneNumberForAllIsTooSmall) {
+TEST(LayersPerChunk, SaysOnceThatOneNumberForAllIsNone) {
   const Checked checked =
       check_te("[1, 2, -2, -1]", {.layers = {.form = Layers::Form::Count, .values = {0}}});
   ASSERT_EQ(checked.findings(), Findings{"S18@-"});
   EXPECT_EQ(checked.result.diagnostics.kept().front().message,
-            "every chunk is declared to have 0 layers");
+            "every chunk is declared to have 0 layers: nothing of it is captured");
 }
 
 TEST(LayersPerChunk, AcceptsOneLayerAndMore) {

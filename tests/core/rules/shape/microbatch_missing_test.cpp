@@ -58,6 +58,7 @@ TEST(MicrobatchMissing, LeavesACellThatPyTorchReadsInPartToDroppedText) {
 
 TEST(MicrobatchMissing, LeavesAMixtureInAnOrderFileToTheReader) {
   EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1\n").findings(), Findings{"I01@-"});
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 dispatch-F1 B1.0\n").findings(), Findings{"I01@-"});
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ TEST(MicrobatchOutOfRange, BeginsRightBehindTheLast) {
 TEST(MicrobatchOutOfRange, ConcernsTransfersToo) {
   EXPECT_EQ(check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 send-F1.7 B1.0\n").findings(),
             Findings{"S19@1"});
+  EXPECT_EQ(check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 dispatch-F1.7 B1.0\n").findings(),
+            Findings{"S19@1"});
 }
 
 TEST(MicrobatchOutOfRange, NamesTheRank) {

@@ -73,6 +73,7 @@ TEST(MissingChunk, IsTheOnlyRuleToSpeakOfAnAbsentChunk) {
 
 TEST(MissingChunk, TakesNoTransferForARun) {
   EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 send-F2 .\n").findings(), Findings{"S13@2"});
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 dispatch-F2 .\n").findings(), Findings{"S13@2"});
 }
 
 TEST(MissingChunk, LeavesAChunkWithOnlyHalfItsActionsToTheCounts) {

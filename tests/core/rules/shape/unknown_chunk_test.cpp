@@ -65,6 +65,8 @@ TEST(UnknownChunk, IsTheOnlyRuleToSpeakOfSuchAnEntry) {
 TEST(UnknownChunk, ConcernsActionsOfAWholeStageAndNoIdleSlots) {
   EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0: F1 . B1 reduce2\n").findings(),
             Findings{"S12@3"});
+  EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0: F1 B1 combine-B2\n").findings(),
+            Findings{"S12@2"});
 }
 
 }  // namespace

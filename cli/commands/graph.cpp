@@ -1,0 +1,129 @@
+// `capo graph FILE -o out.dot`: the dependency graph for Graphviz, what is wrong in red.
+
+#include <capo/cli/commands/commands.h>
+#include <capo/cli/environment_options.h>
+#include <capo/cli/files.h>
+#include <capo/cli/input_options.h>
+#include <capo/core/draw/draw.h>
+#include <capo/core/report/report.h>
+#include <capo/core/report/text_report.h>
+#include <capo/core/text/scan.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+namespace capo::cli {
+
+namespace {
+
+struct GraphRequest {
+  InputOptions input;
+  EnvironmentOptions environment;
+  std::string ranks;
+  std::string window;
+  DotOptions dot;
+  std::string output = "-";
+};
+
+std::optional<std::uint32_t> number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = result.ec == std::errc{} && result.ptr == text.data() + text.size();
+  return whole && !text.empty() ? std::optional(value) : std::nullopt;
+}
+
+// "0,2-4" to 0, 2, 3, 4; ranks that there are not are an error, not an empty picture.
+std::vector<std::int32_t> ranks_of(const std::string& text, std::size_t ranks) {
+  std::vector<std::int32_t> chosen;
+  std::stringstream in(text);
+  for (std::string item; std::getline(in, item, ',');) {
+    const std::size_t dash = item.find('-');
+    const auto first = number(std::string_view(item).substr(0, dash));
+    const auto last =
+        dash == std::string::npos ? first : number(std::string_view(item).substr(dash + 1));
+    if (!first || !last || *last < *first || *last >= ranks) {
+      throw CLI::ValidationError(
+          "--ranks", fmt::format("{} is no rank or range of ranks; there are 0 to {}", shown(item),
+                                 ranks - 1));
+    }
+    for (std::uint32_t rank = *first; rank <= *last; ++rank) {
+      chosen.push_back(static_cast<std::int32_t>(rank));
+    }
+  }
+  return chosen;
+}
+
+std::pair<std::uint32_t, std::uint32_t> window_of(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const auto first = number(std::string_view(text).substr(0, colon));
+  const auto last =
+      colon == std::string::npos ? std::nullopt : number(std::string_view(text).substr(colon + 1));
+  if (!first || !last || *last <= *first) {
+    throw CLI::ValidationError("--window",
+                               fmt::format("{} is no range of steps such as 0:40", shown(text)));
+  }
+  return {*first, *last};
+}
+
+int refuse(const RefusedInput& refused) {
+  print_stderr(to_text(report_of(refused.source, refused.refusal)));
+  return exit_code_of(refused.refusal.kind);
+}
+
+int draw_graph(const GraphRequest& request) {
+  Loaded loaded = load_input(request.input);
+  if (const auto* error = std::get_if<Error>(&loaded)) return fail(*error);
+  if (const auto* refused = std::get_if<RefusedInput>(&loaded)) return refuse(*refused);
+  Input input = std::get<Input>(std::move(loaded));
+  const auto declared = request.environment.resolve(request.input.limits);
+  if (const auto* error = std::get_if<Error>(&declared)) return fail(*error);
+  if (const auto* refused = std::get_if<RefusedInput>(&declared)) return refuse(*refused);
+  const Model& model = std::get<Model>(declared);
+  if (const auto error =
+          place_or_throw(request.environment, input.schedule, model, request.input.limits)) {
+    return fail(*error);
+  }
+
+  DotOptions dot = request.dot;
+  if (!request.ranks.empty()) dot.ranks = ranks_of(request.ranks, input.schedule.ranks.size());
+  if (!request.window.empty()) dot.window = window_of(request.window);
+  const auto text = draw(input, {.environment = model.environment, .groups = model.groups}, dot);
+  if (!text) {
+    print_error(text.error());
+    return text.error().kind == ErrorKind::Limit ? kNoVerdict : kFindings;
+  }
+  const auto failed =
+      request.output == "-" ? write_stdout(*text) : write_file(request.output, *text);
+  return failed ? fail(*failed) : kAccepted;
+}
+
+}  // namespace
+
+Run add_graph(CLI::App& app) {
+  auto* command = app.add_subcommand("graph", "Draw the dependency graph for Graphviz");
+  command->footer("Example: capo graph schedule.order --p2p flush -o out.dot && dot -Tsvg out.dot");
+  auto request = std::make_shared<GraphRequest>();
+  request->input.add_to(*command);
+  request->environment.add_to(*command);
+  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+      ->capture_default_str();
+  command->add_option("--ranks", request->ranks, "Only these ranks, `0,2-4`");
+  command->add_option("--window", request->window,
+                      "Only these steps of each rank's order, transfers counted, `0:40`");
+  command->add_flag("--collapse", request->dot.collapse,
+                    "Draw a transfer as an edge between the computations that it joins");
+  command
+      ->add_option("--max-nodes", request->dot.max_nodes,
+                   "Nodes beyond which there is no picture (exit code 4)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
+      ->capture_default_str();
+  return [request] { return draw_graph(*request); };
+}
+
+}  // namespace capo::cli

@@ -1,0 +1,193 @@
+#include <capo/core/minimise/minimise.h>
+
+#include <capo/cli/commands/commands.h>
+#include <capo/cli/environment_options.h>
+#include <capo/cli/files.h>
+#include <capo/cli/input_options.h>
+#include <capo/cli/plan_options.h>
+#include <capo/core/base/nearest.h>
+#include <capo/core/report/text_report.h>
+#include <capo/core/rules/check.h>
+#include <capo/core/text/order_printer.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace capo::cli {
+
+namespace {
+
+struct MinimiseRequest {
+  InputOptions input;
+  EnvironmentOptions environment;
+  PlanFlags plan;
+  std::string rule;  ///< id or name; empty: of the first finding
+  std::string output = "-";
+  MinimiseOptions minimise;
+};
+
+// All that a verdict is relative to, as `capo check` takes it.
+CheckOptions check_options(const Model& declared) {
+  return {.environment = declared.environment,
+          .groups = declared.groups,
+          .modules = declared.modules,
+          .plan = declared.plan};
+}
+
+std::vector<std::string_view> broken_rules(const CheckResult& result) {
+  std::vector<std::string_view> rules;
+  for (const Diagnostic& finding : result.diagnostics.kept()) {
+    if (std::find(rules.begin(), rules.end(), finding.rule) == rules.end()) {
+      rules.push_back(finding.rule);
+    }
+  }
+  return rules;
+}
+
+std::string_view first_broken(const CheckResult& result) {
+  const auto& kept = result.diagnostics.kept();
+  const auto error = std::find_if(kept.begin(), kept.end(), [](const Diagnostic& finding) {
+    return finding.severity == Severity::Error;
+  });
+  return error == kept.end() ? kept.front().rule : error->rule;
+}
+
+int refuse(const RefusedInput& refused) {
+  print_stderr(to_text(report_of(refused.source, refused.refusal)));
+  return exit_code_of(refused.refusal.kind);
+}
+
+const Rule& named_rule(const std::string& name) {
+  if (const Rule* rule = find_rule(name)) return *rule;
+  std::vector<std::string_view> names;
+  for (const Rule& rule : catalogue()) {
+    names.push_back(rule.id);
+    names.push_back(rule.name);
+  }
+  const std::string_view close = nearest(name, names);
+  throw CLI::ValidationError(
+      "--rule", fmt::format("there is no rule `{}`{}", name,
+                            close.empty() ? "; `capo rules` lists them"
+                                          : fmt::format("; did you mean `{}`?", close)));
+}
+
+// The id of the rule to keep broken; empty where there is nothing to minimise.
+std::string_view rule_of(const MinimiseRequest& request, const CheckResult& result) {
+  if (request.rule.empty()) return result.diagnostics.empty() ? "" : first_broken(result);
+  const std::string_view id = named_rule(request.rule).id;
+  const std::vector<std::string_view> broken = broken_rules(result);
+  if (std::find(broken.begin(), broken.end(), id) != broken.end()) return id;
+  throw CLI::ValidationError(
+      "--rule",
+      fmt::format("{} is not broken; {}", id,
+                  broken.empty() ? "the order breaks no rule"
+                                 : fmt::format("broken {} {}", broken.size() == 1 ? "is" : "are",
+                                               fmt::join(broken, ", "))));
+}
+
+std::size_t entries_of(const Schedule& schedule) {
+  std::size_t entries = 0;
+  for (const RankOrder& rank : schedule.ranks) {
+    entries += rank.order.size() + (rank.replay ? rank.replay->size() : 0);
+  }
+  return entries;
+}
+
+std::string summary(const Schedule& before, const Minimised& least, std::string_view rule) {
+  const auto counted = [](std::size_t number, const char* one, const char* many) {
+    return fmt::format("{} {}", number, number == 1 ? one : many);
+  };
+  return fmt::format("minimise: {} still broken; {} -> {}, {} -> {}, {}{}\n", rule,
+                     counted(entries_of(before), "entry", "entries"), entries_of(least.schedule),
+                     counted(before.ranks.size(), "rank", "ranks"), least.schedule.ranks.size(),
+                     counted(least.checks, "check", "checks"),
+                     least.at_limit ? "; --max-checks ended it before it was minimal" : "");
+}
+
+int write(const Minimised& least, const MinimiseRequest& request) {
+  const std::string text = print_order_file(least.schedule);
+  const auto error = request.output == "-" ? write_stdout(text) : write_file(request.output, text);
+  if (error) return fail(*error);
+  return least.at_limit ? kNoVerdict : kAccepted;
+}
+
+int minimise_input(const MinimiseRequest& request, const Input& input,
+                   const CheckOptions& declared) {
+  const std::string_view rule = rule_of(request, check(input, declared));
+  if (rule.empty()) {
+    print_stderr("minimise: the order breaks no rule; there is nothing to minimise\n");
+    return kAccepted;
+  }
+  MinimiseOptions options = request.minimise;
+  options.limits = request.input.limits;
+  options.limits.bytes = Limits{}.bytes;  // a TE list is shorter than the same as .order text
+  const auto least = minimise(input, rule, declared, options);
+  if (!least) {
+    print_error({.kind = ErrorKind::Unreadable,
+                 .message = fmt::format("{} is not broken by the same schedule as .order text, so "
+                                        "nothing smaller can be written",
+                                        rule),
+                 .help = "it is about the form of the input, or an entry that is no action; `capo "
+                         "check` shows it"});
+    return kFindings;
+  }
+  print_stderr(summary(input.schedule, *least, rule));
+  return write(*least, request);
+}
+
+int run_minimise(const MinimiseRequest& request) {
+  if (request.output.empty())
+    throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
+  if (!request.rule.empty()) static_cast<void>(named_rule(request.rule));
+  Loaded loaded = load_input(request.input);
+  if (const auto* error = std::get_if<Error>(&loaded)) return fail(*error);
+  if (const auto* refused = std::get_if<RefusedInput>(&loaded)) return refuse(*refused);
+  Input input = std::get<Input>(std::move(loaded));
+
+  auto declared = request.environment.resolve(request.input.limits);
+  if (const auto* error = std::get_if<Error>(&declared)) return fail(*error);
+  if (const auto* refused = std::get_if<RefusedInput>(&declared)) return refuse(*refused);
+  Model& model = std::get<Model>(declared);
+  request.plan.merge_into(model);
+  if (const auto error =
+          place_or_throw(request.environment, input.schedule, model, request.input.limits)) {
+    return fail(*error);
+  }
+  if (const auto misfit = request.plan.misfit(input.schedule, model)) {
+    throw CLI::ValidationError(misfit->flag, misfit->why);
+  }
+  return minimise_input(request, input, check_options(model));
+}
+
+}  // namespace
+
+Run add_minimise(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "minimise", "The smallest schedule that still breaks the same rule, as .order text");
+  command->footer("Example: capo minimise schedule.csv --rule T09 -o minimal.order");
+  auto request = std::make_shared<MinimiseRequest>();
+  request->input.add_to(*command);
+  request->environment.add_to(*command);
+  request->plan.add_to(*command);
+  command->add_option("--rule", request->rule,
+                      "Id or name of the rule to keep broken; default: that of the first finding");
+  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+      ->capture_default_str();
+  command
+      ->add_option("--max-checks", request->minimise.max_checks,
+                   "Candidates to check; then the best so far is written, with exit code 4")
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
+      ->capture_default_str();
+  return [request] { return run_minimise(*request); };
+}
+
+}  // namespace capo::cli

@@ -1,0 +1,308 @@
+#include <capo/core/draw/dot.h>
+
+#include <capo/core/draw/reduction.h>
+#include <capo/core/text/action_token.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+namespace capo {
+
+namespace {
+
+// How an edge is drawn; kinds that mean the same to a reader share a class.
+enum class EdgeClass : std::uint8_t { Order, Data, Message, Issue, Wait, Event, Collective };
+constexpr std::size_t kClasses = 7;
+
+struct Style {
+  std::string_view name;
+  std::string_view attributes;
+};
+
+// Told apart by style as well as by colour, for grey print and for those who see colours otherwise.
+constexpr std::array<Style, kClasses> kStyles{{
+    {"order", "color=\"#b0b0b0\", weight=10, arrowsize=0.5"},
+    {"data", "color=\"#1f4e8c\", style=solid"},
+    {"message", "color=\"#0b6e4f\", style=bold, penwidth=2"},
+    {"issue", "color=\"#7f7f7f\", style=dotted, constraint=false"},
+    {"wait", "color=\"#8c6d1f\", style=dotted, penwidth=1.5"},
+    {"event", "color=\"#6a3d9a\", style=dashed"},
+    {"collective", "color=\"#0b6e4f\", style=\"dashed,bold\", dir=none, constraint=false"},
+}};
+
+constexpr std::string_view kRed = "color=\"#d00000\", penwidth=2.5, fontcolor=\"#d00000\"";
+
+EdgeClass class_of(EdgeKind kind) {
+  switch (kind) {
+    case EdgeKind::Stream:
+    case EdgeKind::Queue:
+      return EdgeClass::Order;
+    case EdgeKind::Data:
+    case EdgeKind::Span:
+      return EdgeClass::Data;
+    case EdgeKind::Message:
+    case EdgeKind::Rendezvous:
+      return EdgeClass::Message;
+    case EdgeKind::Issue:
+      return EdgeClass::Issue;
+    case EdgeKind::Wait:
+      return EdgeClass::Wait;
+    case EdgeKind::Event:
+      return EdgeClass::Event;
+    case EdgeKind::Collective:
+      return EdgeClass::Collective;
+  }
+  return EdgeClass::Data;
+}
+
+std::string_view word_for(EdgeKind kind) {
+  switch (kind) {
+    case EdgeKind::Stream:
+    case EdgeKind::Queue:
+      return "order";
+    case EdgeKind::Rendezvous:
+      return "rendezvous";
+    default:
+      return kStyles[static_cast<std::size_t>(class_of(kind))].name;
+  }
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+class Picture {
+ public:
+  Picture(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,
+          const DotOptions& options)
+      : graph_(graph), lowered_(lowered), marks_(marks), options_(options) {
+    choose_nodes();
+  }
+
+  [[nodiscard]] std::size_t nodes() const { return tasks_.size(); }
+
+  std::string draw(const std::string& title) {
+    out_ += "digraph capo {\n";
+    out_ += "  graph [rankdir=LR, newrank=true, compound=true, fontname=\"Helvetica\", ";
+    out_ += fmt::format("labelloc=b, label=\"{}\"];\n", escaped(title));
+    out_ +=
+        "  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"Helvetica\"];\n";
+    out_ += "  edge [fontname=\"Helvetica\", fontsize=10];\n";
+    draw_ranks();
+    collect_edges();
+    collect_witness();
+    for (std::size_t c = 0; c < kClasses; ++c) draw_class(static_cast<EdgeClass>(c));
+    for (const auto& [ends, label] : witness_) draw_witness(ends, label);
+    out_ += "}\n";
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] const Step& step_of(const Task& task) const {
+    return capo::step_of(lowered_, task);
+  }
+
+  // What is wrong is always in view.
+  [[nodiscard]] std::set<TaskId> marked() const {
+    std::set<TaskId> tasks(marks_.tasks.begin(), marks_.tasks.end());
+    for (const WaitEdge& wait : marks_.cycle) tasks.insert(wait.task);
+    for (const auto& [from, to] : marks_.pairs) tasks.insert({from, to});
+    return tasks;
+  }
+
+  [[nodiscard]] bool in_view(const Task& task) const {
+    if (options_.collapse && is_transfer(task.kind)) return false;
+    const auto& ranks = options_.ranks;
+    if (!ranks.empty() && std::find(ranks.begin(), ranks.end(), task.rank) == ranks.end()) {
+      return false;
+    }
+    const auto& window = options_.window;
+    return !window || (task.step >= window->first && task.step < window->second);
+  }
+
+  void choose_nodes() {
+    node_of_.assign(graph_.tasks.size(), kNoTask);
+    const std::set<TaskId> always = marked();
+    for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
+      if (!in_view(graph_.tasks[id]) && !always.contains(id)) continue;
+      node_of_[id] = static_cast<TaskId>(tasks_.size());
+      tasks_.push_back(id);
+    }
+    name_nodes();
+  }
+
+  // By rank, chunk, microbatch and kind; what occurs again gets a number.
+  void name_nodes() {
+    std::map<std::string, int> seen;
+    for (const TaskId id : tasks_) {
+      const Task& task = graph_.tasks[id];
+      const Step& step = step_of(task);
+      std::string name = fmt::format("r{}_c{}", task.rank, step.chunk);
+      if (has_microbatch(step.kind)) name += fmt::format("_m{}", step.microbatch);
+      name += "_" + std::string(word_of(step.kind));
+      std::replace(name.begin(), name.end(), '-', '_');
+      if (step.part != Part::Whole || is_exchange(step.kind))
+        name += fmt::format("_l{}", step.layer);
+      if (step.part == Part::PreDispatch) name += "_pre";
+      if (step.part == Part::Experts) name += "_experts";
+      if (step.part == Part::PostProcess) name += "_post";
+      const int before = seen[name]++;
+      if (before > 0) name += fmt::format("_again{}", before);
+      names_.push_back(std::move(name));
+    }
+  }
+
+  void draw_ranks() {
+    const auto red = [&](TaskId id) {
+      return std::find(marks_.tasks.begin(), marks_.tasks.end(), id) != marks_.tasks.end();
+    };
+    std::int32_t open = -1;
+    for (std::size_t n = 0; n < tasks_.size(); ++n) {
+      const Task& task = graph_.tasks[tasks_[n]];
+      if (task.rank != open) {
+        if (open >= 0) out_ += "  }\n";
+        open = task.rank;
+        out_ += fmt::format("  subgraph cluster_rank{} {{\n", open);
+        out_ += fmt::format(
+            "    label=\"rank {}\"; labelloc=t; labeljust=l; style=filled; color=\"#f4f4f4\";\n",
+            open);
+      }
+      const Step& step = step_of(task);
+      const Action action{.kind = step.kind, .chunk = step.chunk, .microbatch = step.microbatch};
+      const std::string tooltip =
+          fmt::format("rank {}, stage {}, step {}", task.rank, task.stage, task.step);
+      out_ += fmt::format("    {} [label=\"{}\", group=\"s{}\", tooltip=\"{}\"{}{}];\n", names_[n],
+                          escaped(to_token(action, Naming::Named)), task.stream, tooltip,
+                          is_transfer(step.kind) ? ", shape=ellipse, fontsize=10" : "",
+                          red(tasks_[n]) ? fmt::format(", {}", kRed) : "");
+    }
+    if (open >= 0) out_ += "  }\n";
+  }
+
+  // What an edge of the graph joins, as nodes of the picture.
+  void collect_edges() {
+    for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
+      const Task& task = graph_.tasks[id];
+      if (graph_.task_of[task.start] != id) continue;
+      for (Vertex from = task.start; from <= graph_.end(id); ++from) add_edges_from(from);
+    }
+    if (options_.collapse) add_collapsed_messages();
+  }
+
+  void add_edges_from(Vertex from) {
+    const auto [first, last] = boost::out_edges(from, graph_.edges);
+    for (auto edge = first; edge != last; ++edge) {
+      const EdgeKind kind = graph_.edges[*edge];
+      // A rendezvous is a message seen from its other end.
+      if (kind == EdgeKind::Span || kind == EdgeKind::Rendezvous) continue;
+      const Vertex to = boost::target(*edge, graph_.edges);
+      add(class_of(kind), node_of_[graph_.task_of[from]], node_of_[graph_.task_of[to]]);
+    }
+  }
+
+  void add(EdgeClass edge_class, TaskId from, TaskId to) {
+    if (from == kNoTask || to == kNoTask || from == to) return;
+    edges_[static_cast<std::size_t>(edge_class)].emplace_back(from, to);
+  }
+
+  // From whoever makes what a send carries to whoever reads what its receive brings.
+  void add_collapsed_messages() {
+    std::vector<TaskId> makers(graph_.tasks.size(), kNoTask);  // by send
+    std::vector<TaskId> sender(graph_.tasks.size(), kNoTask);  // by receive
+    for_each_task_edge([&](TaskId from, TaskId to, EdgeKind kind) {
+      if (kind == EdgeKind::Data && is_send(graph_.tasks[to].kind)) makers[to] = from;
+      if (kind == EdgeKind::Message) sender[to] = from;
+    });
+    for_each_task_edge([&](TaskId from, TaskId to, EdgeKind kind) {
+      if (kind != EdgeKind::Data || !is_receive(graph_.tasks[from].kind)) return;
+      if (sender[from] == kNoTask || makers[sender[from]] == kNoTask) return;
+      add(EdgeClass::Message, node_of_[makers[sender[from]]], node_of_[to]);
+    });
+  }
+
+  template <typename Visit>
+  void for_each_task_edge(Visit visit) const {
+    for (Vertex from = 0; from < graph_.task_of.size(); ++from) {
+      const auto [first, last] = boost::out_edges(from, graph_.edges);
+      for (auto edge = first; edge != last; ++edge) {
+        visit(graph_.task_of[from], graph_.task_of[boost::target(*edge, graph_.edges)],
+              graph_.edges[*edge]);
+      }
+    }
+  }
+
+  void collect_witness() {
+    const auto add_red = [&](TaskId from, TaskId to, std::string_view label) {
+      const DrawnEdge ends{node_of_[from], node_of_[to]};
+      if (ends.first != kNoTask && ends.second != kNoTask) witness_.emplace(ends, label);
+    };
+    for (std::size_t i = 0; i < marks_.cycle.size(); ++i) {
+      const WaitEdge& wait = marks_.cycle[i];
+      add_red(marks_.cycle[(i + 1) % marks_.cycle.size()].task, wait.task, word_for(wait.kind));
+    }
+    for (const auto& [from, to] : marks_.pairs) add_red(from, to, "meets");
+  }
+
+  // An edge that is red, and an issue beside data, would say the same twice.
+  void draw_class(EdgeClass edge_class) {
+    auto& edges = edges_[static_cast<std::size_t>(edge_class)];
+    const Style& style = kStyles[static_cast<std::size_t>(edge_class)];
+    for (const DrawnEdge& edge :
+         transitively_reduced(std::move(edges), static_cast<std::uint32_t>(tasks_.size()))) {
+      if (edge_class == EdgeClass::Data) data_.insert(edge);
+      const bool said = edge_class == EdgeClass::Issue && data_.contains(edge);
+      if (said || witness_.contains(edge)) continue;
+      out_ += fmt::format("  {} -> {} [class={}, {}];\n", names_[edge.first], names_[edge.second],
+                          style.name, style.attributes);
+    }
+  }
+
+  void draw_witness(const DrawnEdge& ends, std::string_view label) {
+    out_ += fmt::format("  {} -> {} [class=witness, {}, constraint=false, label=\"{}\"];\n",
+                        names_[ends.first], names_[ends.second], kRed, label);
+  }
+
+  const TaskGraph& graph_;
+  const Lowered& lowered_;
+  const Marks& marks_;
+  const DotOptions& options_;
+  std::vector<TaskId> node_of_;  // by task; kNoTask: not drawn
+  std::vector<TaskId> tasks_;    // by node
+  std::vector<std::string> names_;
+  std::array<std::vector<DrawnEdge>, kClasses> edges_;
+  std::set<DrawnEdge> data_;                       // drawn
+  std::map<DrawnEdge, std::string_view> witness_;  // with what each is
+  std::string out_;
+};
+
+}  // namespace
+
+Result<std::string> to_dot(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,
+                           const std::string& title, const DotOptions& options) {
+  Picture picture(graph, lowered, marks, options);
+  if (picture.nodes() > options.max_nodes) {
+    return Error{.kind = ErrorKind::Limit,
+                 .message = fmt::format("the picture would have {} nodes, more than the {} that "
+                                        "Graphviz lays out in reasonable time",
+                                        picture.nodes(), options.max_nodes),
+                 .help =
+                     "--ranks 0,1 draws some ranks, --window 0:40 the first steps of each, "
+                     "--collapse leaves transfers out; --max-nodes raises the limit"};
+  }
+  return picture.draw(title);
+}
+
+}  // namespace capo

@@ -1,0 +1,22 @@
+// A schedule as a picture: checked, wired as the rules wire it, and what is wrong with it in red.
+//
+// Drawn is the graph that the verdict is about: with transfers where ranks communicate, else the
+// computations alone. Orders with errors of their own (a backward too many) are not drawn, since
+// there is no telling which task an entry is. Tested by draw_test.cpp.
+
+#pragma once
+
+#include <capo/core/base/result.h>
+#include <capo/core/draw/dot.h>
+#include <capo/core/order/input.h>
+#include <capo/core/rules/check.h>
+
+#include <string>
+
+namespace capo {
+
+/// DOT, or an Error of kind Limit (too large) or Unreadable (nothing that could be drawn).
+[[nodiscard]] Result<std::string> draw(const Input& input, const CheckOptions& options,
+                                       const DotOptions& dot);
+
+}  // namespace capo

@@ -1,0 +1,186 @@
+#include <capo/core/graph/add_transfers.h>
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+namespace capo {
+
+namespace {
+
+class Sweeps {
+ public:
+  Sweeps(const Schedule& schedule, const StageMap& map, std::int32_t microbatches)
+      : schedule_(schedule),
+        map_(map),
+        microbatches_(static_cast<std::size_t>(microbatches)),
+        cursor_(schedule.ranks.size()),
+        waits_for_(schedule.ranks.size(), kNothing),
+        forward_done_(static_cast<std::size_t>(map.stages()) * microbatches_),
+        backward_done_(forward_done_.size()) {
+    result_.lowered.ranks.resize(schedule.ranks.size());
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+      result_.lowered.ranks[r].reserve(schedule.ranks[r].order.size() * 3);
+      now_.push(static_cast<std::int32_t>(r));
+    }
+  }
+
+  WithTransfers run() {
+    while (!now_.empty() || !next_.empty()) {
+      while (!now_.empty()) {
+        const std::int32_t rank = now_.top();
+        now_.pop();
+        visit(rank);
+      }
+      for (const std::int32_t rank : next_) now_.push(rank);
+      next_.clear();
+    }
+    result_.complete = true;
+    for (std::size_t r = 0; r < cursor_.size(); ++r) {
+      if (cursor_[r] < order_of(static_cast<std::int32_t>(r)).size()) result_.complete = false;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // What a rank waits for: the forward or the backward of a stage and microbatch.
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+  std::uint64_t key(bool forward, std::int32_t stage, std::int32_t microbatch) const {
+    const auto cell =
+        static_cast<std::uint64_t>(stage) * microbatches_ + static_cast<std::uint64_t>(microbatch);
+    return cell * 2 + (forward ? 1 : 0);
+  }
+
+  const std::vector<Entry>& order_of(std::int32_t rank) const {
+    return schedule_.ranks[static_cast<std::size_t>(rank)].order;
+  }
+
+  // Both flags of a key live in one table each.
+  bool done(std::uint64_t of) const {
+    return of % 2 == 1 ? forward_done_[of / 2] : backward_done_[of / 2];
+  }
+
+  // The first thing that the entry needs and that is not there.
+  std::uint64_t missing(std::int32_t rank, const Entry& entry) const {
+    if (entry.kind != Kind::Forward && !is_backward(entry.kind)) return kNothing;
+    const bool forward = entry.kind == Kind::Forward;
+    const std::int32_t stage = map_.stage_of(rank, entry.chunk);
+    const std::int32_t producer = map_.neighbour(entry.kind, stage);
+    if (producer == kNoStage) return kNothing;
+    const std::uint64_t needed = key(forward, producer, entry.microbatch);
+    return done(needed) ? kNothing : needed;
+  }
+
+  // One action of a rank, a composite's members together; a rank that lacks something sleeps.
+  void visit(std::int32_t rank) {
+    const std::vector<Entry>& order = order_of(rank);
+    std::size_t& at = cursor_[static_cast<std::size_t>(rank)];
+    while (at < order.size() && order[at].kind == Kind::Idle) ++at;
+    if (at == order.size()) return;
+    std::size_t end = at + 1;
+    while (end < order.size() && order[end].group == Group::Continues) ++end;
+    for (std::size_t i = at; i < end; ++i) {
+      const std::uint64_t lacks = missing(rank, order[i]);
+      if (lacks == kNothing) continue;
+      waits_for_[static_cast<std::size_t>(rank)] = lacks;
+      return;
+    }
+    auto& steps = result_.lowered.ranks[static_cast<std::size_t>(rank)];
+    for (std::size_t i = at; i < end; ++i) {
+      steps.push_back({.chunk = order[i].chunk,
+                       .microbatch = order[i].microbatch,
+                       .entry = static_cast<std::uint32_t>(i),
+                       .kind = order[i].kind,
+                       .group = order[i].group});
+    }
+    for (std::size_t i = at; i < end; ++i) hand_on(rank, static_cast<std::uint32_t>(i));
+    at = end;
+    next_.push_back(rank);
+  }
+
+  void hand_on(std::int32_t rank, std::uint32_t at) {
+    const Entry& entry = order_of(rank)[at];
+    if (entry.kind != Kind::Forward && !is_backward(entry.kind)) return;
+    const bool forward = entry.kind == Kind::Forward;
+    const std::int32_t stage = map_.stage_of(rank, entry.chunk);
+    auto& done = forward ? forward_done_ : backward_done_;
+    done[key(forward, stage, entry.microbatch) / 2] = true;
+    const std::int32_t reader = forward ? map_.after(stage) : map_.before(stage);
+    if (reader == kNoStage) return;
+    const StageMap::Place& there = map_.home(reader);
+    if (there.rank < 0) return;
+    if (there.rank != rank) {
+      add(rank, forward ? Kind::SendForward : Kind::SendBackward, entry.chunk, entry.microbatch,
+          at);
+      // A receive is made for the entry that will read it, which stands further on in its order.
+      add(there.rank, forward ? Kind::ReceiveForward : Kind::ReceiveBackward, there.chunk,
+          entry.microbatch, kNoEntry);
+    }
+    wake(there.rank, rank, key(forward, stage, entry.microbatch));
+  }
+
+  // A rank behind the one that moved gets its turn in this sweep, one before it in the next.
+  void wake(std::int32_t sleeper, std::int32_t mover, std::uint64_t with) {
+    std::uint64_t& waits = waits_for_[static_cast<std::size_t>(sleeper)];
+    if (waits != with) return;
+    waits = kNothing;
+    if (sleeper > mover) {
+      now_.push(sleeper);
+    } else {
+      next_.push_back(sleeper);
+    }
+  }
+
+  void add(std::int32_t rank, Kind kind, std::int32_t chunk, std::int32_t microbatch,
+           std::uint32_t entry) {
+    result_.lowered.ranks[static_cast<std::size_t>(rank)].push_back(
+        {.chunk = chunk, .microbatch = microbatch, .entry = entry, .kind = kind});
+  }
+
+  const Schedule& schedule_;
+  const StageMap& map_;
+  std::size_t microbatches_;
+  std::vector<std::size_t> cursor_;
+  std::vector<std::uint64_t> waits_for_;  // by rank; kNothing: awake or at its end
+  std::vector<bool> forward_done_;
+  std::vector<bool> backward_done_;
+  std::priority_queue<std::int32_t, std::vector<std::int32_t>, std::greater<>> now_;
+  std::vector<std::int32_t> next_;
+  WithTransfers result_;
+};
+
+// A receive was put in before its reader was reached: now it can be named.
+void name_readers(WithTransfers& result, const StageMap& map, std::int32_t microbatches) {
+  const auto cells =
+      static_cast<std::size_t>(map.stages()) * static_cast<std::size_t>(microbatches);
+  std::vector<std::uint32_t> reader(cells * 2, kNoEntry);
+  const auto cell = [&](std::int32_t rank, const Step& step, bool forward) -> std::uint32_t& {
+    const auto stage = static_cast<std::size_t>(map.stage_of(rank, step.chunk));
+    return reader[(stage * static_cast<std::size_t>(microbatches) +
+                   static_cast<std::size_t>(step.microbatch)) *
+                      2 +
+                  (forward ? 1 : 0)];
+  };
+  for (std::size_t r = 0; r < result.lowered.ranks.size(); ++r) {
+    const auto rank = static_cast<std::int32_t>(r);
+    for (const Step& step : result.lowered.ranks[r]) {
+      if (step.kind == Kind::Forward || is_backward(step.kind)) {
+        cell(rank, step, step.kind == Kind::Forward) = step.entry;
+      }
+    }
+    for (Step& step : result.lowered.ranks[r]) {
+      if (is_receive(step.kind)) step.entry = cell(rank, step, step.kind == Kind::ReceiveForward);
+    }
+  }
+}
+
+}  // namespace
+
+WithTransfers add_transfers(const Schedule& schedule, const StageMap& map,
+                            std::int32_t microbatches) {
+  WithTransfers result = Sweeps(schedule, map, microbatches).run();
+  if (result.complete) name_readers(result, map, microbatches);
+  return result;
+}
+
+}  // namespace capo

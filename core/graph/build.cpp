@@ -1,0 +1,492 @@
+#include <capo/core/graph/build.h>
+
+#include <capo/core/base/assert.h>
+#include <capo/core/graph/collectives.h>
+#include <capo/core/graph/edge_list.h>
+#include <capo/core/graph/task_lookup.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+namespace capo {
+
+namespace {
+
+bool has_exchanges(const Lowered& lowered) {
+  return std::any_of(lowered.ranks.begin(), lowered.ranks.end(), [](const auto& steps) {
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const Step& step) { return is_exchange(step.kind); });
+  });
+}
+
+class Builder {
+ public:
+  Builder(const Lowered& lowered, const StageMap& map, std::int32_t microbatches,
+          std::span<const CollectiveGroup> groups = {})
+      : lowered_(lowered), map_(map), groups_(groups), lookup_(map.stages(), microbatches) {}
+
+  void reserve(std::size_t edges_per_task) {
+    std::size_t steps = 0;
+    for (const auto& rank : lowered_.ranks) steps += rank.size();
+    graph.tasks.reserve(steps);
+    graph.task_of.reserve(steps * 2);
+    edges_.reserve(steps * edges_per_task);
+  }
+
+  // Tasks, streams and vertices, rank by rank in the order of issue; computations alone, or all.
+  void add_tasks(bool all, const Environment& environment) {
+    const Communicators layout = environment.layout();
+    weight_stream_ = all && environment.weight_stream;
+    exchanges_ = all && has_exchanges(lowered_);
+    if (exchanges_) first_.emplace(map_.stages(), lookup_.microbatches());
+    for (std::size_t r = 0; r < lowered_.ranks.size(); ++r) {
+      graph.first_of.push_back(static_cast<TaskId>(graph.tasks.size()));
+      const auto rank = static_cast<std::int32_t>(r);
+      first_stream_ = static_cast<std::uint32_t>(graph.streams.size());
+      graph.streams.push_back({.rank = rank});
+      const auto& steps = lowered_.ranks[r];
+      for (std::uint32_t at = 0; at < steps.size(); ++at) {
+        if (all || is_compute(steps[at].kind)) add_task(rank, steps, at, layout);
+      }
+    }
+    graph.first_of.push_back(static_cast<TaskId>(graph.tasks.size()));
+  }
+
+  // Each task behind the one before on its stream; a transfer behind the computation before it, and
+  // computations behind the transfers that they wait for.
+  void add_issue_order() {
+    std::vector<TaskId> latest_in(graph.streams.size(), kNoTask);
+    for (std::size_t r = 0; r + 1 < graph.first_of.size(); ++r) {
+      TaskId computation = kNoTask;
+      std::array<TaskId, 2> unwaited{kNoTask, kNoTask};  // sends waited for at the next of theirs
+      pending_waits_.clear();
+      for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) {
+        const Task& task = graph.tasks[id];
+        TaskId& latest = latest_in[task.stream];
+        const bool joins = latest != kNoTask && graph.start(latest) == task.start;
+        if (latest != kNoTask && !joins) {
+          edge(end(latest), task.start,
+               is_transfer(task.kind) ? EdgeKind::Queue : EdgeKind::Stream);
+        }
+        latest = id;
+        if (runs_apart(task.kind)) {
+          if (computation != kNoTask) edge(end(computation), task.start, EdgeKind::Issue);
+        } else if (is_compute(task.kind)) {
+          computation = id;
+          if (joins) continue;
+          for (const TaskId waited : pending_waits_) edge(end(waited), task.start, EdgeKind::Wait);
+          pending_waits_.clear();
+        } else if (is_transfer(task.kind)) {
+          if (computation != kNoTask) edge(end(computation), task.start, EdgeKind::Issue);
+          note_waits(id, unwaited);
+        }
+      }
+    }
+  }
+
+  // Parameters are there before their first reader behind an unshard, and all computations of the
+  // chunk before are over when they are given up or their gradients reduced.
+  void add_parameter_order() {
+    if (!has_parameter_actions_) return;
+    for (std::size_t r = 0; r + 1 < graph.first_of.size(); ++r) {
+      std::map<std::int32_t, TaskId> computed;   // by stage: the latest computation
+      std::map<std::int32_t, TaskId> weighed;    // likewise, on the stream of weight gradients
+      std::map<std::int32_t, TaskId> unsharded;  // by stage: an unshard that nobody has read
+      for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) {
+        const Task& task = graph.tasks[id];
+        if (is_compute(task.kind)) {
+          const auto found = unsharded.find(task.stage);
+          if (found != unsharded.end()) {
+            data(found->second, id);
+            unsharded.erase(found);
+          }
+          (runs_apart(task.kind) ? weighed : computed)[task.stage] = id;
+        } else if (task.kind == Kind::Unshard) {
+          unsharded[task.stage] = id;
+        } else if (is_parameter_action(task.kind)) {
+          for (const auto* latest : {&computed, &weighed}) {
+            const auto found = latest->find(task.stage);
+            if (found != latest->end()) data(found->second, id);
+          }
+        }
+      }
+    }
+  }
+
+  // The nodes of one microbatch of a stage form one chain over all streams, with one event that
+  // each waits for and records; a weight gradient does neither.
+  void add_events() {
+    if (!exchanges_) return;
+    TaskLookup latest(map_.stages(), lookup_.microbatches());
+    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+      const Task& task = graph.tasks[id];
+      const bool node =
+          is_exchange(task.kind) || task.kind == Kind::Forward || is_backward(task.kind);
+      if (!node || !lookup_.holds(task.stage, task.microbatch)) continue;
+      TaskId& before = latest.at(Thing::Forward, task.stage, task.microbatch);
+      const bool crosses = before != kNoTask && graph.tasks[before].stream != task.stream;
+      if (crosses) edge(end(before), task.start, EdgeKind::Event);
+      before = id;
+    }
+  }
+
+  // Forward before backward before weight gradient, of one stage and microbatch.
+  void add_local_data() {
+    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+      const Task& task = graph.tasks[id];
+      if (is_backward(task.kind) && begins(id)) data(find(Thing::Forward, task), id);
+      // Where layers are taken apart, each W has its own B before it on the same stream.
+      if (task.kind == Kind::BackwardWeight && !exchanges_) data(find(Thing::Backward, task), id);
+    }
+  }
+
+  // What a stage reads of its neighbour, straight from where it was made.
+  void add_direct_data() {
+    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+      const Task& task = graph.tasks[id];
+      if (task.kind != Kind::Forward && !is_backward(task.kind)) continue;
+      const std::int32_t maker = map_.neighbour(task.kind, task.stage);
+      data(lookup_.find(thing_of(task.kind), maker, task.microbatch), id);
+    }
+  }
+
+  // The same where a transfer lies between, and every local fault of a transfer.
+  void add_transferred_data() {
+    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+      Task& task = graph.tasks[id];
+      if (is_send(task.kind)) {
+        const Thing made = task.kind == Kind::SendForward ? Thing::Forward : Thing::Backward;
+        const TaskId producer = find(made, task);
+        if (producer == kNoTask) {
+          task.never = true;
+        } else if (!same_rank(producer, id) || graph.tasks[producer].step > task.step) {
+          fault(TransferFault::Kind::SendTooEarly, id, producer);
+          task.never = true;
+        } else {
+          edge(end(producer), task.start, EdgeKind::Data);
+        }
+      } else if (!begins(id)) {
+        continue;
+      } else if (is_forward_node(task.kind)) {
+        receive_input(id, Thing::Forward, Thing::ReceiveF);
+      } else if (is_backward_node(task.kind)) {
+        receive_input(id, Thing::Backward, Thing::ReceiveB);
+      }
+    }
+  }
+
+  void pair_transfers(bool buffered) {
+    find_partners();
+    // Sends and receives by the ranks they join and the communicator, in the order of issue.
+    struct End {
+      std::uint64_t channel;
+      TaskId task;
+    };
+    std::vector<End> sends;
+    std::vector<End> receives;
+    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+      const Task& task = graph.tasks[id];
+      if (!is_transfer(task.kind) || !partnered_[id]) continue;
+      const std::int32_t peer = map_.home(map_.neighbour(task.kind, task.stage)).rank;
+      const std::int32_t from = is_send(task.kind) ? task.rank : peer;
+      const std::int32_t to = is_send(task.kind) ? peer : task.rank;
+      const std::uint64_t channel = (static_cast<std::uint64_t>(from) << 32) |
+                                    (static_cast<std::uint64_t>(to) << 1) |
+                                    step_of(task).communicator;
+      (is_send(task.kind) ? sends : receives).push_back({channel, id});
+    }
+    const auto by_channel = [](const End& a, const End& b) { return a.channel < b.channel; };
+    std::stable_sort(sends.begin(), sends.end(), by_channel);
+    std::stable_sort(receives.begin(), receives.end(), by_channel);
+    std::uint64_t reported = ~std::uint64_t{0};
+    for (std::size_t i = 0; i < sends.size() && i < receives.size(); ++i) {
+      CAPO_ASSERT(sends[i].channel == receives[i].channel, "each has its partner on its channel");
+      const TaskId send = sends[i].task;
+      const TaskId receive = receives[i].task;
+      // The first pair that disagrees; those behind it follow from it.
+      const bool agree = message_of(graph.tasks[send]) == message_of(graph.tasks[receive]);
+      if (!agree && reported != sends[i].channel) {
+        reported = sends[i].channel;
+        fault(TransferFault::Kind::Mismatch, receive, send);
+      }
+      edge(graph.start(send), end(receive), EdgeKind::Message);
+      if (!buffered) edge(graph.start(receive), end(send), EdgeKind::Rendezvous);
+    }
+  }
+
+  // A receive without a send never ends; a send without a receive ends only where sends are
+  // buffered.
+  void strand_unpartnered(bool buffered) {
+    for (const TaskId id : unpartnered_) {
+      Task& task = graph.tasks[id];
+      if (is_receive(task.kind) || !buffered) task.never = true;
+    }
+  }
+
+  void meet() { meet_collectives(lowered_, groups_, graph, edges_, faults); }
+
+  void finish() { graph.edges = edges_.graph(graph.task_of.size()); }
+
+  TaskGraph graph;
+  std::vector<TransferFault> faults;
+
+ private:
+  [[nodiscard]] Vertex end(TaskId task) const { return graph.end(task); }
+  [[nodiscard]] const Step& step_of(const Task& task) const {
+    return capo::step_of(lowered_, task);
+  }
+  [[nodiscard]] TaskId find(Thing thing, const Task& of) const {
+    return lookup_.find(thing, of.stage, of.microbatch);
+  }
+  [[nodiscard]] bool same_rank(TaskId a, TaskId b) const {
+    return graph.tasks[a].rank == graph.tasks[b].rank;
+  }
+
+  // Whether a task of this kind is a computation beside the others.
+  [[nodiscard]] bool runs_apart(Kind kind) const {
+    return weight_stream_ && kind == Kind::BackwardWeight;
+  }
+  [[nodiscard]] static bool is_parameter_action(Kind kind) {
+    return kind == Kind::Unshard || kind == Kind::Reshard || kind == Kind::ReduceGradient;
+  }
+  [[nodiscard]] static bool is_forward_node(Kind kind) {
+    return kind == Kind::Forward || kind == Kind::DispatchForward || kind == Kind::CombineForward;
+  }
+  [[nodiscard]] static bool is_backward_node(Kind kind) {
+    return is_backward(kind) || kind == Kind::DispatchBackward || kind == Kind::CombineBackward;
+  }
+  // Whether the task is the first node of its forward or backward.
+  [[nodiscard]] bool begins(TaskId id) const {
+    if (!exchanges_) return true;
+    const Task& task = graph.tasks[id];
+    const Thing thing = is_forward_node(task.kind) ? Thing::Forward : Thing::Backward;
+    return first_->find(thing, task.stage, task.microbatch) == id;
+  }
+
+  void note_waits(TaskId id, std::array<TaskId, 2>& unwaited) {
+    const Task& task = graph.tasks[id];
+    const Wait wait = step_of(task).wait;
+    if (wait == Wait::AtOnce) pending_waits_.push_back(id);
+    if (!is_send(task.kind)) return;
+    TaskId& before = unwaited[task.kind == Kind::SendForward ? 0 : 1];
+    if (before != kNoTask) pending_waits_.push_back(before);
+    before = wait == Wait::AtNext ? id : kNoTask;
+  }
+
+  void edge(Vertex from, Vertex to, EdgeKind kind) { edges_.add(from, to, kind); }
+  // The members of a composite share a vertex and order nothing among themselves.
+  void data(TaskId from, TaskId to) {
+    if (from == kNoTask || graph.start(from) == graph.start(to)) return;
+    edge(end(from), graph.start(to), EdgeKind::Data);
+  }
+  void fault(TransferFault::Kind kind, TaskId task, TaskId other = kNoTask) {
+    faults.push_back({.kind = kind, .task = task, .other = other});
+  }
+
+  void add_task(std::int32_t rank, const std::vector<Step>& steps, std::uint32_t at,
+                Communicators layout) {
+    const Step& step = steps[at];
+    const auto id = static_cast<TaskId>(graph.tasks.size());
+    Task task{.rank = rank,
+              .stage = map_.stage_of(rank, step.chunk),
+              .microbatch = step.microbatch,
+              .step = at,
+              .kind = step.kind};
+    const bool transfer = is_transfer(step.kind);
+    task.stream = is_compute(step.kind) && !runs_apart(step.kind) ? first_stream_
+                                                                  : stream_of(task, step, layout);
+    task.split = transfer || (!groups_.empty() && !is_compute(step.kind) &&
+                              group_of(groups_, rank, step.kind) < groups_.size());
+    has_parameter_actions_ = has_parameter_actions_ || is_parameter_action(step.kind);
+    const bool joins = step.group == Group::Continues && id > graph.first_of.back() &&
+                       graph.tasks.back().split == task.split && !runs_apart(step.kind) &&
+                       !runs_apart(graph.tasks.back().kind) &&
+                       is_transfer(graph.tasks.back().kind) == transfer;
+    if (joins) {
+      task.start = graph.tasks.back().start;
+    } else {
+      task.start = static_cast<Vertex>(graph.task_of.size());
+      graph.task_of.push_back(id);
+      if (task.split) {
+        graph.task_of.push_back(id);
+        edge(task.start, task.start + 1, EdgeKind::Span);
+      }
+    }
+    graph.tasks.push_back(task);
+    if (has_microbatch(step.kind)) enter(id);
+  }
+
+  // Into the lookup, unless something of the same name is there or the stage lives elsewhere.
+  void enter(TaskId id) {
+    Task& task = graph.tasks[id];
+    if (!lookup_.holds(task.stage, task.microbatch) || map_.home(task.stage).rank != task.rank) {
+      return;
+    }
+    if (exchanges_ && (is_forward_node(task.kind) || is_backward_node(task.kind))) {
+      // The first node reads the input, the last one makes the output.
+      const Thing thing = is_forward_node(task.kind) ? Thing::Forward : Thing::Backward;
+      TaskId& first = first_->at(thing, task.stage, task.microbatch);
+      if (first == kNoTask) first = id;
+      lookup_.at(thing, task.stage, task.microbatch) = id;
+      return;
+    }
+    TaskId& slot = lookup_.at(thing_of(task.kind), task.stage, task.microbatch);
+    if (slot == kNoTask) {
+      slot = id;
+    } else if (is_transfer(task.kind)) {
+      fault(TransferFault::Kind::Repeated, id, slot);
+    }
+  }
+
+  // The stream of what is no computation; a rank has few, so a scan finds it.
+  std::uint32_t stream_of(const Task& task, const Step& step, Communicators layout) {
+    const Stream stream = is_transfer(task.kind)  ? queue_of(task, step, layout)
+                          : is_compute(task.kind) ? Stream{.rank = task.rank, .name = "wgrad"}
+                                                  : collective_stream_of(task);
+    for (std::uint32_t i = first_stream_ + 1; i < graph.streams.size(); ++i) {
+      if (graph.streams[i] == stream) return i;
+    }
+    graph.streams.push_back(stream);
+    return static_cast<std::uint32_t>(graph.streams.size() - 1);
+  }
+
+  [[nodiscard]] Stream queue_of(const Task& task, const Step& step, Communicators layout) const {
+    Stream stream{
+        .rank = task.rank, .runs = Stream::Runs::Transfers, .communicator = step.communicator};
+    const std::int32_t stage = map_.neighbour(task.kind, task.stage);
+    const std::int32_t peer = stage == kNoStage ? task.rank : map_.home(stage).rank;
+    if (layout == Communicators::PerPair) {
+      stream.peer_low = std::min(task.rank, peer);
+      stream.peer_high = std::max(task.rank, peer);
+    } else if (layout == Communicators::PerEdge) {
+      stream.peer_low = is_send(task.kind) ? task.rank : peer;
+      stream.peer_high = is_send(task.kind) ? peer : task.rank;
+    }
+    return stream;
+  }
+
+  [[nodiscard]] Stream collective_stream_of(const Task& task) const {
+    Stream stream{.rank = task.rank,
+                  .runs = Stream::Runs::Collectives,
+                  .name = is_exchange(task.kind) ? "comm" : "dp"};
+    const std::uint32_t group = group_of(groups_, task.rank, task.kind);
+    if (group == groups_.size()) return stream;
+    for (const auto& [kind, name] : groups_[group].streams) {
+      if (kind == task.kind) stream.name = name;
+    }
+    return stream;
+  }
+
+  // The input of `reader`: made on this rank, or received.
+  void receive_input(TaskId reader, Thing made, Thing received) {
+    Task& task = graph.tasks[reader];
+    const std::int32_t producer_stage = map_.neighbour(task.kind, task.stage);
+    if (producer_stage == kNoStage) return;
+    if (map_.same_rank(producer_stage, task.stage)) {
+      data(lookup_.find(made, producer_stage, task.microbatch), reader);
+      return;
+    }
+    const TaskId receive = find(received, task);
+    if (receive == kNoTask) {
+      const Thing sent = made == Thing::Forward ? Thing::SendF : Thing::SendB;
+      fault(TransferFault::Kind::NotReceived, reader,
+            lookup_.find(sent, producer_stage, task.microbatch));
+      task.never = true;
+    } else if (same_rank(receive, reader) && graph.tasks[receive].step > task.step) {
+      fault(TransferFault::Kind::ReceiveTooLate, receive, reader);
+      task.never = true;
+    } else {
+      edge(end(receive), task.start, EdgeKind::Data);
+    }
+  }
+
+  // Which transfers have a partner of the same message; the others are faults.
+  void find_partners() {
+    partnered_.assign(graph.tasks.size(), false);
+    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+      Task& task = graph.tasks[id];
+      if (!is_transfer(task.kind)) continue;
+      const std::int32_t there = map_.neighbour(task.kind, task.stage);
+      const bool nowhere =
+          there == kNoStage || map_.home(there).rank < 0 || map_.home(there).rank == task.rank;
+      if (nowhere) {
+        fault(TransferFault::Kind::Nowhere, id);
+        task.never = true;
+        continue;
+      }
+      if (find(thing_of(task.kind), task) != id) {
+        // A repeated transfer, which was reported; or one that a stray rank makes.
+        continue;
+      }
+      const TaskId partner = lookup_.find(thing_of(other_end(task.kind)), there, task.microbatch);
+      partnered_[id] = partner != kNoTask;
+      if (partner != kNoTask) continue;
+      fault(is_send(task.kind) ? TransferFault::Kind::SendWithout
+                               : TransferFault::Kind::ReceiveWithout,
+            id);
+      unpartnered_.push_back(id);
+    }
+  }
+
+  const Lowered& lowered_;
+  const StageMap& map_;
+  std::span<const CollectiveGroup> groups_;
+  TaskLookup lookup_;                // of what has several nodes, the last
+  std::optional<TaskLookup> first_;  // and the first; only where layers exchange
+  bool exchanges_ = false;
+  bool weight_stream_ = false;
+  bool has_parameter_actions_ = false;
+  std::uint32_t first_stream_ = 0;  // of the rank at hand: its computations
+  std::vector<TaskId> pending_waits_;
+  std::vector<bool> partnered_;
+  std::vector<TaskId> unpartnered_;
+  EdgeList edges_;
+};
+
+}  // namespace
+
+TaskGraph wire_directly(const Lowered& lowered, const StageMap& map, std::int32_t microbatches) {
+  Builder builder(lowered, map, microbatches);
+  builder.reserve(3);
+  builder.add_tasks(false, {});
+  builder.add_issue_order();
+  builder.add_local_data();
+  builder.add_direct_data();
+  builder.finish();
+  return std::move(builder.graph);
+}
+
+WiredTransfers wire_transfers(const Lowered& lowered, const StageMap& map,
+                              std::int32_t microbatches, const Environment& environment,
+                              std::span<const CollectiveGroup> groups) {
+  Builder builder(lowered, map, microbatches, groups);
+  builder.reserve(5);
+  builder.add_tasks(true, environment);
+  builder.add_issue_order();
+  builder.add_parameter_order();
+  builder.add_events();
+  builder.add_local_data();
+  builder.add_transferred_data();
+  builder.pair_transfers(environment.buffered());
+  builder.strand_unpartnered(environment.buffered());
+  builder.meet();
+  builder.finish();
+  return {.graph = std::move(builder.graph), .faults = std::move(builder.faults)};
+}
+
+Message message_of(const Task& transfer) {
+  switch (transfer.kind) {
+    case Kind::SendForward:
+      return {true, transfer.stage + 1, transfer.microbatch};
+    case Kind::ReceiveForward:
+      return {true, transfer.stage, transfer.microbatch};
+    case Kind::SendBackward:
+      return {false, transfer.stage - 1, transfer.microbatch};
+    default:
+      return {false, transfer.stage, transfer.microbatch};
+  }
+}
+
+}  // namespace capo

@@ -1,0 +1,59 @@
+// Lowered orders made into a task graph, with what does not fit noted on the way.
+//
+// wire_directly() leaves transfers out: a stage reads what the stage before made, wherever that
+// was. It answers whether an order can be executed at all. wire_transfers() puts every transfer in
+// its queue and pairs sends with receives, and answers whether this way of communicating finishes.
+//
+// Pairing is NCCL's: messages carry no tag, so on one communicator the k-th send from rank a to
+// rank b meets the k-th receive at b from a, whatever the two were meant for. Transfers that have
+// no partner by name are left out of the pairing, since they are faults of their own and would
+// shift everything behind them.
+//
+// Collectives of a declared group meet one by one: the k-th of each member, which has to be the
+// same action on all of them. On each member they must come in one order whatever the streams do:
+// two that run on different streams, with no path between them, may start either way round.
+//
+// What a fault leaves waiting for ever is marked in the graph (Task::never), so that
+// finishes() answers for broken tables as well. Tested by build_test.cpp.
+
+#pragma once
+
+#include <capo/core/graph/environment.h>
+#include <capo/core/graph/lowered.h>
+#include <capo/core/graph/stage_map.h>
+#include <capo/core/graph/task_graph.h>
+#include <capo/core/graph/transfer_fault.h>
+#include <capo/core/model/model.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace capo {
+
+struct WiredTransfers {
+  TaskGraph graph;
+  std::vector<TransferFault> faults;
+};
+
+/// Computations only; transfers of the lowered orders are left out. Data edges against a rank's own
+/// order are in it as well, and make a cycle.
+[[nodiscard]] TaskGraph wire_directly(const Lowered& lowered, const StageMap& map,
+                                      std::int32_t microbatches);
+
+[[nodiscard]] WiredTransfers wire_transfers(const Lowered& lowered, const StageMap& map,
+                                            std::int32_t microbatches,
+                                            const Environment& environment,
+                                            std::span<const CollectiveGroup> groups = {});
+
+/// The message that a transfer carries: what the stage on the receiving side reads.
+struct Message {
+  bool forward = true;
+  std::int32_t reader = kNoStage;  ///< the stage
+  std::int32_t microbatch = kNoMicrobatch;
+
+  friend bool operator==(const Message&, const Message&) = default;
+};
+[[nodiscard]] Message message_of(const Task& transfer);
+
+}  // namespace capo

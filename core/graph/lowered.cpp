@@ -1,0 +1,56 @@
+#include <capo/core/graph/lowered.h>
+
+#include <capo/core/base/assert.h>
+
+#include <algorithm>
+
+namespace capo {
+
+Lowered as_written(const Schedule& schedule) {
+  Lowered lowered;
+  for (const RankOrder& rank : schedule.ranks) {
+    auto& steps = lowered.ranks.emplace_back();
+    steps.reserve(rank.order.size());
+    for (std::uint32_t at = 0; at < rank.order.size(); ++at) {
+      const Entry& entry = rank.order[at];
+      if (entry.kind == Kind::Idle) continue;
+      steps.push_back({.chunk = entry.chunk,
+                       .microbatch = entry.microbatch,
+                       .entry = at,
+                       .kind = entry.kind,
+                       .group = entry.group});
+    }
+  }
+  return lowered;
+}
+
+bool has_transfers(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
+    return std::any_of(rank.order.begin(), rank.order.end(),
+                       [](const Entry& entry) { return is_transfer(entry.kind); });
+  });
+}
+
+Schedule to_schedule(const Lowered& lowered, const Schedule& of) {
+  Schedule schedule = of;
+  schedule.naming = Naming::Named;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    RankOrder& rank = schedule.ranks[r];
+    const std::vector<Entry> original = std::move(rank.order);
+    rank.replay.reset();
+    rank.order.clear();
+    for (const Step& step : lowered.ranks[r]) {
+      CAPO_ASSERT(step.entry != kNoEntry, "only a complete lowering is a schedule");
+      const Span span = original[step.entry].span();
+      rank.order.push_back({.chunk = step.chunk,
+                            .microbatch = step.microbatch,
+                            .offset = span.offset,
+                            .length = static_cast<std::uint16_t>(span.length),
+                            .kind = step.kind,
+                            .group = step.group});
+    }
+  }
+  return schedule;
+}
+
+}  // namespace capo

@@ -1,0 +1,90 @@
+// A schedule with its transfers in place: what each rank issues, in the order in which it does.
+//
+//   F of stage 0   ->   rank 0: F1.0 send-F1.0        rank 1: recv-F1.0 F1.0
+//
+// Three sources give one: a table that holds its transfers (as_written), PyTorch's rule for a table
+// that does not (add_transfers.h), Megatron's calls (megatron_calls.h). The task graph is built
+// from it, and it can be turned back into a schedule and printed.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace capo {
+
+constexpr std::uint32_t kNoEntry = 0xffffffff;
+
+/// Who waits for a transfer on the rank that issues it. Readers of what is received always do.
+enum class Wait : std::uint8_t {
+  ByReader,  ///< nobody else
+  AtOnce,    ///< all computation after it
+  AtNext,    ///< all computation after the next transfer of its kind
+};
+
+/// The part of a layer that a computation is, where layers are taken apart.
+enum class Part : std::uint8_t {
+  Whole,        ///< a chunk's computation in one piece
+  PreDispatch,  ///< attention, norm, router and the preparation of the dispatch
+  Experts,
+  PostProcess,  ///< of multi-token prediction
+};
+
+struct Step {
+  std::int32_t chunk = 0;
+  std::int32_t microbatch = kNoMicrobatch;
+  std::uint32_t entry =
+      kNoEntry;  ///< of the rank's order: the step itself, or what it was made for
+  Kind kind = Kind::Idle;
+  Wait wait = Wait::ByReader;
+  Group group = Group::Alone;     ///< computations of a composite, transfers of a fused group
+  std::uint8_t communicator = 0;  ///< 1: a second one, for the way from odd to even ranks
+  Part part = Part::Whole;
+  std::uint8_t slot = 0;    ///< of a step of Megatron's EP overlap, from 1; 0: not of one
+  std::uint16_t layer = 0;  ///< in its chunk, where layers are taken apart
+};
+
+struct Lowered {
+  std::vector<std::vector<Step>> ranks;
+};
+
+constexpr bool is_send(Kind kind) {
+  return kind == Kind::SendForward || kind == Kind::SendBackward;
+}
+constexpr bool is_receive(Kind kind) {
+  return kind == Kind::ReceiveForward || kind == Kind::ReceiveBackward;
+}
+constexpr bool is_transfer(Kind kind) {
+  return is_send(kind) || is_receive(kind);
+}
+/// The kind of a transfer's other end.
+constexpr Kind other_end(Kind transfer) {
+  switch (transfer) {
+    case Kind::SendForward:
+      return Kind::ReceiveForward;
+    case Kind::ReceiveForward:
+      return Kind::SendForward;
+    case Kind::SendBackward:
+      return Kind::ReceiveBackward;
+    default:
+      return Kind::SendBackward;
+  }
+}
+/// Whether a backward hands its input gradient on: all but W do.
+constexpr bool is_backward(Kind kind) {
+  return kind == Kind::Backward || kind == Kind::BackwardInput;
+}
+
+/// The entries as they stand, without idle slots.
+[[nodiscard]] Lowered as_written(const Schedule& schedule);
+
+/// Whether any order of the schedule says when it transfers.
+[[nodiscard]] bool has_transfers(const Schedule& schedule);
+
+/// The lowered orders as a schedule of named microbatches, for printing. Spans are those of the
+/// entries that the steps were made for.
+[[nodiscard]] Schedule to_schedule(const Lowered& lowered, const Schedule& of);
+
+}  // namespace capo

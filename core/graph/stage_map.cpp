@@ -1,0 +1,41 @@
+#include <capo/core/graph/stage_map.h>
+
+#include <algorithm>
+
+namespace capo {
+
+StageMap::StageMap(const Schedule& schedule) : wired_(schedule.topology != Topology::Independent) {
+  std::int32_t next = 0;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const RankOrder& rank = schedule.ranks[r];
+    auto& stages = stages_.emplace_back();
+    for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk) {
+      const auto at = static_cast<std::size_t>(chunk) - 1;
+      const std::int32_t stage = wired_ && at < rank.stages.size() ? rank.stages[at] : next++;
+      stages.push_back(stage);
+      if (static_cast<std::size_t>(stage) >= homes_.size()) {
+        homes_.resize(static_cast<std::size_t>(stage) + 1);
+      }
+      // The first holder is the home unless it is a stray, one that a table places elsewhere.
+      Place& home = homes_[static_cast<std::size_t>(stage)];
+      const bool stray = chunk > rank.chunks - rank.strays;
+      if (home.rank < 0 && !stray) home = {.rank = static_cast<std::int32_t>(r), .chunk = chunk};
+    }
+  }
+}
+
+std::int32_t StageMap::neighbour(Kind kind, std::int32_t stage) const {
+  switch (kind) {
+    case Kind::SendForward:
+    case Kind::ReceiveBackward:
+    case Kind::Backward:
+    case Kind::BackwardInput:
+    case Kind::DispatchBackward:
+    case Kind::CombineBackward:
+      return after(stage);
+    default:
+      return before(stage);
+  }
+}
+
+}  // namespace capo

@@ -1,0 +1,74 @@
+// Tasks by what they are: the forward of stage 3 and microbatch 7, the receive of its input. A part
+// of building a task graph; dense, since every stage has every microbatch.
+
+#pragma once
+
+#include <capo/core/base/assert.h>
+#include <capo/core/graph/task_graph.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace capo {
+
+// One slot for each stage, microbatch and one of seven things there are of it.
+enum class Thing : std::uint8_t { Forward, Backward, Weight, SendF, ReceiveF, SendB, ReceiveB };
+constexpr std::size_t kThings = 7;
+
+inline Thing thing_of(Kind kind) {
+  switch (kind) {
+    case Kind::Forward:
+      return Thing::Forward;
+    case Kind::Backward:
+    case Kind::BackwardInput:
+      return Thing::Backward;
+    case Kind::BackwardWeight:
+      return Thing::Weight;
+    case Kind::SendForward:
+      return Thing::SendF;
+    case Kind::ReceiveForward:
+      return Thing::ReceiveF;
+    case Kind::SendBackward:
+      return Thing::SendB;
+    case Kind::ReceiveBackward:
+      return Thing::ReceiveB;
+    default:
+      break;
+  }
+  CAPO_ASSERT(false, "a task without a microbatch has no slot");
+  return Thing::Forward;
+}
+
+class TaskLookup {
+ public:
+  TaskLookup(std::int32_t stages, std::int32_t microbatches)
+      : stages_(stages),
+        microbatches_(microbatches),
+        tasks_(static_cast<std::size_t>(stages) * static_cast<std::size_t>(microbatches) * kThings,
+               kNoTask) {}
+
+  [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
+  [[nodiscard]] bool holds(std::int32_t stage, std::int32_t microbatch) const {
+    return stage >= 0 && stage < stages_ && microbatch >= 0 && microbatch < microbatches_;
+  }
+  TaskId& at(Thing thing, std::int32_t stage, std::int32_t microbatch) {
+    return tasks_[slot(thing, stage, microbatch)];
+  }
+  [[nodiscard]] TaskId find(Thing thing, std::int32_t stage, std::int32_t microbatch) const {
+    return holds(stage, microbatch) ? tasks_[slot(thing, stage, microbatch)] : kNoTask;
+  }
+
+ private:
+  [[nodiscard]] std::size_t slot(Thing thing, std::int32_t stage, std::int32_t microbatch) const {
+    const auto cell = static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches_) +
+                      static_cast<std::size_t>(microbatch);
+    return cell * kThings + static_cast<std::size_t>(thing);
+  }
+
+  std::int32_t stages_;
+  std::int32_t microbatches_;
+  std::vector<TaskId> tasks_;
+};
+
+}  // namespace capo

@@ -1,0 +1,322 @@
+#include <capo/core/minimise/deletions.h>
+
+#include <capo/core/minimise/settle.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace capo {
+
+namespace {
+
+void for_each_order(Schedule& schedule, const std::function<void(std::vector<Entry>&)>& visit) {
+  for (RankOrder& rank : schedule.ranks) {
+    visit(rank.order);
+    if (rank.replay) visit(*rank.replay);
+  }
+}
+
+void for_each_entry(const RankOrder& rank, const std::function<void(const Entry&)>& visit) {
+  std::for_each(rank.order.begin(), rank.order.end(), visit);
+  if (rank.replay) std::for_each(rank.replay->begin(), rank.replay->end(), visit);
+}
+
+bool contains(std::span<const std::int32_t> sorted, std::int32_t value) {
+  return std::binary_search(sorted.begin(), sorted.end(), value);
+}
+
+std::int32_t below(std::span<const std::int32_t> sorted, std::int32_t value) {
+  return static_cast<std::int32_t>(std::lower_bound(sorted.begin(), sorted.end(), value) -
+                                   sorted.begin());
+}
+
+// --- stages ------------------------------------------------------------------------------------
+
+// How many ranks hold each stage that somebody holds.
+std::map<std::int32_t, int> holders(const Schedule& schedule) {
+  std::map<std::int32_t, int> held;
+  for (const RankOrder& rank : schedule.ranks) {
+    for (const std::int32_t stage : rank.stages) ++held[stage];
+  }
+  return held;
+}
+
+bool each_stage_once(const std::map<std::int32_t, int>& held) {
+  std::int32_t next = 0;
+  return std::all_of(held.begin(), held.end(),
+                     [&](const auto& stage) { return stage.first == next++ && stage.second == 1; });
+}
+
+bool transfer_without_peer(const Entry& entry, const RankOrder& rank,
+                           const std::map<std::int32_t, int>& held) {
+  const bool up = entry.kind == Kind::SendForward || entry.kind == Kind::ReceiveBackward;
+  const bool down = entry.kind == Kind::SendBackward || entry.kind == Kind::ReceiveForward;
+  if (!up && !down) return false;
+  const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+  if (chunk >= rank.stages.size()) return false;
+  const std::int32_t peer = rank.stages[chunk] + (up ? 1 : -1);
+  return !held.contains(peer) ||
+         std::find(rank.stages.begin(), rank.stages.end(), peer) != rank.stages.end();
+}
+
+// A span has no meaning while a schedule is being cut: its length says what lacked a peer before.
+constexpr std::uint16_t kLackedPeer = 1;
+
+void mark_without_peer(Schedule& schedule) {
+  const auto held = holders(schedule);
+  for (RankOrder& rank : schedule.ranks) {
+    const auto mark = [&](std::vector<Entry>& order) {
+      for (Entry& entry : order)
+        entry.length = transfer_without_peer(entry, rank, held) ? kLackedPeer : 0;
+    };
+    mark(rank.order);
+    if (rank.replay) mark(*rank.replay);
+  }
+}
+
+void erase_without_peer(Schedule& schedule) {
+  const auto held = holders(schedule);
+  for (RankOrder& rank : schedule.ranks) {
+    const auto goes = [&](const Entry& entry) {
+      return entry.length != kLackedPeer && transfer_without_peer(entry, rank, held);
+    };
+    erase_entries(rank.order, goes);
+    if (rank.replay) erase_entries(*rank.replay, goes);
+  }
+}
+
+// Under Custom a stage that nobody holds any longer leaves no gap.
+void close_gaps(Schedule& schedule, const std::map<std::int32_t, int>& before) {
+  const auto held = holders(schedule);
+  std::vector<std::int32_t> gone;
+  for (const auto& [stage, ranks] : before) {
+    if (!held.contains(stage)) gone.push_back(stage);
+  }
+  for (RankOrder& rank : schedule.ranks) {
+    for (std::int32_t& stage : rank.stages) stage -= below(gone, stage);
+  }
+}
+
+// After chunks or ranks of `schedule` went: its stages, and the transfers between them.
+std::optional<Schedule> restaged(Schedule schedule, const std::map<std::int32_t, int>& before) {
+  if (schedule.topology == Topology::Independent) {
+    settle(schedule);
+    return schedule;
+  }
+  if (schedule.topology == Topology::Custom) close_gaps(schedule, before);
+  place_stages(schedule);
+  const auto after = holders(schedule);
+  if (each_stage_once(before) && !each_stage_once(after)) return std::nullopt;
+  if (schedule.stages) {
+    *schedule.stages -=
+        static_cast<std::int32_t>(before.size()) - static_cast<std::int32_t>(after.size());
+    if (*schedule.stages < 1) schedule.stages.reset();
+  }
+  erase_without_peer(schedule);
+  settle(schedule);
+  return schedule;
+}
+
+// --- chunks ------------------------------------------------------------------------------------
+
+template <typename Value>
+void erase_chunks(std::vector<Value>& of_chunk, std::span<const std::int32_t> gone) {
+  std::int32_t chunk = 0;
+  std::erase_if(of_chunk, [&](const Value&) { return contains(gone, ++chunk); });
+}
+
+void erase_chunks(RankOrder& rank, std::span<const std::int32_t> gone) {
+  const auto goes = [&](const Entry& entry) {
+    return entry.kind != Kind::Idle && contains(gone, entry.chunk);
+  };
+  const auto renumber = [&](std::vector<Entry>& order) {
+    erase_entries(order, goes);
+    for (Entry& entry : order) entry.chunk -= below(gone, entry.chunk);
+  };
+  renumber(rank.order);
+  if (rank.replay) renumber(*rank.replay);
+  if (rank.layers.form == Layers::Form::List) erase_chunks(rank.layers.values, gone);
+  if (rank.delay) erase_chunks(*rank.delay, gone);
+  erase_chunks(rank.stages, gone);
+  rank.chunks -= below(gone, rank.chunks + 1);
+}
+
+void make_whole(RankOrder& rank) {
+  const auto goes = [](const Entry& entry) { return entry.kind == Kind::BackwardWeight; };
+  const auto cut = [&](std::vector<Entry>& order) {
+    erase_entries(order, goes);
+    for (Entry& entry : order) {
+      if (entry.kind == Kind::BackwardInput) entry.kind = Kind::Backward;
+    }
+  };
+  cut(rank.order);
+  if (rank.replay) cut(*rank.replay);
+  if (rank.delay) std::fill(rank.delay->begin(), rank.delay->end(), Delay::Never);
+}
+
+void erase_positions(std::vector<Entry>& order, std::size_t begin, std::size_t end) {
+  std::size_t at = 0;
+  erase_entries(order, [&](const Entry&) {
+    const bool goes = at >= begin && at < end;
+    ++at;
+    return goes;
+  });
+}
+
+}  // namespace
+
+std::vector<std::int32_t> microbatches_in(const Schedule& schedule) {
+  std::vector<std::int32_t> found;
+  for (const RankOrder& rank : schedule.ranks) {
+    for_each_entry(rank, [&](const Entry& entry) {
+      if (entry.microbatch != kNoMicrobatch) found.push_back(entry.microbatch);
+    });
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+std::vector<HeldChunk> chunks_in(const Schedule& schedule) {
+  std::vector<HeldChunk> found;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const RankOrder& rank = schedule.ranks[r];
+    std::set<std::int32_t> unknown;
+    for_each_entry(rank, [&](const Entry& entry) {
+      if (entry.chunk > rank.chunks) unknown.insert(entry.chunk);
+    });
+    const auto id = static_cast<std::int32_t>(r);
+    for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk) found.push_back({id, chunk});
+    for (const std::int32_t chunk : unknown) found.push_back({id, chunk});
+  }
+  return found;
+}
+
+std::vector<std::int32_t> layers_in(const Schedule& schedule) {
+  std::vector<std::int32_t> found;
+  for (const HeldChunk& held : chunks_in(schedule)) found.push_back(held.chunk);
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+Schedule without_microbatches(Schedule schedule, std::span<const std::int32_t> gone) {
+  for_each_order(schedule, [&](std::vector<Entry>& order) {
+    erase_entries(order, [&](const Entry& entry) {
+      return entry.microbatch != kNoMicrobatch && contains(gone, entry.microbatch);
+    });
+    for (Entry& entry : order) {
+      if (entry.microbatch != kNoMicrobatch) entry.microbatch -= below(gone, entry.microbatch);
+    }
+  });
+  if (schedule.microbatches) {
+    *schedule.microbatches =
+        std::max(1, *schedule.microbatches - below(gone, *schedule.microbatches));
+  }
+  settle(schedule);
+  return schedule;
+}
+
+std::optional<Schedule> without_chunks(const Schedule& schedule, std::span<const HeldChunk> gone) {
+  Schedule out = schedule;
+  mark_without_peer(out);
+  for (auto of_rank = gone.begin(); of_rank != gone.end();) {
+    std::vector<std::int32_t> chunks;
+    const std::int32_t rank = of_rank->rank;
+    for (; of_rank != gone.end() && of_rank->rank == rank; ++of_rank) {
+      chunks.push_back(of_rank->chunk);
+    }
+    erase_chunks(out.ranks[static_cast<std::size_t>(rank)], chunks);
+  }
+  return restaged(std::move(out), holders(schedule));
+}
+
+std::optional<Schedule> without_layers(const Schedule& schedule,
+                                       std::span<const std::int32_t> gone) {
+  std::vector<HeldChunk> held = chunks_in(schedule);
+  std::erase_if(held, [&](const HeldChunk& one) { return !contains(gone, one.chunk); });
+  return without_chunks(schedule, held);
+}
+
+std::optional<Schedule> without_ranks(const Schedule& schedule, std::size_t begin,
+                                      std::size_t end) {
+  if (end - begin >= schedule.ranks.size()) return std::nullopt;
+  Schedule out = schedule;
+  mark_without_peer(out);
+  out.ranks.erase(out.ranks.begin() + static_cast<std::ptrdiff_t>(begin),
+                  out.ranks.begin() + static_cast<std::ptrdiff_t>(end));
+  return restaged(std::move(out), holders(schedule));
+}
+
+Schedule without_weights(Schedule schedule, std::size_t begin, std::size_t end) {
+  for (std::size_t r = begin; r < end; ++r) make_whole(schedule.ranks[r]);
+  settle(schedule);
+  return schedule;
+}
+
+Schedule without_entries(Schedule schedule, std::size_t rank, From from, std::size_t begin,
+                         std::size_t end) {
+  RankOrder& of = schedule.ranks[rank];
+  std::vector<Entry>& order = from == From::Replay ? *of.replay : of.order;
+  if (from == From::Both && of.replay) {
+    std::map<Action, int> gone;
+    for (std::size_t at = begin; at < end; ++at) ++gone[order[at].action()];
+    erase_entries(*of.replay, [&](const Entry& entry) {
+      const auto found = gone.find(entry.action());
+      return found != gone.end() && found->second-- > 0;
+    });
+  }
+  erase_positions(order, begin, end);
+  settle(schedule);
+  return schedule;
+}
+
+Schedule without_entries(Schedule schedule, const std::function<bool(const Entry&)>& goes) {
+  for_each_order(schedule, [&](std::vector<Entry>& order) { erase_entries(order, goes); });
+  settle(schedule);
+  return schedule;
+}
+
+std::optional<Schedule> with_only(const Schedule& schedule, const Action& one,
+                                  const Action& other) {
+  const auto is = [](const Entry& entry, const Action& cell) {
+    return entry.chunk == cell.chunk && entry.microbatch == cell.microbatch;
+  };
+  Schedule out = schedule;
+  RankOrder& rank = out.ranks.front();
+  const auto keep = [&](std::vector<Entry>& order) {
+    erase_entries(order, [&](const Entry& entry) {
+      return entry.kind != Kind::Idle && !is(entry, one) && !is(entry, other);
+    });
+    for (Entry& entry : order) {
+      const bool second = one.chunk == other.chunk && is(entry, other);
+      if (entry.microbatch != kNoMicrobatch) entry.microbatch = second ? 1 : 0;
+    }
+  };
+  keep(rank.order);
+  if (rank.replay) keep(*rank.replay);
+  if (out.microbatches) out.microbatches = one.chunk == other.chunk ? 2 : 1;
+  std::vector<HeldChunk> gone = chunks_in(schedule);
+  std::erase_if(gone, [&](const HeldChunk& held) {
+    return held.chunk == one.chunk || held.chunk == other.chunk;
+  });
+  return without_chunks(out, gone);
+}
+
+bool keeps_delays(const Schedule& before, const Schedule& after) {
+  for (std::size_t r = 0; r < after.ranks.size(); ++r) {
+    const std::vector<Delay> was = resolved_delay(before.ranks[r]);
+    const std::vector<Delay> is = resolved_delay(after.ranks[r]);
+    for (const Entry& entry : after.ranks[r].order) {
+      const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+      if (!is_compute(entry.kind) || chunk >= is.size() || chunk >= was.size()) continue;
+      if (was[chunk] != is[chunk]) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace capo

@@ -1,0 +1,41 @@
+// The smallest schedule that still breaks a rule: what a report of a bug, a test or a question to a
+// colleague should hold instead of four hundred entries.
+//
+//   [1, 2, 1, -2, 2, -1, -2.5, -2, ... 100 entries]   ->   F1 B1 F2 W1 B2 W2
+//
+// Ranks, microbatches, chunks, weight gradients and single entries go away, first halves of them,
+// at last one by one; where none can go alone, two at a time; then neighbours are swapped as long
+// as that brings the order closer to the canonical one (size.h). Every step asks anew whether the
+// rule is still broken, and makes the schedule less by `Size`, so the result is a fixed point: no
+// single rank, microbatch, chunk or entry can go, and minimising it again changes nothing. It is
+// not always the smallest there is: no more than two parts are taken away at once.
+//
+// What is declared about the model stays true: chunks delay their weight gradients or do not, and
+// only all of a rank's together may cease to. What is declared beside the schedule by its numbers,
+// such as a group of ranks, keeps those numbers: they are not deleted. Other rules may be broken
+// along the way. Tested by minimise_test.cpp, and against the rules' corpus.
+
+#pragma once
+
+#include <capo/core/minimise/minimised.h>
+#include <capo/core/order/input.h>
+#include <capo/core/rules/check_options.h>
+
+#include <optional>
+#include <string_view>
+
+namespace capo {
+
+/// Nothing if `schedule`, settled and without what .order text cannot say, is not broken itself.
+[[nodiscard]] std::optional<Minimised> minimise(const Schedule& schedule, const StillBroken& broken,
+                                                const MinimiseOptions& options = {});
+
+/// Broken is what has a finding of this rule, by its id, that is an error where one in `input` is.
+/// Fixes what `declared` numbers. Nothing if the input does not break the rule, or only by its
+/// form, such as a number that is no action, or an action that only a PyTorch table splits as it
+/// does.
+[[nodiscard]] std::optional<Minimised> minimise(const Input& input, std::string_view rule,
+                                                const CheckOptions& declared,
+                                                MinimiseOptions options = {});
+
+}  // namespace capo

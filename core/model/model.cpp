@@ -1,0 +1,52 @@
+#include <capo/core/model/model.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace capo {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> kModuleKinds{
+    "linear",      "grouped-linear",    "layernorm-linear",  "layernorm-mlp",
+    "grouped-mlp", "transformer-layer", "grouped-linear-op", "basic-linear-op"};
+
+// Where a level has one entry it speaks for all.
+template <typename Level>
+const typename Level::value_type* entry_of(const Level& level, std::int32_t index) {
+  if (level.size() == 1) return &level.front();
+  const auto at = static_cast<std::size_t>(index);
+  return index >= 0 && at < level.size() ? &level[at] : nullptr;
+}
+
+}  // namespace
+
+std::string_view name_of(DataType type) {
+  constexpr std::array<std::string_view, 4> kNames{"bf16", "fp16", "fp32", "fp8"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+std::string_view name_of(ModuleKind kind) {
+  return kModuleKinds[static_cast<std::size_t>(kind)];
+}
+
+std::optional<ModuleKind> module_kind_named(std::string_view word) {
+  const auto found = std::find(kModuleKinds.begin(), kModuleKinds.end(), word);
+  if (found == kModuleKinds.end()) return std::nullopt;
+  return static_cast<ModuleKind>(found - kModuleKinds.begin());
+}
+
+std::string_view name_of(Splits splits) {
+  constexpr std::array<std::string_view, 3> kNames{"host", "device", "input"};
+  return kNames[static_cast<std::size_t>(splits)];
+}
+
+const Module* ModuleTable::of(std::int32_t rank, std::int32_t chunk, std::int32_t layer) const {
+  const auto* chunks = entry_of(layers, rank);
+  const auto* in_chunk = chunks == nullptr ? nullptr : entry_of(*chunks, chunk - 1);
+  const auto* index = in_chunk == nullptr ? nullptr : entry_of(*in_chunk, layer);
+  return index == nullptr ? nullptr : &list[static_cast<std::size_t>(*index)];
+}
+
+}  // namespace capo

@@ -1,0 +1,20 @@
+// Two inputs as one schedule: the order that was captured and the one that is replayed.
+//
+//   capo check --capture captured.te --replay replayed.te
+//
+// What is declared of the first (chunks, layers, stages) holds; the second gives its entries, which
+// keep their places in their own text. Tested by with_replay_test.cpp.
+
+#pragma once
+
+#include <capo/core/base/result.h>
+#include <capo/core/order/input.h>
+
+#include <string>
+
+namespace capo {
+
+/// The capture with the replay's orders beside its own; or why the two are not of one schedule.
+[[nodiscard]] Result<Input, std::string> with_replay(Input capture, const Input& replay);
+
+}  // namespace capo

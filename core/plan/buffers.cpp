@@ -1,0 +1,159 @@
+#include <capo/core/plan/buffers.h>
+
+#include <capo/core/base/assert.h>
+#include <capo/core/plan/operands.h>
+#include <capo/core/plan/sizes.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace capo {
+
+namespace {
+
+// One where nothing is said.
+std::int64_t layers_of(const RankOrder& rank, std::int32_t chunk) {
+  const auto& stated = rank.layers.values;
+  const std::size_t at =
+      rank.layers.form == Layers::Form::Count ? 0 : static_cast<std::size_t>(chunk) - 1;
+  return at < stated.size() ? stated[at] : 1;
+}
+
+// Tensors that TE's key takes for alike: of one shape and type, as far as those are declared, and
+// of one size.
+class Keys {
+ public:
+  std::uint32_t input(const Module* module) {
+    if (module == nullptr) return key({});
+    return key({module->shape.tokens, module->shape.hidden, type(*module), input_bytes(*module)});
+  }
+  std::uint32_t output(const Module* module) {
+    if (module == nullptr) return key({});
+    const bool mlp = module->kind == ModuleKind::LayerNormMlp ||
+                     module->kind == ModuleKind::GroupedMlp ||
+                     module->kind == ModuleKind::TransformerLayer;
+    return key({module->shape.tokens, mlp ? module->shape.hidden : module->shape.ffn, type(*module),
+                output_bytes(*module)});
+  }
+
+ private:
+  using Number = std::optional<std::int64_t>;
+  using Signature = std::tuple<Number, Number, Number, Number>;
+
+  static Number type(const Module& module) {
+    if (!module.dtype) return std::nullopt;
+    return static_cast<std::int64_t>(module.dtype == DataType::Fp8 ? DataType::Bf16
+                                                                   : *module.dtype);
+  }
+  std::uint32_t key(const Signature& signature) {
+    return keys_.emplace(signature, static_cast<std::uint32_t>(keys_.size())).first->second;
+  }
+
+  std::map<Signature, std::uint32_t> keys_;
+};
+
+std::vector<bool> first_of_model_chunks(const std::vector<std::int32_t>& model_chunks) {
+  std::vector<bool> first;
+  for (const std::int32_t layers : model_chunks) {
+    first.push_back(true);
+    first.insert(first.end(), static_cast<std::size_t>(layers) - 1, false);
+  }
+  return first;
+}
+
+}  // namespace
+
+std::string_view name_of(BufferKind kind) {
+  constexpr std::array<std::string_view, kBufferKinds> kNames{
+      "static input", "grad output", "output", "grad input", "activations", "operands", "scratch"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::uint64_t BufferTable::count(const Schedule& schedule, std::int32_t microbatches) {
+  std::uint64_t layers = 0;
+  for (const RankOrder& rank : schedule.ranks) {
+    for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk) {
+      layers += static_cast<std::uint64_t>(std::max<std::int64_t>(layers_of(rank, chunk), 0));
+    }
+  }
+  const std::uint64_t each = static_cast<std::uint64_t>(microbatches) * kBufferKinds;
+  std::uint64_t all = 0;
+  return __builtin_mul_overflow(layers, each, &all) ? ~std::uint64_t{0} : all;
+}
+
+BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
+                         const ModuleTable& modules, const PlanOptions& options)
+    : microbatches_(microbatches) {
+  CAPO_ASSERT(count(schedule, microbatches) < kNoBuffer, "buffers have 32-bit numbers");
+  const std::vector<bool> first = first_of_model_chunks(options.model_chunks);
+  Keys keys;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const RankOrder& order = schedule.ranks[r];
+    Rank& rank = ranks_.emplace_back();
+    const std::vector<Delay> delay = resolved_delay(order);
+    rank.base = static_cast<BufferId>(size_);
+    rank.first_layer.push_back(0);
+    for (std::int32_t chunk = 1; chunk <= order.chunks; ++chunk) {
+      const auto layers = static_cast<std::int32_t>(layers_of(order, chunk));
+      for (std::int32_t layer = 0; layer < layers; ++layer) {
+        LayerFacts facts{.module = modules.of(static_cast<std::int32_t>(r), chunk, layer)};
+        const Module* module = facts.module;
+        facts.delayed = delay[static_cast<std::size_t>(chunk) - 1] != Delay::Never;
+        auto aliases = options.aliases;
+        if (!aliases && module != nullptr) aliases = aliases_of(*module);
+        facts.aliases_declared = aliases.has_value();
+        facts.aliases = aliases.value_or(facts.aliases);
+        facts.input_key = keys.input(module);
+        facts.output_key = keys.output(module);
+        const auto at = static_cast<std::size_t>(chunk) - 1;
+        facts.hands_on = layer == 0 && at < first.size() && first[at];
+        if (module != nullptr) facts.weight_bytes = module->bytes.weight.value_or(0);
+        aliases_declared_ = aliases_declared_ && facts.aliases_declared;
+        rank.facts.push_back(facts);
+      }
+      rank.first_layer.push_back(static_cast<std::int32_t>(rank.facts.size()));
+    }
+    size_ += rank.facts.size() * static_cast<std::size_t>(microbatches) * kBufferKinds;
+  }
+  size_all();
+}
+
+// All in bytes, or none.
+void BufferTable::size_all() {
+  for (const Rank& rank : ranks_) {
+    for (const LayerFacts& facts : rank.facts) {
+      sized_ = sized_ && facts.module != nullptr &&
+               buffer_bytes(*facts.module, facts.aliases, facts.delayed);
+    }
+  }
+  for (Rank& rank : ranks_) {
+    for (LayerFacts& facts : rank.facts) {
+      if (sized_) {
+        facts.bytes = *buffer_bytes(*facts.module, facts.aliases, facts.delayed);
+      } else {
+        const std::int64_t copied_gradient = facts.aliases.grad_output ? 0 : 1;
+        facts.bytes = {1, 1, 1, 1, facts.aliases.input ? 0 : 1, copied_gradient, copied_gradient};
+      }
+    }
+  }
+}
+
+Buffer BufferTable::at(BufferId id) const {
+  const auto after = std::upper_bound(ranks_.begin(), ranks_.end(), id,
+                                      [](BufferId of, const Rank& rank) { return of < rank.base; });
+  auto found = after - 1;
+  while (found->facts.empty()) --found;  // a rank without layers has the base of the next
+  const std::size_t offset = id - found->base;
+  const std::size_t cell = offset / kBufferKinds;
+  const auto layer = static_cast<std::int32_t>(cell / static_cast<std::size_t>(microbatches_));
+  const auto& first = found->first_layer;
+  const auto chunk = std::upper_bound(first.begin(), first.end(), layer) - first.begin();
+  return {.rank = static_cast<std::int32_t>(found - ranks_.begin()),
+          .chunk = static_cast<std::int32_t>(chunk),
+          .layer = layer - first[static_cast<std::size_t>(chunk) - 1],
+          .microbatch = static_cast<std::int32_t>(cell % static_cast<std::size_t>(microbatches_)),
+          .kind = static_cast<BufferKind>(offset % kBufferKinds)};
+}
+
+}  // namespace capo

@@ -1,0 +1,115 @@
+// Every buffer of a step, numbered: seven of each rank, chunk, layer and microbatch, with its size
+// and with what decides who may share its memory.
+//
+// Numbers are dense and computed, so that a table by buffer is a plain array. Sizes that are not
+// declared are all one unit; bytes are then not spoken of. Only of a schedule in which every chunk
+// has every microbatch. Tested by buffers_test.cpp.
+
+#pragma once
+
+#include <capo/core/model/model.h>
+#include <capo/core/order/schedule.h>
+#include <capo/core/plan/buffer_kind.h>
+#include <capo/core/plan/plan_options.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace capo {
+
+using BufferId = std::uint32_t;
+constexpr BufferId kNoBuffer = 0xffffffff;
+
+struct Buffer {
+  std::int32_t rank = 0;
+  std::int32_t chunk = 0;  ///< from 1
+  std::int32_t layer = 0;
+  std::int32_t microbatch = 0;
+  BufferKind kind = BufferKind::StaticInput;
+
+  friend bool operator==(const Buffer&, const Buffer&) = default;
+};
+
+/// What the buffers of a layer have in common over all microbatches.
+struct LayerFacts {
+  const Module* module = nullptr;  ///< null: undeclared
+  Aliases aliases{true, true};     ///< undeclared: what would be the worst
+  bool aliases_declared = false;
+  std::array<std::int64_t, kBufferKinds> bytes{};
+  std::uint32_t input_key = 0;  ///< equal for layers whose static inputs TE takes for alike
+  std::uint32_t output_key = 0;
+  std::int64_t weight_bytes = 0;
+  bool delayed = false;   ///< some weight gradient of its chunk is work of its own
+  bool hands_on = false;  ///< first layer of a chunk of the model: its grad input leaves the rank
+};
+
+class BufferTable {
+ public:
+  BufferTable(const Schedule& schedule, std::int32_t microbatches, const ModuleTable& modules,
+              const PlanOptions& options);
+
+  /// How many there would be; more than 2^32 - 1 cannot be numbered.
+  [[nodiscard]] static std::uint64_t count(const Schedule& schedule, std::int32_t microbatches);
+
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::size_t ranks() const { return ranks_.size(); }
+  [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
+  [[nodiscard]] std::int32_t layers(std::int32_t rank, std::int32_t chunk) const {
+    const auto& first = of(rank).first_layer;
+    return first[static_cast<std::size_t>(chunk)] - first[static_cast<std::size_t>(chunk) - 1];
+  }
+  [[nodiscard]] std::size_t chunks(std::int32_t rank) const {
+    return of(rank).first_layer.size() - 1;
+  }
+  [[nodiscard]] const LayerFacts& facts(std::int32_t rank, std::int32_t chunk,
+                                        std::int32_t layer) const {
+    return of(rank).facts[layer_index(rank, chunk, layer)];
+  }
+  [[nodiscard]] BufferId id(std::int32_t rank, std::int32_t chunk, std::int32_t layer,
+                            std::int32_t microbatch, BufferKind kind) const {
+    const std::size_t cell =
+        layer_index(rank, chunk, layer) * static_cast<std::size_t>(microbatches_) +
+        static_cast<std::size_t>(microbatch);
+    return of(rank).base + static_cast<BufferId>(cell * kBufferKinds) + static_cast<BufferId>(kind);
+  }
+  [[nodiscard]] Buffer at(BufferId id) const;
+  [[nodiscard]] std::int64_t bytes(const Buffer& buffer) const {
+    return facts(buffer.rank, buffer.chunk, buffer.layer)
+        .bytes[static_cast<std::size_t>(buffer.kind)];
+  }
+
+  /// Whether sizes are bytes; else every buffer is one unit.
+  [[nodiscard]] bool sized() const { return sized_; }
+  /// Whether it is known of every layer what its weight gradient reads.
+  [[nodiscard]] bool aliases_declared() const { return aliases_declared_; }
+  [[nodiscard]] const std::vector<LayerFacts>& facts_of(std::int32_t rank) const {
+    return of(rank).facts;
+  }
+
+ private:
+  struct Rank {
+    BufferId base = 0;
+    std::vector<std::int32_t> first_layer;  // of chunk c at c - 1, and the number of all
+    std::vector<LayerFacts> facts;
+  };
+
+  [[nodiscard]] const Rank& of(std::int32_t rank) const {
+    return ranks_[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] std::size_t layer_index(std::int32_t rank, std::int32_t chunk,
+                                        std::int32_t layer) const {
+    return static_cast<std::size_t>(of(rank).first_layer[static_cast<std::size_t>(chunk) - 1] +
+                                    layer);
+  }
+  void size_all();
+
+  std::vector<Rank> ranks_;
+  std::size_t size_ = 0;
+  std::int32_t microbatches_ = 0;
+  bool sized_ = true;
+  bool aliases_declared_ = true;
+};
+
+}  // namespace capo

@@ -1,0 +1,231 @@
+#include <capo/core/plan/course.h>
+
+#include <capo/core/base/assert.h>
+
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/range/iterator_range.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace capo {
+
+namespace {
+
+// What a forward or backward reads of its neighbour on the same rank.
+BufferId fed_by(const BufferTable& table, const StageMap& map, std::int32_t rank,
+                const Work& work) {
+  if (!map.wired() || work.kind == Kind::BackwardWeight) return kNoBuffer;
+  const bool forward = work.kind == Kind::Forward;
+  if (work.layer != kAllLayers) {
+    // Between the layers of a chunk lies work that is not graphed.
+    const std::int32_t first = forward ? 0 : table.layers(rank, work.chunk) - 1;
+    if (work.layer != first) return kNoBuffer;
+  }
+  const std::int32_t stage = map.stage_of(rank, work.chunk);
+  const std::int32_t maker = map.neighbour(work.kind, stage);
+  if (maker == kNoStage || !map.same_rank(maker, stage)) return kNoBuffer;
+  const std::int32_t chunk = map.home(maker).chunk;
+  if (table.layers(rank, chunk) == 0) return kNoBuffer;
+  const std::int32_t layer = forward ? table.layers(rank, chunk) - 1 : 0;
+  return table.id(rank, chunk, layer, work.microbatch,
+                  forward ? BufferKind::Output : BufferKind::GradInput);
+}
+
+// The clocks of vertices that wait for something; a vertex without one has waited for nothing yet.
+class Clocks {
+ public:
+  explicit Clocks(std::size_t vertices, std::size_t streams)
+      : streams_(streams), slot_(vertices, kNone) {}
+
+  // Null for a vertex that waited for nothing.
+  std::uint32_t* of(Vertex vertex) { return slot_[vertex] == kNone ? nullptr : at(slot_[vertex]); }
+  std::uint32_t* make(Vertex vertex) {
+    if (slot_[vertex] == kNone) {
+      slot_[vertex] = take();
+      std::fill_n(at(slot_[vertex]), streams_, 0U);
+    }
+    return at(slot_[vertex]);
+  }
+  // What is over before `from` is over before `to`.
+  void join(Vertex from, Vertex to, bool last) {
+    if (slot_[to] == kNone && last) {
+      slot_[to] = std::exchange(slot_[from], kNone);
+      return;
+    }
+    const bool fresh = slot_[to] == kNone;
+    if (fresh) slot_[to] = take();
+    const std::uint32_t* source = at(slot_[from]);
+    std::uint32_t* target = at(slot_[to]);
+    if (fresh) {
+      std::copy_n(source, streams_, target);
+    } else {
+      for (std::size_t i = 0; i < streams_; ++i) target[i] = std::max(target[i], source[i]);
+    }
+  }
+  void release(Vertex vertex) {
+    if (slot_[vertex] != kNone) free_.push_back(std::exchange(slot_[vertex], kNone));
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  std::uint32_t* at(std::uint32_t slot) { return &clocks_[slot * streams_]; }
+  std::uint32_t take() {
+    if (free_.empty()) {
+      clocks_.resize(clocks_.size() + streams_);
+      return static_cast<std::uint32_t>(clocks_.size() / streams_ - 1);
+    }
+    const std::uint32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+
+  std::size_t streams_;
+  std::vector<std::uint32_t> slot_;    // by vertex
+  std::vector<std::uint32_t> clocks_;  // streams_ numbers each
+  std::vector<std::uint32_t> free_;
+};
+
+class GraphCourse {
+ public:
+  GraphCourse(const BufferTable& table, const StageMap& map, const TaskGraph& graph,
+              const Lowered& lowered, const std::vector<std::vector<Delay>>& delay,
+              CourseVisitor& visitor)
+      : table_(table),
+        map_(map),
+        graph_(graph),
+        lowered_(lowered),
+        delay_(delay),
+        visitor_(visitor),
+        position_(graph.tasks.size()),
+        clocks_(graph.task_of.size(), graph.streams.size()) {
+    number();
+  }
+
+  void run() {
+    const std::size_t vertices = graph_.task_of.size();
+    std::vector<std::uint32_t> waits_for(vertices, 0);
+    for (Vertex v = 0; v < vertices; ++v) {
+      for (const auto edge : boost::make_iterator_range(out_edges(v, graph_.edges))) {
+        ++waits_for[target(edge, graph_.edges)];
+      }
+    }
+    std::vector<Vertex> ready;
+    for (Vertex v = 0; v < vertices; ++v) {
+      if (waits_for[v] == 0) ready.push_back(v);
+    }
+    std::size_t ran = 0;
+    while (!ready.empty()) {
+      const Vertex vertex = ready.back();
+      ready.pop_back();
+      ++ran;
+      happen(vertex);
+      const auto [first, end] = out_edges(vertex, graph_.edges);
+      for (auto edge = first; edge != end; ++edge) {
+        const auto next = static_cast<Vertex>(target(*edge, graph_.edges));
+        clocks_.join(vertex, next, std::next(edge) == end);
+        if (--waits_for[next] == 0) ready.push_back(next);
+      }
+      clocks_.release(vertex);
+    }
+    CAPO_ASSERT(ran == vertices, "only what finishes has a course");
+  }
+
+ private:
+  // Each task's position on its stream; tasks of one vertex share it.
+  void number() {
+    std::vector<std::uint32_t> last(graph_.streams.size(), 0);
+    std::vector<Vertex> vertex(graph_.streams.size(), 0xffffffff);
+    for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
+      const Task& task = graph_.tasks[id];
+      if (vertex[task.stream] != task.start) ++last[task.stream];
+      vertex[task.stream] = task.start;
+      position_[id] = last[task.stream];
+    }
+  }
+
+  [[nodiscard]] Point point(TaskId id) const {
+    return {.stream = graph_.tasks[id].stream, .position = position_[id]};
+  }
+
+  void happen(Vertex vertex) {
+    std::uint32_t* over = clocks_.make(vertex);
+    if (graph_.is_meeting(vertex)) return;
+    const bool end = vertex == graph_.end(graph_.task_of[vertex]);
+    if (!end) return;
+    graph_.for_each_task(vertex, [&](TaskId id) { report(id, over); });
+    graph_.for_each_task(vertex, [&](TaskId id) { over[graph_.tasks[id].stream] = position_[id]; });
+  }
+
+  void report(TaskId id, const std::uint32_t* over) {
+    const Task& task = graph_.tasks[id];
+    const Step& step = step_of(lowered_, task);
+    const Clock clock(over, point(id));
+    if (is_work(step)) {
+      const Work work = work_of(step, delay_[static_cast<std::size_t>(task.rank)]);
+      visitor_.work(task.rank, work, fed_by(table_, map_, task.rank, work), clock);
+    } else if (is_send(task.kind)) {
+      visitor_.sent({.rank = task.rank,
+                     .chunk = step.chunk,
+                     .microbatch = task.microbatch,
+                     .entry = step.entry,
+                     .kind = task.kind,
+                     .received = point(receive_of(id))},
+                    clock);
+    }
+  }
+
+  [[nodiscard]] TaskId receive_of(TaskId send) const {
+    const auto edges = out_edges(graph_.start(send), graph_.edges);
+    for (const auto edge : boost::make_iterator_range(edges)) {
+      if (graph_.edges[edge] != EdgeKind::Message) continue;
+      const TaskId first = graph_.task_of[target(edge, graph_.edges)];
+      const std::int32_t there = map_.neighbour(graph_.tasks[send].kind, graph_.tasks[send].stage);
+      TaskId found = send;
+      graph_.for_each_task(graph_.tasks[first].start, [&](TaskId id) {
+        const Task& other = graph_.tasks[id];
+        if (other.kind == other_end(graph_.tasks[send].kind) && other.stage == there &&
+            other.microbatch == graph_.tasks[send].microbatch) {
+          found = id;
+        }
+      });
+      if (found != send) return found;
+    }
+    CAPO_ASSERT(false, "what finishes has a receive for each send");
+    return send;
+  }
+
+  const BufferTable& table_;
+  const StageMap& map_;
+  const TaskGraph& graph_;
+  const Lowered& lowered_;
+  const std::vector<std::vector<Delay>>& delay_;
+  CourseVisitor& visitor_;
+  std::vector<std::uint32_t> position_;  // by task
+  Clocks clocks_;
+};
+
+}  // namespace
+
+void run_orders(const BufferTable& table, const StageMap& map,
+                const std::vector<std::vector<Work>>& work, CourseVisitor& visitor) {
+  for (std::uint32_t r = 0; r < work.size(); ++r) {
+    const auto rank = static_cast<std::int32_t>(r);
+    std::uint32_t position = 0;
+    for (const Work& next : work[r]) {
+      if (!next.joins) ++position;
+      visitor.work(rank, next, fed_by(table, map, rank, next),
+                   Clock(nullptr, {.stream = r, .position = position}));
+    }
+  }
+}
+
+void run_graph(const BufferTable& table, const StageMap& map, const TaskGraph& graph,
+               const Lowered& lowered, const std::vector<std::vector<Delay>>& delay,
+               CourseVisitor& visitor) {
+  GraphCourse(table, map, graph, lowered, delay, visitor).run();
+}
+
+}  // namespace capo

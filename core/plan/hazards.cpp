@@ -1,0 +1,100 @@
+#include <capo/core/plan/hazards.h>
+
+#include <capo/core/plan/accesses.h>
+
+namespace capo {
+
+HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan)
+    : table_(table),
+      plan_(plan),
+      states_(table.size()),
+      held_(table.ranks()),
+      handed_on_(table.ranks(), kNoBuffer) {
+}
+
+HazardFinder::EventId HazardFinder::note(const Site& site, Point point, Point received) {
+  events_.push_back({.site = site, .point = point, .received = received});
+  return static_cast<EventId>(events_.size() - 1);
+}
+
+void HazardFinder::found(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race,
+                         bool window) {
+  hazards.push_back({.victim = table_.at(victim),
+                     .taker = taker,
+                     .writer = events_[writer].site,
+                     .reader = events_[reader].site,
+                     .race = race,
+                     .window = window});
+}
+
+void HazardFinder::write(std::int32_t rank, BufferId buffer, EventId event, const Clock& clock) {
+  const std::int64_t begin = plan_.address[buffer];
+  if (begin == kNowhere) return;
+  const std::int64_t end = begin + table_.bytes(table_.at(buffer));
+  if (end == begin) return;  // nothing to take over
+  auto& held = held_[static_cast<std::size_t>(rank)];
+  auto at = held.lower_bound(begin);
+  if (at != held.begin()) {
+    const auto before = std::prev(at);
+    if (before->first + table_.bytes(table_.at(before->second)) > begin) at = before;
+  }
+  while (at != held.end() && at->first < end) {
+    const BufferId loser = at->second;
+    State& state = states_[loser];
+    state.taken_by = event;
+    state.taker = buffer;
+    // Layers of one piece of work run one after another.
+    const bool same =
+        state.last_use != kNone && events_[state.last_use].site == events_[event].site;
+    if (state.last_use != kNone && !same && !over(state.last_use, clock)) {
+      found(loser, buffer, event, state.last_use, true, false);
+    }
+    at = held.erase(at);
+  }
+  held.emplace(begin, buffer);
+  states_[buffer] = {.taken_by = kNone, .last_use = event, .taker = kNoBuffer};
+}
+
+void HazardFinder::read(BufferId buffer, EventId event, const Clock& clock, bool window) {
+  if (plan_.address[buffer] == kNowhere) return;
+  State& state = states_[buffer];
+  if (state.taken_by != kNone) {
+    const bool same = events_[state.taken_by].site == events_[event].site;
+    const bool ordered = window || same || over(state.taken_by, clock);
+    found(buffer, state.taker, state.taken_by, event, !ordered, window);
+  }
+  state.last_use = event;
+}
+
+void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) {
+  const Site site{.rank = rank, .entry = work.entry, .kind = work.kind};
+  const EventId event = note(site, clock.now(), clock.now());
+  BufferId& handed_on = handed_on_[static_cast<std::size_t>(rank)];
+  BufferId handing_on = kNoBuffer;
+  if (fed_by != kNoBuffer) read(fed_by, event, clock);
+  for_each_layer(table_, rank, work, [&](std::int32_t layer) {
+    for_each_access(
+        table_, rank, work, layer, [&](BufferId buffer) { write(rank, buffer, event, clock); },
+        [&](BufferId buffer) { read(buffer, event, clock); });
+    if (is_backward(work.kind) && table_.facts(rank, work.chunk, layer).hands_on) {
+      handing_on = table_.id(rank, work.chunk, layer, work.microbatch, BufferKind::GradInput);
+    }
+  });
+  if (handing_on == kNoBuffer) return;
+  // The send of the last one is over by the end of this chunk of the model, and no sooner.
+  if (handed_on != kNoBuffer) read(handed_on, event, clock, true);
+  handed_on = handing_on;
+}
+
+void HazardFinder::sent(const Sending& sending, const Clock& clock) {
+  if (table_.layers(sending.rank, sending.chunk) == 0) return;
+  const bool forward = sending.kind == Kind::SendForward;
+  const std::int32_t layer = forward ? table_.layers(sending.rank, sending.chunk) - 1 : 0;
+  const EventId event = note({.rank = sending.rank, .entry = sending.entry, .kind = sending.kind},
+                             clock.now(), sending.received);
+  read(table_.id(sending.rank, sending.chunk, layer, sending.microbatch,
+                 forward ? BufferKind::Output : BufferKind::GradInput),
+       event, clock);
+}
+
+}  // namespace capo

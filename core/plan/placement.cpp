@@ -1,0 +1,113 @@
+#include <capo/core/plan/placement.h>
+
+#include <capo/core/plan/arena.h>
+
+#include <algorithm>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+namespace capo {
+
+namespace {
+
+Placement as_time_goes_on(const std::vector<Block>& blocks) {
+  Placement placement{.offsets = std::vector<std::int64_t>(blocks.size())};
+  Arena arena;
+  using Ending = std::pair<std::uint32_t, std::uint32_t>;  // moment, block
+  std::priority_queue<Ending, std::vector<Ending>, std::greater<>> alive;
+  for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+    while (!alive.empty() && alive.top().first <= blocks[i].begin) {
+      const std::uint32_t over = alive.top().second;
+      alive.pop();
+      arena.give_back(placement.offsets[over], blocks[over].bytes);
+    }
+    placement.offsets[i] = arena.take(blocks[i].bytes);
+    alive.emplace(blocks[i].end, i);
+  }
+  placement.total = arena.top();
+  return placement;
+}
+
+// Blocks that are placed, by when they are alive: each is in every stretch of time that it touches.
+class Timeline {
+ public:
+  // A stretch is as long as a block lives on average, so that most are in two of them.
+  explicit Timeline(const std::vector<Block>& blocks) : blocks_(blocks) {
+    std::uint32_t last = 0;
+    std::uint64_t lives = 0;
+    for (const Block& block : blocks) {
+      last = std::max(last, block.end);
+      lives += block.end - block.begin;
+    }
+    width_ = static_cast<std::uint32_t>(lives / std::max<std::size_t>(blocks.size(), 1)) + 1;
+    stretches_.resize(last / width_ + 1);
+  }
+
+  void add(std::uint32_t block) {
+    for (std::uint32_t at = first(block); at <= final(block); ++at) {
+      stretches_[at].push_back(block);
+    }
+  }
+  // Calls visit for those that are alive together with the block; some of them more than once.
+  template <typename Visit>
+  void for_each_beside(std::uint32_t block, Visit visit) const {
+    const Block& of = blocks_[block];
+    for (std::uint32_t at = first(block); at <= final(block); ++at) {
+      for (const std::uint32_t other : stretches_[at]) {
+        if (blocks_[other].begin < of.end && of.begin < blocks_[other].end) visit(other);
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t first(std::uint32_t block) const {
+    return blocks_[block].begin / width_;
+  }
+  [[nodiscard]] std::uint32_t final(std::uint32_t block) const {
+    return std::max(blocks_[block].end - 1, blocks_[block].begin) / width_;
+  }
+
+  const std::vector<Block>& blocks_;
+  std::uint32_t width_ = 1;
+  std::vector<std::vector<std::uint32_t>> stretches_;
+};
+
+Placement large_ones_first(const std::vector<Block>& blocks) {
+  Placement placement{.offsets = std::vector<std::int64_t>(blocks.size())};
+  std::vector<std::uint32_t> order(blocks.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return blocks[a].bytes > blocks[b].bytes;
+  });
+  Timeline placed(blocks);
+  std::vector<std::pair<std::int64_t, std::int64_t>> taken;  // from, to
+  for (const std::uint32_t block : order) {
+    taken.clear();
+    placed.for_each_beside(block, [&](std::uint32_t other) {
+      const std::int64_t from = placement.offsets[other];
+      taken.emplace_back(from, from + blocks[other].bytes);
+    });
+    std::sort(taken.begin(), taken.end());
+    std::int64_t lowest = 0;
+    for (const auto& [from, to] : taken) {
+      if (lowest + blocks[block].bytes <= from) break;
+      lowest = std::max(lowest, to);
+    }
+    placement.offsets[block] = lowest;
+    placement.total = std::max(placement.total, lowest + blocks[block].bytes);
+    placed.add(block);
+  }
+  return placement;
+}
+
+}  // namespace
+
+Placement place(const std::vector<Block>& blocks, std::int64_t least) {
+  Placement placement = as_time_goes_on(blocks);
+  if (placement.total <= least || blocks.size() > kMostSorted) return placement;
+  Placement sorted = large_ones_first(blocks);
+  return sorted.total < placement.total ? sorted : placement;
+}
+
+}  // namespace capo

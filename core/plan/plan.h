@@ -1,0 +1,53 @@
+// A plan: where in memory every buffer of a step lies, and how much memory that takes.
+//
+// Addresses are bytes within one of the regions of a rank: static inputs, static gradient outputs,
+// and the pool. capo's own plan uses the pool for everything but what weight gradients take on a
+// stream of their own. Two buffers of one rank share
+// memory exactly if their ranges meet. It is a value that knows no CUDA; engines allocate what it
+// says.
+
+#pragma once
+
+#include <capo/core/plan/buffers.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace capo {
+
+constexpr std::int64_t kNowhere = -1;  ///< of a buffer without bytes
+
+enum class Region : std::uint8_t { StaticInputs, GradOutputs, Pool, WeightScratch };
+
+[[nodiscard]] constexpr std::int64_t address_in(Region region, std::int64_t offset) {
+  return (static_cast<std::int64_t>(region) << 56) | offset;
+}
+[[nodiscard]] constexpr Region region_of(std::int64_t address) {
+  return static_cast<Region>(address >> 56);
+}
+[[nodiscard]] constexpr std::int64_t offset_of(std::int64_t address) {
+  return address & ((std::int64_t{1} << 56) - 1);
+}
+
+/// What a rank's buffers take; bytes, or units where sizes are not declared.
+struct RankMemory {
+  std::size_t input_slots = 0;  ///< distinct static inputs
+  std::int64_t static_inputs = 0;
+  std::int64_t grad_outputs = 0;
+  std::int64_t pool = 0;
+  std::int64_t weights = 0;      ///< of its layers, where declared; no part of the peak
+  std::uint32_t peak_entry = 0;  ///< of its order: where the peak is first reached
+  std::int64_t lower_bound = 0;  ///< the heaviest set of buffers of which no two may share
+
+  [[nodiscard]] std::int64_t peak() const { return static_inputs + grad_outputs + pool; }
+};
+
+struct Plan {
+  PlanKind kind = PlanKind::Te;
+  Granularity granularity = Granularity::PerAction;
+  std::vector<std::int64_t> address;  ///< by buffer
+  std::vector<RankMemory> ranks;
+};
+
+}  // namespace capo

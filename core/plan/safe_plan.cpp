@@ -1,0 +1,175 @@
+#include <capo/core/plan/safe_plan.h>
+
+#include <capo/core/base/assert.h>
+#include <capo/core/plan/accesses.h>
+
+#include <algorithm>
+
+namespace capo {
+
+SafePlanner::SafePlanner(const BufferTable& table, const StageMap& map,
+                         std::vector<std::int64_t>& address)
+    : table_(table),
+      map_(map),
+      address_(address),
+      uses_left_(table.size(), 0),
+      ranks_(table.ranks()),
+      memory_(table.ranks()) {
+}
+
+// Frees what is over by now.
+void SafePlanner::settle(Lane& lane, const Clock& clock) {
+  for (auto& [streams, uses] : lane.uses) {
+    while (!uses.empty() &&
+           (clock.after(uses.front().point) || clock.after(uses.front().received))) {
+      drop(lane, uses.front().buffer);
+      uses.pop_front();
+    }
+  }
+}
+
+void SafePlanner::take(Rank& rank, Lane& lane, BufferId buffer, std::int64_t bytes,
+                       std::uint8_t uses) {
+  uses_left_[buffer] = uses;
+  if (bytes == 0) return;
+  lane.owners.push_back(buffer);
+  const auto spare = std::find_if(rank.spare.begin(), rank.spare.end(), [&](BufferId other) {
+    return table_.bytes(table_.at(other)) == bytes;
+  });
+  if (spare != rank.spare.end()) {
+    address_[buffer] = address_[*spare];
+    uses_left_[*spare] = 0;
+    rank.spare.erase(spare);
+    return;
+  }
+  address_[buffer] = static_cast<std::int64_t>(lane.blocks.size());
+  lane.blocks.push_back({.bytes = bytes, .begin = lane.moment++, .end = 0});
+  lane.alive += bytes;
+  lane.most = std::max(lane.most, lane.alive);
+}
+
+// What a layer of the work has used for the last time, its later layers may have. In a composite
+// nobody else may, until that is over.
+void SafePlanner::give_up(Rank& rank, const Work& work, BufferId buffer, Point now, bool apart) {
+  if (apart || (work.beside && uses_left_[buffer] > 1)) {
+    use(rank.main, buffer, now, now);
+  } else if (!work.beside) {
+    drop(rank.main, buffer);
+  } else if (address_[buffer] != kNowhere) {
+    rank.spare.push_back(buffer);
+  }
+}
+
+void SafePlanner::use(Lane& lane, BufferId buffer, Point point, Point received) {
+  lane.uses[{point.stream, received.stream}].push_back(
+      {.point = point, .received = received, .buffer = buffer});
+}
+
+void SafePlanner::drop(Lane& lane, BufferId buffer) {
+  CAPO_ASSERT(uses_left_[buffer] > 0, "a buffer is used as often as was expected");
+  if (--uses_left_[buffer] > 0 || address_[buffer] == kNowhere) return;
+  const std::int64_t bytes = table_.bytes(table_.at(buffer));
+  lane.blocks[static_cast<std::size_t>(address_[buffer])].end = lane.moment;
+  lane.alive -= bytes;
+}
+
+void SafePlanner::place_lane(Lane& lane, Region region) {
+  for (Block& block : lane.blocks) {
+    if (block.end == 0) block.end = lane.moment;
+  }
+  const Placement placement = place(lane.blocks, lane.most);
+  for (const BufferId buffer : lane.owners) {
+    address_[buffer] =
+        address_in(region, placement.offsets[static_cast<std::size_t>(address_[buffer])]);
+  }
+  lane.most = placement.total;
+}
+
+void SafePlanner::place_all() {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    place_lane(ranks_[r].main, Region::Pool);
+    place_lane(ranks_[r].apart, Region::WeightScratch);
+    memory_[r].pool = ranks_[r].main.most + ranks_[r].apart.most;
+  }
+}
+
+// Whether another stage reads what this layer makes: the output of a forward, the grad input of a
+// backward.
+bool SafePlanner::feeds_another(std::int32_t rank, const Work& work, std::int32_t layer) const {
+  if (!map_.wired()) return false;
+  const bool forward = work.kind == Kind::Forward;
+  if (layer != (forward ? table_.layers(rank, work.chunk) - 1 : 0)) return false;
+  const std::int32_t stage = map_.stage_of(rank, work.chunk);
+  return (forward ? map_.after(stage) : map_.before(stage)) != kNoStage;
+}
+
+void SafePlanner::work(std::int32_t rank_id, const Work& work, BufferId fed_by,
+                       const Clock& clock) {
+  Rank& rank = ranks_[static_cast<std::size_t>(rank_id)];
+  const Point now = clock.now();
+  if (!rank.main_stream) rank.main_stream = now.stream;
+  const bool apart = now.stream != *rank.main_stream;
+  Lane& own = apart ? rank.apart : rank.main;
+  settle(own, clock);
+  RankMemory& memory = memory_[static_cast<std::size_t>(rank_id)];
+  std::vector<BufferId> read;  // by the layer at hand
+  BufferId handing_on = kNoBuffer;
+  for_each_layer(table_, rank_id, work, [&](std::int32_t layer) {
+    for (const BufferId buffer : read) give_up(rank, work, buffer, now, apart);
+    read.clear();
+    const LayerFacts& facts = table_.facts(rank_id, work.chunk, layer);
+    const bool feeds = feeds_another(rank_id, work, layer);
+    // How often each is used again: by its own backward, its weight gradient, another stage, or, so
+    // that it is held while this work runs, by the work itself.
+    const auto write = [&](BufferId buffer) {
+      const auto kind =
+          static_cast<BufferKind>((buffer - table_.id(rank_id, work.chunk, layer, work.microbatch,
+                                                      BufferKind::StaticInput)));
+      std::uint8_t uses = 1;
+      if (kind == BufferKind::Output) uses = feeds ? 2 : 1;
+      if (kind == BufferKind::GradOutput) uses = work.delayed && facts.aliases.grad_output ? 2 : 1;
+      if (kind == BufferKind::GradInput) {
+        uses = feeds || layer > 0 ? 2 : 1;
+        read.push_back(buffer);
+        if (facts.hands_on) {
+          ++uses;
+          handing_on = buffer;
+        }
+      }
+      if (kind == BufferKind::Scratch) use(own, buffer, now, now);
+      take(rank, own, buffer, facts.bytes[static_cast<std::size_t>(kind)], uses);
+    };
+    for_each_access(table_, rank_id, work, layer, write,
+                    [&](BufferId buffer) { read.push_back(buffer); });
+    if (work.delayed && is_backward(work.kind)) {
+      const bool only_weight = facts.aliases_declared && facts.aliases.input;
+      const auto kept = facts.aliases.input ? BufferKind::StaticInput : BufferKind::Activations;
+      if (!only_weight) ++uses_left_[table_.id(rank_id, work.chunk, layer, work.microbatch, kept)];
+    }
+    // Of several layers in a composite more is held than has to be.
+    const bool exact = !work.beside || table_.layers(rank_id, work.chunk) == 1;
+    if (exact && rank.main.alive > memory.lower_bound) {
+      memory.lower_bound = rank.main.alive;
+      memory.peak_entry = work.entry;
+    }
+  });
+  if (fed_by != kNoBuffer) read.push_back(fed_by);
+  read.insert(read.end(), rank.spare.begin(), rank.spare.end());
+  rank.spare.clear();
+  for (const BufferId buffer : read) use(rank.main, buffer, now, now);
+  if (handing_on == kNoBuffer) return;
+  if (rank.handed_on != kNoBuffer) use(rank.main, rank.handed_on, now, now);
+  rank.handed_on = handing_on;
+}
+
+void SafePlanner::sent(const Sending& sending, const Clock& clock) {
+  if (table_.layers(sending.rank, sending.chunk) == 0) return;
+  const bool forward = sending.kind == Kind::SendForward;
+  const std::int32_t layer = forward ? table_.layers(sending.rank, sending.chunk) - 1 : 0;
+  use(ranks_[static_cast<std::size_t>(sending.rank)].main,
+      table_.id(sending.rank, sending.chunk, layer, sending.microbatch,
+                forward ? BufferKind::Output : BufferKind::GradInput),
+      clock.now(), sending.received);
+}
+
+}  // namespace capo

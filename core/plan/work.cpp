@@ -1,0 +1,42 @@
+#include <capo/core/plan/work.h>
+
+namespace capo {
+
+namespace {
+
+bool is_delayed(Kind kind, std::int32_t chunk, const std::vector<Delay>& delay) {
+  return kind == Kind::BackwardInput ||
+         (kind == Kind::Backward && delay[static_cast<std::size_t>(chunk) - 1] == Delay::Always);
+}
+
+}  // namespace
+
+std::vector<Work> work_of(std::span<const Entry> order, const std::vector<Delay>& delay) {
+  std::vector<Work> work;
+  work.reserve(order.size());
+  for (std::uint32_t at = 0; at < order.size(); ++at) {
+    const Entry& entry = order[at];
+    if (!is_compute(entry.kind)) continue;
+    work.push_back({.chunk = entry.chunk,
+                    .microbatch = entry.microbatch,
+                    .entry = at,
+                    .kind = entry.kind,
+                    .delayed = is_delayed(entry.kind, entry.chunk, delay),
+                    .joins = entry.group == Group::Continues,
+                    .beside = entry.group != Group::Alone});
+  }
+  return work;
+}
+
+Work work_of(const Step& step, const std::vector<Delay>& delay) {
+  return {.chunk = step.chunk,
+          .microbatch = step.microbatch,
+          .layer = step.part == Part::Whole ? kAllLayers : step.layer,
+          .entry = step.entry,
+          .kind = step.kind,
+          .delayed = is_delayed(step.kind, step.chunk, delay),
+          .joins = step.group == Group::Continues,
+          .beside = step.group != Group::Alone};
+}
+
+}  // namespace capo

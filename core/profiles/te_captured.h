@@ -1,0 +1,30 @@
+// The schedule that TransformerEngine captures from a list, where that is not the one that the list
+// says: its graphs, by the index each entry is given.
+//
+//   [1, 2, -1, -1]     the second -1 captures the backward of chunk 2
+//
+// TE never counts by chunk: an entry beyond a chunk's microbatches goes to the next chunk's graphs,
+// and a weight gradient to the latest backward of its chunk. Lists that TE accepts and capo rejects
+// can so be asked which memory their replay would overwrite. Only of chunks of one layer each.
+// One difference is left: where TE has nothing to free at a surplus backward, this schedule frees
+// the input of the graph that it hits. Tested by te_captured_test.cpp.
+
+#pragma once
+
+#include <capo/core/order/input.h>
+#include <capo/core/rules/check.h>
+
+#include <optional>
+
+namespace capo::te {
+
+/// The input with each entry as TE captures it, its microbatches named; nothing where TE, with its
+/// buffers reused, does not take the list.
+[[nodiscard]] std::optional<Input> captured(const Input& input);
+
+/// What plan `te` comes to for a list that TE takes although its orders are not sound: hazards of
+/// the graphs that it captures. Nothing where another plan is asked for.
+[[nodiscard]] std::optional<PlanResult> plan_of_captured(const Input& input,
+                                                         const CheckOptions& options);
+
+}  // namespace capo::te

@@ -1,0 +1,125 @@
+#include <capo/core/report/explain_setting.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace capo {
+
+namespace {
+
+class Lines {
+ public:
+  explicit Lines(const Setting& setting) : setting_(setting) {}
+
+  void add_value(std::string_view fact, std::string_view value, bool declared,
+                 std::string_view means) {
+    text += fmt::format("  {} {} ({})\n      {}\n", fact, value,
+                        declared ? "declared" : "not declared", means);
+  }
+  // `fact` as it is called among the assumed ones; `means` for the value it has.
+  void add(std::string_view fact, std::string_view value, std::string_view means) {
+    const bool assumed =
+        std::find(setting_.assumed.begin(), setting_.assumed.end(), fact) != setting_.assumed.end();
+    add_value(fact, value, !assumed, means);
+  }
+
+  std::string text = "\nThe verdict is relative to:\n";
+
+ private:
+  const Setting& setting_;
+};
+
+std::string_view meaning(std::string_view topology) {
+  if (topology == "independent")
+    return "chunks are not wired to each other, so that no rule about stages or transfers applies; "
+           "--topology wires them";
+  if (topology == "chain") return "stages follow each other chunk by chunk, rank by rank";
+  if (topology == "loop") return "stage s is on rank s mod P: chunks go around the ranks";
+  if (topology == "v") return "stages go down the ranks and up again";
+  return "stages are where the input places them";
+}
+
+std::string_view meaning(Communicators communicators) {
+  switch (communicators) {
+    case Communicators::PerRank:
+      return "all transfers of a rank run in the order in which it issues them: the strictest, "
+             "what "
+             "finishes so finishes with every layout";
+    case Communicators::PerPair:
+      return "transfers between the same two ranks run in the order of issue, as NCCL's lazily "
+             "made "
+             "communicators do";
+    case Communicators::PerEdge:
+      return "transfers from one rank to another run in the order of issue, each direction by "
+             "itself";
+  }
+  return "";
+}
+
+std::string_view meaning(std::optional<PlanKind> plan) {
+  if (!plan) {
+    return "memory is not judged, but for a TE list and a replay of its own, of which warnings say "
+           "what TransformerEngine's reuse of buffers would do to them";
+  }
+  return *plan == PlanKind::Te
+             ? "graphs share memory as TransformerEngine's make_graphed_callables has them share it"
+             : "memory is shared only where the one use is over before the other begins";
+}
+
+std::string chunks_of(const Setting& setting) {
+  if (setting.chunks.size() > 16) return fmt::format("of {} ranks", setting.chunks.size());
+  return fmt::format("{}", fmt::join(setting.chunks, ", "));
+}
+
+}  // namespace
+
+std::string explain_setting(const Report& report) {
+  if (!report.environment) return "";
+  const Setting& setting = *report.environment;
+  Lines lines(setting);
+  lines.add("topology", setting.topology, meaning(setting.topology));
+  lines.add("chunks", chunks_of(setting),
+            "parts of the model on each rank; if not declared, the "
+            "largest that its order names");
+  lines.add(
+      "microbatches", std::to_string(setting.microbatches),
+      "of one step; if not declared, as many as most chunks run forward, or where the order names "
+      "them the largest plus one");
+  if (setting.communicates) {
+    const Environment& across = setting.across;
+    lines.add("communicators", name_of(across.layout()), meaning(across.layout()));
+    lines.add("transfers", across.buffered() ? "buffered" : "rendezvous",
+              across.buffered() ? "a send ends by itself, received or not"
+                                : "a send ends when its receive does: the stricter of the two");
+    lines.add_value(
+        "p2p", across.p2p ? name_of(*across.p2p) : "none", across.p2p.has_value(),
+        across.p2p ? "transfers are those that Megatron's runtime calls around the computations"
+                   : "transfers are those that the orders write; where they write none, those "
+                     "that PyTorch adds");
+    if (across.ep_overlap) {
+      lines.add("ep-overlap", "on", "forward and backward of a step run as one");
+    }
+  }
+  if (setting.across.weight_stream) {
+    lines.add_value("weight-stream", "on", true,
+                    "weight gradients run on a stream of their own, and nothing but a reduction "
+                    "waits for them");
+  }
+  lines.add_value("plan", setting.plan ? name_of(*setting.plan) : "none", setting.plan.has_value(),
+                  meaning(setting.plan));
+  lines.add_value(
+      "modules",
+      setting.modules.empty() ? "none" : fmt::format("{}", fmt::join(setting.modules, ", ")),
+      !setting.modules.empty(),
+      setting.modules.empty()
+          ? "what a weight gradient reads, what becomes of it, and sizes are not known: what "
+            "depends "
+            "on them is a warning"
+          : "they say what a weight gradient reads, what becomes of it, and how large buffers are");
+  return lines.text;
+}
+
+}  // namespace capo

@@ -1,0 +1,26 @@
+// A grad input that goes to another rank is there until its send is over.
+//
+// TE frees it when the next backward of any chunk is captured, since Megatron's send is over by the
+// end of the next chunk's. Where every layer is a chunk of TE's list (EP overlap), the next chunk
+// is one layer, and the send may last to the end of the next chunk of the model: `--model-chunks`
+// says how many layers make one. Where transfers are known, the send itself is the reader; one that
+// is issued in time but that nobody waits for is a race, E01's. Tested by p2p_window_test.cpp and
+// tests/corpus/rules/B04/.
+
+#include <capo/core/rules/buffers/hazard_words.h>
+#include <capo/core/rules/checks.h>
+
+namespace capo::rules {
+
+void p2p_window(const Context& context, Diagnostics& out) {
+  const PlanView* view = context.plan_view();
+  if (view == nullptr) return;
+  for (const JudgedHazard& hazard : view->hazards()) {
+    // The work at whose end the send is over may itself be what overwrites.
+    const bool race = hazard.hazard.race && !hazard.hazard.window;
+    if (hazard.kind == HazardKind::P2pWindow && !race && !hazard.by_replay)
+      report_hazard(context, *view, hazard, "B04", Family::Buffers, out);
+  }
+}
+
+}  // namespace capo::rules

@@ -1,0 +1,44 @@
+// The orders of all ranks together can be executed: no computation waits, around some corner, for
+// itself.
+//
+//   rank 0: F1.0 B1.0 F1.1 B1.1         rank 0 wants microbatch 0 back before it sends 1,
+//   rank 1: F1.1 F1.0 B1.0 B1.1         and rank 1 wants 1 before it works on 0
+//
+// Each order may be right by itself. The witness is the shortest cycle: any distance along one
+// rank's order counts as one step. How ranks communicate is left out here; what goes wrong there is
+// the transfer rules'. Where a rank contradicts itself, stage_order has said so and this rule is
+// silent. Tested by dependency_cycle_test.cpp and tests/corpus/rules/D04/.
+
+#include <capo/core/diag/diagnostics.h>
+#include <capo/core/rules/checks.h>
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/judged_before.h>
+#include <capo/core/rules/task_words.h>
+#include <capo/core/rules/wiring.h>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace capo::rules {
+
+void dependency_cycle(const Context& context, Diagnostics& out) {
+  for (const auto& wiring : context.wirings()) {
+    if (wiring->executable()) continue;
+    const TaskGraph& graph = wiring->direct();
+    const auto cycle = shortest_cycle(graph, wiring->direct_execution());
+    const std::vector<std::int32_t> ranks = words::ranks_of(graph, cycle);
+    if (ranks.size() < 2 || judged_before(context, *wiring, ranks) || !out.wants("D04")) continue;
+    Diagnostic finding{.rule = "D04", .family = Family::Dependencies};
+    finding.message =
+        fmt::format("{} wait for each other: their orders cannot be {} together",
+                    words::list_of(ranks), wiring->replay() ? "replayed" : "executed");
+    finding.witness.kind = WitnessKind::Path;
+    words::describe_waits(context, *wiring, graph, cycle, finding);
+    finding.help.text = "move one of these in its rank's order, so that the circle opens";
+    out.keep(std::move(finding));
+  }
+}
+
+}  // namespace capo::rules

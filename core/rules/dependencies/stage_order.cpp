@@ -1,0 +1,144 @@
+// A stage runs after the stage whose output it reads: forwards in the order of the stages,
+// backwards against it.
+//
+//   2 1 -1 -2               chunk 2 runs forward before chunk 1, whose output is its input
+//
+// Judges what one rank holds, where chunks are wired to each other; what several ranks together
+// make impossible is dependency_cycle's. Members of a composite run side by side, so that none of
+// them can read another. Tested by stage_order_test.cpp and tests/corpus/rules/D03/.
+
+#include <capo/core/diag/diagnostics.h>
+#include <capo/core/rules/checks.h>
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/judged_before.h>
+#include <capo/core/rules/wiring.h>
+#include <capo/core/rules/words.h>
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+namespace capo::rules {
+
+namespace {
+
+class StageOrder {
+ public:
+  StageOrder(const Context& context, const Wiring& wiring, Diagnostics& out)
+      : context_(context), wiring_(wiring), out_(out) {}
+
+  // Each computation whose input a later one of the same rank makes.
+  void find_against_the_order() {
+    const TaskGraph& graph = wiring_.direct();
+    for (TaskId maker = 0; maker < graph.tasks.size(); ++maker) {
+      const Task& from = graph.tasks[maker];
+      if (graph.task_of[from.start] != maker) continue;  // a composite is looked at once
+      const auto [first, last] = boost::out_edges(from.start, graph.edges);
+      for (auto edge = first; edge != last; ++edge) {
+        if (graph.edges[*edge] != EdgeKind::Data) continue;
+        graph.for_each_task(boost::target(*edge, graph.edges), [&](TaskId reading) {
+          graph.for_each_task(from.start, [&](TaskId making) {
+            const Task& reader = graph.tasks[reading];
+            const Task& made = graph.tasks[making];
+            if (reads(reader, made) && reader.rank == made.rank && reader.step < made.step) {
+              report(reader, made, false);
+            }
+          });
+        });
+      }
+    }
+  }
+
+  // Members of one composite run side by side, so that neither can read the other.
+  void find_in_composites() {
+    const TaskGraph& graph = wiring_.direct();
+    for (TaskId task = 0; task + 1 < graph.tasks.size(); ++task) {
+      if (graph.task_of[graph.tasks[task].start] != task) continue;
+      graph.for_each_task(graph.tasks[task].start, [&](TaskId reading) {
+        graph.for_each_task(graph.tasks[task].start, [&](TaskId making) {
+          const Task& reader = graph.tasks[reading];
+          const Task& made = graph.tasks[making];
+          if (reads(reader, made)) report(reader, made, true);
+        });
+      });
+    }
+  }
+
+ private:
+  [[nodiscard]] bool reads(const Task& reader, const Task& made) const {
+    const bool forwards = reader.kind == Kind::Forward && made.kind == Kind::Forward;
+    const bool backwards = is_backward(reader.kind) && is_backward(made.kind);
+    return (forwards || backwards) && reader.microbatch == made.microbatch &&
+           wiring_.map().neighbour(reader.kind, reader.stage) == made.stage;
+  }
+
+  void report(const Task& reader, const Task& made, bool together) {
+    if (judged_before(context_, wiring_, {reader.rank}) || !out_.wants("D03")) return;
+    const OrderView& order = context_.order_of(wiring_, reader.rank);
+    const auto& steps =
+        wiring_.lowered_for(wiring_.direct()).ranks[static_cast<std::size_t>(reader.rank)];
+    const std::size_t at = steps[reader.step].entry;
+    const std::size_t needed = steps[made.step].entry;
+    const char* what = reader.kind == Kind::Forward ? "output" : "gradient";
+    Diagnostic finding{.rule = "D03", .family = Family::Dependencies};
+    finding.labels = {{order.entries[at].span(), ""}};
+    if (together) {
+      const std::string own = member(order, at);
+      const std::string other = member(order, needed);
+      finding.message =
+          fmt::format("{} at index {}{} runs together with {}, whose {} it reads", own,
+                      words::index_of(order, at), words::of_order(context_, order), other, what);
+      finding.help.text =
+          fmt::format("take {} out of the composite and put it behind {}", own, other);
+    } else {
+      const std::string other = fmt::format("{} {}", words::quoted(context_, order.entries[needed]),
+                                            words::later(order, at, needed));
+      finding.message = fmt::format("{} runs before {}, whose {} it reads",
+                                    words::placed(context_, order, at), other, what);
+      finding.help.text =
+          fmt::format("move {} behind {}", words::quoted(context_, order.entries[at]), other);
+    }
+    if (order.entries[at].span() != order.entries[needed].span()) {
+      finding.labels.push_back(
+          {order.entries[needed].span(),
+           fmt::format("stage {} runs {} for microbatch {} here", made.stage,
+                       reader.kind == Kind::Forward ? "forward" : "backward", made.microbatch)});
+    }
+    finding.witness = {.kind = WitnessKind::Path,
+                       .tasks = {words::reference(context_, order, at),
+                                 words::reference(context_, order, needed)}};
+    out_.keep(std::move(finding));
+  }
+
+  // A member of a composite by itself: a table's cell holds all of them.
+  [[nodiscard]] std::string member(const OrderView& order, std::size_t at) const {
+    return fmt::format("`{}`", words::entry_text(context_, order, order.entries[at].action()));
+  }
+
+  const Context& context_;
+  const Wiring& wiring_;
+  Diagnostics& out_;
+};
+
+bool has_composites(const Schedule& schedule) {
+  for (const RankOrder& rank : schedule.ranks) {
+    for (const Entry& entry : rank.order) {
+      if (entry.group == Group::Continues) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void stage_order(const Context& context, Diagnostics& out) {
+  for (const auto& wiring : context.wirings()) {
+    if (!wiring->map().wired()) continue;
+    StageOrder rule(context, *wiring, out);
+    if (has_composites(wiring->schedule())) rule.find_in_composites();
+    if (!wiring->executable()) rule.find_against_the_order();
+  }
+}
+
+}  // namespace capo::rules

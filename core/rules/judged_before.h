@@ -1,0 +1,29 @@
+// Captured orders are judged first, and then the replayed ones together with those that are
+// replayed as captured: what concerns only the latter has been said already.
+//
+// Tested by the replay orders in the tests of the rules that use it.
+
+#pragma once
+
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/wiring.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace capo {
+
+/// Whether the wiring is of replayed orders and none of `ranks` has a replay order of its own.
+/// Those that the schedule does not have do not count.
+[[nodiscard]] inline bool judged_before(const Context& context, const Wiring& wiring,
+                                        const std::vector<std::int32_t>& ranks) {
+  return wiring.replay() && std::none_of(ranks.begin(), ranks.end(), [&](std::int32_t rank) {
+           const auto at = static_cast<std::size_t>(rank);
+           const auto& all = context.schedule().ranks;
+           return rank >= 0 && at < all.size() && all[at].replay.has_value();
+         });
+}
+
+}  // namespace capo

@@ -1,0 +1,42 @@
+// What a plan came to, as a plain value: how much memory, and which memory is read too late.
+
+#pragma once
+
+#include <capo/core/diag/diagnostic.h>
+#include <capo/core/plan/plan.h>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace capo {
+
+/// What JSON and the user call it.
+enum class HazardKind : std::uint8_t { StaticInput, GradOutput, Pool, P2pWindow };
+
+/// "static-input", "grad-output", "pool", "p2p-window".
+[[nodiscard]] std::string_view name_of(HazardKind kind);
+
+/// Memory that is read after it was taken over, as programs want to know it.
+struct FoundHazard {
+  HazardKind kind = HazardKind::StaticInput;
+  Buffer victim;
+  TaskReference writer;
+  TaskReference reader;
+  bool possible = false;  ///< it depends on PyTorch's allocator, or on operands nobody declared
+  bool race = false;
+  bool by_replay = false;  ///< replayed as captured there would be none
+
+  friend bool operator==(const FoundHazard&, const FoundHazard&) = default;
+};
+
+/// What a plan came to.
+struct PlanResult {
+  PlanKind kind = PlanKind::Te;
+  bool declared = false;
+  bool sized = false;  ///< memory is in bytes; else in units, one a buffer
+  std::vector<RankMemory> ranks;
+  std::vector<FoundHazard> hazards;
+};
+
+}  // namespace capo

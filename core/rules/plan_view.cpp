@@ -1,0 +1,147 @@
+#include <capo/core/rules/plan_view.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <set>
+#include <tuple>
+
+namespace capo {
+
+namespace {
+
+// Whether TE's reuse of one signature would hurt an order of counted microbatches: a forward takes
+// over the input of a graph whose weight gradient is still to come, or a backward comes while
+// another's is. The same as the plan finds, in memory of what is in flight. An order with two
+// weight gradients of one chunk outstanding TE cannot capture at all, so it hurts nobody.
+bool te_could_hurt(const RankOrder& rank) {
+  const std::vector<Delay> delay = resolved_delay(rank);
+  std::vector<std::int32_t> weights(delay.size(), 0);
+  std::vector<std::int32_t> backwards(delay.size(), 0);
+  std::deque<std::pair<std::size_t, std::int32_t>> freed;
+  std::map<std::size_t, std::int32_t> outstanding;  // by chunk
+  bool hurts = false;
+  for (const Entry& entry : rank.order) {
+    const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+    if (chunk >= delay.size()) return false;  // no order that anybody could capture
+    if (entry.kind == Kind::Forward && !freed.empty()) {
+      const auto [of, microbatch] = freed.front();
+      freed.pop_front();
+      hurts = hurts || (delay[of] == Delay::Always && weights[of] <= microbatch);
+    } else if (entry.kind == Kind::Backward) {
+      if (outstanding.contains(chunk)) return false;
+      hurts = hurts || !outstanding.empty();
+      freed.emplace_back(chunk, backwards[chunk]++);
+      if (delay[chunk] == Delay::Always) ++outstanding[chunk];
+    } else if (entry.kind == Kind::BackwardWeight) {
+      ++weights[chunk];
+      if (--outstanding[chunk] == 0) outstanding.erase(chunk);
+    }
+  }
+  return hurts;
+}
+
+bool replays_otherwise(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const auto& rank) {
+    return rank.replay && !std::equal(rank.order.begin(), rank.order.end(), rank.replay->begin(),
+                                      rank.replay->end(), [](const Entry& a, const Entry& b) {
+                                        return a.action() == b.action() && a.group == b.group;
+                                      });
+  });
+}
+
+// As far as two orders can have the same hazard.
+using Signature = std::tuple<BufferId, std::int32_t, Kind, std::int32_t, std::int32_t>;
+
+Signature signature_of(const BufferTable& table, const Hazard& hazard, const Action& reader) {
+  const Buffer& victim = hazard.victim;
+  return {table.id(victim.rank, victim.chunk, victim.layer, victim.microbatch, victim.kind),
+          hazard.reader.rank, hazard.reader.kind, reader.chunk, reader.microbatch};
+}
+
+}  // namespace
+
+std::string_view name_of(HazardKind kind) {
+  constexpr std::array<std::string_view, 4> kNames{"static-input", "grad-output", "pool",
+                                                   "p2p-window"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+HazardKind kind_of(const Hazard& hazard) {
+  const bool sent = hazard.window || is_send(hazard.reader.kind);
+  if (sent && hazard.victim.kind == BufferKind::GradInput) return HazardKind::P2pWindow;
+  if (hazard.victim.kind == BufferKind::StaticInput) return HazardKind::StaticInput;
+  if (hazard.victim.kind == BufferKind::GradOutput) return HazardKind::GradOutput;
+  return HazardKind::Pool;
+}
+
+bool PlanView::wanted(const Subject& subject) {
+  if (subject.wirings.empty()) return false;
+  if (subject.options.plan.kind || replays_otherwise(subject.input.schedule)) return true;
+  return subject.input.form == Form::TeList && te_could_hurt(subject.input.schedule.ranks.front());
+}
+
+PlanView::PlanView(const Subject& subject)
+    : declared_(subject.options.plan.kind.has_value()),
+      table_(subject.input.schedule, subject.microbatches, subject.options.modules,
+             subject.options.plan) {
+  for (const RankOrder& rank : subject.input.schedule.ranks) {
+    delay_.push_back(resolved_delay(rank));
+  }
+  captured_ = course_of(*subject.wirings.front());
+  plan_ = assign(table_, captured_, subject.options.plan.kind.value_or(PlanKind::Te),
+                 subject.options.plan.granularity);
+  judge_all(subject);
+}
+
+Course PlanView::course_of(const Wiring& wiring) const {
+  Course course{.map = &wiring.map(), .delay = &delay_};
+  const auto& ranks = wiring.schedule().ranks;
+  if (wiring.transfers_matter()) {
+    course.graph = &wiring.transfers().graph;
+    course.lowered = &wiring.lowered();
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      auto& work = course.work.emplace_back();
+      for (const Step& step : course.lowered->ranks[r]) {
+        if (is_work(step)) work.push_back(work_of(step, delay_[r]));
+      }
+    }
+  } else {
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      course.work.push_back(work_of(ranks[r].order, delay_[r]));
+    }
+  }
+  return course;
+}
+
+void PlanView::judge_all(const Subject& subject) {
+  const auto action_of = [&](const Wiring& wiring, const Site& site) {
+    const auto& order = wiring.schedule().ranks[static_cast<std::size_t>(site.rank)].order;
+    return order[site.entry].action();
+  };
+  const Wiring& capture = *subject.wirings.front();
+  const Wiring& replay = *subject.wirings.back();
+  std::set<Signature> captured;  // filled where the two differ
+  std::vector<Hazard> found = judge(table_, captured_, plan_);
+  if (&capture != &replay) {
+    for (const Hazard& hazard : found) {
+      captured.insert(signature_of(table_, hazard, action_of(capture, hazard.reader)));
+    }
+    found = judge(table_, course_of(replay), plan_);
+  }
+  for (const Hazard& hazard : found) {
+    const Buffer& victim = hazard.victim;
+    JudgedHazard judged{.hazard = hazard, .wiring = &replay, .kind = kind_of(hazard)};
+    const bool allocated = judged.kind == HazardKind::Pool || judged.kind == HazardKind::P2pWindow;
+    const bool always = victim.kind == BufferKind::GradOutput && is_backward(hazard.reader.kind);
+    judged.unsure = !allocated && !always &&
+                    !table_.facts(victim.rank, victim.chunk, victim.layer).aliases_declared;
+    judged.possible = judged.unsure || (allocated && plan_.kind == PlanKind::Te);
+    judged.by_replay =
+        &capture != &replay &&
+        !captured.contains(signature_of(table_, hazard, action_of(replay, hazard.reader)));
+    hazards_.push_back(judged);
+  }
+}
+
+}  // namespace capo

@@ -1,0 +1,70 @@
+// The plan of a step and what is wrong with it, for the rules about memory: assigned once from the
+// orders as captured, judged by the orders as replayed.
+//
+// There is one where a plan is declared. Where none is, TransformerEngine's is looked at in two
+// cases, and what it shows are warnings that name their condition: a TE list with weight gradients
+// of their own, and a replay order that is not the order of capture.
+
+#pragma once
+
+#include <capo/core/order/input.h>
+#include <capo/core/plan/assign.h>
+#include <capo/core/rules/check_options.h>
+#include <capo/core/rules/plan_result.h>
+#include <capo/core/rules/wiring.h>
+
+#include <memory>
+#include <vector>
+
+namespace capo {
+
+[[nodiscard]] HazardKind kind_of(const Hazard& hazard);
+
+/// A hazard of the orders as they run.
+struct JudgedHazard {
+  Hazard hazard;
+  const Wiring* wiring = nullptr;  ///< of the orders that writer and reader stand in
+  HazardKind kind = HazardKind::StaticInput;
+  bool unsure = false;     ///< nobody declared whether the reader reads it
+  bool possible = false;   ///< it depends on PyTorch's allocator, or on operands nobody declared
+  bool by_replay = false;  ///< replayed as captured there would be none
+};
+
+class PlanView {
+ public:
+  /// A step whose orders are sound by themselves; all of it outlives the view.
+  struct Subject {
+    const Input& input;
+    const CheckOptions& options;
+    std::int32_t microbatches;
+    const std::vector<std::unique_ptr<Wiring>>& wirings;  ///< as captured, and as replayed
+  };
+
+  /// Whether there is anything to look at; cheap.
+  [[nodiscard]] static bool wanted(const Subject& subject);
+
+  explicit PlanView(const Subject& subject);
+
+  [[nodiscard]] bool declared() const { return declared_; }
+  [[nodiscard]] PlanKind kind() const { return plan_.kind; }
+  [[nodiscard]] const BufferTable& table() const { return table_; }
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  /// The orders as captured, rank by rank.
+  [[nodiscard]] const std::vector<std::vector<Work>>& captured() const { return captured_.work; }
+  /// And as they run then.
+  [[nodiscard]] const Course& course() const { return captured_; }
+  [[nodiscard]] const std::vector<JudgedHazard>& hazards() const { return hazards_; }
+
+ private:
+  [[nodiscard]] Course course_of(const Wiring& wiring) const;
+  void judge_all(const Subject& subject);
+
+  bool declared_ = false;
+  std::vector<std::vector<Delay>> delay_;
+  BufferTable table_;
+  Course captured_;
+  Plan plan_;
+  std::vector<JudgedHazard> hazards_;
+};
+
+}  // namespace capo

@@ -1,0 +1,22 @@
+// Two uses of the same memory, one of them a write, are ordered by streams and events.
+//
+// What is over before what is known from one clock a stream: the order of a stream, and the events
+// between streams. A race may come out right; nothing says that it will. Tested by
+// slot_race_test.cpp and tests/corpus/rules/E01/.
+
+#include <capo/core/rules/buffers/hazard_words.h>
+#include <capo/core/rules/checks.h>
+
+namespace capo::rules {
+
+void slot_race(const Context& context, Diagnostics& out) {
+  const PlanView* view = context.plan_view();
+  if (view == nullptr) return;
+  for (const JudgedHazard& hazard : view->hazards()) {
+    // What a send may still read when it is assumed to be over is B04's.
+    if (hazard.hazard.race && !hazard.hazard.window)
+      report_hazard(context, *view, hazard, "E01", Family::Streams, out);
+  }
+}
+
+}  // namespace capo::rules

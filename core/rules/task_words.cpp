@@ -1,0 +1,158 @@
+#include <capo/core/rules/task_words.h>
+
+#include <capo/core/rules/words.h>
+#include <capo/core/text/action_token.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+namespace capo::words {
+
+namespace {
+
+struct Origin {
+  const OrderView& order;
+  std::size_t entry;
+  bool written;  // the entry is the task itself, not what a transfer was added for
+};
+
+const Step& step_of(const Wiring& wiring, const TaskGraph& graph, TaskId task) {
+  return capo::step_of(wiring.lowered_for(graph), graph.tasks[task]);
+}
+
+Origin origin_of(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                 TaskId task) {
+  const OrderView& order = context.order_of(wiring, graph.tasks[task].rank);
+  const Step& step = step_of(wiring, graph, task);
+  return {
+      .order = order, .entry = step.entry, .written = order.entries[step.entry].kind == step.kind};
+}
+
+std::string of_rank(const Context& context, const Task& task, std::int32_t seen_from) {
+  const bool own = context.schedule().ranks.size() == 1 || task.rank == seen_from;
+  return own ? "" : fmt::format(" of rank {}", task.rank);
+}
+
+// "the dispatch of layer 2 of `F1.0`", where layers were taken apart.
+std::string node_of_layer(const std::string& entry, const Step& step) {
+  const bool dispatch = step.kind == Kind::DispatchForward || step.kind == Kind::DispatchBackward;
+  return fmt::format("the {} of layer {} of {}", dispatch ? "dispatch" : "combine", step.layer + 1,
+                     entry);
+}
+
+// "the send of `0F3`", "the receive for `1F3`".
+std::string added_transfer(const Context& context, const Origin& origin, const Task& task,
+                           const Step& step) {
+  const std::string entry = quoted(context, origin.order.entries[origin.entry]);
+  if (is_exchange(task.kind)) return node_of_layer(entry, step);
+  return is_send(task.kind) ? fmt::format("the send of {}", entry)
+                            : fmt::format("the receive for {}", entry);
+}
+
+std::string why(EdgeKind kind, const std::string& waited) {
+  switch (kind) {
+    case EdgeKind::Stream:
+      return fmt::format("comes after {}", waited);
+    case EdgeKind::Queue:
+      return fmt::format("is queued behind {}", waited);
+    case EdgeKind::Issue:
+      return fmt::format("is issued after {}", waited);
+    case EdgeKind::Data:
+      return fmt::format("needs {}", waited);
+    case EdgeKind::Message:
+      return fmt::format("waits for {}", waited);
+    case EdgeKind::Rendezvous:
+      return fmt::format("ends only with {}", waited);
+    case EdgeKind::Wait:
+      return fmt::format("comes behind a wait for {}", waited);
+    case EdgeKind::Event:
+      return fmt::format("comes after {}", waited);
+    case EdgeKind::Collective:
+      return fmt::format("ends only with {}", waited);
+    case EdgeKind::Span:
+      break;
+  }
+  return waited;
+}
+
+}  // namespace
+
+std::string task_name(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                      TaskId task) {
+  return task_name(context, wiring, graph, task, -1);
+}
+
+std::string task_name(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                      TaskId task, std::int32_t seen_from) {
+  const Task& of = graph.tasks[task];
+  const Origin origin = origin_of(context, wiring, graph, task);
+  const std::string entry = origin.written
+                                ? quoted(context, origin.order.entries[origin.entry])
+                                : added_transfer(context, origin, of, step_of(wiring, graph, task));
+  const std::string which = context.counted() ? fmt::format(" (microbatch {})", of.microbatch) : "";
+  return entry + which + of_rank(context, of, seen_from);
+}
+
+std::string task_placed(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                        TaskId task) {
+  const Origin origin = origin_of(context, wiring, graph, task);
+  if (origin.written) return placed(context, origin.order, origin.entry);
+  const Task& of = graph.tasks[task];
+  return fmt::format("{} at index {}{}",
+                     added_transfer(context, origin, of, step_of(wiring, graph, task)),
+                     index_of(origin.order, origin.entry), of_order(context, origin.order));
+}
+
+Span task_span(const Context& context, const Wiring& wiring, const TaskGraph& graph, TaskId task) {
+  const Origin origin = origin_of(context, wiring, graph, task);
+  return origin.order.entries[origin.entry].span();
+}
+
+TaskReference task_reference(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                             TaskId task) {
+  const Origin origin = origin_of(context, wiring, graph, task);
+  TaskReference result = reference(context, origin.order, origin.entry);
+  if (origin.written) return result;
+  const Step& step = step_of(wiring, graph, task);
+  const Action action{.kind = step.kind, .chunk = step.chunk, .microbatch = step.microbatch};
+  result.text = entry_text(context, origin.order, action);
+  result.action = action_name(action);
+  return result;
+}
+
+void describe_waits(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                    const std::vector<WaitEdge>& cycle, Diagnostic& finding) {
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    const TaskId task = cycle[i].task;
+    const Task& of = graph.tasks[task];
+    const TaskId waited = cycle[(i + 1) % cycle.size()].task;
+    const bool written = origin_of(context, wiring, graph, task).written;
+    // A label stands under the entry, which need not be what waits.
+    const std::string_view subject = written ? "" : is_send(of.kind) ? "its send " : "its receive ";
+    finding.labels.push_back(
+        {task_span(context, wiring, graph, task),
+         fmt::format("{}{}", subject,
+                     why(cycle[i].kind, task_name(context, wiring, graph, waited, of.rank)))});
+    finding.witness.tasks.push_back(task_reference(context, wiring, graph, task));
+  }
+}
+
+std::vector<std::int32_t> ranks_of(const TaskGraph& graph, const std::vector<WaitEdge>& cycle) {
+  std::set<std::int32_t> ranks;
+  for (const WaitEdge& edge : cycle) ranks.insert(graph.tasks[edge.task].rank);
+  return {ranks.begin(), ranks.end()};
+}
+
+std::string list_of(const std::vector<std::int32_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+}  // namespace capo::words

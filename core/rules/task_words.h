@@ -1,0 +1,43 @@
+// How rules about the task graph speak: a task under the name that the user wrote, or, where a
+// transfer was added, under that of what it carries.
+//
+// Where microbatches are counted, an entry's text says nothing of which one it is, so the name
+// does:
+// "`B2` (microbatch 4) of rank 1". Tested through the golden texts of the rules that use it.
+
+#pragma once
+
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/wiring.h>
+
+#include <string>
+#include <vector>
+
+namespace capo::words {
+
+/// "`0F3` of rank 0", "the send of `0F3` of rank 0".
+[[nodiscard]] std::string task_name(const Context& context, const Wiring& wiring,
+                                    const TaskGraph& graph, TaskId task);
+/// The same as rank `seen_from` calls it: "`0F3`" if it is its own.
+[[nodiscard]] std::string task_name(const Context& context, const Wiring& wiring,
+                                    const TaskGraph& graph, TaskId task, std::int32_t seen_from);
+/// The name with its place: "`0F3` at index 7 of rank 0".
+[[nodiscard]] std::string task_placed(const Context& context, const Wiring& wiring,
+                                      const TaskGraph& graph, TaskId task);
+
+[[nodiscard]] Span task_span(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                             TaskId task);
+[[nodiscard]] TaskReference task_reference(const Context& context, const Wiring& wiring,
+                                           const TaskGraph& graph, TaskId task);
+
+/// What a cycle of waits has to say: a label and a witness task for each of its tasks.
+void describe_waits(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                    const std::vector<WaitEdge>& cycle, Diagnostic& finding);
+
+/// The ranks of the tasks, ascending.
+[[nodiscard]] std::vector<std::int32_t> ranks_of(const TaskGraph& graph,
+                                                 const std::vector<WaitEdge>& cycle);
+/// "rank 2", "ranks 0 and 1", "ranks 0, 1 and 2".
+[[nodiscard]] std::string list_of(const std::vector<std::int32_t>& ranks);
+
+}  // namespace capo::words

@@ -1,0 +1,145 @@
+#include <capo/core/rules/wiring.h>
+
+#include <capo/core/graph/ep_overlap.h>
+
+#include <algorithm>
+
+namespace capo {
+
+namespace {
+
+// Only the orders differ; a rank without a replay order of its own replays what it captures.
+Schedule replayed(const Schedule& schedule) {
+  Schedule replayed = schedule;
+  for (RankOrder& rank : replayed.ranks) {
+    if (rank.replay) rank.order = std::move(*rank.replay);
+    rank.replay.reset();
+  }
+  return replayed;
+}
+
+bool has_exchanges(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
+    return std::any_of(rank.order.begin(), rank.order.end(),
+                       [](const Entry& entry) { return is_exchange(entry.kind); });
+  });
+}
+
+// By rank and chunk; one where nothing is said.
+std::vector<std::vector<std::int32_t>> layers_of(const Schedule& schedule) {
+  std::vector<std::vector<std::int32_t>> layers;
+  for (const RankOrder& rank : schedule.ranks) {
+    auto& of_rank = layers.emplace_back();
+    for (std::int32_t chunk = 0; chunk < rank.chunks; ++chunk) {
+      const auto& stated = rank.layers.values;
+      const std::size_t at =
+          rank.layers.form == Layers::Form::Count ? 0 : static_cast<std::size_t>(chunk);
+      of_rank.push_back(at < stated.size() ? static_cast<std::int32_t>(stated[at]) : 1);
+    }
+  }
+  return layers;
+}
+
+template <typename Value, typename Make>
+const Value& once(std::optional<Value>& value, Make make) {
+  if (!value) value = make();
+  return *value;
+}
+
+}  // namespace
+
+Wiring::Wiring(const Schedule& schedule, const Environment& environment,
+               std::span<const CollectiveGroup> groups, std::int32_t microbatches, bool replay)
+    : replayed_(replay ? replayed(schedule) : Schedule{}),
+      schedule_(replay ? replayed_ : schedule),
+      environment_(environment),
+      groups_(groups),
+      microbatches_(microbatches),
+      replay_(replay),
+      writes_transfers_(has_transfers(replay ? replayed_ : schedule)),
+      map_(schedule) {
+}
+
+bool Wiring::by_megatron() const {
+  return environment_.p2p && map_.wired() && !writes_transfers_;
+}
+
+bool Wiring::megatron_placement() const {
+  const auto ranks = static_cast<std::int32_t>(schedule_.ranks.size());
+  for (std::int32_t stage = 0; stage < map_.stages(); ++stage) {
+    const StageMap::Place& home = map_.home(stage);
+    if (home.rank != stage % ranks || home.chunk != stage / ranks + 1) return false;
+  }
+  return map_.stages() % ranks == 0;
+}
+
+const MegatronLowering& Wiring::megatron() const {
+  return once(megatron_, [&] {
+    return lower_megatron(schedule_, *environment_.p2p, environment_.ep_overlap);
+  });
+}
+
+const WithTransfers& Wiring::added() const {
+  return once(added_, [&] { return add_transfers(schedule_, map_, microbatches_); });
+}
+
+const TaskGraph& Wiring::direct() const {
+  return once(direct_, [&] {
+    if (!written_) written_ = as_written(schedule_);
+    return wire_directly(*written_, map_, microbatches_);
+  });
+}
+
+const Execution& Wiring::direct_execution() const {
+  return once(direct_execution_, [&] { return execute(direct()); });
+}
+
+bool Wiring::executable() const {
+  // Putting the transfers in runs the order on paper already.
+  const bool adds = !writes_transfers_ && !environment_.p2p;
+  return adds && !direct_ ? added().complete : direct_execution().finishes();
+}
+
+bool Wiring::takes_layers_apart() const {
+  const bool exchanges = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) {
+    return std::any_of(group.actions.begin(), group.actions.end(), is_exchange);
+  });
+  return exchanges && environment_.ep_overlap && !has_exchanges(schedule_);
+}
+
+const Lowered& Wiring::lowered() const {
+  if (!takes_layers_apart()) return with_whole_layers();
+  return once(apart_,
+              [&] { return take_layers_apart(with_whole_layers(), layers_of(schedule_), {}); });
+}
+
+const Lowered& Wiring::with_whole_layers() const {
+  if (writes_transfers_) return once(written_, [&] { return as_written(schedule_); });
+  return by_megatron() ? megatron().lowered : added().lowered;
+}
+
+const Lowered& Wiring::lowered_for(const TaskGraph& graph) const {
+  return direct_ && &graph == &*direct_ ? *written_ : lowered();
+}
+
+const WiredTransfers& Wiring::transfers() const {
+  return once(transfers_, [&] {
+    return wire_transfers(lowered(), map_, microbatches_, environment_, groups_);
+  });
+}
+
+bool Wiring::transfers_matter() const {
+  if (environment_.weight_stream) return true;
+  return map_.wired() ? schedule_.ranks.size() > 1 || writes_transfers_ : !groups_.empty();
+}
+
+bool Wiring::finishes_under(const Environment& environment) const {
+  return execute(wire_transfers(lowered(), map_, microbatches_, environment, groups_).graph)
+      .finishes();
+}
+
+const Execution& Wiring::execution() const {
+  return once(execution_, [&] { return execute(transfers().graph); });
+}
+
+}  // namespace capo

@@ -1,0 +1,85 @@
+// The orders of all ranks wired together, for the rules that look across ranks: lowered, made into
+// a task graph and executed on paper, each on first use and once.
+//
+// Only a rule of a pass behind Shape and Placement may ask, since lowering takes for granted that
+// every microbatch of every chunk is there once and that every stage has one rank.
+
+#pragma once
+
+#include <capo/core/graph/add_transfers.h>
+#include <capo/core/graph/build.h>
+#include <capo/core/graph/environment.h>
+#include <capo/core/graph/execution.h>
+#include <capo/core/graph/megatron_calls.h>
+#include <capo/core/order/schedule.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace capo {
+
+class Wiring {
+ public:
+  /// `replay`: of the orders that are replayed; a rank without one replays what it captures.
+  Wiring(const Schedule& schedule, const Environment& environment,
+         std::span<const CollectiveGroup> groups, std::int32_t microbatches, bool replay);
+  Wiring(const Wiring&) = delete;
+  Wiring& operator=(const Wiring&) = delete;
+
+  [[nodiscard]] bool replay() const { return replay_; }
+  [[nodiscard]] const Schedule& schedule() const { return schedule_; }
+  [[nodiscard]] const Environment& environment() const { return environment_; }
+  [[nodiscard]] const StageMap& map() const { return map_; }
+
+  [[nodiscard]] std::span<const CollectiveGroup> groups() const { return groups_; }
+
+  /// Whether Megatron's calls are to be worked out: asked for, and the order has no transfers.
+  [[nodiscard]] bool by_megatron() const;
+  /// Whether stages go around the ranks in a loop, as Megatron's transfers take for granted.
+  [[nodiscard]] bool megatron_placement() const;
+  [[nodiscard]] const MegatronLowering& megatron() const;
+
+  /// Computations alone, each stage reading straight from where its input was made.
+  [[nodiscard]] const TaskGraph& direct() const;
+  [[nodiscard]] const Execution& direct_execution() const;
+  /// Whether every computation can run, leaving out how ranks communicate.
+  [[nodiscard]] bool executable() const;
+
+  /// With transfers: as written, as Megatron calls them, or as PyTorch adds them. Only of what is
+  /// executable and has no routing fault.
+  [[nodiscard]] const Lowered& lowered() const;
+  /// The orders that one of this wiring's graphs was made of.
+  [[nodiscard]] const Lowered& lowered_for(const TaskGraph& graph) const;
+  [[nodiscard]] const WiredTransfers& transfers() const;
+  [[nodiscard]] const Execution& execution() const;
+  /// Whether ranks communicate at all, or work runs beside work.
+  [[nodiscard]] bool transfers_matter() const;
+  /// Whether the same transfers finish in another environment.
+  [[nodiscard]] bool finishes_under(const Environment& environment) const;
+
+ private:
+  [[nodiscard]] const WithTransfers& added() const;
+  [[nodiscard]] const Lowered& with_whole_layers() const;
+  [[nodiscard]] bool takes_layers_apart() const;
+
+  Schedule replayed_;
+  const Schedule& schedule_;  // of the caller, or replayed_
+  Environment environment_;
+  std::span<const CollectiveGroup> groups_;
+  std::int32_t microbatches_;
+  bool replay_;
+  bool writes_transfers_;
+  StageMap map_;
+
+  mutable std::optional<WithTransfers> added_;
+  mutable std::optional<Lowered> written_;
+  mutable std::optional<MegatronLowering> megatron_;
+  mutable std::optional<Lowered> apart_;
+  mutable std::optional<TaskGraph> direct_;
+  mutable std::optional<Execution> direct_execution_;
+  mutable std::optional<WiredTransfers> transfers_;
+  mutable std::optional<Execution> execution_;
+};
+
+}  // namespace capo

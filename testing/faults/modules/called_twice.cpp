@@ -1,0 +1,14 @@
+// A module that delays is called twice.
+
+#include <capo/testing/faults/faults.h>
+#include <capo/testing/faults/modules.h>
+
+namespace capo::testing::faults {
+
+BrokenModules called_twice(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice,
+                     {.rule = "C04", .of = Delayed::Yes, .shown_at = Kind::BackwardWeight},
+                     [](Module& module) { module.calls = 2; });
+}
+
+}  // namespace capo::testing::faults

@@ -1,0 +1,17 @@
+// Reductions hang on the hooks of an operation.
+
+#include <capo/testing/faults/faults.h>
+#include <capo/testing/faults/modules.h>
+
+namespace capo::testing::faults {
+
+BrokenModules hooks_not_run(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice,
+                     {.rule = "G08", .of = Delayed::Yes, .shown_at = Kind::BackwardWeight},
+                     [](Module& module) {
+                       module.kind = ModuleKind::GroupedLinearOp;
+                       module.flags.wgrad_hooks = true;
+                     });
+}
+
+}  // namespace capo::testing::faults

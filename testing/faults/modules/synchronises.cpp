@@ -1,0 +1,13 @@
+// A module waits for the device.
+
+#include <capo/testing/faults/faults.h>
+#include <capo/testing/faults/modules.h>
+
+namespace capo::testing::faults {
+
+BrokenModules synchronises(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "C02"},
+                     [](Module& module) { module.flags.synchronises = true; });
+}
+
+}  // namespace capo::testing::faults

@@ -1,0 +1,29 @@
+// Small schedules of several ranks with their transfers, some of which have been moved: what may
+// finish or not, depending on how ranks communicate.
+//
+//   rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 ...
+//   rank 1: recv-F1.1 recv-F1.0 F1.0 ...
+//
+// Distribution: a sound_named_schedule() of two or more wired ranks, one or two chunks and one to
+// three microbatches, with PyTorch's transfers. Then up to six times one of two, with equal
+// chances: a send and a receive that stand side by side change places; or a random transfer goes to
+// a random place of its rank's order, seven times in eight one where a send still comes behind what
+// it sends and a receive before its reader. In the end neighbouring transfers are fused once in
+// eight times. Nothing is missing and nothing is there twice.
+//
+// Shrinking: away goes a microbatch, or a fused pair.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+#include <capo/testing/generators/arbitrary_schedule.h>
+#include <capo/testing/generators/dice.h>
+
+namespace capo::testing {
+
+[[nodiscard]] rc::Gen<Schedule> moved_transfers();
+
+/// The schedule with its transfers written out, as PyTorch adds them; it is wired and executable.
+[[nodiscard]] Schedule with_transfers(const Schedule& schedule);
+
+}  // namespace capo::testing

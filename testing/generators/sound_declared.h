@@ -1,0 +1,36 @@
+// Schedules with the modules that their layers are, declared so that TransformerEngine's captures
+// keep every gradient: nothing to find under gradients/ and capture/, with plan te.
+//
+// Distribution: the schedule is a sound_named_schedule(); in one of two each chunk is reduced right
+// behind its last gradient. Four modules, two for chunks that always delay their weight gradients
+// and two for the others, each chunk being one that fits, with equal chances. Modules are of any
+// kind and type; a delayed one is fused, the others one in two; every other flag is drawn where it
+// does no harm beside those, groups are up to 64, and the main_grad of a single weight is
+// contiguous, in three dimensions or in one. No operand is a shared buffer, so that the plan alone
+// does not matter.
+//
+// Shrinking: none. Tested by sound_declared_test.cpp.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+#include <capo/core/rules/check_options.h>
+#include <capo/testing/generators/dice.h>
+
+#include <iosfwd>
+
+namespace capo::testing {
+
+struct Declared {
+  Schedule schedule;
+  CheckOptions options;
+  bool table = false;  ///< to be written as a PyTorch table, which a fault may ask for
+};
+
+[[nodiscard]] Declared draw_sound_declared(Dice& dice);
+[[nodiscard]] rc::Gen<Declared> sound_declared();
+
+/// For rapidcheck: what modules there are and who is what, then the .order text.
+void showValue(const Declared& declared, std::ostream& out);
+
+}  // namespace capo::testing

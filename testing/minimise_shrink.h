@@ -1,0 +1,25 @@
+// The steps of minimise() as a rapidcheck shrinker, so that a property over schedules that fails
+// shows a small schedule.
+//
+//   rc::Gen<Schedule> broken() { return generator(draw_broken, smaller_schedules); }
+//
+// For properties of schedules that may be broken in any way: a sound one loses single entries here,
+// and is sound no longer. Tested by minimise_shrink_test.cpp.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+
+#include <vector>
+
+namespace capo::testing {
+
+/// What is smaller by one step, the boldest first: half of the ranks, microbatches or chunks, one
+/// of them, the weight gradients, an entry, a declaration, a swap. All are settled and smaller by
+/// `Size`, so asking again does not go in circles.
+[[nodiscard]] std::vector<Schedule> smaller_schedules(const Schedule& schedule);
+
+/// The same without single entries and swaps: what is sound and has no transfers stays so.
+[[nodiscard]] std::vector<Schedule> smaller_sound_schedules(const Schedule& schedule);
+
+}  // namespace capo::testing

@@ -1,0 +1,99 @@
+#include <capo/testing/oracle/memory.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <tuple>
+
+namespace capo::oracle {
+namespace {
+
+using Graph = std::tuple<int, int, int>;  // chunk, layer, microbatch
+
+/// Which microbatch each entry is: how many of its kind and chunk came before it.
+std::vector<int> microbatches_of(const std::vector<Capture::Entry>& order) {
+  std::vector<int> microbatches;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    microbatches.push_back(static_cast<int>(
+        std::count_if(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(at),
+                      [&](const Capture::Entry& entry) {
+                        return entry.kind == order[at].kind && entry.chunk == order[at].chunk;
+                      })));
+  }
+  return microbatches;
+}
+
+struct Cells {
+  std::map<Graph, int> input_of;   ///< the cell of each graph's input
+  std::map<int, int> gradient_of;  ///< by key
+  int inputs = 0;
+};
+
+Cells give_out(const Capture& capture, const std::vector<int>& microbatches) {
+  Cells cells;
+  std::map<int, std::deque<int>> given_back;               // by key, the first in front
+  std::map<int, std::deque<std::pair<int, int>>> holding;  // by chunk: key and cell
+  for (std::size_t at = 0; at < capture.order.size(); ++at) {
+    const auto [kind, chunk] = capture.order[at];
+    const auto& layers = capture.chunks[static_cast<std::size_t>(chunk)];
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      const LayerKeys& keys = layers[layer];
+      if (kind == Capture::Forward) {
+        std::deque<int>& free = given_back[keys.input];
+        int cell = cells.inputs;
+        if (free.empty()) {
+          ++cells.inputs;
+        } else {
+          cell = free.front();
+          free.pop_front();
+        }
+        cells.input_of[{chunk, static_cast<int>(layer), microbatches[at]}] = cell;
+        holding[chunk].emplace_back(keys.input, cell);
+      } else if (kind == Capture::Backward) {
+        const auto [key, cell] = holding[chunk].front();
+        holding[chunk].pop_front();
+        given_back[key].push_back(cell);
+        const int next = static_cast<int>(cells.gradient_of.size());
+        cells.gradient_of.emplace(keys.output, next);
+      }
+    }
+  }
+  return cells;
+}
+
+}  // namespace
+
+Replay replay(const Capture& capture) {
+  const std::vector<int> microbatches = microbatches_of(capture.order);
+  const Cells cells = give_out(capture, microbatches);
+  Replay result{.misreads = {},
+                .inputs = cells.inputs,
+                .gradients = static_cast<int>(cells.gradient_of.size())};
+  std::map<int, Graph> input_holds;  // by cell: whose it is now
+  std::map<int, Graph> gradient_holds;
+  for (std::size_t at = 0; at < capture.order.size(); ++at) {
+    const auto [kind, chunk] = capture.order[at];
+    const auto& layers = capture.chunks[static_cast<std::size_t>(chunk)];
+    for (int count = 0; count < static_cast<int>(layers.size()); ++count) {
+      const bool upwards = kind == Capture::Forward;
+      const int layer = upwards ? count : static_cast<int>(layers.size()) - 1 - count;
+      const Graph self{chunk, layer, microbatches[at]};
+      const int input = cells.input_of.at(self);
+      const auto key = cells.gradient_of.find(layers[static_cast<std::size_t>(layer)].output);
+      if (kind == Capture::Forward) input_holds[input] = self;
+      if (kind == Capture::Backward) gradient_holds[key->second] = self;
+      if (kind != Capture::Weight) continue;
+      if (input_holds[input] != self) {
+        result.misreads.push_back({chunk, layer, microbatches[at], Misread::Input});
+      }
+      if (gradient_holds[key->second] != self) {
+        result.misreads.push_back({chunk, layer, microbatches[at], Misread::Gradient});
+      }
+    }
+  }
+  std::sort(result.misreads.begin(), result.misreads.end());
+  return result;
+}
+
+}  // namespace capo::oracle

@@ -1,0 +1,257 @@
+#include <capo/testing/oracle/transfers.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace capo::oracle {
+namespace {
+
+using Channel = std::tuple<int, int, int>;            // from a rank, to a rank, communicator
+using Line = std::tuple<int, int, int, int>;          // a rank's; what tells it from its others
+using Thing = std::tuple<Operation::Kind, int, int>;  // kind, stage, microbatch
+
+bool sends(const Operation& operation) {
+  return operation.kind == Operation::SendForward || operation.kind == Operation::SendBackward;
+}
+
+bool receives(const Operation& operation) {
+  return operation.kind == Operation::ReceiveForward ||
+         operation.kind == Operation::ReceiveBackward;
+}
+
+bool transfers(const Operation& operation) {
+  return sends(operation) || receives(operation);
+}
+
+/// The stage at the other end of a transfer.
+int other_end(const Operation& transfer) {
+  const bool up =
+      transfer.kind == Operation::SendForward || transfer.kind == Operation::ReceiveBackward;
+  return up ? transfer.stage + 1 : transfer.stage - 1;
+}
+
+Channel channel_of(const Pipeline& pipeline, int rank, const Operation& transfer) {
+  const int peer = pipeline.home[static_cast<std::size_t>(other_end(transfer))];
+  return sends(transfer) ? Channel{rank, peer, transfer.communicator}
+                         : Channel{peer, rank, transfer.communicator};
+}
+
+Line line_of(const Pipeline& pipeline, int rank, const Operation& operation) {
+  constexpr int kComputations = -2;
+  constexpr int kAllTransfers = -1;
+  if (!transfers(operation)) return {rank, kComputations, 0, 0};
+  const int communicator = operation.communicator;
+  if (pipeline.lines == Lines::All) return {rank, kAllTransfers, 0, communicator};
+  const int peer = pipeline.home[static_cast<std::size_t>(other_end(operation))];
+  const bool by_direction = pipeline.lines == Lines::OfThePairAndDirection;
+  return {rank, peer, by_direction && sends(operation) ? 1 : 0, communicator};
+}
+
+/// What a token carries, under the name of what reads it.
+Thing message_of(const Operation& transfer) {
+  const bool forward =
+      transfer.kind == Operation::SendForward || transfer.kind == Operation::ReceiveForward;
+  const int reader = sends(transfer) ? other_end(transfer) : transfer.stage;
+  return {forward ? Operation::Forward : Operation::Backward, reader, transfer.microbatch};
+}
+
+/// What must be over, on the rank itself, before an operation can begin.
+std::vector<Thing> operands_of(const Pipeline& pipeline, int rank, const Operation& operation) {
+  const int stage = operation.stage;
+  const int microbatch = operation.microbatch;
+  const auto input_from = [&](int maker, Operation::Kind made, Operation::Kind received) {
+    const bool here = pipeline.home[static_cast<std::size_t>(maker)] == rank;
+    return here ? Thing{made, maker, microbatch} : Thing{received, stage, microbatch};
+  };
+  const int last = static_cast<int>(pipeline.home.size()) - 1;
+  std::vector<Thing> operands;
+  switch (operation.kind) {
+    case Operation::Forward:
+      if (stage > 0)
+        operands.push_back(input_from(stage - 1, Operation::Forward, Operation::ReceiveForward));
+      break;
+    case Operation::Backward:
+      operands.emplace_back(Operation::Forward, stage, microbatch);
+      if (stage < last)
+        operands.push_back(input_from(stage + 1, Operation::Backward, Operation::ReceiveBackward));
+      break;
+    case Operation::Weight:
+      operands.emplace_back(Operation::Backward, stage, microbatch);
+      break;
+    case Operation::SendForward:
+      operands.emplace_back(Operation::Forward, stage, microbatch);
+      break;
+    case Operation::SendBackward:
+      operands.emplace_back(Operation::Backward, stage, microbatch);
+      break;
+    case Operation::ReceiveForward:
+    case Operation::ReceiveBackward:
+      break;
+  }
+  return operands;
+}
+
+struct Member {
+  Operation operation;
+  bool begun = false;
+  bool over = false;
+  int number = 0;  ///< of a transfer: which of its channel's sends or receives it is, from 0
+};
+
+/// Operations that begin and end together; mostly one.
+using Joined = std::vector<Member>;
+
+class Executor {
+ public:
+  explicit Executor(const Pipeline& pipeline) : pipeline_(pipeline) {
+    std::map<Channel, int> sent;
+    std::map<Channel, int> received;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      auto& list = lists_.emplace_back();
+      for (const Operation& operation : pipeline.ranks[static_cast<std::size_t>(rank)]) {
+        if (!operation.joined || list.empty()) list.emplace_back();
+        Member member{.operation = operation};
+        if (transfers(operation)) {
+          const Channel channel = channel_of(pipeline, rank, operation);
+          member.number = sends(operation) ? sent[channel]++ : received[channel]++;
+        }
+        list.back().push_back(member);
+      }
+    }
+  }
+
+  bool run() {
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (int rank = 0; rank < ranks(); ++rank) {
+        for (std::size_t at = 0; at < list_of(rank).size(); ++at) {
+          if (can_begin(rank, at)) moved = begin(rank, at);
+          if (can_end(rank, at)) moved = end(rank, at);
+        }
+      }
+    }
+    return std::all_of(lists_.begin(), lists_.end(), [](const std::vector<Joined>& list) {
+      return std::all_of(list.begin(), list.end(),
+                         [](const Joined& joined) { return joined.front().over; });
+    });
+  }
+
+ private:
+  int ranks() const { return static_cast<int>(pipeline_.ranks.size()); }
+  std::vector<Joined>& list_of(int rank) { return lists_[static_cast<std::size_t>(rank)]; }
+
+  bool can_begin(int rank, std::size_t at) {
+    Joined& joined = list_of(rank)[at];
+    if (joined.front().begun) return false;
+    return std::all_of(joined.begin(), joined.end(), [&](const Member& member) {
+      return nobody_is_before(rank, at, member.operation) &&
+             has_operands(rank, at, member.operation);
+    });
+  }
+
+  /// Whatever was issued earlier and has to be over first, is.
+  bool nobody_is_before(int rank, std::size_t at, const Operation& operation) {
+    const Line line = line_of(pipeline_, rank, operation);
+    for (std::size_t earlier = 0; earlier < at; ++earlier) {
+      for (const Member& member : list_of(rank)[earlier]) {
+        if (member.over) continue;
+        if (line_of(pipeline_, rank, member.operation) == line) return false;
+        if (transfers(operation)) {
+          if (!transfers(member.operation)) return false;
+        } else if (holds_what_follows(rank, earlier, at, member.operation)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  bool holds_what_follows(int rank, std::size_t transfer, std::size_t computation,
+                          const Operation& operation) {
+    if (operation.holds != Operation::MuchLater) return operation.holds == Operation::Later;
+    for (std::size_t between = transfer + 1; between < computation; ++between) {
+      for (const Member& member : list_of(rank)[between]) {
+        if (member.operation.kind == operation.kind) return true;
+      }
+    }
+    return false;
+  }
+
+  /// Among what was issued earlier, every operand is there and over.
+  bool has_operands(int rank, std::size_t at, const Operation& operation) {
+    std::set<Thing> over;
+    for (std::size_t earlier = 0; earlier < at; ++earlier) {
+      for (const Member& member : list_of(rank)[earlier]) {
+        const Operation& done = member.operation;
+        if (member.over) over.emplace(done.kind, done.stage, done.microbatch);
+      }
+    }
+    const std::vector<Thing> operands = operands_of(pipeline_, rank, operation);
+    return std::all_of(operands.begin(), operands.end(),
+                       [&](const Thing& operand) { return over.contains(operand); });
+  }
+
+  bool can_end(int rank, std::size_t at) {
+    Joined& joined = list_of(rank)[at];
+    if (!joined.front().begun || joined.front().over) return false;
+    return std::all_of(joined.begin(), joined.end(), [&](const Member& member) {
+      if (!transfers(member.operation)) return true;
+      const Channel channel = channel_of(pipeline_, rank, member.operation);
+      if (receives(member.operation)) return sends_begun_[channel] > member.number;
+      return pipeline_.buffered || receives_begun_[channel] > member.number;
+    });
+  }
+
+  bool begin(int rank, std::size_t at) {
+    for (Member& member : list_of(rank)[at]) {
+      member.begun = true;
+      if (!transfers(member.operation)) continue;
+      const Channel channel = channel_of(pipeline_, rank, member.operation);
+      ++(sends(member.operation) ? sends_begun_ : receives_begun_)[channel];
+    }
+    return true;
+  }
+
+  bool end(int rank, std::size_t at) {
+    for (Member& member : list_of(rank)[at]) member.over = true;
+    return true;
+  }
+
+  const Pipeline& pipeline_;
+  std::vector<std::vector<Joined>> lists_;  // by rank, in the order of issue
+  // A channel's sends all stand in one line, and its receives too: how many have begun says which.
+  std::map<Channel, int> sends_begun_;
+  std::map<Channel, int> receives_begun_;
+};
+
+}  // namespace
+
+bool finishes(const Pipeline& pipeline) {
+  return Executor(pipeline).run();
+}
+
+bool mixes_up(const Pipeline& pipeline) {
+  std::map<Channel, std::vector<Thing>> sent;
+  std::map<Channel, std::vector<Thing>> received;
+  for (int rank = 0; rank < static_cast<int>(pipeline.ranks.size()); ++rank) {
+    for (const Operation& operation : pipeline.ranks[static_cast<std::size_t>(rank)]) {
+      if (!transfers(operation)) continue;
+      const Channel channel = channel_of(pipeline, rank, operation);
+      (sends(operation) ? sent : received)[channel].push_back(message_of(operation));
+    }
+  }
+  for (const auto& [channel, tokens] : sent) {
+    const std::vector<Thing>& wanted = received[channel];
+    for (std::size_t k = 0; k < tokens.size() && k < wanted.size(); ++k) {
+      if (tokens[k] != wanted[k]) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace capo::oracle

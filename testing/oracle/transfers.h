@@ -1,0 +1,75 @@
+// The second opinion on transfers: a slow executor that is meant to be obviously right.
+//
+// Every rank has a list of operations, issued in that order. Computations wait in one line, and the
+// transfers of each communicator in a line of their own. Round after round everybody is asked
+// whether the operation at the head of a line can begin or end, until in a whole round nobody
+// moves:
+//
+//   rank 0:  F of stage 0, send it          rank 1:  receive it, F of stage 1
+//
+//   a computation begins when its inputs are there, and is over at once
+//   a transfer begins when all computations that were issued before it are over
+//   a send leaves a token on the channel when it begins; it is over when the receive that its token
+//   belongs to has begun, or, where sends are buffered, at once
+//   a receive is over when its token is there; whoever reads it may then begin
+//   operations that are joined begin together and are over together
+//
+// A channel leads from one rank to another and knows no names: its k-th token goes to its k-th
+// receive. An operation whose operand no operation before it makes has nothing to work with and
+// never begins. Computations can be made to wait for a transfer that they do not read.
+//
+// It shares no code with the product and includes only the standard library, so that one mistake
+// cannot hide in both. No graph, no order of events worked out beforehand, no cleverness: quadratic
+// and meant for a few dozen operations. Tested by tests/testing/oracle/transfers_test.cpp; that the
+// product agrees is a property, in tests/properties/transfers_test.cpp.
+
+#pragma once
+
+#include <vector>
+
+namespace capo::oracle {
+
+struct Operation {
+  enum Kind {
+    Forward,
+    Backward,  ///< whole, or its input half
+    Weight,
+    SendForward,
+    ReceiveForward,
+    SendBackward,
+    ReceiveBackward
+  };
+
+  /// Which computations wait for a transfer, besides one that reads what it receives.
+  enum Holds {
+    Nobody,
+    Later,      ///< those issued after it
+    MuchLater,  ///< those issued after the next transfer of its kind
+  };
+
+  Kind kind = Forward;
+  int stage = 0;  ///< of the model; a transfer's is the one whose rank issues it
+  int microbatch = 0;
+  bool joined = false;  ///< to the operation before it: both computations, or both transfers
+  Holds holds = Nobody;
+  int communicator = 0;  ///< transfers of another one neither queue behind each other nor meet
+};
+
+/// Which transfers of a rank stand in one line.
+enum class Lines { All, OfThePair, OfThePairAndDirection };
+
+struct Pipeline {
+  std::vector<std::vector<Operation>> ranks;
+  std::vector<int> home;  ///< the rank of each stage; stage s + 1 reads what stage s makes
+  Lines lines = Lines::All;
+  bool buffered = false;
+};
+
+/// Whether every operation is over in the end. Each transfer leads to the neighbouring stage, on
+/// another rank.
+bool finishes(const Pipeline& pipeline);
+
+/// Whether some receive takes a token that is not the one it is for, if it ever comes to that.
+bool mixes_up(const Pipeline& pipeline);
+
+}  // namespace capo::oracle

@@ -1,0 +1,84 @@
+// `capo graph` as a user runs it, and Graphviz on what comes out.
+
+#include <capo/tests/support/run_capo.h>
+#include <capo/tests/support/scratch_folder.h>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace capo {
+namespace {
+
+using testing_support::Outcome;
+using testing_support::run_capo;
+using testing_support::ScratchFolder;
+
+class Graph : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.write("deadlock.csv",
+                  "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                  "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");
+  }
+
+  [[nodiscard]] Outcome graph(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "graph");
+    return run_capo(arguments, {.directory = folder_.path()});
+  }
+  // The exit status of `dot -Tcanon` on a file here.
+  [[nodiscard]] int dot(const std::string& file) const {
+    const std::string command =
+        "dot -Tcanon '" + (folder_.path() / file).string() + "' > /dev/null";
+    return std::system(command.c_str());
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(Graph, GraphvizReadsWhatIsWritten) {
+  const Outcome outcome = graph({"deadlock.csv", "-o", "out.dot"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(dot("out.dot"), 0);
+}
+
+TEST_F(Graph, WithoutAFileItGoesToStandardOutput) {
+  const Outcome outcome = graph({"deadlock.csv", "--collapse"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_TRUE(outcome.out.starts_with("digraph capo {\n"));
+}
+
+TEST_F(Graph, TooLargeIsExitCodeFour) {
+  const Outcome outcome = graph({"deadlock.csv", "--max-nodes", "3"});
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("--collapse"), std::string::npos);
+}
+
+TEST_F(Graph, ABrokenOrderIsExitCodeOne) {
+  const Outcome outcome = graph({"--order", "1 -1 -1"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.err.find("capo check"), std::string::npos);
+}
+
+TEST_F(Graph, RanksAndWindowsThatAreNoneAreUsageErrors) {
+  for (const char* ranks : {"2", "x", "1-0", "0-2", "-1", ""}) {
+    const Outcome outcome = graph({"deadlock.csv", std::string("--ranks=") + ranks});
+    EXPECT_EQ(outcome.exit_code, *ranks == '\0' ? outcome.exit_code : 2) << ranks;
+  }
+  for (const char* window : {"3", "4:4", "5:4", "a:b", "1:"}) {
+    EXPECT_EQ(graph({"deadlock.csv", std::string("--window=") + window}).exit_code, 2) << window;
+  }
+  EXPECT_EQ(graph({"deadlock.csv", "--ranks", "0-1", "--window", "0:4"}).exit_code, 0);
+}
+
+TEST_F(Graph, TheEnvironmentIsDrawn) {
+  const Outcome outcome = graph({"--order", "2 1 -1 -2", "--topology", "chain"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_NE(outcome.out.find("class=witness"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,313 @@
+// Lowered orders wired together: how transfers pair, what computations wait for, and every fault
+// with its tasks.
+
+#include <capo/core/graph/build.h>
+#include <capo/core/graph/execution.h>
+#include <capo/core/graph/megatron_calls.h>
+#include <capo/tests/core/graph/graph_text.h>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using testing_support::edges_of;
+using testing_support::read_schedule;
+using testing_support::task_name;
+
+using Lines = std::vector<std::string>;
+
+struct Wired {
+  Lowered lowered;
+  WiredTransfers made;
+
+  [[nodiscard]] const TaskGraph& graph() const { return made.graph; }
+  [[nodiscard]] bool finishes() const { return execute(made.graph).finishes(); }
+
+  // "send without: 0:send-F1.0", with the other task behind it where there is one.
+  [[nodiscard]] Lines faults() const {
+    constexpr const char* kWords[] = {"repeated",         "nowhere",      "send without",
+                                      "receive without",  "not received", "send too early",
+                                      "receive too late", "mismatch",     "collective order"};
+    Lines lines;
+    for (const TransferFault& fault : made.faults) {
+      std::string line = std::string(kWords[static_cast<int>(fault.kind)]) + ": " +
+                         task_name(made.graph, lowered, fault.task);
+      if (fault.other != kNoTask) line += ", " + task_name(made.graph, lowered, fault.other);
+      lines.push_back(line);
+    }
+    return lines;
+  }
+  // The tasks that can never run, whatever else does.
+  [[nodiscard]] Lines never() const {
+    Lines lines;
+    for (TaskId id = 0; id < made.graph.tasks.size(); ++id) {
+      if (made.graph.tasks[id].never) lines.push_back(task_name(made.graph, lowered, id));
+    }
+    return lines;
+  }
+};
+
+Wired wired(const Schedule& schedule, const Lowered& lowered, const Environment& environment = {},
+            const std::vector<CollectiveGroup>& groups = {}) {
+  return {.lowered = lowered,
+          .made = wire_transfers(lowered, StageMap(schedule), schedule.microbatches.value(),
+                                 environment, groups)};
+}
+
+// A chain of two ranks with two microbatches.
+Wired two_ranks(const std::string& rank_0, const std::string& rank_1,
+                const Environment& environment = {}) {
+  const Schedule schedule = read_schedule("ranks 2\nmicrobatches 2\nplacement chain\nchunks 1\n" +
+                                          ("rank 0: " + rank_0 + "\nrank 1: " + rank_1 + "\n"));
+  return wired(schedule, as_written(schedule), environment);
+}
+
+// --- pairing
+// --------------------------------------------------------------------------------------
+
+TEST(Build, AMessageIsWhatTheReceivingStageReads) {
+  const auto message = [](Kind kind, std::int32_t stage) {
+    return message_of({.stage = stage, .microbatch = 5, .kind = kind});
+  };
+  EXPECT_EQ(message(Kind::SendForward, 2), (Message{true, 3, 5}));
+  EXPECT_EQ(message(Kind::ReceiveForward, 3), (Message{true, 3, 5}));
+  EXPECT_EQ(message(Kind::SendBackward, 2), (Message{false, 1, 5}));
+  EXPECT_EQ(message(Kind::ReceiveBackward, 1), (Message{false, 1, 5}));
+}
+
+TEST(Build, TheKthSendMeetsTheKthReceiveWhateverTheyHold) {
+  const Wired made = two_ranks("F1.0 send-F1.0 F1.1 send-F1.1", "recv-F1.1 recv-F1.0 F1.1 F1.0");
+  EXPECT_EQ(edges_of(made.graph(), made.lowered, EdgeKind::Message),
+            (Lines{"0:send-F1.0[ -> 1:recv-F1.1] message",  //
+                   "0:send-F1.1[ -> 1:recv-F1.0] message"}));
+  EXPECT_EQ(made.faults(), Lines{"mismatch: 1:recv-F1.1, 0:send-F1.0"});
+  EXPECT_TRUE(made.finishes()) << "wrong, but nobody waits";
+}
+
+// The first pair that disagrees is reported; those behind it follow from it.
+TEST(Build, AShiftedQueueIsOneMismatch) {
+  const Wired made = two_ranks("F1.0 F1.1 send-F1.1 send-F1.0 recv-B1.1 recv-B1.0 B1.0 B1.1",
+                               "recv-F1.0 recv-F1.1 F1.0 F1.1 B1.0 B1.1 send-B1.0 send-B1.1");
+  EXPECT_EQ(made.faults(), (Lines{"mismatch: 1:recv-F1.0, 0:send-F1.1",  //
+                                  "mismatch: 0:recv-B1.1, 1:send-B1.0"}));
+}
+
+// With two ranks under `loop` activations and gradients go both ways between them.
+TEST(Build, ActivationsAndGradientsToTheSameRankShareAQueue) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 1\nplacement loop\nchunks 2\n"
+      "rank 0: F1.0 send-F1.0 recv-F2.0 F2.0 send-F2.0 recv-B2.0 B2.0 send-B2.0 recv-B1.0 B1.0\n"
+      "rank 1: recv-F1.0 F1.0 send-F1.0 recv-F2.0 F2.0 B2.0 send-B2.0 recv-B1.0 B1.0 send-B1.0\n");
+  const Wired made = wired(schedule, as_written(schedule));
+  EXPECT_EQ(made.faults(), Lines{});
+  EXPECT_TRUE(made.finishes());
+  EXPECT_EQ(
+      edges_of(made.graph(), made.lowered, EdgeKind::Message),
+      (Lines{"0:send-F1.0[ -> 1:recv-F1.0] message", "0:send-F2.0[ -> 1:recv-F2.0] message",
+             "0:send-B2.0[ -> 1:recv-B1.0] message", "1:send-F1.0[ -> 0:recv-F2.0] message",
+             "1:send-B2.0[ -> 0:recv-B2.0] message", "1:send-B1.0[ -> 0:recv-B1.0] message"}));
+}
+
+// What goes over the second communicator is paired by itself.
+TEST(Build, EachCommunicatorPairsItsOwn) {
+  Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 2\nplacement chain\n"
+      "rank 0: F1.0 F1.1 send-F1.0 send-F1.1\n"
+      "rank 1: recv-F1.1 recv-F1.0 F1.0 F1.1\n");
+  Lowered lowered = as_written(schedule);
+  EXPECT_EQ(wired(schedule, lowered).faults(), Lines{"mismatch: 1:recv-F1.1, 0:send-F1.0"});
+  lowered.ranks[0][3].communicator = 1;
+  lowered.ranks[1][0].communicator = 1;
+  const Wired made = wired(schedule, lowered);
+  EXPECT_EQ(made.faults(), Lines{});
+  EXPECT_TRUE(made.finishes());
+}
+
+// --- what computations wait for
+// -------------------------------------------------------------------
+
+Lines waits(MegatronCalls calls) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 2\nplacement loop\nchunks 2\n"
+      "rank 0: F1 F1 F2 F2 B2 B2 B1 B1\n"
+      "rank 1: F1 F1 F2 B2 F2 B2 B1 B1\n");
+  const Wired made = wired(schedule, lower_megatron(schedule, calls, false).lowered);
+  Lines lines = edges_of(made.graph(), made.lowered, EdgeKind::Wait);
+  std::erase_if(lines, [](const std::string& line) { return line[0] == '0'; });
+  return lines;
+}
+
+// Rank 1 in the steady state, F2.0 recv-F2.1 B2.0 send-B2.0+ F2.1 B2.1 recv-B1.0 send-B2.1+ B1.0:
+// a backward's send is waited for when the next one is issued, before the computation behind that.
+TEST(Build, ASendThatIsWaitedForAtTheNextHoldsWhatComesBehindThat) {
+  EXPECT_EQ(waits(MegatronCalls::Overlap),
+            (Lines{"1:recv-F1.0!] -> 1:F1.0 wait", "1:recv-F1.1!] -> 1:F1.1 wait",
+                   "1:send-F1.0'!] -> 1:F1.1 wait", "1:recv-F2.0!] -> 1:F2.0 wait",
+                   "1:send-F1.1'!] -> 1:F2.0 wait", "1:send-B2.0'+] -> 1:B1.0 wait",
+                   "1:send-B2.1'+] -> 1:B1.1 wait", "1:recv-B1.1!] -> 1:B1.1 wait",
+                   "1:send-B1.0'!] -> 1:B1.1 wait"}));
+}
+
+TEST(Build, InBatchesEveryTransferIsWaitedForAtOnce) {
+  for (const std::string& line : waits(MegatronCalls::Batch))
+    EXPECT_NE(line.find("!] -> "), std::string::npos) << line;
+}
+
+// --- faults
+// ---------------------------------------------------------------------------------------
+
+TEST(Build, RightTransfersHaveNoFault) {
+  const Wired made = two_ranks("F1.0 send-F1.0 recv-B1.0 B1.0", "recv-F1.0 F1.0 B1.0 send-B1.0");
+  EXPECT_EQ(made.faults(), Lines{});
+  EXPECT_EQ(made.never(), Lines{});
+  EXPECT_TRUE(made.finishes());
+}
+
+// The second of the same name takes part in nothing: it ends by itself.
+TEST(Build, ARepeatedTransferIsLeftOutOfThePairing) {
+  const Wired made =
+      two_ranks("F1.0 send-F1.0 F1.1 send-F1.1", "recv-F1.0 F1.0 recv-F1.0 recv-F1.1 F1.1");
+  EXPECT_EQ(made.faults(), Lines{"repeated: 1:recv-F1.0, 1:recv-F1.0"});
+  EXPECT_EQ(made.never(), Lines{});
+  EXPECT_TRUE(made.finishes());
+}
+
+TEST(Build, ATransferBeyondTheEndsOfTheModelGoesNowhere) {
+  const Wired made = two_ranks("recv-F1.0 F1.0", "F1.1 send-F1.1");
+  EXPECT_EQ(made.faults(),
+            (Lines{"not received: 1:F1.1", "nowhere: 0:recv-F1.0", "nowhere: 1:send-F1.1"}));
+  EXPECT_EQ(made.never(), (Lines{"0:recv-F1.0", "1:F1.1", "1:send-F1.1"}));
+}
+
+TEST(Build, ATransferToTheRankItselfGoesNowhere) {
+  const Schedule schedule = read_schedule(
+      "ranks 1\nmicrobatches 1\nplacement chain\nchunks 2\n"
+      "rank 0: F1.0 send-F1.0 F2.0\n");
+  EXPECT_EQ(wired(schedule, as_written(schedule)).faults(), Lines{"nowhere: 0:send-F1.0"});
+}
+
+TEST(Build, ASendThatNobodyReceivesEndsOnlyIfItIsBuffered) {
+  const Wired waits = two_ranks("F1.0 send-F1.0 F1.1", "B1.0");
+  EXPECT_EQ(waits.faults(), Lines{"send without: 0:send-F1.0"});
+  EXPECT_EQ(waits.never(), Lines{"0:send-F1.0"});
+  EXPECT_FALSE(waits.finishes());
+  const Wired buffered =
+      two_ranks("F1.0 send-F1.0 F1.1", "B1.0", {.transfers = TransferMode::Buffered});
+  EXPECT_EQ(buffered.faults(), Lines{"send without: 0:send-F1.0"});
+  EXPECT_EQ(buffered.never(), Lines{});
+  EXPECT_TRUE(buffered.finishes());
+}
+
+TEST(Build, AReceiveThatNobodySendsToNeverEnds) {
+  for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered}) {
+    const Wired made = two_ranks("F1.0", "recv-F1.0 F1.0", {.transfers = mode});
+    EXPECT_EQ(made.faults(), Lines{"receive without: 1:recv-F1.0"});
+    EXPECT_EQ(made.never(), Lines{"1:recv-F1.0"});
+    EXPECT_EQ(execute(made.graph()).stuck, 3U) << "the receive's start and end, and its reader";
+  }
+}
+
+TEST(Build, AnInputThatNobodyReceivesIsNamedWithItsSend) {
+  EXPECT_EQ(two_ranks("F1.0", "F1.0").faults(), Lines{"not received: 1:F1.0"});
+  EXPECT_EQ(two_ranks("F1.0 send-F1.0", "F1.0").faults(),
+            (Lines{"not received: 1:F1.0, 0:send-F1.0", "send without: 0:send-F1.0"}));
+  EXPECT_EQ(two_ranks("F1.0 B1.0", "B1.0 send-B1.0").faults(),
+            (Lines{"not received: 0:B1.0, 1:send-B1.0", "send without: 1:send-B1.0"}));
+}
+
+TEST(Build, ASendBeforeWhatItSendsIsTooEarly) {
+  const Wired made = two_ranks("send-F1.0 F1.0", "recv-F1.0 F1.0");
+  EXPECT_EQ(made.faults(), Lines{"send too early: 0:send-F1.0, 0:F1.0"});
+  EXPECT_FALSE(made.finishes());
+}
+
+TEST(Build, AReceiveBehindItsReaderIsTooLate) {
+  const Wired made = two_ranks("F1.0 send-F1.0", "F1.0 recv-F1.0");
+  EXPECT_EQ(made.faults(), Lines{"receive too late: 1:recv-F1.0, 1:F1.0"});
+  EXPECT_FALSE(made.finishes());
+}
+
+// What is a fault of its own must not shift the queue behind it.
+TEST(Build, ADroppedReceiveDoesNotShiftWhatIsBehindIt) {
+  const Wired made =
+      two_ranks("F1.0 send-F1.0 F1.1 send-F1.1", "F1.0 recv-F1.1 F1.1",
+                {.communicators = Communicators::PerEdge, .transfers = TransferMode::Buffered});
+  EXPECT_EQ(made.faults(),
+            (Lines{"not received: 1:F1.0, 0:send-F1.0", "send without: 0:send-F1.0"}));
+  EXPECT_EQ(edges_of(made.graph(), made.lowered, EdgeKind::Message),
+            Lines{"0:send-F1.1[ -> 1:recv-F1.1] message"});
+}
+
+// --- collectives
+// ----------------------------------------------------------------------------------
+
+CollectiveGroup group_of(std::vector<std::int32_t> members, std::vector<Kind> actions) {
+  return {.name = "group", .members = std::move(members), .actions = std::move(actions)};
+}
+
+Wired collective(const std::string& rank_0, const std::string& rank_1,
+                 const std::vector<CollectiveGroup>& groups) {
+  const Schedule schedule = read_schedule("ranks 2\nmicrobatches 2\nchunks 2\nrank 0: " + rank_0 +
+                                          "\nrank 1: " + rank_1 + "\n");
+  return wired(schedule, as_written(schedule), {}, groups);
+}
+
+const std::vector<CollectiveGroup> kReductions{group_of({0, 1}, {Kind::ReduceGradient})};
+
+TEST(Build, TheSameCollectivesInTheSameOrderMeet) {
+  const Wired made = collective("reduce2 reduce1", "reduce2 reduce1", kReductions);
+  EXPECT_EQ(made.faults(), Lines{});
+  EXPECT_TRUE(made.finishes());
+}
+
+// The first that differs is the fault; both members wait in it, and in all that is behind.
+TEST(Build, CollectivesInAnotherOrderAreAFaultAndNobodyGoesOn) {
+  const Wired made = collective("reduce1 reduce2", "reduce2 reduce1", kReductions);
+  EXPECT_EQ(made.faults(), Lines{"collective order: 1:reduce2, 0:reduce1"});
+  EXPECT_EQ(made.never(), (Lines{"0:reduce1", "1:reduce2"}));
+  EXPECT_FALSE(made.finishes());
+}
+
+TEST(Build, ACollectiveThatAMemberLacksIsAFaultWithoutAnother) {
+  const Wired made = collective("reduce1 reduce2", "reduce1", kReductions);
+  EXPECT_EQ(made.faults(), Lines{"collective order: 0:reduce2"});
+  EXPECT_EQ(made.never(), Lines{"0:reduce2"});
+}
+
+TEST(Build, RanksOutsideAGroupReduceByThemselves) {
+  const Wired made = collective("reduce1", "reduce2", {group_of({0}, {Kind::ReduceGradient})});
+  EXPECT_EQ(made.faults(), Lines{});
+  EXPECT_TRUE(made.finishes());
+}
+
+TEST(Build, DispatchesOfOneMicrobatchMeetThoseOfTheSame) {
+  const std::vector<CollectiveGroup> experts{
+      group_of({0, 1}, {Kind::DispatchForward, Kind::CombineForward})};
+  EXPECT_EQ(
+      collective("F1.0 dispatch-F1.0 F1.0 combine-F1.0", "F1.0 dispatch-F1.0 combine-F1.0", experts)
+          .faults(),
+      Lines{});
+  EXPECT_EQ(collective("F1.0 dispatch-F1.0", "F1.0 dispatch-F1.1", experts).faults(),
+            Lines{"collective order: 1:dispatch-F1.1, 0:dispatch-F1.0"});
+}
+
+// --- parameters
+// -----------------------------------------------------------------------------------
+
+TEST(Build, ParametersAreThereBeforeTheirReaderAndKeptUntilTheLastOne) {
+  const Schedule schedule = read_schedule(
+      "ranks 1\nmicrobatches 2\nchunks 1\n"
+      "rank 0: unshard1 F1.0 F1.1 B1.0 B1.1 reduce1 reshard1\n");
+  const Wired made = wired(schedule, as_written(schedule));
+  const Lines data = edges_of(made.graph(), made.lowered, EdgeKind::Data);
+  EXPECT_EQ(data,
+            (Lines{"0:unshard1 -> 0:F1.0 data", "0:F1.0 -> 0:B1.0 data", "0:F1.1 -> 0:B1.1 data",
+                   "0:B1.1 -> 0:reduce1 data", "0:B1.1 -> 0:reshard1 data"}));
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,83 @@
+// Orders as they are issued, and back to a schedule.
+
+#include <capo/core/graph/add_transfers.h>
+#include <capo/core/graph/lowered.h>
+#include <capo/core/text/order_printer.h>
+#include <capo/tests/core/graph/order_text.h>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using testing_support::lines_of;
+using testing_support::read_schedule;
+
+using Lines = std::vector<std::string>;
+
+const char* const kPlain =
+    "ranks 2\nmicrobatches 2\nplacement chain\n"
+    "rank 0: F1.0 F1.1 . B1.0 B1.1\n"
+    "rank 1: . F1.0 (F1.1 B1.0) B1.1 reduce1\n";
+
+TEST(Lowered, AsWrittenIsTheEntriesWithoutIdleSlots) {
+  const Lowered lowered = as_written(read_schedule(kPlain));
+  EXPECT_EQ(lines_of(lowered), (Lines{"F1.0 F1.1 B1.0 B1.1", "F1.0 (F1.1 B1.0) B1.1 reduce1"}));
+  EXPECT_EQ(lowered.ranks[0][2].entry, 3U);
+  EXPECT_EQ(lowered.ranks[1][0].entry, 1U);
+}
+
+TEST(Lowered, AnOrderHoldsTransfersOrNone) {
+  EXPECT_FALSE(has_transfers(read_schedule(kPlain)));
+  EXPECT_TRUE(
+      has_transfers(read_schedule("ranks 2\nmicrobatches 1\nplacement chain\nchunks 1\nrank 0: "
+                                  "F1.0\nrank 1: recv-F1.0 F1.0\n")));
+  EXPECT_FALSE(has_transfers(Schedule{}));
+}
+
+TEST(Lowered, WhatAKindIsFollowsFromWhatItDoes) {
+  for (const Kind kind : {Kind::SendForward, Kind::SendBackward}) {
+    EXPECT_TRUE(is_send(kind) && is_transfer(kind) && !is_receive(kind) && !is_backward(kind));
+  }
+  for (const Kind kind : {Kind::ReceiveForward, Kind::ReceiveBackward}) {
+    EXPECT_TRUE(is_receive(kind) && is_transfer(kind) && !is_send(kind) && !is_backward(kind));
+  }
+  for (const Kind kind : {Kind::Backward, Kind::BackwardInput}) EXPECT_TRUE(is_backward(kind));
+  for (const Kind kind : {Kind::Forward, Kind::BackwardWeight, Kind::DispatchForward,
+                          Kind::ReduceGradient, Kind::Idle}) {
+    EXPECT_FALSE(is_transfer(kind) || is_backward(kind));
+  }
+}
+
+TEST(Lowered, ASoundScheduleIsItselfAgain) {
+  const Schedule schedule = read_schedule(kPlain);
+  const Schedule again = to_schedule(as_written(schedule), schedule);
+  EXPECT_EQ(print_order_file(again),
+            "capo 1\nranks 2\nmicrobatches 2\nplacement chain\n"
+            "rank 0: F1.0 F1.1 B1.0 B1.1\n"
+            "rank 1: F1.0 (F1.1 B1.0) B1.1 reduce1\n");
+}
+
+// A transfer that was put in stands where the entry was written that it was made for.
+TEST(Lowered, WhatWasPutInHasTheSpanOfTheEntryThatItWasMadeFor) {
+  const Schedule schedule =
+      read_schedule("ranks 2\nmicrobatches 1\nplacement chain\nrank 0: F1 B1\nrank 1: F1 B1\n");
+  const Schedule made =
+      to_schedule(add_transfers(schedule, StageMap(schedule), 1).lowered, schedule);
+  EXPECT_EQ(made.naming, Naming::Named);
+  EXPECT_EQ(print_order_file(made),
+            "capo 1\nranks 2\nmicrobatches 1\nplacement chain\n"
+            "rank 0: F1.0 send-F1.0 recv-B1.0 B1.0\n"
+            "rank 1: recv-F1.0 F1.0 B1.0 send-B1.0\n");
+  const auto& from = schedule.ranks[0].order;
+  const auto& to = made.ranks[0].order;
+  ASSERT_EQ(to.size(), 4U);
+  EXPECT_EQ(to[1].span(), from[0].span());
+  EXPECT_EQ(to[2].span(), from[1].span());
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,275 @@
+// What a task graph holds: its layout in memory, its vertices, its streams, and every edge of the
+// smallest pipeline.
+
+#include <capo/core/graph/build.h>
+#include <capo/tests/core/graph/graph_text.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using testing_support::edges_of;
+using testing_support::read_schedule;
+
+using Lines = std::vector<std::string>;
+
+// Two ranks, one stage each, one microbatch, forward only.
+const char* const kForward =
+    "ranks 2\nmicrobatches 1\nplacement chain\n"
+    "rank 0: F1.0 send-F1.0\n"
+    "rank 1: recv-F1.0 F1.0\n";
+
+struct Wired {
+  Lowered lowered;
+  TaskGraph graph;
+};
+
+Wired wired(const std::string& text, const Environment& environment = {},
+            const std::vector<CollectiveGroup>& groups = {}) {
+  const Schedule schedule = read_schedule(text);
+  Wired made{.lowered = as_written(schedule), .graph = {}};
+  made.graph = wire_transfers(made.lowered, StageMap(schedule), schedule.microbatches.value_or(1),
+                              environment, groups)
+                   .graph;
+  return made;
+}
+
+// Ten million steps are an ordinary input; what a step and a task take is part of the design.
+TEST(TaskGraph, StepsAndTasksAndEdgesAreSmall) {
+  EXPECT_EQ(sizeof(Step), 20U);
+  EXPECT_EQ(sizeof(Task), 28U);
+  EXPECT_EQ(sizeof(Vertex), 4U);
+  EXPECT_EQ(sizeof(EdgeKind), 1U);
+  // Of the graph: where a vertex's edges begin; and of each edge its target and its kind.
+  using Traits = boost::graph_traits<DependencyGraph>;
+  EXPECT_EQ(sizeof(Traits::edges_size_type), 4U);
+  EXPECT_EQ(sizeof(Traits::vertex_descriptor), 4U);
+}
+
+TEST(TaskGraph, AnEmptyScheduleIsAnEmptyGraph) {
+  const Lowered nothing;
+  const TaskGraph graph = wire_transfers(nothing, StageMap(Schedule{}), 0, {}).graph;
+  EXPECT_TRUE(graph.tasks.empty());
+  EXPECT_EQ(graph.first_of, std::vector<TaskId>{0});
+  EXPECT_EQ(boost::num_vertices(graph.edges), 0U);
+}
+
+TEST(TaskGraph, HasTheseEdgesForOneForwardOverTwoRanks) {
+  const Wired made = wired(kForward);
+  EXPECT_EQ(edges_of(made.graph, made.lowered), (Lines{
+                                                    "0:F1.0 -> 0:send-F1.0[ issue",
+                                                    "0:F1.0 -> 0:send-F1.0[ data",
+                                                    "0:send-F1.0[ -> 0:send-F1.0] span",
+                                                    "0:send-F1.0[ -> 1:recv-F1.0] message",
+                                                    "1:recv-F1.0[ -> 1:recv-F1.0] span",
+                                                    "1:recv-F1.0[ -> 0:send-F1.0] rendezvous",
+                                                    "1:recv-F1.0] -> 1:F1.0 data",
+                                                }));
+}
+
+TEST(TaskGraph, ASendThatIsBufferedDoesNotWaitForItsReceive) {
+  const Wired made = wired(kForward, {.transfers = TransferMode::Buffered});
+  EXPECT_EQ(edges_of(made.graph, made.lowered, EdgeKind::Rendezvous), Lines{});
+  EXPECT_EQ(edges_of(made.graph, made.lowered, EdgeKind::Message),
+            Lines{"0:send-F1.0[ -> 1:recv-F1.0] message"});
+}
+
+TEST(TaskGraph, WithoutTransfersAStageReadsStraightFromTheOneBefore) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 1\nplacement chain\ndelayed all\n"
+      "rank 0: F1.0 B1.0 W1.0\n"
+      "rank 1: F1.0 B1.0 W1.0\n");
+  const Lowered lowered = as_written(schedule);
+  EXPECT_EQ(edges_of(wire_directly(lowered, StageMap(schedule), 1), lowered),
+            (Lines{
+                "0:F1.0 -> 0:B1.0 stream",
+                "0:F1.0 -> 0:B1.0 data",
+                "0:F1.0 -> 1:F1.0 data",
+                "0:B1.0 -> 0:W1.0 stream",
+                "0:B1.0 -> 0:W1.0 data",
+                "1:F1.0 -> 1:B1.0 stream",
+                "1:F1.0 -> 1:B1.0 data",
+                "1:B1.0 -> 1:W1.0 stream",
+                "1:B1.0 -> 1:W1.0 data",
+                "1:B1.0 -> 0:B1.0 data",
+            }));
+}
+
+TEST(TaskGraph, AComputationIsOneVertexAndATransferTwo) {
+  const TaskGraph graph = wired(kForward).graph;
+  ASSERT_EQ(graph.tasks.size(), 4U);
+  EXPECT_EQ(graph.first_of, (std::vector<TaskId>{0, 2, 4}));
+  EXPECT_EQ(graph.task_of, (std::vector<TaskId>{0, 1, 1, 2, 2, 3}));
+  EXPECT_EQ(boost::num_vertices(graph.edges), 6U);
+  const std::vector<Vertex> starts{0, 1, 3, 5};
+  const std::vector<Vertex> ends{0, 2, 4, 5};
+  for (TaskId task = 0; task < 4; ++task) {
+    EXPECT_EQ(graph.start(task), starts[task]);
+    EXPECT_EQ(graph.end(task), ends[task]);
+  }
+}
+
+TEST(TaskGraph, ATaskKnowsItsStageAndItsStep) {
+  const TaskGraph graph = wired(
+                              "ranks 2\nmicrobatches 1\nplacement loop\n"
+                              "rank 0: F1.0 . recv-F2.0 F2.0\n"
+                              "rank 1: F1.0\n")
+                              .graph;
+  ASSERT_EQ(graph.tasks.size(), 4U);
+  const Task& second = graph.tasks[2];
+  EXPECT_EQ(second.rank, 0);
+  EXPECT_EQ(second.stage, 2);
+  EXPECT_EQ(second.microbatch, 0);
+  EXPECT_EQ(second.step, 2U);  // idle slots are no steps
+  EXPECT_EQ(second.kind, Kind::Forward);
+}
+
+// --- streams
+// --------------------------------------------------------------------------------------
+
+// Rank 1 of three receives from before, sends on, receives from behind and sends back.
+const char* const kMiddle =
+    "ranks 3\nmicrobatches 1\nplacement chain\n"
+    "rank 0: F1.0 send-F1.0 recv-B1.0 B1.0\n"
+    "rank 1: recv-F1.0 F1.0 send-F1.0 recv-B1.0 B1.0 send-B1.0\n"
+    "rank 2: recv-F1.0 F1.0 B1.0 send-B1.0\n";
+
+// For each transfer of rank 1, the ranks that its communicator joins.
+Lines queues_of_rank_1(Communicators layout) {
+  const Wired made = wired(kMiddle, {.communicators = layout});
+  Lines lines;
+  for (TaskId id = made.graph.first_of[1]; id < made.graph.first_of[2]; ++id) {
+    if (!made.graph.tasks[id].split) continue;
+    const Stream& stream = made.graph.streams[made.graph.tasks[id].stream];
+    EXPECT_EQ(stream.runs, Stream::Runs::Transfers);
+    EXPECT_EQ(stream.rank, 1);
+    lines.push_back(testing_support::task_name(made.graph, made.lowered, id) + ": " +
+                    (stream.peer_low < 0 ? "all"
+                                         : std::to_string(stream.peer_low) + "-" +
+                                               std::to_string(stream.peer_high)));
+  }
+  return lines;
+}
+
+TEST(TaskGraph, TransfersQueueUpByRankByPairOrByEdge) {
+  EXPECT_EQ(
+      queues_of_rank_1(Communicators::PerRank),
+      (Lines{"1:recv-F1.0: all", "1:send-F1.0: all", "1:recv-B1.0: all", "1:send-B1.0: all"}));
+  EXPECT_EQ(
+      queues_of_rank_1(Communicators::PerPair),
+      (Lines{"1:recv-F1.0: 0-1", "1:send-F1.0: 1-2", "1:recv-B1.0: 1-2", "1:send-B1.0: 0-1"}));
+  EXPECT_EQ(
+      queues_of_rank_1(Communicators::PerEdge),
+      (Lines{"1:recv-F1.0: 0-1", "1:send-F1.0: 1-2", "1:recv-B1.0: 2-1", "1:send-B1.0: 1-0"}));
+}
+
+TEST(TaskGraph, QueuesOrderWhatIsOnOneCommunicator) {
+  const auto queued = [](Communicators layout) {
+    const Wired made = wired(kMiddle, {.communicators = layout});
+    Lines lines = edges_of(made.graph, made.lowered, EdgeKind::Queue);
+    std::erase_if(lines, [](const std::string& line) { return line[0] != '1'; });
+    return lines;
+  };
+  EXPECT_EQ(queued(Communicators::PerRank),
+            (Lines{"1:recv-F1.0] -> 1:send-F1.0[ queue", "1:send-F1.0] -> 1:recv-B1.0[ queue",
+                   "1:recv-B1.0] -> 1:send-B1.0[ queue"}));
+  EXPECT_EQ(queued(Communicators::PerPair),
+            (Lines{"1:recv-F1.0] -> 1:send-B1.0[ queue", "1:send-F1.0] -> 1:recv-B1.0[ queue"}));
+  EXPECT_EQ(queued(Communicators::PerEdge), Lines{});
+}
+
+TEST(TaskGraph, EveryTaskIsOnAStreamOfItsRank) {
+  for (const Communicators layout :
+       {Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}) {
+    const TaskGraph graph = wired(kMiddle, {.communicators = layout}).graph;
+    for (const Task& task : graph.tasks) EXPECT_EQ(graph.streams[task.stream].rank, task.rank);
+  }
+}
+
+// --- what runs together
+// ---------------------------------------------------------------------------
+
+TEST(TaskGraph, TheMembersOfAFusedGroupStartAndEndTogether) {
+  const Wired made = wired(
+      "ranks 3\nmicrobatches 1\nplacement chain\n"
+      "rank 0: F1.0 send-F1.0 recv-B1.0 B1.0\n"
+      "rank 1: recv-F1.0 F1.0 (send-F1.0 recv-B1.0) B1.0 send-B1.0\n"
+      "rank 2: recv-F1.0 F1.0 B1.0 send-B1.0\n",
+      {.communicators = Communicators::PerPair});
+  const TaskGraph& graph = made.graph;
+  const TaskId send = graph.first_of[1] + 2;
+  const TaskId receive = send + 1;
+  EXPECT_EQ(graph.start(send), graph.start(receive));
+  EXPECT_EQ(graph.end(send), graph.end(receive));
+  EXPECT_EQ(graph.end(send), graph.start(send) + 1);
+  EXPECT_EQ(graph.task_of[graph.start(send)], send);
+  EXPECT_EQ(graph.task_of[graph.end(receive)], send);
+  // One span for the group, and in no queue one member behind the other.
+  const Lines spans = edges_of(graph, made.lowered, EdgeKind::Span);
+  EXPECT_EQ(std::count(spans.begin(), spans.end(), "1:send-F1.0[ -> 1:send-F1.0] span"), 1);
+  for (const std::string& line : edges_of(graph, made.lowered, EdgeKind::Queue)) {
+    EXPECT_EQ(line.find("1:send-F1.0] -> 1:send-F1.0["), std::string::npos);
+  }
+}
+
+TEST(TaskGraph, TheMembersOfACompositeShareAVertex) {
+  const Wired made = wired(
+      "ranks 1\nmicrobatches 2\nplacement chain\n"
+      "rank 0: F1.0 (F1.1 B1.0) B1.1\n");
+  const TaskGraph& graph = made.graph;
+  EXPECT_EQ(graph.start(1), graph.start(2));
+  EXPECT_EQ(boost::num_vertices(graph.edges), 3U);
+  EXPECT_EQ(edges_of(graph, made.lowered), (Lines{"0:F1.0 -> 0:F1.1 stream",  //
+                                                  "0:F1.0 -> 0:F1.1 data",    // B1.0 reads F1.0
+                                                  "0:F1.1 -> 0:B1.1 stream",  //
+                                                  "0:F1.1 -> 0:B1.1 data"}));
+}
+
+// A computation between two transfers ends their group, whatever is written.
+TEST(TaskGraph, AGroupHoldsTransfersOrComputationsButNotBoth) {
+  const TaskGraph graph = wired(
+                              "ranks 2\nmicrobatches 1\nplacement chain\n"
+                              "rank 0: (F1.0 send-F1.0)\n"
+                              "rank 1: (recv-F1.0 F1.0)\n")
+                              .graph;
+  std::set<Vertex> starts;
+  for (const Task& task : graph.tasks) starts.insert(task.start);
+  EXPECT_EQ(starts.size(), 4U);
+}
+
+// --- collectives
+// ----------------------------------------------------------------------------------
+
+// All members start before a point and end behind it.
+TEST(TaskGraph, TheMembersOfACollectiveMeetInOnePoint) {
+  const std::vector<CollectiveGroup> both{
+      {.name = "dp", .members = {0, 1}, .actions = {Kind::ReduceGradient}, .streams = {}}};
+  const Wired made = wired("ranks 2\nmicrobatches 1\nrank 0: reduce1\nrank 1: reduce1\n", {}, both);
+  EXPECT_EQ(
+      edges_of(made.graph, made.lowered, EdgeKind::Collective),
+      (Lines{"0:reduce1[ -> meet:0:reduce1 collective", "1:reduce1[ -> meet:0:reduce1 collective",
+             "meet:0:reduce1 -> 0:reduce1] collective",
+             "meet:0:reduce1 -> 1:reduce1] collective"}));
+  EXPECT_FALSE(made.graph.is_meeting(0));
+  EXPECT_FALSE(made.graph.is_meeting(3));
+  EXPECT_TRUE(made.graph.is_meeting(4));
+  EXPECT_EQ(made.graph.streams[made.graph.tasks[0].stream].name, "dp");
+}
+
+// What no declared group performs is a task of its stream like any other.
+TEST(TaskGraph, AnActionOfNoGroupIsOneVertex) {
+  const Wired made = wired("ranks 1\nmicrobatches 1\nrank 0: unshard1 F1.0 reduce1\n");
+  EXPECT_EQ(boost::num_vertices(made.graph.edges), 3U);
+  EXPECT_EQ(edges_of(made.graph, made.lowered),
+            (Lines{"0:unshard1 -> 0:reduce1 stream", "0:unshard1 -> 0:F1.0 data",
+                   "0:F1.0 -> 0:reduce1 data"}));
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,118 @@
+// Sizes of a layer's buffers: what follows from the shape, what has to be declared, and that a
+// declaration wins.
+//
+// Of 1024 tokens, 512 columns in and 2048 out.
+
+#include <capo/core/plan/sizes.h>
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace capo {
+namespace {
+
+using Sizes = std::array<std::int64_t, kBufferKinds>;
+
+constexpr std::int64_t kKiB = 1024;
+constexpr Aliases kCopies{};
+constexpr Aliases kBoth{.input = true, .grad_output = true};
+
+Module module_of(ModuleKind kind, DataType type) {
+  return {.kind = kind, .dtype = type, .shape = {.tokens = 1024, .hidden = 512, .ffn = 2048}};
+}
+
+// In the order of BufferKind: static input, grad output, output, grad input, activations, operands,
+// scratch.
+TEST(Sizes, OfAProductFollowFromItsShape) {
+  for (const auto kind :
+       {ModuleKind::Linear, ModuleKind::GroupedLinear, ModuleKind::LayerNormLinear,
+        ModuleKind::GroupedLinearOp, ModuleKind::BasicLinearOp}) {
+    SCOPED_TRACE(name_of(kind));
+    EXPECT_EQ(buffer_bytes(module_of(kind, DataType::Bf16), kBoth),
+              (Sizes{1024 * kKiB, 4096 * kKiB, 4096 * kKiB, 1024 * kKiB, 0, 0, 0}));
+    EXPECT_EQ(buffer_bytes(module_of(kind, DataType::Fp16), kCopies),
+              (Sizes{1024 * kKiB, 4096 * kKiB, 4096 * kKiB, 1024 * kKiB, 1024 * kKiB, 4096 * kKiB,
+                     4096 * kKiB}));
+    EXPECT_EQ(buffer_bytes(module_of(kind, DataType::Fp32), kBoth),
+              (Sizes{2048 * kKiB, 8192 * kKiB, 8192 * kKiB, 2048 * kKiB, 0, 0, 0}));
+  }
+}
+
+TEST(Sizes, BetweenModulesAreOfBf16WhereTheirProductsAreOfFp8) {
+  EXPECT_EQ(buffer_bytes(module_of(ModuleKind::Linear, DataType::Fp8), kCopies),
+            (Sizes{1024 * kKiB, 4096 * kKiB, 4096 * kKiB, 1024 * kKiB, 512 * kKiB, 2048 * kKiB,
+                   4096 * kKiB}))
+      << "a quantized copy takes a byte an element, and is widened again to be read";
+}
+
+TEST(Sizes, OfAnUnquantizedCopyBesideQuantizedProductsAreThoseOfBf16) {
+  Module module = module_of(ModuleKind::LayerNormLinear, DataType::Fp8);
+  module.flags.high_precision_backward = true;
+  EXPECT_EQ(buffer_bytes(module, {.grad_output = true}),
+            (Sizes{1024 * kKiB, 4096 * kKiB, 4096 * kKiB, 1024 * kKiB, 1024 * kKiB, 0, 0}));
+}
+
+TEST(Sizes, OfOneOperandThatIsCopied) {
+  const Module module = module_of(ModuleKind::Linear, DataType::Bf16);
+  EXPECT_EQ(buffer_bytes(module, {.grad_output = true}),
+            (Sizes{1024 * kKiB, 4096 * kKiB, 4096 * kKiB, 1024 * kKiB, 1024 * kKiB, 0, 0}));
+  EXPECT_EQ(
+      buffer_bytes(module, {.input = true}),
+      (Sizes{1024 * kKiB, 4096 * kKiB, 4096 * kKiB, 1024 * kKiB, 0, 4096 * kKiB, 4096 * kKiB}));
+}
+
+TEST(Sizes, OfAnMlpOrLayerComeOutAsWideAsTheyGoInAndKeepWhatIsDeclared) {
+  for (const auto kind :
+       {ModuleKind::LayerNormMlp, ModuleKind::GroupedMlp, ModuleKind::TransformerLayer}) {
+    SCOPED_TRACE(name_of(kind));
+    Module module = module_of(kind, DataType::Bf16);
+    EXPECT_EQ(buffer_bytes(module, {.grad_output = true}), std::nullopt);
+    module.bytes.activations = 34;
+    EXPECT_EQ(buffer_bytes(module, {.grad_output = true}),
+              (Sizes{1024 * kKiB, 1024 * kKiB, 1024 * kKiB, 1024 * kKiB, 34, 0, 0}));
+    EXPECT_EQ(buffer_bytes(module, kCopies), (Sizes{1024 * kKiB, 1024 * kKiB, 1024 * kKiB,
+                                                    1024 * kKiB, 34, 1024 * kKiB, 1024 * kKiB}));
+  }
+}
+
+TEST(Sizes, ThatAreDeclaredWin) {
+  Module module = module_of(ModuleKind::Linear, DataType::Bf16);
+  module.bytes = {.input = 8, .output = 10, .activations = 34, .operands = 12, .weight = 99};
+  EXPECT_EQ(buffer_bytes(module, kCopies), (Sizes{8, 10, 10, 8, 34, 12, 10}));
+  EXPECT_EQ(buffer_bytes(module, kBoth), (Sizes{8, 10, 10, 8, 34, 12, 10}))
+      << "kept beside what is no copy";
+  module.bytes.operands = 0;
+  EXPECT_EQ(buffer_bytes(module, kCopies), (Sizes{8, 10, 10, 8, 34, 0, 0}))
+      << "nothing to make readable";
+}
+
+TEST(Sizes, MayBeDeclaredWithoutAShape) {
+  const Module module{.bytes = {.input = 8, .output = 8, .activations = 34, .operands = 12}};
+  EXPECT_EQ(buffer_bytes(module, kCopies), (Sizes{8, 8, 8, 8, 34, 12, 8}));
+}
+
+TEST(Sizes, AreUnknownWhereAnythingIsMissing) {
+  const auto without = [](void (*take_away)(Module&)) {
+    Module module = module_of(ModuleKind::Linear, DataType::Bf16);
+    take_away(module);
+    return buffer_bytes(module, kCopies);
+  };
+  EXPECT_EQ(without([](Module& m) { m.dtype.reset(); }), std::nullopt);
+  EXPECT_EQ(without([](Module& m) { m.kind.reset(); }), std::nullopt);
+  EXPECT_EQ(without([](Module& m) { m.shape.tokens.reset(); }), std::nullopt);
+  EXPECT_EQ(without([](Module& m) { m.shape.hidden.reset(); }), std::nullopt);
+  EXPECT_EQ(without([](Module& m) { m.shape.ffn.reset(); }), std::nullopt);
+}
+
+TEST(Sizes, BeyondSixtyFourBitsAreUnknown) {
+  Module module = module_of(ModuleKind::Linear, DataType::Bf16);
+  module.shape.tokens = std::int64_t{1} << 40;
+  module.shape.hidden = std::int64_t{1} << 22;
+  EXPECT_EQ(buffer_bytes(module, kBoth), std::nullopt) << "2^63";
+  module.shape.hidden = std::int64_t{1} << 30;
+  EXPECT_EQ(buffer_bytes(module, kBoth), std::nullopt) << "2^71";
+}
+
+}  // namespace
+}  // namespace capo

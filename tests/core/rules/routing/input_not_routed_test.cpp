@@ -1,0 +1,140 @@
+#include <capo/core/generate/megatron_schedule.h>
+#include <capo/core/text/order_printer.h>
+#include <capo/tests/support/check_text.h>
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+using testing_support::check_in;
+using testing_support::Checked;
+using Findings = std::vector<std::string>;
+
+// The runtime's order of a configuration that Megatron itself may refuse.
+std::string order_of(const mcore::Configuration& configuration) {
+  const auto generated =
+      megatron::orders_of({.configuration = configuration, .which = megatron::Which::Runtime});
+  return print_order_file(megatron::schedule_of(generated.value()));
+}
+
+Checked check_called(MegatronCalls calls, const mcore::Configuration& configuration) {
+  return check_in({.environment = {.p2p = calls}}, order_of(configuration));
+}
+
+constexpr mcore::Configuration kShortLastGroup{
+    .pipeline = 2, .virtual_stages = 2, .microbatches = 3, .group_size = 2};
+constexpr mcore::Configuration kOneChunk{
+    .pipeline = 2, .virtual_stages = 1, .microbatches = 4, .group_size = 2};
+constexpr const char* kGroups =
+    "no group of microbatches may be smaller than the number of ranks, the last group included";
+
+TEST(InputNotRouted, ShowsTheInputThatNobodyAskedFor) {
+  const Checked checked = check_called(MegatronCalls::Overlap, kShortLastGroup);
+  ASSERT_EQ(checked.findings(), (Findings{"R02@6", "R02@11"})) << "the first rank and the last";
+  const Diagnostic& finding = checked.result.diagnostics.kept().front();
+  EXPECT_EQ(finding.message,
+            "`F2` at index 6 of rank 0 reads an input for which Megatron has posted no receive");
+  EXPECT_EQ(finding.labels.size(), 1u);
+  EXPECT_EQ(finding.help, (Help{.text = kGroups}));
+  EXPECT_EQ(finding.family, Family::Routing);
+  EXPECT_EQ(finding.witness.kind, WitnessKind::Entries);
+  EXPECT_EQ(finding.witness.tasks, (std::vector<TaskReference>{{0, 6, "F2", "F(c2,m2)"}}));
+  EXPECT_EQ(checked.result.diagnostics.kept().at(1).message,
+            "`B1` at index 11 of rank 1 reads an input for which Megatron has posted no receive");
+}
+
+TEST(InputNotRouted, ConcernsEveryWayOfCalling) {
+  for (const MegatronCalls calls :
+       {MegatronCalls::Batch, MegatronCalls::Overlap, MegatronCalls::Flush}) {
+    const Checked checked = check_called(calls, kShortLastGroup);
+    EXPECT_EQ(checked.findings(), (Findings{"R02@6", "R02@11"})) << name_of(calls);
+  }
+}
+
+TEST(InputNotRouted, WithTheFlushIsAnAssertion) {
+  const Checked checked = check_called(MegatronCalls::Flush, kShortLastGroup);
+  EXPECT_EQ(checked.result.diagnostics.kept().at(0).message,
+            "Megatron waits before `F2` at index 6 of rank 0 for a receive that it has not posted: "
+            "its assertion \"should have registered recv handle\" fails");
+  EXPECT_EQ(checked.result.diagnostics.kept().at(0).help.text, kGroups);
+}
+
+TEST(InputNotRouted, IsTheFirstForwardWhereTheFlushFindsNoWarmUp) {
+  const Checked checked = check_called(MegatronCalls::Flush, kOneChunk);
+  ASSERT_EQ(checked.findings(), Findings{"R02@0"});
+  const Diagnostic& finding = checked.result.diagnostics.kept().front();
+  EXPECT_EQ(finding.message,
+            "Megatron waits before `F1` at index 0 of rank 1 for a receive that it has not posted: "
+            "its assertion \"should have registered recv handle\" fails");
+  EXPECT_EQ(finding.help.text,
+            "with the flush the last rank needs a warm-up: take more than one chunk a rank, or "
+            "calls without the flush");
+  EXPECT_TRUE(check_called(MegatronCalls::Overlap, kOneChunk).accepted());
+}
+
+TEST(InputNotRouted, DoesNotOccurInFullGroups) {
+  mcore::Configuration full = kShortLastGroup;
+  full.microbatches = 4;
+  EXPECT_TRUE(check_called(MegatronCalls::Overlap, full).accepted());
+  EXPECT_TRUE(check_called(MegatronCalls::Flush, full).accepted());
+}
+
+// The last group may be short of the others as long as it is as large as the pipeline.
+TEST(InputNotRouted, AllowsALastGroupOfThePipelinesSize) {
+  mcore::Configuration configuration{.pipeline = 3, .virtual_stages = 2, .group_size = 4};
+  for (const std::int64_t microbatches : {7, 8, 11}) {
+    configuration.microbatches = microbatches;
+    EXPECT_TRUE(check_called(MegatronCalls::Overlap, configuration).accepted()) << microbatches;
+  }
+  for (const std::int64_t microbatches : {5, 6, 9, 10}) {
+    configuration.microbatches = microbatches;
+    EXPECT_FALSE(check_called(MegatronCalls::Overlap, configuration).accepted()) << microbatches;
+  }
+}
+
+TEST(InputNotRouted, NeedsGroupsAsLargeAsThePipeline) {
+  mcore::Configuration configuration{.pipeline = 3, .virtual_stages = 2, .microbatches = 4};
+  configuration.group_size = 2;
+  const auto findings = check_called(MegatronCalls::Batch, configuration).findings();
+  EXPECT_EQ(findings, (Findings{"R02@2", "R02@7"}));
+}
+
+TEST(InputNotRouted, DoesNotMindShortGroupsOfOneChunk) {
+  EXPECT_TRUE(check_called(MegatronCalls::Batch, {.pipeline = 2, .microbatches = 3}).accepted());
+}
+
+TEST(InputNotRouted, AsksNothingOfASingleRank) {
+  const std::string text = "capo 1\nplacement loop\nrank 0: F1 F2 B2 B1\n";
+  for (const MegatronCalls calls :
+       {MegatronCalls::Batch, MegatronCalls::Overlap, MegatronCalls::Flush}) {
+    EXPECT_TRUE(check_in({.environment = {.p2p = calls}}, text).accepted());
+  }
+}
+
+TEST(InputNotRouted, JudgesTheReplayOrders) {
+  const std::string capture =
+      "capo 1\nplacement loop\nrank 0: F1 F1 F2 F2 F1 B2 F1 B2 F2 B1 F2 B1 B2 B2 B1 B1\n"
+      "rank 1: F1 F1 F2 B2 F2 B2 F1 B1 F1 B1 F2 B2 F2 B2 B1 B1\n";
+  const Environment overlap{.p2p = MegatronCalls::Overlap};
+  EXPECT_TRUE(check_in({.environment = overlap}, capture).accepted());
+  const Checked replayed =
+      check_in({.environment = overlap},
+               capture + "rank 0 replay: F1 F2 F1 F2 F1 B2 F1 B2 F2 B1 F2 B1 B2 B2 B1 B1\n");
+  ASSERT_FALSE(replayed.findings().empty());
+  EXPECT_NE(replayed.result.diagnostics.kept().at(0).message.find("rank 0's replay order"),
+            std::string::npos)
+      << replayed.result.diagnostics.kept().at(0).message;
+}
+
+TEST(InputNotRouted, OfACaptureOrderIsReportedOnce) {
+  mcore::Configuration configuration = kShortLastGroup;
+  std::string text = order_of(configuration);
+  text += "rank 1 replay: F1 F1 F2 B2 F2 B2 F1 B1 F2 B1 B2 B1\n";
+  EXPECT_EQ(check_in({.environment = {.p2p = MegatronCalls::Overlap}}, text).findings(),
+            (Findings{"R02@6", "R02@11", "R02@11"}))
+      << "rank 1's capture and replay order each, rank 0's once";
+}
+
+}  // namespace
+}  // namespace capo

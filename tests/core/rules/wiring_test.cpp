@@ -1,0 +1,255 @@
+// What rules across ranks ask: which transfers a schedule has, whether it can be executed, and what
+// would be so elsewhere.
+
+#include <capo/core/rules/wiring.h>
+#include <capo/tests/core/graph/order_text.h>
+#include <capo/tests/core/graph/random_schedule.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using testing_support::lines_of;
+using testing_support::random_schedule;
+using testing_support::read_schedule;
+
+using Lines = std::vector<std::string>;
+
+const std::string kPlain =
+    "ranks 2\nmicrobatches 1\nchunks 1\nplacement chain\nrank 0: F1 B1\nrank 1: F1 B1\n";
+const std::string kWritten =
+    "ranks 2\nmicrobatches 1\nchunks 1\nplacement chain\n"
+    "rank 0: F1 recv-B1 send-F1 B1\nrank 1: recv-F1 F1 B1 send-B1\n";
+
+// A wiring with all that it refers to.
+struct Subject {
+  std::unique_ptr<Schedule> schedule;
+  std::vector<CollectiveGroup> groups;
+  std::unique_ptr<Wiring> wiring;
+
+  [[nodiscard]] const Wiring* operator->() const { return wiring.get(); }
+};
+
+Subject subject_of(Schedule schedule, const Environment& environment = {},
+                   std::vector<CollectiveGroup> groups = {}, bool replay = false) {
+  Subject subject{.schedule = std::make_unique<Schedule>(std::move(schedule)),
+                  .groups = std::move(groups),
+                  .wiring = nullptr};
+  subject.wiring = std::make_unique<Wiring>(*subject.schedule, environment, subject.groups,
+                                            subject.schedule->microbatches.value(), replay);
+  return subject;
+}
+
+Subject subject_of(const std::string& text, const Environment& environment = {},
+                   std::vector<CollectiveGroup> groups = {}) {
+  return subject_of(read_schedule(text), environment, std::move(groups));
+}
+
+CollectiveGroup experts(std::vector<std::int32_t> members) {
+  return {.name = "experts",
+          .members = std::move(members),
+          .actions = {Kind::DispatchForward, Kind::CombineForward, Kind::DispatchBackward,
+                      Kind::CombineBackward},
+          .streams = {}};
+}
+
+// --- which transfers
+// ------------------------------------------------------------------------------
+
+TEST(Wiring, TransfersAreAsWrittenOrAsMegatronCallsThemOrAsPyTorchAddsThem) {
+  EXPECT_EQ(lines_of(subject_of(kPlain)->lowered()),
+            (Lines{"F1.0 send-F1.0 recv-B1.0 B1.0", "recv-F1.0 F1.0 B1.0 send-B1.0"}));
+  EXPECT_EQ(lines_of(subject_of(kPlain, {.p2p = MegatronCalls::Batch})->lowered()),
+            (Lines{"F1.0 send-F1.0! recv-B1.0! B1.0", "recv-F1.0! F1.0 B1.0 send-B1.0!"}));
+  // Written transfers stay, whatever calls are asked for.
+  for (const auto calls : {std::optional<MegatronCalls>(), std::optional(MegatronCalls::Batch)}) {
+    const auto subject = subject_of(kWritten, {.p2p = calls});
+    EXPECT_FALSE(subject->by_megatron());
+    EXPECT_EQ(lines_of(subject->lowered()),
+              (Lines{"F1.0 recv-B1.0 send-F1.0 B1.0", "recv-F1.0 F1.0 B1.0 send-B1.0"}));
+  }
+}
+
+TEST(Wiring, MegatronIsAskedOnlyAboutWiredChunks) {
+  const Environment batch{.p2p = MegatronCalls::Batch};
+  EXPECT_TRUE(subject_of(kPlain, batch)->by_megatron());
+  EXPECT_FALSE(subject_of(kPlain)->by_megatron());
+  EXPECT_FALSE(
+      subject_of("ranks 2\nmicrobatches 1\nrank 0: F1 B1\nrank 1: F1 B1\n", batch)->by_megatron());
+}
+
+bool goes_around(const std::string& statements) {
+  return subject_of("microbatches 1\n" + statements)->megatron_placement();
+}
+
+TEST(Wiring, MegatronsStagesGoAroundTheRanksInALoop) {
+  const std::string two = "rank 0: F1 F2 B2 B1\nrank 1: F1 F2 B2 B1\n";
+  EXPECT_TRUE(goes_around("ranks 2\nplacement loop\n" + two));
+  EXPECT_TRUE(
+      goes_around("ranks 2\nplacement custom\nrank 0 stages 0,2\nrank 1 stages 1,3\n" + two));
+  EXPECT_TRUE(goes_around("ranks 2\nplacement chain\nrank 0: F1 B1\nrank 1: F1 B1\n"));
+  EXPECT_FALSE(goes_around("ranks 2\nplacement chain\n" + two));
+  EXPECT_FALSE(goes_around("ranks 2\nplacement v\n" + two));
+  EXPECT_FALSE(
+      goes_around("ranks 2\nplacement custom\nrank 0 stages 2,0\nrank 1 stages 3,1\n" + two));
+  EXPECT_FALSE(
+      goes_around("ranks 2\nplacement custom\nrank 0 stages 0,2\nrank 1 stages 1\n"
+                  "rank 0: F1 F2 B2 B1\nrank 1: F1 B1\n"));
+}
+
+TEST(Wiring, TransfersMatterWhereRanksAreWiredOrGroupsDeclared) {
+  EXPECT_TRUE(subject_of(kPlain)->transfers_matter());
+  const std::string apart = "ranks 2\nmicrobatches 1\nrank 0: F1 B1\nrank 1: F1 B1\n";
+  EXPECT_FALSE(subject_of(apart)->transfers_matter());
+  EXPECT_TRUE(subject_of(apart, {}, {experts({0, 1})})->transfers_matter());
+  const std::string alone = "ranks 1\nmicrobatches 1\nchunks 2\nplacement chain\nrank 0: ";
+  EXPECT_FALSE(subject_of(alone + "F1 F2 B2 B1\n")->transfers_matter());
+  EXPECT_TRUE(subject_of(alone + "F1 send-F1 F2 B2 B1\n")->transfers_matter());
+}
+
+// --- layers taken apart
+// ---------------------------------------------------------------------------
+
+const std::string kLayered =
+    "ranks 1\nmicrobatches 1\nchunks 2\nplacement loop\nlayers 2,1\nrank 0: F1 F2 B2 B1\n";
+
+std::size_t dispatches_in(const std::string& text, const Environment& environment,
+                          std::vector<CollectiveGroup> groups) {
+  const auto subject = subject_of(text, environment, std::move(groups));
+  std::size_t count = 0;
+  for (const auto& steps : subject->lowered().ranks) {
+    for (const Step& step : steps) count += step.kind == Kind::DispatchForward ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(Wiring, LayersAreTakenApartWhereTheirExchangesAreDeclaredAndOverlap) {
+  const Environment overlap{.ep_overlap = true};
+  EXPECT_EQ(dispatches_in(kLayered, overlap, {experts({0})}), 3U) << "two layers and one";
+  EXPECT_EQ(dispatches_in(kLayered, {}, {experts({0})}), 0U);
+  EXPECT_EQ(dispatches_in(kLayered, overlap, {}), 0U);
+  CollectiveGroup reductions = experts({0});
+  reductions.actions = {Kind::ReduceGradient};
+  EXPECT_EQ(dispatches_in(kLayered, overlap, {reductions}), 0U);
+}
+
+TEST(Wiring, AChunkHasOneLayerUnlessItIsDeclared) {
+  const auto with_layers = [](const std::string& layers) {
+    return "ranks 1\nmicrobatches 1\nchunks 2\nplacement loop\n" + layers + "rank 0: F1 F2 B2 B1\n";
+  };
+  const Environment overlap{.ep_overlap = true};
+  EXPECT_EQ(dispatches_in(with_layers(""), overlap, {experts({0})}), 2U);
+  EXPECT_EQ(dispatches_in(with_layers("layers none\n"), overlap, {experts({0})}), 2U);
+  EXPECT_EQ(dispatches_in(with_layers("layers 3\n"), overlap, {experts({0})}), 6U);
+}
+
+TEST(Wiring, AnOrderThatWritesItsExchangesIsLeftAsItIs) {
+  EXPECT_EQ(dispatches_in("ranks 1\nmicrobatches 1\nchunks 1\nplacement loop\nlayers 4\n"
+                          "rank 0: F1 dispatch-F1 combine-F1 B1\n",
+                          {.ep_overlap = true}, {experts({0})}),
+            1U);
+}
+
+// --- what runs
+// ------------------------------------------------------------------------------------
+
+// What the rules about one rank have seen to before any wiring is asked.
+bool runs_each_in_turn(const std::vector<Entry>& order) {
+  std::map<std::pair<std::int32_t, std::int32_t>, Kind> next;  // Forward, Backward, BackwardWeight
+  return std::all_of(order.begin(), order.end(), [&](const Entry& entry) {
+    Kind& kind = next[{entry.chunk, entry.microbatch}];
+    if (entry.kind != kind) return false;
+    kind = kind == Kind::Forward ? Kind::Backward : Kind::BackwardWeight;
+    return true;
+  });
+}
+
+// Putting the transfers in and running the computations on paper are two ways to the same answer.
+TEST(Wiring, IsExecutableWhicheverWayItIsFoundOut) {
+  std::mt19937 random(11);
+  std::size_t executable = 0;
+  std::size_t stuck = 0;
+  for (int round = 0; round < 400; ++round) {
+    Schedule schedule = random_schedule({.ranks = 1 + round % 4,
+                                         .chunks = 1 + round % 3,
+                                         .microbatches = 2 + round % 3,
+                                         .topology = static_cast<Topology>(1 + round % 3),
+                                         .delay = round % 2 == 0 ? Delay::Always : Delay::Never},
+                                        random);
+    for (RankOrder& rank : schedule.ranks) {
+      Entry& one = rank.order[random() % rank.order.size()];
+      Entry& other = rank.order[random() % rank.order.size()];
+      if (one.kind != other.kind) continue;
+      std::swap(one, other);
+      if (!runs_each_in_turn(rank.order)) std::swap(one, other);
+    }
+    const Subject by_adding = subject_of(schedule);
+    const Subject by_running = subject_of(schedule);
+    const bool finishes = by_running->direct_execution().finishes();
+    EXPECT_EQ(by_adding->executable(), finishes) << round;
+    EXPECT_EQ(by_running->executable(), finishes) << round;
+    ++(finishes ? executable : stuck);
+  }
+  std::printf("%zu random schedules executable, %zu not, either way\n", executable, stuck);
+  EXPECT_GT(executable, 50U);
+  EXPECT_GT(stuck, 50U);
+}
+
+TEST(Wiring, KnowsWhetherTheSameTransfersFinishElsewhere) {
+  // Both send before they receive.
+  const auto subject = subject_of(
+      "ranks 2\nmicrobatches 2\nplacement chain\nchunks 1\n"
+      "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n"
+      "rank 1: recv-F1.0 F1.0 B1.0 send-B1.0 recv-F1.1 F1.1 B1.1 send-B1.1\n");
+  EXPECT_TRUE(subject->executable());
+  EXPECT_FALSE(subject->execution().finishes());
+  EXPECT_FALSE(subject->finishes_under({.communicators = Communicators::PerPair}));
+  EXPECT_TRUE(subject->finishes_under({.communicators = Communicators::PerEdge}));
+  EXPECT_TRUE(subject->finishes_under({.transfers = TransferMode::Buffered}));
+}
+
+// --- replay
+// ---------------------------------------------------------------------------------------
+
+TEST(Wiring, OfReplayTakesTheReplayOrderWhereThereIsOne) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 2\nplacement chain\n"
+      "rank 0: F1 F1 B1 B1\nrank 0 replay: F1 B1 F1 B1\nrank 1: F1 B1 F1 B1\n");
+  const auto captured = subject_of(schedule);
+  const auto replayed = subject_of(schedule, {}, {}, true);
+  EXPECT_FALSE(captured->replay());
+  EXPECT_TRUE(replayed->replay());
+  EXPECT_EQ(lines_of(as_written(captured->schedule())),
+            (Lines{"F1.0 F1.1 B1.0 B1.1", "F1.0 B1.0 F1.1 B1.1"}));
+  EXPECT_EQ(lines_of(as_written(replayed->schedule())),
+            (Lines{"F1.0 B1.0 F1.1 B1.1", "F1.0 B1.0 F1.1 B1.1"}));
+  for (const RankOrder& rank : replayed->schedule().ranks) EXPECT_FALSE(rank.replay);
+}
+
+// --- once
+// -----------------------------------------------------------------------------------------
+
+TEST(Wiring, MakesEachThingOnceAndKnowsWhatItWasMadeOf) {
+  const auto subject = subject_of(kPlain);
+  const Wiring& wiring = *subject.wiring;
+  EXPECT_EQ(&wiring.direct(), &wiring.direct());
+  EXPECT_EQ(&wiring.lowered(), &wiring.lowered());
+  EXPECT_EQ(&wiring.transfers(), &wiring.transfers());
+  EXPECT_EQ(&wiring.execution(), &wiring.execution());
+  EXPECT_EQ(lines_of(wiring.lowered_for(wiring.direct())), (Lines{"F1.0 B1.0", "F1.0 B1.0"}));
+  EXPECT_EQ(&wiring.lowered_for(wiring.transfers().graph), &wiring.lowered());
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,204 @@
+// Memory: who TransformerEngine's reuse hurts is what a replay with tagged cells says that shares
+// no code with capo; capo's own plan shares memory only where every path through the step orders
+// its uses; and a plan is found wrong exactly where it does otherwise.
+
+#include <capo/core/order/from_te_list.h>
+#include <capo/testing/generators/sound_schedule.h>
+#include <capo/testing/generators/te_capturable_order.h>
+#include <capo/testing/oracle/memory.h>
+#include <capo/tests/core/plan/planned.h>
+#include <capo/tests/core/plan/sharing.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace capo::testing {
+namespace {
+
+using testing_support::PlannedStep;
+using testing_support::Sharing;
+
+std::int32_t below(std::int32_t count) {
+  return *rc::gen::inRange<std::int32_t>(0, count);
+}
+
+// --- TransformerEngine's plan against the oracle
+// ---------------------------------------------------
+
+// A product whose tensors have these keys.
+Module module_of(const oracle::LayerKeys& keys) {
+  return {.name = fmt::format("m{}-{}", keys.input, keys.output),
+          .kind = ModuleKind::Linear,
+          .shape = {.tokens = 1, .hidden = keys.input + 1, .ffn = keys.output + 1}};
+}
+
+struct Keyed {
+  Schedule schedule;
+  ModuleTable modules;
+  oracle::Capture capture;
+};
+
+Keyed keyed(const TeOrder& order) {
+  Keyed made{.schedule = from_te_list(order.list, order.declarations()).schedule,
+             .modules = {.list = {}, .layers = {{}}},
+             .capture = {}};
+  RankOrder& rank = made.schedule.ranks.front();
+  rank.layers = {.form = Layers::Form::List, .values = {}};
+  const std::int32_t keys = 1 + below(3);
+  for (std::int32_t chunk = 0; chunk < order.chunks(); ++chunk) {
+    rank.layers.values.push_back(1 + below(3));
+    auto& of_chunk = made.modules.layers[0].emplace_back();
+    auto& layers = made.capture.chunks.emplace_back();
+    for (std::int64_t layer = 0; layer < rank.layers.values.back(); ++layer) {
+      layers.push_back({.input = below(keys), .output = below(keys)});
+      of_chunk.push_back(static_cast<std::int32_t>(made.modules.list.size()));
+      made.modules.list.push_back(module_of(layers.back()));
+    }
+  }
+  for (const Entry& entry : rank.order) {
+    const auto kind = entry.kind == Kind::Forward    ? oracle::Capture::Forward
+                      : entry.kind == Kind::Backward ? oracle::Capture::Backward
+                                                     : oracle::Capture::Weight;
+    made.capture.order.push_back({kind, entry.chunk - 1});
+  }
+  return made;
+}
+
+// What weight gradients read that is not theirs.
+std::vector<oracle::Misread> misreads_of(const std::vector<Hazard>& hazards) {
+  std::vector<oracle::Misread> misreads;
+  for (const Hazard& hazard : hazards) {
+    const Buffer& victim = hazard.victim;
+    if (hazard.reader.kind != Kind::BackwardWeight) continue;
+    misreads.push_back({.chunk = victim.chunk - 1,
+                        .layer = victim.layer,
+                        .microbatch = victim.microbatch,
+                        .operand = victim.kind == BufferKind::StaticInput
+                                       ? oracle::Misread::Input
+                                       : oracle::Misread::Gradient});
+  }
+  std::sort(misreads.begin(), misreads.end());
+  return misreads;
+}
+
+RC_GTEST_PROP(Memory, HurtsUnderTesPlanWhomTheOracleSays, ()) {
+  const Keyed made = keyed(*te_capturable_order());
+  const oracle::Replay replay = oracle::replay(made.capture);
+  const PlannedStep step(made.schedule, made.modules);
+  const Plan plan = step.plan(PlanKind::Te);
+  const std::vector<Hazard> hazards = step.hazards(plan);
+  RC_CLASSIFY(!hazards.empty());
+  RC_ASSERT(misreads_of(hazards) == replay.misreads);
+  RC_ASSERT(hazards.size() == replay.misreads.size());
+  RC_ASSERT(plan.ranks.at(0).input_slots == static_cast<std::size_t>(replay.inputs));
+  RC_ASSERT(plan.ranks.at(0).static_inputs == replay.inputs);
+  RC_ASSERT(plan.ranks.at(0).grad_outputs == replay.gradients);
+}
+
+RC_GTEST_PROP(Memory, HurtsUnderTesPlanOnlyOperandsThatAreAliased, (bool input, bool gradient)) {
+  const Keyed made = keyed(*te_capturable_order());
+  std::vector<oracle::Misread> expected = oracle::replay(made.capture).misreads;
+  std::erase_if(expected, [&](const oracle::Misread& misread) {
+    return !(misread.operand == oracle::Misread::Input ? input : gradient);
+  });
+  const PlannedStep step(made.schedule, made.modules,
+                         {.aliases = Aliases{.input = input, .grad_output = gradient}});
+  RC_ASSERT(misreads_of(step.hazards(PlanKind::Te)) == expected);
+  RC_ASSERT(step.hazards(PlanKind::Safe).empty());
+}
+
+// --- capo's own plan
+// -------------------------------------------------------------------------------
+
+Environment any_environment() {
+  return {.communicators = static_cast<Communicators>(below(3)),
+          .transfers = static_cast<TransferMode>(below(2)),
+          .weight_stream = below(2) == 0};
+}
+
+ModuleTable any_modules(Schedule& schedule) {
+  ModuleTable modules;
+  for (std::int32_t i = 0; i < 3; ++i) {
+    modules.list.push_back({.name = fmt::format("m{}", i),
+                            .bytes = {.input = 1 + below(9),
+                                      .output = 1 + below(9),
+                                      .activations = below(40),
+                                      .operands = below(12)}});
+  }
+  for (RankOrder& rank : schedule.ranks) {
+    rank.layers = {.form = Layers::Form::List, .values = {}};
+    auto& of_rank = modules.layers.emplace_back();
+    for (std::int32_t chunk = 0; chunk < rank.chunks; ++chunk) {
+      rank.layers.values.push_back(below(8) == 0 ? 0 : 1 + below(2));
+      auto& of_chunk = of_rank.emplace_back();
+      for (std::int64_t layer = 0; layer < rank.layers.values.back(); ++layer)
+        of_chunk.push_back(below(3));
+      // A level with one entry would speak for all layers, one without for none.
+      if (of_chunk.empty()) of_chunk.push_back(0);
+    }
+  }
+  return modules;
+}
+
+std::optional<Aliases> any_aliases() {
+  if (below(3) == 0) return std::nullopt;
+  return Aliases{.input = below(2) == 0, .grad_output = below(2) == 0};
+}
+
+// A step of a sound schedule, of any layers and modules, in any environment.
+struct Drawn {
+  Schedule schedule = *sound_schedule();
+  ModuleTable modules = below(3) == 0 ? ModuleTable{} : any_modules(schedule);
+  PlanOptions options{.aliases = any_aliases()};
+  PlannedStep step{schedule, modules, options, any_environment()};
+};
+
+RC_GTEST_PROP(Memory, IsSharedInASafePlanOnlyWhereEveryPathOrdersItsUses, ()) {
+  const Drawn drawn;
+  const Plan plan = drawn.step.plan(PlanKind::Safe);
+  const std::vector<std::string> unordered = Sharing(drawn.step).unordered(plan);
+  if (!unordered.empty()) RC_FAIL(fmt::format("{}", fmt::join(unordered, "\n")));
+  RC_ASSERT(drawn.step.hazards(plan).empty());
+  for (const RankMemory& memory : plan.ranks) RC_ASSERT(memory.peak() >= memory.lower_bound);
+}
+
+// One buffer is laid over another: that hurts exactly if their uses are not ordered.
+RC_GTEST_PROP(Memory, IsFoundHazardousExactlyWhereItsUsesAreNotOrdered, ()) {
+  const Drawn drawn;
+  const BufferTable& table = drawn.step.table();
+  RC_PRE(table.size() > 0U);
+  Plan plan = drawn.step.plan(PlanKind::Safe);
+  std::int64_t beyond = 0;
+  for (BufferId id = 0; id < table.size(); ++id) {
+    if (plan.address[id] == kNowhere) continue;
+    plan.address[id] = beyond;
+    beyond += table.bytes(table.at(id));
+  }
+  const auto any_buffer = [&] {
+    return static_cast<BufferId>(below(static_cast<std::int32_t>(table.size())));
+  };
+  for (int moved = 1 + below(2); moved > 0; --moved) {
+    const BufferId from = any_buffer();
+    const BufferId to = any_buffer();
+    if (plan.address[from] == kNowhere || plan.address[to] == kNowhere) continue;
+    plan.address[from] = plan.address[to];
+  }
+  const Sharing sharing(drawn.step);
+  RC_CLASSIFY(sharing.shared(plan) > 0U);
+  const std::vector<std::string> unordered = sharing.unordered(plan);
+  RC_CLASSIFY(!unordered.empty());
+  const std::vector<Hazard> hazards = drawn.step.hazards(plan);
+  if (hazards.empty() != unordered.empty()) {
+    RC_FAIL(
+        fmt::format("{} hazards; not ordered [{}]", hazards.size(), fmt::join(unordered, "; ")));
+  }
+}
+
+}  // namespace
+}  // namespace capo::testing

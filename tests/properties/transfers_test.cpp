@@ -1,0 +1,213 @@
+// Transfers: what is sound stays sound under every way of communicating, and whether moved
+// transfers finish, and meet as they are meant to, is what an executor says that shares no code
+// with capo.
+
+#include <capo/core/generate/megatron_schedule.h>
+#include <capo/core/graph/build.h>
+#include <capo/core/graph/execution.h>
+#include <capo/core/graph/megatron_calls.h>
+#include <capo/core/text/order_printer.h>
+#include <capo/testing/generators/communication.h>
+#include <capo/testing/generators/moved_transfers.h>
+#include <capo/testing/generators/sound_schedule.h>
+#include <capo/testing/oracle_pipeline.h>
+#include <capo/tests/support/check_text.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+namespace capo::testing {
+namespace {
+
+using testing_support::check_in;
+using testing_support::Checked;
+
+std::vector<Environment> environments() {
+  std::vector<Environment> all;
+  for (const Communicators communicators :
+       {Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}) {
+    for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered})
+      all.push_back({.communicators = communicators, .transfers = mode});
+  }
+  return all;
+}
+
+std::string name_of(const Environment& environment) {
+  return fmt::format("{} {}{}", capo::name_of(*environment.communicators),
+                     capo::name_of(*environment.transfers),
+                     environment.p2p ? fmt::format(" {}", capo::name_of(*environment.p2p)) : "");
+}
+
+Checked check_schedule(const Schedule& schedule, const Environment& environment) {
+  return check_in({.environment = environment}, print_order_file(schedule),
+                  {.form = TextForm::OrderFile});
+}
+
+bool reports(const Checked& checked, std::string_view rule) {
+  const auto& findings = checked.result.diagnostics.kept();
+  return std::any_of(findings.begin(), findings.end(),
+                     [&](const Diagnostic& finding) { return finding.rule == rule; });
+}
+
+void require(bool holds, const Checked& checked, const Environment& environment,
+             std::string_view what) {
+  if (!holds) {
+    RC_FAIL(fmt::format("{}: {}; findings [{}]", name_of(environment), what,
+                        fmt::join(checked.findings(), " ")));
+  }
+}
+
+bool transfers_matter(const Schedule& schedule) {
+  return schedule.topology != Topology::Independent && schedule.ranks.size() > 1;
+}
+
+RC_GTEST_PROP(Transfers, ThatPyTorchAddsToASoundScheduleFinishEverywhere, ()) {
+  const Schedule schedule = *sound_named_schedule();
+  if (!transfers_matter(schedule)) return;
+  const Schedule communicating = with_transfers(schedule);
+  for (const Environment& environment : environments()) {
+    for (const Schedule* of : {&schedule, &communicating}) {
+      const Checked checked = check_schedule(*of, environment);
+      require(checked.accepted(), checked, environment, "not accepted");
+      require(checked.result.finishes == true, checked, environment, "does not finish");
+    }
+  }
+}
+
+RC_GTEST_PROP(Transfers, ThatAreMovedFinishExactlyWhereTheOracleSaysSo, ()) {
+  const Schedule schedule = *moved_transfers();
+  const StageMap map(schedule);
+  for (const Environment& environment : environments()) {
+    const Checked checked = check_schedule(schedule, environment);
+    const oracle::Pipeline pipeline = oracle_pipeline(as_written(schedule), map, environment);
+    const bool finishes = oracle::finishes(pipeline);
+    const bool mixes_up = oracle::mixes_up(pipeline);
+    require(checked.result.finishes == finishes, checked, environment,
+            finishes ? "the oracle finishes" : "the oracle does not finish");
+    require(reports(checked, "T08") == mixes_up, checked, environment,
+            mixes_up ? "to the oracle messages are mixed up" : "to the oracle all messages fit");
+    require(checked.accepted() == (finishes && !mixes_up), checked, environment, "other verdict");
+    const bool explained = reports(checked, "T06") || reports(checked, "T07");
+    require(reports(checked, "T09") == (!finishes && !explained), checked, environment,
+            "a deadlock is what nothing else explains");
+  }
+}
+
+// A transfer of any rank, and a place in its order.
+std::pair<std::size_t, std::size_t> any_transfer(const Schedule& schedule) {
+  std::vector<std::pair<std::size_t, std::size_t>> all;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const auto& order = schedule.ranks[r].order;
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      if (is_transfer(order[at].kind) && order[at].group == Group::Alone) all.emplace_back(r, at);
+    }
+  }
+  RC_PRE(!all.empty());
+  return all[*rc::gen::inRange<std::size_t>(0, all.size())];
+}
+
+void require_same_end(const Schedule& schedule) {
+  const StageMap map(schedule);
+  for (const Environment& environment : environments()) {
+    const Checked checked = check_schedule(schedule, environment);
+    const bool finishes = oracle::finishes(oracle_pipeline(as_written(schedule), map, environment));
+    require(!checked.accepted(), checked, environment, "accepted");
+    require(checked.result.finishes == finishes, checked, environment,
+            finishes ? "the oracle finishes" : "the oracle does not finish");
+  }
+}
+
+RC_GTEST_PROP(Transfers, OfWhichOneIsMissingEndAsTheOracleSays, ()) {
+  Schedule schedule = *moved_transfers();
+  const auto [rank, at] = any_transfer(schedule);
+  auto& order = schedule.ranks[rank].order;
+  order.erase(order.begin() + static_cast<std::ptrdiff_t>(at));
+  require_same_end(schedule);
+}
+
+// Nobody can say which of the two the other end meets, so whether it finishes is not said.
+RC_GTEST_PROP(Transfers, OfWhichOneIsThereTwiceHaveNoEnd, ()) {
+  Schedule schedule = *moved_transfers();
+  const auto [rank, at] = any_transfer(schedule);
+  auto& order = schedule.ranks[rank].order;
+  order.push_back(order[at]);
+  for (const Environment& environment : environments()) {
+    const Checked checked = check_schedule(schedule, environment);
+    require(reports(checked, "T01"), checked, environment, "the second one passes");
+    require(!checked.result.finishes, checked, environment, "an end where nobody can tell");
+  }
+}
+
+// Groups may be smaller than the pipeline and the last one short; forward and backward run as one
+// only where Megatron accepts the configuration.
+megatron::Request any_megatron_step() {
+  megatron::Request request{.which = megatron::Which::Runtime};
+  request.configuration.pipeline = *rc::gen::inRange<std::int64_t>(2, 6);
+  request.configuration.microbatches = *rc::gen::inRange<std::int64_t>(1, 9);
+  const auto chunks = *rc::gen::inRange<std::int64_t>(0, 4);
+  if (chunks > 0) request.configuration.virtual_stages = chunks;
+  if (chunks > 0) request.configuration.group_size = *rc::gen::inRange<std::int64_t>(1, 9);
+  const bool accepted = !mcore::refusal(request.configuration);
+  request.configuration.ep_overlap = chunks > 0 && accepted && *rc::gen::arbitrary<bool>();
+  return request;
+}
+
+RC_GTEST_PROP(Transfers, AsMegatronCallsThemFinishExactlyWhereTheOracleSaysSo, ()) {
+  const megatron::Request request = any_megatron_step();
+  const auto generated = megatron::orders_of(request);
+  RC_PRE(generated.has_value());
+  const Schedule schedule = megatron::schedule_of(*generated);
+  const StageMap map(schedule);
+  const auto microbatches = static_cast<std::int32_t>(request.configuration.microbatches);
+  for (const MegatronCalls calls :
+       {MegatronCalls::Batch, MegatronCalls::Overlap, MegatronCalls::Flush}) {
+    const MegatronLowering lowering =
+        lower_megatron(schedule, calls, request.configuration.ep_overlap);
+    if (!lowering.faults.empty()) continue;
+    for (const Environment& environment : environments()) {
+      const WiredTransfers wired = wire_transfers(lowering.lowered, map, microbatches, environment);
+      const oracle::Pipeline pipeline = oracle_pipeline(lowering.lowered, map, environment);
+      RC_ASSERT(execute(wired.graph).finishes() == oracle::finishes(pipeline));
+      RC_ASSERT(wired.faults.empty() == !oracle::mixes_up(pipeline));
+    }
+  }
+}
+
+// Two entries of a rank change places, whatever comes of it.
+Schedule with_two_swapped(Schedule schedule) {
+  RankOrder& rank = schedule.ranks[*rc::gen::inRange<std::size_t>(0, schedule.ranks.size())];
+  const auto place = [&] { return *rc::gen::inRange<std::size_t>(0, rank.order.size()); };
+  RC_PRE(rank.order.size() > 1);
+  Entry& a = rank.order[place()];
+  Entry& b = rank.order[place()];
+  std::swap(a, b);
+  std::swap(a.group, b.group);
+  if (schedule.naming == Naming::Counted) number_microbatches(rank.order, rank.chunks);
+  return schedule;
+}
+
+RC_GTEST_PROP(Transfers, AreAcceptedOnlyWhereTheyFinish, ()) {
+  const Communication sound = *sound_communication();
+  const Schedule schedule = with_two_swapped(sound.schedule);
+  std::vector<Environment> all = environments();
+  for (const MegatronCalls calls :
+       {MegatronCalls::Batch, MegatronCalls::Overlap, MegatronCalls::Flush}) {
+    for (const bool overlap : {false, true}) all.push_back({.p2p = calls, .ep_overlap = overlap});
+  }
+  for (const Environment& environment : all) {
+    const Checked checked = check_in({.environment = environment}, print_order_file(schedule), {});
+    if (checked.accepted()) {
+      RC_ASSERT(checked.result.finishes == true);
+      RC_ASSERT(checked.result.skipped.empty());
+    } else {
+      RC_ASSERT(!checked.findings().empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capo::testing

@@ -1,0 +1,58 @@
+#include <capo/testing/generators/sound_declared.h>
+
+#include <capo/core/rules/check.h>
+#include <capo/tests/testing/sample.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace capo::testing {
+namespace {
+
+bool reduces(const Declared& one) {
+  const auto& order = one.schedule.ranks.front().order;
+  return std::any_of(order.begin(), order.end(),
+                     [](const Entry& entry) { return entry.kind == Kind::ReduceGradient; });
+}
+
+TEST(SoundDeclared, IsAcceptedWithoutAPlanAndWithCapos) {
+  for (Declared& one : sample(sound_declared(), 200)) {
+    for (const std::optional<PlanKind> plan :
+         {std::optional<PlanKind>(), std::optional(PlanKind::Safe)}) {
+      one.options.plan.kind = plan;
+      const CheckResult result =
+          check({.form = Form::OrderFile, .schedule = one.schedule}, one.options);
+      EXPECT_EQ(result.verdict, Verdict::Accepted) << rc::toString(one);
+    }
+  }
+}
+
+TEST(SoundDeclared, ComesWithEveryKindAndWithReductionsOrWithout) {
+  std::set<ModuleKind> kinds;
+  std::set<bool> reduced;
+  for (const Declared& one : sample(sound_declared(), 200)) {
+    for (const Module& module : one.options.modules.list) kinds.insert(*module.kind);
+    reduced.insert(reduces(one));
+  }
+  EXPECT_EQ(kinds.size(), 8u);
+  EXPECT_EQ(reduced.size(), 2u);
+}
+
+TEST(SoundDeclared, DelaysWhereItsScheduleDoes) {
+  for (const Declared& one : sample(sound_declared(), 50)) {
+    for (std::size_t r = 0; r < one.schedule.ranks.size(); ++r) {
+      const auto& delay = *one.schedule.ranks[r].delay;
+      for (std::size_t c = 0; c < delay.size(); ++c) {
+        const Module* module = one.options.modules.of(static_cast<std::int32_t>(r),
+                                                      static_cast<std::int32_t>(c) + 1, 0);
+        ASSERT_NE(module, nullptr);
+        EXPECT_EQ(module->flags.delay_wgrad, delay[c] == Delay::Always);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capo::testing

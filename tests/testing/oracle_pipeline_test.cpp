@@ -1,0 +1,79 @@
+#include <capo/testing/oracle_pipeline.h>
+
+#include <gtest/gtest.h>
+
+namespace capo::testing {
+namespace {
+
+Schedule loop_of_two() {
+  Schedule schedule{.naming = Naming::Named, .topology = Topology::Loop, .microbatches = 1};
+  for (int r = 0; r < 2; ++r) schedule.ranks.push_back({.chunks = 2});
+  place_stages(schedule);
+  return schedule;
+}
+
+TEST(OraclePipeline, NamesStagesAndTheirRanks) {
+  const Schedule schedule = loop_of_two();
+  const Lowered lowered{.ranks = {{{.chunk = 2, .microbatch = 0, .kind = Kind::Forward},
+                                   {.chunk = 2, .microbatch = 0, .kind = Kind::BackwardInput},
+                                   {.chunk = 1, .microbatch = 0, .kind = Kind::SendForward}},
+                                  {{.chunk = 2, .microbatch = 0, .kind = Kind::ReceiveForward}}}};
+  const oracle::Pipeline pipeline = oracle_pipeline(lowered, StageMap(schedule), {});
+  EXPECT_EQ(pipeline.home, (std::vector<int>{0, 1, 0, 1}));
+  ASSERT_EQ(pipeline.ranks.size(), 2u);
+  ASSERT_EQ(pipeline.ranks[0].size(), 3u);
+  EXPECT_EQ(pipeline.ranks[0][0].kind, oracle::Operation::Forward);
+  EXPECT_EQ(pipeline.ranks[0][0].stage, 2);
+  EXPECT_EQ(pipeline.ranks[0][1].kind, oracle::Operation::Backward);
+  EXPECT_EQ(pipeline.ranks[0][2].kind, oracle::Operation::SendForward);
+  EXPECT_EQ(pipeline.ranks[0][2].stage, 0);
+  EXPECT_EQ(pipeline.ranks[1][0].stage, 3);
+}
+
+TEST(OraclePipeline, KeepsWhoWaitsWhatIsFusedAndTheCommunicator) {
+  const Schedule schedule = loop_of_two();
+  const Lowered lowered{.ranks = {{{.chunk = 1,
+                                    .microbatch = 0,
+                                    .kind = Kind::SendForward,
+                                    .wait = Wait::AtNext,
+                                    .group = Group::Opens},
+                                   {.chunk = 2,
+                                    .microbatch = 0,
+                                    .kind = Kind::ReceiveForward,
+                                    .wait = Wait::AtOnce,
+                                    .group = Group::Continues,
+                                    .communicator = 1}},
+                                  {}}};
+  const oracle::Pipeline pipeline = oracle_pipeline(lowered, StageMap(schedule), {});
+  const auto& operations = pipeline.ranks[0];
+  EXPECT_EQ(operations[0].holds, oracle::Operation::MuchLater);
+  EXPECT_FALSE(operations[0].joined);
+  EXPECT_EQ(operations[1].holds, oracle::Operation::Later);
+  EXPECT_TRUE(operations[1].joined);
+  EXPECT_EQ(operations[1].communicator, 1);
+}
+
+TEST(OraclePipeline, LeavesOutWhatNeitherComputesNorTransfers) {
+  const Schedule schedule = loop_of_two();
+  const Lowered lowered{.ranks = {{{.chunk = 1, .kind = Kind::Unshard},
+                                   {.chunk = 1, .microbatch = 0, .kind = Kind::Forward},
+                                   {.chunk = 1, .kind = Kind::ReduceGradient}},
+                                  {}}};
+  EXPECT_EQ(oracle_pipeline(lowered, StageMap(schedule), {}).ranks[0].size(), 1u);
+}
+
+TEST(OraclePipeline, TakesTheEnvironment) {
+  const Schedule schedule = loop_of_two();
+  const Lowered lowered{.ranks = {{}, {}}};
+  const StageMap map(schedule);
+  const oracle::Pipeline strict = oracle_pipeline(lowered, map, {});
+  EXPECT_EQ(strict.lines, oracle::Lines::All);
+  EXPECT_FALSE(strict.buffered);
+  const oracle::Pipeline loose = oracle_pipeline(
+      lowered, map, {.communicators = Communicators::PerEdge, .transfers = TransferMode::Buffered});
+  EXPECT_EQ(loose.lines, oracle::Lines::OfThePairAndDirection);
+  EXPECT_TRUE(loose.buffered);
+}
+
+}  // namespace
+}  // namespace capo::testing
