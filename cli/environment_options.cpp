@@ -29,8 +29,8 @@ void EnvironmentOptions::add_to(CLI::App& app) {
   const std::string group = "Environment (what the verdict is relative to)";
   app.add_option(
          "--topology", topology,
-         "How chunks follow each other: independent, chain, loop, v, or a JSON file with the "
-         "stages of each rank; default: as the input states")
+         "How chunks follow each other: independent, chain, loop, v, bidirectional, or a JSON file "
+         "with the stages of each rank; default: as the input states")
       ->group(group);
   app.add_option("--comm", communicators,
                  "Which transfers of a rank queue up: per-rank, per-pair or per-edge; default: "

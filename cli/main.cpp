@@ -58,7 +58,7 @@ int print_and_leave(CLI::App& app, const CLI::ParseError& error) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"capo: a verifier of pipeline-parallel capture orders", "capo"};
+  CLI::App app{"capo: a verifier and simulator of pipeline-parallel capture orders", "capo"};
   app.set_version_flag("--version", kVersion);
   app.fallthrough(false);
   app.footer(
@@ -68,9 +68,12 @@ int run(int argc, char** argv) {
 
   using namespace capo::cli;
   const std::vector<std::pair<std::string_view, Run>> commands{
-      {"check", add_check(app)}, {"convert", add_convert(app)},   {"generate", add_generate(app)},
-      {"graph", add_graph(app)}, {"minimise", add_minimise(app)}, {"explain", add_explain(app)},
-      {"rules", add_rules(app)}, {"devices", add_devices(app)},
+      {"check", add_check(app)},       {"convert", add_convert(app)},
+      {"generate", add_generate(app)}, {"simulate", add_simulate(app)},
+      {"compare", add_compare(app)},   {"sweep", add_sweep(app)},
+      {"graph", add_graph(app)},       {"minimise", add_minimise(app)},
+      {"explain", add_explain(app)},   {"rules", add_rules(app)},
+      {"devices", add_devices(app)},
   };
   std::vector<std::string_view> names;
   names.reserve(commands.size());
@@ -81,8 +84,8 @@ int run(int argc, char** argv) {
       if (app.got_subcommand(std::string(name))) return command();
     }
     return fail_usage(
-        "no command; there are check, convert, generate, graph, minimise, explain, rules and "
-        "devices");
+        "no command; there are check, convert, generate, simulate, compare, sweep, graph, "
+        "minimise, explain, rules and devices");
   } catch (const CLI::Success& wanted) {
     return print_and_leave(app, wanted);
   } catch (const CLI::ExtrasError& error) {

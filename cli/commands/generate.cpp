@@ -1,256 +1,142 @@
+// `capo generate NAME`: a published schedule by its name; `capo generate megatron`: a framework's.
+
 #include <capo/cli/commands/commands.h>
+#include <capo/cli/commands/generate_megatron.h>
+#include <capo/cli/cost_options.h>
 #include <capo/cli/exit_code.h>
 #include <capo/cli/files.h>
 #include <capo/cli/input_options.h>
-#include <capo/core/base/assert.h>
-#include <capo/core/generate/megatron.h>
-#include <capo/core/generate/megatron_chunk_order.h>
-#include <capo/core/generate/megatron_schedule.h>
+#include <capo/cli/named_schedule.h>
+#include <capo/cli/progress.h>
+#include <capo/core/generate/published/catalogue.h>
 #include <capo/core/text/json_printer.h>
 #include <capo/core/text/order_printer.h>
-#include <capo/core/text/scan.h>
-#include <capo/core/text/te_list_printer.h>
+#include <capo/core/text/tokens_printer.h>
 #include <capo/core/text/torch_csv_printer.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <charconv>
-#include <limits>
 #include <memory>
 #include <optional>
-#include <variant>
 
 namespace capo::cli {
 
 namespace {
 
-struct MegatronRequest {
-  std::int64_t pipeline = 0;
-  std::optional<std::int64_t> virtual_stages;
-  std::int64_t microbatches = 0;
-  std::optional<std::int64_t> group_size;
-  std::string rank;
-  std::string layers;
-  bool overlap = false;
-  bool delayed_wgrad = false;
-  std::string which = "capture";
-  bool force = false;
-  std::string format = "te";
+struct GenerateRequest {
+  published::Request schedule;
+  std::vector<std::string> costs;
+  std::string memory;
+  std::string format = "order";
   std::string output = "-";
+  bool list = false;
   Limits limits;
 };
 
-std::optional<std::int64_t> rank_of(const MegatronRequest& flags) {
-  if (flags.rank == "all") return std::nullopt;
-  std::int64_t rank = 0;
-  const char* end = flags.rank.data() + flags.rank.size();
-  const auto result = std::from_chars(flags.rank.data(), end, rank);
-  const bool number = result.ec == std::errc{} && result.ptr == end;
-  if (!number || rank < 0 || rank >= flags.pipeline) {
-    throw CLI::ValidationError(
-        "--rank", fmt::format("{} is neither `all` nor one of the ranks 0 to {}", shown(flags.rank),
-                              flags.pipeline - 1));
+std::string schedule_list() {
+  std::string text = fmt::format("{:<18}{:<15}{:<8}{:<15}{}\n", "name", "placement", "chunks",
+                                 "looks at", "");
+  for (const published::Entry& entry : published::entries()) {
+    text += fmt::format("{:<18}{:<15}{:<8}{:<15}{}\n", entry.name, name_of(entry.topology),
+                        entry.chunks, entry.uses, entry.summary);
   }
-  return rank;
+  return text +
+         "torch:CLASS       GPipe, 1F1B, LoopedBFS, Interleaved1F1B, InterleavedZeroBubble, "
+         "ZBVZeroBubble, DualPipeV: PyTorch's own tables\n"
+         "megatron          Megatron-LM's orders, `capo generate megatron --help`; layer by layer "
+         "with --overlap\n";
 }
 
-// One count is that of every chunk.
-std::vector<std::int64_t> layers_of(const MegatronRequest& flags, std::int64_t chunks) {
-  if (flags.layers.empty()) return {};
-  const auto counts = number_list(flags.layers, "--layers", 0);
-  const auto stated = static_cast<std::int64_t>(counts.size());
-  if (stated == 1 && chunks > 1 && chunks <= static_cast<std::int64_t>(flags.limits.counts)) {
-    return std::vector<std::int64_t>(static_cast<std::size_t>(chunks), counts.front());
-  }
-  // Too few are told to Megatron, which says itself what it makes of them.
-  if (stated > chunks || (stated < chunks && !flags.overlap)) {
-    throw CLI::ValidationError("--layers", fmt::format("there are {} counts for {} chunks", stated,
-                                                       std::max<std::int64_t>(chunks, 0)));
-  }
-  return {counts.begin(), counts.end()};
+Result<std::string, Inexpressible> print(const Schedule& schedule, const std::string& format) {
+  if (format == "json") return print_json(schedule);
+  if (format == "csv") return print_torch_csv(schedule);
+  if (format == "tokens") return print_tokens(schedule);
+  return print_order_file(schedule);
 }
 
-// What would be ignored in silence is a mistake to report.
-void refuse_unused(const MegatronRequest& flags) {
-  const bool runtime = flags.which == "runtime";
-  if (flags.group_size && !flags.virtual_stages) {
-    throw CLI::ValidationError("--group-size", "needs --vp: without virtual stages it has no use");
+int generate_named(GenerateRequest request) {
+  if (request.list) {
+    const auto failed = write_stdout(schedule_list());
+    return failed ? fail(*failed) : kAccepted;
   }
-  if (flags.delayed_wgrad && !flags.overlap) {
-    throw CLI::ValidationError(
-        "--delayed-wgrad", "needs --overlap: Megatron captures weight gradients layer by layer");
-  }
-  if (flags.delayed_wgrad && runtime) {
-    throw CLI::ValidationError("--delayed-wgrad",
-                               "the runtime's order is one of chunks, which has no entry for it");
-  }
-  const bool declared_only = !flags.layers.empty() && (runtime || !flags.overlap);
-  if (declared_only && (flags.format == "te" || flags.format == "csv")) {
-    throw CLI::ValidationError(
-        "--layers", fmt::format("an order of chunks only declares its layers, and {} has no "
-                                "notation for that; take --format order or json",
-                                flags.format));
-  }
-  if (flags.format != "te" && flags.rank != "all") {
-    throw CLI::ValidationError(
-        "--rank", fmt::format("{} holds the whole schedule: take --rank all, and `capo convert "
-                              "--rank` for one rank of it",
-                              flags.format));
-  }
-}
-
-megatron::Request request_of(const MegatronRequest& flags) {
-  refuse_unused(flags);
-  if (flags.pipeline == 1 && flags.microbatches < 1) {
-    throw CLI::ValidationError("--microbatches", "a step has at least one");
-  }
-  using megatron::WeightGradients;
-  using megatron::Which;
-  return {.configuration = {.pipeline = flags.pipeline,
-                            .virtual_stages = flags.virtual_stages,
-                            .microbatches = flags.microbatches,
-                            .group_size = flags.group_size,
-                            .ep_overlap = flags.overlap},
-          .which = flags.which == "runtime" ? Which::Runtime : Which::Capture,
-          .rank = rank_of(flags),
-          .layers_per_chunk = layers_of(flags, flags.virtual_stages.value_or(1)),
-          .weight_gradients =
-              flags.delayed_wgrad ? WeightGradients::Delayed : WeightGradients::InBackward};
-}
-
-// The flag whose value Megatron's function could not take.
-std::string culprit(const megatron::Raised& raised, const MegatronRequest& flags) {
-  if (raised.function == "get_schedule_table") return "--group-size";
-  if (raised.function == "get_overlap_moe_expert_parallel_comm_order") return "--layers";
-  if (raised.function == "_get_cuda_graph_input_data") return "--vp";
-  if (flags.microbatches < 1) return "--microbatches";
-  return flags.virtual_stages.value_or(1) < 1 ? "--vp" : "--group-size";
-}
-
-int refuse(const megatron::NoOrder& why, const MegatronRequest& flags) {
-  if (const auto* limit = std::get_if<Error>(&why)) {
-    return fail(*limit);
-  }
-  const auto& raised = std::get<megatron::Raised>(why);
-  throw CLI::ValidationError(
-      culprit(raised, flags),
-      fmt::format("Megatron's {} raises {} ({})", raised.function, raised.exception, raised.place));
-}
-
-std::string te_lists(const megatron::Generated& generated) {
-  std::string text;
-  for (const TeList& list : generated.orders) text += print_te_list(list);
-  return text;
-}
-
-// The whole schedule in a form that names it, or the limit that a reader of it would meet.
-Result<std::string> print_schedule(const megatron::Generated& generated,
-                                   const MegatronRequest& flags) {
-  const Schedule schedule = megatron::schedule_of(generated);
-  if (flags.format == "csv" && schedule.ranks.front().order.empty()) {
-    throw CLI::ValidationError("--format", "a table without a cell is none; take order or json");
-  }
-  if (const auto large = refuse_size(schedule, flags.limits)) {
-    return Error{.kind = ErrorKind::Limit,
-                 .message = large->finding.message,
-                 .help = large->finding.help.text};
-  }
-  if (flags.format == "order") return print_order_file(schedule);
-  if (flags.format == "json") return print_json(schedule);
-  auto table = print_torch_csv(schedule);
-  CAPO_ASSERT(table.has_value(), "Megatron's orders are placed and have no replay of their own");
-  return std::move(*table);
-}
-
-void warn(const megatron::Generated& generated, const MegatronRequest& flags) {
-  if (const auto reason = mcore::refusal(generated.request.configuration)) {
-    print_stderr(
-        fmt::format("warning: Megatron's runtime refuses this configuration: {}\n", *reason));
-  }
-  if (generated.microbatches != flags.microbatches) {
-    print_stderr(
-        fmt::format("note: without a pipeline Megatron captures one microbatch, and replays it for "
-                    "all {}\n",
-                    flags.microbatches));
-  }
-}
-
-int generate_megatron(const MegatronRequest& flags) {
-  if (flags.output.empty())
+  if (request.schedule.name.empty()) throw CLI::RequiredError("generate: the name of a schedule");
+  if (request.output.empty()) {
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
-  const auto generated = megatron::orders_of(request_of(flags), flags.limits);
-  if (!generated) return refuse(generated.error(), flags);
-  if (const auto nonsense = megatron::nonsense_in(*generated); nonsense && !flags.force) {
-    throw CLI::ValidationError(
-        "--force", fmt::format("Megatron's functions give an order that nothing can run: {}; only "
-                               "with --force is it written",
-                               *nonsense));
   }
-  const auto text = flags.format == "te" ? Result<std::string>(te_lists(*generated))
-                                         : print_schedule(*generated, flags);
-  std::optional<Error> error;
+  request.schedule.costs = generator_costs(cost_settings(request.costs));
+  if (const auto memory = memory_change(request.memory)) {
+    request.schedule.memory = generator_memory(*memory);
+  }
+  if (const auto large = too_large(request.schedule, request.limits)) return fail(*large);
+  Result<Schedule, std::string> schedule = [&] {
+    const Progress progress("searching for " + request.schedule.name);
+    return published::schedule_named(request.schedule);
+  }();
+  if (!schedule) throw CLI::ValidationError("generate", schedule.error());
+  const auto text = print(*schedule, request.format);
   if (!text) {
-    error = text.error();
-  } else {
-    warn(*generated, flags);
-    error = flags.output == "-" ? write_stdout(*text) : write_file(flags.output, *text);
+    throw CLI::ValidationError("--format", fmt::format("{} cannot say it: {}", request.format,
+                                                       text.error().reason));
   }
-  if (!error) return kAccepted;
-  print_error(*error);
-  return exit_code_of(error->kind);
+  const auto failed =
+      request.output == "-" ? write_stdout(*text) : write_file(request.output, *text);
+  return failed ? fail(*failed) : kAccepted;
 }
 
-void add_configuration(CLI::App& app, MegatronRequest& flags) {
-  app.add_option("--pp", flags.pipeline, "Pipeline ranks")
-      ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()))
-      ->required();
-  app.add_option("--vp", flags.virtual_stages,
-                 "Virtual stages per rank; default: the non-interleaved schedule");
-  app.add_option("--microbatches", flags.microbatches, "Microbatches of the step")->required();
-  app.add_option("--group-size", flags.group_size,
-                 "microbatch_group_size_per_vp_stage; default: PP");
-  app.add_option("--rank", flags.rank, "The rank whose order it is, or `all`")->required();
-  app.add_option("--layers", flags.layers,
-                 "Layers that can be captured, of each chunk `1,2` or of every chunk `2`; default: "
-                 "one each");
-  app.add_flag("--overlap", flags.overlap,
-               "overlap_moe_expert_parallel_comm: capture layer by layer");
-  app.add_flag("--delayed-wgrad", flags.delayed_wgrad,
-               "Weight gradients are graphs of their own (delay_wgrad_compute)");
+void add_named(CLI::App& app, GenerateRequest& request) {
+  published::Request& schedule = request.schedule;
+  app.add_option("NAME", schedule.name,
+                 "A published schedule, or torch:CLASS; --list lists them");
+  app.add_flag("--list", request.list, "List the schedules that there are");
+  app.add_option("--ranks", schedule.ranks, "Pipeline ranks")->check(CLI::PositiveNumber);
+  app.add_option("--microbatches", schedule.microbatches,
+                 "Microbatches of the step; of both directions together")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--chunks,--stages-per-rank", schedule.chunks,
+                 "Chunks of each rank; default: what the schedule has")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--group", schedule.group,
+                 "Microbatches that 1f1b-interleaved and gis take together; default: as many as "
+                 "ranks")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--cost", request.costs,
+                 "Times that a search assumes, of one task: f=12,b=13,w=9,comm=1; default: "
+                 "f=1,b=1,w=1,comm=0")
+      ->allow_extra_args(false);
+  app.add_option("--mem", request.memory,
+                 "What a microbatch of one rank takes and gives up, f=1,b=-0.5,w=-0.5; a chunk has "
+                 "its share. Default: as published, half at the backward for zb and zbv, all at "
+                 "the weight gradient for v-adaptive");
+  app.add_option("--memory", schedule.memory_limit,
+                 "What a rank may hold, in the unit of --mem: microbatches")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--format", request.format,
+                 "order, csv (PyTorch's table), json, or tokens (a rank a line, F0.1 B0.1 W0.1, as "
+                 "zero-bubble authors print)")
+      ->check(CLI::IsMember({"order", "csv", "json", "tokens"}))
+      ->capture_default_str();
+  app.add_option("-o,--output", request.output, "Where to write; - is standard output")
+      ->capture_default_str();
+  add_size_limits(app, request.limits);
 }
 
 }  // namespace
 
 Run add_generate(CLI::App& app) {
-  auto* command = app.add_subcommand("generate", "Write the order that a framework itself makes");
-  command->footer("Example: capo generate megatron --pp 2 --vp 2 --microbatches 4 --rank 0");
-  auto* megatron = command->add_subcommand(
-      "megatron", "Megatron-LM's order for a configuration, of one rank or of all");
-  megatron->footer(
-      "Example: capo generate megatron --pp 4 --vp 2 --microbatches 8 --rank all --overlap "
-      "--layers 1,2 --delayed-wgrad");
-  auto flags = std::make_shared<MegatronRequest>();
-  add_configuration(*megatron, *flags);
-  megatron
-      ->add_option("--which", flags->which,
-                   "capture: what CUDA graphs are captured in; runtime: what is executed")
-      ->check(CLI::IsMember({"capture", "runtime"}))
-      ->capture_default_str();
-  megatron->add_flag("--force", flags->force, "Write an order, too, that nothing can run");
-  megatron
-      ->add_option("--format", flags->format,
-                   "te: a list per rank and line; order, csv or json: the whole schedule")
-      ->check(CLI::IsMember({"te", "order", "csv", "json"}))
-      ->capture_default_str();
-  megatron->add_option("-o,--output", flags->output, "Where to write; - is standard output")
-      ->capture_default_str();
-  add_size_limits(*megatron, flags->limits);
-  return [megatron, flags] {
-    if (!megatron->parsed()) {
-      throw CLI::RequiredError("generate: the framework, which is megatron,");
-    }
-    return generate_megatron(*flags);
+  auto* command = app.add_subcommand(
+      "generate", "Write a published schedule by name, or the order that a framework makes");
+  command->footer(
+      "Examples: capo generate zb-2p --ranks 4 --microbatches 16 --cost f=12,b=13,w=9,comm=1\n"
+      "          capo generate torch:Interleaved1F1B --ranks 4 --stages-per-rank 2 --microbatches 8 "
+      "--format csv\n"
+      "          capo generate megatron --pp 2 --vp 2 --microbatches 4 --rank 0");
+  auto request = std::make_shared<GenerateRequest>();
+  add_named(*command, *request);
+  Run run_megatron;
+  auto* megatron = add_generate_megatron(*command, run_megatron);
+  return [request, megatron, run_megatron] {
+    return megatron->parsed() ? run_megatron() : generate_named(*request);
   };
 }
 

@@ -4,9 +4,8 @@
 #include <capo/cli/environment_options.h>
 #include <capo/cli/files.h>
 #include <capo/cli/input_options.h>
+#include <capo/cli/placed_input.h>
 #include <capo/core/draw/draw.h>
-#include <capo/core/report/report.h>
-#include <capo/core/report/text_report.h>
 #include <capo/core/text/scan.h>
 
 #include <fmt/format.h>
@@ -71,24 +70,10 @@ std::pair<std::uint32_t, std::uint32_t> window_of(const std::string& text) {
   return {*first, *last};
 }
 
-int refuse(const RefusedInput& refused) {
-  print_stderr(to_text(report_of(refused.source, refused.refusal)));
-  return exit_code_of(refused.refusal.kind);
-}
-
 int draw_graph(const GraphRequest& request) {
-  Loaded loaded = load_input(request.input);
-  if (const auto* error = std::get_if<Error>(&loaded)) return fail(*error);
-  if (const auto* refused = std::get_if<RefusedInput>(&loaded)) return refuse(*refused);
-  Input input = std::get<Input>(std::move(loaded));
-  const auto declared = request.environment.resolve(request.input.limits);
-  if (const auto* error = std::get_if<Error>(&declared)) return fail(*error);
-  if (const auto* refused = std::get_if<RefusedInput>(&declared)) return refuse(*refused);
-  const Model& model = std::get<Model>(declared);
-  if (const auto error =
-          place_or_throw(request.environment, input.schedule, model, request.input.limits)) {
-    return fail(*error);
-  }
+  auto loaded = load_placed(request.input, request.environment);
+  if (const int* code = std::get_if<int>(&loaded)) return *code;
+  const auto& [input, model] = std::get<PlacedInput>(loaded);
 
   DotOptions dot = request.dot;
   if (!request.ranks.empty()) dot.ranks = ranks_of(request.ranks, input.schedule.ranks.size());

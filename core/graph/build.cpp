@@ -35,11 +35,13 @@ class Builder {
     edges_.reserve(steps * edges_per_task);
   }
 
-  // Tasks, streams and vertices, rank by rank in the order of issue; computations alone, or all.
-  void add_tasks(bool all, const Environment& environment) {
+  enum class Take : std::uint8_t { Computations, AllButTransfers, All };
+
+  // Tasks, streams and vertices, rank by rank in the order of issue.
+  void add_tasks(Take take, const Environment& environment) {
     const Communicators layout = environment.layout();
-    weight_stream_ = all && environment.weight_stream;
-    exchanges_ = all && has_exchanges(lowered_);
+    weight_stream_ = take != Take::Computations && environment.weight_stream;
+    exchanges_ = take != Take::Computations && has_exchanges(lowered_);
     if (exchanges_) first_.emplace(map_.stages(), lookup_.microbatches());
     for (std::size_t r = 0; r < lowered_.ranks.size(); ++r) {
       graph.first_of.push_back(static_cast<TaskId>(graph.tasks.size()));
@@ -48,7 +50,7 @@ class Builder {
       graph.streams.push_back({.rank = rank});
       const auto& steps = lowered_.ranks[r];
       for (std::uint32_t at = 0; at < steps.size(); ++at) {
-        if (all || is_compute(steps[at].kind)) add_task(rank, steps, at, layout);
+        if (takes(take, steps[at].kind)) add_task(rank, steps, at, layout);
       }
     }
     graph.first_of.push_back(static_cast<TaskId>(graph.tasks.size()));
@@ -146,9 +148,10 @@ class Builder {
   void add_direct_data() {
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {
       const Task& task = graph.tasks[id];
-      if (task.kind != Kind::Forward && !is_backward(task.kind)) continue;
+      if (!(is_forward_node(task.kind) || is_backward_node(task.kind)) || !begins(id)) continue;
+      const Thing made = is_forward_node(task.kind) ? Thing::Forward : Thing::Backward;
       const std::int32_t maker = map_.neighbour(task.kind, task.stage);
-      data(lookup_.find(thing_of(task.kind), maker, task.microbatch), id);
+      data(lookup_.find(made, maker, task.microbatch), id);
     }
   }
 
@@ -233,6 +236,10 @@ class Builder {
   std::vector<TransferFault> faults;
 
  private:
+  [[nodiscard]] static bool takes(Take take, Kind kind) {
+    return take == Take::All || is_compute(kind) ||
+           (take == Take::AllButTransfers && !is_transfer(kind));
+  }
   [[nodiscard]] Vertex end(TaskId task) const { return graph.end(task); }
   [[nodiscard]] const Step& step_of(const Task& task) const {
     return capo::step_of(lowered_, task);
@@ -450,10 +457,25 @@ class Builder {
 TaskGraph wire_directly(const Lowered& lowered, const StageMap& map, std::int32_t microbatches) {
   Builder builder(lowered, map, microbatches);
   builder.reserve(3);
-  builder.add_tasks(false, {});
+  builder.add_tasks(Builder::Take::Computations, {});
   builder.add_issue_order();
   builder.add_local_data();
   builder.add_direct_data();
+  builder.finish();
+  return std::move(builder.graph);
+}
+
+TaskGraph wire_ideally(const Lowered& lowered, const StageMap& map, std::int32_t microbatches,
+                       const Environment& environment, std::span<const CollectiveGroup> groups) {
+  Builder builder(lowered, map, microbatches, groups);
+  builder.reserve(4);
+  builder.add_tasks(Builder::Take::AllButTransfers, environment);
+  builder.add_issue_order();
+  builder.add_parameter_order();
+  builder.add_events();
+  builder.add_local_data();
+  builder.add_direct_data();
+  builder.meet();
   builder.finish();
   return std::move(builder.graph);
 }
@@ -463,7 +485,7 @@ WiredTransfers wire_transfers(const Lowered& lowered, const StageMap& map,
                               std::span<const CollectiveGroup> groups) {
   Builder builder(lowered, map, microbatches, groups);
   builder.reserve(5);
-  builder.add_tasks(true, environment);
+  builder.add_tasks(Builder::Take::All, environment);
   builder.add_issue_order();
   builder.add_parameter_order();
   builder.add_events();

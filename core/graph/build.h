@@ -3,6 +3,7 @@
 // wire_directly() leaves transfers out: a stage reads what the stage before made, wherever that
 // was. It answers whether an order can be executed at all. wire_transfers() puts every transfer in
 // its queue and pairs sends with receives, and answers whether this way of communicating finishes.
+// wire_ideally() is between the two, for simulations with links that never queue.
 //
 // Pairing is NCCL's: messages carry no tag, so on one communicator the k-th send from rank a to
 // rank b meets the k-th receive at b from a, whatever the two were meant for. Transfers that have
@@ -40,6 +41,12 @@ struct WiredTransfers {
 /// order are in it as well, and make a cycle.
 [[nodiscard]] TaskGraph wire_directly(const Lowered& lowered, const StageMap& map,
                                       std::int32_t microbatches);
+
+/// Everything but transfers, which are left out: each stage reads straight from where its input was
+/// made, as if links were ideal. A computation that reads across ranks has a Data edge.
+[[nodiscard]] TaskGraph wire_ideally(const Lowered& lowered, const StageMap& map,
+                                     std::int32_t microbatches, const Environment& environment,
+                                     std::span<const CollectiveGroup> groups = {});
 
 [[nodiscard]] WiredTransfers wire_transfers(const Lowered& lowered, const StageMap& map,
                                             std::int32_t microbatches,

@@ -31,12 +31,22 @@ enum class MegatronCalls : std::uint8_t {
   Flush,    ///< the same in warm-up and cool-down as well
 };
 
+/// Which of the thirteen slots of Megatron's EP overlap there are (ep_overlap.h).
+struct EpOverlap {
+  bool multi_token_prediction = false;  ///< slots 1 and 12
+  bool early_release = false;           ///< slot 8 instead of 11
+  bool delayed_weights = false;         ///< slots 6 and 13
+
+  friend bool operator==(const EpOverlap&, const EpOverlap&) = default;
+};
+
 struct Environment {
   std::optional<Communicators> communicators;
   std::optional<TransferMode> transfers;
   std::optional<MegatronCalls>
       p2p;                  ///< nothing: as the order writes them, else as PyTorch adds them
   bool ep_overlap = false;  ///< Megatron runs forward and backward of a step as one
+  EpOverlap ep_slots;       ///< looked at only then
   /// Weight gradients run on a stream of their own, each behind what was launched before it;
   /// nothing but a reduction waits for them.
   bool weight_stream = false;

@@ -52,6 +52,12 @@ class Expansion {
     last_weight(backward);
   }
 
+  // Both halves of a layer's W, in the order of slots 6 and 13.
+  void weight(const Step& step) {
+    steps.push_back(node(step, Kind::BackwardWeight, Part::Experts, 0));
+    steps.push_back(node(step, Kind::BackwardWeight, Part::PreDispatch, 0));
+  }
+
   std::vector<Step> steps;
 
  private:
@@ -141,6 +147,58 @@ Lowered take_layers_apart(const Lowered& lowered,
       }
     }
     apart.ranks.push_back(std::move(expansion.steps));
+  }
+  return apart;
+}
+
+namespace {
+
+bool is_of_same_microbatch(const Step& a, const Step& b) {
+  return a.chunk == b.chunk && a.microbatch == b.microbatch;
+}
+
+std::vector<Step> take_list_apart(const std::vector<Step>& steps, EpOverlap options) {
+  const std::vector<std::int32_t> one_layer(
+      1 + static_cast<std::size_t>(
+              std::max_element(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
+                return a.chunk < b.chunk;
+              })->chunk),
+      1);
+  options.delayed_weights = false;
+  Expansion expansion(one_layer, options);
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    const Step& step = steps[at];
+    const bool paired = step.kind == Kind::Forward && at + 1 < steps.size() &&
+                        is_backward(steps[at + 1].kind) &&
+                        !is_of_same_microbatch(step, steps[at + 1]);
+    if (paired) {
+      const Step& backward = steps[at + 1];
+      EpOverlap slots = options;
+      slots.delayed_weights = at + 2 < steps.size() &&
+                              steps[at + 2].kind == Kind::BackwardWeight &&
+                              is_of_same_microbatch(backward, steps[at + 2]);
+      const auto pair = combined_layers(step, backward, false, slots);
+      expansion.steps.insert(expansion.steps.end(), pair.begin(), pair.end());
+      at += slots.delayed_weights ? 2 : 1;
+    } else if (step.kind == Kind::Forward) {
+      expansion.forward(step);
+    } else if (is_backward(step.kind)) {
+      expansion.backward(step);
+    } else if (step.kind == Kind::BackwardWeight) {
+      expansion.weight(step);
+    } else {
+      expansion.steps.push_back(step);
+    }
+  }
+  return std::move(expansion.steps);
+}
+
+}  // namespace
+
+Lowered take_listed_layers_apart(const Lowered& lowered, const EpOverlap& options) {
+  Lowered apart;
+  for (const std::vector<Step>& steps : lowered.ranks) {
+    apart.ranks.push_back(steps.empty() ? steps : take_list_apart(steps, options));
   }
   return apart;
 }

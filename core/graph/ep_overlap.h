@@ -21,6 +21,7 @@
 
 #pragma once
 
+#include <capo/core/graph/environment.h>
 #include <capo/core/graph/lowered.h>
 
 #include <cstdint>
@@ -28,12 +29,6 @@
 #include <vector>
 
 namespace capo {
-
-struct EpOverlap {
-  bool multi_token_prediction = false;  ///< slots 1 and 12
-  bool early_release = false;           ///< slot 8 instead of 11
-  bool delayed_weights = false;         ///< slots 6 and 13
-};
 
 /// Slots 1 to 13 of one layer running forward beside one running backward; the two are steps of
 /// their chunks. `first_layer`: of the backward's chunk, whose last W is left to the caller.
@@ -46,5 +41,11 @@ struct EpOverlap {
 [[nodiscard]] Lowered take_layers_apart(const Lowered& lowered,
                                         const std::vector<std::vector<std::int32_t>>& layers,
                                         const EpOverlap& options);
+
+/// An order that lists layers one by one, as they are captured ([2, -3, -3.5, 3, -2, -2.5]): every
+/// entry is one layer. A forward and the backward right behind it run side by side unless the one
+/// needs the other; a weight gradient right behind those two takes their slots 6 and 13, any other
+/// keeps its place. Which weights are delayed is read off the order, and not off `options`.
+[[nodiscard]] Lowered take_listed_layers_apart(const Lowered& lowered, const EpOverlap& options);
 
 }  // namespace capo

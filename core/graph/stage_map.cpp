@@ -4,7 +4,9 @@
 
 namespace capo {
 
-StageMap::StageMap(const Schedule& schedule) : wired_(schedule.topology != Topology::Independent) {
+StageMap::StageMap(const Schedule& schedule)
+    : wired_(schedule.topology != Topology::Independent),
+      second_pipeline_(stages_of_first_pipeline(schedule)) {
   std::int32_t next = 0;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& rank = schedule.ranks[r];

@@ -35,10 +35,11 @@ class StageMap {
   }
   /// The stage whose output `stage` reads, or its gradient's; kNoStage at either end.
   [[nodiscard]] std::int32_t before(std::int32_t stage) const {
-    return wired_ && stage > 0 ? stage - 1 : kNoStage;
+    return wired_ && stage > 0 && stage != second_pipeline_ ? stage - 1 : kNoStage;
   }
   [[nodiscard]] std::int32_t after(std::int32_t stage) const {
-    return wired_ && stage + 1 < stages() ? stage + 1 : kNoStage;
+    const bool last = stage + 1 == stages() || stage + 1 == second_pipeline_;
+    return wired_ && !last ? stage + 1 : kNoStage;
   }
   /// The other stage that an action of `stage` has to do with: where the other end of a transfer
   /// is, or whose output or gradient a computation reads.
@@ -49,6 +50,7 @@ class StageMap {
 
  private:
   bool wired_ = false;
+  std::int32_t second_pipeline_;  // its first stage; with one pipeline a stage that is none
   std::vector<Place> homes_;
   std::vector<std::vector<std::int32_t>> stages_;
 };

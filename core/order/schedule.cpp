@@ -9,11 +9,12 @@ namespace capo {
 
 namespace {
 
-constexpr std::array<std::pair<Topology, std::string_view>, 5> kTopologies{{
+constexpr std::array<std::pair<Topology, std::string_view>, 6> kTopologies{{
     {Topology::Independent, "independent"},
     {Topology::Chain, "chain"},
     {Topology::Loop, "loop"},
     {Topology::V, "v"},
+    {Topology::Bidirectional, "bidirectional"},
     {Topology::Custom, "custom"},
 }};
 
@@ -57,14 +58,43 @@ void number_microbatches(std::vector<Entry>& order, std::int32_t chunks) {
   }
 }
 
+namespace {
+
+// Readers refuse stages above their limit; until then a number too large must not wrap around.
+std::int32_t saturated(std::int64_t stage) {
+  return static_cast<std::int32_t>(
+      std::min<std::int64_t>(stage, std::numeric_limits<std::int32_t>::max()));
+}
+
+}  // namespace
+
+std::int32_t stages_of_first_pipeline(const Schedule& schedule) {
+  if (schedule.topology != Topology::Bidirectional) return std::numeric_limits<std::int32_t>::max();
+  std::int64_t chunks = 0;
+  for (const RankOrder& rank : schedule.ranks) {
+    chunks = std::max<std::int64_t>(chunks, rank.chunks);
+  }
+  return saturated((chunks + 1) / 2 * static_cast<std::int64_t>(schedule.ranks.size()));
+}
+
+std::vector<std::vector<std::int32_t>> layer_counts(const Schedule& schedule) {
+  std::vector<std::vector<std::int32_t>> layers;
+  for (const RankOrder& rank : schedule.ranks) {
+    auto& of_rank = layers.emplace_back();
+    for (std::int32_t chunk = 0; chunk < rank.chunks; ++chunk) {
+      const auto& stated = rank.layers.values;
+      const std::size_t at =
+          rank.layers.form == Layers::Form::Count ? 0 : static_cast<std::size_t>(chunk);
+      of_rank.push_back(at < stated.size() ? static_cast<std::int32_t>(stated[at]) : 1);
+    }
+  }
+  return layers;
+}
+
 void place_stages(Schedule& schedule) {
   if (schedule.topology == Topology::Custom || schedule.topology == Topology::Independent) return;
   const auto ranks = static_cast<std::int64_t>(schedule.ranks.size());
-  // Readers refuse stages above their limit; until then a number too large must not wrap around.
-  const auto saturated = [](std::int64_t stage) {
-    return static_cast<std::int32_t>(
-        std::min<std::int64_t>(stage, std::numeric_limits<std::int32_t>::max()));
-  };
+  const std::int64_t first_pipeline = stages_of_first_pipeline(schedule);
   std::int64_t next = 0;  // of a chain
   for (std::int64_t r = 0; r < ranks; ++r) {
     RankOrder& rank = schedule.ranks[static_cast<std::size_t>(r)];
@@ -74,6 +104,9 @@ void place_stages(Schedule& schedule) {
         rank.stages.push_back(saturated(next++));
       } else if (schedule.topology == Topology::V && c % 2 == 1) {
         rank.stages.push_back(saturated((c + 1) * ranks - 1 - r));
+      } else if (schedule.topology == Topology::Bidirectional) {
+        rank.stages.push_back(saturated(
+            c % 2 == 0 ? c / 2 * ranks + r : first_pipeline + (c / 2 + 1) * ranks - 1 - r));
       } else {
         rank.stages.push_back(saturated(c * ranks + r));
       }

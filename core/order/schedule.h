@@ -98,10 +98,13 @@ enum class Topology : std::uint8_t {
   Chain,        ///< stages in a row, rank by rank: with V chunks a rank, stage r*V + c - 1
   Loop,         ///< stage s on rank s mod P
   V,            ///< stages 0..P-1 downwards, then P-1..0 back
+  /// Two pipelines with weights of their own, each with all the microbatches of the step: odd
+  /// chunks loop down the ranks, even ones up. The second one's stages come behind the first's.
+  Bidirectional,
   Custom,       ///< stages are listed rank by rank
 };
 
-/// "independent", "chain", "loop", "v", "custom".
+/// "independent", "chain", "loop", "v", "bidirectional", "custom".
 [[nodiscard]] std::string_view name_of(Topology topology);
 /// Nothing if the word names none.
 [[nodiscard]] std::optional<Topology> topology_named(std::string_view word);
@@ -137,9 +140,15 @@ struct Schedule {
 /// entry and no split-off I, Mixed where I occurs beside B. Never for chunks without W or I.
 [[nodiscard]] std::vector<Delay> resolved_delay(const RankOrder& rank);
 
+/// How many stages the first pipeline has under Bidirectional; else more than there can be.
+[[nodiscard]] std::int32_t stages_of_first_pipeline(const Schedule& schedule);
+
 /// Numbers the entries of a Counted order: the k-th of a kind and chunk is microbatch k. Entries of
 /// chunks beyond `chunks` are left without one.
 void number_microbatches(std::vector<Entry>& order, std::int32_t chunks);
+
+/// By rank and chunk, as declared; one where nothing is said.
+[[nodiscard]] std::vector<std::vector<std::int32_t>> layer_counts(const Schedule& schedule);
 
 /// The stages that a topology gives to each rank of a schedule whose ranks know their chunks;
 /// Custom and Independent leave the stages alone.

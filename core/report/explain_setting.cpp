@@ -37,6 +37,9 @@ std::string_view meaning(std::string_view topology) {
     return "chunks are not wired to each other, so that no rule about stages or transfers applies; "
            "--topology wires them";
   if (topology == "chain") return "stages follow each other chunk by chunk, rank by rank";
+  if (topology == "bidirectional") {
+    return "two pipelines with weights of their own: odd chunks go down the ranks, even ones up";
+  }
   if (topology == "loop") return "stage s is on rank s mod P: chunks go around the ranks";
   if (topology == "v") return "stages go down the ranks and up again";
   return "stages are where the input places them";

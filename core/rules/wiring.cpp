@@ -25,21 +25,6 @@ bool has_exchanges(const Schedule& schedule) {
   });
 }
 
-// By rank and chunk; one where nothing is said.
-std::vector<std::vector<std::int32_t>> layers_of(const Schedule& schedule) {
-  std::vector<std::vector<std::int32_t>> layers;
-  for (const RankOrder& rank : schedule.ranks) {
-    auto& of_rank = layers.emplace_back();
-    for (std::int32_t chunk = 0; chunk < rank.chunks; ++chunk) {
-      const auto& stated = rank.layers.values;
-      const std::size_t at =
-          rank.layers.form == Layers::Form::Count ? 0 : static_cast<std::size_t>(chunk);
-      of_rank.push_back(at < stated.size() ? static_cast<std::int32_t>(stated[at]) : 1);
-    }
-  }
-  return layers;
-}
-
 template <typename Value, typename Make>
 const Value& once(std::optional<Value>& value, Make make) {
   if (!value) value = make();
@@ -110,7 +95,23 @@ bool Wiring::takes_layers_apart() const {
 const Lowered& Wiring::lowered() const {
   if (!takes_layers_apart()) return with_whole_layers();
   return once(apart_,
-              [&] { return take_layers_apart(with_whole_layers(), layers_of(schedule_), {}); });
+              [&] {
+                return take_layers_apart(with_whole_layers(), layer_counts(schedule_),
+                                         environment_.ep_slots);
+              });
+}
+
+const Wiring::Ideal& Wiring::ideal() const {
+  return once(ideal_, [&] {
+    const bool by_chunk = by_megatron();
+    Lowered lowered = by_chunk ? megatron().lowered : as_written(schedule_);
+    if (environment_.ep_overlap && !has_exchanges(schedule_)) {
+      lowered = by_chunk ? take_layers_apart(lowered, layer_counts(schedule_), environment_.ep_slots)
+                         : take_listed_layers_apart(lowered, environment_.ep_slots);
+    }
+    TaskGraph graph = wire_ideally(lowered, map_, microbatches_, environment_, groups_);
+    return Ideal{.lowered = std::move(lowered), .graph = std::move(graph)};
+  });
 }
 
 const Lowered& Wiring::with_whole_layers() const {
@@ -119,7 +120,8 @@ const Lowered& Wiring::with_whole_layers() const {
 }
 
 const Lowered& Wiring::lowered_for(const TaskGraph& graph) const {
-  return direct_ && &graph == &*direct_ ? *written_ : lowered();
+  if (direct_ && &graph == &*direct_) return *written_;
+  return ideal_ && &graph == &ideal_->graph ? ideal_->lowered : lowered();
 }
 
 const WiredTransfers& Wiring::transfers() const {

@@ -46,6 +46,14 @@ class Wiring {
   /// Whether every computation can run, leaving out how ranks communicate.
   [[nodiscard]] bool executable() const;
 
+  /// As the orders are simulated where links are ideal: no transfers, layers taken apart where
+  /// Megatron overlaps their exchanges.
+  struct Ideal {
+    Lowered lowered;
+    TaskGraph graph;
+  };
+  [[nodiscard]] const Ideal& ideal() const;
+
   /// With transfers: as written, as Megatron calls them, or as PyTorch adds them. Only of what is
   /// executable and has no routing fault.
   [[nodiscard]] const Lowered& lowered() const;
@@ -76,6 +84,7 @@ class Wiring {
   mutable std::optional<Lowered> written_;
   mutable std::optional<MegatronLowering> megatron_;
   mutable std::optional<Lowered> apart_;
+  mutable std::optional<Ideal> ideal_;
   mutable std::optional<TaskGraph> direct_;
   mutable std::optional<Execution> direct_execution_;
   mutable std::optional<WiredTransfers> transfers_;

@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 1> kStagesKeys{"stages"};
 constexpr std::array<std::string_view, 3> kTransferKeys{"latency", "bandwidth", "bytes"};
 
 constexpr std::array kTopologies{Topology::Independent, Topology::Chain, Topology::Loop,
-                                 Topology::V};
+                                 Topology::V, Topology::Bidirectional};
 constexpr std::array kCommunicators{Communicators::PerRank, Communicators::PerPair,
                                     Communicators::PerEdge};
 constexpr std::array kTransferModes{TransferMode::Rendezvous, TransferMode::Buffered};

@@ -176,7 +176,7 @@ class Reader {
     const auto topology = word ? topology_named(word->text) : std::nullopt;
     if (!topology) {
       return malformed(word ? word->span : statement_.span,
-                       "`placement` is one of independent, chain, loop, v, custom");
+                       "`placement` is one of independent, chain, loop, v, bidirectional, custom");
     }
     builder_.schedule().topology = *topology;
     placed_ = true;

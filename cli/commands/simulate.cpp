@@ -1,0 +1,88 @@
+// `capo simulate FILE`: when each task runs, what the step costs, and how far that is from the best.
+
+#include <capo/cli/commands/commands.h>
+#include <capo/cli/cost_options.h>
+#include <capo/cli/exit_code.h>
+#include <capo/cli/files.h>
+#include <capo/cli/placed_input.h>
+#include <capo/cli/refuse_simulation.h>
+#include <capo/sim/draw_timeline.h>
+#include <capo/sim/report.h>
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace capo::cli {
+
+namespace {
+
+struct SimulateRequest {
+  InputOptions input;
+  EnvironmentOptions environment;
+  CostOptions costs;
+  std::string format = "text";
+  std::string output = "-";
+  std::string trace;
+  std::size_t width = 100;
+  ReportOptions report;
+};
+
+std::string render(const Simulation& simulation, const SimulateRequest& request) {
+  if (request.format == "json") return json_report(simulation, request.report);
+  if (request.format == "grid") return text_grid(simulation, request.width);
+  if (request.format == "trace") return chrome_trace(simulation);
+  return text_report(simulation);
+}
+
+int simulate_file(const SimulateRequest& request) {
+  auto loaded = load_placed(request.input, request.environment);
+  if (const int* code = std::get_if<int>(&loaded)) return *code;
+  const auto& [input, model] = std::get<PlacedInput>(loaded);
+  const SimulationOptions options = request.costs.resolve(model);
+  request.costs.refuse_misfits(input.schedule, options.costs);
+  const auto simulation = simulation_of(input, options);
+  if (!simulation) return refuse_simulation(input, simulation.error());
+
+  if (!request.trace.empty()) {
+    if (const auto failed = write_file(request.trace, chrome_trace(**simulation))) {
+      return fail(*failed);
+    }
+  }
+  const std::string text = render(**simulation, request);
+  const auto failed = request.output == "-" ? write_stdout(text) : write_file(request.output, text);
+  return failed ? fail(*failed) : kAccepted;
+}
+
+}  // namespace
+
+Run add_simulate(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "simulate", "Predict when each task runs: makespan, bubbles and their causes, memory");
+  command->footer(
+      "Example: capo generate zb-h1 --ranks 4 --microbatches 8 | capo simulate - --form order "
+      "--cost f=12,b=13,w=9,comm=1");
+  auto request = std::make_shared<SimulateRequest>();
+  request->input.add_to(*command);
+  request->environment.add_to(*command);
+  request->costs.add_to(*command);
+  command
+      ->add_option("--format", request->format,
+                   "text, json, grid (the timeline as text) or trace (for Perfetto)")
+      ->check(CLI::IsMember({"text", "json", "grid", "trace"}))
+      ->capture_default_str();
+  command->add_option("--trace", request->trace, "Also write the timeline here as a Chrome trace");
+  command->add_option("--width", request->width, "Characters in a line of the grid")
+      ->check(CLI::Range(std::size_t{20}, std::size_t{100000}))
+      ->capture_default_str();
+  command
+      ->add_option("--max-items", request->report.most,
+                   "Idle intervals, and tasks of the critical path, that JSON lists")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+      ->capture_default_str();
+  return [request] { return simulate_file(*request); };
+}
+
+}  // namespace capo::cli

@@ -1,0 +1,253 @@
+// `capo sweep NAME...`: published schedules over a grid of counts and costs, a line each.
+//
+// Everything that is given several times or as a list is a dimension of the grid: names, --ranks,
+// --microbatches, --chunks, --cost (each occurrence is a whole set of costs), --memory. A point that
+// its schedule refuses is listed with the reason, since that is an answer too.
+
+#include <capo/cli/commands/commands.h>
+#include <capo/cli/cost_options.h>
+#include <capo/cli/exit_code.h>
+#include <capo/cli/files.h>
+#include <capo/cli/input_options.h>
+#include <capo/cli/named_schedule.h>
+#include <capo/cli/progress.h>
+#include <capo/core/generate/published/catalogue.h>
+#include <capo/sim/report.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <utility>
+
+namespace capo::cli {
+
+namespace {
+
+struct SweepRequest {
+  std::vector<std::string> names;
+  std::string ranks;
+  std::string microbatches;
+  std::string chunks;
+  std::string memory_limits;
+  std::vector<std::string> costs;
+  std::string memory;
+  std::string format = "text";
+  std::string output = "-";
+  std::uint64_t max_runs = 100'000;
+  Limits limits;
+};
+
+struct Point {
+  published::Request schedule;
+  std::string costs;  ///< as typed; empty: the default
+};
+
+struct Outcome {
+  Point point;
+  std::string refused;  ///< why; the figures are then nothing
+  double makespan = 0;
+  double span = 0;
+  double bubble_rate = 0;
+  double bubble_rate_makespan = 0;
+  double peak = 0;
+  double bound_makespan = 0;
+  double bound_span = 0;
+  std::size_t tasks = 0;
+};
+
+// "1,1.5" of numbers above 0; one that says nothing for an empty text.
+std::vector<std::optional<double>> limits_of(const std::string& text) {
+  if (text.empty()) return {std::nullopt};
+  std::vector<std::optional<double>> values;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    double value = 0;
+    const auto result = std::from_chars(text.data() + begin, text.data() + end, value);
+    if (result.ec != std::errc{} || result.ptr != text.data() + end || !(value > 0)) {
+      throw CLI::ValidationError("--memory", fmt::format("`{}` is no list of numbers above 0, such "
+                                                         "as 4,8.5", text));
+    }
+    values.emplace_back(value);
+    begin = end + 1;
+  }
+  return values;
+}
+
+std::vector<std::optional<std::int32_t>> chunks_of(const std::string& text) {
+  if (text.empty()) return {std::nullopt};
+  const auto numbers = number_list(text, "--chunks", 1);
+  return {numbers.begin(), numbers.end()};
+}
+
+std::vector<Point> grid_of(const SweepRequest& request) {
+  std::vector<std::string> costs = request.costs;
+  if (costs.empty()) costs.emplace_back();
+  std::optional<published::Memory> memory;
+  if (const auto change = memory_change(request.memory)) memory = generator_memory(*change);
+  std::vector<Point> points;
+  for (const std::string& name : request.names) {
+    for (const std::int32_t ranks : number_list(request.ranks, "--ranks", 1)) {
+      for (const std::int32_t m : number_list(request.microbatches, "--microbatches", 1)) {
+        for (const auto& chunks : chunks_of(request.chunks)) {
+          for (const auto& limit : limits_of(request.memory_limits)) {
+            for (const std::string& cost : costs) {
+              const auto settings =
+                  cost_settings(cost.empty() ? std::vector<std::string>{} : std::vector{cost});
+              points.push_back({.schedule = {.name = name,
+                                             .ranks = ranks,
+                                             .microbatches = m,
+                                             .chunks = chunks,
+                                             .costs = generator_costs(settings),
+                                             .memory = memory,
+                                             .memory_limit = limit},
+                                .costs = cost});
+              if (points.size() > request.max_runs) {
+                throw CLI::ValidationError(
+                    "--max-runs", fmt::format("the grid has more than {} points", request.max_runs));
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return points;
+}
+
+Outcome run(const Point& point, const SweepRequest& request) {
+  Outcome outcome{.point = point};
+  if (const auto large = too_large(point.schedule, request.limits)) {
+    outcome.refused = large->message;
+    return outcome;
+  }
+  auto schedule = published::schedule_named(point.schedule);
+  if (!schedule) {
+    outcome.refused = schedule.error();
+    return outcome;
+  }
+  const Input input{.form = Form::OrderFile, .schedule = std::move(*schedule)};
+  SimulationOptions options{.memory = memory_change(request.memory),
+                            .memory_limit = point.schedule.memory_limit};
+  const auto settings = cost_settings(point.costs.empty() ? std::vector<std::string>{}
+                                                          : std::vector{point.costs});
+  for (const CostSetting& setting : settings) options.costs.set(setting);
+  const auto simulation = simulation_of(input, options);
+  if (!simulation) {
+    outcome.refused = simulation.error().why;
+    return outcome;
+  }
+  const Simulation& of = **simulation;
+  outcome.makespan = of.makespan();
+  outcome.span = of.span();
+  outcome.bubble_rate = of.bubble_rate();
+  outcome.bubble_rate_makespan = of.bubble_rate_of_makespan();
+  outcome.peak = of.peak();
+  outcome.bound_makespan = of.bounds().makespan.value;
+  outcome.bound_span = of.bounds().span.value;
+  outcome.tasks = of.graph().tasks.size();
+  return outcome;
+}
+
+std::string to_json(const std::vector<Outcome>& outcomes) {
+  using Json = nlohmann::ordered_json;
+  const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(); };
+  std::string text = "{\"schema\": 1, \"runs\": [";
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const Outcome& each = outcomes[i];
+    Json json{{"name", each.point.schedule.name},
+              {"ranks", each.point.schedule.ranks},
+              {"microbatches", each.point.schedule.microbatches},
+              {"chunks", or_null(each.point.schedule.chunks)},
+              {"memory_limit", or_null(each.point.schedule.memory_limit)},
+              {"cost", each.point.costs}};
+    if (!each.refused.empty()) {
+      json["refused"] = each.refused;
+    } else {
+      json.update({{"makespan", each.makespan},
+                   {"span", each.span},
+                   {"bubble_rate", each.bubble_rate},
+                   {"bubble_rate_makespan", each.bubble_rate_makespan},
+                   {"peak_activations", each.peak},
+                   {"lower_bound", {{"makespan", each.bound_makespan}, {"span", each.bound_span}}},
+                   {"tasks", each.tasks}});
+    }
+    text += (i == 0 ? "\n" : ",\n") + json.dump();
+  }
+  return text + "\n]}\n";
+}
+
+std::string to_text(const std::vector<Outcome>& outcomes) {
+  std::string text = fmt::format("{:<20} {:>5} {:>5} {:>6} {:>10} {:>10} {:>8} {:>8} {:>8}  {}\n",
+                                 "schedule", "ranks", "mb", "chunks", "makespan", "span", "bubble",
+                                 "of span", "peak", "cost");
+  for (const Outcome& each : outcomes) {
+    const published::Request& schedule = each.point.schedule;
+    const std::string chunks = schedule.chunks ? std::to_string(*schedule.chunks) : "";
+    std::string line = fmt::format("{:<20} {:>5} {:>5} {:>6} ", schedule.name, schedule.ranks,
+                                   schedule.microbatches, chunks);
+    if (!each.refused.empty()) {
+      line += "refused: " + each.refused;
+    } else {
+      line += fmt::format("{:>10} {:>10} {:>8} {:>8} {:>8}  {}", figure(each.makespan),
+                          figure(each.span), percent(each.bubble_rate_makespan),
+                          percent(each.bubble_rate), figure(each.peak), each.point.costs);
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+  }
+  return text;
+}
+
+int sweep(const SweepRequest& request) {
+  if (request.names.empty()) throw CLI::RequiredError("sweep: the name of a schedule");
+  const std::vector<Point> points = grid_of(request);
+  std::vector<Outcome> outcomes;
+  outcomes.reserve(points.size());
+  {
+    Progress progress("sweep", points.size());
+    for (const Point& point : points) {
+      outcomes.push_back(run(point, request));
+      progress.set(outcomes.size());
+    }
+  }
+  const std::string text = request.format == "json" ? to_json(outcomes) : to_text(outcomes);
+  const auto failed = request.output == "-" ? write_stdout(text) : write_file(request.output, text);
+  return failed ? fail(*failed) : kAccepted;
+}
+
+}  // namespace
+
+Run add_sweep(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "sweep", "Simulate published schedules over a grid of counts and costs");
+  command->footer(
+      "Example: capo sweep 1f1b zb-h1 zb-2p --ranks 4,8 --microbatches 16,32 --cost comm=0 "
+      "--cost comm=0.1");
+  auto request = std::make_shared<SweepRequest>();
+  command->add_option("NAME", request->names, "Published schedules; `capo generate --list`");
+  command->add_option("--ranks", request->ranks, "Pipeline ranks, `4,8,16`")->required();
+  command->add_option("--microbatches", request->microbatches, "Microbatches, `16,32`")->required();
+  command->add_option("--chunks", request->chunks, "Chunks of each rank, `2,4`; default: as named");
+  command->add_option("--memory", request->memory_limits,
+                      "Limits of what a rank may hold, `4,6.5`, in the unit of --mem");
+  command->add_option("--cost", request->costs,
+                      "Times of one task, f=12,b=13,w=9,comm=1; given again, another set")
+      ->allow_extra_args(false);
+  command->add_option("--mem", request->memory,
+                      "What a microbatch of one rank takes and gives up, f=1,b=-0.5,w=-0.5");
+  command->add_option("--format", request->format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->add_option("--max-runs", request->max_runs, "Points of the grid")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+      ->capture_default_str();
+  add_size_limits(*command, request->limits);
+  return [request] { return sweep(*request); };
+}
+
+}  // namespace capo::cli

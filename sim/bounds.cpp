@@ -1,0 +1,199 @@
+#include <capo/sim/bounds.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace capo {
+
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+enum class Shape { Linear, V, Other };
+
+Shape shape_of(const StageMap& map, std::size_t ranks) {
+  const auto p = static_cast<std::int32_t>(ranks);
+  if (!map.wired() || p == 0 || (map.stages() != p && map.stages() != 2 * p)) return Shape::Other;
+  for (std::int32_t stage = 0; stage < map.stages(); ++stage) {
+    if (map.home(stage).rank != (stage < p ? stage : 2 * p - 1 - stage)) return Shape::Other;
+    if (stage > 0 && map.before(stage) == kNoStage) return Shape::Other;
+  }
+  return map.stages() == p ? Shape::Linear : Shape::V;
+}
+
+void raise(Bound& bound, double value, const char* by, std::int32_t rank) {
+  if (value > bound.value) bound = {.value = value, .by = by, .rank = rank};
+}
+
+// What the formulas of the head comment speak of; costs are those of a chunk.
+struct Uniform {
+  double f, b, w, c;
+  double p, m;
+  double kept;    ///< of what a forward takes, behind its input-gradient half
+  double memory;  ///< K, in forwards of one chunk
+
+  // How many forwards fit before the first backward.
+  [[nodiscard]] double fit(double forwards) const {
+    return std::min(forwards, std::floor(memory + 1e-9));
+  }
+};
+
+void bound_linear(const Uniform& u, Bounds& bounds) {
+  const double work = u.m * (u.f + u.b + u.w);
+  const double k = u.fit(kInfinite);
+  // What other microbatches can offer inside a window, besides forwards.
+  const double offer = std::max((u.memory - 1) * (u.b + u.w),
+                                u.kept > 0 ? (u.memory - 1) * u.w / u.kept : kInfinite);
+  for (double i = 0; i < u.p; ++i) {
+    const auto rank = static_cast<std::int32_t>(i);
+    const double start = i * (u.f + u.c);
+    const double chain = (u.p - i) * u.f + (u.p - 1 - i) * (u.b + 2 * u.c);
+    const double head = std::max(0.0, chain - u.fit(u.m) * u.f);
+    double idle = head;
+    if (u.m > k) {
+      const double windows = std::floor((u.m - 1 - k) / k);
+      idle += windows * std::max(0.0, chain - k * u.f - offer);
+      idle += std::max(0.0, chain - u.f - offer);
+    }
+    const double residence = u.m * (chain + u.b + u.kept * u.w) / u.memory;
+    raise(bounds.makespan, start + work + idle, "L1", rank);
+    raise(bounds.makespan, start + head + u.m * (u.f + u.b) + i * (u.b + u.c) + u.w, "L2", rank);
+    raise(bounds.makespan, start + residence, "L3", rank);
+    raise(bounds.span, work + idle, "L1", rank);
+    raise(bounds.span, residence, "L3", rank);
+  }
+}
+
+void bound_v(const Uniform& u, Bounds& bounds) {
+  const double work = 2 * u.m * (u.f + u.b + u.w);
+  for (double i = 0; i < u.p; ++i) {
+    const auto rank = static_cast<std::int32_t>(i);
+    const double start = i * (u.f + u.c);
+    const double chain = (2 * u.p - i) * u.f + i * u.b + (2 * u.p - 2) * u.c;
+    const double head = std::max(0.0, chain - u.fit(2 * u.m) * u.f);
+    const double residence = u.m *
+                             ((2 * u.p + 1) * (u.f + u.b) + 2 * (2 * u.p - 2) * u.c +
+                              2 * u.kept * u.w) /
+                             u.memory;
+    raise(bounds.makespan, start + work + head, "L1", rank);
+    raise(bounds.makespan, start + head + 2 * u.m * (u.f + u.b) + i * (u.b + u.c) + u.w, "L2",
+          rank);
+    raise(bounds.makespan, start + residence, "L3", rank);
+    raise(bounds.span, work + head, "L1", rank);
+    raise(bounds.span, residence, "L3", rank);
+  }
+}
+
+// Work and ways, whatever the placement and the costs.
+class General {
+ public:
+  General(const Subject& subject, const Costs& costs, std::int32_t microbatches)
+      : subject_(subject), costs_(costs), microbatches_(microbatches) {
+    const auto layers = layer_counts(subject.schedule);
+    for (std::int32_t stage = 0; stage < subject.map.stages(); ++stage) {
+      const StageMap::Place& home = subject.map.home(stage);
+      const std::int32_t count =
+          layers[static_cast<std::size_t>(home.rank)][static_cast<std::size_t>(home.chunk) - 1];
+      stages_.push_back(costs.of_chunk(home.rank, home.chunk, std::max(count, 1)));
+    }
+    arrive();
+  }
+
+  void raise_bounds(Bounds& bounds) const {
+    // Weight gradients on a stream of their own are no work of the stream that computes.
+    const bool apart = std::any_of(subject_.graph.streams.begin(), subject_.graph.streams.end(),
+                                   [](const Stream& stream) { return stream.name == "wgrad"; });
+    const std::size_t ranks = subject_.schedule.ranks.size();
+    std::vector<double> work(ranks, 0);
+    std::vector<double> earliest(ranks, kInfinite);
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      const auto rank =
+          static_cast<std::size_t>(subject_.map.home(static_cast<std::int32_t>(stage)).rank);
+      const TaskCosts& costs = stages_[stage];
+      work[rank] += microbatches_ * (costs.forward + costs.backward + (apart ? 0 : costs.weight));
+      earliest[rank] = std::min(earliest[rank], arrival_[stage]);
+      raise(bounds.makespan, path_[stage], "path", -1);
+      raise(bounds.span, path_[stage], "path", -1);
+    }
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      if (work[rank] == 0) continue;
+      raise(bounds.makespan, earliest[rank] + work[rank], "work", static_cast<std::int32_t>(rank));
+      raise(bounds.span, work[rank], "work", static_cast<std::int32_t>(rank));
+    }
+  }
+
+ private:
+  [[nodiscard]] double hop(std::int32_t from, std::int32_t to) const {
+    const StageMap& map = subject_.map;
+    if (map.same_rank(from, to)) return 0;
+    return costs_.between(map.home(from).rank, map.home(to).rank).total();
+  }
+
+  // When the first microbatch can be at each stage at the earliest, and how long it takes from
+  // there to the last stage of its pipeline and back.
+  void arrive() {
+    arrival_.assign(stages_.size(), 0);
+    path_.assign(stages_.size(), 0);
+    for (std::int32_t stage = 0; stage < subject_.map.stages(); ++stage) {
+      const auto at = static_cast<std::size_t>(stage);
+      const std::int32_t before = subject_.map.before(stage);
+      if (before != kNoStage) {
+        arrival_[at] = arrival_[at - 1] + stages_[at - 1].forward + hop(before, stage);
+      }
+    }
+    for (std::int32_t stage = subject_.map.stages() - 1; stage >= 0; --stage) {
+      const auto at = static_cast<std::size_t>(stage);
+      const std::int32_t after = subject_.map.after(stage);
+      path_[at] = stages_[at].forward + stages_[at].backward;
+      if (after != kNoStage) path_[at] += path_[at + 1] + hop(stage, after) + hop(after, stage);
+    }
+  }
+
+  const Subject& subject_;
+  const Costs& costs_;
+  double microbatches_;
+  std::vector<TaskCosts> stages_;
+  std::vector<double> arrival_;
+  std::vector<double> path_;
+};
+
+}  // namespace
+
+Bounds lower_bounds(const Subject& subject, const Costs& costs, std::int32_t microbatches,
+                    const MemoryChange& memory, double memory_limit) {
+  Bounds bounds{.memory = memory_limit};
+  const std::size_t ranks = subject.schedule.ranks.size();
+  if (ranks == 0 || subject.map.stages() == 0) return bounds;
+  General(subject, costs, microbatches).raise_bounds(bounds);
+
+  const Shape shape = shape_of(subject.map, ranks);
+  const bool one_stream = std::none_of(
+      subject.graph.streams.begin(), subject.graph.streams.end(),
+      [](const Stream& stream) { return stream.runs == Stream::Runs::Computations && !stream.name.empty(); });
+  if (shape != Shape::Other && costs.uniform() && one_stream) {
+    const auto layers = layer_counts(subject.schedule);
+    const TaskCosts chunk = costs.of_chunk(0, 1, std::max(layers[0][0], 1));
+    const Uniform uniform{
+        .f = chunk.forward,
+        .b = chunk.backward,
+        .w = chunk.weight,
+        .c = costs.between(-1, -1).total(),
+        .p = static_cast<double>(ranks),
+        .m = static_cast<double>(microbatches),
+        .kept = memory.forward > 0 ? -memory.weight / memory.forward : 0,
+        .memory = memory.forward > 0
+                      ? memory_limit / memory.forward * (shape == Shape::V ? 2 : 1)
+                      : kInfinite};
+    if (uniform.fit(kInfinite) >= 1) {
+      shape == Shape::Linear ? bound_linear(uniform, bounds) : bound_v(uniform, bounds);
+    }
+  }
+  // Composites may take less than their members one after the other.
+  const double least = std::min(1.0, costs.overlap);
+  bounds.makespan.value *= least;
+  bounds.span.value *= least;
+  return bounds;
+}
+
+}  // namespace capo

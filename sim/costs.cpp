@@ -1,0 +1,261 @@
+#include <capo/sim/costs.h>
+
+#include <capo/core/text/number.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace capo {
+
+namespace {
+
+using Key = CostSetting::Key;
+
+struct KeyWord {
+  std::string_view word;
+  Key key;
+};
+constexpr std::array<KeyWord, 14> kKeys{{
+    {"f", Key::Forward},
+    {"b", Key::Backward},
+    {"w", Key::Weight},
+    {"dispatch", Key::Dispatch},
+    {"combine", Key::Combine},
+    {"experts", Key::Experts},
+    {"unshard", Key::Unshard},
+    {"reshard", Key::Reshard},
+    {"reduce", Key::Reduce},
+    {"comm", Key::Latency},
+    {"bw", Key::Bandwidth},
+    {"bytes", Key::Bytes},
+    {"overlap", Key::Overlap},
+    {"slowdown", Key::Slowdown},
+}};
+
+constexpr bool is_of_link(Key key) {
+  return key == Key::Latency || key == Key::Bandwidth || key == Key::Bytes;
+}
+constexpr bool is_of_step(Key key) {
+  return key == Key::Overlap || key == Key::Slowdown;
+}
+
+double& slot(TaskCosts& costs, Key key) {
+  switch (key) {
+    case Key::Backward:
+      return costs.backward;
+    case Key::Weight:
+      return costs.weight;
+    case Key::Dispatch:
+      return costs.dispatch;
+    case Key::Combine:
+      return costs.combine;
+    case Key::Experts:
+      return costs.experts;
+    case Key::Unshard:
+      return costs.unshard;
+    case Key::Reshard:
+      return costs.reshard;
+    case Key::Reduce:
+      return costs.reduce;
+    default:
+      return costs.forward;
+  }
+}
+
+// Times that add up over layers; the others belong to the chunk as a whole.
+constexpr std::array kOfLayers{Key::Forward, Key::Backward, Key::Weight, Key::Dispatch,
+                               Key::Combine};
+
+bool covers(std::int32_t scope, std::int32_t value) {
+  return scope < 0 || scope == value;
+}
+
+std::optional<std::int32_t> index_of(std::string_view text) {
+  std::int32_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = result.ec == std::errc{} && result.ptr == text.data() + text.size();
+  return whole && value >= 0 ? std::optional(value) : std::nullopt;
+}
+
+// "r0.c2.l1" or "r0-r1".
+Result<CostScope, std::string> read_scope(std::string_view text) {
+  CostScope scope;
+  const auto refused = [&](std::string_view item) {
+    return fmt::format("`{}` in `{}:` is no part of a scope; it is made of r0 (a rank), c1 (a chunk, "
+                       "from 1) and l0 (a layer), as in r0.c2.l1, or is a link, as in r0-r1",
+                       item, text);
+  };
+  if (const std::size_t dash = text.find('-'); dash != std::string_view::npos) {
+    const std::string_view from = text.substr(0, dash);
+    const std::string_view to = text.substr(dash + 1);
+    const auto rank = from.starts_with('r') ? index_of(from.substr(1)) : std::nullopt;
+    const auto peer = to.starts_with('r') ? index_of(to.substr(1)) : std::nullopt;
+    if (!rank || !peer) return refused(!rank ? from : to);
+    scope.rank = *rank;
+    scope.peer = *peer;
+    return scope;
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('.', begin), text.size());
+    const std::string_view item = text.substr(begin, end - begin);
+    const auto value = item.empty() ? std::nullopt : index_of(item.substr(1));
+    std::int32_t* part = item.starts_with('r')   ? &scope.rank
+                         : item.starts_with('c') ? &scope.chunk
+                         : item.starts_with('l') ? &scope.layer
+                                                 : nullptr;
+    if (!value || part == nullptr || *part >= 0 || (part == &scope.chunk && *value < 1)) {
+      return refused(item);
+    }
+    *part = *value;
+    begin = end + 1;
+  }
+  return scope;
+}
+
+// What the key cannot be, or cannot be said of; empty if all is well.
+std::string misfit(const CostSetting& setting, std::string_view word) {
+  const CostScope& scope = setting.scope;
+  const double value = setting.value;
+  if (!std::isfinite(value) || value < 0 || value > 1e12) {
+    return fmt::format("{} is no number from 0 to 1e12", word);
+  }
+  if (setting.key == Key::Bandwidth && value == 0) return "bw is above 0";
+  if (setting.key == Key::Experts && value > 1) return "experts is a part, from 0 to 1";
+  if (setting.key == Key::Slowdown && value < 1) return "slowdown is at least 1";
+  if (is_of_step(setting.key) && !scope.everything()) {
+    return fmt::format("{} is said of the whole step, without a scope", word);
+  }
+  const bool link = scope.peer >= 0;
+  if (is_of_link(setting.key) && !scope.everything() && !link) {
+    return fmt::format("{} is said of a link, as in r0-r1:{}=1, or of all", word, word);
+  }
+  if (link && !is_of_link(setting.key)) {
+    return fmt::format("{} is said of tasks, not of a link", word);
+  }
+  return {};
+}
+
+}  // namespace
+
+void Costs::set(const CostSetting& setting) {
+  if (setting.key == Key::Overlap) {
+    overlap = setting.value;
+  } else if (setting.key == Key::Slowdown) {
+    slowdown = setting.value;
+  } else {
+    settings.push_back(setting);
+  }
+}
+
+TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t layer,
+                          std::int32_t layers) const {
+  TaskCosts costs;
+  for (const Key key : kOfLayers) slot(costs, key) /= layers;
+  if (const Module* module = modules.of(rank, chunk, layer); module != nullptr) {
+    costs.forward = module->cost.forward.value_or(0);
+    costs.backward = module->cost.backward.value_or(0);
+    costs.weight = module->cost.weight.value_or(0);
+    costs.dispatch = module->cost.dispatch.value_or(0);
+    costs.combine = module->cost.combine.value_or(0);
+  }
+  for (const CostSetting& setting : settings) {
+    const CostScope& scope = setting.scope;
+    if (is_of_link(setting.key) || !covers(scope.rank, rank) || !covers(scope.chunk, chunk) ||
+        !covers(scope.layer, layer)) {
+      continue;
+    }
+    const bool shared = scope.layer < 0 && std::find(kOfLayers.begin(), kOfLayers.end(),
+                                                     setting.key) != kOfLayers.end();
+    slot(costs, setting.key) = shared ? setting.value / layers : setting.value;
+  }
+  return costs;
+}
+
+TaskCosts Costs::of_chunk(std::int32_t rank, std::int32_t chunk, std::int32_t layers) const {
+  TaskCosts sum = of_layer(rank, chunk, 0, layers);
+  for (std::int32_t layer = 1; layer < layers; ++layer) {
+    TaskCosts next = of_layer(rank, chunk, layer, layers);
+    for (const Key key : kOfLayers) slot(sum, key) += slot(next, key);
+  }
+  return sum;
+}
+
+LinkCosts Costs::between(std::int32_t from, std::int32_t to) const {
+  LinkCosts costs = link;
+  for (const CostSetting& setting : settings) {
+    const bool meant = setting.scope.everything() ||
+                       (setting.scope.rank == from && setting.scope.peer == to);
+    if (!meant) continue;
+    if (setting.key == Key::Latency) costs.latency = setting.value;
+    if (setting.key == Key::Bandwidth) costs.bandwidth = setting.value;
+    if (setting.key == Key::Bytes) costs.bytes = setting.value;
+  }
+  return costs;
+}
+
+bool Costs::uniform() const {
+  return modules.layers.empty() && std::all_of(settings.begin(), settings.end(), [](const auto& s) {
+           return s.scope.everything();
+         });
+}
+
+Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) {
+  CostScope scope;
+  if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
+    const auto read = read_scope(text.substr(0, colon));
+    if (!read) return read.error();
+    scope = *read;
+    text.remove_prefix(colon + 1);
+  }
+  std::vector<CostSetting> settings;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view item = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t equals = item.find('=');
+    const std::string_view word = item.substr(0, equals);
+    const auto* found =
+        std::find_if(kKeys.begin(), kKeys.end(), [&](const KeyWord& key) { return key.word == word; });
+    const auto value = equals == std::string_view::npos ? std::nullopt
+                                                        : read_number(item.substr(equals + 1));
+    if (found == kKeys.end() || !value) {
+      return fmt::format("`{}` is not a cost; write a list such as f=12,b=13,w=9,comm=1 of the keys f, "
+                         "b, w, dispatch, combine, experts, unshard, reshard, reduce, comm, bw, bytes, "
+                         "overlap and slowdown",
+                         item);
+    }
+    const CostSetting setting{.scope = scope, .key = found->key, .value = value->value};
+    if (std::string why = misfit(setting, word); !why.empty()) return why;
+    settings.push_back(setting);
+  }
+  return settings;
+}
+
+Result<Costs, std::string> costs_of(const Model& model) {
+  Costs costs;
+  costs.link = {.latency = model.transfer.latency.value_or(0),
+                .bandwidth = model.transfer.bandwidth,
+                .bytes = static_cast<double>(model.transfer.bytes.value_or(0))};
+  const auto& modules = model.modules.list;
+  const bool stated = std::any_of(modules.begin(), modules.end(), [](const Module& module) {
+    return module.cost != ModuleCost{};
+  });
+  if (!stated) return costs;
+  for (const Module& module : modules) {
+    const std::pair<const char*, bool> needed[] = {{"forward", module.cost.forward.has_value()},
+                                                   {"backward", module.cost.backward.has_value()},
+                                                   {"weight", module.cost.weight.has_value()}};
+    for (const auto& [what, there] : needed) {
+      if (!there) return fmt::format("module `{}` has no cost.{}", module.name, what);
+    }
+  }
+  costs.modules = model.modules;
+  return costs;
+}
+
+}  // namespace capo

@@ -1,0 +1,123 @@
+// How long each task takes, as declared: by kind, and where wanted by rank, chunk, layer or link.
+//
+//   f=12,b=13,w=9,comm=1        every forward 12, every input-gradient half 13, ...
+//   r0:f=14                     but forwards of rank 0 take 14
+//   c2.l1:w=3                   and the weight gradients of layer 1 of every chunk 2 take 3
+//   r0-r1:comm=2,bw=100         the link from rank 0 to rank 1
+//
+// Units are the user's own, one for times and one for bytes; a model file states microseconds and
+// bytes. A time is that of one task, so of a whole chunk: taken apart into n layers each has a nth
+// of it, unless a setting is about that layer or a model file states what its module takes. A whole
+// backward takes b + w. Where a computation is not taken apart into its exchanges, these are part of
+// it: a forward takes f + dispatch + combine. Later settings win over earlier ones, and all over the
+// model file.
+//
+// Nothing here knows an order; durations.h applies costs to a task graph. Tested by costs_test.cpp.
+
+#pragma once
+
+#include <capo/core/base/result.h>
+#include <capo/core/model/model.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capo {
+
+/// What the tasks of one microbatch of a chunk or layer take.
+struct TaskCosts {
+  double forward = 1;
+  double backward = 1;  ///< the input-gradient half
+  double weight = 1;
+  double dispatch = 0;
+  double combine = 0;
+  double experts = 0.5;  ///< the part of f, b and w that a layer's experts are, where taken apart
+  double unshard = 0;
+  double reshard = 0;
+  double reduce = 0;
+
+  friend bool operator==(const TaskCosts&, const TaskCosts&) = default;
+};
+
+struct LinkCosts {
+  double latency = 0;
+  std::optional<double> bandwidth;  ///< bytes in a unit of time; nothing: infinite
+  double bytes = 0;                 ///< of a message
+
+  [[nodiscard]] double occupied() const { return bandwidth ? bytes / *bandwidth : 0; }
+  [[nodiscard]] double total() const { return latency + occupied(); }
+
+  friend bool operator==(const LinkCosts&, const LinkCosts&) = default;
+};
+
+/// Which tasks a setting is about; -1 means all.
+struct CostScope {
+  std::int32_t rank = -1;
+  std::int32_t chunk = -1;  ///< from 1
+  std::int32_t layer = -1;  ///< from 0
+  std::int32_t peer = -1;   ///< of a link from `rank` to this rank; tasks have none
+
+  [[nodiscard]] bool everything() const { return *this == CostScope{}; }
+  friend bool operator==(const CostScope&, const CostScope&) = default;
+};
+
+/// One number for one key within a scope.
+struct CostSetting {
+  enum class Key : std::uint8_t {
+    Forward,
+    Backward,
+    Weight,
+    Dispatch,
+    Combine,
+    Experts,
+    Unshard,
+    Reshard,
+    Reduce,
+    Latency,
+    Bandwidth,
+    Bytes,
+    Overlap,
+    Slowdown,
+  };
+
+  CostScope scope;
+  Key key = Key::Forward;
+  double value = 0;
+
+  friend bool operator==(const CostSetting&, const CostSetting&) = default;
+};
+
+struct Costs {
+  ModuleTable modules;                ///< whose times a model file states; empty: it states none
+  LinkCosts link;                     ///< of every link for which no setting says otherwise
+  std::vector<CostSetting> settings;  ///< in the order in which they were made
+  /// Of a composite, relative to the sum of its members: 1 is one after the other.
+  double overlap = 1;
+  /// By which computation takes longer while its device also communicates.
+  double slowdown = 1;
+  std::vector<std::int32_t> devices;  ///< by rank; empty: each rank has one of its own
+
+  void set(const CostSetting& setting);
+
+  /// Of one of the `layers` layers of a chunk.
+  [[nodiscard]] TaskCosts of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t layer,
+                                   std::int32_t layers) const;
+  /// Of a whole chunk: the sum of its layers.
+  [[nodiscard]] TaskCosts of_chunk(std::int32_t rank, std::int32_t chunk,
+                                   std::int32_t layers) const;
+  [[nodiscard]] LinkCosts between(std::int32_t from, std::int32_t to) const;
+  /// Whether all chunks of all ranks are declared alike, and all links.
+  [[nodiscard]] bool uniform() const;
+};
+
+/// "f=12,b=13,comm=1", optionally behind a scope and a colon. The error says what is wrong.
+[[nodiscard]] Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text);
+
+/// What a model file states of times. The error names a module that lacks one while it or another
+/// states some: what is left out is undeclared, and not nothing.
+[[nodiscard]] Result<Costs, std::string> costs_of(const Model& model);
+
+}  // namespace capo

@@ -1,0 +1,174 @@
+#include <capo/sim/durations.h>
+
+#include <capo/core/base/assert.h>
+
+#include <algorithm>
+#include <array>
+
+namespace capo {
+
+std::string_view name_of(Links links) {
+  constexpr std::array<std::string_view, 3> kNames{"ideal", "rendezvous", "buffered"};
+  return kNames[static_cast<std::size_t>(links)];
+}
+
+namespace {
+
+std::size_t index(std::int32_t number) {
+  return static_cast<std::size_t>(number);
+}
+
+template <typename Predicate>
+bool any_step(const std::vector<Step>& steps, Predicate predicate) {
+  return std::any_of(steps.begin(), steps.end(), predicate);
+}
+
+// Of a part of a layer, the share of what the whole layer takes.
+double share(const TaskCosts& costs, Part part) {
+  switch (part) {
+    case Part::Whole:
+      return 1;
+    case Part::PreDispatch:
+      return 1 - costs.experts;
+    case Part::Experts:
+      return costs.experts;
+    case Part::PostProcess:
+      return 0;
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::vector<bool> half_backwards(const std::vector<Step>& steps, std::size_t chunks) {
+  std::vector<bool> weight(chunks, false);
+  std::vector<bool> mixed(chunks, false);
+  for (const Step& step : steps) {
+    const std::size_t chunk = index(step.chunk) - 1;
+    if (step.kind == Kind::BackwardWeight) weight[chunk] = true;
+    if (step.kind == Kind::BackwardInput) mixed[chunk] = true;
+  }
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    weight[chunk] = weight[chunk] && !mixed[chunk];
+  }
+  return weight;
+}
+
+Durations::Durations(const Subject& subject, const Costs& costs)
+    : subject_(subject),
+      costs_(costs),
+      lagging_(subject.links == Links::Ideal ? EdgeKind::Data : EdgeKind::Message) {
+  const auto layers = layer_counts(subject.schedule);
+  for (std::size_t r = 0; r < layers.size(); ++r) {
+    const auto rank = static_cast<std::int32_t>(r);
+    const auto& steps = subject.lowered.ranks[r];
+    exchanges_.push_back(any_step(steps, [](const Step& s) { return is_exchange(s.kind); }));
+    apart_.push_back(any_step(steps, [](const Step& s) { return s.part != Part::Whole; }));
+    halves_.push_back(half_backwards(steps, layers[r].size()));
+    auto& chunks = chunks_.emplace_back();
+    auto& apart = layers_.emplace_back();
+    for (std::size_t c = 0; c < layers[r].size(); ++c) {
+      const auto chunk = static_cast<std::int32_t>(c) + 1;
+      const std::int32_t count = std::max(layers[r][c], 1);
+      chunks.push_back(costs.of_chunk(rank, chunk, count));
+      if (!apart_.back()) continue;
+      auto& of_chunk = apart.emplace_back();
+      for (std::int32_t layer = 0; layer < count; ++layer) {
+        of_chunk.push_back(costs.of_layer(rank, chunk, layer, count));
+      }
+    }
+  }
+  alike_ = costs.uniform();
+  common_link_ = costs.between(-1, -1);
+  instant_ = (alike_ && common_link_.total() == 0) || subject.links == Links::Rendezvous;
+
+  const TaskGraph& graph = subject.graph;
+  vertices_.assign(graph.task_of.size(), 0);
+  for (TaskId id = 0; id < graph.tasks.size();) {
+    const Task& first = graph.tasks[id];
+    double sum = 0;
+    double longest = 0;
+    TaskId end = id;
+    for (; end < graph.tasks.size() && graph.tasks[end].start == first.start; ++end) {
+      const double takes = of_task(end);
+      sum += takes;
+      longest = std::max(longest, takes);
+    }
+    // A composite's computations share the device, a fused group's transfers go side by side.
+    const bool composite = end - id > 1;
+    vertices_[graph.end(id)] =
+        !composite ? sum : is_compute(first.kind) ? sum * costs.overlap : longest;
+    id = end;
+  }
+}
+
+double Durations::of_task(TaskId task) const {
+  const Task& of = subject_.graph.tasks[task];
+  return is_compute(of.kind) ? computation(of) : communication(of);
+}
+
+double Durations::computation(const Task& task) const {
+  const Step& step = step_of(subject_.lowered, task);
+  const std::size_t rank = index(task.rank);
+  const std::size_t chunk = index(step.chunk) - 1;
+  const bool apart = step.part != Part::Whole;
+  const TaskCosts& costs = apart ? layers_[rank][chunk][step.layer] : chunks_[rank][chunk];
+  const double exchanged = exchanges_[rank] ? 0 : costs.dispatch + costs.combine;
+  const double part = share(costs, step.part);
+  switch (task.kind) {
+    case Kind::Forward:
+      return costs.forward * part + exchanged;
+    case Kind::BackwardWeight:
+      return costs.weight * part;
+    case Kind::BackwardInput:
+      return costs.backward * part + exchanged;
+    default:
+      return (halves_[rank][chunk] ? costs.backward : costs.backward + costs.weight) * part +
+             exchanged;
+  }
+}
+
+double Durations::communication(const Task& task) const {
+  const Step& step = step_of(subject_.lowered, task);
+  const std::size_t rank = index(task.rank);
+  const std::size_t chunk = index(step.chunk) - 1;
+  if (is_transfer(task.kind)) {
+    const bool sends = is_send(task.kind);
+    if (subject_.links == Links::Buffered && !sends) return 0;
+    const std::int32_t peer = subject_.map.home(subject_.map.neighbour(task.kind, task.stage)).rank;
+    const LinkCosts link = alike_  ? common_link_
+                           : sends ? costs_.between(task.rank, peer)
+                                   : costs_.between(peer, task.rank);
+    return subject_.links == Links::Buffered ? link.occupied() : link.total();
+  }
+  const bool apart = apart_[rank];
+  const TaskCosts& costs = apart ? layers_[rank][chunk][step.layer] : chunks_[rank][chunk];
+  switch (task.kind) {
+    case Kind::DispatchForward:
+    case Kind::DispatchBackward:
+      return costs.dispatch;
+    case Kind::CombineForward:
+    case Kind::CombineBackward:
+      return costs.combine;
+    case Kind::Unshard:
+      return chunks_[rank][chunk].unshard;
+    case Kind::Reshard:
+      return chunks_[rank][chunk].reshard;
+    case Kind::ReduceGradient:
+      return chunks_[rank][chunk].reduce;
+    default:
+      break;
+  }
+  CAPO_ASSERT(false, "every kind of task takes some time");
+  return 0;
+}
+
+double Durations::lag_between(Vertex from, Vertex to) const {
+  const TaskGraph& graph = subject_.graph;
+  const std::int32_t sender = graph.tasks[graph.task_of[from]].rank;
+  const std::int32_t receiver = graph.tasks[graph.task_of[to]].rank;
+  if (sender == receiver) return 0;
+  return alike_ ? common_link_.total() : costs_.between(sender, receiver).total();
+}
+
+}  // namespace capo

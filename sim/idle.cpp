@@ -1,0 +1,114 @@
+#include <capo/sim/idle.h>
+
+#include <algorithm>
+#include <array>
+
+namespace capo {
+
+namespace {
+
+bool is_computation(const TaskGraph& graph, Vertex vertex) {
+  return is_compute(graph.tasks[graph.task_of[vertex]].kind);
+}
+
+// The computation that set off what `vertex` waited for last; kNoVertex if there is none.
+Vertex origin_of(const TaskGraph& graph, const Timeline& timeline, Vertex vertex) {
+  Vertex at = timeline.bound_by[vertex];
+  while (at != kNoVertex && !is_computation(graph, at)) at = timeline.bound_by[at];
+  return at;
+}
+
+class RankReading {
+ public:
+  RankReading(const Subject& subject, const Timeline& timeline, std::size_t rank)
+      : graph_(subject.graph), timeline_(timeline) {
+    for (TaskId id = graph_.first_of[rank]; id < graph_.first_of[rank + 1]; ++id) {
+      const Vertex vertex = graph_.start(id);
+      const bool again = !vertices_.empty() && vertices_.back() == vertex;
+      if (is_compute(graph_.tasks[id].kind) && !again) vertices_.push_back(vertex);
+    }
+    std::stable_sort(vertices_.begin(), vertices_.end(), [&](Vertex a, Vertex b) {
+      return timeline.begin[a] < timeline.begin[b];
+    });
+  }
+
+  RankTimes run() {
+    double computed_until = 0;
+    for (const Vertex vertex : vertices_) {
+      const double begin = timeline_.begin[vertex];
+      const double done = timeline_.done[vertex];
+      if (begin > computed_until) add_wait(vertex, computed_until);
+      times_.busy += std::max(0.0, done - std::max(begin, computed_until));
+      computed_until = std::max(computed_until, done);
+    }
+    if (!vertices_.empty()) times_.first = timeline_.begin[vertices_.front()];
+    times_.last = computed_until;
+    if (computed_until < timeline_.makespan) {
+      times_.idle.push_back(
+          {.cause = Idle::Cause::Drain, .begin = computed_until, .end = timeline_.makespan});
+    }
+    for (const Idle& idle : times_.idle) {
+      times_.bubble += idle.end - idle.begin;
+      times_.exposed += idle.exposed;
+    }
+    return std::move(times_);
+  }
+
+ private:
+  void add_wait(Vertex next, double from) {
+    Idle idle{.cause = next == vertices_.front() ? Idle::Cause::WarmUp : Idle::Cause::Wait,
+              .begin = from,
+              .end = timeline_.begin[next],
+              .next = graph_.task_of[next]};
+    const Vertex origin = origin_of(graph_, timeline_, next);
+    double set_off = 0;
+    if (origin != kNoVertex) {
+      idle.waits_for = graph_.task_of[origin];
+      set_off = timeline_.done[origin];
+    }
+    idle.exposed = idle.end - std::clamp(set_off, idle.begin, idle.end);
+    times_.idle.push_back(idle);
+  }
+
+  const TaskGraph& graph_;
+  const Timeline& timeline_;
+  std::vector<Vertex> vertices_;  // of the rank's computations, by their beginning
+  RankTimes times_;
+};
+
+}  // namespace
+
+std::string_view name_of(Idle::Cause cause) {
+  constexpr std::array<std::string_view, 3> kNames{"warm-up", "wait", "drain"};
+  return kNames[static_cast<std::size_t>(cause)];
+}
+
+std::vector<RankTimes> rank_times(const Subject& subject, const Timeline& timeline) {
+  std::vector<RankTimes> ranks;
+  for (std::size_t rank = 0; rank + 1 < subject.graph.first_of.size(); ++rank) {
+    ranks.push_back(RankReading(subject, timeline, rank).run());
+  }
+  return ranks;
+}
+
+double span_of(const std::vector<RankTimes>& ranks) {
+  double span = 0;
+  for (const RankTimes& rank : ranks) span = std::max(span, rank.last - rank.first);
+  return span;
+}
+
+std::vector<TaskId> critical_path(const Subject& subject, const Timeline& timeline) {
+  const TaskGraph& graph = subject.graph;
+  std::vector<TaskId> path;
+  if (timeline.done.empty()) return path;
+  const auto last = std::max_element(timeline.done.begin(), timeline.done.end());
+  for (auto at = static_cast<Vertex>(last - timeline.done.begin()); at != kNoVertex;
+       at = timeline.bound_by[at]) {
+    const TaskId task = graph.task_of[at];
+    if (!graph.is_meeting(at) && (path.empty() || path.back() != task)) path.push_back(task);
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace capo

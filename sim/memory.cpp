@@ -1,0 +1,189 @@
+#include <capo/sim/memory.h>
+
+#include <capo/core/plan/sizes.h>
+#include <capo/core/text/number.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace capo {
+
+namespace {
+
+struct Change {
+  double time = 0;
+  double by = 0;
+  bool takes = false;  ///< a forward's
+  bool ends = false;   ///< nothing of its microbatch and chunk is held any more
+  TaskId task = kNoTask;
+};
+
+class RankMemory {
+ public:
+  RankMemory(const Subject& subject, const Timeline& timeline, const MemoryChanges& changes,
+             std::int32_t rank)
+      : subject_(subject),
+        timeline_(timeline),
+        changes_(changes[static_cast<std::size_t>(rank)]),
+        layers_(layer_counts(subject.schedule)[static_cast<std::size_t>(rank)]),
+        halves_(half_backwards(subject.lowered.ranks[static_cast<std::size_t>(rank)],
+                               layers_.size())) {
+    const auto r = static_cast<std::size_t>(rank);
+    const TaskGraph& graph = subject.graph;
+    for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) note(id);
+    // Changes at one time stay in the order of issue: on a stream what ends comes first.
+    std::stable_sort(moments_.begin(), moments_.end(),
+                     [](const Change& a, const Change& b) { return a.time < b.time; });
+  }
+
+  [[nodiscard]] std::vector<MemoryStep> course() const {
+    std::vector<MemoryStep> steps;
+    std::vector<std::int32_t> open;  // by microbatch: forwards that nothing has ended
+    double held = 0;
+    std::int32_t microbatches = 0;
+    for (const Change& change : moments_) {
+      held += change.by;
+      const auto microbatch = static_cast<std::size_t>(
+          std::max(subject_.graph.tasks[change.task].microbatch, 0));
+      if (open.size() <= microbatch) open.resize(microbatch + 1, 0);
+      if (change.takes && open[microbatch]++ == 0) ++microbatches;
+      if (change.ends && --open[microbatch] == 0) --microbatches;
+      steps.push_back({.time = change.time,
+                       .held = held,
+                       .microbatches = microbatches,
+                       .task = change.task});
+    }
+    return steps;
+  }
+
+ private:
+  // Where a layer is taken apart its first node takes the memory and its last gives it up.
+  void note(TaskId id) {
+    const Task& task = subject_.graph.tasks[id];
+    if (!is_compute(task.kind)) return;
+    const Step& step = step_of(subject_.lowered, task);
+    if (step.part != Part::Whole && step.part != Part::PreDispatch) return;
+    const auto chunk = static_cast<std::size_t>(step.chunk) - 1;
+    const MemoryChange& change = changes_[chunk];
+    const double share = step.part == Part::Whole ? 1 : 1.0 / std::max(layers_[chunk], 1);
+    const bool half =
+        task.kind == Kind::BackwardInput || (task.kind == Kind::Backward && halves_[chunk]);
+    if (task.kind == Kind::Forward) {
+      add(id, change.forward * share, {.takes = true});
+    } else if (task.kind == Kind::BackwardWeight) {
+      add(id, change.weight * share, {.ends = true});
+    } else {
+      add(id, (half ? change.backward : change.backward + change.weight) * share, {.ends = !half});
+    }
+  }
+
+  void add(TaskId id, double by, Change change) {
+    change.task = id;
+    change.by = by;
+    change.time = change.takes ? timeline_.start_of(subject_.graph, id)
+                               : timeline_.end_of(subject_.graph, id);
+    moments_.push_back(change);
+  }
+
+  const Subject& subject_;
+  const Timeline& timeline_;
+  const std::vector<MemoryChange>& changes_;
+  std::vector<std::int32_t> layers_;
+  std::vector<bool> halves_;
+  std::vector<Change> moments_;
+};
+
+}  // namespace
+
+std::vector<MemoryStep> memory_of(const Subject& subject, const Timeline& timeline,
+                                  const MemoryChanges& changes, std::int32_t rank) {
+  return RankMemory(subject, timeline, changes, rank).course();
+}
+
+MemoryPeak peak_of(const std::vector<MemoryStep>& course) {
+  MemoryPeak peak;
+  for (const MemoryStep& step : course) {
+    if (step.held > peak.held) {
+      peak.held = step.held;
+      peak.time = step.time;
+      peak.task = step.task;
+    }
+    peak.microbatches = std::max(peak.microbatches, step.microbatches);
+  }
+  return peak;
+}
+
+Result<MemoryChange, std::string> read_memory(std::string_view text) {
+  MemoryChange change{.forward = 0, .backward = 0, .weight = 0};
+  const std::array<std::pair<std::string_view, double*>, 3> keys{
+      {{"f", &change.forward}, {"b", &change.backward}, {"w", &change.weight}}};
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view item = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t equals = item.find('=');
+    const auto* found = std::find_if(keys.begin(), keys.end(), [&](const auto& key) {
+      return key.first == item.substr(0, equals);
+    });
+    const auto value =
+        equals == std::string_view::npos ? std::nullopt : read_number(item.substr(equals + 1));
+    if (found == keys.end() || !value || !std::isfinite(value->value)) {
+      return fmt::format("`{}` is no change of memory; write all of f, b and w, as in "
+                         "f=1,b=-0.5,w=-0.5",
+                         item);
+    }
+    *found->second = value->value;
+  }
+  const double sum = change.forward + change.backward + change.weight;
+  if (change.forward < 0 || std::abs(sum) > 1e-9 * std::max(1.0, change.forward)) {
+    return fmt::format("f, b and w add up to {:g}: what a forward takes, from 0, its backward and "
+                       "weight gradient give up",
+                       sum);
+  }
+  return change;
+}
+
+MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change) {
+  MemoryChanges changes;
+  for (const RankOrder& rank : schedule.ranks) {
+    const double share = rank.chunks > 0 ? 1.0 / rank.chunks : 0;
+    changes.emplace_back(static_cast<std::size_t>(std::max(rank.chunks, 0)),
+                         MemoryChange{.forward = change.forward * share,
+                                      .backward = change.backward * share,
+                                      .weight = change.weight * share});
+  }
+  return changes;
+}
+
+std::optional<MemoryChanges> bytes_of(const Schedule& schedule, const ModuleTable& modules) {
+  if (modules.layers.empty()) return std::nullopt;
+  const auto layers = layer_counts(schedule);
+  MemoryChanges changes = same_for_all(schedule, {.forward = 0, .backward = 0, .weight = 0});
+  for (std::size_t rank = 0; rank < changes.size(); ++rank) {
+    for (std::size_t chunk = 0; chunk < changes[rank].size(); ++chunk) {
+      for (std::int32_t layer = 0; layer < layers[rank][chunk]; ++layer) {
+        const Module* module = modules.of(static_cast<std::int32_t>(rank),
+                                          static_cast<std::int32_t>(chunk) + 1, layer);
+        const auto bytes =
+            module == nullptr ? std::nullopt : buffer_bytes(*module, {}, module->flags.delay_wgrad);
+        if (!bytes) return std::nullopt;
+        const auto kept =
+            static_cast<double>((*bytes)[static_cast<std::size_t>(BufferKind::StaticInput)] +
+                                (*bytes)[static_cast<std::size_t>(BufferKind::Activations)]);
+        const auto operands =
+            static_cast<double>((*bytes)[static_cast<std::size_t>(BufferKind::Operands)]);
+        MemoryChange& change = changes[rank][chunk];
+        change.forward += kept;
+        change.backward += operands - kept;
+        change.weight -= operands;
+      }
+    }
+  }
+  return changes;
+}
+
+}  // namespace capo

@@ -1,0 +1,71 @@
+// How much each rank holds over time, and when it holds most.
+//
+// A forward takes its memory when it begins; a backward gives up some when it ends, and the weight
+// gradient the rest. Two models are published, and peaks under one say nothing about the other:
+//
+//   f=1,b=0,w=-1        all is held until the weight gradient is done (Qi et al., controllable memory)
+//   f=1,b=-0.5,w=-0.5   the input-gradient half gives up a part (Qi et al., zero bubble: M_B, M_W)
+//
+// Both count microbatches of a rank: one chunk of v holds 1/v. A whole backward gives up both at its
+// end. At one moment what ends makes room for what begins
+// behind it on the same stream. Tested by memory_test.cpp.
+
+#pragma once
+
+#include <capo/core/base/result.h>
+#include <capo/core/model/model.h>
+#include <capo/sim/durations.h>
+#include <capo/sim/timeline.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capo {
+
+/// What tasks add to the memory of their rank, of one chunk or of all; the sum is 0.
+struct MemoryChange {
+  double forward = 1;
+  double backward = 0;  ///< the input-gradient half
+  double weight = -1;
+
+  friend bool operator==(const MemoryChange&, const MemoryChange&) = default;
+};
+
+/// By rank and chunk - 1.
+using MemoryChanges = std::vector<std::vector<MemoryChange>>;
+
+/// A moment at which what a rank holds changes.
+struct MemoryStep {
+  double time = 0;
+  double held = 0;  ///< from then on
+  std::int32_t microbatches = 0;  ///< of which something is held
+  TaskId task = kNoTask;
+};
+
+struct MemoryPeak {
+  double held = 0;
+  double time = 0;        ///< the first moment at which so much is held
+  TaskId task = kNoTask;  ///< that began then
+  std::int32_t microbatches = 0;  ///< the most that are held at one time; not at the same moment
+};
+
+/// The course of one rank's memory.
+[[nodiscard]] std::vector<MemoryStep> memory_of(const Subject& subject, const Timeline& timeline,
+                                                const MemoryChanges& changes, std::int32_t rank);
+[[nodiscard]] MemoryPeak peak_of(const std::vector<MemoryStep>& course);
+
+/// "f=1,b=-0.5,w=-0.5": all three, which add up to nothing. The error says what is wrong.
+[[nodiscard]] Result<MemoryChange, std::string> read_memory(std::string_view text);
+
+/// Of a microbatch on a rank; each of the rank's chunks has an equal share.
+[[nodiscard]] MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change);
+
+/// In bytes, from what the model file states of each layer's activations and weight-gradient
+/// operands; nothing where it does not state, and a shape does not give, one of them.
+[[nodiscard]] std::optional<MemoryChanges> bytes_of(const Schedule& schedule,
+                                                    const ModuleTable& modules);
+
+}  // namespace capo

@@ -1,0 +1,191 @@
+#include <capo/core/base/assert.h>
+#include <capo/sim/simulate.h>
+
+#include <algorithm>
+#include <deque>
+#include <queue>
+
+namespace capo {
+
+namespace {
+
+class SharedRun {
+ public:
+  SharedRun(const Subject& subject, const Durations& durations, const Costs& costs)
+      : graph_(subject.graph),
+        durations_(durations),
+        costs_(costs),
+        transfers_occupy_(subject.links != Links::Ideal),
+        exclusive_(!costs.devices.empty()) {
+    const std::size_t vertices = graph_.task_of.size();
+    timeline_ = {.begin = std::vector<double>(vertices, 0),
+                 .done = std::vector<double>(vertices, 0),
+                 .bound_by = std::vector<Vertex>(vertices, kNoVertex)};
+    waits_for_.assign(vertices, 0);
+    work_left_.assign(vertices, 0);
+    counted_at_.assign(vertices, 0);
+    version_.assign(vertices, 0);
+    std::int32_t devices = static_cast<std::int32_t>(subject.schedule.ranks.size());
+    for (const std::int32_t device : costs.devices) devices = std::max(devices, device + 1);
+    devices_.resize(static_cast<std::size_t>(devices));
+  }
+
+  Timeline run() {
+    for (Vertex from = 0; from < waits_for_.size(); ++from) {
+      for_each_edge(from, [&](Vertex to, EdgeKind) { ++waits_for_[to]; });
+    }
+    for (Vertex vertex = 0; vertex < waits_for_.size(); ++vertex) {
+      if (waits_for_[vertex] == 0) push(0, Event::Kind::Ready, vertex);
+    }
+    while (!events_.empty()) {
+      const Event event = events_.top();
+      events_.pop();
+      now_ = event.time;
+      if (event.kind == Event::Kind::Ready) {
+        ready(event.vertex);
+      } else if (event.version == version_[event.vertex]) {
+        over(event.vertex);
+      }
+    }
+    CAPO_ASSERT(ran_ == waits_for_.size(), "only what finishes is simulated");
+    return std::move(timeline_);
+  }
+
+ private:
+  struct Event {
+    enum class Kind : std::uint8_t { Over, Ready };  // at one time what ends makes room first
+
+    double time;
+    Kind kind;
+    Vertex vertex;
+    std::uint32_t version;  // of the vertex's end; an older one was put off or moved up
+
+    bool operator<(const Event& other) const {  // the last of these is the next to come
+      if (time != other.time) return time > other.time;
+      if (kind != other.kind) return kind > other.kind;
+      return vertex > other.vertex;
+    }
+  };
+
+  struct Device {
+    std::vector<Vertex> running;  // computations
+    std::deque<Vertex> queue;     // computations that wait for the device
+    std::int32_t communicating = 0;
+  };
+
+  template <typename Visit>
+  void for_each_edge(Vertex from, Visit visit) const {
+    const auto [first, last] = boost::out_edges(from, graph_.edges);
+    for (auto edge = first; edge != last; ++edge) {
+      visit(boost::target(*edge, graph_.edges), graph_.edges[*edge]);
+    }
+  }
+
+  [[nodiscard]] const Task& task_of(Vertex vertex) const {
+    return graph_.tasks[graph_.task_of[vertex]];
+  }
+  Device& device_of(Vertex vertex) {
+    const auto rank = static_cast<std::size_t>(task_of(vertex).rank);
+    return devices_[exclusive_ ? static_cast<std::size_t>(costs_.devices[rank]) : rank];
+  }
+  [[nodiscard]] bool computes(Vertex vertex) const { return is_compute(task_of(vertex).kind); }
+  // A transfer's or collective's end, between which and its members' starts it moves bytes.
+  [[nodiscard]] bool communicates(Vertex vertex) const {
+    const Task& task = task_of(vertex);
+    if (is_compute(task.kind) || graph_.is_meeting(vertex)) return false;
+    if (is_transfer(task.kind) && !transfers_occupy_) return false;
+    return vertex == task.start + (task.split ? 1 : 0);
+  }
+
+  void push(double time, Event::Kind kind, Vertex vertex) {
+    events_.push({.time = time, .kind = kind, .vertex = vertex, .version = version_[vertex]});
+  }
+
+  void ready(Vertex vertex) {
+    Device& device = device_of(vertex);
+    if (computes(vertex) && exclusive_ && !device.running.empty()) {
+      device.queue.push_back(vertex);
+      return;
+    }
+    start(vertex, device);
+  }
+
+  void start(Vertex vertex, Device& device) {
+    timeline_.begin[vertex] = now_;
+    work_left_[vertex] = durations_.of(vertex);
+    counted_at_[vertex] = now_;
+    if (computes(vertex)) {
+      device.running.push_back(vertex);
+      push(now_ + work_left_[vertex] / speed(device), Event::Kind::Over, vertex);
+      return;
+    }
+    if (communicates(vertex)) change(device, +1);
+    push(now_ + work_left_[vertex], Event::Kind::Over, vertex);
+  }
+
+  [[nodiscard]] double speed(const Device& device) const {
+    return device.communicating > 0 ? 1 / costs_.slowdown : 1;
+  }
+
+  // One more or one less that communicates; what computes goes on at the new speed.
+  void change(Device& device, std::int32_t by) {
+    const double before = speed(device);
+    device.communicating += by;
+    const double after = speed(device);
+    if (before == after) return;
+    for (const Vertex vertex : device.running) {
+      work_left_[vertex] -= (now_ - counted_at_[vertex]) * before;
+      work_left_[vertex] = std::max(work_left_[vertex], 0.0);
+      counted_at_[vertex] = now_;
+      ++version_[vertex];
+      push(now_ + work_left_[vertex] / after, Event::Kind::Over, vertex);
+    }
+  }
+
+  void over(Vertex vertex) {
+    ++ran_;
+    ++version_[vertex];
+    timeline_.done[vertex] = now_;
+    timeline_.makespan = std::max(timeline_.makespan, now_);
+    Device& device = device_of(vertex);
+    if (communicates(vertex)) change(device, -1);
+    for_each_edge(vertex, [&](Vertex to, EdgeKind kind) {
+      const double there = now_ + durations_.lag(kind, vertex, to);
+      double& begin = timeline_.begin[to];
+      Vertex& bound = timeline_.bound_by[to];
+      if (bound == kNoVertex || there > begin || (there == begin && vertex < bound)) bound = vertex;
+      begin = std::max(begin, there);
+      if (--waits_for_[to] == 0) push(begin, Event::Kind::Ready, to);
+    });
+    if (!computes(vertex)) return;
+    device.running.erase(std::find(device.running.begin(), device.running.end(), vertex));
+    if (!exclusive_ || device.queue.empty()) return;
+    const Vertex next = device.queue.front();
+    device.queue.pop_front();
+    if (now_ > timeline_.begin[next]) timeline_.bound_by[next] = vertex;
+    start(next, device);
+  }
+
+  const TaskGraph& graph_;
+  const Durations& durations_;
+  const Costs& costs_;
+  bool transfers_occupy_;
+  bool exclusive_;
+  double now_ = 0;
+  std::size_t ran_ = 0;
+  Timeline timeline_;
+  std::vector<std::uint32_t> waits_for_;
+  std::vector<double> work_left_;   // by vertex: at full speed
+  std::vector<double> counted_at_;  // by vertex: when work_left_ was true
+  std::vector<std::uint32_t> version_;
+  std::vector<Device> devices_;
+  std::priority_queue<Event> events_;
+};
+
+}  // namespace
+
+Timeline run_shared(const Subject& subject, const Durations& durations, const Costs& costs) {
+  return SharedRun(subject, durations, costs).run();
+}
+
+}  // namespace capo

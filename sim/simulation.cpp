@@ -1,0 +1,147 @@
+#include <capo/sim/simulation.h>
+
+#include <capo/core/graph/lowered.h>
+#include <capo/core/rules/task_words.h>
+#include <capo/core/text/action_token.h>
+#include <capo/sim/simulate.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace capo {
+
+namespace {
+
+Subject subject_of(const Input& input, const Wiring& wiring, Links links) {
+  const bool ideal = links == Links::Ideal;
+  return {.schedule = input.schedule,
+          .map = wiring.map(),
+          .lowered = ideal ? wiring.ideal().lowered : wiring.lowered(),
+          .graph = ideal ? wiring.ideal().graph : wiring.transfers().graph,
+          .links = links};
+}
+
+Links links_of(const Wiring& wiring, const SimulationOptions& options) {
+  if (options.links && (*options.links == Links::Ideal || wiring.map().wired())) {
+    return *options.links;
+  }
+  const Environment& across = wiring.environment();
+  const bool declared = across.transfers || across.communicators || across.p2p ||
+                        has_transfers(wiring.schedule()) || !wiring.groups().empty();
+  if (!wiring.map().wired() || !declared) return Links::Ideal;
+  return across.buffered() ? Links::Buffered : Links::Rendezvous;
+}
+
+// Why the orders have no timeline under these links; empty if they have one.
+std::string obstacle(const Wiring& wiring, Links links) {
+  if (wiring.by_megatron() && !wiring.megatron_placement()) {
+    return "Megatron's transfers need stages that go around the ranks in a loop";
+  }
+  if (wiring.by_megatron() && !wiring.megatron().faults.empty()) {
+    return "Megatron's runtime stops at it";
+  }
+  if (wiring.map().wired() && !wiring.executable()) return "the orders wait for each other";
+  if (links == Links::Ideal) {
+    return execute(wiring.ideal().graph).finishes() ? "" : "the orders wait for each other";
+  }
+  return wiring.execution().finishes() ? "" : "its transfers wait for each other";
+}
+
+std::string_view words_for(Part part) {
+  switch (part) {
+    case Part::PreDispatch:
+      return " pre-dispatch";
+    case Part::Experts:
+      return " experts";
+    case Part::PostProcess:
+      return " post-process";
+    case Part::Whole:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+Simulation::Simulation(const Input& input, const SimulationOptions& options,
+                       std::unique_ptr<Context> context, Links links)
+    : input_(input),
+      options_(options),
+      context_(std::move(context)),
+      wiring_(*context_->wirings().front()),
+      subject_(subject_of(input, wiring_, links)),
+      timeline_(simulate(subject_, options.costs)),
+      layers_(layer_counts(input.schedule)),
+      ranks_(rank_times(subject_, timeline_)),
+      span_(span_of(ranks_)),
+      memory_(options.memory.value_or(MemoryChange{})) {
+  for (const RankTimes& rank : ranks_) busiest_ = std::max(busiest_, rank.busy);
+  peaks_ = peaks_of(same_for_all(input.schedule, memory_));
+  if (const auto bytes = bytes_of(input.schedule, options.check.modules)) {
+    byte_peaks_ = peaks_of(*bytes);
+  }
+  bounds_ = lower_bounds(subject_, options.costs, context_->microbatches(), memory_,
+                         options.memory_limit.value_or(peak()));
+}
+
+std::vector<MemoryPeak> Simulation::peaks_of(const MemoryChanges& changes) const {
+  std::vector<MemoryPeak> peaks;
+  for (std::size_t rank = 0; rank < input_.schedule.ranks.size(); ++rank) {
+    peaks.push_back(
+        peak_of(memory_of(subject_, timeline_, changes, static_cast<std::int32_t>(rank))));
+  }
+  return peaks;
+}
+
+std::vector<MemoryStep> Simulation::memory_course(std::int32_t rank) const {
+  return memory_of(subject_, timeline_, same_for_all(input_.schedule, memory_), rank);
+}
+
+double Simulation::peak() const {
+  double peak = 0;
+  for (const MemoryPeak& rank : peaks_) peak = std::max(peak, rank.held);
+  return peak;
+}
+
+double Simulation::rate(double of) const {
+  return of > 0 ? (of - busiest_) / of : 0;
+}
+
+std::string Simulation::name(TaskId task) const {
+  return words::task_name(*context_, wiring_, subject_.graph, task);
+}
+
+std::string Simulation::label(TaskId task) const {
+  const Task& of = subject_.graph.tasks[task];
+  const Step& step = step_of(subject_.lowered, of);
+  const Action action{.kind = step.kind, .chunk = step.chunk, .microbatch = step.microbatch};
+  std::string label = to_token(action, Naming::Named);
+  const bool of_layer = step.part != Part::Whole || is_exchange(step.kind);
+  const std::int32_t layers =
+      layers_[static_cast<std::size_t>(of.rank)][static_cast<std::size_t>(step.chunk) - 1];
+  if (of_layer && layers > 1) label += fmt::format(" l{}", step.layer);
+  label += words_for(step.part);
+  return label;
+}
+
+Result<std::unique_ptr<Simulation>, CannotSimulate> simulation_of(
+    const Input& input, const SimulationOptions& options) {
+  CheckResult result = check(input, options.check);
+  if (!result.orders_clean) {
+    return CannotSimulate{.why = "the orders have errors of their own", .check = std::move(result)};
+  }
+  auto context = std::make_unique<Context>(input, options.check);
+  if (context->wirings().empty()) {
+    return CannotSimulate{.why = "there are no ranks", .check = std::move(result)};
+  }
+  const Wiring& wiring = *context->wirings().front();
+  const Links links = links_of(wiring, options);
+  if (std::string why = obstacle(wiring, links); !why.empty()) {
+    return CannotSimulate{.why = std::move(why), .check = std::move(result)};
+  }
+  return std::make_unique<Simulation>(input, options, std::move(context), links);
+}
+
+}  // namespace capo
