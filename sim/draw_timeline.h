@@ -16,7 +16,8 @@
 namespace capo {
 
 /// At most `width` characters a line, names and bars included. A task of one character shows its
-/// kind (f, b, w; a composite &), one of more its label as far as it fits.
+/// kind (f, b, w; a composite &), one of more its label as far as it fits. Where ranks hold one chunk
+/// each, labels leave it out: F3 is the forward of microbatch 3.
 [[nodiscard]] std::string text_grid(const Simulation& simulation, std::size_t width);
 
 [[nodiscard]] std::string chrome_trace(const Simulation& simulation);

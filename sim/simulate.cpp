@@ -6,42 +6,61 @@
 
 namespace capo {
 
+namespace {
+
+// What one visit of a vertex needs, side by side: half of the time goes into fetching it.
+struct Node {
+  double begin = 0;
+  Vertex bound_by = kNoVertex;
+  std::uint32_t waits_for = 0;
+};
+
+}  // namespace
+
 Timeline run_freely(const Subject& subject, const Durations& durations) {
   const TaskGraph& graph = subject.graph;
   const auto vertices = static_cast<Vertex>(graph.task_of.size());
-  Timeline timeline{.begin = std::vector<double>(vertices, 0),
-                    .done = std::vector<double>(vertices, 0),
-                    .bound_by = std::vector<Vertex>(vertices, kNoVertex)};
-  std::vector<std::uint32_t> waits_for(vertices, 0);
+  std::vector<Node> nodes(vertices);
   for (Vertex from = 0; from < vertices; ++from) {
     const auto [first, last] = boost::out_edges(from, graph.edges);
-    for (auto edge = first; edge != last; ++edge) ++waits_for[boost::target(*edge, graph.edges)];
+    for (auto edge = first; edge != last; ++edge) {
+      ++nodes[boost::target(*edge, graph.edges)].waits_for;
+    }
   }
   std::vector<Vertex> ready;
   for (Vertex vertex = 0; vertex < vertices; ++vertex) {
-    if (waits_for[vertex] == 0) ready.push_back(vertex);
+    if (nodes[vertex].waits_for == 0) ready.push_back(vertex);
   }
   std::size_t ran = 0;
   while (!ready.empty()) {
     const Vertex from = ready.back();
     ready.pop_back();
     ++ran;
-    const double done = timeline.begin[from] + durations.of(from);
-    timeline.done[from] = done;
-    timeline.makespan = std::max(timeline.makespan, done);
+    const double done = nodes[from].begin + durations.of(from);
     const auto [first, last] = boost::out_edges(from, graph.edges);
     for (auto edge = first; edge != last; ++edge) {
       const Vertex to = boost::target(*edge, graph.edges);
       const double there = done + durations.lag(graph.edges[*edge], from, to);
+      Node& node = nodes[to];
       // Of equals the lower vertex, so that the order of the visits does not show.
-      double& begin = timeline.begin[to];
-      Vertex& bound = timeline.bound_by[to];
-      if (bound == kNoVertex || there > begin || (there == begin && from < bound)) bound = from;
-      begin = std::max(begin, there);
-      if (--waits_for[to] == 0) ready.push_back(to);
+      const bool later = there > node.begin || (there == node.begin && from < node.bound_by);
+      if (later) node.bound_by = from;
+      node.begin = std::max(node.begin, there);
+      if (--node.waits_for == 0) ready.push_back(to);
     }
   }
   CAPO_ASSERT(ran == vertices, "only what finishes is simulated");
+
+  Timeline timeline;
+  timeline.begin.reserve(vertices);
+  timeline.done.reserve(vertices);
+  timeline.bound_by.reserve(vertices);
+  for (Vertex vertex = 0; vertex < vertices; ++vertex) {
+    timeline.begin.push_back(nodes[vertex].begin);
+    timeline.done.push_back(nodes[vertex].begin + durations.of(vertex));
+    timeline.bound_by.push_back(nodes[vertex].bound_by);
+    timeline.makespan = std::max(timeline.makespan, timeline.done.back());
+  }
   return timeline;
 }
 

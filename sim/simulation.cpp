@@ -42,10 +42,10 @@ std::string obstacle(const Wiring& wiring, Links links) {
   if (wiring.by_megatron() && !wiring.megatron().faults.empty()) {
     return "Megatron's runtime stops at it";
   }
-  if (wiring.map().wired() && !wiring.executable()) return "the orders wait for each other";
   if (links == Links::Ideal) {
     return execute(wiring.ideal().graph).finishes() ? "" : "the orders wait for each other";
   }
+  if (!wiring.executable()) return "the orders wait for each other";
   return wiring.execution().finishes() ? "" : "its transfers wait for each other";
 }
 
@@ -128,19 +128,15 @@ std::string Simulation::label(TaskId task) const {
 
 Result<std::unique_ptr<Simulation>, CannotSimulate> simulation_of(
     const Input& input, const SimulationOptions& options) {
-  CheckResult result = check(input, options.check);
-  if (!result.orders_clean) {
-    return CannotSimulate{.why = "the orders have errors of their own", .check = std::move(result)};
-  }
+  const auto refused = [&](std::string why) {
+    return CannotSimulate{.why = std::move(why), .check = check(input, options.check)};
+  };
   auto context = std::make_unique<Context>(input, options.check);
-  if (context->wirings().empty()) {
-    return CannotSimulate{.why = "there are no ranks", .check = std::move(result)};
-  }
+  if (context->wirings().empty()) return refused("there are no ranks");
+  if (!orders_are_clean(*context)) return refused("the orders have errors of their own");
   const Wiring& wiring = *context->wirings().front();
   const Links links = links_of(wiring, options);
-  if (std::string why = obstacle(wiring, links); !why.empty()) {
-    return CannotSimulate{.why = std::move(why), .check = std::move(result)};
-  }
+  if (std::string why = obstacle(wiring, links); !why.empty()) return refused(std::move(why));
   return std::make_unique<Simulation>(input, options, std::move(context), links);
 }
 

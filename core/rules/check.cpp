@@ -137,6 +137,19 @@ bool strays(const Schedule& schedule) {
 
 }  // namespace
 
+bool orders_are_clean(const Context& context) {
+  Diagnostics diagnostics(1);
+  bool entries = true;
+  for (const Rule& rule : catalogue()) {
+    if (rule.check == nullptr || rule.pass > Pass::Placement) continue;
+    if (rule.pass > Pass::Entries) entries = entries && diagnostics.errors() == 0;
+    if (rule.pass > Pass::Entries && !entries) return false;
+    rule.check(context, diagnostics);
+    if (rule.pass > Pass::Entries && diagnostics.errors() > 0) return false;
+  }
+  return diagnostics.errors() == 0;
+}
+
 CheckResult check(const Input& input, const CheckOptions& options) {
   CheckResult result{.diagnostics = Diagnostics(options.findings_per_rule)};
   const Context context(input, options);

@@ -38,6 +38,12 @@ struct CheckResult {
   std::optional<PlanResult> plan;    ///< nothing where none was asked for, or errors came before
 };
 
+class Context;
+
+/// CheckResult::orders_clean alone, without the rules that look across ranks: for those who want to
+/// know whether the orders can be wired, many times a second.
+[[nodiscard]] bool orders_are_clean(const Context& context);
+
 [[nodiscard]] CheckResult check(const Input& input, const CheckOptions& options = {});
 
 }  // namespace capo

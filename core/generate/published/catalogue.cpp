@@ -8,13 +8,14 @@
 #include <capo/core/generate/published/interleaved.h>
 #include <capo/core/generate/published/linear.h>
 #include <capo/core/generate/published/one_f_one_b_v.h>
+#include <capo/core/generate/published/seq.h>
 #include <capo/core/generate/published/torch_tables.h>
 #include <capo/core/generate/published/v_adaptive.h>
 #include <capo/core/generate/published/v_greedy.h>
 #include <capo/core/generate/published/zero_bubble_search.h>
 #include <capo/core/generate/published/zero_bubble_v_search.h>
 #include <capo/core/text/number.h>
-#include <capo/core/text/printable.h>
+#include <capo/core/text/scan.h>
 
 #include <fmt/format.h>
 
@@ -33,6 +34,9 @@ using Made = Result<PublishedOrders, std::string>;
 // memory, and here by default, all is held until the weight half.
 constexpr Memory kHalfAtBackward{.forward = 1, .backward = -0.5, .weight = -0.5};
 constexpr Memory kAllAtWeight{.forward = 1, .backward = 0, .weight = -1};
+
+/// Of a microbatch of Seq1F1B, where the request does not say.
+constexpr std::int32_t kSegments = 2;
 
 /// A name taken apart: its family and the number in it.
 struct Name {
@@ -71,6 +75,13 @@ const std::vector<Family>& families() {
        kAllAtWeight,
        [](const Setting& setting, std::optional<std::int32_t> group) {
          return interleaved_one_f_one_b(setting, group);
+       }},
+      {{"seq1f1b", "1F1B on segments, --group of each microbatch (2), numbered like microbatches",
+        Loop, "1", "group"},
+       1,
+       kAllAtWeight,
+       [](const Setting& setting, std::optional<std::int32_t> group) {
+         return seq_one_f_one_b(setting, group.value_or(kSegments));
        }},
       {{"1f1b-v", "1F1B on a V", V, "2", ""}, 2, kAllAtWeight, alone(one_f_one_b_v)},
       {{"looped-bfs", "breadth first over the chunks", Loop, "any", ""},

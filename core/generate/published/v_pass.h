@@ -30,7 +30,8 @@ inline constexpr std::size_t kPasses = 6;
 /// The slots of a building block: one for each pass.
 inline constexpr std::size_t kPeriod = kPasses;
 /// Those that a microbatch has to wait for; weight halves go where there is room.
-inline constexpr std::array kChain = {Pass::Forward1, Pass::Forward2, Pass::Backward2, Pass::Backward1};
+inline constexpr std::array kChain = {Pass::Forward1, Pass::Forward2, Pass::Backward2,
+                                      Pass::Backward1};
 
 [[nodiscard]] constexpr std::size_t index_of(Pass pass) {
   return static_cast<std::size_t>(pass);
@@ -77,6 +78,11 @@ inline constexpr std::array kChain = {Pass::Forward1, Pass::Forward2, Pass::Back
       break;
   }
   return Pass::Nothing;
+}
+
+/// Whether a microbatch turns: its chunk before this one is on the same rank.
+[[nodiscard]] constexpr bool turns_at(std::size_t rank, std::size_t ranks, Pass pass) {
+  return (comes_up(pass) && rank + 1 == ranks) || (pass == Pass::Backward2 && rank == 0);
 }
 
 [[nodiscard]] constexpr Move move_of(Pass pass, std::size_t microbatch) {
