@@ -68,10 +68,7 @@ SimulationOptions CostOptions::resolve(const Model& model) const {
                             .memory_limit = memory_limit};
   for (const CostSetting& setting : cost_settings(costs)) options.costs.set(setting);
   if (!devices.empty()) options.costs.devices = number_list(devices, "--devices", 0);
-  if (links == "ideal") options.links = Links::Ideal;
-  if (links == "queued") {
-    options.links = model.environment.buffered() ? Links::Buffered : Links::Rendezvous;
-  }
+  if (!links.empty()) options.ideal_links = links == "ideal";
   return options;
 }
 

@@ -51,6 +51,12 @@ void EnvironmentOptions::add_to(CLI::App& app) {
                "Megatron runs forward and backward of a step as one "
                "(overlap_moe_expert_parallel_comm)")
       ->group(group);
+  app.add_option("--ep-slots", ep_slots,
+                 "Slots of that overlap besides the usual: mtp, early-release, delayed-wgrad (the "
+                 "last of orders by chunk; an order by layer says it itself)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"mtp", "early-release", "delayed-wgrad"}))
+      ->group(group);
   app.add_flag(
          "--weight-stream", weight_stream,
          "Weight gradients run on a stream of their own, and nothing but a reduction waits for "
@@ -74,6 +80,15 @@ Declared EnvironmentOptions::resolve(const Limits& limits) const {
   merge(environment.transfers, transfer_mode_named(transfers), "--transfers");
   merge(environment.p2p, megatron_calls_named(p2p), "--p2p");
   environment.ep_overlap = environment.ep_overlap || ep_overlap;
+  for (const std::string& slot : ep_slots) {
+    EpOverlap& slots = environment.ep_slots;
+    (slot == "mtp"             ? slots.multi_token_prediction
+     : slot == "early-release" ? slots.early_release
+                               : slots.delayed_weights) = true;
+  }
+  if (!ep_slots.empty() && !environment.ep_overlap) {
+    throw CLI::ValidationError("--ep-slots", "needs --ep-overlap, whose slots they are");
+  }
   environment.weight_stream = environment.weight_stream || weight_stream;
   if (topology.empty()) return declared;
 

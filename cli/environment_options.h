@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -28,6 +29,7 @@ struct EnvironmentOptions {
   std::string p2p;
   std::string model;  ///< a file
   bool ep_overlap = false;
+  std::vector<std::string> ep_slots;
   bool weight_stream = false;
 
   void add_to(CLI::App& app);

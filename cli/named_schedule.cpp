@@ -7,24 +7,45 @@
 
 namespace capo::cli {
 
-published::Costs generator_costs(const std::vector<CostSetting>& settings) {
+namespace {
+
+void apply(const CostSetting& setting, published::Costs& costs, LinkCosts& link) {
   using Key = CostSetting::Key;
-  published::Costs costs;
-  LinkCosts link;
-  for (const CostSetting& setting : settings) {
-    if (!setting.scope.everything()) {
-      throw CLI::ValidationError(
-          "--cost", "schedules are made for costs that are the same everywhere; leave out the scope");
-    }
-    if (setting.key == Key::Forward) costs.forward = setting.value;
-    if (setting.key == Key::Backward) costs.backward = setting.value;
-    if (setting.key == Key::Weight) costs.weight = setting.value;
-    if (setting.key == Key::Latency) link.latency = setting.value;
-    if (setting.key == Key::Bandwidth) link.bandwidth = setting.value;
-    if (setting.key == Key::Bytes) link.bytes = setting.value;
-  }
+  if (setting.key == Key::Forward) costs.forward = setting.value;
+  if (setting.key == Key::Backward) costs.backward = setting.value;
+  if (setting.key == Key::Weight) costs.weight = setting.value;
+  if (setting.key == Key::Latency) link.latency = setting.value;
+  if (setting.key == Key::Bandwidth) link.bandwidth = setting.value;
+  if (setting.key == Key::Bytes) link.bytes = setting.value;
   costs.transfer = link.total();
-  return costs;
+}
+
+}  // namespace
+
+void take_costs(const std::vector<CostSetting>& settings, published::Request& request) {
+  LinkCosts link;
+  LinkCosts ignored;
+  for (const CostSetting& setting : settings) {
+    const CostScope& scope = setting.scope;
+    if (scope.chunk >= 0 || scope.layer >= 0 || scope.peer >= 0) {
+      throw CLI::ValidationError("--cost",
+                                 "a schedule is made for times of whole ranks, r0:f=2, and for links "
+                                 "that are all alike");
+    }
+    if (scope.rank >= request.ranks) {
+      throw CLI::ValidationError(
+          "--cost", fmt::format("speaks of rank {}, but there are {}", scope.rank, request.ranks));
+    }
+    if (scope.rank >= 0 && request.rank_costs.empty()) {
+      request.rank_costs.assign(static_cast<std::size_t>(request.ranks), request.costs);
+    }
+    if (scope.rank < 0) apply(setting, request.costs, link);
+    for (std::size_t rank = 0; rank < request.rank_costs.size(); ++rank) {
+      const bool meant = scope.rank < 0 || scope.rank == static_cast<std::int32_t>(rank);
+      if (meant) apply(setting, request.rank_costs[rank], ignored);
+    }
+  }
+  for (published::Costs& costs : request.rank_costs) costs.transfer = request.costs.transfer;
 }
 
 published::Memory generator_memory(const MemoryChange& change) {

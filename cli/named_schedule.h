@@ -13,9 +13,9 @@
 
 namespace capo::cli {
 
-/// Generators know one time a kind and one for all links; throws CLI::ValidationError for a setting
-/// of a scope, or of what they do not look at.
-[[nodiscard]] published::Costs generator_costs(const std::vector<CostSetting>& settings);
+/// Into the request, whose ranks are known. Generators know one time a kind and rank, and one for
+/// all links; throws CLI::ValidationError for a setting of any other scope.
+void take_costs(const std::vector<CostSetting>& settings, published::Request& request);
 [[nodiscard]] published::Memory generator_memory(const MemoryChange& change);
 
 /// Why a schedule of these counts is not made; nothing if it is within the limits.

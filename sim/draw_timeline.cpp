@@ -24,6 +24,25 @@ std::string label_of_vertex(const Simulation& simulation, TaskId first) {
   return label;
 }
 
+// The same without chunks, where every rank holds one: "F1.3" is "F3".
+std::string without_chunks(const std::string& label) {
+  std::string out;
+  for (std::size_t at = 0; at < label.size();) {
+    if (label.compare(at, 2, "1.") == 0) {
+      at += 2;
+      while (at < label.size() && label[at] != '&') out += label[at++];
+    } else {
+      out += label[at++];
+    }
+  }
+  return out;
+}
+
+bool has_several_chunks(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(),
+                     [](const RankOrder& rank) { return rank.chunks > 1; });
+}
+
 char letter_of(const Simulation& simulation, TaskId first, const std::string& label) {
   if (label.find('&') != std::string::npos) return '&';
   switch (simulation.graph().tasks[first].kind) {
@@ -69,6 +88,7 @@ std::string text_grid(const Simulation& simulation, std::size_t width) {
   const std::size_t ranks = simulation.ranks().size();
   const std::string widest = fmt::format("rank {} |", ranks == 0 ? 0 : ranks - 1);
   const std::size_t cells = std::max<std::size_t>(width, widest.size() + 2) - widest.size() - 1;
+  const bool several = has_several_chunks(simulation.subject().schedule);
   const double per_cell = simulation.makespan() / static_cast<double>(cells);
   std::string text;
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -80,7 +100,8 @@ std::string text_grid(const Simulation& simulation, std::size_t width) {
       };
       const std::size_t from = cell(simulation.timeline().start_of(graph, id));
       const std::size_t to = cell(simulation.timeline().end_of(graph, id));
-      const std::string label = label_of_vertex(simulation, id);
+      const std::string whole = label_of_vertex(simulation, id);
+      const std::string label = several ? whole : without_chunks(whole);
       for (std::size_t at = from; at < to; ++at) {
         line[at] = to - from <= 1 ? letter_of(simulation, id, label)
                    : at - from < label.size() ? label[at - from]

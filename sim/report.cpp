@@ -54,8 +54,9 @@ std::string idle_in_words(const Simulation& simulation, const Idle& idle) {
   return text;
 }
 
-// Rows of cells, each column as wide as its widest cell, the first one to the left.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
+// Rows of cells, each column as wide as its widest cell, the first one to the left, as are those
+// behind the first `numbers`.
+std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t numbers = 100) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);
@@ -65,8 +66,9 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      line += c == 0 ? fmt::format("{:<{}}", row[c], widths[c])
-                     : fmt::format("  {:>{}}", row[c], widths[c]);
+      line += c == 0       ? fmt::format("{:<{}}", row[c], widths[c])
+              : c < numbers ? fmt::format("  {:>{}}", row[c], widths[c])
+                            : "  " + row[c];
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
   }
@@ -235,7 +237,8 @@ std::string text_report(const Simulation& simulation) {
                   percent(simulation.bubble_rate_of_makespan()),
                   bound_in_words(simulation.bounds().makespan, simulation.makespan())},
                  {"span", figure(simulation.span()), "bubble", percent(simulation.bubble_rate()),
-                  bound_in_words(simulation.bounds().span, simulation.span())}});
+                  bound_in_words(simulation.bounds().span, simulation.span())}},
+                4);
   text += '\n' + rank_table(simulation);
   return text + longest_waits(simulation) + path_in_words(simulation);
 }

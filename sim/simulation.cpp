@@ -24,13 +24,10 @@ Subject subject_of(const Input& input, const Wiring& wiring, Links links) {
 }
 
 Links links_of(const Wiring& wiring, const SimulationOptions& options) {
-  if (options.links && (*options.links == Links::Ideal || wiring.map().wired())) {
-    return *options.links;
-  }
   const Environment& across = wiring.environment();
   const bool declared = across.transfers || across.communicators || across.p2p ||
-                        has_transfers(wiring.schedule()) || !wiring.groups().empty();
-  if (!wiring.map().wired() || !declared) return Links::Ideal;
+                        has_transfers(wiring.schedule());
+  if (!wiring.map().wired() || options.ideal_links.value_or(!declared)) return Links::Ideal;
   return across.buffered() ? Links::Buffered : Links::Rendezvous;
 }
 

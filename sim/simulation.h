@@ -35,7 +35,8 @@ struct SimulationOptions {
   CheckOptions check;
   Costs costs;
   std::optional<MemoryChange> memory;  ///< nothing: all is held until the weight gradient is done
-  std::optional<Links> links;          ///< nothing: as the environment has it
+  /// Whether links are ideal, or queue as the environment says; nothing: see above.
+  std::optional<bool> ideal_links;
   std::optional<double> memory_limit;  ///< of the bounds; nothing: what the order itself needs most
 };
 

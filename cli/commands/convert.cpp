@@ -41,6 +41,7 @@ void refuse_unused(const ConvertRequest& request) {
                                                 {"--transfers", !given.transfers.empty()},
                                                 {"--p2p", !given.p2p.empty()},
                                                 {"--ep-overlap", given.ep_overlap},
+                                                {"--ep-slots", !given.ep_slots.empty()},
                                                 {"--weight-stream", given.weight_stream}};
   for (const auto& [flag, used] : flags) {
     if (used) throw CLI::ValidationError(flag, "needs --lower");

@@ -60,15 +60,15 @@ int generate_named(GenerateRequest request) {
     const auto failed = write_stdout(schedule_list());
     return failed ? fail(*failed) : kAccepted;
   }
-  if (request.schedule.name.empty()) throw CLI::RequiredError("generate: the name of a schedule");
+  if (request.schedule.name.empty()) throw CLI::RequiredError("generate: the name of a schedule, or megatron,");
   if (request.output.empty()) {
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
   }
-  request.schedule.costs = generator_costs(cost_settings(request.costs));
+  if (const auto large = too_large(request.schedule, request.limits)) return fail(*large);
+  take_costs(cost_settings(request.costs), request.schedule);
   if (const auto memory = memory_change(request.memory)) {
     request.schedule.memory = generator_memory(*memory);
   }
-  if (const auto large = too_large(request.schedule, request.limits)) return fail(*large);
   Result<Schedule, std::string> schedule = [&] {
     const Progress progress("searching for " + request.schedule.name);
     return published::schedule_named(request.schedule);
@@ -111,6 +111,9 @@ void add_named(CLI::App& app, GenerateRequest& request) {
   app.add_option("--memory", schedule.memory_limit,
                  "What a rank may hold, in the unit of --mem: microbatches")
       ->check(CLI::PositiveNumber);
+  app.add_flag("--merge-halves", schedule.merge_halves,
+               "Of torch:CLASS: an input half with its weight half right behind is a whole "
+               "backward, as PyTorch lowers it");
   app.add_option("--format", request.format,
                  "order, csv (PyTorch's table), json, or tokens (a rank a line, F0.1 B0.1 W0.1, as "
                  "zero-bubble authors print)")
@@ -127,10 +130,9 @@ Run add_generate(CLI::App& app) {
   auto* command = app.add_subcommand(
       "generate", "Write a published schedule by name, or the order that a framework makes");
   command->footer(
-      "Examples: capo generate zb-2p --ranks 4 --microbatches 16 --cost f=12,b=13,w=9,comm=1\n"
-      "          capo generate torch:Interleaved1F1B --ranks 4 --stages-per-rank 2 --microbatches 8 "
+      "Example: capo generate torch:Interleaved1F1B --ranks 4 --stages-per-rank 2 --microbatches 8 "
       "--format csv\n"
-      "          capo generate megatron --pp 2 --vp 2 --microbatches 4 --rank 0");
+      "Example: capo generate zb-2p --ranks 4 --microbatches 16 --cost f=12,b=13,w=9,comm=1");
   auto request = std::make_shared<GenerateRequest>();
   add_named(*command, *request);
   Run run_megatron;

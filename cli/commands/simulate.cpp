@@ -60,8 +60,7 @@ Run add_simulate(CLI::App& app) {
   auto* command = app.add_subcommand(
       "simulate", "Predict when each task runs: makespan, bubbles and their causes, memory");
   command->footer(
-      "Example: capo generate zb-h1 --ranks 4 --microbatches 8 | capo simulate - --form order "
-      "--cost f=12,b=13,w=9,comm=1");
+      "Example: capo simulate schedule.order --cost f=12,b=13,w=9,comm=1 --trace step.json");
   auto request = std::make_shared<SimulateRequest>();
   request->input.add_to(*command);
   request->environment.add_to(*command);

@@ -101,10 +101,10 @@ std::vector<Point> grid_of(const SweepRequest& request) {
                                              .ranks = ranks,
                                              .microbatches = m,
                                              .chunks = chunks,
-                                             .costs = generator_costs(settings),
                                              .memory = memory,
                                              .memory_limit = limit},
                                 .costs = cost});
+              take_costs(settings, points.back().schedule);
               if (points.size() > request.max_runs) {
                 throw CLI::ValidationError(
                     "--max-runs", fmt::format("the grid has more than {} points", request.max_runs));

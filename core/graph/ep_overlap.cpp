@@ -157,40 +157,52 @@ bool is_of_same_microbatch(const Step& a, const Step& b) {
   return a.chunk == b.chunk && a.microbatch == b.microbatch;
 }
 
-std::vector<Step> take_list_apart(const std::vector<Step>& steps, EpOverlap options) {
-  const std::vector<std::int32_t> one_layer(
-      1 + static_cast<std::size_t>(
-              std::max_element(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
-                return a.chunk < b.chunk;
-              })->chunk),
-      1);
-  options.delayed_weights = false;
-  Expansion expansion(one_layer, options);
+// Whether the step at `at` is the weight gradient of `of`.
+bool is_weight_of(const Step& of, const std::vector<Step>& steps, std::size_t at) {
+  return at < steps.size() && steps[at].kind == Kind::BackwardWeight &&
+         is_of_same_microbatch(of, steps[at]);
+}
+
+std::vector<Step> take_list_apart(const std::vector<Step>& steps, const EpOverlap& options) {
+  std::int32_t chunks = 0;
+  for (const Step& step : steps) chunks = std::max(chunks, step.chunk);
+  const std::vector<std::int32_t> one_layer(static_cast<std::size_t>(chunks), 1);
+  EpOverlap whole = options;
+  whole.delayed_weights = false;
+  EpOverlap delayed = options;
+  delayed.delayed_weights = true;
+
+  std::vector<Step> apart;
+  const auto append = [&](const std::vector<Step>& nodes) {
+    apart.insert(apart.end(), nodes.begin(), nodes.end());
+  };
   for (std::size_t at = 0; at < steps.size(); ++at) {
     const Step& step = steps[at];
     const bool paired = step.kind == Kind::Forward && at + 1 < steps.size() &&
                         is_backward(steps[at + 1].kind) &&
                         !is_of_same_microbatch(step, steps[at + 1]);
     if (paired) {
-      const Step& backward = steps[at + 1];
-      EpOverlap slots = options;
-      slots.delayed_weights = at + 2 < steps.size() &&
-                              steps[at + 2].kind == Kind::BackwardWeight &&
-                              is_of_same_microbatch(backward, steps[at + 2]);
-      const auto pair = combined_layers(step, backward, false, slots);
-      expansion.steps.insert(expansion.steps.end(), pair.begin(), pair.end());
-      at += slots.delayed_weights ? 2 : 1;
-    } else if (step.kind == Kind::Forward) {
-      expansion.forward(step);
-    } else if (is_backward(step.kind)) {
-      expansion.backward(step);
-    } else if (step.kind == Kind::BackwardWeight) {
-      expansion.weight(step);
-    } else {
-      expansion.steps.push_back(step);
+      const Step& backward = steps[++at];
+      const bool with_weight = is_weight_of(backward, steps, at + 1);
+      append(combined_layers(step, backward, false, with_weight ? delayed : whole));
+      if (with_weight) ++at;
+      continue;
     }
+    const bool with_weight = is_backward(step.kind) && is_weight_of(step, steps, at + 1);
+    Expansion alone(one_layer, with_weight ? delayed : whole);
+    if (step.kind == Kind::Forward) {
+      alone.forward(step);
+    } else if (is_backward(step.kind)) {
+      alone.backward(step);
+    } else if (step.kind == Kind::BackwardWeight) {
+      alone.weight(step);
+    } else {
+      alone.steps.push_back(step);
+    }
+    append(alone.steps);
+    if (with_weight) ++at;
   }
-  return std::move(expansion.steps);
+  return apart;
 }
 
 }  // namespace

@@ -18,12 +18,14 @@ using Type = JsonValue::Type;
 using Maybe = std::optional<Refusal>;
 using Stages = std::vector<std::vector<std::int32_t>>;
 
-constexpr std::array<std::string_view, 16> kModelKeys{
+constexpr std::array<std::string_view, 17> kModelKeys{
     "schema",     "comment",       "topology", "communicators", "transfers", "p2p",
-    "ep_overlap", "weight_stream", "modules",  "layers",        "groups",    "transfer",
+    "ep_overlap", "ep_slots", "weight_stream", "modules",  "layers",        "groups",    "transfer",
     "plan",       "alias",         "budget",   "model_chunks"};
 constexpr std::array<std::string_view, 3> kTopologyKeys{"schema", "comment", "stages"};
 constexpr std::array<std::string_view, 1> kStagesKeys{"stages"};
+constexpr std::array<std::string_view, 3> kSlotKeys{"multi_token_prediction", "early_release",
+                                                    "delayed_weights"};
 constexpr std::array<std::string_view, 3> kTransferKeys{"latency", "bandwidth", "bytes"};
 
 constexpr std::array kTopologies{Topology::Independent, Topology::Chain, Topology::Loop,
@@ -172,7 +174,21 @@ class Reader {
     }
     if (auto refusal = read_choice(root, "p2p", kMegatronCalls, environment.p2p)) return refusal;
     if (auto refusal = read_switch(root, "ep_overlap", environment.ep_overlap)) return refusal;
+    if (auto refusal = read_slots(root, environment.ep_slots)) return refusal;
     return read_switch(root, "weight_stream", environment.weight_stream);
+  }
+
+  static Maybe read_slots(const JsonValue& root, EpOverlap& slots) {
+    const auto value = root.find("ep_slots");
+    if (!value) return std::nullopt;
+    if (value->type() != Type::Object) return wrong_type(*value, "`ep_slots`", "an object");
+    if (auto refusal = refuse_unknown_keys(*value, kSlotKeys, kModelSchema)) return refusal;
+    bool* const members[]{&slots.multi_token_prediction, &slots.early_release,
+                          &slots.delayed_weights};
+    for (std::size_t i = 0; i < kSlotKeys.size(); ++i) {
+      if (auto refusal = read_switch(*value, kSlotKeys[i], *members[i])) return refusal;
+    }
+    return std::nullopt;
   }
 
   static Maybe read_switch(const JsonValue& root, std::string_view key, bool& member) {

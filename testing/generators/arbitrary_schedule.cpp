@@ -175,7 +175,7 @@ void draw_composites(Dice& dice, std::vector<Entry>& order) {
 Schedule draw_arbitrary_schedule(Dice& dice) {
   Schedule schedule;
   schedule.naming = dice.one_in(2) ? Naming::Named : Naming::Counted;
-  schedule.topology = static_cast<Topology>(dice.below(5));
+  schedule.topology = static_cast<Topology>(dice.below(6));
   if (dice.one_in(2)) schedule.microbatches = dice.between(1, 8);
   if (dice.one_in(2)) schedule.stages = dice.between(1, 20);
   schedule.ranks.resize(1 + dice.below(4));

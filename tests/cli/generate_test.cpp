@@ -344,8 +344,8 @@ TEST(GenerateHelp, NamesEveryOptionAndItsExampleWorks) {
   const Outcome outer = run_capo({"generate", "--help"});
   EXPECT_EQ(outer.exit_code, 0);
   EXPECT_TRUE(
-      outer.out.ends_with("Example: capo generate megatron --pp 2 --vp 2 --microbatches 4 --rank "
-                          "0\n"))
+      outer.out.ends_with("Example: capo generate zb-2p --ranks 4 --microbatches 16 --cost "
+                          "f=12,b=13,w=9,comm=1\n"))
       << outer.out;
   EXPECT_EQ(generated("--pp 2 --vp 2 --microbatches 4 --rank 0").substr(0, 4), "[1, ");
   const Outcome help = generate("--help");

@@ -97,6 +97,27 @@ def check_models(run, root: pathlib.Path) -> tuple[int, int]:
     return taken, refused
 
 
+def check_simulations(run, root) -> int:
+    """Reports of simulations: published schedules, and the orders among the examples that can run."""
+    schema = json.loads((root / "docs/schema/simulation.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    simulation = jsonschema.Draft202012Validator(schema)
+    reports = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("1f1b", "zbv-1p", "dualpipe", "hanayo", "torch:DualPipeV"):
+            path = pathlib.Path(folder) / "s.order"
+            run("generate", name, "--ranks", "4", "--microbatches", "8", "-o", str(path))
+            for flags in ([], ["--links", "queued", "--cost", "comm=0.5"], ["--max-items", "0"]):
+                simulation.validate(json.loads(run("simulate", str(path), *flags, "--format", "json").stdout))
+                reports += 1
+    for path in sorted((root / "examples/te2376").glob("*.te")):
+        result = run("simulate", str(path), "--ep-overlap", "--cost", "dispatch=1", "--format", "json")
+        if result.returncode == 0:
+            simulation.validate(json.loads(result.stdout))
+            reports += 1
+    return reports
+
+
 def main() -> int:
     capo, root = sys.argv[1], pathlib.Path(sys.argv[2])
     report = jsonschema.Draft202012Validator(json.loads((root / "docs/schema/report.schema.json").read_text()))
@@ -137,7 +158,9 @@ def main() -> int:
     print(f"{reports} reports, {written} written and {accepted} accepted schedules keep their schemas")
     taken, refused = check_models(run, root)
     print(f"{taken} models read and {refused} refused as their schema has it")
-    return 0 if reports > 50 and written > 20 and accepted > 0 and taken > 50 and refused > 400 else 1
+    simulations = check_simulations(run, root)
+    print(f"{simulations} simulations keep their schema")
+    return 0 if simulations > 15 and reports > 50 and written > 20 and accepted > 0 and taken > 50 and refused > 400 else 1
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include <capo/core/generate/published/linear.h>
 #include <capo/core/generate/published/one_f_one_b_v.h>
 #include <capo/core/generate/published/seq.h>
+#include <capo/core/generate/published/setting_checks.h>
 #include <capo/core/generate/published/torch_tables.h>
 #include <capo/core/generate/published/v_adaptive.h>
 #include <capo/core/generate/published/v_greedy.h>
@@ -124,7 +125,10 @@ const std::vector<Family>& families() {
       {{"v-adaptive", "the best found on a V within --memory", V, "2", "costs, memory"},
        2,
        kAllAtWeight,
-       alone(v_adaptive)},
+       [](const Setting& setting, std::optional<std::int32_t>) -> Made {
+         if (auto refusal = refuse_rank_costs("v-adaptive", setting)) return *std::move(refusal);
+         return v_adaptive(setting);
+       }},
       {{"dualpipe", "two directions, forward and backward overlapped", Bidirectional, "2", ""},
        2,
        kAllAtWeight,
@@ -206,6 +210,22 @@ std::string unknown(const std::string& name) {
   return text + " `capo generate --list` lists them";
 }
 
+void merge_halves(std::vector<Move>& moves) {
+  std::vector<Move> merged;
+  for (const Move& move : moves) {
+    const bool completes = move.kind == Kind::BackwardWeight && !merged.empty() && !move.joins &&
+                           merged.back().kind == Kind::BackwardInput && !merged.back().joins &&
+                           merged.back().chunk == move.chunk &&
+                           merged.back().microbatch == move.microbatch;
+    if (completes) {
+      merged.back().kind = Kind::Backward;
+    } else {
+      merged.push_back(move);
+    }
+  }
+  moves = std::move(merged);
+}
+
 Result<Schedule, std::string> torch_schedule(std::string_view name, const Request& request) {
   const auto torch_class = torch_class_named(name);
   if (!torch_class) {
@@ -223,6 +243,9 @@ Result<Schedule, std::string> torch_schedule(std::string_view name, const Reques
                                            .stages_per_rank = chunks,
                                            .microbatches = request.microbatches});
   if (!orders) return orders.error();
+  if (request.merge_halves) {
+    for (std::vector<Move>& moves : *orders) merge_halves(moves);
+  }
   return schedule_of(*orders, v ? Topology::V : Topology::Loop, chunks);
 }
 
@@ -249,6 +272,7 @@ std::optional<std::string> unused_option(const Family& family, const Request& re
   if (request.group && family.entry.uses != "group") {
     return fmt::format("{} has no groups: --group has no use", family.entry.name);
   }
+  if (request.merge_halves) return std::string("--merge-halves is for PyTorch's tables, torch:CLASS");
   if (request.memory_limit && family.entry.uses != "costs, memory") {
     return fmt::format("{} takes the memory it needs: --memory has no use", family.entry.name);
   }
@@ -325,6 +349,7 @@ Result<Schedule, std::string> schedule_named(const Request& request) {
                   .microbatches = request.microbatches,
                   .chunks = chunks,
                   .costs = request.costs,
+                  .rank_costs = request.rank_costs,
                   .memory = {.forward = memory.forward / chunks,
                              .backward = memory.backward / chunks,
                              .weight = memory.weight / chunks}};

@@ -32,8 +32,12 @@ struct Request {
   std::optional<std::int32_t> chunks;  ///< of each rank; nothing: what the schedule has
   std::optional<std::int32_t> group;   ///< of interleaved schedules; nothing: their default
   Costs costs;                         ///< of one chunk's tasks
+  std::vector<Costs> rank_costs;       ///< likewise by rank, where ranks differ; else empty
   std::optional<Memory> memory;        ///< of one microbatch on a rank; nothing: the publication's
   std::optional<double> memory_limit;  ///< in the unit of `memory`
+  /// Of PyTorch's tables: an input half with its weight half right behind it is one whole backward,
+  /// as PyTorch's lowering makes of them (_merge_bw).
+  bool merge_halves = false;
 };
 
 /// One line of `capo generate --list`.

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <functional>
 #include <optional>
 #include <queue>
@@ -78,11 +77,11 @@ class ListScheduler {
     const Task task = here.ready.top();
     here.ready.pop();
     here.order.push_back(move_of(task));
-    here.free_at = now + duration(task);
+    here.free_at = now + duration(rank, task);
     events_.push({.time = here.free_at, .rank = rank});
     if (const auto next = successor(task)) {
       const bool stays = rank_of(next->stage) == rank;
-      arrive(here.free_at + (stays ? 0 : setting_.costs.transfer), *next);
+      arrive(here.free_at + (stays ? 0 : setting_.transfer()), *next);
     }
   }
 
@@ -90,8 +89,8 @@ class ListScheduler {
     events_.push({.time = time, .rank = rank_of(task.stage), .arrival = task});
   }
 
-  [[nodiscard]] double duration(const Task& task) const {
-    const Costs& costs = setting_.costs;
+  [[nodiscard]] double duration(std::int32_t rank, const Task& task) const {
+    const Costs& costs = setting_.costs_of(rank);
     return task.way == Task::Way::Forth ? costs.forward : costs.backward + costs.weight;
   }
 
@@ -132,12 +131,7 @@ std::optional<std::string> refuse(const Setting& setting) {
   if (setting.chunks % 2 != 0) {
     return fmt::format("hanayo holds two chunks a rank for every wave, not {}", setting.chunks);
   }
-  const Costs& costs = setting.costs;
-  for (const double cost : {costs.forward, costs.backward, costs.weight, costs.transfer}) {
-    if (std::isfinite(cost) && cost >= 0) continue;
-    return fmt::format("hanayo needs finite costs that are not negative, not {}", cost);
-  }
-  return std::nullopt;
+  return refuse_costs("hanayo", setting);
 }
 
 }  // namespace

@@ -6,9 +6,10 @@
 // (c-1)p + p-1-rank where it is even: at each turn the microbatch stays on its rank.
 //
 // The paper gives the placement and pictures of the order; the order here is list scheduling on the
-// setting's costs. Whenever a rank is free it starts, of what has arrived, a whole backward before
-// a forward and an earlier microbatch before a later one, and it never waits by choice. The order
-// depends on the costs, therefore, and a wait that would pay is never found.
+// setting's costs, of each rank where they differ. Whenever a rank is free it starts, of what has
+// arrived, a whole backward before a forward and an earlier microbatch before a later one, and it
+// never waits by choice. The order depends on the costs, therefore, and a wait that would pay is
+// never found.
 //
 // The paper's bubble ratio at m = p, backwards twice as long as forwards and free transfers is
 // (2p-2) / (3pw+p-1). Measured for p up to 32 and w from 2 to 8, the ratio of this order is between

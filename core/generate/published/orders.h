@@ -1,17 +1,18 @@
 // The orders of all ranks as the generators of published schedules make them, and what they are
 // made from.
 //
-//   rank 0:  F0.0 F1.0 F0.1 B0.1 W0.1 ...        kind, microbatch, chunk: as the papers' authors print
+//   rank 0:  F0.0 F1.0 F0.1 B0.1 W0.1 ...    kind, microbatch, chunk: as the authors print them
 //
 // A generator is a function from a Setting to PublishedOrders and knows nothing else of capo: its
 // result becomes a Schedule in published_schedule.h, and the verifier judges it like any other.
-// Microbatches are numbered from 0 and per pipeline: a bidirectional schedule has two, each with its
-// own microbatches 0 to M/2 - 1.
+// Microbatches are numbered from 0 and per pipeline: a bidirectional schedule has two, each with
+// its own microbatches 0 to M/2 - 1.
 
 #pragma once
 
 #include <capo/core/order/schedule.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -42,9 +43,16 @@ struct Setting {
   std::int32_t microbatches = 1;
   std::int32_t chunks = 1;  ///< of each rank
   Costs costs;              ///< looked at by searches alone
-  Memory memory;            ///< likewise
+  /// By rank, where ranks differ, else empty; all links take the transfer of the first.
+  std::vector<Costs> rank_costs;
+  Memory memory;  ///< looked at by searches alone, like the costs
   /// Of a rank, in the unit of `memory`.
   double memory_limit = std::numeric_limits<double>::infinity();
+
+  [[nodiscard]] const Costs& costs_of(std::int32_t rank) const {
+    return rank_costs.empty() ? costs : rank_costs[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] double transfer() const { return costs_of(0).transfer; }
 };
 
 struct Move {

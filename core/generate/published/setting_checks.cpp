@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstddef>
 #include <utility>
 
 namespace capo::published {
@@ -28,6 +30,28 @@ std::optional<std::string> refuse_counts(std::string_view schedule, const Settin
   if (setting.chunks == chunks) return std::nullopt;
   return fmt::format("{} holds {} a rank, not {}", schedule,
                      chunks == 1 ? "one chunk" : fmt::format("{} chunks", chunks), setting.chunks);
+}
+
+std::optional<std::string> refuse_costs(std::string_view schedule, const Setting& setting) {
+  const std::size_t stated = setting.rank_costs.size();
+  if (stated != 0 && std::cmp_not_equal(stated, setting.ranks)) {
+    return fmt::format("{} needs times of each of the {} ranks, not of {}", schedule, setting.ranks,
+                       stated);
+  }
+  const std::int32_t different = stated == 0 ? 1 : setting.ranks;
+  for (std::int32_t rank = 0; rank < different; ++rank) {
+    const Costs& costs = setting.costs_of(rank);
+    for (const double time : {costs.forward, costs.backward, costs.weight, costs.transfer}) {
+      if (std::isfinite(time) && time >= 0) continue;
+      return fmt::format("{} needs times that are finite and not negative, not {}", schedule, time);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> refuse_rank_costs(std::string_view schedule, const Setting& setting) {
+  if (setting.rank_costs.empty()) return std::nullopt;
+  return fmt::format("{} is made for ranks that all take the same times", schedule);
 }
 
 }  // namespace capo::published

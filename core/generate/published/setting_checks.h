@@ -25,4 +25,12 @@ constexpr std::int64_t kMostForwards = 100'000'000;
 [[nodiscard]] std::optional<std::string> refuse_counts(std::string_view schedule,
                                                        const Setting& setting, std::int32_t chunks);
 
+/// Finite times that are not negative, of every rank if they are stated by rank.
+[[nodiscard]] std::optional<std::string> refuse_costs(std::string_view schedule,
+                                                      const Setting& setting);
+
+/// Of a search that knows only times that are the same on all ranks.
+[[nodiscard]] std::optional<std::string> refuse_rank_costs(std::string_view schedule,
+                                                           const Setting& setting);
+
 }  // namespace capo::published

@@ -29,6 +29,7 @@ struct Choices {
 };
 
 struct Rank {
+  Costs costs;
   double clock = 0;
   double idle = 0;  ///< since its first forward
   MemoryLimit::Tasks run;
@@ -40,12 +41,14 @@ struct Rank {
 class LinearSearch {
  public:
   LinearSearch(const Setting& setting, const Choices& choices)
-      : costs_(setting.costs),
+      : transfer_(setting.transfer()),
         microbatches_(setting.microbatches),
         memory_(setting),
-        choices_(choices),
-        ranks_(static_cast<std::size_t>(setting.ranks)) {
-    for (Rank& rank : ranks_) rank.order.reserve(3 * static_cast<std::size_t>(microbatches_));
+        choices_(choices) {
+    for (std::int32_t r = 0; r < setting.ranks; ++r) {
+      Rank& rank = ranks_.emplace_back(Rank{.costs = setting.costs_of(r)});
+      rank.order.reserve(3 * static_cast<std::size_t>(microbatches_));
+    }
   }
 
   void search() {
@@ -62,7 +65,7 @@ class LinearSearch {
   [[nodiscard]] double span() const {
     double longest = 0;
     for (const Rank& rank : ranks_) {
-      longest = std::max(longest, rank.clock - rank.forward_ends.front() + costs_.forward);
+      longest = std::max(longest, rank.clock - rank.forward_ends.front() + rank.costs.forward);
     }
     return longest;
   }
@@ -87,16 +90,17 @@ class LinearSearch {
   // fewer than on the rank before as long as there are microbatches left.
   [[nodiscard]] std::vector<std::int32_t> forwards_ahead() const {
     std::vector<std::int32_t> ahead(ranks_.size(), 0);
-    double gradient_leaves = ranks_.back().clock + costs_.backward;
+    double gradient_leaves = ranks_.back().clock + ranks_.back().costs.backward;
     for (std::size_t r = ranks_.size() - 1; r-- > 0;) {
-      const double arrival = gradient_leaves + costs_.transfer;
-      double clock = ranks_[r].clock;
-      while (ahead[r] + 1 < microbatches_ && memory_.fits_forwards(ranks_[r].run, ahead[r] + 1) &&
-             !warm(clock, arrival)) {
-        clock += costs_.forward;
+      const Rank& rank = ranks_[r];
+      const double arrival = gradient_leaves + transfer_;
+      double clock = rank.clock;
+      while (ahead[r] + 1 < microbatches_ && memory_.fits_forwards(rank.run, ahead[r] + 1) &&
+             !warm(rank, clock, arrival)) {
+        clock += rank.costs.forward;
         ++ahead[r];
       }
-      gradient_leaves = std::max(clock, arrival) + costs_.backward;
+      gradient_leaves = std::max(clock, arrival) + rank.costs.backward;
     }
     for (std::size_t r = 1; r < ranks_.size(); ++r) {
       ahead[r] = std::min(ahead[r], ahead[r - 1]);
@@ -105,8 +109,8 @@ class LinearSearch {
     return ahead;
   }
 
-  [[nodiscard]] bool warm(double clock, double arrival) const {
-    if (choices_.warm_up == WarmUp::EndsInTime) return clock + costs_.forward > arrival;
+  [[nodiscard]] bool warm(const Rank& rank, double clock, double arrival) const {
+    if (choices_.warm_up == WarmUp::EndsInTime) return clock + rank.costs.forward > arrival;
     return clock >= arrival;
   }
 
@@ -128,9 +132,10 @@ class LinearSearch {
     if (choices_.round_forward == RoundForward::Always || r + 1 == ranks_.size()) return true;
     const Rank& next = ranks_[r + 1];
     if (rank.run.forwards < next.run.forwards + 2) return true;
-    const double gradient_arrives = next.clock + costs_.forward + costs_.backward + costs_.transfer;
+    const double gradient_arrives =
+        next.clock + next.costs.forward + next.costs.backward + transfer_;
     if (rank.clock >= gradient_arrives) return false;
-    if (rank.clock + costs_.forward + time_to_make_room(rank) <= gradient_arrives) return true;
+    if (rank.clock + rank.costs.forward + time_to_make_room(rank) <= gradient_arrives) return true;
     return gradient_arrives - rank.clock > harmless_wait(rank);
   }
 
@@ -138,7 +143,7 @@ class LinearSearch {
     double time = 0;
     MemoryLimit::Tasks run = rank.run;
     for (; !memory_.fits_forwards(run) && run.weights < run.backwards; ++run.weights) {
-      time += costs_.weight;
+      time += rank.costs.weight;
     }
     return time;
   }
@@ -169,7 +174,7 @@ class LinearSearch {
   }
 
   void fill_wait(Rank& rank, double arrival) {
-    while (has_weight(rank) && rank.clock + costs_.weight <= arrival) weight(rank);
+    while (has_weight(rank) && rank.clock + rank.costs.weight <= arrival) weight(rank);
     if (!has_weight(rank) || rank.clock >= arrival) return;
     const bool harmless = arrival - rank.clock <= harmless_wait(rank);
     if (!harmless || choices_.short_wait == ShortWait::Filled) weight(rank);
@@ -185,15 +190,15 @@ class LinearSearch {
   [[nodiscard]] double arrival(const std::vector<double>& ends, std::int32_t microbatch) const {
     const auto index = static_cast<std::size_t>(microbatch);
     CAPO_ASSERT(index < ends.size(), "a rank runs what the rank before it has run");
-    return ends[index] + costs_.transfer;
+    return ends[index] + transfer_;
   }
 
   void forward(std::size_t r) {
     Rank& rank = ranks_[r];
-    double end = rank.clock + costs_.forward;
+    double end = rank.clock + rank.costs.forward;
     if (r > 0) {
       const double input = arrival(ranks_[r - 1].forward_ends, rank.run.forwards);
-      end = wait(rank, end, input + costs_.forward);
+      end = wait(rank, end, input + rank.costs.forward);
     }
     rank.clock = end;
     rank.forward_ends.push_back(end);
@@ -203,10 +208,10 @@ class LinearSearch {
   void backward(std::size_t r) {
     Rank& rank = ranks_[r];
     CAPO_ASSERT(rank.run.backwards < rank.run.forwards, "a backward follows its forward");
-    double end = rank.clock + costs_.backward;
+    double end = rank.clock + rank.costs.backward;
     if (r + 1 < ranks_.size()) {
       const double input = arrival(ranks_[r + 1].backward_ends, rank.run.backwards);
-      end = wait(rank, end, input + costs_.backward);
+      end = wait(rank, end, input + rank.costs.backward);
     }
     rank.clock = end;
     rank.backward_ends.push_back(end);
@@ -215,7 +220,7 @@ class LinearSearch {
 
   void weight(Rank& rank) {
     CAPO_ASSERT(has_weight(rank), "a limit that holds a microbatch never needs more Ws than wait");
-    rank.clock += costs_.weight;
+    rank.clock += rank.costs.weight;
     rank.order.push_back({.kind = Kind::BackwardWeight, .microbatch = rank.run.weights++});
   }
 
@@ -228,7 +233,7 @@ class LinearSearch {
     return end;
   }
 
-  Costs costs_;
+  double transfer_;
   std::int32_t microbatches_;
   MemoryLimit memory_;
   Choices choices_;
@@ -239,6 +244,44 @@ class LinearSearch {
 // The last bits of thirds and tenths are no reason to leave out a microbatch.
 double rounded_up(double limit) {
   return limit + 1e-12 * std::abs(limit);
+}
+
+/// Behind the point.
+constexpr int kMostDigits = 6;
+/// Of a time in the smaller unit: sums of millions of them are still exact.
+constexpr double kLongest = 1e9;
+
+/// In a unit so many times smaller, if it is a whole number there, but for its last bits.
+std::optional<double> whole_time(double time, double unit) {
+  const double exact = time * unit;
+  const double whole = std::round(exact);
+  if (exact > kLongest || std::abs(exact - whole) > 1e-15 * exact) return std::nullopt;
+  return whole;
+}
+
+std::optional<Costs> whole_times(const Costs& costs, double unit) {
+  const auto forward = whole_time(costs.forward, unit);
+  const auto backward = whole_time(costs.backward, unit);
+  const auto weight = whole_time(costs.weight, unit);
+  const auto transfer = whole_time(costs.transfer, unit);
+  if (!forward || !backward || !weight || !transfer) return std::nullopt;
+  return Costs{*forward, *backward, *weight, *transfer};
+}
+
+std::optional<Setting> whole_times(const Setting& setting, double unit) {
+  Setting whole = setting;
+  whole.rank_costs.clear();
+  if (setting.rank_costs.empty()) {
+    const auto costs = whole_times(setting.costs, unit);
+    if (!costs) return std::nullopt;
+    whole.costs = *costs;
+  }
+  for (const Costs& of_rank : setting.rank_costs) {
+    const auto costs = whole_times(of_rank, unit);
+    if (!costs) return std::nullopt;
+    whole.rank_costs.push_back(*costs);
+  }
+  return whole;
 }
 
 constexpr std::array<Choices, 8> all_choices() {
@@ -275,15 +318,18 @@ bool MemoryLimit::fits_backward(const Tasks& run) const {
   return forward_ * without_backward + kept_ * without_weight <= limit_;
 }
 
+Setting in_whole_times(const Setting& setting) {
+  double unit = 1;
+  for (int digits = 0; digits <= kMostDigits; ++digits, unit *= 10) {
+    if (auto whole = whole_times(setting, unit)) return *std::move(whole);
+  }
+  return setting;
+}
+
 std::optional<std::string> refuse_search(std::string_view schedule, const Setting& setting,
                                          std::int32_t chunks) {
   if (auto refusal = refuse_counts(schedule, setting, chunks)) return refusal;
-  const Costs& costs = setting.costs;
-  for (const double time : {costs.forward, costs.backward, costs.weight, costs.transfer}) {
-    if (!std::isfinite(time) || time < 0) {
-      return fmt::format("{} needs times of 0 at least, not {}", schedule, time);
-    }
-  }
+  if (auto refusal = refuse_costs(schedule, setting)) return refusal;
   const Memory& memory = setting.memory;
   const double kept = memory.forward + memory.backward;
   const double rounding = 1e-9 * std::max(memory.forward, kept);
@@ -307,9 +353,10 @@ Result<PublishedOrders, std::string> zero_bubble_search(const Setting& setting) 
   if (auto refusal = refuse_search("zb", setting, 1)) {
     return std::move(*refusal);
   }
+  const Setting whole = in_whole_times(setting);
   std::optional<LinearSearch> shortest;
   for (const Choices& choices : all_choices()) {
-    LinearSearch attempt(setting, choices);
+    LinearSearch attempt(whole, choices);
     attempt.search();
     if (!shortest || attempt.span() < shortest->span()) shortest = std::move(attempt);
   }

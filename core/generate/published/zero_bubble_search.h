@@ -10,7 +10,12 @@
 // rank would wait otherwise or where memory demands one. Eight combinations of three choices are
 // tried and the first of the shortest is kept; what is short is the span, the longest time between
 // a rank's first start and its last end. Every decision is the one of the authors' program, down to
-// the order of the additions, so that equal times decide alike.
+// the order of the additions, so that equal times decide alike; and milliseconds decide as
+// microseconds do.
+//
+// Ranks may differ in their times; the last, with its loss, often does. The authors' program then
+// sometimes runs a forward before the rank ahead has sent its input. Here no rank takes more
+// forwards into its warm-up than the one ahead, so that every order can run.
 //
 // Nothing here proves that an order is the best: with little memory or slow transfers it is not.
 // With the memory of 1F1B, a forward for each rank, it was as short as ZB-H1 wherever it was tried
@@ -57,6 +62,10 @@ class MemoryLimit {
   double headroom_;  ///< of a backward that takes memory before it gives any back
   double limit_;
 };
+
+/// The same setting with times that are whole numbers, in a smaller unit, where they are decimal
+/// fractions of few digits: sums of those are rounded, and equal times would not be equal.
+[[nodiscard]] Setting in_whole_times(const Setting& setting);
 
 /// What this search and the one on V placement ask of counts, times and memory: in one sentence why
 /// the schedule cannot be made, or nothing.

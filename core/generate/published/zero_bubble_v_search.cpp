@@ -37,8 +37,10 @@ constexpr Step kBackwardOut{Pass::Backward, Leg::Out};
 constexpr Step kBackwardBack{Pass::Backward, Leg::Back};
 
 struct Rank {
+  Costs costs;
   double clock = 0;
-  double idle = 0;                          ///< since its first forward
+  double idle =
+      0;  ///< since its first forward, on top of its work beyond that of the lightest rank
   std::array<std::vector<double>, 4> ends;  ///< by step, then by microbatch
   MemoryLimit::Tasks run;
   std::vector<Move> owed;  ///< the W of every backward that was run, first come, first served
@@ -54,19 +56,23 @@ struct Rank {
 class Pipeline {
  public:
   explicit Pipeline(const Setting& setting)
-      : costs_(setting.costs),
+      : transfer_(setting.transfer()),
         microbatches_(setting.microbatches),
         memory_(setting),
         ranks_(static_cast<std::size_t>(setting.ranks)) {
     const auto steps = static_cast<std::size_t>(microbatches_);
-    for (Rank& rank : ranks_) {
+    const double least = least_work(setting);
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      Rank& rank = ranks_[r];
+      rank.costs = setting.costs_of(static_cast<std::int32_t>(r));
+      rank.idle = 2 * microbatches_ * (work(rank.costs) - least);
+      most_idle_ = std::max(most_idle_, rank.idle);
       for (std::vector<double>& ends : rank.ends) ends.reserve(steps);
       rank.owed.reserve(2 * steps);
       rank.order.reserve(6 * steps);
     }
   }
 
-  [[nodiscard]] const Costs& costs() const { return costs_; }
   [[nodiscard]] const MemoryLimit& memory() const { return memory_; }
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
   [[nodiscard]] std::size_t size() const { return ranks_.size(); }
@@ -84,7 +90,7 @@ class Pipeline {
     const auto neighbour = rank_before(r, step.leg);
     if (!neighbour || !has_input(r, step)) return kNever;
     const auto microbatch = static_cast<std::size_t>(ranks_[r].count(step));
-    return ranks_[*neighbour].ends[index_of(step)][microbatch] + costs_.transfer;
+    return ranks_[*neighbour].ends[index_of(step)][microbatch] + transfer_;
   }
 
   /// Whether the step's next microbatch has done all that comes before it.
@@ -104,7 +110,7 @@ class Pipeline {
   void run(std::size_t r, Step step) {
     Rank& rank = ranks_[r];
     const bool forward = step.pass == Pass::Forward;
-    const double cost = forward ? costs_.forward : costs_.backward;
+    const double cost = forward ? rank.costs.forward : rank.costs.backward;
     const double end_at_once = rank.clock + cost;
     rank.clock = std::max(end_at_once, arrival(r, step) + cost);
     if (rank.count(kForwardOut) > 0) {
@@ -126,7 +132,7 @@ class Pipeline {
     Rank& rank = ranks_[r];
     CAPO_ASSERT(rank.owes_weight(), "a W follows its backward");
     rank.order.push_back(rank.owed[static_cast<std::size_t>(rank.run.weights++)]);
-    rank.clock += costs_.weight;
+    rank.clock += rank.costs.weight;
   }
 
   void run_weights_left() {
@@ -146,12 +152,22 @@ class Pipeline {
   }
 
  private:
+  [[nodiscard]] static double work(const Costs& costs) {
+    return costs.forward + costs.backward + costs.weight;
+  }
+
+  [[nodiscard]] static double least_work(const Setting& setting) {
+    double least = work(setting.costs_of(0));
+    for (const Costs& costs : setting.rank_costs) least = std::min(least, work(costs));
+    return least;
+  }
+
   [[nodiscard]] std::optional<std::size_t> rank_before(std::size_t r, Leg leg) const {
     if (leg == Leg::Out) return r > 0 ? std::optional(r - 1) : std::nullopt;
     return r + 1 < ranks_.size() ? std::optional(r + 1) : std::nullopt;
   }
 
-  Costs costs_;
+  double transfer_;
   std::int32_t microbatches_;
   MemoryLimit memory_;
   std::vector<Rank> ranks_;
@@ -216,7 +232,7 @@ class VSearch {
     const Rank& rank = pipeline_[r];
     const auto places = static_cast<std::int32_t>(2 * r + 2);
     return pipeline_.memory().fits_forwards(rank.run, places) &&
-           rank.clock + pipeline_.costs().forward <= arrival &&
+           rank.clock + rank.costs.forward <= arrival &&
            rank.count(kForwardOut) < pipeline_.microbatches();
   }
 
@@ -306,7 +322,7 @@ class VSearch {
     // Nobody waits for a rank that is alone, and owing a W wins it nothing.
     const double arrival =
         pipeline_.size() > 1 ? pipeline_.arrival(r, step) : std::numeric_limits<double>::infinity();
-    while (rank.owes_weight() && arrival >= rank.clock + pipeline_.costs().weight) {
+    while (rank.owes_weight() && arrival >= rank.clock + rank.costs.weight) {
       pipeline_.run_weight(r);
     }
     if (!rank.owes_weight() || long_wait == LongWait::Kept) return;
@@ -401,7 +417,7 @@ class FirstComeSchedule {
       if (start < next.start) next = {.start = start, .step = step};
     }
     if (!rank.owes_weight()) return next;
-    const bool has_time = rank.clock + pipeline_.costs().weight <= next.start;
+    const bool has_time = rank.clock + rank.costs.weight <= next.start;
     if (has_time || !pipeline_.fits(r, next.step->pass)) return {.start = rank.clock};
     return next;
   }
@@ -462,8 +478,9 @@ Result<PublishedOrders, std::string> zero_bubble_v_search(const Setting& setting
   if (auto refusal = refuse_search("zbv", setting, 2)) {
     return std::move(*refusal);
   }
-  std::optional<Pipeline> order = heuristic_order(setting);
-  if (!order) order = first_come_order(setting);
+  const Setting whole = in_whole_times(setting);
+  std::optional<Pipeline> order = heuristic_order(whole);
+  if (!order) order = first_come_order(whole);
   return std::move(*order).orders();
 }
 

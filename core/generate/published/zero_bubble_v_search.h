@@ -13,6 +13,9 @@
 // of the authors' program, down to the order of the additions, so that equal times decide alike;
 // only a rank that is alone runs its Ws earlier than there.
 //
+// Ranks may differ in their times, which that program does not know. Work that a rank has beyond
+// the rank with the least counts as waiting then, so that waits go to ranks that can afford them.
+//
 // That program gives up where a rank may hold less than about 2p forwards at a time. Here an order
 // of another kind steps in: each rank starts what it can start first, and a forward only if the
 // oldest microbatch on the rank can still run to its end. It keeps to every limit that holds one
@@ -31,8 +34,9 @@
 
 namespace capo::published {
 
-/// Two chunks a rank, and times and memory of a chunk; ZB-V is the limit of 2 times `ranks`
-/// forwards. Every limit that holds one microbatch, both its chunks, is accepted.
+/// Two chunks a rank, alike in their times, which are those of a chunk, like the memory; ZB-V is
+/// the limit of 2 times `ranks` forwards. Every limit that holds one microbatch, both its chunks,
+/// is accepted.
 [[nodiscard]] Result<PublishedOrders, std::string> zero_bubble_v_search(const Setting& setting);
 
 }  // namespace capo::published

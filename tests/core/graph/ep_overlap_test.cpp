@@ -319,5 +319,49 @@ TEST(EpOverlap, ForwardAndBackwardShareNoEvent) {
   }
 }
 
+// What an order that lists its layers one by one is taken apart into.
+Lines listed(const std::string& order, const EpOverlap& options = {}) {
+  const Schedule schedule = read_schedule("ranks 1\nmicrobatches 2\nrank 0: " + order + "\n");
+  const Lowered lowered = take_listed_layers_apart(as_written(schedule), options);
+  Lines lines;
+  for (const Step& step : lowered.ranks.front()) {
+    lines.push_back(fmt::format("{}{}", node_name(step),
+                                step.slot == 0 ? "" : fmt::format(" {}", step.slot)));
+  }
+  return lines;
+}
+
+TEST(EpOverlapOfLayers, AForwardAndTheBackwardRightBehindItShareASlotTable) {
+  EXPECT_EQ(listed("F1.1 B1.0 W1.0"),
+            (Lines{"b combine 2", "f pre-dispatch 3", "b experts 4", "f dispatch 5",
+                   "b experts W 6", "b dispatch 7", "f experts 9", "f combine 10",
+                   "b pre-dispatch 11", "b pre-dispatch W 13"}));
+}
+
+TEST(EpOverlapOfLayers, AWeightFurtherBehindKeepsItsPlace) {
+  EXPECT_EQ(listed("F1.1 B1.0 F2.1 W1.0"),
+            (Lines{"b combine 2", "f pre-dispatch 3", "b experts 4", "f dispatch 5",
+                   "b dispatch 7", "f experts 9", "f combine 10", "b pre-dispatch 11",
+                   "f pre-dispatch", "f dispatch", "f experts", "f combine", "b experts W",
+                   "b pre-dispatch W"}));
+}
+
+TEST(EpOverlapOfLayers, ABackwardIsNotPairedWithItsOwnForward) {
+  EXPECT_EQ(listed("F1.0 B1.0 W1.0"),
+            (Lines{"f pre-dispatch", "f dispatch", "f experts", "f combine", "b combine",
+                   "b experts", "b experts W", "b dispatch", "b pre-dispatch",
+                   "b pre-dispatch W"}));
+}
+
+TEST(EpOverlapOfLayers, TheGraphOfAnIdealStepFinishes) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 2\nplacement loop\n"
+      "rank 0: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\nrank 1: F1.0 B1.0 F1.1 W1.0 B1.1 W1.1\n");
+  const Lowered lowered = take_listed_layers_apart(as_written(schedule), {});
+  const TaskGraph graph = wire_ideally(lowered, StageMap(schedule), 2, {});
+  EXPECT_TRUE(execute(graph).finishes());
+  EXPECT_EQ(graph.streams.size(), 4U);  // comp and comm of each rank
+}
+
 }  // namespace
 }  // namespace capo

@@ -44,6 +44,26 @@ TEST(StageMap, AVGoesDownTheRanksAndUpAgain) {
   EXPECT_EQ(homes_of(placed("v")), (Lines{"0.1", "1.1", "1.2", "0.2"}));
 }
 
+TEST(StageMap, TwoPipelinesGoDownAndUpTheRanksAndAreNotWiredToEachOther) {
+  const StageMap map = placed("bidirectional");
+  EXPECT_EQ(homes_of(map), (Lines{"0.1", "1.1", "1.2", "0.2"}));
+  EXPECT_EQ(map.after(0), 1);
+  EXPECT_EQ(map.after(1), kNoStage);
+  EXPECT_EQ(map.before(2), kNoStage);
+  EXPECT_EQ(map.after(2), 3);
+  EXPECT_EQ(map.before(3), 2);
+  EXPECT_EQ(map.after(3), kNoStage);
+}
+
+TEST(StageMap, FourChunksInTwoPipelinesLoopTwiceInEach) {
+  const StageMap map(
+      read_schedule("ranks 2\nmicrobatches 1\nchunks 4\nplacement bidirectional\n"
+                    "rank 0: F1 F2 F3 F4 B4 B3 B2 B1\nrank 1: F1 F2 F3 F4 B4 B3 B2 B1\n"));
+  EXPECT_EQ(homes_of(map), (Lines{"0.1", "1.1", "0.3", "1.3", "1.2", "0.2", "1.4", "0.4"}));
+  EXPECT_EQ(map.after(3), kNoStage);
+  EXPECT_EQ(map.before(4), kNoStage);
+}
+
 TEST(StageMap, CustomIsAsListed) {
   const StageMap map(
       read_schedule("ranks 2\nmicrobatches 1\nchunks 2\nplacement custom\n"

@@ -73,7 +73,7 @@ TEST(ModelRefusals, OfWhatIsNoModel) {
 
 TEST(ModelRefusals, OfTopologies) {
   expect_refused({
-      {R"({"topology":<<"lop">>})", "`topology` is one of independent, chain, loop, v",
+      {R"({"topology":<<"lop">>})", "`topology` is one of independent, chain, loop, v, bidirectional",
        "did you mean `loop`?"},
       {R"({"topology":<<"custom">>})", "`topology` is one of independent, chain, loop, v",
        "stages are listed as `{\"stages\": [[0, 3], [1, 2]]}`"},

@@ -36,12 +36,22 @@ TEST(Hanayo, TheOrderFollowsTheCosts) {
   EXPECT_EQ(with(5), with(5));
 }
 
+TEST(Hanayo, TheOrderFollowsTheCostsOfEachRank) {
+  const Setting same = {.ranks = 4, .microbatches = 8, .chunks = 4};
+  Setting each = same;
+  each.rank_costs.assign(4, {});
+  EXPECT_EQ(hanayo(each).value(), hanayo(same).value());
+  each.rank_costs.back().forward = 5;
+  EXPECT_NE(hanayo(each).value(), hanayo(same).value());
+  EXPECT_EQ(broken_law(hanayo(each).value(), wave(each)), std::nullopt);
+}
+
 TEST(Hanayo, AsksForWholeWavesAndCostsThatAreTimes) {
   EXPECT_EQ(hanayo({.ranks = 2, .microbatches = 2, .chunks = 3}).error(),
             "hanayo holds two chunks a rank for every wave, not 3");
   EXPECT_EQ(hanayo({.ranks = 0, .chunks = 2}).error(), "hanayo needs one rank at least, not 0");
   EXPECT_EQ(hanayo({.chunks = 2, .costs = {.weight = -1}}).error(),
-            "hanayo needs finite costs that are not negative, not -1");
+            "hanayo needs times that are finite and not negative, not -1");
   EXPECT_FALSE(
       hanayo({.chunks = 2, .costs = {.forward = std::numeric_limits<double>::infinity()}}));
   EXPECT_FALSE(hanayo({.chunks = 2, .costs = {.transfer = std::nan("")}}));

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 namespace capo::published {
 namespace {
 
@@ -32,6 +35,29 @@ TEST(SettingChecks, ThereIsALargestSchedule) {
   constexpr std::int32_t kHuge = std::numeric_limits<std::int32_t>::max();
   EXPECT_NE(refuse_counts("x", {.ranks = kHuge, .microbatches = kHuge, .chunks = kHuge}),
             std::nullopt);
+}
+
+TEST(SettingChecks, TimesAreFiniteAndNotNegative) {
+  EXPECT_EQ(refuse_costs("x", {.costs = {0, 0, 0, 0}}), std::nullopt);
+  EXPECT_EQ(refuse_costs("x", {.costs = {.backward = -0.5}}),
+            "x needs times that are finite and not negative, not -0.5");
+  EXPECT_EQ(refuse_costs("x", {.costs = {.transfer = HUGE_VAL}}),
+            "x needs times that are finite and not negative, not inf");
+  EXPECT_NE(refuse_costs("x", {.costs = {.weight = std::nan("")}}), std::nullopt);
+}
+
+TEST(SettingChecks, WhereRanksDifferEachHasTimes) {
+  EXPECT_EQ(refuse_costs("x", {.ranks = 2, .rank_costs = {{}, {}}}), std::nullopt);
+  EXPECT_EQ(refuse_costs("x", {.ranks = 3, .rank_costs = {{}, {}}}),
+            "x needs times of each of the 3 ranks, not of 2");
+  EXPECT_EQ(refuse_costs("x", {.ranks = 2, .rank_costs = {{}, {.weight = -1}}}),
+            "x needs times that are finite and not negative, not -1");
+}
+
+TEST(SettingChecks, ASearchMayKnowOnlyTimesOfAllRanks) {
+  EXPECT_EQ(refuse_rank_costs("x", {.ranks = 2}), std::nullopt);
+  EXPECT_EQ(refuse_rank_costs("x", {.ranks = 2, .rank_costs = {{}, {}}}),
+            "x is made for ranks that all take the same times");
 }
 
 }  // namespace

@@ -79,6 +79,33 @@ std::size_t for_every_setting(const std::function<void(const Setting&)>& look) {
   return settings;
 }
 
+// Ranks that differ by as much as tenfold, a few of them in each setting.
+std::size_t for_unequal_ranks(const std::function<void(const Setting&)>& look) {
+  constexpr std::array<Costs, 5> kCosts{
+      {{10, 10, 10, 3}, {14, 15, 11, 3}, {3, 30, 9, 3}, {31, 2, 4, 3}, {0, 1, 20, 3}}};
+  std::size_t settings = 0;
+  for (std::size_t ranks = 2; ranks <= 6; ++ranks) {
+    for (const std::int32_t microbatches : {1, 3, 7, 12}) {
+      for (const double limit : {1.0, 2.5, 4.0, 6.0, HUGE_VAL}) {
+        for (std::size_t mix = 0; mix < 25; ++mix) {
+          Setting setting{.ranks = static_cast<std::int32_t>(ranks),
+                          .microbatches = microbatches,
+                          .memory = {1, -0.5, -0.5},
+                          .memory_limit = limit};
+          for (std::size_t r = 0; r < ranks; ++r) {
+            setting.rank_costs.push_back(kCosts[(mix + r * (1 + mix / 5)) % kCosts.size()]);
+          }
+          SCOPED_TRACE(fmt::format("{} ranks, {} microbatches, limit {}, mix {}", ranks,
+                                   microbatches, limit, mix));
+          look(setting);
+          ++settings;
+        }
+      }
+    }
+  }
+  return settings;
+}
+
 TEST(ZeroBubbleSearch, FillsTheMemoryOfOneForwardOneBackward) {
   EXPECT_EQ(search({.ranks = 3, .microbatches = 4, .memory_limit = 3}),
             (Lines{"F0.0 F1.0 F2.0 B0.0 W0.0 F3.0 B1.0 W1.0 B2.0 W2.0 B3.0 W3.0",
@@ -114,6 +141,37 @@ TEST(ZeroBubbleSearch, KeepsTheLawsOfOrdersAndTheLimit) {
     }
   });
   EXPECT_EQ(settings, 6U * 5 * 6 * 4 * 7);
+}
+
+TEST(ZeroBubbleSearch, KeepsASlowRankBusy) {
+  // The last rank, half as fast, begins at 1 and never waits; the W of the first fill its waits.
+  EXPECT_EQ(search({.ranks = 2,
+                    .microbatches = 3,
+                    .rank_costs = {{1, 1, 1, 0}, {2, 2, 2, 0}},
+                    .memory_limit = 2}),
+            (Lines{"F0.0 F1.0 B0.0 W0.0 F2.0 B1.0 W1.0 B2.0 W2.0",
+                   "F0.0 B0.0 F1.0 B1.0 W0.0 F2.0 B2.0 W1.0 W2.0"}));
+}
+
+TEST(ZeroBubbleSearch, KeepsTheLawsOfOrdersAndTheLimitWhereRanksDiffer) {
+  const std::size_t settings = for_unequal_ranks([](const Setting& setting) {
+    const auto orders = zero_bubble_search(setting);
+    ASSERT_TRUE(orders) << orders.error();
+    EXPECT_EQ(order_laws::broken_law(*orders, order_laws::loop(setting)), std::nullopt);
+    for (const std::vector<Move>& order : *orders) {
+      EXPECT_LE(most_memory(order, setting.memory), setting.memory_limit + 1e-9);
+    }
+  });
+  EXPECT_EQ(settings, 5U * 4 * 5 * 25);
+}
+
+TEST(ZeroBubbleSearch, TakesEqualTimesOfEachRankForTimesOfAll) {
+  for_every_setting([](const Setting& setting) {
+    Setting each = setting;
+    each.rank_costs.assign(static_cast<std::size_t>(setting.ranks), setting.costs);
+    each.costs = {.forward = 77, .transfer = 5};
+    EXPECT_EQ(search(setting), search(each));
+  });
 }
 
 TEST(ZeroBubbleSearch, IsAsShortAsZbH1WithTheMemoryOfOneForwardOneBackward) {
@@ -163,6 +221,16 @@ TEST(ZeroBubbleSearch, LooksAtRatiosOfTimesAlone) {
   });
 }
 
+TEST(ZeroBubbleSearch, DecidesInMillisecondsAsInMicroseconds) {
+  const Setting microseconds{
+      .ranks = 24, .microbatches = 96, .costs = {6783, 6984, 5259, 758}, .memory_limit = 24};
+  Setting milliseconds = microseconds;
+  milliseconds.costs = {6.783, 6.984, 5.259, 0.758};
+  EXPECT_EQ(search(microseconds), search(milliseconds));
+  milliseconds.rank_costs.assign(24, milliseconds.costs);
+  EXPECT_EQ(search(microseconds), search(milliseconds));
+}
+
 TEST(ZeroBubbleSearch, HoldsOneChunkARank) {
   EXPECT_EQ(refusal({.chunks = 2}), "zb holds one chunk a rank, not 2");
   EXPECT_EQ(refusal({.ranks = 0}), "zb needs one rank at least, not 0");
@@ -170,8 +238,10 @@ TEST(ZeroBubbleSearch, HoldsOneChunkARank) {
 }
 
 TEST(ZeroBubbleSearch, NeedsTimesOfZeroAtLeast) {
-  EXPECT_EQ(refusal({.costs = {.weight = -1}}), "zb needs times of 0 at least, not -1");
-  EXPECT_EQ(refusal({.costs = {.transfer = HUGE_VAL}}), "zb needs times of 0 at least, not inf");
+  EXPECT_EQ(refusal({.costs = {.weight = -1}}),
+            "zb needs times that are finite and not negative, not -1");
+  EXPECT_EQ(refusal({.ranks = 2, .rank_costs = {{}}}),
+            "zb needs times of each of the 2 ranks, not of 1");
   EXPECT_EQ(refusal({.costs = {0, 0, 0, 0}}), "");
 }
 

@@ -78,6 +78,34 @@ std::size_t for_every_setting(const std::function<void(const Setting&)>& look) {
   return settings;
 }
 
+// Ranks that differ by as much as tenfold, a few of them in each setting.
+std::size_t for_unequal_ranks(const std::function<void(const Setting&)>& look) {
+  constexpr std::array<Costs, 5> kCosts{
+      {{10, 10, 10, 3}, {14, 15, 11, 3}, {3, 30, 9, 3}, {31, 2, 4, 3}, {0, 1, 20, 3}}};
+  std::size_t settings = 0;
+  for (std::size_t ranks = 2; ranks <= 6; ++ranks) {
+    for (const std::int32_t microbatches : {1, 3, 7, 12}) {
+      for (const double limit : {2.0, 3.5, 5.0, 8.0, HUGE_VAL}) {
+        for (std::size_t mix = 0; mix < 25; ++mix) {
+          Setting setting{.ranks = static_cast<std::int32_t>(ranks),
+                          .microbatches = microbatches,
+                          .chunks = 2,
+                          .memory = {1, -0.5, -0.5},
+                          .memory_limit = limit};
+          for (std::size_t r = 0; r < ranks; ++r) {
+            setting.rank_costs.push_back(kCosts[(mix + r * (1 + mix / 5)) % kCosts.size()]);
+          }
+          SCOPED_TRACE(fmt::format("{} ranks, {} microbatches, limit {}, mix {}", ranks,
+                                   microbatches, limit, mix));
+          look(setting);
+          ++settings;
+        }
+      }
+    }
+  }
+  return settings;
+}
+
 TEST(ZeroBubbleVSearch, BringsTheFirstMicrobatchBackBeforeItFillsTheRanks) {
   EXPECT_EQ(search({.ranks = 2, .microbatches = 2, .chunks = 2, .memory_limit = 4}),
             (Lines{"F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 B0.0 W0.1 B1.0 W1.1 W0.0 W1.0",
@@ -120,6 +148,38 @@ TEST(ZeroBubbleVSearch, KeepsTheLawsOfOrdersAndTheLimit) {
     }
   });
   EXPECT_EQ(settings, 6U * 5 * 6 * 4 * 7);
+}
+
+TEST(ZeroBubbleVSearch, KeepsASlowRankBusy) {
+  // The last rank, half as fast, begins at 1 and never waits.
+  EXPECT_EQ(search({.ranks = 2,
+                    .microbatches = 2,
+                    .chunks = 2,
+                    .rank_costs = {{1, 1, 1, 0}, {2, 2, 2, 0}},
+                    .memory_limit = 4}),
+            (Lines{"F0.0 F1.0 F0.1 B0.1 W0.1 F1.1 B1.1 W1.1 B0.0 W0.0 B1.0 W1.0",
+                   "F0.0 F0.1 F1.0 F1.1 B0.1 B0.0 B1.1 B1.0 W0.1 W0.0 W1.1 W1.0"}));
+}
+
+TEST(ZeroBubbleVSearch, KeepsTheLawsOfOrdersAndTheLimitWhereRanksDiffer) {
+  const std::size_t settings = for_unequal_ranks([](const Setting& setting) {
+    const auto orders = zero_bubble_v_search(setting);
+    ASSERT_TRUE(orders) << orders.error();
+    EXPECT_EQ(order_laws::broken_law(*orders, order_laws::wave(setting)), std::nullopt);
+    for (const std::vector<Move>& order : *orders) {
+      EXPECT_LE(most_memory(order, setting.memory), setting.memory_limit + 1e-9);
+    }
+  });
+  EXPECT_EQ(settings, 5U * 4 * 5 * 25);
+}
+
+TEST(ZeroBubbleVSearch, TakesEqualTimesOfEachRankForTimesOfAll) {
+  for_every_setting([](const Setting& setting) {
+    Setting each = setting;
+    each.rank_costs.assign(static_cast<std::size_t>(setting.ranks), setting.costs);
+    each.costs = {.forward = 77, .transfer = 5};
+    EXPECT_EQ(search(setting), search(each));
+  });
 }
 
 TEST(ZeroBubbleVSearch, NeverWaitsWithTheMemoryOfOneForwardOneBackwardAndEqualTimes) {
@@ -165,6 +225,19 @@ TEST(ZeroBubbleVSearch, LooksAtRatiosOfTimesAlone) {
   });
 }
 
+TEST(ZeroBubbleVSearch, DecidesInMillisecondsAsInMicroseconds) {
+  const Setting microseconds{.ranks = 24,
+                             .microbatches = 96,
+                             .chunks = 2,
+                             .costs = {6783, 6984, 5259, 758},
+                             .memory_limit = 48};
+  Setting milliseconds = microseconds;
+  milliseconds.costs = {6.783, 6.984, 5.259, 0.758};
+  EXPECT_EQ(search(microseconds), search(milliseconds));
+  milliseconds.rank_costs.assign(24, milliseconds.costs);
+  EXPECT_EQ(search(microseconds), search(milliseconds));
+}
+
 TEST(ZeroBubbleVSearch, HoldsTwoChunksARank) {
   EXPECT_EQ(refusal({.chunks = 1}), "zbv holds 2 chunks a rank, not 1");
   EXPECT_EQ(refusal({.chunks = 3}), "zbv holds 2 chunks a rank, not 3");
@@ -174,7 +247,9 @@ TEST(ZeroBubbleVSearch, HoldsTwoChunksARank) {
 
 TEST(ZeroBubbleVSearch, RefusesTimesAndMemoryAsTheLinearSearchDoes) {
   EXPECT_EQ(refusal({.chunks = 2, .costs = {.backward = -1}}),
-            "zbv needs times of 0 at least, not -1");
+            "zbv needs times that are finite and not negative, not -1");
+  EXPECT_EQ(refusal({.ranks = 2, .chunks = 2, .rank_costs = {{}}}),
+            "zbv needs times of each of the 2 ranks, not of 1");
   EXPECT_EQ(refusal({.chunks = 2, .memory = {1, -0.5, -0.25}}),
             "zbv needs a W that gives back all that F and B hold, 0.5, not 0.25");
 }

@@ -1,0 +1,252 @@
+// `capo generate NAME`, `simulate`, `compare` and `sweep` as a user runs them.
+
+#include <capo/tests/support/data.h>
+#include <capo/tests/support/run_capo.h>
+#include <capo/tests/support/scratch_folder.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using nlohmann::json;
+using testing_support::Outcome;
+using testing_support::run_capo;
+using testing_support::ScratchFolder;
+
+class SimulateCommand : public ::testing::Test {
+ protected:
+  // The words of a command line, split at blanks.
+  [[nodiscard]] Outcome run(const std::string& line, const std::string& input = "") const {
+    std::vector<std::string> arguments;
+    std::istringstream in(line);
+    for (std::string word; in >> word;) arguments.push_back(word);
+    return run_capo(arguments, {.input = input, .directory = folder_.path()});
+  }
+  [[nodiscard]] std::string out_of(const std::string& line) const {
+    const Outcome outcome = run(line);
+    EXPECT_EQ(outcome.exit_code, 0) << line << "\n" << outcome.err;
+    EXPECT_EQ(outcome.err, "") << line;
+    return outcome.out;
+  }
+  void expect_usage_error(const std::string& line, const std::string& message) const {
+    const Outcome outcome = run(line);
+    EXPECT_EQ(outcome.exit_code, 2) << line << "\n" << outcome.out;
+    EXPECT_EQ(outcome.out, "") << line;
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << line << "\n" << outcome.err;
+  }
+  [[nodiscard]] std::string text_of(const std::string& file) const {
+    std::ifstream in(folder_.path() / file);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(SimulateCommand, GeneratesInEveryForm) {
+  EXPECT_EQ(out_of("generate zb-h1 --ranks 2 --microbatches 2 --format tokens"),
+            "F0 F1 B0 W0 B1 W1\nF0 B0 F1 B1 W0 W1\n");
+  EXPECT_EQ(out_of("generate gpipe --ranks 2 --microbatches 2 --format csv"),
+            "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n");
+  EXPECT_EQ(out_of("generate torch:GPipe --ranks 2 --stages-per-rank 1 --microbatches 2 --format csv"),
+            "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n");
+  const auto parsed = json::parse(out_of("generate dualpipe --ranks 2 --microbatches 4 --format json"));
+  EXPECT_EQ(parsed["placement"], "bidirectional");
+  for (const char* form : {"order", "json", "csv"}) {
+    const std::string file = std::string("zbv.") + form;
+    EXPECT_EQ(out_of("generate zbv-1p --ranks 4 --microbatches 8 --format " + std::string(form) +
+                     " -o " + file),
+              "");
+    EXPECT_EQ(run("check " + file).exit_code, 0) << file;
+    EXPECT_EQ(json::parse(out_of("simulate " + file + " --topology v --format json"))["span"], 48)
+        << file;
+  }
+}
+
+// PyTorch's own files of its three tests: two tables without their idle slots, and the lowering of
+// one of them.
+TEST_F(SimulateCommand, ReproducesPyTorchsFiles) {
+  const auto file = [](const std::string& name) {
+    std::ifstream in(testing_support::data_path("torch_csv/" + name));
+    std::string text;
+    for (std::string row; std::getline(in, row);) {
+      if (!row.empty() && row.back() == '\r') row.pop_back();
+      std::istringstream cells(row);
+      std::string kept;
+      for (std::string cell; std::getline(cells, cell, ',');) {
+        if (!cell.empty()) kept += (kept.empty() ? "" : ",") + cell;
+      }
+      text += kept + "\n";
+    }
+    return text;
+  };
+  EXPECT_EQ(out_of("generate torch:DualPipeV --ranks 4 --microbatches 10 --format csv"),
+            file("dualpipev_4rank_10mb.csv"));
+  const std::string table =
+      "generate torch:InterleavedZeroBubble --ranks 2 --stages-per-rank 2 --microbatches 8 "
+      "--format csv";
+  EXPECT_EQ(out_of(table), file("zb1p_2rank_2stagep_compute.csv"));
+  (void)out_of(table + " --merge-halves -o merged.csv");
+  EXPECT_EQ(out_of("convert merged.csv --stage-to-rank 0,1,0,1 --to csv --lower"),
+            file("zb1p_2rank_2stagep_comms.csv"));
+  expect_usage_error("generate 1f1b --ranks 2 --microbatches 4 --merge-halves", "torch:CLASS");
+}
+
+TEST_F(SimulateCommand, TheListNamesWhatCanBeGenerated) {
+  const std::string list = out_of("generate --list");
+  for (const char* name : {"gpipe", "1f1b", "1f1b-interleaved", "looped-bfs", "interleaved-zb",
+                           "zb-h1", "zb-h2", "zb", "zbv", "v-half", "v-min", "v-adaptive",
+                           "dualpipe", "dualpipev", "chimera", "hanayo", "gis", "torch:CLASS",
+                           "megatron"}) {
+    EXPECT_NE(list.find(std::string("\n") + name + " "), std::string::npos) << name;
+  }
+}
+
+TEST_F(SimulateCommand, RefusesWhatThereIsNot) {
+  expect_usage_error("generate", "generate: the name of a schedule, or megatron, is required");
+  expect_usage_error("generate zb-h3 --ranks 2", "there is no schedule `zb-h3`; did you mean `zb-h");
+  expect_usage_error("generate torch:Foo", "PyTorch has no schedule `Foo`; it has GPipe, 1F1B");
+  expect_usage_error("generate dualpipe --ranks 3 --microbatches 8", "dualpipe");
+  expect_usage_error("generate zb --ranks 2 --microbatches 4", "say --memory X");
+  expect_usage_error("generate zb-1p --ranks 2 --microbatches 4 --memory 3", "--memory does too");
+  expect_usage_error("generate 1f1b --ranks 2 --microbatches 4 --memory 3", "--memory has no use");
+  expect_usage_error("generate 1f1b --ranks 2 --microbatches 4 --group 3", "--group has no use");
+  expect_usage_error("generate 1f1b --ranks 0 --microbatches 4", "--ranks");
+  expect_usage_error("generate zb-1p --ranks 2 --microbatches 4 --cost f=x", "`f=x` is not a cost");
+  expect_usage_error("generate zb-1p --ranks 2 --microbatches 4 --mem f=1", "add up to 1");
+  expect_usage_error("generate dualpipe --ranks 2 --microbatches 4 --format foo", "--format");
+}
+
+TEST_F(SimulateCommand, LimitsOfASchedule) {
+  EXPECT_EQ(run("generate 1f1b --ranks 4 --microbatches 4 --max-ranks 3").exit_code, 4);
+  EXPECT_EQ(run("generate 1f1b --ranks 4 --microbatches 4 --max-ranks 4").exit_code, 0);
+  EXPECT_EQ(run("generate 1f1b --ranks 4 --microbatches 40 --max-count 39").exit_code, 4);
+  EXPECT_EQ(run("generate 1f1b --ranks 4 --microbatches 40 --max-count 40").exit_code, 0);
+  EXPECT_EQ(run("generate 1f1b --chunks 1 --ranks 4 --microbatches 4 --max-entries 47").exit_code, 4);
+  EXPECT_EQ(run("generate 1f1b --chunks 1 --ranks 4 --microbatches 4 --max-entries 48").exit_code, 0);
+}
+
+TEST_F(SimulateCommand, SimulatesWhatItReads) {
+  folder_.write("two.order",
+                "capo 1\nplacement loop\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n");
+  const auto report =
+      json::parse(out_of("simulate two.order --cost f=2,b=3,w=1,comm=5 --format json"));
+  EXPECT_EQ(report["makespan"], 22);
+  EXPECT_EQ(report["links"], "ideal");
+  EXPECT_EQ(report["ranks"][1]["exposed_comm"], 5);
+  const auto queued = json::parse(
+      out_of("simulate two.order --cost f=2,b=3,w=1 --cost comm=5 --links queued --format json"));
+  EXPECT_EQ(queued["links"], "rendezvous");
+  EXPECT_EQ(queued["makespan"], 22);
+  const auto buffered =
+      json::parse(out_of("simulate two.order --cost comm=5 --transfers buffered --format json"));
+  EXPECT_EQ(buffered["links"], "buffered");
+  EXPECT_NE(out_of("simulate two.order").find("makespan"), std::string::npos);
+  EXPECT_TRUE(out_of("simulate two.order --format grid").starts_with("rank 0 |F0"));
+}
+
+TEST_F(SimulateCommand, WritesATraceBeside) {
+  folder_.write("one.te", "[1, 1, -1, -1]");
+  EXPECT_NE(out_of("simulate one.te --trace out.json").find("makespan"), std::string::npos);
+  EXPECT_EQ(json::parse(text_of("out.json")), json::parse(out_of("simulate one.te --format trace")));
+  EXPECT_EQ(run("simulate one.te --trace /nowhere/out.json").exit_code, 5);
+}
+
+TEST_F(SimulateCommand, AModelFileStatesCostsAndBytes) {
+  folder_.write("one.te", "[1, 1, -1, -1]");
+  folder_.write("model.json", R"({"schema": 1, "modules": {"mlp": {
+      "cost": {"forward": 2, "backward": 3, "weight": 4},
+      "bytes": {"input": 1, "output": 1, "activations": 7, "operands": 0}}}, "layers": "mlp"})");
+  const auto report = json::parse(out_of("simulate one.te --model model.json --format json"));
+  EXPECT_EQ(report["makespan"], 2 * (2 + 3 + 4));
+  EXPECT_EQ(report["ranks"][0]["peak_bytes"], 2 * (7 + 1));
+  EXPECT_EQ(json::parse(out_of("simulate one.te --model model.json --cost f=5 --format "
+                               "json"))["makespan"],
+            2 * (5 + 3 + 4));
+}
+
+TEST_F(SimulateCommand, AnOrderThatCannotRunIsExplained) {
+  folder_.write("bad.te", "[-1, 1]");
+  const Outcome bad = run("simulate bad.te");
+  EXPECT_EQ(bad.exit_code, 1);
+  EXPECT_EQ(bad.out, "");
+  EXPECT_NE(bad.err.find("error[D01]"), std::string::npos) << bad.err;
+  EXPECT_TRUE(bad.err.ends_with(
+      "error: bad.te cannot be simulated: the orders have errors of their own\n"))
+      << bad.err;
+  folder_.write("stuck.csv",
+                "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");
+  const Outcome stuck = run("simulate stuck.csv");
+  EXPECT_EQ(stuck.exit_code, 1);
+  EXPECT_NE(stuck.err.find("error[T09]"), std::string::npos) << stuck.err;
+  EXPECT_EQ(run("simulate stuck.csv --links ideal").exit_code, 0);
+}
+
+TEST_F(SimulateCommand, WrongUseIsRefused) {
+  folder_.write("one.te", "[1, -1]");
+  expect_usage_error("simulate one.te --cost r1:f=2", "speaks of rank 1, but there are 1");
+  expect_usage_error("simulate one.te --cost c2:f=2", "speaks of chunk 2, but no rank has more than 1");
+  expect_usage_error("simulate one.te --devices 0,0", "names the devices of 2 ranks");
+  expect_usage_error("simulate one.te --mem f=1", "add up to 1");
+  expect_usage_error("simulate one.te --ep-slots mtp", "needs --ep-overlap");
+  expect_usage_error("simulate one.te --width 10", "--width");
+  expect_usage_error("compare one.te", "at least two");
+  EXPECT_EQ(run("simulate none.te").exit_code, 3);
+}
+
+TEST_F(SimulateCommand, ListsOfTheReportAreCut) {
+  (void)out_of("generate 1f1b --ranks 4 --microbatches 8 -o s.order");
+  const auto whole = json::parse(out_of("simulate s.order --format json"));
+  const auto cut = json::parse(out_of("simulate s.order --format json --max-items 3"));
+  EXPECT_EQ(cut["idle"].size(), 3U);
+  EXPECT_EQ(cut["critical_path"].size(), 3U);
+  EXPECT_EQ(cut["idle_total"], whole["idle_total"]);
+  EXPECT_EQ(whole["idle"].size(), whole["idle_total"]);
+}
+
+TEST_F(SimulateCommand, ComparesSideBySide) {
+  (void)out_of("generate 1f1b --ranks 4 --microbatches 8 -o a.order");
+  (void)out_of("generate zb-h1 --ranks 4 --microbatches 8 -o b.order");
+  const std::string text = out_of("compare a.order b.order");
+  EXPECT_NE(text.find("a.order"), std::string::npos);
+  EXPECT_NE(text.find("27 (-18.18 %)"), std::string::npos) << text;
+  const auto parsed = json::parse(out_of("compare a.order b.order --format json"));
+  EXPECT_EQ(parsed["simulations"][0]["makespan"], 33);
+}
+
+TEST_F(SimulateCommand, SweepsAGrid) {
+  const auto parsed = json::parse(out_of(
+      "sweep 1f1b dualpipe --ranks 4,5 --microbatches 10 --cost comm=0 --cost comm=1 --format json"));
+  ASSERT_EQ(parsed["runs"].size(), 8U);
+  EXPECT_EQ(parsed["runs"][0]["makespan"], 39);
+  EXPECT_EQ(parsed["runs"][1]["cost"], "comm=1");
+  EXPECT_GT(parsed["runs"][1]["makespan"], 39);
+  EXPECT_TRUE(parsed["runs"][6].contains("refused"));
+  const std::string text = out_of("sweep 1f1b --ranks 4 --microbatches 8,16");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+  expect_usage_error("sweep 1f1b --ranks 4 --microbatches 8,16 --max-runs 1", "more than 1 points");
+  EXPECT_EQ(run("sweep 1f1b --ranks 4 --microbatches 8,16 --max-runs 2").exit_code, 0);
+  expect_usage_error("sweep 1f1b --ranks 4 --microbatches 8 --memory 0", "no list of numbers above 0");
+  expect_usage_error("sweep --ranks 4 --microbatches 8", "the name of a schedule");
+}
+
+TEST_F(SimulateCommand, SameInputSameBytes) {
+  (void)out_of("generate zbv-2p --ranks 4 --microbatches 12 --cost f=3,b=4,w=2,comm=1 -o s.order");
+  for (const char* format : {"text", "json", "grid", "trace"}) {
+    const std::string line = std::string("simulate s.order --format ") + format;
+    EXPECT_EQ(out_of(line), out_of(line));
+  }
+}
+
+}  // namespace
+}  // namespace capo

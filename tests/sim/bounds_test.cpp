@@ -1,0 +1,62 @@
+// Bounds against orders that are known to be optimal, and by hand.
+
+#include <capo/sim/bounds.h>
+#include <capo/tests/sim/simulated.h>
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+using simulated::costs;
+using simulated::simulate_named;
+using simulated::simulate_text;
+
+TEST(Bounds, ZeroBubbleH1IsOptimalWithItsMemory) {
+  const auto s = simulate_named({.name = "zb-h1", .ranks = 4, .microbatches = 8},
+                                {.costs = costs("f=12,b=13,w=9,comm=1")});
+  EXPECT_EQ((*s)->bounds().makespan.value, (*s)->makespan());
+  EXPECT_EQ((*s)->bounds().span.value, (*s)->span());
+  EXPECT_EQ((*s)->bounds().makespan.by, "L1");
+  EXPECT_EQ((*s)->bounds().memory, 4);
+}
+
+TEST(Bounds, MoreMemoryIsALowerBound) {
+  const auto at = [](double limit) {
+    const auto s = simulate_named({.name = "zb-h1", .ranks = 4, .microbatches = 8},
+                                  {.memory_limit = limit});
+    return (*s)->bounds().makespan.value;
+  };
+  EXPECT_GT(at(2), at(4));
+  EXPECT_GE(at(4), at(7));
+  // The work of a rank, and the way of one microbatch to the last rank: 24 + 3.
+  EXPECT_EQ(at(1000), 27);
+}
+
+TEST(Bounds, OneMicrobatchTakesItsWay) {
+  const auto s = simulate_text(
+      "capo 1\nplacement loop\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n",
+      {.costs = costs("f=2,b=3,w=1,comm=5", "r1:f=4")});
+  // 2 + 5 + 4 + 3 + 5 + 3; weight gradients could wait.
+  EXPECT_EQ((*s)->bounds().makespan.value, 22);
+  EXPECT_EQ((*s)->bounds().makespan.by, "path");
+}
+
+TEST(Bounds, TheBusiestRankOfUnequalOnes) {
+  const auto s = simulate_named({.name = "1f1b", .ranks = 4, .microbatches = 20},
+                                {.costs = costs("f=1,b=1,w=1", "r3:f=10")});
+  EXPECT_EQ((*s)->bounds().makespan.value, 3 + 20 * 12);
+  EXPECT_EQ((*s)->bounds().makespan.by, "work");
+  EXPECT_EQ((*s)->bounds().makespan.rank, 3);
+  EXPECT_EQ((*s)->bounds().span.value, 20 * 12);
+}
+
+TEST(Bounds, OverlappedCompositesMayTakeLess) {
+  const auto s = simulate_named({.name = "dualpipev", .ranks = 4, .microbatches = 16},
+                                {.costs = costs("overlap=0.8")});
+  EXPECT_LE((*s)->bounds().makespan.value, (*s)->makespan());
+  EXPECT_LE((*s)->bounds().span.value, (*s)->span());
+}
+
+}  // namespace
+}  // namespace capo

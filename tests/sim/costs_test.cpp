@@ -1,0 +1,87 @@
+#include <capo/sim/costs.h>
+#include <capo/tests/sim/simulated.h>
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+using simulated::costs;
+
+std::string refusal(const std::string& text) {
+  const auto read = read_costs(text);
+  return read ? "" : read.error();
+}
+
+TEST(Costs, WithoutAnythingATaskTakesOneAndALinkNothing) {
+  const Costs none;
+  EXPECT_EQ(none.of_chunk(0, 1, 1), TaskCosts{});
+  EXPECT_EQ(none.between(0, 1).total(), 0);
+  EXPECT_TRUE(none.uniform());
+}
+
+TEST(Costs, TheLastSettingWinsAndANarrowScopeIsNoBetter) {
+  const Costs all = costs("f=12,b=13", "r0:f=14", "f=3");
+  EXPECT_EQ(all.of_chunk(0, 1, 1).forward, 3);
+  EXPECT_EQ(costs("f=3", "r0:f=14").of_chunk(0, 1, 1).forward, 14);
+  EXPECT_EQ(costs("f=3", "r0:f=14").of_chunk(1, 1, 1).forward, 3);
+  EXPECT_FALSE(costs("r0:f=14").uniform());
+}
+
+TEST(Costs, AChunkIsTheSumOfItsLayers) {
+  const Costs all = costs("f=12", "r1.c2.l0:f=5");
+  EXPECT_EQ(all.of_layer(0, 2, 0, 3).forward, 4);
+  EXPECT_EQ(all.of_layer(1, 2, 0, 3).forward, 5);
+  EXPECT_EQ(all.of_chunk(1, 2, 3).forward, 5 + 4 + 4);
+  EXPECT_EQ(all.of_chunk(1, 1, 3).forward, 12);
+}
+
+TEST(Costs, LinksHaveLatencyAndBandwidth) {
+  const Costs all = costs("comm=2,bw=10,bytes=50", "r0-r1:comm=1", "r1-r0:bw=100");
+  EXPECT_EQ(all.between(2, 3).total(), 2 + 5);
+  EXPECT_EQ(all.between(0, 1).total(), 1 + 5);
+  EXPECT_EQ(all.between(1, 0).total(), 2 + 0.5);
+  EXPECT_EQ(all.between(1, 0).occupied(), 0.5);
+}
+
+TEST(Costs, AModelFileStatesLayersAndFlagsOverrideIt) {
+  Model model;
+  model.modules.list = {{.name = "mlp", .cost = {.forward = 3, .backward = 4, .weight = 5}}};
+  model.modules.layers = {{{0}}};
+  model.transfer = {.latency = 7, .bandwidth = 2, .bytes = 4};
+  auto stated = costs_of(model);
+  ASSERT_TRUE(stated.has_value());
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).backward, 8);
+  EXPECT_EQ(stated->between(0, 1).total(), 9);
+  stated->set({.key = CostSetting::Key::Backward, .value = 10});
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).backward, 10);
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).forward, 6);
+
+  model.modules.list.front().cost.weight.reset();
+  EXPECT_EQ(costs_of(model).error(), "module `mlp` has no cost.weight");
+}
+
+TEST(Costs, WhatIsNoCostIsRefusedByName) {
+  EXPECT_NE(refusal("").find("`` is not a cost"), std::string::npos);
+  EXPECT_NE(refusal("g=1").find("`g=1` is not a cost"), std::string::npos);
+  EXPECT_NE(refusal("f").find("`f` is not a cost"), std::string::npos);
+  EXPECT_NE(refusal("f=x").find("`f=x` is not a cost"), std::string::npos);
+  EXPECT_NE(refusal("f=1,").find("`` is not a cost"), std::string::npos);
+  EXPECT_EQ(refusal("f=-1"), "f is no number from 0 to 1e12");
+  EXPECT_EQ(refusal("f=nan"), "f is no number from 0 to 1e12");
+  EXPECT_EQ(refusal("f=1e13"), "f is no number from 0 to 1e12");
+  EXPECT_EQ(refusal("f=1e12"), "");
+  EXPECT_EQ(refusal("bw=0"), "bw is above 0");
+  EXPECT_EQ(refusal("experts=1.5"), "experts is a part, from 0 to 1");
+  EXPECT_EQ(refusal("slowdown=0.5"), "slowdown is at least 1");
+  EXPECT_EQ(refusal("r0:overlap=0.8"), "overlap is said of the whole step, without a scope");
+  EXPECT_EQ(refusal("r0:comm=1"), "comm is said of a link, as in r0-r1:comm=1, or of all");
+  EXPECT_EQ(refusal("r0-r1:f=1"), "f is said of tasks, not of a link");
+  EXPECT_NE(refusal("x0:f=1").find("`x0` in `x0:` is no part of a scope"), std::string::npos);
+  EXPECT_NE(refusal("r0.r1:f=1").find("`r1` in"), std::string::npos);
+  EXPECT_NE(refusal("c0:f=1").find("`c0` in"), std::string::npos);
+  EXPECT_NE(refusal("r0-1:comm=1").find("`1` in"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,280 @@
+// Laws of every simulation, whatever the schedule and the costs: for each name of the catalogue
+// over a grid, with costs by chance, under each way for messages to travel.
+
+#include <capo/sim/simulate.h>
+#include <capo/tests/sim/published_requests.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+namespace capo {
+namespace {
+
+using namespace published_requests;
+
+/// What rounding may make of a time.
+double hair(double of) {
+  return 1e-9 * std::max(1.0, std::abs(of));
+}
+
+/// Messages that take latency and bytes/bandwidth.
+SimulationOptions across(Links links) {
+  Costs costs;
+  costs.set({.key = CostSetting::Key::Bandwidth, .value = 4});
+  costs.set({.key = CostSetting::Key::Bytes, .value = 6});
+  return simulated::over(links, std::move(costs));
+}
+
+void look_at(const Request& request, const SimulationOptions& options,
+             const std::function<void(const Simulation&)>& look) {
+  SCOPED_TRACE(words_for(request));
+  const auto simulated = simulate_request(request, options);
+  ASSERT_NE(simulated->simulation, nullptr) << simulated->why;
+  look(**simulated);
+}
+
+/// Calls `look` for every request, simulated with `options`.
+void for_every_simulation(const SimulationOptions& options,
+                          const std::function<void(const Simulation&)>& look) {
+  for (const Request& request : every_request()) look_at(request, options, look);
+}
+
+/// With one way for messages to travel after the other.
+void for_every_simulation(const std::function<void(const Simulation&)>& look) {
+  std::size_t turn = 0;
+  for (const Request& request : every_request()) {
+    constexpr std::array kLinks{Links::Ideal, Links::Rendezvous, Links::Buffered};
+    const Links links = kLinks[turn++ % kLinks.size()];
+    SCOPED_TRACE(name_of(links));
+    look_at(request, across(links), look);
+  }
+}
+
+TEST(SimulationLaws, TimeNeverRunsBackwards) {
+  for_every_simulation([](const Simulation& simulation) {
+    const TaskGraph& graph = simulation.graph();
+    const Timeline& timeline = simulation.timeline();
+    const Durations durations(simulation.subject(), simulation.costs());
+    for (Vertex from = 0; from < graph.task_of.size(); ++from) {
+      EXPECT_GE(timeline.begin[from], 0);
+      EXPECT_EQ(timeline.done[from], timeline.begin[from] + durations.of(from));
+      const auto [first, last] = boost::out_edges(from, graph.edges);
+      for (auto edge = first; edge != last; ++edge) {
+        const Vertex to = boost::target(*edge, graph.edges);
+        const double lag = durations.lag(graph.edges[*edge], from, to);
+        EXPECT_GE(lag, 0);
+        EXPECT_GE(timeline.begin[to], timeline.done[from] + lag);
+      }
+    }
+  });
+}
+
+/// Nothing begins later than it must: whatever it waited for last had just come.
+TEST(SimulationLaws, EverythingBeginsAsSoonAsItCan) {
+  for_every_simulation([](const Simulation& simulation) {
+    const TaskGraph& graph = simulation.graph();
+    const Timeline& timeline = simulation.timeline();
+    const Durations durations(simulation.subject(), simulation.costs());
+    std::vector<double> there(graph.task_of.size(), 0);
+    for (Vertex from = 0; from < graph.task_of.size(); ++from) {
+      const auto [first, last] = boost::out_edges(from, graph.edges);
+      for (auto edge = first; edge != last; ++edge) {
+        const Vertex to = boost::target(*edge, graph.edges);
+        const double lag = durations.lag(graph.edges[*edge], from, to);
+        if (timeline.bound_by[to] == from)
+          there[to] = std::max(there[to], timeline.done[from] + lag);
+      }
+    }
+    EXPECT_EQ(timeline.begin, there);
+  });
+}
+
+TEST(SimulationLaws, TheMakespanIsNoShorterThanItsCriticalPath) {
+  for_every_simulation([](const Simulation& simulation) {
+    const TaskGraph& graph = simulation.graph();
+    const Timeline& timeline = simulation.timeline();
+    const auto path = critical_path(simulation.subject(), timeline);
+    ASSERT_FALSE(path.empty());
+    EXPECT_EQ(timeline.start_of(graph, path.front()), 0);
+    EXPECT_EQ(timeline.end_of(graph, path.back()), simulation.makespan());
+    // A transfer can be on the path with its start alone, which takes no time.
+    double computed = 0;
+    for (const TaskId task : path) {
+      const double takes = timeline.end_of(graph, task) - timeline.start_of(graph, task);
+      if (is_compute(graph.tasks[task].kind)) computed += takes;
+    }
+    EXPECT_LE(computed, simulation.makespan() + hair(simulation.makespan()));
+  });
+}
+
+TEST(SimulationLaws, NothingIsFasterThanItsBounds) {
+  for_every_simulation([](const Simulation& simulation) {
+    const double makespan = simulation.makespan();
+    EXPECT_LE(simulation.span(), makespan);
+    EXPECT_LE(simulation.bounds().makespan.value, makespan + hair(makespan));
+    EXPECT_LE(simulation.bounds().span.value, simulation.span() + hair(makespan));
+    EXPECT_GT(simulation.bounds().span.value, 0);
+  });
+}
+
+/// A bound holds for composites that overlap as well.
+TEST(SimulationLaws, NothingOverlappedIsFasterThanItsBounds) {
+  SimulationOptions options;
+  options.costs.overlap = 0.7;
+  for_every_simulation(options, [](const Simulation& simulation) {
+    const double makespan = simulation.makespan();
+    EXPECT_LE(simulation.bounds().makespan.value, makespan + hair(makespan));
+    EXPECT_LE(simulation.bounds().span.value, simulation.span() + hair(makespan));
+  });
+}
+
+TEST(SimulationLaws, ARankComputesOrIsIdle) {
+  for_every_simulation([](const Simulation& simulation) {
+    const double makespan = simulation.makespan();
+    for (const RankTimes& rank : simulation.ranks()) {
+      EXPECT_NEAR(rank.busy + rank.bubble, makespan, hair(makespan));
+      EXPECT_LE(rank.first, rank.last);
+      EXPECT_LE(rank.last, makespan);
+      EXPECT_LE(rank.busy, rank.last - rank.first + hair(makespan));
+      EXPECT_LE(rank.exposed, rank.bubble + hair(makespan));
+    }
+  });
+}
+
+TEST(SimulationLaws, TheBubbleIsTheSumOfTheIdleIntervals) {
+  for_every_simulation([](const Simulation& simulation) {
+    for (const RankTimes& rank : simulation.ranks()) {
+      double idle = 0;
+      double exposed = 0;
+      double until = 0;
+      for (const Idle& interval : rank.idle) {
+        EXPECT_LE(until, interval.begin);
+        EXPECT_LT(interval.begin, interval.end);
+        EXPECT_GE(interval.exposed, 0);
+        EXPECT_LE(interval.exposed, interval.end - interval.begin);
+        EXPECT_EQ(interval.cause == Idle::Cause::WarmUp, interval.end == rank.first);
+        EXPECT_EQ(interval.cause == Idle::Cause::Drain, interval.begin == rank.last);
+        until = interval.end;
+        idle += interval.end - interval.begin;
+        exposed += interval.exposed;
+      }
+      EXPECT_LE(until, simulation.makespan());
+      EXPECT_NEAR(idle, rank.bubble, hair(rank.bubble));
+      EXPECT_NEAR(exposed, rank.exposed, hair(rank.exposed));
+    }
+  });
+}
+
+void expect_sound_course(const std::vector<MemoryStep>& course, double chunk) {
+  ASSERT_FALSE(course.empty());
+  EXPECT_NEAR(course.front().held, chunk, 1e-9);  // the first forward's, from nothing
+  EXPECT_NEAR(course.back().held, 0, 1e-9);
+  EXPECT_EQ(course.back().microbatches, 0);
+  double time = 0;
+  for (const MemoryStep& step : course) {
+    EXPECT_GE(step.time, time);
+    EXPECT_GE(step.held, -1e-9);
+    EXPECT_EQ(step.microbatches > 0, step.held > 1e-9);
+    time = step.time;
+  }
+}
+
+TEST(SimulationLaws, WhatIsHeldIsGivenUp) {
+  for (const MemoryChange& memory :
+       {MemoryChange{.forward = 1, .backward = 0, .weight = -1},
+        MemoryChange{.forward = 1, .backward = -0.7, .weight = -0.3}}) {
+    for_every_simulation({.memory = memory}, [](const Simulation& simulation) {
+      const auto& ranks = simulation.subject().schedule.ranks;
+      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        const auto course = simulation.memory_course(static_cast<std::int32_t>(rank));
+        expect_sound_course(course, 1.0 / ranks[rank].chunks);
+        const MemoryPeak& peak = simulation.peaks()[rank];
+        for (const MemoryStep& step : course) EXPECT_LE(step.held, peak.held);
+        EXPECT_LE(peak.microbatches, simulation.microbatches());
+      }
+    });
+  }
+}
+
+/// `later` ran the same graph, and did so as fast or slower.
+void expect_no_sooner(const Timeline& later, const Timeline& sooner) {
+  ASSERT_EQ(later.done.size(), sooner.done.size());
+  for (std::size_t vertex = 0; vertex < later.done.size(); ++vertex) {
+    EXPECT_GE(later.begin[vertex], sooner.begin[vertex] - hair(sooner.begin[vertex]));
+    EXPECT_GE(later.done[vertex], sooner.done[vertex] - hair(sooner.done[vertex]));
+  }
+  EXPECT_GE(later.makespan, sooner.makespan - hair(sooner.makespan));
+}
+
+std::vector<std::int32_t> a_device_each(const Simulation& simulation) {
+  std::vector<std::int32_t> devices(simulation.subject().schedule.ranks.size());
+  std::iota(devices.begin(), devices.end(), 0);
+  return devices;
+}
+
+TEST(SimulationLaws, BothWaysOfRunningGiveTheSameTimes) {
+  for_every_simulation([](const Simulation& simulation) {
+    const Subject& subject = simulation.subject();
+    Costs costs = simulation.costs();
+    const Durations durations(subject, costs);
+    const Timeline freely = run_freely(subject, durations);
+    for (const auto& devices : {std::vector<std::int32_t>{}, a_device_each(simulation)}) {
+      costs.devices = devices;
+      const Timeline shared = run_shared(subject, durations, costs);
+      EXPECT_NEAR(shared.makespan, freely.makespan, hair(freely.makespan));
+      ASSERT_EQ(shared.done.size(), freely.done.size());
+      for (std::size_t vertex = 0; vertex < freely.done.size(); ++vertex) {
+        EXPECT_NEAR(shared.begin[vertex], freely.begin[vertex], hair(freely.begin[vertex]));
+        EXPECT_NEAR(shared.done[vertex], freely.done[vertex], hair(freely.done[vertex]));
+      }
+    }
+  });
+}
+
+// Orders are fixed, so each task begins when the last of what it waits for is there or later, and
+// takes its time or longer: by induction along the edges nothing can be sooner than where no task
+// slows down or keeps out another. Two runs that share devices say nothing about each other, see
+// SharedDevicesCanGainFromALongerTask.
+TEST(SimulationLaws, SlowingDownMakesNothingFaster) {
+  for_every_simulation([](const Simulation& simulation) {
+    Costs costs = simulation.costs();
+    const Durations durations(simulation.subject(), costs);
+    costs.slowdown = 1.4;
+    expect_no_sooner(run_shared(simulation.subject(), durations, costs), simulation.timeline());
+  });
+}
+
+TEST(SimulationLaws, SharingDevicesMakesNothingFaster) {
+  for_every_simulation([](const Simulation& simulation) {
+    Costs costs = simulation.costs();
+    const Durations durations(simulation.subject(), costs);
+    for (const double slowdown : {1.0, 1.4}) {
+      costs.slowdown = slowdown;
+      costs.devices = a_device_each(simulation);
+      for (std::int32_t& device : costs.devices) device /= 2;
+      expect_no_sooner(run_shared(simulation.subject(), durations, costs), simulation.timeline());
+    }
+  });
+}
+
+/// A longer backward on rank 1 lets rank 0 have their device first.
+TEST(SimulationLaws, SharedDevicesCanGainFromALongerTask) {
+  const Request request{.name = "1f1b",
+                        .ranks = 3,
+                        .microbatches = 2,
+                        .costs = {.forward = 2, .backward = 1, .weight = 2, .transfer = 2}};
+  SimulationOptions options;
+  declare_costs(request, options.costs);
+  options.costs.devices = {0, 0, 1};
+  EXPECT_EQ((*simulated::simulate_named(request, options))->makespan(), 31);
+  options.costs.set({.scope = {.rank = 1}, .key = CostSetting::Key::Backward, .value = 2});
+  EXPECT_EQ((*simulated::simulate_named(request, options))->makespan(), 30);
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,84 @@
+#include <capo/sim/report.h>
+#include <capo/tests/sim/simulated.h>
+
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+using simulated::costs;
+using simulated::simulate_named;
+using simulated::simulate_text;
+
+TEST(SimulationReport, InWords) {
+  const auto s = simulate_named({.name = "1f1b", .ranks = 2, .microbatches = 2},
+                                {.costs = costs("f=1,b=1,w=1,comm=0.5")});
+  EXPECT_EQ(text_report(**s),
+            R"(2 ranks, 2 microbatches, 8 tasks; links ideal: a message takes its time, occupies nobody and never queues
+memory f=1,b=0,w=-1
+
+makespan  10  bubble  40.00 %  at least 8 (L1 at rank 0), 25.00 % above
+span      10  bubble  40.00 %  at least 8 (L1 at rank 0), 25.00 % above
+
+)" + text_report(**s).substr(text_report(**s).find("rank  busy")));
+}
+
+TEST(SimulationReport, JsonHasWhatTheTextHas) {
+  const auto s = simulate_named({.name = "zb-h1", .ranks = 2, .microbatches = 4});
+  const auto json = nlohmann::json::parse(json_report(**s, {}));
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["makespan"], (*s)->makespan());
+  EXPECT_EQ(json["span"], (*s)->span());
+  EXPECT_EQ(json["ranks"].size(), 2U);
+  EXPECT_EQ(json["ranks"][0]["busy"], 12);
+  EXPECT_EQ(json["ranks"][0]["peak_activations"], 2);
+  EXPECT_TRUE(json["ranks"][0]["peak_bytes"].is_null());
+  EXPECT_EQ(json["lower_bound"]["makespan"], (*s)->bounds().makespan.value);
+  EXPECT_EQ(json["idle_total"], json["idle"].size());
+  EXPECT_EQ(json["critical_path"].front()["task"], "F1.0");
+  EXPECT_EQ(json["critical_path"].back()["end"], json["makespan"]);
+}
+
+TEST(SimulationReport, ListsAreCutAndSayHowLongTheyWere) {
+  const auto s = simulate_named({.name = "1f1b", .ranks = 4, .microbatches = 8});
+  const auto whole = nlohmann::json::parse(json_report(**s, {}));
+  const std::size_t path = whole["critical_path_total"];
+  for (const std::size_t most : {path - 1, path}) {
+    const auto json = nlohmann::json::parse(json_report(**s, {.most = most}));
+    EXPECT_EQ(json["critical_path"].size(), most);
+    EXPECT_EQ(json["critical_path_total"], path);
+    EXPECT_LE(json["idle"].size(), most);
+  }
+}
+
+TEST(SimulationReport, SideBySide) {
+  const auto a = simulate_named({.name = "1f1b", .ranks = 4, .microbatches = 8});
+  const auto b = simulate_named({.name = "zb-h1", .ranks = 4, .microbatches = 8});
+  const std::string text = text_comparison({{"1f1b", &**a}, {"zb-h1", &**b}});
+  EXPECT_NE(text.find("makespan                      33  27 (-18.18 %)\n"), std::string::npos) << text;
+  const auto json = nlohmann::json::parse(json_comparison({{"1f1b", &**a}, {"zb-h1", &**b}}));
+  EXPECT_EQ(json["simulations"][1]["name"], "zb-h1");
+  EXPECT_EQ(json["simulations"][1]["makespan"], 27);
+}
+
+TEST(SimulationReport, Figures) {
+  EXPECT_EQ(figure(0), "0");
+  EXPECT_EQ(figure(-0.0), "0");
+  EXPECT_EQ(figure(1e-13), "0");
+  EXPECT_EQ(figure(1.0 / 3), "0.333333");
+  EXPECT_EQ(figure(123456789), "123456789");
+  EXPECT_EQ(percent(0.10554), "10.55 %");
+  EXPECT_EQ(percent(-0.0), "0.00 %");
+}
+
+TEST(SimulationReport, WhatCannotRunHasNone) {
+  EXPECT_EQ(simulate_text("[-1, 1]")->why, "the orders have errors of their own");
+  const char* stuck =
+      "capo 1\nplacement loop\nranks 2\nrank 0: F1.0 B1.0 F1.1 B1.1\nrank 1: F1.1 F1.0 B1.0 B1.1\n";
+  EXPECT_EQ(simulate_text(stuck)->why, "the orders wait for each other");
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,135 @@
+// Times of small steps, worked out by hand, under each way for messages to travel and on shared
+// devices.
+
+#include <capo/sim/simulate.h>
+#include <capo/tests/sim/simulated.h>
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+using simulated::costs;
+using simulated::over;
+using simulated::simulate_text;
+
+// Two ranks, one microbatch: F down, B up.
+constexpr const char* kTwoRanks =
+    "capo 1\nplacement loop\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n";
+
+std::unique_ptr<simulated::Simulated> two_ranks(Links links, const char* given = "f=2,b=3,w=1") {
+  return simulate_text(kTwoRanks, over(links, costs(given, "comm=5,bw=2,bytes=6")));
+}
+
+double end_of(const Simulation& s, std::int32_t rank, const char* label) {
+  for (TaskId id = 0; id < s.graph().tasks.size(); ++id) {
+    if (s.graph().tasks[id].rank == rank && s.label(id) == label) {
+      return s.timeline().end_of(s.graph(), id);
+    }
+  }
+  ADD_FAILURE() << "no " << label;
+  return -1;
+}
+
+TEST(Simulate, IdealLinksAddTheirTimeToTheWay) {
+  // F 0-2, 8 on the way, F 10-12, B 12-16, 8 on the way, B 24-28.
+  const auto s = two_ranks(Links::Ideal);
+  EXPECT_EQ((*s)->makespan(), 28);
+  EXPECT_EQ(end_of(**s, 1, "F1.0"), 12);
+  EXPECT_EQ((*s)->graph().tasks.size(), 4U);
+}
+
+TEST(Simulate, ARendezvousOccupiesBothEndsForTheWholeTime) {
+  const auto s = two_ranks(Links::Rendezvous);
+  EXPECT_EQ((*s)->makespan(), 28);
+  EXPECT_EQ(end_of(**s, 0, "send-F1.0"), 10);
+  EXPECT_EQ(end_of(**s, 1, "recv-F1.0"), 10);
+}
+
+TEST(Simulate, ABufferedSendEndsWhenItsBytesAreOut) {
+  const auto s = two_ranks(Links::Buffered);
+  EXPECT_EQ((*s)->makespan(), 28);
+  EXPECT_EQ(end_of(**s, 0, "send-F1.0"), 5);
+  EXPECT_EQ(end_of(**s, 1, "recv-F1.0"), 10);
+}
+
+TEST(Simulate, AReceiverThatIsLateMakesARendezvousWaitAndABufferNot) {
+  // Rank 1 is busy with microbatch 0's forward until it asks for microbatch 1.
+  const char* text =
+      "capo 1\nplacement loop\nranks 2\n"
+      "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n"
+      "rank 1: recv-F1.0 F1.0 recv-F1.1 F1.1 B1.0 send-B1.0 B1.1 send-B1.1\n";
+  const Costs given = costs("f=1,b=1,w=0", "r1:f=10", "comm=1");
+  const auto waits = simulate_text(text, over(Links::Rendezvous, given));
+  const auto buffers = simulate_text(text, over(Links::Buffered, given));
+  // Rank 1: recv 0 at 2, F 2-12. A receive is issued behind the computation before it: from 12.
+  EXPECT_EQ(end_of(**waits, 0, "send-F1.1"), 13);
+  EXPECT_EQ(end_of(**waits, 1, "recv-F1.1"), 13);
+  EXPECT_EQ(end_of(**buffers, 0, "send-F1.1"), 2);
+  EXPECT_EQ(end_of(**buffers, 1, "recv-F1.1"), 12);
+}
+
+TEST(Simulate, ACompositeTakesItsMembersTogetherTimesTheOverlap) {
+  const char* text =
+      "capo 1\nrank 0: F1.0 (F1.1 B1.0) B1.1\n";
+  EXPECT_EQ((*simulate_text(text, {.costs = costs("f=2,b=3,w=1")}))->makespan(), 12);
+  EXPECT_EQ((*simulate_text(text, {.costs = costs("f=2,b=3,w=1,overlap=0.5")}))->makespan(), 9);
+}
+
+TEST(Simulate, WeightGradientsOnTheirOwnStreamRunBeside) {
+  const char* list = "[1, -1, -1.5, 1, -1, -1.5]";
+  SimulationOptions apart{.costs = costs("f=1,b=1,w=5")};
+  apart.check.environment.weight_stream = true;
+  EXPECT_EQ((*simulate_text(list, {.costs = costs("f=1,b=1,w=5")}))->makespan(), 14);
+  EXPECT_EQ((*simulate_text(list, apart))->makespan(), 12);
+}
+
+TEST(Simulate, RanksThatShareADeviceComputeInTurn) {
+  const char* text =
+      "capo 1\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n";
+  Costs shared = costs("f=2,b=3,w=0");
+  shared.devices = {0, 0};
+  EXPECT_EQ((*simulate_text(text, {.costs = costs("f=2,b=3,w=0")}))->makespan(), 5);
+  const auto s = simulate_text(text, {.costs = shared});
+  EXPECT_EQ((*s)->makespan(), 10);
+  // First come, first served: F of rank 0, F of rank 1, then the backwards in that order.
+  EXPECT_EQ(end_of(**s, 0, "F1.0"), 2);
+  EXPECT_EQ(end_of(**s, 1, "F1.0"), 4);
+  EXPECT_EQ(end_of(**s, 0, "B1.0"), 7);
+}
+
+TEST(Simulate, ComputationIsSlowWhileItsDeviceCommunicates) {
+  // Rank 0 sends for 4 from 1 on; F1.1 of 6 runs at half speed for those 4, so it ends at 1+4+4.
+  const char* text =
+      "capo 1\nplacement loop\nranks 2\n"
+      "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n"
+      "rank 1: recv-F1.0 recv-F1.1 F1.0 F1.1 B1.0 send-B1.0 B1.1 send-B1.1\n";
+  const auto s = simulate_text(text, over(Links::Rendezvous, costs("f=1,b=1,w=0,comm=4,slowdown=2", "r0:f=6")));
+  EXPECT_EQ(end_of(**s, 0, "F1.0"), 6);
+  EXPECT_EQ(end_of(**s, 0, "send-F1.0"), 10);
+  EXPECT_EQ(end_of(**s, 0, "F1.1"), 6 + 4 + 4);
+}
+
+TEST(Simulate, BothWaysOfSimulatingGiveTheSameTimes) {
+  for (const Links links : {Links::Ideal, Links::Rendezvous, Links::Buffered}) {
+    const auto s = simulated::simulate_named(
+        {.name = "zbv-1p", .ranks = 4, .microbatches = 9},
+        over(links, costs("f=3,b=5,w=2,comm=1,bw=4,bytes=2")));
+    const Durations durations((*s)->subject(), s->options.costs);
+    const Timeline freely = run_freely((*s)->subject(), durations);
+    const Timeline shared = run_shared((*s)->subject(), durations, s->options.costs);
+    EXPECT_EQ(freely.begin, shared.begin);
+    EXPECT_EQ(freely.done, shared.done);
+    EXPECT_EQ(freely.makespan, shared.makespan);
+  }
+}
+
+TEST(Simulate, ReductionsAndUnshardsTakeTheirTime) {
+  const char* text =
+      "capo 1\nrank 0: unshard1 F1.0 B1.0 reduce1\n";
+  EXPECT_EQ((*simulate_text(text, {.costs = costs("f=1,b=1,w=1,unshard=4,reduce=7")}))->makespan(),
+            4 + 3 + 7);
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,96 @@
+#include <capo/tests/support/sha256.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace capo::testing_support {
+
+namespace {
+
+using State = std::array<std::uint32_t, 8>;
+
+constexpr std::size_t kBlock = 64;
+constexpr std::size_t kRounds = 64;
+
+constexpr State kStart{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+
+// The first bits behind the point of the cube roots of the first 64 primes.
+constexpr std::array<std::uint32_t, kRounds> kRootBits{
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+// The text, a bit that ends it, zeros up to a whole block, and the length in bits.
+std::string padded(std::string_view text) {
+  std::string whole(text);
+  whole += '\x80';
+  while (whole.size() % kBlock != kBlock - 8) whole += '\0';
+  const std::uint64_t bits = std::uint64_t{text.size()} * 8;
+  for (int shift = 56; shift >= 0; shift -= 8) whole += static_cast<char>(bits >> shift & 0xff);
+  return whole;
+}
+
+std::uint32_t big_endian(std::string_view four) {
+  std::uint32_t word = 0;
+  for (const char byte : four) word = word << 8 | static_cast<unsigned char>(byte);
+  return word;
+}
+
+std::array<std::uint32_t, kRounds> words_of(std::string_view block) {
+  std::array<std::uint32_t, kRounds> words{};
+  for (std::size_t i = 0; i < 16; ++i) words[i] = big_endian(block.substr(4 * i, 4));
+  for (std::size_t i = 16; i < kRounds; ++i) {
+    const std::uint32_t a = words[i - 15];
+    const std::uint32_t b = words[i - 2];
+    words[i] = words[i - 16] + words[i - 7] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) +
+               (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
+  }
+  return words;
+}
+
+void take_in(State& state, std::string_view block) {
+  const auto words = words_of(block);
+  auto [a, b, c, d, e, f, g, h] = state;
+  for (std::size_t i = 0; i < kRounds; ++i) {
+    const std::uint32_t choice = (e & f) ^ (~e & g);
+    const std::uint32_t majority = (a & b) ^ (a & c) ^ (b & c);
+    const std::uint32_t first = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) +
+                                choice + kRootBits[i] + words[i];
+    const std::uint32_t second = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + majority;
+    h = g;
+    g = f;
+    f = e;
+    e = d + first;
+    d = c;
+    c = b;
+    b = a;
+    a = first + second;
+  }
+  const State mixed{a, b, c, d, e, f, g, h};
+  for (std::size_t i = 0; i < state.size(); ++i) state[i] += mixed[i];
+}
+
+}  // namespace
+
+std::string sha256(std::string_view text) {
+  State state = kStart;
+  const std::string whole = padded(text);
+  for (std::size_t at = 0; at < whole.size(); at += kBlock) {
+    take_in(state, std::string_view(whole).substr(at, kBlock));
+  }
+  std::string digits;
+  for (const std::uint32_t word : state) digits += fmt::format("{:08x}", word);
+  return digits;
+}
+
+}  // namespace capo::testing_support
