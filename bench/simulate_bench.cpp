@@ -109,9 +109,8 @@ void Sweep(benchmark::State& state) {
   std::size_t tasks = 0;
   for (auto _ : state) {
     const capo::Input input{.form = capo::Form::OrderFile,
-                            .schedule = *capo::published::schedule_named({.name = "zb-2p",
-                                                                          .ranks = 16,
-                                                                          .microbatches = 125})};
+                            .schedule = *capo::published::schedule_named(
+                                {.name = "zb-2p", .ranks = 16, .microbatches = 125})};
     const capo::SimulationOptions options{.costs = costs()};
     const auto simulation = capo::simulation_of(input, options);
     tasks = (*simulation)->graph().tasks.size();

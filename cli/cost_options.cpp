@@ -60,12 +60,11 @@ std::optional<MemoryChange> memory_change(const std::string& text) {
 SimulationOptions CostOptions::resolve(const Model& model) const {
   auto declared = costs_of(model);
   if (!declared) throw CLI::ValidationError("--model", declared.error());
-  SimulationOptions options{.check = {.environment = model.environment,
-                                      .groups = model.groups,
-                                      .modules = model.modules},
-                            .costs = std::move(*declared),
-                            .memory = memory_change(memory),
-                            .memory_limit = memory_limit};
+  SimulationOptions options{
+      .check = {.environment = model.environment, .groups = model.groups, .modules = model.modules},
+      .costs = std::move(*declared),
+      .memory = memory_change(memory),
+      .memory_limit = memory_limit};
   for (const CostSetting& setting : cost_settings(costs)) options.costs.set(setting);
   if (!devices.empty()) options.costs.devices = number_list(devices, "--devices", 0);
   if (!links.empty()) options.ideal_links = links == "ideal";
@@ -76,9 +75,9 @@ void CostOptions::refuse_misfits(const Schedule& schedule, const Costs& costs_gi
   const std::size_t ranks = schedule.ranks.size();
   const auto& on = costs_given.devices;
   if (!on.empty() && on.size() != ranks) {
-    throw CLI::ValidationError("--devices",
-                               fmt::format("names the devices of {} ranks, but there are {}",
-                                           on.size(), ranks));
+    throw CLI::ValidationError(
+        "--devices",
+        fmt::format("names the devices of {} ranks, but there are {}", on.size(), ranks));
   }
   std::int32_t chunks = 0;
   for (const RankOrder& rank : schedule.ranks) chunks = std::max(chunks, rank.chunks);
@@ -86,13 +85,13 @@ void CostOptions::refuse_misfits(const Schedule& schedule, const Costs& costs_gi
     const CostScope& scope = setting.scope;
     const std::int32_t rank = std::max(scope.rank, scope.peer);
     if (rank >= static_cast<std::int32_t>(ranks)) {
-      throw CLI::ValidationError("--cost", fmt::format("speaks of rank {}, but there are {}", rank,
-                                                       ranks));
+      throw CLI::ValidationError("--cost",
+                                 fmt::format("speaks of rank {}, but there are {}", rank, ranks));
     }
     if (scope.chunk > chunks) {
       throw CLI::ValidationError(
-          "--cost", fmt::format("speaks of chunk {}, but no rank has more than {}", scope.chunk,
-                                chunks));
+          "--cost",
+          fmt::format("speaks of chunk {}, but no rank has more than {}", scope.chunk, chunks));
     }
   }
 }

@@ -28,9 +28,10 @@ void take_costs(const std::vector<CostSetting>& settings, published::Request& re
   for (const CostSetting& setting : settings) {
     const CostScope& scope = setting.scope;
     if (scope.chunk >= 0 || scope.layer >= 0 || scope.peer >= 0) {
-      throw CLI::ValidationError("--cost",
-                                 "a schedule is made for times of whole ranks, r0:f=2, and for links "
-                                 "that are all alike");
+      throw CLI::ValidationError(
+          "--cost",
+          "a schedule is made for times of whole ranks, r0:f=2, and for links "
+          "that are all alike");
     }
     if (scope.rank >= request.ranks) {
       throw CLI::ValidationError(

@@ -17,8 +17,8 @@ struct PlacedInput {
   Model model;
 };
 
-/// The input, or the exit code after the reason was printed. Throws CLI::ValidationError where flags
-/// contradict the input or the model file.
+/// The input, or the exit code after the reason was printed. Throws CLI::ValidationError where
+/// flags contradict the input or the model file.
 [[nodiscard]] std::variant<PlacedInput, int> load_placed(const InputOptions& input,
                                                          const EnvironmentOptions& environment);
 

@@ -72,10 +72,8 @@ void bound_v(const Uniform& u, Bounds& bounds) {
     const double start = i * (u.f + u.c);
     const double chain = (2 * u.p - i) * u.f + i * u.b + (2 * u.p - 2) * u.c;
     const double head = std::max(0.0, chain - u.fit(2 * u.m) * u.f);
-    const double residence = u.m *
-                             ((2 * u.p + 1) * (u.f + u.b) + 2 * (2 * u.p - 2) * u.c +
-                              2 * u.kept * u.w) /
-                             u.memory;
+    const double residence =
+        u.m * ((2 * u.p + 1) * (u.f + u.b) + 2 * (2 * u.p - 2) * u.c + 2 * u.kept * u.w) / u.memory;
     raise(bounds.makespan, start + work + head, "L1", rank);
     raise(bounds.makespan, start + head + 2 * u.m * (u.f + u.b) + i * (u.b + u.c) + u.w, "L2",
           rank);
@@ -169,8 +167,9 @@ Bounds lower_bounds(const Subject& subject, const Costs& costs, std::int32_t mic
 
   const Shape shape = shape_of(subject.map, ranks);
   const bool one_stream = std::none_of(
-      subject.graph.streams.begin(), subject.graph.streams.end(),
-      [](const Stream& stream) { return stream.runs == Stream::Runs::Computations && !stream.name.empty(); });
+      subject.graph.streams.begin(), subject.graph.streams.end(), [](const Stream& stream) {
+        return stream.runs == Stream::Runs::Computations && !stream.name.empty();
+      });
   if (shape != Shape::Other && costs.uniform() && one_stream) {
     const auto layers = layer_counts(subject.schedule);
     const TaskCosts chunk = costs.of_chunk(0, 1, std::max(layers[0][0], 1));
@@ -182,9 +181,8 @@ Bounds lower_bounds(const Subject& subject, const Costs& costs, std::int32_t mic
         .p = static_cast<double>(ranks),
         .m = static_cast<double>(microbatches),
         .kept = memory.forward > 0 ? -memory.weight / memory.forward : 0,
-        .memory = memory.forward > 0
-                      ? memory_limit / memory.forward * (shape == Shape::V ? 2 : 1)
-                      : kInfinite};
+        .memory = memory.forward > 0 ? memory_limit / memory.forward * (shape == Shape::V ? 2 : 1)
+                                     : kInfinite};
     if (uniform.fit(kInfinite) >= 1) {
       shape == Shape::Linear ? bound_linear(uniform, bounds) : bound_v(uniform, bounds);
     }

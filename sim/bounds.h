@@ -1,7 +1,7 @@
 // How fast any schedule could be: bounds below which no order of the same placement gets.
 //
-// A timeline alone does not say whether it is good; the distance to a bound does. Three bounds for a
-// linear placement with costs that are the same everywhere (F, B, W and the latency c of a hop; p
+// A timeline alone does not say whether it is good; the distance to a bound does. Three bounds for
+// a linear placement with costs that are the same everywhere (F, B, W and the latency c of a hop; p
 // ranks, m microbatches, memory for K microbatches on a rank, kept share w of it behind B; k =
 // floor(K)), for rank i from 0:
 //
@@ -13,11 +13,11 @@
 //   L2 = start_i + head_i + m(F+B) + i(B+c) + W
 //   L3 = start_i + m(chain_i + B + wW)/K         residence times microbatches <= memory times time
 //
-// start_i = i(F+c) for the makespan and 0 for the span, which L2 says nothing about. On a V placement
-// with two chunks the same with chunk costs, twice the memory in chunks and the chain down and up.
-// Everywhere else, and where costs differ: a rank's earliest beginning, its work, and what must follow
-// its last task; and the longest way of one microbatch. Derived in the notes on published schedules;
-// checked there against proven optima. Tested by bounds_test.cpp.
+// start_i = i(F+c) for the makespan and 0 for the span, which L2 says nothing about. On a V
+// placement with two chunks the same with chunk costs, twice the memory in chunks and the chain
+// down and up. Everywhere else, and where costs differ: a rank's earliest beginning, its work, and
+// what must follow its last task; and the longest way of one microbatch. Derived in the notes on
+// published schedules; checked there against proven optima. Tested by bounds_test.cpp.
 
 #pragma once
 
@@ -39,10 +39,12 @@ struct Bound {
 struct Bounds {
   Bound makespan;
   Bound span;
-  double memory = 0;  ///< the limit K they hold for, in the unit of the memory model; infinite: none
+  double memory =
+      0;  ///< the limit K they hold for, in the unit of the memory model; infinite: none
 };
 
-/// For every order of the subject's tasks within `memory_limit` on each rank, which may be infinite.
+/// For every order of the subject's tasks within `memory_limit` on each rank, which may be
+/// infinite.
 [[nodiscard]] Bounds lower_bounds(const Subject& subject, const Costs& costs,
                                   std::int32_t microbatches, const MemoryChange& memory,
                                   double memory_limit);

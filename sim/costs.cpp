@@ -86,9 +86,10 @@ std::optional<std::int32_t> index_of(std::string_view text) {
 Result<CostScope, std::string> read_scope(std::string_view text) {
   CostScope scope;
   const auto refused = [&](std::string_view item) {
-    return fmt::format("`{}` in `{}:` is no part of a scope; it is made of r0 (a rank), c1 (a chunk, "
-                       "from 1) and l0 (a layer), as in r0.c2.l1, or is a link, as in r0-r1",
-                       item, text);
+    return fmt::format(
+        "`{}` in `{}:` is no part of a scope; it is made of r0 (a rank), c1 (a chunk, "
+        "from 1) and l0 (a layer), as in r0.c2.l1, or is a link, as in r0-r1",
+        item, text);
   };
   if (const std::size_t dash = text.find('-'); dash != std::string_view::npos) {
     const std::string_view from = text.substr(0, dash);
@@ -188,8 +189,8 @@ TaskCosts Costs::of_chunk(std::int32_t rank, std::int32_t chunk, std::int32_t la
 LinkCosts Costs::between(std::int32_t from, std::int32_t to) const {
   LinkCosts costs = link;
   for (const CostSetting& setting : settings) {
-    const bool meant = setting.scope.everything() ||
-                       (setting.scope.rank == from && setting.scope.peer == to);
+    const bool meant =
+        setting.scope.everything() || (setting.scope.rank == from && setting.scope.peer == to);
     if (!meant) continue;
     if (setting.key == Key::Latency) costs.latency = setting.value;
     if (setting.key == Key::Bandwidth) costs.bandwidth = setting.value;
@@ -199,9 +200,8 @@ LinkCosts Costs::between(std::int32_t from, std::int32_t to) const {
 }
 
 bool Costs::uniform() const {
-  return modules.layers.empty() && std::all_of(settings.begin(), settings.end(), [](const auto& s) {
-           return s.scope.everything();
-         });
+  return modules.layers.empty() && std::all_of(settings.begin(), settings.end(),
+                                               [](const auto& s) { return s.scope.everything(); });
 }
 
 Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) {
@@ -219,15 +219,16 @@ Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) 
     begin = end + 1;
     const std::size_t equals = item.find('=');
     const std::string_view word = item.substr(0, equals);
-    const auto* found =
-        std::find_if(kKeys.begin(), kKeys.end(), [&](const KeyWord& key) { return key.word == word; });
-    const auto value = equals == std::string_view::npos ? std::nullopt
-                                                        : read_number(item.substr(equals + 1));
+    const auto* found = std::find_if(kKeys.begin(), kKeys.end(),
+                                     [&](const KeyWord& key) { return key.word == word; });
+    const auto value =
+        equals == std::string_view::npos ? std::nullopt : read_number(item.substr(equals + 1));
     if (found == kKeys.end() || !value) {
-      return fmt::format("`{}` is not a cost; write a list such as f=12,b=13,w=9,comm=1 of the keys f, "
-                         "b, w, dispatch, combine, experts, unshard, reshard, reduce, comm, bw, bytes, "
-                         "overlap and slowdown",
-                         item);
+      return fmt::format(
+          "`{}` is not a cost; write a list such as f=12,b=13,w=9,comm=1 of the keys f, "
+          "b, w, dispatch, combine, experts, unshard, reshard, reduce, comm, bw, bytes, "
+          "overlap and slowdown",
+          item);
     }
     const CostSetting setting{.scope = scope, .key = found->key, .value = value->value};
     if (std::string why = misfit(setting, word); !why.empty()) return why;
@@ -242,9 +243,8 @@ Result<Costs, std::string> costs_of(const Model& model) {
                 .bandwidth = model.transfer.bandwidth,
                 .bytes = static_cast<double>(model.transfer.bytes.value_or(0))};
   const auto& modules = model.modules.list;
-  const bool stated = std::any_of(modules.begin(), modules.end(), [](const Module& module) {
-    return module.cost != ModuleCost{};
-  });
+  const bool stated = std::any_of(modules.begin(), modules.end(),
+                                  [](const Module& module) { return module.cost != ModuleCost{}; });
   if (!stated) return costs;
   for (const Module& module : modules) {
     const std::pair<const char*, bool> needed[] = {{"forward", module.cost.forward.has_value()},

@@ -8,9 +8,9 @@
 // Units are the user's own, one for times and one for bytes; a model file states microseconds and
 // bytes. A time is that of one task, so of a whole chunk: taken apart into n layers each has a nth
 // of it, unless a setting is about that layer or a model file states what its module takes. A whole
-// backward takes b + w. Where a computation is not taken apart into its exchanges, these are part of
-// it: a forward takes f + dispatch + combine. Later settings win over earlier ones, and all over the
-// model file.
+// backward takes b + w. Where a computation is not taken apart into its exchanges, these are part
+// of it: a forward takes f + dispatch + combine. Later settings win over earlier ones, and all over
+// the model file.
 //
 // Nothing here knows an order; durations.h applies costs to a task graph. Tested by costs_test.cpp.
 

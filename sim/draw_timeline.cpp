@@ -74,11 +74,8 @@ std::string_view category_of(Kind kind) {
 }
 
 Json naming(const char* what, std::int32_t process, std::int64_t thread, const std::string& name) {
-  return {{"name", what},
-          {"ph", "M"},
-          {"pid", process},
-          {"tid", thread},
-          {"args", {{"name", name}}}};
+  return {
+      {"name", what}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
 }
 
 }  // namespace
@@ -103,7 +100,7 @@ std::string text_grid(const Simulation& simulation, std::size_t width) {
       const std::string whole = label_of_vertex(simulation, id);
       const std::string label = several ? whole : without_chunks(whole);
       for (std::size_t at = from; at < to; ++at) {
-        line[at] = to - from <= 1 ? letter_of(simulation, id, label)
+        line[at] = to - from <= 1             ? letter_of(simulation, id, label)
                    : at - from < label.size() ? label[at - from]
                                               : '-';
       }

@@ -96,8 +96,9 @@ Durations::Durations(const Subject& subject, const Costs& costs)
     }
     // A composite's computations share the device, a fused group's transfers go side by side.
     const bool composite = end - id > 1;
-    vertices_[graph.end(id)] =
-        !composite ? sum : is_compute(first.kind) ? sum * costs.overlap : longest;
+    vertices_[graph.end(id)] = !composite               ? sum
+                               : is_compute(first.kind) ? sum * costs.overlap
+                                                        : longest;
     id = end;
   }
 }

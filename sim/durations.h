@@ -1,5 +1,5 @@
-// Costs applied to a task graph: how long each vertex takes, and how long what one vertex made is on
-// its way to the next.
+// Costs applied to a task graph: how long each vertex takes, and how long what one vertex made is
+// on its way to the next.
 //
 // Three ways for a message to travel:
 //
@@ -66,9 +66,9 @@ class Durations {
   LinkCosts common_link_;
   std::vector<std::vector<TaskCosts>> chunks_;               // by rank and chunk - 1
   std::vector<std::vector<std::vector<TaskCosts>>> layers_;  // and layer; where taken apart
-  std::vector<std::vector<bool>> halves_;   // by rank and chunk - 1: its Backward is the input half
-  std::vector<bool> exchanges_;             // by rank: its exchanges are tasks of their own
-  std::vector<bool> apart_;                 // by rank: its layers are taken apart
+  std::vector<std::vector<bool>> halves_;  // by rank and chunk - 1: its Backward is the input half
+  std::vector<bool> exchanges_;            // by rank: its exchanges are tasks of their own
+  std::vector<bool> apart_;                // by rank: its layers are taken apart
   std::vector<double> vertices_;
 };
 

@@ -27,9 +27,8 @@ class RankReading {
       const bool again = !vertices_.empty() && vertices_.back() == vertex;
       if (is_compute(graph_.tasks[id].kind) && !again) vertices_.push_back(vertex);
     }
-    std::stable_sort(vertices_.begin(), vertices_.end(), [&](Vertex a, Vertex b) {
-      return timeline.begin[a] < timeline.begin[b];
-    });
+    std::stable_sort(vertices_.begin(), vertices_.end(),
+                     [&](Vertex a, Vertex b) { return timeline.begin[a] < timeline.begin[b]; });
   }
 
   RankTimes run() {

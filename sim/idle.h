@@ -1,4 +1,5 @@
-// Where the time of each rank goes: computing, waiting for another computation, or waiting for bytes.
+// Where the time of each rank goes: computing, waiting for another computation, or waiting for
+// bytes.
 //
 //   rank 1   |--warm-up--|F1.0|  |F1.1|...|B1.1|-drain-|
 //

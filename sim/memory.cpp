@@ -30,8 +30,8 @@ class RankMemory {
         timeline_(timeline),
         changes_(changes[static_cast<std::size_t>(rank)]),
         layers_(layer_counts(subject.schedule)[static_cast<std::size_t>(rank)]),
-        halves_(half_backwards(subject.lowered.ranks[static_cast<std::size_t>(rank)],
-                               layers_.size())) {
+        halves_(
+            half_backwards(subject.lowered.ranks[static_cast<std::size_t>(rank)], layers_.size())) {
     const auto r = static_cast<std::size_t>(rank);
     const TaskGraph& graph = subject.graph;
     for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) note(id);
@@ -47,20 +47,26 @@ class RankMemory {
     std::int32_t microbatches = 0;
     for (const Change& change : moments_) {
       held += change.by;
-      const auto microbatch = static_cast<std::size_t>(
-          std::max(subject_.graph.tasks[change.task].microbatch, 0));
+      const std::size_t microbatch = number_of(change.task);
       if (open.size() <= microbatch) open.resize(microbatch + 1, 0);
       if (change.takes && open[microbatch]++ == 0) ++microbatches;
       if (change.ends && --open[microbatch] == 0) --microbatches;
-      steps.push_back({.time = change.time,
-                       .held = held,
-                       .microbatches = microbatches,
-                       .task = change.task});
+      steps.push_back(
+          {.time = change.time, .held = held, .microbatches = microbatches, .task = change.task});
     }
     return steps;
   }
 
  private:
+  // Microbatches of two pipelines have the same names and are not the same.
+  [[nodiscard]] std::size_t number_of(TaskId id) const {
+    const Task& task = subject_.graph.tasks[id];
+    const auto microbatch = static_cast<std::size_t>(std::max(task.microbatch, 0));
+    if (subject_.schedule.topology != Topology::Bidirectional) return microbatch;
+    const bool upwards = step_of(subject_.lowered, task).chunk % 2 == 0;
+    return 2 * microbatch + (upwards ? 1 : 0);
+  }
+
   // Where a layer is taken apart its first node takes the memory and its last gives it up.
   void note(TaskId id) {
     const Task& task = subject_.graph.tasks[id];
@@ -132,25 +138,29 @@ Result<MemoryChange, std::string> read_memory(std::string_view text) {
     const auto value =
         equals == std::string_view::npos ? std::nullopt : read_number(item.substr(equals + 1));
     if (found == keys.end() || !value || !std::isfinite(value->value)) {
-      return fmt::format("`{}` is no change of memory; write all of f, b and w, as in "
-                         "f=1,b=-0.5,w=-0.5",
-                         item);
+      return fmt::format(
+          "`{}` is no change of memory; write all of f, b and w, as in "
+          "f=1,b=-0.5,w=-0.5",
+          item);
     }
     *found->second = value->value;
   }
   const double sum = change.forward + change.backward + change.weight;
   if (change.forward < 0 || std::abs(sum) > 1e-9 * std::max(1.0, change.forward)) {
-    return fmt::format("f, b and w add up to {:g}: what a forward takes, from 0, its backward and "
-                       "weight gradient give up",
-                       sum);
+    return fmt::format(
+        "f, b and w add up to {:g}: what a forward takes, from 0, its backward and "
+        "weight gradient give up",
+        sum);
   }
   return change;
 }
 
 MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change) {
   MemoryChanges changes;
+  // Of two pipelines a microbatch is in one, and passes only that one's chunks.
+  const double pipelines = schedule.topology == Topology::Bidirectional ? 2 : 1;
   for (const RankOrder& rank : schedule.ranks) {
-    const double share = rank.chunks > 0 ? 1.0 / rank.chunks : 0;
+    const double share = rank.chunks > 0 ? pipelines / rank.chunks : 0;
     changes.emplace_back(static_cast<std::size_t>(std::max(rank.chunks, 0)),
                          MemoryChange{.forward = change.forward * share,
                                       .backward = change.backward * share,

@@ -3,12 +3,13 @@
 // A forward takes its memory when it begins; a backward gives up some when it ends, and the weight
 // gradient the rest. Two models are published, and peaks under one say nothing about the other:
 //
-//   f=1,b=0,w=-1        all is held until the weight gradient is done (Qi et al., controllable memory)
-//   f=1,b=-0.5,w=-0.5   the input-gradient half gives up a part (Qi et al., zero bubble: M_B, M_W)
+//   f=1,b=0,w=-1        all is held until the weight gradient is done (Qi et al., controllable
+//   memory) f=1,b=-0.5,w=-0.5   the input-gradient half gives up a part (Qi et al., zero bubble:
+//   M_B, M_W)
 //
-// Both count microbatches of a rank: one chunk of v holds 1/v. A whole backward gives up both at its
-// end. At one moment what ends makes room for what begins
-// behind it on the same stream. Tested by memory_test.cpp.
+// Both count microbatches of a rank: one chunk of v holds 1/v, of two pipelines 2/v, since a
+// microbatch is in one of them. A whole backward gives up both at its end. At one moment what ends
+// makes room for what begins behind it on the same stream. Tested by memory_test.cpp.
 
 #pragma once
 
@@ -40,15 +41,15 @@ using MemoryChanges = std::vector<std::vector<MemoryChange>>;
 /// A moment at which what a rank holds changes.
 struct MemoryStep {
   double time = 0;
-  double held = 0;  ///< from then on
+  double held = 0;                ///< from then on
   std::int32_t microbatches = 0;  ///< of which something is held
   TaskId task = kNoTask;
 };
 
 struct MemoryPeak {
   double held = 0;
-  double time = 0;        ///< the first moment at which so much is held
-  TaskId task = kNoTask;  ///< that began then
+  double time = 0;                ///< the first moment at which so much is held
+  TaskId task = kNoTask;          ///< that began then
   std::int32_t microbatches = 0;  ///< the most that are held at one time; not at the same moment
 };
 
@@ -60,7 +61,7 @@ struct MemoryPeak {
 /// "f=1,b=-0.5,w=-0.5": all three, which add up to nothing. The error says what is wrong.
 [[nodiscard]] Result<MemoryChange, std::string> read_memory(std::string_view text);
 
-/// Of a microbatch on a rank; each of the rank's chunks has an equal share.
+/// Of a microbatch on a rank; each of the chunks that it passes there has an equal share.
 [[nodiscard]] MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change);
 
 /// In bytes, from what the model file states of each layer's activations and weight-gradient

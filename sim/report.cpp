@@ -66,7 +66,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      line += c == 0       ? fmt::format("{:<{}}", row[c], widths[c])
+      line += c == 0        ? fmt::format("{:<{}}", row[c], widths[c])
               : c < numbers ? fmt::format("  {:>{}}", row[c], widths[c])
                             : "  " + row[c];
     }
@@ -107,7 +107,8 @@ std::string longest_waits(const Simulation& simulation) {
   constexpr std::size_t kShown = 5;
   std::string text = fmt::format("\nIdle {}, the longest:\n", count(waits.size(), "time"));
   for (std::size_t i = 0; i < std::min(kShown, waits.size()); ++i) {
-    text += fmt::format("  rank {}: {}\n", waits[i].rank, idle_in_words(simulation, *waits[i].idle));
+    text +=
+        fmt::format("  rank {}: {}\n", waits[i].rank, idle_in_words(simulation, *waits[i].idle));
   }
   return text;
 }
@@ -201,9 +202,8 @@ Json figures_json(const Simulation& simulation) {
 
 double sum_of_exposed(const Simulation& simulation) {
   const auto& ranks = simulation.ranks();
-  return std::accumulate(ranks.begin(), ranks.end(), 0.0, [](double sum, const RankTimes& rank) {
-    return sum + rank.exposed;
-  });
+  return std::accumulate(ranks.begin(), ranks.end(), 0.0,
+                         [](double sum, const RankTimes& rank) { return sum + rank.exposed; });
 }
 
 std::int32_t most_microbatches(const Simulation& simulation) {
@@ -227,12 +227,11 @@ std::string percent(double rate) {
 
 std::string text_report(const Simulation& simulation) {
   const MemoryChange& memory = simulation.memory_model();
-  std::string text =
-      fmt::format("{}, {}, {}; {}\nmemory f={},b={},w={}\n\n",
-                  count(simulation.ranks().size(), "rank"),
-                  count(static_cast<std::size_t>(simulation.microbatches()), "microbatch"),
-                  count(simulation.graph().tasks.size(), "task"), links_in_words(simulation),
-                  figure(memory.forward), figure(memory.backward), figure(memory.weight));
+  std::string text = fmt::format(
+      "{}, {}, {}; {}\nmemory f={},b={},w={}\n\n", count(simulation.ranks().size(), "rank"),
+      count(static_cast<std::size_t>(simulation.microbatches()), "microbatch"),
+      count(simulation.graph().tasks.size(), "task"), links_in_words(simulation),
+      figure(memory.forward), figure(memory.backward), figure(memory.weight));
   text += table({{"makespan", figure(simulation.makespan()), "bubble",
                   percent(simulation.bubble_rate_of_makespan()),
                   bound_in_words(simulation.bounds().makespan, simulation.makespan())},
@@ -284,18 +283,26 @@ std::string text_comparison(const std::vector<Named>& simulations) {
     }
     rows.push_back(std::move(cells));
   };
-  row("makespan", [](const Simulation& s) { return s.makespan(); }, figure, true);
-  row("span", [](const Simulation& s) { return s.span(); }, figure, true);
-  row("bubble of makespan", [](const Simulation& s) { return s.bubble_rate_of_makespan(); },
+  row(
+      "makespan", [](const Simulation& s) { return s.makespan(); }, figure, true);
+  row(
+      "span", [](const Simulation& s) { return s.span(); }, figure, true);
+  row(
+      "bubble of makespan", [](const Simulation& s) { return s.bubble_rate_of_makespan(); },
       percent, false);
-  row("bubble of span", [](const Simulation& s) { return s.bubble_rate(); }, percent, false);
+  row(
+      "bubble of span", [](const Simulation& s) { return s.bubble_rate(); }, percent, false);
   row("exposed comm, all ranks", sum_of_exposed, figure, true);
-  row("peak memory", [](const Simulation& s) { return s.peak(); }, figure, true);
-  row("microbatches in flight",
+  row(
+      "peak memory", [](const Simulation& s) { return s.peak(); }, figure, true);
+  row(
+      "microbatches in flight",
       [](const Simulation& s) { return static_cast<double>(most_microbatches(s)); }, figure, true);
-  row("makespan at least", [](const Simulation& s) { return s.bounds().makespan.value; }, figure,
+  row(
+      "makespan at least", [](const Simulation& s) { return s.bounds().makespan.value; }, figure,
       false);
-  row("tasks", [](const Simulation& s) { return static_cast<double>(s.graph().tasks.size()); },
+  row(
+      "tasks", [](const Simulation& s) { return static_cast<double>(s.graph().tasks.size()); },
       figure, true);
   return table(rows);
 }

@@ -25,8 +25,8 @@ Subject subject_of(const Input& input, const Wiring& wiring, Links links) {
 
 Links links_of(const Wiring& wiring, const SimulationOptions& options) {
   const Environment& across = wiring.environment();
-  const bool declared = across.transfers || across.communicators || across.p2p ||
-                        has_transfers(wiring.schedule());
+  const bool declared =
+      across.transfers || across.communicators || across.p2p || has_transfers(wiring.schedule());
   if (!wiring.map().wired() || options.ideal_links.value_or(!declared)) return Links::Ideal;
   return across.buffered() ? Links::Buffered : Links::Rendezvous;
 }

@@ -1,12 +1,12 @@
 // A simulated step: an input, the environment it is relative to, and everything read off its
 // timeline. What `capo simulate`, `compare` and `sweep` print.
 //
-// What is simulated is what the verifier judges, on the same task graph. An input that cannot run to
-// its end has no timeline; hazards of memory do not change times, so such an order is simulated all
-// the same.
+// What is simulated is what the verifier judges, on the same task graph. An input that cannot run
+// to its end has no timeline; hazards of memory do not change times, so such an order is simulated
+// all the same.
 //
-// How messages travel is read off the environment: where nothing about transfers is declared and the
-// order writes none, links are ideal, as the papers on schedules have it. Tested by
+// How messages travel is read off the environment: where nothing about transfers is declared and
+// the order writes none, links are ideal, as the papers on schedules have it. Tested by
 // simulation_test.cpp.
 
 #pragma once

@@ -1,8 +1,8 @@
 // When everything ran: predicted by the simulator, later measured on a device.
 //
 // Times are in the unit of the costs and begin at 0 with the first task. Kept by vertex of the task
-// graph, so that a transfer has when it was issued and when it was over, and what each vertex waited
-// for last can be followed back to the beginning (critical_path.h, idle.h).
+// graph, so that a transfer has when it was issued and when it was over, and what each vertex
+// waited for last can be followed back to the beginning (critical_path.h, idle.h).
 
 #pragma once
 

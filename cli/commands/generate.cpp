@@ -35,8 +35,8 @@ struct GenerateRequest {
 };
 
 std::string schedule_list() {
-  std::string text = fmt::format("{:<18}{:<15}{:<8}{:<15}{}\n", "name", "placement", "chunks",
-                                 "looks at", "");
+  std::string text =
+      fmt::format("{:<18}{:<15}{:<8}{:<15}{}\n", "name", "placement", "chunks", "looks at", "");
   for (const published::Entry& entry : published::entries()) {
     text += fmt::format("{:<18}{:<15}{:<8}{:<15}{}\n", entry.name, name_of(entry.topology),
                         entry.chunks, entry.uses, entry.summary);
@@ -60,7 +60,8 @@ int generate_named(GenerateRequest request) {
     const auto failed = write_stdout(schedule_list());
     return failed ? fail(*failed) : kAccepted;
   }
-  if (request.schedule.name.empty()) throw CLI::RequiredError("generate: the name of a schedule, or megatron,");
+  if (request.schedule.name.empty())
+    throw CLI::RequiredError("generate: the name of a schedule, or megatron,");
   if (request.output.empty()) {
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
   }
@@ -76,8 +77,8 @@ int generate_named(GenerateRequest request) {
   if (!schedule) throw CLI::ValidationError("generate", schedule.error());
   const auto text = print(*schedule, request.format);
   if (!text) {
-    throw CLI::ValidationError("--format", fmt::format("{} cannot say it: {}", request.format,
-                                                       text.error().reason));
+    throw CLI::ValidationError(
+        "--format", fmt::format("{} cannot say it: {}", request.format, text.error().reason));
   }
   const auto failed =
       request.output == "-" ? write_stdout(*text) : write_file(request.output, *text);
@@ -86,8 +87,7 @@ int generate_named(GenerateRequest request) {
 
 void add_named(CLI::App& app, GenerateRequest& request) {
   published::Request& schedule = request.schedule;
-  app.add_option("NAME", schedule.name,
-                 "A published schedule, or torch:CLASS; --list lists them");
+  app.add_option("NAME", schedule.name, "A published schedule, or torch:CLASS; --list lists them");
   app.add_flag("--list", request.list, "List the schedules that there are");
   app.add_option("--ranks", schedule.ranks, "Pipeline ranks")->check(CLI::PositiveNumber);
   app.add_option("--microbatches", schedule.microbatches,
@@ -97,8 +97,8 @@ void add_named(CLI::App& app, GenerateRequest& request) {
                  "Chunks of each rank; default: what the schedule has")
       ->check(CLI::PositiveNumber);
   app.add_option("--group", schedule.group,
-                 "Microbatches that 1f1b-interleaved and gis take together; default: as many as "
-                 "ranks")
+                 "Microbatches that 1f1b-interleaved and gis take together, default as many as "
+                 "ranks; segments of a microbatch of seq1f1b, default 2")
       ->check(CLI::PositiveNumber);
   app.add_option("--cost", request.costs,
                  "Times that a search assumes, of one task: f=12,b=13,w=9,comm=1; default: "

@@ -1,5 +1,5 @@
-// `capo generate megatron`: a command of its own below `generate`, since a framework's configuration
-// has other words than a published schedule.
+// `capo generate megatron`: a command of its own below `generate`, since a framework's
+// configuration has other words than a published schedule.
 
 #pragma once
 

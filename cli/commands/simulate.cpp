@@ -1,4 +1,5 @@
-// `capo simulate FILE`: when each task runs, what the step costs, and how far that is from the best.
+// `capo simulate FILE`: when each task runs, what the step costs, and how far that is from the
+// best.
 
 #include <capo/cli/commands/commands.h>
 #include <capo/cli/cost_options.h>

@@ -1,8 +1,8 @@
 // `capo sweep NAME...`: published schedules over a grid of counts and costs, a line each.
 //
 // Everything that is given several times or as a list is a dimension of the grid: names, --ranks,
-// --microbatches, --chunks, --cost (each occurrence is a whole set of costs), --memory. A point that
-// its schedule refuses is listed with the reason, since that is an answer too.
+// --microbatches, --chunks, --cost (each occurrence is a whole set of costs), --memory. A point
+// that its schedule refuses is listed with the reason, since that is an answer too.
 
 #include <capo/cli/commands/commands.h>
 #include <capo/cli/cost_options.h>
@@ -69,7 +69,8 @@ std::vector<std::optional<double>> limits_of(const std::string& text) {
     const auto result = std::from_chars(text.data() + begin, text.data() + end, value);
     if (result.ec != std::errc{} || result.ptr != text.data() + end || !(value > 0)) {
       throw CLI::ValidationError("--memory", fmt::format("`{}` is no list of numbers above 0, such "
-                                                         "as 4,8.5", text));
+                                                         "as 4,8.5",
+                                                         text));
     }
     values.emplace_back(value);
     begin = end + 1;
@@ -107,7 +108,8 @@ std::vector<Point> grid_of(const SweepRequest& request) {
               take_costs(settings, points.back().schedule);
               if (points.size() > request.max_runs) {
                 throw CLI::ValidationError(
-                    "--max-runs", fmt::format("the grid has more than {} points", request.max_runs));
+                    "--max-runs",
+                    fmt::format("the grid has more than {} points", request.max_runs));
               }
             }
           }
@@ -132,8 +134,8 @@ Outcome run(const Point& point, const SweepRequest& request) {
   const Input input{.form = Form::OrderFile, .schedule = std::move(*schedule)};
   SimulationOptions options{.memory = memory_change(request.memory),
                             .memory_limit = point.schedule.memory_limit};
-  const auto settings = cost_settings(point.costs.empty() ? std::vector<std::string>{}
-                                                          : std::vector{point.costs});
+  const auto settings =
+      cost_settings(point.costs.empty() ? std::vector<std::string>{} : std::vector{point.costs});
   for (const CostSetting& setting : settings) options.costs.set(setting);
   const auto simulation = simulation_of(input, options);
   if (!simulation) {
@@ -181,9 +183,9 @@ std::string to_json(const std::vector<Outcome>& outcomes) {
 }
 
 std::string to_text(const std::vector<Outcome>& outcomes) {
-  std::string text = fmt::format("{:<20} {:>5} {:>5} {:>6} {:>10} {:>10} {:>8} {:>8} {:>8}  {}\n",
-                                 "schedule", "ranks", "mb", "chunks", "makespan", "span", "bubble",
-                                 "of span", "peak", "cost");
+  std::string text =
+      fmt::format("{:<20} {:>5} {:>5} {:>6} {:>10} {:>10} {:>8} {:>8} {:>8}  {}\n", "schedule",
+                  "ranks", "mb", "chunks", "makespan", "span", "bubble", "of span", "peak", "cost");
   for (const Outcome& each : outcomes) {
     const published::Request& schedule = each.point.schedule;
     const std::string chunks = schedule.chunks ? std::to_string(*schedule.chunks) : "";
@@ -203,6 +205,8 @@ std::string to_text(const std::vector<Outcome>& outcomes) {
 
 int sweep(const SweepRequest& request) {
   if (request.names.empty()) throw CLI::RequiredError("sweep: the name of a schedule");
+  if (request.ranks.empty()) throw CLI::RequiredError("--ranks");
+  if (request.microbatches.empty()) throw CLI::RequiredError("--microbatches");
   const std::vector<Point> points = grid_of(request);
   std::vector<Outcome> outcomes;
   outcomes.reserve(points.size());
@@ -221,20 +225,21 @@ int sweep(const SweepRequest& request) {
 }  // namespace
 
 Run add_sweep(CLI::App& app) {
-  auto* command = app.add_subcommand(
-      "sweep", "Simulate published schedules over a grid of counts and costs");
+  auto* command =
+      app.add_subcommand("sweep", "Simulate published schedules over a grid of counts and costs");
   command->footer(
       "Example: capo sweep 1f1b zb-h1 zb-2p --ranks 4,8 --microbatches 16,32 --cost comm=0 "
       "--cost comm=0.1");
   auto request = std::make_shared<SweepRequest>();
   command->add_option("NAME", request->names, "Published schedules; `capo generate --list`");
-  command->add_option("--ranks", request->ranks, "Pipeline ranks, `4,8,16`")->required();
-  command->add_option("--microbatches", request->microbatches, "Microbatches, `16,32`")->required();
+  command->add_option("--ranks", request->ranks, "Pipeline ranks, `4,8,16`");
+  command->add_option("--microbatches", request->microbatches, "Microbatches, `16,32`");
   command->add_option("--chunks", request->chunks, "Chunks of each rank, `2,4`; default: as named");
   command->add_option("--memory", request->memory_limits,
                       "Limits of what a rank may hold, `4,6.5`, in the unit of --mem");
-  command->add_option("--cost", request->costs,
-                      "Times of one task, f=12,b=13,w=9,comm=1; given again, another set")
+  command
+      ->add_option("--cost", request->costs,
+                   "Times of one task, f=12,b=13,w=9,comm=1; given again, another set")
       ->allow_extra_args(false);
   command->add_option("--mem", request->memory,
                       "What a microbatch of one rank takes and gives up, f=1,b=-0.5,w=-0.5");

@@ -44,8 +44,8 @@ namespace capo {
 
 /// An order that lists layers one by one, as they are captured ([2, -3, -3.5, 3, -2, -2.5]): every
 /// entry is one layer. A forward and the backward right behind it run side by side unless the one
-/// needs the other; a weight gradient right behind a backward takes the places of slots 6 and 13, any
-/// other keeps its own. Which weights are delayed is read off the order, and not off `options`.
+/// needs the other; a weight gradient right behind a backward takes the places of slots 6 and 13,
+/// any other keeps its own. Which weights are delayed is read off the order, and not off `options`.
 [[nodiscard]] Lowered take_listed_layers_apart(const Lowered& lowered, const EpOverlap& options);
 
 }  // namespace capo

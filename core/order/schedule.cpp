@@ -105,8 +105,8 @@ void place_stages(Schedule& schedule) {
       } else if (schedule.topology == Topology::V && c % 2 == 1) {
         rank.stages.push_back(saturated((c + 1) * ranks - 1 - r));
       } else if (schedule.topology == Topology::Bidirectional) {
-        rank.stages.push_back(saturated(
-            c % 2 == 0 ? c / 2 * ranks + r : first_pipeline + (c / 2 + 1) * ranks - 1 - r));
+        rank.stages.push_back(saturated(c % 2 == 0 ? c / 2 * ranks + r
+                                                   : first_pipeline + (c / 2 + 1) * ranks - 1 - r));
       } else {
         rank.stages.push_back(saturated(c * ranks + r));
       }

@@ -101,7 +101,7 @@ enum class Topology : std::uint8_t {
   /// Two pipelines with weights of their own, each with all the microbatches of the step: odd
   /// chunks loop down the ranks, even ones up. The second one's stages come behind the first's.
   Bidirectional,
-  Custom,       ///< stages are listed rank by rank
+  Custom,  ///< stages are listed rank by rank
 };
 
 /// "independent", "chain", "loop", "v", "bidirectional", "custom".

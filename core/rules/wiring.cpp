@@ -94,11 +94,9 @@ bool Wiring::takes_layers_apart() const {
 
 const Lowered& Wiring::lowered() const {
   if (!takes_layers_apart()) return with_whole_layers();
-  return once(apart_,
-              [&] {
-                return take_layers_apart(with_whole_layers(), layer_counts(schedule_),
-                                         environment_.ep_slots);
-              });
+  return once(apart_, [&] {
+    return take_layers_apart(with_whole_layers(), layer_counts(schedule_), environment_.ep_slots);
+  });
 }
 
 const Wiring::Ideal& Wiring::ideal() const {
@@ -106,8 +104,9 @@ const Wiring::Ideal& Wiring::ideal() const {
     const bool by_chunk = by_megatron();
     Lowered lowered = by_chunk ? megatron().lowered : as_written(schedule_);
     if (environment_.ep_overlap && !has_exchanges(schedule_)) {
-      lowered = by_chunk ? take_layers_apart(lowered, layer_counts(schedule_), environment_.ep_slots)
-                         : take_listed_layers_apart(lowered, environment_.ep_slots);
+      lowered = by_chunk
+                    ? take_layers_apart(lowered, layer_counts(schedule_), environment_.ep_slots)
+                    : take_listed_layers_apart(lowered, environment_.ep_slots);
     }
     TaskGraph graph = wire_ideally(lowered, map_, microbatches_, environment_, groups_);
     return Ideal{.lowered = std::move(lowered), .graph = std::move(graph)};

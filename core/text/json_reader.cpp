@@ -241,7 +241,8 @@ class Reader {
       builder_.schedule().topology = *topology;
       return std::nullopt;
     }
-    return malformed(value.span(), "`placement` is one of independent, chain, loop, v, bidirectional, custom");
+    return malformed(value.span(),
+                     "`placement` is one of independent, chain, loop, v, bidirectional, custom");
   }
 
   Maybe read_rank(const JsonValue& value, const RankFacts& shared) {

@@ -19,9 +19,9 @@ using Maybe = std::optional<Refusal>;
 using Stages = std::vector<std::vector<std::int32_t>>;
 
 constexpr std::array<std::string_view, 17> kModelKeys{
-    "schema",     "comment",       "topology", "communicators", "transfers", "p2p",
-    "ep_overlap", "ep_slots", "weight_stream", "modules",  "layers",        "groups",    "transfer",
-    "plan",       "alias",         "budget",   "model_chunks"};
+    "schema",     "comment",  "topology",      "communicators", "transfers",   "p2p",
+    "ep_overlap", "ep_slots", "weight_stream", "modules",       "layers",      "groups",
+    "transfer",   "plan",     "alias",         "budget",        "model_chunks"};
 constexpr std::array<std::string_view, 3> kTopologyKeys{"schema", "comment", "stages"};
 constexpr std::array<std::string_view, 1> kStagesKeys{"stages"};
 constexpr std::array<std::string_view, 3> kSlotKeys{"multi_token_prediction", "early_release",

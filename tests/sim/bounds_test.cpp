@@ -23,8 +23,8 @@ TEST(Bounds, ZeroBubbleH1IsOptimalWithItsMemory) {
 
 TEST(Bounds, MoreMemoryIsALowerBound) {
   const auto at = [](double limit) {
-    const auto s = simulate_named({.name = "zb-h1", .ranks = 4, .microbatches = 8},
-                                  {.memory_limit = limit});
+    const auto s =
+        simulate_named({.name = "zb-h1", .ranks = 4, .microbatches = 8}, {.memory_limit = limit});
     return (*s)->bounds().makespan.value;
   };
   EXPECT_GT(at(2), at(4));
@@ -34,9 +34,9 @@ TEST(Bounds, MoreMemoryIsALowerBound) {
 }
 
 TEST(Bounds, OneMicrobatchTakesItsWay) {
-  const auto s = simulate_text(
-      "capo 1\nplacement loop\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n",
-      {.costs = costs("f=2,b=3,w=1,comm=5", "r1:f=4")});
+  const auto s =
+      simulate_text("capo 1\nplacement loop\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n",
+                    {.costs = costs("f=2,b=3,w=1,comm=5", "r1:f=4")});
   // 2 + 5 + 4 + 3 + 5 + 3; weight gradients could wait.
   EXPECT_EQ((*s)->bounds().makespan.value, 22);
   EXPECT_EQ((*s)->bounds().makespan.by, "path");

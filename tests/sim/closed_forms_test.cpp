@@ -114,7 +114,10 @@ void expect_both(const Simulation& simulation, double work, double bubble) {
 /// By rank, as `form` says of rank 0, 1, ...
 void expect_chunks_held(const Simulation& simulation, const std::function<double(double)>& form) {
   for (std::size_t rank = 0; rank < simulation.peaks().size(); ++rank) {
-    const double chunks = simulation.subject().schedule.ranks[rank].chunks;
+    // Of two pipelines a microbatch passes one half of a rank's chunks.
+    const Schedule& schedule = simulation.subject().schedule;
+    const double pipelines = schedule.topology == Topology::Bidirectional ? 2 : 1;
+    const double chunks = schedule.ranks[rank].chunks / pipelines;
     EXPECT_NEAR(simulation.peaks()[rank].held * chunks, form(static_cast<double>(rank)), 1e-9)
         << "rank " << rank;
   }

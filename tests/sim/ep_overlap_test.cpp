@@ -1,19 +1,20 @@
 // Megatron-LM's overlap of expert-parallel communication, timed: one layer, two microbatches, so
 // small that the times are worked out here by hand.
 //
-// Costs: f = b = w = 2, of which the experts are one half, dispatch = combine = 1. Comp and comm are
-// the two streams; numbers are from-to. Order [1, 1, -1, -1.5, -1, -1.5] with overlap:
+// Costs: f = b = w = 2, of which the experts are one half, dispatch = combine = 1. Comp and comm
+// are the two streams; numbers are from-to. Order [1, 1, -1, -1.5, -1, -1.5] with overlap:
 //
 //   F0          comp pre 0-1, experts 2-3              comm dispatch 1-2, combine 3-4
 //   F1 & B0 W0  comp f.pre 3-4, b.experts 5-6,         comm b.combine 4-5, f.dispatch 5-6,
 //                    b.expertsW 6-7, f.experts 7-8,         b.dispatch 6-7, f.combine 8-9
 //                    b.pre 8-9, b.preW 9-10
 //   B1 W1       comp experts 10-11, expertsW 11-12,    comm combine 9-10, dispatch 11-12
-//                    pre 12-13, preW 13-14                                               makespan 14
+//                    pre 12-13, preW 13-14                                               makespan
+//                    14
 //
 // Weights not delayed, [1, 1, -1, -1]: b.experts takes 2, 5-7, and b.pre 8-10; the last backward
-// cannot hide its dispatch: combine 9-10, experts 10-12, dispatch 12-13, pre 13-15.      makespan 15
-// Without overlap each forward and backward takes its exchanges as well: 2 (4 + 4 + 2) = 20.
+// cannot hide its dispatch: combine 9-10, experts 10-12, dispatch 12-13, pre 13-15.      makespan
+// 15 Without overlap each forward and backward takes its exchanges as well: 2 (4 + 4 + 2) = 20.
 
 #include <capo/tests/sim/simulated.h>
 
@@ -57,12 +58,15 @@ TEST(EpOverlapTimes, EveryNodeRunsWhenWorkedOutByHand) {
                                        s.timeline().end_of(s.graph(), id)});
   }
   const std::multimap<std::string, std::pair<double, double>> by_hand{
-      {"F1.0 pre-dispatch", {0, 1}},  {"dispatch-F1.0", {1, 2}},     {"F1.0 experts", {2, 3}},
-      {"combine-F1.0", {3, 4}},       {"combine-B1.0", {4, 5}},      {"F1.1 pre-dispatch", {3, 4}},
-      {"B1.0 experts", {5, 6}},       {"dispatch-F1.1", {5, 6}},     {"W1.0 experts", {6, 7}},
-      {"dispatch-B1.0", {6, 7}},      {"F1.1 experts", {7, 8}},      {"combine-F1.1", {8, 9}},
-      {"B1.0 pre-dispatch", {8, 9}},  {"W1.0 pre-dispatch", {9, 10}}, {"combine-B1.1", {9, 10}},
-      {"B1.1 experts", {10, 11}},     {"W1.1 experts", {11, 12}},    {"dispatch-B1.1", {11, 12}},
+      {"F1.0 pre-dispatch", {0, 1}},   {"dispatch-F1.0", {1, 2}},
+      {"F1.0 experts", {2, 3}},        {"combine-F1.0", {3, 4}},
+      {"combine-B1.0", {4, 5}},        {"F1.1 pre-dispatch", {3, 4}},
+      {"B1.0 experts", {5, 6}},        {"dispatch-F1.1", {5, 6}},
+      {"W1.0 experts", {6, 7}},        {"dispatch-B1.0", {6, 7}},
+      {"F1.1 experts", {7, 8}},        {"combine-F1.1", {8, 9}},
+      {"B1.0 pre-dispatch", {8, 9}},   {"W1.0 pre-dispatch", {9, 10}},
+      {"combine-B1.1", {9, 10}},       {"B1.1 experts", {10, 11}},
+      {"W1.1 experts", {11, 12}},      {"dispatch-B1.1", {11, 12}},
       {"B1.1 pre-dispatch", {12, 13}}, {"W1.1 pre-dispatch", {13, 14}}};
   EXPECT_EQ(ran, by_hand);
 }

@@ -45,10 +45,10 @@ TEST(Memory, WhatEndsMakesRoomForWhatBeginsAtTheSameTime) {
 
 TEST(Memory, BytesComeFromTheModelFile) {
   SimulationOptions options;
-  options.check.modules.list = {{.name = "mlp",
-                                 .flags = {.delay_wgrad = true},
-                                 .bytes = {.input = 10, .output = 20, .activations = 100,
-                                           .operands = 30}}};
+  options.check.modules.list = {
+      {.name = "mlp",
+       .flags = {.delay_wgrad = true},
+       .bytes = {.input = 10, .output = 20, .activations = 100, .operands = 30}}};
   options.check.modules.layers = {{{0}}};
   const auto s = simulate_text("[1, 1, -1, -1, -1.5, -1.5]", options);
   ASSERT_EQ((*s)->byte_peaks().size(), 1U);
@@ -59,9 +59,10 @@ TEST(Memory, BytesComeFromTheModelFile) {
 TEST(Memory, TextOfAModel) {
   EXPECT_EQ(*read_memory("f=1,b=-0.5,w=-0.5"), kHalf);
   EXPECT_EQ(*read_memory("w=-1,f=1"), MemoryChange{});
-  EXPECT_EQ(read_memory("f=1").error(),
-            "f, b and w add up to 1: what a forward takes, from 0, its backward and weight gradient "
-            "give up");
+  EXPECT_EQ(
+      read_memory("f=1").error(),
+      "f, b and w add up to 1: what a forward takes, from 0, its backward and weight gradient "
+      "give up");
   EXPECT_NE(read_memory("f=1,x=-1").error().find("`x=-1` is no change of memory"),
             std::string::npos);
   EXPECT_FALSE(read_memory("f=-1,b=0,w=1").has_value());

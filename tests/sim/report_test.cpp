@@ -15,8 +15,9 @@ using simulated::simulate_text;
 TEST(SimulationReport, InWords) {
   const auto s = simulate_named({.name = "1f1b", .ranks = 2, .microbatches = 2},
                                 {.costs = costs("f=1,b=1,w=1,comm=0.5")});
-  EXPECT_EQ(text_report(**s),
-            R"(2 ranks, 2 microbatches, 8 tasks; links ideal: a message takes its time, occupies nobody and never queues
+  EXPECT_EQ(
+      text_report(**s),
+      R"(2 ranks, 2 microbatches, 8 tasks; links ideal: a message takes its time, occupies nobody and never queues
 memory f=1,b=0,w=-1
 
 makespan  10  bubble  40.00 %  at least 8 (L1 at rank 0), 25.00 % above
@@ -57,7 +58,8 @@ TEST(SimulationReport, SideBySide) {
   const auto a = simulate_named({.name = "1f1b", .ranks = 4, .microbatches = 8});
   const auto b = simulate_named({.name = "zb-h1", .ranks = 4, .microbatches = 8});
   const std::string text = text_comparison({{"1f1b", &**a}, {"zb-h1", &**b}});
-  EXPECT_NE(text.find("makespan                      33  27 (-18.18 %)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("makespan                      33  27 (-18.18 %)\n"), std::string::npos)
+      << text;
   const auto json = nlohmann::json::parse(json_comparison({{"1f1b", &**a}, {"zb-h1", &**b}}));
   EXPECT_EQ(json["simulations"][1]["name"], "zb-h1");
   EXPECT_EQ(json["simulations"][1]["makespan"], 27);

@@ -70,8 +70,7 @@ TEST(Simulate, AReceiverThatIsLateMakesARendezvousWaitAndABufferNot) {
 }
 
 TEST(Simulate, ACompositeTakesItsMembersTogetherTimesTheOverlap) {
-  const char* text =
-      "capo 1\nrank 0: F1.0 (F1.1 B1.0) B1.1\n";
+  const char* text = "capo 1\nrank 0: F1.0 (F1.1 B1.0) B1.1\n";
   EXPECT_EQ((*simulate_text(text, {.costs = costs("f=2,b=3,w=1")}))->makespan(), 12);
   EXPECT_EQ((*simulate_text(text, {.costs = costs("f=2,b=3,w=1,overlap=0.5")}))->makespan(), 9);
 }
@@ -85,8 +84,7 @@ TEST(Simulate, WeightGradientsOnTheirOwnStreamRunBeside) {
 }
 
 TEST(Simulate, RanksThatShareADeviceComputeInTurn) {
-  const char* text =
-      "capo 1\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n";
+  const char* text = "capo 1\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n";
   Costs shared = costs("f=2,b=3,w=0");
   shared.devices = {0, 0};
   EXPECT_EQ((*simulate_text(text, {.costs = costs("f=2,b=3,w=0")}))->makespan(), 5);
@@ -104,7 +102,8 @@ TEST(Simulate, ComputationIsSlowWhileItsDeviceCommunicates) {
       "capo 1\nplacement loop\nranks 2\n"
       "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n"
       "rank 1: recv-F1.0 recv-F1.1 F1.0 F1.1 B1.0 send-B1.0 B1.1 send-B1.1\n";
-  const auto s = simulate_text(text, over(Links::Rendezvous, costs("f=1,b=1,w=0,comm=4,slowdown=2", "r0:f=6")));
+  const auto s = simulate_text(
+      text, over(Links::Rendezvous, costs("f=1,b=1,w=0,comm=4,slowdown=2", "r0:f=6")));
   EXPECT_EQ(end_of(**s, 0, "F1.0"), 6);
   EXPECT_EQ(end_of(**s, 0, "send-F1.0"), 10);
   EXPECT_EQ(end_of(**s, 0, "F1.1"), 6 + 4 + 4);
@@ -112,9 +111,8 @@ TEST(Simulate, ComputationIsSlowWhileItsDeviceCommunicates) {
 
 TEST(Simulate, BothWaysOfSimulatingGiveTheSameTimes) {
   for (const Links links : {Links::Ideal, Links::Rendezvous, Links::Buffered}) {
-    const auto s = simulated::simulate_named(
-        {.name = "zbv-1p", .ranks = 4, .microbatches = 9},
-        over(links, costs("f=3,b=5,w=2,comm=1,bw=4,bytes=2")));
+    const auto s = simulated::simulate_named({.name = "zbv-1p", .ranks = 4, .microbatches = 9},
+                                             over(links, costs("f=3,b=5,w=2,comm=1,bw=4,bytes=2")));
     const Durations durations((*s)->subject(), s->options.costs);
     const Timeline freely = run_freely((*s)->subject(), durations);
     const Timeline shared = run_shared((*s)->subject(), durations, s->options.costs);
@@ -125,8 +123,7 @@ TEST(Simulate, BothWaysOfSimulatingGiveTheSameTimes) {
 }
 
 TEST(Simulate, ReductionsAndUnshardsTakeTheirTime) {
-  const char* text =
-      "capo 1\nrank 0: unshard1 F1.0 B1.0 reduce1\n";
+  const char* text = "capo 1\nrank 0: unshard1 F1.0 B1.0 reduce1\n";
   EXPECT_EQ((*simulate_text(text, {.costs = costs("f=1,b=1,w=1,unshard=4,reduce=7")}))->makespan(),
             4 + 3 + 7);
 }

@@ -40,9 +40,9 @@ inline std::unique_ptr<Simulated> simulate_input(Input input, SimulationOptions 
 }
 
 /// A text that `capo simulate` reads; its chunks wired as the text, or `topology`, says.
-inline std::unique_ptr<Simulated> simulate_text(
-    const std::string& text, SimulationOptions options = {},
-    Topology topology = Topology::Independent) {
+inline std::unique_ptr<Simulated> simulate_text(const std::string& text,
+                                                SimulationOptions options = {},
+                                                Topology topology = Topology::Independent) {
   auto input = load(Source{.name = "test", .text = text}, {});
   EXPECT_TRUE(input.has_value()) << text;
   if (topology != Topology::Independent) {

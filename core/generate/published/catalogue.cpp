@@ -9,7 +9,6 @@
 #include <capo/core/generate/published/linear.h>
 #include <capo/core/generate/published/one_f_one_b_v.h>
 #include <capo/core/generate/published/seq.h>
-#include <capo/core/generate/published/setting_checks.h>
 #include <capo/core/generate/published/torch_tables.h>
 #include <capo/core/generate/published/v_adaptive.h>
 #include <capo/core/generate/published/v_greedy.h>
@@ -125,10 +124,7 @@ const std::vector<Family>& families() {
       {{"v-adaptive", "the best found on a V within --memory", V, "2", "costs, memory"},
        2,
        kAllAtWeight,
-       [](const Setting& setting, std::optional<std::int32_t>) -> Made {
-         if (auto refusal = refuse_rank_costs("v-adaptive", setting)) return *std::move(refusal);
-         return v_adaptive(setting);
-       }},
+       alone(v_adaptive)},
       {{"dualpipe", "two directions, forward and backward overlapped", Bidirectional, "2", ""},
        2,
        kAllAtWeight,
@@ -153,12 +149,15 @@ struct Alias {
   std::string_view alias;
   std::string_view family;
 };
-constexpr Alias kAliases[]{
-    {"interleaved", "1f1b-interleaved"}, {"interleaved-1f1b", "1f1b-interleaved"},
-    {"vpp", "1f1b-interleaved"},         {"zb-v", "zbv"},
-    {"v", "v-adaptive"},                 {"bfs", "looped-bfs"},
-    {"zb1p", "zb-1p"},                   {"zb2p", "zb-2p"},
-    {"dualpipe-v", "dualpipev"}};
+constexpr Alias kAliases[]{{"interleaved", "1f1b-interleaved"},
+                           {"interleaved-1f1b", "1f1b-interleaved"},
+                           {"vpp", "1f1b-interleaved"},
+                           {"zb-v", "zbv"},
+                           {"v", "v-adaptive"},
+                           {"bfs", "looped-bfs"},
+                           {"zb1p", "zb-1p"},
+                           {"zb2p", "zb-2p"},
+                           {"dualpipe-v", "dualpipev"}};
 
 const Family* family_named(std::string_view name) {
   const auto& list = families();
@@ -172,8 +171,8 @@ std::optional<double> number_in(std::string_view name, std::string_view before,
                                 std::string_view behind) {
   if (!name.starts_with(before) || !name.ends_with(behind)) return std::nullopt;
   if (name.size() <= before.size() + behind.size()) return std::nullopt;
-  const auto number = read_number(
-      name.substr(before.size(), name.size() - before.size() - behind.size()));
+  const auto number =
+      read_number(name.substr(before.size(), name.size() - before.size() - behind.size()));
   if (!number || !std::isfinite(number->value) || number->value <= 0) return std::nullopt;
   return number->value;
 }
@@ -236,12 +235,11 @@ Result<Schedule, std::string> torch_schedule(std::string_view name, const Reques
     return fmt::format("PyTorch has no schedule {}; it has {}", shown(name), known);
   }
   const bool v = *torch_class == TorchClass::ZbvZeroBubble || *torch_class == TorchClass::DualPipeV;
-  const bool single =
-      *torch_class == TorchClass::GPipe || *torch_class == TorchClass::OneFOneB;
+  const bool single = *torch_class == TorchClass::GPipe || *torch_class == TorchClass::OneFOneB;
   const std::int32_t chunks = request.chunks.value_or(single ? 1 : 2);
-  auto orders = torch_table(*torch_class, {.ranks = request.ranks,
-                                           .stages_per_rank = chunks,
-                                           .microbatches = request.microbatches});
+  auto orders = torch_table(
+      *torch_class,
+      {.ranks = request.ranks, .stages_per_rank = chunks, .microbatches = request.microbatches});
   if (!orders) return orders.error();
   if (request.merge_halves) {
     for (std::vector<Move>& moves : *orders) merge_halves(moves);
@@ -257,7 +255,8 @@ std::optional<std::string> contradiction(const Name& name, const Request& reques
     return fmt::format("{} states its memory, and --memory does too", request.name);
   }
   const bool whole = std::floor(*name.number) == *name.number && *name.number <= 4096;
-  if (!memory && !whole) return fmt::format("{} has no whole number up to 4096 in its name", request.name);
+  if (!memory && !whole)
+    return fmt::format("{} has no whole number up to 4096 in its name", request.name);
   if (name.family == "gis" && request.group) {
     return fmt::format("{} states its group, and --group does too", request.name);
   }
@@ -272,7 +271,8 @@ std::optional<std::string> unused_option(const Family& family, const Request& re
   if (request.group && family.entry.uses != "group") {
     return fmt::format("{} has no groups: --group has no use", family.entry.name);
   }
-  if (request.merge_halves) return std::string("--merge-halves is for PyTorch's tables, torch:CLASS");
+  if (request.merge_halves)
+    return std::string("--merge-halves is for PyTorch's tables, torch:CLASS");
   if (request.memory_limit && family.entry.uses != "costs, memory") {
     return fmt::format("{} takes the memory it needs: --memory has no use", family.entry.name);
   }
@@ -357,9 +357,10 @@ Result<Schedule, std::string> schedule_named(const Request& request) {
   const bool bounded = name.number && (name.family == "zb" || name.family == "zbv");
   if (bounded) setting.memory_limit = *name.number * request.ranks * memory.forward;
   if (family->entry.uses == "costs, memory" && !bounded && !request.memory_limit) {
-    return fmt::format("{} searches within a limit: say --memory X, in microbatches that a rank may "
-                       "hold",
-                       request.name);
+    return fmt::format(
+        "{} searches within a limit: say --memory X, in microbatches that a rank may "
+        "hold",
+        request.name);
   }
   const auto group = name.number && name.family == "gis" ? std::optional(number) : request.group;
   auto orders = family->make(setting, group);

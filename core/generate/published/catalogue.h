@@ -4,10 +4,10 @@
 //   zb-1.5p, zbv-2p, gis-g8         with their number in the name, as in papers and their data
 //   torch:Interleaved1F1B           PyTorch's own table
 //
-// A name and a setting make a Schedule, placed, its microbatches named; or the reason why there is no
-// such schedule. Searches look at costs and memory; the others are functions of the counts alone.
-// Memory is counted in microbatches of one rank: a chunk has its share, 1/chunks. Megatron's orders
-// are not here but in megatron.h, since they are a framework's and not a publication's.
+// A name and a setting make a Schedule, placed, its microbatches named; or the reason why there is
+// no such schedule. Searches look at costs and memory; the others are functions of the counts
+// alone. Memory is counted in microbatches of one rank: a chunk has its share, 1/chunks. Megatron's
+// orders are not here but in megatron.h, since they are a framework's and not a publication's.
 //
 // Tested by catalogue_test.cpp, against the authors' own orders by golden_orders_test.cpp.
 
@@ -30,7 +30,7 @@ struct Request {
   std::int32_t ranks = 1;
   std::int32_t microbatches = 1;
   std::optional<std::int32_t> chunks;  ///< of each rank; nothing: what the schedule has
-  std::optional<std::int32_t> group;   ///< of interleaved schedules; nothing: their default
+  std::optional<std::int32_t> group;   ///< of interleaved schedules, or segments; or their default
   Costs costs;                         ///< of one chunk's tasks
   std::vector<Costs> rank_costs;       ///< likewise by rank, where ranks differ; else empty
   std::optional<Memory> memory;        ///< of one microbatch on a rank; nothing: the publication's

@@ -13,7 +13,7 @@
 //
 // The paper's bubble ratio at m = p, backwards twice as long as forwards and free transfers is
 // (2p-2) / (3pw+p-1). Measured for p up to 32 and w from 2 to 8, the ratio of this order is between
-// 9.1 % less (p = 3, w = 2) and 6.3 % more (p = 32, w = 8) than that; with one wave it is 12 % to
+// 9.1 % less (p = 3, w = 2) and 6.9 % more (p = 28, w = 8) than that; with one wave it is 12 % to
 // 20 % less. A rank holds at most p microbatches then. With m > p no bound is set, since forwards
 // that are cheap run far ahead of backwards that are dear; the memory limit of the setting is not
 // looked at.

@@ -96,6 +96,7 @@ class Search {
 
 Result<PublishedOrders, std::string> v_adaptive(const Setting& setting) {
   if (auto refusal = refuse_counts("v-adaptive", setting, 2)) return std::move(*refusal);
+  if (auto refusal = refuse_rank_costs("v-adaptive", setting)) return std::move(*refusal);
   if (setting.ranks < 2) return std::string("v-adaptive needs two ranks at least, not 1");
   const std::int64_t limit = chunks_within(setting);
   Search search(setting, limit);

@@ -30,15 +30,14 @@ void layers_per_chunk(const Context& context, Diagnostics& out) {
       out.keep(
           {.rule = "S18",
            .severity = severity,
-           .message = fmt::format(
-               "{}{} is declared to have {}{}",
-               rank.layers.form == Layers::Form::Count ? "every chunk"
-                                                       : fmt::format("chunk {}", c + 1),
-               words::on_order(context, order), words::count(layers, "layer"),
-               layers == 0 ? ": nothing of it is captured" : ""),
-           .help = {.text = layers == 0
-                                ? "leave it out of the order if it is not to be captured"
-                                : "a chunk has at least one layer, or none"}});
+           .message =
+               fmt::format("{}{} is declared to have {}{}",
+                           rank.layers.form == Layers::Form::Count ? "every chunk"
+                                                                   : fmt::format("chunk {}", c + 1),
+                           words::on_order(context, order), words::count(layers, "layer"),
+                           layers == 0 ? ": nothing of it is captured" : ""),
+           .help = {.text = layers == 0 ? "leave it out of the order if it is not to be captured"
+                                        : "a chunk has at least one layer, or none"}});
     }
     const auto chunks = static_cast<std::size_t>(rank.chunks);
     const auto mismatch = [&](std::size_t length, std::string_view what) {

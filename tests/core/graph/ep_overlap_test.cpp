@@ -325,8 +325,8 @@ Lines listed(const std::string& order, const EpOverlap& options = {}) {
   const Lowered lowered = take_listed_layers_apart(as_written(schedule), options);
   Lines lines;
   for (const Step& step : lowered.ranks.front()) {
-    lines.push_back(fmt::format("{}{}", node_name(step),
-                                step.slot == 0 ? "" : fmt::format(" {}", step.slot)));
+    lines.push_back(
+        fmt::format("{}{}", node_name(step), step.slot == 0 ? "" : fmt::format(" {}", step.slot)));
   }
   return lines;
 }
@@ -340,17 +340,15 @@ TEST(EpOverlapOfLayers, AForwardAndTheBackwardRightBehindItShareASlotTable) {
 
 TEST(EpOverlapOfLayers, AWeightFurtherBehindKeepsItsPlace) {
   EXPECT_EQ(listed("F1.1 B1.0 F2.1 W1.0"),
-            (Lines{"b combine 2", "f pre-dispatch 3", "b experts 4", "f dispatch 5",
-                   "b dispatch 7", "f experts 9", "f combine 10", "b pre-dispatch 11",
-                   "f pre-dispatch", "f dispatch", "f experts", "f combine", "b experts W",
-                   "b pre-dispatch W"}));
+            (Lines{"b combine 2", "f pre-dispatch 3", "b experts 4", "f dispatch 5", "b dispatch 7",
+                   "f experts 9", "f combine 10", "b pre-dispatch 11", "f pre-dispatch",
+                   "f dispatch", "f experts", "f combine", "b experts W", "b pre-dispatch W"}));
 }
 
 TEST(EpOverlapOfLayers, ABackwardIsNotPairedWithItsOwnForward) {
-  EXPECT_EQ(listed("F1.0 B1.0 W1.0"),
-            (Lines{"f pre-dispatch", "f dispatch", "f experts", "f combine", "b combine",
-                   "b experts", "b experts W", "b dispatch", "b pre-dispatch",
-                   "b pre-dispatch W"}));
+  EXPECT_EQ(listed("F1.0 B1.0 W1.0"), (Lines{"f pre-dispatch", "f dispatch", "f experts",
+                                             "f combine", "b combine", "b experts", "b experts W",
+                                             "b dispatch", "b pre-dispatch", "b pre-dispatch W"}));
 }
 
 TEST(EpOverlapOfLayers, TheGraphOfAnIdealStepFinishes) {

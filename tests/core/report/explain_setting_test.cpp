@@ -31,23 +31,24 @@ const std::string kTwoRanks =
     "capo 1\nranks 2\nchunks 1\nmicrobatches 1\nplacement chain\nrank 0: F1 B1\nrank 1: F1 B1\n";
 
 TEST(ExplainSetting, OfABareListNothingIsDeclared) {
-  EXPECT_EQ(explained({}, "[1, 2, -2, -1]"),
-            "\nThe verdict is relative to:\n"
-            "  topology independent (not declared)\n"
-            "      chunks are not wired to each other, so that no rule about stages or transfers "
-            "applies; --topology wires them\n"
-            "  chunks 2 (not declared)\n"
-            "      parts of the model on each rank; if not declared, the largest that its order "
-            "names\n"
-            "  microbatches 1 (not declared)\n"
-            "      of one step; if not declared, as many as most chunks run forward, or where the "
-            "order names them the largest plus one\n"
-            "  plan none (not declared)\n"
-            "      memory is not judged, but for a TE list and a replay of its own, of which warnings "
-            "say what TransformerEngine's reuse of buffers would do to them\n"
-            "  modules none (not declared)\n"
-            "      what a weight gradient reads, what becomes of it, and sizes are not known: what "
-            "depends on them is a warning\n");
+  EXPECT_EQ(
+      explained({}, "[1, 2, -2, -1]"),
+      "\nThe verdict is relative to:\n"
+      "  topology independent (not declared)\n"
+      "      chunks are not wired to each other, so that no rule about stages or transfers "
+      "applies; --topology wires them\n"
+      "  chunks 2 (not declared)\n"
+      "      parts of the model on each rank; if not declared, the largest that its order "
+      "names\n"
+      "  microbatches 1 (not declared)\n"
+      "      of one step; if not declared, as many as most chunks run forward, or where the "
+      "order names them the largest plus one\n"
+      "  plan none (not declared)\n"
+      "      memory is not judged, but for a TE list and a replay of its own, of which warnings "
+      "say what TransformerEngine's reuse of buffers would do to them\n"
+      "  modules none (not declared)\n"
+      "      what a weight gradient reads, what becomes of it, and sizes are not known: what "
+      "depends on them is a warning\n");
 }
 
 TEST(ExplainSetting, OfSeveralWiredRanksSaysHowTheyCommunicate) {
@@ -72,10 +73,10 @@ TEST(ExplainSetting, OfSeveralWiredRanksSaysHowTheyCommunicate) {
       "PyTorch adds\n"
       "  plan none (not declared)\n"
       "      memory is not judged, but for a TE list and a replay of its own, of which warnings "
-            "say what TransformerEngine's reuse of buffers would do to them\n"
+      "say what TransformerEngine's reuse of buffers would do to them\n"
       "  modules none (not declared)\n"
       "      what a weight gradient reads, what becomes of it, and sizes are not known: what "
-            "depends on them is a warning\n");
+      "depends on them is a warning\n");
 }
 
 TEST(ExplainSetting, SaysWhatEachCommunicatorLayoutMeans) {

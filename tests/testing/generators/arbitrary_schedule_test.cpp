@@ -48,7 +48,7 @@ TEST(ArbitrarySchedule, HasEverythingThatASchedulesCanHave) {
       }
     }
   }
-  EXPECT_EQ(topologies.size(), 5u);
+  EXPECT_EQ(topologies.size(), 6u);
   EXPECT_EQ(namings.size(), 2u);
   EXPECT_EQ(ranks, (std::set<std::size_t>{1, 2, 3, 4}));
   EXPECT_EQ(kinds.size(), static_cast<std::size_t>(Kind::Idle) + 1);

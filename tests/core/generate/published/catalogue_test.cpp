@@ -27,8 +27,9 @@ TEST(Catalogue, NumbersInNamesAreWhatTheFlagsSay) {
 TEST(Catalogue, AChunkThatAlwaysSplitsDelaysItsWeightGradient) {
   const auto h1 = schedule_named({.name = "zb-h1", .ranks = 2, .microbatches = 2});
   EXPECT_EQ(h1->ranks[0].delay->front(), Delay::Always);
-  EXPECT_EQ(schedule_named({.name = "1f1b", .ranks = 2, .microbatches = 2})->ranks[0].delay->front(),
-            Delay::Never);
+  EXPECT_EQ(
+      schedule_named({.name = "1f1b", .ranks = 2, .microbatches = 2})->ranks[0].delay->front(),
+      Delay::Never);
   EXPECT_EQ(
       schedule_named({.name = "dualpipev", .ranks = 2, .microbatches = 4})->ranks[0].delay->front(),
       Delay::Mixed);
