@@ -242,6 +242,7 @@ Result<Costs, std::string> costs_of(const Model& model) {
   costs.link = {.latency = model.transfer.latency.value_or(0),
                 .bandwidth = model.transfer.bandwidth,
                 .bytes = static_cast<double>(model.transfer.bytes.value_or(0))};
+  costs.in_microseconds = model.transfer.latency || model.transfer.bandwidth;
   const auto& modules = model.modules.list;
   const bool stated = std::any_of(modules.begin(), modules.end(),
                                   [](const Module& module) { return module.cost != ModuleCost{}; });
@@ -255,6 +256,7 @@ Result<Costs, std::string> costs_of(const Model& model) {
     }
   }
   costs.modules = model.modules;
+  costs.in_microseconds = true;
   return costs;
 }
 

@@ -94,6 +94,7 @@ struct Costs {
   ModuleTable modules;                ///< whose times a model file states; empty: it states none
   LinkCosts link;                     ///< of every link for which no setting says otherwise
   std::vector<CostSetting> settings;  ///< in the order in which they were made
+  bool in_microseconds = false;  ///< a model file states times; else their unit is the user's own
   /// Of a composite, relative to the sum of its members: 1 is one after the other.
   double overlap = 1;
   /// By which computation takes longer while its device also communicates.

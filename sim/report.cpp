@@ -30,6 +30,10 @@ std::string links_in_words(const Simulation& simulation) {
   return "";
 }
 
+std::string_view unit_of_time(const Costs& costs) {
+  return costs.in_microseconds ? "microseconds" : "units of --cost";
+}
+
 double above(double value, double bound) {
   return bound > 0 ? value / bound - 1 : 0;
 }
@@ -227,11 +231,13 @@ std::string percent(double rate) {
 
 std::string text_report(const Simulation& simulation) {
   const MemoryChange& memory = simulation.memory_model();
-  std::string text = fmt::format(
-      "{}, {}, {}; {}\nmemory f={},b={},w={}\n\n", count(simulation.ranks().size(), "rank"),
-      count(static_cast<std::size_t>(simulation.microbatches()), "microbatch"),
-      count(simulation.graph().tasks.size(), "task"), links_in_words(simulation),
-      figure(memory.forward), figure(memory.backward), figure(memory.weight));
+  std::string text =
+      fmt::format("{}, {}, {}; {}\ntimes in {}, memory f={},b={},w={} of a microbatch\n\n",
+                  count(simulation.ranks().size(), "rank"),
+                  count(static_cast<std::size_t>(simulation.microbatches()), "microbatch"),
+                  count(simulation.graph().tasks.size(), "task"), links_in_words(simulation),
+                  unit_of_time(simulation.costs()), figure(memory.forward), figure(memory.backward),
+                  figure(memory.weight));
   text += table({{"makespan", figure(simulation.makespan()), "bubble",
                   percent(simulation.bubble_rate_of_makespan()),
                   bound_in_words(simulation.bounds().makespan, simulation.makespan())},
@@ -248,6 +254,7 @@ std::string json_report(const Simulation& simulation, const ReportOptions& optio
   json.update(figures_json(simulation));
   json["microbatches"] = simulation.microbatches();
   json["tasks"] = simulation.graph().tasks.size();
+  json["time_unit"] = simulation.costs().in_microseconds ? "microsecond" : "cost";
   json["links"] = name_of(simulation.subject().links);
   json["memory_model"] = {{"f", memory.forward}, {"b", memory.backward}, {"w", memory.weight}};
   json["ranks"] = Json::array();

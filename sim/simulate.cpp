@@ -11,9 +11,19 @@ namespace {
 // What one visit of a vertex needs, side by side: half of the time goes into fetching it.
 struct Node {
   double begin = 0;
+  double duration = 0;
   Vertex bound_by = kNoVertex;
   std::uint32_t waits_for = 0;
 };
+
+// Memory is asked for a few turns before it is needed: with ten million tasks nothing of a graph is
+// in a cache (a tenth of the time, bench/simulate).
+constexpr std::size_t kAhead = 8;
+
+void fetch_first_target(const TaskGraph& graph, Vertex of, const std::vector<Node>& nodes) {
+  const auto [first, last] = boost::out_edges(of, graph.edges);
+  if (first != last) __builtin_prefetch(&nodes[boost::target(*first, graph.edges)]);
+}
 
 }  // namespace
 
@@ -22,21 +32,21 @@ Timeline run_freely(const Subject& subject, const Durations& durations) {
   const auto vertices = static_cast<Vertex>(graph.task_of.size());
   std::vector<Node> nodes(vertices);
   for (Vertex from = 0; from < vertices; ++from) {
+    nodes[from].duration = durations.of(from);
     const auto [first, last] = boost::out_edges(from, graph.edges);
     for (auto edge = first; edge != last; ++edge) {
       ++nodes[boost::target(*edge, graph.edges)].waits_for;
     }
   }
-  std::vector<Vertex> ready;
+  std::vector<Vertex> ready;  // in the order of their turn, those that had it included
+  ready.reserve(vertices);
   for (Vertex vertex = 0; vertex < vertices; ++vertex) {
     if (nodes[vertex].waits_for == 0) ready.push_back(vertex);
   }
-  std::size_t ran = 0;
-  while (!ready.empty()) {
-    const Vertex from = ready.back();
-    ready.pop_back();
-    ++ran;
-    const double done = nodes[from].begin + durations.of(from);
+  for (std::size_t ran = 0; ran < ready.size(); ++ran) {
+    const Vertex from = ready[ran];
+    if (ran + kAhead < ready.size()) fetch_first_target(graph, ready[ran + kAhead], nodes);
+    const double done = nodes[from].begin + nodes[from].duration;
     const auto [first, last] = boost::out_edges(from, graph.edges);
     for (auto edge = first; edge != last; ++edge) {
       const Vertex to = boost::target(*edge, graph.edges);
@@ -49,7 +59,7 @@ Timeline run_freely(const Subject& subject, const Durations& durations) {
       if (--node.waits_for == 0) ready.push_back(to);
     }
   }
-  CAPO_ASSERT(ran == vertices, "only what finishes is simulated");
+  CAPO_ASSERT(ready.size() == vertices, "only what finishes is simulated");
 
   Timeline timeline;
   timeline.begin.reserve(vertices);
@@ -57,7 +67,7 @@ Timeline run_freely(const Subject& subject, const Durations& durations) {
   timeline.bound_by.reserve(vertices);
   for (Vertex vertex = 0; vertex < vertices; ++vertex) {
     timeline.begin.push_back(nodes[vertex].begin);
-    timeline.done.push_back(nodes[vertex].begin + durations.of(vertex));
+    timeline.done.push_back(nodes[vertex].begin + nodes[vertex].duration);
     timeline.bound_by.push_back(nodes[vertex].bound_by);
     timeline.makespan = std::max(timeline.makespan, timeline.done.back());
   }

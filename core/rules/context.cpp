@@ -160,20 +160,47 @@ const OrderView& Context::order_of(const Wiring& wiring, std::int32_t rank) cons
   return *found;
 }
 
-void Context::for_each_microbatch(const OrderView& order,
-                                  const std::function<void(const MicrobatchView&)>& visit) {
+namespace {
+
+std::vector<std::uint32_t> positions_by_microbatch(const OrderView& order) {
   std::vector<std::uint32_t> positions;
+  std::int32_t most = -1;  // the largest microbatch
   for (std::uint32_t at = 0; at < order.entries.size(); ++at) {
     const Entry& entry = order.entries[at];
     if (is_compute(entry.kind) && entry.microbatch != kNoMicrobatch && order.knows(entry.chunk)) {
       positions.push_back(at);
+      most = std::max(most, entry.microbatch);
     }
   }
-  const auto key = [&order](std::uint32_t at) {
-    return std::tuple(order.entries[at].chunk, order.entries[at].microbatch, at);
+  const auto microbatches = static_cast<std::size_t>(most) + 1;
+  const std::size_t cells = static_cast<std::size_t>(order.holder->chunks) * microbatches;
+  if (cells > 8 * positions.size() + 64) {  // a table of them would be mostly empty
+    const auto key = [&order](std::uint32_t at) {
+      return std::tuple(order.entries[at].chunk, order.entries[at].microbatch, at);
+    };
+    std::sort(positions.begin(), positions.end(),
+              [&key](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    return positions;
+  }
+  const auto cell = [&](std::uint32_t at) {
+    const Entry& entry = order.entries[at];
+    return (static_cast<std::size_t>(entry.chunk) - 1) * microbatches +
+           static_cast<std::size_t>(entry.microbatch);
   };
-  std::sort(positions.begin(), positions.end(),
-            [&key](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  std::vector<std::uint32_t> next(cells + 1, 0);
+  for (const std::uint32_t at : positions) ++next[cell(at) + 1];
+  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+  std::vector<std::uint32_t> sorted(positions.size());
+  for (const std::uint32_t at : positions) sorted[next[cell(at)]++] = at;
+  return sorted;
+}
+
+}  // namespace
+
+void Context::for_each_microbatch(const OrderView& order,
+                                  const std::function<void(const MicrobatchView&)>& visit) {
+  if (!order.by_microbatch) order.by_microbatch = positions_by_microbatch(order);
+  const std::vector<std::uint32_t>& positions = *order.by_microbatch;
   for (std::size_t begin = 0; begin < positions.size();) {
     const Entry& first = order.entries[positions[begin]];
     std::size_t end = begin + 1;

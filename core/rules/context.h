@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,9 @@ struct OrderView {
   std::span<const Entry> entries;
   std::vector<ChunkTally> tally;  ///< of chunk c at c - 1
   std::vector<Delay> delay;       ///< likewise
+  /// Positions of compute entries by chunk, microbatch and position: made by the first
+  /// for_each_microbatch() of this order, since several rules ask.
+  mutable std::optional<std::vector<std::uint32_t>> by_microbatch;
 
   [[nodiscard]] bool knows(std::int32_t chunk) const {
     return chunk >= 1 && chunk <= holder->chunks;

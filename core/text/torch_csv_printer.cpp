@@ -70,6 +70,10 @@ Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule, Bes
     return Inexpressible{
         .reason = "a table names stages; say with `placement` how chunks make up the stages"};
   }
+  if (schedule.topology == Topology::Bidirectional) {
+    return Inexpressible{.reason =
+                             "the stages of a table are one pipeline, and this schedule has two"};
+  }
   std::string out;
   for (const RankOrder& rank : schedule.ranks) {
     if (rank.replay) {

@@ -126,6 +126,8 @@ TEST_F(SimulateCommand, RefusesWhatThereIsNot) {
   expect_usage_error("generate 1f1b --ranks 0 --microbatches 4", "--ranks");
   expect_usage_error("generate zb-1p --ranks 2 --microbatches 4 --cost f=x", "`f=x` is not a cost");
   expect_usage_error("generate zb-1p --ranks 2 --microbatches 4 --mem f=1", "add up to 1");
+  expect_usage_error("generate dualpipe --ranks 2 --microbatches 4 --format csv",
+                     "csv cannot say it: the stages of a table are one pipeline");
   expect_usage_error("generate dualpipe --ranks 2 --microbatches 4 --format foo", "--format");
 }
 
@@ -174,6 +176,7 @@ TEST_F(SimulateCommand, AModelFileStatesCostsAndBytes) {
       "bytes": {"input": 1, "output": 1, "activations": 7, "operands": 0}}}, "layers": "mlp"})");
   const auto report = json::parse(out_of("simulate one.te --model model.json --format json"));
   EXPECT_EQ(report["makespan"], 2 * (2 + 3 + 4));
+  EXPECT_EQ(report["time_unit"], "microsecond");
   EXPECT_EQ(report["ranks"][0]["peak_bytes"], 2 * (7 + 1));
   EXPECT_EQ(json::parse(out_of("simulate one.te --model model.json --cost f=5 --format "
                                "json"))["makespan"],

@@ -18,7 +18,7 @@ TEST(SimulationReport, InWords) {
   EXPECT_EQ(
       text_report(**s),
       R"(2 ranks, 2 microbatches, 8 tasks; links ideal: a message takes its time, occupies nobody and never queues
-memory f=1,b=0,w=-1
+times in units of --cost, memory f=1,b=0,w=-1 of a microbatch
 
 makespan  10  bubble  40.00 %  at least 8 (L1 at rank 0), 25.00 % above
 span      10  bubble  40.00 %  at least 8 (L1 at rank 0), 25.00 % above
