@@ -9,15 +9,13 @@
 
 #include <capo/cli/commands/check_options.h>
 #include <capo/cli/files.h>
+#include <capo/cli/in_parallel.h>
 #include <capo/core/report/json_report.h>
 #include <capo/core/text/json_reader.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <thread>
 #include <utility>
 
 namespace capo::cli {
@@ -123,29 +121,12 @@ class Lines {
   std::size_t number_ = 0;
 };
 
-// Each thread takes the next line that nobody has; results stand in the order of the lines.
+// Results stand in the order of the lines.
 std::vector<LineResult> check_lines(const Batch& batch, std::vector<Source> lines,
                                     unsigned threads) {
   std::vector<LineResult> results(lines.size());
-  std::vector<std::exception_ptr> failures(threads);
-  std::atomic<std::size_t> next{0};
-  const auto work = [&](unsigned thread) {
-    try {
-      for (std::size_t i = next++; i < lines.size(); i = next++) {
-        results[i] = batch.check_line(std::move(lines[i]));
-      }
-    } catch (...) {
-      failures[thread] = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
-    work(0);
-  }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  in_parallel(lines.size(), threads,
+              [&](std::size_t i) { results[i] = batch.check_line(std::move(lines[i])); });
   return results;
 }
 

@@ -8,6 +8,7 @@
 #include <capo/cli/cost_options.h>
 #include <capo/cli/exit_code.h>
 #include <capo/cli/files.h>
+#include <capo/cli/in_parallel.h>
 #include <capo/cli/input_options.h>
 #include <capo/cli/named_schedule.h>
 #include <capo/cli/progress.h>
@@ -19,8 +20,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <memory>
+#include <thread>
 #include <utility>
 
 namespace capo::cli {
@@ -38,6 +41,7 @@ struct SweepRequest {
   std::string format = "text";
   std::string output = "-";
   std::uint64_t max_runs = 100'000;
+  unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   Limits limits;
 };
 
@@ -208,14 +212,14 @@ int sweep(const SweepRequest& request) {
   if (request.ranks.empty()) throw CLI::RequiredError("--ranks");
   if (request.microbatches.empty()) throw CLI::RequiredError("--microbatches");
   const std::vector<Point> points = grid_of(request);
-  std::vector<Outcome> outcomes;
-  outcomes.reserve(points.size());
+  std::vector<Outcome> outcomes(points.size());
   {
     Progress progress("sweep", points.size());
-    for (const Point& point : points) {
-      outcomes.push_back(run(point, request));
-      progress.set(outcomes.size());
-    }
+    std::atomic<std::uint64_t> done{0};
+    in_parallel(points.size(), request.threads, [&](std::size_t i) {
+      outcomes[i] = run(points[i], request);
+      progress.set(++done);
+    });
   }
   const std::string text = request.format == "json" ? to_json(outcomes) : to_text(outcomes);
   const auto failed = request.output == "-" ? write_stdout(text) : write_file(request.output, text);
@@ -249,6 +253,9 @@ Run add_sweep(CLI::App& app) {
   command->add_option("--max-runs", request->max_runs, "Points of the grid")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  command->add_option("--threads", request->threads, "Threads; the output is the same")
+      ->check(CLI::Range(1U, 1024U))
+      ->default_str("one for each core");
   command->add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
   add_size_limits(*command, request->limits);

@@ -1,0 +1,31 @@
+#include <capo/cli/in_parallel.h>
+
+#include <atomic>
+#include <exception>
+#include <thread>
+#include <vector>
+
+namespace capo::cli {
+
+void in_parallel(std::size_t count, unsigned threads,
+                 const std::function<void(std::size_t)>& work) {
+  std::vector<std::exception_ptr> failures(threads);
+  std::atomic<std::size_t> next{0};
+  const auto run = [&](unsigned thread) {
+    try {
+      for (std::size_t i = next++; i < count; i = next++) work(i);
+    } catch (...) {
+      failures[thread] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(run, thread);
+    run(0);
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace capo::cli
