@@ -234,6 +234,10 @@ Result<Schedule, std::string> torch_schedule(std::string_view name, const Reques
     }
     return fmt::format("PyTorch has no schedule {}; it has {}", shown(name), known);
   }
+  if (request.group || request.memory_limit) {
+    return fmt::format("PyTorch's tables know neither groups nor memory: --{} has no use",
+                       request.group ? "group" : "memory");
+  }
   const bool v = *torch_class == TorchClass::ZbvZeroBubble || *torch_class == TorchClass::DualPipeV;
   const bool single = *torch_class == TorchClass::GPipe || *torch_class == TorchClass::OneFOneB;
   const std::int32_t chunks = request.chunks.value_or(single ? 1 : 2);

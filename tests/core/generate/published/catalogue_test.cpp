@@ -65,6 +65,13 @@ TEST(Catalogue, HalvesOfPyTorchsTablesAreMergedWhereTheyMeet) {
             "--merge-halves is for PyTorch's tables, torch:CLASS");
 }
 
+TEST(Catalogue, PyTorchsTablesHaveNoGroupsAndNoMemory) {
+  EXPECT_EQ(tokens({.name = "torch:GPipe", .ranks = 2, .microbatches = 2, .group = 2}),
+            "PyTorch's tables know neither groups nor memory: --group has no use");
+  EXPECT_EQ(tokens({.name = "torch:GPipe", .ranks = 2, .microbatches = 2, .memory_limit = 2.0}),
+            "PyTorch's tables know neither groups nor memory: --memory has no use");
+}
+
 TEST(Catalogue, EveryNameOfTheListCanBeMade) {
   for (const Entry& entry : entries()) {
     Request request{.name = std::string(entry.name), .ranks = 4, .microbatches = 16};
