@@ -45,8 +45,8 @@ void bound_linear(const Uniform& u, Bounds& bounds) {
   // What other microbatches can offer inside a window, besides forwards.
   const double offer = std::max((u.memory - 1) * (u.b + u.w),
                                 u.kept > 0 ? (u.memory - 1) * u.w / u.kept : kInfinite);
-  for (double i = 0; i < u.p; ++i) {
-    const auto rank = static_cast<std::int32_t>(i);
+  for (std::int32_t rank = 0; rank < u.p; ++rank) {
+    const double i = rank;
     const double start = i * (u.f + u.c);
     const double chain = (u.p - i) * u.f + (u.p - 1 - i) * (u.b + 2 * u.c);
     const double head = std::max(0.0, chain - u.fit(u.m) * u.f);
@@ -67,8 +67,8 @@ void bound_linear(const Uniform& u, Bounds& bounds) {
 
 void bound_v(const Uniform& u, Bounds& bounds) {
   const double work = 2 * u.m * (u.f + u.b + u.w);
-  for (double i = 0; i < u.p; ++i) {
-    const auto rank = static_cast<std::int32_t>(i);
+  for (std::int32_t rank = 0; rank < u.p; ++rank) {
+    const double i = rank;
     const double start = i * (u.f + u.c);
     const double chain = (2 * u.p - i) * u.f + i * u.b + (2 * u.p - 2) * u.c;
     const double head = std::max(0.0, chain - u.fit(2 * u.m) * u.f);

@@ -66,7 +66,7 @@ auto alone(Generator generator) {
 
 const std::vector<Family>& families() {
   using enum Topology;
-  static const std::vector<Family> list{
+  static const std::vector<Family> kFamilies{
       {{"gpipe", "all forwards, then all backwards", Loop, "1", ""}, 1, kAllAtWeight, alone(gpipe)},
       {{"1f1b", "one forward, one backward", Loop, "1", ""}, 1, kAllAtWeight, alone(one_f_one_b)},
       {{"1f1b-interleaved", "1F1B over several chunks a rank; Megatron-LM's, with its groups", Loop,
@@ -142,7 +142,7 @@ const std::vector<Family>& families() {
        kAllAtWeight,
        alone(hanayo)},
   };
-  return list;
+  return kFamilies;
 }
 
 struct Alias {
@@ -286,12 +286,12 @@ std::optional<std::string> unused_option(const Family& family, const Request& re
 }  // namespace
 
 const std::vector<Entry>& entries() {
-  static const std::vector<Entry> list = [] {
+  static const std::vector<Entry> kEntries = [] {
     std::vector<Entry> out;
     for (const Family& family : families()) out.push_back(family.entry);
     return out;
   }();
-  return list;
+  return kEntries;
 }
 
 Schedule schedule_of(const PublishedOrders& orders, Topology topology, std::int32_t chunks) {
