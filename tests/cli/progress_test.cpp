@@ -27,7 +27,7 @@ Watched interrupt_a_sweep() {
   const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
   if (child == 0) {
     execl(CAPO_EXECUTABLE, "capo", "sweep", "zbv-1p", "zbv-1.5p", "zbv-2p", "--ranks", "32",
-          "--microbatches", "2000,2001,2002,2003,2004,2005,2006,2007,2008,2009",
+          "--microbatches", "2000,2001,2002,2003,2004,2005,2006,2007,2008,2009", "--threads", "1",
           static_cast<char*>(nullptr));
     _exit(127);
   }
