@@ -154,6 +154,10 @@ std::optional<Error> write_stdout(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<Error> write_output(const std::string& path, std::string_view text) {
+  return path == "-" ? write_stdout(text) : write_file(path, text);
+}
+
 void print_stderr(std::string_view text) {
   // Where standard error takes nothing there is nobody left to tell.
   (void)write_all(STDERR_FILENO, text);

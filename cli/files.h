@@ -23,6 +23,8 @@ namespace capo::cli {
 /// The reason why it could not be written; nothing if it was.
 [[nodiscard]] std::optional<Error> write_file(const std::string& path, std::string_view text);
 [[nodiscard]] std::optional<Error> write_stdout(std::string_view text);
+/// Either, as --output says: `-` is standard output.
+[[nodiscard]] std::optional<Error> write_output(const std::string& path, std::string_view text);
 
 /// To standard error; if that takes nothing, nothing happens.
 void print_stderr(std::string_view text);

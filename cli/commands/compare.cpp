@@ -58,7 +58,7 @@ int compare(const CompareRequest& request) {
   }
   const std::string text =
       request.format == "json" ? json_comparison(named) : text_comparison(named);
-  const auto failed = request.output == "-" ? write_stdout(text) : write_file(request.output, text);
+  const auto failed = write_output(request.output, text);
   return failed ? fail(*failed) : kAccepted;
 }
 

@@ -2,9 +2,9 @@
 #include <capo/cli/environment_options.h>
 #include <capo/cli/files.h>
 #include <capo/cli/input_options.h>
+#include <capo/cli/placed_input.h>
 #include <capo/core/graph/lowered.h>
 #include <capo/core/order/to_te_list.h>
-#include <capo/core/report/text_report.h>
 #include <capo/core/rules/lower.h>
 #include <capo/core/text/json_printer.h>
 #include <capo/core/text/order_printer.h>
@@ -127,28 +127,9 @@ int convert(const ConvertRequest& request) {
   if (request.output.empty())
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
   refuse_unused(request);
-  Loaded loaded = load_input(request.input);
-  if (const auto* error = std::get_if<Error>(&loaded)) {
-    return fail(*error);
-  }
-  if (const auto* refused = std::get_if<RefusedInput>(&loaded)) {
-    print_stderr(to_text(report_of(refused->source, refused->refusal)));
-    return exit_code_of(refused->refusal.kind);
-  }
-  Input input = std::get<Input>(std::move(loaded));
-  const auto declared = request.environment.resolve(request.input.limits);
-  if (const auto* error = std::get_if<Error>(&declared)) {
-    return fail(*error);
-  }
-  if (const auto* refused = std::get_if<RefusedInput>(&declared)) {
-    print_stderr(to_text(report_of(refused->source, refused->refusal)));
-    return exit_code_of(refused->refusal.kind);
-  }
-  const Model& model = std::get<Model>(declared);
-  if (const auto error =
-          place_or_throw(request.environment, input.schedule, model, request.input.limits)) {
-    return fail(*error);
-  }
+  auto loaded = load_placed(request.input, request.environment);
+  if (const int* code = std::get_if<int>(&loaded)) return *code;
+  const auto& [input, model] = std::get<PlacedInput>(loaded);
   const auto text =
       print(input, request, {.environment = model.environment, .groups = model.groups});
   if (!text) {
@@ -169,8 +150,7 @@ int convert(const ConvertRequest& request) {
                      : ""});
     return kFindings;
   }
-  const auto error =
-      request.output == "-" ? write_stdout(*text) : write_file(request.output, *text);
+  const auto error = write_output(request.output, *text);
   if (!error) return kAccepted;
   print_error(*error);
   return exit_code_of(error->kind);

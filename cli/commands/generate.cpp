@@ -80,8 +80,7 @@ int generate_named(GenerateRequest request) {
     throw CLI::ValidationError(
         "--format", fmt::format("{} cannot say it: {}", request.format, text.error().reason));
   }
-  const auto failed =
-      request.output == "-" ? write_stdout(*text) : write_file(request.output, *text);
+  const auto failed = write_output(request.output, *text);
   return failed ? fail(*failed) : kAccepted;
 }
 

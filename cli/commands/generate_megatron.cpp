@@ -194,7 +194,7 @@ int generate_megatron(const MegatronRequest& flags) {
     error = text.error();
   } else {
     warn(*generated, flags);
-    error = flags.output == "-" ? write_stdout(*text) : write_file(flags.output, *text);
+    error = write_output(flags.output, *text);
   }
   if (!error) return kAccepted;
   print_error(*error);

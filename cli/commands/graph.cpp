@@ -83,8 +83,7 @@ int draw_graph(const GraphRequest& request) {
     print_error(text.error());
     return text.error().kind == ErrorKind::Limit ? kNoVerdict : kFindings;
   }
-  const auto failed =
-      request.output == "-" ? write_stdout(*text) : write_file(request.output, *text);
+  const auto failed = write_output(request.output, *text);
   return failed ? fail(*failed) : kAccepted;
 }
 

@@ -115,7 +115,7 @@ std::string summary(const Schedule& before, const Minimised& least, std::string_
 
 int write(const Minimised& least, const MinimiseRequest& request) {
   const std::string text = print_order_file(least.schedule);
-  const auto error = request.output == "-" ? write_stdout(text) : write_file(request.output, text);
+  const auto error = write_output(request.output, text);
   if (error) return fail(*error);
   return least.at_limit ? kNoVerdict : kAccepted;
 }

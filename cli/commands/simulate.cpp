@@ -51,7 +51,7 @@ int simulate_file(const SimulateRequest& request) {
     }
   }
   const std::string text = render(**simulation, request);
-  const auto failed = request.output == "-" ? write_stdout(text) : write_file(request.output, text);
+  const auto failed = write_output(request.output, text);
   return failed ? fail(*failed) : kAccepted;
 }
 

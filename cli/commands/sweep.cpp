@@ -48,6 +48,7 @@ struct SweepRequest {
 struct Point {
   published::Request schedule;
   std::string costs;  ///< as typed; empty: the default
+  std::vector<CostSetting> settings;
 };
 
 struct Outcome {
@@ -108,7 +109,8 @@ std::vector<Point> grid_of(const SweepRequest& request) {
                                              .chunks = chunks,
                                              .memory = memory,
                                              .memory_limit = limit},
-                                .costs = cost});
+                                .costs = cost,
+                                .settings = settings});
               take_costs(settings, points.back().schedule);
               if (points.size() > request.max_runs) {
                 throw CLI::ValidationError(
@@ -138,9 +140,7 @@ Outcome run(const Point& point, const SweepRequest& request) {
   const Input input{.form = Form::OrderFile, .schedule = std::move(*schedule)};
   SimulationOptions options{.memory = memory_change(request.memory),
                             .memory_limit = point.schedule.memory_limit};
-  const auto settings =
-      cost_settings(point.costs.empty() ? std::vector<std::string>{} : std::vector{point.costs});
-  for (const CostSetting& setting : settings) options.costs.set(setting);
+  for (const CostSetting& setting : point.settings) options.costs.set(setting);
   const auto simulation = simulation_of(input, options);
   if (!simulation) {
     outcome.refused = simulation.error().why;
@@ -222,7 +222,7 @@ int sweep(const SweepRequest& request) {
     });
   }
   const std::string text = request.format == "json" ? to_json(outcomes) : to_text(outcomes);
-  const auto failed = request.output == "-" ? write_stdout(text) : write_file(request.output, text);
+  const auto failed = write_output(request.output, text);
   return failed ? fail(*failed) : kAccepted;
 }
 
