@@ -71,9 +71,9 @@ int run(int argc, char** argv) {
       {"check", add_check(app)},       {"convert", add_convert(app)},
       {"generate", add_generate(app)}, {"simulate", add_simulate(app)},
       {"compare", add_compare(app)},   {"sweep", add_sweep(app)},
-      {"graph", add_graph(app)},       {"minimise", add_minimise(app)},
-      {"explain", add_explain(app)},   {"rules", add_rules(app)},
-      {"devices", add_devices(app)},
+      {"run", add_run(app)},           {"graph", add_graph(app)},
+      {"minimise", add_minimise(app)}, {"explain", add_explain(app)},
+      {"rules", add_rules(app)},       {"devices", add_devices(app)},
   };
   std::vector<std::string_view> names;
   names.reserve(commands.size());

@@ -69,6 +69,8 @@ struct ModuleFlags {
   bool shared_weight = false;   ///< another layer uses the same parameter
   bool bias = false;            ///< a bias, whose gradient comes with the weight's
   bool single_weight = false;   ///< one parameter for all groups
+  bool single_bias = false;     ///< likewise
+  bool scale_bias = false;      ///< the bias times a scale of each row, an input of the operation
   bool sharded_weight = false;  ///< distributed: its gradient is scattered when it is done
   // What its operands are.
   bool save_original_input = false;      ///< B and W read the input itself, not a copy

@@ -116,11 +116,11 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
     }
     size_ += rank.facts.size() * static_cast<std::size_t>(microbatches) * kBufferKinds;
   }
-  size_all();
+  size_all(options.alignment);
 }
 
 // All in bytes, or none.
-void BufferTable::size_all() {
+void BufferTable::size_all(std::int64_t alignment) {
   for (const Rank& rank : ranks_) {
     for (const LayerFacts& facts : rank.facts) {
       sized_ = sized_ && facts.module != nullptr &&
@@ -131,6 +131,8 @@ void BufferTable::size_all() {
     for (LayerFacts& facts : rank.facts) {
       if (sized_) {
         facts.bytes = *buffer_bytes(*facts.module, facts.aliases, facts.delayed);
+        for (std::int64_t& bytes : facts.bytes)
+          bytes = (bytes + alignment - 1) / alignment * alignment;
       } else {
         const std::int64_t copied_gradient = facts.aliases.grad_output ? 0 : 1;
         facts.bytes = {1, 1, 1, 1, facts.aliases.input ? 0 : 1, copied_gradient, copied_gradient};

@@ -103,7 +103,7 @@ class BufferTable {
     return static_cast<std::size_t>(of(rank).first_layer[static_cast<std::size_t>(chunk) - 1] +
                                     layer);
   }
-  void size_all();
+  void size_all(std::int64_t alignment);
 
   std::vector<Rank> ranks_;
   std::size_t size_ = 0;

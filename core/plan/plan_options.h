@@ -44,6 +44,8 @@ struct PlanOptions {
   std::vector<std::int32_t> model_chunks;
   /// Beyond it there is no plan, and where one was asked for no verdict; below 2^32.
   std::uint64_t max_buffers = kDefaultMaxBuffers;
+  /// Every buffer takes a multiple of so many bytes, where sizes are bytes: engines need it.
+  std::int64_t alignment = 1;
 
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };

@@ -151,8 +151,13 @@ bool orders_are_clean(const Context& context) {
 }
 
 CheckResult check(const Input& input, const CheckOptions& options) {
+  return check(Context(input, options));
+}
+
+CheckResult check(const Context& context) {
+  const Input& input = context.input();
+  const CheckOptions& options = context.options();
   CheckResult result{.diagnostics = Diagnostics(options.findings_per_rule)};
-  const Context context(input, options);
   result.microbatches = context.microbatches();
   result.environment = options.environment;
   result.groups = options.groups.size();

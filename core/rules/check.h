@@ -45,5 +45,7 @@ class Context;
 [[nodiscard]] bool orders_are_clean(const Context& context);
 
 [[nodiscard]] CheckResult check(const Input& input, const CheckOptions& options = {});
+/// The same, for those who go on with what the rules looked at.
+[[nodiscard]] CheckResult check(const Context& context);
 
 }  // namespace capo

@@ -53,10 +53,12 @@ class PlanView {
   [[nodiscard]] const std::vector<std::vector<Work>>& captured() const { return captured_.work; }
   /// And as they run then.
   [[nodiscard]] const Course& course() const { return captured_; }
+  /// How the orders of a wiring run: the captured ones, or those that are replayed. Views into
+  /// both.
+  [[nodiscard]] Course course_of(const Wiring& wiring) const;
   [[nodiscard]] const std::vector<JudgedHazard>& hazards() const { return hazards_; }
 
  private:
-  [[nodiscard]] Course course_of(const Wiring& wiring) const;
   void judge_all(const Subject& subject);
 
   bool declared_ = false;

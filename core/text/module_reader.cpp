@@ -45,7 +45,7 @@ constexpr std::array<Field<ModuleShape, std::optional<std::int64_t>>, 4> kShape{
     {"ffn", &ModuleShape::ffn},
     {"groups", &ModuleShape::groups},
 }};
-constexpr std::array<Field<ModuleFlags, bool>, 23> kFlags{{
+constexpr std::array<Field<ModuleFlags, bool>, 25> kFlags{{
     {"delay_wgrad", &ModuleFlags::delay_wgrad},
     {"fuse_wgrad_accumulation", &ModuleFlags::fuse_wgrad_accumulation},
     {"overwrite_main_grad", &ModuleFlags::overwrite_main_grad},
@@ -57,6 +57,8 @@ constexpr std::array<Field<ModuleFlags, bool>, 23> kFlags{{
     {"shared_weight", &ModuleFlags::shared_weight},
     {"bias", &ModuleFlags::bias},
     {"single_weight", &ModuleFlags::single_weight},
+    {"single_bias", &ModuleFlags::single_bias},
+    {"scale_bias", &ModuleFlags::scale_bias},
     {"sharded_weight", &ModuleFlags::sharded_weight},
     {"save_original_input", &ModuleFlags::save_original_input},
     {"high_precision_backward", &ModuleFlags::high_precision_backward},

@@ -60,6 +60,7 @@ Module draw_module(Dice& dice, bool delays, const std::string& name) {
   if (kind != ModuleKind::TransformerLayer) module.grad_buckets = dice.between(1, 3);
   if (!delays) module.calls = dice.between(1, 2);
   if (!is_grouped(kind)) return module;
+  if (module.dtype == DataType::Fp32) module.dtype = DataType::Bf16;  // has no path of its own
   module.shape = {
       .hidden = dice.between(1, 8), .ffn = dice.between(1, 8), .groups = dice.between(1, 64)};
   module.splits = dice.one_in(2) ? Splits::Device : Splits::Input;

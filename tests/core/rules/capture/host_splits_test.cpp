@@ -40,8 +40,33 @@ TEST(HostSplits, WithoutAPlanIsAWarningThatNamesItsCondition) {
   EXPECT_TRUE(checked.accepted());
 }
 
-TEST(HostSplits, UnderCaposPlanIsNone) {
-  EXPECT_TRUE(check_module(kModule, "[1, -1]", PlanKind::Safe).of(Family::Capture).empty());
+TEST(HostSplits, UnderCaposPlanIsAnErrorTooSinceItsSplitPathDoesTheSame) {
+  const Checked checked = check_module(kModule, "[1, -1]", PlanKind::Safe);
+  const std::vector<Diagnostic> found = checked.of(Family::Capture);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].severity, Severity::Error);
+  EXPECT_FALSE(checked.accepted());
+}
+
+TEST(HostSplits, AGroupedProductInFp32HasNoOtherPath) {
+  for (const ModuleKind kind :
+       {ModuleKind::GroupedLinear, ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp}) {
+    const Checked checked = check_module(
+        {.name = "experts", .kind = kind, .dtype = DataType::Fp32, .splits = Splits::Device},
+        "[1, -1]", PlanKind::Safe);
+    const std::vector<Diagnostic> found = checked.of(Family::Capture);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].message,
+              "module `experts` takes the sizes of its groups from the CPU, as grouped products in "
+              "fp32 do: the capture of `1` at index 0 bakes them in, and replays ignore new ones");
+    EXPECT_EQ(found[0].help,
+              (Help{.text = "compute in bf16 or fp16, or leave the layer out of the graphs"}));
+  }
+  EXPECT_TRUE(check_module({.name = "attn", .kind = ModuleKind::Linear, .dtype = DataType::Fp32},
+                           "[1, -1]", PlanKind::Safe)
+                  .of(Family::Capture)
+                  .empty())
+      << "it has no groups";
 }
 
 TEST(HostSplits, LeavesOtherModulesAlone) {

@@ -1,0 +1,215 @@
+// `capo run FILE`: executes the plan that was verified, and compares every gradient with eager
+// execution and with float64.
+
+#include <capo/cli/commands/commands.h>
+#include <capo/cli/environment_options.h>
+#include <capo/cli/exit_code.h>
+#include <capo/cli/files.h>
+#include <capo/cli/input_options.h>
+#include <capo/cli/placed_input.h>
+#include <capo/cli/plan_options.h>
+#include <capo/core/order/with_replay.h>
+#include <capo/core/report/report.h>
+#include <capo/core/report/text_report.h>
+#include <capo/run/host/host_engine.h>
+#include <capo/run/report.h>
+#include <capo/run/run.h>
+#include <capo/run/setup/complete_model.h>
+#include <capo/run/stuck.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace capo::cli {
+
+namespace {
+
+struct RunRequest {
+  InputOptions input;
+  EnvironmentOptions environment;
+  PlanFlags plan;
+  std::string replay;
+  std::string device = "auto";
+  std::string graphs = "per-action";
+  std::string sizes = "random";
+  std::string format = "text";
+  std::string timeline;
+  bool unchecked = false;
+  bool no_poison = false;
+  run::RunOptions options;
+};
+
+using Engine = std::unique_ptr<run::Engine>;
+
+Result<Engine> engine_for(const std::string& device) {
+  if (device != "cuda") return Engine(std::make_unique<run::host::HostEngine>());
+  return Error{.kind = ErrorKind::Environment,
+               .message = "this capo runs nothing on CUDA devices yet",
+               .help = "--device host runs the same plan on this machine's processor"};
+}
+
+// A kind alone says nothing of what becomes of its gradients; then they are fused, as in every run
+// that people do.
+void fuse_named_modules(const PlanFlags& flags, Model& model) {
+  if (flags.modules.empty()) return;
+  for (Module& module : model.modules.list) {
+    module.flags.fuse_wgrad_accumulation = true;
+    module.flags.grad_added_to_main_grad = true;
+  }
+}
+
+std::variant<Input, int> take_replay(Input input, const RunRequest& request) {
+  if (request.replay.empty()) return input;
+  InputOptions of_replay = request.input;
+  of_replay.file = request.replay;
+  of_replay.order.reset();
+  auto loaded = load_placed(of_replay, request.environment);
+  if (const int* code = std::get_if<int>(&loaded)) return *code;
+  auto both = with_replay(std::move(input), std::get<PlacedInput>(loaded).input);
+  if (!both) throw CLI::ValidationError("--replay", both.error());
+  return *std::move(both);
+}
+
+// What stands in the way of a run, with the verdict that says so.
+int refuse(const Input& input, const NotVerified& why, const RunRequest& request,
+           const CheckOptions& options, std::string_view engine) {
+  const std::string stuck = request.unchecked ? run::stuck_state(input, options) : "";
+  if (request.format == "json") {
+    const auto failed =
+        write_stdout(run::json_refusal(why.result, std::string(engine), why.reason));
+    return failed ? fail(*failed) : kFindings;
+  }
+  if (why.result.verdict != Verdict::Accepted) {
+    print_stderr(to_text(report_of(input, why.result, {})));
+  }
+  print_stderr(stuck);
+  print_stderr(fmt::format("error: {} was not run: {}\n", input.source.name, why.reason));
+  if (!request.unchecked && why.result.verdict == Verdict::Rejected) {
+    print_stderr(
+        "  help: --unchecked runs what is rejected for buffers, streams, replays, "
+        "gradients or captures\n");
+  }
+  return why.result.verdict == Verdict::NoVerdict ? kNoVerdict : kFindings;
+}
+
+int report_failure(const run::RunFailure& failure) {
+  print_stderr(fmt::format("error: {}\n", failure.message));
+  return failure.kind == run::RunFailure::Kind::Broken ? kEnvironment : kFindings;
+}
+
+int write_run(const run::RunReport& report, const PlannedStep& step,
+              const std::vector<std::string>& assumed, const RunRequest& request) {
+  if (!request.timeline.empty()) {
+    if (const auto failed = write_output(request.timeline, run::chrome_trace(report))) {
+      return fail(*failed);
+    }
+  }
+  const std::string text = request.format == "json" ? run::json_report(report, step)
+                                                    : run::text_report(report, step, assumed);
+  if (const auto failed = write_stdout(text)) return fail(*failed);
+  return report.bit_equal && report.within_bounds ? kAccepted : kFindings;
+}
+
+// Through the gate that was asked for.
+template <typename Gate, typename Start>
+int run_through(Gate gate, Start start, const Input& input, const run::CompletedModel& model,
+                const RunRequest& request, run::Engine& engine) {
+  auto admitted = gate(input, model.options);
+  if (const auto* why = std::get_if<NotVerified>(&admitted)) {
+    return refuse(input, *why, request, model.options, engine.name());
+  }
+  const auto& plan = std::get<0>(admitted);
+  const auto report = start(engine, plan, request.options);
+  if (!report) return report_failure(report.error());
+  return write_run(*report, plan.step(), model.assumed, request);
+}
+
+int run_file(const RunRequest& request) {
+  if (!request.timeline.empty() && request.graphs == "per-step") {
+    throw CLI::ValidationError("--output",
+                               "a step that is one graph has no times of its parts; "
+                               "take --graphs per-action");
+  }
+  auto loaded = load_placed(request.input, request.environment);
+  if (const int* code = std::get_if<int>(&loaded)) return *code;
+  auto& [placed, model] = std::get<PlacedInput>(loaded);
+  auto replayed = take_replay(std::move(placed), request);
+  if (const int* code = std::get_if<int>(&replayed)) return *code;
+  const Input& input = std::get<Input>(replayed);
+  request.plan.merge_into(model);
+  if (const auto misfit = request.plan.misfit(input.schedule, model)) {
+    throw CLI::ValidationError(misfit->flag, misfit->why);
+  }
+  fuse_named_modules(request.plan, model);
+  const run::CompletedModel complete = run::complete_model({.environment = model.environment,
+                                                            .groups = model.groups,
+                                                            .modules = model.modules,
+                                                            .plan = model.plan},
+                                                           input.schedule);
+  auto engine = engine_for(request.device);
+  if (!engine) return fail(engine.error());
+  if (request.unchecked) {
+    return run_through(admit_unchecked, run::run_unchecked, input, complete, request, **engine);
+  }
+  return run_through(verify, run::run, input, complete, request, **engine);
+}
+
+}  // namespace
+
+Run add_run(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "run", "Run the verified plan, and compare every gradient with eager execution");
+  command->footer("Example: capo run --order \"[1,1,-1,-1.5,-1,-1.5]\"");
+  auto request = std::make_shared<RunRequest>();
+  request->input.add_to(*command);
+  request->environment.add_to(*command);
+  request->plan.add_to(*command);
+  command->add_option("--replay", request->replay,
+                      "The order that is replayed, where it is not the order of capture");
+  command
+      ->add_option("--device", request->device,
+                   "auto (a CUDA device where there is one), host or cuda")
+      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  command
+      ->add_option("--graphs", request->graphs,
+                   "What one graph holds: per-action (one F, B or W) or per-step (all of it)")
+      ->check(CLI::IsMember({"per-action", "per-step"}))
+      ->capture_default_str();
+  command
+      ->add_option("--replays", request->options.replays,
+                   "How often, with new inputs and sizes each time; 0: eagerly alone")
+      ->check(CLI::Range(0U, 1'000'000U))
+      ->capture_default_str();
+  command->add_option("--seed", request->options.seed, "Of all numbers that are drawn")
+      ->capture_default_str();
+  command
+      ->add_option("--sizes", request->sizes,
+                   "Rows of each group: balanced, zipf or random (which leaves rows unused)")
+      ->check(CLI::IsMember({"balanced", "zipf", "random"}))
+      ->capture_default_str();
+  command->add_flag("--unchecked", request->unchecked,
+                    "Run what is rejected for buffers, streams, replays, gradients or captures");
+  command->add_flag("--no-poison", request->no_poison,
+                    "Leave memory as it is when its last reader is over");
+  command->add_option("--format", request->format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->add_option("-o,--output", request->timeline,
+                      "Write the measured timeline here as a Chrome trace");
+  return [request] {
+    request->options.graphs =
+        request->graphs == "per-step" ? Granularity::PerStep : Granularity::PerAction;
+    request->options.sizes = *run::size_kind_named(request->sizes);
+    request->options.poison = request->no_poison ? run::Poison::Off : run::Poison::On;
+    return run_file(*request);
+  };
+}
+
+}  // namespace capo::cli

@@ -1,0 +1,81 @@
+#include <capo/run/compare/compare.h>
+
+#include <capo/core/base/assert.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+namespace capo::run {
+
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// Numbers of a type in ascending order, one apart where they are neighbours.
+std::int64_t place_of(float value, DataType type) {
+  if (type == DataType::Fp16) {
+    // Exact: what is stored as fp16 is a whole multiple of its spacing.
+    if (std::isinf(value)) return value > 0 ? 0x7c00 : -0x7c00;
+    int exponent = 0;
+    const float fraction = std::frexp(std::abs(value), &exponent);
+    const int scale = std::max(exponent - 11, -24);
+    const auto steps = static_cast<std::int64_t>(std::ldexp(fraction, exponent - scale));
+    const std::int64_t place =
+        value == 0 ? 0 : steps + static_cast<std::int64_t>(scale + 24) * 1024;
+    return std::signbit(value) ? -place : place;
+  }
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto magnitude = static_cast<std::int64_t>(bits & 0x7fffffffU);
+  const std::int64_t place = type == DataType::Bf16 ? magnitude >> 16 : magnitude;
+  return std::signbit(value) ? -place : place;
+}
+
+std::int64_t distance(float a, float b, DataType type) {
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<std::int64_t>::max();
+  return std::abs(place_of(a, type) - place_of(b, type));
+}
+
+}  // namespace
+
+std::optional<Difference> difference(std::span<const float> should, std::span<const float> is,
+                                     DataType type) {
+  CAPO_ASSERT(should.size() == is.size(), "only tensors of one form are compared");
+  std::optional<Difference> found;
+  double off = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < should.size(); ++i) {
+    norm += static_cast<double>(should[i]) * static_cast<double>(should[i]);
+    if (std::bit_cast<std::uint32_t>(should[i]) == std::bit_cast<std::uint32_t>(is[i])) continue;
+    if (!found) {
+      found = Difference{.first = static_cast<std::int64_t>(i), .should = should[i], .is = is[i]};
+    }
+    ++found->differing;
+    found->ulps = std::max(found->ulps, distance(should[i], is[i], type));
+    const double by = static_cast<double>(is[i]) - static_cast<double>(should[i]);
+    off += by * by;
+  }
+  if (found) {
+    const double error = norm > 0 ? std::sqrt(off / norm) : kInfinite;
+    found->relative_error = std::isfinite(error) ? error : kInfinite;
+  }
+  return found;
+}
+
+double relative_error(std::span<const double> should, std::span<const float> is) {
+  CAPO_ASSERT(should.size() == is.size(), "only tensors of one form are compared");
+  double off = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < should.size(); ++i) {
+    const double by = static_cast<double>(is[i]) - should[i];
+    off += by * by;
+    norm += should[i] * should[i];
+  }
+  if (off == 0) return 0;
+  const double error = norm > 0 ? std::sqrt(off / norm) : kInfinite;
+  return std::isfinite(error) ? error : kInfinite;
+}
+
+}  // namespace capo::run

@@ -1,0 +1,70 @@
+// All that a step is executed on: an engine, the step and its layers, the parameters, what the step
+// is given, and what each action leaves of each gradient.
+//
+// Made once for a run; eager execution and replays differ only in where buffers lie and in the
+// outcome that they write. Tested through tests/run/run_test.cpp.
+
+#pragma once
+
+#include <capo/core/rules/verify.h>
+#include <capo/run/engine.h>
+#include <capo/run/execute/outcome.h>
+#include <capo/run/parameters/deposits.h>
+#include <capo/run/parameters/parameters.h>
+#include <capo/run/setup/given.h>
+#include <capo/run/setup/step_layers.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace capo::run {
+
+/// What every action of a step leaves of every parameter, and what the reader finds in the end.
+class Deposits {
+ public:
+  enum class Execution : std::uint8_t { Eager, Replayed };
+
+  /// `course`: in whose order the actions run.
+  Deposits(const BufferTable& table, const Course& course, const StepLayers& layers,
+           gradients::Whose whose, Execution execution);
+
+  [[nodiscard]] const Deposit& of(std::uint32_t parameter, std::int32_t microbatch,
+                                  bool weight_action) const {
+    const auto m = static_cast<std::size_t>(microbatch);
+    return table_[parameter][m * 2 + (weight_action ? 1 : 0)];
+  }
+  [[nodiscard]] const GradientBook& book(std::uint32_t parameter) const {
+    return books_[parameter];
+  }
+
+ private:
+  std::vector<GradientBook> books_;          // by parameter, at the end of the step
+  std::vector<std::vector<Deposit>> table_;  // by parameter; of each microbatch two
+};
+
+/// For those who stand between the actions, as an offloading framework or a bug would.
+struct Hooks {
+  /// Before each act, in the order of launches.
+  std::function<void(const Act&, ParameterRegistry&)> before;
+  /// Whether backwards find every saved tensor, weights included, at another address.
+  bool substitute_saved = false;
+};
+
+struct Stage {
+  Engine& engine;
+  const PlannedStep& step;
+  const StepLayers& layers;
+  const Given& given;
+  std::vector<GroupedTensor> parameters;
+  ParameterRegistry registry;
+  Hooks hooks;
+
+  [[nodiscard]] const BufferTable& table() const { return step.view().table(); }
+};
+
+/// "B of chunk 1, microbatch 0 of rank 2".
+[[nodiscard]] std::string name_of(std::int32_t rank, const Work& work);
+
+}  // namespace capo::run

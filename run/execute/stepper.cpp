@@ -1,0 +1,559 @@
+#include <capo/run/execute/stepper.h>
+
+#include <capo/core/plan/accesses.h>
+#include <capo/run/modules/module.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace capo::run {
+
+namespace {
+
+bool is_weight(const Work& work) {
+  return work.kind == Kind::BackwardWeight;
+}
+
+std::int64_t output_bytes(const LayerShape& shape) {
+  return shape.tokens * output_columns(shape) * bytes_of(shape.type);
+}
+
+}  // namespace
+
+Expected::Expected(Engine& engine, const StepLayers& layers, std::int32_t microbatches) {
+  for (const StepLayer& layer : layers.all()) {
+    auto& places = places_.emplace_back();
+    for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+      places.push_back(
+          {.input = engine.allocate(input_row_bytes(layer.shape), "expected inputs"),
+           .grad_output = engine.allocate(output_bytes(layer.shape), "expected gradients")});
+    }
+  }
+}
+
+Stepper::Stepper(Stage& stage, const Program& program, BufferMemory& memory, const Outcome& outcome,
+                 const Deposits& deposits, const Expected* expected)
+    : stage_(stage),
+      program_(program),
+      memory_(memory),
+      outcome_(outcome),
+      deposits_(deposits),
+      expected_(expected),
+      cells_(stage.table()),
+      reads_(stage.table().size(), 0) {
+  count_reads();
+}
+
+// --- lifetimes -----------------------------------------------------------------------------------
+
+void Stepper::count_reads() {
+  const BufferTable& table = stage_.table();
+  for (const Act& act : program_.acts) {
+    if (act.kind == Act::Kind::Deliver || act.kind == Act::Kind::Collect) ++reads_[act.from];
+    if (act.kind != Act::Kind::Work) continue;
+    const bool of_another =
+        act.origin.kind == Origin::Kind::Buffer && table.at(act.origin.id).chunk != act.work.chunk;
+    if (of_another) ++reads_[act.origin.id];
+    for_each_layer(table, act.rank, act.work, [&](std::int32_t layer) {
+      for_each_access(
+          table, act.rank, act.work, layer, [](BufferId) {},
+          [&](BufferId buffer) { ++reads_[buffer]; });
+    });
+  }
+}
+
+void Stepper::note_written(const Act& act, std::int32_t layer) {
+  for_each_access(
+      stage_.table(), act.rank, act.work, layer,
+      [&](BufferId buffer) {
+        memory_.written(buffer);
+        if (reads_left_[buffer] == 0) unread_.push_back(buffer);
+      },
+      [](BufferId) {});
+}
+
+void Stepper::note_read(const Act& act, std::int32_t layer, StreamId stream) {
+  for_each_access(
+      stage_.table(), act.rank, act.work, layer, [](BufferId) {},
+      [&](BufferId buffer) { drop(buffer, stream); });
+}
+
+void Stepper::drop(BufferId buffer, StreamId stream) {
+  if (--reads_left_[buffer] == 0) memory_.released(buffer, stream);
+}
+
+// --- walks ---------------------------------------------------------------------------------------
+
+void Stepper::run_eagerly() {
+  walk(Mode::Eager);
+}
+
+void Stepper::replay_actions() {
+  walk(Mode::Actions);
+}
+
+void Stepper::capture_actions(const Program& capture) {
+  std::map<WorkKey, const Act*> as_replayed;
+  const auto key = [](const Act& act) {
+    const Work& work = act.work;
+    return WorkKey{act.rank, work.chunk, work.microbatch, work.layer, work.kind};
+  };
+  for (const Act& act : program_.acts) {
+    if (act.kind == Act::Kind::Work) as_replayed[key(act)] = &act;
+  }
+  for (const Op& op : capture.ops) {
+    for (std::uint32_t at = op.first_act; at < op.end_act && !broken(); ++at) {
+      if (capture.acts[at].kind != Act::Kind::Work) continue;
+      // The same work, as what is replayed knows where its input comes from.
+      const Act& act = *as_replayed.at(key(capture.acts[at]));
+      stage_.engine.label(name_of(act.rank, act.work));
+      stage_.engine.begin_capture(0);
+      bool first = true;
+      for_each_layer(stage_.table(), act.rank, act.work, [&](std::int32_t layer) {
+        launch_layer(act, layer, std::exchange(first, false), Mode::Actions, 0);
+      });
+      const GraphId graph = stage_.engine.end_capture();
+      graph_of_[key(act)] = graph;
+      graphs_.push_back({.graph = graph, .rank = act.rank, .work = act.work});
+    }
+  }
+}
+
+void Stepper::capture_step() {
+  Engine& engine = stage_.engine;
+  engine.label("the whole step");
+  engine.begin_capture(0);
+  const auto streams = static_cast<StreamId>(program_.rank_of_stream.size());
+  const EventId fork = engine.record(0);
+  for (StreamId stream = 1; stream < streams; ++stream) engine.wait(stream, fork);
+  walk(Mode::Step);
+  for (StreamId stream = 1; stream < streams; ++stream) engine.wait(0, engine.record(stream));
+  graphs_.push_back({.graph = engine.end_capture()});
+}
+
+void Stepper::replay_step() {
+  stage_.engine.label("the whole step");
+  stage_.engine.replay(graphs_.front().graph, 0);
+  stage_.engine.synchronise();
+}
+
+void Stepper::walk(Mode mode) {
+  Engine& engine = stage_.engine;
+  reads_left_ = reads_;
+  timeline_.clear();
+  std::vector<bool> awaited(program_.ops.size(), false);
+  for (const auto& waits : program_.waits) {
+    for (const std::uint32_t op : waits) awaited[op] = true;
+  }
+  std::vector<EventId> done(program_.ops.size(), 0);
+  std::vector<std::pair<EventId, EventId>> times;
+  const EventId start = mode == Mode::Actions ? engine.record(0) : 0;
+  for (std::uint32_t id = 0; id < program_.ops.size() && !broken(); ++id) {
+    const Op& op = program_.ops[id];
+    const StreamId stream = mode == Mode::Eager ? 0 : op.stream;
+    if (mode != Mode::Eager) {
+      for (const std::uint32_t before : program_.waits[id]) engine.wait(stream, done[before]);
+    }
+    const bool timed = mode == Mode::Actions && op.end_act > op.first_act;
+    const EventId begin = timed ? engine.record(stream) : 0;
+    for (std::uint32_t at = op.first_act; at < op.end_act && !broken(); ++at) {
+      run_act(program_.acts[at], mode, stream);
+    }
+    for (const BufferId buffer : unread_) memory_.released(buffer, stream);
+    unread_.clear();
+    if (timed) {
+      const EventId end = engine.record(stream);
+      timeline_.push_back({.op = id});
+      times.emplace_back(begin, end);
+    }
+    memory_.op_done(stream);
+    if (mode != Mode::Eager && awaited[id]) done[id] = engine.record(stream);
+  }
+  if (mode == Mode::Step) return;
+  engine.synchronise();
+  for (std::size_t i = 0; i < times.size() && !engine.error(); ++i) {
+    timeline_[i].begin = engine.between(start, times[i].first);
+    timeline_[i].end = engine.between(start, times[i].second);
+  }
+  engine.forget_events();
+}
+
+void Stepper::run_act(const Act& act, Mode mode, StreamId stream) {
+  if (stage_.hooks.before) stage_.hooks.before(act, stage_.registry);
+  switch (act.kind) {
+    case Act::Kind::Work:
+      return run_work(act, mode, stream);
+    case Act::Kind::Deliver: {
+      const Buffer of = stage_.table().at(act.from);
+      const LayerShape& shape = stage_.layers.at(of.rank, of.chunk, of.layer).shape;
+      stage_.engine.label(fmt::format("a transfer from rank {}", act.rank));
+      launch(stream,
+             Copy{.bytes = act.way == Way::Forward ? output_bytes(shape) : input_row_bytes(shape),
+                  .from = memory_.at(act.from),
+                  .to = stage_.given.landing(act.to, act.way)});
+      return drop(act.from, stream);
+    }
+    case Act::Kind::Permute:
+    case Act::Kind::Return:
+      return move_rows(act, stream);
+    case Act::Kind::Collect:
+      launch(stream, Copy{.bytes = outcome_.collected_bytes(act.to),
+                          .from = memory_.at(act.from),
+                          .to = outcome_.collected(act.to)});
+      return drop(act.from, stream);
+  }
+}
+
+void Stepper::run_work(const Act& act, Mode mode, StreamId stream) {
+  const BufferTable& table = stage_.table();
+  stage_.engine.label(name_of(act.rank, act.work));
+  const auto each_layer = [&](auto visit) { for_each_layer(table, act.rank, act.work, visit); };
+  bool alive = true;
+  each_layer([&](std::int32_t layer) { alive = alive && parameters_alive(act, layer); });
+  if (!alive) return;
+  if (mode != Mode::Eager && expected_ != nullptr) {
+    each_layer([&](std::int32_t layer) { probe(act, layer, stream); });
+  }
+  if (mode == Mode::Actions) {
+    each_layer([&](std::int32_t layer) { note_written(act, layer); });
+    const Work& work = act.work;
+    stage_.engine.replay(
+        graph_of_.at({act.rank, work.chunk, work.microbatch, work.layer, work.kind}), stream);
+    each_layer([&](std::int32_t layer) { note_read(act, layer, stream); });
+  } else {
+    bool first = true;
+    each_layer([&](std::int32_t layer) {
+      note_written(act, layer);
+      launch_layer(act, layer, std::exchange(first, false), mode, stream);
+      note_read(act, layer, stream);
+    });
+  }
+  if (act.origin.kind == Origin::Kind::Buffer && table.at(act.origin.id).chunk != act.work.chunk) {
+    drop(act.origin.id, stream);
+  }
+  each_layer([&](std::int32_t layer) { settle_gradients(act, layer, stream); });
+}
+
+// --- one layer -----------------------------------------------------------------------------------
+
+void Stepper::launch_layer(const Act& act, std::int32_t at, bool first, Mode mode,
+                           StreamId stream) {
+  const StepLayer& layer = stage_.layers.at(act.rank, act.work.chunk, at);
+  LayerPlaces places = places_of(act.rank, act.work, at);
+  copy_in(act, at, first, places, stream);
+  if (mode == Mode::Eager && expected_ != nullptr) keep_expected(act, at, places, stream);
+  LayerParameters parameters = parameters_of(layer);
+  if (stage_.hooks.substitute_saved) substitute(layer, act.work, places, parameters);
+  const LayerSide side = side_of(layer, act.work.microbatch, places);
+  const Sink sink = [&](const Call& call) { launch(stream, call); };
+  if (act.work.kind == Kind::Forward) {
+    forward(layer.shape, places, side, parameters, sink);
+  } else if (is_weight(act.work)) {
+    weight_gradient(layer.shape, places, side, targets_of(layer, act.work), sink);
+  } else {
+    backward(layer.shape, act.work.delayed ? Reach::InputHalf : Reach::Whole, places, side,
+             parameters, targets_of(layer, act.work), sink);
+  }
+}
+
+LayerPlaces Stepper::places_of(std::int32_t rank, const Work& work, std::int32_t layer) {
+  const auto at = [&](BufferKind kind) {
+    return memory_.at(stage_.table().id(rank, work.chunk, layer, work.microbatch, kind));
+  };
+  return {.input = at(BufferKind::StaticInput),
+          .grad_output = at(BufferKind::GradOutput),
+          .output = at(BufferKind::Output),
+          .grad_input = at(BufferKind::GradInput),
+          .activations = at(BufferKind::Activations),
+          .operands = at(BufferKind::Operands),
+          .scratch = at(BufferKind::Scratch)};
+}
+
+const std::byte* Stepper::origin_of(const Act& act, const Origin& origin) {
+  switch (origin.kind) {
+    case Origin::Kind::Given:
+      return act.way == Way::Forward ? stage_.given.input(origin.id)
+                                     : stage_.given.grad_output(origin.id);
+    case Origin::Kind::Buffer:
+      return memory_.at(origin.id);
+    case Origin::Kind::Landing:
+      return stage_.given.landing(origin.id, act.way);
+    case Origin::Kind::Exchanged:
+      return stage_.given.route(origin.id).returned;
+    case Origin::Kind::Permuted:
+      return stage_.given.route(origin.id).rows;
+  }
+  return nullptr;
+}
+
+void Stepper::copy_in(const Act& act, std::int32_t at, bool first, const LayerPlaces& places,
+                      StreamId stream) {
+  const Work& work = act.work;
+  if (is_weight(work)) return;
+  const StepLayer& layer = stage_.layers.at(act.rank, work.chunk, at);
+  const bool is_forward = work.kind == Kind::Forward;
+  const auto neighbour = [&] {
+    return memory_.at(stage_.table().id(act.rank, work.chunk, is_forward ? at - 1 : at + 1,
+                                        work.microbatch,
+                                        is_forward ? BufferKind::Output : BufferKind::GradInput));
+  };
+  launch(stream,
+         Copy{.bytes = is_forward ? input_row_bytes(layer.shape) : output_bytes(layer.shape),
+              .from = first ? origin_of(act, act.origin) : neighbour(),
+              .to = is_forward ? places.input : places.grad_output});
+  if (!is_forward || !layer.sizes_in_input) return;
+  const std::size_t number = stage_.layers.number(act.rank, work.chunk, at);
+  launch(stream, Copy{.bytes = layer.shape.groups * 8,
+                      .from = stage_.given.side(number, work.microbatch).sizes,
+                      .to = places.input + sizes_offset(layer.shape)});
+}
+
+LayerSide Stepper::side_of(const StepLayer& layer, std::int32_t microbatch,
+                           const LayerPlaces& places) const {
+  const std::size_t number = stage_.layers.number(layer.rank, layer.chunk, layer.layer);
+  LayerSide side = stage_.given.side(number, microbatch);
+  const Outcome::SideGradients& gradients = outcome_.side(number, microbatch);
+  side.grad_probabilities = gradients.probabilities;
+  side.grad_scales = gradients.scales;
+  if (layer.sizes_in_input) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of whole numbers
+    side.sizes = reinterpret_cast<const std::int64_t*>(places.input + sizes_offset(layer.shape));
+  }
+  return side;
+}
+
+LayerParameters Stepper::parameters_of(const StepLayer& layer) const {
+  const auto tensor = [&](Role role) -> const GroupedTensor* {
+    const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+    return parameter == kNoParameter ? nullptr : &stage_.parameters[parameter];
+  };
+  const auto table = [&](Role role) { return tensor(role) ? tensor(role)->table : nullptr; };
+  const auto data = [&](Role role) { return tensor(role) ? tensor(role)->parts.front() : nullptr; };
+  return {.norm_weight = data(Role::NormWeight),
+          .norm_bias = data(Role::NormBias),
+          .first = table(Role::First),
+          .first_bias = table(Role::FirstBias),
+          .second = table(Role::Second),
+          .second_bias = table(Role::SecondBias)};
+}
+
+LayerTargets Stepper::targets_of(const StepLayer& layer, const Work& work) const {
+  const auto target = [&](Role role) -> Target {
+    const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+    if (parameter == kNoParameter) return {};
+    const Deposit& deposit = deposits_.of(parameter, work.microbatch, is_weight(work));
+    if (deposit.into == Deposit::Into::Nothing) return {};
+    const GradientMemory& memory = outcome_.gradients(parameter);
+    const bool own = !memory.own.empty();
+    const GroupedTensor& tensor = own ? memory.own[static_cast<std::size_t>(work.microbatch)]
+                                  : deposit.into == Deposit::Into::Grad     ? memory.grad
+                                  : deposit.into == Deposit::Into::MainGrad ? memory.main_grad
+                                                                            : memory.returned;
+    return {.wanted = true,
+            .type = tensor.type,
+            .write = own ? Write::Overwrite : deposit.write,
+            .table = tensor.table,
+            .data = tensor.parts.front()};
+  };
+  return {.norm_weight = target(Role::NormWeight),
+          .norm_bias = target(Role::NormBias),
+          .first = target(Role::First),
+          .first_bias = target(Role::FirstBias),
+          .second = target(Role::Second),
+          .second_bias = target(Role::SecondBias)};
+}
+
+// --- beside the work -----------------------------------------------------------------------------
+
+void Stepper::keep_expected(const Act& act, std::int32_t at, const LayerPlaces& places,
+                            StreamId stream) {
+  if (is_weight(act.work)) return;
+  const std::size_t number = stage_.layers.number(act.rank, act.work.chunk, at);
+  const LayerShape& shape = stage_.layers.at(act.rank, act.work.chunk, at).shape;
+  const bool is_forward = act.work.kind == Kind::Forward;
+  launch(stream, Copy{.bytes = is_forward ? input_row_bytes(shape) : output_bytes(shape),
+                      .from = is_forward ? places.input : places.grad_output,
+                      .to = is_forward ? expected_->input(number, act.work.microbatch)
+                                       : expected_->grad_output(number, act.work.microbatch)});
+}
+
+// Whether what the work is about to read is what it should be.
+void Stepper::probe(const Act& act, std::int32_t at, StreamId stream) {
+  const Work& work = act.work;
+  if (work.kind == Kind::Forward) return;
+  const LayerFacts& facts = stage_.table().facts(act.rank, work.chunk, at);
+  const StepLayer& layer = stage_.layers.at(act.rank, work.chunk, at);
+  const std::size_t number = stage_.layers.number(act.rank, work.chunk, at);
+  const LayerPlaces places = places_of(act.rank, work, at);
+  const Rows rows = layer.shape.grouped
+                        ? Rows{.count = layer.shape.tokens,
+                               .groups = layer.shape.groups,
+                               .sizes = stage_.given.side(number, work.microbatch).sizes}
+                        : Rows{.count = layer.shape.tokens};
+  const auto differ = [&](const std::byte* is, const std::byte* should, std::int64_t columns,
+                          Outcome::Probe what) {
+    launch(stream, Differ{.rows = rows,
+                          .row_bytes = columns * bytes_of(layer.shape.type),
+                          .a = is,
+                          .b = should,
+                          .differs = outcome_.probe(number, work.microbatch, what)});
+  };
+  const std::byte* input = expected_->input(number, work.microbatch);
+  if (is_weight(work)) {
+    if (facts.aliases.input) {
+      differ(places.input, input, layer.shape.hidden, Outcome::Probe::InputOfW);
+    }
+    if (facts.aliases.grad_output) {
+      differ(places.grad_output, expected_->grad_output(number, work.microbatch),
+             output_columns(layer.shape), Outcome::Probe::GradOutputOfW);
+    }
+  } else if (has_norm(layer.shape.kind) || (!work.delayed && facts.aliases.input)) {
+    differ(places.input, input, layer.shape.hidden, Outcome::Probe::InputOfB);
+  }
+}
+
+void Stepper::settle_gradients(const Act& act, std::int32_t at, StreamId stream) {
+  if (act.work.kind == Kind::Forward) return;
+  for (const std::uint32_t parameter : stage_.layers.at(act.rank, act.work.chunk, at).parameter) {
+    if (parameter == kNoParameter) continue;
+    settle(parameter, deposits_.of(parameter, act.work.microbatch, is_weight(act.work)),
+           act.work.microbatch, stream);
+  }
+}
+
+// What Python does beside the kernels: autograd's accumulation, and, where each weight gradient has
+// a place of its own, the sum that it is part of.
+void Stepper::settle(std::uint32_t parameter, const Deposit& deposit, std::int32_t microbatch,
+                     StreamId stream) {
+  const GradientMemory& memory = outcome_.gradients(parameter);
+  const auto fill = [&](const GroupedTensor& tensor, std::uint8_t value) {
+    for (std::byte* part : tensor.parts) {
+      launch(stream, Fill{.bytes = tensor.part_bytes(), .value = value, .to = part});
+    }
+  };
+  const auto add = [&](const GroupedTensor& to, const GroupedTensor& from) {
+    for (std::size_t part = 0; part < to.parts.size(); ++part) {
+      launch(stream, Add{.to_type = to.type,
+                         .from_type = from.type,
+                         .count = to.elements,
+                         .from = from.parts[part],
+                         .to = to.parts[part]});
+    }
+  };
+  if (!memory.own.empty() && deposit.into != Deposit::Into::Nothing &&
+      deposit.into != Deposit::Into::Temporary) {
+    const GroupedTensor& to = deposit.into == Deposit::Into::Grad       ? memory.grad
+                              : deposit.into == Deposit::Into::MainGrad ? memory.main_grad
+                                                                        : memory.returned;
+    if (deposit.write == Write::Overwrite) fill(to, 0);
+    add(to, memory.own[static_cast<std::size_t>(microbatch)]);
+  }
+  const auto hand_over = [&](const GroupedTensor& from) {
+    if (!deposit.becomes_grad) return add(memory.grad, from);
+    for (std::size_t part = 0; part < from.parts.size(); ++part) {
+      launch(stream, Copy{.bytes = from.part_bytes(),
+                          .from = from.parts[part],
+                          .to = memory.grad.parts[part]});
+    }
+  };
+  switch (deposit.handed) {
+    case Deposit::Handed::Nothing:
+      return;
+    case Deposit::Handed::Returned:
+      return hand_over(memory.returned);
+    case Deposit::Handed::Dummy:
+      return hand_over(memory.dummy);
+    case Deposit::Handed::Zeros:
+      if (deposit.becomes_grad) fill(memory.grad, 0);
+      return;
+    case Deposit::Handed::View:
+      if (!deposit.becomes_grad) add(memory.main_grad, memory.main_grad);
+      return;
+  }
+}
+
+// A forward takes weak handles; a backward or weight gradient that has something for a parameter
+// asks whether it is still there.
+bool Stepper::parameters_alive(const Act& act, std::int32_t at) {
+  const StepLayer& layer = stage_.layers.at(act.rank, act.work.chunk, at);
+  auto& handles =
+      handles_[{stage_.layers.number(act.rank, act.work.chunk, at), act.work.microbatch}];
+  if (act.work.kind == Kind::Forward) {
+    handles.clear();
+    for (const std::uint32_t parameter : layer.parameter) {
+      if (parameter != kNoParameter) handles.push_back(stage_.registry.handle(parameter));
+    }
+    return true;
+  }
+  for (const ParameterHandle handle : handles) {
+    const Deposit& deposit = deposits_.of(handle.index, act.work.microbatch, is_weight(act.work));
+    const bool has_something =
+        deposit.into != Deposit::Into::Nothing || deposit.handed != Deposit::Handed::Nothing;
+    if (!has_something || stage_.registry.alive(handle)) continue;
+    lost_ = fmt::format("the parameter `{}` is gone, and its gradient has nowhere to go",
+                        stage_.registry.name(handle.index));
+    return false;
+  }
+  return true;
+}
+
+// Backwards find copies of what was saved, at other addresses: of the input, of what the forward
+// kept and of the weights. A W finds a copy of what its B left.
+void Stepper::substitute(const StepLayer& layer, const Work& work, LayerPlaces& places,
+                         LayerParameters& parameters) {
+  if (work.kind == Kind::Forward) return;
+  Engine& engine = stage_.engine;
+  const BufferTable& table = stage_.table();
+  const std::size_t number = stage_.layers.number(layer.rank, layer.chunk, layer.layer);
+  const auto bytes = [&](BufferKind kind) {
+    return table.facts(layer.rank, layer.chunk, layer.layer).bytes[static_cast<std::size_t>(kind)];
+  };
+  const auto elsewhere = [&](std::byte* from, std::int64_t size) -> std::byte* {
+    if (from == nullptr) return nullptr;
+    std::byte* to = engine.allocate(size, "substituted tensors");
+    engine.launch(0, Copy{.bytes = size, .from = from, .to = to});
+    return to;
+  };
+  const auto known = substituted_.find({number, work.microbatch});
+  const LayerPlaces saved = known == substituted_.end() ? places : known->second;
+  places.input = elsewhere(saved.input, bytes(BufferKind::StaticInput));
+  places.activations = elsewhere(saved.activations, bytes(BufferKind::Activations));
+  substituted_[{number, work.microbatch}] = places;
+  const auto copy_of = [&](Role role) -> GroupedTensor {
+    const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+    if (parameter == kNoParameter) return {};
+    const GroupedTensor& of = stage_.parameters[parameter];
+    GroupedTensor copy = make_tensor(engine, stage_.layers.parameters()[parameter], of.type);
+    for (std::size_t part = 0; part < of.parts.size(); ++part) {
+      engine.launch(0,
+                    Copy{.bytes = of.part_bytes(), .from = of.parts[part], .to = copy.parts[part]});
+    }
+    return copy;
+  };
+  if (parameters.norm_weight != nullptr) {
+    parameters.norm_weight = copy_of(Role::NormWeight).parts.front();
+  }
+  parameters.first = copy_of(Role::First).table;
+  parameters.second = copy_of(Role::Second).table;
+}
+
+void Stepper::move_rows(const Act& act, StreamId stream) {
+  const Given::Route& route = stage_.given.route(act.to);
+  const bool out = act.kind == Act::Kind::Permute;
+  stage_.engine.label("an exchange of tokens");
+  const std::byte* from = out ? origin_of(act, act.origin) : route.rows;
+  std::byte* to = out ? route.rows : act.from == kNoBuffer ? route.returned : memory_.at(act.from);
+  launch(stream, Gather{.rows = route.row_count,
+                        .row_bytes = route.row_bytes,
+                        .index = out ? route.index : route.inverse,
+                        .from = from,
+                        .to = to});
+}
+
+void Stepper::launch(StreamId stream, const Call& call) {
+  stage_.engine.launch(stream, call);
+}
+
+}  // namespace capo::run

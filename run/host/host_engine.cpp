@@ -1,0 +1,165 @@
+#include <capo/run/host/host_engine.h>
+
+#include <capo/run/host/kernels.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace capo::run::host {
+
+namespace {
+
+constexpr auto kAligned = static_cast<std::align_val_t>(kAlignment);
+
+void merge(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from) {
+  std::vector<std::uint32_t> all;
+  std::set_union(into.begin(), into.end(), from.begin(), from.end(), std::back_inserter(all));
+  into = std::move(all);
+}
+
+}  // namespace
+
+HostEngine::HostEngine(std::int64_t limit) : limit_(limit), captured_(1) {
+}
+
+HostEngine::~HostEngine() {
+  for (const auto& [memory, bytes] : memory_) ::operator delete(memory, kAligned);
+}
+
+std::byte* HostEngine::allocate(std::int64_t bytes, std::string_view what) {
+  if (error_) return nullptr;
+  const auto refuse = [&]() -> std::byte* {
+    fail(fmt::format("there is no memory for {} bytes of {}", bytes, what));
+    return nullptr;
+  };
+  if (bytes > limit_ - allocated_) return refuse();
+  // A tensor of no elements has an address too.
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
+  auto* memory = static_cast<std::byte*>(::operator new(size, kAligned, std::nothrow));
+  if (memory == nullptr) return refuse();
+  allocated_ += bytes;
+  memory_.emplace(memory, bytes);
+  return memory;
+}
+
+void HostEngine::release(std::byte* memory) {
+  const auto found = memory_.find(memory);
+  if (found == memory_.end()) return fail("memory was given back that nobody had");
+  allocated_ -= found->second;
+  ::operator delete(memory, kAligned);
+  memory_.erase(found);
+}
+
+void HostEngine::write(void* to, const void* from, std::int64_t bytes) {
+  if (origin_) return fail("memory was written from outside while a capture was open");
+  if (!error_) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void HostEngine::read(void* to, const void* from, std::int64_t bytes) {
+  if (origin_) return fail("memory was read from outside while a capture was open");
+  if (!error_) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void HostEngine::have_streams(std::uint32_t count) {
+  streams_ = std::max(streams_, count);
+  captured_.resize(streams_);
+}
+
+bool HostEngine::knows(StreamId stream) {
+  if (stream < streams_) return true;
+  fail(fmt::format("there is no stream {}", stream));
+  return false;
+}
+
+void HostEngine::launch(StreamId stream, const Call& call) {
+  if (error_ || !knows(stream)) return;
+  if (!origin_) return execute(call);
+  CapturedStream& captured = captured_[stream];
+  if (!captured.drawn_in) {
+    return fail(fmt::format("stream {} was used during a capture that it is no part of", stream));
+  }
+  const auto node = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back({.call = call, .after = std::exchange(captured.after, {node})});
+  captured.joined = false;
+}
+
+EventId HostEngine::record(StreamId stream) {
+  if (error_ || !knows(stream)) return 0;
+  Event event{.when = Clock::now(), .stream = stream};
+  if (origin_ && captured_[stream].drawn_in) event.after = captured_[stream].after;
+  events_.push_back(std::move(event));
+  return static_cast<EventId>(events_.size() - 1);
+}
+
+void HostEngine::wait(StreamId stream, EventId id) {
+  if (error_ || !knows(stream)) return;
+  if (id >= events_.size()) return fail("a stream waits for an event that nobody recorded");
+  const Event& event = events_[id];
+  if (!origin_) {
+    if (event.after) fail("a stream waits for an event of a capture that is over");
+    return;
+  }
+  if (!event.after) return fail("a captured stream waits for an event outside the capture");
+  CapturedStream& captured = captured_[stream];
+  captured.drawn_in = true;
+  merge(captured.after, *event.after);
+  if (stream == *origin_ && event.after == captured_[event.stream].after) {
+    captured_[event.stream].joined = true;
+  }
+}
+
+void HostEngine::begin_capture(StreamId origin) {
+  if (error_ || !knows(origin)) return;
+  if (origin_) return fail("a capture was begun while another was open");
+  origin_ = origin;
+  nodes_.clear();
+  captured_.assign(streams_, {});
+  captured_[origin].drawn_in = true;
+}
+
+GraphId HostEngine::end_capture() {
+  if (!origin_) {
+    fail("a capture was ended that nobody began");
+    return 0;
+  }
+  const StreamId origin = *std::exchange(origin_, std::nullopt);
+  for (StreamId stream = 0; stream < streams_ && !error_; ++stream) {
+    if (stream == origin || captured_[stream].joined) continue;
+    fail(fmt::format("the capture ended with stream {} unjoined", stream));
+  }
+  graphs_.push_back(std::exchange(nodes_, {}));
+  return static_cast<GraphId>(graphs_.size() - 1);
+}
+
+void HostEngine::replay(GraphId graph, StreamId stream) {
+  if (error_ || !knows(stream)) return;
+  if (graph >= graphs_.size()) return fail("a graph was replayed that nobody captured");
+  for (const GraphNode& node : graphs_[graph]) execute(node.call);
+}
+
+std::vector<GraphNode> HostEngine::inspect(GraphId graph) const {
+  return graph < graphs_.size() ? graphs_[graph] : std::vector<GraphNode>{};
+}
+
+double HostEngine::between(EventId from, EventId to) {
+  const std::chrono::duration<double, std::micro> time = events_[to].when - events_[from].when;
+  return time.count();
+}
+
+void HostEngine::forget_events() {
+  events_.clear();
+}
+
+void HostEngine::fail(std::string what) {
+  if (error_) return;
+  error_ = Error{.kind = ErrorKind::Environment,
+                 .message = label_.empty() ? fmt::format("host engine: {}", what)
+                                           : fmt::format("host engine: {}: {}", label_, what),
+                 .help = ""};
+}
+
+}  // namespace capo::run::host

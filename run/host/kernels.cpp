@@ -1,0 +1,59 @@
+#include <capo/run/host/kernels.h>
+
+#include <capo/run/host/parts.h>
+
+#include <cstddef>
+#include <cstring>
+#include <variant>
+
+namespace capo::run::host {
+
+namespace {
+
+// None of no bytes: there the addresses may be null, which memcpy and memcmp do not take.
+void copy_bytes(void* to, const void* from, std::int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void compute(const Gather& call) {
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    CAPO_ASSERT(call.index[row] >= 0, "every row is gathered from some row");
+    copy_bytes(static_cast<std::byte*>(call.to) + row * call.row_bytes,
+               static_cast<const std::byte*>(call.from) + call.index[row] * call.row_bytes,
+               call.row_bytes);
+  }
+}
+
+template <typename To, typename From>
+void compute(const Add& call) {
+  auto* to = static_cast<To*>(call.to);
+  const auto* from = static_cast<const From*>(call.from);
+  for (std::int64_t i = 0; i < call.count; ++i) put(to[i], to_float(from[i]), Write::Add);
+}
+
+void compute(const Add& call) {
+  with_element(call.to_type, [&](auto to) {
+    with_element(call.from_type, [&](auto from) { compute<decltype(to), decltype(from)>(call); });
+  });
+}
+
+void compute(const Copy& call) {
+  copy_bytes(call.to, call.from, call.bytes);
+}
+
+void compute(const Fill& call) {
+  if (call.bytes > 0) std::memset(call.to, call.value, static_cast<std::size_t>(call.bytes));
+}
+
+void compute(const Differ& call) {
+  const auto bytes = static_cast<std::size_t>(in_use(call.rows) * call.row_bytes);
+  if (bytes > 0 && std::memcmp(call.a, call.b, bytes) != 0) *call.differs = 1;
+}
+
+}  // namespace
+
+void execute(const Call& call) {
+  std::visit([](const auto& kernel) { compute(kernel); }, call);
+}
+
+}  // namespace capo::run::host

@@ -1,0 +1,198 @@
+// What modules ask of a device: one plain value for each kernel launch, the same for every engine.
+//
+//   GroupedProduct   y = x w^T, dx = dy w, dw = dy^T x, each group of rows with its own matrix
+//   LayerNorm...     forward, gradient of the input, gradients of the two parameters
+//   SwiGlu...        silu(gate) * linear * probability, and its gradients
+//   Bias...          added behind a product, and its gradients
+//   Gather           rows in another order: tokens to their experts and back
+//   Add, Copy, Fill, Differ
+//
+// A call holds addresses of the engine's memory and never what lies there: sizes of groups, tables
+// of pointers, indices and probabilities are read on the device, and may differ at every replay.
+// Numbers in a call are baked into a graph that captures it.
+//
+// Rounding. Every kernel computes in fp32 and rounds once, to nearest even, when it writes. A
+// product adds in ascending order of the index it sums over. With Write::Add the sum is added in
+// fp32 to what was there before it is rounded. No result depends on threads or streams.
+//
+// Rows beyond the sum of the sizes are neither read nor written, by any call that has Rows. A group
+// of no rows contributes nothing: overwritten gradients are zero, added ones stay as they were.
+//
+// Tested for the host by tests/run/host/.
+
+#pragma once
+
+#include <capo/core/model/model.h>
+
+#include <cstdint>
+#include <variant>
+
+namespace capo::run {
+
+enum class Write : std::uint8_t { Overwrite, Add };
+
+/// The rows of a tensor, in groups one behind the other.
+struct Rows {
+  std::int64_t count = 0;  ///< that there is memory for
+  std::int64_t groups = 1;
+  const std::int64_t* sizes = nullptr;  ///< on the device, one a group, none negative, their sum at
+                                        ///< most `count`; null: all rows are one group
+};
+
+/// x (rows, in), y (rows, out), w of each group (out, in), all contiguous.
+struct GroupedProduct {
+  enum class Kind : std::uint8_t {
+    Forward,         ///< writes y
+    InputGradient,   ///< x is its gradient, and written; y is the incoming one
+    WeightGradient,  ///< w is its gradient, and written; y is the incoming one
+  };
+  Kind kind = Kind::Forward;
+  DataType type = DataType::Bf16;           ///< of x, y, and of w but where that is a gradient
+  DataType gradient_type = DataType::Fp32;  ///< of w in a WeightGradient
+  Write write = Write::Overwrite;           ///< of a WeightGradient; the others overwrite
+  Rows rows;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  void* x = nullptr;
+  void* y = nullptr;
+  void* const* w = nullptr;  ///< on the device: a pointer for each group
+};
+
+/// y = (x - mean) / sqrt(variance + epsilon) * weight + bias, by rows; variance over all columns.
+struct LayerNorm {
+  DataType type = DataType::Bf16;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  float epsilon = 0;
+  const void* x = nullptr;
+  const void* weight = nullptr;
+  const void* bias = nullptr;
+  void* y = nullptr;
+};
+
+/// The gradient of LayerNorm's x. Mean and variance are computed again from x. dx may be dy.
+struct LayerNormGradient {
+  DataType type = DataType::Bf16;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  float epsilon = 0;
+  const void* x = nullptr;
+  const void* weight = nullptr;
+  const void* dy = nullptr;
+  void* dx = nullptr;
+};
+
+/// Those of its weight and bias: sums over rows, in ascending order.
+struct LayerNormWeightGradient {
+  DataType type = DataType::Bf16;
+  DataType gradient_type = DataType::Bf16;
+  Write write = Write::Overwrite;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  float epsilon = 0;
+  const void* x = nullptr;
+  const void* dy = nullptr;
+  void* dweight = nullptr;
+  void* dbias = nullptr;
+};
+
+/// y = silu(gate) * linear * probability, where a row of x is `columns` of gate and then as many of
+/// linear; silu(a) = a / (1 + exp(-a)).
+struct SwiGlu {
+  DataType type = DataType::Bf16;
+  Rows rows;
+  std::int64_t columns = 0;  ///< of y
+  const void* x = nullptr;
+  const float* probabilities = nullptr;  ///< one a row; null: 1
+  void* y = nullptr;
+};
+
+/// dx may be x.
+struct SwiGluGradient {
+  DataType type = DataType::Bf16;
+  Rows rows;
+  std::int64_t columns = 0;
+  const void* x = nullptr;
+  const float* probabilities = nullptr;
+  const void* dy = nullptr;
+  void* dx = nullptr;
+  float* dprobabilities =
+      nullptr;  ///< one a row: sum of dy * silu(gate) * linear; null: not wanted
+};
+
+/// y += scale * bias of the row's group, rounded once more.
+struct BiasAdd {
+  DataType type = DataType::Bf16;
+  Rows rows;
+  std::int64_t columns = 0;
+  void* const* bias = nullptr;    ///< on the device: a pointer for each group, to (columns)
+  const float* scales = nullptr;  ///< one a row; null: 1
+  void* y = nullptr;
+};
+
+/// dbias of a group = sum over its rows, ascending, of scale * dy.
+struct BiasGradient {
+  DataType type = DataType::Bf16;
+  DataType gradient_type = DataType::Bf16;
+  Write write = Write::Overwrite;
+  Rows rows;
+  std::int64_t columns = 0;
+  const void* dy = nullptr;
+  const float* scales = nullptr;
+  void* const* dbias = nullptr;  ///< on the device
+};
+
+/// dscale of a row = sum over columns of dy * bias.
+struct ScaleGradient {
+  DataType type = DataType::Bf16;
+  Rows rows;
+  std::int64_t columns = 0;
+  const void* dy = nullptr;
+  void* const* bias = nullptr;  ///< on the device
+  float* dscales = nullptr;
+};
+
+/// Row i of `to` is row index[i] of `from`.
+struct Gather {
+  std::int64_t rows = 0;
+  std::int64_t row_bytes = 0;
+  const std::int64_t* index = nullptr;  ///< on the device
+  const void* from = nullptr;
+  void* to = nullptr;
+};
+
+/// to[i] += from[i], each as its own type; rounded to the type of `to`.
+struct Add {
+  DataType to_type = DataType::Fp32;
+  DataType from_type = DataType::Fp32;
+  std::int64_t count = 0;
+  const void* from = nullptr;
+  void* to = nullptr;
+};
+
+struct Copy {
+  std::int64_t bytes = 0;
+  const void* from = nullptr;
+  void* to = nullptr;
+};
+
+struct Fill {
+  std::int64_t bytes = 0;
+  std::uint8_t value = 0;
+  void* to = nullptr;
+};
+
+/// Sets *differs to 1 where any byte of the rows does; else leaves it.
+struct Differ {
+  Rows rows;
+  std::int64_t row_bytes = 0;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  std::int32_t* differs = nullptr;  ///< on the device
+};
+
+using Call = std::variant<GroupedProduct, LayerNorm, LayerNormGradient, LayerNormWeightGradient,
+                          SwiGlu, SwiGluGradient, BiasAdd, BiasGradient, ScaleGradient, Gather, Add,
+                          Copy, Fill, Differ>;
+
+}  // namespace capo::run

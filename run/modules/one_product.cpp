@@ -1,0 +1,62 @@
+// Layers of one product, with a norm in front of it or none, with groups or none.
+
+#include <capo/run/modules/launches.h>
+
+namespace capo::run::one_product {
+
+namespace {
+
+// What the product reads.
+std::byte* operand(const LayerShape& shape, const LayerPlaces& places) {
+  return has_norm(shape.kind) || shape.copies_input ? places.activations : places.input;
+}
+
+GroupedProduct product(const LayerShape& shape, GroupedProduct::Kind kind, std::byte* x,
+                       std::byte* y, void* const* w) {
+  return {.kind = kind, .in = shape.hidden, .out = shape.ffn, .x = x, .y = y, .w = w};
+}
+
+}  // namespace
+
+void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+             const LayerParameters& parameters, const Sink& launch) {
+  if (has_norm(shape.kind)) {
+    launch_norm(shape, parameters, places.input, places.activations, launch);
+  } else if (shape.copies_input) {
+    copy(shape, places.activations, places.input, shape.hidden, launch);
+  }
+  const RowLaunches rows(shape, side, launch);
+  rows.product(product(shape, GroupedProduct::Kind::Forward, operand(shape, places), places.output,
+                       parameters.first));
+  if (shape.bias) rows.bias_add(parameters.first_bias, places.output, shape.ffn);
+}
+
+void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+              const LayerParameters& parameters, const LayerTargets& targets, const Sink& launch) {
+  const RowLaunches rows(shape, side, launch);
+  if (shape.bias && shape.scale_bias) {
+    rows.scale_gradient(parameters.first_bias, places.grad_output, shape.ffn);
+  }
+  weight_gradient(shape, places, side, targets, places.grad_output, launch);
+  if (!shape.needs_grad_input && !has_norm(shape.kind)) return;
+  rows.product(product(shape, GroupedProduct::Kind::InputGradient, places.grad_input,
+                       places.grad_output, parameters.first));
+  if (has_norm(shape.kind)) {
+    launch_norm_backward(shape, parameters, targets, places.input, places.grad_input, launch);
+  }
+}
+
+void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+                     const LayerTargets& targets, std::byte* incoming, const Sink& launch) {
+  const RowLaunches rows(shape, side, launch);
+  if (targets.first.wanted) {
+    GroupedProduct call = product(shape, GroupedProduct::Kind::WeightGradient,
+                                  operand(shape, places), incoming, targets.first.table);
+    call.gradient_type = targets.first.type;
+    call.write = targets.first.write;
+    rows.product(call);
+  }
+  rows.bias_gradient(targets.first_bias, incoming, shape.ffn);
+}
+
+}  // namespace capo::run::one_product

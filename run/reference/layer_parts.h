@@ -1,0 +1,62 @@
+// What layers are made of, in float64: products of groups of rows, bias, LayerNorm and SwiGLU, and
+// their gradients.
+//
+// Formulas only. What a layer is made of, and where its values are rounded, is said in
+// layer_reference.cpp, which is all that reads this; so is the check that every vector has the size
+// that is read here. All tensors are contiguous, by rows. Rows that are in no group stay zero in
+// whatever is made of them and add nothing to a sum; with a norm there are none such.
+//
+// Tested by finite_differences_test.cpp and layer_by_hand_test.cpp in tests/run/reference/.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace capo::run::reference {
+
+using Values = std::vector<double>;
+
+/// y = x w^T: x (rows, in), y (rows, out), and a w (out, in) for each group.
+struct Product {
+  std::vector<std::int64_t> group;  ///< of each row that exists; they are the first
+  std::int64_t rows = 0;            ///< that there is memory for
+  std::int64_t groups = 0;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+};
+
+[[nodiscard]] Values output_of(const Product& p, const Values& x, const Values& w);
+[[nodiscard]] Values input_gradient(const Product& p, const Values& dy, const Values& w);
+[[nodiscard]] Values weight_gradient(const Product& p, const Values& dy, const Values& x);
+
+/// y + scale * bias, with a scale for each row and a bias (out) for each group; and its gradients.
+[[nodiscard]] Values with_bias(const Product& p, Values y, const Values& bias,
+                               const Values& scales);
+[[nodiscard]] Values bias_gradient(const Product& p, const Values& dy, const Values& scales);
+[[nodiscard]] Values scale_gradient(const Product& p, const Values& dy, const Values& bias);
+
+struct NormGradients {
+  Values input;
+  Values weight;
+  Values bias;
+};
+
+/// y = xhat * weight + bias, where xhat = (x - mean) / sqrt(variance + epsilon), by rows, all of
+/// which exist; as many columns as weights.
+[[nodiscard]] Values norm_of(const Values& x, const Values& weight, const Values& bias);
+[[nodiscard]] NormGradients norm_gradients(const Values& x, const Values& weight, const Values& dy);
+
+struct SwigluGradients {
+  Values middle;
+  Values probabilities;
+};
+
+/// y = silu(gate) * linear * probability, where a row of `middle` is gate and then linear.
+/// `second`: the product that reads y.
+[[nodiscard]] Values swiglu_of(const Product& second, const Values& middle,
+                               const Values& probabilities);
+[[nodiscard]] SwigluGradients swiglu_gradients(const Product& second, const Values& middle,
+                                               const Values& probabilities, const Values& dy);
+
+}  // namespace capo::run::reference

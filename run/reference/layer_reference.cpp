@@ -1,0 +1,230 @@
+#include <capo/core/base/assert.h>
+#include <capo/run/reference/layer_parts.h>
+#include <capo/run/reference/layer_reference.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace capo::run::reference {
+
+namespace {
+
+struct Format {
+  int digits = 0;      // binary, of a significand
+  int least = 0;       // two to this power is the smallest value above zero
+  double largest = 0;  // finite
+};
+
+Format format_of(DataType type) {
+  switch (type) {
+    case DataType::Bf16:
+      return {.digits = 8, .least = -133, .largest = std::ldexp(255, 120)};
+    case DataType::Fp16:
+      return {.digits = 11, .least = -24, .largest = 65504};
+    case DataType::Fp32:
+      return {.digits = 24, .least = -149, .largest = std::ldexp(16'777'215, 104)};
+    case DataType::Fp8:
+      break;
+  }
+  CAPO_ASSERT(false, "the reference is of layers whose tensors are not fp8");
+}
+
+// As they are after a module has written them.
+Values stored(Values values, DataType type, Rounding rounding) {
+  if (rounding == Rounding::Exact) return values;
+  for (double& value : values) value = rounded(value, type);
+  return values;
+}
+
+bool has_norm(ModuleKind kind) {
+  return kind == ModuleKind::LayerNormLinear || kind == ModuleKind::LayerNormMlp;
+}
+
+bool is_mlp(ModuleKind kind) {
+  return kind == ModuleKind::LayerNormMlp || kind == ModuleKind::GroupedMlp;
+}
+
+bool is_grouped(ModuleKind kind) {
+  return kind == ModuleKind::GroupedLinear || kind == ModuleKind::GroupedLinearOp ||
+         kind == ModuleKind::GroupedMlp;
+}
+
+std::vector<std::int64_t> group_of_each_row(const LayerForm& form, const LayerSide& side) {
+  if (!is_grouped(form.kind) || side.sizes.empty()) {
+    return std::vector<std::int64_t>(form.tokens, 0);
+  }
+  std::vector<std::int64_t> group;
+  for (std::int64_t g = 0; g < form.groups; ++g) group.insert(group.end(), side.sizes[g], g);
+  return group;
+}
+
+Product first_product(const LayerForm& form, const LayerSide& side) {
+  return {.group = group_of_each_row(form, side),
+          .rows = form.tokens,
+          .groups = form.groups,
+          .in = form.hidden,
+          .out = is_mlp(form.kind) ? 2 * form.ffn : form.ffn};
+}
+
+Product second_product(const LayerForm& form, const LayerSide& side) {
+  return {.group = group_of_each_row(form, side),
+          .rows = form.tokens,
+          .groups = form.groups,
+          .in = form.ffn,
+          .out = form.hidden};
+}
+
+// Factors of rows are ones where a layer has none.
+Values scales_of(const LayerForm& form, const LayerSide& side) {
+  return form.scale_bias ? side.scales : Values(form.tokens, 1);
+}
+
+Values probabilities_of(const LayerForm& form, const LayerSide& side) {
+  return form.kind == ModuleKind::GroupedMlp ? side.probabilities : Values(form.tokens, 1);
+}
+
+// Without this a wrong size would read what lies behind a vector.
+void check(const LayerForm& form, const LayerWeights& weights, const LayerSide& side,
+           const Values& input) {
+  const ModuleKind kind = form.kind;
+  const Product first = first_product(form, {});
+  const Product second = second_product(form, {});
+  const std::int64_t norm = has_norm(kind) ? form.hidden : 0;
+  const std::int64_t mlp = is_mlp(kind) ? form.groups : 0;
+  const std::int64_t bias = form.bias ? 1 : 0;
+
+  CAPO_ASSERT(kind != ModuleKind::TransformerLayer, "a transformer layer has no reference");
+  CAPO_ASSERT(is_grouped(kind) || form.groups == 1, "only grouped kinds have several groups");
+  CAPO_ASSERT(!form.scale_bias || (kind == ModuleKind::GroupedLinearOp && form.bias),
+              "only a grouped-linear-op with a bias scales it");
+  CAPO_ASSERT(std::ssize(input) == form.tokens * form.hidden, "the input is tokens times hidden");
+  CAPO_ASSERT(std::ssize(weights.norm_weight) == norm, "kinds with a norm have its weight");
+  CAPO_ASSERT(std::ssize(weights.norm_bias) == norm, "kinds with a norm have its bias");
+  CAPO_ASSERT(std::ssize(weights.first) == form.groups * first.out * first.in,
+              "every group has a weight");
+  CAPO_ASSERT(std::ssize(weights.first_bias) == bias * form.groups * first.out,
+              "with a bias every group has one");
+  CAPO_ASSERT(std::ssize(weights.second) == mlp * second.out * second.in,
+              "every group of an MLP has a second weight");
+  CAPO_ASSERT(std::ssize(weights.second_bias) == bias * mlp * second.out,
+              "with a bias every group of an MLP has a second one");
+
+  if (is_grouped(kind) && !side.sizes.empty()) {
+    CAPO_ASSERT(std::ssize(side.sizes) == form.groups, "every group has a size");
+    CAPO_ASSERT(*std::min_element(side.sizes.begin(), side.sizes.end()) >= 0,
+                "no group has fewer than no rows");
+    CAPO_ASSERT(
+        std::accumulate(side.sizes.begin(), side.sizes.end(), std::int64_t{0}) <= form.tokens,
+        "the rows of all groups are among the tokens");
+  }
+  CAPO_ASSERT(kind != ModuleKind::GroupedMlp || std::ssize(side.probabilities) == form.tokens,
+              "every row of a grouped-mlp has a probability");
+  CAPO_ASSERT(!form.scale_bias || std::ssize(side.scales) == form.tokens,
+              "where the bias is scaled every row has a scale");
+}
+
+void check(const LayerForm& form, const LayerForward& saved, const Values& grad_output) {
+  const std::int64_t norm = has_norm(form.kind) ? form.hidden : 0;
+  const std::int64_t mlp = is_mlp(form.kind) ? form.ffn : 0;
+  CAPO_ASSERT(std::ssize(saved.normed) == form.tokens * norm, "a norm's output was saved");
+  CAPO_ASSERT(std::ssize(saved.middle) == form.tokens * 2 * mlp, "an MLP's middle was saved");
+  CAPO_ASSERT(std::ssize(saved.active) == form.tokens * mlp, "an MLP's activation was saved");
+  CAPO_ASSERT(std::ssize(grad_output) == form.tokens * output_columns(form),
+              "the gradient is of the output's shape");
+}
+
+}  // namespace
+
+double rounded(double value, DataType type) {
+  const Format format = format_of(type);
+  if (value == 0 || !std::isfinite(value)) return value;
+  // Multiples of two to the power `step` are the values of the type near this one.
+  int exponent = 0;
+  std::frexp(value, &exponent);  // |value| is at least half of two to this power, and below it
+  const int step = std::max(exponent - format.digits, format.least);
+  // Scaled both ways exactly; nearbyint goes to even in the rounding mode that programs start with.
+  const double nearest = std::ldexp(std::nearbyint(std::ldexp(value, -step)), step);
+  const double infinity = std::numeric_limits<double>::infinity();
+  return std::abs(nearest) > format.largest ? std::copysign(infinity, value) : nearest;
+}
+
+std::int64_t output_columns(const LayerForm& form) {
+  return is_mlp(form.kind) ? form.hidden : form.ffn;
+}
+
+LayerForward forward(const LayerForm& form, const LayerWeights& weights, const LayerSide& side,
+                     const std::vector<double>& input, Rounding rounding) {
+  check(form, weights, side, input);
+  const auto store = [&](Values values) { return stored(std::move(values), form.type, rounding); };
+  LayerForward result;
+  if (has_norm(form.kind)) {
+    result.normed = store(reference::norm_of(input, weights.norm_weight, weights.norm_bias));
+  }
+
+  const Product first = first_product(form, side);
+  const Values& x = has_norm(form.kind) ? result.normed : input;
+  Values y = store(reference::output_of(first, x, weights.first));
+  if (form.bias)
+    y = store(reference::with_bias(first, y, weights.first_bias, scales_of(form, side)));
+
+  if (is_mlp(form.kind)) {
+    const Product second = second_product(form, side);
+    result.middle = std::move(y);
+    result.active =
+        store(reference::swiglu_of(second, result.middle, probabilities_of(form, side)));
+    y = store(reference::output_of(second, result.active, weights.second));
+    if (form.bias)
+      y = store(reference::with_bias(second, y, weights.second_bias, Values(form.tokens, 1)));
+  }
+  result.output = std::move(y);
+  return result;
+}
+
+LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const LayerSide& side,
+                       const std::vector<double>& input, const LayerForward& saved,
+                       const std::vector<double>& grad_output, Rounding rounding) {
+  check(form, weights, side, input);
+  check(form, saved, grad_output);
+  const auto store = [&](Values values) { return stored(std::move(values), form.type, rounding); };
+  LayerBackward result;
+  Values dy = grad_output;  // of the second product, then of the first
+
+  if (is_mlp(form.kind)) {
+    const Product second = second_product(form, side);
+    result.grads.second = reference::weight_gradient(second, dy, saved.active);
+    if (form.bias)
+      result.grads.second_bias = reference::bias_gradient(second, dy, Values(form.tokens, 1));
+    const Values grad_active = store(reference::input_gradient(second, dy, weights.second));
+    const reference::SwigluGradients swiglu = reference::swiglu_gradients(
+        second, saved.middle, probabilities_of(form, side), grad_active);
+    if (form.kind == ModuleKind::GroupedMlp) {
+      result.grad_probabilities = stored(swiglu.probabilities, DataType::Fp32, rounding);
+    }
+    dy = store(swiglu.middle);
+  }
+
+  const Product first = first_product(form, side);
+  const Values& x = has_norm(form.kind) ? saved.normed : input;
+  result.grads.first = reference::weight_gradient(first, dy, x);
+  if (form.bias)
+    result.grads.first_bias = reference::bias_gradient(first, dy, scales_of(form, side));
+  if (form.scale_bias) {
+    result.grad_scales =
+        stored(reference::scale_gradient(first, dy, weights.first_bias), DataType::Fp32, rounding);
+  }
+  Values dx = store(reference::input_gradient(first, dy, weights.first));
+
+  if (has_norm(form.kind)) {
+    reference::NormGradients norm = reference::norm_gradients(input, weights.norm_weight, dx);
+    result.grads.norm_weight = std::move(norm.weight);
+    result.grads.norm_bias = std::move(norm.bias);
+    dx = store(std::move(norm.input));
+  }
+  result.grad_input = std::move(dx);
+  return result;
+}
+
+}  // namespace capo::run::reference

@@ -1,0 +1,86 @@
+// One layer in float64: what every engine's forward and backward have to come to.
+//
+// Written from the formulas in kernels/call.h and docs/run.md and from nothing else, with plain
+// loops over vectors of double; shares no code with any kernel. With Rounding::AsStored every value
+// is rounded where a module writes it to memory, so that what is left of a difference is the
+// engine's arithmetic; with Rounding::Exact nothing is rounded, and finite differences must agree.
+//
+// Tested by tests/run/reference/: finite_differences_test.cpp, layer_by_hand_test.cpp,
+// rounded_test.cpp.
+
+#pragma once
+
+#include <capo/core/model/model.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace capo::run::reference {
+
+enum class Rounding : std::uint8_t { Exact, AsStored };
+
+/// To the nearest value of the type, ties to even; Fp32 rounds to float. Fp8 is never asked for.
+[[nodiscard]] double rounded(double value, DataType type);
+
+/// The shape of a layer, and what of it there is. Kinds: all but TransformerLayer.
+struct LayerForm {
+  ModuleKind kind = ModuleKind::Linear;
+  DataType type = DataType::Bf16;
+  std::int64_t tokens = 0;
+  std::int64_t hidden = 0;  ///< columns of the input
+  std::int64_t ffn = 0;     ///< columns of the output of a product, or of the middle of an MLP
+  std::int64_t groups = 1;  ///< 1 for kinds that are not grouped
+  bool bias = false;        ///< behind each product
+  bool scale_bias = false;  ///< of grouped-linear-op: the bias times a scale of each row
+};
+
+/// Contiguous; those that the form does not have are empty. An MLP's first product has 2 * ffn
+/// columns, gate and linear. The same for gradients.
+struct LayerWeights {
+  std::vector<double> norm_weight;  ///< (hidden), of layernorm-linear and layernorm-mlp
+  std::vector<double> norm_bias;    ///< (hidden), likewise
+  std::vector<double> first;        ///< (groups, out, in)
+  std::vector<double> first_bias;   ///< (groups, out)
+  std::vector<double> second;       ///< (groups, hidden, ffn), of an MLP
+  std::vector<double> second_bias;  ///< (groups, hidden)
+};
+
+/// What a microbatch brings along.
+struct LayerSide {
+  std::vector<std::int64_t> sizes;    ///< rows of each group; empty: all rows are one group
+  std::vector<double> probabilities;  ///< one a row, of grouped-mlp
+  std::vector<double> scales;         ///< one a row, where scale_bias
+};
+
+/// Rows beyond the sum of the sizes are zero here and stand for nothing.
+struct LayerForward {
+  std::vector<double> output;  ///< (tokens, columns of the output)
+  std::vector<double> normed;  ///< (tokens, hidden), with a norm
+  std::vector<double> middle;  ///< (tokens, 2 * ffn), of an MLP: behind the first product and bias
+  std::vector<double> active;  ///< (tokens, ffn), of an MLP: what the second product reads
+};
+
+struct LayerBackward {
+  std::vector<double> grad_input;  ///< (tokens, hidden)
+  LayerWeights grads;              ///< of this microbatch; never rounded, whoever adds them rounds
+  std::vector<double> grad_probabilities;
+  std::vector<double> grad_scales;
+};
+
+/// Epsilon of every norm.
+inline constexpr float kEpsilon = 1e-5F;
+
+/// Columns of what the layer makes.
+[[nodiscard]] std::int64_t output_columns(const LayerForm& form);
+
+[[nodiscard]] LayerForward forward(const LayerForm& form, const LayerWeights& weights,
+                                   const LayerSide& side, const std::vector<double>& input,
+                                   Rounding rounding);
+
+/// `saved`: what the forward of the same microbatch came to.
+[[nodiscard]] LayerBackward backward(const LayerForm& form, const LayerWeights& weights,
+                                     const LayerSide& side, const std::vector<double>& input,
+                                     const LayerForward& saved,
+                                     const std::vector<double>& grad_output, Rounding rounding);
+
+}  // namespace capo::run::reference

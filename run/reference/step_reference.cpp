@@ -1,0 +1,234 @@
+#include <capo/run/reference/step_reference.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace capo::run {
+
+namespace {
+
+using Doubles = std::vector<double>;
+
+Doubles widened(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
+}
+
+reference::LayerForm form_of(const LayerShape& shape) {
+  return {.kind = shape.kind,
+          .type = shape.type,
+          .tokens = shape.tokens,
+          .hidden = shape.hidden,
+          .ffn = shape.ffn,
+          .groups = shape.groups,
+          .bias = shape.bias,
+          .scale_bias = shape.scale_bias};
+}
+
+// A parameter or gradient of a layer by its role.
+template <typename Weights>
+auto& of_role(Weights& weights, Role role) {
+  switch (role) {
+    case Role::NormWeight:
+      return weights.norm_weight;
+    case Role::NormBias:
+      return weights.norm_bias;
+    case Role::First:
+      return weights.first;
+    case Role::FirstBias:
+      return weights.first_bias;
+    case Role::Second:
+      return weights.second;
+    default:
+      return weights.second_bias;
+  }
+}
+
+class Reference {
+ public:
+  Reference(const PlannedStep& step, const StepLayers& layers,
+            const std::vector<std::vector<float>>& parameters, const GivenValues& given,
+            reference::Rounding rounding)
+      : step_(step),
+        layers_(layers),
+        given_(given),
+        rounding_(rounding),
+        table_(step.view().table()),
+        cells_(table_),
+        contributions_(layers.parameters().size()) {
+    for (const StepLayer& layer : layers.all()) {
+      reference::LayerWeights& weights = weights_.emplace_back();
+      for (const Role role : kAllRoles) {
+        const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+        if (parameter != kNoParameter) of_role(weights, role) = widened(parameters[parameter]);
+      }
+      saved_.emplace_back(static_cast<std::size_t>(table_.microbatches()));
+    }
+    for (auto& of_parameter : contributions_) {
+      of_parameter.resize(static_cast<std::size_t>(table_.microbatches()));
+    }
+    result.grad_inputs.resize(cells_.count());
+  }
+
+  void run() {
+    const StageMap& map = *step_.replayed().map;
+    for (std::int32_t m = 0; m < table_.microbatches(); ++m) {
+      for (std::int32_t stage = 0; stage < map.stages(); ++stage) {
+        if (map.before(stage) != kNoStage) continue;
+        Doubles made;
+        for (std::int32_t at = stage; at != kNoStage; at = map.after(at)) {
+          made = forward_of(map.home(at), m, std::move(made), at == stage);
+        }
+      }
+      for (std::int32_t stage = 0; stage < map.stages(); ++stage) {
+        if (map.after(stage) != kNoStage) continue;
+        Doubles made;
+        for (std::int32_t at = stage; at != kNoStage; at = map.before(at)) {
+          made = backward_of(map.home(at), m, std::move(made), at == stage);
+        }
+      }
+    }
+    add_up();
+  }
+
+  StepReference result;
+
+ private:
+  struct Saved {
+    Doubles input;
+    reference::LayerForward forward;
+  };
+
+  [[nodiscard]] reference::LayerSide side_of(std::size_t number, std::int32_t microbatch) const {
+    const GivenValues::Side& side = given_.sides[number][static_cast<std::size_t>(microbatch)];
+    return {.sizes = side.sizes,
+            .probabilities = widened(side.probabilities),
+            .scales = widened(side.scales)};
+  }
+
+  // Rows that are not there stand for nothing.
+  [[nodiscard]] Doubles given_rows(const std::vector<float>& values) const {
+    Doubles rows = widened(values);
+    std::replace_if(
+        rows.begin(), rows.end(), [](double value) { return std::isnan(value); }, 0.0);
+    return rows;
+  }
+
+  Doubles forward_of(const StageMap::Place& home, std::int32_t microbatch, Doubles made,
+                     bool first) {
+    Doubles input = first ? given_rows(given_.inputs[cells_.of(home.rank, home.chunk, microbatch)])
+                          : std::move(made);
+    for (std::int32_t at = 0; at < table_.layers(home.rank, home.chunk); ++at) {
+      const std::size_t number = layers_.number(home.rank, home.chunk, at);
+      Saved& saved = saved_[number][static_cast<std::size_t>(microbatch)];
+      saved.input = std::move(input);
+      saved.forward = reference::forward(form_of(layers_.all()[number].shape), weights_[number],
+                                         side_of(number, microbatch), saved.input, rounding_);
+      input = saved.forward.output;
+    }
+    return input;
+  }
+
+  Doubles backward_of(const StageMap::Place& home, std::int32_t microbatch, Doubles made,
+                      bool last) {
+    const std::uint32_t cell = cells_.of(home.rank, home.chunk, microbatch);
+    Doubles incoming = last ? given_rows(given_.grad_outputs[cell]) : std::move(made);
+    for (std::int32_t at = table_.layers(home.rank, home.chunk); at-- > 0;) {
+      const std::size_t number = layers_.number(home.rank, home.chunk, at);
+      const StepLayer& layer = layers_.all()[number];
+      const Saved& saved = saved_[number][static_cast<std::size_t>(microbatch)];
+      reference::LayerBackward back =
+          reference::backward(form_of(layer.shape), weights_[number], side_of(number, microbatch),
+                              saved.input, saved.forward, incoming, rounding_);
+      for (const Role role : kAllRoles) {
+        const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+        if (parameter == kNoParameter) continue;
+        contributions_[parameter][static_cast<std::size_t>(microbatch)] =
+            std::move(of_role(back.grads, role));
+      }
+      incoming = std::move(back.grad_input);
+    }
+    result.grad_inputs[cell] = incoming;
+    return incoming;
+  }
+
+  void add_up() {
+    const auto& parameters = layers_.parameters();
+    result.gradients.resize(parameters.size());
+    result.ascending.resize(parameters.size());
+    for (std::uint32_t parameter = 0; parameter < parameters.size(); ++parameter) {
+      const auto elements =
+          static_cast<std::size_t>(parameters[parameter].groups * parameters[parameter].elements);
+      result.gradients[parameter].assign(elements, 0);
+      result.ascending[parameter].assign(elements, 0);
+      for (const Doubles& one : contributions_[parameter]) {
+        for (std::size_t i = 0; i < one.size(); ++i) result.ascending[parameter][i] += one[i];
+      }
+    }
+    const Course& course = step_.replayed();
+    for (std::size_t r = 0; r < course.work.size(); ++r) {
+      for (const Work& work : course.work[r]) add(static_cast<std::int32_t>(r), work);
+    }
+  }
+
+  // Gradients of norms come with every backward; all others with a whole one, or with W.
+  void add(std::int32_t rank, const Work& work) {
+    if (work.kind == Kind::Forward) return;
+    const bool whole = is_backward(work.kind) && !work.delayed;
+    const std::int32_t first = work.layer == kAllLayers ? 0 : work.layer;
+    const std::int32_t end = work.layer == kAllLayers ? table_.layers(rank, work.chunk) : first + 1;
+    for (std::int32_t at = first; at < end; ++at) {
+      const StepLayer& layer = layers_.at(rank, work.chunk, at);
+      for (const Role role : kAllRoles) {
+        const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+        if (parameter == kNoParameter) continue;
+        const bool norm = role == Role::NormWeight || role == Role::NormBias;
+        const bool now = norm ? is_backward(work.kind) : whole || work.kind == Kind::BackwardWeight;
+        if (now) add_one(parameter, work.microbatch, norm || whole);
+      }
+    }
+  }
+
+  void add_one(std::uint32_t parameter, std::int32_t microbatch, bool returned) {
+    const ParameterForm& form = layers_.parameters()[parameter];
+    const Doubles& one = contributions_[parameter][static_cast<std::size_t>(microbatch)];
+    Doubles& sum = result.gradients[parameter];
+    const DataType type = form.fused ? DataType::Fp32 : form.type;
+    const auto stored = [&](double value) {
+      return rounding_ == reference::Rounding::Exact ? value : reference::rounded(value, type);
+    };
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      // What goes through autograd is rounded before it is added.
+      const double next = returned && !form.fused ? stored(one[i]) : one[i];
+      sum[i] = stored(sum[i] + next);
+    }
+  }
+
+  const PlannedStep& step_;
+  const StepLayers& layers_;
+  const GivenValues& given_;
+  reference::Rounding rounding_;
+  const BufferTable& table_;
+  Cells cells_;
+  std::vector<reference::LayerWeights> weights_;     // by layer
+  std::vector<std::vector<Saved>> saved_;            // by layer and microbatch
+  std::vector<std::vector<Doubles>> contributions_;  // by parameter and microbatch
+};
+
+}  // namespace
+
+StepReference reference_of(const PlannedStep& step, const StepLayers& layers,
+                           const std::vector<std::vector<float>>& parameters,
+                           const GivenValues& given, reference::Rounding rounding) {
+  Reference of_step(step, layers, parameters, given, rounding);
+  of_step.run();
+  return std::move(of_step.result);
+}
+
+std::int64_t live_rows(const LayerShape& shape, const GivenValues::Side& side) {
+  if (!shape.grouped) return shape.tokens;
+  return std::accumulate(side.sizes.begin(), side.sizes.end(), std::int64_t{0});
+}
+
+}  // namespace capo::run

@@ -1,0 +1,261 @@
+#include <capo/run/report.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+namespace capo::run {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view word_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Accepted:
+      return "accepted";
+    case Verdict::Rejected:
+      return "rejected";
+    case Verdict::NoVerdict:
+      return "no-verdict";
+  }
+  return "";
+}
+
+std::string victims_in_words(const std::set<Victim>& victims, std::size_t ranks) {
+  std::vector<std::string> words;
+  for (const Victim& victim : victims) {
+    words.push_back(ranks > 1
+                        ? fmt::format("(r{},c{},m{})", victim.rank, victim.chunk, victim.microbatch)
+                        : fmt::format("(c{},m{})", victim.chunk, victim.microbatch));
+  }
+  return words.empty() ? "none" : fmt::format("{}", fmt::join(words, " "));
+}
+
+std::string count(std::size_t number, std::string_view what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+std::size_t differing(const std::vector<TensorReport>& tensors) {
+  std::size_t found = 0;
+  for (const TensorReport& tensor : tensors) found += tensor.difference ? 1 : 0;
+  return found;
+}
+
+void tell_differences(std::string& out, const std::vector<TensorReport>& tensors) {
+  constexpr std::size_t kMost = 8;
+  std::size_t told = 0;
+  for (const TensorReport& tensor : tensors) {
+    if (!tensor.difference) continue;
+    if (++told > kMost) continue;
+    const Difference& found = *tensor.difference;
+    out += fmt::format(
+        "  {}: {} of {} elements in replay {}, first [{}]: {} instead of {}, relative error "
+        "{:.3g}\n",
+        tensor.name, found.differing, tensor.elements, tensor.replay, found.first, found.is,
+        found.should, found.relative_error);
+  }
+  if (told > kMost) out += fmt::format("  and {} more\n", told - kMost);
+}
+
+// JSON knows no infinity.
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json tensors_as_json(const std::vector<TensorReport>& tensors) {
+  Json list = Json::array();
+  for (const TensorReport& tensor : tensors) {
+    Json entry{{"name", tensor.name},
+               {"elements", tensor.elements},
+               {"bit_equal", !tensor.difference.has_value()}};
+    if (tensor.difference) {
+      const Difference& found = *tensor.difference;
+      entry["difference"] = {{"replay", tensor.replay},
+                             {"elements", found.differing},
+                             {"first", found.first},
+                             {"eager", number(static_cast<double>(found.should))},
+                             {"replayed", number(static_cast<double>(found.is))},
+                             {"ulps", found.ulps},
+                             {"relative_error", number(found.relative_error)}};
+    }
+    if (tensor.bound > 0) {
+      entry["float64"] = {{"relative_error", number(tensor.float64_error)},
+                          {"bound", tensor.bound}};
+      if (tensor.ascending_error) {
+        entry["float64"]["ascending"] = number(*tensor.ascending_error);
+      }
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json victims_as_json(const std::set<Victim>& victims, std::size_t ranks) {
+  Json list = Json::array();
+  for (const Victim& victim : victims) {
+    Json entry = Json::array();
+    if (ranks > 1) entry.push_back(victim.rank);
+    entry.push_back(victim.chunk);
+    entry.push_back(victim.microbatch);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json victims_as_json(const Victims& victims, std::size_t ranks) {
+  return {{"static_input", victims_as_json(victims.static_input, ranks)},
+          {"grad_output", victims_as_json(victims.grad_output, ranks)},
+          {"grad_input", victims_as_json(victims.grad_input, ranks)},
+          {"other", victims_as_json(victims.other, ranks)}};
+}
+
+std::string_view letter_of(Kind kind) {
+  switch (kind) {
+    case Kind::Forward:
+      return "F";
+    case Kind::BackwardInput:
+      return "I";
+    case Kind::BackwardWeight:
+      return "W";
+    default:
+      return "B";
+  }
+}
+
+std::string act_name(const Act& act) {
+  const Work& work = act.work;
+  switch (act.kind) {
+    case Act::Kind::Work:
+      return fmt::format("{}{}.{}", letter_of(work.kind), work.chunk, work.microbatch) +
+             (work.layer == kAllLayers ? "" : fmt::format(" l{}", work.layer));
+    case Act::Kind::Deliver:
+      return act.way == Way::Forward ? "send-F" : "send-B";
+    case Act::Kind::Permute:
+    case Act::Kind::Return:
+      return "exchange";
+    case Act::Kind::Collect:
+      return "";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string text_report(const RunReport& report, const PlannedStep& step,
+                        const std::vector<std::string>& assumed) {
+  const CheckResult& result = step.result();
+  const std::size_t ranks = step.input().schedule.ranks.size();
+  std::string out = fmt::format("{}: {}", step.input().source.name, word_of(result.verdict));
+  out += report.unchecked ? ", and run all the same\n" : "\n";
+  out += fmt::format("  engine {} ({}), {}, {}\n", report.engine, report.device,
+                     count(report.graphs, "graph"), count(report.replays, "replay"));
+  if (!assumed.empty()) out += fmt::format("  not declared: {}\n", fmt::join(assumed, "; "));
+  const auto equal = [](const std::vector<TensorReport>& tensors) {
+    return fmt::format("{} of {}", tensors.size() - differing(tensors), tensors.size());
+  };
+  if (report.replays > 0) {
+    out += fmt::format("gradients equal to eager, to the bit: {} of parameters, {} of inputs\n",
+                       equal(report.parameters), equal(report.input_gradients));
+    tell_differences(out, report.parameters);
+    tell_differences(out, report.input_gradients);
+  }
+  out += fmt::format("eager against float64: worst relative error {:.3g}, {}\n",
+                     report.worst_relative_error,
+                     report.within_bounds ? "within its bound" : "beyond its bound");
+  if (report.unchecked) {
+    const auto line = [&](const char* what, const std::set<Victim>& seen,
+                          const std::set<Victim>& expected) {
+      if (seen.empty() && expected.empty()) return;
+      out += fmt::format(
+          "  {}: {}{}\n", what, victims_in_words(seen, ranks),
+          seen == expected ? ", as predicted" : ", predicted " + victims_in_words(expected, ranks));
+    };
+    out += "victims\n";
+    line("static input", report.victims.static_input, report.predicted.static_input);
+    line("grad output", report.victims.grad_output, report.predicted.grad_output);
+    line("grad input", report.victims.grad_input, report.predicted.grad_input);
+    line("other memory", report.victims.other, report.predicted.other);
+    for (const std::string& story : report.stories) out += "  " + story + "\n";
+  }
+  if (report.replays > 0) {
+    out += fmt::format("memory: {} bytes planned, {} allocated, {} at most in eager execution\n",
+                       report.bytes.planned, report.bytes.allocated, report.bytes.eager_peak);
+    out += fmt::format("times: capture {:.0f} us, replay {:.0f} us, eager {:.0f} us\n",
+                       report.times.capture, report.times.replay, report.times.eager);
+  }
+  return out;
+}
+
+std::string json_report(const RunReport& report, const PlannedStep& step) {
+  const std::size_t ranks = step.input().schedule.ranks.size();
+  const Json json{{"schema", 1},
+                  {"engine", report.engine},
+                  {"device", report.device},
+                  {"verdict", word_of(step.result().verdict)},
+                  {"unchecked", report.unchecked},
+                  {"replays", report.replays},
+                  {"bit_equal", report.bit_equal},
+                  {"parameters", tensors_as_json(report.parameters)},
+                  {"input_gradients", tensors_as_json(report.input_gradients)},
+                  {"victims", victims_as_json(report.victims, ranks)},
+                  {"predicted", victims_as_json(report.predicted, ranks)},
+                  {"float64",
+                   {{"worst_relative_error", number(report.worst_relative_error)},
+                    {"within_bounds", report.within_bounds}}},
+                  {"graphs", {{"count", report.graphs}, {"nodes", report.nodes}}},
+                  {"bytes",
+                   {{"planned", report.bytes.planned},
+                    {"allocated", report.bytes.allocated},
+                    {"eager_peak", report.bytes.eager_peak}}},
+                  {"times",
+                   {{"capture_us", report.times.capture},
+                    {"replay_us", report.times.replay},
+                    {"eager_us", report.times.eager}}}};
+  return json.dump(2) + "\n";
+}
+
+std::string json_refusal(const CheckResult& result, const std::string& engine,
+                         const std::string& reason) {
+  Json findings = Json::array();
+  for (const Diagnostic& finding : result.diagnostics.kept()) {
+    if (finding.severity != Severity::Error) continue;
+    findings.push_back({{"rule", finding.rule}, {"message", finding.message}});
+  }
+  const Json json{{"schema", 1},          {"engine", engine}, {"verdict", word_of(result.verdict)},
+                  {"bit_equal", nullptr}, {"reason", reason}, {"findings", std::move(findings)}};
+  return json.dump(2) + "\n";
+}
+
+std::string chrome_trace(const RunReport& report) {
+  const Program& program = report.program;
+  Json events = Json::array();
+  std::set<std::int32_t> named;
+  for (const Measured& measured : report.timeline) {
+    const Op& op = program.ops[measured.op];
+    const std::int32_t rank = program.rank_of_stream[op.stream];
+    if (named.insert(rank).second) {
+      events.push_back({{"name", "process_name"},
+                        {"ph", "M"},
+                        {"pid", rank},
+                        {"args", {{"name", fmt::format("rank {}", rank)}}}});
+    }
+    std::vector<std::string> names;
+    for (std::uint32_t at = op.first_act; at < op.end_act; ++at) {
+      std::string name = act_name(program.acts[at]);
+      if (!name.empty()) names.push_back(std::move(name));
+    }
+    if (names.empty()) continue;
+    events.push_back({{"name", fmt::format("{}", fmt::join(names, " "))},
+                      {"ph", "X"},
+                      {"ts", measured.begin},
+                      {"dur", measured.end - measured.begin},
+                      {"pid", rank},
+                      {"tid", op.stream}});
+  }
+  return Json{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}}.dump(1) + "\n";
+}
+
+}  // namespace capo::run

@@ -1,0 +1,27 @@
+// A run in words, as JSON and as a timeline.
+//
+// JSON follows docs/schema/run.schema.json; same run, same bytes but for times. A victim is [chunk,
+// microbatch], with its rank in front where the schedule has several. The timeline is a Chrome
+// trace as the simulator's: a process a rank, a thread a stream, microseconds. Tested by
+// tests/run/report_test.cpp and tests/cli/run_test.cpp.
+
+#pragma once
+
+#include <capo/core/rules/verify.h>
+#include <capo/run/run.h>
+
+#include <string>
+#include <vector>
+
+namespace capo::run {
+
+/// `assumed`: what was not declared.
+[[nodiscard]] std::string text_report(const RunReport& report, const PlannedStep& step,
+                                      const std::vector<std::string>& assumed);
+[[nodiscard]] std::string json_report(const RunReport& report, const PlannedStep& step);
+/// Of a run that was not: why.
+[[nodiscard]] std::string json_refusal(const CheckResult& result, const std::string& engine,
+                                       const std::string& reason);
+[[nodiscard]] std::string chrome_trace(const RunReport& report);
+
+}  // namespace capo::run

@@ -1,0 +1,128 @@
+#include <capo/run/setup/complete_model.h>
+
+#include <capo/core/plan/operands.h>
+#include <capo/run/engine.h>
+#include <capo/run/modules/module.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace capo::run {
+
+namespace {
+
+constexpr std::int64_t kTokens = 8;
+constexpr std::int64_t kColumns = 16;
+constexpr std::int64_t kGroups = 4;
+
+// Whose gradient goes to main_grad, as in every run that people do.
+Module default_module() {
+  Module module{.name = "linear", .kind = ModuleKind::Linear, .dtype = DataType::Bf16};
+  module.flags.fuse_wgrad_accumulation = true;
+  module.flags.grad_added_to_main_grad = true;
+  return module;
+}
+
+class Completer {
+ public:
+  Completer(const CheckOptions& declared, const Schedule& schedule) : declared_(declared) {
+    model.options = declared;
+    model.options.plan.alignment = kAlignment;
+    if (!declared.plan.kind) {
+      model.options.plan.kind = PlanKind::Safe;
+      assume("plan safe");
+    }
+    model.options.modules = {};
+    const auto layers = layer_counts(schedule);
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+      const std::vector<Delay> delay = resolved_delay(schedule.ranks[r]);
+      auto& chunks = model.options.modules.layers.emplace_back();
+      for (std::size_t c = 0; c < delay.size(); ++c) {
+        auto& of_chunk = chunks.emplace_back();
+        const std::int32_t count = c < layers[r].size() ? layers[r][c] : 1;
+        for (std::int32_t layer = 0; layer < count; ++layer) {
+          of_chunk.push_back(use(static_cast<std::int32_t>(r), static_cast<std::int32_t>(c) + 1,
+                                 layer, delay[c] == Delay::Always));
+        }
+      }
+    }
+    model.assumed.assign(assumed_.begin(), assumed_.end());
+  }
+
+  CompletedModel model;
+
+ private:
+  void assume(std::string what) { assumed_.insert(std::move(what)); }
+
+  // The number of the module that a layer uses so.
+  std::int32_t use(std::int32_t rank, std::int32_t chunk, std::int32_t layer, bool delayed) {
+    const Module* module = declared_.modules.of(rank, chunk, layer);
+    const auto [at, fresh] = uses_.try_emplace(
+        {module, delayed}, static_cast<std::int32_t>(model.options.modules.list.size()));
+    if (!fresh) return at->second;
+    if (module == nullptr) assume("linear modules that fuse their accumulation");
+    Module used = module == nullptr ? default_module() : *module;
+    used.flags.delay_wgrad = delayed;
+    if (uses_.contains({module, !delayed})) used.name += delayed ? " (delayed)" : " (whole)";
+    complete(used);
+    model.options.modules.list.push_back(std::move(used));
+    return at->second;
+  }
+
+  void complete(Module& module) {
+    const auto take = [&](std::optional<std::int64_t>& value, std::int64_t usual,
+                          const char* name) {
+      if (value) return;
+      value = usual;
+      assume(fmt::format("{} {}", name, usual));
+    };
+    if (!module.kind) return;
+    if (!module.dtype) {
+      module.dtype = DataType::Bf16;
+      assume("dtype bf16");
+    }
+    take(module.shape.tokens, kTokens, "tokens");
+    take(module.shape.hidden, kColumns, "hidden");
+    take(module.shape.ffn, kColumns, "ffn");
+    if (is_grouped(*module.kind)) {
+      take(module.shape.groups, kGroups, "groups");
+      if (!module.splits) {
+        module.splits = Splits::Device;
+        assume("splits on the device");
+      }
+    }
+    complete_bytes(module);
+  }
+
+  void complete_bytes(Module& module) {
+    if (module.dtype == DataType::Fp8 || module.kind == ModuleKind::TransformerLayer) return;
+    LayerShape shape{.kind = *module.kind,
+                     .type = *module.dtype,
+                     .tokens = *module.shape.tokens,
+                     .hidden = *module.shape.hidden,
+                     .ffn = *module.shape.ffn,
+                     .groups = module.shape.groups.value_or(1)};
+    if (is_grouped(*module.kind) && module.splits == Splits::Input && !module.bytes.input) {
+      module.bytes.input = sizes_offset(shape) + shape.groups * 8;
+    }
+    if (is_mlp(*module.kind) && !module.bytes.activations) {
+      module.bytes.activations = kept_bytes(shape);
+    }
+  }
+
+  const CheckOptions& declared_;
+  std::map<std::pair<const Module*, bool>, std::int32_t> uses_;
+  std::set<std::string> assumed_;
+};
+
+}  // namespace
+
+CompletedModel complete_model(const CheckOptions& declared, const Schedule& schedule) {
+  return std::move(Completer(declared, schedule).model);
+}
+
+}  // namespace capo::run

@@ -1,0 +1,28 @@
+// What a run needs and a check does not: every size, and what modules keep.
+//
+// Undeclared sizes take small defaults, so that an order runs as typed; the report names them. Each
+// layer becomes a module of its own use: whether its weight gradient is delayed is what the order
+// does. What a module keeps from forward to backward, and where its split sizes lie, follow from
+// the shape, since they are capo's own modules. The plan is `safe` unless declared.
+//
+// Tested by tests/run/setup/complete_model_test.cpp.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+#include <capo/core/rules/check_options.h>
+
+#include <string>
+#include <vector>
+
+namespace capo::run {
+
+struct CompletedModel {
+  CheckOptions options;
+  std::vector<std::string> assumed;  ///< "tokens 8": what was not declared
+};
+
+/// Only of a schedule whose orders are sound; of another whatever is known is filled in.
+[[nodiscard]] CompletedModel complete_model(const CheckOptions& declared, const Schedule& schedule);
+
+}  // namespace capo::run

@@ -1,0 +1,228 @@
+#include <capo/run/setup/step_layers.h>
+
+#include <capo/core/base/assert.h>
+#include <capo/core/gradients/main_grad.h>
+#include <capo/core/plan/sizes.h>
+#include <capo/run/modules/module.h>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace capo::run {
+
+namespace {
+
+using Refusal = std::optional<std::string>;
+
+std::string named(const Module& module) {
+  return fmt::format("module `{}`", module.name);
+}
+
+Refusal missing(const Module& module) {
+  const auto lacks = [&](const char* what) {
+    return fmt::format("{} does not say its {}", named(module), what);
+  };
+  if (!module.kind) return lacks("kind");
+  if (!module.dtype) return lacks("dtype");
+  if (!module.shape.tokens) return lacks("tokens");
+  if (!module.shape.hidden) return lacks("hidden");
+  if (!module.shape.ffn) return lacks("ffn");
+  if (is_grouped(*module.kind) && !module.shape.groups) return lacks("groups");
+  return std::nullopt;
+}
+
+Refusal not_run(const Module& module) {
+  if (module.kind == ModuleKind::TransformerLayer) {
+    return fmt::format(
+        "{} is a transformer-layer, and capo runs no attention: declare the modules that it is "
+        "made of",
+        named(module));
+  }
+  if (module.dtype == DataType::Fp8) {
+    return fmt::format("{} is fp8: capo runs bf16, fp16 and fp32", named(module));
+  }
+  if (module.flags.scale_bias && module.kind != ModuleKind::GroupedLinearOp) {
+    return fmt::format("{} scales its bias, which only a grouped-linear-op does", named(module));
+  }
+  if (module.flags.scale_bias && !module.flags.bias) {
+    return fmt::format("{} scales a bias that it does not have", named(module));
+  }
+  return std::nullopt;
+}
+
+// A main_grad that a product cannot write is refused before anything runs.
+Refusal bad_main_grad(const Module& module) {
+  if (!module.main_grad || !module.flags.single_weight || !is_grouped(*module.kind)) {
+    return std::nullopt;
+  }
+  const ModuleShape& shape = module.shape;
+  const bool mlp = is_mlp(*module.kind);
+  auto why = gradients::main_grad_refusal(
+      *module.main_grad,
+      {.groups = *shape.groups, .out = mlp ? 2 * *shape.ffn : *shape.ffn, .in = *shape.hidden});
+  if (why) return fmt::format("{}: {}", named(module), *why);
+  return std::nullopt;
+}
+
+LayerShape shape_of(const Module& module, const LayerFacts& facts) {
+  const bool grouped = is_grouped(*module.kind);
+  return {.kind = *module.kind,
+          .type = *module.dtype,
+          .tokens = *module.shape.tokens,
+          .hidden = *module.shape.hidden,
+          .ffn = *module.shape.ffn,
+          .groups = grouped ? *module.shape.groups : 1,
+          .grouped = grouped,
+          .bias = module.flags.bias,
+          .scale_bias = module.flags.scale_bias,
+          .split = grouped && (module.splits == Splits::Host || module.dtype == DataType::Fp32),
+          .copies_input = !facts.aliases.input,
+          .copies_grad_output = !facts.aliases.grad_output,
+          .needs_grad_input = module.flags.input_requires_grad};
+}
+
+// The plan gives a layer memory by what is declared of it; its kernels need what they need.
+Refusal too_small(const Module& module, const LayerShape& shape, const LayerFacts& facts) {
+  const auto bytes = [&](BufferKind kind) { return facts.bytes[static_cast<std::size_t>(kind)]; };
+  const std::int64_t input = module.splits == Splits::Input && shape.grouped
+                                 ? sizes_offset(shape) + shape.groups * 8
+                                 : input_row_bytes(shape);
+  const std::int64_t output = shape.tokens * output_columns(shape) * bytes_of(shape.type);
+  const auto lacks = [&](const char* what, std::int64_t needed, BufferKind kind) {
+    return fmt::format("{} takes {} bytes of {}, and the model file gives it {}", named(module),
+                       needed, what, bytes(kind));
+  };
+  if (bytes(BufferKind::StaticInput) < input) return lacks("input", input, BufferKind::StaticInput);
+  if (bytes(BufferKind::Output) < output) return lacks("output", output, BufferKind::Output);
+  const std::int64_t kept = kept_bytes(shape);
+  if (bytes(BufferKind::Activations) < kept) {
+    return lacks("activations", kept, BufferKind::Activations);
+  }
+  const std::int64_t operands = facts.delayed && shape.copies_grad_output ? output : 0;
+  if (bytes(BufferKind::Operands) < operands) {
+    return lacks("operands", operands, BufferKind::Operands);
+  }
+  return std::nullopt;
+}
+
+std::string place_of(const StepLayer& layer) {
+  return fmt::format("layer {} of chunk {} of rank {}", layer.layer, layer.chunk, layer.rank);
+}
+
+// What one layer makes the next one reads.
+Refusal misfit(const StepLayer& from, const StepLayer& to) {
+  if (output_columns(from.shape) == to.shape.hidden && from.shape.tokens == to.shape.tokens &&
+      from.shape.type == to.shape.type) {
+    return std::nullopt;
+  }
+  return fmt::format("{} makes {} x {} of {}, and {} reads {} x {} of {}", place_of(from),
+                     from.shape.tokens, output_columns(from.shape), name_of(from.shape.type),
+                     place_of(to), to.shape.tokens, to.shape.hidden, name_of(to.shape.type));
+}
+
+}  // namespace
+
+Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
+  StepLayers layers;
+  const BufferTable& table = step.view().table();
+  const StageMap& map = *step.captured().map;
+  for (std::size_t r = 0; r < table.ranks(); ++r) {
+    const auto rank = static_cast<std::int32_t>(r);
+    auto& first = layers.first_.emplace_back();
+    for (std::int32_t chunk = 1; chunk <= static_cast<std::int32_t>(table.chunks(rank)); ++chunk) {
+      first.push_back(layers.layers_.size());
+      for (std::int32_t at = 0; at < table.layers(rank, chunk); ++at) {
+        const LayerFacts& facts = table.facts(rank, chunk, at);
+        if (facts.module == nullptr) {
+          return fmt::format("nothing is declared of layer {} of chunk {} of rank {}", at, chunk,
+                             rank);
+        }
+        const Module& module = *facts.module;
+        if (auto why = missing(module)) return *why;
+        if (auto why = not_run(module)) return *why;
+        if (auto why = bad_main_grad(module)) return *why;
+        StepLayer layer{
+            .rank = rank,
+            .chunk = chunk,
+            .layer = at,
+            .shape = shape_of(module, facts),
+            .flags = module.flags,
+            .sizes_in_input = module.splits == Splits::Input && is_grouped(*module.kind)};
+        if (auto why = too_small(module, layer.shape, facts)) return *why;
+        layers.all_grouped_ = layers.all_grouped_ && layer.shape.grouped;
+        for (ParameterForm& form : parameter_forms(layer.shape, module.flags.single_weight)) {
+          const bool weight = form.role == Role::First || form.role == Role::Second;
+          if (form.role == Role::FirstBias || form.role == Role::SecondBias) {
+            form.single = module.flags.single_bias;
+          }
+          form.fused = weight && module.flags.fuse_wgrad_accumulation;
+          form.name =
+              fmt::format("{}: {}", place_of(layer), name_of(form.role, is_mlp(layer.shape.kind)));
+          layer.parameter[static_cast<std::size_t>(form.role)] =
+              static_cast<std::uint32_t>(layers.parameters_.size());
+          layers.parameters_.push_back(std::move(form));
+          layers.owner_.push_back(layers.layers_.size());
+        }
+        if (at > 0) {
+          if (auto why = misfit(layers.layers_.back(), layer)) return *why;
+        }
+        layers.layers_.push_back(std::move(layer));
+      }
+    }
+  }
+  for (std::int32_t stage = 0; map.wired() && stage < map.stages(); ++stage) {
+    const std::int32_t next = map.after(stage);
+    if (next == kNoStage) continue;
+    const StageMap::Place& from = map.home(stage);
+    const StageMap::Place& to = map.home(next);
+    const std::int32_t last = table.layers(from.rank, from.chunk);
+    if (last == 0 || table.layers(to.rank, to.chunk) == 0) {
+      return fmt::format("chunk {} of rank {} has no layers, and a pipeline of stages needs them",
+                         last == 0 ? from.chunk : to.chunk, last == 0 ? from.rank : to.rank);
+    }
+    if (auto why =
+            misfit(layers.at(from.rank, from.chunk, last - 1), layers.at(to.rank, to.chunk, 0))) {
+      return *why;
+    }
+  }
+  return layers;
+}
+
+ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Whose whose) {
+  using gradients::Cell;
+  constexpr Cell kToAutograd{gradients::Returned::Gradient, gradients::Destination::AddsToGrad,
+                             gradients::Written::WithB, gradients::Flagged::Never};
+  if (role == Role::NormWeight || role == Role::NormBias) return {kToAutograd, kToAutograd};
+  ModuleFlags flags = layer.flags;
+  // Of two weights it is the first that is frozen.
+  flags.frozen_weight = flags.frozen_weight && (role == Role::First || role == Role::FirstBias);
+  const bool bias = role == Role::FirstBias || role == Role::SecondBias;
+  const auto cell = [&](bool delayed) {
+    flags.delay_wgrad = delayed;
+    // TransformerEngine's basic operation has no W; capo's has, and it is that of a linear.
+    const ModuleKind kind = delayed && layer.shape.kind == ModuleKind::BasicLinearOp
+                                ? ModuleKind::Linear
+                                : layer.shape.kind;
+    const auto found =
+        bias ? bias_contract(kind, flags, whose) : contract_under(kind, flags, whose);
+    CAPO_ASSERT(found.has_value(), "kinds without a contract are refused before");
+    return *found;
+  };
+  const Cell whole = cell(false);
+  return {whole, cell(true)};
+}
+
+gradients::Cell replayed(gradients::Cell cell, gradients::Whose whose) {
+  using gradients::Destination;
+  if (whose == gradients::Whose::Sound) return cell;
+  if (cell.destination == Destination::AssignsGrad ||
+      cell.destination == Destination::AssignsGradIfNone) {
+    cell.destination = Destination::AssignsTemporary;
+  } else if (cell.destination == Destination::FirstForwardOverwrites) {
+    cell.destination = Destination::AddsToMainGrad;
+  }
+  return cell;
+}
+
+}  // namespace capo::run

@@ -1,0 +1,74 @@
+// The layers of a planned step as kernels need them: shapes complete, parameters numbered.
+//
+// Tested by tests/run/setup/step_layers_test.cpp.
+
+#pragma once
+
+#include <capo/core/base/result.h>
+#include <capo/core/gradients/contract.h>
+#include <capo/core/rules/verify.h>
+#include <capo/run/modules/layer.h>
+#include <capo/run/parameters/parameters.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capo::run {
+
+constexpr std::uint32_t kNoParameter = 0xffffffff;
+
+struct StepLayer {
+  std::int32_t rank = 0;
+  std::int32_t chunk = 0;
+  std::int32_t layer = 0;
+  LayerShape shape;
+  ModuleFlags flags;
+  bool sizes_in_input = false;  ///< they are part of the static input, behind its rows
+  std::array<std::uint32_t, kRoles> parameter{kNoParameter, kNoParameter, kNoParameter,
+                                              kNoParameter, kNoParameter, kNoParameter};
+};
+
+class StepLayers {
+ public:
+  /// An error names the module that cannot be run, or two layers that do not fit together.
+  [[nodiscard]] static Result<StepLayers, std::string> of(const PlannedStep& step);
+
+  [[nodiscard]] const StepLayer& at(std::int32_t rank, std::int32_t chunk,
+                                    std::int32_t layer) const {
+    return layers_[number(rank, chunk, layer)];
+  }
+  [[nodiscard]] std::size_t number(std::int32_t rank, std::int32_t chunk,
+                                   std::int32_t layer) const {
+    return first_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(chunk) - 1] +
+           static_cast<std::size_t>(layer);
+  }
+  [[nodiscard]] const std::vector<StepLayer>& all() const { return layers_; }
+  [[nodiscard]] const std::vector<ParameterForm>& parameters() const { return parameters_; }
+  /// The layer that a parameter is of.
+  [[nodiscard]] const StepLayer& layer_of(std::uint32_t parameter) const {
+    return layers_[owner_[parameter]];
+  }
+  /// Whether all layers have groups, so that rows beyond the sum of their sizes may be there.
+  [[nodiscard]] bool all_grouped() const { return all_grouped_; }
+
+ private:
+  std::vector<StepLayer> layers_;
+  std::vector<std::vector<std::size_t>> first_;  // by rank and chunk
+  std::vector<ParameterForm> parameters_;
+  std::vector<std::size_t> owner_;  // by parameter
+  bool all_grouped_ = true;
+};
+
+/// What the contract says of a parameter, for whole backwards and for delayed ones.
+struct ParameterCells {
+  gradients::Cell whole;
+  gradients::Cell delayed;
+};
+[[nodiscard]] ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Whose whose);
+/// Of a replay: what Python would assign nobody does, and flags of a call are not heard.
+[[nodiscard]] gradients::Cell replayed(gradients::Cell cell, gradients::Whose whose);
+
+}  // namespace capo::run

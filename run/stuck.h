@@ -1,0 +1,19 @@
+// The state in which a step stays for ever: what each stream would run next, and what that waits
+// for. For orders that are rejected for their transfers.
+//
+// The task graph is stepped through as the host engine would, every task as soon as all that it
+// waits for is over. Tested by tests/run/stuck_test.cpp over the corpus of the transfer rules.
+
+#pragma once
+
+#include <capo/core/order/input.h>
+#include <capo/core/rules/check_options.h>
+
+#include <string>
+
+namespace capo::run {
+
+/// A line a stream. Empty where the step finishes, or where no task graph can be made of it.
+[[nodiscard]] std::string stuck_state(const Input& input, const CheckOptions& options);
+
+}  // namespace capo::run

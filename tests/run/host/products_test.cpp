@@ -1,0 +1,341 @@
+// GroupedProduct, against sums in double, and to the bit where the numbers are small and whole.
+
+#include <capo/core/model/model.h>
+#include <capo/tests/run/host/tensors.h>
+
+#include <numeric>
+#include <utility>
+
+namespace capo::run::host {
+namespace {
+
+using Kind = GroupedProduct::Kind;
+using Sizes = std::vector<std::int64_t>;
+
+// One product with everything that it reads or writes; a copy's pointers still lead to the
+// original. No extent is a multiple of another, the second group is empty, and the last five rows
+// are not in use.
+struct Problem {
+  explicit Problem(DataType the_type, DataType weight_type, Sizes the_sizes = {5, 0, 9, 2},
+                   std::int64_t the_count = 21)
+      : type(the_type),
+        sizes(std::move(the_sizes)),
+        count(the_count),
+        x(at_random(type, count * in, 1)),
+        y(at_random(type, count * out, 2)) {
+    for (std::size_t group = 0; group < sizes.size(); ++group) {
+      w.push_back(at_random(weight_type, out * in, 3 + static_cast<std::uint32_t>(group)));
+    }
+    for (Tensor& weight : w) table.push_back(weight.data());
+  }
+
+  [[nodiscard]] std::int64_t used() const {
+    return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  }
+  [[nodiscard]] GroupedProduct call(Kind kind, Write write = Write::Overwrite) {
+    return {.kind = kind,
+            .type = type,
+            .gradient_type = w.front().type(),
+            .write = write,
+            .rows = {.count = count,
+                     .groups = static_cast<std::int64_t>(sizes.size()),
+                     .sizes = sizes.data()},
+            .in = in,
+            .out = out,
+            .x = x.data(),
+            .y = y.data(),
+            .w = table.data()};
+  }
+  [[nodiscard]] std::size_t group_of(std::int64_t row) const {
+    std::size_t group = 0;
+    for (std::int64_t end = sizes[0]; row >= end; end += sizes[++group]) {
+    }
+    return group;
+  }
+
+  DataType type;
+  Sizes sizes;
+  std::int64_t count;
+  std::int64_t in = 19;
+  std::int64_t out = 13;
+  Tensor x;
+  Tensor y;
+  std::vector<Tensor> w;
+  std::vector<void*> table;
+};
+
+Values expected_y(const Problem& p) {
+  Values y;
+  for (std::int64_t row = 0; row < p.used(); ++row) {
+    for (std::int64_t o = 0; o < p.out; ++o) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < p.in; ++i) {
+        sum += p.x.value(row * p.in + i) * p.w[p.group_of(row)].value(o * p.in + i);
+      }
+      y.push_back(sum);
+    }
+  }
+  return y;
+}
+
+Values expected_dx(const Problem& p) {
+  Values dx;
+  for (std::int64_t row = 0; row < p.used(); ++row) {
+    for (std::int64_t i = 0; i < p.in; ++i) {
+      double sum = 0;
+      for (std::int64_t o = 0; o < p.out; ++o) {
+        sum += p.y.value(row * p.out + o) * p.w[p.group_of(row)].value(o * p.in + i);
+      }
+      dx.push_back(sum);
+    }
+  }
+  return dx;
+}
+
+Values expected_dw(const Problem& p, std::size_t group, Write write) {
+  Values dw;
+  for (std::int64_t o = 0; o < p.out; ++o) {
+    for (std::int64_t i = 0; i < p.in; ++i) {
+      double sum = write == Write::Add ? p.w[group].value(o * p.in + i) : 0;
+      for (std::int64_t row = 0; row < p.used(); ++row) {
+        if (p.group_of(row) != group) continue;
+        sum += p.y.value(row * p.out + o) * p.x.value(row * p.in + i);
+      }
+      dw.push_back(sum);
+    }
+  }
+  return dw;
+}
+
+TEST(HostProducts, ForwardIsTheSumOverInputsOfEachGroupsRows) {
+  for (const DataType type : kTypes) {
+    SCOPED_TRACE(name_of(type));
+    Problem p(type, type);
+    p.x.spoil_from(p.used() * p.in);
+    const Tensor before = p.y;
+    execute_twice(p.call(Kind::Forward), {p.y});
+    expect_near(p.y, before, expected_y(p));
+  }
+}
+
+TEST(HostProducts, InputGradientIsTheSumOverOutputs) {
+  for (const DataType type : kTypes) {
+    SCOPED_TRACE(name_of(type));
+    Problem p(type, type);
+    p.y.spoil_from(p.used() * p.out);
+    const Tensor before = p.x;
+    execute_twice(p.call(Kind::InputGradient), {p.x});
+    expect_near(p.x, before, expected_dx(p));
+  }
+}
+
+void expect_weight_gradients(DataType type, DataType gradient_type, Write write) {
+  Problem p(type, gradient_type);
+  p.x.spoil_from(p.used() * p.in);
+  p.y.spoil_from(p.used() * p.out);
+  const Problem before = p;
+  execute_twice(p.call(Kind::WeightGradient, write), {p.w[0], p.w[1], p.w[2], p.w[3]});
+  for (std::size_t group = 0; group < p.w.size(); ++group) {
+    SCOPED_TRACE(group);
+    expect_near(p.w[group], before.w[group], expected_dw(before, group, write));
+  }
+}
+
+TEST(HostProducts, WeightGradientIsTheSumOverTheGroupsRowsInEachType) {
+  for (const DataType type : kTypes) {
+    for (const DataType gradient_type : kTypes) {
+      SCOPED_TRACE(testing::Message() << name_of(type) << " into " << name_of(gradient_type));
+      expect_weight_gradients(type, gradient_type, Write::Overwrite);
+      expect_weight_gradients(type, gradient_type, Write::Add);
+    }
+  }
+}
+
+TEST(HostProducts, AnEmptyGroupLeavesAnAddedGradientAlone) {
+  for (const DataType type : kTypes) {
+    Problem p(DataType::Bf16, type);
+    p.w[1] = Tensor(type, Values(static_cast<std::size_t>(p.out * p.in), -0.0));
+    p.table[1] = p.w[1].data();
+    const Tensor before = p.w[1];
+    execute(p.call(Kind::WeightGradient, Write::Add));
+    EXPECT_EQ(p.w[1].bytes(), before.bytes()) << "to the sign of zero";
+  }
+}
+
+TEST(HostProducts, AnEmptyGroupClearsAnOverwrittenGradient) {
+  for (const DataType type : kTypes) {
+    Problem p(DataType::Bf16, type);
+    p.w[1].spoil_from(0);
+    execute(p.call(Kind::WeightGradient));
+    EXPECT_EQ(p.w[1].values(), Values(static_cast<std::size_t>(p.out * p.in), 0.0));
+  }
+}
+
+TEST(HostProducts, WithoutRowsNoOutputIsTouched) {
+  Problem p(DataType::Fp32, DataType::Fp32, {0, 0}, 6);
+  const Problem before = p;
+  execute(p.call(Kind::Forward));
+  execute(p.call(Kind::InputGradient));
+  EXPECT_EQ(p.y.bytes(), before.y.bytes());
+  EXPECT_EQ(p.x.bytes(), before.x.bytes());
+}
+
+TEST(HostProducts, NullSizesMakeAllRowsOneGroup) {
+  for (const Kind kind : {Kind::Forward, Kind::InputGradient, Kind::WeightGradient}) {
+    Problem p(DataType::Fp32, DataType::Fp32, {21});
+    const Problem before = p;
+    GroupedProduct call = p.call(kind);
+    call.rows = {.count = p.count};
+    execute_twice(call, {p.x, p.y, p.w[0]});
+    if (kind == Kind::Forward) expect_near(p.y, before.y, expected_y(before));
+    if (kind == Kind::InputGradient) expect_near(p.x, before.x, expected_dx(before));
+    if (kind == Kind::WeightGradient) {
+      expect_near(p.w[0], before.w[0], expected_dw(before, 0, Write::Overwrite));
+    }
+  }
+}
+
+TEST(HostProducts, PointersMayLeadIntoOneAllocationInAnyOrder) {
+  Problem p(DataType::Bf16, DataType::Bf16);
+  execute(p.call(Kind::Forward));
+  const Tensor apart = p.y;
+  Values side_by_side;
+  for (const std::size_t group : {2U, 0U, 3U, 1U}) {
+    const Values values = p.w[group].values();
+    side_by_side.insert(side_by_side.end(), values.begin(), values.end());
+  }
+  Tensor all(DataType::Bf16, side_by_side);
+  const std::int64_t size = p.out * p.in;
+  p.table = {all.at(size), all.at(3 * size), all.data(), all.at(2 * size)};
+  p.y.spoil_from(0);
+  execute(p.call(Kind::Forward));
+  const auto used = static_cast<std::ptrdiff_t>(p.used() * p.out * p.y.element_bytes());
+  EXPECT_TRUE(std::equal(apart.bytes().begin(), apart.bytes().begin() + used, p.y.bytes().begin()));
+
+  // Gradients that lie side by side do not run into each other.
+  const Tensor before = all;
+  execute(p.call(Kind::WeightGradient, Write::Add));
+  EXPECT_TRUE(std::equal(all.bytes().end() - size * all.element_bytes(), all.bytes().end(),
+                         before.bytes().end() - size * all.element_bytes()))
+      << "the empty group's, which lies last";
+}
+
+// As far as a type counts without gaps, sums are exact, whatever their order.
+TEST(HostProducts, SmallWholeNumbersAreExactToTheBit) {
+  for (const DataType type : kTypes) {
+    SCOPED_TRACE(name_of(type));
+    Problem p(type, type);
+    const auto whole = [](Tensor& tensor, std::int64_t step) {
+      for (std::int64_t i = 0; i < tensor.count(); ++i) {
+        tensor.set(i, static_cast<double>(i * step % 5 - 2));
+      }
+    };
+    whole(p.x, 3);
+    for (Tensor& weight : p.w) whole(weight, 7);
+    execute(p.call(Kind::Forward));
+    Values y = p.y.values();
+    y.resize(static_cast<std::size_t>(p.used() * p.out));
+    EXPECT_EQ(y, expected_y(p));
+    whole(p.y, 2);
+    const Values dx = expected_dx(p);
+    execute(p.call(Kind::InputGradient));
+    Values got = p.x.values();
+    got.resize(dx.size());
+    EXPECT_EQ(got, dx);
+    whole(p.x, 4);
+    const Problem before = p;
+    execute(p.call(Kind::WeightGradient, Write::Add));
+    for (std::size_t group = 0; group < p.w.size(); ++group) {
+      EXPECT_EQ(p.w[group].values(), expected_dw(before, group, Write::Add));
+    }
+  }
+}
+
+// One output, of as many products as there are numbers.
+double product_of(const Values& x, const Values& w) {
+  Tensor left(DataType::Fp32, x);
+  Tensor right(DataType::Fp32, w);
+  Tensor y(DataType::Fp32, {-1});
+  void* table = right.data();
+  execute(GroupedProduct{.type = DataType::Fp32,
+                         .rows = {.count = 1},
+                         .in = left.count(),
+                         .out = 1,
+                         .x = left.data(),
+                         .y = y.data(),
+                         .w = &table});
+  return y.value(0);
+}
+
+TEST(HostProducts, TermsAreAddedInAscendingOrder) {
+  // 2^24 + 1 is no fp32: a one is lost behind it, and counts before it or after it is gone.
+  constexpr double kLarge = 16777216;
+  EXPECT_EQ(product_of({1, 1, kLarge, -kLarge}, {1, 1, 1, 1}), 2);
+  EXPECT_EQ(product_of({kLarge, 1, -kLarge, 1}, {1, 1, 1, 1}), 1);
+  EXPECT_EQ(product_of({kLarge, 1, 1, -kLarge}, {1, 1, 1, 1}), 0);
+  EXPECT_EQ(product_of({kLarge, -kLarge, 1, 1, 0, 0, 0, 0, 1}, Values(9, 1.0)), 3);
+}
+
+TEST(HostProducts, RowsOfAWeightGradientAreAddedInAscendingOrder) {
+  constexpr double kLarge = 16777216;
+  Tensor x(DataType::Fp32, {kLarge, 1, -kLarge, 1});
+  Tensor dy(DataType::Fp32, {1, 1, 1, 1});
+  Tensor dw(DataType::Fp32, {8});
+  void* table = dw.data();
+  execute(GroupedProduct{.kind = Kind::WeightGradient,
+                         .type = DataType::Fp32,
+                         .write = Write::Add,
+                         .rows = {.count = 4},
+                         .in = 1,
+                         .out = 1,
+                         .x = x.data(),
+                         .y = dy.data(),
+                         .w = &table});
+  EXPECT_EQ(dw.value(0), 9) << "8 is added to the sum, not the sum's first term";
+}
+
+TEST(HostProducts, AnAddedGradientIsRoundedOnce) {
+  // bf16 has 256 and 258, and nothing between. Rows add up to 257 in fp32, and 258 with the one
+  // that was there; a sum rounded before would be 256, and 256 with it.
+  Tensor x(DataType::Bf16, {255, 2});
+  Tensor dy(DataType::Bf16, {1, 1});
+  Tensor dw(DataType::Bf16, {1});
+  void* table = dw.data();
+  execute(GroupedProduct{.kind = Kind::WeightGradient,
+                         .type = DataType::Bf16,
+                         .gradient_type = DataType::Bf16,
+                         .write = Write::Add,
+                         .rows = {.count = 2},
+                         .in = 1,
+                         .out = 1,
+                         .x = x.data(),
+                         .y = dy.data(),
+                         .w = &table});
+  EXPECT_EQ(dw.value(0), 258);
+}
+
+// The size decides how the work is cut into pieces; no size may fall between them.
+TEST(HostProducts, EverySmallSizeIsCovered) {
+  for (std::int64_t rows = 0; rows <= 5; ++rows) {
+    for (std::int64_t in = 1; in <= 18; ++in) {
+      for (std::int64_t out = 1; out <= 18; ++out) {
+        Tensor x(DataType::Fp32, Values(static_cast<std::size_t>(rows * in), 1.0));
+        Tensor w(DataType::Fp32, Values(static_cast<std::size_t>(out * in), 2.0));
+        Tensor y(DataType::Fp32, Values(static_cast<std::size_t>(rows * out), -1.0));
+        void* table = w.data();
+        execute(GroupedProduct{.type = DataType::Fp32,
+                               .rows = {.count = rows},
+                               .in = in,
+                               .out = out,
+                               .x = x.data(),
+                               .y = y.data(),
+                               .w = &table});
+        ASSERT_EQ(y.values(),
+                  Values(static_cast<std::size_t>(rows * out), static_cast<double>(2 * in)));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capo::run::host

@@ -1,0 +1,223 @@
+// Layers so small that what they come to can be written down: what each kind computes, the order of
+// indices in its tensors, and the places where a value is rounded.
+//
+// Roundings are seen with numbers like a = 1 + 2^-7, the next bf16 above 1: a * a is
+// 1 + 2^-6 + 2^-14, and in bf16 1 + 2^-6.
+
+#include <capo/core/base/assert.h>
+#include <capo/run/reference/layer_reference.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace capo::run::reference {
+namespace {
+
+using Values = std::vector<double>;
+
+const double kA = 1 + std::ldexp(1, -7);
+const double kSquare = 1 + std::ldexp(1, -6) + std::ldexp(1, -14);
+const double kRoundedSquare = 1 + std::ldexp(1, -6);
+const double kLog3 = std::log(3.0);  // its sigmoid is 3/4
+
+void expect_near(const Values& values, const Values& expected) {
+  ASSERT_EQ(values.size(), expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_NEAR(values[i], expected[i], 1e-14 * std::abs(expected[i])) << "at " << i;
+  }
+}
+
+TEST(LayerByHand, ALinearOfOneNumber) {
+  const LayerForm form{.tokens = 1, .hidden = 1, .ffn = 1, .bias = true};
+  const LayerWeights weights{.first = {-2}, .first_bias = {0.5}};
+  const LayerForward there = forward(form, weights, {}, {3}, Rounding::Exact);
+  EXPECT_EQ(there.output, Values({-5.5}));
+  const LayerBackward back = backward(form, weights, {}, {3}, there, {4}, Rounding::Exact);
+  EXPECT_EQ(back.grad_input, Values({-8}));
+  EXPECT_EQ(back.grads.first, Values({12}));
+  EXPECT_EQ(back.grads.first_bias, Values({4}));
+}
+
+TEST(LayerByHand, AWeightHasARowForEachColumnOfTheOutput) {
+  const LayerForm form{.kind = ModuleKind::BasicLinearOp, .tokens = 2, .hidden = 2, .ffn = 3};
+  const LayerWeights weights{.first = {1, 10, 100, 1000, 3, 5}};
+  const Values input{1, 2, 0, -1};
+  const LayerForward there = forward(form, weights, {}, input, Rounding::Exact);
+  EXPECT_EQ(there.output, Values({21, 2100, 13, -10, -1000, -5}));
+  const Values grad_output{1, 0, 2, 0, 1, 0};
+  const LayerBackward back =
+      backward(form, weights, {}, input, there, grad_output, Rounding::Exact);
+  EXPECT_EQ(back.grad_input, Values({7, 20, 100, 1000}));
+  EXPECT_EQ(back.grads.first, Values({1, 2, 0, -1, 2, 4}));
+}
+
+TEST(LayerByHand, EachGroupHasItsRowsAndItsScaledBias) {
+  const LayerForm form{.kind = ModuleKind::GroupedLinearOp,
+                       .tokens = 4,
+                       .hidden = 1,
+                       .ffn = 1,
+                       .groups = 3,
+                       .bias = true,
+                       .scale_bias = true};
+  const LayerWeights weights{.first = {2, 3, 5}, .first_bias = {10, 20, 30}};
+  const LayerSide side{.sizes = {1, 0, 2}, .scales = {0.5, 2, -1, 9}};
+  const Values input{1, 2, 3, 4};
+  const LayerForward there = forward(form, weights, side, input, Rounding::Exact);
+  EXPECT_EQ(there.output, Values({7, 70, -15, 0}));
+  const LayerBackward back =
+      backward(form, weights, side, input, there, {1, 10, 100, 1000}, Rounding::Exact);
+  EXPECT_EQ(back.grad_input, Values({2, 50, 500, 0}));
+  EXPECT_EQ(back.grads.first, Values({1, 0, 320}));
+  EXPECT_EQ(back.grads.first_bias, Values({0.5, 0, -80}));
+  EXPECT_EQ(back.grad_scales, Values({10, 300, 3000, 0}));
+}
+
+TEST(LayerByHand, ANormDividesByTheDeviationOverAllColumns) {
+  const LayerForm form{
+      .kind = ModuleKind::LayerNormLinear, .tokens = 2, .hidden = 4, .ffn = 1, .bias = true};
+  const LayerWeights weights{.norm_weight = {1, 1, 2, 3},
+                             .norm_bias = {0, 7, 0, 0},
+                             .first = {1, 10, 100, 1000},
+                             .first_bias = {0.25}};
+  // Means 2 and 8; variances 6 and 0.
+  const double deviation = std::sqrt(6 + static_cast<double>(1e-5F));
+  const Values normed{-2 / deviation, 7 - 2 / deviation, 8 / deviation, 0, 0, 7, 0, 0};
+  const LayerForward there = forward(form, weights, {}, {0, 0, 6, 2, 8, 8, 8, 8}, Rounding::Exact);
+  expect_near(there.normed, normed);
+  expect_near(there.output, {70.25 + 778 / deviation, 70.25});
+}
+
+// gate = ln 3 has silu 3/4 ln 3, of slope 3/4 (1 + 1/4 ln 3).
+TEST(LayerByHand, AnMlpTakesTheGateFirst) {
+  const LayerForm form{.kind = ModuleKind::GroupedMlp, .tokens = 1, .hidden = 1, .ffn = 1};
+  const LayerWeights weights{.first = {kLog3, 8}, .second = {2}};
+  const LayerSide side{.probabilities = {0.5}};
+  const LayerForward there = forward(form, weights, side, {1}, Rounding::Exact);
+  expect_near(there.middle, {kLog3, 8});
+  expect_near(there.active, {3 * kLog3});
+  expect_near(there.output, {6 * kLog3});
+  const LayerBackward back = backward(form, weights, side, {1}, there, {1}, Rounding::Exact);
+  const double grad_gate = 6 + 1.5 * kLog3;
+  const double grad_linear = 0.75 * kLog3;
+  expect_near(back.grads.second, {3 * kLog3});
+  expect_near(back.grad_probabilities, {12 * kLog3});
+  expect_near(back.grads.first, {grad_gate, grad_linear});
+  expect_near(back.grad_input, {grad_gate * kLog3 + grad_linear * 8});
+}
+
+TEST(LayerByHand, AnMlpBehindANormHasNoProbabilities) {
+  const LayerForm form{
+      .kind = ModuleKind::LayerNormMlp, .tokens = 1, .hidden = 2, .ffn = 1, .bias = true};
+  // The norm of a row of equal numbers is its bias.
+  const LayerWeights weights{.norm_weight = {9, 9},
+                             .norm_bias = {1, 2},
+                             .first = {0, 0, 1, 3},
+                             .first_bias = {kLog3, 1},
+                             .second = {4, 8},
+                             .second_bias = {0, 1}};
+  const LayerForward there = forward(form, weights, {}, {5, 5}, Rounding::Exact);
+  expect_near(there.normed, {1, 2});
+  expect_near(there.middle, {kLog3, 8});
+  expect_near(there.active, {6 * kLog3});
+  expect_near(there.output, {24 * kLog3, 48 * kLog3 + 1});
+}
+
+// 2^-8 is half of what bf16 resolves at 1 + 2^-6: added to that it is lost, added to the square
+// itself it is not.
+TEST(LayerByHand, ABiasIsAddedToARoundedProduct) {
+  const LayerForm form{.tokens = 1, .hidden = 1, .ffn = 1, .bias = true};
+  const LayerWeights weights{.first = {kA}, .first_bias = {std::ldexp(1, -8)}};
+  const LayerForward there = forward(form, weights, {}, {kA}, Rounding::AsStored);
+  EXPECT_EQ(there.output, Values({kRoundedSquare}));
+  EXPECT_EQ(rounded(kSquare + std::ldexp(1, -8), DataType::Bf16),
+            kRoundedSquare + std::ldexp(1, -7));
+}
+
+TEST(LayerByHand, GradientsOfAWeightAreNotRounded) {
+  const LayerForm form{.tokens = 1, .hidden = 1, .ffn = 1};
+  const LayerWeights weights{.first = {kA}};
+  const LayerForward there = forward(form, weights, {}, {kA}, Rounding::AsStored);
+  const LayerBackward back = backward(form, weights, {}, {kA}, there, {kA}, Rounding::AsStored);
+  EXPECT_EQ(back.grads.first, Values({kSquare}));
+  EXPECT_EQ(back.grad_input, Values({kRoundedSquare}));
+}
+
+TEST(LayerByHand, EachStepOfAnMlpReadsWhatTheOneBeforeStored) {
+  const LayerForm form{.kind = ModuleKind::GroupedMlp, .tokens = 1, .hidden = 1, .ffn = 1};
+  const LayerWeights weights{.first = {kA, 3 * kA}, .second = {kA}};
+  const LayerSide side{.probabilities = {0.75}};
+  const auto bf16 = [](double value) { return rounded(value, DataType::Bf16); };
+
+  const LayerForward there = forward(form, weights, side, {kA}, Rounding::AsStored);
+  const double gate = kRoundedSquare;
+  const double linear = bf16(3 * kSquare);
+  const double s = 1 / (1 + std::exp(-gate));
+  const double active = bf16(gate * s * linear * 0.75);
+  EXPECT_EQ(there.middle, Values({gate, linear}));
+  EXPECT_EQ(there.active, Values({active}));
+  EXPECT_EQ(there.output, Values({bf16(active * kA)}));
+
+  const LayerBackward back = backward(form, weights, side, {kA}, there, {kA}, Rounding::AsStored);
+  const double grad_active = kRoundedSquare;
+  const double grad_gate = bf16(grad_active * 0.75 * linear * s * (1 + gate * (1 - s)));
+  const double grad_linear = bf16(grad_active * 0.75 * gate * s);
+  EXPECT_EQ(back.grads.second, Values({kA * active}));
+  EXPECT_EQ(back.grad_probabilities,
+            Values({rounded(grad_active * gate * s * linear, DataType::Fp32)}));
+  EXPECT_EQ(back.grads.first, Values({grad_gate * kA, grad_linear * kA}));
+  EXPECT_EQ(back.grad_input, Values({bf16(grad_gate * kA + grad_linear * 3 * kA)}));
+}
+
+TEST(LayerByHand, ANormReadsTheRoundedGradientOfItsOutput) {
+  const LayerForm form{
+      .kind = ModuleKind::LayerNormLinear, .tokens = 1, .hidden = 2, .ffn = 1, .bias = true};
+  const LayerWeights weights{
+      .norm_weight = {1, 1}, .norm_bias = {0, 0}, .first = {kA, 1}, .first_bias = {0}};
+  const LayerForward there = forward(form, weights, {}, {3, 5}, Rounding::AsStored);
+  EXPECT_EQ(there.normed, Values({-1, 1}));  // before rounding a little nearer to zero
+  const LayerBackward back = backward(form, weights, {}, {3, 5}, there, {kA}, Rounding::AsStored);
+  EXPECT_EQ(back.grads.first, Values({-kA, kA}));  // of what was stored
+  EXPECT_EQ(back.grads.norm_bias, Values({kRoundedSquare, kA}));
+  const double xhat = 1 / std::sqrt(1 + static_cast<double>(1e-5F));
+  expect_near(back.grads.norm_weight, {-xhat * kRoundedSquare, xhat * kA});
+}
+
+TEST(LayerByHand, GradientsOfScalesAreOfFp32) {
+  const LayerForm form{.kind = ModuleKind::GroupedLinearOp,
+                       .tokens = 1,
+                       .hidden = 1,
+                       .ffn = 2,
+                       .bias = true,
+                       .scale_bias = true};
+  const double small = std::ldexp(1, -15);
+  const LayerWeights weights{.first = {1, 1}, .first_bias = {1, small}};
+  const LayerSide side{.scales = {1}};
+  const LayerForward there = forward(form, weights, side, {1}, Rounding::AsStored);
+  for (const Rounding rounding : {Rounding::AsStored, Rounding::Exact}) {
+    const LayerBackward back = backward(form, weights, side, {1}, there, {1, small}, rounding);
+    const double exact = 1 + small * small;
+    EXPECT_EQ(back.grad_scales, Values({rounding == Rounding::Exact ? exact : 1}));
+  }
+}
+
+TEST(LayerByHand, WhatDoesNotFitItsFormIsRefused) {
+  const auto run = [](const LayerForm& form, const LayerWeights& weights, const LayerSide& side) {
+    static_cast<void>(forward(form, weights, side, {1, 2}, Rounding::Exact));
+  };
+  const LayerForm linear{.tokens = 2, .hidden = 1, .ffn = 1};
+  EXPECT_NO_THROW(run(linear, {.first = {1}}, {}));
+  EXPECT_THROW(run(linear, {.first = {1, 1}}, {}), InternalError);
+  EXPECT_THROW(run(linear, {.first = {1}, .first_bias = {1}}, {}), InternalError);
+
+  LayerForm grouped = linear;
+  grouped.kind = ModuleKind::GroupedLinear;
+  grouped.groups = 2;
+  EXPECT_NO_THROW(run(grouped, {.first = {1, 1}}, {.sizes = {0, 2}}));
+  EXPECT_THROW(run(grouped, {.first = {1, 1}}, {.sizes = {2}}), InternalError);
+  EXPECT_THROW(run(grouped, {.first = {1, 1}}, {.sizes = {1, 2}}), InternalError);
+  EXPECT_THROW(run(grouped, {.first = {1, 1}}, {.sizes = {-1, 2}}), InternalError);
+}
+
+}  // namespace
+}  // namespace capo::run::reference
