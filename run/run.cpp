@@ -53,12 +53,12 @@ Victims predicted_by(const CheckResult& result) {
   return victims;
 }
 
-// Whether every operand of the parameter's products is given, so that only fp32 sums differ.
-bool sums_given_numbers(const PlannedStep& step, const StepLayer& layer) {
-  const StageMap& map = *step.replayed().map;
-  const bool alone = !map.wired() || map.stages() == 1;
-  return alone && step.view().table().layers(layer.rank, layer.chunk) == 1 &&
-         !is_mlp(layer.shape.kind) && !has_norm(layer.shape.kind);
+// What a gradient must keep to: where nothing is rounded to a half between what the layer read and
+// the gradient, fp32 sums are all that differs.
+double bound_of(const StepLayer& layer, const ParameterForm& form) {
+  if (layer.shape.type == DataType::Fp32) return kFloatBound;
+  const bool exact = form.fused && !is_mlp(layer.shape.kind) && !has_norm(layer.shape.kind);
+  return exact ? kFloatBound : kHalfBound;
 }
 
 class Runner {
@@ -135,7 +135,7 @@ class Runner {
     const Attribution attribution = unchecked_ ? Attribution::ByMicrobatch : Attribution::Total;
     eager_.emplace(engine_, table(), layers_, attribution);
     replayed_.emplace(engine_, table(), layers_, attribution);
-    if (unchecked_) expected_.emplace(engine_, layers_, table().microbatches());
+    expected_.emplace(engine_, layers_, table().microbatches());
     const gradients::Whose whose = options_.whose.value_or(
         step_.view().plan().kind == PlanKind::Te ? gradients::Whose::Te : gradients::Whose::Sound);
     eager_deposits_.emplace(table(), step_.replayed(), layers_, gradients::Whose::Sound,
@@ -146,12 +146,9 @@ class Runner {
   void name_tensors() {
     const auto& parameters = layers_.parameters();
     for (std::uint32_t p = 0; p < parameters.size(); ++p) {
-      const StepLayer& layer = layers_.layer_of(p);
-      const bool exact = sums_given_numbers(step_, layer) &&
-                         (parameters[p].fused || parameters[p].type == DataType::Fp32);
       report.parameters.push_back({.name = parameters[p].name,
                                    .elements = parameters[p].groups * parameters[p].elements,
-                                   .bound = exact ? kFloatBound : kHalfBound});
+                                   .bound = bound_of(layers_.layer_of(p), parameters[p])});
     }
     for (std::uint32_t at = 0; at < cells_.count(); ++at) {
       const Cells::Cell cell = cells_.at(at);
@@ -162,7 +159,7 @@ class Runner {
           {.name = fmt::format("input of chunk {} of rank {}, microbatch {}", cell.chunk, cell.rank,
                                cell.microbatch),
            .elements = shape.tokens * shape.hidden,
-           .bound = kHalfBound});
+           .bound = shape.type == DataType::Fp32 ? kFloatBound : kHalfBound});
     }
   }
 
@@ -190,8 +187,7 @@ class Runner {
   void step_eagerly() {
     eager_->reset(layers_);
     EagerMemory memory(engine_, table(), options_.poison);
-    Stepper stepper(*stage_, report.program, memory, *eager_, *eager_deposits_,
-                    expected_ ? &*expected_ : nullptr);
+    Stepper stepper(*stage_, report.program, memory, *eager_, *eager_deposits_, &*expected_);
     eager_times_.push_back(timed([&] { stepper.run_eagerly(); }));
     note_lost(stepper);
     std::int64_t peak = 0;
@@ -214,7 +210,7 @@ class Runner {
     for (const RankMemory& rank : step_.view().plan().ranks) report.bytes.planned += rank.peak();
     report.bytes.allocated = memory.allocated();
     Stepper stepper(*stage_, report.program, memory, *replayed_, *deposits_,
-                    expected_ ? &*expected_ : nullptr);
+                    unchecked_ ? &*expected_ : nullptr);
     take(0);  // what a split path bakes in
     const bool by_action = options_.graphs == Granularity::PerAction;
     report.times.capture = timed([&] {
@@ -293,7 +289,9 @@ class Runner {
 
   void judge_float64() {
     const StepReference reference =
-        reference_of(step_, layers_, values_, numbers_, reference::Rounding::AsStored);
+        reference_of(step_, layers_, values_, numbers_, stored_operands());
+    report.worst_relative_error = std::max(report.worst_relative_error, reference.handed_on);
+    report.within_bounds = report.within_bounds && reference.handed_on <= loosest_bound();
     const auto judge = [&](TensorReport& tensor, double error) {
       tensor.float64_error = std::max(tensor.float64_error, error);
       report.worst_relative_error = std::max(report.worst_relative_error, error);
@@ -313,6 +311,32 @@ class Runner {
       should.resize(is.size());
       judge(report.input_gradients[i], relative_error(should, is));
     }
+  }
+
+  [[nodiscard]] double loosest_bound() const {
+    const auto& all = layers_.all();
+    return std::all_of(all.begin(), all.end(),
+                       [](const StepLayer& layer) { return layer.shape.type == DataType::Fp32; })
+               ? kFloatBound
+               : kHalfBound;
+  }
+
+  [[nodiscard]] StoredOperands stored_operands() const {
+    StoredOperands stored;
+    for (std::size_t number = 0; number < layers_.all().size(); ++number) {
+      const LayerShape& shape = layers_.all()[number].shape;
+      auto& inputs = stored.inputs.emplace_back();
+      auto& grad_outputs = stored.grad_outputs.emplace_back();
+      for (std::int32_t m = 0; m < table().microbatches(); ++m) {
+        const auto values = [&](std::byte* from, std::int64_t columns) {
+          return values_of(
+              engine_, {.type = shape.type, .elements = shape.tokens * columns, .parts = {from}});
+        };
+        inputs.push_back(values(expected_->input(number, m), shape.hidden));
+        grad_outputs.push_back(values(expected_->grad_output(number, m), output_columns(shape)));
+      }
+    }
+    return stored;
   }
 
   [[nodiscard]] bool is_frozen(std::uint32_t parameter) const {

@@ -69,7 +69,9 @@ void Stepper::note_written(const Act& act, std::int32_t layer) {
       stage_.table(), act.rank, act.work, layer,
       [&](BufferId buffer) {
         memory_.written(buffer);
-        if (reads_left_[buffer] == 0) unread_.push_back(buffer);
+        if (reads_left_[buffer] > 0) return;
+        reads_left_[buffer] = 1;  // by nobody: until the end of the op
+        held_to_end_.push_back(buffer);
       },
       [](BufferId) {});
 }
@@ -77,11 +79,19 @@ void Stepper::note_written(const Act& act, std::int32_t layer) {
 void Stepper::note_read(const Act& act, std::int32_t layer, StreamId stream) {
   for_each_access(
       stage_.table(), act.rank, act.work, layer, [](BufferId) {},
-      [&](BufferId buffer) { drop(buffer, stream); });
+      [&](BufferId buffer) {
+        // Beside other work it is in use as long as that.
+        act.work.beside ? held_to_end_.push_back(buffer) : drop(buffer, stream);
+      });
 }
 
 void Stepper::drop(BufferId buffer, StreamId stream) {
   if (--reads_left_[buffer] == 0) memory_.released(buffer, stream);
+}
+
+void Stepper::end_op(StreamId stream) {
+  for (const BufferId buffer : held_to_end_) drop(buffer, stream);
+  held_to_end_.clear();
 }
 
 // --- walks ---------------------------------------------------------------------------------------
@@ -161,8 +171,7 @@ void Stepper::walk(Mode mode) {
     for (std::uint32_t at = op.first_act; at < op.end_act && !broken(); ++at) {
       run_act(program_.acts[at], mode, stream);
     }
-    for (const BufferId buffer : unread_) memory_.released(buffer, stream);
-    unread_.clear();
+    end_op(stream);
     if (timed) {
       const EventId end = engine.record(stream);
       timeline_.push_back({.op = id});

@@ -23,8 +23,8 @@
 
 namespace capo::run {
 
-/// Operands as they ought to be, kept by eager execution for the probes of replays: by layer and
-/// microbatch.
+/// What layers read, kept by eager execution: for the float64 reference, which goes on from it
+/// layer by layer, and for the probes of replays. By layer and microbatch.
 class Expected {
  public:
   Expected(Engine& engine, const StepLayers& layers, std::int32_t microbatches);
@@ -53,7 +53,7 @@ struct Measured {
 
 class Stepper {
  public:
-  /// `expected`: filled by eager execution, compared by probes in front of replayed work; null:
+  /// `expected`: filled by eager execution, and compared by probes in front of replayed work; null:
   /// neither. All of it outlives the stepper.
   Stepper(Stage& stage, const Program& program, BufferMemory& memory, const Outcome& outcome,
           const Deposits& deposits, const Expected* expected);
@@ -87,6 +87,7 @@ class Stepper {
   void note_written(const Act& act, std::int32_t layer);
   void note_read(const Act& act, std::int32_t layer, StreamId stream);
   void drop(BufferId buffer, StreamId stream);
+  void end_op(StreamId stream);
   void count_reads();
 
   [[nodiscard]] LayerPlaces places_of(std::int32_t rank, const Work& work, std::int32_t layer);
@@ -122,7 +123,7 @@ class Stepper {
   Cells cells_;
   std::vector<std::uint32_t> reads_;       // by buffer, in all
   std::vector<std::uint32_t> reads_left_;  // by buffer
-  std::vector<BufferId> unread_;           // written by the op at hand, and read by nobody
+  std::vector<BufferId> held_to_end_;      // of the op at hand
   std::vector<Captured> graphs_;
   std::map<WorkKey, GraphId> graph_of_;
   std::map<std::pair<std::size_t, std::int32_t>, std::vector<ParameterHandle>> handles_;

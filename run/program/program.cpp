@@ -7,9 +7,7 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
-#include <queue>
 #include <set>
 #include <tuple>
 
@@ -72,20 +70,24 @@ class Builder {
     for (const auto& successors : after_) {
       for (const NodeId next : successors) ++waits_for[next];
     }
-    std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+    // Wave by wave: all ranks move on together, as they would in time.
+    std::vector<NodeId> wave;
     for (NodeId node = 0; node < nodes_.size(); ++node) {
-      if (waits_for[node] == 0) ready.push(node);
+      if (waits_for[node] == 0) wave.push_back(node);
     }
     op_of_.assign(nodes_.size(), kNoNode);
     program.waits.resize(nodes_.size());
-    while (!ready.empty()) {
-      const NodeId node = ready.top();
-      ready.pop();
-      launch(node);
-      for (const NodeId next : after_[node]) {
-        if (nodes_[next].stream != nodes_[node].stream) waits_of_[next].push_back(op_of_[node]);
-        if (--waits_for[next] == 0) ready.push(next);
+    while (!wave.empty()) {
+      std::sort(wave.begin(), wave.end());
+      std::vector<NodeId> next_wave;
+      for (const NodeId node : wave) {
+        launch(node);
+        for (const NodeId next : after_[node]) {
+          if (nodes_[next].stream != nodes_[node].stream) waits_of_[next].push_back(op_of_[node]);
+          if (--waits_for[next] == 0) next_wave.push_back(next);
+        }
       }
+      wave = std::move(next_wave);
     }
     if (program.ops.size() < nodes_.size()) return false;
     collect(std::vector<BufferId>(handed_on_));

@@ -1,7 +1,8 @@
 #include <capo/run/reference/step_reference.h>
 
+#include <capo/run/compare/compare.h>
+
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -10,6 +11,7 @@ namespace capo::run {
 namespace {
 
 using Doubles = std::vector<double>;
+constexpr auto kStored = reference::Rounding::AsStored;
 
 Doubles widened(const std::vector<float>& values) {
   return {values.begin(), values.end()};
@@ -49,11 +51,11 @@ class Reference {
  public:
   Reference(const PlannedStep& step, const StepLayers& layers,
             const std::vector<std::vector<float>>& parameters, const GivenValues& given,
-            reference::Rounding rounding)
+            const StoredOperands& stored)
       : step_(step),
         layers_(layers),
         given_(given),
-        rounding_(rounding),
+        stored_(stored),
         table_(step.view().table()),
         cells_(table_),
         contributions_(layers.parameters().size()) {
@@ -107,50 +109,71 @@ class Reference {
             .scales = widened(side.scales)};
   }
 
-  // Rows that are not there stand for nothing.
-  [[nodiscard]] Doubles given_rows(const std::vector<float>& values) const {
+  // The rows that there are; others stand for nothing.
+  [[nodiscard]] Doubles rows_of(std::size_t number, std::int32_t microbatch,
+                                const std::vector<float>& values, std::int64_t columns) const {
+    const LayerShape& shape = layers_.all()[number].shape;
+    const auto& side = given_.sides[number][static_cast<std::size_t>(microbatch)];
     Doubles rows = widened(values);
-    std::replace_if(
-        rows.begin(), rows.end(), [](double value) { return std::isnan(value); }, 0.0);
+    std::fill(rows.begin() + live_rows(shape, side) * columns, rows.end(), 0.0);
     return rows;
+  }
+
+  // What a layer read, held against what it should have.
+  Doubles read(std::size_t number, std::int32_t microbatch, const std::vector<float>& values,
+               std::int64_t columns, const Doubles& should) {
+    Doubles is = rows_of(number, microbatch, values, columns);
+    const std::vector<float> narrow(is.begin(), is.end());
+    result.handed_on = std::max(result.handed_on, relative_error(should, narrow));
+    return is;
   }
 
   Doubles forward_of(const StageMap::Place& home, std::int32_t microbatch, Doubles made,
                      bool first) {
-    Doubles input = first ? given_rows(given_.inputs[cells_.of(home.rank, home.chunk, microbatch)])
-                          : std::move(made);
+    const auto m = static_cast<std::size_t>(microbatch);
     for (std::int32_t at = 0; at < table_.layers(home.rank, home.chunk); ++at) {
       const std::size_t number = layers_.number(home.rank, home.chunk, at);
-      Saved& saved = saved_[number][static_cast<std::size_t>(microbatch)];
-      saved.input = std::move(input);
-      saved.forward = reference::forward(form_of(layers_.all()[number].shape), weights_[number],
-                                         side_of(number, microbatch), saved.input, rounding_);
-      input = saved.forward.output;
+      const LayerShape& shape = layers_.all()[number].shape;
+      if (first && at == 0) {
+        made = rows_of(number, microbatch,
+                       given_.inputs[cells_.of(home.rank, home.chunk, microbatch)], shape.hidden);
+      }
+      Saved& saved = saved_[number][m];
+      saved.input = read(number, microbatch, stored_.inputs[number][m], shape.hidden, made);
+      saved.forward = reference::forward(form_of(shape), weights_[number],
+                                         side_of(number, microbatch), saved.input, kStored);
+      made = saved.forward.output;
     }
-    return input;
+    return made;
   }
 
   Doubles backward_of(const StageMap::Place& home, std::int32_t microbatch, Doubles made,
                       bool last) {
+    const auto m = static_cast<std::size_t>(microbatch);
     const std::uint32_t cell = cells_.of(home.rank, home.chunk, microbatch);
-    Doubles incoming = last ? given_rows(given_.grad_outputs[cell]) : std::move(made);
-    for (std::int32_t at = table_.layers(home.rank, home.chunk); at-- > 0;) {
+    const std::int32_t layers = table_.layers(home.rank, home.chunk);
+    for (std::int32_t at = layers; at-- > 0;) {
       const std::size_t number = layers_.number(home.rank, home.chunk, at);
       const StepLayer& layer = layers_.all()[number];
-      const Saved& saved = saved_[number][static_cast<std::size_t>(microbatch)];
+      const std::int64_t columns = output_columns(layer.shape);
+      if (last && at == layers - 1) {
+        made = rows_of(number, microbatch, given_.grad_outputs[cell], columns);
+      }
+      const Saved& saved = saved_[number][m];
+      const Doubles incoming =
+          read(number, microbatch, stored_.grad_outputs[number][m], columns, made);
       reference::LayerBackward back =
           reference::backward(form_of(layer.shape), weights_[number], side_of(number, microbatch),
-                              saved.input, saved.forward, incoming, rounding_);
+                              saved.input, saved.forward, incoming, kStored);
       for (const Role role : kAllRoles) {
         const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
         if (parameter == kNoParameter) continue;
-        contributions_[parameter][static_cast<std::size_t>(microbatch)] =
-            std::move(of_role(back.grads, role));
+        contributions_[parameter][m] = std::move(of_role(back.grads, role));
       }
-      incoming = std::move(back.grad_input);
+      made = std::move(back.grad_input);
     }
-    result.grad_inputs[cell] = incoming;
-    return incoming;
+    result.grad_inputs[cell] = made;
+    return made;
   }
 
   void add_up() {
@@ -195,9 +218,7 @@ class Reference {
     const Doubles& one = contributions_[parameter][static_cast<std::size_t>(microbatch)];
     Doubles& sum = result.gradients[parameter];
     const DataType type = form.fused ? DataType::Fp32 : form.type;
-    const auto stored = [&](double value) {
-      return rounding_ == reference::Rounding::Exact ? value : reference::rounded(value, type);
-    };
+    const auto stored = [&](double value) { return reference::rounded(value, type); };
     for (std::size_t i = 0; i < one.size(); ++i) {
       // What goes through autograd is rounded before it is added.
       const double next = returned && !form.fused ? stored(one[i]) : one[i];
@@ -208,7 +229,7 @@ class Reference {
   const PlannedStep& step_;
   const StepLayers& layers_;
   const GivenValues& given_;
-  reference::Rounding rounding_;
+  const StoredOperands& stored_;
   const BufferTable& table_;
   Cells cells_;
   std::vector<reference::LayerWeights> weights_;     // by layer
@@ -220,8 +241,8 @@ class Reference {
 
 StepReference reference_of(const PlannedStep& step, const StepLayers& layers,
                            const std::vector<std::vector<float>>& parameters,
-                           const GivenValues& given, reference::Rounding rounding) {
-  Reference of_step(step, layers, parameters, given, rounding);
+                           const GivenValues& given, const StoredOperands& stored) {
+  Reference of_step(step, layers, parameters, given, stored);
   of_step.run();
   return std::move(of_step.result);
 }

@@ -1,0 +1,225 @@
+// What the host engine's probes see under TransformerEngine's plan is what really went wrong: the
+// victims of unmodified TE, by symbolic runs and by real graphs on an H200, row by row.
+//
+// tests/core/plan/te_vectors_test.cpp compares the verifier with the same rows, read in the same
+// way; here nothing is predicted, a weight gradient came out wrong. The verifier's own list is
+// compared beside it.
+
+#include <capo/core/order/layers.h>
+#include <capo/tests/run/running.h>
+#include <capo/tests/support/data.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace capo::run {
+namespace {
+
+using nlohmann::json;
+using testing_support::read_data;
+using Cells = std::set<std::pair<std::int32_t, std::int32_t>>;  // chunk and microbatch, from 0
+
+Cells cells_of(const json& pairs) {
+  Cells cells;
+  for (const auto& pair : pairs) cells.emplace(pair.at(0), pair.at(1));
+  return cells;
+}
+
+Cells cells_of(const std::set<Victim>& victims) {
+  Cells cells;
+  for (const Victim& victim : victims) cells.emplace(victim.chunk - 1, victim.microbatch);
+  return cells;
+}
+
+// A module that keeps copies of both operands; capo runs no fp8, which is what copied on the H200.
+Module copying() {
+  Module module = small(ModuleKind::Linear);
+  module.flags.gathered_input = true;
+  module.flags.gathered_grad_output = true;
+  return module;
+}
+
+Module stand_in(const std::string& name) {
+  if (name == "copying") return copying();
+  if (name == "grouped_linear") return small(ModuleKind::GroupedLinear);
+  if (name == "layernorm_linear") return small(ModuleKind::LayerNormLinear);
+  return small(ModuleKind::Linear);
+}
+
+Input list(const json& order, Layers layers = {}) {
+  return typed(order.dump(), {.form = TextForm::TeList, .te = {.layers = std::move(layers)}});
+}
+
+// One row: runs it as graphs of actions and as one, and compares. Every tenth is replayed three
+// times, with other numbers each time.
+class Rows {
+ public:
+  struct Expected {
+    Cells static_input;
+    Cells grad_output;
+  };
+
+  void compare(const Input& input, const CheckOptions& options, const Expected& expected) {
+    const std::uint32_t replays = count++ % 10 == 0 ? 3 : 1;
+    const UncheckedPlan plan = admitted(input, options);
+    for (const Granularity graphs : kGranularities) {
+      compare(plan, {.graphs = graphs, .replays = replays}, expected);
+    }
+    victims += expected.static_input.size() + expected.grad_output.size();
+  }
+
+  std::size_t count = 0;
+  std::size_t victims = 0;
+
+ private:
+  static void compare(const UncheckedPlan& plan, const RunOptions& options,
+                      const Expected& expected) {
+    const RunReport report = report_of(plan, options);
+    EXPECT_EQ(cells_of(report.victims.static_input), expected.static_input);
+    EXPECT_EQ(cells_of(report.victims.grad_output), expected.grad_output);
+    EXPECT_TRUE(report.victims.other.empty());
+    EXPECT_TRUE(report.victims.grad_input.empty());
+    EXPECT_EQ(report.victims.static_input, report.predicted.static_input);
+    EXPECT_EQ(report.victims.grad_output, report.predicted.grad_output);
+    EXPECT_EQ(report.bit_equal, expected.static_input.empty() && expected.grad_output.empty());
+    EXPECT_TRUE(report.within_bounds);
+    EXPECT_EQ(report.stories.size(),
+              report.victims.static_input.size() + report.victims.grad_output.size());
+  }
+};
+
+TEST(Victims, AreThoseOfGraphPyByWhatTheModuleAliases) {
+  Rows rows;
+  const json data = read_data("te_hazards.json");
+  for (const json& row : data.at("rows")) {
+    SCOPED_TRACE(row.dump());
+    const Input input = list(row.at("order"));
+    const Cells in = cells_of(row.at("static_input_victims"));
+    const Cells out = cells_of(row.at("grad_output_victims"));
+    const auto compare = [&](const Module& module, const Rows::Expected& expected) {
+      SCOPED_TRACE(module.name);
+      rows.compare(input, every_layer(module, PlanKind::Te), expected);
+    };
+    compare(small(ModuleKind::Linear), {.static_input = in, .grad_output = out});
+    compare(small(ModuleKind::LayerNormLinear), {.static_input = {}, .grad_output = out});
+    compare(copying(), {});
+    if (HasFailure()) return;
+  }
+  std::printf("%zu runs of graph.py's 200 rows show its %zu victims\n", rows.count, rows.victims);
+  EXPECT_EQ(rows.count, 600U);
+}
+
+// `--alias none` says of a linear what a copying module is.
+TEST(Victims, OfAModuleThatIsSaidToCopyThereAreNone) {
+  Rows rows;
+  const json data = read_data("te_hazards.json");
+  for (const json& row : data.at("rows")) {
+    SCOPED_TRACE(row.dump());
+    CheckOptions options = every_layer(small(ModuleKind::Linear), PlanKind::Te);
+    options.plan.aliases = Aliases{};
+    rows.compare(list(row.at("order")), options, {});
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(rows.count, 200U);
+}
+
+TEST(Victims, AreThoseSeenOnTheDevice) {
+  Rows rows;
+  std::size_t unsound = 0;
+  const json data = read_data("te_gpu_truth.json");
+  for (const json& row : data.at("rows")) {
+    if (!row.at("reuse").get<bool>() || !row.at("accepted").get<bool>()) continue;
+    SCOPED_TRACE(row.dump());
+    const Input input = list(row.at("order"), testing_support::layers_of(row.at("layers")));
+    const CheckOptions options = every_layer(stand_in(row.at("module")), PlanKind::Te);
+    if (!check(input, completed(input, options)).plan) {
+      EXPECT_TRUE(
+          std::holds_alternative<NotVerified>(admit_unchecked(input, completed(input, options))));
+      ++unsound;
+      continue;
+    }
+    rows.compare(input, options,
+                 {.static_input = cells_of(row.at("static_input_victims")),
+                  .grad_output = cells_of(row.at("grad_output_victims"))});
+    if (HasFailure()) return;
+  }
+  std::printf("%zu rows seen on an H200 run alike, %zu more were no sound order\n", rows.count,
+              unsound);
+  EXPECT_EQ(rows.count, 925U);
+  EXPECT_EQ(unsound, 55U);
+}
+
+TEST(Victims, OfShapesToldApartAreAsSeen) {
+  std::size_t runs = 0;
+  const json data = read_data("te_gpu_truth.json");
+  for (const json& row : data.at("two_signatures")) {
+    SCOPED_TRACE(row.dump());
+    for (const auto kind : {ModuleKind::Linear, ModuleKind::LayerNormLinear}) {
+      CheckOptions options;
+      options.plan.kind = PlanKind::Te;
+      options.modules.layers.emplace_back();
+      for (const json& rows : row.at("input_rows")) {
+        options.modules.layers[0].push_back(
+            {static_cast<std::int32_t>(options.modules.list.size())});
+        Module module = small(kind);
+        module.name = "m" + std::to_string(options.modules.list.size());
+        module.shape.tokens = rows.get<std::int64_t>() / 8;
+        options.modules.list.push_back(std::move(module));
+      }
+      const char* key =
+          kind == ModuleKind::Linear ? "wrong_wgrads_linear" : "wrong_wgrads_layernorm_linear";
+      const RunReport report = run_admitted(list(row.at("order")), options, {.replays = 1});
+      Cells both = cells_of(report.victims.static_input);
+      both.merge(cells_of(report.victims.grad_output));
+      EXPECT_EQ(both, cells_of(row.at(key)));
+      EXPECT_TRUE(report.victims.other.empty());
+      ++runs;
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(runs, 396U);
+}
+
+// Of two linears in one graph the first keeps the input, and the last the gradient.
+TEST(Victims, OfTwoLinearsAreThoseOfTheirEnds) {
+  Rows rows;
+  const json data = read_data("te_gpu_truth.json");
+  for (const json& row : data.at("two_linears")) {
+    SCOPED_TRACE(row.dump());
+    const Input input = list(row.at("order"));
+    CheckOptions options = every_layer(small(ModuleKind::Linear), PlanKind::Te);
+    options.plan.aliases = Aliases{.input = true};
+    rows.compare(input, options, {.static_input = cells_of(row.at("first_linear_victims"))});
+    options.plan.aliases = Aliases{.grad_output = true};
+    rows.compare(input, options, {.grad_output = cells_of(row.at("last_linear_victims"))});
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(rows.count, 160U);
+}
+
+// Poison makes reads that come too late visible; it makes no victims of its own.
+TEST(Victims, AreTheSameWithoutPoison) {
+  std::size_t at = 0;
+  const json data = read_data("te_hazards.json");
+  for (const json& row : data.at("rows")) {
+    if (at++ % 10 != 0) continue;
+    SCOPED_TRACE(row.dump());
+    const RunReport report =
+        run_admitted(list(row.at("order")), every_layer(small(ModuleKind::Linear), PlanKind::Te),
+                     {.replays = 1, .poison = Poison::Off});
+    EXPECT_EQ(cells_of(report.victims.static_input), cells_of(row.at("static_input_victims")));
+    EXPECT_EQ(cells_of(report.victims.grad_output), cells_of(row.at("grad_output_victims")));
+  }
+}
+
+}  // namespace
+}  // namespace capo::run
