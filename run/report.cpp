@@ -179,6 +179,8 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
     line("grad input", report.victims.grad_input, report.predicted.grad_input);
     line("other memory", report.victims.other, report.predicted.other);
     for (const std::string& story : report.stories) out += "  " + story + "\n";
+    out += fmt::format("  wrong weight gradients: {}\n",
+                       victims_in_words(report.wrong_gradients, ranks));
   }
   if (report.replays > 0) {
     out += fmt::format("memory: {} bytes planned, {} allocated, {} at most in eager execution\n",
@@ -202,6 +204,7 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
                   {"input_gradients", tensors_as_json(report.input_gradients)},
                   {"victims", victims_as_json(report.victims, ranks)},
                   {"predicted", victims_as_json(report.predicted, ranks)},
+                  {"wrong_gradients", victims_as_json(report.wrong_gradients, ranks)},
                   {"float64",
                    {{"worst_relative_error", number(report.worst_relative_error)},
                     {"within_bounds", report.within_bounds}}},

@@ -124,7 +124,8 @@ class Runner {
                          .given = *given_,
                          .parameters = {},
                          .registry = {},
-                         .hooks = options_.hooks});
+                         .hooks = options_.hooks,
+                         .samples = te_samples(step_)});
     for (std::uint32_t p = 0; p < layers_.parameters().size() && !engine_.error(); ++p) {
       const ParameterForm& form = layers_.parameters()[p];
       stage_->parameters.push_back(make_tensor(engine_, form, form.type));
@@ -187,7 +188,8 @@ class Runner {
   void step_eagerly() {
     eager_->reset(layers_);
     EagerMemory memory(engine_, table(), options_.poison);
-    Stepper stepper(*stage_, report.program, memory, *eager_, *eager_deposits_, &*expected_);
+    Stepper stepper(*stage_, report.program, memory, *eager_, *eager_deposits_, *expected_,
+                    nullptr);
     eager_times_.push_back(timed([&] { stepper.run_eagerly(); }));
     note_lost(stepper);
     std::int64_t peak = 0;
@@ -209,8 +211,9 @@ class Runner {
     PlannedMemory memory(engine_, table(), step_.view().plan(), options_.poison);
     for (const RankMemory& rank : step_.view().plan().ranks) report.bytes.planned += rank.peak();
     report.bytes.allocated = memory.allocated();
-    Stepper stepper(*stage_, report.program, memory, *replayed_, *deposits_,
-                    unchecked_ ? &*expected_ : nullptr);
+    if (unchecked_) late_.emplace(engine_, table());
+    Stepper stepper(*stage_, report.program, memory, *replayed_, *deposits_, *expected_,
+                    late_ ? &*late_ : nullptr);
     take(0);  // what a split path bakes in
     const bool by_action = options_.graphs == Granularity::PerAction;
     report.times.capture = timed([&] {
@@ -231,6 +234,7 @@ class Runner {
       if (failure()) break;
       judge_float64();
       replayed_->reset(layers_);
+      if (late_) late_->reset();
       times.push_back(timed([&] { by_action ? stepper.replay_actions() : stepper.replay_step(); }));
       note_lost(stepper);
       if (!failure()) compare(replay, memory);
@@ -264,14 +268,14 @@ class Runner {
       return std::vector<float>(static_cast<std::size_t>(report.parameters[parameter].elements),
                                 0.0F);
     };
+    const GroupedTensor& own_grad = book.grad_is_returned() ? memory.returned : memory.grad;
     if (!layers_.parameters()[parameter].fused) {
-      return book.has_grad() ? values_of(engine_, memory.grad) : none();
+      return book.has_grad() ? values_of(engine_, own_grad) : none();
     }
     std::vector<float> main_grad = values_of(engine_, memory.main_grad);
     const bool adds = book.has_grad() && (!book.flag() || layer.flags.zero_out_wgrad);
     if (!adds) return main_grad;
-    const std::vector<float> grad =
-        book.grad_is_view() ? main_grad : values_of(engine_, memory.grad);
+    const std::vector<float> grad = book.grad_is_view() ? main_grad : values_of(engine_, own_grad);
     for (std::size_t i = 0; i < grad.size(); ++i) main_grad[i] += grad[i];
     return main_grad;
   }
@@ -366,9 +370,6 @@ class Runner {
           difference(given_out(*eager_, given_out_[i]), given_out(*replayed_, given_out_[i]),
                      layers_.at(cell.rank, cell.chunk, 0).shape.type);
       note(report.input_gradients[i], found);
-      if (found && unchecked_) {
-        report.victims.grad_input.insert({cell.rank, cell.chunk, cell.microbatch});
-      }
     }
     compare_sides(note);
     if (unchecked_) name_victims(memory);
@@ -406,34 +407,24 @@ class Runner {
   }
 
   void name_victims(const PlannedMemory& memory) {
-    const std::vector<std::int32_t> probes = replayed_->probes();
-    std::set<Victim> probed;
-    std::size_t at = 0;
-    for (const StepLayer& layer : layers_.all()) {
-      for (std::int32_t m = 0; m < table().microbatches(); ++m) {
-        for (std::size_t probe = 0; probe < Outcome::kProbes; ++probe, ++at) {
-          if (probes[at] == 0) continue;
-          const Victim victim{layer.rank, layer.chunk, m};
-          const auto what = static_cast<Outcome::Probe>(probe);
-          const bool incoming = what == Outcome::Probe::GradOutputOfW;
-          probed.insert(victim);
-          const bool fresh = (incoming ? report.victims.grad_output : report.victims.static_input)
-                                 .insert(victim)
-                                 .second;
-          if (fresh) tell(layer, m, what, memory);
-        }
-      }
+    for (const LateReads::Late& late : late_->seen()) {
+      const Buffer buffer = table().at(late.buffer);
+      const bool sent = late.reader == Reader::Send;
+      auto& into = sent && buffer.kind == BufferKind::GradInput ? report.victims.grad_input
+                   : buffer.kind == BufferKind::StaticInput     ? report.victims.static_input
+                   : buffer.kind == BufferKind::GradOutput      ? report.victims.grad_output
+                                                                : report.victims.other;
+      if (into.insert(victim_of(buffer)).second) tell(late, memory);
     }
     for (std::uint32_t p = 0; p < layers_.parameters().size(); ++p) {
       const StepLayer& layer = layers_.layer_of(p);
       for (std::int32_t m = 0; m < table().microbatches(); ++m) {
-        const Victim victim{layer.rank, layer.chunk, m};
-        if (!writes_own(p, m) || probed.contains(victim)) continue;
+        if (!writes_own(p, m)) continue;
         const auto values = [&](const Outcome& outcome) {
           return values_of(engine_, outcome.gradients(p).own[static_cast<std::size_t>(m)]);
         };
         if (difference(values(*eager_), values(*replayed_), DataType::Fp32)) {
-          report.victims.other.insert(victim);
+          report.wrong_gradients.insert({layer.rank, layer.chunk, m});
         }
       }
     }
@@ -451,21 +442,17 @@ class Runner {
   }
 
   // One sentence for a victim: what was read, and what lies there now.
-  void tell(const StepLayer& layer, std::int32_t microbatch, Outcome::Probe what,
-            const PlannedMemory& memory) {
-    const bool incoming = what == Outcome::Probe::GradOutputOfW;
-    const BufferKind kind = incoming ? BufferKind::GradOutput : BufferKind::StaticInput;
-    const BufferId buffer = table().id(layer.rank, layer.chunk, layer.layer, microbatch, kind);
-    const BufferId taker = memory.taken_by(buffer);
-    const auto words = [&](const Buffer& of) {
+  void tell(const LateReads::Late& late, const PlannedMemory& memory) {
+    const BufferId taker = memory.taken_by(late.buffer);
+    const auto words = [&](BufferId id) {
+      const Buffer of = table().at(id);
       return fmt::format("the {} of chunk {}, microbatch {} of rank {}", capo::name_of(of.kind),
                          of.chunk, of.microbatch, of.rank);
     };
     report.stories.push_back(fmt::format(
-        "{} read {}, {}", what == Outcome::Probe::InputOfB ? "B" : "W", words(table().at(buffer)),
-        taker == kNoBuffer
-            ? "which was not what it should have been"
-            : fmt::format("whose memory {} had taken over", words(table().at(taker)))));
+        "{} was {} too late: {}", words(late.buffer), late.reader == Reader::Send ? "sent" : "read",
+        taker == kNoBuffer ? "something else had been written there"
+                           : words(taker) + " had taken its memory over"));
   }
 
   Engine& engine_;
@@ -479,6 +466,7 @@ class Runner {
   std::optional<Outcome> eager_;
   std::optional<Outcome> replayed_;
   std::optional<Expected> expected_;
+  std::optional<LateReads> late_;  // of an unchecked plan
   std::optional<Deposits> eager_deposits_;
   std::optional<Deposits> deposits_;
   std::vector<std::vector<float>> values_;  // by parameter

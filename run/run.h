@@ -6,9 +6,9 @@
 //   auto report = run(engine, std::get<VerifiedPlan>(plan), {});
 //
 // Engines take a verified plan, or one that came through the unchecked door: then each weight
-// gradient has a place of its own as well, probes look at what it reads, and races are forced by
-// launching the writer before the reader. Eager execution keeps the sound contract; what a replay
-// does with gradients is the plan's: capo's own, or TransformerEngine's.
+// gradient has a place of its own as well, every read is watched (execute/late_reads.h), and races
+// are forced by launching the writer before the reader. Eager execution keeps the sound contract;
+// what a replay does with gradients is the plan's: capo's own, or TransformerEngine's.
 //
 // The float64 reference goes with every replay's numbers. docs/run.md has the definitions. Tested
 // by tests/run/.
@@ -80,12 +80,12 @@ struct Victim {
   friend auto operator<=>(const Victim&, const Victim&) = default;
 };
 
-/// By what was read too late.
+/// Whose memory was read too late, by what it held.
 struct Victims {
   std::set<Victim> static_input;
   std::set<Victim> grad_output;
-  std::set<Victim> grad_input;  ///< what was handed on was not what the backward made
-  std::set<Victim> other;       ///< wrong though the two operands were right: pool memory
+  std::set<Victim> grad_input;  ///< sent on
+  std::set<Victim> other;       ///< other memory of the pool
 
   friend bool operator==(const Victims&, const Victims&) = default;
 };
@@ -113,6 +113,7 @@ struct RunReport {
   std::vector<TensorReport> input_gradients;
   Victims victims;                   ///< observed
   Victims predicted;                 ///< by the verifier
+  std::set<Victim> wrong_gradients;  ///< microbatches whose weight gradient was not eager's
   std::vector<std::string> stories;  ///< what each victim read, and what had taken its place
   double worst_relative_error = 0;   ///< of float64
   std::size_t graphs = 0;

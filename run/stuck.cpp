@@ -16,9 +16,7 @@ namespace capo::run {
 
 namespace {
 
-bool has_task_graph(const Context& context) {
-  if (!orders_are_clean(context) || context.wirings().empty()) return false;
-  const Wiring& wiring = *context.wirings().front();
+bool has_task_graph(const Wiring& wiring) {
   if (!wiring.transfers_matter() || !wiring.executable()) return false;
   return !wiring.by_megatron() || wiring.megatron().faults.empty();
 }
@@ -53,7 +51,6 @@ class StuckState {
   }
 
   [[nodiscard]] std::string text() const {
-    if (execution_.finishes()) return "";
     std::string out = "the step was taken as far as it goes, and stays there:\n";
     for (std::uint32_t stream = 0; stream < graph_.streams.size(); ++stream) {
       const auto task = first_waiting(stream);
@@ -98,8 +95,16 @@ class StuckState {
 
 std::string stuck_state(const Input& input, const CheckOptions& options) {
   const Context context(input, options);
-  if (!has_task_graph(context)) return "";
-  return StuckState(context, *context.wirings().front()).text();
+  if (!orders_are_clean(context)) return "";
+  bool taken = false;
+  for (const auto& wiring : context.wirings()) {
+    if (!has_task_graph(*wiring)) continue;
+    if (!wiring->execution().finishes()) return StuckState(context, *wiring).text();
+    taken = true;
+  }
+  return taken ? "the step was taken to its end: nothing waits for ever, but some message does not "
+                 "arrive where it belongs\n"
+               : "";
 }
 
 }  // namespace capo::run

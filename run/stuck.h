@@ -13,7 +13,8 @@
 
 namespace capo::run {
 
-/// A line a stream. Empty where the step finishes, or where no task graph can be made of it.
+/// A line a stream. Where every transfer meets some other end, a line that says that nothing waits.
+/// Empty where no task graph can be made of the step.
 [[nodiscard]] std::string stuck_state(const Input& input, const CheckOptions& options);
 
 }  // namespace capo::run

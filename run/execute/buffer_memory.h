@@ -33,6 +33,8 @@ class BufferMemory {
   virtual void released(BufferId buffer, StreamId stream) = 0;
   /// The op at hand is launched.
   virtual void op_done(StreamId stream) = 0;
+  /// Whether a buffer that was written has its place to itself still.
+  [[nodiscard]] virtual bool intact(BufferId buffer) const = 0;
 };
 
 /// At the places of a plan, in regions that are allocated once.
@@ -57,6 +59,9 @@ class PlannedMemory final : public BufferMemory {
   }
   /// What took over the place of a buffer, or kNoBuffer.
   [[nodiscard]] BufferId taken_by(BufferId buffer) const { return taken_by_[buffer]; }
+  [[nodiscard]] bool intact(BufferId buffer) const override {
+    return taken_by_[buffer] == kNoBuffer;
+  }
 
  private:
   static constexpr std::size_t kRegions = 4;
@@ -81,6 +86,8 @@ class EagerMemory final : public BufferMemory {
   void written(BufferId buffer) override;
   void released(BufferId buffer, StreamId stream) override;
   void op_done(StreamId stream) override;
+
+  [[nodiscard]] bool intact(BufferId buffer) const override { return memory_[buffer] != nullptr; }
 
   /// The most that was there at once, by rank.
   [[nodiscard]] const std::vector<std::int64_t>& peak() const { return peak_; }

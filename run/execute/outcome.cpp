@@ -39,9 +39,6 @@ Outcome::Outcome(Engine& engine, const BufferTable& table, const StepLayers& lay
       if (layer.shape.scale_bias) side.scales = floats(side.count);
     }
   }
-  probes_.bytes = static_cast<std::int64_t>(layers.all().size() * kProbes * sizeof(std::int32_t)) *
-                  microbatches_;
-  probes_.memory = engine.allocate(probes_.bytes, "probes");
 }
 
 void Outcome::fill(const GroupedTensor& tensor, std::uint8_t value) {
@@ -74,23 +71,7 @@ void Outcome::reset(const StepLayers& layers) {
       }
     }
   }
-  engine_.launch(0, Fill{.bytes = probes_.bytes, .value = 0, .to = probes_.memory});
   engine_.synchronise();
-}
-
-std::int32_t* Outcome::probe(std::size_t layer, std::int32_t microbatch, Probe what) const {
-  const std::size_t at =
-      (layer * static_cast<std::size_t>(microbatches_) + static_cast<std::size_t>(microbatch)) *
-          kProbes +
-      static_cast<std::size_t>(what);
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of whole numbers
-  return reinterpret_cast<std::int32_t*>(probes_.memory) + at;
-}
-
-std::vector<std::int32_t> Outcome::probes() const {
-  std::vector<std::int32_t> seen(static_cast<std::size_t>(probes_.bytes) / sizeof(std::int32_t));
-  engine_.read(seen.data(), probes_.memory, probes_.bytes);
-  return seen;
 }
 
 }  // namespace capo::run

@@ -1,5 +1,5 @@
-// What a step leaves behind on an engine: gradients of parameters, what each chunk gives out,
-// gradients of probabilities and scales, and what probes saw.
+// What a step leaves behind on an engine: gradients of parameters, what each chunk gives out, and
+// gradients of probabilities and scales.
 //
 // Eager execution and replays have one each, of the same form, so that the two can be compared.
 // Tested through tests/run/run_test.cpp.
@@ -44,12 +44,6 @@ class Outcome {
   [[nodiscard]] const SideGradients& side(std::size_t layer, std::int32_t microbatch) const {
     return sides_[layer][static_cast<std::size_t>(microbatch)];
   }
-  /// What W, or B, of a layer and microbatch read there was not what it should have been.
-  enum class Probe : std::uint8_t { InputOfW, GradOutputOfW, InputOfB };
-  static constexpr std::size_t kProbes = 3;
-  [[nodiscard]] std::int32_t* probe(std::size_t layer, std::int32_t microbatch, Probe what) const;
-  /// All of them, by layer, microbatch and probe.
-  [[nodiscard]] std::vector<std::int32_t> probes() const;
 
  private:
   struct Block {
@@ -63,7 +57,6 @@ class Outcome {
   std::vector<GradientMemory> gradients_;  // by parameter
   std::vector<Block> collected_;           // by cell
   std::vector<std::vector<SideGradients>> sides_;
-  Block probes_;
 };
 
 /// The byte that unused memory is filled with: four of them are a NaN in every type.

@@ -12,7 +12,9 @@ Deposits::Deposits(const BufferTable& table, const Course& course, const StepLay
     if (execution == Execution::Replayed) {
       cells = {replayed(cells.whole, whose), replayed(cells.delayed, whose)};
     }
-    books_.emplace_back(cells.whole, cells.delayed);
+    const bool copied = execution == Execution::Eager || whose == gradients::Whose::Sound ||
+                        layers.layer_of(parameter).flags.clone_param_grads;
+    books_.emplace_back(cells.whole, cells.delayed, copied ? Clones::Yes : Clones::No);
     table_.emplace_back(static_cast<std::size_t>(table.microbatches()) * 2);
   }
   for (std::size_t r = 0; r < course.work.size(); ++r) {

@@ -13,6 +13,7 @@
 #include <capo/run/parameters/parameters.h>
 #include <capo/run/setup/given.h>
 #include <capo/run/setup/step_layers.h>
+#include <capo/run/setup/te_samples.h>
 
 #include <array>
 #include <cstdint>
@@ -60,6 +61,7 @@ struct Stage {
   std::vector<GroupedTensor> parameters;
   ParameterRegistry registry;
   Hooks hooks;
+  TeSamples samples;  ///< of replays
 
   [[nodiscard]] const BufferTable& table() const { return step.view().table(); }
 };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace capo::run {
@@ -34,13 +35,14 @@ Expected::Expected(Engine& engine, const StepLayers& layers, std::int32_t microb
 }
 
 Stepper::Stepper(Stage& stage, const Program& program, BufferMemory& memory, const Outcome& outcome,
-                 const Deposits& deposits, const Expected* expected)
+                 const Deposits& deposits, const Expected& expected, LateReads* late)
     : stage_(stage),
       program_(program),
       memory_(memory),
       outcome_(outcome),
       deposits_(deposits),
       expected_(expected),
+      late_(late),
       cells_(stage.table()),
       reads_(stage.table().size(), 0) {
   count_reads();
@@ -198,6 +200,7 @@ void Stepper::run_act(const Act& act, Mode mode, StreamId stream) {
       const Buffer of = stage_.table().at(act.from);
       const LayerShape& shape = stage_.layers.at(of.rank, of.chunk, of.layer).shape;
       stage_.engine.label(fmt::format("a transfer from rank {}", act.rank));
+      if (late_ != nullptr) late_->look(act.from, memory_.at(act.from), Reader::Send, stream);
       launch(stream,
              Copy{.bytes = act.way == Way::Forward ? output_bytes(shape) : input_row_bytes(shape),
                   .from = memory_.at(act.from),
@@ -208,6 +211,7 @@ void Stepper::run_act(const Act& act, Mode mode, StreamId stream) {
     case Act::Kind::Return:
       return move_rows(act, stream);
     case Act::Kind::Collect:
+      if (late_ != nullptr) late_->look(act.from, memory_.at(act.from), Reader::Send, stream);
       launch(stream, Copy{.bytes = outcome_.collected_bytes(act.to),
                           .from = memory_.at(act.from),
                           .to = outcome_.collected(act.to)});
@@ -222,9 +226,8 @@ void Stepper::run_work(const Act& act, Mode mode, StreamId stream) {
   bool alive = true;
   each_layer([&](std::int32_t layer) { alive = alive && parameters_alive(act, layer); });
   if (!alive) return;
-  if (mode != Mode::Eager && expected_ != nullptr) {
-    each_layer([&](std::int32_t layer) { probe(act, layer, stream); });
-  }
+  const bool watched = mode != Mode::Eager && late_ != nullptr;
+  if (watched) look_at_reads(act, stream);
   if (mode == Mode::Actions) {
     each_layer([&](std::int32_t layer) { note_written(act, layer); });
     const Work& work = act.work;
@@ -242,6 +245,7 @@ void Stepper::run_work(const Act& act, Mode mode, StreamId stream) {
   if (act.origin.kind == Origin::Kind::Buffer && table.at(act.origin.id).chunk != act.work.chunk) {
     drop(act.origin.id, stream);
   }
+  if (watched) keep_what_was_touched(act, stream);
   each_layer([&](std::int32_t layer) { settle_gradients(act, layer, stream); });
 }
 
@@ -251,8 +255,8 @@ void Stepper::launch_layer(const Act& act, std::int32_t at, bool first, Mode mod
                            StreamId stream) {
   const StepLayer& layer = stage_.layers.at(act.rank, act.work.chunk, at);
   LayerPlaces places = places_of(act.rank, act.work, at);
-  copy_in(act, at, first, places, stream);
-  if (mode == Mode::Eager && expected_ != nullptr) keep_expected(act, at, places, stream);
+  copy_in(act, at, first, mode, places, stream);
+  if (mode == Mode::Eager) keep_expected(act, at, places, stream);
   LayerParameters parameters = parameters_of(layer);
   if (stage_.hooks.substitute_saved) substitute(layer, act.work, places, parameters);
   const LayerSide side = side_of(layer, act.work.microbatch, places);
@@ -262,8 +266,12 @@ void Stepper::launch_layer(const Act& act, std::int32_t at, bool first, Mode mod
   } else if (is_weight(act.work)) {
     weight_gradient(layer.shape, places, side, targets_of(layer, act.work), sink);
   } else {
-    backward(layer.shape, act.work.delayed ? Reach::InputHalf : Reach::Whole, places, side,
-             parameters, targets_of(layer, act.work), sink);
+    LayerShape shape = layer.shape;
+    if (mode != Mode::Eager && stage_.samples.without_gradient.contains(input_of(act, at))) {
+      shape.needs_grad_input = false;
+    }
+    backward(shape, act.work.delayed ? Reach::InputHalf : Reach::Whole, places, side, parameters,
+             targets_of(layer, act.work), sink);
   }
 }
 
@@ -297,12 +305,23 @@ const std::byte* Stepper::origin_of(const Act& act, const Origin& origin) {
   return nullptr;
 }
 
-void Stepper::copy_in(const Act& act, std::int32_t at, bool first, const LayerPlaces& places,
-                      StreamId stream) {
+BufferId Stepper::input_of(const Act& act, std::int32_t at) const {
+  return stage_.table().id(act.rank, act.work.chunk, at, act.work.microbatch,
+                           BufferKind::StaticInput);
+}
+
+void Stepper::copy_in(const Act& act, std::int32_t at, bool first, Mode mode,
+                      const LayerPlaces& places, StreamId stream) {
   const Work& work = act.work;
   if (is_weight(work)) return;
   const StepLayer& layer = stage_.layers.at(act.rank, work.chunk, at);
   const bool is_forward = work.kind == Kind::Forward;
+  const BufferId incoming =
+      stage_.table().id(act.rank, work.chunk, at, work.microbatch, BufferKind::GradOutput);
+  if (!is_forward && mode != Mode::Eager && stage_.samples.zeros.contains(incoming)) {
+    return launch(stream,
+                  Fill{.bytes = output_bytes(layer.shape), .value = 0, .to = places.grad_output});
+  }
   const auto neighbour = [&] {
     return memory_.at(stage_.table().id(act.rank, work.chunk, is_forward ? at - 1 : at + 1,
                                         work.microbatch,
@@ -384,43 +403,48 @@ void Stepper::keep_expected(const Act& act, std::int32_t at, const LayerPlaces& 
   const bool is_forward = act.work.kind == Kind::Forward;
   launch(stream, Copy{.bytes = is_forward ? input_row_bytes(shape) : output_bytes(shape),
                       .from = is_forward ? places.input : places.grad_output,
-                      .to = is_forward ? expected_->input(number, act.work.microbatch)
-                                       : expected_->grad_output(number, act.work.microbatch)});
+                      .to = is_forward ? expected_.input(number, act.work.microbatch)
+                                       : expected_.grad_output(number, act.work.microbatch)});
 }
 
-// Whether what the work is about to read is what it should be.
-void Stepper::probe(const Act& act, std::int32_t at, StreamId stream) {
-  const Work& work = act.work;
-  if (work.kind == Kind::Forward) return;
-  const LayerFacts& facts = stage_.table().facts(act.rank, work.chunk, at);
-  const StepLayer& layer = stage_.layers.at(act.rank, work.chunk, at);
-  const std::size_t number = stage_.layers.number(act.rank, work.chunk, at);
-  const LayerPlaces places = places_of(act.rank, work, at);
-  const Rows rows = layer.shape.grouped
-                        ? Rows{.count = layer.shape.tokens,
-                               .groups = layer.shape.groups,
-                               .sizes = stage_.given.side(number, work.microbatch).sizes}
-                        : Rows{.count = layer.shape.tokens};
-  const auto differ = [&](const std::byte* is, const std::byte* should, std::int64_t columns,
-                          Outcome::Probe what) {
-    launch(stream, Differ{.rows = rows,
-                          .row_bytes = columns * bytes_of(layer.shape.type),
-                          .a = is,
-                          .b = should,
-                          .differs = outcome_.probe(number, work.microbatch, what)});
+// Whether what the work is about to read, and does not write itself, is what was written.
+void Stepper::look_at_reads(const Act& act, StreamId stream) {
+  const BufferTable& table = stage_.table();
+  std::set<BufferId> written;
+  const auto each = [&](auto write, auto read) {
+    for_each_layer(table, act.rank, act.work, [&](std::int32_t layer) {
+      for_each_access(table, act.rank, act.work, layer, write, read);
+    });
   };
-  const std::byte* input = expected_->input(number, work.microbatch);
-  if (is_weight(work)) {
-    if (facts.aliases.input) {
-      differ(places.input, input, layer.shape.hidden, Outcome::Probe::InputOfW);
-    }
-    if (facts.aliases.grad_output) {
-      differ(places.grad_output, expected_->grad_output(number, work.microbatch),
-             output_columns(layer.shape), Outcome::Probe::GradOutputOfW);
-    }
-  } else if (has_norm(layer.shape.kind) || (!work.delayed && facts.aliases.input)) {
-    differ(places.input, input, layer.shape.hidden, Outcome::Probe::InputOfB);
-  }
+  const auto nothing = [](BufferId) {};
+  each([&](BufferId buffer) { written.insert(buffer); }, nothing);
+  const auto look = [&](BufferId buffer) {
+    if (!written.contains(buffer)) late_->look(buffer, memory_.at(buffer), Reader::Work, stream);
+  };
+  if (act.origin.kind == Origin::Kind::Buffer) look(act.origin.id);
+  each(nothing, look);
+}
+
+// What it wrote, and what it read and may have changed in place. Where a later layer of the work
+// has taken the place over, only eager execution knows what there was.
+void Stepper::keep_what_was_touched(const Act& act, StreamId stream) {
+  const BufferTable& table = stage_.table();
+  for_each_layer(table, act.rank, act.work, [&](std::int32_t layer) {
+    const std::size_t number = stage_.layers.number(act.rank, act.work.chunk, layer);
+    const auto keep = [&](BufferId buffer) {
+      if (memory_.intact(buffer)) return late_->keep(buffer, memory_.at(buffer), stream);
+    };
+    const auto write = [&](BufferId buffer) {
+      if (memory_.intact(buffer)) return late_->keep(buffer, memory_.at(buffer), stream);
+      const BufferKind kind = table.at(buffer).kind;
+      const std::int32_t m = act.work.microbatch;
+      late_->keep_expected(buffer, kind == BufferKind::StaticInput ? expected_.input(number, m)
+                                   : kind == BufferKind::GradOutput
+                                       ? expected_.grad_output(number, m)
+                                       : nullptr);
+    };
+    for_each_access(table, act.rank, act.work, layer, write, keep);
+  });
 }
 
 void Stepper::settle_gradients(const Act& act, std::int32_t at, StreamId stream) {
@@ -476,6 +500,9 @@ void Stepper::settle(std::uint32_t parameter, const Deposit& deposit, std::int32
       return hand_over(memory.dummy);
     case Deposit::Handed::Zeros:
       if (deposit.becomes_grad) fill(memory.grad, 0);
+      return;
+    case Deposit::Handed::ReturnedItself:
+      if (!deposit.becomes_grad) add(memory.returned, memory.returned);
       return;
     case Deposit::Handed::View:
       if (!deposit.becomes_grad) add(memory.main_grad, memory.main_grad);

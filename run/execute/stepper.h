@@ -12,6 +12,7 @@
 #pragma once
 
 #include <capo/run/execute/buffer_memory.h>
+#include <capo/run/execute/late_reads.h>
 #include <capo/run/execute/stage.h>
 
 #include <cstdint>
@@ -53,10 +54,10 @@ struct Measured {
 
 class Stepper {
  public:
-  /// `expected`: filled by eager execution, and compared by probes in front of replayed work; null:
-  /// neither. All of it outlives the stepper.
+  /// `expected` is filled by eager execution. `late`: watches replays; null: nobody does. All of it
+  /// outlives the stepper.
   Stepper(Stage& stage, const Program& program, BufferMemory& memory, const Outcome& outcome,
-          const Deposits& deposits, const Expected* expected);
+          const Deposits& deposits, const Expected& expected, LateReads* late);
 
   void run_eagerly();
   void capture_actions(const Program& capture);
@@ -96,11 +97,13 @@ class Stepper {
   [[nodiscard]] LayerParameters parameters_of(const StepLayer& layer) const;
   [[nodiscard]] LayerTargets targets_of(const StepLayer& layer, const Work& work) const;
   [[nodiscard]] const std::byte* origin_of(const Act& act, const Origin& origin);
-  void copy_in(const Act& act, std::int32_t layer, bool first, const LayerPlaces& places,
+  void copy_in(const Act& act, std::int32_t layer, bool first, Mode mode, const LayerPlaces& places,
                StreamId stream);
+  [[nodiscard]] BufferId input_of(const Act& act, std::int32_t layer) const;
   void keep_expected(const Act& act, std::int32_t layer, const LayerPlaces& places,
                      StreamId stream);
-  void probe(const Act& act, std::int32_t layer, StreamId stream);
+  void look_at_reads(const Act& act, StreamId stream);
+  void keep_what_was_touched(const Act& act, StreamId stream);
   void settle_gradients(const Act& act, std::int32_t layer, StreamId stream);
   void settle(std::uint32_t parameter, const Deposit& deposit, std::int32_t microbatch,
               StreamId stream);
@@ -119,7 +122,8 @@ class Stepper {
   BufferMemory& memory_;
   const Outcome& outcome_;
   const Deposits& deposits_;
-  const Expected* expected_;
+  const Expected& expected_;
+  LateReads* late_;
   Cells cells_;
   std::vector<std::uint32_t> reads_;       // by buffer, in all
   std::vector<std::uint32_t> reads_left_;  // by buffer

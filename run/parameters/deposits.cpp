@@ -78,7 +78,9 @@ void GradientBook::hand(const Cell& cell, Deposit& deposit) {
       return;
     case Returned::Gradient:
     case Returned::Uninitialised:
-      deposit.handed = Deposit::Handed::Returned;
+      deposit.handed =
+          clones_ == Clones::Yes ? Deposit::Handed::Returned : Deposit::Handed::ReturnedItself;
+      if (!has_grad_) grad_is_returned_ = clones_ == Clones::No;
       break;
     case Returned::Dummy:
     case Returned::SharedDummy:

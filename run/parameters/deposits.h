@@ -39,7 +39,8 @@ struct Deposit {
     Returned,  ///< whatever is in it
     Dummy,     ///< memory without meaning
     Zeros,
-    View,  ///< of main_grad
+    View,            ///< of main_grad
+    ReturnedItself,  ///< no copy: the next replay writes what has become .grad
   };
   Into into = Into::Nothing;
   Write write = Write::Overwrite;
@@ -49,18 +50,24 @@ struct Deposit {
   friend bool operator==(const Deposit&, const Deposit&) = default;
 };
 
+/// Whether what a graph returns is copied before autograd gets it.
+enum class Clones : std::uint8_t { No, Yes };
+
 /// One parameter through one step, action by action in the order in which they run.
 class GradientBook {
  public:
   /// Of a whole backward and of one that leaves its weight gradient to W.
-  GradientBook(gradients::Cell whole, gradients::Cell delayed) : whole_(whole), delayed_(delayed) {}
+  GradientBook(gradients::Cell whole, gradients::Cell delayed, Clones clones = Clones::Yes)
+      : whole_(whole), delayed_(delayed), clones_(clones) {}
 
   [[nodiscard]] Deposit backward(std::int32_t microbatch, bool delayed);
   [[nodiscard]] Deposit weight_gradient(std::int32_t microbatch);
 
-  /// In the end: whether there is a .grad, whether it is main_grad, and the flag.
+  /// In the end: whether there is a .grad, whether it is main_grad or what is returned, and the
+  /// flag.
   [[nodiscard]] bool has_grad() const { return has_grad_; }
   [[nodiscard]] bool grad_is_view() const { return grad_is_view_; }
+  [[nodiscard]] bool grad_is_returned() const { return grad_is_returned_; }
   [[nodiscard]] bool flag() const { return flag_; }
 
  private:
@@ -69,8 +76,10 @@ class GradientBook {
 
   gradients::Cell whole_;
   gradients::Cell delayed_;
+  Clones clones_;
   bool has_grad_ = false;
   bool grad_is_view_ = false;
+  bool grad_is_returned_ = false;
   bool flag_ = false;
   bool written_ = false;  ///< main_grad, in this step
   std::set<std::int32_t> queued_;

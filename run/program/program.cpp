@@ -62,6 +62,12 @@ class Builder {
     const NodeId before = node_of(forced.first);
     const NodeId after = node_of(forced.second);
     if (before != after) edge(before, after);
+    // A send has read its buffer when either end is over.
+    if (!is_send(forced.second.kind)) return;
+    for (const TaskId id : nodes_[after].transfers) {
+      const NodeId received = other_end_of(id);
+      if (received != kNoNode && received != before) edge(before, received);
+    }
   }
 
   // False if there is no order.
@@ -162,6 +168,22 @@ class Builder {
       }
     }
     CAPO_ASSERT(false, "a hazard's writer and reader are of its course");
+    return kNoNode;
+  }
+
+  [[nodiscard]] NodeId other_end_of(TaskId id) const {
+    const TaskGraph& graph = *course_.graph;
+    const Task& task = graph.tasks[id];
+    const std::int32_t there = course_.map->neighbour(task.kind, task.stage);
+    for (NodeId node = 0; node < nodes_.size(); ++node) {
+      for (const TaskId other : nodes_[node].transfers) {
+        const Task& end = graph.tasks[other];
+        if (end.kind == other_end(task.kind) && end.stage == there &&
+            end.microbatch == task.microbatch) {
+          return node;
+        }
+      }
+    }
     return kNoNode;
   }
 

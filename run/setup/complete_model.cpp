@@ -85,6 +85,7 @@ class Completer {
       module.dtype = DataType::Bf16;
       assume("dtype bf16");
     }
+    if (module.dtype == DataType::Fp8) run_as_copies(module);
     take(module.shape.tokens, kTokens, "tokens");
     take(module.shape.hidden, kColumns, "hidden");
     take(module.shape.ffn, kColumns, "ffn");
@@ -98,8 +99,20 @@ class Completer {
     complete_bytes(module);
   }
 
+  // What matters of fp8 to a plan is that both operands are copies.
+  void run_as_copies(Module& module) {
+    module.dtype = DataType::Bf16;
+    module.bytes.activations.reset();
+    module.bytes.operands.reset();
+    if (!module.flags.high_precision_backward) {
+      module.flags.gathered_input = true;
+      module.flags.gathered_grad_output = true;
+    }
+    assume("fp8 run as bf16 with copied operands");
+  }
+
   void complete_bytes(Module& module) {
-    if (module.dtype == DataType::Fp8 || module.kind == ModuleKind::TransformerLayer) return;
+    if (module.kind == ModuleKind::TransformerLayer) return;
     LayerShape shape{.kind = *module.kind,
                      .type = *module.dtype,
                      .tokens = *module.shape.tokens,

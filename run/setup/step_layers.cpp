@@ -110,8 +110,12 @@ std::string place_of(const StepLayer& layer) {
   return fmt::format("layer {} of chunk {} of rank {}", layer.layer, layer.chunk, layer.rank);
 }
 
-// What one layer makes the next one reads.
+// What one layer makes the next one reads, and hands a gradient back.
 Refusal misfit(const StepLayer& from, const StepLayer& to) {
+  if (!to.shape.needs_grad_input) {
+    return fmt::format("{} computes no gradient of its input, which {} waits for", place_of(to),
+                       place_of(from));
+  }
   if (output_columns(from.shape) == to.shape.hidden && from.shape.tokens == to.shape.tokens &&
       from.shape.type == to.shape.type) {
     return std::nullopt;

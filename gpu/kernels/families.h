@@ -1,0 +1,106 @@
+// What kernels.cpp needs to know of each kind of call: how to launch it, and by which kernels it
+// can have been launched. One pair of functions a kind, in the file of its family.
+//
+// Private to gpu/kernels; kernels.h is what others see. Tested through it.
+
+#pragma once
+
+#include <capo/run/kernels/call.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+namespace capo::gpu {
+
+template <typename C>
+using Kernel = void (*)(C);
+
+template <typename C>
+struct Launch {
+  Kernel<C> kernel = nullptr;  ///< null: there is none for this call
+  std::int64_t blocks = 1;
+  int threads = 256;
+  int shared_bytes = 0;  ///< besides what the kernel declares itself
+};
+
+template <typename C>
+using Kernels = std::span<const Kernel<C>>;
+
+// products.cu
+[[nodiscard]] Launch<run::GroupedProduct> launch_of(const run::GroupedProduct& call);
+[[nodiscard]] Kernels<run::GroupedProduct> kernels_of(std::type_identity<run::GroupedProduct>);
+
+// norms.cu
+[[nodiscard]] Launch<run::LayerNorm> launch_of(const run::LayerNorm& call);
+[[nodiscard]] Kernels<run::LayerNorm> kernels_of(std::type_identity<run::LayerNorm>);
+[[nodiscard]] Launch<run::LayerNormGradient> launch_of(const run::LayerNormGradient& call);
+[[nodiscard]] Kernels<run::LayerNormGradient> kernels_of(
+    std::type_identity<run::LayerNormGradient>);
+[[nodiscard]] Launch<run::LayerNormWeightGradient> launch_of(
+    const run::LayerNormWeightGradient& call);
+[[nodiscard]] Kernels<run::LayerNormWeightGradient> kernels_of(
+    std::type_identity<run::LayerNormWeightGradient>);
+
+// activations.cu
+[[nodiscard]] Launch<run::SwiGlu> launch_of(const run::SwiGlu& call);
+[[nodiscard]] Kernels<run::SwiGlu> kernels_of(std::type_identity<run::SwiGlu>);
+[[nodiscard]] Launch<run::SwiGluGradient> launch_of(const run::SwiGluGradient& call);
+[[nodiscard]] Kernels<run::SwiGluGradient> kernels_of(std::type_identity<run::SwiGluGradient>);
+
+// biases.cu
+[[nodiscard]] Launch<run::BiasAdd> launch_of(const run::BiasAdd& call);
+[[nodiscard]] Kernels<run::BiasAdd> kernels_of(std::type_identity<run::BiasAdd>);
+[[nodiscard]] Launch<run::BiasGradient> launch_of(const run::BiasGradient& call);
+[[nodiscard]] Kernels<run::BiasGradient> kernels_of(std::type_identity<run::BiasGradient>);
+[[nodiscard]] Launch<run::ScaleGradient> launch_of(const run::ScaleGradient& call);
+[[nodiscard]] Kernels<run::ScaleGradient> kernels_of(std::type_identity<run::ScaleGradient>);
+
+// adds.cu
+[[nodiscard]] Launch<run::Add> launch_of(const run::Add& call);
+[[nodiscard]] Kernels<run::Add> kernels_of(std::type_identity<run::Add>);
+
+// bytes.cu
+[[nodiscard]] Launch<run::Gather> launch_of(const run::Gather& call);
+[[nodiscard]] Kernels<run::Gather> kernels_of(std::type_identity<run::Gather>);
+[[nodiscard]] Launch<run::Copy> launch_of(const run::Copy& call);
+[[nodiscard]] Kernels<run::Copy> kernels_of(std::type_identity<run::Copy>);
+[[nodiscard]] Launch<run::Fill> launch_of(const run::Fill& call);
+[[nodiscard]] Kernels<run::Fill> kernels_of(std::type_identity<run::Fill>);
+[[nodiscard]] Launch<run::Differ> launch_of(const run::Differ& call);
+[[nodiscard]] Kernels<run::Differ> kernels_of(std::type_identity<run::Differ>);
+
+/// A table of kernels, indexed by DataType, has these many; there are none for fp8.
+inline constexpr std::size_t kTypes = 3;
+
+/// The kernel for a type, null for fp8.
+template <typename C>
+[[nodiscard]] Kernel<C> of_type(const Kernel<C> (&table)[kTypes], DataType type) {
+  const auto at = static_cast<std::size_t>(type);
+  return at < kTypes ? table[at] : nullptr;
+}
+/// Indexed by the one type and then the other.
+template <typename C>
+[[nodiscard]] Kernel<C> of_types(const Kernel<C> (&table)[kTypes * kTypes], DataType first,
+                                 DataType second) {
+  const auto at = static_cast<std::size_t>(first);
+  const auto then = static_cast<std::size_t>(second);
+  return at < kTypes && then < kTypes ? table[at * kTypes + then] : nullptr;
+}
+
+/// Blocks that go over their work in strides: at least one, so that every call is a node of the
+/// graph that captures it, and no more than keep any device busy.
+[[nodiscard]] inline std::int64_t blocks_for(std::int64_t pieces) {
+  constexpr std::int64_t kMost = 4096;
+  return std::clamp<std::int64_t>(pieces, 1, kMost);
+}
+
+/// Of a block that takes one row at a time, eight columns a thread. The order of a row's sum follows
+/// from it, and so from the columns alone.
+[[nodiscard]] inline int threads_for(std::int64_t columns) {
+  return static_cast<int>(std::clamp<std::int64_t>((columns + 255) / 256 * 32, 32, 256));
+}
+
+}  // namespace capo::gpu

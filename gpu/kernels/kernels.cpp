@@ -1,0 +1,80 @@
+#include <capo/gpu/kernels/families.h>
+#include <capo/gpu/kernels/kernels.h>
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace capo::gpu {
+
+namespace {
+
+constexpr int kSharedWithoutAsking = 48 * 1024;
+
+template <typename C>
+bool is_served(const C& call) {
+  if constexpr (requires { call.rows.groups; }) {
+    return call.rows.groups <= kMostGroups &&
+           call.rows.count <= std::numeric_limits<std::int32_t>::max();
+  }
+  return true;
+}
+
+template <typename C>
+CudaStatus launch_one(const C& call, cudaStream_t stream) {
+  static_assert(std::is_trivially_copyable_v<C>);
+  const Launch<C> launch = launch_of(call);
+  if (launch.kernel == nullptr || !is_served(call)) {
+    return CAPO_CUDA_CHECK_NOEXCEPT(cudaErrorNotSupported);
+  }
+  const auto* function = reinterpret_cast<const void*>(launch.kernel);
+  if (launch.shared_bytes > kSharedWithoutAsking) {
+    const CudaStatus status = CAPO_CUDA_CHECK_NOEXCEPT(cudaFuncSetAttribute(
+        function, cudaFuncAttributeMaxDynamicSharedMemorySize, launch.shared_bytes));
+    if (!status.ok()) return status;
+  }
+  C parameter = call;
+  void* parameters[] = {&parameter};
+  return CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaLaunchKernel(function, dim3(static_cast<unsigned>(launch.blocks)),
+                       dim3(static_cast<unsigned>(launch.threads)), parameters,
+                       static_cast<std::size_t>(launch.shared_bytes), stream));
+}
+
+template <typename C>
+bool is_kernel_of(const void* function) {
+  for (const Kernel<C> kernel : kernels_of(std::type_identity<C>{})) {
+    if (reinterpret_cast<const void*>(kernel) == function) return true;
+  }
+  return false;
+}
+
+template <std::size_t... kAt>
+std::optional<run::Call> find_call(const void* function, void** parameters,
+                                   std::index_sequence<kAt...>) {
+  std::optional<run::Call> found;
+  const auto try_as = [&]<typename C>(std::type_identity<C>) {
+    if (is_kernel_of<C>(function)) found = *static_cast<const C*>(parameters[0]);
+    return found.has_value();
+  };
+  static_cast<void>(
+      (try_as(std::type_identity<std::variant_alternative_t<kAt, run::Call>>{}) || ...));
+  return found;
+}
+
+}  // namespace
+
+CudaStatus launch(const run::Call& call, CUstream_st* stream) {
+  return std::visit([&](const auto& one) { return launch_one(one, stream); }, call);
+}
+
+std::optional<run::Call> call_of(const void* function, void** kernel_params) {
+  return find_call(function, kernel_params,
+                   std::make_index_sequence<std::variant_size_v<run::Call>>{});
+}
+
+}  // namespace capo::gpu

@@ -1,0 +1,33 @@
+// The CUDA kernels: one kernel launch for each call of run/kernels/call.h.
+//
+// A launch allocates nothing and waits for nothing, so it may be captured. How many blocks it has
+// depends on the numbers in the call and on the device, never on what lies in the device's memory;
+// what is written depends on neither, nor on which block came first. Every kernel takes its call by
+// value as its one parameter, so that the nodes of a captured graph can be read back.
+//
+// One call of a kind is one kernel, copies and fills included: graphs have kernel nodes only. Code
+// is for sm_80 and up. At most kMostGroups groups and 2^31 - 1 rows, no fp8: else the status is an
+// error and nothing was launched. Tested against the host's kernels by tests/gpu/.
+
+#pragma once
+
+#include <capo/gpu/runtime/check.h>
+#include <capo/run/kernels/call.h>
+
+#include <cstdint>
+#include <optional>
+
+struct CUstream_st;
+
+namespace capo::gpu {
+
+inline constexpr std::int64_t kMostGroups = 1024;
+
+/// On the stream of the current device.
+CudaStatus launch(const run::Call& call, CUstream_st* stream);
+
+/// The call that a kernel node was captured with; `function` and `kernel_params` are those of
+/// cudaGraphKernelNodeGetParams. Nothing if the kernel is none of ours.
+[[nodiscard]] std::optional<run::Call> call_of(const void* function, void** kernel_params);
+
+}  // namespace capo::gpu

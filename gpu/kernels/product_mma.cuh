@@ -1,0 +1,218 @@
+// A product on tensor cores: bf16 or fp16 operands, sums in fp32.
+//
+// A block of 8 warps computes tiles of 128 x 256 elements, 64 x 64 a warp, and goes along the depth
+// in slices of 64. While one slice is multiplied, the fragments of the next step are on their way to
+// registers and two more slices are on their way to shared memory. The first slices of the next
+// tile are asked for before the results of this one are written. Dynamic shared memory:
+//
+//   slot s of kSlots, 48 KB   A 128 x 64 | B 256 x 64    as product_slices.cuh lays them out
+//
+// and besides it GroupTiles (8.2 KB) and the slices of product_plain.cuh (8.5 KB), for groups whose
+// weights do not lie at a multiple of 16 bytes: 161 KB in all, of the 163 KB that sm_80 has. in and
+// out are multiples of 8, x and y aligned to 16 bytes.
+//
+// Each element adds in ascending order of depth, 16 at once. Blocks that find no work read and write
+// nothing. Tested by tests/gpu/products_test.cpp.
+
+#pragma once
+
+#include <capo/gpu/kernels/product_plain.cuh>
+#include <capo/gpu/kernels/product_results.cuh>
+#include <capo/gpu/kernels/product_slices.cuh>
+
+namespace capo::gpu {
+
+inline constexpr int kTileHigh = 128;
+inline constexpr int kTileWide = 256;
+inline constexpr int kSlots = 3;
+inline constexpr int kSlotBytes = (kTileHigh + kTileWide) * kDeep * 2;
+
+template <typename T, typename C, ProductKind kKind>
+class TileProduct {
+ public:
+  /// slots: kSlots * kSlotBytes of shared memory.
+  __device__ TileProduct(const run::GroupedProduct& call, const void* slots)
+      : write_(call.write), slots_(shared_address(slots)) {}
+
+  /// Turns to a tile and asks for its first slices.
+  __device__ void start(const Product<T, C>& product, const Tile& tile) {
+    const bool is_plain = !is_aligned(product.b.data) || !is_aligned(product.c);
+    slices_ = is_plain ? 0 : static_cast<int>(parts(product.depth(), kDeep));
+    slices_to_ask_for_ = slices_;
+    a_copies_ = {product.a, tile.row};
+    b_copies_ = {product.b, tile.column};
+#pragma unroll
+    for (int slot = 0; slot < kSlots - 1; ++slot) {
+      copy_a(slot_address(slot));
+      copy_b<0, BCopies::kCopies>(slot_address(slot));
+      end_copies();
+    }
+  }
+
+  /// The sums of the tile that was started.
+  __device__ void multiply(const Product<T, C>& product, const Tile& tile, Sums& sums) {
+    if (slices_ == 0) return;
+    const AFragments a_fragments(warp_row());
+    const BFragments b_fragments(warp_column());
+    std::uint32_t a[2][kWarpSide / 16][4];
+    std::uint32_t b[2][kWarpSide / 16][4];
+    const auto load = [&](int into, std::uint32_t slot, int step) {
+#pragma unroll
+      for (int i = 0; i < kWarpSide / 16; ++i) a_fragments.load(a[into][i], slot, i, step);
+#pragma unroll
+      for (int i = 0; i < kWarpSide / 16; ++i) {
+        b_fragments.load(b[into][i], slot + ASlice::kBytes, i, step);
+      }
+    };
+    std::uint32_t reading = slots_;
+    std::uint32_t writing = slot_address(kSlots - 1);
+    wait_for_slice();
+    load(0, reading, 0);
+    for (int left = slices_; left > 0; --left) {
+      if (left == kSlicesOfPrefetch) prefetch_results(product, tile);
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        if (step == kSteps - 1) {
+          // From here on nobody reads the slot that was read till now; it is written next. Behind
+          // the last slice there is none, and what is loaded then is never multiplied.
+          wait_for_slice();
+          reading = next(reading);
+        }
+        load((step + 1) % 2, reading, (step + 1) % kSteps);
+        if (step == 0) copy_a(writing);
+        if (step == 1) copy_b<0, BCopies::kCopies / 2>(writing);
+        if (step == 2) {
+          copy_b<BCopies::kCopies / 2, BCopies::kCopies>(writing);
+          end_copies();
+          writing = next(writing);
+        }
+#pragma unroll
+        for (int i = 0; i < kWarpSide / 16; ++i) {
+#pragma unroll
+          for (int j = 0; j < kWarpSide / 8; ++j) {
+            const auto& pair = b[step % 2][j / 2];
+            multiply_add<T>(sums[i][j], a[step % 2][i], pair[j % 2 * 2], pair[j % 2 * 2 + 1]);
+          }
+        }
+      }
+    }
+  }
+
+  /// Writes what multiply() summed up.
+  __device__ void write(const Product<T, C>& product, const Tile& tile, const Sums& sums) const {
+    if (is_aligned(product.b.data) && is_aligned(product.c)) {
+      write_results(product, tile.row + warp_row(), tile.column + warp_column(), sums, write_);
+      return;
+    }
+    for (int row = tile.row; row < tile.row + kTileHigh; row += kPlainSide) {
+      for (int column = tile.column; column < tile.column + kTileWide; column += kPlainSide) {
+        multiply_plainly(product, row, column, write_);
+      }
+    }
+  }
+
+ private:
+  static constexpr Contiguous kA =
+      kKind == ProductKind::WeightGradient ? Contiguous::Count : Contiguous::Depth;
+  static constexpr Contiguous kB =
+      kKind == ProductKind::Forward ? Contiguous::Depth : Contiguous::Count;
+  using ASlice = SliceLayout<kA, kTileHigh>;
+  using ACopies = SliceCopies<T, kA, kTileHigh>;
+  using BCopies = SliceCopies<T, kB, kTileWide>;
+  using AFragments = Fragments<kA, kTileHigh, Side::A>;
+  using BFragments = Fragments<kB, kTileWide, Side::B>;
+  // Early enough for the memory to answer, late enough for the cache to keep it.
+  static constexpr int kSlicesOfPrefetch = 4;
+
+  static __device__ int warp_row() {
+    return static_cast<int>(threadIdx.x) / 32 % (kTileHigh / kWarpSide) * kWarpSide;
+  }
+  static __device__ int warp_column() {
+    return static_cast<int>(threadIdx.x) / 32 / (kTileHigh / kWarpSide) * kWarpSide;
+  }
+  [[nodiscard]] __device__ std::uint32_t slot_address(int slot) const {
+    return slots_ + static_cast<std::uint32_t>(slot * kSlotBytes);
+  }
+  [[nodiscard]] __device__ std::uint32_t next(std::uint32_t slot) const {
+    return slot == slot_address(kSlots - 1) ? slots_ : slot + kSlotBytes;
+  }
+
+  __device__ void copy_a(std::uint32_t slot) const {
+    if (slices_to_ask_for_ <= 0) return;
+#pragma unroll
+    for (int i = 0; i < ACopies::kCopies; ++i) a_copies_.copy(i, slot + ACopies::offset());
+  }
+  template <int kFirst, int kEnd>
+  __device__ void copy_b(std::uint32_t slot) const {
+    if (slices_to_ask_for_ <= 0) return;
+#pragma unroll
+    for (int i = kFirst; i < kEnd; ++i) {
+      b_copies_.copy(i, slot + ASlice::kBytes + BCopies::offset());
+    }
+  }
+  // The copies of a slice; none are a group too, so that groups count slices.
+  __device__ void end_copies() {
+    close_copy_group();
+    a_copies_.advance();
+    b_copies_.advance();
+    --slices_to_ask_for_;
+  }
+  // The next slice is there, of all threads.
+  static __device__ void wait_for_slice() {
+    wait_for_copies<kSlots - 2>();
+    __syncthreads();
+  }
+
+  __device__ void prefetch_results(const Product<T, C>& product, const Tile& tile) const {
+    if (write_ == run::Write::Overwrite) return;
+    constexpr int kLine = 128 / sizeof(C);
+    constexpr int kLines = kTileWide / kLine;
+    for (auto at = static_cast<int>(threadIdx.x); at < kTileHigh * kLines; at += kProductThreads) {
+      const int row = tile.row + at / kLines;
+      const int column = tile.column + at % kLines * kLine;
+      if (row >= product.rows() || column >= product.columns()) continue;
+      prefetch(product.c + std::int64_t{row} * product.columns() + column);
+    }
+  }
+
+  run::Write write_;
+  std::uint32_t slots_;
+  int slices_ = 0;  ///< of the tile
+  int slices_to_ask_for_ = 0;
+  ACopies a_copies_;
+  BCopies b_copies_;
+};
+
+/// A kernel for GroupedProduct of one kind.
+template <typename T, typename C, ProductKind kKind>
+__global__ void __launch_bounds__(kProductThreads, 1)
+    multiply_on_tensor_cores(run::GroupedProduct call) {
+  extern __shared__ __align__(1024) std::uint8_t slots[];
+  __shared__ GroupTiles tiles;
+  call.kind = kKind;  // so that the compiler knows
+  if constexpr (kKind != ProductKind::WeightGradient) call.write = run::Write::Overwrite;
+  find_tiles<kTileHigh, kTileWide>(call, tiles);
+  TileWalk<kTileHigh, kTileWide> walk(call, tiles);
+  if (walk.is_over()) return;
+  TileProduct<T, C, kKind> tile_product(call, slots);
+  Tile tile = walk.tile();
+  Product<T, C> product = product_of<T, C>(call, tiles, tile.group);
+  tile_product.start(product, tile);
+  while (true) {
+    Sums sums = {};
+    tile_product.multiply(product, tile, sums);
+    const Tile done = tile;
+    const Product<T, C> product_done = product;
+    walk.advance();
+    const bool is_last = walk.is_over();
+    if (!is_last) {
+      tile = walk.tile();
+      product = product_of<T, C>(call, tiles, tile.group);
+      tile_product.start(product, tile);
+    }
+    tile_product.write(product_done, done, sums);
+    if (is_last) return;
+  }
+}
+
+}  // namespace capo::gpu

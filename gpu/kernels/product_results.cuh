@@ -1,0 +1,160 @@
+// The sums of a warp, from the registers in which tensor cores leave them to memory: rounded once,
+// or added first to what is there.
+//
+// Of eight neighbouring columns each lane of four holds two. Lanes exchange them so that each has
+// 16 bytes side by side and four lanes have 64: whole sectors, and few instructions. Where the
+// result is added to, all of what is there is asked for before the first of it is used.
+//
+// Columns are a multiple of 8 and C is aligned to 16 bytes. No shared memory. Tested by
+// tests/gpu/products_test.cpp.
+
+#pragma once
+
+#include <capo/gpu/kernels/elements.cuh>
+#include <capo/gpu/kernels/product_tiles.cuh>
+
+#include <cstdint>
+
+namespace capo::gpu {
+
+inline constexpr int kWarpSide = 64;
+/// Of 16 x 8 elements: a lane has columns 2 (lane % 4) and the next, of row lane / 4 in the first
+/// two and of the row eight further in the last two.
+using Sums = float[kWarpSide / 16][kWarpSide / 8][4];
+
+namespace results {
+
+// Lane i of `kLanes` gets element i of each of them, in their order.
+template <int kLanes, typename Word>
+__device__ void exchange(Word (&words)[kLanes]) {
+#pragma unroll
+  for (int distance = 1; distance < kLanes; distance *= 2) {
+    const bool is_high = (threadIdx.x & static_cast<unsigned>(distance)) != 0;
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      if ((i & distance) != 0) continue;
+      const Word given = is_high ? words[i] : words[i + distance];
+      const Word taken = __shfl_xor_sync(0xffffffffU, given, distance);
+      if (is_high) {
+        words[i] = taken;
+      } else {
+        words[i + distance] = taken;
+      }
+    }
+  }
+}
+
+// How kLanes lanes that hold two elements each of kLanes times eight columns come to hold 16 bytes
+// of one of these.
+template <typename C>
+struct Strip;
+
+template <>
+struct Strip<float> {
+  static constexpr int kLanes = 2;
+  /// Column of this lane's 16 bytes in the strip.
+  static __device__ int column() {
+    return static_cast<int>(threadIdx.x % 2 * 8 + threadIdx.x % 4 / 2 * 4);
+  }
+  static __device__ uint4 packed(const float2 (&pairs)[2]) {
+    float first[2] = {pairs[0].x, pairs[1].x};
+    float second[2] = {pairs[0].y, pairs[1].y};
+    exchange(first);
+    exchange(second);
+    return make_uint4(__float_as_uint(first[0]), __float_as_uint(second[0]),
+                      __float_as_uint(first[1]), __float_as_uint(second[1]));
+  }
+  static __device__ void unpack(const uint4& bytes, float2 (&pairs)[2]) {
+    float first[2] = {__uint_as_float(bytes.x), __uint_as_float(bytes.z)};
+    float second[2] = {__uint_as_float(bytes.y), __uint_as_float(bytes.w)};
+    exchange(first);
+    exchange(second);
+    pairs[0] = make_float2(first[0], second[0]);
+    pairs[1] = make_float2(first[1], second[1]);
+  }
+};
+
+template <typename C>
+struct HalfStrip {
+  static constexpr int kLanes = 4;
+  static __device__ int column() { return static_cast<int>(threadIdx.x % 4 * 8); }
+  static __device__ uint4 packed(const float2 (&pairs)[4]) {
+    std::uint32_t words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const C both[2] = {round_to<C>(pairs[i].x), round_to<C>(pairs[i].y)};
+      memcpy(&words[i], both, sizeof both);
+    }
+    exchange(words);
+    return make_uint4(words[0], words[1], words[2], words[3]);
+  }
+  static __device__ void unpack(const uint4& bytes, float2 (&pairs)[4]) {
+    std::uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
+    exchange(words);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      C both[2];
+      memcpy(both, &words[i], sizeof both);
+      pairs[i] = make_float2(to_float(both[0]), to_float(both[1]));
+    }
+  }
+};
+
+template <>
+struct Strip<Bf16> : HalfStrip<Bf16> {};
+template <>
+struct Strip<Fp16> : HalfStrip<Fp16> {};
+
+}  // namespace results
+
+/// For a whole warp: its kWarpSide x kWarpSide elements of C from a row and a column on, as far as
+/// C goes.
+template <typename T, typename C>
+__device__ void write_results(const Product<T, C>& product, int first_row, int first_column,
+                              const Sums& sums, run::Write write) {
+  using Strip = results::Strip<C>;
+  constexpr int kLanes = Strip::kLanes;
+  constexpr int kStrips = kWarpSide / 8 / kLanes;
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const int columns = product.columns();
+#pragma unroll
+  for (int i = 0; i < kWarpSide / 16; ++i) {
+    uint4* at[2][kStrips];
+    uint4 bytes[2][kStrips];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = first_row + i * 16 + half * 8 + lane / 4;
+      C* const line = product.c + std::int64_t{row} * columns;
+#pragma unroll
+      for (int s = 0; s < kStrips; ++s) {
+        const int column = first_column + s * kLanes * 8 + Strip::column();
+        const bool is_there = row < product.rows() && column < columns;
+        at[half][s] = is_there ? reinterpret_cast<uint4*>(line + column) : nullptr;
+        if (write == run::Write::Add) {
+          bytes[half][s] = is_there ? *at[half][s] : make_uint4(0, 0, 0, 0);
+        }
+      }
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int s = 0; s < kStrips; ++s) {
+        float2 pairs[kLanes];
+        if (write == run::Write::Add) {
+          Strip::unpack(bytes[half][s], pairs);
+        }
+#pragma unroll
+        for (int p = 0; p < kLanes; ++p) {
+          const float* const sum = sums[i][s * kLanes + p] + half * 2;
+          pairs[p] = write == run::Write::Add
+                         ? make_float2(pairs[p].x + sum[0], pairs[p].y + sum[1])
+                         : make_float2(sum[0], sum[1]);
+        }
+        const uint4 packed = Strip::packed(pairs);
+        if (at[half][s] != nullptr) *at[half][s] = packed;
+      }
+    }
+  }
+}
+
+}  // namespace capo::gpu
