@@ -102,9 +102,10 @@ std::string stuck_state(const Input& input, const CheckOptions& options) {
     if (!wiring->execution().finishes()) return StuckState(context, *wiring).text();
     taken = true;
   }
-  return taken ? "the step was taken to its end: nothing waits for ever, but some message does not "
-                 "arrive where it belongs\n"
-               : "";
+  return taken
+             ? "the step was taken to its end: in this course nothing waits for ever, and what the "
+               "finding says goes wrong all the same\n"
+             : "";
 }
 
 }  // namespace capo::run

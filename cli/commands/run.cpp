@@ -15,6 +15,7 @@
 #include <capo/run/report.h>
 #include <capo/run/run.h>
 #include <capo/run/setup/complete_model.h>
+#include <capo/run/setup/step_layers.h>
 #include <capo/run/stuck.h>
 
 #include <fmt/format.h>
@@ -152,6 +153,12 @@ int run_file(const RunRequest& request) {
                                                             .modules = model.modules,
                                                             .plan = model.plan},
                                                            input.schedule);
+  for (const Module& module : complete.options.modules.list) {
+    if (const auto why = run::module_refusal(module)) {
+      print_stderr(fmt::format("error: {} was not run: {}\n", input.source.name, *why));
+      return kFindings;
+    }
+  }
   auto engine = engine_for(request.device);
   if (!engine) return fail(engine.error());
   if (request.unchecked) {

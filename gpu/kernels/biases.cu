@@ -4,9 +4,9 @@
 // Shared memory: row_groups.cuh's, for the gradients of biases column_sums.cuh's as well. Tested by
 // tests/gpu/biases_test.cpp.
 
+#include <capo/gpu/kernels/families.h>
 #include <capo/gpu/kernels/column_sums.cuh>
 #include <capo/gpu/kernels/elements.cuh>
-#include <capo/gpu/kernels/families.h>
 #include <capo/gpu/kernels/row_groups.cuh>
 #include <capo/gpu/kernels/teams.cuh>
 

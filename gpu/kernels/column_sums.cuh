@@ -34,6 +34,7 @@ __device__ void sum_columns(std::int64_t first_row, std::int64_t end, std::int64
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   Terms<kSums> sums[kColumnsPerLane] = {};
+#pragma unroll 1
   for (std::int64_t row = first_row + warp; row < end; row += kSummingWarps) {
     const auto term = term_of_row(row);
 #pragma unroll

@@ -97,8 +97,8 @@ template <typename C>
   return std::clamp<std::int64_t>(pieces, 1, kMost);
 }
 
-/// Of a block that takes one row at a time, eight columns a thread. The order of a row's sum follows
-/// from it, and so from the columns alone.
+/// Of a block that takes one row at a time, eight columns a thread. The order of a row's sum
+/// follows from it, and so from the columns alone.
 [[nodiscard]] inline int threads_for(std::int64_t columns) {
   return static_cast<int>(std::clamp<std::int64_t>((columns + 255) / 256 * 32, 32, 256));
 }

@@ -7,9 +7,9 @@
 // right, and for many columns the same reading many times. Shared memory: column_sums.cuh's, and a
 // float for each warp. Tested by tests/gpu/norms_test.cpp.
 
+#include <capo/gpu/kernels/families.h>
 #include <capo/gpu/kernels/column_sums.cuh>
 #include <capo/gpu/kernels/elements.cuh>
-#include <capo/gpu/kernels/families.h>
 #include <capo/gpu/kernels/teams.cuh>
 
 namespace capo::gpu {
@@ -22,8 +22,7 @@ struct Moments {
 };
 
 template <typename Team, typename T>
-__device__ Moments moments_of(const Team& team, const T* row, std::int64_t columns,
-                              float epsilon) {
+__device__ Moments moments_of(const Team& team, const T* row, std::int64_t columns, float epsilon) {
   const auto count = static_cast<float>(columns);
   float sum = 0;
   by_eights(team, columns, [&](std::int64_t column, std::int64_t left) {
@@ -102,20 +101,19 @@ __global__ void find_gradient(run::LayerNormGradient call) {
     });
     const float mean = block.sum(sum) / count;
     const float along = block.sum(sum_along) / count;
-    visit_normals(
-        [&](std::int64_t column, std::int64_t left, const Eight& normal, const Eight& g) {
-          Eight gradient;
+    visit_normals([&](std::int64_t column, std::int64_t left, const Eight& normal, const Eight& g) {
+      Eight gradient;
 #pragma unroll
-          for (int i = 0; i < 8; ++i) {
-            gradient.at[i] = moments.inverse * (g.at[i] - mean - normal.at[i] * along);
-          }
-          store_eight(dx + column, gradient, left);
-        });
+      for (int i = 0; i < 8; ++i) {
+        gradient.at[i] = moments.inverse * (g.at[i] - mean - normal.at[i] * along);
+      }
+      store_eight(dx + column, gradient, left);
+    });
   }
 }
 
 template <typename T, typename G>
-__global__ void __launch_bounds__(kSummingWarps * 32)
+__global__ void __launch_bounds__(kSummingWarps * 32, 1)
     sum_weight_gradients(run::LayerNormWeightGradient call) {
   if (call.rows == 0 && call.write == run::Write::Add) return;
   const auto term_of_row = [&](std::int64_t row) {
@@ -173,8 +171,7 @@ Kernels<run::LayerNorm> kernels_of(std::type_identity<run::LayerNorm>) {
 Kernels<run::LayerNormGradient> kernels_of(std::type_identity<run::LayerNormGradient>) {
   return kGradients;
 }
-Kernels<run::LayerNormWeightGradient> kernels_of(
-    std::type_identity<run::LayerNormWeightGradient>) {
+Kernels<run::LayerNormWeightGradient> kernels_of(std::type_identity<run::LayerNormWeightGradient>) {
   return kWeightGradients;
 }
 

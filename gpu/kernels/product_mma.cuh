@@ -1,8 +1,8 @@
 // A product on tensor cores: bf16 or fp16 operands, sums in fp32.
 //
 // A block of 8 warps computes tiles of 128 x 256 elements, 64 x 64 a warp, and goes along the depth
-// in slices of 64. While one slice is multiplied, the fragments of the next step are on their way to
-// registers and two more slices are on their way to shared memory. The first slices of the next
+// in slices of 64. While one slice is multiplied, the fragments of the next step are on their way
+// to registers and two more slices are on their way to shared memory. The first slices of the next
 // tile are asked for before the results of this one are written. Dynamic shared memory:
 //
 //   slot s of kSlots, 48 KB   A 128 x 64 | B 256 x 64    as product_slices.cuh lays them out
@@ -11,8 +11,8 @@
 // weights do not lie at a multiple of 16 bytes: 161 KB in all, of the 163 KB that sm_80 has. in and
 // out are multiples of 8, x and y aligned to 16 bytes.
 //
-// Each element adds in ascending order of depth, 16 at once. Blocks that find no work read and write
-// nothing. Tested by tests/gpu/products_test.cpp.
+// Each element adds in ascending order of depth, 16 at once. Blocks that find no work read and
+// write nothing. Tested by tests/gpu/products_test.cpp.
 
 #pragma once
 
@@ -31,13 +31,14 @@ template <typename T, typename C, ProductKind kKind>
 class TileProduct {
  public:
   /// slots: kSlots * kSlotBytes of shared memory.
-  __device__ TileProduct(const run::GroupedProduct& call, const void* slots)
-      : write_(call.write), slots_(shared_address(slots)) {}
+  __device__ TileProduct(const run::GroupedProduct& call, const GroupTiles& tiles,
+                         const void* slots)
+      : call_(call), tiles_(tiles), slots_(shared_address(slots)) {}
 
   /// Turns to a tile and asks for its first slices.
-  __device__ void start(const Product<T, C>& product, const Tile& tile) {
-    const bool is_plain = !is_aligned(product.b.data) || !is_aligned(product.c);
-    slices_ = is_plain ? 0 : static_cast<int>(parts(product.depth(), kDeep));
+  __device__ void start(const Tile& tile) {
+    const Product<T, C> product = product_of<T, C>(call_, tiles_, tile.group);
+    slices_ = lies_well(product) ? static_cast<int>(parts(product.depth(), kDeep)) : 0;
     slices_to_ask_for_ = slices_;
     a_copies_ = {product.a, tile.row};
     b_copies_ = {product.b, tile.column};
@@ -50,7 +51,7 @@ class TileProduct {
   }
 
   /// The sums of the tile that was started.
-  __device__ void multiply(const Product<T, C>& product, const Tile& tile, Sums& sums) {
+  __device__ void multiply(const Tile& tile, Sums& sums) {
     if (slices_ == 0) return;
     const AFragments a_fragments(warp_row());
     const BFragments b_fragments(warp_column());
@@ -69,7 +70,7 @@ class TileProduct {
     wait_for_slice();
     load(0, reading, 0);
     for (int left = slices_; left > 0; --left) {
-      if (left == kSlicesOfPrefetch) prefetch_results(product, tile);
+      if (left == kSlicesOfPrefetch) prefetch_results(tile);
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
         if (step == kSteps - 1) {
@@ -98,15 +99,20 @@ class TileProduct {
     }
   }
 
-  /// Writes what multiply() summed up.
-  __device__ void write(const Product<T, C>& product, const Tile& tile, const Sums& sums) const {
-    if (is_aligned(product.b.data) && is_aligned(product.c)) {
-      write_results(product, tile.row + warp_row(), tile.column + warp_column(), sums, write_);
-      return;
+  /// Writes what multiply() summed up. The product is looked up again: registers are dear.
+  __device__ void write(const Tile& tile, const Sums& sums) const {
+    const Product<T, C> product = product_of<T, C>(call_, tiles_, tile.group);
+    if (lies_well(product)) {
+      const int row = tile.row + warp_row();
+      const int column = tile.column + warp_column();
+      if (call_.write == run::Write::Add) {
+        return write_results<run::Write::Add>(product, row, column, sums);
+      }
+      return write_results<run::Write::Overwrite>(product, row, column, sums);
     }
     for (int row = tile.row; row < tile.row + kTileHigh; row += kPlainSide) {
       for (int column = tile.column; column < tile.column + kTileWide; column += kPlainSide) {
-        multiply_plainly(product, row, column, write_);
+        multiply_plainly(product, row, column, call_.write);
       }
     }
   }
@@ -124,6 +130,9 @@ class TileProduct {
   // Early enough for the memory to answer, late enough for the cache to keep it.
   static constexpr int kSlicesOfPrefetch = 4;
 
+  static __device__ bool lies_well(const Product<T, C>& product) {
+    return is_aligned(product.b.data) && is_aligned(product.c);
+  }
   static __device__ int warp_row() {
     return static_cast<int>(threadIdx.x) / 32 % (kTileHigh / kWarpSide) * kWarpSide;
   }
@@ -163,8 +172,9 @@ class TileProduct {
     __syncthreads();
   }
 
-  __device__ void prefetch_results(const Product<T, C>& product, const Tile& tile) const {
-    if (write_ == run::Write::Overwrite) return;
+  __device__ void prefetch_results(const Tile& tile) const {
+    if (call_.write == run::Write::Overwrite) return;
+    const Product<T, C> product = product_of<T, C>(call_, tiles_, tile.group);
     constexpr int kLine = 128 / sizeof(C);
     constexpr int kLines = kTileWide / kLine;
     for (auto at = static_cast<int>(threadIdx.x); at < kTileHigh * kLines; at += kProductThreads) {
@@ -175,7 +185,8 @@ class TileProduct {
     }
   }
 
-  run::Write write_;
+  const run::GroupedProduct& call_;
+  const GroupTiles& tiles_;
   std::uint32_t slots_;
   int slices_ = 0;  ///< of the tile
   int slices_to_ask_for_ = 0;
@@ -194,23 +205,20 @@ __global__ void __launch_bounds__(kProductThreads, 1)
   find_tiles<kTileHigh, kTileWide>(call, tiles);
   TileWalk<kTileHigh, kTileWide> walk(call, tiles);
   if (walk.is_over()) return;
-  TileProduct<T, C, kKind> tile_product(call, slots);
+  TileProduct<T, C, kKind> product(call, tiles, slots);
   Tile tile = walk.tile();
-  Product<T, C> product = product_of<T, C>(call, tiles, tile.group);
-  tile_product.start(product, tile);
+  product.start(tile);
   while (true) {
     Sums sums = {};
-    tile_product.multiply(product, tile, sums);
+    product.multiply(tile, sums);
     const Tile done = tile;
-    const Product<T, C> product_done = product;
     walk.advance();
     const bool is_last = walk.is_over();
     if (!is_last) {
       tile = walk.tile();
-      product = product_of<T, C>(call, tiles, tile.group);
-      tile_product.start(product, tile);
+      product.start(tile);
     }
-    tile_product.write(product_done, done, sums);
+    product.write(done, sums);
     if (is_last) return;
   }
 }

@@ -33,9 +33,10 @@ __device__ void load_slice(const Operand<T>& operand, int first, int first_depth
     const int depth = along_depth ? at % kDeep : at / kPlainSide;
     const int one = along_depth ? at / kDeep : at % kPlainSide;
     const bool is_there = first + one < operand.count && first_depth + depth < operand.depth;
-    slice[depth][one] = is_there ? to_float(operand.data[(first + one) * operand.step +
-                                                         (first_depth + depth) * operand.depth_step])
-                                 : 0.0F;
+    slice[depth][one] = is_there
+                            ? to_float(operand.data[(first + one) * operand.step +
+                                                    (first_depth + depth) * operand.depth_step])
+                            : 0.0F;
   }
 }
 

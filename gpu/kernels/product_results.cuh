@@ -109,50 +109,48 @@ struct Strip<Fp16> : HalfStrip<Fp16> {};
 
 /// For a whole warp: its kWarpSide x kWarpSide elements of C from a row and a column on, as far as
 /// C goes.
-template <typename T, typename C>
+template <run::Write kWrite, typename T, typename C>
 __device__ void write_results(const Product<T, C>& product, int first_row, int first_column,
-                              const Sums& sums, run::Write write) {
+                              const Sums& sums) {
   using Strip = results::Strip<C>;
   constexpr int kLanes = Strip::kLanes;
   constexpr int kStrips = kWarpSide / 8 / kLanes;
-  const auto lane = static_cast<int>(threadIdx.x % 32);
-  const int columns = product.columns();
+  constexpr bool kAdds = kWrite == run::Write::Add;
+  const int row = first_row + static_cast<int>(threadIdx.x % 32 / 4);
+  const int column = first_column + Strip::column();
+  const std::int64_t columns = product.columns();
+  C* const corner = product.c + row * columns + column;
+  const auto at = [&](int down, int strip) {
+    return reinterpret_cast<uint4*>(corner + down * columns + strip * kLanes * 8);
+  };
+  const auto is_there = [&](int down, int strip) {
+    return row + down < product.rows() && column + strip * kLanes * 8 < columns;
+  };
 #pragma unroll
   for (int i = 0; i < kWarpSide / 16; ++i) {
-    uint4* at[2][kStrips];
-    uint4 bytes[2][kStrips];
+    uint4 before[2][kStrips];
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = first_row + i * 16 + half * 8 + lane / 4;
-      C* const line = product.c + std::int64_t{row} * columns;
-#pragma unroll
-      for (int s = 0; s < kStrips; ++s) {
-        const int column = first_column + s * kLanes * 8 + Strip::column();
-        const bool is_there = row < product.rows() && column < columns;
-        at[half][s] = is_there ? reinterpret_cast<uint4*>(line + column) : nullptr;
-        if (write == run::Write::Add) {
-          bytes[half][s] = is_there ? *at[half][s] : make_uint4(0, 0, 0, 0);
-        }
-      }
+    for (int part = 0; kAdds && part < 2 * kStrips; ++part) {
+      const int down = i * 16 + part / kStrips * 8;
+      const int strip = part % kStrips;
+      uint4& bytes = before[part / kStrips][strip];
+      bytes = is_there(down, strip) ? *at(down, strip) : make_uint4(0, 0, 0, 0);
     }
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    for (int part = 0; part < 2 * kStrips; ++part) {
+      const int half = part / kStrips;
+      const int strip = part % kStrips;
+      float2 pairs[kLanes] = {};
+      if constexpr (kAdds) Strip::unpack(before[half][strip], pairs);
 #pragma unroll
-      for (int s = 0; s < kStrips; ++s) {
-        float2 pairs[kLanes];
-        if (write == run::Write::Add) {
-          Strip::unpack(bytes[half][s], pairs);
-        }
-#pragma unroll
-        for (int p = 0; p < kLanes; ++p) {
-          const float* const sum = sums[i][s * kLanes + p] + half * 2;
-          pairs[p] = write == run::Write::Add
-                         ? make_float2(pairs[p].x + sum[0], pairs[p].y + sum[1])
+      for (int p = 0; p < kLanes; ++p) {
+        const float* const sum = sums[i][strip * kLanes + p] + half * 2;
+        pairs[p] = kAdds ? make_float2(pairs[p].x + sum[0], pairs[p].y + sum[1])
                          : make_float2(sum[0], sum[1]);
-        }
-        const uint4 packed = Strip::packed(pairs);
-        if (at[half][s] != nullptr) *at[half][s] = packed;
       }
+      const uint4 packed = Strip::packed(pairs);
+      const int down = i * 16 + half * 8;
+      if (is_there(down, strip)) *at(down, strip) = packed;
     }
   }
 }

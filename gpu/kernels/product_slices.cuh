@@ -72,8 +72,7 @@ class SliceCopies {
   __device__ void copy(int i, std::uint32_t to) const {
     const bool is_there = i * Layout::kRowsAtOnce < rows_left_ && depth_left_ > 0;
     copy_later(to + static_cast<std::uint32_t>(i * Layout::kRowsAtOnce * Layout::kRowBytes),
-               from_ + i * Layout::kRowsAtOnce * row_step_,
-               is_there ? Fetch::Bytes : Fetch::Zeros);
+               from_ + i * Layout::kRowsAtOnce * row_step_, is_there ? Fetch::Bytes : Fetch::Zeros);
   }
 
   __device__ void advance() {

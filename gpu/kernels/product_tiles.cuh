@@ -52,12 +52,10 @@ struct Tile {
   int column;
 };
 
-/// Of C, where only a WeightGradient's has the same number of rows whatever the sizes are.
-struct Columns {
-  [[nodiscard]] __host__ __device__ static std::int64_t of(const run::GroupedProduct& call) {
-    return call.kind == ProductKind::Forward ? call.out : call.in;
-  }
-};
+/// Of C; the same for all groups.
+[[nodiscard]] __host__ __device__ inline std::int64_t columns_of(const run::GroupedProduct& call) {
+  return call.kind == ProductKind::Forward ? call.out : call.in;
+}
 
 struct GroupTiles {
   int first_row[kMostGroups + 1];
@@ -72,7 +70,7 @@ struct GroupTiles {
 /// No fewer than there will be, whatever the sizes are.
 template <int kHigh, int kWide>
 [[nodiscard]] std::int64_t most_tiles(const run::GroupedProduct& call) {
-  const std::int64_t across = parts(Columns::of(call), kWide);
+  const std::int64_t across = parts(columns_of(call), kWide);
   if (call.kind == ProductKind::WeightGradient) {
     return call.rows.groups * parts(call.out, kHigh) * across;
   }
@@ -83,7 +81,7 @@ template <int kHigh, int kWide>
 template <int kHigh, int kWide>
 __device__ void find_tiles(const run::GroupedProduct& call, GroupTiles& tiles) {
   if (threadIdx.x < 32) {
-    const auto across = static_cast<int>(parts(Columns::of(call), kWide));
+    const auto across = static_cast<int>(parts(columns_of(call), kWide));
     const auto size = [&](int group) { return size_of(call.rows, group); };
     write_sums(groups_of(call.rows), tiles.first_row, size);
     write_sums(groups_of(call.rows), tiles.first_tile, [&](int group) {
@@ -123,30 +121,29 @@ template <int kHigh, int kWide>
 class TileWalk {
  public:
   __device__ TileWalk(const run::GroupedProduct& call, const GroupTiles& tiles)
-      : tiles_(tiles),
-        across_(static_cast<int>(parts(Columns::of(call), kWide))),
-        count_(tiles.first_tile[groups_of(call.rows)]),
-        at_(static_cast<int>(blockIdx.x)) {}
+      : call_(call), tiles_(tiles), at_(static_cast<int>(blockIdx.x)) {}
 
-  [[nodiscard]] __device__ bool is_over() const { return at_ >= count_; }
+  [[nodiscard]] __device__ bool is_over() const {
+    return at_ >= tiles_.first_tile[groups_of(call_.rows)];
+  }
   __device__ void advance() { at_ += static_cast<int>(gridDim.x); }
 
   /// Asked only while it is not over.
   [[nodiscard]] __device__ Tile tile() {
     while (at_ >= tiles_.first_tile[group_ + 1]) ++group_;
     constexpr int kBand = 16;
+    const auto across = static_cast<int>(parts(columns_of(call_), kWide));
     const int in_group = at_ - tiles_.first_tile[group_];
-    const int down = (tiles_.first_tile[group_ + 1] - tiles_.first_tile[group_]) / across_;
-    const int first_down = in_group / (kBand * across_) * kBand;
-    const int in_band = in_group - first_down * across_;
+    const int down = (tiles_.first_tile[group_ + 1] - tiles_.first_tile[group_]) / across;
+    const int first_down = in_group / (kBand * across) * kBand;
+    const int in_band = in_group - first_down * across;
     const int band = min(kBand, down - first_down);
     return {group_, (first_down + in_band % band) * kHigh, in_band / band * kWide};
   }
 
  private:
+  const run::GroupedProduct& call_;
   const GroupTiles& tiles_;
-  int across_;
-  int count_;  ///< of all groups
   int at_;
   int group_ = 0;
 };

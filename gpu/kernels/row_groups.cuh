@@ -45,8 +45,7 @@ __device__ void write_sums(int count, int* sums, Term term) {
 /// For a whole block, which waits for it.
 __device__ inline void find_groups(const run::Rows& rows, RowGroups& groups) {
   if (threadIdx.x < 32) {
-    write_sums(groups_of(rows), groups.first_row,
-               [&](int group) { return size_of(rows, group); });
+    write_sums(groups_of(rows), groups.first_row, [&](int group) { return size_of(rows, group); });
   }
   __syncthreads();
 }

@@ -44,7 +44,8 @@ Stepper::Stepper(Stage& stage, const Program& program, BufferMemory& memory, con
       expected_(expected),
       late_(late),
       cells_(stage.table()),
-      reads_(stage.table().size(), 0) {
+      reads_(stage.table().size(), 0),
+      clocks_(program) {
   count_reads();
 }
 
@@ -89,6 +90,22 @@ void Stepper::note_read(const Act& act, std::int32_t layer, StreamId stream) {
 
 void Stepper::drop(BufferId buffer, StreamId stream) {
   if (--reads_left_[buffer] == 0) memory_.released(buffer, stream);
+}
+
+// In front of work, gives up what its rank has sent and what is known there to have arrived.
+void Stepper::land(std::uint32_t op) {
+  const Op& at_hand = program_.ops[op];
+  const bool works = std::any_of(program_.acts.begin() + at_hand.first_act,
+                                 program_.acts.begin() + at_hand.end_act,
+                                 [](const Act& act) { return act.kind == Act::Kind::Work; });
+  if (!works) return;
+  const std::int32_t rank = program_.rank_of_stream[program_.ops[op].stream];
+  std::erase_if(in_flight_, [&](const Sent& sent) {
+    const bool landed =
+        sent.rank == rank && (clocks_.before(sent.ends[0], op) || clocks_.before(sent.ends[1], op));
+    if (landed) drop(sent.buffer, 0);
+    return landed;
+  });
 }
 
 void Stepper::end_op(StreamId stream) {
@@ -164,6 +181,8 @@ void Stepper::walk(Mode mode) {
   const EventId start = mode == Mode::Actions ? engine.record(0) : 0;
   for (std::uint32_t id = 0; id < program_.ops.size() && !broken(); ++id) {
     const Op& op = program_.ops[id];
+    op_ = id;
+    if (mode == Mode::Eager) land(id);
     const StreamId stream = mode == Mode::Eager ? 0 : op.stream;
     if (mode != Mode::Eager) {
       for (const std::uint32_t before : program_.waits[id]) engine.wait(stream, done[before]);
@@ -182,6 +201,7 @@ void Stepper::walk(Mode mode) {
     memory_.op_done(stream);
     if (mode != Mode::Eager && awaited[id]) done[id] = engine.record(stream);
   }
+  for (const Sent& sent : std::exchange(in_flight_, {})) drop(sent.buffer, 0);
   if (mode == Mode::Step) return;
   engine.synchronise();
   for (std::size_t i = 0; i < times.size() && !engine.error(); ++i) {
@@ -205,7 +225,11 @@ void Stepper::run_act(const Act& act, Mode mode, StreamId stream) {
              Copy{.bytes = act.way == Way::Forward ? output_bytes(shape) : input_row_bytes(shape),
                   .from = memory_.at(act.from),
                   .to = stage_.given.landing(act.to, act.way)});
-      return drop(act.from, stream);
+      if (mode != Mode::Eager) return drop(act.from, stream);
+      in_flight_.push_back({.buffer = act.from,
+                            .rank = act.rank,
+                            .ends = {op_, act.other_end}});  // until its rank knows
+      return;
     }
     case Act::Kind::Permute:
     case Act::Kind::Return:

@@ -14,6 +14,7 @@
 #include <capo/run/execute/buffer_memory.h>
 #include <capo/run/execute/late_reads.h>
 #include <capo/run/execute/stage.h>
+#include <capo/run/program/clocks.h>
 
 #include <cstdint>
 #include <map>
@@ -79,6 +80,12 @@ class Stepper {
 
  private:
   enum class Mode : std::uint8_t { Eager, Actions, Step };
+  // A buffer that was sent, and the two ops of which either's end tells that it has arrived.
+  struct Sent {
+    BufferId buffer;
+    std::int32_t rank;
+    std::uint32_t ends[2];
+  };
   using WorkKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, Kind>;
 
   void walk(Mode mode);
@@ -89,6 +96,7 @@ class Stepper {
   void note_read(const Act& act, std::int32_t layer, StreamId stream);
   void drop(BufferId buffer, StreamId stream);
   void end_op(StreamId stream);
+  void land(std::uint32_t op);
   void count_reads();
 
   [[nodiscard]] LayerPlaces places_of(std::int32_t rank, const Work& work, std::int32_t layer);
@@ -128,6 +136,9 @@ class Stepper {
   std::vector<std::uint32_t> reads_;       // by buffer, in all
   std::vector<std::uint32_t> reads_left_;  // by buffer
   std::vector<BufferId> held_to_end_;      // of the op at hand
+  std::uint32_t op_ = 0;                   // at hand
+  std::vector<Sent> in_flight_;            // in eager execution
+  Clocks clocks_;
   std::vector<Captured> graphs_;
   std::map<WorkKey, GraphId> graph_of_;
   std::map<std::pair<std::size_t, std::int32_t>, std::vector<ParameterHandle>> handles_;

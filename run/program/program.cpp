@@ -300,6 +300,13 @@ class Builder {
     const Way way = forward ? Way::Forward : Way::Backward;
     const auto [at, first] = delivered_.try_emplace({cell, way}, node);
     if (!first) {
+      for (std::uint32_t act = program.ops[op_of_[at->second]].first_act;
+           act < program.ops[op_of_[at->second]].end_act; ++act) {
+        Act& delivery = program.acts[act];
+        const bool it =
+            delivery.kind == Act::Kind::Deliver && delivery.to == cell && delivery.way == way;
+        if (it) delivery.other_end = op_of_[node];
+      }
       if (nodes_[at->second].stream != nodes_[node].stream) {
         program.waits[op_of_[node]].push_back(op_of_[at->second]);
       }

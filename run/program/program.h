@@ -90,6 +90,7 @@ struct Act {
   Origin origin;
   BufferId from = kNoBuffer;
   std::uint32_t to = 0;
+  std::uint32_t other_end = 0;  ///< of a Deliver: the op that is the transfer's other end
 };
 
 struct Op {

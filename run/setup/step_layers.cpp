@@ -143,9 +143,7 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
                              rank);
         }
         const Module& module = *facts.module;
-        if (auto why = missing(module)) return *why;
-        if (auto why = not_run(module)) return *why;
-        if (auto why = bad_main_grad(module)) return *why;
+        if (auto why = module_refusal(module)) return *why;
         StepLayer layer{
             .rank = rank,
             .chunk = chunk,
@@ -191,6 +189,12 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
     }
   }
   return layers;
+}
+
+std::optional<std::string> module_refusal(const Module& module) {
+  if (auto why = not_run(module)) return why;
+  if (auto why = missing(module)) return why;
+  return bad_main_grad(module);
 }
 
 ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Whose whose) {

@@ -62,6 +62,9 @@ class StepLayers {
   bool all_grouped_ = true;
 };
 
+/// Why a module cannot be run, whatever the plan: a sentence that names it.
+[[nodiscard]] std::optional<std::string> module_refusal(const Module& module);
+
 /// What the contract says of a parameter, for whole backwards and for delayed ones.
 struct ParameterCells {
   gradients::Cell whole;

@@ -15,9 +15,9 @@ namespace {
 using testing_support::Outcome;
 using testing_support::run_capo;
 
-const std::vector<std::string> kCommands{"check",   "convert", "generate", "simulate",
-                                         "compare", "sweep",   "graph",    "minimise",
-                                         "explain", "rules",   "devices"};
+const std::vector<std::string> kCommands{"check",    "convert", "generate", "simulate",
+                                         "compare",  "sweep",   "run",      "graph",
+                                         "minimise", "explain", "rules",    "devices"};
 
 bool holds(const std::string& text, const std::string& piece) {
   return text.find(piece) != std::string::npos;

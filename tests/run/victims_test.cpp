@@ -88,6 +88,9 @@ class Rows {
     EXPECT_EQ(cells_of(report.victims.grad_output), expected.grad_output);
     EXPECT_TRUE(report.victims.other.empty());
     EXPECT_TRUE(report.victims.grad_input.empty());
+    Cells wrong = expected.static_input;
+    wrong.insert(expected.grad_output.begin(), expected.grad_output.end());
+    EXPECT_EQ(cells_of(report.wrong_gradients), wrong);
     EXPECT_EQ(report.victims.static_input, report.predicted.static_input);
     EXPECT_EQ(report.victims.grad_output, report.predicted.grad_output);
     EXPECT_EQ(report.bit_equal, expected.static_input.empty() && expected.grad_output.empty());

@@ -118,6 +118,32 @@ def check_simulations(run, root) -> int:
     return reports
 
 
+def check_runs(run, root) -> int:
+    """What `capo run` prints, of a right order, a wrong one that is run all the same, and refusals."""
+    schema = json.loads((root / "docs/schema/run.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    runs = 0
+    hazard = "[1, -1, 1, -1.5, -1, -1.5]"
+    for order, flags in (
+        ("[1, 1, -1, -1.5, -1, -1.5]", ()),
+        ("[1, 1, -1, -1.5, -1, -1.5]", ("--graphs", "per-step", "--replays", "1")),
+        ("[1, 2, -2, -1]", ("--modules", "grouped-mlp", "--replays", "0")),
+        (hazard, ("--plan", "te", "--modules", "linear", "--unchecked")),
+        (hazard, ("--plan", "te", "--modules", "linear")),
+        ("[1, -1, -1]", ()),
+        ("[1, -1, -1]", ("--unchecked",)),
+    ):
+        result = run("run", "--device", "host", "--order", order, *flags, "--format", "json")
+        validator.validate(json.loads(result.stdout))
+        runs += 1
+    for path in sorted((root / "examples").rglob("*.order")):
+        result = run("run", "--device", "host", str(path), "--format", "json")
+        validator.validate(json.loads(result.stdout))
+        runs += 1
+    return runs
+
+
 def main() -> int:
     capo, root = sys.argv[1], pathlib.Path(sys.argv[2])
     report = jsonschema.Draft202012Validator(json.loads((root / "docs/schema/report.schema.json").read_text()))
@@ -160,7 +186,10 @@ def main() -> int:
     print(f"{taken} models read and {refused} refused as their schema has it")
     simulations = check_simulations(run, root)
     print(f"{simulations} simulations keep their schema")
-    return 0 if simulations > 15 and reports > 50 and written > 20 and accepted > 0 and taken > 50 and refused > 400 else 1
+    runs = check_runs(run, root)
+    print(f"{runs} runs keep their schema")
+    enough = reports > 50 and written > 20 and accepted > 0 and taken > 50 and refused > 400
+    return 0 if enough and simulations > 15 and runs > 8 else 1
 
 
 if __name__ == "__main__":

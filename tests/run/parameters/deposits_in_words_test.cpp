@@ -54,6 +54,8 @@ std::string handed_by(const Deposit& deposit) {
       return "zeros" + becomes;
     case Deposit::Handed::View:
       return "a view" + becomes;
+    case Deposit::Handed::ReturnedItself:
+      return "what it returns itself" + becomes;
   }
   return "";
 }

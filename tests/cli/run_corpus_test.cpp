@@ -1,0 +1,146 @@
+// Runs the corpus of the rules: what is rejected for a hazard shows it, what is rejected for its
+// transfers stays in its stuck state, and what is accepted is right.
+//
+// Cases that declare no plan run under TransformerEngine's, which is what their rules speak of.
+
+#include <capo/tests/support/run_capo.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace capo {
+namespace {
+
+using nlohmann::json;
+using testing_support::Outcome;
+using testing_support::run_capo;
+namespace fs = std::filesystem;
+
+const fs::path kRules = CAPO_SOURCE_DIR "/tests/corpus/rules";
+
+struct Case {
+  fs::path input;
+  std::vector<std::string> arguments;
+
+  [[nodiscard]] std::string name() const {
+    return input.parent_path().filename().string() + "/" + input.filename().string();
+  }
+};
+
+std::string text_of(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Flags of `check` that `run` has as well, and a plan where the case declares none.
+std::vector<std::string> arguments_of(const fs::path& input) {
+  std::vector<std::string> arguments;
+  std::istringstream words(text_of(fs::path(input).replace_extension(".args")));
+  bool declares_plan = false;
+  for (std::string word; words >> word;) {
+    if (word == "--format" || word == "--profile") {
+      words >> word;
+      continue;
+    }
+    declares_plan = declares_plan || word == "--plan";
+    if (word.ends_with(".model")) {
+      declares_plan = declares_plan ||
+                      text_of(input.parent_path() / word).find("\"plan\"") != std::string::npos;
+    }
+    arguments.push_back(word);
+  }
+  if (!declares_plan) arguments.insert(arguments.end(), {"--plan", "te"});
+  return arguments;
+}
+
+std::vector<Case> cases(const std::string& rule, const std::string& prefix) {
+  std::vector<Case> found;
+  for (const auto& entry : fs::directory_iterator(kRules / rule)) {
+    const fs::path& path = entry.path();
+    const bool input = path.extension() == ".te" || path.extension() == ".order" ||
+                       path.extension() == ".csv" || path.extension() == ".json";
+    if (input && path.filename().string().starts_with(prefix)) {
+      found.push_back({path, arguments_of(path)});
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Case& a, const Case& b) { return a.input < b.input; });
+  return found;
+}
+
+Outcome run(const Case& of, std::vector<std::string> flags) {
+  std::vector<std::string> arguments{"run", of.input.filename().string()};
+  arguments.insert(arguments.end(), of.arguments.begin(), of.arguments.end());
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  return run_capo(arguments, {.directory = of.input.parent_path().string()});
+}
+
+// Buffers, streams and replays; of gradients and captures those that change numbers. The others
+// end in an error of TransformerEngine's own (G04, G07, C02 to C06), are about hooks, collectives
+// and offloading, which capo does not run (G08, G09, G11, C07), or about kernels that capo does not
+// have (E02, C05) or a layer that it does not run (G06).
+class HazardCorpus : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(HazardCorpus, EveryBadCaseShowsItsHazardWhenRunUnchecked) {
+  const auto found = cases(GetParam(), "bad-");
+  ASSERT_FALSE(found.empty());
+  for (const Case& of : found) {
+    const Outcome outcome = run(of, {"--unchecked", "--format", "json"});
+    ASSERT_EQ(outcome.exit_code, 1) << of.name() << outcome.err;
+    const json report = json::parse(outcome.out);
+    EXPECT_EQ(report["verdict"], "rejected") << of.name();
+    EXPECT_EQ(report["bit_equal"], false) << of.name();
+    EXPECT_EQ(report["victims"], report["predicted"]) << of.name();
+    EXPECT_EQ(report["float64"]["within_bounds"], true) << of.name() << ": eager itself is right";
+  }
+}
+
+TEST_P(HazardCorpus, NoBadCaseRunsChecked) {
+  for (const Case& of : cases(GetParam(), "bad-")) {
+    const Outcome outcome = run(of, {});
+    EXPECT_EQ(outcome.exit_code, 1) << of.name();
+    EXPECT_TRUE(outcome.out.empty()) << of.name() << outcome.out;
+    EXPECT_NE(outcome.err.find("was not run"), std::string::npos) << of.name() << outcome.err;
+  }
+}
+
+TEST_P(HazardCorpus, EveryGoodCaseIsEqualToEager) {
+  for (const Case& of : cases(GetParam(), "good-")) {
+    const Outcome outcome = run(of, {"--format", "json"});
+    EXPECT_EQ(outcome.exit_code, 0) << of.name() << outcome.out << outcome.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, HazardCorpus,
+                         ::testing::Values("B01", "B02", "B03", "B04", "B05", "B06", "E01", "Y01",
+                                           "G01", "G02", "G03", "G05", "G10", "G12", "C01"),
+                         [](const auto& rule) { return std::string(rule.param); });
+
+class TransferCorpus : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(TransferCorpus, EveryBadCaseIsTakenAsFarAsItGoes) {
+  const auto found = cases(GetParam(), "bad-");
+  ASSERT_FALSE(found.empty());
+  for (const Case& of : found) {
+    const Outcome outcome = run(of, {"--unchecked"});
+    EXPECT_EQ(outcome.exit_code, 1) << of.name() << outcome.err;
+    const bool stuck = outcome.err.find("stays there:\n  rank ") != std::string::npos;
+    const bool swapped =
+        outcome.err.find("taken to its end: in this course nothing waits") != std::string::npos;
+    EXPECT_NE(stuck, swapped) << of.name() << outcome.err;
+    EXPECT_NE(outcome.err.find("leaves nothing to run"), std::string::npos) << of.name();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, TransferCorpus,
+                         ::testing::Values("T01", "T02", "T03", "T04", "T05", "T06", "T07", "T08",
+                                           "T09", "T10"),
+                         [](const auto& rule) { return std::string(rule.param); });
+
+}  // namespace
+}  // namespace capo

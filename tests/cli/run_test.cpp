@@ -1,0 +1,171 @@
+// `capo run` as a user meets it: what it prints, what it returns, and what it refuses.
+
+#include <capo/tests/support/run_capo.h>
+#include <capo/tests/support/scratch_folder.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+namespace capo {
+namespace {
+
+using nlohmann::json;
+using testing_support::Outcome;
+using testing_support::run_capo;
+using testing_support::ScratchFolder;
+
+constexpr const char* kSound = "[1,1,-1,-1.5,-1,-1.5]";
+constexpr const char* kHazard = "[1,-1,1,-1.5,-1,-1.5]";  // reads an input that was taken over
+
+json run_json(std::vector<std::string> arguments, int exit_code) {
+  arguments.insert(arguments.begin(), "run");
+  arguments.insert(arguments.end(), {"--format", "json"});
+  const Outcome outcome = run_capo(arguments);
+  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+  return json::parse(outcome.out, nullptr, false);
+}
+
+TEST(RunCommand, AnOrderRunsAsTyped) {
+  const Outcome outcome = run_capo({"run", "--device", "host", "--order", kSound});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with(
+      "<order>: accepted\n"
+      "  engine host (this machine's processor), 6 graphs, 3 replays\n"
+      "  not declared: ffn 16; hidden 16; linear modules that fuse their accumulation; plan safe; "
+      "tokens 8\n"
+      "gradients equal to eager, to the bit: 1 of 1 of parameters, 2 of 2 of inputs\n"
+      "eager against float64: worst relative error "))
+      << outcome.out;
+  EXPECT_NE(outcome.out.find(", within its bound\nmemory: 1536 bytes planned, 1536 allocated, "),
+            std::string::npos)
+      << outcome.out;
+}
+
+TEST(RunCommand, JsonHoldsWhatWasCompared) {
+  const json report = run_json({"--device", "host", "--order", kSound}, 0);
+  EXPECT_EQ(report["schema"], 1);
+  EXPECT_EQ(report["engine"], "host");
+  EXPECT_EQ(report["verdict"], "accepted");
+  EXPECT_EQ(report["bit_equal"], true);
+  ASSERT_EQ(report["parameters"].size(), 1u);
+  EXPECT_EQ(report["parameters"][0]["name"], "layer 0 of chunk 1 of rank 0: weight");
+  EXPECT_EQ(report["parameters"][0]["bit_equal"], true);
+  EXPECT_EQ(report["input_gradients"].size(), 2u);
+  EXPECT_EQ(report["victims"]["static_input"], json::array());
+  EXPECT_LT(report["float64"]["worst_relative_error"], 1e-5);
+  EXPECT_EQ(report["bytes"]["planned"], report["bytes"]["allocated"]);
+  EXPECT_EQ(report["graphs"]["count"], 6);
+}
+
+TEST(RunCommand, AStepIsOneGraphPerStep) {
+  const json report = run_json({"--device", "host", "--order", kSound, "--graphs", "per-step"}, 0);
+  EXPECT_EQ(report["graphs"]["count"], 1);
+  EXPECT_EQ(report["bit_equal"], true);
+}
+
+TEST(RunCommand, WhatIsRejectedIsNotRunAndSaysHow) {
+  const Outcome outcome =
+      run_capo({"run", "--order", kHazard, "--plan", "te", "--modules", "linear"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_TRUE(outcome.out.empty()) << outcome.out;
+  EXPECT_TRUE(outcome.err.starts_with("error[B01]")) << outcome.err;
+  EXPECT_NE(outcome.err.find("error: <order> was not run: it is not accepted\n"
+                             "  help: --unchecked runs what is rejected for buffers, streams, "
+                             "replays, gradients or captures\n"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST(RunCommand, UncheckedNamesEachVictimAndWhatTookItsPlace) {
+  const std::vector<std::string> arguments{"run",    "--device",   "host", "--order",
+                                           kHazard,  "--plan",     "te",   "--modules",
+                                           "linear", "--unchecked"};
+  const Outcome outcome = run_capo(arguments);
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_TRUE(outcome.out.starts_with("<order>: rejected, and run all the same\n")) << outcome.out;
+  EXPECT_NE(
+      outcome.out.find(
+          "victims\n"
+          "  static input: (c1,m0), as predicted\n"
+          "  the static input of chunk 1, microbatch 0 of rank 0 was read too late: the static "
+          "input of chunk 1, microbatch 1 of rank 0 had taken its memory over\n"
+          "  wrong weight gradients: (c1,m0)\n"),
+      std::string::npos)
+      << outcome.out;
+  const json report = run_json({"--device", "host", "--order", kHazard, "--plan", "te", "--modules",
+                                "linear", "--unchecked"},
+                               1);
+  EXPECT_EQ(report["victims"]["static_input"], json::array({json::array({1, 0})}));
+  EXPECT_EQ(report["victims"]["grad_output"], json::array());
+  EXPECT_EQ(report["parameters"][0]["bit_equal"], false);
+  EXPECT_EQ(report["parameters"][0]["difference"]["replay"], 1);
+}
+
+TEST(RunCommand, OtherFamiliesAreRefusedWithTheReason) {
+  const Outcome outcome = run_capo({"run", "--order", "[1,1,-1]", "--unchecked"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.err.find("(shape) leaves nothing to run"), std::string::npos) << outcome.err;
+  const json refusal = run_json({"--order", "[1,1,-1]", "--unchecked"}, 1);
+  EXPECT_EQ(refusal["verdict"], "rejected");
+  EXPECT_EQ(refusal["bit_equal"], nullptr);
+  EXPECT_FALSE(refusal["findings"].empty());
+}
+
+TEST(RunCommand, SameSeedSameNumbersAnotherSeedOthers) {
+  const auto errors = [](const char* seed) {
+    const json report = run_json({"--device", "host", "--order", kSound, "--seed", seed}, 0);
+    return report["float64"]["worst_relative_error"].get<double>();
+  };
+  EXPECT_EQ(errors("7"), errors("7"));
+  EXPECT_NE(errors("7"), errors("8"));
+}
+
+TEST(RunCommand, ZeroReplaysIsEagerAlone) {
+  const json report = run_json({"--device", "host", "--order", kSound, "--replays", "0"}, 0);
+  EXPECT_EQ(report["graphs"]["count"], 0);
+  EXPECT_LT(report["float64"]["worst_relative_error"], 1e-5);
+}
+
+TEST(RunCommand, TheTimelineIsAChromeTraceOfAllWork) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() / "timeline.json";
+  const Outcome outcome = run_capo({"run", "--device", "host", "--order", kSound, "-o", path});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::ifstream in(path);
+  const json trace = json::parse(in);
+  std::multiset<std::string> names;
+  double last = -1;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    names.insert(event["name"]);
+    EXPECT_EQ(event["pid"], 0);
+    EXPECT_GE(event["ts"], last) << "one stream runs in order";
+    last = event["ts"].get<double>() + event["dur"].get<double>();
+  }
+  EXPECT_EQ(names, (std::multiset<std::string>{"F1.0", "F1.1", "B1.0", "W1.0", "B1.1", "W1.1"}));
+}
+
+TEST(RunCommand, FlagsThatMakeNoSenseTogetherAreUsage) {
+  const ScratchFolder folder;
+  const std::string path = folder.path() / "timeline.json";
+  const Outcome outcome = run_capo({"run", "--order", kSound, "--graphs", "per-step", "-o", path});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("take --graphs per-action"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(run_capo({"run", "--order", kSound, "--device", "tpu"}).exit_code, 2);
+  EXPECT_EQ(run_capo({"run", "--order", kSound, "--sizes", "even"}).exit_code, 2);
+}
+
+TEST(RunCommand, ATransformerLayerIsRefusedWithAReason) {
+  const Outcome outcome = run_capo({"run", "--order", kSound, "--modules", "transformer-layer"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.err.find("capo runs no attention"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace capo

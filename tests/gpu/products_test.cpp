@@ -1,0 +1,265 @@
+// GroupedProduct on the device, on tensor cores and plainly, against the host's.
+
+#include <capo/tests/gpu/twins.h>
+
+namespace capo::gpu {
+namespace {
+
+using run::GroupedProduct;
+using Kind = GroupedProduct::Kind;
+
+// Bytes past a multiple of 256.
+struct Past {
+  std::size_t x = 0;
+  std::size_t y = 0;
+  std::size_t second_w = 0;
+};
+
+struct Shape {
+  Sizes sizes;
+  std::int64_t count = 0;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  Past past = {};
+};
+
+// What neither is in use nor between two groups is NaN.
+class Problem {
+ public:
+  Problem(const Shape& shape, DataType type, DataType weight_type) : shape_(shape), type_(type) {
+    Tensor x = at_random(type, shape.count * shape.in, 1);
+    Tensor y = at_random(type, shape.count * shape.out, 2);
+    x.spoil_from(used() * shape.in);
+    y.spoil_from(used() * shape.out);
+    x_ = twins_.add(x, shape.past.x);
+    y_ = twins_.add(y, shape.past.y);
+    for (std::size_t group = 0; group < shape.sizes.size(); ++group) {
+      const auto seed = static_cast<std::uint32_t>(3 + group);
+      w_.push_back(twins_.add(at_random(weight_type, shape.in * shape.out, seed),
+                              group == 1 ? shape.past.second_w : 0));
+    }
+    sizes_ = twins_.add_numbers(shape.sizes);
+    table_ = twins_.add_table(w_);
+  }
+
+  [[nodiscard]] MakeCall call(Kind kind, Write write) const {
+    return [this, kind, write](const Memory& m) {
+      return GroupedProduct{.kind = kind,
+                            .type = type_,
+                            .gradient_type = w_.front().type,
+                            .write = write,
+                            .rows = {.count = shape_.count,
+                                     .groups = static_cast<std::int64_t>(w_.size()),
+                                     .sizes = m.as<std::int64_t>(sizes_)},
+                            .in = shape_.in,
+                            .out = shape_.out,
+                            .x = m.at(x_),
+                            .y = m.at(y_),
+                            .w = m.as<void*>(table_)};
+    };
+  }
+  [[nodiscard]] std::vector<Part> written(Kind kind) const {
+    if (kind == Kind::Forward) return {first_of(y_, used() * shape_.out)};
+    if (kind == Kind::InputGradient) return {first_of(x_, used() * shape_.in)};
+    std::vector<Part> parts;
+    for (const Slot& w : w_) parts.push_back(all_of(w));
+    return parts;
+  }
+  void check(Kind kind, Write write = Write::Overwrite) {
+    SCOPED_TRACE("in " + std::to_string(shape_.in) + ", out " + std::to_string(shape_.out) +
+                 ", kind " + std::to_string(static_cast<int>(kind)) + ", write " +
+                 std::to_string(static_cast<int>(write)) + ", types " +
+                 std::string(name_of(type_)) + " and " + std::string(name_of(w_.front().type)));
+    twins_.expect_same(call(kind, write), written(kind));
+  }
+  [[nodiscard]] Twins& twins() { return twins_; }
+  [[nodiscard]] const std::vector<Slot>& w() const { return w_; }
+  void change_sizes(const Sizes& sizes) {
+    shape_.sizes = sizes;
+    twins_.change(sizes_, sizes);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t used() const { return sum_of(shape_.sizes); }
+
+  Shape shape_;
+  DataType type_;
+  Twins twins_;
+  Slot x_;
+  Slot y_;
+  std::vector<Slot> w_;
+  Slot sizes_;
+  Slot table_;
+};
+
+// All kinds; weight gradients in the type itself and in fp32, overwritten and added.
+void check_all(const Shape& shape, DataType type) {
+  Problem(shape, type, type).check(Kind::Forward);
+  Problem(shape, type, type).check(Kind::InputGradient);
+  for (const Write write : {Write::Overwrite, Write::Add}) {
+    Problem(shape, type, type).check(Kind::WeightGradient, write);
+    if (type == DataType::Fp32) continue;
+    Problem(shape, type, DataType::Fp32).check(Kind::WeightGradient, write);
+  }
+}
+
+using Products = Kernels;
+
+TEST_F(Products, OfOddSizes) {
+  for (const DataType type : kTypes) {
+    check_all({.sizes = {5, 0, 9, 2}, .count = 21, .in = 19, .out = 13}, type);
+    check_all({.sizes = {1}, .count = 1, .in = 1, .out = 1}, type);
+    check_all({.sizes = {70, 0, 67}, .count = 140, .in = 65, .out = 130}, type);
+  }
+}
+
+TEST_F(Products, OfLessThanATile) {
+  for (const DataType type : kTypes) {
+    check_all({.sizes = {5, 0, 9, 2}, .count = 21, .in = 40, .out = 24}, type);
+    check_all({.sizes = {1, 1}, .count = 2, .in = 8, .out = 8}, type);
+  }
+}
+
+TEST_F(Products, OfTilesThatEndAnywhere) {
+  for (const DataType type : kTypes) {
+    check_all({.sizes = {130, 0, 3, 257, 1}, .count = 400, .in = 72, .out = 264}, type);
+    check_all({.sizes = {0, 128, 64, 0, 63}, .count = 255, .in = 256, .out = 136}, type);
+    check_all({.sizes = {191, 193}, .count = 384, .in = 328, .out = 520}, type);
+  }
+}
+
+TEST_F(Products, OfManyTilesAndSlices) {
+  const Shape shape{.sizes = {700, 1, 800, 505}, .count = 2048, .in = 1024, .out = 512};
+  check_all(shape, DataType::Bf16);
+  check_all(shape, DataType::Fp16);
+}
+
+// More tiles than any device has multiprocessors: every block takes several, of several groups.
+TEST_F(Products, OfMoreTilesThanBlocks) {
+  const Shape shape{.sizes = {300, 0, 257, 1, 200}, .count = 800, .in = 64, .out = 8200};
+  check_all(shape, DataType::Bf16);
+}
+
+TEST_F(Products, OfFp32InManyTiles) {
+  check_all({.sizes = {300, 0, 212}, .count = 600, .in = 256, .out = 320}, DataType::Fp32);
+}
+
+TEST_F(Products, WhereTensorsLieAtOddAddresses) {
+  const Sizes sizes{130, 0, 40};
+  for (const DataType type : {DataType::Bf16, DataType::Fp16}) {
+    check_all({.sizes = sizes, .count = 200, .in = 136, .out = 264, .past = {.x = 2}}, type);
+    check_all({.sizes = sizes, .count = 200, .in = 136, .out = 264, .past = {.y = 8}}, type);
+  }
+  check_all({.sizes = sizes, .count = 200, .in = 136, .out = 72, .past = {.x = 4, .y = 12}},
+            DataType::Fp32);
+}
+
+// The kernel for tensor cores finds out on the device, group by group.
+TEST_F(Products, WhereTheWeightsOfOneGroupLieAtAnOddAddress) {
+  for (const DataType type : {DataType::Bf16, DataType::Fp16}) {
+    check_all(
+        {.sizes = {130, 140, 40}, .count = 320, .in = 136, .out = 264, .past = {.second_w = 4}},
+        type);
+  }
+}
+
+TEST_F(Products, OfAsManyGroupsAsThereMayBe) {
+  Sizes sizes;
+  for (std::int64_t group = 0; group < kMostGroups; ++group) sizes.push_back(group * 7 % 4);
+  for (const DataType type : {DataType::Bf16, DataType::Fp32}) {
+    check_all({.sizes = sizes, .count = sum_of(sizes) + 3, .in = 16, .out = 24}, type);
+  }
+}
+
+TEST_F(Products, OfNoRows) {
+  for (const DataType type : kTypes) {
+    check_all({.sizes = {0, 0}, .count = 0, .in = 40, .out = 24}, type);
+    check_all({.sizes = {0, 0}, .count = 130, .in = 136, .out = 264}, type);
+  }
+}
+
+TEST_F(Products, WithoutSizesAllRowsAreOneGroup) {
+  for (const DataType type : kTypes) {
+    Twins twins;
+    const Slot x = twins.add(at_random(type, 131 * 48, 1));
+    const Slot w = twins.add(at_random(type, 56 * 48, 2));
+    const Slot y = twins.add(at_random(type, 131 * 56, 3));
+    const Slot table = twins.add_table({w});
+    twins.expect_same(
+        [&](const Memory& m) {
+          return GroupedProduct{.type = type,
+                                .rows = {.count = 131},
+                                .in = 48,
+                                .out = 56,
+                                .x = m.at(x),
+                                .y = m.at(y),
+                                .w = m.as<void*>(table)};
+        },
+        {all_of(y)});
+  }
+}
+
+TEST_F(Products, GradientsInTheOtherHalfPrecision) {
+  const Shape shape{.sizes = {9, 0, 70}, .count = 80, .in = 24, .out = 40};
+  Problem(shape, DataType::Bf16, DataType::Fp16).check(Kind::WeightGradient, Write::Add);
+  Problem(shape, DataType::Fp32, DataType::Bf16).check(Kind::WeightGradient, Write::Overwrite);
+}
+
+TEST_F(Products, AReplayFollowsTheSizesOnTheDevice) {
+  const std::vector<Sizes> others{
+      {0, 0, 0, 400}, {400, 0, 0, 0}, {0, 0, 0, 0}, {1, 128, 129, 3}, {100, 100, 100, 100}};
+  for (const Kind kind : {Kind::Forward, Kind::InputGradient, Kind::WeightGradient}) {
+    // All rows are in use at first, so that none is NaN when others are.
+    Problem problem({.sizes = {100, 100, 100, 100}, .count = 400, .in = 264, .out = 136},
+                    DataType::Bf16, DataType::Bf16);
+    const MakeCall call = problem.call(kind, Write::Add);
+    const Capture capture = problem.twins().captured(call);
+    for (const Sizes& sizes : others) {
+      problem.change_sizes(sizes);
+      problem.twins().expect_same_replayed(capture, call, problem.written(kind));
+    }
+  }
+}
+
+// Infinity times the zeros behind a group's rows would be NaN.
+TEST_F(Products, ANeighboursInfinityStaysThere) {
+  const std::int64_t in = 136;
+  const std::int64_t out = 264;
+  Twins twins;
+  Tensor x = at_random(DataType::Bf16, 300 * in, 1);
+  Tensor y = at_random(DataType::Bf16, 300 * out, 2);
+  for (std::int64_t i = 100 * in; i < 200 * in; ++i) {
+    x.set(i, std::numeric_limits<double>::infinity());
+  }
+  const Slot x_slot = twins.add(x);
+  const Slot y_slot = twins.add(y);
+  std::vector<Slot> w;
+  for (std::uint32_t seed = 3; seed < 6; ++seed) {
+    w.push_back(twins.add(at_random(DataType::Fp32, in * out, seed)));
+  }
+  const Slot table = twins.add_table(w);
+  const Slot sizes = twins.add_numbers(Sizes{100, 100, 100});
+  twins.expect_same(
+      [&](const Memory& m) {
+        return GroupedProduct{
+            .kind = Kind::WeightGradient,
+            .rows = {.count = 300, .groups = 3, .sizes = m.as<std::int64_t>(sizes)},
+            .in = in,
+            .out = out,
+            .x = m.at(x_slot),
+            .y = m.at(y_slot),
+            .w = m.as<void*>(table)};
+      },
+      {all_of(w[0]), {.slot = w[1], .count = in * out, .value = Part::Value::Any}, all_of(w[2])});
+}
+
+TEST_F(Products, OfTooManyGroupsOrOfFp8AreRefused) {
+  const GroupedProduct many{.rows = {.count = 1, .groups = kMostGroups + 1}, .in = 8, .out = 8};
+  EXPECT_FALSE(launch(many, nullptr).ok());
+  const GroupedProduct fp8{.type = DataType::Fp8, .rows = {.count = 1}, .in = 8, .out = 8};
+  EXPECT_FALSE(launch(fp8, nullptr).ok());
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace capo::gpu

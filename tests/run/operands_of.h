@@ -1,0 +1,178 @@
+// A call of a captured graph taken apart: every address in it with the bytes that it may touch, and
+// the numbers that are baked in.
+//
+//   Copy{.bytes = 256, .from = a, .to = b}   ->   read a 256, write b 256
+//
+// Bytes are the most there can be: all the rows that there is memory for. Tables of pointers are
+// followed, as kernels follow them, which on the host needs no copy; what stands in them belongs to
+// the call as well, since nobody changes them.
+
+#pragma once
+
+#include <capo/run/kernels/call.h>
+#include <capo/run/modules/layer.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace capo::run {
+
+enum class Touch : std::uint8_t { Read, Write };
+
+struct Operand {
+  const std::byte* begin = nullptr;
+  std::int64_t bytes = 0;
+  Touch touch = Touch::Read;
+
+  friend bool operator==(const Operand&, const Operand&) = default;
+};
+
+/// All that two calls have to agree in to be the same.
+struct Operands {
+  std::size_t call = 0;  ///< index in Call
+  std::vector<Operand> list;
+  std::vector<std::int64_t> numbers;
+
+  friend bool operator==(const Operands&, const Operands&) = default;
+};
+
+class TakenApart {
+ public:
+  explicit TakenApart(const Call& call) : all_{.call = call.index(), .list = {}, .numbers = {}} {
+    std::visit(*this, call);
+  }
+  [[nodiscard]] Operands all() && { return std::move(all_); }
+
+  void operator()(const GroupedProduct& call) {
+    rows(call.rows);
+    numbers({static_cast<std::int64_t>(call.kind), static_cast<std::int64_t>(call.write), call.in,
+             call.out});
+    using enum GroupedProduct::Kind;
+    const bool weight = call.kind == WeightGradient;
+    add(call.x, matrix(call, call.in), call.kind == InputGradient ? Touch::Write : Touch::Read);
+    add(call.y, matrix(call, call.out), call.kind == Forward ? Touch::Write : Touch::Read);
+    table(call.w, call.rows.groups,
+          call.in * call.out * bytes_of(weight ? call.gradient_type : call.type),
+          weight ? Touch::Write : Touch::Read);
+  }
+  void operator()(const LayerNorm& call) {
+    numbers({call.rows, call.columns});
+    const std::int64_t row = call.columns * bytes_of(call.type);
+    read(call.x, call.rows * row);
+    read(call.weight, row);
+    read(call.bias, row);
+    write(call.y, call.rows * row);
+  }
+  void operator()(const LayerNormGradient& call) {
+    numbers({call.rows, call.columns});
+    const std::int64_t row = call.columns * bytes_of(call.type);
+    read(call.x, call.rows * row);
+    read(call.weight, row);
+    read(call.dy, call.rows * row);
+    write(call.dx, call.rows * row);
+  }
+  void operator()(const LayerNormWeightGradient& call) {
+    numbers({call.rows, call.columns, static_cast<std::int64_t>(call.write)});
+    const std::int64_t row = call.columns * bytes_of(call.type);
+    read(call.x, call.rows * row);
+    read(call.dy, call.rows * row);
+    write(call.dweight, call.columns * bytes_of(call.gradient_type));
+    write(call.dbias, call.columns * bytes_of(call.gradient_type));
+  }
+  void operator()(const SwiGlu& call) {
+    rows(call.rows);
+    numbers({call.columns});
+    read(call.x, matrix(call, 2 * call.columns));
+    read(call.probabilities, call.rows.count * 4);
+    write(call.y, matrix(call, call.columns));
+  }
+  void operator()(const SwiGluGradient& call) {
+    rows(call.rows);
+    numbers({call.columns});
+    read(call.x, matrix(call, 2 * call.columns));
+    read(call.probabilities, call.rows.count * 4);
+    read(call.dy, matrix(call, call.columns));
+    write(call.dx, matrix(call, 2 * call.columns));
+    write(call.dprobabilities, call.rows.count * 4);
+  }
+  void operator()(const BiasAdd& call) {
+    rows(call.rows);
+    numbers({call.columns});
+    table(call.bias, call.rows.groups, call.columns * bytes_of(call.type), Touch::Read);
+    read(call.scales, call.rows.count * 4);
+    write(call.y, matrix(call, call.columns));
+  }
+  void operator()(const BiasGradient& call) {
+    rows(call.rows);
+    numbers({call.columns, static_cast<std::int64_t>(call.write)});
+    read(call.dy, matrix(call, call.columns));
+    read(call.scales, call.rows.count * 4);
+    table(call.dbias, call.rows.groups, call.columns * bytes_of(call.gradient_type), Touch::Write);
+  }
+  void operator()(const ScaleGradient& call) {
+    rows(call.rows);
+    numbers({call.columns});
+    read(call.dy, matrix(call, call.columns));
+    table(call.bias, call.rows.groups, call.columns * bytes_of(call.type), Touch::Read);
+    write(call.dscales, call.rows.count * 4);
+  }
+  void operator()(const Gather& call) {
+    numbers({call.rows, call.row_bytes});
+    read(call.index, call.rows * 8);
+    read(call.from, call.rows * call.row_bytes);
+    write(call.to, call.rows * call.row_bytes);
+  }
+  void operator()(const Add& call) {
+    numbers({call.count});
+    read(call.from, call.count * bytes_of(call.from_type));
+    write(call.to, call.count * bytes_of(call.to_type));
+  }
+  void operator()(const Copy& call) {
+    read(call.from, call.bytes);
+    write(call.to, call.bytes);
+  }
+  void operator()(const Fill& call) {
+    numbers({call.value});
+    write(call.to, call.bytes);
+  }
+  void operator()(const Differ& call) {
+    rows(call.rows);
+    read(call.a, call.rows.count * call.row_bytes);
+    read(call.b, call.rows.count * call.row_bytes);
+    write(call.differs, 4);
+  }
+
+ private:
+  void add(const void* begin, std::int64_t bytes, Touch touch) {
+    if (begin == nullptr) return;
+    all_.list.push_back({static_cast<const std::byte*>(begin), bytes, touch});
+  }
+  void read(const void* begin, std::int64_t bytes) { add(begin, bytes, Touch::Read); }
+  void write(const void* begin, std::int64_t bytes) { add(begin, bytes, Touch::Write); }
+  void numbers(const std::vector<std::int64_t>& values) {
+    all_.numbers.insert(all_.numbers.end(), values.begin(), values.end());
+  }
+  void rows(const Rows& of) {
+    numbers({of.count, of.groups});
+    read(of.sizes, of.groups * 8);
+  }
+  void table(void* const* of, std::int64_t groups, std::int64_t bytes, Touch touch) {
+    add(of, groups * 8, Touch::Read);
+    for (std::int64_t group = 0; group < groups; ++group) add(of[group], bytes, touch);
+  }
+  template <typename WithRows>
+  [[nodiscard]] static std::int64_t matrix(const WithRows& call, std::int64_t columns) {
+    return call.rows.count * columns * bytes_of(call.type);
+  }
+
+  Operands all_;
+};
+
+[[nodiscard]] inline Operands operands_of(const Call& call) {
+  return TakenApart(call).all();
+}
+
+}  // namespace capo::run

@@ -1,0 +1,239 @@
+// What cannot be run is refused before anything runs, in a sentence that names it.
+
+#include <capo/run/setup/step_layers.h>
+#include <capo/tests/run/running.h>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace capo::run {
+namespace {
+
+// As declared, sizes and all: nothing is filled in.
+std::string refusal_of(const std::string& order, const CheckOptions& options) {
+  auto plan = admit_unchecked(typed(order), options);
+  if (const auto* why = std::get_if<NotVerified>(&plan)) return "not admitted, " + words_of(*why);
+  const auto layers = StepLayers::of(std::get<UncheckedPlan>(plan).step());
+  return layers ? "" : layers.error();
+}
+
+std::string refusal_of(const Module& module) {
+  return refusal_of("[1, -1]", every_layer(module));
+}
+
+// With all bytes, so that there is a plan however little else is said.
+Module declared() {
+  Module module = small(ModuleKind::GroupedLinear);
+  module.name = "experts";
+  module.bytes = {.input = 4096, .output = 4096, .activations = 8192, .operands = 4096};
+  return module;
+}
+
+TEST(StepLayersRefusals, ADeclaredModuleIsNotRefused) {
+  EXPECT_EQ(refusal_of(declared()), "");
+}
+
+TEST(StepLayersRefusals, WhatIsMissingIsNamed) {
+  const auto without = [](auto drop) {
+    Module module = declared();
+    drop(module);
+    return refusal_of(module);
+  };
+  EXPECT_EQ(without([](Module& m) { m.kind.reset(); }), "module `experts` does not say its kind");
+  EXPECT_EQ(without([](Module& m) { m.dtype.reset(); }), "module `experts` does not say its dtype");
+  EXPECT_EQ(without([](Module& m) { m.shape.tokens.reset(); }),
+            "module `experts` does not say its tokens");
+  EXPECT_EQ(without([](Module& m) { m.shape.hidden.reset(); }),
+            "module `experts` does not say its hidden");
+  EXPECT_EQ(without([](Module& m) { m.shape.ffn.reset(); }),
+            "module `experts` does not say its ffn");
+  EXPECT_EQ(without([](Module& m) { m.shape.groups.reset(); }),
+            "module `experts` does not say its groups");
+}
+
+TEST(StepLayersRefusals, ALinearNeedsNoGroups) {
+  Module module = declared();
+  module.kind = ModuleKind::Linear;
+  module.shape.groups.reset();
+  EXPECT_EQ(refusal_of(module), "");
+}
+
+TEST(StepLayersRefusals, ATransformerLayerIsMadeOfModules) {
+  Module module = declared();
+  module.kind = ModuleKind::TransformerLayer;
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` is a transformer-layer, and capo runs no attention: declare the "
+            "modules that it is made of");
+}
+
+TEST(StepLayersRefusals, Fp8IsNotRun) {
+  Module module = declared();
+  module.dtype = DataType::Fp8;
+  EXPECT_EQ(refusal_of(module), "module `experts` is fp8: capo runs bf16, fp16 and fp32");
+}
+
+TEST(StepLayersRefusals, OnlyOneKindScalesItsBias) {
+  Module module = declared();
+  module.flags.bias = true;
+  module.flags.scale_bias = true;
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` scales its bias, which only a grouped-linear-op does");
+  module.kind = ModuleKind::GroupedLinearOp;
+  EXPECT_EQ(refusal_of(module), "");
+  module.flags.bias = false;
+  EXPECT_EQ(refusal_of(module), "module `experts` scales a bias that it does not have");
+}
+
+// Three groups of 16 x 16; transposed it cannot be viewed as one of three matrices.
+TEST(StepLayersRefusals, AMainGradThatNoProductCanWriteIsRefused) {
+  Module module = declared();
+  module.flags.single_weight = true;
+  module.main_grad = MainGrad{.shape = {3, 16, 16}, .strides = {256, 1, 16}};
+  EXPECT_EQ(refusal_of(module),
+            "module `experts`: main_grad of shape (3, 16, 16) with strides (256, 1, 16) cannot be "
+            "viewed as (groups 3, out 16, in 16): as that it has strides (256, 1, 16) and not "
+            "(256, 16, 1), so its elements do not lie one behind another");
+  module.main_grad = MainGrad{.shape = {48, 16}, .strides = {16, 1}};
+  EXPECT_EQ(refusal_of(module), "");
+  module.main_grad = MainGrad{.shape = {3, 16, 16}, .strides = {256, 1, 16}};
+  module.flags.single_weight = false;
+  EXPECT_EQ(refusal_of(module), "");
+}
+
+// The first weight of an MLP is twice as high: 3 groups of 32 x 16.
+TEST(StepLayersRefusals, AnMlpsMainGradIsThatOfItsFirstWeight) {
+  Module module = declared();
+  module.kind = ModuleKind::GroupedMlp;
+  module.flags.single_weight = true;
+  module.main_grad = MainGrad{.shape = {3, 32, 16}, .strides = {512, 16, 1}};
+  EXPECT_EQ(refusal_of(module), "");
+  module.main_grad = MainGrad{.shape = {3, 16, 16}, .strides = {256, 16, 1}};
+  EXPECT_EQ(refusal_of(module),
+            "module `experts`: main_grad of shape (3, 16, 16) with strides (256, 16, 1) cannot be "
+            "viewed as (groups 3, out 32, in 16): it has 768 elements and not 1536");
+}
+
+// 8 rows of 16 columns in bf16 are 256 bytes.
+TEST(StepLayersRefusals, AnInputThatIsTooSmallIsRefused) {
+  Module module = declared();
+  module.bytes.input = 256;
+  EXPECT_EQ(refusal_of(module), "");
+  module.bytes.input = 255;
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` takes 256 bytes of input, and the model file gives it 255");
+  module.splits = Splits::Input;
+  module.bytes.input = 256;
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` takes 280 bytes of input, and the model file gives it 256");
+}
+
+TEST(StepLayersRefusals, AnOutputThatIsTooSmallIsRefused) {
+  Module module = declared();
+  module.shape.ffn = 32;
+  module.bytes.output = 500;
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` takes 512 bytes of output, and the model file gives it 500");
+}
+
+// Behind a norm a copy is kept in any case.
+TEST(StepLayersRefusals, ActivationsThatAreTooSmallAreRefused) {
+  Module module = declared();
+  module.kind = ModuleKind::LayerNormLinear;
+  module.bytes.activations = 100;
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` takes 256 bytes of activations, and the model file gives it 100");
+  module.kind = ModuleKind::GroupedMlp;
+  module.bytes.activations = 1279;
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` takes 1280 bytes of activations, and the model file gives it 1279");
+  module.bytes.activations = 1280;
+  EXPECT_EQ(refusal_of(module), "");
+}
+
+// Only where a W of its own reads a copy of the gradient.
+TEST(StepLayersRefusals, OperandsThatAreTooSmallAreRefused) {
+  Module module = declared();
+  module.flags.gathered_grad_output = true;
+  module.bytes.operands = 100;
+  EXPECT_EQ(refusal_of("[1, -1]", every_layer(module)), "");
+  module.flags.delay_wgrad = true;
+  EXPECT_EQ(refusal_of("[1, -1, -1.5]", every_layer(module)),
+            "module `experts` takes 256 bytes of operands, and the model file gives it 100");
+  module.flags.gathered_grad_output = false;
+  EXPECT_EQ(refusal_of("[1, -1, -1.5]", every_layer(module)), "");
+}
+
+// Layer 0 or chunk 1 is as declared; what follows it is another module.
+CheckOptions two(const Module& second, std::vector<std::vector<std::vector<std::int32_t>>> layers) {
+  CheckOptions options = every_layer(declared());
+  options.modules.list.push_back(second);
+  options.modules.list.back().name = "second";
+  options.modules.layers = std::move(layers);
+  return options;
+}
+
+const char* const kTwoLayers = "capo 1\nranks 1\nmicrobatches 1\nlayers 2\nrank 0: F1.0 B1.0\n";
+const char* const kTwoChunks =
+    "capo 1\nranks 1\nmicrobatches 1\nplacement chain\nrank 0: F1.0 F2.0 B2.0 B1.0\n";
+
+TEST(StepLayersRefusals, ALayerReadsWhatTheOneBeforeMakes) {
+  Module second = declared();
+  EXPECT_EQ(refusal_of(kTwoLayers, two(second, {{{0, 1}}})), "");
+  second.shape.hidden = 24;
+  EXPECT_EQ(refusal_of(kTwoLayers, two(second, {{{0, 1}}})),
+            "layer 0 of chunk 1 of rank 0 makes 8 x 16 of bf16, and layer 1 of chunk 1 of rank 0 "
+            "reads 8 x 24 of bf16");
+  second = declared();
+  second.shape.tokens = 4;
+  EXPECT_EQ(refusal_of(kTwoLayers, two(second, {{{0, 1}}})),
+            "layer 0 of chunk 1 of rank 0 makes 8 x 16 of bf16, and layer 1 of chunk 1 of rank 0 "
+            "reads 4 x 16 of bf16");
+  second = declared();
+  second.dtype = DataType::Fp16;
+  EXPECT_EQ(refusal_of(kTwoLayers, two(second, {{{0, 1}}})),
+            "layer 0 of chunk 1 of rank 0 makes 8 x 16 of bf16, and layer 1 of chunk 1 of rank 0 "
+            "reads 8 x 16 of fp16");
+}
+
+TEST(StepLayersRefusals, AStageReadsWhatTheOneBeforeMakes) {
+  Module second = declared();
+  second.shape.hidden = 24;
+  EXPECT_EQ(refusal_of(kTwoChunks, two(second, {{{0}, {1}}})),
+            "layer 0 of chunk 1 of rank 0 makes 8 x 16 of bf16, and layer 0 of chunk 2 of rank 0 "
+            "reads 8 x 24 of bf16");
+  // Chunks that are not wired read nothing of each other.
+  EXPECT_EQ(refusal_of("[1, 2, -2, -1]", two(second, {{{0}, {1}}})), "");
+}
+
+// It is the last layer of a stage that the next one reads.
+TEST(StepLayersRefusals, OfAStageTheLastLayerIsRead) {
+  Module second = declared();
+  second.shape.ffn = 24;
+  const std::string order =
+      "capo 1\nranks 1\nmicrobatches 1\nplacement chain\nlayers 2,1\nrank 0: F1.0 F2.0 B2.0 "
+      "B1.0\n";
+  EXPECT_EQ(refusal_of(order, two(second, {{{0, 1}, {0}}})),
+            "layer 1 of chunk 1 of rank 0 makes 8 x 24 of bf16, and layer 0 of chunk 2 of rank 0 "
+            "reads 8 x 16 of bf16");
+}
+
+TEST(StepLayersRefusals, AStageHasLayers) {
+  const std::string first =
+      "capo 1\nranks 1\nmicrobatches 1\nplacement chain\nlayers 0,1\nrank 0: F1.0 F2.0 B2.0 "
+      "B1.0\n";
+  EXPECT_EQ(refusal_of(first, two(declared(), {{{}, {1}}})),
+            "chunk 1 of rank 0 has no layers, and a pipeline of stages needs them");
+  const std::string second =
+      "capo 1\nranks 1\nmicrobatches 1\nplacement chain\nlayers 1,0\nrank 0: F1.0 F2.0 B2.0 "
+      "B1.0\n";
+  EXPECT_EQ(refusal_of(second, two(declared(), {{{0}, {}}})),
+            "chunk 2 of rank 0 has no layers, and a pipeline of stages needs them");
+}
+
+}  // namespace
+}  // namespace capo::run
