@@ -317,8 +317,12 @@ class Builder {
     const BufferId buffer =
         table_.id(from.rank, from.chunk, forward ? layers - 1 : 0, task.microbatch,
                   forward ? BufferKind::Output : BufferKind::GradInput);
-    program.acts.push_back(
-        {.kind = Act::Kind::Deliver, .way = way, .rank = from.rank, .from = buffer, .to = cell});
+    program.acts.push_back({.kind = Act::Kind::Deliver,
+                            .way = way,
+                            .rank = from.rank,
+                            .from = buffer,
+                            .to = cell,
+                            .other_end = op_of_[node]});
   }
 
   void exchange(std::int32_t rank, TaskId id) {

@@ -1,10 +1,8 @@
 // How much memory runs take on every published schedule: what is allocated is what was planned, and
 // capo's own plan takes little more than eager execution does at its peak.
 //
-// Eager execution runs one thing after another and frees everything at its last reader, so its peak
-// is about the least there is. A plan has to hold in every order in which streams may run: while a
-// tensor may still be on its way to the next rank, nothing takes its place. Of two ranks with small
-// modules that one tensor is more than 5 %, and no plan can do without it.
+// Eager execution frees everything at its last reader; what was sent when the sending rank knows
+// that it has arrived, as any execution on streams has to.
 
 #include <capo/core/generate/published/catalogue.h>
 #include <capo/core/generate/published/torch_tables.h>
@@ -25,8 +23,6 @@
 
 namespace capo::run {
 namespace {
-
-constexpr std::int64_t kTensor = 8 * 16 * 2;  // of eight rows and 16 columns in bf16
 
 constexpr std::array kKinds{ModuleKind::Linear, ModuleKind::LayerNormMlp, ModuleKind::GroupedMlp};
 
@@ -83,22 +79,15 @@ struct Tally {
   double worst = 0;
   std::string where;
   std::set<std::string> names;
-  std::set<std::string> above;  ///< 5 % more than eager execution
 
-  void take(const Named& each, const VerifiedPlan& plan, const RunReport& report) {
+  void take(const Named& each, const RunReport& report) {
     names.insert(each.name);
     const auto& [planned, allocated, peak] = report.bytes;
     const double ratio = static_cast<double>(planned) / static_cast<double>(peak);
-    if (ratio > worst) {
-      worst = ratio;
-      where = each.words;
-    }
-    if (ratio <= 1.05) return;
-    above.insert(each.words);
-    std::int64_t least = 0;
-    for (const RankMemory& rank : plan.step().view().plan().ranks) least += rank.lower_bound;
-    EXPECT_EQ(planned, least);
-    EXPECT_EQ(planned, peak + kTensor);
+    EXPECT_LE(ratio, 1.05);
+    if (ratio <= worst) return;
+    worst = ratio;
+    where = each.words;
   }
 };
 
@@ -112,18 +101,12 @@ TEST(Bytes, OfCaposPlanAreAllocatedAsPlannedAndCloseToEagerExecution) {
       for (const Granularity graphs : kGranularities) {
         const RunReport report = report_of(plan, {.graphs = graphs, .replays = 1});
         expect_right(report);
-        tally.take(each, plan, report);
+        tally.take(each, report);
       }
     }
     std::printf("%s: %zu schedules of %zu names, at most %.3f times eager execution's peak (%s)\n",
                 std::string(capo::name_of(kind)).c_str(), all.size(), tally.names.size(),
                 tally.worst, tally.where.c_str());
-    for (const std::string& words : tally.above) {
-      std::printf("  above 1.05, by one tensor in flight: %s\n", words.c_str());
-      EXPECT_NE(words.find(" p=2 "), std::string::npos) << words;
-    }
-    EXPECT_EQ(tally.above.empty(), kind != ModuleKind::Linear);
-    EXPECT_LE(tally.worst, 1.1);
     EXPECT_EQ(tally.names.size(), published::entries().size() + published::kTorchClasses.size());
   }
 }

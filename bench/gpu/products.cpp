@@ -1,0 +1,407 @@
+// How fast products of groups are on this device, beside one cuBLAS call for each group.
+//
+//   bench_gpu_products [rows]        16384 rows if nothing is said
+//
+// Layers of mixture-of-experts models, bf16: forward, gradient of the input, and gradient of the
+// weights added to fp32; groups of one size, and groups by Zipf's law with an eighth of them empty.
+// Peers are captured once and replayed in turns, with the L2 cache flushed before each, and the
+// median of the rounds counts. Rates count rows in use only. First every product is compared with
+// cuBLAS's: the error is relative, over a sample of the elements, and includes cuBLAS's own.
+//
+// cuBLAS gets the sizes on the host and runs on one stream, with 64 MiB of workspace. Ends with 1
+// where an error is too large.
+
+#include <capo/gpu/kernels/kernels.h>
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+using capo::run::GroupedProduct;
+using Kind = GroupedProduct::Kind;
+using Sizes = std::vector<std::int64_t>;
+
+constexpr int kRounds = 9;
+constexpr std::size_t kFlushed = std::size_t{256} << 20;
+constexpr std::size_t kWorkspace = std::size_t{64} << 20;
+
+void require(bool is_right, const std::string& what) {
+  if (is_right) return;
+  std::fprintf(stderr, "cannot %s\n", what.c_str());
+  std::exit(1);
+}
+void require(cudaError_t code, const char* what) {
+  require(code == cudaSuccess, std::string(what) + ": " + cudaGetErrorString(code));
+}
+
+class Buffer {
+ public:
+  explicit Buffer(std::size_t bytes) : bytes_(bytes) {
+    void* memory = nullptr;
+    require(cudaMalloc(&memory, bytes), "allocate");
+    memory_.reset(memory);
+  }
+  [[nodiscard]] std::byte* at(std::int64_t byte = 0) const {
+    return static_cast<std::byte*>(memory_.get()) + byte;
+  }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+  /// The bytes again and again.
+  void fill(const std::vector<std::byte>& bytes) const {
+    for (std::size_t done = 0; done < bytes_; done += bytes.size()) {
+      require(cudaMemcpy(at(static_cast<std::int64_t>(done)), bytes.data(),
+                         std::min(bytes.size(), bytes_ - done), cudaMemcpyHostToDevice),
+              "fill");
+    }
+  }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { static_cast<void>(cudaFree(memory)); }
+  };
+  std::unique_ptr<void, Free> memory_;
+  std::size_t bytes_;
+};
+
+// Near normal, of a length that is a multiple of no dimension.
+std::vector<std::byte> random_bytes(std::size_t element_bytes, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> bytes(((std::size_t{1} << 22) + 8 * 1009) * element_bytes);
+  for (std::size_t at = 0; at < bytes.size(); at += element_bytes) {
+    double value = -2;
+    for (int i = 0; i < 4; ++i) value += static_cast<double>(random()) / 4294967296.0;
+    const auto number = static_cast<float>(value * 1.7);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &number, sizeof bits);
+    if (element_bytes == 2) bits >>= 16;
+    std::memcpy(bytes.data() + at, &bits, element_bytes);
+  }
+  return bytes;
+}
+
+struct Layer {
+  const char* name;
+  std::int64_t groups;
+  std::int64_t out;
+  std::int64_t in;
+};
+constexpr std::array kLayers{
+    Layer{.name = "Mixtral fc1", .groups = 8, .out = 28672, .in = 4096},
+    Layer{.name = "Mixtral fc2", .groups = 8, .out = 4096, .in = 14336},
+    Layer{.name = "DSv3 fc1", .groups = 32, .out = 4096, .in = 7168},
+    Layer{.name = "DSv3 fc2", .groups = 32, .out = 7168, .in = 2048},
+    Layer{.name = "DSv3 fc1", .groups = 8, .out = 4096, .in = 7168},
+    Layer{.name = "DSv3 fc2", .groups = 8, .out = 7168, .in = 2048},
+    Layer{.name = "Qwen3 fc1", .groups = 16, .out = 1536, .in = 2048},
+    Layer{.name = "Qwen3 fc2", .groups = 16, .out = 2048, .in = 768},
+};
+
+Sizes balanced(std::int64_t rows, std::int64_t groups) {
+  return Sizes(static_cast<std::size_t>(groups), rows / groups);
+}
+
+Sizes skewed(std::int64_t rows, std::int64_t groups) {
+  const std::int64_t used = groups - groups / 8;
+  std::vector<double> weights;
+  for (std::int64_t i = 1; i <= used; ++i) weights.push_back(1 / static_cast<double>(i));
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  Sizes sizes(static_cast<std::size_t>(groups), 0);
+  std::int64_t left = rows;
+  for (std::size_t i = 1; i < weights.size(); ++i) {
+    sizes[i] = static_cast<std::int64_t>(static_cast<double>(rows) * weights[i] / all);
+    left -= sizes[i];
+  }
+  sizes[0] = left;
+  std::mt19937 random(7);
+  for (std::size_t i = sizes.size() - 1; i > 0; --i) std::swap(sizes[i], sizes[random() % (i + 1)]);
+  return sizes;
+}
+
+class Stream {
+ public:
+  Stream() {
+    require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "create a stream");
+    require(cudaEventCreate(&before_), "create an event");
+    require(cudaEventCreate(&after_), "create an event");
+    require(cublasCreate(&cublas_) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
+    require(cublasSetStream(cublas_, stream_) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
+    require(cublasSetWorkspace(cublas_, workspace_.at(), kWorkspace) == CUBLAS_STATUS_SUCCESS,
+            "start cuBLAS");
+  }
+  [[nodiscard]] cudaStream_t get() const { return stream_; }
+  [[nodiscard]] cublasHandle_t cublas() const { return cublas_; }
+
+  [[nodiscard]] cudaGraphExec_t captured(const std::function<void()>& work) const {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    require(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture");
+    work();
+    require(cudaStreamEndCapture(stream_, &graph), "capture");
+    require(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
+    require(cudaGraphDestroy(graph), "destroy a graph");
+    return exec;
+  }
+  /// Milliseconds, with nothing in the cache.
+  [[nodiscard]] double time(cudaGraphExec_t exec) const {
+    require(cudaMemsetAsync(flushed_.at(), 1, kFlushed, stream_), "flush");
+    require(cudaEventRecord(before_, stream_), "record");
+    require(cudaGraphLaunch(exec, stream_), "replay");
+    require(cudaEventRecord(after_, stream_), "record");
+    require(cudaEventSynchronize(after_), "replay");
+    float milliseconds = 0;
+    require(cudaEventElapsedTime(&milliseconds, before_, after_), "read a time");
+    return double{milliseconds};
+  }
+
+ private:
+  Buffer workspace_{kWorkspace};
+  Buffer flushed_{kFlushed};
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t before_ = nullptr;
+  cudaEvent_t after_ = nullptr;
+  cublasHandle_t cublas_ = nullptr;
+};
+
+// One layer's tensors, and a result of each peer's own.
+class Products {
+ public:
+  Products(const Stream& stream, const Layer& layer, std::int64_t rows)
+      : stream_(stream),
+        layer_(layer),
+        rows_(rows),
+        x_(bytes_of(rows * layer.in, 2)),
+        y_(bytes_of(rows * layer.out, 2)),
+        w_(bytes_of(layer.groups * layer.out * layer.in, 2)),
+        results_{Buffer(result_bytes()), Buffer(result_bytes())},
+        sizes_on_device_(bytes_of(layer.groups, 8)),
+        tables_{Buffer(bytes_of(layer.groups, 8)), Buffer(bytes_of(layer.groups, 8))} {
+    const std::vector<std::byte> bytes = random_bytes(2, 1);
+    x_.fill(bytes);
+    y_.fill(bytes);
+    w_.fill(random_bytes(2, 2));
+  }
+
+  void use(const Sizes& sizes, Kind kind) {
+    sizes_ = sizes;
+    kind_ = kind;
+    require(cudaMemcpy(sizes_on_device_.at(), sizes.data(), sizes_on_device_.bytes(),
+                       cudaMemcpyHostToDevice),
+            "write sizes");
+    for (const int peer : {0, 1}) {
+      std::vector<void*> table;
+      for (std::int64_t group = 0; group < layer_.groups; ++group) {
+        table.push_back(weight(group, peer));
+      }
+      require(cudaMemcpy(tables_[static_cast<std::size_t>(peer)].at(), table.data(),
+                         table.size() * sizeof(void*), cudaMemcpyHostToDevice),
+              "write pointers");
+      result(peer).fill(random_bytes(kind == Kind::WeightGradient ? 4 : 2, 3));
+    }
+  }
+
+  void launch_ours() const {
+    const GroupedProduct call{
+        .kind = kind_,
+        .type = capo::DataType::Bf16,
+        .gradient_type = capo::DataType::Fp32,
+        .write =
+            kind_ == Kind::WeightGradient ? capo::run::Write::Add : capo::run::Write::Overwrite,
+        .rows = {.count = rows_,
+                 .groups = layer_.groups,
+                 .sizes = reinterpret_cast<const std::int64_t*>(sizes_on_device_.at())},
+        .in = layer_.in,
+        .out = layer_.out,
+        .x = kind_ == Kind::InputGradient ? result(0).at() : x_.at(),
+        .y = kind_ == Kind::Forward ? result(0).at() : y_.at(),
+        .w = reinterpret_cast<void* const*>(tables_[0].at())};
+    const capo::gpu::CudaStatus status = capo::gpu::launch(call, stream_.get());
+    require(status.ok(), "launch: " + std::to_string(status.code));
+  }
+
+  void launch_cublas() const {
+    std::int64_t first = 0;
+    for (std::int64_t group = 0; group < layer_.groups; ++group) {
+      const std::int64_t size = sizes_[static_cast<std::size_t>(group)];
+      if (size > 0) launch_cublas(group, first, size);
+      first += size;
+    }
+  }
+
+  /// |ours - cuBLAS's| / |cuBLAS's| over a sample of the result.
+  [[nodiscard]] double error() const {
+    constexpr std::int64_t kChunk = 4096;
+    constexpr std::int64_t kChunks = 512;
+    const bool is_weight = kind_ == Kind::WeightGradient;
+    const std::int64_t used = std::accumulate(sizes_.begin(), sizes_.end(), std::int64_t{0});
+    const std::int64_t count = is_weight ? layer_.groups * layer_.out * layer_.in
+                                         : used * (kind_ == Kind::Forward ? layer_.out : layer_.in);
+    double off = 0;
+    double all = 0;
+    for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
+      const std::int64_t first = (count - kChunk) / kChunks * chunk;
+      const std::vector<double> ours = numbers(result(0), first, kChunk);
+      const std::vector<double> theirs = numbers(result(1), first, kChunk);
+      for (std::size_t i = 0; i < ours.size(); ++i) {
+        off += (ours[i] - theirs[i]) * (ours[i] - theirs[i]);
+        all += theirs[i] * theirs[i];
+      }
+    }
+    return std::sqrt(off / all);
+  }
+
+ private:
+  static std::size_t bytes_of(std::int64_t elements, std::int64_t element_bytes) {
+    return static_cast<std::size_t>(elements * element_bytes);
+  }
+  [[nodiscard]] std::size_t result_bytes() const {
+    return std::max({bytes_of(rows_ * layer_.in, 2), bytes_of(rows_ * layer_.out, 2),
+                     bytes_of(layer_.groups * layer_.out * layer_.in, 4)});
+  }
+  [[nodiscard]] const Buffer& result(int peer) const {
+    return results_[static_cast<std::size_t>(peer)];
+  }
+  [[nodiscard]] std::byte* weight(std::int64_t group, int peer) const {
+    const std::int64_t first = group * layer_.out * layer_.in;
+    return kind_ == Kind::WeightGradient ? result(peer).at(first * 4) : w_.at(first * 2);
+  }
+
+  void launch_cublas(std::int64_t group, std::int64_t first, std::int64_t size) const {
+    const std::byte* x = x_.at(first * layer_.in * 2);
+    const std::byte* y = y_.at(first * layer_.out * 2);
+    std::byte* w = weight(group, 1);
+    if (kind_ == Kind::Forward) {
+      multiply(CUBLAS_OP_T, CUBLAS_OP_N, {layer_.out, size, layer_.in}, w, layer_.in, x, layer_.in,
+               result(1).at(first * layer_.out * 2), layer_.out);
+    } else if (kind_ == Kind::InputGradient) {
+      multiply(CUBLAS_OP_N, CUBLAS_OP_N, {layer_.in, size, layer_.out}, w, layer_.in, y, layer_.out,
+               result(1).at(first * layer_.in * 2), layer_.in);
+    } else {
+      multiply(CUBLAS_OP_N, CUBLAS_OP_T, {layer_.in, layer_.out, size}, x, layer_.in, y, layer_.out,
+               w, layer_.in);
+    }
+  }
+  // By columns, as cuBLAS sees matrices: each of ours is its transpose.
+  void multiply(cublasOperation_t a_turn, cublasOperation_t b_turn,
+                const std::array<std::int64_t, 3>& mnk, const void* a, std::int64_t a_step,
+                const void* b, std::int64_t b_step, void* c, std::int64_t c_step) const {
+    const bool is_weight = kind_ == Kind::WeightGradient;
+    const float alpha = 1;
+    const float beta = is_weight ? 1 : 0;
+    const auto whole = [](std::int64_t value) { return static_cast<int>(value); };
+    require(
+        cublasGemmEx(stream_.cublas(), a_turn, b_turn, whole(mnk[0]), whole(mnk[1]), whole(mnk[2]),
+                     &alpha, a, CUDA_R_16BF, whole(a_step), b, CUDA_R_16BF, whole(b_step), &beta, c,
+                     is_weight ? CUDA_R_32F : CUDA_R_16BF, whole(c_step), CUBLAS_COMPUTE_32F,
+                     CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS,
+        "multiply with cuBLAS");
+  }
+
+  [[nodiscard]] std::vector<double> numbers(const Buffer& from, std::int64_t first,
+                                            std::int64_t count) const {
+    const std::int64_t width = kind_ == Kind::WeightGradient ? 4 : 2;
+    std::vector<std::byte> bytes(bytes_of(count, width));
+    require(cudaMemcpy(bytes.data(), from.at(first * width), bytes.size(), cudaMemcpyDeviceToHost),
+            "read a result");
+    std::vector<double> values;
+    for (std::size_t at = 0; at < bytes.size(); at += static_cast<std::size_t>(width)) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, bytes.data() + at, static_cast<std::size_t>(width));
+      if (width == 2) bits <<= 16;
+      float value = 0;
+      std::memcpy(&value, &bits, sizeof value);
+      values.push_back(double{value});
+    }
+    return values;
+  }
+
+  const Stream& stream_;
+  Layer layer_;
+  std::int64_t rows_;
+  Buffer x_;
+  Buffer y_;
+  Buffer w_;
+  std::array<Buffer, 2> results_;  ///< ours, cuBLAS's
+  Buffer sizes_on_device_;
+  std::array<Buffer, 2> tables_;
+  Sizes sizes_;
+  Kind kind_ = Kind::Forward;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+enum class Verdict : std::uint8_t { Right, Wrong };
+
+Verdict measure(const Stream& stream, const Products& products, const std::string& name,
+                double operations, double most_error) {
+  const cudaGraphExec_t ours = stream.captured([&] { products.launch_ours(); });
+  const cudaGraphExec_t cublas = stream.captured([&] { products.launch_cublas(); });
+  static_cast<void>(stream.time(ours));
+  static_cast<void>(stream.time(cublas));
+  const double error = products.error();
+  std::vector<double> our_times;
+  std::vector<double> cublas_times;
+  for (int round = 0; round < kRounds; ++round) {
+    our_times.push_back(stream.time(ours));
+    cublas_times.push_back(stream.time(cublas));
+  }
+  require(cudaGraphExecDestroy(ours), "destroy a graph");
+  require(cudaGraphExecDestroy(cublas), "destroy a graph");
+  const double our_rate = operations / median(our_times) / 1e9;
+  const double cublas_rate = operations / median(cublas_times) / 1e9;
+  const bool is_right = error <= most_error;  // a NaN is not
+  std::printf("%-38s %7.0f %7.0f %6.2f  %.1e%s\n", name.c_str(), our_rate, cublas_rate,
+              our_rate / cublas_rate, error, is_right ? "" : "  WRONG");
+  std::fflush(stdout);
+  return is_right ? Verdict::Right : Verdict::Wrong;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::int64_t rows = count > 1 ? std::atoll(arguments[1]) : 16384;
+  const Stream stream;
+  bool is_right = true;
+  std::printf("%-38s %7s %7s %6s  %s\n", "TFLOP/s", "ours", "cuBLAS", "ratio", "error");
+  for (const Layer& layer : kLayers) {
+    Products products(stream, layer, rows);
+    for (const char* spread : {"bal", "skew"}) {
+      const Sizes sizes = std::strcmp(spread, "bal") == 0 ? balanced(rows, layer.groups)
+                                                          : skewed(rows, layer.groups);
+      const auto used =
+          static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
+      const double operations =
+          2 * used * static_cast<double>(layer.out) * static_cast<double>(layer.in);
+      for (const Kind kind : {Kind::Forward, Kind::InputGradient, Kind::WeightGradient}) {
+        constexpr std::array kNames{"forward", "dgrad", "wgrad += fp32"};
+        products.use(sizes, kind);
+        const std::string name = std::string(layer.name) + " E" + std::to_string(layer.groups) +
+                                 " " + spread + " " + kNames[static_cast<std::size_t>(kind)];
+        const double most_error = kind == Kind::WeightGradient ? 1e-4 : 5e-3;
+        if (measure(stream, products, name, operations, most_error) == Verdict::Wrong) {
+          is_right = false;
+        }
+      }
+    }
+  }
+  return is_right ? 0 : 1;
+}
