@@ -186,7 +186,7 @@ class Runner {
   }
 
   void step_eagerly() {
-    eager_->reset(layers_);
+    eager_->reset(*eager_deposits_);
     EagerMemory memory(engine_, table(), options_.poison);
     Stepper stepper(*stage_, report.program, memory, *eager_, *eager_deposits_, *expected_,
                     nullptr);
@@ -233,7 +233,7 @@ class Runner {
       step_eagerly();
       if (failure()) break;
       judge_float64();
-      replayed_->reset(layers_);
+      replayed_->reset(*deposits_);
       if (late_) late_->reset();
       times.push_back(timed([&] { by_action ? stepper.replay_actions() : stepper.replay_step(); }));
       note_lost(stepper);
@@ -304,10 +304,12 @@ class Runner {
     for (std::uint32_t p = 0; p < report.parameters.size(); ++p) {
       if (is_frozen(p)) continue;
       const std::vector<float> is = held(*eager_, *eager_deposits_, p);
-      judge(report.parameters[p], relative_error(reference.gradients[p], is));
+      judge(report.parameters[p],
+            relative_error(reference.gradients[p], is, reference.magnitudes[p]));
       double& ascending = report.parameters[p].ascending_error.emplace(
           report.parameters[p].ascending_error.value_or(0));
-      ascending = std::max(ascending, relative_error(reference.ascending[p], is));
+      ascending =
+          std::max(ascending, relative_error(reference.ascending[p], is, reference.magnitudes[p]));
     }
     for (std::size_t i = 0; i < given_out_.size(); ++i) {
       const std::vector<float> is = given_out(*eager_, given_out_[i]);

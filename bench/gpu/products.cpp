@@ -65,9 +65,11 @@ class Buffer {
 
   /// The bytes again and again.
   void fill(const std::vector<std::byte>& bytes) const {
-    for (std::size_t done = 0; done < bytes_; done += bytes.size()) {
-      require(cudaMemcpy(at(static_cast<std::int64_t>(done)), bytes.data(),
-                         std::min(bytes.size(), bytes_ - done), cudaMemcpyHostToDevice),
+    const std::size_t once = std::min(bytes.size(), bytes_);
+    require(cudaMemcpy(at(), bytes.data(), once, cudaMemcpyHostToDevice), "fill");
+    for (std::size_t done = once; done < bytes_; done += once) {
+      require(cudaMemcpy(at(static_cast<std::int64_t>(done)), at(), std::min(once, bytes_ - done),
+                         cudaMemcpyDeviceToDevice),
               "fill");
     }
   }
@@ -95,6 +97,13 @@ std::vector<std::byte> random_bytes(std::size_t element_bytes, std::uint32_t see
   }
   return bytes;
 }
+
+struct Patterns {
+  std::vector<std::byte> rows = random_bytes(2, 1);
+  std::vector<std::byte> weights = random_bytes(2, 2);
+  std::vector<std::byte> halves_before = random_bytes(2, 3);  // what results hold before
+  std::vector<std::byte> floats_before = random_bytes(4, 3);
+};
 
 struct Layer {
   const char* name;
@@ -182,8 +191,9 @@ class Stream {
 // One layer's tensors, and a result of each peer's own.
 class Products {
  public:
-  Products(const Stream& stream, const Layer& layer, std::int64_t rows)
+  Products(const Stream& stream, const Patterns& patterns, const Layer& layer, std::int64_t rows)
       : stream_(stream),
+        patterns_(patterns),
         layer_(layer),
         rows_(rows),
         x_(bytes_of(rows * layer.in, 2)),
@@ -192,10 +202,9 @@ class Products {
         results_{Buffer(result_bytes()), Buffer(result_bytes())},
         sizes_on_device_(bytes_of(layer.groups, 8)),
         tables_{Buffer(bytes_of(layer.groups, 8)), Buffer(bytes_of(layer.groups, 8))} {
-    const std::vector<std::byte> bytes = random_bytes(2, 1);
-    x_.fill(bytes);
-    y_.fill(bytes);
-    w_.fill(random_bytes(2, 2));
+    x_.fill(patterns.rows);
+    y_.fill(patterns.rows);
+    w_.fill(patterns.weights);
   }
 
   void use(const Sizes& sizes, Kind kind) {
@@ -212,7 +221,8 @@ class Products {
       require(cudaMemcpy(tables_[static_cast<std::size_t>(peer)].at(), table.data(),
                          table.size() * sizeof(void*), cudaMemcpyHostToDevice),
               "write pointers");
-      result(peer).fill(random_bytes(kind == Kind::WeightGradient ? 4 : 2, 3));
+      result(peer).fill(kind == Kind::WeightGradient ? patterns_.floats_before
+                                                     : patterns_.halves_before);
     }
   }
 
@@ -332,6 +342,7 @@ class Products {
   }
 
   const Stream& stream_;
+  const Patterns& patterns_;
   Layer layer_;
   std::int64_t rows_;
   Buffer x_;
@@ -380,10 +391,11 @@ Verdict measure(const Stream& stream, const Products& products, const std::strin
 int main(int count, char** arguments) {
   const std::int64_t rows = count > 1 ? std::atoll(arguments[1]) : 16384;
   const Stream stream;
+  const Patterns patterns;
   bool is_right = true;
   std::printf("%-38s %7s %7s %6s  %s\n", "TFLOP/s", "ours", "cuBLAS", "ratio", "error");
   for (const Layer& layer : kLayers) {
-    Products products(stream, layer, rows);
+    Products products(stream, patterns, layer, rows);
     for (const char* spread : {"bal", "skew"}) {
       const Sizes sizes = std::strcmp(spread, "bal") == 0 ? balanced(rows, layer.groups)
                                                           : skewed(rows, layer.groups);

@@ -74,6 +74,8 @@ using Kernels = std::span<const Kernel<C>>;
 
 /// A table of kernels, indexed by DataType, has these many; there are none for fp8.
 inline constexpr std::size_t kTypes = 3;
+static_assert(static_cast<int>(DataType::Bf16) == 0 && static_cast<int>(DataType::Fp16) == 1 &&
+              static_cast<int>(DataType::Fp32) == 2);
 
 /// The kernel for a type, null for fp8.
 template <typename C>

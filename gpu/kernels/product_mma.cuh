@@ -67,6 +67,7 @@ class TileProduct {
     };
     std::uint32_t reading = slots_;
     std::uint32_t writing = slot_address(kSlots - 1);
+    if (slices_ < kSlicesOfPrefetch) prefetch_results(tile);
     wait_for_slice();
     load(0, reading, 0);
     for (int left = slices_; left > 0; --left) {

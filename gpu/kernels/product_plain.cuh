@@ -82,6 +82,7 @@ __device__ void multiply_plainly(const Product<T, C>& product, int first_row, in
 template <typename T, typename C>
 __global__ void __launch_bounds__(kPlainThreads) multiply_plainly(run::GroupedProduct call) {
   __shared__ GroupTiles tiles;
+  if (call.kind != ProductKind::WeightGradient) call.write = run::Write::Overwrite;
   find_tiles<kPlainSide, kPlainSide>(call, tiles);
   for (TileWalk<kPlainSide, kPlainSide> walk(call, tiles); !walk.is_over(); walk.advance()) {
     const Tile tile = walk.tile();

@@ -30,5 +30,9 @@ struct Difference {
 /// |is - should| / |should| by Frobenius' norm; 0 where both are zero, infinite where only `should`
 /// is, or where `is` holds a NaN.
 [[nodiscard]] double relative_error(std::span<const double> should, std::span<const float> is);
+/// The same of a sum, relative to the magnitudes of what was added: where the terms cancel, the sum
+/// itself has no digits left that could be compared.
+[[nodiscard]] double relative_error(std::span<const double> should, std::span<const float> is,
+                                    std::span<const double> magnitudes);
 
 }  // namespace capo::run

@@ -1,5 +1,6 @@
 #include <capo/run/execute/outcome.h>
 
+#include <capo/run/execute/deposits_of_step.h>
 #include <capo/run/program/program.h>
 
 namespace capo::run {
@@ -47,15 +48,13 @@ void Outcome::fill(const GroupedTensor& tensor, std::uint8_t value) {
   }
 }
 
-void Outcome::reset(const StepLayers& layers) {
+void Outcome::reset(const Deposits& deposits) {
   for (std::uint32_t parameter = 0; parameter < gradients_.size(); ++parameter) {
     const GradientMemory& memory = gradients_[parameter];
-    const ModuleFlags& flags = layers.layer_of(parameter).flags;
     fill(memory.grad, kPoison);
     fill(memory.returned, kPoison);
     fill(memory.dummy, kPoison);
-    const bool overwritten = flags.overwrite_main_grad || flags.is_first_microbatch;
-    fill(memory.main_grad, overwritten ? kPoison : 0);
+    fill(memory.main_grad, deposits.overwrites_main_grad(parameter) ? kPoison : 0);
     for (const GroupedTensor& own : memory.own) fill(own, kPoison);
   }
   for (const Block& block : collected_) {

@@ -16,6 +16,8 @@
 
 namespace capo::run {
 
+class Deposits;
+
 /// Whether each weight gradient also gets a place of its own, so that a wrong one has a name.
 enum class Attribution : std::uint8_t { Total, ByMicrobatch };
 
@@ -26,7 +28,7 @@ class Outcome {
 
   /// Before a step: main_grad is zeroed unless its first writer overwrites it, all else is made
   /// NaN, so that what nobody writes is seen.
-  void reset(const StepLayers& layers);
+  void reset(const Deposits& deposits);
 
   [[nodiscard]] const GradientMemory& gradients(std::uint32_t parameter) const {
     return gradients_[parameter];

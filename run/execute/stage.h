@@ -8,6 +8,7 @@
 
 #include <capo/core/rules/verify.h>
 #include <capo/run/engine.h>
+#include <capo/run/execute/deposits_of_step.h>
 #include <capo/run/execute/outcome.h>
 #include <capo/run/parameters/deposits.h>
 #include <capo/run/parameters/parameters.h>
@@ -21,29 +22,6 @@
 #include <vector>
 
 namespace capo::run {
-
-/// What every action of a step leaves of every parameter, and what the reader finds in the end.
-class Deposits {
- public:
-  enum class Execution : std::uint8_t { Eager, Replayed };
-
-  /// `course`: in whose order the actions run.
-  Deposits(const BufferTable& table, const Course& course, const StepLayers& layers,
-           gradients::Whose whose, Execution execution);
-
-  [[nodiscard]] const Deposit& of(std::uint32_t parameter, std::int32_t microbatch,
-                                  bool weight_action) const {
-    const auto m = static_cast<std::size_t>(microbatch);
-    return table_[parameter][m * 2 + (weight_action ? 1 : 0)];
-  }
-  [[nodiscard]] const GradientBook& book(std::uint32_t parameter) const {
-    return books_[parameter];
-  }
-
- private:
-  std::vector<GradientBook> books_;          // by parameter, at the end of the step
-  std::vector<std::vector<Deposit>> table_;  // by parameter; of each microbatch two
-};
 
 /// For those who stand between the actions, as an offloading framework or a bug would.
 struct Hooks {

@@ -283,7 +283,7 @@ void Stepper::launch_layer(const Act& act, std::int32_t at, bool first, Mode mod
   if (mode == Mode::Eager) keep_expected(act, at, places, stream);
   LayerParameters parameters = parameters_of(layer);
   if (stage_.hooks.substitute_saved) substitute(layer, act.work, places, parameters);
-  const LayerSide side = side_of(layer, act.work.microbatch, places);
+  const LayerSide side = side_of(layer, act.work, places);
   const Sink sink = [&](const Call& call) { launch(stream, call); };
   if (act.work.kind == Kind::Forward) {
     forward(layer.shape, places, side, parameters, sink);
@@ -362,14 +362,16 @@ void Stepper::copy_in(const Act& act, std::int32_t at, bool first, Mode mode,
                       .to = places.input + sizes_offset(layer.shape)});
 }
 
-LayerSide Stepper::side_of(const StepLayer& layer, std::int32_t microbatch,
+LayerSide Stepper::side_of(const StepLayer& layer, const Work& work,
                            const LayerPlaces& places) const {
   const std::size_t number = stage_.layers.number(layer.rank, layer.chunk, layer.layer);
-  LayerSide side = stage_.given.side(number, microbatch);
-  const Outcome::SideGradients& gradients = outcome_.side(number, microbatch);
+  LayerSide side = stage_.given.side(number, work.microbatch);
+  const Outcome::SideGradients& gradients = outcome_.side(number, work.microbatch);
   side.grad_probabilities = gradients.probabilities;
   side.grad_scales = gradients.scales;
-  if (layer.sizes_in_input) {
+  // A weight gradient whose operand is a copy finds its sizes beside that copy.
+  const bool in_input = !is_weight(work) || !layer.shape.copies_input;
+  if (layer.sizes_in_input && in_input) {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of whole numbers
     side.sizes = reinterpret_cast<const std::int64_t*>(places.input + sizes_offset(layer.shape));
   }

@@ -100,7 +100,7 @@ class Stepper {
   void count_reads();
 
   [[nodiscard]] LayerPlaces places_of(std::int32_t rank, const Work& work, std::int32_t layer);
-  [[nodiscard]] LayerSide side_of(const StepLayer& layer, std::int32_t microbatch,
+  [[nodiscard]] LayerSide side_of(const StepLayer& layer, const Work& work,
                                   const LayerPlaces& places) const;
   [[nodiscard]] LayerParameters parameters_of(const StepLayer& layer) const;
   [[nodiscard]] LayerTargets targets_of(const StepLayer& layer, const Work& work) const;

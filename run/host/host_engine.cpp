@@ -84,12 +84,11 @@ void HostEngine::launch(StreamId stream, const Call& call) {
   }
   const auto node = static_cast<std::uint32_t>(nodes_.size());
   nodes_.push_back({.call = call, .after = std::exchange(captured.after, {node})});
-  captured.joined = false;
 }
 
 EventId HostEngine::record(StreamId stream) {
   if (error_ || !knows(stream)) return 0;
-  Event event{.when = Clock::now(), .stream = stream};
+  Event event{.when = Clock::now(), .after = std::nullopt, .capture = captures_};
   if (origin_ && captured_[stream].drawn_in) event.after = captured_[stream].after;
   events_.push_back(std::move(event));
   return static_cast<EventId>(events_.size() - 1);
@@ -103,22 +102,34 @@ void HostEngine::wait(StreamId stream, EventId id) {
     if (event.after) fail("a stream waits for an event of a capture that is over");
     return;
   }
-  if (!event.after) return fail("a captured stream waits for an event outside the capture");
+  if (!event.after || event.capture != captures_) {
+    return fail("a captured stream waits for an event outside the capture");
+  }
   CapturedStream& captured = captured_[stream];
   captured.drawn_in = true;
   merge(captured.after, *event.after);
-  if (stream == *origin_ && event.after == captured_[event.stream].after) {
-    captured_[event.stream].joined = true;
-  }
 }
 
 void HostEngine::begin_capture(StreamId origin) {
   if (error_ || !knows(origin)) return;
   if (origin_) return fail("a capture was begun while another was open");
   origin_ = origin;
+  ++captures_;
   nodes_.clear();
   captured_.assign(streams_, {});
   captured_[origin].drawn_in = true;
+}
+
+// What is over before whatever the origin would do next.
+std::vector<bool> HostEngine::joined_nodes(StreamId origin) const {
+  std::vector<bool> joined(nodes_.size(), false);
+  for (const std::uint32_t node : captured_[origin].after) joined[node] = true;
+  // A node waits for earlier ones only.
+  for (std::size_t node = nodes_.size(); node-- > 0;) {
+    if (!joined[node]) continue;
+    for (const std::uint32_t before : nodes_[node].after) joined[before] = true;
+  }
+  return joined;
 }
 
 GraphId HostEngine::end_capture() {
@@ -127,9 +138,12 @@ GraphId HostEngine::end_capture() {
     return 0;
   }
   const StreamId origin = *std::exchange(origin_, std::nullopt);
+  const std::vector<bool> joined = joined_nodes(origin);
   for (StreamId stream = 0; stream < streams_ && !error_; ++stream) {
-    if (stream == origin || captured_[stream].joined) continue;
-    fail(fmt::format("the capture ended with stream {} unjoined", stream));
+    const auto& last = captured_[stream].after;
+    const bool all =
+        std::all_of(last.begin(), last.end(), [&](std::uint32_t node) { return joined[node]; });
+    if (!all) fail(fmt::format("the capture ended with stream {} unjoined", stream));
   }
   graphs_.push_back(std::exchange(nodes_, {}));
   return static_cast<GraphId>(graphs_.size() - 1);
@@ -138,6 +152,7 @@ GraphId HostEngine::end_capture() {
 void HostEngine::replay(GraphId graph, StreamId stream) {
   if (error_ || !knows(stream)) return;
   if (graph >= graphs_.size()) return fail("a graph was replayed that nobody captured");
+  if (origin_) return fail("a graph was replayed while a capture was open");
   for (const GraphNode& node : graphs_[graph]) execute(node.call);
 }
 

@@ -63,16 +63,16 @@ class HostEngine final : public Engine {
   // The nodes that what comes next on a stream of the capture waits for.
   struct CapturedStream {
     bool drawn_in = false;
-    bool joined = true;  ///< the origin waits for all of it
     std::vector<std::uint32_t> after;
   };
   struct Event {
     Clock::time_point when;
     std::optional<std::vector<std::uint32_t>> after;  ///< of a captured stream
-    StreamId stream = 0;
+    std::uint32_t capture = 0;                        ///< the how manyth that was
   };
 
   void fail(std::string what);
+  [[nodiscard]] std::vector<bool> joined_nodes(StreamId origin) const;
   [[nodiscard]] bool knows(StreamId stream);
 
   std::int64_t limit_;
@@ -82,6 +82,7 @@ class HostEngine final : public Engine {
   std::vector<Event> events_;
   std::vector<std::vector<GraphNode>> graphs_;
   std::optional<StreamId> origin_;  ///< of the open capture
+  std::uint32_t captures_ = 0;      ///< begun so far
   std::vector<GraphNode> nodes_;    ///< likewise
   std::vector<CapturedStream> captured_;
   std::string label_;

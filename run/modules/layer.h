@@ -9,9 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace capo::run {
+
+/// Where calls go: to a stream, or to whoever wants to see them.
+using Sink = std::function<void(const Call&)>;
 
 /// Of every norm.
 inline constexpr float kEpsilon = 1e-5F;
@@ -50,6 +54,10 @@ struct LayerShape {
 }
 [[nodiscard]] constexpr std::int64_t output_columns(const LayerShape& shape) {
   return is_mlp(shape.kind) ? shape.hidden : shape.ffn;
+}
+/// What tensors of a module are stored as: fp8 is run as bf16.
+[[nodiscard]] constexpr DataType stored_type(DataType declared) {
+  return declared == DataType::Fp8 ? DataType::Bf16 : declared;
 }
 /// Columns of what the first product makes.
 [[nodiscard]] constexpr std::int64_t first_columns(const LayerShape& shape) {

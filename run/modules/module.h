@@ -21,11 +21,7 @@
 
 #include <capo/run/modules/layer.h>
 
-#include <functional>
-
 namespace capo::run {
-
-using Sink = std::function<void(const Call&)>;
 
 /// How far a backward goes.
 enum class Reach : std::uint8_t {

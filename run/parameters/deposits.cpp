@@ -21,7 +21,8 @@ Deposit GradientBook::backward(std::int32_t microbatch, bool delayed) {
     queued_.insert(microbatch);
     if (cell.flagged == Flagged::AtW) flag_ = false;
   }
-  if (cell.flagged == Flagged::AtB) flag_ = true;
+  // That of a whole backward says that nothing is owed; TransformerEngine's is ahead of the data.
+  if (cell.flagged == Flagged::AtB) flag_ = cell.written != Written::WithB || queued_.empty();
   hand(cell, deposit);
   return deposit;
 }
@@ -39,7 +40,9 @@ void GradientBook::write(const Cell& cell, std::int32_t microbatch, Deposit& dep
   const auto into = [&](Deposit::Into where, bool adds) {
     deposit.into = where;
     deposit.write = adds ? Write::Add : Write::Overwrite;
-    if (where == Deposit::Into::Grad) has_grad_ = true;
+    if (where != Deposit::Into::Grad) return;
+    has_grad_ = true;
+    if (!adds) grad_is_view_ = grad_is_returned_ = false;
   };
   switch (cell.destination) {
     case Destination::Nowhere:
@@ -84,7 +87,9 @@ void GradientBook::hand(const Cell& cell, Deposit& deposit) {
       break;
     case Returned::Dummy:
     case Returned::SharedDummy:
-      deposit.handed = Deposit::Handed::Dummy;
+      // While something is owed a reader adds it, so it is of zeros then.
+      deposit.handed = cell.written == Written::WithB && !queued_.empty() ? Deposit::Handed::Zeros
+                                                                          : Deposit::Handed::Dummy;
       break;
     case Returned::Zeros:
       deposit.handed = Deposit::Handed::Zeros;

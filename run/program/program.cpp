@@ -189,7 +189,9 @@ class Builder {
 
   void launch(NodeId id) {
     op_of_[id] = static_cast<std::uint32_t>(program.ops.size());
-    program.waits[op_of_[id]] = std::move(waits_of_[id]);
+    auto& waits = program.waits[op_of_[id]] = std::move(waits_of_[id]);
+    std::sort(waits.begin(), waits.end());
+    waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     const auto first = static_cast<std::uint32_t>(program.acts.size());
     const Node& node = nodes_[id];
     for (const TaskId transfer : node.transfers) deliver(id, transfer);

@@ -1,5 +1,4 @@
 #include <capo/run/reference/layer_parts.h>
-#include <capo/run/reference/layer_reference.h>
 
 #include <cmath>
 

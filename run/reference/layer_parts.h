@@ -17,6 +17,9 @@ namespace capo::run::reference {
 
 using Values = std::vector<double>;
 
+/// Epsilon of every norm.
+inline constexpr float kEpsilon = 1e-5F;
+
 /// y = x w^T: x (rows, in), y (rows, out), and a w (out, in) for each group.
 struct Product {
   std::vector<std::int64_t> group;  ///< of each row that exists; they are the first

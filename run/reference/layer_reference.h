@@ -67,9 +67,6 @@ struct LayerBackward {
   std::vector<double> grad_scales;
 };
 
-/// Epsilon of every norm.
-inline constexpr float kEpsilon = 1e-5F;
-
 /// Columns of what the layer makes.
 [[nodiscard]] std::int64_t output_columns(const LayerForm& form);
 

@@ -3,6 +3,7 @@
 #include <capo/run/compare/compare.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -180,13 +181,18 @@ class Reference {
     const auto& parameters = layers_.parameters();
     result.gradients.resize(parameters.size());
     result.ascending.resize(parameters.size());
+    result.magnitudes.resize(parameters.size());
     for (std::uint32_t parameter = 0; parameter < parameters.size(); ++parameter) {
       const auto elements =
           static_cast<std::size_t>(parameters[parameter].groups * parameters[parameter].elements);
       result.gradients[parameter].assign(elements, 0);
       result.ascending[parameter].assign(elements, 0);
+      result.magnitudes[parameter].assign(elements, 0);
       for (const Doubles& one : contributions_[parameter]) {
-        for (std::size_t i = 0; i < one.size(); ++i) result.ascending[parameter][i] += one[i];
+        for (std::size_t i = 0; i < one.size(); ++i) {
+          result.ascending[parameter][i] += one[i];
+          result.magnitudes[parameter][i] += std::abs(one[i]);
+        }
       }
     }
     const Course& course = step_.replayed();

@@ -28,8 +28,10 @@ struct StoredOperands {
 };
 
 struct StepReference {
-  std::vector<std::vector<double>> gradients;    ///< by parameter: added as the step adds them
-  std::vector<std::vector<double>> ascending;    ///< added microbatch by microbatch, unrounded
+  std::vector<std::vector<double>> gradients;  ///< by parameter: added as the step adds them
+  std::vector<std::vector<double>> ascending;  ///< added microbatch by microbatch, unrounded
+  /// By parameter: the sums of the absolute values of what is added.
+  std::vector<std::vector<double>> magnitudes;
   std::vector<std::vector<double>> grad_inputs;  ///< by cell: that of its first layer
   /// The largest relative error of what a layer read from what is in front of it: of given
   /// tensors, the layer below, the stage before.

@@ -85,7 +85,6 @@ class Completer {
       module.dtype = DataType::Bf16;
       assume("dtype bf16");
     }
-    if (module.dtype == DataType::Fp8) run_as_copies(module);
     take(module.shape.tokens, kTokens, "tokens");
     take(module.shape.hidden, kColumns, "hidden");
     take(module.shape.ffn, kColumns, "ffn");
@@ -99,31 +98,28 @@ class Completer {
     complete_bytes(module);
   }
 
-  // What matters of fp8 to a plan is that both operands are copies.
-  void run_as_copies(Module& module) {
-    module.dtype = DataType::Bf16;
-    module.bytes.activations.reset();
-    module.bytes.operands.reset();
-    if (!module.flags.high_precision_backward) {
-      module.flags.gathered_input = true;
-      module.flags.gathered_grad_output = true;
-    }
-    assume("fp8 run as bf16 with copied operands");
-  }
-
   void complete_bytes(Module& module) {
     if (module.kind == ModuleKind::TransformerLayer) return;
     LayerShape shape{.kind = *module.kind,
-                     .type = *module.dtype,
+                     .type = stored_type(*module.dtype),
                      .tokens = *module.shape.tokens,
                      .hidden = *module.shape.hidden,
                      .ffn = *module.shape.ffn,
                      .groups = module.shape.groups.value_or(1)};
+    const Aliases aliases = declared_.plan.aliases.value_or(*aliases_of(module));
+    shape.copies_input = !aliases.input;
     if (is_grouped(*module.kind) && module.splits == Splits::Input && !module.bytes.input) {
       module.bytes.input = sizes_offset(shape) + shape.groups * 8;
     }
     if (is_mlp(*module.kind) && !module.bytes.activations) {
       module.bytes.activations = kept_bytes(shape);
+    }
+    if (module.dtype != DataType::Fp8) return;
+    // What matters of fp8 to a plan is that operands are copies; they are of bf16 here.
+    assume("fp8 run as bf16 with copied operands");
+    if (!aliases.input) module.bytes.activations = kept_bytes(shape);
+    if (!aliases.grad_output) {
+      module.bytes.operands = shape.tokens * output_columns(shape) * bytes_of(shape.type);
     }
   }
 

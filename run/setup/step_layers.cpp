@@ -39,9 +39,6 @@ Refusal not_run(const Module& module) {
         "made of",
         named(module));
   }
-  if (module.dtype == DataType::Fp8) {
-    return fmt::format("{} is fp8: capo runs bf16, fp16 and fp32", named(module));
-  }
   if (module.flags.scale_bias && module.kind != ModuleKind::GroupedLinearOp) {
     return fmt::format("{} scales its bias, which only a grouped-linear-op does", named(module));
   }
@@ -51,16 +48,21 @@ Refusal not_run(const Module& module) {
   return std::nullopt;
 }
 
-// A main_grad that a product cannot write is refused before anything runs.
+// A main_grad that a product cannot write is refused before anything runs. Of an MLP's two weights
+// the sizes alone do not say which is meant.
 Refusal bad_main_grad(const Module& module) {
-  if (!module.main_grad || !module.flags.single_weight || !is_grouped(*module.kind)) {
+  if (!module.main_grad || !module.flags.single_weight || !is_grouped(*module.kind) ||
+      !module.flags.fuse_wgrad_accumulation) {
     return std::nullopt;
   }
   const ModuleShape& shape = module.shape;
   const bool mlp = is_mlp(*module.kind);
-  auto why = gradients::main_grad_refusal(
-      *module.main_grad,
-      {.groups = *shape.groups, .out = mlp ? 2 * *shape.ffn : *shape.ffn, .in = *shape.hidden});
+  const auto refusal = [&](std::int64_t out, std::int64_t in) {
+    return gradients::main_grad_refusal(*module.main_grad,
+                                        {.groups = *shape.groups, .out = out, .in = in});
+  };
+  auto why = refusal(mlp ? 2 * *shape.ffn : *shape.ffn, *shape.hidden);
+  if (why && mlp && !refusal(*shape.hidden, *shape.ffn)) return std::nullopt;
   if (why) return fmt::format("{}: {}", named(module), *why);
   return std::nullopt;
 }
@@ -68,7 +70,7 @@ Refusal bad_main_grad(const Module& module) {
 LayerShape shape_of(const Module& module, const LayerFacts& facts) {
   const bool grouped = is_grouped(*module.kind);
   return {.kind = *module.kind,
-          .type = *module.dtype,
+          .type = stored_type(*module.dtype),
           .tokens = *module.shape.tokens,
           .hidden = *module.shape.hidden,
           .ffn = *module.shape.ffn,
@@ -150,6 +152,7 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
             .layer = at,
             .shape = shape_of(module, facts),
             .flags = module.flags,
+            .quantized = module.dtype == DataType::Fp8,
             .sizes_in_input = module.splits == Splits::Input && is_grouped(*module.kind)};
         if (auto why = too_small(module, layer.shape, facts)) return *why;
         layers.all_grouped_ = layers.all_grouped_ && layer.shape.grouped;
@@ -206,7 +209,12 @@ ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Whose whos
   // Of two weights it is the first that is frozen.
   flags.frozen_weight = flags.frozen_weight && (role == Role::First || role == Role::FirstBias);
   const bool bias = role == Role::FirstBias || role == Role::SecondBias;
-  const auto cell = [&](bool delayed) {
+  // From fp8 operands TransformerEngine makes the bias gradient with B, and so does its
+  // grouped-linear on the grouped path.
+  const bool grouped = layer.shape.kind == ModuleKind::GroupedLinear && !layer.shape.split;
+  const bool with_backward = bias && whose == gradients::Whose::Te && (grouped || layer.quantized);
+  const auto cell = [&](bool delays) {
+    const bool delayed = delays && !with_backward;
     flags.delay_wgrad = delayed;
     // TransformerEngine's basic operation has no W; capo's has, and it is that of a linear.
     const ModuleKind kind = delayed && layer.shape.kind == ModuleKind::BasicLinearOp

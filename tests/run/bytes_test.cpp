@@ -1,8 +1,8 @@
 // How much memory runs take on every published schedule: what is allocated is what was planned, and
 // capo's own plan takes little more than eager execution does at its peak.
 //
-// Eager execution frees everything at its last reader; what was sent when the sending rank knows
-// that it has arrived, as any execution on streams has to.
+// Eager execution frees everything at its last reader, and what is sent once the send is known to
+// be over: a plan that has to hold in every order in which streams may run needs hardly more.
 
 #include <capo/core/generate/published/catalogue.h>
 #include <capo/core/generate/published/torch_tables.h>
@@ -80,11 +80,10 @@ struct Tally {
   std::string where;
   std::set<std::string> names;
 
-  void take(const Named& each, const RunReport& report) {
+  void take(const Named& each, const RunBytes& bytes) {
     names.insert(each.name);
-    const auto& [planned, allocated, peak] = report.bytes;
-    const double ratio = static_cast<double>(planned) / static_cast<double>(peak);
-    EXPECT_LE(ratio, 1.05);
+    const double ratio = static_cast<double>(bytes.planned) / static_cast<double>(bytes.eager_peak);
+    EXPECT_LE(ratio, 1.05) << bytes.planned << " of " << bytes.eager_peak;
     if (ratio <= worst) return;
     worst = ratio;
     where = each.words;
@@ -101,7 +100,7 @@ TEST(Bytes, OfCaposPlanAreAllocatedAsPlannedAndCloseToEagerExecution) {
       for (const Granularity graphs : kGranularities) {
         const RunReport report = report_of(plan, {.graphs = graphs, .replays = 1});
         expect_right(report);
-        tally.take(each, report);
+        tally.take(each, report.bytes);
       }
     }
     std::printf("%s: %zu schedules of %zu names, at most %.3f times eager execution's peak (%s)\n",

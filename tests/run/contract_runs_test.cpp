@@ -300,5 +300,22 @@ TEST(ContractRuns, AFlagThatChangesDuringTheRunChangesNothing) {
   }
 }
 
+TEST(ContractRuns, AFirstMicrobatchThatNoReplayHearsOfAddsToZeros) {
+  for (const ModuleKind kind : gradients::kColumns) {
+    Module module = configured(kind, gradients::Configuration::DelayFuse);
+    module.flags.is_first_microbatch = true;
+    const RunReport report =
+        run_verified(typed("[1, -1, -1.5]"), every_layer(module, PlanKind::Te), {});
+    EXPECT_TRUE(report.bit_equal) << capo::name_of(kind);
+  }
+}
+
+TEST(ContractRuns, OnTheGroupedPathABiasGradientComesWithTheBackward) {
+  Module module = small(ModuleKind::GroupedLinear);
+  module.flags.bias = true;
+  EXPECT_TRUE(
+      run_verified(typed("[1, -1, -1.5]"), every_layer(module, PlanKind::Te), {}).bit_equal);
+}
+
 }  // namespace
 }  // namespace capo::run

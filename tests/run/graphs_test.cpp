@@ -65,8 +65,6 @@ std::vector<Module> modules() {
     all.push_back(module);
     if (is_grouped(kind)) {
       for (const Splits splits : {Splits::Host, Splits::Input}) {
-        // Its W reads sizes that its plan takes to be over with B.
-        if (kind == ModuleKind::GroupedMlp && splits == Splits::Input) continue;
         all.push_back(small(kind));
         all.back().splits = splits;
         all.back().name += fmt::format(", sizes on {}", name_of(splits));

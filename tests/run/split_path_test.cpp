@@ -117,7 +117,6 @@ TEST(SplitPath, SizesOnTheDeviceFollowEveryReplay) {
 
 TEST(SplitPath, SizesInTheInputFollowEveryReplay) {
   each_run([](ModuleKind kind, const char* order, Granularity graphs) {
-    if (kind == ModuleKind::GroupedMlp && order == kOrders[1]) return;
     expect_follows(kind, Splits::Input, order, graphs);
   });
 }
@@ -172,6 +171,27 @@ TEST(SplitPath, InFp32AReplayWithOtherSizesIsWrong) {
     EXPECT_TRUE(run_admitted(typed(order), options, {.graphs = graphs, .sizes = SizeKind::Balanced})
                     .bit_equal);
   });
+}
+
+Module with_sizes_in_the_input(ModuleKind kind) {
+  Module module = small(kind);
+  module.splits = Splits::Input;
+  return module;
+}
+
+TEST(SplitPath, AWeightGradientOfCopiesFindsItsSizesBesideThem) {
+  const RunReport report = run_verified(
+      typed("[1, -1, -1.5]"), every_layer(with_sizes_in_the_input(ModuleKind::GroupedMlp)), {});
+  EXPECT_TRUE(report.bit_equal);
+  EXPECT_TRUE(report.within_bounds);
+}
+
+TEST(SplitPath, SoDoesThatOfALinearThatIsSaidToCopy) {
+  CheckOptions options = every_layer(with_sizes_in_the_input(ModuleKind::GroupedLinear));
+  options.plan.aliases = Aliases{};
+  const RunReport report = run_verified(typed("[1, -1, -1.5]"), options, {});
+  EXPECT_TRUE(report.bit_equal);
+  EXPECT_TRUE(report.within_bounds);
 }
 
 }  // namespace

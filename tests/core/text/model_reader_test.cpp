@@ -122,6 +122,8 @@ TEST(ModelReader, ReadsEachFlagOfAModuleIntoItsOwnMember) {
       {"bias", &ModuleFlags::bias},
       {"single_weight", &ModuleFlags::single_weight},
       {"sharded_weight", &ModuleFlags::sharded_weight},
+      {"single_bias", &ModuleFlags::single_bias},
+      {"scale_bias", &ModuleFlags::scale_bias},
       {"save_original_input", &ModuleFlags::save_original_input},
       {"high_precision_backward", &ModuleFlags::high_precision_backward},
       {"gathered_input", &ModuleFlags::gathered_input},

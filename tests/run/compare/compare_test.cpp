@@ -171,5 +171,15 @@ TEST(RelativeError, IsInfiniteWithANan) {
   EXPECT_EQ(relative_error(should, std::array{3.0F, kInfinity}), kInfinite);
 }
 
+// Both hold it, and at the same place: what is wrong is the other element alone.
+TEST(Difference, ANanThatBothHoldSaysNothingAboutTheOthers) {
+  const std::vector<float> should{3, kNan, 4};
+  const std::vector<float> is{3, kNan, 5};
+  const auto found = difference(should, is, DataType::Fp32);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->differing, 1);
+  EXPECT_DOUBLE_EQ(found->relative_error, 0.2);
+}
+
 }  // namespace
 }  // namespace capo::run

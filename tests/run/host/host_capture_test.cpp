@@ -259,5 +259,42 @@ TEST_F(HostCapture, AGraphThatNobodyCapturedIsNotReplayed) {
   EXPECT_EQ(message_of(engine), "host engine: a graph was replayed that nobody captured");
 }
 
+// 1 forks to 2, which joins 1, which joins the origin.
+TEST_F(HostCapture, AStreamMayForkOnAndJoinTheOneThatItCameFrom) {
+  engine.begin_capture(0);
+  launch(0, 0);
+  fork(0, 1);
+  launch(1, 1);
+  fork(1, 2);
+  launch(2, 2);
+  launch(1, 3);
+  fork(2, 1);
+  launch(1, 4);
+  fork(1, 0);
+  launch(0, 5);
+  EXPECT_EQ(afters(engine.end_capture()), (std::vector<Nodes>{{}, {0}, {1}, {1}, {2, 3}, {0, 4}}));
+  EXPECT_EQ(message_of(engine), "no error");
+}
+
+TEST_F(HostCapture, AnEventOfAnEarlierCaptureIsOutsideOfTheNext) {
+  engine.begin_capture(0);
+  launch(0, 1);
+  const EventId event = engine.record(0);
+  static_cast<void>(engine.end_capture());
+  engine.begin_capture(0);
+  engine.wait(0, event);
+  EXPECT_EQ(message_of(engine),
+            "host engine: a captured stream waits for an event outside the capture");
+}
+
+TEST_F(HostCapture, AGraphIsNotRunWhileACaptureIsOpen) {
+  engine.begin_capture(0);
+  launch(0, 5);
+  const GraphId graph = engine.end_capture();
+  engine.begin_capture(0);
+  engine.replay(graph, 0);
+  EXPECT_EQ(value(), 0);
+}
+
 }  // namespace
 }  // namespace capo::run::host

@@ -55,7 +55,7 @@ std::string handed_by(const Deposit& deposit) {
     case Deposit::Handed::View:
       return "a view" + becomes;
     case Deposit::Handed::ReturnedItself:
-      return "what it returns itself" + becomes;
+      return "the returned tensor itself" + becomes;
   }
   return "";
 }
@@ -188,6 +188,23 @@ TEST(DepositsInWords, AViewOfMainGradBecomesGrad) {
   EXPECT_TRUE(book.grad_is_view());
 }
 
+// The second replay writes what is .grad, and it is added to itself.
+TEST(DepositsInWords, WhatIsNotCopiedBecomesGradItself) {
+  const ModuleFlags flags;
+  const auto cell = gradients::contract_under(ModuleKind::Linear, flags, Whose::Te);
+  ASSERT_TRUE(cell);
+  GradientBook book(*cell, Cell{}, Clones::No);
+  EXPECT_EQ(words(book, {whole(0), whole(1)}),
+            (Lines{"overwrites what it returns, the returned tensor itself becomes .grad",
+                   "overwrites what it returns, the returned tensor itself is added to .grad"}));
+  EXPECT_FALSE(book.grad_is_returned());
+  static_cast<void>(book.backward(0, false));
+  EXPECT_TRUE(book.grad_is_returned());
+  GradientBook copying(*cell, Cell{});
+  static_cast<void>(copying.backward(0, false));
+  EXPECT_FALSE(copying.grad_is_returned());
+}
+
 TEST(DepositsInWords, ABiasOfTransformerEngineIsAssignedOnlyOnce) {
   const ModuleFlags flags{.delay_wgrad = true, .bias = true};
   const auto cell = gradients::bias_contract(ModuleKind::Linear, flags, Whose::Te);
@@ -221,6 +238,13 @@ TEST(DepositsInWords, AnOverwriteIsTheFirstOfWholeAndSplitTogether) {
             (Lines{"nothing", "overwrites main_grad", "adds to main_grad"}));
   EXPECT_EQ(words(book_of(flags), {half(1), weight(1), whole(0)}),
             (Lines{"nothing", "overwrites main_grad", "adds to main_grad"}));
+}
+
+// Else a reader behind B0 took an incomplete main_grad for a complete one.
+TEST(DepositsInWords, AWholeBackwardBesideAQueuedOneDoesNotSayThatAllIsDone) {
+  EXPECT_EQ(words(book_of(kFuseAttr), {half(1), whole(0), weight(1)}),
+            (Lines{"zeros becomes .grad", "adds to main_grad, zeros is added to .grad",
+                   "adds to main_grad; done"}));
 }
 
 }  // namespace

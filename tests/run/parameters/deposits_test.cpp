@@ -219,6 +219,9 @@ std::size_t compare(const Case& of) {
       EXPECT_EQ(memory.grad_is_view(), book.grad_is_view()) << of.name() << text_of(prefix);
       EXPECT_EQ(memory.read(book.flag(), of.flags.zero_out_wgrad), expected.held)
           << of.name() << text_of(prefix);
+      // Zeros may be added whatever the flag says; a reader that trusts it may not come early.
+      EXPECT_EQ(expected.read_early && book.flag(), expected.flag_ahead)
+          << of.name() << text_of(prefix);
       ++compared;
     }
   }

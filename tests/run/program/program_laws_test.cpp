@@ -203,6 +203,11 @@ class Laws {
     });
   }
 
+  [[nodiscard]] std::set<std::int32_t> ranks_of(std::size_t a, std::size_t b) const {
+    return {program_.rank_of_stream[program_.ops[a].stream],
+            program_.rank_of_stream[program_.ops[b].stream]};
+  }
+
   void messages_are_delivered_once() {
     std::set<std::pair<std::uint32_t, Way>> delivered;
     for_each_act([&](const Act& act, At at) {
@@ -220,6 +225,8 @@ class Laws {
       EXPECT_EQ(act.from,
                 table_.id(std::get<0>(from), std::get<1>(from), std::get<2>(from), to.microbatch,
                           forward ? BufferKind::Output : BufferKind::GradInput));
+      EXPECT_EQ(ranks_of(at.op, act.other_end), (std::set{std::get<0>(from), to.rank}));
+      EXPECT_TRUE(behind_(at, At{act.other_end, program_.ops[act.other_end].end_act}));
       const std::int32_t first = forward ? 0 : table_.layers(to.rank, to.chunk) - 1;
       const auto reader = at_.find({to.rank, to.chunk, first, to.microbatch, kind});
       ASSERT_TRUE(reader != at_.end());
@@ -290,6 +297,20 @@ TEST(ProgramLaws, HoldOfThePublishedSchedules) {
     }
   }
   EXPECT_GT(schedules, 60U);
+}
+
+// What is sent is what the last layer made, and back from the first.
+TEST(ProgramLaws, HoldOfChunksOfSeveralLayers) {
+  for (const char* name : {"1f1b", "zb-h1", "1f1b-v", "v-half", "dualpipev"}) {
+    Schedule schedule =
+        published::schedule_named({.name = name, .ranks = 4, .microbatches = 8}).value();
+    for (RankOrder& rank : schedule.ranks) {
+      rank.layers = {.form = Layers::Form::Count, .values = {3}};
+    }
+    const Launched launched(schedule, {}, kPairs);
+    ASSERT_EQ(launched.step.table().layers(0, 1), 3);
+    EXPECT_EQ(Laws(launched, name).deliveries(), messages(launched)) << name;
+  }
 }
 
 // Fused groups of transfers, and forward beside backward.

@@ -71,10 +71,10 @@ TEST(StepLayersRefusals, ATransformerLayerIsMadeOfModules) {
             "modules that it is made of");
 }
 
-TEST(StepLayersRefusals, Fp8IsNotRun) {
+TEST(StepLayersRefusals, Fp8IsRunAsBf16AndRefusedByNobody) {
   Module module = declared();
   module.dtype = DataType::Fp8;
-  EXPECT_EQ(refusal_of(module), "module `experts` is fp8: capo runs bf16, fp16 and fp32");
+  EXPECT_EQ(refusal_of(module), "");
 }
 
 TEST(StepLayersRefusals, OnlyOneKindScalesItsBias) {
@@ -105,17 +105,19 @@ TEST(StepLayersRefusals, AMainGradThatNoProductCanWriteIsRefused) {
   EXPECT_EQ(refusal_of(module), "");
 }
 
-// The first weight of an MLP is twice as high: 3 groups of 32 x 16.
-TEST(StepLayersRefusals, AnMlpsMainGradIsThatOfItsFirstWeight) {
+// The first weight of an MLP is 3 groups of 32 x 16, the second of 16 x 16.
+TEST(StepLayersRefusals, AnMlpsMainGradIsThatOfEitherWeight) {
   Module module = declared();
   module.kind = ModuleKind::GroupedMlp;
   module.flags.single_weight = true;
   module.main_grad = MainGrad{.shape = {3, 32, 16}, .strides = {512, 16, 1}};
   EXPECT_EQ(refusal_of(module), "");
   module.main_grad = MainGrad{.shape = {3, 16, 16}, .strides = {256, 16, 1}};
+  EXPECT_EQ(refusal_of(module), "");
+  module.main_grad = MainGrad{.shape = {3, 8, 16}, .strides = {128, 16, 1}};
   EXPECT_EQ(refusal_of(module),
-            "module `experts`: main_grad of shape (3, 16, 16) with strides (256, 16, 1) cannot be "
-            "viewed as (groups 3, out 32, in 16): it has 768 elements and not 1536");
+            "module `experts`: main_grad of shape (3, 8, 16) with strides (128, 16, 1) cannot be "
+            "viewed as (groups 3, out 32, in 16): it has 384 elements and not 1536");
 }
 
 // 8 rows of 16 columns in bf16 are 256 bytes.

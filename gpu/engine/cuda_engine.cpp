@@ -1,0 +1,273 @@
+#include <capo/gpu/engine/cuda_engine.h>
+
+#include <capo/gpu/kernels/kernels.h>
+#include <capo/gpu/runtime/device.h>
+#include <capo/gpu/runtime/handles.h>
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace capo::gpu {
+
+namespace {
+
+struct CapturedGraph {
+  Graph graph;
+  GraphExec exec;
+};
+
+}  // namespace
+
+struct CudaEngine::State {
+  int ordinal = 0;
+  std::map<std::byte*, std::int64_t> memory;
+  std::vector<Stream> streams;
+  std::vector<Event> events;  // those in use, and behind them spare ones
+  std::size_t events_in_use = 0;
+  std::vector<CapturedGraph> graphs;
+  std::optional<run::StreamId> origin;  // of the open capture
+};
+
+Result<std::unique_ptr<CudaEngine>> CudaEngine::make(int ordinal) {
+  const auto devices = list_devices();
+  if (!devices) return devices.error();
+  if (ordinal < 0 || static_cast<std::size_t>(ordinal) >= devices->size()) {
+    return Error{.kind = ErrorKind::Environment,
+                 .message = "there is no CUDA device " + std::to_string(ordinal),
+                 .help = "`capo devices` lists those that there are"};
+  }
+  const Device& device = (*devices)[static_cast<std::size_t>(ordinal)];
+  if (device.capability < ComputeCapability{.major = 8, .minor = 0}) {
+    return Error{.kind = ErrorKind::Environment,
+                 .message = "capo's kernels need a device of capability 8.0, and " + device.name +
+                            " has " + std::to_string(device.capability.major) + "." +
+                            std::to_string(device.capability.minor),
+                 .help = "--device host runs the same plan on this machine's processor"};
+  }
+  CAPO_CUDA_TRY("use device " + std::to_string(ordinal), cudaSetDevice(ordinal));
+  auto state = std::make_unique<State>();
+  state->ordinal = ordinal;
+  std::unique_ptr<CudaEngine> engine(new CudaEngine(device.name, std::move(state)));
+  engine->have_streams(1);
+  if (engine->error_) return *engine->error_;
+  return engine;
+}
+
+CudaEngine::CudaEngine(std::string device, std::unique_ptr<State> state)
+    : device_(std::move(device)), state_(std::move(state)) {
+}
+
+CudaEngine::~CudaEngine() {
+  end_open_capture();
+  static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaDeviceSynchronize()));
+  for (const auto& [memory, bytes] : state_->memory) {
+    static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaFree(memory)));
+  }
+}
+
+// --- memory --------------------------------------------------------------------------------------
+
+std::byte* CudaEngine::allocate(std::int64_t bytes, std::string_view what) {
+  if (error_) return nullptr;
+  void* memory = nullptr;
+  // A tensor of no elements has an address too.
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
+  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaMalloc(&memory, size));
+  if (!status.ok()) {
+    fail("allocate " + std::to_string(bytes) + " bytes of " + std::string(what), status);
+    return nullptr;
+  }
+  auto* allocated = static_cast<std::byte*>(memory);
+  state_->memory.emplace(allocated, bytes);
+  return allocated;
+}
+
+void CudaEngine::release(std::byte* memory) {
+  if (error_ || state_->memory.erase(memory) == 0) return;
+  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaFree(memory));
+  if (!status.ok()) fail("give memory back", status);
+}
+
+void CudaEngine::write(void* to, const void* from, std::int64_t bytes) {
+  synchronise();
+  if (error_) return;
+  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice));
+  if (!status.ok()) fail("write to the device", status);
+}
+
+void CudaEngine::read(void* to, const void* from, std::int64_t bytes) {
+  synchronise();
+  if (error_) return;
+  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost));
+  if (!status.ok()) fail("read from the device", status);
+}
+
+// --- streams and events --------------------------------------------------------------------------
+
+void CudaEngine::have_streams(std::uint32_t count) {
+  while (!error_ && state_->streams.size() < count) {
+    auto stream = make_stream();
+    if (!stream) {
+      error_ = stream.error();
+      return;
+    }
+    state_->streams.push_back(*std::move(stream));
+  }
+}
+
+bool CudaEngine::knows(run::StreamId stream) {
+  if (stream < state_->streams.size()) return true;
+  if (!error_) {
+    error_ = Error{.kind = ErrorKind::Environment,
+                   .message = "there is no stream " + std::to_string(stream),
+                   .help = ""};
+  }
+  return false;
+}
+
+void CudaEngine::launch(run::StreamId stream, const run::Call& call) {
+  if (error_ || !knows(stream)) return;
+  const CudaStatus status = gpu::launch(call, state_->streams[stream].get());
+  if (!status.ok()) fail("launch a kernel", status);
+}
+
+run::EventId CudaEngine::record(run::StreamId stream) {
+  if (error_ || !knows(stream)) return 0;
+  if (state_->events_in_use == state_->events.size()) {
+    auto event = make_event();
+    if (!event) {
+      error_ = event.error();
+      return 0;
+    }
+    state_->events.push_back(*std::move(event));
+  }
+  const std::size_t id = state_->events_in_use++;
+  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaEventRecord(state_->events[id].get(), state_->streams[stream].get()));
+  if (!status.ok()) fail("record an event", status);
+  return static_cast<run::EventId>(id);
+}
+
+void CudaEngine::wait(run::StreamId stream, run::EventId event) {
+  if (error_ || !knows(stream)) return;
+  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaStreamWaitEvent(state_->streams[stream].get(), state_->events[event].get(), 0));
+  if (!status.ok()) fail("let a stream wait for an event", status);
+}
+
+void CudaEngine::synchronise() {
+  if (error_) return;
+  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaDeviceSynchronize());
+  if (!status.ok()) fail("wait for the device", status);
+}
+
+double CudaEngine::between(run::EventId from, run::EventId to) {
+  if (error_) return 0;
+  float milliseconds = 0;
+  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaEventElapsedTime(&milliseconds, state_->events[from].get(), state_->events[to].get()));
+  if (!status.ok()) fail("read the time between two events", status);
+  return static_cast<double>(milliseconds) * 1000;
+}
+
+void CudaEngine::forget_events() {
+  state_->events_in_use = 0;
+}
+
+// --- graphs --------------------------------------------------------------------------------------
+
+void CudaEngine::begin_capture(run::StreamId origin) {
+  if (error_ || !knows(origin)) return;
+  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaStreamBeginCapture(state_->streams[origin].get(), cudaStreamCaptureModeThreadLocal));
+  if (!status.ok()) return fail("begin a capture", status);
+  state_->origin = origin;
+}
+
+run::GraphId CudaEngine::end_capture() {
+  if (error_ || !state_->origin) return 0;
+  const run::StreamId origin = *std::exchange(state_->origin, std::nullopt);
+  cudaGraph_t graph = nullptr;
+  auto status =
+      CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamEndCapture(state_->streams[origin].get(), &graph));
+  CapturedGraph captured{.graph = Graph(graph), .exec = {}};
+  if (!status.ok()) {
+    fail("end a capture", status);
+    return 0;
+  }
+  cudaGraphExec_t exec = nullptr;
+  status = CAPO_CUDA_CHECK_NOEXCEPT(cudaGraphInstantiate(&exec, graph, 0));
+  captured.exec = GraphExec(exec);
+  if (!status.ok()) {
+    fail("instantiate a graph", status);
+    return 0;
+  }
+  status = CAPO_CUDA_CHECK_NOEXCEPT(cudaGraphUpload(exec, state_->streams[origin].get()));
+  if (!status.ok()) fail("upload a graph", status);
+  state_->graphs.push_back(std::move(captured));
+  return static_cast<run::GraphId>(state_->graphs.size() - 1);
+}
+
+void CudaEngine::replay(run::GraphId graph, run::StreamId stream) {
+  if (error_ || !knows(stream)) return;
+  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaGraphLaunch(state_->graphs[graph].exec.get(), state_->streams[stream].get()));
+  if (!status.ok()) fail("replay a graph", status);
+}
+
+// Read from CUDA, not from what was captured: nodes, the parameters of their kernels, and edges.
+std::vector<run::GraphNode> CudaEngine::inspect(run::GraphId id) const {
+  if (id >= state_->graphs.size()) return {};
+  cudaGraph_t graph = state_->graphs[id].graph.get();
+  std::size_t count = 0;
+  if (cudaGraphGetNodes(graph, nullptr, &count) != cudaSuccess) return {};
+  std::vector<cudaGraphNode_t> nodes(count);
+  if (count > 0 && cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess) return {};
+  std::map<cudaGraphNode_t, std::uint32_t> number;
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) number[nodes[i]] = i;
+  std::vector<run::GraphNode> read;
+  for (cudaGraphNode_t node : nodes) {
+    cudaKernelNodeParams params{};
+    if (cudaGraphKernelNodeGetParams(node, &params) != cudaSuccess) return {};
+    const auto call = call_of(params.func, params.kernelParams);
+    if (!call) return {};
+    std::size_t edges = 0;
+    if (cudaGraphNodeGetDependencies(node, nullptr, nullptr, &edges) != cudaSuccess) return {};
+    std::vector<cudaGraphNode_t> before(edges);
+    if (edges > 0 &&
+        cudaGraphNodeGetDependencies(node, before.data(), nullptr, &edges) != cudaSuccess) {
+      return {};
+    }
+    run::GraphNode& found = read.emplace_back(run::GraphNode{.call = *call, .after = {}});
+    for (cudaGraphNode_t other : before) found.after.push_back(number.at(other));
+    std::sort(found.after.begin(), found.after.end());
+  }
+  return read;
+}
+
+// --- failures ------------------------------------------------------------------------------------
+
+void CudaEngine::fail(std::string_view tried, const CudaStatus& status) {
+  if (error_) return;
+  std::string what(tried);
+  if (!label_.empty()) what += " (" + label_ + ")";
+  error_ = to_error(what, status);
+  end_open_capture();
+}
+
+// A stream that stays in capture mode would refuse everything that comes later.
+void CudaEngine::end_open_capture() {
+  if (!state_->origin) return;
+  const run::StreamId origin = *std::exchange(state_->origin, std::nullopt);
+  cudaGraph_t graph = nullptr;
+  static_cast<void>(
+      CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamEndCapture(state_->streams[origin].get(), &graph)));
+  const Graph dropped(graph);
+}
+
+}  // namespace capo::gpu

@@ -1,0 +1,75 @@
+// The engine on a CUDA device: real streams, events and graphs, the same few words as the host's.
+//
+// Captures are thread-local stream captures; a graph is instantiated and uploaded when its capture
+// ends, and its kernels are read back from CUDA itself. Memory comes from cudaMalloc and stays
+// where it is. Every failed call is quoted with CUDA's name and text for the error and with what
+// was being launched; the first error is kept, and a capture that is open then is ended, so that
+// nothing hangs and no stream stays in capture mode.
+//
+// This header needs no CUDA header. Tested by tests/gpu/engine_test.cpp and, for what a device
+// would have to break for, by the shim in tests/gpu/shim/.
+
+#pragma once
+
+#include <capo/core/base/error.h>
+#include <capo/core/base/result.h>
+#include <capo/gpu/runtime/check.h>
+#include <capo/run/engine.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capo::gpu {
+
+class CudaEngine final : public run::Engine {
+ public:
+  /// On the device of this ordinal; an error says why there is none.
+  [[nodiscard]] static Result<std::unique_ptr<CudaEngine>> make(int ordinal = 0);
+  ~CudaEngine() override;
+  CudaEngine(const CudaEngine&) = delete;
+  CudaEngine& operator=(const CudaEngine&) = delete;
+
+  [[nodiscard]] std::string_view name() const override { return "cuda"; }
+  [[nodiscard]] std::string device() const override { return device_; }
+
+  [[nodiscard]] std::byte* allocate(std::int64_t bytes, std::string_view what) override;
+  void release(std::byte* memory) override;
+  void write(void* to, const void* from, std::int64_t bytes) override;
+  void read(void* to, const void* from, std::int64_t bytes) override;
+
+  void have_streams(std::uint32_t count) override;
+  void launch(run::StreamId stream, const run::Call& call) override;
+  [[nodiscard]] run::EventId record(run::StreamId stream) override;
+  void wait(run::StreamId stream, run::EventId event) override;
+
+  void begin_capture(run::StreamId origin) override;
+  [[nodiscard]] run::GraphId end_capture() override;
+  void replay(run::GraphId graph, run::StreamId stream) override;
+  [[nodiscard]] std::vector<run::GraphNode> inspect(run::GraphId graph) const override;
+
+  void synchronise() override;
+  [[nodiscard]] double between(run::EventId from, run::EventId to) override;
+  void forget_events() override;
+
+  void label(std::string_view what) override { label_ = what; }
+  [[nodiscard]] const std::optional<Error>& error() const override { return error_; }
+
+ private:
+  struct State;
+  CudaEngine(std::string device, std::unique_ptr<State> state);
+
+  void fail(std::string_view tried, const CudaStatus& status);
+  void end_open_capture();
+  [[nodiscard]] bool knows(run::StreamId stream);
+
+  std::string device_;
+  std::unique_ptr<State> state_;
+  std::string label_;
+  std::optional<Error> error_;
+};
+
+}  // namespace capo::gpu

@@ -1,0 +1,119 @@
+// Every published schedule with every kind of module and every way to make it, under plan `safe`:
+// three replays with new inputs and new group sizes, equal to eager execution to the bit and within
+// the bounds of float64, as graphs of actions and as one graph.
+//
+// The tensors are drawn anew for each run, so that no two runs add the same numbers.
+
+#include <capo/core/generate/published/catalogue.h>
+#include <capo/core/generate/published/torch_tables.h>
+#include <capo/tests/run/running.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace capo::run {
+namespace {
+
+struct Variant {
+  std::string words;
+  Module module;
+};
+
+// Bias, single tensors, scales and split sizes in the input take turns, so that each kind meets all
+// that it can have.
+std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  for (const ModuleKind kind : kRunKinds) {
+    for (const DataType type : {DataType::Bf16, DataType::Fp16, DataType::Fp32}) {
+      if (type == DataType::Fp32 && is_grouped(kind)) continue;  // cannot be captured
+      Module module = small(kind);
+      module.dtype = type;
+      module.flags.bias = type == DataType::Fp16;
+      module.flags.fuse_wgrad_accumulation = type != DataType::Fp16;
+      module.flags.grad_added_to_main_grad = type == DataType::Bf16;
+      if (is_grouped(kind)) {
+        module.flags.single_weight = type == DataType::Fp16;
+        module.flags.single_bias = type == DataType::Fp16;
+        module.flags.scale_bias = kind == ModuleKind::GroupedLinearOp && module.flags.bias;
+        if (type == DataType::Fp16) module.splits = Splits::Input;
+      }
+      all.push_back({fmt::format("{} {}", name_of(kind), name_of(type)), std::move(module)});
+    }
+  }
+  return all;
+}
+
+struct Named {
+  std::string name;
+  Schedule schedule;
+};
+
+std::vector<Named> every_name() {
+  std::vector<std::string> names;
+  for (const published::Entry& entry : published::entries()) names.emplace_back(entry.name);
+  for (const published::TorchClass each : published::kTorchClasses) {
+    names.push_back(fmt::format("torch:{}", published::name_of(each)));
+  }
+  std::vector<Named> all;
+  for (const std::string& name : names) {
+    for (const std::optional<std::int32_t> chunks :
+         {std::optional<std::int32_t>{}, std::optional<std::int32_t>{2}}) {
+      published::Request request{.name = name, .ranks = 2, .microbatches = 4, .chunks = chunks};
+      auto schedule = published::schedule_named(request);
+      if (!schedule) {
+        request.memory_limit = 4;
+        schedule = published::schedule_named(request);
+      }
+      if (!schedule) continue;
+      all.push_back({name, *std::move(schedule)});
+      break;
+    }
+  }
+  return all;
+}
+
+class NamedSchedules : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(NamedSchedules, AreEqualToEagerWithThisModule) {
+  const Variant variant = variants()[GetParam()];
+  std::set<std::string> names;
+  std::uint64_t seed = 1;
+  for (const Named& each : every_name()) {
+    SCOPED_TRACE(each.name + ", " + variant.words);
+    names.insert(each.name);
+    const VerifiedPlan plan =
+        verified({.form = Form::OrderFile, .schedule = each.schedule}, every_layer(variant.module));
+    for (const Granularity graphs : kGranularities) {
+      for (const SizeKind sizes : {SizeKind::Random, SizeKind::Zipf}) {
+        const RunReport report =
+            report_of(plan, {.graphs = graphs, .replays = 3, .seed = ++seed, .sizes = sizes});
+        EXPECT_TRUE(report.bit_equal);
+        EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+        EXPECT_EQ(report.bytes.planned, report.bytes.allocated);
+        EXPECT_FALSE(report.parameters.empty());
+      }
+    }
+  }
+  EXPECT_EQ(names.size(), published::entries().size() + published::kTorchClasses.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Modules, NamedSchedules,
+                         ::testing::Range(std::size_t{0}, variants().size()),
+                         [](const auto& variant) {
+                           std::string words = variants()[variant.param].words;
+                           for (char& letter : words) {
+                             if (letter == ' ' || letter == '-') letter = '_';
+                           }
+                           return words;
+                         });
+
+}  // namespace
+}  // namespace capo::run
