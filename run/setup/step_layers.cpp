@@ -84,6 +84,16 @@ LayerShape shape_of(const Module& module, const LayerFacts& facts) {
           .needs_grad_input = module.flags.input_requires_grad};
 }
 
+// TransformerEngine's operations make the bias gradient with B, its grouped-linear does on the
+// grouped path, and so do all from fp8 operands. Where its plan is run, eager execution rounds as
+// its modules do.
+bool makes_bias_with_backward(const PlannedStep& step, const Module& module) {
+  if (step.view().plan().kind != PlanKind::Te) return false;
+  const bool grouped_path = module.kind == ModuleKind::GroupedLinear &&
+                            module.splits != Splits::Host && module.dtype != DataType::Fp32;
+  return gradients::is_operation(*module.kind) || grouped_path || module.dtype == DataType::Fp8;
+}
+
 // The plan gives a layer memory by what is declared of it; its kernels need what they need.
 Refusal too_small(const Module& module, const LayerShape& shape, const LayerFacts& facts) {
   const auto bytes = [&](BufferKind kind) { return facts.bytes[static_cast<std::size_t>(kind)]; };
@@ -152,7 +162,7 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
             .layer = at,
             .shape = shape_of(module, facts),
             .flags = module.flags,
-            .quantized = module.dtype == DataType::Fp8,
+            .bias_with_backward = makes_bias_with_backward(step, module),
             .sizes_in_input = module.splits == Splits::Input && is_grouped(*module.kind)};
         if (auto why = too_small(module, layer.shape, facts)) return *why;
         layers.all_grouped_ = layers.all_grouped_ && layer.shape.grouped;
@@ -209,10 +219,7 @@ ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Whose whos
   // Of two weights it is the first that is frozen.
   flags.frozen_weight = flags.frozen_weight && (role == Role::First || role == Role::FirstBias);
   const bool bias = role == Role::FirstBias || role == Role::SecondBias;
-  // From fp8 operands TransformerEngine makes the bias gradient with B, and so does its
-  // grouped-linear on the grouped path.
-  const bool grouped = layer.shape.kind == ModuleKind::GroupedLinear && !layer.shape.split;
-  const bool with_backward = bias && whose == gradients::Whose::Te && (grouped || layer.quantized);
+  const bool with_backward = bias && layer.bias_with_backward;
   const auto cell = [&](bool delays) {
     const bool delayed = delays && !with_backward;
     flags.delay_wgrad = delayed;

@@ -26,8 +26,8 @@ struct StepLayer {
   std::int32_t layer = 0;
   LayerShape shape;
   ModuleFlags flags;
-  bool quantized = false;       ///< declared as fp8
-  bool sizes_in_input = false;  ///< they are part of the static input, behind its rows
+  bool bias_with_backward = false;  ///< its gradient, even where W is delayed
+  bool sizes_in_input = false;      ///< they are part of the static input, behind its rows
   std::array<std::uint32_t, kRoles> parameter{kNoParameter, kNoParameter, kNoParameter,
                                               kNoParameter, kNoParameter, kNoParameter};
 };
