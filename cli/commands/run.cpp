@@ -11,6 +11,9 @@
 #include <capo/core/order/with_replay.h>
 #include <capo/core/report/report.h>
 #include <capo/core/report/text_report.h>
+#ifdef CAPO_HAVE_CUDA
+#include <capo/gpu/engine/cuda_engine.h>
+#endif
 #include <capo/run/host/host_engine.h>
 #include <capo/run/report.h>
 #include <capo/run/run.h>
@@ -48,11 +51,25 @@ struct RunRequest {
 
 using Engine = std::unique_ptr<run::Engine>;
 
-Result<Engine> engine_for(const std::string& device) {
-  if (device != "cuda") return Engine(std::make_unique<run::host::HostEngine>());
+Result<Engine> cuda_engine() {
+#ifdef CAPO_HAVE_CUDA
+  auto engine = gpu::CudaEngine::make();
+  if (!engine) return engine.error();
+  return Engine(*std::move(engine));
+#else
   return Error{.kind = ErrorKind::Environment,
-               .message = "this capo runs nothing on CUDA devices yet",
+               .message = "this capo was built without CUDA",
                .help = "--device host runs the same plan on this machine's processor"};
+#endif
+}
+
+// `auto` takes a CUDA device where there is one; the report says which engine it was.
+Result<Engine> engine_for(const std::string& device) {
+  if (device != "host") {
+    auto engine = cuda_engine();
+    if (engine || device == "cuda") return engine;
+  }
+  return Engine(std::make_unique<run::host::HostEngine>());
 }
 
 // A kind alone says nothing of what becomes of its gradients; then they are fused, as in every run
