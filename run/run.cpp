@@ -1,6 +1,6 @@
 #include <capo/run/run.h>
 
-#include <capo/run/reference/step_reference.h>
+#include <capo/run/judge.h>
 
 #include <fmt/format.h>
 
@@ -11,9 +11,6 @@
 namespace capo::run {
 
 namespace {
-
-constexpr double kHalfBound = 5e-3;   // of bf16 and fp16
-constexpr double kFloatBound = 1e-5;  // of fp32 accumulation
 
 RunFailure refused(std::string why) {
   return {.kind = RunFailure::Kind::Refused, .message = std::move(why)};
@@ -36,31 +33,6 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Victim victim_of(const Buffer& buffer) {
-  return {.rank = buffer.rank, .chunk = buffer.chunk, .microbatch = buffer.microbatch};
-}
-
-Victims predicted_by(const CheckResult& result) {
-  Victims victims;
-  if (!result.plan) return victims;
-  for (const FoundHazard& hazard : result.plan->hazards) {
-    auto& into = hazard.kind == HazardKind::StaticInput  ? victims.static_input
-                 : hazard.kind == HazardKind::GradOutput ? victims.grad_output
-                 : hazard.kind == HazardKind::P2pWindow  ? victims.grad_input
-                                                         : victims.other;
-    into.insert(victim_of(hazard.victim));
-  }
-  return victims;
-}
-
-// What a gradient must keep to: where nothing is rounded to a half between what the layer read and
-// the gradient, fp32 sums are all that differs.
-double bound_of(const StepLayer& layer, const ParameterForm& form) {
-  if (layer.shape.type == DataType::Fp32) return kFloatBound;
-  const bool exact = form.fused && !is_mlp(layer.shape.kind) && !has_norm(layer.shape.kind);
-  return exact ? kFloatBound : kHalfBound;
-}
-
 class Runner {
  public:
   Runner(Engine& engine, const PlannedStep& step, const RunOptions& options, bool unchecked,
@@ -69,12 +41,10 @@ class Runner {
         step_(step),
         options_(options),
         unchecked_(unchecked),
-        layers_(std::move(layers)),
-        cells_(step.view().table()) {
+        layers_(std::move(layers)) {
     report.unchecked = unchecked;
     report.engine = engine.name();
     report.device = engine.device();
-    report.predicted = predicted_by(step.result());
     report.replays = options.replays;
   }
 
@@ -86,7 +56,17 @@ class Runner {
         1, static_cast<std::uint32_t>(report.program.rank_of_stream.size())));
     allocate();
     if (auto failed = failure()) return failed;
-    name_tensors();
+    judge_.emplace(Compared{.engine = engine_,
+                            .step = step_,
+                            .layers = layers_,
+                            .parameters = values_,
+                            .eager = *eager_,
+                            .replayed = *replayed_,
+                            .eager_deposits = *eager_deposits_,
+                            .replayed_deposits = *deposits_,
+                            .expected = *expected_,
+                            .late = late_ ? &*late_ : nullptr},
+                   report);
     options_.replays == 0 ? run_eagerly_only() : run_replays();
     return failure();
   }
@@ -137,39 +117,12 @@ class Runner {
     eager_.emplace(engine_, table(), layers_, attribution);
     replayed_.emplace(engine_, table(), layers_, attribution);
     expected_.emplace(engine_, layers_, table().microbatches());
+    if (unchecked_) late_.emplace(engine_, table());
     const gradients::Whose whose = options_.whose.value_or(
         step_.view().plan().kind == PlanKind::Te ? gradients::Whose::Te : gradients::Whose::Sound);
     eager_deposits_.emplace(table(), step_.replayed(), layers_, gradients::Whose::Sound,
                             Deposits::Execution::Eager);
     deposits_.emplace(table(), step_.replayed(), layers_, whose, Deposits::Execution::Replayed);
-  }
-
-  void name_tensors() {
-    const auto& parameters = layers_.parameters();
-    for (std::uint32_t p = 0; p < parameters.size(); ++p) {
-      report.parameters.push_back({.name = parameters[p].name,
-                                   .elements = parameters[p].groups * parameters[p].elements,
-                                   .bound = bound_of(layers_.layer_of(p), parameters[p])});
-    }
-    for (std::uint32_t at = 0; at < cells_.count(); ++at) {
-      const Cells::Cell cell = cells_.at(at);
-      if (!gives_out(cell)) continue;
-      const LayerShape& shape = layers_.at(cell.rank, cell.chunk, 0).shape;
-      given_out_.push_back(at);
-      report.input_gradients.push_back(
-          {.name = fmt::format("input of chunk {} of rank {}, microbatch {}", cell.chunk, cell.rank,
-                               cell.microbatch),
-           .elements = shape.tokens * shape.hidden,
-           .bound = shape.type == DataType::Fp32 ? kFloatBound : kHalfBound});
-    }
-  }
-
-  // Whether a chunk's input gradient leaves the step, and is wanted.
-  [[nodiscard]] bool gives_out(const Cells::Cell& cell) const {
-    if (table().layers(cell.rank, cell.chunk) == 0) return false;
-    if (!layers_.at(cell.rank, cell.chunk, 0).shape.needs_grad_input) return false;
-    const StageMap& map = *step_.replayed().map;
-    return !map.wired() || map.before(map.stage_of(cell.rank, cell.chunk)) == kNoStage;
   }
 
   void take(std::uint32_t replay) {
@@ -204,14 +157,13 @@ class Runner {
   void run_eagerly_only() {
     take(1);
     step_eagerly();
-    if (!failure()) judge_float64();
+    if (!failure()) judge_->judge_eager(numbers_);
   }
 
   void run_replays() {
     PlannedMemory memory(engine_, table(), step_.view().plan(), options_.poison);
     for (const RankMemory& rank : step_.view().plan().ranks) report.bytes.planned += rank.peak();
     report.bytes.allocated = memory.allocated();
-    if (unchecked_) late_.emplace(engine_, table());
     Stepper stepper(*stage_, report.program, memory, *replayed_, *deposits_, *expected_,
                     late_ ? &*late_ : nullptr);
     take(0);  // what a split path bakes in
@@ -232,12 +184,12 @@ class Runner {
       take(replay);
       step_eagerly();
       if (failure()) break;
-      judge_float64();
+      judge_->judge_eager(numbers_);
       replayed_->reset(*deposits_);
       if (late_) late_->reset();
       times.push_back(timed([&] { by_action ? stepper.replay_actions() : stepper.replay_step(); }));
       note_lost(stepper);
-      if (!failure()) compare(replay, memory);
+      if (!failure()) judge_->compare(replay, numbers_, memory);
     }
     inspect(memory, stepper);
     report.times.replay = median(times);
@@ -257,222 +209,21 @@ class Runner {
                       .graphs = stepper.graphs()});
   }
 
-  // What a reader as Megatron's finds in the end: main_grad, and .grad unless the flag says that it
-  // is in there already.
-  [[nodiscard]] std::vector<float> held(const Outcome& outcome, const Deposits& deposits,
-                                        std::uint32_t parameter) const {
-    const GradientMemory& memory = outcome.gradients(parameter);
-    const GradientBook& book = deposits.book(parameter);
-    const StepLayer& layer = layers_.layer_of(parameter);
-    const auto none = [&] {
-      return std::vector<float>(static_cast<std::size_t>(report.parameters[parameter].elements),
-                                0.0F);
-    };
-    const GroupedTensor& own_grad = book.grad_is_returned() ? memory.returned : memory.grad;
-    if (!layers_.parameters()[parameter].fused) {
-      return book.has_grad() ? values_of(engine_, own_grad) : none();
-    }
-    std::vector<float> main_grad = values_of(engine_, memory.main_grad);
-    const bool adds = book.has_grad() && (!book.flag() || layer.flags.zero_out_wgrad);
-    if (!adds) return main_grad;
-    const std::vector<float> grad = book.grad_is_view() ? main_grad : values_of(engine_, own_grad);
-    for (std::size_t i = 0; i < grad.size(); ++i) main_grad[i] += grad[i];
-    return main_grad;
-  }
-
-  [[nodiscard]] std::vector<float> given_out(const Outcome& outcome, std::uint32_t cell) const {
-    const Cells::Cell of = cells_.at(cell);
-    const LayerShape& shape = layers_.at(of.rank, of.chunk, 0).shape;
-    const std::size_t number = layers_.number(of.rank, of.chunk, 0);
-    const std::int64_t rows =
-        live_rows(shape, numbers_.sides[number][static_cast<std::size_t>(of.microbatch)]);
-    const GroupedTensor tensor{
-        .type = shape.type, .elements = rows * shape.hidden, .parts = {outcome.collected(cell)}};
-    return values_of(engine_, tensor);
-  }
-
-  void judge_float64() {
-    const StepReference reference =
-        reference_of(step_, layers_, values_, numbers_, stored_operands());
-    report.worst_relative_error = std::max(report.worst_relative_error, reference.handed_on);
-    report.within_bounds = report.within_bounds && reference.handed_on <= loosest_bound();
-    const auto judge = [&](TensorReport& tensor, double error) {
-      tensor.float64_error = std::max(tensor.float64_error, error);
-      report.worst_relative_error = std::max(report.worst_relative_error, error);
-      report.within_bounds = report.within_bounds && error <= tensor.bound;
-    };
-    for (std::uint32_t p = 0; p < report.parameters.size(); ++p) {
-      if (is_frozen(p)) continue;
-      const std::vector<float> is = held(*eager_, *eager_deposits_, p);
-      judge(report.parameters[p],
-            relative_error(reference.gradients[p], is, reference.magnitudes[p]));
-      double& ascending = report.parameters[p].ascending_error.emplace(
-          report.parameters[p].ascending_error.value_or(0));
-      ascending =
-          std::max(ascending, relative_error(reference.ascending[p], is, reference.magnitudes[p]));
-    }
-    for (std::size_t i = 0; i < given_out_.size(); ++i) {
-      const std::vector<float> is = given_out(*eager_, given_out_[i]);
-      std::vector<double> should = reference.grad_inputs[given_out_[i]];
-      should.resize(is.size());
-      judge(report.input_gradients[i], relative_error(should, is));
-    }
-  }
-
-  [[nodiscard]] double loosest_bound() const {
-    const auto& all = layers_.all();
-    return std::all_of(all.begin(), all.end(),
-                       [](const StepLayer& layer) { return layer.shape.type == DataType::Fp32; })
-               ? kFloatBound
-               : kHalfBound;
-  }
-
-  [[nodiscard]] StoredOperands stored_operands() const {
-    StoredOperands stored;
-    for (std::size_t number = 0; number < layers_.all().size(); ++number) {
-      const LayerShape& shape = layers_.all()[number].shape;
-      auto& inputs = stored.inputs.emplace_back();
-      auto& grad_outputs = stored.grad_outputs.emplace_back();
-      for (std::int32_t m = 0; m < table().microbatches(); ++m) {
-        const auto values = [&](std::byte* from, std::int64_t columns) {
-          return values_of(
-              engine_, {.type = shape.type, .elements = shape.tokens * columns, .parts = {from}});
-        };
-        inputs.push_back(values(expected_->input(number, m), shape.hidden));
-        grad_outputs.push_back(values(expected_->grad_output(number, m), output_columns(shape)));
-      }
-    }
-    return stored;
-  }
-
-  [[nodiscard]] bool is_frozen(std::uint32_t parameter) const {
-    const ParameterCells cells = cells_of(
-        layers_.layer_of(parameter), layers_.parameters()[parameter].role, gradients::Whose::Sound);
-    return cells.whole.written == gradients::Written::Never &&
-           cells.whole.returned == gradients::Returned::Nothing;
-  }
-
-  void compare(std::uint32_t replay, const PlannedMemory& memory) {
-    const auto note = [&](TensorReport& tensor, const std::optional<Difference>& found) {
-      if (!found) return;
-      report.bit_equal = false;
-      if (tensor.difference) return;
-      tensor.difference = found;
-      tensor.replay = replay;
-    };
-    for (std::uint32_t p = 0; p < report.parameters.size(); ++p) {
-      const ParameterForm& form = layers_.parameters()[p];
-      const DataType type = form.fused ? DataType::Fp32 : form.type;
-      note(report.parameters[p],
-           difference(held(*eager_, *eager_deposits_, p), held(*replayed_, *deposits_, p), type));
-    }
-    for (std::size_t i = 0; i < given_out_.size(); ++i) {
-      const Cells::Cell cell = cells_.at(given_out_[i]);
-      const auto found =
-          difference(given_out(*eager_, given_out_[i]), given_out(*replayed_, given_out_[i]),
-                     layers_.at(cell.rank, cell.chunk, 0).shape.type);
-      note(report.input_gradients[i], found);
-    }
-    compare_sides(note);
-    if (unchecked_) name_victims(memory);
-  }
-
-  // Gradients of probabilities and of scales, which are inputs too.
-  template <typename Note>
-  void compare_sides(const Note& note) {
-    for (std::size_t number = 0; number < layers_.all().size(); ++number) {
-      const StepLayer& layer = layers_.all()[number];
-      for (std::int32_t m = 0; m < table().microbatches(); ++m) {
-        const auto& numbers = numbers_.sides[number][static_cast<std::size_t>(m)];
-        const std::int64_t rows = live_rows(layer.shape, numbers);
-        const auto each = [&](const char* what, float* should, float* is) {
-          if (should == nullptr) return;
-          const auto values = [&](float* of) {
-            std::vector<float> read(static_cast<std::size_t>(rows));
-            engine_.read(read.data(), of, rows * 4);
-            return read;
-          };
-          const auto found = difference(values(should), values(is), DataType::Fp32);
-          if (!found) return;
-          TensorReport& tensor = report.input_gradients.emplace_back(TensorReport{
-              .name = fmt::format("{} of layer {} of chunk {} of rank {}, microbatch {}", what,
-                                  layer.layer, layer.chunk, layer.rank, m),
-              .elements = rows});
-          note(tensor, found);
-        };
-        const Outcome::SideGradients& should = eager_->side(number, m);
-        const Outcome::SideGradients& is = replayed_->side(number, m);
-        each("probabilities", should.probabilities, is.probabilities);
-        each("scales", should.scales, is.scales);
-      }
-    }
-  }
-
-  void name_victims(const PlannedMemory& memory) {
-    for (const LateReads::Late& late : late_->seen()) {
-      const Buffer buffer = table().at(late.buffer);
-      const bool sent = late.reader == Reader::Send;
-      auto& into = sent && buffer.kind == BufferKind::GradInput ? report.victims.grad_input
-                   : buffer.kind == BufferKind::StaticInput     ? report.victims.static_input
-                   : buffer.kind == BufferKind::GradOutput      ? report.victims.grad_output
-                                                                : report.victims.other;
-      if (into.insert(victim_of(buffer)).second) tell(late, memory);
-    }
-    for (std::uint32_t p = 0; p < layers_.parameters().size(); ++p) {
-      const StepLayer& layer = layers_.layer_of(p);
-      for (std::int32_t m = 0; m < table().microbatches(); ++m) {
-        if (!writes_own(p, m)) continue;
-        const auto values = [&](const Outcome& outcome) {
-          return values_of(engine_, outcome.gradients(p).own[static_cast<std::size_t>(m)]);
-        };
-        if (difference(values(*eager_), values(*replayed_), DataType::Fp32)) {
-          report.wrong_gradients.insert({layer.rank, layer.chunk, m});
-        }
-      }
-    }
-  }
-
-  [[nodiscard]] bool writes_own(std::uint32_t parameter, std::int32_t microbatch) const {
-    for (const bool weight : {false, true}) {
-      const bool eager =
-          eager_deposits_->of(parameter, microbatch, weight).into != Deposit::Into::Nothing;
-      const bool replay =
-          deposits_->of(parameter, microbatch, weight).into != Deposit::Into::Nothing;
-      if (eager && replay) return true;
-    }
-    return false;
-  }
-
-  // One sentence for a victim: what was read, and what lies there now.
-  void tell(const LateReads::Late& late, const PlannedMemory& memory) {
-    const BufferId taker = memory.taken_by(late.buffer);
-    const auto words = [&](BufferId id) {
-      const Buffer of = table().at(id);
-      return fmt::format("the {} of chunk {}, microbatch {} of rank {}", capo::name_of(of.kind),
-                         of.chunk, of.microbatch, of.rank);
-    };
-    report.stories.push_back(fmt::format(
-        "{} was {} too late: {}", words(late.buffer), late.reader == Reader::Send ? "sent" : "read",
-        taker == kNoBuffer ? "something else had been written there"
-                           : words(taker) + " had taken its memory over"));
-  }
-
   Engine& engine_;
   const PlannedStep& step_;
   const RunOptions& options_;
   bool unchecked_;
   StepLayers layers_;
-  Cells cells_;
   std::optional<Given> given_;
   std::optional<Stage> stage_;
   std::optional<Outcome> eager_;
   std::optional<Outcome> replayed_;
   std::optional<Expected> expected_;
+  std::optional<Judge> judge_;
   std::optional<LateReads> late_;  // of an unchecked plan
   std::optional<Deposits> eager_deposits_;
   std::optional<Deposits> deposits_;
   std::vector<std::vector<float>> values_;  // by parameter
-  std::vector<std::uint32_t> given_out_;    // cells, as report.input_gradients
   GivenValues numbers_;                     // of the replay at hand
   std::vector<double> eager_times_;
   std::optional<std::string> lost_;

@@ -18,19 +18,17 @@
 #include <capo/core/base/result.h>
 #include <capo/core/plan/plan_options.h>
 #include <capo/core/rules/verify.h>
-#include <capo/run/compare/compare.h>
 #include <capo/run/engine.h>
 #include <capo/run/execute/buffer_memory.h>
 #include <capo/run/execute/stage.h>
 #include <capo/run/execute/stepper.h>
+#include <capo/run/run_report.h>
 #include <capo/run/values/group_sizes.h>
 
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace capo::run {
@@ -58,71 +56,6 @@ struct RunOptions {
   std::optional<gradients::Whose> whose;
   /// Called behind the captures and behind the last replay.
   std::function<void(const Inspection&)> inspect;
-};
-
-/// One gradient over all replays.
-struct TensorReport {
-  std::string name;
-  std::int64_t elements = 0;
-  std::optional<Difference> difference;   ///< from eager execution, in the first replay with one
-  std::uint32_t replay = 0;               ///< which that was, from 1
-  double float64_error = 0;               ///< of eager execution, the largest
-  double bound = 0;                       ///< that it must keep
-  std::optional<double> ascending_error;  ///< from the sum in the order of microbatches; parameters
-};
-
-/// A chunk's microbatch.
-struct Victim {
-  std::int32_t rank = 0;
-  std::int32_t chunk = 0;
-  std::int32_t microbatch = 0;
-
-  friend auto operator<=>(const Victim&, const Victim&) = default;
-};
-
-/// Whose memory was read too late, by what it held.
-struct Victims {
-  std::set<Victim> static_input;
-  std::set<Victim> grad_output;
-  std::set<Victim> grad_input;  ///< sent on
-  std::set<Victim> other;       ///< other memory of the pool
-
-  friend bool operator==(const Victims&, const Victims&) = default;
-};
-
-struct RunBytes {
-  std::int64_t planned = 0;
-  std::int64_t allocated = 0;
-  std::int64_t eager_peak = 0;
-};
-
-/// Microseconds, on the clock of whoever drives.
-struct RunTimes {
-  double capture = 0;
-  double eager = 0;   ///< of one step, the median
-  double replay = 0;  ///< likewise
-};
-
-struct RunReport {
-  std::string engine;
-  std::string device;
-  bool unchecked = false;
-  bool bit_equal = true;      ///< every gradient in every replay
-  bool within_bounds = true;  ///< of float64
-  std::vector<TensorReport> parameters;
-  std::vector<TensorReport> input_gradients;
-  Victims victims;                   ///< observed
-  Victims predicted;                 ///< by the verifier
-  std::set<Victim> wrong_gradients;  ///< microbatches whose weight gradient was not eager's
-  std::vector<std::string> stories;  ///< what each victim read, and what had taken its place
-  double worst_relative_error = 0;   ///< of float64
-  std::size_t graphs = 0;
-  std::size_t nodes = 0;
-  std::uint32_t replays = 0;
-  RunBytes bytes;
-  RunTimes times;
-  std::vector<Measured> timeline;  ///< of the last replay of actions
-  Program program;                 ///< whose ops the timeline speaks of
 };
 
 /// Why nothing was run, or why it broke off.

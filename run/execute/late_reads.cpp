@@ -9,6 +9,11 @@ LateReads::LateReads(Engine& engine, const BufferTable& table)
       compare_with_(table.size(), nullptr),
       flag_bytes_(static_cast<std::int64_t>(table.size() * kReaders * sizeof(std::int32_t))) {
   flags_ = engine.allocate(flag_bytes_, "flags of late reads");
+  // All at once, since a step that is being captured allocates nothing.
+  for (BufferId buffer = 0; buffer < table.size(); ++buffer) {
+    const std::int64_t bytes = table.bytes(table.at(buffer));
+    if (bytes > 0) copies_[buffer] = engine.allocate(bytes, "copies of buffers");
+  }
   reset();
 }
 
@@ -19,7 +24,6 @@ void LateReads::reset() {
 void LateReads::keep(BufferId buffer, const std::byte* place, StreamId stream) {
   const std::int64_t bytes = table_.bytes(table_.at(buffer));
   if (place == nullptr || bytes == 0) return;
-  if (copies_[buffer] == nullptr) copies_[buffer] = engine_.allocate(bytes, "copies of buffers");
   engine_.launch(stream, Copy{.bytes = bytes, .from = place, .to = copies_[buffer]});
   compare_with_[buffer] = copies_[buffer];
 }

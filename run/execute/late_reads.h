@@ -47,7 +47,7 @@ class LateReads {
 
   Engine& engine_;
   const BufferTable& table_;
-  std::vector<std::byte*> copies_;              // by buffer; null until it is first kept
+  std::vector<std::byte*> copies_;              // by buffer; null where it has no bytes
   std::vector<const std::byte*> compare_with_;  // by buffer
   std::byte* flags_ = nullptr;                  // on the engine, two a buffer
   std::int64_t flag_bytes_ = 0;

@@ -1,6 +1,7 @@
 #include <capo/run/execute/stepper.h>
 
 #include <capo/core/plan/accesses.h>
+#include <capo/run/execute/settle.h>
 #include <capo/run/modules/module.h>
 
 #include <fmt/format.h>
@@ -12,10 +13,6 @@
 namespace capo::run {
 
 namespace {
-
-bool is_weight(const Work& work) {
-  return work.kind == Kind::BackwardWeight;
-}
 
 std::int64_t output_bytes(const LayerShape& shape) {
   return shape.tokens * output_columns(shape) * bytes_of(shape.type);
@@ -45,7 +42,9 @@ Stepper::Stepper(Stage& stage, const Program& program, BufferMemory& memory, con
       late_(late),
       cells_(stage.table()),
       reads_(stage.table().size(), 0),
-      clocks_(program) {
+      clocks_(program),
+      view_(stage, memory, outcome, deposits),
+      saved_(stage) {
   count_reads();
 }
 
@@ -278,38 +277,25 @@ void Stepper::run_work(const Act& act, Mode mode, StreamId stream) {
 void Stepper::launch_layer(const Act& act, std::int32_t at, bool first, Mode mode,
                            StreamId stream) {
   const StepLayer& layer = stage_.layers.at(act.rank, act.work.chunk, at);
-  LayerPlaces places = places_of(act.rank, act.work, at);
+  LayerPlaces places = view_.places(act.rank, act.work, at);
   copy_in(act, at, first, mode, places, stream);
   if (mode == Mode::Eager) keep_expected(act, at, places, stream);
-  LayerParameters parameters = parameters_of(layer);
-  if (stage_.hooks.substitute_saved) substitute(layer, act.work, places, parameters);
-  const LayerSide side = side_of(layer, act.work, places);
+  LayerParameters parameters = view_.parameters(layer);
+  if (stage_.hooks.substitute_saved) saved_.substitute(layer, act.work, places, parameters);
+  const LayerSide side = view_.side(layer, act.work, places);
   const Sink sink = [&](const Call& call) { launch(stream, call); };
   if (act.work.kind == Kind::Forward) {
     forward(layer.shape, places, side, parameters, sink);
   } else if (is_weight(act.work)) {
-    weight_gradient(layer.shape, places, side, targets_of(layer, act.work), sink);
+    weight_gradient(layer.shape, places, side, view_.targets(layer, act.work), sink);
   } else {
     LayerShape shape = layer.shape;
     if (mode != Mode::Eager && stage_.samples.without_gradient.contains(input_of(act, at))) {
       shape.needs_grad_input = false;
     }
     backward(shape, act.work.delayed ? Reach::InputHalf : Reach::Whole, places, side, parameters,
-             targets_of(layer, act.work), sink);
+             view_.targets(layer, act.work), sink);
   }
-}
-
-LayerPlaces Stepper::places_of(std::int32_t rank, const Work& work, std::int32_t layer) {
-  const auto at = [&](BufferKind kind) {
-    return memory_.at(stage_.table().id(rank, work.chunk, layer, work.microbatch, kind));
-  };
-  return {.input = at(BufferKind::StaticInput),
-          .grad_output = at(BufferKind::GradOutput),
-          .output = at(BufferKind::Output),
-          .grad_input = at(BufferKind::GradInput),
-          .activations = at(BufferKind::Activations),
-          .operands = at(BufferKind::Operands),
-          .scratch = at(BufferKind::Scratch)};
 }
 
 const std::byte* Stepper::origin_of(const Act& act, const Origin& origin) {
@@ -360,63 +346,6 @@ void Stepper::copy_in(const Act& act, std::int32_t at, bool first, Mode mode,
   launch(stream, Copy{.bytes = layer.shape.groups * 8,
                       .from = stage_.given.side(number, work.microbatch).sizes,
                       .to = places.input + sizes_offset(layer.shape)});
-}
-
-LayerSide Stepper::side_of(const StepLayer& layer, const Work& work,
-                           const LayerPlaces& places) const {
-  const std::size_t number = stage_.layers.number(layer.rank, layer.chunk, layer.layer);
-  LayerSide side = stage_.given.side(number, work.microbatch);
-  const Outcome::SideGradients& gradients = outcome_.side(number, work.microbatch);
-  side.grad_probabilities = gradients.probabilities;
-  side.grad_scales = gradients.scales;
-  // A weight gradient whose operand is a copy finds its sizes beside that copy.
-  const bool in_input = !is_weight(work) || !layer.shape.copies_input;
-  if (layer.sizes_in_input && in_input) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of whole numbers
-    side.sizes = reinterpret_cast<const std::int64_t*>(places.input + sizes_offset(layer.shape));
-  }
-  return side;
-}
-
-LayerParameters Stepper::parameters_of(const StepLayer& layer) const {
-  const auto tensor = [&](Role role) -> const GroupedTensor* {
-    const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
-    return parameter == kNoParameter ? nullptr : &stage_.parameters[parameter];
-  };
-  const auto table = [&](Role role) { return tensor(role) ? tensor(role)->table : nullptr; };
-  const auto data = [&](Role role) { return tensor(role) ? tensor(role)->parts.front() : nullptr; };
-  return {.norm_weight = data(Role::NormWeight),
-          .norm_bias = data(Role::NormBias),
-          .first = table(Role::First),
-          .first_bias = table(Role::FirstBias),
-          .second = table(Role::Second),
-          .second_bias = table(Role::SecondBias)};
-}
-
-LayerTargets Stepper::targets_of(const StepLayer& layer, const Work& work) const {
-  const auto target = [&](Role role) -> Target {
-    const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
-    if (parameter == kNoParameter) return {};
-    const Deposit& deposit = deposits_.of(parameter, work.microbatch, is_weight(work));
-    if (deposit.into == Deposit::Into::Nothing) return {};
-    const GradientMemory& memory = outcome_.gradients(parameter);
-    const bool own = !memory.own.empty();
-    const GroupedTensor& tensor = own ? memory.own[static_cast<std::size_t>(work.microbatch)]
-                                  : deposit.into == Deposit::Into::Grad     ? memory.grad
-                                  : deposit.into == Deposit::Into::MainGrad ? memory.main_grad
-                                                                            : memory.returned;
-    return {.wanted = true,
-            .type = tensor.type,
-            .write = own ? Write::Overwrite : deposit.write,
-            .table = tensor.table,
-            .data = tensor.parts.front()};
-  };
-  return {.norm_weight = target(Role::NormWeight),
-          .norm_bias = target(Role::NormBias),
-          .first = target(Role::First),
-          .first_bias = target(Role::FirstBias),
-          .second = target(Role::Second),
-          .second_bias = target(Role::SecondBias)};
 }
 
 // --- beside the work -----------------------------------------------------------------------------
@@ -477,62 +406,8 @@ void Stepper::settle_gradients(const Act& act, std::int32_t at, StreamId stream)
   if (act.work.kind == Kind::Forward) return;
   for (const std::uint32_t parameter : stage_.layers.at(act.rank, act.work.chunk, at).parameter) {
     if (parameter == kNoParameter) continue;
-    settle(parameter, deposits_.of(parameter, act.work.microbatch, is_weight(act.work)),
-           act.work.microbatch, stream);
-  }
-}
-
-// What Python does beside the kernels: autograd's accumulation, and, where each weight gradient has
-// a place of its own, the sum that it is part of.
-void Stepper::settle(std::uint32_t parameter, const Deposit& deposit, std::int32_t microbatch,
-                     StreamId stream) {
-  const GradientMemory& memory = outcome_.gradients(parameter);
-  const auto fill = [&](const GroupedTensor& tensor, std::uint8_t value) {
-    for (std::byte* part : tensor.parts) {
-      launch(stream, Fill{.bytes = tensor.part_bytes(), .value = value, .to = part});
-    }
-  };
-  const auto add = [&](const GroupedTensor& to, const GroupedTensor& from) {
-    for (std::size_t part = 0; part < to.parts.size(); ++part) {
-      launch(stream, Add{.to_type = to.type,
-                         .from_type = from.type,
-                         .count = to.elements,
-                         .from = from.parts[part],
-                         .to = to.parts[part]});
-    }
-  };
-  if (!memory.own.empty() && deposit.into != Deposit::Into::Nothing &&
-      deposit.into != Deposit::Into::Temporary) {
-    const GroupedTensor& to = deposit.into == Deposit::Into::Grad       ? memory.grad
-                              : deposit.into == Deposit::Into::MainGrad ? memory.main_grad
-                                                                        : memory.returned;
-    if (deposit.write == Write::Overwrite) fill(to, 0);
-    add(to, memory.own[static_cast<std::size_t>(microbatch)]);
-  }
-  const auto hand_over = [&](const GroupedTensor& from) {
-    if (!deposit.becomes_grad) return add(memory.grad, from);
-    for (std::size_t part = 0; part < from.parts.size(); ++part) {
-      launch(stream, Copy{.bytes = from.part_bytes(),
-                          .from = from.parts[part],
-                          .to = memory.grad.parts[part]});
-    }
-  };
-  switch (deposit.handed) {
-    case Deposit::Handed::Nothing:
-      return;
-    case Deposit::Handed::Returned:
-      return hand_over(memory.returned);
-    case Deposit::Handed::Dummy:
-      return hand_over(memory.dummy);
-    case Deposit::Handed::Zeros:
-      if (deposit.becomes_grad) fill(memory.grad, 0);
-      return;
-    case Deposit::Handed::ReturnedItself:
-      if (!deposit.becomes_grad) add(memory.returned, memory.returned);
-      return;
-    case Deposit::Handed::View:
-      if (!deposit.becomes_grad) add(memory.main_grad, memory.main_grad);
-      return;
+    settle(stage_.engine, stream, outcome_.gradients(parameter),
+           deposits_.of(parameter, act.work.microbatch, is_weight(act.work)), act.work.microbatch);
   }
 }
 
@@ -559,46 +434,6 @@ bool Stepper::parameters_alive(const Act& act, std::int32_t at) {
     return false;
   }
   return true;
-}
-
-// Backwards find copies of what was saved, at other addresses: of the input, of what the forward
-// kept and of the weights. A W finds a copy of what its B left.
-void Stepper::substitute(const StepLayer& layer, const Work& work, LayerPlaces& places,
-                         LayerParameters& parameters) {
-  if (work.kind == Kind::Forward) return;
-  Engine& engine = stage_.engine;
-  const BufferTable& table = stage_.table();
-  const std::size_t number = stage_.layers.number(layer.rank, layer.chunk, layer.layer);
-  const auto bytes = [&](BufferKind kind) {
-    return table.facts(layer.rank, layer.chunk, layer.layer).bytes[static_cast<std::size_t>(kind)];
-  };
-  const auto elsewhere = [&](std::byte* from, std::int64_t size) -> std::byte* {
-    if (from == nullptr) return nullptr;
-    std::byte* to = engine.allocate(size, "substituted tensors");
-    engine.launch(0, Copy{.bytes = size, .from = from, .to = to});
-    return to;
-  };
-  const auto known = substituted_.find({number, work.microbatch});
-  const LayerPlaces saved = known == substituted_.end() ? places : known->second;
-  places.input = elsewhere(saved.input, bytes(BufferKind::StaticInput));
-  places.activations = elsewhere(saved.activations, bytes(BufferKind::Activations));
-  substituted_[{number, work.microbatch}] = places;
-  const auto copy_of = [&](Role role) -> GroupedTensor {
-    const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
-    if (parameter == kNoParameter) return {};
-    const GroupedTensor& of = stage_.parameters[parameter];
-    GroupedTensor copy = make_tensor(engine, stage_.layers.parameters()[parameter], of.type);
-    for (std::size_t part = 0; part < of.parts.size(); ++part) {
-      engine.launch(0,
-                    Copy{.bytes = of.part_bytes(), .from = of.parts[part], .to = copy.parts[part]});
-    }
-    return copy;
-  };
-  if (parameters.norm_weight != nullptr) {
-    parameters.norm_weight = copy_of(Role::NormWeight).parts.front();
-  }
-  parameters.first = copy_of(Role::First).table;
-  parameters.second = copy_of(Role::Second).table;
 }
 
 void Stepper::move_rows(const Act& act, StreamId stream) {

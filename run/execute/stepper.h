@@ -13,6 +13,8 @@
 
 #include <capo/run/execute/buffer_memory.h>
 #include <capo/run/execute/late_reads.h>
+#include <capo/run/execute/layer_view.h>
+#include <capo/run/execute/saved_tensors.h>
 #include <capo/run/execute/stage.h>
 #include <capo/run/program/clocks.h>
 
@@ -99,11 +101,6 @@ class Stepper {
   void land(std::uint32_t op);
   void count_reads();
 
-  [[nodiscard]] LayerPlaces places_of(std::int32_t rank, const Work& work, std::int32_t layer);
-  [[nodiscard]] LayerSide side_of(const StepLayer& layer, const Work& work,
-                                  const LayerPlaces& places) const;
-  [[nodiscard]] LayerParameters parameters_of(const StepLayer& layer) const;
-  [[nodiscard]] LayerTargets targets_of(const StepLayer& layer, const Work& work) const;
   [[nodiscard]] const std::byte* origin_of(const Act& act, const Origin& origin);
   void copy_in(const Act& act, std::int32_t layer, bool first, Mode mode, const LayerPlaces& places,
                StreamId stream);
@@ -113,11 +110,7 @@ class Stepper {
   void look_at_reads(const Act& act, StreamId stream);
   void keep_what_was_touched(const Act& act, StreamId stream);
   void settle_gradients(const Act& act, std::int32_t layer, StreamId stream);
-  void settle(std::uint32_t parameter, const Deposit& deposit, std::int32_t microbatch,
-              StreamId stream);
   [[nodiscard]] bool parameters_alive(const Act& act, std::int32_t layer);
-  void substitute(const StepLayer& layer, const Work& work, LayerPlaces& places,
-                  LayerParameters& parameters);
   void move_rows(const Act& act, StreamId stream);
 
   void launch(StreamId stream, const Call& call);
@@ -139,10 +132,11 @@ class Stepper {
   std::uint32_t op_ = 0;                   // at hand
   std::vector<Sent> in_flight_;            // in eager execution
   Clocks clocks_;
+  LayerView view_;
+  SavedTensors saved_;
   std::vector<Captured> graphs_;
   std::map<WorkKey, GraphId> graph_of_;
   std::map<std::pair<std::size_t, std::int32_t>, std::vector<ParameterHandle>> handles_;
-  std::map<std::pair<std::size_t, std::int32_t>, LayerPlaces> substituted_;
   std::vector<Measured> timeline_;
   std::optional<std::string> lost_;
 };

@@ -32,6 +32,10 @@ HostEngine::~HostEngine() {
 
 std::byte* HostEngine::allocate(std::int64_t bytes, std::string_view what) {
   if (error_) return nullptr;
+  if (origin_) {
+    fail("memory was allocated while a capture was open");
+    return nullptr;
+  }
   const auto refuse = [&]() -> std::byte* {
     fail(fmt::format("there is no memory for {} bytes of {}", bytes, what));
     return nullptr;

@@ -7,8 +7,8 @@
 //
 // Behaves as CUDA where programs depend on it: a capture records and does not run, an event of a
 // captured stream draws another stream in, a stream that was drawn in and not joined is an error, a
-// wait for an event that nobody recorded is one, memory may not be read or written from outside
-// while a capture is open. Tested by tests/run/host/host_engine_test.cpp.
+// wait for an event that nobody recorded is one, memory may not be allocated, read or written from
+// outside while a capture is open. Tested by tests/run/host/host_engine_test.cpp.
 
 #pragma once
 

@@ -296,5 +296,11 @@ TEST_F(HostCapture, AGraphIsNotRunWhileACaptureIsOpen) {
   EXPECT_EQ(value(), 0);
 }
 
+TEST_F(HostCapture, NothingIsAllocatedWhileACaptureIsOpen) {
+  engine.begin_capture(0);
+  EXPECT_EQ(engine.allocate(1, "a byte"), nullptr);
+  EXPECT_EQ(message_of(engine), "host engine: memory was allocated while a capture was open");
+}
+
 }  // namespace
 }  // namespace capo::run::host

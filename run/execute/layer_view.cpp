@@ -1,0 +1,75 @@
+#include <capo/run/execute/layer_view.h>
+
+namespace capo::run {
+
+LayerPlaces LayerView::places(std::int32_t rank, const Work& work, std::int32_t layer) const {
+  const auto at = [&](BufferKind kind) {
+    return memory_.at(stage_.table().id(rank, work.chunk, layer, work.microbatch, kind));
+  };
+  return {.input = at(BufferKind::StaticInput),
+          .grad_output = at(BufferKind::GradOutput),
+          .output = at(BufferKind::Output),
+          .grad_input = at(BufferKind::GradInput),
+          .activations = at(BufferKind::Activations),
+          .operands = at(BufferKind::Operands),
+          .scratch = at(BufferKind::Scratch)};
+}
+
+LayerSide LayerView::side(const StepLayer& layer, const Work& work,
+                          const LayerPlaces& places) const {
+  const std::size_t number = stage_.layers.number(layer.rank, layer.chunk, layer.layer);
+  LayerSide side = stage_.given.side(number, work.microbatch);
+  const Outcome::SideGradients& gradients = outcome_.side(number, work.microbatch);
+  side.grad_probabilities = gradients.probabilities;
+  side.grad_scales = gradients.scales;
+  // A weight gradient whose operand is a copy finds its sizes beside that copy.
+  const bool in_input = !is_weight(work) || !layer.shape.copies_input;
+  if (layer.sizes_in_input && in_input) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of whole numbers
+    side.sizes = reinterpret_cast<const std::int64_t*>(places.input + sizes_offset(layer.shape));
+  }
+  return side;
+}
+
+LayerParameters LayerView::parameters(const StepLayer& layer) const {
+  const auto tensor = [&](Role role) -> const GroupedTensor* {
+    const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+    return parameter == kNoParameter ? nullptr : &stage_.parameters[parameter];
+  };
+  const auto table = [&](Role role) { return tensor(role) ? tensor(role)->table : nullptr; };
+  const auto data = [&](Role role) { return tensor(role) ? tensor(role)->parts.front() : nullptr; };
+  return {.norm_weight = data(Role::NormWeight),
+          .norm_bias = data(Role::NormBias),
+          .first = table(Role::First),
+          .first_bias = table(Role::FirstBias),
+          .second = table(Role::Second),
+          .second_bias = table(Role::SecondBias)};
+}
+
+LayerTargets LayerView::targets(const StepLayer& layer, const Work& work) const {
+  const auto target = [&](Role role) -> Target {
+    const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+    if (parameter == kNoParameter) return {};
+    const Deposit& deposit = deposits_.of(parameter, work.microbatch, is_weight(work));
+    if (deposit.into == Deposit::Into::Nothing) return {};
+    const GradientMemory& memory = outcome_.gradients(parameter);
+    const bool own = !memory.own.empty();
+    const GroupedTensor& tensor = own ? memory.own[static_cast<std::size_t>(work.microbatch)]
+                                  : deposit.into == Deposit::Into::Grad     ? memory.grad
+                                  : deposit.into == Deposit::Into::MainGrad ? memory.main_grad
+                                                                            : memory.returned;
+    return {.wanted = true,
+            .type = tensor.type,
+            .write = own ? Write::Overwrite : deposit.write,
+            .table = tensor.table,
+            .data = tensor.parts.front()};
+  };
+  return {.norm_weight = target(Role::NormWeight),
+          .norm_bias = target(Role::NormBias),
+          .first = target(Role::First),
+          .first_bias = target(Role::FirstBias),
+          .second = target(Role::Second),
+          .second_bias = target(Role::SecondBias)};
+}
+
+}  // namespace capo::run

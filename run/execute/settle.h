@@ -1,0 +1,21 @@
+// What Python does beside the kernels of an action: autograd's accumulation, as PyTorch's
+// accumulator does it, and, where each weight gradient has a place of its own, the sum that it is
+// part of.
+//
+// Tested through tests/run/contract_runs_test.cpp.
+
+#pragma once
+
+#include <capo/run/engine.h>
+#include <capo/run/parameters/deposits.h>
+#include <capo/run/parameters/parameters.h>
+
+#include <cstdint>
+
+namespace capo::run {
+
+/// Behind the product of the action, on its stream.
+void settle(Engine& engine, StreamId stream, const GradientMemory& memory, const Deposit& deposit,
+            std::int32_t microbatch);
+
+}  // namespace capo::run

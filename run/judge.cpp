@@ -1,0 +1,308 @@
+#include <capo/run/judge.h>
+
+#include <capo/run/compare/compare.h>
+#include <capo/run/reference/step_reference.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace capo::run {
+
+namespace {
+
+constexpr double kHalfBound = 5e-3;   // of bf16 and fp16
+constexpr double kFloatBound = 1e-5;  // of fp32 accumulation
+
+Victim victim_of(const Buffer& buffer) {
+  return {.rank = buffer.rank, .chunk = buffer.chunk, .microbatch = buffer.microbatch};
+}
+
+Victims predicted_by(const CheckResult& result) {
+  Victims victims;
+  if (!result.plan) return victims;
+  for (const FoundHazard& hazard : result.plan->hazards) {
+    auto& into = hazard.kind == HazardKind::StaticInput  ? victims.static_input
+                 : hazard.kind == HazardKind::GradOutput ? victims.grad_output
+                 : hazard.kind == HazardKind::P2pWindow  ? victims.grad_input
+                                                         : victims.other;
+    into.insert(victim_of(hazard.victim));
+  }
+  return victims;
+}
+
+// What a gradient must keep to: where nothing is rounded to a half between what the layer read and
+// the gradient, fp32 sums are all that differs.
+double bound_of(const StepLayer& layer, const ParameterForm& form) {
+  if (layer.shape.type == DataType::Fp32) return kFloatBound;
+  const bool exact = form.fused && !is_mlp(layer.shape.kind) && !has_norm(layer.shape.kind);
+  return exact ? kFloatBound : kHalfBound;
+}
+
+}  // namespace
+
+class Judge::Work {
+ public:
+  Work(const Compared& of, RunReport& report)
+      : of_(of), report_(report), cells_(of.step.view().table()) {
+    name_tensors();
+  }
+
+  void judge_eager(const GivenValues& numbers) {
+    numbers_ = &numbers;
+    const StepReference reference =
+        reference_of(of_.step, of_.layers, of_.parameters, *numbers_, stored_operands());
+    report_.worst_relative_error = std::max(report_.worst_relative_error, reference.handed_on);
+    report_.within_bounds = report_.within_bounds && reference.handed_on <= loosest_bound();
+    const auto judge = [&](TensorReport& tensor, double error) {
+      tensor.float64_error = std::max(tensor.float64_error, error);
+      report_.worst_relative_error = std::max(report_.worst_relative_error, error);
+      report_.within_bounds = report_.within_bounds && error <= tensor.bound;
+    };
+    for (std::uint32_t p = 0; p < report_.parameters.size(); ++p) {
+      if (is_frozen(p)) continue;
+      const std::vector<float> is = held(of_.eager, of_.eager_deposits, p);
+      judge(report_.parameters[p],
+            relative_error(reference.gradients[p], is, reference.magnitudes[p]));
+      double& ascending = report_.parameters[p].ascending_error.emplace(
+          report_.parameters[p].ascending_error.value_or(0));
+      ascending =
+          std::max(ascending, relative_error(reference.ascending[p], is, reference.magnitudes[p]));
+    }
+    for (std::size_t i = 0; i < given_out_.size(); ++i) {
+      const std::vector<float> is = given_out(of_.eager, given_out_[i]);
+      std::vector<double> should = reference.grad_inputs[given_out_[i]];
+      should.resize(is.size());
+      judge(report_.input_gradients[i], relative_error(should, is));
+    }
+  }
+
+  void compare(std::uint32_t replay, const GivenValues& numbers, const PlannedMemory& memory) {
+    numbers_ = &numbers;
+    const auto note = [&](TensorReport& tensor, const std::optional<Difference>& found) {
+      if (!found) return;
+      report_.bit_equal = false;
+      if (tensor.difference) return;
+      tensor.difference = found;
+      tensor.replay = replay;
+    };
+    for (std::uint32_t p = 0; p < report_.parameters.size(); ++p) {
+      const ParameterForm& form = of_.layers.parameters()[p];
+      const DataType type = form.fused ? DataType::Fp32 : form.type;
+      note(report_.parameters[p], difference(held(of_.eager, of_.eager_deposits, p),
+                                             held(of_.replayed, of_.replayed_deposits, p), type));
+    }
+    for (std::size_t i = 0; i < given_out_.size(); ++i) {
+      const Cells::Cell cell = cells_.at(given_out_[i]);
+      const auto found =
+          difference(given_out(of_.eager, given_out_[i]), given_out(of_.replayed, given_out_[i]),
+                     of_.layers.at(cell.rank, cell.chunk, 0).shape.type);
+      note(report_.input_gradients[i], found);
+    }
+    compare_sides(note);
+    if (of_.late != nullptr) name_victims(memory);
+  }
+
+ private:
+  [[nodiscard]] const BufferTable& table() const { return of_.step.view().table(); }
+
+  void name_tensors() {
+    report_.predicted = predicted_by(of_.step.result());
+    const auto& parameters = of_.layers.parameters();
+    for (std::uint32_t p = 0; p < parameters.size(); ++p) {
+      report_.parameters.push_back({.name = parameters[p].name,
+                                    .elements = parameters[p].groups * parameters[p].elements,
+                                    .bound = bound_of(of_.layers.layer_of(p), parameters[p])});
+    }
+    for (std::uint32_t at = 0; at < cells_.count(); ++at) {
+      const Cells::Cell cell = cells_.at(at);
+      if (!gives_out(cell)) continue;
+      const LayerShape& shape = of_.layers.at(cell.rank, cell.chunk, 0).shape;
+      given_out_.push_back(at);
+      report_.input_gradients.push_back(
+          {.name = fmt::format("input of chunk {} of rank {}, microbatch {}", cell.chunk, cell.rank,
+                               cell.microbatch),
+           .elements = shape.tokens * shape.hidden,
+           .bound = shape.type == DataType::Fp32 ? kFloatBound : kHalfBound});
+    }
+  }
+
+  // Whether a chunk's input gradient leaves the step, and is wanted.
+  [[nodiscard]] bool gives_out(const Cells::Cell& cell) const {
+    if (table().layers(cell.rank, cell.chunk) == 0) return false;
+    if (!of_.layers.at(cell.rank, cell.chunk, 0).shape.needs_grad_input) return false;
+    const StageMap& map = *of_.step.replayed().map;
+    return !map.wired() || map.before(map.stage_of(cell.rank, cell.chunk)) == kNoStage;
+  }
+
+  // What a reader as Megatron's finds in the end: main_grad, and .grad unless the flag says that it
+  // is in there already.
+  [[nodiscard]] std::vector<float> held(const Outcome& outcome, const Deposits& deposits,
+                                        std::uint32_t parameter) const {
+    const GradientMemory& memory = outcome.gradients(parameter);
+    const GradientBook& book = deposits.book(parameter);
+    const StepLayer& layer = of_.layers.layer_of(parameter);
+    const auto none = [&] {
+      return std::vector<float>(static_cast<std::size_t>(report_.parameters[parameter].elements),
+                                0.0F);
+    };
+    const GroupedTensor& own_grad = book.grad_is_returned() ? memory.returned : memory.grad;
+    if (!of_.layers.parameters()[parameter].fused) {
+      return book.has_grad() ? values_of(of_.engine, own_grad) : none();
+    }
+    std::vector<float> main_grad = values_of(of_.engine, memory.main_grad);
+    const bool adds = book.has_grad() && (!book.flag() || layer.flags.zero_out_wgrad);
+    if (!adds) return main_grad;
+    const std::vector<float> grad =
+        book.grad_is_view() ? main_grad : values_of(of_.engine, own_grad);
+    for (std::size_t i = 0; i < grad.size(); ++i) main_grad[i] += grad[i];
+    return main_grad;
+  }
+
+  [[nodiscard]] std::vector<float> given_out(const Outcome& outcome, std::uint32_t cell) const {
+    const Cells::Cell of = cells_.at(cell);
+    const LayerShape& shape = of_.layers.at(of.rank, of.chunk, 0).shape;
+    const std::size_t number = of_.layers.number(of.rank, of.chunk, 0);
+    const std::int64_t rows =
+        live_rows(shape, numbers_->sides[number][static_cast<std::size_t>(of.microbatch)]);
+    const GroupedTensor tensor{
+        .type = shape.type, .elements = rows * shape.hidden, .parts = {outcome.collected(cell)}};
+    return values_of(of_.engine, tensor);
+  }
+
+  [[nodiscard]] double loosest_bound() const {
+    const auto& all = of_.layers.all();
+    return std::all_of(all.begin(), all.end(),
+                       [](const StepLayer& layer) { return layer.shape.type == DataType::Fp32; })
+               ? kFloatBound
+               : kHalfBound;
+  }
+
+  [[nodiscard]] StoredOperands stored_operands() const {
+    StoredOperands stored;
+    for (std::size_t number = 0; number < of_.layers.all().size(); ++number) {
+      const LayerShape& shape = of_.layers.all()[number].shape;
+      auto& inputs = stored.inputs.emplace_back();
+      auto& grad_outputs = stored.grad_outputs.emplace_back();
+      for (std::int32_t m = 0; m < table().microbatches(); ++m) {
+        const auto values = [&](std::byte* from, std::int64_t columns) {
+          return values_of(
+              of_.engine,
+              {.type = shape.type, .elements = shape.tokens * columns, .parts = {from}});
+        };
+        inputs.push_back(values(of_.expected.input(number, m), shape.hidden));
+        grad_outputs.push_back(values(of_.expected.grad_output(number, m), output_columns(shape)));
+      }
+    }
+    return stored;
+  }
+
+  [[nodiscard]] bool is_frozen(std::uint32_t parameter) const {
+    const ParameterCells cells =
+        cells_of(of_.layers.layer_of(parameter), of_.layers.parameters()[parameter].role,
+                 gradients::Whose::Sound);
+    return cells.whole.written == gradients::Written::Never &&
+           cells.whole.returned == gradients::Returned::Nothing;
+  }
+
+  // Gradients of probabilities and of scales, which are inputs too.
+  template <typename Note>
+  void compare_sides(const Note& note) {
+    for (std::size_t number = 0; number < of_.layers.all().size(); ++number) {
+      const StepLayer& layer = of_.layers.all()[number];
+      for (std::int32_t m = 0; m < table().microbatches(); ++m) {
+        const auto& numbers = numbers_->sides[number][static_cast<std::size_t>(m)];
+        const std::int64_t rows = live_rows(layer.shape, numbers);
+        const auto each = [&](const char* what, float* should, float* is) {
+          if (should == nullptr) return;
+          const auto values = [&](float* of) {
+            std::vector<float> read(static_cast<std::size_t>(rows));
+            of_.engine.read(read.data(), of, rows * 4);
+            return read;
+          };
+          const auto found = difference(values(should), values(is), DataType::Fp32);
+          if (!found) return;
+          TensorReport& tensor = report_.input_gradients.emplace_back(TensorReport{
+              .name = fmt::format("{} of layer {} of chunk {} of rank {}, microbatch {}", what,
+                                  layer.layer, layer.chunk, layer.rank, m),
+              .elements = rows});
+          note(tensor, found);
+        };
+        const Outcome::SideGradients& should = of_.eager.side(number, m);
+        const Outcome::SideGradients& is = of_.replayed.side(number, m);
+        each("probabilities", should.probabilities, is.probabilities);
+        each("scales", should.scales, is.scales);
+      }
+    }
+  }
+
+  void name_victims(const PlannedMemory& memory) {
+    for (const LateReads::Late& late : of_.late->seen()) {
+      const Buffer buffer = table().at(late.buffer);
+      const bool sent = late.reader == Reader::Send;
+      auto& into = sent && buffer.kind == BufferKind::GradInput ? report_.victims.grad_input
+                   : buffer.kind == BufferKind::StaticInput     ? report_.victims.static_input
+                   : buffer.kind == BufferKind::GradOutput      ? report_.victims.grad_output
+                                                                : report_.victims.other;
+      if (into.insert(victim_of(buffer)).second) tell(late, memory);
+    }
+    for (std::uint32_t p = 0; p < of_.layers.parameters().size(); ++p) {
+      const StepLayer& layer = of_.layers.layer_of(p);
+      for (std::int32_t m = 0; m < table().microbatches(); ++m) {
+        if (!writes_own(p, m)) continue;
+        const auto values = [&](const Outcome& outcome) {
+          return values_of(of_.engine, outcome.gradients(p).own[static_cast<std::size_t>(m)]);
+        };
+        if (difference(values(of_.eager), values(of_.replayed), DataType::Fp32)) {
+          report_.wrong_gradients.insert({layer.rank, layer.chunk, m});
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] bool writes_own(std::uint32_t parameter, std::int32_t microbatch) const {
+    for (const bool weight : {false, true}) {
+      const bool eager =
+          of_.eager_deposits.of(parameter, microbatch, weight).into != Deposit::Into::Nothing;
+      const bool replay =
+          of_.replayed_deposits.of(parameter, microbatch, weight).into != Deposit::Into::Nothing;
+      if (eager && replay) return true;
+    }
+    return false;
+  }
+
+  // One sentence for a victim: what was read, and what lies there now.
+  void tell(const LateReads::Late& late, const PlannedMemory& memory) {
+    const BufferId taker = memory.taken_by(late.buffer);
+    const auto words = [&](BufferId id) {
+      const Buffer of = table().at(id);
+      return fmt::format("the {} of chunk {}, microbatch {} of rank {}", capo::name_of(of.kind),
+                         of.chunk, of.microbatch, of.rank);
+    };
+    report_.stories.push_back(fmt::format(
+        "{} was {} too late: {}", words(late.buffer), late.reader == Reader::Send ? "sent" : "read",
+        taker == kNoBuffer ? "something else had been written there"
+                           : words(taker) + " had taken its memory over"));
+  }
+
+  Compared of_;
+  RunReport& report_;
+  Cells cells_;
+  std::vector<std::uint32_t> given_out_;  // cells, as report_.input_gradients
+  const GivenValues* numbers_ = nullptr;  // of the replay at hand
+};
+
+Judge::Judge(const Compared& of, RunReport& report) : work_(std::make_unique<Work>(of, report)) {
+}
+Judge::~Judge() = default;
+
+void Judge::judge_eager(const GivenValues& numbers) {
+  work_->judge_eager(numbers);
+}
+
+void Judge::compare(std::uint32_t replay, const GivenValues& numbers, const PlannedMemory& memory) {
+  work_->compare(replay, numbers, memory);
+}
+
+}  // namespace capo::run
