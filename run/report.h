@@ -3,7 +3,7 @@
 // JSON follows docs/schema/run.schema.json; same run, same bytes but for times. A victim is [chunk,
 // microbatch], with its rank in front where the schedule has several. The timeline is a Chrome
 // trace as the simulator's: a process a rank, a thread a stream, microseconds. Tested by
-// tests/run/report_test.cpp and tests/cli/run_test.cpp.
+// tests/cli/run_test.cpp and tests/schema/.
 
 #pragma once
 

@@ -2,7 +2,7 @@
 // for. For orders that are rejected for their transfers.
 //
 // The task graph is stepped through as the host engine would, every task as soon as all that it
-// waits for is over. Tested by tests/run/stuck_test.cpp over the corpus of the transfer rules.
+// waits for is over. Tested over the corpus of the transfer rules by tests/cli/run_corpus_test.cpp.
 
 #pragma once
 

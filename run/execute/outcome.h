@@ -2,7 +2,7 @@
 // gradients of probabilities and scales.
 //
 // Eager execution and replays have one each, of the same form, so that the two can be compared.
-// Tested through tests/run/run_test.cpp.
+// Tested through tests/run/.
 
 #pragma once
 

@@ -2,7 +2,7 @@
 // is given, and what each action leaves of each gradient.
 //
 // Made once for a run; eager execution and replays differ only in where buffers lie and in the
-// outcome that they write. Tested through tests/run/run_test.cpp.
+// outcome that they write. Tested through tests/run/.
 
 #pragma once
 

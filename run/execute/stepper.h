@@ -6,7 +6,7 @@
 //   per-step    everything of all ranks in one graph, forked from one stream and joined to it
 //
 // What a work launches does not depend on which of the three it is: the same calls in the same
-// order, on other addresses. Tested through tests/run/run_test.cpp, and graphs read back by
+// order, on other addresses. Tested through tests/run/, and graphs read back by
 // tests/run/graphs_test.cpp.
 
 #pragma once

@@ -5,7 +5,7 @@
 // gradients finds its own at another place of the tuple, and reads zeros (B06). Facts about
 // TransformerEngine's plan, so that a run of it shows them; under capo's own plan there is neither.
 //
-// Tested through tests/run/corpus_test.cpp.
+// Tested through tests/cli/run_corpus_test.cpp.
 
 #pragma once
 

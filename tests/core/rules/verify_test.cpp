@@ -1,0 +1,92 @@
+#include <capo/core/rules/verify.h>
+
+#include <capo/core/text/load.h>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+namespace capo {
+namespace {
+
+Input typed(std::string text) {
+  auto input = load(Source{.name = "<test>", .text = std::move(text)}, LoadOptions{});
+  EXPECT_TRUE(input);
+  return *std::move(input);
+}
+
+CheckOptions declared(std::optional<PlanKind> kind, bool sized = true) {
+  CheckOptions options;
+  Module module{.name = "linear", .kind = ModuleKind::Linear};
+  module.flags.delay_wgrad = true;
+  module.flags.fuse_wgrad_accumulation = true;
+  if (sized) {
+    module.dtype = DataType::Bf16;
+    module.shape = {.tokens = 4, .hidden = 8, .ffn = 8};
+  }
+  options.modules = {.list = {module}, .layers = {{{0}}}};
+  options.plan.kind = kind;
+  return options;
+}
+
+constexpr const char* kSound = "[1, -1, -1.5]";
+constexpr const char* kHazard = "[1, -1, 1, -1.5, -1, -1.5]";
+
+TEST(Verify, AnAcceptedStepHasItsPlanAndItsCourses) {
+  const auto plan = verify(typed(kSound), declared(PlanKind::Safe));
+  const auto* verified = std::get_if<VerifiedPlan>(&plan);
+  ASSERT_NE(verified, nullptr);
+  const PlannedStep& step = verified->step();
+  EXPECT_EQ(step.result().verdict, Verdict::Accepted);
+  EXPECT_EQ(step.view().plan().kind, PlanKind::Safe);
+  EXPECT_EQ(step.captured().work.front().size(), 3u);
+  EXPECT_EQ(step.replayed().work.front().size(), 3u);
+  EXPECT_TRUE(step.replays_as_captured());
+}
+
+TEST(Verify, WhatIsRejectedIsNoVerifiedPlan) {
+  const auto plan = verify(typed(kHazard), declared(PlanKind::Te));
+  const auto* why = std::get_if<NotVerified>(&plan);
+  ASSERT_NE(why, nullptr);
+  EXPECT_EQ(why->reason, "it is not accepted");
+  EXPECT_EQ(why->result.verdict, Verdict::Rejected);
+}
+
+TEST(Verify, WithoutAPlanOrWithoutSizesThereIsNothingToRun) {
+  const auto unplanned = verify(typed(kSound), declared(std::nullopt));
+  EXPECT_EQ(std::get<NotVerified>(unplanned).reason, "no plan was asked for");
+  const auto unsized = verify(typed(kSound), declared(PlanKind::Safe, false));
+  EXPECT_EQ(std::get<NotVerified>(unsized).reason, "the sizes of its buffers are not known");
+}
+
+TEST(Verify, TheDoorOpensForHazards) {
+  const auto plan = admit_unchecked(typed(kHazard), declared(PlanKind::Te));
+  const auto* unchecked = std::get_if<UncheckedPlan>(&plan);
+  ASSERT_NE(unchecked, nullptr);
+  EXPECT_EQ(unchecked->step().result().verdict, Verdict::Rejected);
+  EXPECT_FALSE(unchecked->step().view().hazards().empty());
+}
+
+TEST(Verify, TheDoorStaysShutForOtherFaultsAndNamesTheRule) {
+  const auto plan = admit_unchecked(typed("[1, 1, -1]"), declared(PlanKind::Te));
+  EXPECT_TRUE(std::get<NotVerified>(plan).reason.ends_with(
+      "(shape) leaves nothing to run: only faults of buffers, streams, replays, gradients and "
+      "captures can be run unchecked"))
+      << std::get<NotVerified>(plan).reason;
+}
+
+TEST(Verify, AReplayOrderHasACourseOfItsOwn) {
+  const auto plan = admit_unchecked(
+      typed(
+          "capo 1\nmicrobatches 2\nrank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 F1 B1 W1 B1 W1\n"),
+      declared(PlanKind::Te));
+  const auto* unchecked = std::get_if<UncheckedPlan>(&plan);
+  ASSERT_NE(unchecked, nullptr);
+  EXPECT_FALSE(unchecked->step().replays_as_captured());
+  EXPECT_EQ(unchecked->step().captured().work.front()[1].kind, Kind::Backward);
+  EXPECT_EQ(unchecked->step().replayed().work.front()[1].kind, Kind::Forward);
+}
+
+}  // namespace
+}  // namespace capo
