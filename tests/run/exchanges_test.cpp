@@ -1,0 +1,63 @@
+// Tokens on their way to experts and back: dispatch and combine on their own stream, layers taken
+// apart as Megatron-LM's overlap takes them, equal to eager execution and to float64, which knows
+// of no exchange: what comes back has to be what was sent.
+
+#include <capo/tests/run/running.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace capo::run {
+namespace {
+
+CheckOptions overlapped(const Module& module, bool exchanges) {
+  CheckOptions options = every_layer(module);
+  options.environment.ep_overlap = true;
+  options.environment.p2p = MegatronCalls::Batch;
+  for (const std::int32_t rank : {0, 1}) {
+    if (!exchanges) continue;
+    options.groups.push_back({.name = fmt::format("experts of rank {}", rank),
+                              .members = {rank},
+                              .actions = {Kind::DispatchForward, Kind::CombineForward,
+                                          Kind::DispatchBackward, Kind::CombineBackward}});
+  }
+  return options;
+}
+
+constexpr const char* kSteps =
+    "capo 1\nranks 2\nmicrobatches 3\nplacement loop\n"
+    "rank 0: F1 F1 B1 F1 B1 B1\nrank 1: F1 B1 F1 B1 F1 B1\n";
+
+std::size_t exchanges_in(const RunReport& report) {
+  return static_cast<std::size_t>(
+      std::count_if(report.program.acts.begin(), report.program.acts.end(), [](const Act& act) {
+        return act.kind == Act::Kind::Permute || act.kind == Act::Kind::Return;
+      }));
+}
+
+TEST(Exchanges, BringBackWhatTheySent) {
+  for (const ModuleKind kind : kRunKinds) {
+    for (const Granularity graphs : kGranularities) {
+      SCOPED_TRACE(capo::name_of(kind));
+      const RunReport report = run_verified(typed(kSteps), overlapped(small(kind), true),
+                                            {.graphs = graphs, .replays = 3});
+      EXPECT_TRUE(report.bit_equal);
+      EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+      // Two ranks, three microbatches, forwards and backwards, out and back.
+      EXPECT_EQ(exchanges_in(report), 24u);
+    }
+  }
+}
+
+TEST(Exchanges, AreNoneWithoutAGroupThatPerformsThem) {
+  const RunReport report =
+      run_verified(typed(kSteps), overlapped(small(ModuleKind::Linear), false), {});
+  EXPECT_TRUE(report.bit_equal);
+  EXPECT_EQ(exchanges_in(report), 0u);
+}
+
+}  // namespace
+}  // namespace capo::run
