@@ -76,6 +76,17 @@ class Judge::Work {
       should.resize(is.size());
       judge(report_.input_gradients[i], relative_error(should, is));
     }
+    std::size_t at = first_side_;
+    for_each_side(
+        [&](const StepLayer& layer, std::size_t number, std::int32_t m, const char*, auto member) {
+          const std::vector<float> is =
+              side_values(layer, number, m, of_.eager.side(number, m).*member);
+          const auto& side = reference.sides[number][static_cast<std::size_t>(m)];
+          std::vector<double> should =
+              member == &Outcome::SideGradients::scales ? side.scales : side.probabilities;
+          should.resize(is.size());
+          judge(report_.input_gradients[at++], relative_error(should, is));
+        });
   }
 
   void compare(std::uint32_t replay, const GivenValues& numbers, const PlannedMemory& memory) {
@@ -100,7 +111,14 @@ class Judge::Work {
                      of_.layers.at(cell.rank, cell.chunk, 0).shape.type);
       note(report_.input_gradients[i], found);
     }
-    compare_sides(note);
+    std::size_t at = first_side_;
+    for_each_side(
+        [&](const StepLayer& layer, std::size_t number, std::int32_t m, const char*, auto member) {
+          note(report_.input_gradients[at++],
+               difference(side_values(layer, number, m, of_.eager.side(number, m).*member),
+                          side_values(layer, number, m, of_.replayed.side(number, m).*member),
+                          DataType::Fp32));
+        });
     if (of_.late != nullptr) name_victims(memory);
   }
 
@@ -126,6 +144,15 @@ class Judge::Work {
            .elements = shape.tokens * shape.hidden,
            .bound = shape.type == DataType::Fp32 ? kFloatBound : kHalfBound});
     }
+    first_side_ = report_.input_gradients.size();
+    for_each_side(
+        [&](const StepLayer& layer, std::size_t, std::int32_t microbatch, const char* what, auto) {
+          report_.input_gradients.push_back(
+              {.name = fmt::format("{} of layer {} of chunk {} of rank {}, microbatch {}", what,
+                                   layer.layer, layer.chunk, layer.rank, microbatch),
+               .elements = layer.shape.tokens,
+               .bound = layer.shape.type == DataType::Fp32 ? kFloatBound : kHalfBound});
+        });
   }
 
   // Whether a chunk's input gradient leaves the step, and is wanted.
@@ -206,35 +233,30 @@ class Judge::Work {
            cells.whole.returned == gradients::Returned::Nothing;
   }
 
-  // Gradients of probabilities and of scales, which are inputs too.
-  template <typename Note>
-  void compare_sides(const Note& note) {
+  // Calls visit(layer, its number, microbatch, name, member) for gradients of probabilities and of
+  // scales, which are inputs too.
+  template <typename Visit>
+  void for_each_side(Visit visit) const {
     for (std::size_t number = 0; number < of_.layers.all().size(); ++number) {
       const StepLayer& layer = of_.layers.all()[number];
       for (std::int32_t m = 0; m < table().microbatches(); ++m) {
-        const auto& numbers = numbers_->sides[number][static_cast<std::size_t>(m)];
-        const std::int64_t rows = live_rows(layer.shape, numbers);
-        const auto each = [&](const char* what, float* should, float* is) {
-          if (should == nullptr) return;
-          const auto values = [&](float* of) {
-            std::vector<float> read(static_cast<std::size_t>(rows));
-            of_.engine.read(read.data(), of, rows * 4);
-            return read;
-          };
-          const auto found = difference(values(should), values(is), DataType::Fp32);
-          if (!found) return;
-          TensorReport& tensor = report_.input_gradients.emplace_back(TensorReport{
-              .name = fmt::format("{} of layer {} of chunk {} of rank {}, microbatch {}", what,
-                                  layer.layer, layer.chunk, layer.rank, m),
-              .elements = rows});
-          note(tensor, found);
-        };
-        const Outcome::SideGradients& should = of_.eager.side(number, m);
-        const Outcome::SideGradients& is = of_.replayed.side(number, m);
-        each("probabilities", should.probabilities, is.probabilities);
-        each("scales", should.scales, is.scales);
+        if (of_.eager.side(number, m).probabilities != nullptr) {
+          visit(layer, number, m, "probabilities", &Outcome::SideGradients::probabilities);
+        }
+        if (of_.eager.side(number, m).scales != nullptr) {
+          visit(layer, number, m, "scales", &Outcome::SideGradients::scales);
+        }
       }
     }
+  }
+
+  // As many as there are rows.
+  [[nodiscard]] std::vector<float> side_values(const StepLayer& layer, std::size_t number,
+                                               std::int32_t microbatch, const float* of) const {
+    const auto& side = numbers_->sides[number][static_cast<std::size_t>(microbatch)];
+    std::vector<float> values(static_cast<std::size_t>(live_rows(layer.shape, side)));
+    of_.engine.read(values.data(), of, static_cast<std::int64_t>(values.size() * sizeof(float)));
+    return values;
   }
 
   void name_victims(const PlannedMemory& memory) {
@@ -250,7 +272,11 @@ class Judge::Work {
     for (std::uint32_t p = 0; p < of_.layers.parameters().size(); ++p) {
       const StepLayer& layer = of_.layers.layer_of(p);
       for (std::int32_t m = 0; m < table().microbatches(); ++m) {
-        if (!writes_own(p, m)) continue;
+        if (!writes(of_.eager_deposits, p, m)) continue;
+        if (!writes(of_.replayed_deposits, p, m)) {  // it is lost
+          report_.wrong_gradients.insert({layer.rank, layer.chunk, m});
+          continue;
+        }
         const auto values = [&](const Outcome& outcome) {
           return values_of(of_.engine, outcome.gradients(p).own[static_cast<std::size_t>(m)]);
         };
@@ -261,13 +287,12 @@ class Judge::Work {
     }
   }
 
-  [[nodiscard]] bool writes_own(std::uint32_t parameter, std::int32_t microbatch) const {
+  // Whether some action of the microbatch leaves a gradient that somebody keeps.
+  [[nodiscard]] static bool writes(const Deposits& deposits, std::uint32_t parameter,
+                                   std::int32_t microbatch) {
     for (const bool weight : {false, true}) {
-      const bool eager =
-          of_.eager_deposits.of(parameter, microbatch, weight).into != Deposit::Into::Nothing;
-      const bool replay =
-          of_.replayed_deposits.of(parameter, microbatch, weight).into != Deposit::Into::Nothing;
-      if (eager && replay) return true;
+      const Deposit::Into into = deposits.of(parameter, microbatch, weight).into;
+      if (into != Deposit::Into::Nothing && into != Deposit::Into::Temporary) return true;
     }
     return false;
   }
@@ -290,6 +315,7 @@ class Judge::Work {
   RunReport& report_;
   Cells cells_;
   std::vector<std::uint32_t> given_out_;  // cells, as report_.input_gradients
+  std::size_t first_side_ = 0;            // of probabilities and scales, likewise
   const GivenValues* numbers_ = nullptr;  // of the replay at hand
 };
 

@@ -5,12 +5,26 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace capo::run {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// "B01, E01".
+std::string rules_of(const CheckResult& result) {
+  std::set<std::string_view> rules;
+  for (const Diagnostic& finding : result.diagnostics.kept()) {
+    if (finding.severity == Severity::Error) rules.insert(finding.rule);
+  }
+  return fmt::format("{}", fmt::join(rules, ", "));
+}
+
+}  // namespace
 
 std::string_view word_of(Verdict verdict) {
   switch (verdict) {
@@ -23,6 +37,14 @@ std::string_view word_of(Verdict verdict) {
   }
   return "";
 }
+
+std::string reason_of(const CheckResult& result) {
+  if (result.verdict == Verdict::Accepted) return "it is accepted";
+  const char* what = result.verdict == Verdict::Rejected ? "rejected for" : "no verdict, for";
+  return fmt::format("{} {}", what, rules_of(result));
+}
+
+namespace {
 
 std::string victims_in_words(const std::set<Victim>& victims, std::size_t ranks) {
   std::vector<std::string> words;
@@ -65,12 +87,17 @@ Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
-Json tensors_as_json(const std::vector<TensorReport>& tensors) {
+// What was compared is equal or not; without replays nothing was.
+Json equal_or_null(const RunReport& report, bool equal) {
+  return report.replays > 0 ? Json(equal) : Json(nullptr);
+}
+
+Json tensors_as_json(const RunReport& report, const std::vector<TensorReport>& tensors) {
   Json list = Json::array();
   for (const TensorReport& tensor : tensors) {
     Json entry{{"name", tensor.name},
                {"elements", tensor.elements},
-               {"bit_equal", !tensor.difference.has_value()}};
+               {"bit_equal", equal_or_null(report, !tensor.difference.has_value())}};
     if (tensor.difference) {
       const Difference& found = *tensor.difference;
       entry["difference"] = {{"replay", tensor.replay},
@@ -91,6 +118,15 @@ Json tensors_as_json(const std::vector<TensorReport>& tensors) {
     list.push_back(std::move(entry));
   }
   return list;
+}
+
+Json findings_as_json(const CheckResult& result) {
+  Json findings = Json::array();
+  for (const Diagnostic& finding : result.diagnostics.kept()) {
+    if (finding.severity != Severity::Error) continue;
+    findings.push_back({{"rule", finding.rule}, {"message", finding.message}});
+  }
+  return findings;
 }
 
 Json victims_as_json(const std::set<Victim>& victims, std::size_t ranks) {
@@ -148,8 +184,11 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
                         const std::vector<std::string>& assumed) {
   const CheckResult& result = step.result();
   const std::size_t ranks = step.input().schedule.ranks.size();
-  std::string out = fmt::format("{}: {}", step.input().source.name, word_of(result.verdict));
-  out += report.unchecked ? ", and run all the same\n" : "\n";
+  const bool rejected = result.verdict == Verdict::Rejected;
+  std::string out = fmt::format("{}: {}", step.input().source.name,
+                                rejected ? reason_of(result) + ", and run all the same"
+                                         : std::string(word_of(result.verdict)));
+  out += '\n';
   out += fmt::format("  engine {} ({}), {}, {}\n", report.engine, report.device,
                      count(report.graphs, "graph"), count(report.replays, "replay"));
   if (!assumed.empty()) out += fmt::format("  not declared: {}\n", fmt::join(assumed, "; "));
@@ -165,7 +204,7 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
   out += fmt::format("eager against float64: worst relative error {:.3g}, {}\n",
                      report.worst_relative_error,
                      report.within_bounds ? "within its bound" : "beyond its bound");
-  if (report.unchecked) {
+  if (report.unchecked && report.replays > 0) {
     const auto line = [&](const char* what, const std::set<Victim>& seen,
                           const std::set<Victim>& expected) {
       if (seen.empty() && expected.empty()) return;
@@ -199,9 +238,10 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
                   {"verdict", word_of(step.result().verdict)},
                   {"unchecked", report.unchecked},
                   {"replays", report.replays},
-                  {"bit_equal", report.bit_equal},
-                  {"parameters", tensors_as_json(report.parameters)},
-                  {"input_gradients", tensors_as_json(report.input_gradients)},
+                  {"bit_equal", equal_or_null(report, report.bit_equal)},
+                  {"findings", findings_as_json(step.result())},
+                  {"parameters", tensors_as_json(report, report.parameters)},
+                  {"input_gradients", tensors_as_json(report, report.input_gradients)},
                   {"victims", victims_as_json(report.victims, ranks)},
                   {"predicted", victims_as_json(report.predicted, ranks)},
                   {"wrong_gradients", victims_as_json(report.wrong_gradients, ranks)},
@@ -220,15 +260,14 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
   return json.dump(2) + "\n";
 }
 
-std::string json_refusal(const CheckResult& result, const std::string& engine,
-                         const std::string& reason) {
-  Json findings = Json::array();
-  for (const Diagnostic& finding : result.diagnostics.kept()) {
-    if (finding.severity != Severity::Error) continue;
-    findings.push_back({{"rule", finding.rule}, {"message", finding.message}});
-  }
-  const Json json{{"schema", 1},          {"engine", engine}, {"verdict", word_of(result.verdict)},
-                  {"bit_equal", nullptr}, {"reason", reason}, {"findings", std::move(findings)}};
+std::string json_refusal(std::string_view verdict, std::string_view engine, std::string_view reason,
+                         const CheckResult* result) {
+  Json json{{"schema", 1},
+            {"engine", engine},
+            {"verdict", verdict},
+            {"bit_equal", nullptr},
+            {"reason", reason}};
+  if (result != nullptr) json["findings"] = findings_as_json(*result);
   return json.dump(2) + "\n";
 }
 

@@ -11,6 +11,7 @@
 #include <capo/run/run.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace capo::run {
@@ -19,9 +20,13 @@ namespace capo::run {
 [[nodiscard]] std::string text_report(const RunReport& report, const PlannedStep& step,
                                       const std::vector<std::string>& assumed);
 [[nodiscard]] std::string json_report(const RunReport& report, const PlannedStep& step);
-/// Of a run that was not: why.
-[[nodiscard]] std::string json_refusal(const CheckResult& result, const std::string& engine,
-                                       const std::string& reason);
+/// Of a run that was not: why. `result`: whose findings tell more, or null.
+[[nodiscard]] std::string json_refusal(std::string_view verdict, std::string_view engine,
+                                       std::string_view reason, const CheckResult* result);
+/// "accepted", "rejected", "no-verdict".
+[[nodiscard]] std::string_view word_of(Verdict verdict);
+/// "rejected for B01, E01".
+[[nodiscard]] std::string reason_of(const CheckResult& result);
 [[nodiscard]] std::string chrome_trace(const RunReport& report);
 
 }  // namespace capo::run

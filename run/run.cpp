@@ -18,10 +18,14 @@ RunFailure refused(std::string why) {
 
 // The edges that make races come out wrong: writer before reader, as far as they agree.
 std::vector<Forced> forced_races(const PlannedStep& step) {
-  std::vector<Forced> forced;
+  std::vector<Forced> all;
   for (const JudgedHazard& judged : step.view().hazards()) {
-    if (!judged.hazard.race) continue;
-    forced.emplace_back(judged.hazard.writer, judged.hazard.reader);
+    if (judged.hazard.race) all.emplace_back(judged.hazard.writer, judged.hazard.reader);
+  }
+  if (program_of(step.view().table(), step.replayed(), all)) return all;
+  std::vector<Forced> forced;  // one by one, without those that close a circle
+  for (const Forced& edge : all) {
+    forced.push_back(edge);
     if (!program_of(step.view().table(), step.replayed(), forced)) forced.pop_back();
   }
   return forced;
@@ -91,7 +95,9 @@ class Runner {
   [[nodiscard]] std::optional<RunFailure> failure() const {
     if (lost_) return RunFailure{.kind = RunFailure::Kind::Lost, .message = *lost_};
     if (engine_.error()) {
-      return RunFailure{.kind = RunFailure::Kind::Broken, .message = engine_.error()->message};
+      return RunFailure{.kind = RunFailure::Kind::Broken,
+                        .message = engine_.error()->message,
+                        .help = engine_.error()->help};
     }
     return std::nullopt;
   }
@@ -157,6 +163,7 @@ class Runner {
   void run_eagerly_only() {
     take(1);
     step_eagerly();
+    report.times.eager = median(eager_times_);
     if (!failure()) judge_->judge_eager(numbers_);
   }
 
@@ -185,8 +192,8 @@ class Runner {
       step_eagerly();
       if (failure()) break;
       judge_->judge_eager(numbers_);
-      replayed_->reset(*deposits_);
       if (late_) late_->reset();
+      replayed_->reset(*deposits_);  // and waits until all of it is done
       times.push_back(timed([&] { by_action ? stepper.replay_actions() : stepper.replay_step(); }));
       note_lost(stepper);
       if (!failure()) judge_->compare(replay, numbers_, memory);

@@ -67,6 +67,7 @@ struct RunFailure {
   };
   Kind kind = Kind::Refused;
   std::string message;
+  std::string help = {};  ///< may be empty
 };
 
 [[nodiscard]] Result<RunReport, RunFailure> run(Engine& engine, const VerifiedPlan& plan,

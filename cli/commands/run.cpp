@@ -13,6 +13,7 @@
 #include <capo/core/report/text_report.h>
 #ifdef CAPO_HAVE_CUDA
 #include <capo/gpu/engine/cuda_engine.h>
+#include <capo/gpu/runtime/device.h>
 #endif
 #include <capo/run/host/host_engine.h>
 #include <capo/run/report.h>
@@ -63,11 +64,21 @@ Result<Engine> cuda_engine() {
 #endif
 }
 
-// `auto` takes a CUDA device where there is one; the report says which engine it was.
+bool has_cuda_device() {
+#ifdef CAPO_HAVE_CUDA
+  return gpu::list_devices().has_value();
+#else
+  return false;
+#endif
+}
+
+// `auto` takes a CUDA device where there is one; the report says which engine it was, and where a
+// device refuses, why.
 Result<Engine> engine_for(const std::string& device) {
-  if (device != "host") {
+  if (device == "cuda" || (device == "auto" && has_cuda_device())) {
     auto engine = cuda_engine();
     if (engine || device == "cuda") return engine;
+    print_stderr(fmt::format("note: the host engine is taken: {}\n", engine.error().message));
   }
   return Engine(std::make_unique<run::host::HostEngine>());
 }
@@ -94,31 +105,45 @@ std::variant<Input, int> take_replay(Input input, const RunRequest& request) {
   return *std::move(both);
 }
 
+// Why nothing was run, in the form that was asked for.
+int tell(const RunRequest& request, std::string_view engine, std::string_view verdict,
+         const std::string& name, const std::string& reason, const CheckResult* result, int code) {
+  if (request.format == "json") {
+    const auto failed = write_stdout(run::json_refusal(verdict, engine, reason, result));
+    return failed ? fail(*failed) : code;
+  }
+  print_stderr(fmt::format("error: {} was not run: {}\n", name, reason));
+  return code;
+}
+
 // What stands in the way of a run, with the verdict that says so.
 int refuse(const Input& input, const NotVerified& why, const RunRequest& request,
            const CheckOptions& options, std::string_view engine) {
-  const std::string stuck = request.unchecked ? run::stuck_state(input, options) : "";
-  if (request.format == "json") {
-    const auto failed =
-        write_stdout(run::json_refusal(why.result, std::string(engine), why.reason));
-    return failed ? fail(*failed) : kFindings;
+  const bool accepted = why.result.verdict == Verdict::Accepted;
+  if (request.format == "text") {
+    if (!accepted) print_stderr(to_text(report_of(input, why.result, {})));
+    if (request.unchecked) print_stderr(run::stuck_state(input, options));
   }
-  if (why.result.verdict != Verdict::Accepted) {
-    print_stderr(to_text(report_of(input, why.result, {})));
+  const bool by_verdict = !request.unchecked && !accepted;
+  const int code = why.result.verdict == Verdict::NoVerdict ? kNoVerdict : kFindings;
+  tell(request, engine, run::word_of(why.result.verdict), input.source.name,
+       by_verdict ? run::reason_of(why.result) : why.reason, &why.result, code);
+  if (by_verdict && request.format == "text" && can_be_admitted(why.result)) {
+    print_stderr("  help: --unchecked runs it all the same, and shows who is hurt\n");
   }
-  print_stderr(stuck);
-  print_stderr(fmt::format("error: {} was not run: {}\n", input.source.name, why.reason));
-  if (!request.unchecked && why.result.verdict == Verdict::Rejected) {
-    print_stderr(
-        "  help: --unchecked runs what is rejected for buffers, streams, replays, "
-        "gradients or captures\n");
-  }
-  return why.result.verdict == Verdict::NoVerdict ? kNoVerdict : kFindings;
+  return code;
 }
 
-int report_failure(const run::RunFailure& failure) {
-  print_stderr(fmt::format("error: {}\n", failure.message));
-  return failure.kind == run::RunFailure::Kind::Broken ? kEnvironment : kFindings;
+int report_failure(const run::RunFailure& failure, const RunRequest& request,
+                   const PlannedStep& step, std::string_view engine) {
+  const int code =
+      failure.kind == run::RunFailure::Kind::Broken ? kEnvironment : static_cast<int>(kFindings);
+  tell(request, engine, run::word_of(step.result().verdict), step.input().source.name,
+       failure.message, nullptr, code);
+  if (request.format == "text" && !failure.help.empty()) {
+    print_stderr(fmt::format("  help: {}\n", failure.help));
+  }
+  return code;
 }
 
 int write_run(const run::RunReport& report, const PlannedStep& step,
@@ -131,7 +156,8 @@ int write_run(const run::RunReport& report, const PlannedStep& step,
   const std::string text = request.format == "json" ? run::json_report(report, step)
                                                     : run::text_report(report, step, assumed);
   if (const auto failed = write_stdout(text)) return fail(*failed);
-  return report.bit_equal && report.within_bounds ? kAccepted : kFindings;
+  const bool accepted = step.result().verdict == Verdict::Accepted;
+  return accepted && report.bit_equal && report.within_bounds ? kAccepted : kFindings;
 }
 
 // Through the gate that was asked for.
@@ -144,11 +170,14 @@ int run_through(Gate gate, Start start, const Input& input, const run::Completed
   }
   const auto& plan = std::get<0>(admitted);
   const auto report = start(engine, plan, request.options);
-  if (!report) return report_failure(report.error());
+  if (!report) return report_failure(report.error(), request, plan.step(), engine.name());
   return write_run(*report, plan.step(), model.assumed, request);
 }
 
 int run_file(const RunRequest& request) {
+  if (!request.timeline.empty() && request.options.replays == 0) {
+    throw CLI::ValidationError("--output", "needs a replay, whose times it is of");
+  }
   if (!request.timeline.empty() && request.graphs == "per-step") {
     throw CLI::ValidationError("--output",
                                "a step that is one graph has no times of its parts; "
@@ -172,8 +201,8 @@ int run_file(const RunRequest& request) {
                                                            input.schedule);
   for (const Module& module : complete.options.modules.list) {
     if (const auto why = run::module_refusal(module)) {
-      print_stderr(fmt::format("error: {} was not run: {}\n", input.source.name, *why));
-      return kFindings;
+      return tell(request, request.device, "no-verdict", input.source.name, *why, nullptr,
+                  kFindings);
     }
   }
   auto engine = engine_for(request.device);
@@ -212,6 +241,7 @@ Run add_run(CLI::App& app) {
       ->check(CLI::Range(0U, 1'000'000U))
       ->capture_default_str();
   command->add_option("--seed", request->options.seed, "Of all numbers that are drawn")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       ->add_option("--sizes", request->sizes,

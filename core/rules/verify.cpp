@@ -100,6 +100,11 @@ bool PlannedStep::replays_as_captured() const {
   return state_->context.wirings().size() == 1;
 }
 
+bool can_be_admitted(const CheckResult& result) {
+  return result.verdict != Verdict::NoVerdict && unplanned(result).empty() &&
+         first_that_cannot_be_run(result.diagnostics) == nullptr;
+}
+
 std::variant<VerifiedPlan, NotVerified> verify(Input input, CheckOptions options) {
   auto state = std::make_unique<PlannedStep::State>(std::move(input), std::move(options));
   if (state->result.verdict != Verdict::Accepted) {

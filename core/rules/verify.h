@@ -66,6 +66,9 @@ struct NotVerified {
   std::string reason;
 };
 
+/// Whether all that is wrong can be run unchecked.
+[[nodiscard]] bool can_be_admitted(const CheckResult& result);
+
 class VerifiedPlan {
  public:
   [[nodiscard]] const PlannedStep& step() const { return step_; }

@@ -122,12 +122,17 @@ void CudaEngine::have_streams(std::uint32_t count) {
 
 bool CudaEngine::knows(run::StreamId stream) {
   if (stream < state_->streams.size()) return true;
-  if (!error_) {
-    error_ = Error{.kind = ErrorKind::Environment,
-                   .message = "there is no stream " + std::to_string(stream),
-                   .help = ""};
-  }
+  misuse("there is no stream " + std::to_string(stream));
   return false;
+}
+
+// Of the engine, by whoever drives it.
+void CudaEngine::misuse(std::string what) {
+  if (error_) return;
+  error_ = Error{.kind = ErrorKind::Environment,
+                 .message = "cuda engine: " + (label_.empty() ? "" : label_ + ": ") + what,
+                 .help = ""};
+  end_open_capture();
 }
 
 void CudaEngine::launch(run::StreamId stream, const run::Call& call) {
@@ -155,6 +160,8 @@ run::EventId CudaEngine::record(run::StreamId stream) {
 
 void CudaEngine::wait(run::StreamId stream, run::EventId event) {
   if (error_ || !knows(stream)) return;
+  if (event >= state_->events_in_use)
+    return misuse("a stream waits for an event that nobody recorded");
   const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
       cudaStreamWaitEvent(state_->streams[stream].get(), state_->events[event].get(), 0));
   if (!status.ok()) fail("let a stream wait for an event", status);
@@ -168,6 +175,10 @@ void CudaEngine::synchronise() {
 
 double CudaEngine::between(run::EventId from, run::EventId to) {
   if (error_) return 0;
+  if (from >= state_->events_in_use || to >= state_->events_in_use) {
+    misuse("the time was asked of an event that nobody recorded");
+    return 0;
+  }
   float milliseconds = 0;
   const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
       cudaEventElapsedTime(&milliseconds, state_->events[from].get(), state_->events[to].get()));
@@ -215,6 +226,7 @@ run::GraphId CudaEngine::end_capture() {
 
 void CudaEngine::replay(run::GraphId graph, run::StreamId stream) {
   if (error_ || !knows(stream)) return;
+  if (graph >= state_->graphs.size()) return misuse("a graph was replayed that nobody captured");
   const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
       cudaGraphLaunch(state_->graphs[graph].exec.get(), state_->streams[stream].get()));
   if (!status.ok()) fail("replay a graph", status);

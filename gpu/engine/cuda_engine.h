@@ -6,8 +6,8 @@
 // was being launched; the first error is kept, and a capture that is open then is ended, so that
 // nothing hangs and no stream stays in capture mode.
 //
-// This header needs no CUDA header. Tested by tests/gpu/engine_test.cpp and, for what a device
-// would have to break for, by the shim in tests/gpu/shim/.
+// This header needs no CUDA header. Tested by tests/gpu/engine_test.cpp and
+// runs_test.cpp.
 
 #pragma once
 
@@ -63,6 +63,7 @@ class CudaEngine final : public run::Engine {
   CudaEngine(std::string device, std::unique_ptr<State> state);
 
   void fail(std::string_view tried, const CudaStatus& status);
+  void misuse(std::string what);
   void end_open_capture();
   [[nodiscard]] bool knows(run::StreamId stream);
 

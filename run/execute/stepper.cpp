@@ -42,7 +42,6 @@ Stepper::Stepper(Stage& stage, const Program& program, BufferMemory& memory, con
       late_(late),
       cells_(stage.table()),
       reads_(stage.table().size(), 0),
-      clocks_(program),
       view_(stage, memory, outcome, deposits),
       saved_(stage) {
   count_reads();
@@ -100,8 +99,8 @@ void Stepper::land(std::uint32_t op) {
   if (!works) return;
   const std::int32_t rank = program_.rank_of_stream[program_.ops[op].stream];
   std::erase_if(in_flight_, [&](const Sent& sent) {
-    const bool landed =
-        sent.rank == rank && (clocks_.before(sent.ends[0], op) || clocks_.before(sent.ends[1], op));
+    const bool landed = sent.rank == rank &&
+                        (clocks_->before(sent.ends[0], op) || clocks_->before(sent.ends[1], op));
     if (landed) drop(sent.buffer, 0);
     return landed;
   });
@@ -170,6 +169,7 @@ void Stepper::replay_step() {
 void Stepper::walk(Mode mode) {
   Engine& engine = stage_.engine;
   reads_left_ = reads_;
+  if (mode == Mode::Eager && !clocks_) clocks_.emplace(program_);
   timeline_.clear();
   std::vector<bool> awaited(program_.ops.size(), false);
   for (const auto& waits : program_.waits) {
@@ -261,6 +261,7 @@ void Stepper::run_work(const Act& act, Mode mode, StreamId stream) {
     bool first = true;
     each_layer([&](std::int32_t layer) {
       note_written(act, layer);
+      if (broken()) return;
       launch_layer(act, layer, std::exchange(first, false), mode, stream);
       note_read(act, layer, stream);
     });

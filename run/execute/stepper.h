@@ -131,7 +131,7 @@ class Stepper {
   std::vector<BufferId> held_to_end_;      // of the op at hand
   std::uint32_t op_ = 0;                   // at hand
   std::vector<Sent> in_flight_;            // in eager execution
-  Clocks clocks_;
+  std::optional<Clocks> clocks_;           // likewise
   LayerView view_;
   SavedTensors saved_;
   std::vector<Captured> graphs_;

@@ -64,6 +64,16 @@ struct LayerShape {
   return is_mlp(shape.kind) ? 2 * shape.ffn : shape.ffn;
 }
 
+/// Beyond it a layer is not run: all sizes and their sums then fit 64 bits with room to spare.
+inline constexpr double kMostBytes = 0x1p44;
+/// Of the largest tensors of a layer together, in floating point, so that nothing overflows.
+[[nodiscard]] constexpr double rough_bytes(const LayerShape& shape) {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double rows = number(shape.tokens) * (2 * number(shape.hidden) + 8 * number(shape.ffn));
+  const double weights = 3 * number(shape.groups) * number(shape.hidden) * number(shape.ffn);
+  return 4 * (rows + weights) + 8 * number(shape.groups);
+}
+
 /// Bytes of the rows that a layer reads. Where sizes are part of its input they come behind.
 [[nodiscard]] constexpr std::int64_t input_row_bytes(const LayerShape& shape) {
   return shape.tokens * shape.hidden * bytes_of(shape.type);

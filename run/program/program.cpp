@@ -56,9 +56,11 @@ class Builder {
       : table_(table), course_(course), cells_(table), handed_on_(table.ranks(), kNoBuffer) {
     run_course(table, course, fed_by_);
     course.graph != nullptr ? take_graph(*course.graph) : take_orders();
+    order_gradients();
   }
 
   void force(const Forced& forced) {
+    index_sites();
     const NodeId before = node_of(forced.first);
     const NodeId after = node_of(forced.second);
     if (before != after) edge(before, after);
@@ -154,37 +156,57 @@ class Builder {
     }
   }
 
-  [[nodiscard]] NodeId node_of(const Site& site) const {
+  // A whole backward and a weight gradient of one chunk add to the same tensors: they do so in the
+  // order in which the rank lists them, also where the one runs beside the other.
+  void order_gradients() {
+    std::map<std::pair<std::int32_t, std::int32_t>, NodeId> last;  // by rank and chunk
+    std::map<WorkKey, NodeId> node_of_work;
     for (NodeId node = 0; node < nodes_.size(); ++node) {
-      if (nodes_[node].rank != site.rank) continue;
       for (const Work& work : nodes_[node].works) {
-        if (work.entry == site.entry && work.kind == site.kind) return node;
+        node_of_work[key_of(nodes_[node].rank, work)] = node;
+      }
+    }
+    for (std::size_t r = 0; r < course_.work.size(); ++r) {
+      const auto rank = static_cast<std::int32_t>(r);
+      for (const Work& work : course_.work[r]) {
+        if (work.kind == Kind::Forward || work.delayed) continue;
+        const NodeId node = node_of_work.at(key_of(rank, work));
+        const auto [before, first] = last.try_emplace({rank, work.chunk}, node);
+        if (!first && nodes_[before->second].stream != nodes_[node].stream) {
+          edge(before->second, node);
+        }
+        before->second = node;
+      }
+    }
+  }
+
+  // Made when the first edge is forced.
+  void index_sites() {
+    if (!node_of_site_.empty()) return;
+    for (NodeId node = 0; node < nodes_.size(); ++node) {
+      const std::int32_t rank = nodes_[node].rank;
+      for (const Work& work : nodes_[node].works) {
+        node_of_site_.try_emplace({rank, work.entry, work.kind}, node);
       }
       for (const TaskId id : nodes_[node].transfers) {
         const Task& task = course_.graph->tasks[id];
-        if (task.kind == site.kind && step_of(*course_.lowered, task).entry == site.entry) {
-          return node;
-        }
+        node_of_site_.try_emplace({rank, step_of(*course_.lowered, task).entry, task.kind}, node);
+        node_of_end_[{task.kind, task.stage, task.microbatch}] = node;
       }
     }
-    CAPO_ASSERT(false, "a hazard's writer and reader are of its course");
-    return kNoNode;
+  }
+
+  [[nodiscard]] NodeId node_of(const Site& site) const {
+    const auto found = node_of_site_.find({site.rank, site.entry, site.kind});
+    CAPO_ASSERT(found != node_of_site_.end(), "a hazard's writer and reader are of its course");
+    return found->second;
   }
 
   [[nodiscard]] NodeId other_end_of(TaskId id) const {
-    const TaskGraph& graph = *course_.graph;
-    const Task& task = graph.tasks[id];
+    const Task& task = course_.graph->tasks[id];
     const std::int32_t there = course_.map->neighbour(task.kind, task.stage);
-    for (NodeId node = 0; node < nodes_.size(); ++node) {
-      for (const TaskId other : nodes_[node].transfers) {
-        const Task& end = graph.tasks[other];
-        if (end.kind == other_end(task.kind) && end.stage == there &&
-            end.microbatch == task.microbatch) {
-          return node;
-        }
-      }
-    }
-    return kNoNode;
+    const auto found = node_of_end_.find({other_end(task.kind), there, task.microbatch});
+    return found == node_of_end_.end() ? kNoNode : found->second;
   }
 
   void launch(NodeId id) {
@@ -409,6 +431,8 @@ class Builder {
   std::vector<bool> returns_;                             // by exchange: what comes next
   std::set<WorkKey> ran_;
   std::optional<bool> apart_;
+  std::map<std::tuple<std::int32_t, std::uint32_t, Kind>, NodeId> node_of_site_;
+  std::map<std::tuple<Kind, std::int32_t, std::int32_t>, NodeId> node_of_end_;
 };
 
 }  // namespace

@@ -12,9 +12,11 @@
 // An exchange permutes rows: what a chain of dispatch and combine sends to experts and gets back.
 // The experts themselves are not in it; see docs/run.md.
 //
-// Edges may be forced in addition, which makes one linear extension of the task graph out of many:
-// the witness of a race. Built for a captured or a replayed course alike, with or without a task
-// graph. Tested by tests/run/program/program_test.cpp.
+// Two that add to one gradient on different streams, a whole backward and a weight gradient of one
+// chunk, are ordered as the rank lists them. Edges may be forced in addition, which makes one
+// linear extension of the task graph out of many: the witness of a race. Built for a captured or a
+// replayed course alike, with or without a task graph. Tested by
+// tests/run/program/program_test.cpp.
 
 #pragma once
 

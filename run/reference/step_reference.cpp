@@ -67,6 +67,7 @@ class Reference {
         if (parameter != kNoParameter) of_role(weights, role) = widened(parameters[parameter]);
       }
       saved_.emplace_back(static_cast<std::size_t>(table_.microbatches()));
+      result.sides.emplace_back(static_cast<std::size_t>(table_.microbatches()));
     }
     for (auto& of_parameter : contributions_) {
       of_parameter.resize(static_cast<std::size_t>(table_.microbatches()));
@@ -171,6 +172,8 @@ class Reference {
         if (parameter == kNoParameter) continue;
         contributions_[parameter][m] = std::move(of_role(back.grads, role));
       }
+      result.sides[number][m] = {.probabilities = std::move(back.grad_probabilities),
+                                 .scales = std::move(back.grad_scales)};
       made = std::move(back.grad_input);
     }
     result.grad_inputs[cell] = made;
@@ -201,7 +204,8 @@ class Reference {
     }
   }
 
-  // Gradients of norms come with every backward; all others with a whole one, or with W.
+  // Gradients of norms come with every backward, and so may those of biases; all others with a
+  // whole one, or with W.
   void add(std::int32_t rank, const Work& work) {
     if (work.kind == Kind::Forward) return;
     const bool whole = is_backward(work.kind) && !work.delayed;
@@ -212,9 +216,12 @@ class Reference {
       for (const Role role : kAllRoles) {
         const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
         if (parameter == kNoParameter) continue;
-        const bool norm = role == Role::NormWeight || role == Role::NormBias;
-        const bool now = norm ? is_backward(work.kind) : whole || work.kind == Kind::BackwardWeight;
-        if (now) add_one(parameter, work.microbatch, norm || whole);
+        const bool bias = role == Role::FirstBias || role == Role::SecondBias;
+        const bool with_backward = role == Role::NormWeight || role == Role::NormBias ||
+                                   (bias && layer.bias_with_backward);
+        const bool now =
+            with_backward ? is_backward(work.kind) : whole || work.kind == Kind::BackwardWeight;
+        if (now) add_one(parameter, work.microbatch, with_backward || whole);
       }
     }
   }

@@ -33,6 +33,11 @@ struct StepReference {
   /// By parameter: the sums of the absolute values of what is added.
   std::vector<std::vector<double>> magnitudes;
   std::vector<std::vector<double>> grad_inputs;  ///< by cell: that of its first layer
+  struct Side {
+    std::vector<double> probabilities;
+    std::vector<double> scales;
+  };
+  std::vector<std::vector<Side>> sides;  ///< by layer and microbatch: gradients of both
   /// The largest relative error of what a layer read from what is in front of it: of given
   /// tensors, the layer below, the stage before.
   double handed_on = 0;

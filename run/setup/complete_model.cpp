@@ -106,6 +106,7 @@ class Completer {
                      .hidden = *module.shape.hidden,
                      .ffn = *module.shape.ffn,
                      .groups = module.shape.groups.value_or(1)};
+    if (rough_bytes(shape) > kMostBytes) return;  // which is refused in words
     const Aliases aliases = declared_.plan.aliases.value_or(*aliases_of(module));
     shape.copies_input = !aliases.input;
     if (is_grouped(*module.kind) && module.splits == Splits::Input && !module.bytes.input) {

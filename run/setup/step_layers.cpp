@@ -207,6 +207,14 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
 std::optional<std::string> module_refusal(const Module& module) {
   if (auto why = not_run(module)) return why;
   if (auto why = missing(module)) return why;
+  const LayerShape shape{.tokens = *module.shape.tokens,
+                         .hidden = *module.shape.hidden,
+                         .ffn = *module.shape.ffn,
+                         .groups = module.shape.groups.value_or(1)};
+  if (rough_bytes(shape) > kMostBytes) {
+    return fmt::format("{} takes more than 2^44 bytes, which is more than capo runs",
+                       named(module));
+  }
   return bad_main_grad(module);
 }
 

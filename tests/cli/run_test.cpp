@@ -74,9 +74,8 @@ TEST(RunCommand, WhatIsRejectedIsNotRunAndSaysHow) {
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_TRUE(outcome.out.empty()) << outcome.out;
   EXPECT_TRUE(outcome.err.starts_with("error[B01]")) << outcome.err;
-  EXPECT_NE(outcome.err.find("error: <order> was not run: it is not accepted\n"
-                             "  help: --unchecked runs what is rejected for buffers, streams, "
-                             "replays, gradients or captures\n"),
+  EXPECT_NE(outcome.err.find("error: <order> was not run: rejected for B01\n"
+                             "  help: --unchecked runs it all the same, and shows who is hurt\n"),
             std::string::npos)
       << outcome.err;
 }
@@ -87,7 +86,8 @@ TEST(RunCommand, UncheckedNamesEachVictimAndWhatTookItsPlace) {
                                            "linear", "--unchecked"};
   const Outcome outcome = run_capo(arguments);
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_TRUE(outcome.out.starts_with("<order>: rejected, and run all the same\n")) << outcome.out;
+  EXPECT_TRUE(outcome.out.starts_with("<order>: rejected for B01, and run all the same\n"))
+      << outcome.out;
   EXPECT_NE(
       outcome.out.find(
           "victims\n"
@@ -116,6 +116,65 @@ TEST(RunCommand, OtherFamiliesAreRefusedWithTheReason) {
   EXPECT_FALSE(refusal["findings"].empty());
 }
 
+TEST(RunCommand, HelpOffersUncheckedOnlyWhereItWouldRun) {
+  const Outcome outcome = run_capo({"run", "--order", "[1,1,-1]"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.err.find("--unchecked"), std::string::npos) << outcome.err;
+}
+
+TEST(RunCommand, ARejectedOrderIsNeverASuccess) {
+  const json report = run_json(
+      {"--device", "host", "--order", kSound, "--plan", "safe", "--budget", "1KiB", "--unchecked"},
+      1);
+  EXPECT_EQ(report["bit_equal"], true);
+  EXPECT_EQ(report["verdict"], "rejected");
+  ASSERT_EQ(report["findings"].size(), 1u);
+  EXPECT_EQ(report["findings"][0]["rule"], "B08");
+}
+
+TEST(RunCommand, ALimitIsNoVerdictInBothForms) {
+  const json refusal = run_json({"--order", kSound, "--max-buffers", "1"}, 4);
+  EXPECT_EQ(refusal["verdict"], "no-verdict");
+  EXPECT_EQ(run_capo({"run", "--order", kSound, "--max-buffers", "1"}).exit_code, 4);
+}
+
+TEST(RunCommand, WhatCannotBeRunSaysSoInJsonToo) {
+  const json refusal = run_json({"--order", kSound, "--modules", "transformer-layer"}, 1);
+  EXPECT_EQ(refusal["bit_equal"], nullptr);
+  EXPECT_NE(refusal["reason"].get<std::string>().find("runs no attention"), std::string::npos);
+}
+
+TEST(RunCommand, AModelThatIsTooLargeIsRefusedInWords) {
+  const ScratchFolder folder;
+  const std::string model = folder.path() / "huge.json";
+  std::ofstream(model) << R"({"schema": 1, "layers": "m", "modules": {"m": {"kind": "linear",
+      "dtype": "bf16", "shape": {"tokens": 2147483647, "hidden": 2147483647, "ffn": 2147483647}}}})";
+  const Outcome outcome = run_capo({"run", "--order", "[1,-1]", "--model", model});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.err,
+            "error: <order> was not run: module `m` takes more than 2^44 bytes, which is more than "
+            "capo runs\n");
+}
+
+TEST(RunCommand, ProbabilitiesAndScalesHaveGradientsThatAreCompared) {
+  const json report =
+      run_json({"--device", "host", "--order", "[1,-1,-1.5]", "--modules", "grouped-mlp"}, 0);
+  ASSERT_EQ(report["input_gradients"].size(), 2u);
+  EXPECT_EQ(report["input_gradients"][1]["name"],
+            "probabilities of layer 0 of chunk 1 of rank 0, microbatch 0");
+  EXPECT_EQ(report["input_gradients"][1]["bit_equal"], true);
+  EXPECT_LT(report["input_gradients"][1]["float64"]["relative_error"], 5e-3);
+}
+
+TEST(RunCommand, AGradientThatIsLostIsNamed) {
+  const Outcome outcome =
+      run_capo({"run", "--device", "host", "--order", "[1,-1,-1.5]", "--plan", "te", "--model",
+                CAPO_SOURCE_DIR "/tests/corpus/rules/G01/bad.model", "--unchecked"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_NE(outcome.out.find("wrong weight gradients: (c1,m0)\n"), std::string::npos)
+      << outcome.out;
+}
+
 TEST(RunCommand, SameSeedSameNumbersAnotherSeedOthers) {
   const auto errors = [](const char* seed) {
     const json report = run_json({"--device", "host", "--order", kSound, "--seed", seed}, 0);
@@ -128,6 +187,7 @@ TEST(RunCommand, SameSeedSameNumbersAnotherSeedOthers) {
 TEST(RunCommand, ZeroReplaysIsEagerAlone) {
   const json report = run_json({"--device", "host", "--order", kSound, "--replays", "0"}, 0);
   EXPECT_EQ(report["graphs"]["count"], 0);
+  EXPECT_EQ(report["bit_equal"], nullptr) << "nothing was compared";
   EXPECT_LT(report["float64"]["worst_relative_error"], 1e-5);
 }
 
@@ -157,6 +217,8 @@ TEST(RunCommand, FlagsThatMakeNoSenseTogetherAreUsage) {
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_NE(outcome.err.find("take --graphs per-action"), std::string::npos) << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(run_capo({"run", "--order", kSound, "--replays", "0", "-o", path}).exit_code, 2);
+  EXPECT_EQ(run_capo({"run", "--order", kSound, "--seed", "-1"}).exit_code, 2);
   EXPECT_EQ(run_capo({"run", "--order", kSound, "--device", "tpu"}).exit_code, 2);
   EXPECT_EQ(run_capo({"run", "--order", kSound, "--sizes", "even"}).exit_code, 2);
 }

@@ -1,4 +1,5 @@
 #include <capo/run/program/clocks.h>
+#include <capo/tests/run/running.h>
 
 #include <gtest/gtest.h>
 
@@ -59,6 +60,31 @@ TEST(ProgramClocks, AgreeWithReachabilityInRandomPrograms) {
       }
     }
   }
+}
+
+// W0 runs on a stream of its own beside the whole B1, and both add to one gradient.
+TEST(ProgramClocks, TwoThatAddToOneGradientAreOrderedAcrossStreams) {
+  CheckOptions options = every_layer(small(ModuleKind::Linear));
+  options.environment.weight_stream = true;
+  const VerifiedPlan plan =
+      verified(typed("capo 1\nplacement chain\nrank 0 chunks 1\nrank 0 mixed 1\n"
+                     "rank 0: F1.0 F1.1 I1.0 W1.0 B1.1\n"),
+               options);
+  const Program program =
+      capo::run::program_of(plan.step().view().table(), plan.step().replayed()).value();
+  const auto op_of = [&](Kind kind) {
+    for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
+      for (std::uint32_t at = program.ops[op].first_act; at < program.ops[op].end_act; ++at) {
+        if (program.acts[at].kind == Act::Kind::Work && program.acts[at].work.kind == kind)
+          return op;
+      }
+    }
+    return static_cast<std::uint32_t>(program.ops.size());
+  };
+  const std::uint32_t weight = op_of(Kind::BackwardWeight);
+  const std::uint32_t whole = op_of(Kind::Backward);
+  ASSERT_NE(program.ops[weight].stream, program.ops[whole].stream);
+  EXPECT_TRUE(Clocks(program).before(weight, whole));
 }
 
 }  // namespace
