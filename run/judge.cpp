@@ -63,18 +63,20 @@ class Judge::Work {
     for (std::uint32_t p = 0; p < report_.parameters.size(); ++p) {
       if (is_frozen(p)) continue;
       const std::vector<float> is = held(of_.eager, of_.eager_deposits, p);
+      const DataType type = of_.layers.parameters()[p].type;
       judge(report_.parameters[p],
-            relative_error(reference.gradients[p], is, reference.magnitudes[p]));
+            relative_error(reference.gradients[p], is, sizes_in(reference.magnitudes[p], type)));
       double& ascending = report_.parameters[p].ascending_error.emplace(
           report_.parameters[p].ascending_error.value_or(0));
-      ascending =
-          std::max(ascending, relative_error(reference.ascending[p], is, reference.magnitudes[p]));
+      ascending = std::max(ascending, relative_error(reference.ascending[p], is,
+                                                     sizes_in(reference.magnitudes[p], type)));
     }
     for (std::size_t i = 0; i < given_out_.size(); ++i) {
       const std::vector<float> is = given_out(of_.eager, given_out_[i]);
       std::vector<double> should = reference.grad_inputs[given_out_[i]];
       should.resize(is.size());
-      judge(report_.input_gradients[i], relative_error(should, is));
+      judge(report_.input_gradients[i],
+            relative_error(should, is, sizes_in(should, type_of(given_out_[i]))));
     }
     std::size_t at = first_side_;
     for_each_side(
@@ -84,8 +86,12 @@ class Judge::Work {
           const auto& side = reference.sides[number][static_cast<std::size_t>(m)];
           std::vector<double> should =
               member == &Outcome::SideGradients::scales ? side.scales : side.probabilities;
+          std::vector<double> sizes =
+              member == &Outcome::SideGradients::scales ? side.scales : side.magnitudes;
           should.resize(is.size());
-          judge(report_.input_gradients[at++], relative_error(should, is));
+          sizes.resize(is.size());
+          judge(report_.input_gradients[at++],
+                relative_error(should, is, sizes_in(sizes, layer.shape.type)));
         });
   }
 
@@ -196,6 +202,11 @@ class Judge::Work {
     const GroupedTensor tensor{
         .type = shape.type, .elements = rows * shape.hidden, .parts = {outcome.collected(cell)}};
     return values_of(of_.engine, tensor);
+  }
+
+  [[nodiscard]] DataType type_of(std::uint32_t cell) const {
+    const Cells::Cell of = cells_.at(cell);
+    return of_.layers.at(of.rank, of.chunk, 0).shape.type;
   }
 
   [[nodiscard]] double loosest_bound() const {

@@ -88,4 +88,16 @@ double relative_error(std::span<const double> should, std::span<const float> is,
   return std::isfinite(error) ? error : kInfinite;
 }
 
+double smallest_normal(DataType type) {
+  return type == DataType::Fp16 ? 0x1p-14 : 0x1p-126;
+}
+
+std::vector<double> sizes_in(std::span<const double> values, DataType type) {
+  std::vector<double> sizes;
+  sizes.reserve(values.size());
+  for (const double value : values)
+    sizes.push_back(std::max(std::abs(value), smallest_normal(type)));
+  return sizes;
+}
+
 }  // namespace capo::run

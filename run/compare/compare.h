@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace capo::run {
 
@@ -34,5 +35,11 @@ struct Difference {
 /// itself has no digits left that could be compared.
 [[nodiscard]] double relative_error(std::span<const double> should, std::span<const float> is,
                                     std::span<const double> magnitudes);
+
+/// The smallest number that a type holds with all its digits: what is smaller has an absolute
+/// error.
+[[nodiscard]] double smallest_normal(DataType type);
+/// Absolute values, at least that of the type: what a tensor's error is relative to.
+[[nodiscard]] std::vector<double> sizes_in(std::span<const double> values, DataType type);
 
 }  // namespace capo::run

@@ -155,7 +155,8 @@ SwigluGradients swiglu_gradients(const Product& second, const Values& middle,
                                  const Values& probabilities, const Values& dy) {
   const std::int64_t columns = second.in;
   SwigluGradients gradients{.middle = Values(second.rows * 2 * columns),
-                            .probabilities = Values(second.rows)};
+                            .probabilities = Values(second.rows),
+                            .magnitudes = Values(second.rows)};
   for (std::int64_t row = 0; row < std::ssize(second.group); ++row) {
     for (std::int64_t c = 0; c < columns; ++c) {
       const double gate = middle[row * 2 * columns + c];
@@ -166,6 +167,7 @@ SwigluGradients swiglu_gradients(const Product& second, const Values& middle,
           dy_here * probabilities[row] * linear * s * (1 + gate * (1 - s));
       gradients.middle[row * 2 * columns + columns + c] = dy_here * probabilities[row] * gate * s;
       gradients.probabilities[row] += dy_here * gate * s * linear;
+      gradients.magnitudes[row] += std::abs(dy_here * gate * s * linear);
     }
   }
   return gradients;

@@ -53,6 +53,7 @@ struct NormGradients {
 struct SwigluGradients {
   Values middle;
   Values probabilities;
+  Values magnitudes;  ///< of what each of those is the sum of
 };
 
 /// y = silu(gate) * linear * probability, where a row of `middle` is gate and then linear.

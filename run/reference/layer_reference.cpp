@@ -202,6 +202,7 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
         second, saved.middle, probabilities_of(form, side), grad_active);
     if (form.kind == ModuleKind::GroupedMlp) {
       result.grad_probabilities = stored(swiglu.probabilities, DataType::Fp32, rounding);
+      result.probability_magnitudes = swiglu.magnitudes;
     }
     dy = store(swiglu.middle);
   }

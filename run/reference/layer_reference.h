@@ -64,6 +64,7 @@ struct LayerBackward {
   std::vector<double> grad_input;  ///< (tokens, hidden)
   LayerWeights grads;              ///< of this microbatch; never rounded, whoever adds them rounds
   std::vector<double> grad_probabilities;
+  std::vector<double> probability_magnitudes;  ///< sums of the absolute values of their terms
   std::vector<double> grad_scales;
 };
 

@@ -126,7 +126,8 @@ class Reference {
                std::int64_t columns, const Doubles& should) {
     Doubles is = rows_of(number, microbatch, values, columns);
     const std::vector<float> narrow(is.begin(), is.end());
-    result.handed_on = std::max(result.handed_on, relative_error(should, narrow));
+    const std::vector<double> sizes = sizes_in(should, layers_.all()[number].shape.type);
+    result.handed_on = std::max(result.handed_on, relative_error(should, narrow, sizes));
     return is;
   }
 
@@ -173,6 +174,7 @@ class Reference {
         contributions_[parameter][m] = std::move(of_role(back.grads, role));
       }
       result.sides[number][m] = {.probabilities = std::move(back.grad_probabilities),
+                                 .magnitudes = std::move(back.probability_magnitudes),
                                  .scales = std::move(back.grad_scales)};
       made = std::move(back.grad_input);
     }

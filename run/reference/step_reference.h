@@ -35,6 +35,7 @@ struct StepReference {
   std::vector<std::vector<double>> grad_inputs;  ///< by cell: that of its first layer
   struct Side {
     std::vector<double> probabilities;
+    std::vector<double> magnitudes;  ///< of what those are the sums of
     std::vector<double> scales;
   };
   std::vector<std::vector<Side>> sides;  ///< by layer and microbatch: gradients of both

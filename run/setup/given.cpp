@@ -131,7 +131,11 @@ std::vector<float> draw_parameter(const StepLayers& layers, std::uint32_t parame
   const Draw draw = draw_of(seed, Drawn::Parameter, parameter, 0);
   const bool norm = form.role == Role::NormWeight || form.role == Role::NormBias;
   // So that what a product makes is as large as what it reads.
-  const double scale = norm ? 0.5 : std::sqrt(3.0 / static_cast<double>(form.columns));
+  // SwiGLU makes numbers smaller, and the norm in front of the next layer would blow their
+  // gradients up again, out of fp16 in a long pipeline.
+  const bool behind_norm = layers.layer_of(parameter).shape.kind == ModuleKind::LayerNormMlp;
+  const double gain = behind_norm && form.role == Role::Second ? 2.5 : 1;
+  const double scale = norm ? 0.5 : gain * std::sqrt(3.0 / static_cast<double>(form.columns));
   std::vector<float> values = around_zero(form.groups * form.elements, draw, scale);
   if (form.role == Role::NormWeight) {
     for (float& value : values) value += 1;
