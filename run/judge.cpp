@@ -75,8 +75,10 @@ class Judge::Work {
       const std::vector<float> is = given_out(of_.eager, given_out_[i]);
       std::vector<double> should = reference.grad_inputs[given_out_[i]];
       should.resize(is.size());
+      std::vector<double> sizes = reference.grad_input_magnitudes[given_out_[i]];
+      sizes.resize(is.size());
       judge(report_.input_gradients[i],
-            relative_error(should, is, sizes_in(should, type_of(given_out_[i]))));
+            relative_error(should, is, sizes_in(sizes, type_of(given_out_[i]))));
     }
     std::size_t at = first_side_;
     for_each_side(

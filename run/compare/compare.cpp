@@ -79,9 +79,11 @@ double relative_error(std::span<const double> should, std::span<const float> is,
   double off = 0;
   double norm = 0;
   for (std::size_t i = 0; i < should.size(); ++i) {
+    // Where both have left the range of their type there is nothing to compare.
+    if (!std::isfinite(should[i]) && !std::isfinite(is[i])) continue;
     const double by = static_cast<double>(is[i]) - should[i];
     off += by * by;
-    norm += magnitudes[i] * magnitudes[i];
+    if (std::isfinite(magnitudes[i])) norm += magnitudes[i] * magnitudes[i];
   }
   if (off == 0) return 0;
   const double error = norm > 0 ? std::sqrt(off / norm) : kInfinite;

@@ -29,7 +29,7 @@ struct Difference {
                                                    std::span<const float> is, DataType type);
 
 /// |is - should| / |should| by Frobenius' norm; 0 where both are zero, infinite where only `should`
-/// is, or where `is` holds a NaN.
+/// is, or where `is` holds a NaN; elements that are finite in neither are left out.
 [[nodiscard]] double relative_error(std::span<const double> should, std::span<const float> is);
 /// The same of a sum, relative to the magnitudes of what was added: where the terms cancel, the sum
 /// itself has no digits left that could be compared.

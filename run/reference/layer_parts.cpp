@@ -113,8 +113,10 @@ Values norm_of(const Values& x, const Values& weight, const Values& bias) {
 // xhat times the mean of dxhat * xhat.
 NormGradients norm_gradients(const Values& x, const Values& weight, const Values& dy) {
   const std::int64_t columns = std::ssize(weight);
-  NormGradients gradients{
-      .input = Values(x.size()), .weight = Values(columns), .bias = Values(columns)};
+  NormGradients gradients{.input = Values(x.size()),
+                          .weight = Values(columns),
+                          .bias = Values(columns),
+                          .magnitudes = Values(x.size())};
   for (std::int64_t row = 0; row * columns < std::ssize(x); ++row) {
     const Statistics of = statistics_of(x, row, columns);
     Values xhat(columns);
@@ -133,6 +135,9 @@ NormGradients norm_gradients(const Values& x, const Values& weight, const Values
     for (std::int64_t c = 0; c < columns; ++c) {
       gradients.input[row * columns + c] =
           of.inverse_deviation * (dxhat[c] - mean_of_dxhat - xhat[c] * mean_of_both);
+      gradients.magnitudes[row * columns + c] =
+          of.inverse_deviation *
+          (std::abs(dxhat[c]) + std::abs(mean_of_dxhat) + std::abs(xhat[c] * mean_of_both));
     }
   }
   return gradients;

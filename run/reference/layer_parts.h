@@ -43,6 +43,7 @@ struct NormGradients {
   Values input;
   Values weight;
   Values bias;
+  Values magnitudes;  ///< of what each of `input` is the sum of
 };
 
 /// y = xhat * weight + bias, where xhat = (x - mean) / sqrt(variance + epsilon), by rows, all of

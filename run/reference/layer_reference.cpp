@@ -222,7 +222,10 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
     reference::NormGradients norm = reference::norm_gradients(input, weights.norm_weight, dx);
     result.grads.norm_weight = std::move(norm.weight);
     result.grads.norm_bias = std::move(norm.bias);
+    result.grad_input_magnitudes = std::move(norm.magnitudes);
     dx = store(std::move(norm.input));
+  } else {
+    result.grad_input_magnitudes = dx;
   }
   result.grad_input = std::move(dx);
   return result;

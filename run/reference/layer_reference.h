@@ -62,7 +62,10 @@ struct LayerForward {
 
 struct LayerBackward {
   std::vector<double> grad_input;  ///< (tokens, hidden)
-  LayerWeights grads;              ///< of this microbatch; never rounded, whoever adds them rounds
+  /// Sums of the absolute values of its terms behind a norm, where they nearly cancel; else its
+  /// own.
+  std::vector<double> grad_input_magnitudes;
+  LayerWeights grads;  ///< of this microbatch; never rounded, whoever adds them rounds
   std::vector<double> grad_probabilities;
   std::vector<double> probability_magnitudes;  ///< sums of the absolute values of their terms
   std::vector<double> grad_scales;

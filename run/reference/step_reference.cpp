@@ -73,6 +73,7 @@ class Reference {
       of_parameter.resize(static_cast<std::size_t>(table_.microbatches()));
     }
     result.grad_inputs.resize(cells_.count());
+    result.grad_input_magnitudes.resize(cells_.count());
   }
 
   void run() {
@@ -123,10 +124,10 @@ class Reference {
 
   // What a layer read, held against what it should have.
   Doubles read(std::size_t number, std::int32_t microbatch, const std::vector<float>& values,
-               std::int64_t columns, const Doubles& should) {
+               std::int64_t columns, const Doubles& should, const Doubles& magnitudes) {
     Doubles is = rows_of(number, microbatch, values, columns);
     const std::vector<float> narrow(is.begin(), is.end());
-    const std::vector<double> sizes = sizes_in(should, layers_.all()[number].shape.type);
+    const std::vector<double> sizes = sizes_in(magnitudes, layers_.all()[number].shape.type);
     result.handed_on = std::max(result.handed_on, relative_error(should, narrow, sizes));
     return is;
   }
@@ -142,7 +143,7 @@ class Reference {
                        given_.inputs[cells_.of(home.rank, home.chunk, microbatch)], shape.hidden);
       }
       Saved& saved = saved_[number][m];
-      saved.input = read(number, microbatch, stored_.inputs[number][m], shape.hidden, made);
+      saved.input = read(number, microbatch, stored_.inputs[number][m], shape.hidden, made, made);
       saved.forward = reference::forward(form_of(shape), weights_[number],
                                          side_of(number, microbatch), saved.input, kStored);
       made = saved.forward.output;
@@ -161,10 +162,11 @@ class Reference {
       const std::int64_t columns = output_columns(layer.shape);
       if (last && at == layers - 1) {
         made = rows_of(number, microbatch, given_.grad_outputs[cell], columns);
+        magnitudes_ = made;
       }
       const Saved& saved = saved_[number][m];
       const Doubles incoming =
-          read(number, microbatch, stored_.grad_outputs[number][m], columns, made);
+          read(number, microbatch, stored_.grad_outputs[number][m], columns, made, magnitudes_);
       reference::LayerBackward back =
           reference::backward(form_of(layer.shape), weights_[number], side_of(number, microbatch),
                               saved.input, saved.forward, incoming, kStored);
@@ -177,8 +179,10 @@ class Reference {
                                  .magnitudes = std::move(back.probability_magnitudes),
                                  .scales = std::move(back.grad_scales)};
       made = std::move(back.grad_input);
+      magnitudes_ = std::move(back.grad_input_magnitudes);
     }
     result.grad_inputs[cell] = made;
+    result.grad_input_magnitudes[cell] = magnitudes_;
     return made;
   }
 
@@ -249,6 +253,7 @@ class Reference {
   Cells cells_;
   std::vector<reference::LayerWeights> weights_;     // by layer
   std::vector<std::vector<Saved>> saved_;            // by layer and microbatch
+  Doubles magnitudes_;                               // of the gradient that is handed on
   std::vector<std::vector<Doubles>> contributions_;  // by parameter and microbatch
 };
 

@@ -32,7 +32,8 @@ struct StepReference {
   std::vector<std::vector<double>> ascending;  ///< added microbatch by microbatch, unrounded
   /// By parameter: the sums of the absolute values of what is added.
   std::vector<std::vector<double>> magnitudes;
-  std::vector<std::vector<double>> grad_inputs;  ///< by cell: that of its first layer
+  std::vector<std::vector<double>> grad_inputs;            ///< by cell: that of its first layer
+  std::vector<std::vector<double>> grad_input_magnitudes;  ///< and of what it is the sum of
   struct Side {
     std::vector<double> probabilities;
     std::vector<double> magnitudes;  ///< of what those are the sums of
