@@ -45,7 +45,8 @@ class Runner {
         step_(step),
         options_(options),
         unchecked_(unchecked),
-        layers_(std::move(layers)) {
+        layers_(std::move(layers)),
+        transport_(engine) {
     report.unchecked = unchecked;
     report.engine = engine.name();
     report.device = engine.device();
@@ -108,6 +109,7 @@ class Runner {
                          .step = step_,
                          .layers = layers_,
                          .given = *given_,
+                         .transport = transport_,
                          .parameters = {},
                          .registry = {},
                          .hooks = options_.hooks,
@@ -221,6 +223,7 @@ class Runner {
   const RunOptions& options_;
   bool unchecked_;
   StepLayers layers_;
+  InProcess transport_;
   std::optional<Given> given_;
   std::optional<Stage> stage_;
   std::optional<Outcome> eager_;

@@ -10,6 +10,7 @@
 #include <capo/run/engine.h>
 #include <capo/run/execute/deposits_of_step.h>
 #include <capo/run/execute/outcome.h>
+#include <capo/run/execute/transport.h>
 #include <capo/run/parameters/deposits.h>
 #include <capo/run/parameters/parameters.h>
 #include <capo/run/setup/given.h>
@@ -36,6 +37,7 @@ struct Stage {
   const PlannedStep& step;
   const StepLayers& layers;
   const Given& given;
+  Transport& transport;
   std::vector<GroupedTensor> parameters;
   ParameterRegistry registry;
   Hooks hooks;

@@ -220,10 +220,12 @@ void Stepper::run_act(const Act& act, Mode mode, StreamId stream) {
       const LayerShape& shape = stage_.layers.at(of.rank, of.chunk, of.layer).shape;
       stage_.engine.label(fmt::format("a transfer from rank {}", act.rank));
       if (late_ != nullptr) late_->look(act.from, memory_.at(act.from), Reader::Send, stream);
-      launch(stream,
-             Copy{.bytes = act.way == Way::Forward ? output_bytes(shape) : input_row_bytes(shape),
-                  .from = memory_.at(act.from),
-                  .to = stage_.given.landing(act.to, act.way)});
+      stage_.transport.deliver(
+          stream, {.from = memory_.at(act.from),
+                   .to = stage_.given.landing(act.to, act.way),
+                   .bytes = act.way == Way::Forward ? output_bytes(shape) : input_row_bytes(shape),
+                   .sender = act.rank,
+                   .receiver = cells_.at(act.to).rank});
       if (mode != Mode::Eager) return drop(act.from, stream);
       in_flight_.push_back({.buffer = act.from,
                             .rank = act.rank,
