@@ -1,5 +1,7 @@
 #include <capo/run/report.h>
 
+#include <capo/core/report/report.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -25,18 +27,6 @@ std::string rules_of(const CheckResult& result) {
 }
 
 }  // namespace
-
-std::string_view word_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::Accepted:
-      return "accepted";
-    case Verdict::Rejected:
-      return "rejected";
-    case Verdict::NoVerdict:
-      return "no-verdict";
-  }
-  return "";
-}
 
 std::string reason_of(const CheckResult& result) {
   if (result.verdict == Verdict::Accepted) return "it is accepted";
@@ -187,7 +177,7 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
   const bool rejected = result.verdict == Verdict::Rejected;
   std::string out = fmt::format("{}: {}", step.input().source.name,
                                 rejected ? reason_of(result) + ", and run all the same"
-                                         : std::string(word_of(result.verdict)));
+                                         : std::string(name_of(result.verdict)));
   out += '\n';
   out += fmt::format("  engine {} ({}), {}, {}\n", report.engine, report.device,
                      count(report.graphs, "graph"), count(report.replays, "replay"));
@@ -235,7 +225,7 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
   const Json json{{"schema", 1},
                   {"engine", report.engine},
                   {"device", report.device},
-                  {"verdict", word_of(step.result().verdict)},
+                  {"verdict", name_of(step.result().verdict)},
                   {"unchecked", report.unchecked},
                   {"replays", report.replays},
                   {"bit_equal", equal_or_null(report, report.bit_equal)},

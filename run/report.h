@@ -23,8 +23,6 @@ namespace capo::run {
 /// Of a run that was not: why. `result`: whose findings tell more, or null.
 [[nodiscard]] std::string json_refusal(std::string_view verdict, std::string_view engine,
                                        std::string_view reason, const CheckResult* result);
-/// "accepted", "rejected", "no-verdict".
-[[nodiscard]] std::string_view word_of(Verdict verdict);
 /// "rejected for B01, E01".
 [[nodiscard]] std::string reason_of(const CheckResult& result);
 [[nodiscard]] std::string chrome_trace(const RunReport& report);

@@ -126,7 +126,7 @@ int refuse(const Input& input, const NotVerified& why, const RunRequest& request
   }
   const bool by_verdict = !request.unchecked && !accepted;
   const int code = why.result.verdict == Verdict::NoVerdict ? kNoVerdict : kFindings;
-  tell(request, engine, run::word_of(why.result.verdict), input.source.name,
+  tell(request, engine, name_of(why.result.verdict), input.source.name,
        by_verdict ? run::reason_of(why.result) : why.reason, &why.result, code);
   if (by_verdict && request.format == "text" && can_be_admitted(why.result)) {
     print_stderr("  help: --unchecked runs it all the same, and shows who is hurt\n");
@@ -138,8 +138,8 @@ int report_failure(const run::RunFailure& failure, const RunRequest& request,
                    const PlannedStep& step, std::string_view engine) {
   const int code =
       failure.kind == run::RunFailure::Kind::Broken ? kEnvironment : static_cast<int>(kFindings);
-  tell(request, engine, run::word_of(step.result().verdict), step.input().source.name,
-       failure.message, nullptr, code);
+  tell(request, engine, name_of(step.result().verdict), step.input().source.name, failure.message,
+       nullptr, code);
   if (request.format == "text" && !failure.help.empty()) {
     print_stderr(fmt::format("  help: {}\n", failure.help));
   }

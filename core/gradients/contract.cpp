@@ -1,6 +1,7 @@
 #include <capo/core/gradients/contract.h>
 
 #include <capo/core/base/assert.h>
+#include <capo/core/model/module_kinds.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -130,14 +131,6 @@ constexpr std::array<ConditionalDefect, 14> kConditional{{
      ""},
 }};
 
-constexpr bool has_norm(ModuleKind kind) {
-  return kind == ModuleKind::LayerNormLinear || kind == ModuleKind::LayerNormMlp;
-}
-
-constexpr bool has_two_weights(ModuleKind kind) {
-  return kind == ModuleKind::LayerNormMlp || kind == ModuleKind::GroupedMlp;
-}
-
 // TE's basic operation has no delay of its own.
 constexpr bool exists(ModuleKind kind, bool delays) {
   return kind != ModuleKind::TransformerLayer && !(kind == ModuleKind::BasicLinearOp && delays);
@@ -222,7 +215,7 @@ std::span<const ConditionalDefect> conditional_defects() {
 
 std::optional<Products> products(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
   if (kind == ModuleKind::TransformerLayer) return std::nullopt;
-  const bool trains = !flags.frozen_weight || has_two_weights(kind);
+  const bool trains = !flags.frozen_weight || is_mlp(kind);
   Products needed{.input = flags.input_requires_grad || has_norm(kind),
                   .weight = trains,
                   .frozen_weight = false};
@@ -237,7 +230,7 @@ bool hands_a_gradient(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
   if (kind == ModuleKind::TransformerLayer || has_norm(kind)) return true;
   if (flags.input_requires_grad) return true;
   ModuleFlags trained = flags;
-  trained.frozen_weight = flags.frozen_weight && !has_two_weights(kind);
+  trained.frozen_weight = flags.frozen_weight && !is_mlp(kind);
   const std::optional<Cell> weight = contract_under(kind, trained, whose);
   const std::optional<Cell> bias = bias_contract(kind, flags, whose);
   return (weight && weight->returned != Returned::Nothing) ||

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <capo/core/model/module_kinds.h>
 #include <capo/run/kernels/call.h>
 
 #include <cstddef>
@@ -39,16 +40,6 @@ struct LayerShape {
   friend bool operator==(const LayerShape&, const LayerShape&) = default;
 };
 
-[[nodiscard]] constexpr bool has_norm(ModuleKind kind) {
-  return kind == ModuleKind::LayerNormLinear || kind == ModuleKind::LayerNormMlp;
-}
-[[nodiscard]] constexpr bool is_mlp(ModuleKind kind) {
-  return kind == ModuleKind::LayerNormMlp || kind == ModuleKind::GroupedMlp;
-}
-[[nodiscard]] constexpr bool is_grouped(ModuleKind kind) {
-  return kind == ModuleKind::GroupedLinear || kind == ModuleKind::GroupedLinearOp ||
-         kind == ModuleKind::GroupedMlp;
-}
 [[nodiscard]] constexpr std::int64_t bytes_of(DataType type) {
   return type == DataType::Fp32 ? 4 : 2;
 }

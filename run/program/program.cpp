@@ -221,8 +221,7 @@ class Builder {
     for (const Work& work : node.works) add_work(node.rank, work);
     program.ops.push_back({.stream = node.stream,
                            .first_act = first,
-                           .end_act = static_cast<std::uint32_t>(program.acts.size()),
-                           .vertex = id});
+                           .end_act = static_cast<std::uint32_t>(program.acts.size())});
   }
 
   void add_work(std::int32_t rank, const Work& work) {

@@ -99,7 +99,6 @@ struct Op {
   std::uint32_t stream = 0;
   std::uint32_t first_act = 0;  ///< of Program::acts
   std::uint32_t end_act = 0;
-  std::uint32_t vertex = 0;  ///< of the task graph, or the how manyth of all
 };
 
 struct Program {

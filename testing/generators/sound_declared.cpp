@@ -1,6 +1,7 @@
 #include <capo/testing/generators/sound_declared.h>
 
 #include <capo/core/gradients/contract.h>
+#include <capo/core/model/module_kinds.h>
 #include <capo/core/text/order_printer.h>
 #include <capo/testing/faults/transfers.h>
 #include <capo/testing/generators/sound_schedule.h>
@@ -15,11 +16,6 @@ namespace capo::testing {
 namespace {
 
 constexpr std::int32_t kModulesOfASort = 2;
-
-bool is_grouped(ModuleKind kind) {
-  return kind == ModuleKind::GroupedLinear || kind == ModuleKind::GroupedLinearOp ||
-         kind == ModuleKind::GroupedMlp;
-}
 
 ModuleKind draw_kind(Dice& dice, bool delays) {
   // The last kind, ops.BasicLinear, has no delay.

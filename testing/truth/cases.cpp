@@ -1,8 +1,8 @@
 #include <capo/testing/truth/cases.h>
 
 #include <capo/core/generate/published/catalogue.h>
+#include <capo/core/model/module_kinds.h>
 #include <capo/core/text/load.h>
-#include <capo/run/modules/layer.h>
 #include <capo/run/setup/complete_model.h>
 #include <capo/testing/generators/sound_order.h>
 #include <capo/testing/generators/te_capturable_order.h>
@@ -31,7 +31,7 @@ Module module_of(ModuleKind kind, Dice& dice) {
                 .dtype = dice.one_in(4) ? DataType::Fp16 : DataType::Bf16};
   const std::int32_t width = 8 * dice.between(1, 4);
   module.shape = {.tokens = 8 * dice.between(1, 4), .hidden = width, .ffn = width};
-  if (run::is_grouped(kind)) {
+  if (is_grouped(kind)) {
     module.shape.groups = dice.between(1, 8);
     module.splits = Splits::Device;
     module.flags.single_weight = dice.one_in(2);

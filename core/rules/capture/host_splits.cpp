@@ -9,6 +9,7 @@
 // by host_splits_test.cpp and tests/corpus/rules/C01/.
 
 #include <capo/core/diag/diagnostics.h>
+#include <capo/core/model/module_kinds.h>
 #include <capo/core/rules/captured_by_te.h>
 #include <capo/core/rules/checks.h>
 #include <capo/core/rules/words.h>
@@ -18,11 +19,6 @@
 namespace capo::rules {
 
 namespace {
-
-bool is_grouped(ModuleKind kind) {
-  return kind == ModuleKind::GroupedLinear || kind == ModuleKind::GroupedLinearOp ||
-         kind == ModuleKind::GroupedMlp;
-}
 
 bool at_fault(const Context& /*context*/, const Module& module) {
   const bool in_fp32 = module.kind && is_grouped(*module.kind) && module.dtype == DataType::Fp32;

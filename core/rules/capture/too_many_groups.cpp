@@ -7,6 +7,7 @@
 // Tested by too_many_groups_test.cpp and tests/corpus/rules/C05/.
 
 #include <capo/core/diag/diagnostics.h>
+#include <capo/core/model/module_kinds.h>
 #include <capo/core/rules/captured_by_te.h>
 #include <capo/core/rules/checks.h>
 #include <capo/core/rules/words.h>
@@ -19,14 +20,9 @@ namespace {
 
 constexpr std::int64_t kMostGroups = 64;
 
-bool is_grouped(const Module& module) {
-  return module.kind == ModuleKind::GroupedLinear || module.kind == ModuleKind::GroupedLinearOp ||
-         module.kind == ModuleKind::GroupedMlp;
-}
-
 bool at_fault(const Context& /*context*/, const Module& module) {
   const bool on_device = module.splits && module.splits != Splits::Host;
-  return is_grouped(module) && on_device && !module.flags.single_weight &&
+  return module.kind && is_grouped(*module.kind) && on_device && !module.flags.single_weight &&
          module.shape.groups.value_or(0) > kMostGroups;
 }
 
