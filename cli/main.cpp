@@ -71,9 +71,10 @@ int run(int argc, char** argv) {
       {"check", add_check(app)},       {"convert", add_convert(app)},
       {"generate", add_generate(app)}, {"simulate", add_simulate(app)},
       {"compare", add_compare(app)},   {"sweep", add_sweep(app)},
-      {"run", add_run(app)},           {"graph", add_graph(app)},
-      {"minimise", add_minimise(app)}, {"explain", add_explain(app)},
-      {"rules", add_rules(app)},       {"devices", add_devices(app)},
+      {"run", add_run(app)},           {"measure", add_measure(app)},
+      {"graph", add_graph(app)},       {"minimise", add_minimise(app)},
+      {"explain", add_explain(app)},   {"rules", add_rules(app)},
+      {"devices", add_devices(app)},
   };
   std::vector<std::string_view> names;
   names.reserve(commands.size());
@@ -84,7 +85,8 @@ int run(int argc, char** argv) {
       if (app.got_subcommand(std::string(name))) return command();
     }
     return fail_usage(
-        "no command; there are check, convert, generate, simulate, compare, sweep, graph, "
+        "no command; there are check, convert, generate, simulate, compare, sweep, run, measure, "
+        "graph, "
         "minimise, explain, rules and devices");
   } catch (const CLI::Success& wanted) {
     return print_and_leave(app, wanted);

@@ -52,6 +52,9 @@ class Engine {
 
   /// Streams are numbered from 0.
   virtual void have_streams(std::uint32_t count) = 0;
+  /// From here on products leave a part of the device to exchanges that run beside them; without
+  /// it, a kernel that fills the device holds them up, and they it.
+  virtual void leave_room_for_exchanges() {}
   /// Launches on a stream that is being captured are recorded and do not run.
   virtual void launch(StreamId stream, const Call& call) = 0;
   [[nodiscard]] virtual EventId record(StreamId stream) = 0;

@@ -98,7 +98,7 @@ Json tensors_as_json(const RunReport& report, const std::vector<TensorReport>& t
                              {"ulps", found.ulps},
                              {"relative_error", number(found.relative_error)}};
     }
-    if (tensor.bound > 0) {
+    if (tensor.bound > 0 && report.float64_compared) {
       entry["float64"] = {{"relative_error", number(tensor.float64_error)},
                           {"bound", tensor.bound}};
       if (tensor.ascending_error) {
@@ -108,6 +108,12 @@ Json tensors_as_json(const RunReport& report, const std::vector<TensorReport>& t
     list.push_back(std::move(entry));
   }
   return list;
+}
+
+Json float64_as_json(const RunReport& report) {
+  if (!report.float64_compared) return nullptr;
+  return {{"worst_relative_error", number(report.worst_relative_error)},
+          {"within_bounds", report.within_bounds}};
 }
 
 Json findings_as_json(const CheckResult& result) {
@@ -191,9 +197,11 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
     tell_differences(out, report.parameters);
     tell_differences(out, report.input_gradients);
   }
-  out += fmt::format("eager against float64: worst relative error {:.3g}, {}\n",
-                     report.worst_relative_error,
-                     report.within_bounds ? "within its bound" : "beyond its bound");
+  out += report.float64_compared
+             ? fmt::format("eager against float64: worst relative error {:.3g}, {}\n",
+                           report.worst_relative_error,
+                           report.within_bounds ? "within its bound" : "beyond its bound")
+             : "eager against float64: not compared\n";
   if (report.unchecked && report.replays > 0) {
     const auto line = [&](const char* what, const std::set<Victim>& seen,
                           const std::set<Victim>& expected) {
@@ -217,36 +225,44 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
     out += fmt::format("times: capture {:.0f} us, replay {:.0f} us, eager {:.0f} us\n",
                        report.times.capture, report.times.replay, report.times.eager);
   }
+  if (report.predicted_makespan) {
+    out += fmt::format(
+        "makespan: {:.0f} us measured, {:.0f} us simulated, {:+.1f} %; parts took {:.2f} of it\n",
+        report.times.makespan, *report.predicted_makespan,
+        100 * (*report.predicted_makespan / report.times.makespan - 1),
+        report.times.busy / report.times.makespan);
+  }
   return out;
 }
 
 std::string json_report(const RunReport& report, const PlannedStep& step) {
   const std::size_t ranks = step.input().schedule.ranks.size();
-  const Json json{{"schema", 1},
-                  {"engine", report.engine},
-                  {"device", report.device},
-                  {"verdict", name_of(step.result().verdict)},
-                  {"unchecked", report.unchecked},
-                  {"replays", report.replays},
-                  {"bit_equal", equal_or_null(report, report.bit_equal)},
-                  {"findings", findings_as_json(step.result())},
-                  {"parameters", tensors_as_json(report, report.parameters)},
-                  {"input_gradients", tensors_as_json(report, report.input_gradients)},
-                  {"victims", victims_as_json(report.victims, ranks)},
-                  {"predicted", victims_as_json(report.predicted, ranks)},
-                  {"wrong_gradients", victims_as_json(report.wrong_gradients, ranks)},
-                  {"float64",
-                   {{"worst_relative_error", number(report.worst_relative_error)},
-                    {"within_bounds", report.within_bounds}}},
-                  {"graphs", {{"count", report.graphs}, {"nodes", report.nodes}}},
-                  {"bytes",
-                   {{"planned", report.bytes.planned},
-                    {"allocated", report.bytes.allocated},
-                    {"eager_peak", report.bytes.eager_peak}}},
-                  {"times",
-                   {{"capture_us", report.times.capture},
-                    {"replay_us", report.times.replay},
-                    {"eager_us", report.times.eager}}}};
+  Json json{{"schema", 1},
+            {"engine", report.engine},
+            {"device", report.device},
+            {"verdict", name_of(step.result().verdict)},
+            {"unchecked", report.unchecked},
+            {"replays", report.replays},
+            {"bit_equal", equal_or_null(report, report.bit_equal)},
+            {"findings", findings_as_json(step.result())},
+            {"parameters", tensors_as_json(report, report.parameters)},
+            {"input_gradients", tensors_as_json(report, report.input_gradients)},
+            {"victims", victims_as_json(report.victims, ranks)},
+            {"predicted", victims_as_json(report.predicted, ranks)},
+            {"wrong_gradients", victims_as_json(report.wrong_gradients, ranks)},
+            {"float64", float64_as_json(report)},
+            {"graphs", {{"count", report.graphs}, {"nodes", report.nodes}}},
+            {"bytes",
+             {{"planned", report.bytes.planned},
+              {"allocated", report.bytes.allocated},
+              {"eager_peak", report.bytes.eager_peak}}},
+            {"times",
+             {{"capture_us", report.times.capture},
+              {"replay_us", report.times.replay},
+              {"eager_us", report.times.eager},
+              {"makespan_us", report.times.makespan},
+              {"busy_us", report.times.busy}}}};
+  if (report.predicted_makespan) json["simulated_makespan_us"] = *report.predicted_makespan;
   return json.dump(2) + "\n";
 }
 

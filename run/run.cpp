@@ -37,6 +37,23 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+double makespan_of(const std::vector<Measured>& timeline) {
+  if (timeline.empty()) return 0;
+  const auto first =
+      std::min_element(timeline.begin(), timeline.end(),
+                       [](const Measured& a, const Measured& b) { return a.begin < b.begin; });
+  const auto last =
+      std::max_element(timeline.begin(), timeline.end(),
+                       [](const Measured& a, const Measured& b) { return a.end < b.end; });
+  return last->end - first->begin;
+}
+
+double busy_of(const std::vector<Measured>& timeline) {
+  double sum = 0;
+  for (const Measured& part : timeline) sum += part.end - part.begin;
+  return sum;
+}
+
 class Runner {
  public:
   Runner(Engine& engine, const PlannedStep& step, const RunOptions& options, bool unchecked,
@@ -51,6 +68,7 @@ class Runner {
     report.engine = engine.name();
     report.device = engine.device();
     report.replays = options.replays;
+    report.float64_compared = options.float64 == Float64::Compared;
   }
 
   [[nodiscard]] std::optional<RunFailure> run() {
@@ -59,6 +77,7 @@ class Runner {
                                  unchecked_ ? forced_races(step_) : std::vector<Forced>{});
     engine_.have_streams(std::max<std::uint32_t>(
         1, static_cast<std::uint32_t>(report.program.rank_of_stream.size())));
+    if (!report.program.exchanges.empty()) engine_.leave_room_for_exchanges();
     allocate();
     if (auto failed = failure()) return failed;
     judge_.emplace(Compared{.engine = engine_,
@@ -166,7 +185,11 @@ class Runner {
     take(1);
     step_eagerly();
     report.times.eager = median(eager_times_);
-    if (!failure()) judge_->judge_eager(numbers_);
+    if (!failure()) judge_eager();
+  }
+
+  void judge_eager() {
+    if (options_.float64 == Float64::Compared) judge_->judge_eager(numbers_);
   }
 
   void run_replays() {
@@ -189,19 +212,25 @@ class Runner {
     }
     inspect(memory, stepper);
     std::vector<double> times;
+    std::vector<double> makespans;
+    std::vector<double> busy;
     for (std::uint32_t replay = 1; replay <= options_.replays && !failure(); ++replay) {
       take(replay);
       step_eagerly();
       if (failure()) break;
-      judge_->judge_eager(numbers_);
+      judge_eager();
       if (late_) late_->reset();
       replayed_->reset(*deposits_);  // and waits until all of it is done
       times.push_back(timed([&] { by_action ? stepper.replay_actions() : stepper.replay_step(); }));
+      makespans.push_back(makespan_of(stepper.timeline()));
+      busy.push_back(busy_of(stepper.timeline()));
       note_lost(stepper);
       if (!failure()) judge_->compare(replay, numbers_, memory);
     }
     inspect(memory, stepper);
     report.times.replay = median(times);
+    report.times.makespan = median(makespans);
+    report.times.busy = median(busy);
     report.times.eager = median(eager_times_);
     report.timeline = stepper.timeline();
   }

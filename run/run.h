@@ -45,12 +45,17 @@ struct Inspection {
   const std::vector<Stepper::Captured>& graphs;
 };
 
+/// Whether eager execution is compared with float64, which takes a processor hours for the sizes
+/// that models have.
+enum class Float64 : std::uint8_t { Compared, LeftOut };
+
 struct RunOptions {
   Granularity graphs = Granularity::PerAction;
   std::uint32_t replays = 3;  ///< 0: eagerly once, and float64
   std::uint64_t seed = 1;
   SizeKind sizes = SizeKind::Random;
   Poison poison = Poison::On;
+  Float64 float64 = Float64::Compared;
   Hooks hooks;
   /// Whose contract replays keep; nothing: TransformerEngine's under its plan, else the sound one.
   std::optional<gradients::Whose> whose;

@@ -58,16 +58,19 @@ struct RunBytes {
 /// Microseconds, on the clock of whoever drives.
 struct RunTimes {
   double capture = 0;
-  double eager = 0;   ///< of one step, the median
-  double replay = 0;  ///< likewise
+  double eager = 0;     ///< of one step, the median
+  double replay = 0;    ///< likewise
+  double makespan = 0;  ///< of replayed actions, from the first that began to the last, likewise
+  double busy = 0;      ///< the sum of what its parts took, likewise
 };
 
 struct RunReport {
   std::string engine;
   std::string device;
   bool unchecked = false;
-  bool bit_equal = true;      ///< every gradient in every replay
-  bool within_bounds = true;  ///< of float64
+  bool bit_equal = true;  ///< every gradient in every replay
+  bool float64_compared = true;
+  bool within_bounds = true;  ///< of float64; where it was not compared nothing is beyond them
   std::vector<TensorReport> parameters;
   std::vector<TensorReport> input_gradients;
   Victims victims;                   ///< observed
@@ -80,6 +83,8 @@ struct RunReport {
   std::uint32_t replays = 0;
   RunBytes bytes;
   RunTimes times;
+  /// Microseconds that a simulation gives the step; nothing: nobody asked for one.
+  std::optional<double> predicted_makespan;
   std::vector<Measured> timeline;  ///< of the last replay of actions
   Program program;                 ///< whose ops the timeline speaks of
 };

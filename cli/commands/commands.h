@@ -17,6 +17,7 @@ using Run = std::function<int()>;
 [[nodiscard]] Run add_convert(CLI::App& app);
 [[nodiscard]] Run add_generate(CLI::App& app);
 [[nodiscard]] Run add_run(CLI::App& app);
+[[nodiscard]] Run add_measure(CLI::App& app);
 [[nodiscard]] Run add_graph(CLI::App& app);
 [[nodiscard]] Run add_simulate(CLI::App& app);
 [[nodiscard]] Run add_compare(CLI::App& app);

@@ -2,6 +2,7 @@
 // execution and with float64.
 
 #include <capo/cli/commands/commands.h>
+#include <capo/cli/device.h>
 #include <capo/cli/environment_options.h>
 #include <capo/cli/exit_code.h>
 #include <capo/cli/files.h>
@@ -11,22 +12,19 @@
 #include <capo/core/order/with_replay.h>
 #include <capo/core/report/report.h>
 #include <capo/core/report/text_report.h>
-#ifdef CAPO_HAVE_CUDA
-#include <capo/gpu/engine/cuda_engine.h>
-#include <capo/gpu/runtime/device.h>
-#endif
-#include <capo/run/host/host_engine.h>
 #include <capo/run/report.h>
 #include <capo/run/run.h>
 #include <capo/run/setup/complete_model.h>
 #include <capo/run/setup/step_layers.h>
 #include <capo/run/stuck.h>
+#include <capo/sim/simulation.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -47,41 +45,10 @@ struct RunRequest {
   std::string timeline;
   bool unchecked = false;
   bool no_poison = false;
+  bool no_float64 = false;
+  bool predict = false;
   run::RunOptions options;
 };
-
-using Engine = std::unique_ptr<run::Engine>;
-
-Result<Engine> cuda_engine() {
-#ifdef CAPO_HAVE_CUDA
-  auto engine = gpu::CudaEngine::make();
-  if (!engine) return engine.error();
-  return Engine(*std::move(engine));
-#else
-  return Error{.kind = ErrorKind::Environment,
-               .message = "this capo was built without CUDA",
-               .help = "--device host runs the same plan on this machine's processor"};
-#endif
-}
-
-bool has_cuda_device() {
-#ifdef CAPO_HAVE_CUDA
-  return gpu::list_devices().has_value();
-#else
-  return false;
-#endif
-}
-
-// `auto` takes a CUDA device where there is one; the report says which engine it was, and where a
-// device refuses, why.
-Result<Engine> engine_for(const std::string& device) {
-  if (device == "cuda" || (device == "auto" && has_cuda_device())) {
-    auto engine = cuda_engine();
-    if (engine || device == "cuda") return engine;
-    print_stderr(fmt::format("note: the host engine is taken: {}\n", engine.error().message));
-  }
-  return Engine(std::make_unique<run::host::HostEngine>());
-}
 
 // A kind alone says nothing of what becomes of its gradients; then they are fused, as in every run
 // that people do.
@@ -146,6 +113,21 @@ int report_failure(const run::RunFailure& failure, const RunRequest& request,
   return code;
 }
 
+// The makespan that the simulator gives the step with the costs that the model file states.
+Result<double, std::string> predicted_makespan(const Input& input, const Model& model) {
+  auto costs = costs_of(model);
+  if (!costs) return costs.error();
+  if (!costs->in_microseconds) {
+    return std::string("needs a model file with costs; `capo measure` writes one");
+  }
+  const SimulationOptions options{
+      .check = {.environment = model.environment, .groups = model.groups, .modules = model.modules},
+      .costs = *std::move(costs)};
+  const auto simulation = simulation_of(input, options);
+  if (!simulation) return "cannot be simulated: " + simulation.error().why;
+  return (*simulation)->makespan();
+}
+
 int write_run(const run::RunReport& report, const PlannedStep& step,
               const std::vector<std::string>& assumed, const RunRequest& request) {
   if (!request.timeline.empty()) {
@@ -163,26 +145,34 @@ int write_run(const run::RunReport& report, const PlannedStep& step,
 // Through the gate that was asked for.
 template <typename Gate, typename Start>
 int run_through(Gate gate, Start start, const Input& input, const run::CompletedModel& model,
-                const RunRequest& request, run::Engine& engine) {
+                std::optional<double> predicted, const RunRequest& request, run::Engine& engine) {
   auto admitted = gate(input, model.options);
   if (const auto* why = std::get_if<NotVerified>(&admitted)) {
     return refuse(input, *why, request, model.options, engine.name());
   }
   const auto& plan = std::get<0>(admitted);
-  const auto report = start(engine, plan, request.options);
+  auto report = start(engine, plan, request.options);
   if (!report) return report_failure(report.error(), request, plan.step(), engine.name());
+  report->predicted_makespan = predicted;
   return write_run(*report, plan.step(), model.assumed, request);
 }
 
-int run_file(const RunRequest& request) {
-  if (!request.timeline.empty() && request.options.replays == 0) {
-    throw CLI::ValidationError("--output", "needs a replay, whose times it is of");
+// Of an option that is about the times of a step's parts.
+void refuse_without_times(const RunRequest& request, bool asked, const char* option) {
+  if (!asked) return;
+  if (request.options.replays == 0) {
+    throw CLI::ValidationError(option, "needs a replay, whose times it is of");
   }
-  if (!request.timeline.empty() && request.graphs == "per-step") {
-    throw CLI::ValidationError("--output",
+  if (request.graphs == "per-step") {
+    throw CLI::ValidationError(option,
                                "a step that is one graph has no times of its parts; "
                                "take --graphs per-action");
   }
+}
+
+int run_file(const RunRequest& request) {
+  refuse_without_times(request, !request.timeline.empty(), "--output");
+  refuse_without_times(request, request.predict, "--predict");
   auto loaded = load_placed(request.input, request.environment);
   if (const int* code = std::get_if<int>(&loaded)) return *code;
   auto& [placed, model] = std::get<PlacedInput>(loaded);
@@ -205,12 +195,19 @@ int run_file(const RunRequest& request) {
                   kFindings);
     }
   }
+  std::optional<double> predicted;
+  if (request.predict) {
+    const auto makespan = predicted_makespan(input, model);
+    if (!makespan) throw CLI::ValidationError("--predict", makespan.error());
+    predicted = *makespan;
+  }
   auto engine = engine_for(request.device);
   if (!engine) return fail(engine.error());
   if (request.unchecked) {
-    return run_through(admit_unchecked, run::run_unchecked, input, complete, request, **engine);
+    return run_through(admit_unchecked, run::run_unchecked, input, complete, predicted, request,
+                       **engine);
   }
-  return run_through(verify, run::run, input, complete, request, **engine);
+  return run_through(verify, run::run, input, complete, predicted, request, **engine);
 }
 
 }  // namespace
@@ -225,11 +222,7 @@ Run add_run(CLI::App& app) {
   request->plan.add_to(*command);
   command->add_option("--replay", request->replay,
                       "The order that is replayed, where it is not the order of capture");
-  command
-      ->add_option("--device", request->device,
-                   "auto (a CUDA device where there is one), host or cuda")
-      ->check(CLI::IsMember({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_device_option(*command, request->device);
   command
       ->add_option("--graphs", request->graphs,
                    "What one graph holds: per-action (one F, B or W) or per-step (all of it)")
@@ -252,6 +245,10 @@ Run add_run(CLI::App& app) {
                     "Run what is rejected for buffers, streams, replays, gradients or captures");
   command->add_flag("--no-poison", request->no_poison,
                     "Leave memory as it is when its last reader is over");
+  command->add_flag("--no-float64", request->no_float64,
+                    "Leave out the comparison with float64, which takes long for large shapes");
+  command->add_flag("--predict", request->predict,
+                    "Simulate the step with the costs of the model file, beside what was measured");
   command->add_option("--format", request->format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -261,6 +258,7 @@ Run add_run(CLI::App& app) {
     request->options.graphs =
         request->graphs == "per-step" ? Granularity::PerStep : Granularity::PerAction;
     request->options.sizes = *run::size_kind_named(request->sizes);
+    request->options.float64 = request->no_float64 ? run::Float64::LeftOut : run::Float64::Compared;
     request->options.poison = request->no_poison ? run::Poison::Off : run::Poison::On;
     return run_file(*request);
   };

@@ -130,8 +130,8 @@ const WiredTransfers& Wiring::transfers() const {
 }
 
 bool Wiring::transfers_matter() const {
-  if (environment_.weight_stream) return true;
-  return map_.wired() ? schedule_.ranks.size() > 1 || writes_transfers_ : !groups_.empty();
+  if (environment_.weight_stream || !groups_.empty()) return true;
+  return map_.wired() && (schedule_.ranks.size() > 1 || writes_transfers_);
 }
 
 bool Wiring::finishes_under(const Environment& environment) const {

@@ -29,6 +29,7 @@ struct CudaEngine::State {
   std::size_t events_in_use = 0;
   std::vector<CapturedGraph> graphs;
   std::optional<run::StreamId> origin;  // of the open capture
+  Room room = Room::All;
 };
 
 Result<std::unique_ptr<CudaEngine>> CudaEngine::make(int ordinal) {
@@ -120,6 +121,10 @@ void CudaEngine::have_streams(std::uint32_t count) {
   }
 }
 
+void CudaEngine::leave_room_for_exchanges() {
+  state_->room = Room::LeaveToExchanges;
+}
+
 bool CudaEngine::knows(run::StreamId stream) {
   if (stream < state_->streams.size()) return true;
   misuse("there is no stream " + std::to_string(stream));
@@ -137,7 +142,7 @@ void CudaEngine::misuse(std::string what) {
 
 void CudaEngine::launch(run::StreamId stream, const run::Call& call) {
   if (error_ || !knows(stream)) return;
-  const CudaStatus status = gpu::launch(call, state_->streams[stream].get());
+  const CudaStatus status = gpu::launch(call, state_->streams[stream].get(), state_->room);
   if (!status.ok()) fail("launch a kernel", status);
 }
 

@@ -42,6 +42,7 @@ class CudaEngine final : public run::Engine {
   void read(void* to, const void* from, std::int64_t bytes) override;
 
   void have_streams(std::uint32_t count) override;
+  void leave_room_for_exchanges() override;
   void launch(run::StreamId stream, const run::Call& call) override;
   [[nodiscard]] run::EventId record(run::StreamId stream) override;
   void wait(run::StreamId stream, run::EventId event) override;

@@ -8,6 +8,7 @@
 #include <capo/gpu/kernels/families.h>
 #include <capo/gpu/kernels/row_groups.cuh>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace capo::gpu {
@@ -15,6 +16,8 @@ namespace capo::gpu {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kWarp = 32;
+constexpr int kExchangeThreads = 512;
 constexpr std::int64_t kPerBlock = kThreads * 16 * 4;
 
 // This thread among all that share some bytes.
@@ -27,8 +30,8 @@ __device__ Place place_in_grid() {
   return {std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
           std::int64_t{gridDim.x} * blockDim.x};
 }
-__device__ Place place_in_block() {
-  return {threadIdx.x, blockDim.x};
+__device__ Place place_in_warp() {
+  return {threadIdx.x % kWarp, kWarp};
 }
 
 template <typename Visit>
@@ -67,9 +70,12 @@ __device__ void copy_bytes(Place place, const void* from, void* to, std::int64_t
   share(place, words.end(), bytes, copy_byte);
 }
 
+// A warp takes a row.
 __global__ void gather(run::Gather call) {
-  for (std::int64_t row = blockIdx.x; row < call.rows; row += gridDim.x) {
-    copy_bytes(place_in_block(),
+  constexpr int kRows = kExchangeThreads / kWarp;
+  const std::int64_t first = std::int64_t{blockIdx.x} * kRows + threadIdx.x / kWarp;
+  for (std::int64_t row = first; row < call.rows; row += std::int64_t{gridDim.x} * kRows) {
+    copy_bytes(place_in_warp(),
                static_cast<const std::uint8_t*>(call.from) + call.index[row] * call.row_bytes,
                static_cast<std::uint8_t*>(call.to) + row * call.row_bytes, call.row_bytes);
   }
@@ -126,8 +132,8 @@ std::int64_t blocks_for_bytes(std::int64_t bytes) {
 
 Launch<run::Gather> launch_of(const run::Gather& call) {
   return {.kernel = gather,
-          .blocks = blocks_for(call.rows),
-          .threads = threads_for(call.row_bytes / 2)};
+          .blocks = std::clamp<std::int64_t>(call.rows, 1, kExchangeBlocks),
+          .threads = kExchangeThreads};
 }
 
 Launch<run::Copy> launch_of(const run::Copy& call) {

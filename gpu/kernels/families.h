@@ -24,7 +24,14 @@ struct Launch {
   std::int64_t blocks = 1;
   int threads = 256;
   int shared_bytes = 0;  ///< besides what the kernel declares itself
+  /// As many blocks as the device holds at once, where those that there are take turns over the
+  /// work, and one of them fills a multiprocessor; 0 of any other kernel.
+  std::int64_t at_once = 0;
 };
+
+/// Blocks of an exchange, and multiprocessors that are left to it: as few as the channels of a
+/// communication library, since a network is no faster for more.
+inline constexpr std::int64_t kExchangeBlocks = 8;
 
 template <typename C>
 using Kernels = std::span<const Kernel<C>>;

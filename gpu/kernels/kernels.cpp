@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <type_traits>
@@ -25,7 +26,7 @@ bool is_served(const C& call) {
 }
 
 template <typename C>
-CudaStatus launch_one(const C& call, cudaStream_t stream) {
+CudaStatus launch_one(const C& call, cudaStream_t stream, Room room) {
   static_assert(std::is_trivially_copyable_v<C>);
   const Launch<C> launch = launch_of(call);
   if (launch.kernel == nullptr || !is_served(call)) {
@@ -37,12 +38,14 @@ CudaStatus launch_one(const C& call, cudaStream_t stream) {
         function, cudaFuncAttributeMaxDynamicSharedMemorySize, launch.shared_bytes));
     if (!status.ok()) return status;
   }
+  const std::int64_t left = std::max<std::int64_t>(launch.at_once - kExchangeBlocks, 1);
+  const bool leaves = room == Room::LeaveToExchanges && launch.at_once > 0;
+  const std::int64_t blocks = leaves ? std::min(launch.blocks, left) : launch.blocks;
   C parameter = call;
   void* parameters[] = {&parameter};
-  return CAPO_CUDA_CHECK_NOEXCEPT(
-      cudaLaunchKernel(function, dim3(static_cast<unsigned>(launch.blocks)),
-                       dim3(static_cast<unsigned>(launch.threads)), parameters,
-                       static_cast<std::size_t>(launch.shared_bytes), stream));
+  return CAPO_CUDA_CHECK_NOEXCEPT(cudaLaunchKernel(
+      function, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(launch.threads)),
+      parameters, static_cast<std::size_t>(launch.shared_bytes), stream));
 }
 
 template <typename C>
@@ -68,8 +71,8 @@ std::optional<run::Call> find_call(const void* function, void** parameters,
 
 }  // namespace
 
-CudaStatus launch(const run::Call& call, CUstream_st* stream) {
-  return std::visit([&](const auto& one) { return launch_one(one, stream); }, call);
+CudaStatus launch(const run::Call& call, CUstream_st* stream, Room room) {
+  return std::visit([&](const auto& one) { return launch_one(one, stream, room); }, call);
 }
 
 std::optional<run::Call> call_of(const void* function, void** kernel_params) {

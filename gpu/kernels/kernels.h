@@ -23,8 +23,14 @@ namespace capo::gpu {
 
 inline constexpr std::int64_t kMostGroups = 1024;
 
+/// What a kernel that would fill the device takes of it.
+enum class Room : std::uint8_t {
+  All,
+  LeaveToExchanges,  ///< but for the multiprocessors that an exchange beside it needs
+};
+
 /// On the stream of the current device.
-CudaStatus launch(const run::Call& call, CUstream_st* stream);
+CudaStatus launch(const run::Call& call, CUstream_st* stream, Room room = Room::All);
 
 /// The call that a kernel node was captured with; `function` and `kernel_params` are those of
 /// cudaGraphKernelNodeGetParams. Nothing if the kernel is none of ours.

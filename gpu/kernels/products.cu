@@ -99,7 +99,8 @@ Launch<GroupedProduct> launch_of(const GroupedProduct& call) {
           .blocks = std::clamp<std::int64_t>(most_tiles<kTileHigh, kTileWide>(call), 1,
                                              limits->multiprocessors),
           .threads = kProductThreads,
-          .shared_bytes = kDynamicBytes};
+          .shared_bytes = kDynamicBytes,
+          .at_once = limits->multiprocessors};
 }
 
 Kernels<GroupedProduct> kernels_of(std::type_identity<GroupedProduct>) {

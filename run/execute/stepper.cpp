@@ -18,6 +18,12 @@ std::int64_t output_bytes(const LayerShape& shape) {
   return shape.tokens * output_columns(shape) * bytes_of(shape.type);
 }
 
+// Of an exchange, whether it is the reader of what it moves. What it moves in place, its layer's
+// output, the layer's backward reads as well.
+bool takes_from_buffer(const Act& act) {
+  return act.kind == Act::Kind::Permute && act.origin.kind == Origin::Kind::Buffer;
+}
+
 }  // namespace
 
 Expected::Expected(Engine& engine, const StepLayers& layers, std::int32_t microbatches) {
@@ -53,6 +59,7 @@ void Stepper::count_reads() {
   const BufferTable& table = stage_.table();
   for (const Act& act : program_.acts) {
     if (act.kind == Act::Kind::Deliver || act.kind == Act::Kind::Collect) ++reads_[act.from];
+    if (takes_from_buffer(act)) ++reads_[act.origin.id];
     if (act.kind != Act::Kind::Work) continue;
     const bool of_another =
         act.origin.kind == Origin::Kind::Buffer && table.at(act.origin.id).chunk != act.work.chunk;
@@ -450,6 +457,7 @@ void Stepper::move_rows(const Act& act, StreamId stream) {
                         .index = out ? route.index : route.inverse,
                         .from = from,
                         .to = to});
+  if (takes_from_buffer(act)) drop(act.origin.id, stream);
 }
 
 void Stepper::launch(StreamId stream, const Call& call) {

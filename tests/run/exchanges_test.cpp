@@ -52,6 +52,26 @@ TEST(Exchanges, BringBackWhatTheySent) {
   }
 }
 
+// Written in the order of one rank, around chunks that hand on to each other: what a chunk hands to
+// the next goes to experts and back before it is read.
+TEST(Exchanges, OfOneRankMoveWhatItsOwnChunksHandOn) {
+  constexpr const char* kOneRank =
+      "capo 1\nranks 1\nmicrobatches 2\nplacement loop\n"
+      "rank 0: F1.0 dispatch-F1.0 combine-F1.0 F1.1 dispatch-F1.1 combine-F1.1 F2.0 F2.1 "
+      "B2.0 B2.1 combine-B1.0 dispatch-B1.0 B1.0 combine-B1.1 dispatch-B1.1 B1.1\n";
+  for (const Granularity graphs : kGranularities) {
+    CheckOptions options = every_layer(small(ModuleKind::GroupedMlp));
+    options.groups = {{.name = "experts",
+                       .members = {0},
+                       .actions = {Kind::DispatchForward, Kind::CombineForward,
+                                   Kind::DispatchBackward, Kind::CombineBackward}}};
+    const RunReport report = run_verified(typed(kOneRank), options, {.graphs = graphs});
+    EXPECT_TRUE(report.bit_equal);
+    EXPECT_TRUE(report.within_bounds) << report.worst_relative_error;
+    EXPECT_EQ(exchanges_in(report), 8u);
+  }
+}
+
 TEST(Exchanges, AreNoneWithoutAGroupThatPerformsThem) {
   const RunReport report =
       run_verified(typed(kSteps), overlapped(small(ModuleKind::Linear), false), {});

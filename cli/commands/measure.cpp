@@ -1,0 +1,172 @@
+// `capo measure --model model.json`: what each kind of task takes on this machine, as a model file
+// that the simulator reads.
+
+#include <capo/cli/commands/commands.h>
+#include <capo/cli/device.h>
+#include <capo/cli/exit_code.h>
+#include <capo/cli/files.h>
+#include <capo/core/model/module_kinds.h>
+#include <capo/core/report/report.h>
+#include <capo/core/report/text_report.h>
+#include <capo/core/text/model_costs.h>
+#include <capo/core/text/model_reader.h>
+#include <capo/run/measure.h>
+#include <capo/run/modules/layer.h>
+#include <capo/run/setup/step_layers.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace capo::cli {
+
+namespace {
+
+struct MeasureRequest {
+  std::string model;
+  std::string device = "auto";
+  std::string output = "-";
+  run::MeasureOptions options;
+};
+
+// Exchanges are measured where a group of ranks performs them: what is not declared is not run.
+run::Exchanges exchanges_of(const Model& model) {
+  const bool any =
+      std::any_of(model.groups.begin(), model.groups.end(), [](const CollectiveGroup& group) {
+        return std::any_of(group.actions.begin(), group.actions.end(),
+                           [](Kind kind) { return is_exchange(kind); });
+      });
+  return any ? run::Exchanges::Measured : run::Exchanges::None;
+}
+
+// A size that nobody stated would be measured as capo's own small one, and believed.
+std::optional<std::string> missing_size(const Module& module) {
+  if (!module.kind) return fmt::format("module `{}` has no kind", module.name);
+  const ModuleShape& shape = module.shape;
+  const char* missing = !shape.tokens                               ? "tokens"
+                        : !shape.hidden                             ? "hidden"
+                        : !shape.ffn                                ? "ffn"
+                        : !shape.groups && is_grouped(*module.kind) ? "groups"
+                                                                    : nullptr;
+  if (missing == nullptr) return std::nullopt;
+  return fmt::format("module `{}` has no shape.{}", module.name, missing);
+}
+
+// Of what one stage hands to the next; nothing where modules differ in it.
+std::optional<std::int64_t> message_bytes(const Model& model) {
+  if (model.transfer.bytes) return model.transfer.bytes;
+  std::optional<std::int64_t> bytes;
+  for (const Module& module : model.modules.list) {
+    const std::int64_t of_module = *module.shape.tokens * *module.shape.hidden *
+                                   run::bytes_of(module.dtype.value_or(DataType::Bf16));
+    if (bytes && *bytes != of_module) return std::nullopt;
+    bytes = of_module;
+  }
+  return bytes;
+}
+
+int refuse(const std::string& why) {
+  print_stderr(fmt::format("error: {}\n", why));
+  return kFindings;
+}
+
+std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
+  std::string out =
+      fmt::format("measured on {} ({}), microseconds\n", engine.name(), engine.device());
+  const auto cell = [](const std::optional<double>& value) {
+    return value ? fmt::format("{:>10.1f}", *value) : fmt::format("{:>10}", "-");
+  };
+  out += fmt::format("{:<20}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "module", "forward", "backward",
+                     "weight", "dispatch", "combine");
+  for (const auto& [name, cost] : costs.modules) {
+    out += fmt::format("{:<20}{}{}{}{}{}\n", name, cell(cost.forward), cell(cost.backward),
+                       cell(cost.weight), cell(cost.dispatch), cell(cost.combine));
+  }
+  if (costs.transfer) {
+    out += fmt::format("transfer of {} bytes: latency {:.1f}", *costs.transfer->bytes,
+                       *costs.transfer->latency);
+    if (costs.transfer->bandwidth) {
+      out += fmt::format(", {:.0f} bytes a microsecond", *costs.transfer->bandwidth);
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+int measure(const MeasureRequest& request) {
+  const Limits limits;
+  auto source = read_source(request.model, limits.bytes);
+  if (!source) return fail(source.error());
+  const auto model = read_model(source->text, limits);
+  if (!model) {
+    print_stderr(to_text(report_of(*source, model.error())));
+    return exit_code_of(model.error().kind);
+  }
+  if (model->modules.list.empty()) {
+    throw CLI::ValidationError("--model", "declares no modules, and they are what is measured");
+  }
+  for (const Module& module : model->modules.list) {
+    if (const auto why = run::module_refusal(module)) return refuse(*why);
+    if (const auto why = missing_size(module)) throw CLI::ValidationError("--model", *why);
+  }
+  MeasuredCosts costs;
+  std::string table;
+  run::MeasureOptions options = request.options;
+  options.exchanges = exchanges_of(*model);
+  for (const Module& module : model->modules.list) {
+    // One engine for each: its memory is given back with it.
+    auto engine = engine_for(request.device);
+    if (!engine) return fail(engine.error());
+    const auto cost = run::measure_module(**engine, module, options);
+    if (!cost) {
+      print_stderr(fmt::format("error: {}\n", cost.error().message));
+      if (!cost.error().help.empty()) print_stderr(fmt::format("  help: {}\n", cost.error().help));
+      return cost.error().kind == run::RunFailure::Kind::Broken ? kEnvironment : kFindings;
+    }
+    costs.modules[module.name] = *cost;
+  }
+  auto engine = engine_for(request.device);
+  if (!engine) return fail(engine.error());
+  if (const auto bytes = message_bytes(*model)) {
+    auto transfer = run::measure_transfer(**engine, *bytes);
+    if (!transfer) return fail(transfer.error());
+    costs.transfer = *transfer;
+  }
+  const std::string text = with_costs(source->text, costs);
+  if (const auto failed = write_output(request.output, text)) return fail(*failed);
+  if (request.output == "-") return kAccepted;
+  const auto failed = write_stdout(table_of(costs, **engine));
+  return failed ? fail(*failed) : kAccepted;
+}
+
+}  // namespace
+
+Run add_measure(CLI::App& app) {
+  auto* command =
+      app.add_subcommand("measure", "Time every kind of task of a model's modules on this machine");
+  command->footer(
+      "Example: capo measure --model model.json -o costs.json && capo simulate step.order --model "
+      "costs.json");
+  auto request = std::make_shared<MeasureRequest>();
+  command->add_option("--model", request->model, "The modules, with their shapes, as JSON")
+      ->required();
+  add_device_option(*command, request->device);
+  command
+      ->add_option("--microbatches", request->options.microbatches,
+                   "Of the step that is measured; times are medians over all but the first")
+      ->check(CLI::Range(2U, 1000U))
+      ->capture_default_str();
+  command
+      ->add_option("-o,--output", request->output,
+                   "Where to write the model with its costs; - is standard output")
+      ->capture_default_str();
+  return [request] { return measure(*request); };
+}
+
+}  // namespace capo::cli

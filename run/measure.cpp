@@ -1,0 +1,148 @@
+#include <capo/run/measure.h>
+
+#include <capo/core/base/assert.h>
+#include <capo/core/text/load.h>
+#include <capo/run/setup/complete_model.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace capo::run {
+
+namespace {
+
+std::string steps_of(const MeasureOptions& options) {
+  std::string steps = fmt::format("capo 1\nranks 1\nmicrobatches {}\nplacement chain\nrank 0:",
+                                  options.microbatches);
+  const char* one_by_one =
+      options.exchanges == Exchanges::Measured
+          ? " F1.{0} dispatch-F1.{0} combine-F1.{0} combine-B1.{0} dispatch-B1.{0} B1.{0} W1.{0}"
+          : " F1.{0} B1.{0} W1.{0}";
+  for (std::uint32_t m = 0; m < options.microbatches; ++m) {
+    steps += fmt::format(fmt::runtime(one_by_one), m);
+  }
+  return steps + "\n";
+}
+
+CheckOptions options_for(const Module& module, const MeasureOptions& options) {
+  CheckOptions declared;
+  declared.modules = {.list = {module}, .layers = {{{0}}}};
+  declared.plan.kind = PlanKind::Safe;
+  if (options.exchanges == Exchanges::Measured) {
+    declared.groups = {{.name = "experts",
+                        .members = {0},
+                        .actions = {Kind::DispatchForward, Kind::CombineForward,
+                                    Kind::DispatchBackward, Kind::CombineBackward}}};
+  }
+  return declared;
+}
+
+double median(std::vector<double> values) {
+  CAPO_ASSERT(!values.empty(), "every kind of task that is measured was run");
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Durations by kind of task, without the first microbatch, which is the first of its kind.
+struct Samples {
+  std::vector<double> forward;
+  std::vector<double> backward;
+  std::vector<double> weight;
+  std::vector<double> dispatch;
+  std::vector<double> combine;
+};
+
+std::vector<double>& samples_for(Samples& samples, const Act& act) {
+  switch (act.kind) {
+    case Act::Kind::Permute:
+    case Act::Kind::Return: {
+      // On the way back the combine's backward comes first.
+      const bool first = act.kind == Act::Kind::Permute;
+      return first == (act.way == Way::Forward) ? samples.dispatch : samples.combine;
+    }
+    default:
+      return act.work.kind == Kind::Forward          ? samples.forward
+             : act.work.kind == Kind::BackwardWeight ? samples.weight
+                                                     : samples.backward;
+  }
+}
+
+Samples samples_of(const RunReport& report) {
+  Samples samples;
+  for (const Measured& measured : report.timeline) {
+    const Act& act = report.program.acts[report.program.ops[measured.op].first_act];
+    const bool is_task = act.kind == Act::Kind::Work || act.kind == Act::Kind::Permute ||
+                         act.kind == Act::Kind::Return;
+    if (is_task) samples_for(samples, act).push_back(measured.end - measured.begin);
+  }
+  for (std::vector<double>* each : {&samples.forward, &samples.backward, &samples.weight,
+                                    &samples.dispatch, &samples.combine}) {
+    if (!each->empty()) each->erase(each->begin());
+  }
+  return samples;
+}
+
+}  // namespace
+
+Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
+                                              const MeasureOptions& options) {
+  auto input = load(Source{.name = "<measure>", .text = steps_of(options)}, {});
+  CAPO_ASSERT(input.has_value(), "the step that is measured can be read");
+  auto plan = verify(*input, complete_model(options_for(module, options), input->schedule).options);
+  if (const auto* why = std::get_if<NotVerified>(&plan)) {
+    return RunFailure{
+        .kind = RunFailure::Kind::Refused,
+        .message = fmt::format("module `{}` cannot be measured: {}", module.name, why->reason)};
+  }
+  const auto report = run(engine, std::get<VerifiedPlan>(plan),
+                          {.replays = 2,
+                           .sizes = SizeKind::Balanced,
+                           .poison = Poison::Off,
+                           .float64 = Float64::LeftOut});
+  if (!report) return report.error();
+  const Samples samples = samples_of(*report);
+  ModuleCost cost{.forward = median(samples.forward),
+                  .backward = median(samples.backward),
+                  .weight = median(samples.weight)};
+  if (options.exchanges == Exchanges::Measured) {
+    cost.dispatch = median(samples.dispatch);
+    cost.combine = median(samples.combine);
+  }
+  return cost;
+}
+
+Result<TransferCost, Error> measure_transfer(Engine& engine, std::int64_t bytes) {
+  constexpr int kTimes = 9;
+  constexpr std::int64_t kNextToNothing = 16;
+  std::byte* from = engine.allocate(bytes, "a message to measure");
+  std::byte* to = engine.allocate(bytes, "a message to measure");
+  engine.have_streams(1);
+  const auto takes = [&](std::int64_t size) {
+    std::vector<double> times;
+    for (int time = 0; time < kTimes && !engine.error(); ++time) {
+      const EventId begin = engine.record(0);
+      engine.launch(0, Copy{.bytes = std::min(size, bytes), .from = from, .to = to});
+      const EventId end = engine.record(0);
+      engine.synchronise();
+      times.push_back(engine.between(begin, end));
+      engine.forget_events();
+    }
+    return times.empty() ? 0 : median(times);
+  };
+  if (!engine.error()) engine.launch(0, Fill{.bytes = bytes, .value = 0, .to = from});
+  const double latency = takes(kNextToNothing);
+  const double whole = takes(bytes);
+  engine.release(from);
+  engine.release(to);
+  if (engine.error()) return *engine.error();
+  TransferCost cost{.latency = latency, .bandwidth = std::nullopt, .bytes = bytes};
+  if (whole > latency) cost.bandwidth = static_cast<double>(bytes) / (whole - latency);
+  return cost;
+}
+
+}  // namespace capo::run

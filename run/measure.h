@@ -1,0 +1,42 @@
+// What the tasks of a module take on an engine: the times that a simulation asks for.
+//
+//   F1.0 dispatch-F1.0 combine-F1.0 combine-B1.0 dispatch-B1.0 B1.0 W1.0 F1.1 ...
+//
+// A step of one chunk is run in which each task waits for the one before it, as graphs, action by
+// action. A task takes what lies between the event in front of it and the one behind it: its graph,
+// and what stands between graphs, such as autograd's additions. Of all microbatches but the first
+// the median. Each microbatch has memory of its own, so that caches are as cold as in a step.
+//
+// Times are those of an engine by itself: what a device does to two kernels that run beside each
+// other is not in them, which is why products leave room to exchanges (engine.h). A whole backward
+// is measured as its two halves. Tested by tests/run/measure_test.cpp; how well a simulation with
+// these times predicts a device is in bench/results/.
+
+#pragma once
+
+#include <capo/core/base/result.h>
+#include <capo/core/model/model.h>
+#include <capo/run/engine.h>
+#include <capo/run/run.h>
+
+#include <cstdint>
+
+namespace capo::run {
+
+/// Whether tokens go to experts and back around the module.
+enum class Exchanges : std::uint8_t { None, Measured };
+
+struct MeasureOptions {
+  Exchanges exchanges = Exchanges::None;
+  std::uint32_t microbatches = 9;  ///< at least 2
+};
+
+/// With dispatch and combine where they were asked for.
+[[nodiscard]] Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
+                                                            const MeasureOptions& options);
+
+/// Of a message between two ranks of one process: a latency, which is what next to nothing takes,
+/// and the bandwidth that `bytes` have beyond that. The error is the engine's.
+[[nodiscard]] Result<TransferCost, Error> measure_transfer(Engine& engine, std::int64_t bytes);
+
+}  // namespace capo::run

@@ -1,0 +1,143 @@
+// `capo measure` as a user meets it, and a run that is predicted with what it wrote.
+
+#include <capo/tests/support/run_capo.h>
+#include <capo/tests/support/scratch_folder.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+namespace capo {
+namespace {
+
+using nlohmann::json;
+using testing_support::Outcome;
+using testing_support::run_capo;
+using testing_support::ScratchFolder;
+
+constexpr const char* kModel = R"({
+  "schema": 1,
+  "modules": {"fc": {"kind": "linear", "dtype": "bf16",
+                     "shape": {"tokens": 8, "hidden": 16, "ffn": 16},
+                     "flags": {"fuse_wgrad_accumulation": true}}},
+  "layers": "fc"
+})";
+
+json model_with(const json& changes) {
+  json model = json::parse(kModel);
+  model.merge_patch(changes);
+  return model;
+}
+
+Outcome measure(const ScratchFolder& folder, const json& model) {
+  const auto file = folder.write("model.json", model.dump());
+  return run_capo({"measure", "--model", file, "--device", "host"});
+}
+
+TEST(MeasureCommand, WritesTheModelWithItsCosts) {
+  const ScratchFolder folder;
+  const Outcome outcome = measure(folder, json::parse(kModel));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  json written = json::parse(outcome.out);
+  for (const char* cost : {"forward", "backward", "weight"}) {
+    EXPECT_GT(written["modules"]["fc"]["cost"][cost].get<double>(), 0) << cost;
+  }
+  EXPECT_FALSE(written["modules"]["fc"]["cost"].contains("dispatch"));
+  EXPECT_EQ(written["transfer"]["bytes"], 8 * 16 * 2);
+  written["modules"]["fc"].erase("cost");
+  written.erase("transfer");
+  EXPECT_EQ(written, json::parse(kModel));
+}
+
+TEST(MeasureCommand, MeasuresExchangesThatAGroupPerforms) {
+  const ScratchFolder folder;
+  const Outcome outcome = measure(
+      folder,
+      model_with({{"groups",
+                   {{{"name", "ep"},
+                     {"members", {0}},
+                     {"actions", {"dispatch-F", "combine-F", "dispatch-B", "combine-B"}}}}}}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json cost = json::parse(outcome.out)["modules"]["fc"]["cost"];
+  EXPECT_TRUE(cost.contains("dispatch"));
+  EXPECT_TRUE(cost.contains("combine"));
+}
+
+TEST(MeasureCommand, WithAFileTellsWhatItMeasured) {
+  const ScratchFolder folder;
+  const auto file = folder.write("model.json", kModel);
+  const auto costs = (folder.path() / "costs.json").string();
+  const Outcome outcome = run_capo({"measure", "--model", file, "--device", "host", "-o", costs});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(
+      outcome.out.find("measured on host (this machine's processor), microseconds\n"
+                       "module                 forward  backward    weight  dispatch   combine\n"
+                       "fc    "),
+      0u)
+      << outcome.out;
+
+  const Outcome predicted = run_capo(
+      {"run", "--order", "[1,-1,-1.5]", "--model", costs, "--device", "host", "--predict"});
+  EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_NE(predicted.out.find("\nmakespan: "), std::string::npos) << predicted.out;
+  EXPECT_NE(predicted.out.find(" us measured, "), std::string::npos) << predicted.out;
+  const Outcome as_json = run_capo({"run", "--order", "[1,-1,-1.5]", "--model", costs, "--device",
+                                    "host", "--predict", "--format", "json", "--no-float64"});
+  const json report = json::parse(as_json.out);
+  const json cost = json::parse(folder.read("costs.json"))["modules"]["fc"]["cost"];
+  const double sum =
+      cost["forward"].get<double>() + cost["backward"].get<double>() + cost["weight"].get<double>();
+  EXPECT_NEAR(report["simulated_makespan_us"].get<double>(), sum, 1e-6 * sum);
+  EXPECT_TRUE(report["float64"].is_null());
+}
+
+TEST(MeasureCommand, SaysWhatAModelLacks) {
+  const ScratchFolder folder;
+  Outcome outcome = measure(folder, {{"schema", 1}});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("declares no modules, and they are what is measured"),
+            std::string::npos)
+      << outcome.err;
+  outcome = measure(folder, model_with({{"modules", {{"fc", {{"shape", {{"ffn", nullptr}}}}}}}}));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("module `fc` has no shape.ffn"), std::string::npos) << outcome.err;
+  outcome = measure(folder, model_with({{"modules", {{"fc", {{"kind", "transformer-layer"}}}}}}));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.err.find("transformer-layer"), std::string::npos) << outcome.err;
+  outcome = measure(folder, {{"schema", 2}});
+  EXPECT_EQ(outcome.exit_code, 3);
+}
+
+TEST(MeasureCommand, TakesTwoMicrobatchesAndNotOne) {
+  const ScratchFolder folder;
+  const auto file = folder.write("model.json", kModel);
+  const auto with = [&](const char* microbatches) {
+    return run_capo(
+        {"measure", "--model", file, "--device", "host", "--microbatches", microbatches});
+  };
+  EXPECT_EQ(with("2").exit_code, 0);
+  EXPECT_EQ(with("1").exit_code, 2);
+  EXPECT_EQ(with("1001").exit_code, 2);
+}
+
+TEST(RunPredicted, NeedsCostsAndTheTimesOfParts) {
+  const ScratchFolder folder;
+  const auto file = folder.write("model.json", kModel);
+  const auto refused = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"run", "--order",  "[1,-1,-1.5]", "--model",
+                                       file,  "--device", "host",        "--predict"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run_capo(arguments);
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.err;
+  };
+  EXPECT_NE(refused({}).find("needs a model file with costs; `capo measure` writes one"),
+            std::string::npos);
+  EXPECT_NE(refused({"--graphs", "per-step"}).find("has no times of its parts"), std::string::npos);
+  EXPECT_NE(refused({"--replays", "0"}).find("needs a replay, whose times it is of"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,65 @@
+#include <capo/core/text/model_costs.h>
+#include <capo/core/text/model_reader.h>
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace capo {
+namespace {
+
+constexpr const char* kModel =
+    R"({"schema": 1, "comment": "mine", "modules": {"b": {"kind": "linear"}, "a": {"kind": "linear", "cost": {"forward": 1, "combine": 7}}}, "layers": ["b", "a"]})";
+
+TEST(ModelCosts, AreStatedAndTheRestStaysAsItWasWritten) {
+  const std::string text = with_costs(
+      kModel,
+      {.modules = {{"a", {.forward = 1.23456789, .backward = 2, .weight = 3}}}, .transfer = {}});
+  EXPECT_EQ(text, R"({
+  "schema": 1,
+  "comment": "mine",
+  "modules": {
+    "b": {
+      "kind": "linear"
+    },
+    "a": {
+      "kind": "linear",
+      "cost": {
+        "forward": 1.23457,
+        "combine": 7,
+        "backward": 2.0,
+        "weight": 3.0
+      }
+    }
+  },
+  "layers": [
+    "b",
+    "a"
+  ]
+}
+)");
+}
+
+TEST(ModelCosts, AreReadBackAsTheyWereGiven) {
+  const MeasuredCosts costs{
+      .modules = {{"a",
+                   {.forward = 1.5, .backward = 2.5, .weight = 3.5, .dispatch = 4, .combine = 5}},
+                  {"b", {.forward = 0.25, .backward = 0, .weight = 1e6}}},
+      .transfer = TransferCost{.latency = 2, .bandwidth = 1000, .bytes = 4096}};
+  const auto model = read_model(with_costs(kModel, costs), {});
+  ASSERT_TRUE(model.has_value());
+  EXPECT_EQ(model->transfer, *costs.transfer);
+  for (const Module& module : model->modules.list) {
+    EXPECT_EQ(module.cost, costs.modules.at(module.name)) << module.name;
+  }
+}
+
+TEST(ModelCosts, WithoutABandwidthThereIsNone) {
+  const std::string text =
+      with_costs(kModel, {.modules = {}, .transfer = TransferCost{.latency = 2, .bytes = 16}});
+  EXPECT_EQ(text.find("bandwidth"), std::string::npos);
+  EXPECT_NE(text.find("\"bytes\": 16"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace capo

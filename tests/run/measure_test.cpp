@@ -1,0 +1,122 @@
+// What is measured, on an engine whose clock a test can foresee: every launch takes what its bytes
+// say, so that the median of each kind of task is known.
+
+#include <capo/run/host/host_engine.h>
+#include <capo/run/measure.h>
+#include <capo/tests/run/running.h>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace capo::run {
+namespace {
+
+// The host engine, with a clock that goes on by one at each launch, and within a graph by one for
+// each of its nodes. Every stream has the same clock, since nothing that is measured overlaps.
+class CountingEngine final : public Engine {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "counting"; }
+  [[nodiscard]] std::string device() const override { return "a clock of launches"; }
+  [[nodiscard]] std::byte* allocate(std::int64_t bytes, std::string_view what) override {
+    return host_.allocate(bytes, what);
+  }
+  void release(std::byte* memory) override { host_.release(memory); }
+  void write(void* to, const void* from, std::int64_t bytes) override {
+    host_.write(to, from, bytes);
+  }
+  void read(void* to, const void* from, std::int64_t bytes) override {
+    host_.read(to, from, bytes);
+  }
+  void have_streams(std::uint32_t count) override { host_.have_streams(count); }
+  void launch(StreamId stream, const Call& call) override {
+    host_.launch(stream, call);
+    ++now_;
+  }
+  [[nodiscard]] EventId record(StreamId stream) override {
+    static_cast<void>(host_.record(stream));
+    times_.push_back(now_);
+    return static_cast<EventId>(times_.size() - 1);
+  }
+  void wait(StreamId /*stream*/, EventId /*event*/) override {}
+  void begin_capture(StreamId origin) override { host_.begin_capture(origin); }
+  [[nodiscard]] GraphId end_capture() override { return host_.end_capture(); }
+  void replay(GraphId graph, StreamId stream) override {
+    now_ += static_cast<double>(host_.inspect(graph).size());
+    host_.replay(graph, stream);
+  }
+  [[nodiscard]] std::vector<GraphNode> inspect(GraphId graph) const override {
+    return host_.inspect(graph);
+  }
+  void synchronise() override { host_.synchronise(); }
+  [[nodiscard]] double between(EventId from, EventId to) override {
+    return times_[to] - times_[from];
+  }
+  void forget_events() override {
+    host_.forget_events();
+    times_.clear();
+  }
+  void label(std::string_view what) override { host_.label(what); }
+  [[nodiscard]] const std::optional<Error>& error() const override { return host_.error(); }
+
+ private:
+  host::HostEngine host_;
+  double now_ = 0;
+  std::vector<double> times_;
+};
+
+TEST(Measure, GivesEveryKindOfTaskItsOwnTime) {
+  CountingEngine engine;
+  const auto cost = measure_module(engine, small(ModuleKind::Linear), {});
+  ASSERT_TRUE(cost.has_value());
+  // Copy and product; likewise, and what leaves the step is copied out; a product alone.
+  EXPECT_EQ(cost->forward, 2);
+  EXPECT_EQ(cost->backward, 3);
+  EXPECT_EQ(cost->weight, 1);
+  EXPECT_FALSE(cost->dispatch.has_value());
+  EXPECT_FALSE(cost->combine.has_value());
+}
+
+TEST(Measure, MeasuresExchangesWhereTheyAreAskedFor) {
+  CountingEngine engine;
+  const auto cost =
+      measure_module(engine, small(ModuleKind::GroupedMlp), {.exchanges = Exchanges::Measured});
+  ASSERT_TRUE(cost.has_value());
+  EXPECT_EQ(cost->dispatch, 1);
+  EXPECT_EQ(cost->combine, 1);
+  // Copies of rows and of their sizes, fc1, SwiGLU, fc2.
+  EXPECT_EQ(cost->forward, 5);
+}
+
+TEST(Measure, NeedsNoMoreThanTwoMicrobatches) {
+  CountingEngine engine;
+  const auto cost = measure_module(engine, small(ModuleKind::Linear), {.microbatches = 2});
+  ASSERT_TRUE(cost.has_value());
+  EXPECT_EQ(cost->forward, 2);
+}
+
+TEST(Measure, OfAModuleThatIsNotAcceptedSaysWhichItIs) {
+  CountingEngine engine;
+  Module module = small(ModuleKind::GroupedLinear);
+  module.splits = Splits::Host;
+  const auto cost = measure_module(engine, module, {});
+  ASSERT_FALSE(cost.has_value());
+  EXPECT_EQ(cost.error().kind, RunFailure::Kind::Refused);
+  EXPECT_EQ(cost.error().message.find("module `grouped-linear` cannot be measured: "), 0u)
+      << cost.error().message;
+}
+
+TEST(Measure, ATransferHasALatencyAndNoBandwidthWhereBytesTakeNoTime) {
+  CountingEngine engine;
+  const auto cost = measure_transfer(engine, 4096);
+  ASSERT_TRUE(cost.has_value());
+  EXPECT_EQ(cost->latency, 1);
+  EXPECT_FALSE(cost->bandwidth.has_value());
+  EXPECT_EQ(cost->bytes, 4096);
+}
+
+}  // namespace
+}  // namespace capo::run
