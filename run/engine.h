@@ -33,6 +33,13 @@ struct GraphNode {
   std::vector<std::uint32_t> after;  ///< nodes that are over before it begins, ascending
 };
 
+/// Microseconds that calls about graphs took the processor so far, all graphs together.
+struct GraphTimes {
+  double instantiate = 0;
+  double upload = 0;
+  double launch = 0;  ///< of replays
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -66,7 +73,11 @@ class Engine {
   /// All streams that were drawn in have to be joined.
   [[nodiscard]] virtual GraphId end_capture() = 0;
   virtual void replay(GraphId graph, StreamId stream) = 0;
-  [[nodiscard]] virtual std::vector<GraphNode> inspect(GraphId graph) const = 0;
+  /// Its nodes, read back; none after an error, which reading may be.
+  [[nodiscard]] virtual std::vector<GraphNode> inspect(GraphId graph) = 0;
+  /// Zeros of an engine that has no such calls: a graph of the host is ready when it is captured,
+  /// and its replay is the work itself.
+  [[nodiscard]] virtual GraphTimes graph_times() const { return {}; }
 
   virtual void synchronise() = 0;
   /// Microseconds between two events that have happened.
@@ -74,7 +85,7 @@ class Engine {
   /// Forgets events; those still awaited by nobody.
   virtual void forget_events() = 0;
 
-  /// Of what is launched from here on: "B of chunk 1, microbatch 0".
+  /// Of what is asked for from here on: a task, "B of chunk 1, microbatch 0 of rank 2", or a phase.
   virtual void label(std::string_view what) = 0;
   [[nodiscard]] virtual const std::optional<Error>& error() const = 0;
 };

@@ -222,8 +222,11 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
   if (report.replays > 0) {
     out += fmt::format("memory: {} bytes planned, {} allocated, {} at most in eager execution\n",
                        report.bytes.planned, report.bytes.allocated, report.bytes.eager_peak);
-    out += fmt::format("times: capture {:.0f} us, replay {:.0f} us, eager {:.0f} us\n",
-                       report.times.capture, report.times.replay, report.times.eager);
+    const RunTimes& times = report.times;
+    out += fmt::format(
+        "times: capture {:.0f} us (instantiate {:.0f}, upload {:.0f}), replay {:.0f} us (launch "
+        "{:.0f}), eager {:.0f} us\n",
+        times.capture, times.instantiate, times.upload, times.replay, times.launch, times.eager);
   }
   if (report.predicted_makespan) {
     out += fmt::format(
@@ -258,7 +261,10 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
               {"eager_peak", report.bytes.eager_peak}}},
             {"times",
              {{"capture_us", report.times.capture},
+              {"instantiate_us", report.times.instantiate},
+              {"upload_us", report.times.upload},
               {"replay_us", report.times.replay},
+              {"launch_us", report.times.launch},
               {"eager_us", report.times.eager},
               {"makespan_us", report.times.makespan},
               {"busy_us", report.times.busy}}}};
@@ -266,13 +272,14 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
   return json.dump(2) + "\n";
 }
 
-std::string json_refusal(std::string_view verdict, std::string_view engine, std::string_view reason,
+std::string json_refusal(std::string_view verdict, std::string_view engine, const Reason& reason,
                          const CheckResult* result) {
   Json json{{"schema", 1},
             {"engine", engine},
             {"verdict", verdict},
             {"bit_equal", nullptr},
-            {"reason", reason}};
+            {"reason", reason.reason}};
+  if (!reason.help.empty()) json["help"] = reason.help;
   if (result != nullptr) json["findings"] = findings_as_json(*result);
   return json.dump(2) + "\n";
 }

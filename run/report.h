@@ -20,9 +20,13 @@ namespace capo::run {
 [[nodiscard]] std::string text_report(const RunReport& report, const PlannedStep& step,
                                       const std::vector<std::string>& assumed);
 [[nodiscard]] std::string json_report(const RunReport& report, const PlannedStep& step);
-/// Of a run that was not: why. `result`: whose findings tell more, or null.
+struct Reason {
+  std::string_view reason;
+  std::string_view help = {};  ///< may be empty
+};
+/// Of a run that was not, or that broke off: why. `result`: whose findings tell more, or null.
 [[nodiscard]] std::string json_refusal(std::string_view verdict, std::string_view engine,
-                                       std::string_view reason, const CheckResult* result);
+                                       const Reason& reason, const CheckResult* result);
 /// "rejected for B01, E01".
 [[nodiscard]] std::string reason_of(const CheckResult& result);
 [[nodiscard]] std::string chrome_trace(const RunReport& report);

@@ -68,13 +68,14 @@ class Runner {
     report.engine = engine.name();
     report.device = engine.device();
     report.replays = options.replays;
-    report.float64_compared = options.float64 == Float64::Compared;
+    report.float64_compared = options.float64 != Float64::LeftOut;
   }
 
   [[nodiscard]] std::optional<RunFailure> run() {
     if (auto why = refusal()) return refused(std::move(*why));
     report.program = *program_of(table(), step_.replayed(),
                                  unchecked_ ? forced_races(step_) : std::vector<Forced>{});
+    engine_.label("setting up");
     engine_.have_streams(std::max<std::uint32_t>(
         1, static_cast<std::uint32_t>(report.program.rank_of_stream.size())));
     if (!report.program.exchanges.empty()) engine_.leave_room_for_exchanges();
@@ -153,6 +154,8 @@ class Runner {
   }
 
   void take(std::uint32_t replay) {
+    engine_.label(replay == 0 ? "inputs of the capture"
+                              : fmt::format("inputs of replay {}", replay));
     numbers_ = draw_given(step_, layers_, report.program, options_.sizes, options_.seed, replay);
     given_->write(numbers_);
   }
@@ -166,6 +169,7 @@ class Runner {
   }
 
   void step_eagerly() {
+    engine_.label("eager execution");
     eager_->reset(*eager_deposits_);
     EagerMemory memory(engine_, table(), options_.poison);
     Stepper stepper(*stage_, report.program, memory, *eager_, *eager_deposits_, *expected_,
@@ -175,6 +179,12 @@ class Runner {
     std::int64_t peak = 0;
     for (const std::int64_t of_rank : memory.peak()) peak += of_rank;
     report.bytes.eager_peak = std::max(report.bytes.eager_peak, peak);
+  }
+
+  void judge_eager() {
+    if (options_.float64 == Float64::LeftOut) return;
+    engine_.label("comparison of eager execution with float64");
+    judge_->judge_eager(numbers_);
   }
 
   void note_lost(const Stepper& stepper) {
@@ -188,10 +198,6 @@ class Runner {
     if (!failure()) judge_eager();
   }
 
-  void judge_eager() {
-    if (options_.float64 == Float64::Compared) judge_->judge_eager(numbers_);
-  }
-
   void run_replays() {
     PlannedMemory memory(engine_, table(), step_.view().plan(), options_.poison);
     for (const RankMemory& rank : step_.view().plan().ranks) report.bytes.planned += rank.peak();
@@ -200,12 +206,15 @@ class Runner {
                     late_ ? &*late_ : nullptr);
     take(0);  // what a split path bakes in
     const bool by_action = options_.graphs == Granularity::PerAction;
+    const GraphTimes earlier = engine_.graph_times();  // of other runs
     report.times.capture = timed([&] {
       by_action ? stepper.capture_actions(*program_of(table(), step_.captured()))
                 : stepper.capture_step();
     });
     note_lost(stepper);
     if (failure()) return;
+    report.times.instantiate = engine_.graph_times().instantiate - earlier.instantiate;
+    report.times.upload = engine_.graph_times().upload - earlier.upload;
     report.graphs = stepper.graphs().size();
     for (const Stepper::Captured& captured : stepper.graphs()) {
       report.nodes += engine_.inspect(captured.graph).size();
@@ -214,23 +223,30 @@ class Runner {
     std::vector<double> times;
     std::vector<double> makespans;
     std::vector<double> busy;
+    std::vector<double> launches;
     for (std::uint32_t replay = 1; replay <= options_.replays && !failure(); ++replay) {
       take(replay);
       step_eagerly();
       if (failure()) break;
-      judge_eager();
+      if (replay == 1 || options_.float64 == Float64::EveryReplay) judge_eager();
+      engine_.label(fmt::format("replay {}", replay));
       if (late_) late_->reset();
       replayed_->reset(*deposits_);  // and waits until all of it is done
+      const double launched = engine_.graph_times().launch;
       times.push_back(timed([&] { by_action ? stepper.replay_actions() : stepper.replay_step(); }));
       makespans.push_back(makespan_of(stepper.timeline()));
       busy.push_back(busy_of(stepper.timeline()));
+      launches.push_back(engine_.graph_times().launch - launched);
       note_lost(stepper);
-      if (!failure()) judge_->compare(replay, numbers_, memory);
+      if (failure()) break;
+      engine_.label(fmt::format("comparison of replay {}", replay));
+      judge_->compare(replay, numbers_, memory);
     }
     inspect(memory, stepper);
     report.times.replay = median(times);
     report.times.makespan = median(makespans);
     report.times.busy = median(busy);
+    report.times.launch = median(launches);
     report.times.eager = median(eager_times_);
     report.timeline = stepper.timeline();
   }

@@ -10,8 +10,8 @@
 // are forced by launching the writer before the reader. Eager execution keeps the sound contract;
 // what a replay does with gradients is the plan's: capo's own, or TransformerEngine's.
 //
-// The float64 reference goes with every replay's numbers. docs/run.md has the definitions. Tested
-// by tests/run/.
+// The float64 reference goes with every replay's numbers, or the first one's. docs/run.md has the
+// definitions. Tested by tests/run/.
 
 #pragma once
 
@@ -35,7 +35,7 @@ namespace capo::run {
 
 /// What is looked at before and after replays, while graphs and memory are there.
 struct Inspection {
-  const Engine& engine;
+  Engine& engine;
   const PlannedStep& step;
   const StepLayers& layers;
   const PlannedMemory& memory;
@@ -45,9 +45,9 @@ struct Inspection {
   const std::vector<Stepper::Captured>& graphs;
 };
 
-/// Whether eager execution is compared with float64, which takes a processor hours for the sizes
-/// that models have.
-enum class Float64 : std::uint8_t { Compared, LeftOut };
+/// Which replays' numbers eager execution is held against float64 with. It takes a processor hours
+/// for the sizes that models have.
+enum class Float64 : std::uint8_t { EveryReplay, FirstReplay, LeftOut };
 
 struct RunOptions {
   Granularity graphs = Granularity::PerAction;
@@ -55,7 +55,7 @@ struct RunOptions {
   std::uint64_t seed = 1;
   SizeKind sizes = SizeKind::Random;
   Poison poison = Poison::On;
-  Float64 float64 = Float64::Compared;
+  Float64 float64 = Float64::EveryReplay;
   Hooks hooks;
   /// Whose contract replays keep; nothing: TransformerEngine's under its plan, else the sound one.
   std::optional<gradients::Whose> whose;

@@ -57,11 +57,14 @@ struct RunBytes {
 
 /// Microseconds, on the clock of whoever drives.
 struct RunTimes {
-  double capture = 0;
-  double eager = 0;     ///< of one step, the median
-  double replay = 0;    ///< likewise
-  double makespan = 0;  ///< of replayed actions, from the first that began to the last, likewise
-  double busy = 0;      ///< the sum of what its parts took, likewise
+  double capture = 0;      ///< until all graphs can be replayed
+  double instantiate = 0;  ///< of that
+  double upload = 0;       ///< likewise, handing over to the device without its copies
+  double eager = 0;        ///< of one step, the median
+  double replay = 0;       ///< likewise
+  double launch = 0;       ///< of a replay, what launching its graphs takes the processor
+  double makespan = 0;     ///< of replayed actions, from the first that began to the last, likewise
+  double busy = 0;         ///< the sum of what its parts took, likewise
 };
 
 struct RunReport {

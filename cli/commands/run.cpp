@@ -76,7 +76,8 @@ std::variant<Input, int> take_replay(Input input, const RunRequest& request) {
 int tell(const RunRequest& request, std::string_view engine, std::string_view verdict,
          const std::string& name, const std::string& reason, const CheckResult* result, int code) {
   if (request.format == "json") {
-    const auto failed = write_stdout(run::json_refusal(verdict, engine, reason, result));
+    const auto failed =
+        write_stdout(run::json_refusal(verdict, engine, {.reason = reason}, result));
     return failed ? fail(*failed) : code;
   }
   print_stderr(fmt::format("error: {} was not run: {}\n", name, reason));
@@ -105,11 +106,18 @@ int report_failure(const run::RunFailure& failure, const RunRequest& request,
                    const PlannedStep& step, std::string_view engine) {
   const int code =
       failure.kind == run::RunFailure::Kind::Broken ? kEnvironment : static_cast<int>(kFindings);
-  tell(request, engine, name_of(step.result().verdict), step.input().source.name, failure.message,
-       nullptr, code);
-  if (request.format == "text" && !failure.help.empty()) {
-    print_stderr(fmt::format("  help: {}\n", failure.help));
+  if (request.format == "json") {
+    const auto failed =
+        write_stdout(run::json_refusal(name_of(step.result().verdict), engine,
+                                       {.reason = failure.message, .help = failure.help}, nullptr));
+    return failed ? fail(*failed) : code;
   }
+  const bool begun = failure.kind != run::RunFailure::Kind::Refused;
+  const std::string& name = step.input().source.name;
+  print_error({.kind = ErrorKind::Environment,
+               .message = begun ? fmt::format("the run of {} broke off: {}", name, failure.message)
+                                : fmt::format("{} was not run: {}", name, failure.message),
+               .help = failure.help});
   return code;
 }
 
@@ -258,7 +266,8 @@ Run add_run(CLI::App& app) {
     request->options.graphs =
         request->graphs == "per-step" ? Granularity::PerStep : Granularity::PerAction;
     request->options.sizes = *run::size_kind_named(request->sizes);
-    request->options.float64 = request->no_float64 ? run::Float64::LeftOut : run::Float64::Compared;
+    request->options.float64 =
+        request->no_float64 ? run::Float64::LeftOut : run::Float64::EveryReplay;
     request->options.poison = request->no_poison ? run::Poison::Off : run::Poison::On;
     return run_file(*request);
   };

@@ -1,5 +1,6 @@
 #include <capo/core/text/module_reader.h>
 
+#include <capo/core/model/module_flags.h>
 #include <capo/core/text/json_fields.h>
 #include <capo/core/text/scan.h>
 
@@ -44,33 +45,6 @@ constexpr std::array<Field<ModuleShape, std::optional<std::int64_t>>, 4> kShape{
     {"hidden", &ModuleShape::hidden},
     {"ffn", &ModuleShape::ffn},
     {"groups", &ModuleShape::groups},
-}};
-constexpr std::array<Field<ModuleFlags, bool>, 25> kFlags{{
-    {"delay_wgrad", &ModuleFlags::delay_wgrad},
-    {"fuse_wgrad_accumulation", &ModuleFlags::fuse_wgrad_accumulation},
-    {"overwrite_main_grad", &ModuleFlags::overwrite_main_grad},
-    {"grad_added_to_main_grad", &ModuleFlags::grad_added_to_main_grad},
-    {"zero_out_wgrad", &ModuleFlags::zero_out_wgrad},
-    {"is_first_microbatch", &ModuleFlags::is_first_microbatch},
-    {"wgrad_hooks", &ModuleFlags::wgrad_hooks},
-    {"frozen_weight", &ModuleFlags::frozen_weight},
-    {"shared_weight", &ModuleFlags::shared_weight},
-    {"bias", &ModuleFlags::bias},
-    {"single_weight", &ModuleFlags::single_weight},
-    {"single_bias", &ModuleFlags::single_bias},
-    {"scale_bias", &ModuleFlags::scale_bias},
-    {"sharded_weight", &ModuleFlags::sharded_weight},
-    {"save_original_input", &ModuleFlags::save_original_input},
-    {"high_precision_backward", &ModuleFlags::high_precision_backward},
-    {"gathered_input", &ModuleFlags::gathered_input},
-    {"gathered_grad_output", &ModuleFlags::gathered_grad_output},
-    {"input_requires_grad", &ModuleFlags::input_requires_grad},
-    {"contiguous_input", &ModuleFlags::contiguous_input},
-    {"contiguous_output", &ModuleFlags::contiguous_output},
-    {"clone_param_grads", &ModuleFlags::clone_param_grads},
-    {"synchronises", &ModuleFlags::synchronises},
-    {"unjoined_stream", &ModuleFlags::unjoined_stream},
-    {"offloaded", &ModuleFlags::offloaded},
 }};
 constexpr std::array<Field<ModuleBytes, std::optional<std::int64_t>>, 5> kBytes{{
     {"input", &ModuleBytes::input},
@@ -158,9 +132,9 @@ Maybe read_main_grad(const JsonValue& module, std::optional<MainGrad>& slot) {
 
 // --- modules -------------------------------------------------------------------------------------
 
-template <typename Section, typename Value, std::size_t kSize, typename ReadValue>
+template <typename Section, typename OneField, std::size_t kSize, typename ReadValue>
 Maybe read_section(const JsonValue& module, std::string_view key,
-                   const std::array<Field<Section, Value>, kSize>& fields, Section& section,
+                   const std::array<OneField, kSize>& fields, Section& section,
                    ReadValue read_value) {
   const auto object = module.find(key);
   if (!object) return std::nullopt;
@@ -205,7 +179,7 @@ Maybe read_module(const JsonValue& value, Module& module) {
     return read_whole(of, what, 1, kLargestSize);
   };
   if (auto refusal = read_section(value, "shape", kShape, module.shape, size)) return refusal;
-  if (auto refusal = read_section(value, "flags", kFlags, module.flags, read_boolean)) {
+  if (auto refusal = read_section(value, "flags", kModuleFlags, module.flags, read_boolean)) {
     return refusal;
   }
   if (auto refusal = read_section(value, "bytes", kBytes, module.bytes, read_bytes)) {

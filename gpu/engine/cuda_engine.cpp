@@ -1,5 +1,6 @@
 #include <capo/gpu/engine/cuda_engine.h>
 
+#include <capo/gpu/engine/read_graph.h>
 #include <capo/gpu/kernels/kernels.h>
 #include <capo/gpu/runtime/device.h>
 #include <capo/gpu/runtime/handles.h>
@@ -7,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <utility>
 
@@ -17,7 +19,23 @@ namespace {
 struct CapturedGraph {
   Graph graph;
   GraphExec exec;
+  std::string label;  // at the beginning of its capture
 };
+
+struct OpenCapture {
+  run::StreamId origin = 0;
+  std::string label;
+};
+
+// A call of the driver's, whose microseconds are added to a sum.
+template <typename Call>
+CudaStatus timed(double& sum, Call call) {
+  const auto begin = std::chrono::steady_clock::now();
+  const CudaStatus status = call();
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  sum += took.count();
+  return status;
+}
 
 }  // namespace
 
@@ -28,7 +46,8 @@ struct CudaEngine::State {
   std::vector<Event> events;  // those in use, and behind them spare ones
   std::size_t events_in_use = 0;
   std::vector<CapturedGraph> graphs;
-  std::optional<run::StreamId> origin;  // of the open capture
+  run::GraphTimes times;
+  std::optional<OpenCapture> open;
   Room room = Room::All;
 };
 
@@ -87,9 +106,10 @@ std::byte* CudaEngine::allocate(std::int64_t bytes, std::string_view what) {
 }
 
 void CudaEngine::release(std::byte* memory) {
-  if (error_ || state_->memory.erase(memory) == 0) return;
+  if (error_ || !state_->memory.contains(memory)) return;
   const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaFree(memory));
-  if (!status.ok()) fail("give memory back", status);
+  if (!status.ok()) return fail("give memory back", status);
+  state_->memory.erase(memory);
 }
 
 void CudaEngine::write(void* to, const void* from, std::int64_t bytes) {
@@ -97,7 +117,7 @@ void CudaEngine::write(void* to, const void* from, std::int64_t bytes) {
   if (error_) return;
   const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
       cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice));
-  if (!status.ok()) fail("write to the device", status);
+  if (!status.ok()) fail("write " + std::to_string(bytes) + " bytes to the device", status);
 }
 
 void CudaEngine::read(void* to, const void* from, std::int64_t bytes) {
@@ -105,19 +125,18 @@ void CudaEngine::read(void* to, const void* from, std::int64_t bytes) {
   if (error_) return;
   const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
       cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost));
-  if (!status.ok()) fail("read from the device", status);
+  if (!status.ok()) fail("read " + std::to_string(bytes) + " bytes from the device", status);
 }
 
 // --- streams and events --------------------------------------------------------------------------
 
 void CudaEngine::have_streams(std::uint32_t count) {
   while (!error_ && state_->streams.size() < count) {
-    auto stream = make_stream();
-    if (!stream) {
-      error_ = stream.error();
-      return;
-    }
-    state_->streams.push_back(*std::move(stream));
+    cudaStream_t stream = nullptr;
+    const auto status =
+        CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    if (!status.ok()) return fail("create a stream", status);
+    state_->streams.emplace_back(stream);
   }
 }
 
@@ -133,28 +152,27 @@ bool CudaEngine::knows(run::StreamId stream) {
 
 // Of the engine, by whoever drives it.
 void CudaEngine::misuse(std::string what) {
-  if (error_) return;
-  error_ = Error{.kind = ErrorKind::Environment,
-                 .message = "cuda engine: " + (label_.empty() ? "" : label_ + ": ") + what,
-                 .help = ""};
-  end_open_capture();
+  keep({.kind = ErrorKind::Environment,
+        .message = "cuda engine: " + (label_.empty() ? "" : label_ + ": ") + what,
+        .help = ""});
 }
 
 void CudaEngine::launch(run::StreamId stream, const run::Call& call) {
   if (error_ || !knows(stream)) return;
   const CudaStatus status = gpu::launch(call, state_->streams[stream].get(), state_->room);
-  if (!status.ok()) fail("launch a kernel", status);
+  if (!status.ok()) fail("launch " + std::string(name_of(call)), status);
 }
 
 run::EventId CudaEngine::record(run::StreamId stream) {
   if (error_ || !knows(stream)) return 0;
   if (state_->events_in_use == state_->events.size()) {
-    auto event = make_event();
-    if (!event) {
-      error_ = event.error();
+    cudaEvent_t event = nullptr;
+    const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaEventCreate(&event));
+    if (!status.ok()) {
+      fail("create an event", status);
       return 0;
     }
-    state_->events.push_back(*std::move(event));
+    state_->events.emplace_back(event);
   }
   const std::size_t id = state_->events_in_use++;
   const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
@@ -202,85 +220,87 @@ void CudaEngine::begin_capture(run::StreamId origin) {
   const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
       cudaStreamBeginCapture(state_->streams[origin].get(), cudaStreamCaptureModeThreadLocal));
   if (!status.ok()) return fail("begin a capture", status);
-  state_->origin = origin;
+  state_->open = OpenCapture{.origin = origin, .label = label_};
 }
 
 run::GraphId CudaEngine::end_capture() {
-  if (error_ || !state_->origin) return 0;
-  const run::StreamId origin = *std::exchange(state_->origin, std::nullopt);
+  if (error_ || !state_->open) return 0;
+  OpenCapture open = *std::exchange(state_->open, std::nullopt);
+  const cudaStream_t origin = state_->streams[open.origin].get();
+  const auto id = static_cast<run::GraphId>(state_->graphs.size());
+  CapturedGraph& captured = state_->graphs.emplace_back();
+  captured.label = std::move(open.label);
   cudaGraph_t graph = nullptr;
-  auto status =
-      CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamEndCapture(state_->streams[origin].get(), &graph));
-  CapturedGraph captured{.graph = Graph(graph), .exec = {}};
+  auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamEndCapture(origin, &graph));
+  captured.graph = Graph(graph);
   if (!status.ok()) {
-    fail("end a capture", status);
-    return 0;
+    keep(to_error("end the capture of " + graph_text(id), status));
+    return id;
   }
   cudaGraphExec_t exec = nullptr;
-  status = CAPO_CUDA_CHECK_NOEXCEPT(cudaGraphInstantiate(&exec, graph, 0));
+  status = timed(state_->times.instantiate,
+                 [&] { return CAPO_CUDA_CHECK_NOEXCEPT(cudaGraphInstantiate(&exec, graph, 0)); });
   captured.exec = GraphExec(exec);
   if (!status.ok()) {
-    fail("instantiate a graph", status);
-    return 0;
+    keep(to_error("instantiate " + graph_text(id), status));
+    return id;
   }
-  status = CAPO_CUDA_CHECK_NOEXCEPT(cudaGraphUpload(exec, state_->streams[origin].get()));
-  if (!status.ok()) fail("upload a graph", status);
-  state_->graphs.push_back(std::move(captured));
-  return static_cast<run::GraphId>(state_->graphs.size() - 1);
+  status = timed(state_->times.upload,
+                 [&] { return CAPO_CUDA_CHECK_NOEXCEPT(cudaGraphUpload(exec, origin)); });
+  if (!status.ok()) keep(to_error("upload " + graph_text(id), status));
+  return id;
 }
 
 void CudaEngine::replay(run::GraphId graph, run::StreamId stream) {
   if (error_ || !knows(stream)) return;
   if (graph >= state_->graphs.size()) return misuse("a graph was replayed that nobody captured");
-  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
-      cudaGraphLaunch(state_->graphs[graph].exec.get(), state_->streams[stream].get()));
-  if (!status.ok()) fail("replay a graph", status);
+  const auto status = timed(state_->times.launch, [&] {
+    return CAPO_CUDA_CHECK_NOEXCEPT(
+        cudaGraphLaunch(state_->graphs[graph].exec.get(), state_->streams[stream].get()));
+  });
+  if (!status.ok()) keep(to_error("replay " + graph_text(graph), status));
 }
 
-// Read from CUDA, not from what was captured: nodes, the parameters of their kernels, and edges.
-std::vector<run::GraphNode> CudaEngine::inspect(run::GraphId id) const {
-  if (id >= state_->graphs.size()) return {};
-  cudaGraph_t graph = state_->graphs[id].graph.get();
-  std::size_t count = 0;
-  if (cudaGraphGetNodes(graph, nullptr, &count) != cudaSuccess) return {};
-  std::vector<cudaGraphNode_t> nodes(count);
-  if (count > 0 && cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess) return {};
-  std::map<cudaGraphNode_t, std::uint32_t> number;
-  for (std::uint32_t i = 0; i < nodes.size(); ++i) number[nodes[i]] = i;
-  std::vector<run::GraphNode> read;
-  for (cudaGraphNode_t node : nodes) {
-    cudaKernelNodeParams params{};
-    if (cudaGraphKernelNodeGetParams(node, &params) != cudaSuccess) return {};
-    const auto call = call_of(params.func, params.kernelParams);
-    if (!call) return {};
-    std::size_t edges = 0;
-    if (cudaGraphNodeGetDependencies(node, nullptr, nullptr, &edges) != cudaSuccess) return {};
-    std::vector<cudaGraphNode_t> before(edges);
-    if (edges > 0 &&
-        cudaGraphNodeGetDependencies(node, before.data(), nullptr, &edges) != cudaSuccess) {
-      return {};
-    }
-    run::GraphNode& found = read.emplace_back(run::GraphNode{.call = *call, .after = {}});
-    for (cudaGraphNode_t other : before) found.after.push_back(number.at(other));
-    std::sort(found.after.begin(), found.after.end());
-  }
-  return read;
+run::GraphTimes CudaEngine::graph_times() const {
+  return state_->times;
+}
+
+std::vector<run::GraphNode> CudaEngine::inspect(run::GraphId graph) {
+  if (error_ || graph >= state_->graphs.size()) return {};
+  auto nodes = read_graph(state_->graphs[graph].graph.get(), graph_text(graph));
+  if (nodes) return *std::move(nodes);
+  keep(nodes.error());
+  return {};
+}
+
+std::string CudaEngine::graph_text(run::GraphId graph) const {
+  const std::string& label = state_->graphs[graph].label;
+  return "graph " + std::to_string(graph) + (label.empty() ? "" : " (" + label + ")");
 }
 
 // --- failures ------------------------------------------------------------------------------------
 
 void CudaEngine::fail(std::string_view tried, const CudaStatus& status) {
-  if (error_) return;
+  std::string where = label_;
+  if (state_->open) {
+    where += (where.empty() ? "" : ", ") + std::string("captured into graph ") +
+             std::to_string(state_->graphs.size());
+  }
   std::string what(tried);
-  if (!label_.empty()) what += " (" + label_ + ")";
-  error_ = to_error(what, status);
+  if (!where.empty()) what += " (" + where + ")";
+  keep(to_error(what, status));
+}
+
+void CudaEngine::keep(Error error) {
+  if (error_) return;
+  error_ = std::move(error);
   end_open_capture();
 }
 
 // A stream that stays in capture mode would refuse everything that comes later.
 void CudaEngine::end_open_capture() {
-  if (!state_->origin) return;
-  const run::StreamId origin = *std::exchange(state_->origin, std::nullopt);
+  if (!state_->open) return;
+  const run::StreamId origin = std::exchange(state_->open, std::nullopt)->origin;
   cudaGraph_t graph = nullptr;
   static_cast<void>(
       CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamEndCapture(state_->streams[origin].get(), &graph)));

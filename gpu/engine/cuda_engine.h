@@ -2,12 +2,22 @@
 //
 // Captures are thread-local stream captures; a graph is instantiated and uploaded when its capture
 // ends, and its kernels are read back from CUDA itself. Memory comes from cudaMalloc and stays
-// where it is. Every failed call is quoted with CUDA's name and text for the error and with what
-// was being launched; the first error is kept, and a capture that is open then is ended, so that
-// nothing hangs and no stream stays in capture mode.
+// where it is.
 //
-// This header needs no CUDA header. Tested by tests/gpu/engine_test.cpp and
-// runs_test.cpp.
+// A failed call is quoted with CUDA's name and text for the error, with what it was for, the graph
+// and the task (the label that was current; for a graph that is replayed or read back the one that
+// it was captured under):
+//
+//   cannot launch a grouped product (W of chunk 1, microbatch 2 of rank 0, captured into graph 3):
+//   cudaLaunchKernel(...) gave cudaErrorStreamCaptureInvalidated (operation failed due to a
+//   previous error during capture) at gpu/kernels/kernels.cpp:48
+//
+// The first error is kept, and a capture that is open then is ended, so that nothing hangs and no
+// stream stays in capture mode. Destructors are silent. What fails on the device while it runs
+// comes to light at a later call, of which the message then speaks; its help says so.
+//
+// This header needs no CUDA header. Tested on a device by tests/gpu/engine_test.cpp and
+// runs_test.cpp; with each call of CUDA failing in turn by tests/gpu/soft/.
 
 #pragma once
 
@@ -50,7 +60,8 @@ class CudaEngine final : public run::Engine {
   void begin_capture(run::StreamId origin) override;
   [[nodiscard]] run::GraphId end_capture() override;
   void replay(run::GraphId graph, run::StreamId stream) override;
-  [[nodiscard]] std::vector<run::GraphNode> inspect(run::GraphId graph) const override;
+  [[nodiscard]] std::vector<run::GraphNode> inspect(run::GraphId graph) override;
+  [[nodiscard]] run::GraphTimes graph_times() const override;
 
   void synchronise() override;
   [[nodiscard]] double between(run::EventId from, run::EventId to) override;
@@ -65,6 +76,8 @@ class CudaEngine final : public run::Engine {
 
   void fail(std::string_view tried, const CudaStatus& status);
   void misuse(std::string what);
+  void keep(Error error);
+  [[nodiscard]] std::string graph_text(run::GraphId graph) const;
   void end_open_capture();
   [[nodiscard]] bool knows(run::StreamId stream);
 

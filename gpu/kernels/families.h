@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <capo/gpu/runtime/check.h>
 #include <capo/run/kernels/call.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@ struct Launch {
   /// As many blocks as the device holds at once, where those that there are take turns over the
   /// work, and one of them fills a multiprocessor; 0 of any other kernel.
   std::int64_t at_once = 0;
+  CudaStatus asked = {};  ///< of what the device was asked on the way; a failure launches nothing
 };
 
 /// Blocks of an exchange, and multiprocessors that are left to it: as few as the channels of a

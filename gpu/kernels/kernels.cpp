@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -29,6 +31,7 @@ template <typename C>
 CudaStatus launch_one(const C& call, cudaStream_t stream, Room room) {
   static_assert(std::is_trivially_copyable_v<C>);
   const Launch<C> launch = launch_of(call);
+  if (!launch.asked.ok()) return launch.asked;
   if (launch.kernel == nullptr || !is_served(call)) {
     return CAPO_CUDA_CHECK_NOEXCEPT(cudaErrorNotSupported);
   }
@@ -40,12 +43,14 @@ CudaStatus launch_one(const C& call, cudaStream_t stream, Room room) {
   }
   const std::int64_t left = std::max<std::int64_t>(launch.at_once - kExchangeBlocks, 1);
   const bool leaves = room == Room::LeaveToExchanges && launch.at_once > 0;
-  const std::int64_t blocks = leaves ? std::min(launch.blocks, left) : launch.blocks;
+  // Named, since a message quotes the call.
+  const dim3 blocks(static_cast<unsigned>(leaves ? std::min(launch.blocks, left) : launch.blocks));
+  const dim3 threads(static_cast<unsigned>(launch.threads));
+  const auto shared_bytes = static_cast<std::size_t>(launch.shared_bytes);
   C parameter = call;
   void* parameters[] = {&parameter};
-  return CAPO_CUDA_CHECK_NOEXCEPT(cudaLaunchKernel(
-      function, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(launch.threads)),
-      parameters, static_cast<std::size_t>(launch.shared_bytes), stream));
+  return CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaLaunchKernel(function, blocks, threads, parameters, shared_bytes, stream));
 }
 
 template <typename C>
@@ -70,6 +75,25 @@ std::optional<run::Call> find_call(const void* function, void** parameters,
 }
 
 }  // namespace
+
+std::string_view name_of(const run::Call& call) {
+  static constexpr std::string_view kNames[] = {"a grouped product",
+                                                "a layer norm",
+                                                "a layer norm's gradient",
+                                                "a norm's parameter gradients",
+                                                "a SwiGLU",
+                                                "a SwiGLU's gradient",
+                                                "a bias",
+                                                "a bias gradient",
+                                                "a scale gradient",
+                                                "a gather",
+                                                "an addition",
+                                                "a copy",
+                                                "a fill",
+                                                "a comparison"};
+  static_assert(std::size(kNames) == std::variant_size_v<run::Call>);
+  return kNames[call.index()];
+}
 
 CudaStatus launch(const run::Call& call, CUstream_st* stream, Room room) {
   return std::visit([&](const auto& one) { return launch_one(one, stream, room); }, call);

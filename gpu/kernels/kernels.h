@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 struct CUstream_st;
 
@@ -28,6 +29,8 @@ enum class Room : std::uint8_t {
   All,
   LeaveToExchanges,  ///< but for the multiprocessors that an exchange beside it needs
 };
+/// "a grouped product", "a copy": what a message calls it.
+[[nodiscard]] std::string_view name_of(const run::Call& call);
 
 /// On the stream of the current device.
 CudaStatus launch(const run::Call& call, CUstream_st* stream, Room room = Room::All);

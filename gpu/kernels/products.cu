@@ -4,7 +4,9 @@
 // little shared memory for product_mma.cuh (sm_86, sm_89) multiplies plainly. Tested by
 // tests/gpu/products_test.cpp.
 
+#include <capo/core/base/result.h>
 #include <capo/gpu/kernels/families.h>
+#include <capo/gpu/runtime/check.h>
 #include <capo/gpu/kernels/product_mma.cuh>
 #include <capo/gpu/kernels/product_plain.cuh>
 
@@ -12,7 +14,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
 namespace capo::gpu {
 
@@ -70,17 +71,19 @@ struct Limits {
   int shared_bytes = 0;  // of a block
 };
 
-// Of the current device; nothing if it does not say.
-std::optional<Limits> device_limits() {
+// Of the current device. One that does not say is an error: to guess would be another kernel, which
+// rounds otherwise.
+Result<Limits, CudaStatus> device_limits() {
   int device = 0;
   Limits limits;
-  if (cudaGetDevice(&device) != cudaSuccess) return std::nullopt;
-  if (cudaDeviceGetAttribute(&limits.multiprocessors, cudaDevAttrMultiProcessorCount, device) !=
-          cudaSuccess ||
-      cudaDeviceGetAttribute(&limits.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                             device) != cudaSuccess) {
-    return std::nullopt;
-  }
+  auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaGetDevice(&device));
+  if (!status.ok()) return status;
+  status = CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaDeviceGetAttribute(&limits.multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  if (!status.ok()) return status;
+  status = CAPO_CUDA_CHECK_NOEXCEPT(cudaDeviceGetAttribute(
+      &limits.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  if (!status.ok()) return status;
   return limits;
 }
 
@@ -88,8 +91,9 @@ std::optional<Limits> device_limits() {
 
 Launch<GroupedProduct> launch_of(const GroupedProduct& call) {
   const Kernel<GroupedProduct> on_tensor_cores = tensor_core_kernel(call);
-  const std::optional<Limits> limits = device_limits();
-  if (on_tensor_cores == nullptr || !lies_well(call) || !limits ||
+  const auto limits = device_limits();
+  if (!limits) return {.asked = limits.error()};
+  if (on_tensor_cores == nullptr || !lies_well(call) ||
       limits->shared_bytes < kDynamicBytes + kStaticBytes) {
     return {.kernel = plain_kernel(call),
             .blocks = blocks_for(most_tiles<kPlainSide, kPlainSide>(call)),

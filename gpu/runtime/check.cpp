@@ -42,6 +42,17 @@ std::string help_for(cudaError_t code) {
     case cudaErrorNoDevice:
       return "check that `nvidia-smi -L` lists a device, that CUDA_VISIBLE_DEVICES does not hide "
              "it, and that a container was given it";
+    case cudaErrorMemoryAllocation:
+      return "declare smaller shapes with --model, or take this machine's memory with --device "
+             "host";
+    case cudaErrorAssert:
+    case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorLaunchFailure:
+    case cudaErrorMisalignedAddress:
+      return "a kernel failed on the device; CUDA says so at some later call, so what is named "
+             "here "
+             "may not be what failed: compute-sanitizer on the same command names the kernel";
     default:
       return "";
   }

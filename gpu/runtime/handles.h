@@ -1,12 +1,11 @@
 // CUDA's handles as values that own what they name: one thin move-only type each.
 //
-// Made by functions that return a Result; destroyed without a word, since a destructor can tell
-// nobody, and an error that broke the context comes back from every call that follows. Only for
-// files that include CUDA's headers. Tested through tests/gpu/.
+// Destroyed without a word, since a destructor can tell nobody, and an error that broke the context
+// comes back from every call that follows. Only for files that include CUDA's headers. Tested
+// through tests/gpu/.
 
 #pragma once
 
-#include <capo/core/base/result.h>
 #include <capo/gpu/runtime/check.h>
 
 #include <cuda_runtime_api.h>
@@ -42,18 +41,5 @@ using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
 using Event = Owned<cudaEvent_t, cudaEventDestroy>;
 using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
 using GraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
-
-/// One that does not wait for the legacy default stream, nor that for it.
-[[nodiscard]] inline Result<Stream> make_stream() {
-  cudaStream_t stream = nullptr;
-  CAPO_CUDA_TRY("create a stream", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  return Stream(stream);
-}
-
-[[nodiscard]] inline Result<Event> make_event() {
-  cudaEvent_t event = nullptr;
-  CAPO_CUDA_TRY("create an event", cudaEventCreate(&event));
-  return Event(event);
-}
 
 }  // namespace capo::gpu

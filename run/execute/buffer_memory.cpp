@@ -2,10 +2,23 @@
 
 #include <capo/run/execute/outcome.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <iterator>
+#include <string_view>
 
 namespace capo::run {
+
+namespace {
+
+// In the order of Region.
+constexpr std::array<std::string_view, 4> kRegionNames{"static inputs", "incoming gradients",
+                                                       "pool", "scratch of weight gradients"};
+
+}  // namespace
 
 PlannedMemory::PlannedMemory(Engine& engine, const BufferTable& table, const Plan& plan,
                              Poison poison)
@@ -24,10 +37,12 @@ PlannedMemory::PlannedMemory(Engine& engine, const BufferTable& table, const Pla
         extents_[static_cast<std::size_t>(of.rank)][static_cast<std::size_t>(region_of(address))];
     extent.bytes = std::max(extent.bytes, offset_of(address) + table.bytes(of));
   }
-  for (auto& regions : extents_) {
-    for (Extent& extent : regions) {
+  for (std::size_t rank = 0; rank < extents_.size(); ++rank) {
+    for (std::size_t region = 0; region < extents_[rank].size(); ++region) {
+      Extent& extent = extents_[rank][region];
       if (extent.bytes == 0) continue;
-      extent.begin = engine.allocate(extent.bytes, "planned buffers");
+      extent.begin = engine.allocate(
+          extent.bytes, fmt::format("planned buffers, {} of rank {}", kRegionNames[region], rank));
       allocated_ += extent.bytes;
       engine.launch(0, Fill{.bytes = extent.bytes, .value = kPoison, .to = extent.begin});
     }

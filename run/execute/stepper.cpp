@@ -163,6 +163,7 @@ void Stepper::capture_step() {
   const EventId fork = engine.record(0);
   for (StreamId stream = 1; stream < streams; ++stream) engine.wait(stream, fork);
   walk(Mode::Step);
+  engine.label("the whole step");
   for (StreamId stream = 1; stream < streams; ++stream) engine.wait(0, engine.record(stream));
   graphs_.push_back({.graph = engine.end_capture()});
 }
@@ -188,6 +189,7 @@ void Stepper::walk(Mode mode) {
   for (std::uint32_t id = 0; id < program_.ops.size() && !broken(); ++id) {
     const Op& op = program_.ops[id];
     op_ = id;
+    label(op);
     if (mode == Mode::Eager) land(id);
     const StreamId stream = mode == Mode::Eager ? 0 : op.stream;
     if (mode != Mode::Eager) {
@@ -209,7 +211,10 @@ void Stepper::walk(Mode mode) {
   }
   for (const Sent& sent : std::exchange(in_flight_, {})) drop(sent.buffer, 0);
   if (mode == Mode::Step) return;
+  // What went wrong on a device since the last time comes to light here.
+  engine.label(mode == Mode::Eager ? "some task of eager execution" : "some task of a replay");
   engine.synchronise();
+  engine.label("times of a replay");
   for (std::size_t i = 0; i < times.size() && !engine.error(); ++i) {
     timeline_[i].begin = engine.between(start, times[i].first);
     timeline_[i].end = engine.between(start, times[i].second);
@@ -217,7 +222,28 @@ void Stepper::walk(Mode mode) {
   engine.forget_events();
 }
 
+void Stepper::label(const Act& act) {
+  switch (act.kind) {
+    case Act::Kind::Work:
+      return stage_.engine.label(name_of(act.rank, act.work));
+    case Act::Kind::Deliver:
+      return stage_.engine.label(fmt::format("a transfer from rank {}", act.rank));
+    case Act::Kind::Permute:
+    case Act::Kind::Return:
+      return stage_.engine.label("an exchange of tokens");
+    case Act::Kind::Collect:
+      return stage_.engine.label(fmt::format("an input's gradient of rank {}", act.rank));
+  }
+}
+
+// What streams wait for and record around an op belongs to the first thing that it does.
+void Stepper::label(const Op& op) {
+  if (op.first_act < op.end_act) return label(program_.acts[op.first_act]);
+  stage_.engine.label("the other end of a transfer");
+}
+
 void Stepper::run_act(const Act& act, Mode mode, StreamId stream) {
+  label(act);
   if (stage_.hooks.before) stage_.hooks.before(act, stage_.registry);
   switch (act.kind) {
     case Act::Kind::Work:
@@ -225,7 +251,6 @@ void Stepper::run_act(const Act& act, Mode mode, StreamId stream) {
     case Act::Kind::Deliver: {
       const Buffer of = stage_.table().at(act.from);
       const LayerShape& shape = stage_.layers.at(of.rank, of.chunk, of.layer).shape;
-      stage_.engine.label(fmt::format("a transfer from rank {}", act.rank));
       if (late_ != nullptr) late_->look(act.from, memory_.at(act.from), Reader::Send, stream);
       stage_.transport.deliver(
           stream, {.from = memory_.at(act.from),
@@ -253,7 +278,6 @@ void Stepper::run_act(const Act& act, Mode mode, StreamId stream) {
 
 void Stepper::run_work(const Act& act, Mode mode, StreamId stream) {
   const BufferTable& table = stage_.table();
-  stage_.engine.label(name_of(act.rank, act.work));
   const auto each_layer = [&](auto visit) { for_each_layer(table, act.rank, act.work, visit); };
   bool alive = true;
   each_layer([&](std::int32_t layer) { alive = alive && parameters_alive(act, layer); });
@@ -449,7 +473,6 @@ bool Stepper::parameters_alive(const Act& act, std::int32_t at) {
 void Stepper::move_rows(const Act& act, StreamId stream) {
   const Given::Route& route = stage_.given.route(act.to);
   const bool out = act.kind == Act::Kind::Permute;
-  stage_.engine.label("an exchange of tokens");
   const std::byte* from = out ? origin_of(act, act.origin) : route.rows;
   std::byte* to = out ? route.rows : act.from == kNoBuffer ? route.returned : memory_.at(act.from);
   launch(stream, Gather{.rows = route.row_count,

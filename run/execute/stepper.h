@@ -91,6 +91,8 @@ class Stepper {
   using WorkKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, Kind>;
 
   void walk(Mode mode);
+  void label(const Act& act);
+  void label(const Op& op);
   void run_act(const Act& act, Mode mode, StreamId stream);
   void run_work(const Act& act, Mode mode, StreamId stream);
   void launch_layer(const Act& act, std::int32_t layer, bool first, Mode mode, StreamId stream);

@@ -48,7 +48,7 @@ class HostEngine final : public Engine {
   void begin_capture(StreamId origin) override;
   [[nodiscard]] GraphId end_capture() override;
   void replay(GraphId graph, StreamId stream) override;
-  [[nodiscard]] std::vector<GraphNode> inspect(GraphId graph) const override;
+  [[nodiscard]] std::vector<GraphNode> inspect(GraphId graph) override;
 
   void synchronise() override {}
   [[nodiscard]] double between(EventId from, EventId to) override;

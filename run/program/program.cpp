@@ -63,7 +63,9 @@ class Builder {
     index_sites();
     const NodeId before = node_of(forced.first);
     const NodeId after = node_of(forced.second);
-    if (before != after) edge(before, after);
+    if (before == after) return;
+    forced_ = true;
+    edge(before, after);
     // A send has read its buffer when either end is over.
     if (!is_send(forced.second.kind)) return;
     for (const TaskId id : nodes_[after].transfers) {
@@ -99,6 +101,7 @@ class Builder {
     }
     if (program.ops.size() < nodes_.size()) return false;
     collect(std::vector<BufferId>(handed_on_));
+    if (forced_) order_as_launched();
     return true;
   }
 
@@ -413,6 +416,15 @@ class Builder {
     return Kind::Backward;
   }
 
+  // Each op waits for the one before it, so that no engine runs them in another order.
+  void order_as_launched() {
+    for (std::uint32_t op = 1; op < program.ops.size(); ++op) {
+      if (program.ops[op].stream == program.ops[op - 1].stream) continue;
+      auto& waits = program.waits[op];
+      if (std::find(waits.begin(), waits.end(), op - 1) == waits.end()) waits.push_back(op - 1);
+    }
+  }
+
   using ExchangeKey = std::tuple<std::uint32_t, std::int32_t, Way>;
 
   const BufferTable& table_;
@@ -430,6 +442,7 @@ class Builder {
   std::vector<bool> returns_;                             // by exchange: what comes next
   std::set<WorkKey> ran_;
   std::optional<bool> apart_;
+  bool forced_ = false;
   std::map<std::tuple<std::int32_t, std::uint32_t, Kind>, NodeId> node_of_site_;
   std::map<std::tuple<Kind, std::int32_t, std::int32_t>, NodeId> node_of_end_;
 };

@@ -14,9 +14,10 @@
 //
 // Two that add to one gradient on different streams, a whole backward and a weight gradient of one
 // chunk, are ordered as the rank lists them. Edges may be forced in addition, which makes one
-// linear extension of the task graph out of many: the witness of a race. Built for a captured or a
-// replayed course alike, with or without a task graph. Tested by
-// tests/run/program/program_test.cpp.
+// linear extension of the task graph out of many: the witness of a race. Each op then waits for the
+// one launched before it, since an edge between the two that race leaves open when third ones run.
+// Built for a captured or a replayed course alike, with or without a task graph. Tested by
+// tests/run/program/program_test.cpp and tests/run/races_test.cpp.
 
 #pragma once
 

@@ -3,7 +3,9 @@
 #include <capo/run/reference/layer_reference.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -30,6 +32,21 @@ Format format_of(DataType type) {
       break;
   }
   CAPO_ASSERT(false, "the reference is of layers whose tensors are not fp8");
+}
+
+// Behind half of it, doubles are one apart.
+constexpr double kWholeNumbers = 0x1.8p52;
+
+// |value| is at least half of two to this power, and below it; of the smallest doubles it is what
+// it would be if they had all their digits, which is smaller than any type's exponent.
+int exponent_of(double value) {
+  constexpr int kBias = 1022;
+  return static_cast<int>(std::bit_cast<std::uint64_t>(value) >> 52U & 0x7ffU) - kBias;
+}
+
+// Of an exponent that a double has.
+double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52U);
 }
 
 // As they are after a module has written them.
@@ -142,13 +159,13 @@ double rounded(double value, DataType type) {
   const Format format = format_of(type);
   if (value == 0 || !std::isfinite(value)) return value;
   // Multiples of two to the power `step` are the values of the type near this one.
-  int exponent = 0;
-  std::frexp(value, &exponent);  // |value| is at least half of two to this power, and below it
-  const int step = std::max(exponent - format.digits, format.least);
-  // Scaled both ways exactly; nearbyint goes to even in the rounding mode that programs start with.
-  const double nearest = std::ldexp(std::nearbyint(std::ldexp(value, -step)), step);
+  const int step = std::max(exponent_of(value) - format.digits, format.least);
+  // Scaled both ways exactly, and added to where whole numbers lie side by side: that rounds to
+  // even in the rounding mode that programs start with.
+  const double scaled = value * power_of_two(-step);
+  const double nearest = ((scaled + kWholeNumbers) - kWholeNumbers) * power_of_two(step);
   const double infinity = std::numeric_limits<double>::infinity();
-  return std::abs(nearest) > format.largest ? std::copysign(infinity, value) : nearest;
+  return std::copysign(std::abs(nearest) > format.largest ? infinity : nearest, value);
 }
 
 std::int64_t output_columns(const LayerForm& form) {

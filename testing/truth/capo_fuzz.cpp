@@ -1,14 +1,20 @@
-// capo-fuzz: random orders, run on an engine, verdict against gradients.
+// capo-fuzz: the truth campaign. Orders by the thousand, judged and run, verdict against gradients.
 //
-//   capo-fuzz --orders 1000 --device host --seed 1 --lines out.jsonl
+//   capo-fuzz --orders 1000 --device host --seed 1 --jobs 2 --lines out.jsonl
+//   capo-fuzz --report out.jsonl
 //
 // One JSON line an order, in the order of their numbers; in the end the matrix of verdicts against
-// what was seen. A run that was killed goes on where its lines end. Exit code 0: they agree; 1:
-// some do not, and the first is named; 5: the machine refused.
+// what was seen. A run that was killed goes on where its lines end. The first disagreement ends it,
+// made as small as it gets, in lines to paste. Exit code 0: they agree; 1: two disagree; 2: the
+// command line; 3: lines that cannot be read; 5: the machine refused.
 
 #include <capo/run/host/host_engine.h>
+#include <capo/testing/truth/campaign.h>
 #include <capo/testing/truth/cases.h>
-#include <capo/testing/truth/verdict.h>
+#include <capo/testing/truth/judge.h>
+#include <capo/testing/truth/minimal_case.h>
+#include <capo/testing/truth/paste.h>
+#include <capo/testing/truth/report_page.h>
 
 #ifdef CAPO_HAVE_CUDA
 #include <capo/gpu/engine/cuda_engine.h>
@@ -17,10 +23,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <array>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -30,79 +34,115 @@ namespace {
 using namespace capo;
 using namespace capo::testing;
 
+constexpr int kDisagreement = 1;
+constexpr int kUsage = 2;
+constexpr int kUnreadable = 3;
+constexpr int kEnvironment = 5;
+
 struct Request {
   std::uint64_t orders = 1000;
   std::uint64_t seed = 1;
+  unsigned jobs = 1;
   std::string device = "host";
+  std::string float64 = "every";
+  bool against_host = false;
   std::string lines;
+  std::string report;
+  std::string about;
 };
 
-std::unique_ptr<run::Engine> engine_for(const std::string& device) {
-  if (device == "host") return std::make_unique<run::host::HostEngine>();
+using Engine = std::unique_ptr<run::Engine>;
+
+Result<Engine> engine_for(const std::string& device) {
+  if (device == "host") return Engine(std::make_unique<run::host::HostEngine>());
 #ifdef CAPO_HAVE_CUDA
   auto made = gpu::CudaEngine::make();
-  if (made) return *std::move(made);
-  fmt::print(stderr, "error: {}\n", made.error().message);
+  if (!made) return made.error();
+  return Engine(*std::move(made));
 #else
-  fmt::print(stderr, "error: this capo-fuzz was built without CUDA\n");
+  return Error{.kind = ErrorKind::Environment,
+               .message = "this capo-fuzz was built without CUDA",
+               .help = ""};
 #endif
-  return nullptr;
 }
 
-// Whole lines that are there already; half a line that a kill left is cut off.
-std::uint64_t resume(const std::string& path) {
-  std::ifstream in(path);
-  std::uint64_t lines = 0;
-  std::uintmax_t whole = 0;
-  std::uintmax_t read = 0;
-  for (std::string line; std::getline(in, line);) {
-    read += line.size() + 1;
-    if (in.eof()) break;  // without its line break
-    ++lines;
-    whole = read;
+int fail(const Error& error) {
+  fmt::print(stderr, "error: {}\n", error.message);
+  if (!error.help.empty()) fmt::print(stderr, "  help: {}\n", error.help);
+  return error.kind == ErrorKind::Environment ? kEnvironment : kUnreadable;
+}
+
+// A device that goes away in the middle is a disagreement, with the words of who refused.
+TruthLine judge_on(const Request& request, const TruthCase& of) {
+  const auto engine = engine_for(request.device);
+  if (!engine) {
+    return {.number = of.number,
+            .order = of.words,
+            .module = of.module,
+            .reason = engine.error().message,
+            .engine = request.device};
   }
-  if (lines > 0 || read > 0) std::filesystem::resize_file(path, whole);
-  return lines;
+  if (!request.against_host) return judge_truth(of, **engine);
+  run::host::HostEngine host;
+  return judge_truth(of, **engine, host);
 }
 
-struct Matrix {
-  std::array<std::array<std::uint64_t, 2>, 2> counts{};  // by accepted, right
-  std::uint64_t disagreements = 0;
-};
-
-void print(const Matrix& matrix) {
-  fmt::print("            all gradients right   some wrong\n");
-  fmt::print("  accepted  {:>19}   {:>10}\n", matrix.counts[1][1], matrix.counts[1][0]);
-  fmt::print("  rejected  {:>19}   {:>10}\n", matrix.counts[0][1], matrix.counts[0][0]);
-  fmt::print("{} disagreements of verdict, victims and gradients\n", matrix.disagreements);
+std::string header_of(const Request& request) {
+  return fmt::format(R"({{"campaign":1,"seed":{},"device":"{}","against_host":{},"float64":"{}"}})",
+                     request.seed, request.device, request.against_host, request.float64);
 }
 
-int campaign(const Request& request) {
-  const std::uint64_t done = request.lines.empty() ? 0 : resume(request.lines);
-  if (done > 0) fmt::print(stderr, "going on behind {} orders\n", done);
-  std::ofstream out;
-  if (!request.lines.empty()) out.open(request.lines, std::ios::app);
-  Matrix matrix;
-  for (std::uint64_t number = done; number < request.orders; ++number) {
-    const auto engine = engine_for(request.device);
-    if (engine == nullptr) return 5;
-    const TruthVerdict verdict = judge_truth(truth_case(request.seed, number), number, *engine);
-    ++matrix.counts[verdict.accepted ? 1 : 0][verdict.right ? 1 : 0];
-    if (!verdict.agrees) {
-      if (matrix.disagreements++ == 0) fmt::print("disagreement: {}\n", verdict.line);
-    }
-    if (out.is_open()) {
-      out << verdict.line << '\n' << std::flush;
-      if (!out) {
-        fmt::print(stderr, "error: cannot write {}\n", request.lines);
-        return 5;
-      }
-    }
-    if (number % 500 == 499) fmt::print(stderr, "{} of {} orders\n", number + 1, request.orders);
+Campaign campaign_of(const Request& request) {
+  Campaign campaign{.orders = request.orders,
+                    .jobs = request.jobs,
+                    .lines = request.lines,
+                    .header = header_of(request)};
+  campaign.make = [&request](std::uint64_t number) {
+    TruthCase of = truth_case(request.seed, number);
+    if (request.float64 == "first") of.float64 = run::Float64::FirstReplay;
+    return of;
+  };
+  campaign.judge = [&request](const TruthCase& of) { return judge_on(request, of); };
+  campaign.progress = [&request](std::uint64_t done) {
+    const bool shown = done % 500 == 0 || done == request.orders;
+    if (shown) fmt::print(stderr, "{} of {} orders\n", done, request.orders);
+  };
+  return campaign;
+}
+
+// The disagreement as it is, and as small as it gets.
+void tell(const Campaign& campaign, const TruthLine& line, const Request& request) {
+  fmt::print("disagreement: {}\n\nmade smaller:\n", to_text(line));
+  const TruthCase of = campaign.make(line.number);
+  const MinimalCase least = minimal_case(of, line, campaign.judge);
+  fmt::print("{}\n{}", to_text(least.line), paste_text(least.of, request.device));
+}
+
+int run_orders(const Request& request) {
+  if (const auto engine = engine_for(request.device); !engine) return fail(engine.error());
+  const Campaign campaign = campaign_of(request);
+  const auto result = run_campaign(campaign);
+  if (!result) return fail(result.error());
+  if (result->resumed > 0) fmt::print(stderr, "went on behind {} orders\n", result->resumed);
+  fmt::print("{} orders on {}, seed {}\n{}{}", result->tally.lines, request.device, request.seed,
+             matrix_text(result->tally), rules_text(result->tally));
+  if (!result->disagreement) return 0;
+  tell(campaign, *result->disagreement, request);
+  return kDisagreement;
+}
+
+int report(const Request& request) {
+  std::ifstream in(request.report);
+  std::ifstream about(request.about);
+  if (!in || (!request.about.empty() && !about)) {
+    return fail({.kind = ErrorKind::Unreadable,
+                 .message = "cannot read " + (in ? request.about : request.report),
+                 .help = ""});
   }
-  fmt::print("{} orders on {}, seed {}\n", request.orders - done, request.device, request.seed);
-  print(matrix);
-  return matrix.disagreements == 0 ? 0 : 1;
+  const auto page = report_page(in, about);
+  if (!page) return fail(page.error());
+  fmt::print("{}", *page);
+  return 0;
 }
 
 }  // namespace
@@ -112,11 +152,29 @@ int main(int argc, char** argv) {
   Request request;
   app.add_option("--orders", request.orders, "How many")->capture_default_str();
   app.add_option("--seed", request.seed, "Of all that is drawn")->capture_default_str();
+  app.add_option("--jobs", request.jobs, "How many at a time; the lines are the same")
+      ->check(CLI::Range(1U, 256U))
+      ->capture_default_str();
   app.add_option("--device", request.device, "host or cuda")
       ->check(CLI::IsMember({"host", "cuda"}))
       ->capture_default_str();
+  app.add_option("--float64", request.float64,
+                 "Hold eager execution against float64 in every replay of an order, or its first")
+      ->check(CLI::IsMember({"every", "first"}))
+      ->capture_default_str();
+  app.add_flag("--against-host", request.against_host,
+               "Run each on the host engine as well: it has to come to the same");
   app.add_option("--lines", request.lines,
                  "Write a JSON line an order here; where there are some, go on behind them");
+  app.add_option("--report", request.report,
+                 "Run nothing: print the report of these lines, in Markdown");
+  app.add_option("--about", request.about,
+                 "Of the report: `key: value` lines on machine, commands and commit");
   CLI11_PARSE(app, argc, argv);
-  return campaign(request);
+  // One thread may not wait for the device while another one captures on it.
+  if (request.device == "cuda" && request.jobs > 1) {
+    fmt::print(stderr, "error: --jobs: one at a time on a device; run processes of other seeds\n");
+    return kUsage;
+  }
+  return request.report.empty() ? run_orders(request) : report(request);
 }

@@ -1,8 +1,9 @@
-// Runs the corpus of the rules: what is rejected for a hazard shows it, what is rejected for its
-// transfers stays in its stuck state, and what is accepted is right.
+// Runs the corpus of the rules on the engine of the program: what is rejected for a hazard shows
+// it, what is rejected for its transfers stays in its stuck state, and what is accepted is right.
 //
 // Bad cases that declare no plan run under TransformerEngine's, which is what their rules speak of.
 
+#include <capo/tests/run/test_engine.h>
 #include <capo/tests/support/run_capo.h>
 
 #include <gtest/gtest.h>
@@ -85,7 +86,8 @@ std::vector<Case> cases(const std::string& rule, const std::string& prefix) {
 }
 
 Outcome run(const Case& of, std::vector<std::string> flags) {
-  std::vector<std::string> arguments{"run", of.input.filename().string()};
+  std::vector<std::string> arguments{"run", of.input.filename().string(), "--device",
+                                     std::string(run::test_device())};
   arguments.insert(arguments.end(), of.arguments.begin(), of.arguments.end());
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   if (!of.declares_plan && of.bad()) arguments.insert(arguments.end(), {"--plan", "te"});

@@ -59,6 +59,9 @@ TEST(RunCommand, JsonHoldsWhatWasCompared) {
   EXPECT_EQ(report["victims"]["static_input"], json::array());
   EXPECT_LT(report["float64"]["worst_relative_error"], 1e-5);
   EXPECT_EQ(report["bytes"]["planned"], report["bytes"]["allocated"]);
+  EXPECT_GT(report["times"]["capture_us"], 0);
+  EXPECT_GT(report["times"]["replay_us"], 0);
+  EXPECT_EQ(report["times"]["launch_us"], 0);  // the host engine has no such calls
   EXPECT_EQ(report["graphs"]["count"], 6);
 }
 

@@ -58,7 +58,9 @@ TEST(Check, ErrorQuotesCallNameTextAndPlace) {
   EXPECT_EQ(error.message,
             "cannot allocate the arena: cudaMalloc(&bytes, size) gave cudaErrorMemoryAllocation "
             "(out of memory) at gpu/runtime/arena.cu:14");
-  EXPECT_EQ(error.help, "");
+  EXPECT_EQ(
+      error.help,
+      "declare smaller shapes with --model, or take this machine's memory with --device host");
 }
 
 TEST(Check, PlaceIsTheSameWhereverTheTreeLies) {
@@ -76,6 +78,13 @@ TEST(Check, HelpSaysWhatAMachineWithoutDriverOrDeviceLacks) {
   EXPECT_NE(to_error("try", status).help.find("CUDA_VISIBLE_DEVICES"), std::string::npos);
   status.code = cudaErrorInsufficientDriver;
   EXPECT_NE(to_error("try", status).help.find("driver"), std::string::npos);
+}
+
+TEST(Check, HelpSaysThatAFailedKernelMayBeAnother) {
+  CudaStatus status{.code = cudaErrorAssert, .call = "f()", .file = "x.cu", .line = 1};
+  EXPECT_NE(to_error("try", status).help.find("compute-sanitizer"), std::string::npos);
+  status.code = cudaErrorInvalidValue;
+  EXPECT_EQ(to_error("try", status).help, "");
 }
 
 TEST(Check, AFailureIsNotBlamedOnTheNextCall) {

@@ -109,9 +109,21 @@ TEST_F(CudaEngineTest, AReadDuringACaptureInvalidatesItAndEndsIt) {
   EXPECT_EQ(engine->end_capture(), 0u);
 }
 
-TEST(CudaEngine, WithoutADeviceSaysWhatIsMissing) {
-  const auto made = CudaEngine::make();
-  if (made) GTEST_SKIP() << "there is a CUDA device here";
+TEST_F(CudaEngineTest, AfterAnErrorNoGraphIsReadBack) {
+  engine->begin_capture(0);
+  engine->launch(0, fill(1));
+  const run::GraphId graph = engine->end_capture();
+  EXPECT_EQ(engine->inspect(graph).size(), 1u);
+  EXPECT_TRUE(engine->inspect(graph + 1).empty());
+  EXPECT_EQ(error(), "none");
+  EXPECT_EQ(engine->allocate(std::int64_t{1} << 46, "inputs"), nullptr);
+  EXPECT_TRUE(engine->inspect(graph).empty());
+}
+
+// On a machine with devices and on one without.
+TEST(CudaEngine, OfADeviceThatIsNotThereSaysWhatIsMissing) {
+  const auto made = CudaEngine::make(1000);
+  ASSERT_FALSE(made);
   EXPECT_EQ(made.error().kind, ErrorKind::Environment);
   EXPECT_FALSE(made.error().message.empty());
   EXPECT_FALSE(made.error().help.empty());

@@ -3,6 +3,7 @@
 //   per-action  every address lies in memory that this work may touch; nodes are a chain
 //   per-step    every address lies in memory of the step; two works are joined by a path exactly
 //               if the task graph orders them
+//   both        nodes are what was launched into the capture, each once
 //
 // The task graph and core/plan/accesses.h are what plans are made by; nothing of the driver is
 // asked, but for where a work finds its input.
@@ -11,6 +12,7 @@
 #include <capo/core/plan/accesses.h>
 #include <capo/tests/run/graph_memory.h>
 #include <capo/tests/run/labelled_engine.h>
+#include <capo/tests/run/read_back.h>
 #include <capo/tests/run/running.h>
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
@@ -24,7 +26,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -101,18 +102,12 @@ bool is_rejected(const Case& each) {
 
 template <typename Look>
 RunReport look_at(const Case& each, Granularity graphs, Look look) {
-  LabelledEngine engine;
+  LabelledEngine engine(test_engine());
   RunOptions options{.graphs = graphs};
   options.inspect = [&](const Inspection& at) { look(at, engine); };
-  if (is_rejected(each)) {
-    options.sizes = SizeKind::Balanced;  // as at the capture
-    auto report = run_unchecked(engine, admitted(each.input, each.options), options);
-    if (!report) throw std::runtime_error(report.error().message);
-    return *std::move(report);
-  }
-  auto report = run(engine, verified(each.input, each.options), options);
-  if (!report) throw std::runtime_error(report.error().message);
-  return *std::move(report);
+  if (!is_rejected(each)) return report_on(engine, verified(each.input, each.options), options);
+  options.sizes = SizeKind::Balanced;  // as at the capture
+  return report_on(engine, admitted(each.input, each.options), options);
 }
 
 // --- what they touch -----------------------------------------------------------------------------
@@ -132,12 +127,12 @@ bool in(BufferKind kind, const std::vector<Area>& areas, const Operand& operand)
   });
 }
 
-// The operands of one graph of a piece of work, one by one.
-void expect_own(const Work& work, const std::vector<Area>& areas, const GraphNode& node) {
-  for (const Operand& operand : operands_of(node.call).list) {
+// The operands of one node of a piece of work, one by one.
+void expect_own(const Work& work, const std::vector<Area>& areas, const Operands& node) {
+  for (const Operand& operand : node.list) {
     const Area* area = holder(areas, operand);
     if (area == nullptr) {
-      ADD_FAILURE() << "a call of kind " << node.call.index() << " touches " << operand.bytes
+      ADD_FAILURE() << "a call of kind " << node.call << " touches " << operand.bytes
                     << " bytes of nobody's";
       continue;
     }
@@ -150,11 +145,12 @@ void expect_own(const Work& work, const std::vector<Area>& areas, const GraphNod
 }
 
 // Copies into static inputs and incoming gradients.
-std::size_t copies_in(const std::vector<Area>& areas, const std::vector<GraphNode>& nodes) {
+std::size_t copies_in(const std::vector<Area>& areas, const std::vector<Operands>& nodes) {
+  static const std::size_t copy = Call(Copy{}).index();
   std::size_t count = 0;
-  for (const GraphNode& node : nodes) {
-    if (!std::holds_alternative<Copy>(node.call)) continue;
-    const Operand to = operands_of(node.call).list.back();
+  for (const Operands& node : nodes) {
+    if (node.call != copy) continue;
+    const Operand& to = node.list.back();
     if (in(BufferKind::StaticInput, areas, to) || in(BufferKind::GradOutput, areas, to)) ++count;
   }
   return count;
@@ -169,7 +165,7 @@ std::map<std::pair<std::int32_t, std::uint32_t>, Origin> origins(const Inspectio
   return all;
 }
 
-void expect_chains_of_own_memory(const Inspection& at) {
+void expect_chains_of_own_memory(const Inspection& at, LabelledEngine& engine) {
   GraphMemory memory(at);
   const auto origin_of = origins(at);
   for (const Stepper::Captured& captured : at.graphs) {
@@ -178,27 +174,25 @@ void expect_chains_of_own_memory(const Inspection& at) {
     SCOPED_TRACE(name_of(captured.rank, work));
     const std::vector<Area> areas =
         memory.of(captured.rank, work, origin_of.at({captured.rank, work.entry}));
-    const std::vector<GraphNode> nodes = at.engine.inspect(captured.graph);
+    const std::vector<GraphNode> nodes = engine.inspect(captured.graph);
     EXPECT_FALSE(nodes.empty());
-    for (std::uint32_t id = 0; id < nodes.size(); ++id) {
-      using Before = std::vector<std::uint32_t>;
-      EXPECT_EQ(nodes[id].after, id == 0 ? Before{} : Before{id - 1});
-      expect_own(work, areas, nodes[id]);
-    }
+    expect_chain(nodes);
+    const std::vector<Operands> operands = all_operands_of(nodes, engine);
+    nodes_of_launches(engine.launches(captured.graph), operands, engine);
+    for (const Operands& node : operands) expect_own(work, areas, node);
     const bool weight = work.kind == Kind::BackwardWeight;
     const bool sizes = at.layers.at(captured.rank, work.chunk, 0).sizes_in_input;
-    EXPECT_EQ(copies_in(areas, nodes), weight ? 0U : work.kind == Kind::Forward && sizes ? 2U : 1U);
+    EXPECT_EQ(copies_in(areas, operands), weight                                ? 0U
+                                          : work.kind == Kind::Forward && sizes ? 2U
+                                                                                : 1U);
   }
 }
 
 // Each graph as calls that can be compared.
-std::vector<std::vector<Operands>> calls(const Inspection& at) {
+std::vector<std::vector<Operands>> calls(const Inspection& at, Engine& engine) {
   std::vector<std::vector<Operands>> all;
   for (const Stepper::Captured& captured : at.graphs) {
-    auto& graph = all.emplace_back();
-    for (const GraphNode& node : at.engine.inspect(captured.graph)) {
-      graph.push_back(operands_of(node.call));
-    }
+    all.push_back(all_operands_of(engine.inspect(captured.graph), engine));
   }
   return all;
 }
@@ -212,10 +206,11 @@ TEST(Graphs, OfActionsAreChainsThatTouchTheirOwnMemoryAlone) {
   for (const Case& each : all) {
     SCOPED_TRACE(each.words);
     std::vector<std::vector<std::vector<Operands>>> seen;
-    const RunReport report = look_at(each, Granularity::PerAction, [&](const auto& at, auto&) {
-      expect_chains_of_own_memory(at);
-      seen.push_back(calls(at));
-    });
+    const RunReport report =
+        look_at(each, Granularity::PerAction, [&](const auto& at, auto& engine) {
+          expect_chains_of_own_memory(at, engine);
+          seen.push_back(calls(at, engine));
+        });
     ASSERT_EQ(seen.size(), 2U);
     EXPECT_TRUE(seen[0] == seen[1]);
     EXPECT_EQ(report.replays, 3U);
@@ -229,22 +224,6 @@ TEST(Graphs, OfActionsAreChainsThatTouchTheirOwnMemoryAlone) {
 
 // --- what they wait for --------------------------------------------------------------------------
 
-// For each node, all that are over before it begins.
-std::vector<std::vector<bool>> before(const std::vector<GraphNode>& nodes) {
-  std::vector<std::vector<bool>> over(nodes.size(), std::vector<bool>(nodes.size(), false));
-  for (std::uint32_t id = 0; id < nodes.size(); ++id) {
-    for (const std::uint32_t first : nodes[id].after) {
-      EXPECT_LT(first, id);  // the order of nodes is one in which they can run
-      if (first >= id) continue;
-      over[id][first] = true;
-      for (std::uint32_t each = 0; each < first; ++each) {
-        if (over[first][each]) over[id][each] = true;
-      }
-    }
-  }
-  return over;
-}
-
 struct Placed {
   std::int32_t rank = 0;
   Work work;
@@ -254,7 +233,8 @@ struct Placed {
 };
 
 // Every work of a step with its vertex, and the nodes that were captured under its name.
-std::vector<Placed> placed_works(const Course& course, const std::vector<std::string>& labels) {
+std::vector<Placed> placed_works(const Course& course, const std::vector<CapturedLaunch>& launches,
+                                 const std::vector<std::uint32_t>& node_of) {
   std::vector<Placed> all;
   for (TaskId id = 0; id < course.graph->tasks.size(); ++id) {
     const Task& task = course.graph->tasks[id];
@@ -263,12 +243,13 @@ std::vector<Placed> placed_works(const Course& course, const std::vector<std::st
     const auto& delay = (*course.delay)[static_cast<std::size_t>(task.rank)];
     Placed placed{.rank = task.rank, .work = work_of(step, delay), .vertex = task.start};
     const std::string name = name_of(placed.rank, placed.work);
-    const auto first = std::find(labels.begin(), labels.end(), name);
-    const auto last = std::find(labels.rbegin(), labels.rend(), name);
-    EXPECT_NE(first, labels.end()) << name;
-    if (first == labels.end()) continue;
-    placed.first = static_cast<std::uint32_t>(first - labels.begin());
-    placed.last = static_cast<std::uint32_t>(labels.rend() - last) - 1;
+    const auto of_it = [&](const CapturedLaunch& launch) { return launch.label == name; };
+    const auto first = std::find_if(launches.begin(), launches.end(), of_it);
+    const auto last = std::find_if(launches.rbegin(), launches.rend(), of_it);
+    EXPECT_NE(first, launches.end()) << name;
+    if (first == launches.end()) continue;
+    placed.first = node_of[static_cast<std::size_t>(first - launches.begin())];
+    placed.last = node_of[static_cast<std::size_t>(launches.rend() - last) - 1];
     all.push_back(placed);
   }
   return all;
@@ -296,13 +277,16 @@ struct Pairs {
 };
 
 // Paths between works are those of the task graph.
-Pairs expect_paths(const Inspection& at, const LabelledEngine& engine) {
+Pairs expect_paths(const Inspection& at, LabelledEngine& engine) {
   Pairs pairs;
   const Course& course = at.step.replayed();
   const GraphId graph = at.graphs.front().graph;
-  const std::vector<GraphNode> nodes = at.engine.inspect(graph);
+  const std::vector<GraphNode> nodes = engine.inspect(graph);
+  const auto& launches = engine.launches(graph);
+  const auto node_of = nodes_of_launches(launches, all_operands_of(nodes, engine), engine);
+  if (node_of.size() < launches.size()) return pairs;
   const auto over = before(nodes);
-  const std::vector<Placed> works = placed_works(course, engine.labels(graph));
+  const std::vector<Placed> works = placed_works(course, launches, node_of);
   for (const Placed& a : works) {
     const std::vector<bool> behind = reachable(*course.graph, a.vertex);
     for (const Placed& b : works) {
@@ -328,20 +312,18 @@ TEST(Graphs, OfAStepOrderTheWorksThatTheTaskGraphOrdersAndNoOthers) {
     if (is_rejected(each)) continue;
     SCOPED_TRACE(each.words);
     std::vector<std::vector<std::vector<Operands>>> seen;
-    const RunReport report = look_at(
-        each, Granularity::PerStep, [&](const Inspection& at, const LabelledEngine& engine) {
+    const RunReport report =
+        look_at(each, Granularity::PerStep, [&](const Inspection& at, LabelledEngine& engine) {
           ASSERT_EQ(at.graphs.size(), 1U);
           ASSERT_NE(at.step.replayed().graph, nullptr);
           const Pairs pairs = expect_paths(at, engine);
           all_pairs.ordered += pairs.ordered;
           all_pairs.unordered += pairs.unordered;
           const std::vector<Area> areas = GraphMemory(at).of_the_step();
-          for (const GraphNode& node : at.engine.inspect(at.graphs.front().graph)) {
-            for (const Operand& operand : operands_of(node.call).list) {
-              EXPECT_NE(holder(areas, operand), nullptr);
-            }
+          seen.push_back(calls(at, engine));
+          for (const Operands& node : seen.back().front()) {
+            for (const Operand& operand : node.list) EXPECT_NE(holder(areas, operand), nullptr);
           }
-          seen.push_back(calls(at));
         });
     ASSERT_EQ(seen.size(), 2U);
     EXPECT_TRUE(seen[0] == seen[1]);
@@ -359,11 +341,8 @@ TEST(Graphs, OfAStepOfOneStreamAreChains) {
   for (const PlanKind plan : {PlanKind::Safe, PlanKind::Te}) {
     for (const Case& each : cases(plan, kOneRank)) {
       SCOPED_TRACE(each.words);
-      look_at(each, Granularity::PerStep, [&](const Inspection& at, const LabelledEngine&) {
-        const std::vector<GraphNode> nodes = at.engine.inspect(at.graphs.front().graph);
-        for (std::uint32_t id = 1; id < nodes.size(); ++id) {
-          EXPECT_EQ(nodes[id].after, std::vector<std::uint32_t>{id - 1});
-        }
+      look_at(each, Granularity::PerStep, [&](const Inspection& at, LabelledEngine& engine) {
+        expect_chain(engine.inspect(at.graphs.front().graph));
       });
       if (HasFailure()) return;
     }

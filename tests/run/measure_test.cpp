@@ -48,7 +48,7 @@ class CountingEngine final : public Engine {
     now_ += static_cast<double>(host_.inspect(graph).size());
     host_.replay(graph, stream);
   }
-  [[nodiscard]] std::vector<GraphNode> inspect(GraphId graph) const override {
+  [[nodiscard]] std::vector<GraphNode> inspect(GraphId graph) override {
     return host_.inspect(graph);
   }
   void synchronise() override { host_.synchronise(); }

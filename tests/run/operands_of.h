@@ -4,12 +4,12 @@
 //   Copy{.bytes = 256, .from = a, .to = b}   ->   read a 256, write b 256
 //
 // Bytes are the most there can be: all the rows that there is memory for. Tables of pointers are
-// followed, as kernels follow them, which on the host needs no copy; what stands in them belongs to
-// the call as well, since nobody changes them.
+// read from the engine and followed, as kernels follow them; what stands in them belongs to the
+// call as well, since nobody changes them.
 
 #pragma once
 
-#include <capo/run/kernels/call.h>
+#include <capo/run/engine.h>
 #include <capo/run/modules/layer.h>
 
 #include <cstddef>
@@ -41,7 +41,8 @@ struct Operands {
 
 class TakenApart {
  public:
-  explicit TakenApart(const Call& call) : all_{.call = call.index(), .list = {}, .numbers = {}} {
+  TakenApart(const Call& call, Engine& engine)
+      : engine_(engine), all_{.call = call.index(), .list = {}, .numbers = {}} {
     std::visit(*this, call);
   }
   [[nodiscard]] Operands all() && { return std::move(all_); }
@@ -161,18 +162,22 @@ class TakenApart {
   }
   void table(void* const* of, std::int64_t groups, std::int64_t bytes, Touch touch) {
     add(of, groups * 8, Touch::Read);
-    for (std::int64_t group = 0; group < groups; ++group) add(of[group], bytes, touch);
+    std::vector<void*> parts(static_cast<std::size_t>(groups));
+    engine_.read(parts.data(), of, groups * 8);
+    for (const void* part : parts) add(part, bytes, touch);
   }
   template <typename WithRows>
   [[nodiscard]] static std::int64_t matrix(const WithRows& call, std::int64_t columns) {
     return call.rows.count * columns * bytes_of(call.type);
   }
 
+  Engine& engine_;
   Operands all_;
 };
 
-[[nodiscard]] inline Operands operands_of(const Call& call) {
-  return TakenApart(call).all();
+/// Of a call in this engine's memory.
+[[nodiscard]] inline Operands operands_of(const Call& call, Engine& engine) {
+  return TakenApart(call, engine).all();
 }
 
 }  // namespace capo::run

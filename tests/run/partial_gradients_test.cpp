@@ -147,7 +147,7 @@ class UntouchedEngine final : public Engine {
   void begin_capture(StreamId) override { throw begun(); }
   GraphId end_capture() override { throw begun(); }
   void replay(GraphId, StreamId) override { throw begun(); }
-  std::vector<GraphNode> inspect(GraphId) const override { throw begun(); }
+  std::vector<GraphNode> inspect(GraphId) override { throw begun(); }
   void synchronise() override { throw begun(); }
   double between(EventId, EventId) override { throw begun(); }
   void forget_events() override { throw begun(); }

@@ -1,4 +1,5 @@
-// A step typed as text, run on the host engine: what the tests of whole runs have in common.
+// A step typed as text, run on the engine of the program (test_engine.h): what the tests of whole
+// runs have in common.
 //
 //   run_verified(typed("[1, -1, -1.5]"), every_layer(small(ModuleKind::Linear)), {})
 //
@@ -11,9 +12,9 @@
 #include <capo/core/gradients/contract.h>
 #include <capo/core/rules/verify.h>
 #include <capo/core/text/load.h>
-#include <capo/run/host/host_engine.h>
 #include <capo/run/run.h>
 #include <capo/run/setup/complete_model.h>
+#include <capo/tests/run/test_engine.h>
 
 #include <array>
 #include <stdexcept>
@@ -103,21 +104,32 @@ inline UncheckedPlan admitted(Input input, const CheckOptions& declared) {
   return std::get<UncheckedPlan>(std::move(plan));
 }
 
-/// What a run comes to, failures included, on an engine of its own.
-inline Result<RunReport, RunFailure> attempt(const VerifiedPlan& plan, const RunOptions& options) {
-  host::HostEngine engine;
+/// What a run comes to, failures included.
+inline Result<RunReport, RunFailure> attempt_on(Engine& engine, const VerifiedPlan& plan,
+                                                const RunOptions& options) {
   return run(engine, plan, options);
 }
-inline Result<RunReport, RunFailure> attempt(const UncheckedPlan& plan, const RunOptions& options) {
-  host::HostEngine engine;
+inline Result<RunReport, RunFailure> attempt_on(Engine& engine, const UncheckedPlan& plan,
+                                                const RunOptions& options) {
   return run_unchecked(engine, plan, options);
+}
+
+/// Likewise, on an engine of its own.
+template <typename AnyPlan>
+Result<RunReport, RunFailure> attempt(const AnyPlan& plan, const RunOptions& options) {
+  return attempt_on(*test_engine(), plan, options);
+}
+
+template <typename AnyPlan>
+RunReport report_on(Engine& engine, const AnyPlan& plan, const RunOptions& options) {
+  auto report = attempt_on(engine, plan, options);
+  if (!report) throw std::runtime_error(report.error().message);
+  return *std::move(report);
 }
 
 template <typename AnyPlan>
 RunReport report_of(const AnyPlan& plan, const RunOptions& options) {
-  auto report = attempt(plan, options);
-  if (!report) throw std::runtime_error(report.error().message);
-  return *std::move(report);
+  return report_on(*test_engine(), plan, options);
 }
 
 inline RunReport run_verified(Input input, const CheckOptions& declared,

@@ -34,10 +34,10 @@ std::pair<int, int> make_pipe() {
   ::signal(SIGPIPE, SIG_DFL);
   for (const std::string& setting : options.environment)
     ::putenv(const_cast<char*>(setting.c_str()));
-  std::vector<char*> argv{const_cast<char*>(CAPO_EXECUTABLE)};
+  std::vector<char*> argv{const_cast<char*>(options.program.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  ::execv(CAPO_EXECUTABLE, argv.data());
+  ::execv(options.program.c_str(), argv.data());
   std::_Exit(127);
 }
 

@@ -19,6 +19,7 @@ struct RunOptions {
   std::vector<std::string> environment;  ///< "NO_COLOR=1", added to the test's own
   std::string stdout_path;               ///< standard output goes here, e.g. /dev/full
   int seconds = 60;                      ///< then it is killed, which a test takes for a hang
+  std::string program = CAPO_EXECUTABLE;
 };
 
 /// Runs capo with these arguments.

@@ -38,7 +38,7 @@ class HostCapture : public ::testing::Test {
   void fork(StreamId from, StreamId to) { engine.wait(to, engine.record(from)); }
   [[nodiscard]] int value() const { return static_cast<int>(*memory); }
   // By node in the order of launches: what it waits for.
-  [[nodiscard]] std::vector<Nodes> afters(GraphId graph) const {
+  [[nodiscard]] std::vector<Nodes> afters(GraphId graph) {
     std::vector<Nodes> all;
     for (const GraphNode& node : engine.inspect(graph)) all.push_back(node.after);
     return all;

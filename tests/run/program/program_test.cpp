@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -113,6 +114,22 @@ TEST(Program, AForcedWriterIsLaunchedBeforeItsReader) {
                    "0: B1.0 from given 1.0, collect grad input of 1.0 at 1.0",
                    "0: B1.1 from given 1.1, collect grad input of 1.1 at 1.1", "1: W1.0; after 2 3",
                    "1: W1.1; after 3"}));
+}
+
+// What is launched one by one runs so: nothing but the forced edge would keep the other rank.
+TEST(Program, WhereAnEdgeIsForcedEachOpWaitsForTheOneBeforeIt) {
+  const char* const ranks =
+      "ranks 2\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\n"
+      "rank 1: F1.0 F1.1 B1.0 B1.1\n";
+  const Launched launched(testing_support::read_schedule(ranks), {}, {.weight_stream = true}, {},
+                          {{kBackward1, kWeight0}});
+  const Program& program = launched.program;
+  ASSERT_EQ(program.ops.size(), 10U);
+  for (std::uint32_t op = 1; op < program.ops.size(); ++op) {
+    if (program.ops[op].stream == program.ops[op - 1].stream) continue;
+    const auto& waits = program.waits[op];
+    EXPECT_EQ(std::count(waits.begin(), waits.end(), op - 1), 1) << op;
+  }
 }
 
 TEST(Program, ForcedEdgesThatCloseACircleGiveNothing) {

@@ -1,0 +1,23 @@
+// A captured graph as CUDA holds it: its nodes, the calls that their kernels take, and its edges.
+//
+// Nothing is remembered from the capture; what CUDA says is what will be replayed. A node that is
+// no kernel of capo's is an error, as is every call of CUDA that fails. Tested by
+// tests/gpu/engine_test.cpp and tests/gpu/soft/.
+
+#pragma once
+
+#include <capo/core/base/result.h>
+#include <capo/run/engine.h>
+
+#include <string>
+#include <vector>
+
+struct CUgraph_st;
+
+namespace capo::gpu {
+
+/// `name` is what an error calls it: "graph 3 (W of chunk 1, microbatch 2 of rank 0)".
+[[nodiscard]] Result<std::vector<run::GraphNode>> read_graph(CUgraph_st* graph,
+                                                             const std::string& name);
+
+}  // namespace capo::gpu

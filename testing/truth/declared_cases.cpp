@@ -1,0 +1,89 @@
+#include <capo/testing/truth/declared_cases.h>
+
+#include <capo/core/model/module_kinds.h>
+#include <capo/core/text/load.h>
+#include <capo/core/text/order_printer.h>
+#include <capo/testing/truth/drawn_modules.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace capo::testing {
+
+namespace {
+
+// The kinds that the schedule's layers are of, in words.
+std::string modules_in(const ModuleTable& table) {
+  std::set<std::int32_t> used;
+  for (const auto& rank : table.layers) {
+    for (const auto& chunk : rank) used.insert(chunk.begin(), chunk.end());
+  }
+  std::string words;
+  for (const std::int32_t module : used) {
+    if (!words.empty()) words += ", ";
+    words += words_of(table.list[static_cast<std::size_t>(module)]);
+  }
+  return words;
+}
+
+}  // namespace
+
+void make_runnable(Dice& dice, Declared& declared) {
+  const std::int32_t width = 8 * dice.between(2, 4);
+  const std::int32_t tokens = 8 * dice.between(1, 4);
+  const std::int32_t groups = dice.between(1, 8);
+  const DataType type = dice.one_in(4) ? DataType::Fp16 : DataType::Bf16;
+  for (RankOrder& rank : declared.schedule.ranks) {
+    for (Entry& entry : rank.order) entry.group = Group::Alone;
+  }
+  for (Module& module : declared.options.modules.list) {
+    if (module.kind == ModuleKind::TransformerLayer) module.kind = ModuleKind::LayerNormMlp;
+    module.dtype = type;
+    module.shape = {.tokens = tokens, .hidden = width, .ffn = width};
+    module.main_grad.reset();
+    if (is_grouped(*module.kind)) module.shape.groups = groups;
+    module.flags.input_requires_grad = true;
+    if (module.flags.fuse_wgrad_accumulation) module.flags.clone_param_grads = true;
+  }
+}
+
+Declared draw_unwired_declared(Dice& dice) {
+  while (true) {
+    Declared declared = draw_sound_declared(dice);
+    Schedule& schedule = declared.schedule;
+    const bool mixed =
+        std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
+          return std::find(rank.delay->begin(), rank.delay->end(), Delay::Mixed) !=
+                 rank.delay->end();
+        });
+    if (mixed) continue;
+    schedule.topology = Topology::Independent;
+    schedule.stages.reset();
+    for (RankOrder& rank : schedule.ranks) rank.stages.clear();
+    return declared;
+  }
+}
+
+void fill_shapes(Declared& declared) {
+  auto& modules = declared.options.modules.list;
+  const Module first = modules.front();
+  for (Module& module : modules) {
+    if (!module.dtype) module.dtype = first.dtype;
+    if (!module.shape.tokens) module.shape.tokens = first.shape.tokens;
+    if (!module.shape.hidden) module.shape.hidden = first.shape.hidden;
+    if (!module.shape.ffn) module.shape.ffn = first.shape.ffn;
+  }
+}
+
+TruthCase case_of(Declared declared) {
+  TruthCase made{.words = print_order_file(declared.schedule),
+                 .module = modules_in(declared.options.modules),
+                 .declared = std::move(declared.options)};
+  made.input =
+      load(Source{.name = "case.order", .text = made.words}, {.form = TextForm::OrderFile}).value();
+  return made;
+}
+
+}  // namespace capo::testing

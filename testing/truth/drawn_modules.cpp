@@ -1,0 +1,31 @@
+#include <capo/testing/truth/drawn_modules.h>
+
+#include <capo/core/model/module_kinds.h>
+
+#include <fmt/format.h>
+
+namespace capo::testing {
+
+Module draw_truth_module(Dice& dice, ModuleKind kind) {
+  Module module{.name = std::string(name_of(kind)),
+                .kind = kind,
+                .dtype = dice.one_in(4) ? DataType::Fp16 : DataType::Bf16};
+  const std::int32_t width = 8 * dice.between(2, 4);
+  module.shape = {.tokens = 8 * dice.between(1, 4), .hidden = width, .ffn = width};
+  if (is_grouped(kind)) {
+    module.shape.groups = dice.between(1, 8);
+    module.splits = Splits::Device;
+    module.flags.single_weight = dice.one_in(2);
+  }
+  module.flags.bias = dice.one_in(3);
+  module.flags.fuse_wgrad_accumulation = true;
+  module.flags.grad_added_to_main_grad = dice.one_in(2);
+  return module;
+}
+
+std::string words_of(const Module& module) {
+  return fmt::format("{} {}{}", name_of(*module.kind), name_of(*module.dtype),
+                     module.flags.bias ? " bias" : "");
+}
+
+}  // namespace capo::testing

@@ -1,0 +1,19 @@
+// Cases of the truth campaign that are at fault, drawn: what a run of them has to show.
+
+#pragma once
+
+#include <capo/testing/generators/dice.h>
+#include <capo/testing/truth/truth_case.h>
+
+namespace capo::testing {
+
+/// An order that TransformerEngine captures, under its plan, with a module whose weight gradient
+/// reads memory that it shares. Drawn anew, eight times at most, where nobody is hurt; so it may
+/// be right after all.
+[[nodiscard]] TruthCase draw_reuse_case(Dice& dice);
+/// A fault of testing/faults/plan or testing/faults/modules in what is sound without it, and of a
+/// sort that leaves something to run.
+[[nodiscard]] TruthCase draw_plan_fault_case(Dice& dice);
+[[nodiscard]] TruthCase draw_module_fault_case(Dice& dice);
+
+}  // namespace capo::testing

@@ -1,0 +1,180 @@
+#include <capo/testing/truth/judge.h>
+
+#include <capo/core/report/report.h>
+#include <capo/core/rules/verify.h>
+#include <capo/run/run.h>
+#include <capo/run/setup/complete_model.h>
+#include <capo/testing/truth/explained.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace capo::testing {
+
+namespace {
+
+// What came of the two doors: a verdict, and a run or the reason why there was none.
+struct Tried {
+  CheckResult checked;
+  std::optional<run::RunReport> report;
+  std::string refusal;
+  bool can_be_run = false;  ///< its plan got through a door
+};
+
+std::vector<std::string> rules_of(const CheckResult& result) {
+  std::vector<std::string> rules;
+  for (const Diagnostic& finding : result.diagnostics.kept()) {
+    if (finding.severity == Severity::Error) rules.emplace_back(finding.rule);
+  }
+  std::sort(rules.begin(), rules.end());
+  rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
+  return rules;
+}
+
+// Copies what a line needs of a result; diagnostics are values.
+template <typename Admitted, typename Start>
+Tried run_through(Admitted admitted, Start start) {
+  Tried tried;
+  if (auto* why = std::get_if<NotVerified>(&admitted)) {
+    tried.checked = std::move(why->result);
+    tried.refusal = std::move(why->reason);
+    return tried;
+  }
+  const auto& plan = std::get<0>(admitted);
+  tried.can_be_run = true;
+  tried.checked = plan.step().result();
+  auto report = start(plan);
+  if (report) {
+    tried.report = *std::move(report);
+  } else {
+    tried.refusal = report.error().message;
+  }
+  return tried;
+}
+
+Tried try_case(const TruthCase& of, run::Engine& engine) {
+  const run::RunOptions options{.graphs = of.graphs,
+                                .replays = of.replays,
+                                .seed = of.seed,
+                                .sizes = of.sizes,
+                                .float64 = of.float64};
+  const CheckOptions complete = run::complete_model(of.declared, of.input.schedule).options;
+  if (of.made == Made::Sound) {
+    return run_through(verify(of.input, complete),
+                       [&](const VerifiedPlan& plan) { return run::run(engine, plan, options); });
+  }
+  return run_through(admit_unchecked(of.input, complete), [&](const UncheckedPlan& plan) {
+    return run::run_unchecked(engine, plan, options);
+  });
+}
+
+struct Opinion {
+  Came came;
+  std::string reason = {};
+};
+
+Opinion disagrees(std::string why) {
+  return {.came = Came::Disagrees, .reason = std::move(why)};
+}
+
+// Why nothing of it can be seen, if that is so of every rule that it breaks.
+std::optional<std::string> explanation(const std::vector<std::string>& rules) {
+  std::string words;
+  for (const std::string& rule : rules) {
+    const std::string_view why = why_not_shown(rule);
+    if (why.empty()) return std::nullopt;
+    words += fmt::format("{}{}: {}", words.empty() ? "" : "; ", rule, why);
+  }
+  return words;
+}
+
+// What a run shows to be wrong is said first: it can be made smaller.
+Opinion opinion_of_accepted(const TruthCase& of, const Tried& tried) {
+  if (!tried.report) return disagrees("accepted, but: " + tried.refusal);
+  const run::RunReport& report = *tried.report;
+  if (!report.bit_equal) return disagrees("accepted, but a gradient is not equal to eager's");
+  if (!report.within_bounds) return disagrees("accepted, but eager execution is not float64's");
+  if (report.victims != report.predicted) return disagrees("accepted, but there are victims");
+  if (report.bytes.planned != report.bytes.allocated) return disagrees("other bytes than planned");
+  if (of.made == Made::Faulty) return disagrees("accepted, though it was put at fault");
+  return {.came = Came::Right};
+}
+
+Opinion opinion_of_rejected(const TruthCase& of, const Tried& tried,
+                            const std::vector<std::string>& rules) {
+  if (of.made == Made::Sound) return disagrees("rejected, though it was made to be sound");
+  if (of.made == Made::Faulty && std::find(rules.begin(), rules.end(), of.rule) == rules.end()) {
+    return disagrees(fmt::format("rejected, but not by {}", of.rule));
+  }
+  const auto explained = explanation(rules);
+  if (!tried.report) {
+    if (explained) return {.came = Came::Explained, .reason = *explained};
+    if (!tried.can_be_run) return {.came = Came::NotRun, .reason = tried.refusal};
+    return disagrees("rejected, but not run: " + tried.refusal);
+  }
+  const run::RunReport& report = *tried.report;
+  if (!report.within_bounds) return disagrees("eager execution is not float64's");
+  if (report.victims != report.predicted) return disagrees("other victims than were predicted");
+  if (!report.bit_equal) return {.came = Came::Seen};
+  if (explained) return {.came = Came::Explained, .reason = *explained};
+  return disagrees("rejected, but every gradient is right");
+}
+
+// To three digits, so that lines are short.
+double rounded(double error) {
+  return std::stod(fmt::format("{:.3g}", error));
+}
+
+TruthLine line_of(const TruthCase& of, const Tried& tried, const run::Engine& engine) {
+  TruthLine line{.number = of.number,
+                 .order = of.words,
+                 .module = of.module,
+                 .plan = std::string(name_of(of.declared.plan.kind.value_or(PlanKind::Safe))),
+                 .graphs = of.graphs == Granularity::PerStep ? "per-step" : "per-action",
+                 .fault = of.fault,
+                 .verdict = std::string(capo::name_of(tried.checked.verdict)),
+                 .rules = rules_of(tried.checked),
+                 .engine = std::string(engine.name())};
+  Opinion opinion = tried.checked.verdict == Verdict::Accepted
+                        ? opinion_of_accepted(of, tried)
+                        : opinion_of_rejected(of, tried, line.rules);
+  line.came = opinion.came;
+  line.reason = std::move(opinion.reason);
+  if (!tried.report) return line;
+  const run::RunReport& report = *tried.report;
+  line.ran = true;
+  line.bit_equal = report.bit_equal;
+  line.within_bounds = report.within_bounds;
+  line.float64 = rounded(report.worst_relative_error);
+  line.gradients = report.parameters.size() + report.input_gradients.size();
+  line.replays = report.replays;
+  line.victims = report.victims;
+  line.predicted = report.predicted;
+  return line;
+}
+
+}  // namespace
+
+TruthLine judge_truth(const TruthCase& of, run::Engine& engine) {
+  return line_of(of, try_case(of, engine), engine);
+}
+
+TruthLine judge_truth(const TruthCase& of, run::Engine& engine, run::Engine& host) {
+  TruthLine line = judge_truth(of, engine);
+  const TruthLine there = judge_truth(of, host);
+  if (there.ran) line.host_victims = there.victims;
+  if (line.came == Came::Disagrees) return line;
+  const bool same = line.came == there.came && line.bit_equal == there.bit_equal &&
+                    line.victims == there.victims && line.ran == there.ran;
+  if (same) return line;
+  line.came = Came::Disagrees;
+  line.reason = fmt::format("on {} it came otherwise: {}", there.engine, name_of(there.came));
+  return line;
+}
+
+}  // namespace capo::testing

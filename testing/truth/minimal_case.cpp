@@ -1,0 +1,139 @@
+#include <capo/testing/truth/minimal_case.h>
+
+#include <capo/core/minimise/minimise.h>
+#include <capo/core/model/module_flags.h>
+#include <capo/core/text/load.h>
+#include <capo/core/text/order_printer.h>
+#include <capo/testing/minimise_shrink.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace capo::testing {
+
+namespace {
+
+constexpr std::uint64_t kMostRuns = 5'000;
+
+// Through its text, as whoever pastes it will.
+std::optional<TruthCase> with_schedule(TruthCase of, const Schedule& schedule) {
+  of.words = print_order_file(schedule);
+  auto input = load(Source{.name = "case.order", .text = of.words}, {.form = TextForm::OrderFile});
+  if (!input) return std::nullopt;
+  of.input = *std::move(input);
+  return of;
+}
+
+// One wrong gradient more or less is the same disagreement.
+class Shrinker {
+ public:
+  Shrinker(TruthCase of, TruthLine line, const JudgeCase& judge)
+      : of_(std::move(of)), line_(std::move(line)), judge_(judge) {}
+
+  MinimalCase run() {
+    if (line_.ran) {
+      shrink_order();
+    } else if (of_.made == Made::Sound && line_.verdict == "rejected") {
+      shrink_sound_order();
+    } else {
+      return {.of = std::move(of_), .line = std::move(line_)};
+    }
+    while (simplify()) {
+    }
+    return {.of = std::move(of_), .line = std::move(line_)};
+  }
+
+ private:
+  bool accept(std::optional<TruthCase> candidate) {
+    if (!candidate) return false;
+    TruthLine line = judge_(*candidate);
+    if (line.came != Came::Disagrees || line.reason != line_.reason) return false;
+    of_ = *std::move(candidate);
+    line_ = std::move(line);
+    return true;
+  }
+
+  // A fault may go with what is deleted; whether it is still reported is no longer the question.
+  void shrink_order() {
+    if (of_.made == Made::Faulty) of_.made = Made::Drawn;
+    const auto& rows = of_.declared.modules.layers;
+    const bool by_chunk =
+        !of_.declared.plan.model_chunks.empty() ||
+        std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.size() > 1; });
+    const StillBroken disagrees = [&](const Schedule& schedule) {
+      return accept(with_schedule(of_, schedule));
+    };
+    const MinimiseOptions options{.max_checks = kMostRuns,
+                                  .fixed_ranks = rows.size() > 1 ? rows.size() : 0,
+                                  .fixed_chunks = by_chunk};
+    // The last one that was accepted is the smallest: minimise() goes on from it.
+    static_cast<void>(minimise(of_.input.schedule, disagrees, options));
+  }
+
+  void shrink_sound_order() {
+    for (bool smaller = true; smaller;) {
+      smaller = false;
+      for (const Schedule& schedule : smaller_sound_schedules(of_.input.schedule)) {
+        smaller = accept(with_schedule(of_, schedule));
+        if (smaller) break;
+      }
+    }
+  }
+
+  // Something that is not as it would be by default becomes so.
+  bool simplify() {
+    std::vector<TruthCase> candidates;
+    const auto with = [&](auto change) {
+      TruthCase candidate = of_;
+      change(candidate);
+      candidates.push_back(std::move(candidate));
+    };
+    if (of_.replays > 1) with([](TruthCase& of) { of.replays = 1; });
+    if (of_.graphs != Granularity::PerAction) {
+      with([](TruthCase& of) { of.graphs = Granularity::PerAction; });
+    }
+    if (of_.sizes != run::SizeKind::Random) {
+      with([](TruthCase& of) { of.sizes = run::SizeKind::Random; });
+    }
+    if (of_.seed != 1) with([](TruthCase& of) { of.seed = 1; });
+    for (std::size_t m = 0; m < of_.declared.modules.list.size(); ++m) {
+      for (Module& simpler : simpler_modules(of_.declared.modules.list[m])) {
+        with([&](TruthCase& of) { of.declared.modules.list[m] = std::move(simpler); });
+      }
+    }
+    return std::any_of(candidates.begin(), candidates.end(),
+                       [&](const TruthCase& candidate) { return accept(candidate); });
+  }
+
+  static std::vector<Module> simpler_modules(const Module& module) {
+    std::vector<Module> simpler;
+    const auto with = [&](auto change) {
+      Module candidate = module;
+      change(candidate);
+      if (candidate != module) simpler.push_back(std::move(candidate));
+    };
+    for (const ModuleFlag& flag : kModuleFlags) {
+      with([&](Module& of) { of.flags.*flag.slot = ModuleFlags{}.*flag.slot; });
+    }
+    with([](Module& of) { of.dtype = DataType::Bf16; });
+    with([](Module& of) {
+      if (of.shape.groups) of.shape.groups = 1;
+    });
+    return simpler;
+  }
+
+  TruthCase of_;
+  TruthLine line_;
+  const JudgeCase& judge_;
+};
+
+}  // namespace
+
+MinimalCase minimal_case(const TruthCase& of, const TruthLine& line, const JudgeCase& judge) {
+  return Shrinker(of, line, judge).run();
+}
+
+}  // namespace capo::testing

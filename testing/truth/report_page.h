@@ -1,0 +1,20 @@
+// The report of a truth campaign in Markdown, made from its lines and nothing else, so that it can
+// be made again anywhere.
+//
+// Tested by tests/testing/truth/tally_test.cpp.
+
+#pragma once
+
+#include <capo/core/base/error.h>
+#include <capo/core/base/result.h>
+
+#include <iosfwd>
+#include <string>
+
+namespace capo::testing {
+
+/// `lines`: a whole file as a campaign writes it. `about`: `key: value` lines on where it ran,
+/// copied into the table at the top; may be empty.
+[[nodiscard]] Result<std::string, Error> report_page(std::istream& lines, std::istream& about);
+
+}  // namespace capo::testing

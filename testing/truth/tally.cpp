@@ -1,0 +1,63 @@
+#include <capo/testing/truth/tally.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capo::testing {
+
+namespace {
+
+std::size_t index_of(Came came) {
+  return static_cast<std::size_t>(came);
+}
+
+std::uint64_t count_of(const run::Victims& victims) {
+  return victims.static_input.size() + victims.grad_output.size() + victims.grad_input.size() +
+         victims.other.size();
+}
+
+}  // namespace
+
+void Tally::add(const TruthLine& line) {
+  const std::size_t way = index_of(line.came);
+  ++lines;
+  ++came[way];
+  for (const std::string& rule : line.rules) ++by_rule[rule][way];
+  if (!line.fault.empty()) ++by_fault[line.fault][way];
+  ++by_module[line.module][way];
+  ++by_graphs[line.graphs][way];
+  ++by_plan[line.plan][way];
+  if (!line.ran) return;
+  const bool right = line.bit_equal && line.within_bounds;
+  const bool accepted = line.verdict == "accepted";
+  ++(accepted ? (right ? accepted_right : accepted_wrong)
+              : (right ? rejected_right : rejected_wrong));
+  gradients += line.gradients * line.replays;
+  victims += count_of(line.victims);
+  float64 = std::max(float64, line.float64);
+}
+
+std::string matrix_text(const Tally& tally) {
+  std::string text = "            gradients right   some wrong\n";
+  text += fmt::format("  accepted  {:>15}   {:>10}\n", tally.accepted_right, tally.accepted_wrong);
+  text += fmt::format("  rejected  {:>15}   {:>10}\n", tally.rejected_right, tally.rejected_wrong);
+  const auto count = [&](Came came) { return tally.came[index_of(came)]; };
+  text += fmt::format("rejected and seen {}, explained {}, nothing to run {}; disagreements {}\n",
+                      count(Came::Seen), count(Came::Explained), count(Came::NotRun),
+                      count(Came::Disagrees));
+  text += fmt::format("{} gradients compared to the bit, {} victims seen; largest error {:.3g}\n",
+                      tally.gradients, tally.victims, tally.float64);
+  return text;
+}
+
+std::string rules_text(const Tally& tally) {
+  std::string text = "  rule      seen   explained   nothing to run\n";
+  for (const auto& [rule, counts] : tally.by_rule) {
+    text += fmt::format("  {:<4}  {:>8}   {:>9}   {:>14}\n", rule, counts[index_of(Came::Seen)],
+                        counts[index_of(Came::Explained)], counts[index_of(Came::NotRun)]);
+  }
+  return text;
+}
+
+}  // namespace capo::testing

@@ -1,0 +1,41 @@
+// One order of the truth campaign with all that a run of it needs: a value, so that a thread can
+// take it, and so that a smaller one can be made of it.
+
+#pragma once
+
+#include <capo/core/order/input.h>
+#include <capo/core/plan/plan_options.h>
+#include <capo/core/rules/check_options.h>
+#include <capo/run/run.h>
+#include <capo/run/values/group_sizes.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace capo::testing {
+
+/// What whoever made a case knows of it.
+enum class Made {
+  Sound,   ///< to be accepted; a rejection is a false alarm
+  Faulty,  ///< to be rejected, by `rule` among others
+  Drawn,   ///< either
+};
+
+struct TruthCase {
+  std::uint64_t number = 0;
+  std::string words;  ///< "zb-h1 of 2 ranks, 4 microbatches", or the order itself
+  std::string module;
+  std::string fault = {};  ///< "delay-weight-past-forward"; empty: none was put in
+  Made made = Made::Drawn;
+  std::string_view rule = {};  ///< of the fault; it outlives the case
+  Input input;
+  CheckOptions declared;  ///< as a user would; sizes that are left out are filled in
+  Granularity graphs = Granularity::PerAction;
+  run::SizeKind sizes = run::SizeKind::Random;
+  std::uint64_t seed = 1;  ///< of all numbers that are drawn for its run
+  std::uint32_t replays = 3;
+  run::Float64 float64 = run::Float64::EveryReplay;
+};
+
+}  // namespace capo::testing

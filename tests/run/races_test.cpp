@@ -1,0 +1,129 @@
+// Races, forced: where nothing orders a write with a read of what lay there, the run takes the one
+// order of all that goes wrong, and it does so on every engine. Two kinds of step have them:
+//
+//   [1, -1, -1.5, 1, -1, -1.5] --weight-stream   W1.0 on a stream of its own reads the input that
+//                                                F1.1 may already overwrite
+//   rank 0: F1.0 send-F1.0 F1.1 ...              the send reads an output that a later piece of
+//                                                work of its rank takes over, and nobody waits
+//
+// What is seen is compared with what the verifier predicts, and it must be seen: every such run has
+// a wrong gradient. As one graph such a step is a chain, so that nothing is left to chance.
+//
+// Sends hand on what they should not, so that two pieces of work may compute the same wrong
+// numbers. Where the one takes the other's memory over nothing changes there, and that victim stays
+// unseen: of sends there are no other victims than predicted, and in most orders no fewer.
+
+#include <capo/core/generate/published/catalogue.h>
+#include <capo/tests/run/read_back.h>
+#include <capo/tests/run/running.h>
+#include <capo/tests/support/data.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace capo::run {
+namespace {
+
+using testing_support::read_data;
+
+std::size_t races_of(const UncheckedPlan& plan) {
+  const auto& hazards = plan.step().view().hazards();
+  return static_cast<std::size_t>(
+      std::count_if(hazards.begin(), hazards.end(),
+                    [](const JudgedHazard& judged) { return judged.hazard.race; }));
+}
+
+struct Tally {
+  std::size_t orders = 0;
+  std::size_t races = 0;
+  std::size_t complete = 0;  // orders with all victims that were predicted
+  std::size_t wrong = 0;     // weight gradients
+};
+
+void expect_within(const std::set<Victim>& seen, const std::set<Victim>& predicted) {
+  EXPECT_TRUE(std::includes(predicted.begin(), predicted.end(), seen.begin(), seen.end()));
+}
+
+void expect_shown(const UncheckedPlan& plan, Tally& tally) {
+  bool complete = true;
+  for (const Granularity graphs : kGranularities) {
+    RunOptions options{.graphs = graphs, .replays = 1};
+    options.inspect = [](const Inspection& at) {
+      for (const auto& each : at.graphs) expect_chain(at.engine.inspect(each.graph));
+    };
+    const RunReport report = report_of(plan, options);
+    expect_within(report.victims.static_input, report.predicted.static_input);
+    expect_within(report.victims.grad_output, report.predicted.grad_output);
+    expect_within(report.victims.grad_input, report.predicted.grad_input);
+    expect_within(report.victims.other, report.predicted.other);
+    complete = complete && report.victims == report.predicted;
+    EXPECT_FALSE(report.bit_equal);
+    EXPECT_TRUE(report.within_bounds);
+    tally.wrong += report.wrong_gradients.size();
+  }
+  ++tally.orders;
+  tally.complete += complete ? 1 : 0;
+  tally.races += races_of(plan);
+}
+
+void tell(const char* what, const Tally& tally) {
+  std::printf(
+      "%s: %zu orders with %zu races, all victims seen in %zu; %zu wrong weight gradients\n", what,
+      tally.orders, tally.races, tally.complete, tally.wrong);
+}
+
+TEST(Races, OfWeightGradientsOnAStreamOfTheirOwnAreShown) {
+  Tally tally;
+  const auto data = read_data("te_hazards.json");
+  for (const auto& row : data.at("rows")) {
+    SCOPED_TRACE(row.dump());
+    CheckOptions options = every_layer(small(ModuleKind::Linear), PlanKind::Te);
+    options.environment.weight_stream = true;
+    const Input input = typed(row.at("order").dump());
+    if (rules_broken(input, options).empty()) continue;
+    const UncheckedPlan plan = admitted(input, options);
+    if (races_of(plan) == 0) continue;
+    expect_shown(plan, tally);
+    if (HasFailure()) return;
+  }
+  tell("W on a stream of its own", tally);
+  EXPECT_EQ(tally.orders, 199U);
+  EXPECT_EQ(tally.complete, tally.orders);
+}
+
+TEST(Races, OfSendsThatNobodyWaitsForAreShown) {
+  Tally tally;
+  for (const published::Entry& entry : published::entries()) {
+    for (const std::int32_t ranks : {2, 4}) {
+      for (const std::int32_t microbatches : {4, 6}) {
+        published::Request request{
+            .name = std::string(entry.name), .ranks = ranks, .microbatches = microbatches};
+        auto schedule = published::schedule_named(request);
+        if (!schedule) continue;
+        SCOPED_TRACE(fmt::format("{} p={} m={}", entry.name, ranks, microbatches));
+        const Input input{.form = Form::OrderFile, .schedule = *std::move(schedule)};
+        const CheckOptions options = every_layer(small(ModuleKind::Linear), PlanKind::Te);
+        if (rules_broken(input, options).empty()) continue;
+        const UncheckedPlan plan = admitted(input, options);
+        if (races_of(plan) == 0) continue;
+        expect_shown(plan, tally);
+        if (HasFailure()) return;
+      }
+    }
+  }
+  tell("sends", tally);
+  EXPECT_EQ(tally.orders, 34U);
+  EXPECT_EQ(tally.complete, 24U);
+}
+
+}  // namespace
+}  // namespace capo::run

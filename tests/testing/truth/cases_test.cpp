@@ -1,0 +1,70 @@
+// Cases are functions of seed and number; the fixed ones come first and are complete.
+
+#include <capo/testing/truth/cases.h>
+
+#include <capo/testing/truth/drawn_modules.h>
+#include <capo/testing/truth/fixed_cases.h>
+#include <capo/testing/truth/paste.h>
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace capo::testing {
+namespace {
+
+TEST(TruthCases, AreFunctionsOfSeedAndNumber) {
+  for (std::uint64_t number = 5'000; number < 5'040; ++number) {
+    const TruthCase one = truth_case(3, number);
+    EXPECT_EQ(paste_text(one, "host"), paste_text(truth_case(3, number), "host"));
+    EXPECT_NE(paste_text(one, "host"), paste_text(truth_case(4, number), "host"));
+    EXPECT_EQ(one.number, number);
+    EXPECT_EQ(one.made == Made::Sound, number % 2 == 0);
+  }
+}
+
+TEST(TruthCases, HaveEveryNameKindAndGranularityAmongTheFixedOnes) {
+  std::set<std::string> orders;
+  std::set<std::string> all;
+  std::size_t count = 0;
+  for (; const auto of = fixed_sound_case(count); ++count) {
+    orders.insert(of->words);
+    all.insert(of->words + of->module + (of->graphs == Granularity::PerStep ? " step" : ""));
+  }
+  EXPECT_EQ(all.size(), count);
+  EXPECT_EQ(count, orders.size() * kTruthKinds.size() * 2);
+  for (const char* list : {"te2376/order", "te2376/after", "te2376/fixed", "te2376/late"}) {
+    EXPECT_TRUE(orders.contains(list)) << list;
+  }
+  EXPECT_TRUE(orders.contains("torch:DualPipeV of 2 ranks, 4 microbatches"));
+  EXPECT_TRUE(fixed_faulty_case(0));
+  EXPECT_EQ(truth_case(1, 0).words, truth_case(2, 0).words);
+}
+
+TEST(TruthCases, OfThePullRequestHaveEightExpertsAndEightMicrobatches) {
+  for (std::size_t index = 0; index < 4 * kTruthKinds.size(); ++index) {
+    const TruthCase of = *fixed_sound_case(index);
+    ASSERT_TRUE(of.words.starts_with("te2376/")) << of.words;
+    const auto& shape = of.declared.modules.list.front().shape;
+    EXPECT_EQ(shape.groups.value_or(8), 8);
+    std::int32_t last = 0;
+    for (const Entry& entry : of.input.schedule.ranks.front().order) {
+      last = std::max(last, entry.microbatch);
+    }
+    EXPECT_EQ(last, 7);
+  }
+}
+
+TEST(TruthCases, AreSmall) {
+  for (std::uint64_t number = 5'000; number < 5'200; ++number) {
+    for (const Module& module : truth_case(1, number).declared.modules.list) {
+      EXPECT_LE(*module.shape.tokens, 32);
+      EXPECT_LE(*module.shape.hidden, 32);
+      EXPECT_LE(*module.shape.ffn, 32);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capo::testing

@@ -1,0 +1,92 @@
+// Cases come to what their makers say, line by line; and what does not is called a disagreement.
+
+#include <capo/testing/truth/judge.h>
+
+#include <capo/run/host/host_engine.h>
+#include <capo/testing/truth/cases.h>
+#include <capo/testing/truth/explained.h>
+#include <capo/testing/truth/tally.h>
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace capo::testing {
+namespace {
+
+TruthLine judged(const TruthCase& of) {
+  run::host::HostEngine engine;
+  return judge_truth(of, engine);
+}
+
+// Behind the fixed cases, so that all sorts are drawn.
+constexpr std::uint64_t kDrawn = 10'000;
+
+TEST(Truth, CasesOfAllSortsAgree) {
+  Tally tally;
+  std::set<std::string> faults;
+  for (std::uint64_t number = kDrawn; number < kDrawn + 200; ++number) {
+    const TruthLine line = judged(truth_case(1, number));
+    EXPECT_NE(line.came, Came::Disagrees) << to_text(line);
+    EXPECT_EQ(line.number, number);
+    EXPECT_EQ(line.verdict == "accepted", line.came == Came::Right) << to_text(line);
+    tally.add(line);
+  }
+  EXPECT_GE(tally.accepted_right, 100U);
+  EXPECT_EQ(tally.accepted_wrong, 0U);
+  EXPECT_GT(tally.rejected_wrong, 60U);
+  EXPECT_GT(tally.by_fault.size(), 6U);
+}
+
+TEST(Truth, WhatTheVerifierCannotBeBlamedForStillDisagrees) {
+  TruthCase of = truth_case(1, kDrawn);
+  for (Module& module : of.declared.modules.list) module.kind = ModuleKind::TransformerLayer;
+  const TruthLine line = judged(of);
+  EXPECT_EQ(line.came, Came::Disagrees);
+  EXPECT_FALSE(line.ran);
+  EXPECT_FALSE(line.reason.empty());
+}
+
+TEST(Truth, AFalseAlarmIsADisagreement) {
+  TruthCase of = truth_case(1, 1);  // the pull request's order with the wrong last backward
+  of.made = Made::Sound;
+  EXPECT_EQ(judged(of).reason, "rejected, though it was made to be sound");
+}
+
+TEST(Truth, AFaultThatAnotherRuleReportsIsADisagreement) {
+  TruthCase of = truth_case(1, 3);
+  of.rule = "Y01";
+  EXPECT_EQ(judged(of).reason, "rejected, but not by Y01");
+}
+
+TEST(Truth, AFaultThatIsNotThereIsADisagreement) {
+  TruthCase of = truth_case(1, kDrawn);
+  of.made = Made::Faulty;
+  EXPECT_EQ(judged(of).reason, "accepted, though it was put at fault");
+}
+
+TEST(Truth, AnOrderWithNothingToRunIsCountedApart) {
+  const TruthLine line = judged(truth_case(1, 1));
+  EXPECT_EQ(line.came, Came::NotRun) << to_text(line);
+  EXPECT_EQ(line.order, "te2376/broken");
+}
+
+TEST(Truth, OfTwoEnginesOfOneSortVictimsAreTheSame) {
+  run::host::HostEngine one;
+  run::host::HostEngine other;
+  const TruthLine line = judge_truth(truth_case(1, 3), one, other);
+  EXPECT_EQ(line.came, Came::Seen) << to_text(line);
+  ASSERT_TRUE(line.host_victims);
+  EXPECT_EQ(*line.host_victims, line.victims);
+}
+
+TEST(Truth, WhatIsExplainedIsOfRulesThatNoRunShows) {
+  EXPECT_TRUE(why_not_shown("B01").empty());
+  EXPECT_TRUE(why_not_shown("E01").empty());
+  EXPECT_FALSE(why_not_shown("B07").empty());
+  EXPECT_TRUE(why_not_shown("").empty());
+}
+
+}  // namespace
+}  // namespace capo::testing
