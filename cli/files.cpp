@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,19 @@ std::string system_words() {
   return std::strerror(errno);
 }
 
+// Makes a call until no signal comes in between.
+template <typename Call>
+auto uninterrupted(Call call) {
+  while (true) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+int opened(const std::string& path, int flags) {
+  return uninterrupted([&] { return ::open(path.c_str(), flags); });
+}
+
 Error unreadable(const std::string& name, const std::string& why, std::string help = {}) {
   return {.kind = ErrorKind::Unreadable,
           .message = fmt::format("cannot read {}: {}", name, why),
@@ -48,7 +62,8 @@ Error unreadable(const std::string& name, const std::string& why, std::string he
 
 Result<Source> read_all(const Descriptor& file, std::string name, std::uint64_t max_bytes) {
   struct stat info {};
-  if (::fstat(file.number(), &info) != 0) return unreadable(name, system_words());
+  if (uninterrupted([&] { return ::fstat(file.number(), &info); }) != 0)
+    return unreadable(name, system_words());
   if (S_ISDIR(info.st_mode)) return unreadable(name, "it is a directory", "name a file in it");
   if (S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) > max_bytes) {
     return Error{ErrorKind::Limit, fmt::format("{} has more than {} bytes", name, max_bytes),
@@ -58,7 +73,8 @@ Result<Source> read_all(const Descriptor& file, std::string name, std::uint64_t 
   if (S_ISREG(info.st_mode)) source.text.reserve(static_cast<std::size_t>(info.st_size) + 1);
   std::array<char, 1 << 16> buffer;
   while (true) {
-    const ssize_t count = ::read(file.number(), buffer.data(), buffer.size());
+    const ssize_t count =
+        uninterrupted([&] { return ::read(file.number(), buffer.data(), buffer.size()); });
     if (count == 0) return source;
     if (count > 0) {
       source.text.append(buffer.data(), static_cast<std::size_t>(count));
@@ -69,7 +85,6 @@ Result<Source> read_all(const Descriptor& file, std::string name, std::uint64_t 
       }
       continue;
     }
-    if (errno == EINTR) continue;
     if (errno != EAGAIN) return unreadable(source.name, system_words());
     pollfd waiting{.fd = file.number(), .events = POLLIN, .revents = 0};
     ::poll(&waiting, 1, -1);
@@ -79,13 +94,13 @@ Result<Source> read_all(const Descriptor& file, std::string name, std::uint64_t 
 // Writes everything or says why not.
 std::optional<std::string> write_all(int file, std::string_view text) {
   while (!text.empty()) {
-    const ssize_t count = ::write(file, text.data(), text.size());
-    if (count > 0) {
+    const ssize_t count = uninterrupted([&] { return ::write(file, text.data(), text.size()); });
+    if (count >= 0) {
       text.remove_prefix(static_cast<std::size_t>(count));
     } else if (errno == EAGAIN) {
       pollfd waiting{.fd = file, .events = POLLOUT, .revents = 0};
       ::poll(&waiting, 1, -1);
-    } else if (errno != EINTR) {
+    } else {
       return system_words();
     }
   }
@@ -99,7 +114,7 @@ Error unwritable(const std::string& name, const std::string& why) {
 }
 
 std::optional<Error> write_special(const std::string& path, std::string_view text) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const Descriptor file(opened(path, O_WRONLY | O_CLOEXEC));
   if (file.number() < 0) return unwritable(path, system_words());
   if (const auto why = write_all(file.number(), text)) return unwritable(path, *why);
   return std::nullopt;
@@ -112,41 +127,99 @@ mode_t default_mode() {
   return 0666 & ~mask;
 }
 
+// While it lives, who would end the process has to wait: what is unfinished is not left behind.
+class Undisturbed {
+ public:
+  Undisturbed() {
+    sigset_t ends;
+    ::sigemptyset(&ends);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ends, signal);
+    ::pthread_sigmask(SIG_BLOCK, &ends, &before_);
+  }
+  Undisturbed(const Undisturbed&) = delete;  // two would restore in the wrong order
+  Undisturbed& operator=(const Undisturbed&) = delete;
+  ~Undisturbed() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+// A file under a name of capo's own, beside the one that it becomes; gone if it does not come to
+// that. Each step says why it failed.
+class Unfinished {
+ public:
+  explicit Unfinished(std::filesystem::path target) : target_(std::move(target)) {}
+  Unfinished(const Unfinished&) = delete;  // two owners would remove twice
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished() {
+    if (!name_.empty()) ::unlink(name_.c_str());
+  }
+
+  std::optional<std::string> write(std::string_view text, mode_t mode) {
+    const Descriptor file(uninterrupted([&] { return make(); }));
+    if (file.number() < 0) {
+      name_.clear();
+      return system_words();
+    }
+    if (auto why = write_all(file.number(), text)) return why;
+    if (uninterrupted([&] { return ::fchmod(file.number(), mode); }) != 0) return system_words();
+    if (uninterrupted([&] { return ::fsync(file.number()); }) != 0) return system_words();
+    return std::nullopt;
+  }
+  std::optional<std::string> put_in_place() {
+    if (uninterrupted([&] { return ::rename(name_.c_str(), target_.c_str()); }) != 0)
+      return system_words();
+    name_.clear();
+    return std::nullopt;
+  }
+
+ private:
+  int make() {
+    name_ = (target_.parent_path() / ".capo.XXXXXX").string();
+    return ::mkstemp(name_.data());
+  }
+
+  std::filesystem::path target_;
+  std::string name_;  ///< empty: there is no file of that kind
+};
+
+// The file that a path leads to: through a link, the one that the link names.
+Result<std::filesystem::path> target_of(const std::string& path) {
+  struct stat info {};
+  if (uninterrupted([&] { return ::lstat(path.c_str(), &info); }) != 0 && errno != ENOENT)
+    return unwritable(path, system_words());
+  if (!S_ISLNK(info.st_mode)) return std::filesystem::path(path);
+  std::error_code why;
+  auto target = std::filesystem::weakly_canonical(path, why);
+  if (why) return unwritable(path, why.message());
+  return target;
+}
+
 }  // namespace
 
 Result<Source> read_source(const std::string& path, std::uint64_t max_bytes) {
   if (path == "-") return read_all(Descriptor(STDIN_FILENO), "<stdin>", max_bytes);
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const Descriptor file(opened(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.number() < 0) return unreadable(path, system_words());
   return read_all(file, path, max_bytes);
 }
 
 std::optional<Error> write_file(const std::string& path, std::string_view text) {
-  std::error_code ignored;
-  // Through a link the file it names is written, and what is no file (a FIFO, /dev/null) as it is.
-  const std::filesystem::path link(path);
-  const std::filesystem::path target = std::filesystem::is_symlink(link, ignored)
-                                           ? std::filesystem::weakly_canonical(link, ignored)
-                                           : link;
+  const auto target = target_of(path);
+  if (!target) return target.error();
   struct stat info {};
-  const bool exists = ::stat(target.c_str(), &info) == 0;
+  const bool exists = uninterrupted([&] { return ::stat(target->c_str(), &info); }) == 0;
+  // What stands there and cannot be asked about may be a device, which no file may replace.
+  if (!exists && errno != ENOENT) return unwritable(path, system_words());
   if (exists && S_ISDIR(info.st_mode)) return unwritable(path, "it is a directory");
   if (exists && !S_ISREG(info.st_mode)) return write_special(path, text);
 
-  std::string name = (target.parent_path() / ".capo.XXXXXX").string();
-  std::optional<std::string> why;
-  {
-    const Descriptor file(::mkstemp(name.data()));
-    if (file.number() < 0) return unwritable(path, system_words());
-    why = write_all(file.number(), text);
-    if (!why && ::fchmod(file.number(), exists ? info.st_mode & 07777 : default_mode()) != 0)
-      why = system_words();
-    if (!why && ::fsync(file.number()) != 0) why = system_words();
-  }
-  if (!why && ::rename(name.c_str(), target.c_str()) != 0) why = system_words();
-  if (!why) return std::nullopt;
-  ::unlink(name.c_str());
-  return unwritable(path, *why);
+  const Undisturbed undisturbed;
+  Unfinished unfinished(*target);
+  auto why = unfinished.write(text, exists ? info.st_mode & 07777 : default_mode());
+  if (!why) why = unfinished.put_in_place();
+  if (why) return unwritable(path, *why);
+  return std::nullopt;
 }
 
 std::optional<Error> write_stdout(std::string_view text) {

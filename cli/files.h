@@ -2,8 +2,9 @@
 //
 // A FIFO that nobody writes to reads as empty instead of blocking for ever; a pipe from a shell's
 // process substitution is waited for. Output to a file goes to a temporary file in the same
-// directory and is renamed; output to standard output is checked to its last byte, so that a full
-// disk is never a success. Tested by tests/cli/files_test.cpp.
+// directory and is renamed, and an interrupt waits until that is done; output to standard output is
+// checked to its last byte, so that a full disk is never a success. Tested by
+// tests/cli/files_test.cpp, and by tests/failing/ with each call failing in turn.
 
 #pragma once
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -20,7 +21,12 @@ void in_parallel(std::size_t count, unsigned threads,
   };
   {
     std::vector<std::jthread> others;
-    for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(run, thread);
+    others.reserve(threads);
+    try {
+      for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(run, thread);
+    } catch (const std::system_error&) {
+      // No more threads are to be had; those that there are do the work.
+    }
     run(0);
   }
   for (const std::exception_ptr& failure : failures) {

@@ -4,6 +4,7 @@
 #include <capo/cli/exit_code.h>
 
 #include <capo/cli/files.h>
+#include <capo/cli/out_of_memory.h>
 #include <capo/core/base/nearest.h>
 #include <capo/core/text/printable.h>
 #include <fmt/format.h>
@@ -104,11 +105,12 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGINT, interrupted);
+  // A reader that leaves ends capo in silence as it ends any filter, whatever the parent ignores.
+  std::signal(SIGPIPE, SIG_DFL);
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {
-    capo::cli::print_stderr("error: out of memory\n");
-    return capo::cli::kEnvironment;
+    return capo::cli::fail_out_of_memory();
   } catch (const std::exception& error) {
     capo::cli::print_stderr("error: " + capo::printable(error.what()) +
                             "\n  this is a bug in capo; please report it with the input\n");

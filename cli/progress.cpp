@@ -6,13 +6,26 @@
 
 #include <unistd.h>
 
+#include <new>
+#include <system_error>
 #include <utility>
 
 namespace capo::cli {
 
 Progress::Progress(std::string activity, std::uint64_t total)
     : activity_(std::move(activity)), total_(total), began_(std::chrono::steady_clock::now()) {
-  if (isatty(STDERR_FILENO) != 0) watcher_ = std::thread([this] { watch(); });
+  if (isatty(STDERR_FILENO) == 0) return;
+  try {
+    watcher_ = std::thread([this] {
+      try {
+        watch();
+      } catch (const std::bad_alloc&) {
+        // The line is not worth the work that may still find memory.
+      }
+    });
+  } catch (const std::system_error&) {
+    // No thread is to be had, and none to watch is no reason to stop working.
+  }
 }
 
 Progress::~Progress() {

@@ -11,49 +11,18 @@
 #include <capo/core/profiles/te.h>
 #include <capo/core/rules/check.h>
 #include <capo/fuzz/bytes.h>
+#include <capo/fuzz/entries.h>
 #include <capo/fuzz/laws.h>
 #include <capo/testing/oracle_question.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 namespace {
 
 using capo::Layers;
 using capo::TeEntry;
-
-constexpr std::array<TeEntry, 16> kOdd{{
-    {.value = 0},
-    {.value = -0.0, .type = capo::NumberType::Float},
-    {.value = 1.0, .type = capo::NumberType::Float},
-    {.value = -1.0, .type = capo::NumberType::Float},
-    {.value = -2.0, .type = capo::NumberType::Float},
-    {.value = -1.25, .type = capo::NumberType::Float},
-    {.value = -0.5, .type = capo::NumberType::Float},
-    {.value = 0.5, .type = capo::NumberType::Float},
-    {.value = 1.5, .type = capo::NumberType::Float},
-    {.value = std::numeric_limits<double>::quiet_NaN(), .type = capo::NumberType::Float},
-    {.value = std::numeric_limits<double>::infinity(), .type = capo::NumberType::Float},
-    {.value = 4},
-    {.value = -4},
-    {.value = -4.5, .type = capo::NumberType::Float},
-    {.value = 1e300},
-    {.value = -1e300},
-}};
-
-TeEntry entry_of(std::size_t byte) {
-  constexpr std::size_t kBase = '0';  // as Bytes counts
-  const std::size_t c = (byte + kBase) % 256;
-  if (c >= 'a' && c <= 'c') return {.value = static_cast<double>(c - 'a' + 1)};
-  if (c >= 'A' && c <= 'C') return {.value = -static_cast<double>(c - 'A' + 1)};
-  if (c >= 'x' && c <= 'z') {
-    return {.value = -static_cast<double>(c - 'x' + 1) - 0.5, .type = capo::NumberType::Float};
-  }
-  return kOdd[byte % kOdd.size()];
-}
 
 Layers layers_of(capo::fuzz::Bytes& bytes) {
   const std::size_t form = bytes.below(8);
@@ -91,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto need_wgrad = need_wgrad_of(bytes);
   const std::size_t options = bytes.below(4);
   capo::TeList list;
-  while (!bytes.empty()) list.entries.push_back(entry_of(bytes.below(256)));
+  while (!bytes.empty()) list.entries.push_back(capo::fuzz::entry_of(bytes.below(256)));
 
   const auto order = capo::testing::oracle_order(list);
   const auto oracle_layers = capo::testing::oracle_layers(layers, list);

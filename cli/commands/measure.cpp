@@ -5,7 +5,6 @@
 #include <capo/cli/device.h>
 #include <capo/cli/exit_code.h>
 #include <capo/cli/files.h>
-#include <capo/core/model/module_kinds.h>
 #include <capo/core/report/report.h>
 #include <capo/core/report/text_report.h>
 #include <capo/core/text/model_costs.h>
@@ -43,19 +42,6 @@ run::Exchanges exchanges_of(const Model& model) {
                            [](Kind kind) { return is_exchange(kind); });
       });
   return any ? run::Exchanges::Measured : run::Exchanges::None;
-}
-
-// A size that nobody stated would be measured as capo's own small one, and believed.
-std::optional<std::string> missing_size(const Module& module) {
-  if (!module.kind) return fmt::format("module `{}` has no kind", module.name);
-  const ModuleShape& shape = module.shape;
-  const char* missing = !shape.tokens                               ? "tokens"
-                        : !shape.hidden                             ? "hidden"
-                        : !shape.ffn                                ? "ffn"
-                        : !shape.groups && is_grouped(*module.kind) ? "groups"
-                                                                    : nullptr;
-  if (missing == nullptr) return std::nullopt;
-  return fmt::format("module `{}` has no shape.{}", module.name, missing);
 }
 
 // Of what one stage hands to the next; nothing where modules differ in it.
@@ -113,7 +99,6 @@ int measure(const MeasureRequest& request) {
   }
   for (const Module& module : model->modules.list) {
     if (const auto why = run::module_refusal(module)) return refuse(*why);
-    if (const auto why = missing_size(module)) throw CLI::ValidationError("--model", *why);
   }
   MeasuredCosts costs;
   std::string table;

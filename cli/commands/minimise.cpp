@@ -113,10 +113,11 @@ std::string summary(const Schedule& before, const Minimised& least, std::string_
                      least.at_limit ? "; --max-checks ended it before it was minimal" : "");
 }
 
-int write(const Minimised& least, const MinimiseRequest& request) {
+int write(const Minimised& least, const MinimiseRequest& request, const std::string& summary) {
   const std::string text = print_order_file(least.schedule);
   const auto error = write_output(request.output, text);
   if (error) return fail(*error);
+  print_stderr(summary);
   return least.at_limit ? kNoVerdict : kAccepted;
 }
 
@@ -140,8 +141,7 @@ int minimise_input(const MinimiseRequest& request, const Input& input,
                          "check` shows it"});
     return kFindings;
   }
-  print_stderr(summary(input.schedule, *least, rule));
-  return write(*least, request);
+  return write(*least, request, summary(input.schedule, *least, rule));
 }
 
 int run_minimise(const MinimiseRequest& request) {

@@ -5,6 +5,12 @@
 
 namespace capo {
 
+Diagnostics Diagnostics::first_error_only() {
+  Diagnostics diagnostics;
+  diagnostics.only_first_ = true;
+  return diagnostics;
+}
+
 Diagnostics::Count& Diagnostics::count_of(std::string_view rule) {
   auto count = std::find_if(counts_.begin(), counts_.end(),
                             [rule](const Count& c) { return c.rule == rule; });
@@ -14,7 +20,16 @@ Diagnostics::Count& Diagnostics::count_of(std::string_view rule) {
 
 bool Diagnostics::wants(std::string_view rule, Severity severity) {
   (severity == Severity::Error ? errors_ : warnings_) += 1;
+  if (only_first_ && severity == Severity::Warning) return false;
   return ++count_of(rule).seen <= limit_;
+}
+
+// The order of sort().
+void Diagnostics::note(std::string_view rule, std::optional<Span> place) {
+  const auto key = [](std::string_view of, const std::optional<Span>& at) {
+    return std::tuple(at.value_or(Span{}), of);
+  };
+  if (!first_ || key(rule, place) < key(first_->rule, first_->place)) first_ = {rule, place};
 }
 
 bool Diagnostics::full(std::string_view rule) const {
@@ -29,7 +44,11 @@ void Diagnostics::count_unseen(std::string_view rule, std::size_t number) {
 }
 
 void Diagnostics::keep(Diagnostic diagnostic) {
-  kept_.push_back(std::move(diagnostic));
+  if (!only_first_) return kept_.push_back(std::move(diagnostic));
+  if (diagnostic.severity == Severity::Warning) return;
+  std::optional<Span> place;
+  if (!diagnostic.labels.empty()) place = diagnostic.labels.front().span;
+  note(diagnostic.rule, place);
 }
 
 void Diagnostics::add(Diagnostic diagnostic) {
@@ -43,6 +62,14 @@ void Diagnostics::sort() {
   std::stable_sort(kept_.begin(), kept_.end(), [&place](const Diagnostic& a, const Diagnostic& b) {
     return place(a) < place(b);
   });
+}
+
+void Diagnostics::clear() {
+  errors_ = 0;
+  warnings_ = 0;
+  counts_.clear();
+  kept_.clear();
+  first_.reset();
 }
 
 }  // namespace capo

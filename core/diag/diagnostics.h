@@ -2,17 +2,30 @@
 //
 // A list of ten million entries can break a rule ten million times. Every finding counts towards
 // the verdict; the first `limit` of each rule are kept in full, and the report says how many were
-// not. Tested by diagnostics_test.cpp.
+// not. Who wants a verdict and nothing else asks for the first error alone: then no words are kept,
+// and a rule that names its place before it builds them is spared the building. Tested by
+// diagnostics_test.cpp.
 
 #pragma once
 
 #include <capo/core/diag/diagnostic.h>
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace capo {
+
+/// The error that a report lists first: of all errors the one at the first place, there that of the
+/// first rule. A finding about the input as a whole, which has no place, comes first.
+struct FirstError {
+  std::string_view rule;
+  std::optional<Span> place;
+
+  friend bool operator==(const FirstError&, const FirstError&) = default;
+};
 
 class Diagnostics {
  public:
@@ -20,10 +33,26 @@ class Diagnostics {
 
   Diagnostics() = default;
   explicit Diagnostics(std::size_t limit_per_rule) : limit_(limit_per_rule) {}
+  /// Counts findings and remembers the first error, and keeps nothing.
+  [[nodiscard]] static Diagnostics first_error_only();
 
   /// Counts a finding of `rule` and says whether it will be kept; a rule whose message is costly to
   /// build asks first and builds only if it is wanted.
   [[nodiscard]] bool wants(std::string_view rule, Severity severity = Severity::Error);
+  /// The same, of a finding that will stand at `place`: a span, or nothing for the input as a
+  /// whole, or what returns one of these, which is asked only where the finding could be the first.
+  template <typename Place>
+  [[nodiscard]] bool wants_at(std::string_view rule, Place place,
+                              Severity severity = Severity::Error) {
+    if (!wants(rule, severity)) return false;
+    if (!only_first_) return true;
+    if constexpr (std::is_invocable_v<Place>) {
+      note(rule, place());
+    } else {
+      note(rule, place);
+    }
+    return false;
+  }
   /// Whether no further finding of `rule` will be kept.
   [[nodiscard]] bool full(std::string_view rule) const;
   /// Counts `number` errors of `rule` at once that nobody will describe.
@@ -35,6 +64,13 @@ class Diagnostics {
 
   /// By place, then by rule: the same input gives the same list.
   void sort();
+  /// Forgets all findings, not what was asked for.
+  void clear();
+
+  /// Whether nothing is kept but the place of the first error.
+  [[nodiscard]] bool only_first() const { return only_first_; }
+  /// Only where nothing else is kept; nothing if there is no error.
+  [[nodiscard]] const std::optional<FirstError>& first_error() const { return first_; }
 
   [[nodiscard]] const std::vector<Diagnostic>& kept() const { return kept_; }
   [[nodiscard]] bool empty() const { return errors_ + warnings_ == 0; }
@@ -50,12 +86,15 @@ class Diagnostics {
   };
 
   Count& count_of(std::string_view rule);
+  void note(std::string_view rule, std::optional<Span> place);
 
   std::size_t limit_ = kDefaultLimit;
   std::size_t errors_ = 0;
   std::size_t warnings_ = 0;
   std::vector<Count> counts_;
   std::vector<Diagnostic> kept_;
+  bool only_first_ = false;
+  std::optional<FirstError> first_;
 };
 
 }  // namespace capo

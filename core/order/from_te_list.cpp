@@ -1,8 +1,8 @@
 #include <capo/core/order/from_te_list.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <utility>
 
 namespace capo {
 
@@ -16,72 +16,79 @@ std::optional<std::int32_t> declared_chunks(const TeDeclarations& declarations) 
   return std::nullopt;
 }
 
-std::optional<std::vector<Delay>> declared_delay(const TeDeclarations& declarations,
-                                                 std::int32_t chunks) {
-  std::vector<Delay> delay;
+// What is declared of each chunk, in the memory that is there.
+void declare_delay(RankOrder& rank, const TeDeclarations& declarations) {
+  if (!declarations.need_wgrad && !declarations.delayed) {
+    rank.delay.reset();
+    return;
+  }
+  if (!rank.delay) rank.delay.emplace();
+  std::vector<Delay>& delay = *rank.delay;
+  delay.clear();
   if (declarations.need_wgrad) {
     for (const bool delays : *declarations.need_wgrad) {
       delay.push_back(delays ? Delay::Always : Delay::Never);
     }
-    return delay;
+    return;
   }
-  if (!declarations.delayed) return std::nullopt;
-  delay.assign(static_cast<std::size_t>(chunks),
+  delay.assign(static_cast<std::size_t>(rank.chunks),
                declarations.delayed->all ? Delay::Always : Delay::Never);
   for (const std::int32_t chunk : declarations.delayed->chunks) {
     const auto position = static_cast<std::size_t>(chunk) - 1;
     if (position >= delay.size()) delay.resize(position + 1, Delay::Never);
     delay[position] = Delay::Always;
   }
-  return delay;
-}
-
-// The action that an entry stands for; nothing for a number that stands for none.
-std::optional<Action> action_of(const TeEntry& entry) {
-  const double value = entry.value;
-  if (!(std::abs(value) >= 1) || std::isinf(value)) return std::nullopt;  // NaN, 0, -0.5, inf
-  const double size = std::abs(value);
-  const double chunk = std::floor(size);
-  const auto id =
-      static_cast<std::int32_t>(std::min<double>(chunk, std::numeric_limits<std::int32_t>::max()));
-  if (chunk == size) {
-    if (entry.type == NumberType::Float) return std::nullopt;
-    return Action{.kind = value > 0 ? Kind::Forward : Kind::Backward, .chunk = id};
-  }
-  if (value > 0 || size - chunk != 0.5) return std::nullopt;
-  return Action{.kind = Kind::BackwardWeight, .chunk = id};
 }
 
 }  // namespace
 
-TeReading from_te_list(const TeList& list, const TeDeclarations& declarations) {
-  TeReading reading;
-  Schedule& schedule = reading.schedule;
-  schedule.microbatches = declarations.microbatches;
-  RankOrder& rank = schedule.ranks.emplace_back();
-  rank.layers = declarations.layers;
+TeListReader::TeListReader(TeDeclarations declarations) : declarations_(std::move(declarations)) {
+}
 
-  const std::optional<std::int32_t> declared = declared_chunks(declarations);
+TeReading TeListReader::read(std::span<const TeEntry> list, TeReading memory) {
+  Schedule& schedule = memory.schedule;
+  schedule.microbatches = declarations_.microbatches;
+  schedule.ranks.resize(1);
+  RankOrder& rank = schedule.ranks.front();
+  rank.layers = declarations_.layers;
+  memory.odd_entries.clear();
+
+  const std::optional<std::int32_t> declared = declared_chunks(declarations_);
   rank.chunks_declared = declared.has_value();
   rank.chunks = declared.value_or(0);
   const auto length = static_cast<std::int32_t>(
-      std::min<std::size_t>(list.entries.size(), std::numeric_limits<std::int32_t>::max()));
+      std::min<std::size_t>(list.size(), std::numeric_limits<std::int32_t>::max()));
 
-  rank.order.reserve(list.entries.size());
-  for (std::uint32_t index = 0; index < list.entries.size(); ++index) {
-    const TeEntry& raw = list.entries[index];
-    const std::optional<Action> action = action_of(raw);
-    if (!action) {
-      reading.odd_entries.push_back(index);
+  rank.order.clear();
+  rank.order.reserve(list.size());
+  for (std::uint32_t index = 0; index < list.size(); ++index) {
+    const TeEntry& raw = list[index];
+    const Action action = read_te_entry(raw);
+    if (action.kind == Kind::Idle) {
+      memory.odd_entries.push_back(index);
       continue;
     }
-    if (!declared && action->chunk <= length) rank.chunks = std::max(rank.chunks, action->chunk);
+    if (!declared && action.chunk <= length) rank.chunks = std::max(rank.chunks, action.chunk);
     rank.order.push_back(
-        {.chunk = action->chunk, .offset = raw.offset, .length = raw.length, .kind = action->kind});
+        {.chunk = action.chunk, .offset = raw.offset, .length = raw.length, .kind = action.kind});
   }
-  rank.delay = declared_delay(declarations, rank.chunks);
-  number_microbatches(rank.order, rank.chunks);
-  return reading;
+  declare_delay(rank, declarations_);
+  number(rank);
+  return memory;
+}
+
+// As number_microbatches() does, in memory that is kept.
+void TeListReader::number(RankOrder& rank) {
+  next_.assign(static_cast<std::size_t>(rank.chunks) * 3, 0);
+  for (Entry& entry : rank.order) {
+    if (entry.chunk > rank.chunks) continue;
+    const std::size_t kind = entry.kind == Kind::Forward ? 0 : entry.kind == Kind::Backward ? 1 : 2;
+    entry.microbatch = next_[(static_cast<std::size_t>(entry.chunk) - 1) * 3 + kind]++;
+  }
+}
+
+TeReading from_te_list(const TeList& list, const TeDeclarations& declarations) {
+  return TeListReader(declarations).read(list.entries);
 }
 
 }  // namespace capo

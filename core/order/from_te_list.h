@@ -10,11 +10,13 @@
 #pragma once
 
 #include <capo/core/order/layers.h>
+#include <capo/core/order/read_te_entry.h>
 #include <capo/core/order/schedule.h>
 #include <capo/core/order/te_list.h>
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace capo {
@@ -37,6 +39,21 @@ struct TeDeclarations {
 struct TeReading {
   Schedule schedule;
   std::vector<std::uint32_t> odd_entries;
+};
+
+/// Reads list after list under the same declarations.
+class TeListReader {
+ public:
+  explicit TeListReader(TeDeclarations declarations);
+
+  /// `memory`: an earlier reading, whose memory is used again.
+  [[nodiscard]] TeReading read(std::span<const TeEntry> list, TeReading memory = {});
+
+ private:
+  void number(RankOrder& rank);
+
+  TeDeclarations declarations_;
+  std::vector<std::int32_t> next_;  // microbatch, by chunk and kind
 };
 
 [[nodiscard]] TeReading from_te_list(const TeList& list, const TeDeclarations& declarations);

@@ -13,26 +13,50 @@ void run_course(const BufferTable& table, const Course& course, CourseVisitor& v
   }
 }
 
-Plan assign(const BufferTable& table, const Course& capture, PlanKind kind,
-            Granularity granularity) {
+namespace {
+
+void plan_safely(const BufferTable& table, const Course& capture, Plan& plan) {
+  SafePlanner safe(table, *capture.map, plan.address);
+  run_course(table, capture, safe);
+  safe.place_all();
+  plan.ranks = safe.memory();
+}
+
+void plan_like_te(const BufferTable& table, const Course& capture, Plan& plan) {
+  for (std::size_t r = 0; r < table.ranks(); ++r) {
+    plan.ranks.push_back(
+        plan_as_te(table, static_cast<std::int32_t>(r), capture.work[r], plan.address));
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> lower_bounds(const BufferTable& table, const Course& capture) {
+  std::vector<std::int64_t> nowhere(table.size(), kNowhere);
+  SafePlanner safe(table, *capture.map, nowhere);
+  run_course(table, capture, safe);
+  std::vector<std::int64_t> bounds;
+  for (const RankMemory& memory : safe.memory()) bounds.push_back(memory.lower_bound);
+  return bounds;
+}
+
+Plan assign(const BufferTable& table, const Course& capture, PlanKind kind, Granularity granularity,
+            LowerBounds bounds) {
   Plan plan{.kind = kind,
             .granularity = granularity,
             .address = std::vector<std::int64_t>(table.size(), kNowhere),
             .ranks = {}};
-  std::vector<std::int64_t> nowhere(kind == PlanKind::Te ? table.size() : 0, kNowhere);
-  SafePlanner safe(table, *capture.map, kind == PlanKind::Te ? nowhere : plan.address);
-  run_course(table, capture, safe);
-  if (kind == PlanKind::Safe) safe.place_all();
-  plan.ranks = safe.memory();
+  if (kind == PlanKind::Safe) {
+    plan_safely(table, capture, plan);
+  } else {
+    plan_like_te(table, capture, plan);
+    const auto least = bounds == LowerBounds::With ? lower_bounds(table, capture)
+                                                   : std::vector<std::int64_t>(table.ranks(), 0);
+    for (std::size_t r = 0; r < plan.ranks.size(); ++r) plan.ranks[r].lower_bound = least[r];
+  }
   for (std::size_t r = 0; r < table.ranks(); ++r) {
-    const auto rank = static_cast<std::int32_t>(r);
-    RankMemory& memory = plan.ranks[r];
-    if (kind == PlanKind::Te) {
-      const std::int64_t bound = memory.lower_bound;
-      memory = plan_as_te(table, rank, capture.work[r], plan.address);
-      memory.lower_bound = bound;
-    }
-    for (const LayerFacts& facts : table.facts_of(rank)) memory.weights += facts.weight_bytes;
+    for (const LayerFacts& facts : table.facts_of(static_cast<std::int32_t>(r)))
+      plan.ranks[r].weights += facts.weight_bytes;
   }
   return plan;
 }

@@ -14,6 +14,7 @@
 #include <capo/core/plan/hazards.h>
 #include <capo/core/plan/plan.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace capo {
@@ -29,8 +30,16 @@ struct Course {
 
 void run_course(const BufferTable& table, const Course& course, CourseVisitor& visitor);
 
+/// Whether lower bounds are worked out with TransformerEngine's plan, which needs none; they cost
+/// as much as capo's own. Without: they are 0.
+enum class LowerBounds : std::uint8_t { With, Without };
+
 [[nodiscard]] Plan assign(const BufferTable& table, const Course& capture, PlanKind kind,
-                          Granularity granularity = Granularity::PerAction);
+                          Granularity granularity = Granularity::PerAction,
+                          LowerBounds bounds = LowerBounds::With);
+/// The lower bound of each rank.
+[[nodiscard]] std::vector<std::int64_t> lower_bounds(const BufferTable& table,
+                                                     const Course& capture);
 
 [[nodiscard]] std::vector<Hazard> judge(const BufferTable& table, const Course& replay,
                                         const Plan& plan);

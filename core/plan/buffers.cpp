@@ -141,17 +141,29 @@ void BufferTable::size_all(std::int64_t alignment) {
   }
 }
 
-Buffer BufferTable::at(BufferId id) const {
+const BufferTable::Rank& BufferTable::rank_of(BufferId id) const {
   const auto after = std::upper_bound(ranks_.begin(), ranks_.end(), id,
                                       [](BufferId of, const Rank& rank) { return of < rank.base; });
   auto found = after - 1;
   while (found->facts.empty()) --found;  // a rank without layers has the base of the next
+  return *found;
+}
+
+std::int64_t BufferTable::bytes(BufferId id) const {
+  const Rank& rank = rank_of(id);
+  const std::size_t offset = id - rank.base;
+  const std::size_t layer = offset / kBufferKinds / static_cast<std::size_t>(microbatches_);
+  return rank.facts[layer].bytes[offset % kBufferKinds];
+}
+
+Buffer BufferTable::at(BufferId id) const {
+  const Rank* found = &rank_of(id);
   const std::size_t offset = id - found->base;
   const std::size_t cell = offset / kBufferKinds;
   const auto layer = static_cast<std::int32_t>(cell / static_cast<std::size_t>(microbatches_));
   const auto& first = found->first_layer;
   const auto chunk = std::upper_bound(first.begin(), first.end(), layer) - first.begin();
-  return {.rank = static_cast<std::int32_t>(found - ranks_.begin()),
+  return {.rank = static_cast<std::int32_t>(found - ranks_.data()),
           .chunk = static_cast<std::int32_t>(chunk),
           .layer = layer - first[static_cast<std::size_t>(chunk) - 1],
           .microbatch = static_cast<std::int32_t>(cell % static_cast<std::size_t>(microbatches_)),

@@ -75,6 +75,8 @@ class BufferTable {
     return of(rank).base + static_cast<BufferId>(cell * kBufferKinds) + static_cast<BufferId>(kind);
   }
   [[nodiscard]] Buffer at(BufferId id) const;
+  /// Of at(id).
+  [[nodiscard]] std::int64_t bytes(BufferId id) const;
   [[nodiscard]] std::int64_t bytes(const Buffer& buffer) const {
     return facts(buffer.rank, buffer.chunk, buffer.layer)
         .bytes[static_cast<std::size_t>(buffer.kind)];
@@ -103,6 +105,7 @@ class BufferTable {
     return static_cast<std::size_t>(of(rank).first_layer[static_cast<std::size_t>(chunk) - 1] +
                                     layer);
   }
+  [[nodiscard]] const Rank& rank_of(BufferId id) const;
   void size_all(std::int64_t alignment);
 
   std::vector<Rank> ranks_;

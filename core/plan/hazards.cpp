@@ -2,6 +2,9 @@
 
 #include <capo/core/plan/accesses.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace capo {
 
 HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan)
@@ -10,6 +13,8 @@ HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan)
       states_(table.size()),
       held_(table.ranks()),
       handed_on_(table.ranks(), kNoBuffer) {
+  constexpr std::size_t kSmall = 64;
+  events_.reserve(std::min(table.size(), kSmall));
 }
 
 HazardFinder::EventId HazardFinder::note(const Site& site, Point point, Point received) {
@@ -30,29 +35,33 @@ void HazardFinder::found(BufferId victim, BufferId taker, EventId writer, EventI
 void HazardFinder::write(std::int32_t rank, BufferId buffer, EventId event, const Clock& clock) {
   const std::int64_t begin = plan_.address[buffer];
   if (begin == kNowhere) return;
-  const std::int64_t end = begin + table_.bytes(table_.at(buffer));
+  const std::int64_t end = begin + table_.bytes(buffer);
   if (end == begin) return;  // nothing to take over
   auto& held = held_[static_cast<std::size_t>(rank)];
   auto at = held.lower_bound(begin);
-  if (at != held.begin()) {
-    const auto before = std::prev(at);
-    if (before->first + table_.bytes(table_.at(before->second)) > begin) at = before;
-  }
-  while (at != held.end() && at->first < end) {
-    const BufferId loser = at->second;
-    State& state = states_[loser];
-    state.taken_by = event;
-    state.taker = buffer;
-    // Layers of one piece of work run one after another.
-    const bool same =
-        state.last_use != kNone && events_[state.last_use].site == events_[event].site;
-    if (state.last_use != kNone && !same && !over(state.last_use, clock)) {
-      found(loser, buffer, event, state.last_use, true, false);
+  if (at != held.begin() && std::prev(at)->second.end > begin) --at;
+  const bool slot_alike = at != held.end() && at->first == begin && at->second.end == end;
+  if (slot_alike) {
+    take_over(at->second.owner, buffer, event, clock);
+    at->second.owner = buffer;
+  } else {
+    for (; at != held.end() && at->first < end; at = held.erase(at)) {
+      take_over(at->second.owner, buffer, event, clock);
     }
-    at = held.erase(at);
+    held.emplace(begin, Held{.owner = buffer, .end = end});
   }
-  held.emplace(begin, buffer);
   states_[buffer] = {.taken_by = kNone, .last_use = event, .taker = kNoBuffer};
+}
+
+void HazardFinder::take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock) {
+  State& state = states_[loser];
+  state.taken_by = event;
+  state.taker = taker;
+  // Layers of one piece of work run one after another.
+  const bool same = state.last_use != kNone && events_[state.last_use].site == events_[event].site;
+  if (state.last_use != kNone && !same && !over(state.last_use, clock)) {
+    found(loser, taker, event, state.last_use, true, false);
+  }
 }
 
 void HazardFinder::read(BufferId buffer, EventId event, const Clock& clock, bool window) {

@@ -69,6 +69,13 @@ class HazardFinder final : public CourseVisitor {
     BufferId taker = kNoBuffer;
   };
 
+  // A range of memory, by where it begins.
+  struct Held {
+    BufferId owner = kNoBuffer;
+    std::int64_t end = 0;
+  };
+
+  void take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock);
   void write(std::int32_t rank, BufferId buffer, EventId event, const Clock& clock);
   void read(BufferId buffer, EventId event, const Clock& clock, bool window = false);
   EventId note(const Site& site, Point point, Point received);
@@ -80,8 +87,8 @@ class HazardFinder final : public CourseVisitor {
 
   const BufferTable& table_;
   const Plan& plan_;
-  std::vector<State> states_;                           // by buffer
-  std::vector<std::map<std::int64_t, BufferId>> held_;  // by rank: owners by address
+  std::vector<State> states_;                       // by buffer
+  std::vector<std::map<std::int64_t, Held>> held_;  // by rank
   std::vector<BufferId> handed_on_;  // by rank: the grad input that a send may still be reading
   std::vector<Event> events_;
 };

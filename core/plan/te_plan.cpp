@@ -2,19 +2,40 @@
 
 #include <capo/core/plan/accesses.h>
 
-#include <deque>
+#include <algorithm>
+#include <cstddef>
 #include <optional>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace capo {
 
 namespace {
 
+// First in, first out; what has been taken stays until it is the larger half.
+class Freed {
+ public:
+  [[nodiscard]] bool empty() const { return next_ == offsets_.size(); }
+  void push(std::int64_t offset) { offsets_.push_back(offset); }
+  std::int64_t take() {
+    const std::int64_t offset = offsets_[next_++];
+    if (next_ * 2 > offsets_.size()) {
+      offsets_.erase(offsets_.begin(), offsets_.begin() + static_cast<std::ptrdiff_t>(next_));
+      next_ = 0;
+    }
+    return offset;
+  }
+
+ private:
+  std::vector<std::int64_t> offsets_;
+  std::size_t next_ = 0;
+};
+
 // PyTorch's allocator as assumed: a stack of freed blocks for each size.
 class Pool {
  public:
   std::int64_t take(std::int64_t bytes) {
-    std::vector<std::int64_t>& freed = freed_[bytes];
+    std::vector<std::int64_t>& freed = freed_of(bytes);
     if (freed.empty()) {
       top_ += bytes;
       return top_ - bytes;
@@ -23,11 +44,21 @@ class Pool {
     freed.pop_back();
     return offset;
   }
-  void give_back(std::int64_t offset, std::int64_t bytes) { freed_[bytes].push_back(offset); }
+  void give_back(std::int64_t offset, std::int64_t bytes) { freed_of(bytes).push_back(offset); }
   [[nodiscard]] std::int64_t top() const { return top_; }
 
  private:
-  std::unordered_map<std::int64_t, std::vector<std::int64_t>> freed_;
+  using OfSize = std::pair<std::int64_t, std::vector<std::int64_t>>;
+
+  std::vector<std::int64_t>& freed_of(std::int64_t bytes) {
+    auto found =
+        std::lower_bound(freed_.begin(), freed_.end(), bytes,
+                         [](const OfSize& of, std::int64_t size) { return of.first < size; });
+    if (found == freed_.end() || found->first != bytes) found = freed_.insert(found, {bytes, {}});
+    return found->second;
+  }
+
+  std::vector<OfSize> freed_;  // sorted
   std::int64_t top_ = 0;
 };
 
@@ -78,15 +109,14 @@ class Capture {
 
   void forward(const Work& work, std::int32_t layer) {
     const LayerFacts& of = facts(work, layer);
-    std::deque<std::int64_t>& consumed = consumed_[of.input_key];
+    Freed& consumed = at_key(consumed_, of.input_key);
     std::int64_t& input = address_[id(work, layer, BufferKind::StaticInput)];
     if (consumed.empty()) {
       input = address_in(Region::StaticInputs, memory.static_inputs);
       memory.static_inputs += of.bytes[static_cast<std::size_t>(BufferKind::StaticInput)];
       ++memory.input_slots;
     } else {
-      input = consumed.front();
-      consumed.pop_front();
+      input = consumed.take();
     }
     take(work, layer, BufferKind::Activations);
     take(work, layer, BufferKind::Output);
@@ -96,10 +126,12 @@ class Capture {
     std::optional<std::int32_t> above;  // the layer before this one, whose grad input it read
     for_each_layer(table_, rank_, work, [&](std::int32_t layer) {
       const LayerFacts& of = facts(work, layer);
-      const auto [output, first] = grad_outputs_.try_emplace(
-          of.output_key, address_in(Region::GradOutputs, memory.grad_outputs));
-      if (first) memory.grad_outputs += of.bytes[static_cast<std::size_t>(BufferKind::GradOutput)];
-      address_[id(work, layer, BufferKind::GradOutput)] = output->second;
+      std::optional<std::int64_t>& output = at_key(grad_outputs_, of.output_key);
+      if (!output) {
+        output = address_in(Region::GradOutputs, memory.grad_outputs);
+        memory.grad_outputs += of.bytes[static_cast<std::size_t>(BufferKind::GradOutput)];
+      }
+      address_[id(work, layer, BufferKind::GradOutput)] = *output;
       if (work.delayed) take(work, layer, BufferKind::Operands);
       take(work, layer, BufferKind::GradInput);
       if (!work.delayed || of.aliases.input) give_back(work, layer, BufferKind::Activations);
@@ -112,8 +144,8 @@ class Capture {
     const std::int32_t last =
         work.layer == kAllLayers ? table_.layers(rank_, work.chunk) - 1 : work.layer;
     for (std::int32_t layer = first; layer <= last; ++layer) {
-      consumed_[facts(work, layer).input_key].push_back(
-          address_[id(work, layer, BufferKind::StaticInput)]);
+      at_key(consumed_, facts(work, layer).input_key)
+          .push(address_[id(work, layer, BufferKind::StaticInput)]);
     }
     if (last < first) return;  // a chunk without layers captures nothing
     if (handed_on_) give_back(*handed_on_, first_layer_, BufferKind::GradInput);
@@ -131,8 +163,15 @@ class Capture {
   const BufferTable& table_;
   std::int32_t rank_;
   std::vector<std::int64_t>& address_;
-  std::unordered_map<std::uint32_t, std::deque<std::int64_t>> consumed_;  // by input key
-  std::unordered_map<std::uint32_t, std::int64_t> grad_outputs_;          // by output key
+  // Keys are numbered from 0.
+  template <typename Value>
+  static Value& at_key(std::vector<Value>& values, std::uint32_t key) {
+    if (key >= values.size()) values.resize(std::size_t{key} + 1);
+    return values[key];
+  }
+
+  std::vector<Freed> consumed_;                            // by input key
+  std::vector<std::optional<std::int64_t>> grad_outputs_;  // by output key
   Pool pool_;
   std::optional<Work> handed_on_;  // the backward whose first grad input is still held
   std::int32_t first_layer_ = 0;

@@ -97,7 +97,7 @@ Json json_of(const Setting& environment) {
 }
 
 Json json_of(Verdict verdict, const Opinion& opinion) {
-  Json out;
+  Json out = Json::object();
   out["accepts"] = opinion.accepts ? Json(*opinion.accepts) : Json(nullptr);
   out["error_kind"] = opinion.error_kind ? Json(*opinion.error_kind) : Json(nullptr);
   out["reason"] = opinion.reason.empty() ? Json(nullptr) : Json(opinion.reason);

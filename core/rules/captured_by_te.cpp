@@ -102,8 +102,9 @@ const Module* module_at_fault(const Context& context, std::int32_t rank, std::in
 std::vector<ModuleUse> modules_at_fault(const Context& context, ShowsAt shows_at,
                                         const std::function<bool(const Module&)>& at_fault) {
   const std::vector<Module>& list = context.options().modules.list;
+  if (std::none_of(list.begin(), list.end(), std::cref(at_fault))) return {};
   std::vector<bool> wanted(list.size());
-  std::transform(list.begin(), list.end(), wanted.begin(), at_fault);
+  std::transform(list.begin(), list.end(), wanted.begin(), std::cref(at_fault));
   auto left = std::count(wanted.begin(), wanted.end(), true);
 
   std::vector<ModuleUse> uses;

@@ -1,8 +1,5 @@
-// The verdict: runs the catalogue over an input, pass by pass.
-//
-//   accepted     no execution that docs/model.md permits breaks a rule of the families checked
-//   rejected     at least one rule is broken; each finding has a witness
-//   no verdict   the input is malformed or over a limit (a reader says so, before this is called)
+// The verdict with its reasons: runs the catalogue over an input, pass by pass. What is malformed a
+// reader has refused before this is called.
 //
 // Tested by check_test.cpp, by the corpus of every rule, and against the oracle.
 
@@ -13,14 +10,13 @@
 #include <capo/core/rules/check_options.h>
 #include <capo/core/rules/plan_result.h>
 #include <capo/core/rules/rule.h>
+#include <capo/core/rules/verdict.h>
 
 #include <cstddef>
 #include <optional>
 #include <vector>
 
 namespace capo {
-
-enum class Verdict { Accepted, Rejected, NoVerdict };
 
 struct CheckResult {
   Verdict verdict = Verdict::NoVerdict;

@@ -5,69 +5,54 @@
 #include <capo/core/rules/wiring.h>
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 
 namespace capo {
 
 namespace {
 
-OrderView view_of(std::int32_t rank, const RankOrder& holder, std::span<const Entry> entries,
-                  bool replay) {
-  OrderView view{.rank = rank, .replay = replay, .holder = &holder, .entries = entries};
-  view.tally.resize(static_cast<std::size_t>(std::max(holder.chunks, 0)));
-  for (const Entry& entry : entries) {
-    if (!view.knows(entry.chunk)) continue;
-    ChunkTally& tally = view.tally[static_cast<std::size_t>(entry.chunk) - 1];
-    switch (entry.kind) {
-      case Kind::Forward:
-        ++tally.forwards;
-        break;
-      case Kind::Backward:
-        ++tally.backwards;
-        break;
-      case Kind::BackwardInput:
-        ++tally.inputs;
-        break;
-      case Kind::BackwardWeight:
-        ++tally.weights;
-        break;
-      default:
-        break;
+// Tallies, and who runs ahead. The members of a composite run together, so what one of them makes
+// is not there yet for the others.
+void count(OrderView& view, Naming naming) {
+  view.tally.assign(static_cast<std::size_t>(std::max(view.holder->chunks, 0)), {});
+  view.ahead.clear();
+  const auto tally_of = [&view](const Entry& entry) {
+    return view.knows(entry.chunk) ? &view.tally[static_cast<std::size_t>(entry.chunk) - 1]
+                                   : nullptr;
+  };
+  for (std::size_t begin = 0, end = 0; begin < view.entries.size(); begin = end) {
+    end = begin + 1;
+    while (end < view.entries.size() && view.entries[end].group == Group::Continues) ++end;
+    for (std::size_t at = begin; at < end && naming == Naming::Counted; ++at) {
+      const Entry& entry = view.entries[at];
+      const ChunkTally* tally = tally_of(entry);
+      if (tally != nullptr && tally->lacks_need_of(entry.kind, entry.microbatch))
+        view.ahead.push_back(static_cast<std::uint32_t>(at));
+    }
+    for (std::size_t at = begin; at < end; ++at) {
+      if (ChunkTally* tally = tally_of(view.entries[at])) tally->add(view.entries[at].kind);
     }
   }
-  view.delay = resolved_delay(holder);
-  return view;
 }
 
-// The number of forwards that most chunks have; a tie goes to the number that more have backwards
-// of, then to TE's own reading of the totals, then to the larger.
-std::int32_t usual_count(const std::vector<OrderView>& orders) {
-  struct Votes {
-    std::int64_t forwards = 0;
-    std::int64_t backwards = 0;
-  };
-  std::map<std::int32_t, Votes> votes;
-  std::int64_t total = 0;
-  std::int64_t chunks = 0;
-  for (const OrderView& order : orders) {
-    for (const ChunkTally& tally : order.tally) {
-      ++chunks;
-      total += tally.forwards + tally.backwards;
-      if (tally.forwards > 0) ++votes[tally.forwards].forwards;
-      if (tally.backwards > 0) ++votes[tally.backwards].backwards;
-    }
+// As resolved_delay() says; the tallies of the order itself know it already.
+void resolve_delay(OrderView& view) {
+  if (view.replay || view.holder->delay) {
+    view.delay = resolved_delay(*view.holder);
+    return;
   }
-  const std::int64_t te = chunks == 0 ? 0 : total / chunks / 2;
-  std::int32_t best = 0;
-  std::tuple<std::int64_t, std::int64_t, bool> best_rank{};
-  for (const auto& [count, of_count] : votes) {
-    const std::tuple rank{of_count.forwards, of_count.backwards, count == te};
-    if (rank < best_rank) continue;
-    best = count;
-    best_rank = rank;
-  }
-  return best;
+  view.delay.resize(view.tally.size());
+  std::transform(view.tally.begin(), view.tally.end(), view.delay.begin(),
+                 [](const ChunkTally& tally) {
+                   if (tally.inputs > 0) return Delay::Mixed;
+                   return tally.weights > 0 ? Delay::Always : Delay::Never;
+                 });
+}
+
+// How often a count occurs in a sorted list.
+std::int64_t votes_for(std::int32_t count, const std::vector<std::int32_t>& sorted) {
+  const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), count);
+  return last - first;
 }
 
 std::int32_t largest_plus_one(const std::vector<OrderView>& orders) {
@@ -81,21 +66,6 @@ std::int32_t largest_plus_one(const std::vector<OrderView>& orders) {
 }
 
 }  // namespace
-
-std::int32_t ChunkTally::of(Kind kind) const {
-  switch (kind) {
-    case Kind::Forward:
-      return forwards;
-    case Kind::Backward:
-      return backwards;
-    case Kind::BackwardInput:
-      return inputs;
-    case Kind::BackwardWeight:
-      return weights;
-    default:
-      return 0;
-  }
-}
 
 std::size_t OrderView::find(Kind kind, std::int32_t chunk, std::int32_t k) const {
   std::size_t at = 0;
@@ -119,34 +89,91 @@ const CheckOptions& Context::nothing_declared() {
 
 Context::Context(const Input& input, const CheckOptions& options)
     : input_(input), options_(options) {
-  const auto& ranks = input.schedule.ranks;
+  look_again();
+}
+
+void Context::look_again() {
+  wirings_.clear();
+  plan_view_.reset();
+  const auto& ranks = schedule().ranks;
+  std::size_t views = 0;
+  const auto look_at = [&](std::size_t rank, std::span<const Entry> entries, bool replay) {
+    if (views == orders_.size()) orders_.emplace_back();
+    OrderView& view = orders_[views++];
+    view.rank = static_cast<std::int32_t>(rank);
+    view.replay = replay;
+    view.holder = &ranks[rank];
+    view.entries = entries;
+    view.by_microbatch.reset();
+    count(view, schedule().naming);
+    resolve_delay(view);
+  };
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const auto rank = static_cast<std::int32_t>(r);
-    orders_.push_back(view_of(rank, ranks[r], ranks[r].order, false));
-    if (ranks[r].replay) orders_.push_back(view_of(rank, ranks[r], *ranks[r].replay, true));
+    look_at(r, ranks[r].order, false);
+    if (ranks[r].replay) look_at(r, *ranks[r].replay, true);
   }
-  microbatches_ = input.schedule.microbatches.value_or(counted() ? usual_count(orders_)
-                                                                 : largest_plus_one(orders_));
-  if (ranks.empty()) return;
-  wirings_.push_back(std::make_unique<Wiring>(input.schedule, options.environment, options.groups,
-                                              microbatches_, false));
+  orders_.resize(views);
+  if (schedule().microbatches) {
+    microbatches_ = *schedule().microbatches;
+  } else {
+    microbatches_ = counted() ? usual_count() : largest_plus_one(orders_);
+  }
+}
+
+// The number of forwards that most chunks have; a tie goes to the number that more have backwards
+// of, then to TE's own reading of the totals, then to the larger.
+std::int32_t Context::usual_count() {
+  forwards_.clear();
+  backwards_.clear();
+  std::int64_t total = 0;
+  std::int64_t chunks = 0;
+  for (const OrderView& order : orders_) {
+    for (const ChunkTally& tally : order.tally) {
+      ++chunks;
+      total += tally.forwards + tally.backwards;
+      if (tally.forwards > 0) forwards_.push_back(tally.forwards);
+      if (tally.backwards > 0) backwards_.push_back(tally.backwards);
+    }
+  }
+  std::sort(forwards_.begin(), forwards_.end());
+  std::sort(backwards_.begin(), backwards_.end());
+  const std::int64_t te = chunks == 0 ? 0 : total / chunks / 2;
+  std::tuple<std::int64_t, std::int64_t, bool, std::int32_t> best{};
+  for (const auto* counts : {&forwards_, &backwards_}) {
+    for (std::size_t i = 0; i < counts->size(); ++i) {
+      const std::int32_t count = (*counts)[i];
+      if (i > 0 && (*counts)[i - 1] == count) continue;
+      best = std::max(
+          best, {votes_for(count, forwards_), votes_for(count, backwards_), count == te, count});
+    }
+  }
+  return std::get<3>(best);
+}
+
+const std::vector<std::unique_ptr<Wiring>>& Context::wirings() const {
+  const auto& ranks = schedule().ranks;
+  if (!wirings_.empty() || ranks.empty()) return wirings_;
+  const auto wire = [&](bool replay) {
+    wirings_.push_back(std::make_unique<Wiring>(schedule(), options_.environment, options_.groups,
+                                                microbatches_, replay));
+  };
+  wire(false);
   const bool replays = std::any_of(ranks.begin(), ranks.end(),
                                    [](const RankOrder& rank) { return rank.replay.has_value(); });
-  if (!replays) return;
-  wirings_.push_back(std::make_unique<Wiring>(input.schedule, options.environment, options.groups,
-                                              microbatches_, true));
+  if (replays) wire(true);
+  return wirings_;
 }
 
 Context::~Context() = default;
 
 bool Context::plan_wanted() const {
-  return PlanView::wanted({input_, options_, microbatches_, wirings_});
+  return PlanView::wanted(input_, options_);
 }
 
 const PlanView* Context::plan_view() const {
   if (!plan_view_ && plan_wanted()) {
     plan_view_ =
-        std::make_unique<PlanView>(PlanView::Subject{input_, options_, microbatches_, wirings_});
+        std::make_unique<PlanView>(PlanView::Subject{input_, options_, microbatches_, wirings()});
   }
   return plan_view_.get();
 }

@@ -27,8 +27,39 @@ struct ChunkTally {
   std::int32_t inputs = 0;  ///< split-off input halves, in mixed chunks
   std::int32_t weights = 0;
 
-  [[nodiscard]] std::int32_t of(Kind kind) const;
+  [[nodiscard]] std::int32_t of(Kind kind) const {
+    switch (kind) {
+      case Kind::Forward:
+        return forwards;
+      case Kind::Backward:
+        return backwards;
+      case Kind::BackwardInput:
+        return inputs;
+      case Kind::BackwardWeight:
+        return weights;
+      default:
+        return 0;
+    }
+  }
   [[nodiscard]] bool absent() const { return forwards + backwards + inputs + weights == 0; }
+
+  /// Whether what the k-th entry (from 0) of a kind needs is not there yet. Counted microbatches
+  /// are first in, first out: the k-th backward needs the k-th forward, the k-th weight gradient
+  /// the k-th backward.
+  [[nodiscard]] bool lacks_need_of(Kind kind, std::int32_t k) const {
+    const std::int32_t made = kind == Kind::Backward ? forwards : backwards;
+    return (kind == Kind::Backward || kind == Kind::BackwardWeight) && k >= made;
+  }
+  void add(Kind kind) { change(kind, 1); }
+  void take_back(Kind kind) { change(kind, -1); }
+
+ private:
+  void change(Kind kind, std::int32_t by) {
+    forwards += kind == Kind::Forward ? by : 0;
+    backwards += kind == Kind::Backward ? by : 0;
+    inputs += kind == Kind::BackwardInput ? by : 0;
+    weights += kind == Kind::BackwardWeight ? by : 0;
+  }
 };
 
 /// One order of one rank, with its tallies; lives in the Context, views into its Input.
@@ -39,6 +70,9 @@ struct OrderView {
   std::span<const Entry> entries;
   std::vector<ChunkTally> tally;  ///< of chunk c at c - 1
   std::vector<Delay> delay;       ///< likewise
+  /// Positions of the entries that run ahead of what they need, or beside it in one composite; only
+  /// where microbatches are counted.
+  std::vector<std::uint32_t> ahead;
   /// Positions of compute entries by chunk, microbatch and position: made by the first
   /// for_each_microbatch() of this order, since several rules ask.
   mutable std::optional<std::vector<std::uint32_t>> by_microbatch;
@@ -76,6 +110,9 @@ class Context {
   Context& operator=(const Context&) = delete;
   ~Context();
 
+  /// The input holds other entries than it did: counts them, in the memory of those before.
+  void look_again();
+
   [[nodiscard]] const Input& input() const { return input_; }
   [[nodiscard]] const CheckOptions& options() const { return options_; }
   /// The module of a layer, counted from 0 in its chunk; null where undeclared.
@@ -92,8 +129,8 @@ class Context {
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
 
   /// All ranks' orders wired together: those captured, and, where they differ, those replayed.
-  /// Empty without ranks.
-  [[nodiscard]] const std::vector<std::unique_ptr<Wiring>>& wirings() const { return wirings_; }
+  /// Empty without ranks. Made when they are first asked for.
+  [[nodiscard]] const std::vector<std::unique_ptr<Wiring>>& wirings() const;
   /// The view of a rank's order in a wiring.
   [[nodiscard]] const OrderView& order_of(const Wiring& wiring, std::int32_t rank) const;
 
@@ -109,12 +146,15 @@ class Context {
 
  private:
   [[nodiscard]] static const CheckOptions& nothing_declared();
+  [[nodiscard]] std::int32_t usual_count();
 
   const Input& input_;
   const CheckOptions& options_;
   std::vector<OrderView> orders_;
-  std::vector<std::unique_ptr<Wiring>> wirings_;
   std::int32_t microbatches_ = 0;
+  std::vector<std::int32_t> forwards_;  // of each chunk, sorted: kept for their memory
+  std::vector<std::int32_t> backwards_;
+  mutable std::vector<std::unique_ptr<Wiring>> wirings_;
   mutable std::unique_ptr<PlanView> plan_view_;
 };
 

@@ -75,10 +75,10 @@ HazardKind kind_of(const Hazard& hazard) {
   return HazardKind::Pool;
 }
 
-bool PlanView::wanted(const Subject& subject) {
-  if (subject.wirings.empty()) return false;
-  if (subject.options.plan.kind || replays_otherwise(subject.input.schedule)) return true;
-  return subject.input.form == Form::TeList && te_could_hurt(subject.input.schedule.ranks.front());
+bool PlanView::wanted(const Input& input, const CheckOptions& options) {
+  if (input.schedule.ranks.empty()) return false;
+  if (options.plan.kind || replays_otherwise(input.schedule)) return true;
+  return input.form == Form::TeList && te_could_hurt(input.schedule.ranks.front());
 }
 
 PlanView::PlanView(const Subject& subject)
@@ -90,8 +90,17 @@ PlanView::PlanView(const Subject& subject)
   }
   captured_ = course_of(*subject.wirings.front());
   plan_ = assign(table_, captured_, subject.options.plan.kind.value_or(PlanKind::Te),
-                 subject.options.plan.granularity);
+                 subject.options.plan.granularity, LowerBounds::Without);
   judge_all(subject);
+}
+
+const std::vector<RankMemory>& PlanView::memory() const {
+  if (!memory_.empty()) return memory_;
+  memory_ = plan_.ranks;
+  if (plan_.kind == PlanKind::Safe) return memory_;
+  const std::vector<std::int64_t> least = lower_bounds(table_, captured_);
+  for (std::size_t r = 0; r < memory_.size(); ++r) memory_[r].lower_bound = least[r];
+  return memory_;
 }
 
 Course PlanView::course_of(const Wiring& wiring) const {

@@ -41,14 +41,18 @@ class PlanView {
   };
 
   /// Whether there is anything to look at; cheap.
-  [[nodiscard]] static bool wanted(const Subject& subject);
+  [[nodiscard]] static bool wanted(const Input& input, const CheckOptions& options);
 
   explicit PlanView(const Subject& subject);
 
   [[nodiscard]] bool declared() const { return declared_; }
   [[nodiscard]] PlanKind kind() const { return plan_.kind; }
   [[nodiscard]] const BufferTable& table() const { return table_; }
+  /// Without lower bounds, which memory() has.
   [[nodiscard]] const Plan& plan() const { return plan_; }
+  /// What each rank takes, and the least that any plan takes, which is worked out when it is first
+  /// asked for.
+  [[nodiscard]] const std::vector<RankMemory>& memory() const;
   /// The orders as captured, rank by rank.
   [[nodiscard]] const std::vector<std::vector<Work>>& captured() const { return captured_.work; }
   /// And as they run then.
@@ -67,6 +71,7 @@ class PlanView {
   Course captured_;
   Plan plan_;
   std::vector<JudgedHazard> hazards_;
+  mutable std::vector<RankMemory> memory_;
 };
 
 }  // namespace capo

@@ -124,7 +124,16 @@ TaskReference task_reference(const Context& context, const Wiring& wiring, const
 }
 
 void describe_waits(const Context& context, const Wiring& wiring, const TaskGraph& graph,
-                    const std::vector<WaitEdge>& cycle, Diagnostic& finding) {
+                    std::vector<WaitEdge> cycle, TaskId first, Diagnostic& finding) {
+  const auto there = std::find_if(cycle.begin(), cycle.end(),
+                                  [first](const WaitEdge& wait) { return wait.task == first; });
+  if (there != cycle.end()) {
+    std::rotate(cycle.begin(), there, cycle.end());
+  } else {
+    finding.labels.push_back(
+        {task_span(context, wiring, graph, first),
+         fmt::format("{} is never over", task_name(context, wiring, graph, first))});
+  }
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     const TaskId task = cycle[i].task;
     const Task& of = graph.tasks[task];
@@ -138,6 +147,16 @@ void describe_waits(const Context& context, const Wiring& wiring, const TaskGrap
                      why(cycle[i].kind, task_name(context, wiring, graph, waited, of.rank)))});
     finding.witness.tasks.push_back(task_reference(context, wiring, graph, task));
   }
+}
+
+TaskId first_stuck(const TaskGraph& graph, const Execution& execution) {
+  TaskId first = kNoTask;
+  for (TaskId task = 0; task < graph.tasks.size(); ++task) {
+    if (execution.ran[graph.end(task)]) continue;
+    if (!is_compute(graph.tasks[task].kind)) return task;
+    if (first == kNoTask) first = task;
+  }
+  return first;
 }
 
 std::vector<std::int32_t> ranks_of(const TaskGraph& graph, const std::vector<WaitEdge>& cycle) {

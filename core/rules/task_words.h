@@ -30,9 +30,15 @@ namespace capo::words {
 [[nodiscard]] TaskReference task_reference(const Context& context, const Wiring& wiring,
                                            const TaskGraph& graph, TaskId task);
 
-/// What a cycle of waits has to say: a label and a witness task for each of its tasks.
+/// What a cycle of waits has to say, from `first` on: a label and a witness task for each of its
+/// tasks. Where `first` is none of them it has a label of its own.
 void describe_waits(const Context& context, const Wiring& wiring, const TaskGraph& graph,
-                    const std::vector<WaitEdge>& cycle, Diagnostic& finding);
+                    std::vector<WaitEdge> cycle, TaskId first, Diagnostic& finding);
+
+/// The first task that never runs, rank by rank, of a graph that does not finish: the first that is
+/// no computation where there is one, since computations wait for those. There a finding about
+/// tasks that wait for each other stands, wherever its circle lies.
+[[nodiscard]] TaskId first_stuck(const TaskGraph& graph, const Execution& execution);
 
 /// The ranks of the tasks, ascending.
 [[nodiscard]] std::vector<std::int32_t> ranks_of(const TaskGraph& graph,

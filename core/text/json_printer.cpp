@@ -42,7 +42,7 @@ std::string print_json(const Schedule& schedule) {
   out["placement"] = name_of(schedule.topology);
   out["ranks"] = Json::array();
   for (const RankOrder& rank : schedule.ranks) {
-    Json item;
+    Json item = Json::object();  // null would turn into one by itself, and not if memory runs out
     if (rank.chunks_declared) item["chunks"] = rank.chunks;
     if (rank.layers.form == Layers::Form::Null) item["layers"] = nullptr;
     if (rank.layers.form == Layers::Form::Count) item["layers"] = rank.layers.values.front();

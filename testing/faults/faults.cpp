@@ -58,7 +58,9 @@ constexpr std::array kCommunicationFaults{
     CommunicationFault{"receive-late", {"T07"}, faults::receive_late},
     CommunicationFault{"swap-receives", {"T08"}, faults::swap_receives},
     CommunicationFault{"receive-before-send", {"T09"}, faults::receive_before_send},
+    CommunicationFault{"send-to-itself", {"T02"}, faults::send_to_itself},
     CommunicationFault{"crossed-collectives", {"T10"}, faults::crossed_collectives},
+    CommunicationFault{"racing-collectives", {"T10"}, faults::racing_collectives},
 };
 
 constexpr std::array kModuleFaults{

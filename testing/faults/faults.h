@@ -87,7 +87,9 @@ BrokenCommunication send_early(const Communication&, std::size_t choice);
 BrokenCommunication receive_late(const Communication&, std::size_t choice);
 BrokenCommunication swap_receives(const Communication&, std::size_t choice);
 BrokenCommunication receive_before_send(const Communication&, std::size_t choice);
+BrokenCommunication send_to_itself(const Communication&, std::size_t choice);
 BrokenCommunication crossed_collectives(const Communication&, std::size_t choice);
+BrokenCommunication racing_collectives(const Communication&, std::size_t choice);
 
 // modules/
 BrokenModules wgrad_lost(const Declared&, std::size_t choice);

@@ -35,7 +35,10 @@ ModuleFlags draw_flags(Dice& dice, ModuleKind kind, bool delays) {
   flags.bias = (!delays || operation) && dice.one_in(2);
   flags.single_weight = is_grouped(kind) && dice.one_in(2);
   flags.input_requires_grad = !flags.grad_added_to_main_grad || dice.one_in(2);
-  flags.clone_param_grads = !flags.fuse_wgrad_accumulation || dice.one_in(2);
+  // Copies may be left out where somebody takes what is returned, or nothing is (G10).
+  const bool norms = has_norm(kind) || kind == ModuleKind::TransformerLayer;
+  const bool returns = !flags.fuse_wgrad_accumulation || flags.bias || norms;
+  flags.clone_param_grads = (returns && !flags.grad_added_to_main_grad) || dice.one_in(2);
   return flags;
 }
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace capo::oracle {
 namespace {
@@ -28,7 +29,40 @@ struct Cells {
   std::map<Graph, int> input_of;   ///< the cell of each graph's input
   std::map<int, int> gradient_of;  ///< by key
   int inputs = 0;
+  std::map<Graph, int> output_of;  ///< these two of the pool, in a chain
+  std::map<Graph, int> handed_back_of;
 };
+
+/// The cell that came back last, else a new one.
+class Pool {
+ public:
+  int take() {
+    if (free_.empty()) return made_++;
+    const int cell = free_.back();
+    free_.pop_back();
+    return cell;
+  }
+  void give_back(int cell) { free_.push_back(cell); }
+
+ private:
+  std::vector<int> free_;
+  int made_ = 0;
+};
+
+void give_out_pool(const Capture& capture, const std::vector<int>& microbatches, Cells& cells) {
+  Pool pool;
+  int handed_back_before = -1;  // by the newest backward so far
+  for (std::size_t at = 0; at < capture.order.size(); ++at) {
+    const auto [kind, chunk] = capture.order[at];
+    const Graph self{chunk, 0, microbatches[at]};
+    if (kind == Capture::Forward) cells.output_of[self] = pool.take();
+    if (kind != Capture::Backward) continue;
+    cells.handed_back_of[self] = pool.take();
+    pool.give_back(cells.output_of.at(self));
+    if (handed_back_before >= 0) pool.give_back(handed_back_before);
+    handed_back_before = cells.handed_back_of[self];
+  }
+}
 
 Cells give_out(const Capture& capture, const std::vector<int>& microbatches) {
   Cells cells;
@@ -59,8 +93,36 @@ Cells give_out(const Capture& capture, const std::vector<int>& microbatches) {
       }
     }
   }
+  if (capture.chain) give_out_pool(capture, microbatches, cells);
   return cells;
 }
+
+/// Whether a backward finds in the pool what the chunk behind it has handed back; the pool's cells
+/// remember as the others do.
+class PoolReplay {
+ public:
+  explicit PoolReplay(const Cells& cells) : cells_(cells) {}
+
+  bool forward(const Graph& self) {
+    holds_[cells_.output_of.at(self)] = {Capture::Forward, self};
+    return true;
+  }
+  bool backward(const Graph& self) {
+    const auto& [chunk, layer, microbatch] = self;
+    const Graph behind{chunk + 1, layer, microbatch};
+    const auto read = cells_.handed_back_of.find(behind);
+    const bool right = read == cells_.handed_back_of.end() ||
+                       holds_[read->second] == Content{Capture::Backward, behind};
+    holds_[cells_.handed_back_of.at(self)] = {Capture::Backward, self};
+    return right;
+  }
+
+ private:
+  using Content = std::pair<Capture::Kind, Graph>;
+
+  const Cells& cells_;
+  std::map<int, Content> holds_;
+};
 
 }  // namespace
 
@@ -72,9 +134,18 @@ Replay replay(const Capture& capture) {
                 .gradients = static_cast<int>(cells.gradient_of.size())};
   std::map<int, Graph> input_holds;  // by cell: whose it is now
   std::map<int, Graph> gradient_holds;
+  PoolReplay pool(cells);
   for (std::size_t at = 0; at < capture.order.size(); ++at) {
     const auto [kind, chunk] = capture.order[at];
     const auto& layers = capture.chunks[static_cast<std::size_t>(chunk)];
+    const auto position = static_cast<int>(at);
+    if (capture.chain && kind != Capture::Weight) {
+      const Graph self{chunk, 0, microbatches[at]};
+      const bool right = kind == Capture::Forward ? pool.forward(self) : pool.backward(self);
+      if (!right) {
+        result.misreads.push_back({chunk, 0, microbatches[at], Misread::HandedBack, position});
+      }
+    }
     for (int count = 0; count < static_cast<int>(layers.size()); ++count) {
       const bool upwards = kind == Capture::Forward;
       const int layer = upwards ? count : static_cast<int>(layers.size()) - 1 - count;
@@ -85,10 +156,10 @@ Replay replay(const Capture& capture) {
       if (kind == Capture::Backward) gradient_holds[key->second] = self;
       if (kind != Capture::Weight) continue;
       if (input_holds[input] != self) {
-        result.misreads.push_back({chunk, layer, microbatches[at], Misread::Input});
+        result.misreads.push_back({chunk, layer, microbatches[at], Misread::Input, position});
       }
       if (gradient_holds[key->second] != self) {
-        result.misreads.push_back({chunk, layer, microbatches[at], Misread::Gradient});
+        result.misreads.push_back({chunk, layer, microbatches[at], Misread::Gradient, position});
       }
     }
   }

@@ -9,11 +9,19 @@
 //               its key, else a new cell; a backward gives back the inputs of the oldest microbatch
 //               of its chunk that still holds them; a weight gradient gives nothing back
 //   gradient    one cell for each key of outputs, for good
+//   output      of the pool, until the chunk's own backward has been captured
+//   handed back the gradient of a chunk's input, of the pool, until the next backward has been
+//
+// The pool gives out the cell that came back last, else a new one. What is in it is looked at only
+// of a chain of one-layer chunks whose weight gradients read inputs and gradients themselves, so
+// that nothing else is in the pool; a chunk's backward then reads what the chunk behind it hands
+// back.
 //
 // Then the order is replayed: a forward writes its inputs, a backward its gradients from the last
 // layer to the first, and a weight gradient looks whether it finds in both cells what its own
-// forward and its own backward have left there. The k-th entry of a kind for a chunk is microbatch
-// k.
+// forward and its own backward have left there; in a chain a backward looks, before it writes
+// anything, whether it finds what the chunk behind it has handed back. The k-th entry of a kind for
+// a chunk is microbatch k.
 //
 // It shares no code with the product and includes only the standard library, so that one mistake
 // cannot hide in both. Of sound orders only. Tested by tests/testing/oracle/memory_test.cpp; that
@@ -41,16 +49,18 @@ struct Capture {
 
   std::vector<std::vector<LayerKeys>> chunks;  ///< the layers of each
   std::vector<Entry> order;
+  bool chain = false;  ///< each chunk reads the one before it; of one layer each
 };
 
-/// A weight gradient that reads what another has written.
+/// A weight gradient, or in a chain a backward, that reads what another has written.
 struct Misread {
-  enum Operand { Input, Gradient };
+  enum Operand { Input, Gradient, HandedBack };
 
   int chunk = 0;
   int layer = 0;
   int microbatch = 0;
   Operand operand = Input;
+  int position = 0;  ///< of the reader
 
   friend auto operator<=>(const Misread&, const Misread&) = default;
 };

@@ -141,6 +141,20 @@ class Executor {
     });
   }
 
+  /// After run().
+  std::optional<Place> first_transfer_left() {
+    for (int rank = 0; rank < ranks(); ++rank) {
+      int position = 0;
+      for (const Joined& joined : list_of(rank)) {
+        for (const Member& member : joined) {
+          if (transfers(member.operation) && !member.over) return Place{rank, position};
+          ++position;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
  private:
   int ranks() const { return static_cast<int>(pipeline_.ranks.size()); }
   std::vector<Joined>& list_of(int rank) { return lists_[static_cast<std::size_t>(rank)]; }
@@ -233,6 +247,45 @@ class Executor {
 
 bool finishes(const Pipeline& pipeline) {
   return Executor(pipeline).run();
+}
+
+std::optional<Place> first_never_computed(const Pipeline& pipeline) {
+  std::set<Thing> made;
+  std::vector<std::size_t> next(pipeline.ranks.size(), 0);
+  const auto can_run = [&](const Operation& operation) {
+    if (transfers(operation)) return true;
+    const int stage = operation.stage;
+    const bool forward = operation.kind == Operation::Forward;
+    const auto there = [&](Operation::Kind kind, int of) {
+      const bool exists = of >= 0 && of < static_cast<int>(pipeline.home.size());
+      return !exists || made.contains({kind, of, operation.microbatch});
+    };
+    if (forward) return there(Operation::Forward, stage - 1);
+    if (operation.kind == Operation::Weight) return there(Operation::Backward, stage);
+    return there(Operation::Forward, stage) && there(Operation::Backward, stage + 1);
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t rank = 0; rank < next.size(); ++rank) {
+      const auto& operations = pipeline.ranks[rank];
+      while (next[rank] < operations.size() && can_run(operations[next[rank]])) {
+        const Operation& done = operations[next[rank]++];
+        if (!transfers(done)) made.emplace(done.kind, done.stage, done.microbatch);
+        moved = true;
+      }
+    }
+  }
+  for (std::size_t rank = 0; rank < next.size(); ++rank) {
+    if (next[rank] < pipeline.ranks[rank].size())
+      return Place{static_cast<int>(rank), static_cast<int>(next[rank])};
+  }
+  return std::nullopt;
+}
+
+std::optional<Place> first_never_over(const Pipeline& pipeline) {
+  Executor executor(pipeline);
+  executor.run();
+  return executor.first_transfer_left();
 }
 
 bool mixes_up(const Pipeline& pipeline) {

@@ -25,6 +25,7 @@
 
 #pragma once
 
+#include <optional>
 #include <vector>
 
 namespace capo::oracle {
@@ -68,6 +69,21 @@ struct Pipeline {
 /// Whether every operation is over in the end. Each transfer leads to the neighbouring stage, on
 /// another rank.
 bool finishes(const Pipeline& pipeline);
+
+/// An operation, by its rank and its place among those of the rank.
+struct Place {
+  int rank = 0;
+  int position = 0;
+
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+/// The first computation, rank by rank, that can never run even if all that is made were everywhere
+/// at once; nothing if all can. Of operations of which none is joined.
+std::optional<Place> first_never_computed(const Pipeline& pipeline);
+
+/// The first transfer, rank by rank, that is never over; nothing if all are.
+std::optional<Place> first_never_over(const Pipeline& pipeline);
 
 /// Whether some receive takes a token that is not the one it is for, if it ever comes to that.
 bool mixes_up(const Pipeline& pipeline);

@@ -45,7 +45,6 @@ void make_runnable(Dice& dice, Declared& declared) {
     module.main_grad.reset();
     if (is_grouped(*module.kind)) module.shape.groups = groups;
     module.flags.input_requires_grad = true;
-    if (module.flags.fuse_wgrad_accumulation) module.flags.clone_param_grads = true;
   }
 }
 

@@ -232,6 +232,18 @@ TEST_F(Files, AClosedStandardOutputIsNoSuccess) {
   EXPECT_EQ(outcome.exit_code, 5) << outcome.out;
 }
 
+// `capo rules | head`: whether or not the parent ignores the signal, there is nobody left to tell.
+TEST_F(Files, AReaderThatLeavesEndsCapoInSilence) {
+  const std::string pipe = fifo("pipe");
+  for (const std::string parent : {"trap '' PIPE", "trap - PIPE"}) {
+    SCOPED_TRACE(parent);
+    const Outcome outcome =
+        shell("(exec 4<'" + pipe + "') & exec 3>'" + pipe + "'; wait; " + parent +
+              "; \"$CAPO\" rules --markdown >&3; echo \"left with $?\"");
+    EXPECT_EQ(outcome.out, "left with 141\n");
+  }
+}
+
 TEST_F(Files, AStandardErrorThatTakesNothingChangesNoExitCode) {
   const std::vector<std::pair<std::string, int>> commands{{"check none.te", 3},
                                                           {"check --batch none.jsonl", 3},

@@ -81,7 +81,8 @@ std::vector<oracle::Misread> misreads_of(const std::vector<Hazard>& hazards) {
                         .microbatch = victim.microbatch,
                         .operand = victim.kind == BufferKind::StaticInput
                                        ? oracle::Misread::Input
-                                       : oracle::Misread::Gradient});
+                                       : oracle::Misread::Gradient,
+                        .position = static_cast<int>(hazard.reader.entry)});
   }
   std::sort(misreads.begin(), misreads.end());
   return misreads;

@@ -1,8 +1,10 @@
-// Every fault of a declared module or of a reduction is reported, by its rule, at its place; and
-// what TransformerEngine keeps is at no fault.
+// Every fault of a declared module or of a reduction is reported, by its rule, at its place; what
+// TransformerEngine keeps is at no fault, and neither are the nearest neighbours of the faults.
 
 #include <capo/core/text/order_printer.h>
 #include <capo/testing/faults/faults.h>
+#include <capo/testing/faults/modules.h>
+#include <capo/testing/faults/transfers.h>
 #include <capo/testing/generators/sound_declared.h>
 #include <capo/tests/support/check_text.h>
 
@@ -11,6 +13,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 
@@ -74,9 +77,12 @@ std::optional<Broken<Declared>> any_broken() {
 RC_GTEST_PROP(ModuleFaults, OfTransformerEngineAreNoneUnderCaposPlan, ()) {
   auto broken = any_broken();
   if (!broken || broken->rule == "G13" || broken->rule == "G14") return;
-  if (broken->rule == "C01") return;  // capo's own split path bakes sizes in just the same
   broken->subject.options.plan.kind = PlanKind::Safe;
   const Checked checked = check_declared(broken->subject);
+  if (broken->rule == "C01") {  // capo's own split path bakes sizes in just the same
+    RC_ASSERT(!checked.accepted());
+    return;
+  }
   RC_ASSERT(checked.of(Family::Gradients).empty());
   RC_ASSERT(checked.of(Family::Capture).empty());
 }
@@ -91,6 +97,172 @@ RC_GTEST_PROP(ModuleFaults, OfTransformerEngineLeaveTheVerdictAloneWithoutAPlan,
   RC_ASSERT(checked.accepted());
   const Family family = broken->rule.front() == 'G' ? Family::Gradients : Family::Capture;
   RC_ASSERT(!checked.of(family).empty());
+}
+
+bool is_of_modules(std::string_view rule) {
+  return rule.front() == 'C' || (rule.front() == 'G' && rule < "G12" && rule != "G06");
+}
+
+bool reports(const Checked& checked, const Broken<Declared>& broken) {
+  const auto& findings = checked.result.diagnostics.kept();
+  return std::any_of(findings.begin(), findings.end(),
+                     [&](const Diagnostic& finding) { return is_expected(finding, broken); });
+}
+
+// The chunk has two layers, of which the second is at fault.
+RC_GTEST_PROP(ModuleFaults, AreReportedBehindASoundLayer, ()) {
+  const Declared sound = *sound_declared();
+  const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);
+  for (const ModuleFault& fault : module_faults()) {
+    auto broken = fault.apply(sound, choice);
+    if (!broken || !is_of_modules(broken->rule)) continue;
+    auto& layers = broken->subject.options.modules.layers;
+    for (std::size_t r = 0; r < layers.size(); ++r) {
+      broken->subject.schedule.ranks[r].layers = {};
+      for (std::size_t c = 0; c < layers[r].size(); ++c) {
+        const std::int32_t before = sound.options.modules.layers[r][c].front();
+        if (layers[r][c].front() != before) layers[r][c] = {before, layers[r][c].front()};
+      }
+    }
+    if (!reports(check_declared(broken->subject), *broken)) RC_FAIL(std::string(fault.name));
+  }
+}
+
+// A module that lacks one thing to be at fault, of a chunk that delays its weight gradient or not.
+struct NearMiss {
+  faults::Delayed of;
+  std::int32_t microbatches;  ///< that the step may have at most
+  void (*make)(Module&);
+};
+
+constexpr std::int32_t kAny = 1000;
+constexpr std::array kNearMisses{
+    NearMiss{faults::Delayed::Yes, kAny,
+             [](Module& module) {  // G02: B makes the bias gradient
+               module.kind = ModuleKind::GroupedLinear;
+               module.splits = Splits::Device;
+               module.flags.bias = true;
+             }},
+    NearMiss{faults::Delayed::Yes, kAny,
+             [](Module& module) {  // G02: and of fp8 operands
+               module.dtype = DataType::Fp8;
+               module.flags.bias = true;
+             }},
+    NearMiss{faults::Delayed::Yes, kAny,
+             [](Module& module) {  // G04: an empty queue is none of its concern
+               module.kind = ModuleKind::GroupedLinear;
+               module.splits = Splits::Device;
+               module.flags.frozen_weight = true;
+             }},
+    NearMiss{faults::Delayed::No, kAny,
+             [](Module& module) {  // G05: nothing is written
+               module.kind = ModuleKind::BasicLinearOp;
+               module.flags.overwrite_main_grad = true;
+               module.flags.frozen_weight = true;
+             }},
+    NearMiss{faults::Delayed::Yes, kAny,
+             [](Module& module) {  // G09: one bucket has one order
+               module.kind = ModuleKind::TransformerLayer;
+               module.flags.wgrad_hooks = true;
+             }},
+    NearMiss{faults::Delayed::No, 1,
+             [](Module& module) {  // G10: nobody comes to overwrite it
+               module.flags.fuse_wgrad_accumulation = false;
+               module.flags.clone_param_grads = false;
+             }},
+    NearMiss{faults::Delayed::Yes, 1,
+             [](Module& module) {  // G12: likewise
+               module.flags.overwrite_main_grad = true;
+             }},
+    NearMiss{faults::Delayed::Either, kAny,
+             [](Module& module) {  // C01: fp32 has no groups here
+               module.dtype = DataType::Fp32;
+             }},
+    NearMiss{faults::Delayed::No, kAny,
+             [](Module& module) {  // C04: nothing is queued
+               module.calls = 3;
+             }},
+    NearMiss{faults::Delayed::Either, kAny,
+             [](Module& module) {  // C05: as many as there may be
+               module.kind = ModuleKind::GroupedLinear;
+               module.splits = Splits::Device;
+               module.shape.groups = 64;
+             }},
+    NearMiss{faults::Delayed::Either, kAny,
+             [](Module& module) {  // C05: one weight
+               module.kind = ModuleKind::GroupedLinear;
+               module.splits = Splits::Device;
+               module.shape.groups = 65;
+               module.flags.single_weight = true;
+             }},
+    NearMiss{faults::Delayed::Either, kAny,
+             [](Module& module) {  // C05: nobody says that the sizes are on the device
+               module.kind = ModuleKind::GroupedLinear;
+               module.shape.groups = 65;
+             }},
+    NearMiss{faults::Delayed::No, kAny,
+             [](Module& module) {  // C06: nobody wants a gradient
+               module.flags.frozen_weight = true;
+               module.flags.input_requires_grad = false;
+             }},
+    NearMiss{faults::Delayed::Either, kAny,
+             [](Module& module) {  // C06: the norm's
+               module.kind = ModuleKind::LayerNormLinear;
+               module.flags.input_requires_grad = false;
+             }},
+    NearMiss{faults::Delayed::No, kAny,
+             [](Module& module) {  // C06: the bias's
+               module.flags.bias = true;
+               module.flags.input_requires_grad = false;
+             }},
+};
+
+RC_GTEST_PROP(ModuleFaults, AreNotSeenInTheirNearestNeighbours, ()) {
+  const Declared sound = *sound_declared();
+  const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);
+  for (std::size_t i = 0; i < kNearMisses.size(); ++i) {
+    const NearMiss& near = kNearMisses[i];
+    if (*sound.schedule.microbatches > near.microbatches) continue;
+    const auto declared = faults::with_module(sound, choice, {.of = near.of}, near.make);
+    if (!declared) continue;
+    const Checked checked = check_declared(declared->subject);
+    if (checked.of(Family::Gradients).empty() && checked.of(Family::Capture).empty()) continue;
+    RC_FAIL(fmt::format("near miss {}: [{}]", i, fmt::join(checked.findings(), " ")));
+  }
+}
+
+std::optional<Broken<Declared>> broken_as(std::string_view rule, const Declared& sound,
+                                          std::size_t choice) {
+  for (const ModuleFault& fault : module_faults()) {
+    if (fault.rules.front() == rule) return fault.apply(sound, choice);
+  }
+  return std::nullopt;
+}
+
+// Who comes too early stays at fault if another comes in time.
+RC_GTEST_PROP(ModuleFaults, OfAReductionAreNotMendedByALaterOne, ()) {
+  const Declared sound = *sound_declared();
+  auto broken = broken_as("G13", sound, *rc::gen::inRange<std::size_t>(0, 10'000));
+  if (!broken) return;
+  const auto rank = static_cast<std::size_t>(broken->place->rank);
+  auto& order = broken->subject.schedule.ranks[rank].order;
+  order.push_back({.chunk = order[broken->place->index].chunk, .kind = Kind::ReduceGradient});
+  RC_ASSERT(reports(check_declared(broken->subject), *broken));
+}
+
+// A chunk whose weights are frozen has nothing to reduce.
+RC_GTEST_PROP(ModuleFaults, OfAMissingReductionAreNoneOfFrozenChunks, ()) {
+  const Declared sound = *sound_declared();
+  auto broken = broken_as("G14", sound, *rc::gen::inRange<std::size_t>(0, 10'000));
+  if (!broken) return;
+  const auto rank = static_cast<std::size_t>(broken->place->rank);
+  const Entry& last = broken->subject.schedule.ranks[rank].order[broken->place->index];
+  ModuleTable& modules = broken->subject.options.modules;
+  modules.layers[rank][static_cast<std::size_t>(last.chunk) - 1] = {
+      static_cast<std::int32_t>(modules.list.size())};
+  modules.list.push_back(
+      {.name = "frozen", .kind = ModuleKind::GroupedLinear, .flags = {.frozen_weight = true}});
+  RC_ASSERT(!reports(check_declared(broken->subject), *broken));
 }
 
 }  // namespace

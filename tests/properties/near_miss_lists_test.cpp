@@ -10,6 +10,7 @@
 
 #include <capo/core/profiles/te.h>
 #include <capo/core/rules/check.h>
+#include <capo/core/rules/verdicts.h>
 #include <capo/testing/generators/arbitrary_numbers.h>
 #include <capo/testing/generators/te_order.h>
 #include <capo/testing/oracle_question.h>
@@ -18,18 +19,19 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace capo::testing {
 namespace {
 
 constexpr int kListsPerCase = 10;
 
-Verdict verdict_of(const NumberCase& numbers) {
+CheckResult check_numbers(const NumberCase& numbers) {
   Input input{.form = Form::TeList, .te_list = numbers.list};
   TeReading reading = from_te_list(numbers.list, numbers.declarations());
   input.schedule = std::move(reading.schedule);
   input.odd_entries = std::move(reading.odd_entries);
-  return check(input).verdict;
+  return check(input);
 }
 
 bool oracle_accepts(const NumberCase& numbers) {
@@ -74,10 +76,43 @@ te::Prediction predicted(const NumberCase& numbers) {
       .value();
 }
 
+// Each entry stands where it is counted.
+void spread(TeList& list) {
+  for (std::size_t at = 0; at < list.entries.size(); ++at) {
+    list.entries[at].offset = static_cast<std::uint32_t>(at);
+    list.entries[at].length = 1;
+  }
+}
+
+// The last two entries change places, so that only the end has to be counted again.
+std::vector<TeEntry> with_another_end(const TeList& list) {
+  std::vector<TeEntry> entries = list.entries;
+  if (entries.size() > 1) std::iter_swap(entries.end() - 1, entries.end() - 2);
+  return entries;
+}
+
+RC_GTEST_PROP(NearMissLists, HaveTheSameVerdictAndFirstRuleByTheMillion, ()) {
+  for (int i = 0; i < kListsPerCase; ++i) {
+    NumberCase numbers = *arbitrary_numbers();
+    spread(numbers.list);
+    const CheckResult result = check_numbers(numbers);
+    const auto& findings = result.diagnostics.kept();
+    const auto error = std::find_if(findings.begin(), findings.end(), [](const auto& finding) {
+      return finding.severity == Severity::Error;
+    });
+    Verdicts verdicts({.list = numbers.declarations()});
+    const FirstFinding before = verdicts.of(with_another_end(numbers.list));
+    const FirstFinding first = verdicts.of(numbers.list.entries);
+    RC_CLASSIFY(before.rule != first.rule);
+    RC_ASSERT(first.verdict == result.verdict);
+    RC_ASSERT(first.rule == (error == findings.end() ? "" : error->rule));
+  }
+}
+
 RC_GTEST_PROP(NearMissLists, HaveTheVerdictOfTheOracle, ()) {
   for (int i = 0; i < kListsPerCase; ++i) {
     const NumberCase numbers = *arbitrary_numbers();
-    const Verdict verdict = verdict_of(numbers);
+    const Verdict verdict = check_numbers(numbers).verdict;
     if (declares_no_chunk(numbers)) continue;
     if (declares_too_little(numbers)) {
       RC_ASSERT(verdict == Verdict::Rejected);

@@ -1,41 +1,17 @@
 // Every fault of a plan is reported, by its rule, at its place; and a plan that is kept to is at no
 // fault.
 
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/faults/faults.h>
 #include <capo/testing/generators/sound_planned.h>
-#include <capo/tests/support/check_text.h>
+#include <capo/tests/properties/planned.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <algorithm>
-
 namespace capo::testing {
 namespace {
 
-using testing_support::check_in;
 using testing_support::Checked;
-
-Checked check_planned(const Declared& declared) {
-  return check_in({.environment = declared.options.environment,
-                   .modules = declared.options.modules,
-                   .plan = declared.options.plan},
-                  print_order_file(declared.schedule), {.form = TextForm::OrderFile});
-}
-
-// Of the peak of a rank and of the first of many races only the rank is known.
-bool anywhere_on_its_rank(std::string_view rule) {
-  return rule == "B08" || rule == "E02";
-}
-
-bool is_expected(const Diagnostic& finding, const Broken<Declared>& broken) {
-  if (finding.rule != broken.rule || finding.severity != Severity::Error) return false;
-  const auto& tasks = finding.witness.tasks;
-  if (tasks.empty() || tasks.front().rank != broken.place->rank) return false;
-  return anywhere_on_its_rank(broken.rule) || tasks.front().index == broken.place->index;
-}
 
 bool is_silent(const Checked& checked) {
   return checked.of(Family::Buffers).empty() && checked.of(Family::Streams).empty() &&
@@ -49,11 +25,7 @@ RC_GTEST_PROP(PlanFaults, AreReportedByTheirRuleAtTheirPlace, ()) {
     const auto broken = fault.apply(sound, choice);
     if (!broken) continue;
     const Checked checked = check_planned(broken->subject);
-    const auto& findings = checked.result.diagnostics.kept();
-    const bool found =
-        std::any_of(findings.begin(), findings.end(),
-                    [&](const Diagnostic& finding) { return is_expected(finding, *broken); });
-    if (found && checked.result.verdict == Verdict::Rejected) continue;
+    if (reports(checked, *broken) && checked.result.verdict == Verdict::Rejected) continue;
     RC_LOG() << rc::toString(broken->subject) << "\n";
     RC_FAIL(fmt::format("{}: expected {} at rank {} index {}, found [{}]", fault.name, broken->rule,
                         broken->place->rank, broken->place->index,

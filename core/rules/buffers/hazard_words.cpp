@@ -137,9 +137,10 @@ Span site_span(const Context& context, const Wiring& wiring, const Site& site) {
 void report_hazard(const Context& context, const PlanView& view, const JudgedHazard& judged,
                    std::string_view rule, Family family, Diagnostics& out) {
   const Severity severity = severity_of(view, judged);
-  if (!out.wants(rule, severity)) return;
   const Hazard& hazard = judged.hazard;
   const Wiring& wiring = *judged.wiring;
+  const auto place = [&] { return site_span(context, wiring, hazard.reader); };
+  if (!out.wants_at(rule, place, severity)) return;
   const std::string reader = site_name(context, wiring, hazard.reader);
   const std::string writer = site_name(context, wiring, hazard.writer);
   const std::string victim = buffer_name(context, view, hazard.victim);

@@ -46,7 +46,7 @@ void over_budget(const Context& context, Diagnostics& out) {
         .kind = WitnessKind::Replay,
         .tasks = {site_reference(context, wiring,
                                  {site.rank, site.entry, order.entries[site.entry].kind})}};
-    const std::int64_t least = memory.lower_bound + memory.weights;
+    const std::int64_t least = view->memory()[r].lower_bound + memory.weights;
     finding.notes.push_back(
         {.text = fmt::format("no plan without hazards takes less than {} for this order",
                              byte_words(least)),

@@ -74,11 +74,12 @@ class StageOrder {
   }
 
   void report(const Task& reader, const Task& made, bool together) {
-    if (judged_before(context_, wiring_, {reader.rank}) || !out_.wants("D03")) return;
+    if (judged_before(context_, wiring_, {reader.rank})) return;
     const OrderView& order = context_.order_of(wiring_, reader.rank);
     const auto& steps =
         wiring_.lowered_for(wiring_.direct()).ranks[static_cast<std::size_t>(reader.rank)];
     const std::size_t at = steps[reader.step].entry;
+    if (!out_.wants_at("D03", order.entries[at].span())) return;
     const std::size_t needed = steps[made.step].entry;
     const char* what = reader.kind == Kind::Forward ? "output" : "gradient";
     Diagnostic finding{.rule = "D03", .family = Family::Dependencies};

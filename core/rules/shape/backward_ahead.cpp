@@ -13,26 +13,20 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 namespace capo::rules {
 
 void backward_ahead(const Context& context, Diagnostics& out) {
   if (!context.counted()) return;
   for (const OrderView& order : context.orders()) {
-    std::vector<std::int32_t> done(order.tally.size());
-    for (std::size_t at = 0; at < order.entries.size(); ++at) {
+    for (const std::uint32_t at : order.ahead) {
       const Entry& entry = order.entries[at];
-      if (!order.knows(entry.chunk)) continue;
-      const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
-      if (entry.kind == Kind::Forward) ++done[chunk];
       if (entry.kind != Kind::Backward) continue;
+      // One that never gets its forward is a matter of counts.
+      if (entry.microbatch >= order.of(entry.chunk).forwards) continue;
+      if (!out.wants_at("S23", entry.span())) continue;
       const Action needs{
           .kind = Kind::Forward, .chunk = entry.chunk, .microbatch = entry.microbatch};
       const bool together = entry.group != Group::Alone && words::beside(order, at, needs);
-      if (entry.microbatch < done[chunk] && !together) continue;
-      // One that never gets its forward is a matter of counts.
-      if (entry.microbatch >= order.tally[chunk].of(Kind::Forward) || !out.wants("S23")) continue;
       const std::size_t needed = order.find(Kind::Forward, entry.chunk, entry.microbatch);
       out.keep(
           {.rule = "S23",

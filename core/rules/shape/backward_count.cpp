@@ -44,9 +44,19 @@ Action backward_of(std::int32_t chunk) {
   return {.kind = Kind::Backward, .chunk = chunk, .microbatch = kNoMicrobatch};
 }
 
+// The first backward without a forward.
+std::size_t surplus_at(const OrderView& order, std::int32_t chunk) {
+  return order.find(Kind::Backward, chunk, order.of(chunk).forwards);
+}
+
+// The first forward without a backward.
+std::size_t lack_at(const OrderView& order, std::int32_t chunk) {
+  return order.find(Kind::Forward, chunk, order.of(chunk).backwards);
+}
+
 Diagnostic surplus(const Context& context, const OrderView& order, std::int32_t chunk) {
   const ChunkTally& tally = order.of(chunk);
-  const std::size_t at = order.find(Kind::Backward, chunk, tally.forwards);
+  const std::size_t at = surplus_at(order, chunk);
   Diagnostic finding{.rule = "S15"};
   finding.message = fmt::format(
       "{} is a backward of {} without a forward: the chunk has {} and {}",
@@ -68,9 +78,8 @@ Diagnostic surplus(const Context& context, const OrderView& order, std::int32_t 
 // The surplus and the lack as one finding, since one edit cures both.
 Diagnostic slipped(const Context& context, const OrderView& order, const Slip& slip) {
   Diagnostic finding = surplus(context, order, slip.surplus);
-  const std::size_t at = order.find(Kind::Backward, slip.surplus, order.of(slip.surplus).forwards);
-  const std::size_t forward =
-      order.find(Kind::Forward, slip.lacking, order.of(slip.lacking).backwards);
+  const std::size_t at = surplus_at(order, slip.surplus);
+  const std::size_t forward = lack_at(order, slip.lacking);
   const std::string lacking = words::part(context, order, slip.lacking);
   const std::string meant = words::entry_text(context, order, backward_of(slip.lacking));
   finding.labels.push_back(
@@ -84,7 +93,7 @@ Diagnostic slipped(const Context& context, const OrderView& order, const Slip& s
 Diagnostic missing(const Context& context, const OrderView& order, std::int32_t chunk) {
   const ChunkTally& tally = order.of(chunk);
   const std::string part = words::part(context, order, chunk);
-  const std::size_t forward = order.find(Kind::Forward, chunk, tally.backwards);
+  const std::size_t forward = lack_at(order, chunk);
   Diagnostic finding{.rule = "S15"};
   finding.message =
       tally.backwards == 0
@@ -105,7 +114,8 @@ void backward_count(const Context& context, Diagnostics& out) {
   if (!context.counted()) return;
   for (const OrderView& order : context.orders()) {
     if (const auto slip = single_slip(context, order)) {
-      if (out.wants("S15")) out.keep(slipped(context, order, *slip));
+      const auto place = [&] { return order.entries[surplus_at(order, slip->surplus)].span(); };
+      if (out.wants_at("S15", place)) out.keep(slipped(context, order, *slip));
       continue;
     }
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
@@ -113,9 +123,12 @@ void backward_count(const Context& context, Diagnostics& out) {
       if (tally.backwards == tally.forwards) continue;
       // Where the backwards are the right number it is the forwards that are not.
       if (tally.backwards == context.microbatches()) continue;
-      if (!out.wants("S15")) continue;
-      out.keep(tally.backwards > tally.forwards ? surplus(context, order, chunk)
-                                                : missing(context, order, chunk));
+      const bool too_many = tally.backwards > tally.forwards;
+      const auto place = [&] {
+        return order.entries[too_many ? surplus_at(order, chunk) : lack_at(order, chunk)].span();
+      };
+      if (!out.wants_at("S15", place)) continue;
+      out.keep(too_many ? surplus(context, order, chunk) : missing(context, order, chunk));
     }
   }
 }

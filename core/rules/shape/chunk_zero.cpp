@@ -13,7 +13,7 @@ namespace capo::rules {
 
 void chunk_zero(const Context& context, Diagnostics& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
-    if (!(entry.value > -1 && entry.value <= 0) || !out.wants("S04")) return;
+    if (!(entry.value > -1 && entry.value <= 0) || !out.wants_at("S04", entry.span())) return;
     const char* what = entry.value == 0 ? "is no chunk; chunks are counted from 1"
                        : entry.value == -0.5
                            ? "is a weight gradient of chunk 0; chunks are counted from 1"

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace capo::rules {
 
@@ -30,12 +31,14 @@ void empty_order(const Context& context, Diagnostics& out) {
     const bool forward =
         std::any_of(order.entries.begin(), order.entries.end(),
                     [](const Entry& entry) { return entry.kind == Kind::Forward; });
-    if (forward || !out.wants("S06")) continue;
+    std::optional<Span> place;
+    if (!order.entries.empty()) place = order.entries.front().span();
+    if (forward || !out.wants_at("S06", place)) continue;
     Diagnostic finding{.rule = "S06"};
     const std::string which = order.replay ? fmt::format("rank {}'s replay order", order.rank)
                                            : "the order" + words::of_rank(context, order);
     finding.message = which + (order.entries.empty() ? " is empty" : " has no forward");
-    if (!order.entries.empty()) finding.labels = {{order.entries.front().span(), ""}};
+    if (place) finding.labels = {{*place, ""}};
     finding.help.text = context.input().form == Form::TeList
                             ? "the smallest order is one forward and its backward, `[1, -1]`"
                             : "the smallest order is one forward and its backward";

@@ -20,7 +20,7 @@ namespace capo::rules {
 void float_chunk(const Context& context, Diagnostics& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
     const bool whole = std::isfinite(entry.value) && std::floor(entry.value) == entry.value;
-    if (!whole || entry.value == 0 || !out.wants("S03")) return;
+    if (!whole || entry.value == 0 || !out.wants_at("S03", entry.span())) return;
     const std::string integer = fmt::format("{:.0f}", entry.value);
     Help help{.text = "write it as an integer"};
     if (integer.size() < 12) {

@@ -18,7 +18,7 @@ namespace capo::rules {
 void half_forward(const Context& context, Diagnostics& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
     const bool fractional = std::isfinite(entry.value) && std::floor(entry.value) != entry.value;
-    if (!fractional || entry.value < 0 || !out.wants("S05")) return;
+    if (!fractional || entry.value < 0 || !out.wants_at("S05", entry.span())) return;
     const double chunk = std::floor(entry.value);
     Help help{.text = "a forward is a whole number"};
     if (entry.value - chunk == 0.5 && chunk >= 1) {

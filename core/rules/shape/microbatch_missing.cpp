@@ -24,7 +24,7 @@ void microbatch_missing(const Context& context, Diagnostics& out) {
     for (std::size_t at = 0; at < order.entries.size(); ++at) {
       const Entry& entry = order.entries[at];
       if (!has_microbatch(entry.kind) || entry.microbatch != kNoMicrobatch) continue;
-      if (cut.contains(entry.offset) || !out.wants("S07")) continue;
+      if (cut.contains(entry.offset) || !out.wants_at("S07", entry.span())) continue;
       out.keep({.rule = "S07",
                 .message = words::placed(context, order, at) + " does not say its microbatch",
                 .labels = {{entry.span(), ""}},

@@ -16,13 +16,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace capo::rules {
+
+namespace {
+
+// The first entry of the largest chunk, which says how many there are where nothing is declared.
+// Larger ones that are unknown say nothing.
+const Entry* largest_named(const OrderView& order) {
+  if (order.holder->chunks_declared || order.replay) return nullptr;
+  const auto found =
+      std::find_if(order.entries.begin(), order.entries.end(),
+                   [&](const Entry& entry) { return entry.chunk == order.holder->chunks; });
+  return found == order.entries.end() ? nullptr : &*found;
+}
+
+std::optional<Span> place_of(const Entry* entry) {
+  if (entry == nullptr) return std::nullopt;
+  return entry->span();
+}
+
+}  // namespace
 
 void missing_chunk(const Context& context, Diagnostics& out) {
   for (const OrderView& order : context.orders()) {
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
-      if (!order.of(chunk).absent() || !out.wants("S13")) continue;
+      if (!order.of(chunk).absent()) continue;
+      if (!out.wants_at("S13", [&] { return place_of(largest_named(order)); })) continue;
+      const Entry* largest = largest_named(order);
       const std::string part = words::part(context, order, chunk);
       const bool table =
           context.input().form == Form::TorchCompute || context.input().form == Form::TorchComms;
@@ -31,16 +53,13 @@ void missing_chunk(const Context& context, Diagnostics& out) {
       finding.message =
           fmt::format("{} never runs{}: the rank {} {}", part, words::on_order(context, order),
                       order.holder->chunks_declared ? "is declared to have" : "has", parts);
-      if (order.holder->chunks_declared || order.replay) {
+      if (largest == nullptr) {
         finding.help.text = fmt::format(
             "add a forward and a backward of {} for every microbatch, or declare "
             "fewer {}",
             part, table ? "stages for the rank" : "chunks");
       } else {
-        const auto largest =
-            std::max_element(order.entries.begin(), order.entries.end(),
-                             [](const Entry& a, const Entry& b) { return a.chunk < b.chunk; });
-        const auto at = static_cast<std::size_t>(largest - order.entries.begin());
+        const auto at = static_cast<std::size_t>(largest - order.entries.data());
         finding.labels = {{largest->span(), "the largest chunk is named here"}};
         finding.witness = words::entries(context, order, {at});
         finding.help.text =

@@ -15,7 +15,7 @@ namespace capo::rules {
 
 void not_finite(const Context& context, Diagnostics& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
-    if (std::isfinite(entry.value) || !out.wants("S01")) return;
+    if (std::isfinite(entry.value) || !out.wants_at("S01", entry.span())) return;
     const char* what = std::isnan(entry.value) ? "is not a number" : "is infinite";
     out.keep(about_entry(context, entry, index, "S01", what,
                          {.text = "write the chunk that runs here; is a value missing where the "

@@ -14,8 +14,26 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <optional>
 
 namespace capo::rules {
+
+namespace {
+
+// The first forward too many; where they are too few the last one, or what there is in its stead.
+std::size_t position(const OrderView& order, std::int32_t chunk, std::int32_t expected) {
+  const std::int32_t forwards = order.of(chunk).forwards;
+  if (forwards > expected) return order.find(Kind::Forward, chunk, expected);
+  if (forwards > 0) return order.find_last(Kind::Forward, chunk);
+  return order.find(Kind::Backward, chunk, 0);
+}
+
+std::optional<Span> place_of(const OrderView& order, std::size_t at) {
+  if (at == order.entries.size()) return std::nullopt;
+  return order.entries[at].span();
+}
+
+}  // namespace
 
 void unequal_microbatches(const Context& context, Diagnostics& out) {
   if (!context.counted()) return;
@@ -23,7 +41,11 @@ void unequal_microbatches(const Context& context, Diagnostics& out) {
   for (const OrderView& order : context.orders()) {
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
       const ChunkTally& tally = order.of(chunk);
-      if (tally.absent() || tally.forwards == expected || !out.wants("S14")) continue;
+      if (tally.absent() || tally.forwards == expected) continue;
+      const bool surplus = tally.forwards > expected;
+      if (!out.wants_at("S14", [&] { return place_of(order, position(order, chunk, expected)); }))
+        continue;
+      const std::size_t at = position(order, chunk, expected);
       const std::string part = words::part(context, order, chunk);
       Diagnostic finding{.rule = "S14"};
       finding.message = fmt::format(
@@ -33,10 +55,6 @@ void unequal_microbatches(const Context& context, Diagnostics& out) {
                                           : "the other chunks have",
           context.schedule().microbatches ? words::count(expected, "microbatch", "microbatches")
                                           : std::to_string(expected));
-      const bool surplus = tally.forwards > expected;
-      const std::size_t at = surplus              ? order.find(Kind::Forward, chunk, expected)
-                             : tally.forwards > 0 ? order.find_last(Kind::Forward, chunk)
-                                                  : order.find(Kind::Backward, chunk, 0);
       if (at < order.entries.size()) {
         finding.labels = {{order.entries[at].span(), surplus ? "one too many from here" : ""}};
         finding.witness = words::entries(context, order, {at});

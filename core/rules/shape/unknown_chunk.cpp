@@ -27,7 +27,9 @@ void unknown_chunk(const Context& context, Diagnostics& out) {
   for (const OrderView& order : context.orders()) {
     for (std::size_t at = 0; at < order.entries.size(); ++at) {
       const Entry& entry = order.entries[at];
-      if (entry.kind == Kind::Idle || order.knows(entry.chunk) || !out.wants("S12")) continue;
+      if (entry.kind == Kind::Idle || order.knows(entry.chunk) ||
+          !out.wants_at("S12", entry.span()))
+        continue;
       Diagnostic finding{.rule = "S12",
                          .labels = {{entry.span(), ""}},
                          .witness = words::entries(context, order, {at})};

@@ -15,9 +15,19 @@ namespace capo::rules {
 
 namespace {
 
+// The first weight gradient without a backward.
+std::size_t surplus_at(const OrderView& order, std::int32_t chunk) {
+  return order.find(Kind::BackwardWeight, chunk, order.of(chunk).backwards);
+}
+
+// The first backward without a weight gradient.
+std::size_t lack_at(const OrderView& order, std::int32_t chunk) {
+  return order.find(Kind::Backward, chunk, order.of(chunk).weights);
+}
+
 Diagnostic surplus(const Context& context, const OrderView& order, std::int32_t chunk) {
   const ChunkTally& tally = order.of(chunk);
-  const std::size_t at = order.find(Kind::BackwardWeight, chunk, tally.backwards);
+  const std::size_t at = surplus_at(order, chunk);
   return {.rule = "S16",
           .message = fmt::format(
               "{} is a weight gradient of {} without a backward: the chunk has {} and {}",
@@ -32,7 +42,7 @@ Diagnostic surplus(const Context& context, const OrderView& order, std::int32_t 
 Diagnostic missing(const Context& context, const OrderView& order, std::int32_t chunk) {
   const ChunkTally& tally = order.of(chunk);
   const std::string part = words::part(context, order, chunk);
-  const std::size_t backward = order.find(Kind::Backward, chunk, tally.weights);
+  const std::size_t backward = lack_at(order, chunk);
   const Action weight{.kind = Kind::BackwardWeight,
                       .chunk = chunk,
                       .microbatch = order.entries[backward].microbatch};
@@ -60,9 +70,12 @@ void weight_count(const Context& context, Diagnostics& out) {
       if (order.delay_of(chunk) != Delay::Always || tally.weights == tally.backwards) continue;
       // Where the weight gradients are the right number it is the backwards that are not.
       if (tally.weights == tally.forwards) continue;
-      if (!out.wants("S16")) continue;
-      out.keep(tally.weights > tally.backwards ? surplus(context, order, chunk)
-                                               : missing(context, order, chunk));
+      const bool too_many = tally.weights > tally.backwards;
+      const auto place = [&] {
+        return order.entries[too_many ? surplus_at(order, chunk) : lack_at(order, chunk)].span();
+      };
+      if (!out.wants_at("S16", place)) continue;
+      out.keep(too_many ? surplus(context, order, chunk) : missing(context, order, chunk));
     }
   }
 }

@@ -23,7 +23,7 @@ void weight_undeclared(const Context& context, Diagnostics& out) {
       const Delay delay = order.delay_of(entry.chunk);
       const bool fault =
           delay == Delay::Never || (delay == Delay::Always && entry.kind == Kind::BackwardInput);
-      if (!fault || !out.wants("S17")) continue;
+      if (!fault || !out.wants_at("S17", entry.span())) continue;
       const std::string part = words::part(context, order, entry.chunk);
       if (delay == Delay::Always) {
         out.keep({.rule = "S17",

@@ -5,7 +5,8 @@
 //
 // Relative to the communicators and to whether a send waits for its receive; where another layout,
 // buffered sends, or another of Megatron's ways of calling would finish, a note says which. The
-// witness is the shortest cycle of waits. Nothing here comes of a time-out. Transfers without a
+// finding stands at the first transfer that is never over, the witness is the shortest cycle of
+// waits. Nothing here comes of a time-out. Transfers without a
 // partner and the like have rules of their own, and are what a schedule waits for then. Tested by
 // deadlock_test.cpp and tests/corpus/rules/T09/.
 
@@ -68,12 +69,15 @@ void deadlock(const Context& context, Diagnostics& out) {
     if (explained) continue;
     const auto cycle = shortest_cycle(wired.graph, wiring->execution());
     const std::vector<std::int32_t> ranks = words::ranks_of(wired.graph, cycle);
-    if (cycle.empty() || judged_before(context, *wiring, ranks) || !out.wants("T09")) continue;
+    if (cycle.empty() || judged_before(context, *wiring, ranks)) continue;
+    const TaskId first = words::first_stuck(wired.graph, wiring->execution());
+    const auto place = [&] { return words::task_span(context, *wiring, wired.graph, first); };
+    if (!out.wants_at("T09", place)) continue;
     Diagnostic finding{.rule = "T09", .family = Family::Transfers};
     finding.message = fmt::format("deadlock{}: {} wait for each other for ever",
                                   wiring->replay() ? " when replayed" : "", words::list_of(ranks));
     finding.witness.kind = WitnessKind::WaitCycle;
-    words::describe_waits(context, *wiring, wired.graph, cycle, finding);
+    words::describe_waits(context, *wiring, wired.graph, cycle, first, finding);
     for (std::string& way : ways_out(context, *wiring)) {
       finding.notes.push_back({.text = std::move(way), .span = std::nullopt});
     }

@@ -1,4 +1,4 @@
-// Tensors of a module are offloaded.
+// Tensors of a module are offloaded, whether its input needs a gradient or not.
 
 #include <capo/testing/faults/faults.h>
 #include <capo/testing/faults/modules.h>
@@ -7,7 +7,10 @@ namespace capo::testing::faults {
 
 BrokenModules offloaded_address(const Declared& sound, std::size_t choice) {
   return with_module(sound, choice, {.rule = "C07", .shown_at = Kind::Backward},
-                     [](Module& module) { module.flags.offloaded = true; });
+                     [choice](Module& module) {
+                       module.flags.offloaded = true;
+                       module.flags.input_requires_grad = choice % 2 == 0;
+                     });
 }
 
 }  // namespace capo::testing::faults

@@ -46,5 +46,34 @@ TEST(Diagnostics, SortsByPlaceThenByRule) {
   EXPECT_EQ(diagnostics.kept().at(2).rule, "S02");
 }
 
+TEST(Diagnostics, RemembersTheFirstErrorAlone) {
+  Diagnostics diagnostics = Diagnostics::first_error_only();
+  diagnostics.add(at(7, "S02"));
+  diagnostics.add({.rule = "S01", .severity = Severity::Warning});
+  EXPECT_EQ(diagnostics.first_error(), (FirstError{.rule = "S02", .place = Span{7, 1}}));
+  EXPECT_FALSE(diagnostics.wants_at("S09", Span{3, 1})) << "no words are wanted";
+  EXPECT_FALSE(diagnostics.wants_at("S04", [] { return Span{3, 1}; }));
+  EXPECT_EQ(diagnostics.first_error(), (FirstError{.rule = "S04", .place = Span{3, 1}}));
+  diagnostics.add({.rule = "S18"});
+  EXPECT_EQ(diagnostics.first_error(), (FirstError{.rule = "S18", .place = std::nullopt}));
+  EXPECT_EQ(diagnostics.errors(), 4U);
+  EXPECT_TRUE(diagnostics.kept().empty());
+  diagnostics.clear();
+  EXPECT_FALSE(diagnostics.first_error());
+  EXPECT_EQ(diagnostics.errors(), 0U);
+}
+
+TEST(Diagnostics, AskForAPlaceOnlyWhereItCouldBeTheFirst) {
+  Diagnostics all(2);
+  const auto unknown = []() -> Span {
+    ADD_FAILURE() << "words say where it stands";
+    return {};
+  };
+  EXPECT_TRUE(all.wants_at("S14", unknown));
+  EXPECT_TRUE(all.wants_at("S14", unknown));
+  EXPECT_FALSE(all.wants_at("S14", unknown)) << "the limit holds";
+  EXPECT_FALSE(Diagnostics::first_error_only().wants_at("S14", unknown, Severity::Warning));
+}
+
 }  // namespace
 }  // namespace capo

@@ -37,22 +37,23 @@ using Misreads = std::vector<Misread>;
 
 TEST(Memory, AForwardTakesTheInputOfAWeightGradientToCome) {
   const Replay one = replay(capture_of({1, -1, 1, -1.5, -1, -1.5}, {1}));
-  EXPECT_EQ(one.misreads, (Misreads{{0, 0, 0, Misread::Input}}));
+  EXPECT_EQ(one.misreads, (Misreads{{0, 0, 0, Misread::Input, 3}}));
   EXPECT_EQ(one.inputs, 1);
   const Replay two = replay(capture_of({1, -1, 2, -1.5, -2, -2.5}, {1, 1}));
-  EXPECT_EQ(two.misreads, (Misreads{{0, 0, 0, Misread::Input}}));
+  EXPECT_EQ(two.misreads, (Misreads{{0, 0, 0, Misread::Input, 3}}));
 }
 
 TEST(Memory, ABackwardTakesTheGradientOfAWeightGradientToCome) {
   const Replay one = replay(capture_of({1, 2, -2, -1, -2.5, -1.5}, {1, 1}));
-  EXPECT_EQ(one.misreads, (Misreads{{1, 0, 0, Misread::Gradient}}));
+  EXPECT_EQ(one.misreads, (Misreads{{1, 0, 0, Misread::Gradient, 4}}));
   EXPECT_EQ(one.inputs, 2);
   EXPECT_EQ(one.gradients, 1);
 }
 
 TEST(Memory, OneWeightGradientCanLoseBoth) {
   const Replay one = replay(capture_of({1, -1, 2, -2, -1.5, -2.5}, {1, 1}));
-  EXPECT_EQ(one.misreads, (Misreads{{0, 0, 0, Misread::Input}, {0, 0, 0, Misread::Gradient}}));
+  EXPECT_EQ(one.misreads,
+            (Misreads{{0, 0, 0, Misread::Input, 4}, {0, 0, 0, Misread::Gradient, 4}}));
 }
 
 TEST(Memory, KeysKeepCellsApart) {
@@ -65,7 +66,19 @@ TEST(Memory, KeysKeepCellsApart) {
 
 TEST(Memory, LayersTakeEachOthersGradient) {
   const Replay one = replay(capture_of({1, -1, -1.5}, {3}));
-  EXPECT_EQ(one.misreads, (Misreads{{0, 1, 0, Misread::Gradient}, {0, 2, 0, Misread::Gradient}}));
+  EXPECT_EQ(one.misreads,
+            (Misreads{{0, 1, 0, Misread::Gradient, 2}, {0, 2, 0, Misread::Gradient, 2}}));
+}
+
+// The third backward of chunk 2 takes what the first handed back, and each of chunk 1 then what the
+// next one reads.
+TEST(Memory, InAChainBackwardsTakeWhatOthersHandedBack) {
+  Capture capture = capture_of({1, 1, 1, 2, 2, 2, -2, -2, -2, -1, -1, -1}, {1, 1});
+  EXPECT_TRUE(replay(capture).misreads.empty());
+  capture.chain = true;
+  EXPECT_EQ(replay(capture).misreads, (Misreads{{0, 0, 0, Misread::HandedBack, 9},
+                                                {0, 0, 1, Misread::HandedBack, 10},
+                                                {0, 0, 2, Misread::HandedBack, 11}}));
 }
 
 TEST(Memory, FindsTheVictimsAndSlotsOfGraphPy) {

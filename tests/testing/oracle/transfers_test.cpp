@@ -164,6 +164,28 @@ TEST(OracleTransfers, OtherCommunicatorsNeitherQueueNorMeet) {
   EXPECT_FALSE(two_ranks_finish("F0.0 sF0.0' rB0.0 B0.0", "rF1.0 F1.0 B1.0 sB1.0"));
 }
 
+TEST(OracleTransfers, NameTheFirstTransferThatIsNeverOver) {
+  const std::string last = "rF1.0 F1.0 B1.0 sB1.0";
+  EXPECT_FALSE(first_never_over(pipeline({0, 1}, {"F0.0 sF0.0 rB0.0 B0.0", last})));
+  EXPECT_EQ(first_never_over(pipeline({0, 1}, {"F0.0 rB0.0 sF0.0 B0.0", last})), (Place{0, 1}));
+  const std::string early = "rF1.0 rF1.1 F1.0 F1.1 B1.0 sB1.0 B1.1 sB1.1";
+  EXPECT_EQ(
+      first_never_over(pipeline({0, 1}, {"F0.0 sF0.0 F0.1 rB0.0 B0.0 sF0.1 rB0.1 B0.1", early})),
+      (Place{0, 3}))
+      << "the first send is over";
+}
+
+TEST(OracleTransfers, NameTheFirstComputationThatCannotRun) {
+  const auto never = [](const std::string& first, const std::string& last) {
+    return first_never_computed(pipeline({0, 1}, {first, last}));
+  };
+  EXPECT_FALSE(never("F0.0 rB0.0 sF0.0 B0.0", "rF1.0 F1.0 B1.0 sB1.0")) << "transfers aside";
+  EXPECT_EQ(never("F0.0 sF0.0 rB0.0 B0.0 F0.1 sF0.1", "rF1.1 F1.1 rF1.0 F1.0 B1.0 sB1.0"),
+            (Place{0, 3}))
+      << "rank 1 wants microbatch 1 first";
+  EXPECT_EQ(never("F0.0 sF0.0", "rF1.0 B1.0 F1.0"), (Place{1, 1}));
+}
+
 TEST(OracleTransfers, MixesUpWhatStandsInDifferentOrders) {
   const std::string first = "F0.0 sF0.0 F0.1 sF0.1 rB0.0 B0.0 rB0.1 B0.1";
   EXPECT_FALSE(mixes_up(pipeline({0, 1}, {first, "rF1.0 F1.0 rF1.1 F1.1 B1.0 sB1.0 B1.1 sB1.1"})));

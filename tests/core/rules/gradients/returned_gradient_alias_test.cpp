@@ -49,6 +49,36 @@ TEST(ReturnedGradientAlias, UnderCaposPlanIsNone) {
       check_module(kModule, "[1, 1, -1, -1]", PlanKind::Safe).of(Family::Gradients).empty());
 }
 
+TEST(ReturnedGradientAlias, OfAFusedModuleIsThatOfABiasOrANorm) {
+  const auto message_of = [](ModuleKind kind, const ModuleFlags& flags, const char* order) {
+    const Checked checked = check_module(
+        {.name = "attn", .kind = kind, .flags = flags, .splits = Splits::Device}, order);
+    for (const Diagnostic& finding : checked.of(Family::Gradients)) {
+      if (finding.rule == "G10") return finding.message;
+    }
+    return std::string();
+  };
+  const ModuleFlags fused{.fuse_wgrad_accumulation = true, .clone_param_grads = false};
+  ModuleFlags with_bias = fused;
+  with_bias.bias = true;
+  ModuleFlags delayed = fused;
+  delayed.delay_wgrad = true;
+  ModuleFlags delayed_with_bias = with_bias;
+  delayed_with_bias.delay_wgrad = true;
+  constexpr const char* kWhole = "[1, 1, -1, -1]";
+  constexpr const char* kDelayed = "[1, -1, -1.5, 1, -1, -1.5]";
+  const auto returns = [](const std::string& message, const char* what) {
+    return message.find(std::string("returns its ") + what + " in memory") != std::string::npos;
+  };
+  EXPECT_TRUE(returns(message_of(ModuleKind::Linear, with_bias, kWhole), "bias gradient"));
+  EXPECT_TRUE(returns(message_of(ModuleKind::LayerNormLinear, fused, kWhole), "norm's gradients"));
+  EXPECT_TRUE(returns(message_of(ModuleKind::LayerNormMlp, delayed, kDelayed), "norm's gradients"));
+  EXPECT_TRUE(
+      returns(message_of(ModuleKind::GroupedLinear, delayed_with_bias, kDelayed), "bias gradient"));
+  EXPECT_EQ(message_of(ModuleKind::Linear, delayed_with_bias, kDelayed), "") << "W makes it: G02";
+  EXPECT_EQ(message_of(ModuleKind::Linear, delayed, kDelayed), "");
+}
+
 TEST(ReturnedGradientAlias, LeavesOtherModulesAlone) {
   EXPECT_TRUE(check_module({.name = "attn", .kind = ModuleKind::Linear}, "[1, 1, -1, -1]")
                   .of(Family::Gradients)

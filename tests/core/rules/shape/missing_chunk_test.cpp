@@ -39,6 +39,10 @@ TEST(MissingChunk, ReportsEveryGap) {
   EXPECT_EQ(check_te("[2, -2]").findings(), Findings{"S13@0"}) << "counted from 0, shifted by one";
 }
 
+TEST(MissingChunk, DoesNotPointAtAChunkThatIsUnknown) {
+  EXPECT_EQ(check_te("[2, -2, 4]").findings(), (Findings{"S13@0", "S12@2"}));
+}
+
 TEST(MissingChunk, NamesTheRank) {
   const Checked checked = check_text("capo 1\nchunks 2\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n");
   ASSERT_EQ(checked.findings(), Findings{"S13@-"});

@@ -1,0 +1,131 @@
+#include <capo/core/rules/passes.h>
+
+#include <capo/core/diag/diagnostics.h>
+#include <capo/core/rules/context.h>
+#include <capo/core/rules/plan_view.h>
+#include <capo/core/rules/wiring.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capo {
+
+namespace {
+
+bool has_reductions(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
+    return std::any_of(rank.order.begin(), rank.order.end(),
+                       [](const Entry& entry) { return entry.kind == Kind::ReduceGradient; });
+  });
+}
+
+// Whether chunks or ranks have anything to do with each other.
+bool related(const Context& context) {
+  const CheckOptions& options = context.options();
+  return context.schedule().topology != Topology::Independent || !options.groups.empty() ||
+         options.environment.weight_stream;
+}
+
+// Whether there is anything for the pass to look at.
+bool applies(Pass pass, const Context& context) {
+  if (pass < Pass::Stages) return true;
+  if (pass == Pass::Gradients) {
+    return !context.options().modules.layers.empty() || has_reductions(context.schedule());
+  }
+  if (pass == Pass::Buffers) return context.plan_wanted();
+  if (pass == Pass::Modules) return !context.options().modules.layers.empty();
+  if (!related(context)) return false;
+  return std::any_of(context.wirings().begin(), context.wirings().end(), [&](const auto& wiring) {
+    if (pass == Pass::Routing) return wiring->by_megatron();
+    return pass == Pass::Transfers ? wiring->transfers_matter() : wiring->map().wired();
+  });
+}
+
+bool too_large(const Context& context) {
+  return BufferTable::count(context.schedule(), context.microbatches()) >
+         context.options().plan.max_buffers;
+}
+
+Diagnostic too_large_finding(const PlanOptions& plan) {
+  return {.rule = "I02",
+          .family = Family::Input,
+          .message = fmt::format("the plan has more than {} buffers", plan.max_buffers),
+          .help = {.text = "raise the limit with --max-buffers", .edits = {}}};
+}
+
+}  // namespace
+
+void Passes::run() {
+  Pass current = Pass::Reading;
+  bool runs = false;
+  for (const Rule& rule : catalogue()) {
+    if (rule.check == nullptr) continue;
+    if (rule.pass != current) {
+      end(current);
+      current = rule.pass;
+      runs = begin(current);
+    }
+    if (runs) rule.check(context_, out_);
+  }
+}
+
+Verdict Passes::verdict() const {
+  // What is wrong without the plan is wrong with it; but nothing is right that was not looked at.
+  const bool unseen = limited_ && context_.options().plan.kind.has_value();
+  if (unseen && out_.errors() == 1) return Verdict::NoVerdict;
+  return out_.errors() == 0 ? Verdict::Accepted : Verdict::Rejected;
+}
+
+// What a pass asks of the passes before it.
+bool Passes::has_ground(Pass pass) const {
+  switch (pass) {
+    case Pass::Reading:
+    case Pass::Entries:
+      return true;
+    case Pass::Counts:
+    case Pass::Order:
+    case Pass::Placement:
+      // Nothing else depends on anything, since each rule leaves alone what another one reports.
+      return ground_.entries;
+    case Pass::Stages:
+    case Pass::Routing:
+      return ground_.orders;
+    case Pass::Transfers:
+    case Pass::Buffers:
+      return ground_.all;
+    case Pass::Modules:
+      return ground_.entries;
+    case Pass::Gradients:
+      return ground_.orders;
+  }
+  return true;
+}
+
+// Whether the rules of the pass are to run.
+bool Passes::begin(Pass pass) {
+  const auto at = static_cast<std::size_t>(pass);
+  const bool planned = pass == Pass::Buffers;
+  const bool asked_for = !planned || context_.options().plan.kind.has_value();
+  // Who wants the first error alone asks neither for warnings nor for what was skipped.
+  if (out_.only_first() && (planned ? !asked_for : !has_ground(pass))) return false;
+  if (!applies(pass, context_)) return false;
+  if (planned && too_large(context_)) {
+    limited_ = true;
+    if (asked_for) out_.add(too_large_finding(context_.options().plan));
+  }
+  if (has_ground(pass) && !(planned && limited_)) {
+    ran_[at] = true;
+    return true;
+  }
+  skipped_[at] = asked_for;
+  return false;
+}
+
+void Passes::end(Pass pass) {
+  if (pass <= Pass::Transfers) ground_.all = out_.errors() == 0;
+  if (pass == Pass::Entries) ground_.entries = ground_.all;
+  if (pass == Pass::Placement) ground_.orders = ground_.all;
+}
+
+}  // namespace capo

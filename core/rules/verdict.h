@@ -1,0 +1,15 @@
+// What a check comes to.
+//
+//   accepted     no execution that docs/model.md permits breaks a rule of the families checked
+//   rejected     at least one rule is broken; each finding has a witness
+//   no verdict   the input is malformed or over a limit
+
+#pragma once
+
+#include <cstdint>
+
+namespace capo {
+
+enum class Verdict : std::uint8_t { Accepted, Rejected, NoVerdict };
+
+}  // namespace capo

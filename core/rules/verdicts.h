@@ -1,0 +1,78 @@
+// Verdicts by the million: the verdict, and the rule and the place of the first error, of order
+// after order under the same declarations.
+//
+//   Verdicts verdicts({});                       nothing declared, as check() without options
+//   FirstFinding first = verdicts.of(list);      [1, -1, -1, 1]: rejected, S23 at index 2
+//
+// The rules are those of check(), run by the same Passes over the same Context; what is left out is
+// words, warnings and results beside the verdict. Memory is used again from order to order: one
+// that is wrong by itself, or that has nothing but its shape to be judged, costs no allocation.
+//
+// Most orders that a search or an enumeration comes to are wrong by themselves, so a list is
+// counted first, with the tallies that the rules of shape read, and only from where it differs from
+// the list before. Where every chunk has what it must have, the rules of shape can say nothing but
+// that entries run ahead of what they need, and the first that does is known from the counting.
+// Everything else is left to the rules.
+//
+// That this is check()'s answer is tested by verdicts_test.cpp, by tests/exhaustive and by
+// fuzz_verdicts; bench_verdicts prints how fast it is.
+
+#pragma once
+
+#include <capo/core/order/from_te_list.h>
+#include <capo/core/order/input.h>
+#include <capo/core/rules/check_options.h>
+#include <capo/core/rules/verdict.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace capo {
+
+/// Where a finding stands: the entry of a rank's order, both counted from 0.
+struct EntryPlace {
+  std::int32_t rank = 0;
+  std::size_t index = 0;
+
+  friend bool operator==(const EntryPlace&, const EntryPlace&) = default;
+};
+
+struct FirstFinding {
+  Verdict verdict = Verdict::NoVerdict;
+  /// Of the error that a report lists first: by place, then by rule; empty if there is none.
+  std::string_view rule;
+  /// Nothing where the finding is about the input as a whole.
+  std::optional<EntryPlace> place;
+
+  friend bool operator==(const FirstFinding&, const FirstFinding&) = default;
+};
+
+class Verdicts {
+ public:
+  struct Declared {
+    TeDeclarations list;                        ///< of each TE list
+    Topology topology = Topology::Independent;  ///< of each TE list; not Custom
+    CheckOptions options;
+  };
+
+  explicit Verdicts(Declared declared);
+  Verdicts(Verdicts&&) noexcept;
+  Verdicts& operator=(Verdicts&&) noexcept;
+  ~Verdicts();
+
+  /// Of a TE list. Where its numbers stood in a text does not matter.
+  [[nodiscard]] FirstFinding of(std::span<const TeEntry> list);
+  /// Of any input; what it declares itself is not overruled. Its entries have different places, in
+  /// the order of the ranks, and none is longer than the distance to the next.
+  [[nodiscard]] FirstFinding of(const Input& input);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace capo

@@ -1,0 +1,24 @@
+// The first two ranks unshard and reshard their first chunk at the end of their orders, on two
+// streams between which there is no event.
+
+#include <capo/testing/faults/faults.h>
+#include <capo/testing/faults/transfers.h>
+
+namespace capo::testing::faults {
+
+BrokenCommunication racing_collectives(const Communication& sound, std::size_t /*choice*/) {
+  if (sound.environment.p2p) return std::nullopt;  // Megatron's orders hold none
+  Communication broken = sound;
+  broken.groups.push_back({.name = "shards",
+                           .members = {0, 1},
+                           .actions = {Kind::Unshard, Kind::Reshard},
+                           .streams = {{Kind::Reshard, "other"}}});
+  for (const std::size_t rank : {0, 1}) {
+    for (const Kind kind : {Kind::Unshard, Kind::Reshard})
+      broken.schedule.ranks[rank].order.push_back({.chunk = 1, .kind = kind});
+  }
+  const std::size_t unshard = broken.schedule.ranks[0].order.size() - 2;
+  return {{broken, "T10", fault_place(broken.schedule, {.rank = 0, .at = unshard})}};
+}
+
+}  // namespace capo::testing::faults

@@ -1,0 +1,159 @@
+// The fast interface says what check() says: verdict, rule and place of the first error, whatever
+// was judged before in the same memory. All short strings are compared by tests/exhaustive.
+
+#include <capo/core/rules/check.h>
+#include <capo/core/rules/verdicts.h>
+#include <capo/core/text/load.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using List = std::vector<TeEntry>;
+
+List list_of(const std::vector<double>& numbers) {
+  List list;
+  for (const double value : numbers) {
+    const bool whole = std::floor(value) == value;
+    list.push_back({.value = value, .type = whole ? NumberType::Integer : NumberType::Float});
+  }
+  return list;
+}
+
+FirstFinding rejected(std::string_view rule, std::size_t index) {
+  return {
+      .verdict = Verdict::Rejected, .rule = rule, .place = EntryPlace{.rank = 0, .index = index}};
+}
+
+FirstFinding rejected_as_a_whole(std::string_view rule) {
+  return {.verdict = Verdict::Rejected, .rule = rule, .place = std::nullopt};
+}
+
+const FirstFinding kAccepted{.verdict = Verdict::Accepted, .rule = {}, .place = std::nullopt};
+
+// Of check(), entries standing where they are counted.
+FirstFinding by_check(const List& list, const Verdicts::Declared& declared) {
+  Input input{.te_list = {list}};
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    input.te_list.entries[at].offset = static_cast<std::uint32_t>(at);
+    input.te_list.entries[at].length = 1;
+  }
+  TeReading reading = from_te_list(input.te_list, declared.list);
+  input.schedule = std::move(reading.schedule);
+  input.schedule.topology = declared.topology;
+  place_stages(input.schedule);
+  input.odd_entries = std::move(reading.odd_entries);
+  const CheckResult result = check(input, declared.options);
+  FirstFinding first{.verdict = result.verdict};
+  for (const Diagnostic& finding : result.diagnostics.kept()) {
+    if (finding.severity != Severity::Error) continue;
+    first.rule = finding.rule;
+    if (!finding.labels.empty())
+      first.place = EntryPlace{.rank = 0, .index = finding.labels.front().span.offset};
+    break;
+  }
+  return first;
+}
+
+TEST(Verdicts, NameTheFirstErrorOfAList) {
+  Verdicts verdicts({});
+  EXPECT_EQ(verdicts.of(list_of({1, -1})), kAccepted);
+  EXPECT_EQ(verdicts.of(list_of({1, -1, -1, 1})), rejected("S23", 2));
+  EXPECT_EQ(verdicts.of(list_of({1, -1.5, -1})), rejected("S24", 1));
+  EXPECT_EQ(verdicts.of(list_of({1, 2, -1, -1})), rejected("S15", 3));
+  EXPECT_EQ(verdicts.of(list_of({1, 0, -1})), rejected("S04", 1));
+  EXPECT_EQ(verdicts.of(list_of({2, -2})), rejected("S13", 0));
+  EXPECT_EQ(verdicts.of(List{}), rejected_as_a_whole("S06"));
+  EXPECT_EQ(verdicts.of(list_of({1, 1, -1, -1})), kAccepted);
+}
+
+TEST(Verdicts, OfAMissingChunkStandAtTheLargestThatIsKnown) {
+  Verdicts verdicts({});
+  EXPECT_EQ(verdicts.of(list_of({4, 2, -2})), rejected("S12", 0));
+  EXPECT_EQ(verdicts.of(list_of({2, -2, 4})), rejected("S13", 0)) << "not at 4, which is unknown";
+}
+
+TEST(Verdicts, FollowWhatIsDeclared) {
+  const List list = list_of({2, 1, -1, -2});
+  EXPECT_EQ(Verdicts({}).of(list), kAccepted);
+  EXPECT_EQ(Verdicts({.topology = Topology::Chain}).of(list), rejected("D03", 0));
+  EXPECT_EQ(Verdicts({.list = {.microbatches = 2}}).of(list), rejected("S14", 0));
+  EXPECT_EQ(Verdicts({.list = {.layers = {.form = Layers::Form::List, .values = {1}}}}).of(list),
+            rejected("S12", 0));
+  EXPECT_EQ(Verdicts({.list = {.need_wgrad = {{true, false}}}}).of(list), rejected("S16", 2));
+  Verdicts::Declared planned;
+  planned.options.plan = {.kind = PlanKind::Te,
+                          .aliases = Aliases{.input = true, .grad_output = true}};
+  EXPECT_EQ(Verdicts(planned).of(list_of({1, -1, 1, -1.5, -1, -1.5})), rejected("B01", 3));
+  planned.options.plan.max_buffers = 10;
+  EXPECT_EQ(Verdicts(planned).of(list).verdict, Verdict::NoVerdict);
+  EXPECT_EQ(Verdicts(planned).of(list_of({1, -1, -1, 1})), rejected_as_a_whole("I02"));
+}
+
+TEST(Verdicts, OfUndeclaredReuseAreWarningsAndNoErrors) {
+  EXPECT_EQ(Verdicts({}).of(list_of({1, -1, 1, -1.5, -1, -1.5})), kAccepted);
+}
+
+TEST(Verdicts, AreThoseOfCheckForOddListsToo) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::vector<double>> lists{{1, nan, -1},
+                                               {1, -1.25, -1},
+                                               {1.5, -1},
+                                               {-0.5, 1},
+                                               {1e300, -1e300},
+                                               {1, 2147483648.0},
+                                               {-1.5},
+                                               {1, 1, -1, -1.5, -1},
+                                               {40, -40},
+                                               {1, -1, -1.5, -1.5},
+                                               {1, 1, 3, -3, -1, -1},
+                                               {2, 3},
+                                               {1, 2, 2, -2, -1},
+                                               {3, 1, -1},
+                                               {1, -1, 2, -2, -2}};
+  std::vector<Verdicts::Declared> all(4);
+  all[1].topology = Topology::Chain;
+  all[2].list.need_wgrad = {true, false};
+  all[3].options.plan = {.kind = PlanKind::Te,
+                         .aliases = Aliases{.input = true, .grad_output = true}};
+  for (const Verdicts::Declared& declared : all) {
+    Verdicts verdicts(declared);
+    for (const std::vector<double>& numbers : lists) {
+      List list = list_of(numbers);
+      EXPECT_EQ(verdicts.of(list), by_check(list, declared)) << ::testing::PrintToString(numbers);
+      list.front().type = NumberType::Float;
+      EXPECT_EQ(verdicts.of(list), by_check(list, declared)) << ::testing::PrintToString(numbers);
+    }
+  }
+}
+
+TEST(Verdicts, OfMoreChunksThanAreCountedAtOnceAreTheRules) {
+  std::vector<double> numbers;
+  for (int chunk = 1; chunk <= 40; ++chunk) numbers.push_back(chunk);
+  for (int chunk = 40; chunk >= 1; --chunk) numbers.push_back(-chunk);
+  Verdicts verdicts({});
+  EXPECT_EQ(verdicts.of(list_of(numbers)), kAccepted);
+  std::swap(numbers[0], numbers[79]);
+  EXPECT_EQ(verdicts.of(list_of(numbers)), rejected("S23", 0));
+}
+
+TEST(Verdicts, OfAnInputNameTheRank) {
+  const auto input = load(Source{.name = "two ranks",
+                                 .text = "capo 1\nranks 2\nplacement chain\n"
+                                         "rank 0: F1.0 B1.0\n"
+                                         "rank 1: F1.0 B1.0 B1.0\n"},
+                          {.form = TextForm::OrderFile});
+  const FirstFinding first = Verdicts({}).of(*input);
+  EXPECT_EQ(first.verdict, Verdict::Rejected);
+  EXPECT_EQ(first.rule, "S20");
+  EXPECT_EQ(first.place, (EntryPlace{.rank = 1, .index = 2}));
+}
+
+}  // namespace
+}  // namespace capo

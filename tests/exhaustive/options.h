@@ -1,0 +1,29 @@
+// How much is compared, and by which way through the product.
+
+#pragma once
+
+#include <cstdint>
+
+namespace capo::exhaustive {
+
+/// Which way the product is asked.
+enum class Through : std::uint8_t {
+  Verdicts,  ///< the fast interface; of what it accepts, and of every so manyth, check() as well
+  Check,     ///< check() alone, for what the fast interface would answer without asking a rule
+};
+
+enum class Effort : std::uint8_t {
+  Quick,  ///< about a second for all scopes together
+  Whole,  ///< every run
+  Long,   ///< beyond every run; in shards
+};
+
+struct Options {
+  Through through = Through::Verdicts;
+  Effort effort = Effort::Whole;
+  std::uint64_t shard = 0;  ///< of `shards`
+  std::uint64_t shards = 1;
+  bool stop_at_first = false;
+};
+
+}  // namespace capo::exhaustive

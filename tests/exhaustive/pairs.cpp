@@ -1,0 +1,178 @@
+// All orders of two ranks that hold one stage each and send to each other.
+//
+//   rank 0: F send-F recv-B B          rank 1: recv-F F B send-B
+//
+// On each rank the k-th of a kind is microbatch k, what is sent is made before and what is read is
+// received before; all else is free. So rank 0 has 5 orders of one microbatch and 214 of two, rank
+// 1 has 1 and 14, and of the 2,996 pairs of two 62 finish under rendezvous and 66 where sends are
+// buffered. In every layout of communicators the oracle executes each pair: first the computations
+// alone, which can wait for each other whatever the transfers do (D04, at the first computation
+// that never runs), then with the transfers (T09, at the first one that is never over). Quick: as
+// every run; long: the 7,714,938 pairs of three microbatches, with one communicator for each rank.
+
+#include <capo/core/text/order_printer.h>
+#include <capo/testing/oracle/transfers.h>
+#include <capo/tests/exhaustive/comparison.h>
+#include <capo/tests/exhaustive/judge.h>
+#include <capo/tests/exhaustive/orders.h>
+#include <capo/tests/exhaustive/scopes.h>
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace capo::exhaustive {
+
+namespace {
+
+using Order = std::vector<std::size_t>;
+
+// Tokens of a rank, in the order of one microbatch that finishes.
+constexpr std::array<std::array<Kind, 4>, 2> kKinds{{
+    {Kind::Forward, Kind::SendForward, Kind::ReceiveBackward, Kind::Backward},
+    {Kind::ReceiveForward, Kind::Forward, Kind::Backward, Kind::SendBackward},
+}};
+constexpr std::array<std::array<oracle::Operation::Kind, 4>, 2> kOperations{{
+    {oracle::Operation::Forward, oracle::Operation::SendForward, oracle::Operation::ReceiveBackward,
+     oracle::Operation::Backward},
+    {oracle::Operation::ReceiveForward, oracle::Operation::Forward, oracle::Operation::Backward,
+     oracle::Operation::SendBackward},
+}};
+
+std::vector<Order> local_orders(std::size_t rank, int microbatches) {
+  // Of the first rank the send needs the forward, the backward that and what is received.
+  const Needs needs = rank == 0 ? Needs{{}, {0}, {}, {0, 2}} : Needs{{}, {0}, {1}, {2}};
+  std::vector<Order> orders;
+  Interleavings(needs, microbatches).for_each([&](const Order& order) {
+    orders.push_back(order);
+    return true;
+  });
+  return orders;
+}
+
+// Calls visit(token, microbatch) for the entries of an order.
+template <typename Visit>
+void for_each_entry(const Order& order, Visit visit) {
+  std::array<int, 4> next{};
+  for (const std::size_t token : order) visit(token, next[token]++);
+}
+
+class TwoRanks {
+ public:
+  explicit TwoRanks(int microbatches) {
+    input.form = Form::OrderFile;
+    input.schedule = {.naming = Naming::Named,
+                      .topology = Topology::Chain,
+                      .microbatches = microbatches,
+                      .ranks = std::vector<RankOrder>(2)};
+    for (RankOrder& rank : input.schedule.ranks) {
+      rank.chunks = 1;
+      rank.chunks_declared = true;
+      rank.delay = {Delay::Never};
+    }
+    place_stages(input.schedule);
+    pipeline.ranks.resize(2);
+    pipeline.home = {0, 1};
+  }
+
+  void take(std::size_t rank, const Order& order) {
+    auto& entries = input.schedule.ranks[rank].order;
+    auto& operations = pipeline.ranks[rank];
+    entries.clear();
+    operations.clear();
+    for_each_entry(order, [&](std::size_t token, int microbatch) {
+      const auto before = rank == 0 ? 0 : input.schedule.ranks[0].order.size();
+      entries.push_back({.chunk = 1,
+                         .microbatch = microbatch,
+                         .offset = static_cast<std::uint32_t>(before + entries.size()),
+                         .length = 1,
+                         .kind = kKinds[rank][token]});
+      operations.push_back({.kind = kOperations[rank][token],
+                            .stage = static_cast<int>(rank),
+                            .microbatch = microbatch});
+    });
+  }
+
+  Input input;
+  oracle::Pipeline pipeline;
+};
+
+struct Transfers {
+  Communicators communicators;
+  oracle::Lines lines;
+  TransferMode mode;
+};
+
+Answer expected(const oracle::Pipeline& pipeline) {
+  if (const auto never = oracle::first_never_computed(pipeline)) {
+    return {.rule = "D04", .rank = never->rank, .position = never->position};
+  }
+  const auto left = oracle::first_never_over(pipeline);
+  if (!left) return {};
+  return {.rule = "T09", .rank = left->rank, .position = left->position};
+}
+
+bool compare_pairs(int microbatches, const Transfers& transfers, const Options& options) {
+  const bool buffered = transfers.mode == TransferMode::Buffered;
+  Comparison comparison(fmt::format("pairs of {} microbatches, {}, {}", microbatches,
+                                    name_of(transfers.communicators), name_of(transfers.mode)),
+                        options);
+  Verdicts::Declared declared;
+  declared.options.environment = {.communicators = transfers.communicators,
+                                  .transfers = transfers.mode};
+  Judge judge(declared, options.through);
+  TwoRanks ranks(microbatches);
+  ranks.pipeline.lines = transfers.lines;
+  ranks.pipeline.buffered = buffered;
+  const std::vector<Order> first = local_orders(0, microbatches);
+  const std::vector<Order> second = local_orders(1, microbatches);
+  std::uint64_t finish = 0;
+  for (const Order& of_first : first) {
+    ranks.take(0, of_first);
+    for (const Order& of_second : second) {
+      if (!comparison.mine()) continue;
+      ranks.take(1, of_second);
+      const Answer answer = expected(ranks.pipeline);
+      finish += answer.accepted() ? 1 : 0;
+      comparison.compare(judge.of(ranks.input), answer,
+                         [&] { return print_order_file(ranks.input.schedule); });
+      if (comparison.stopped()) return comparison.finish();
+    }
+  }
+  comparison.note("of rank 0:", first.size());
+  comparison.note("of rank 1:", second.size());
+  if (comparison.complete() && microbatches < 3 &&
+      transfers.communicators == Communicators::PerRank) {
+    const std::uint64_t of_two = buffered ? 66 : 62;
+    comparison.expect("pairs", first.size() * second.size(), microbatches == 1 ? 5 : 2'996);
+    comparison.expect("finish", finish, microbatches == 1 ? 1 : of_two);
+  } else {
+    comparison.note("finish:", finish);
+  }
+  comparison.note("of these answers also asked of check():", judge.asked_both());
+  return comparison.finish();
+}
+
+}  // namespace
+
+bool pairs(const Options& options) {
+  constexpr std::array<std::pair<Communicators, oracle::Lines>, 3> kLayouts{{
+      {Communicators::PerRank, oracle::Lines::All},
+      {Communicators::PerPair, oracle::Lines::OfThePair},
+      {Communicators::PerEdge, oracle::Lines::OfThePairAndDirection},
+  }};
+  const bool large = options.effort == Effort::Long;
+  bool agree = true;
+  for (const auto& [communicators, lines] : kLayouts) {
+    if (large && communicators != Communicators::PerRank) continue;
+    for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered}) {
+      for (const int microbatches : large ? std::vector{3} : std::vector{1, 2}) {
+        agree = compare_pairs(microbatches, {communicators, lines, mode}, options) && agree;
+        if (!agree && options.stop_at_first) return false;
+      }
+    }
+  }
+  return agree;
+}
+
+}  // namespace capo::exhaustive

@@ -1,0 +1,22 @@
+// The scopes: each enumerates all orders of a kind, asks product and oracle, and says whether they
+// agree throughout and all counts are right. Each of them is one file.
+
+#pragma once
+
+#include <capo/tests/exhaustive/options.h>
+
+namespace capo::exhaustive {
+
+/// All lists with each entry as often as it should occur, without W or with it.
+bool lists(const Options& options);
+bool lists_with_weights(const Options& options);
+/// All short strings of entries, right ones and others.
+bool strings(const Options& options);
+/// All executable orders of three chunks and three microbatches, and what one edit makes of them.
+bool neighbours(const Options& options);
+/// Who is hurt by TransformerEngine's reuse of buffers, in all sound orders and executable chains.
+bool plans(const Options& options);
+/// All orders of two ranks that send to each other.
+bool pairs(const Options& options);
+
+}  // namespace capo::exhaustive

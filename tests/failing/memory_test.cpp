@@ -1,0 +1,74 @@
+// Memory that runs out: for every n, the n-th allocation of a run fails.
+//
+// Either the run does not need it and ends as it would have, or it says `out of memory` on one line
+// and leaves with 5: nothing on standard output, each file as it was or whole, and nothing that was
+// allocated is left behind, save in JSON (scenarios.h) and where CLI11 lets nothing be caught and
+// capo leaves at once (cli/out_of_memory.h). All commands allocate alike until their options are
+// read; that beginning is gone through once, by a command line that says nothing.
+
+#include <capo/tests/failing/judged.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+
+namespace capo::failing {
+namespace {
+
+const Scenario kNothing{.name = "Nothing", .arguments = {}, .files = {}, .exit_code = 2};
+
+bool says_out_of_memory(const FailedRun& run) {
+  return run.outcome.exit_code == 5 && run.outcome.out.empty() &&
+         run.outcome.err == "error: out of memory\n";
+}
+
+void expect_told(FailingWorld& world, const Scenario& scenario, std::uint64_t from) {
+  const FailedRun sound = world.run({});
+  ASSERT_EQ(sound.outcome.exit_code, scenario.exit_code) << sound.outcome.err;
+  std::uint64_t told = 0;
+  std::uint64_t left_at_once = 0;
+  for (std::uint64_t at = from; at <= sound.allocations; ++at) {
+    SCOPED_TRACE(at);
+    const FailedRun run = world.run({.failure = Failure::NoMemory, .at = at});
+    const bool out_of_memory = says_out_of_memory(run);
+    told += out_of_memory ? 1 : 0;
+    ASSERT_TRUE(out_of_memory || ends_as(run, sound))
+        << "exit code " << run.outcome.exit_code << "\n"
+        << run.outcome.out << run.outcome.err;
+    ASSERT_TRUE(files_are_whole(run, scenario, sound) && !leaves_unfinished(run));
+    const bool may_leave_memory = run.left_at_once || scenario.prints == Prints::Json;
+    ASSERT_TRUE(may_leave_memory || run.live <= sound.live) << "memory is left behind";
+    left_at_once += run.left_at_once ? 1 : 0;
+  }
+  std::cout << sound.allocations << " allocations, of which each from " << from << " on failed; "
+            << told << " told, " << left_at_once << " of these at once\n";
+}
+
+// How far two runs allocate alike.
+std::uint64_t common_beginning(const FailedRun& a, const FailedRun& b) {
+  const auto shorter = static_cast<std::ptrdiff_t>(std::min(a.sites.size(), b.sites.size()));
+  const auto parting =
+      std::mismatch(a.sites.begin(), a.sites.begin() + shorter, b.sites.begin()).first;
+  return static_cast<std::uint64_t>(parting - a.sites.begin());
+}
+
+class Memory : public testing::TestWithParam<Scenario> {};
+
+TEST_P(Memory, ThatRunsOutIsToldAndNothingIsHalfDone) {
+  FailingWorld nothing(kNothing.arguments, kNothing.files);
+  FailingWorld world(GetParam().arguments, GetParam().files);
+  expect_told(world, GetParam(), common_beginning(nothing.run({}), world.run({})) + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Failing, Memory, testing::ValuesIn(scenarios()),
+                         [](const auto& of) { return of.param.name; });
+
+TEST(MemoryAtTheBeginning, ThatRunsOutIsTold) {
+  FailingWorld world(kNothing.arguments, kNothing.files);
+  expect_told(world, kNothing, 1);
+}
+
+}  // namespace
+}  // namespace capo::failing

@@ -1,0 +1,109 @@
+// Of replays that leave the order of capture those that harm are told from the others, rank by rank
+// and whatever else is wrong.
+
+#include <capo/testing/generators/sound_planned.h>
+#include <capo/tests/properties/planned.h>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace capo::testing {
+namespace {
+
+using testing_support::Checked;
+
+// Two forwards that stand side by side, of different microbatches, change places in the replay:
+// nothing is read between them, so that nobody is harmed. Their place; nothing where there are
+// none.
+std::optional<std::size_t> swap_forwards_in_the_replay(RankOrder& rank) {
+  const auto differ = [](const Entry& a, const Entry& b) {
+    return a.kind == Kind::Forward && b.kind == Kind::Forward && a.microbatch != b.microbatch;
+  };
+  const auto first = std::adjacent_find(rank.order.begin(), rank.order.end(), differ);
+  if (first == rank.order.end()) return std::nullopt;
+  const auto at = first - rank.order.begin();
+  rank.replay = rank.order;
+  std::iter_swap(rank.replay->begin() + at, rank.replay->begin() + at + 1);
+  return static_cast<std::size_t>(at);
+}
+
+// The same on all ranks that replay as they capture; the places by rank.
+std::map<std::int32_t, std::size_t> swap_forwards_in_the_replays(Schedule& schedule) {
+  std::map<std::int32_t, std::size_t> places;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    if (schedule.ranks[r].replay) continue;
+    const auto at = swap_forwards_in_the_replay(schedule.ranks[r]);
+    if (at) places.emplace(static_cast<std::int32_t>(r), *at);
+  }
+  return places;
+}
+
+// The places of the findings of Y01 of one severity, by rank.
+std::map<std::int32_t, std::size_t> divergences(const Checked& checked, Severity severity) {
+  std::map<std::int32_t, std::size_t> places;
+  for (const Diagnostic& finding : checked.of(Family::Replay)) {
+    if (finding.severity == severity)
+      places.emplace(finding.witness.tasks.front().rank, finding.witness.tasks.front().index);
+  }
+  return places;
+}
+
+RC_GTEST_PROP(Replays, ThatHarmNobodyAreWarnedOfOnTheirRankUnderAnyPlan, ()) {
+  Declared sound = *sound_planned();
+  const auto swapped = swap_forwards_in_the_replays(sound.schedule);
+  for (const std::optional<PlanKind> plan :
+       {std::optional(PlanKind::Te), std::optional(PlanKind::Safe), std::optional<PlanKind>()}) {
+    sound.options.plan.kind = plan;
+    const Checked checked = check_planned(sound);
+    RC_ASSERT(checked.accepted());
+    RC_ASSERT(checked.findings().size() == swapped.size());
+    RC_ASSERT(divergences(checked, Severity::Warning) == swapped);
+  }
+}
+
+// A plan's faults of order, none of which is in the capture.
+RC_GTEST_PROP(Replays, ThatHarmAreAnErrorOnTheirRankAlone, ()) {
+  const Declared sound = *sound_planned();
+  const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);
+  for (const PlanFault& fault : plan_faults()) {
+    auto broken = fault.apply(sound, choice);
+    if (!broken || (broken->rule != "B01" && broken->rule != "B02" && broken->rule != "B03"))
+      continue;
+    Declared declared = sound;
+    const auto at = static_cast<std::size_t>(broken->place->rank);
+    RankOrder& rank = declared.schedule.ranks[at];
+    rank.replay = broken->subject.schedule.ranks[at].order;
+    std::size_t parting = 0;
+    while (rank.order[parting].action() == (*rank.replay)[parting].action()) ++parting;
+    const auto swapped = swap_forwards_in_the_replays(declared.schedule);
+    const Checked checked = check_planned(declared);
+    const std::map<std::int32_t, std::size_t> harmed{{broken->place->rank, parting}};
+    RC_ASSERT(!checked.accepted());
+    RC_ASSERT(divergences(checked, Severity::Error) == harmed);
+    RC_ASSERT(divergences(checked, Severity::Warning) == swapped);
+  }
+}
+
+// What is wrong as captured is not the replay's doing.
+RC_GTEST_PROP(Replays, ThatHarmNobodyLeaveTheFaultsOfTheCaptureTheirRules, ()) {
+  const Declared sound = *sound_planned();
+  const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);
+  for (const PlanFault& fault : plan_faults()) {
+    auto broken = fault.apply(sound, choice);
+    if (!broken || broken->rule == "Y01") continue;
+    const auto swapped = swap_forwards_in_the_replays(broken->subject.schedule);
+    const auto here = swapped.find(broken->place->rank);
+    if (here != swapped.end() && broken->place->index - here->second <= 1) continue;  // it moved
+    const Checked checked = check_planned(broken->subject);
+    RC_ASSERT(reports(checked, *broken));
+    RC_ASSERT(divergences(checked, Severity::Error).empty());
+    RC_ASSERT(divergences(checked, Severity::Warning) == swapped);
+  }
+}
+
+}  // namespace
+}  // namespace capo::testing
