@@ -58,7 +58,8 @@ Result<std::string, Error> report_page(std::istream& lines, std::istream& about)
   page += fmt::format("{} orders.\n\n```\n{}```\n\n", tally.lines, matrix_text(tally));
   page +=
       "*right*: accepted, every gradient equal to eager execution and within its bounds of\n"
-      "float64. *seen*: rejected, victims exactly as predicted and some gradient wrong.\n"
+      "float64. *seen*: rejected, victims exactly as predicted (of a race: those that every\n"
+      "order of it hurts) and some gradient wrong.\n"
       "*explained*: rejected for what no run can show; the line has the reason. *not-run*:\n"
       "rejected, and nothing is left that could be run.\n\n";
   page += counts_table("rule", tally.by_rule) + counts_table("fault put in", tally.by_fault) +
