@@ -244,9 +244,9 @@ RC_GTEST_PROP(ModuleFaults, OfAReductionAreNotMendedByALaterOne, ()) {
   const Declared sound = *sound_declared();
   auto broken = broken_as("G13", sound, *rc::gen::inRange<std::size_t>(0, 10'000));
   if (!broken) return;
-  const auto rank = static_cast<std::size_t>(broken->place->rank);
-  auto& order = broken->subject.schedule.ranks[rank].order;
-  order.push_back({.chunk = order[broken->place->index].chunk, .kind = Kind::ReduceGradient});
+  RankOrder& rank = broken->subject.schedule.ranks[static_cast<std::size_t>(broken->place->rank)];
+  for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk)
+    rank.order.push_back({.chunk = chunk, .kind = Kind::ReduceGradient});
   RC_ASSERT(reports(check_declared(broken->subject), *broken));
 }
 
@@ -255,11 +255,9 @@ RC_GTEST_PROP(ModuleFaults, OfAMissingReductionAreNoneOfFrozenChunks, ()) {
   const Declared sound = *sound_declared();
   auto broken = broken_as("G14", sound, *rc::gen::inRange<std::size_t>(0, 10'000));
   if (!broken) return;
-  const auto rank = static_cast<std::size_t>(broken->place->rank);
-  const Entry& last = broken->subject.schedule.ranks[rank].order[broken->place->index];
   ModuleTable& modules = broken->subject.options.modules;
-  modules.layers[rank][static_cast<std::size_t>(last.chunk) - 1] = {
-      static_cast<std::int32_t>(modules.list.size())};
+  for (auto& layers : modules.layers[static_cast<std::size_t>(broken->place->rank)])
+    layers = {static_cast<std::int32_t>(modules.list.size())};
   modules.list.push_back(
       {.name = "frozen", .kind = ModuleKind::GroupedLinear, .flags = {.frozen_weight = true}});
   RC_ASSERT(!reports(check_declared(broken->subject), *broken));
