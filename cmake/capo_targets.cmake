@@ -51,7 +51,8 @@ function(capo_library name)
   set_target_properties(capo_${name} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF)
   target_link_libraries(capo_${name} PRIVATE $<BUILD_INTERFACE:capo_options>)
   target_compile_features(capo_${name} PUBLIC cxx_std_20)
-  target_include_directories(capo_${name} PUBLIC $<BUILD_INTERFACE:${CAPO_INCLUDE_ROOT}>)
+  target_include_directories(capo_${name} PUBLIC $<BUILD_INTERFACE:${CAPO_INCLUDE_ROOT}>
+                             $<INSTALL_INTERFACE:include>)
 endfunction()
 
 # capo_embed(<output.cpp> <symbol> <namespace> <files>): texts compiled into a table of

@@ -2,6 +2,7 @@
 
 #include <capo/core/generate/megatron_schedule.h>
 #include <capo/core/text/order_printer.h>
+#include <capo/testing/generators/fewer_microbatches.h>
 #include <capo/testing/generators/moved_transfers.h>
 #include <capo/testing/generators/sound_schedule.h>
 
@@ -60,7 +61,11 @@ Communication draw_called(Dice& dice) {
 rc::Gen<Communication> sound_communication() {
   return generator(
       [](Dice& dice) { return dice.one_in(2) ? draw_written(dice) : draw_called(dice); },
-      [](const Communication&) { return std::vector<Communication>{}; });
+      [](const Communication& communication) {
+        // Megatron-LM's calls are found in its own orders only.
+        return communication.environment.p2p ? std::vector<Communication>{}
+                                             : with_fewer_microbatches(communication);
+      });
 }
 
 void showValue(const Communication& communication, std::ostream& out) {

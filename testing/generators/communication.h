@@ -10,7 +10,7 @@
 // one chunk, and overlapped ones with the flush and a communicator for each pair where there are
 // several chunks. No groups.
 //
-// Shrinking: none. Tested by communication_test.cpp.
+// Shrinking: a microbatch goes, where transfers are written. Tested by communication_test.cpp.
 
 #pragma once
 

@@ -4,6 +4,7 @@
 #include <capo/core/model/module_kinds.h>
 #include <capo/core/text/order_printer.h>
 #include <capo/testing/faults/transfers.h>
+#include <capo/testing/generators/fewer_microbatches.h>
 #include <capo/testing/generators/sound_schedule.h>
 
 #include <ostream>
@@ -104,7 +105,7 @@ Declared draw_sound_declared(Dice& dice) {
 }
 
 rc::Gen<Declared> sound_declared() {
-  return generator(draw_sound_declared, [](const Declared&) { return std::vector<Declared>{}; });
+  return generator(draw_sound_declared, with_fewer_microbatches<Declared>);
 }
 
 void showValue(const Declared& declared, std::ostream& out) {

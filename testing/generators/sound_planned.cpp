@@ -1,5 +1,7 @@
 #include <capo/testing/generators/sound_planned.h>
 
+#include <capo/testing/generators/fewer_microbatches.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -116,7 +118,7 @@ Declared draw_sound_planned(Dice& dice) {
 }
 
 rc::Gen<Declared> sound_planned() {
-  return generator(draw_sound_planned, [](const Declared&) { return std::vector<Declared>{}; });
+  return generator(draw_sound_planned, with_fewer_microbatches<Declared>);
 }
 
 }  // namespace capo::testing

@@ -13,7 +13,7 @@
 // backwards of one microbatch come one behind the other. All layers are bf16 linears of one shape,
 // with as many columns behind as in front, so that all tensors look alike.
 //
-// Shrinking: none. Tested by sound_planned_test.cpp.
+// Shrinking: a microbatch goes. Tested by sound_planned_test.cpp.
 
 #pragma once
 

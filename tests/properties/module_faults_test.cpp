@@ -1,12 +1,12 @@
-// Every fault of a declared module or of a reduction is reported, by its rule, at its place; what
-// TransformerEngine keeps is at no fault, and neither are the nearest neighbours of the faults.
+// Faults of declared modules and reductions: none where TransformerEngine keeps everything nor in
+// the nearest neighbours of the faults, none of its own under capo's plan, and no errors without a
+// plan. That each is reported is in faults_test.cpp.
 
-#include <capo/core/text/order_printer.h>
 #include <capo/testing/faults/faults.h>
 #include <capo/testing/faults/modules.h>
 #include <capo/testing/faults/transfers.h>
 #include <capo/testing/generators/sound_declared.h>
-#include <capo/tests/support/check_text.h>
+#include <capo/testing/laws/reported.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,49 +20,11 @@
 namespace capo::testing {
 namespace {
 
-using testing_support::check_in;
-using testing_support::Checked;
-
-Checked check_declared(const Declared& declared) {
-  const testing_support::Setting setting{.modules = declared.options.modules,
-                                         .plan = declared.options.plan};
-  if (!declared.table)
-    return check_in(setting, print_order_file(declared.schedule), {.form = TextForm::OrderFile});
-  const Table table = table_of(declared.schedule);
-  return check_in(setting, table.text(), {.form = TextForm::TorchCsv, .torch = table.declarations});
-}
-
-bool is_expected(const Diagnostic& finding, const Broken<Declared>& broken) {
-  if (finding.rule != broken.rule || finding.severity != Severity::Error) return false;
-  const auto& tasks = finding.witness.tasks;
-  return !tasks.empty() &&
-         FaultPlace{.rank = tasks.front().rank, .index = tasks.front().index} == *broken.place;
-}
-
-RC_GTEST_PROP(ModuleFaults, AreReportedByTheirRuleAtTheirPlace, ()) {
-  const Declared sound = *sound_declared();
-  const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);
-  for (const ModuleFault& fault : module_faults()) {
-    const auto broken = fault.apply(sound, choice);
-    if (!broken) continue;
-    const Checked checked = check_declared(broken->subject);
-    const auto& findings = checked.result.diagnostics.kept();
-    const bool found =
-        std::any_of(findings.begin(), findings.end(),
-                    [&](const Diagnostic& finding) { return is_expected(finding, *broken); });
-    if (found && checked.result.verdict == Verdict::Rejected) continue;
-    RC_LOG() << rc::toString(broken->subject) << "\n";
-    RC_FAIL(fmt::format("{}: expected {} at rank {} index {}, found [{}]", fault.name, broken->rule,
-                        broken->place->rank, broken->place->index,
-                        fmt::join(checked.findings(), " ")));
-  }
-}
-
 RC_GTEST_PROP(ModuleFaults, AreNotSeenWhereThereAreNone, ()) {
   const Declared sound = *sound_declared();
-  const Checked checked = check_declared(sound);
-  RC_ASSERT(checked.of(Family::Gradients).empty());
-  RC_ASSERT(checked.of(Family::Capture).empty());
+  const Checked verdict = checked(sound);
+  RC_ASSERT(verdict.of(Family::Gradients).empty());
+  RC_ASSERT(verdict.of(Family::Capture).empty());
 }
 
 // One of the faults, applied to something sound; nothing where it has nothing to break.
@@ -78,13 +40,13 @@ RC_GTEST_PROP(ModuleFaults, OfTransformerEngineAreNoneUnderCaposPlan, ()) {
   auto broken = any_broken();
   if (!broken || broken->rule == "G13" || broken->rule == "G14") return;
   broken->subject.options.plan.kind = PlanKind::Safe;
-  const Checked checked = check_declared(broken->subject);
+  const Checked verdict = checked(broken->subject);
   if (broken->rule == "C01") {  // capo's own split path bakes sizes in just the same
-    RC_ASSERT(!checked.accepted());
+    RC_ASSERT(!verdict.accepted());
     return;
   }
-  RC_ASSERT(checked.of(Family::Gradients).empty());
-  RC_ASSERT(checked.of(Family::Capture).empty());
+  RC_ASSERT(verdict.of(Family::Gradients).empty());
+  RC_ASSERT(verdict.of(Family::Capture).empty());
 }
 
 // A plan that nobody declared is no ground for an error. What ops.BasicLinear overwrites is lost
@@ -93,20 +55,14 @@ RC_GTEST_PROP(ModuleFaults, OfTransformerEngineLeaveTheVerdictAloneWithoutAPlan,
   auto broken = any_broken();
   if (!broken || broken->rule == "G05" || broken->rule == "G06" || broken->rule >= "G12") return;
   broken->subject.options.plan.kind.reset();
-  const Checked checked = check_declared(broken->subject);
-  RC_ASSERT(checked.accepted());
+  const Checked verdict = checked(broken->subject);
+  RC_ASSERT(verdict.accepted());
   const Family family = broken->rule.front() == 'G' ? Family::Gradients : Family::Capture;
-  RC_ASSERT(!checked.of(family).empty());
+  RC_ASSERT(!verdict.of(family).empty());
 }
 
 bool is_of_modules(std::string_view rule) {
   return rule.front() == 'C' || (rule.front() == 'G' && rule < "G12" && rule != "G06");
-}
-
-bool reports(const Checked& checked, const Broken<Declared>& broken) {
-  const auto& findings = checked.result.diagnostics.kept();
-  return std::any_of(findings.begin(), findings.end(),
-                     [&](const Diagnostic& finding) { return is_expected(finding, broken); });
 }
 
 // The chunk has two layers, of which the second is at fault.
@@ -124,7 +80,7 @@ RC_GTEST_PROP(ModuleFaults, AreReportedBehindASoundLayer, ()) {
         if (layers[r][c].front() != before) layers[r][c] = {before, layers[r][c].front()};
       }
     }
-    if (!reports(check_declared(broken->subject), *broken)) RC_FAIL(std::string(fault.name));
+    if (!reports(checked(broken->subject), *broken)) RC_FAIL(std::string(fault.name));
   }
 }
 
@@ -225,9 +181,9 @@ RC_GTEST_PROP(ModuleFaults, AreNotSeenInTheirNearestNeighbours, ()) {
     if (*sound.schedule.microbatches > near.microbatches) continue;
     const auto declared = faults::with_module(sound, choice, {.of = near.of}, near.make);
     if (!declared) continue;
-    const Checked checked = check_declared(declared->subject);
-    if (checked.of(Family::Gradients).empty() && checked.of(Family::Capture).empty()) continue;
-    RC_FAIL(fmt::format("near miss {}: [{}]", i, fmt::join(checked.findings(), " ")));
+    const Checked verdict = checked(declared->subject);
+    if (verdict.of(Family::Gradients).empty() && verdict.of(Family::Capture).empty()) continue;
+    RC_FAIL(fmt::format("near miss {}: [{}]", i, verdict.findings()));
   }
 }
 
@@ -247,7 +203,7 @@ RC_GTEST_PROP(ModuleFaults, OfAReductionAreNotMendedByALaterOne, ()) {
   RankOrder& rank = broken->subject.schedule.ranks[static_cast<std::size_t>(broken->place->rank)];
   for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk)
     rank.order.push_back({.chunk = chunk, .kind = Kind::ReduceGradient});
-  RC_ASSERT(reports(check_declared(broken->subject), *broken));
+  RC_ASSERT(reports(checked(broken->subject), *broken));
 }
 
 // A chunk whose weights are frozen has nothing to reduce.
@@ -260,7 +216,7 @@ RC_GTEST_PROP(ModuleFaults, OfAMissingReductionAreNoneOfFrozenChunks, ()) {
     layers = {static_cast<std::int32_t>(modules.list.size())};
   modules.list.push_back(
       {.name = "frozen", .kind = ModuleKind::GroupedLinear, .flags = {.frozen_weight = true}});
-  RC_ASSERT(!reports(check_declared(broken->subject), *broken));
+  RC_ASSERT(!reports(checked(broken->subject), *broken));
 }
 
 }  // namespace

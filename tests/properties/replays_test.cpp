@@ -2,7 +2,7 @@
 // and whatever else is wrong.
 
 #include <capo/testing/generators/sound_planned.h>
-#include <capo/tests/properties/planned.h>
+#include <capo/testing/laws/reported.h>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -13,8 +13,6 @@
 
 namespace capo::testing {
 namespace {
-
-using testing_support::Checked;
 
 // Two forwards that stand side by side, of different microbatches, change places in the replay:
 // nothing is read between them, so that nobody is harmed. Their place; nothing where there are
@@ -43,9 +41,9 @@ std::map<std::int32_t, std::size_t> swap_forwards_in_the_replays(Schedule& sched
 }
 
 // The places of the findings of Y01 of one severity, by rank.
-std::map<std::int32_t, std::size_t> divergences(const Checked& checked, Severity severity) {
+std::map<std::int32_t, std::size_t> divergences(const Checked& verdict, Severity severity) {
   std::map<std::int32_t, std::size_t> places;
-  for (const Diagnostic& finding : checked.of(Family::Replay)) {
+  for (const Diagnostic& finding : verdict.of(Family::Replay)) {
     if (finding.severity == severity)
       places.emplace(finding.witness.tasks.front().rank, finding.witness.tasks.front().index);
   }
@@ -58,10 +56,10 @@ RC_GTEST_PROP(Replays, ThatHarmNobodyAreWarnedOfOnTheirRankUnderAnyPlan, ()) {
   for (const std::optional<PlanKind> plan :
        {std::optional(PlanKind::Te), std::optional(PlanKind::Safe), std::optional<PlanKind>()}) {
     sound.options.plan.kind = plan;
-    const Checked checked = check_planned(sound);
-    RC_ASSERT(checked.accepted());
-    RC_ASSERT(checked.findings().size() == swapped.size());
-    RC_ASSERT(divergences(checked, Severity::Warning) == swapped);
+    const Checked verdict = checked(sound);
+    RC_ASSERT(verdict.accepted());
+    RC_ASSERT(verdict.findings().size() == swapped.size());
+    RC_ASSERT(divergences(verdict, Severity::Warning) == swapped);
   }
 }
 
@@ -80,11 +78,11 @@ RC_GTEST_PROP(Replays, ThatHarmAreAnErrorOnTheirRankAlone, ()) {
     std::size_t parting = 0;
     while (rank.order[parting].action() == (*rank.replay)[parting].action()) ++parting;
     const auto swapped = swap_forwards_in_the_replays(declared.schedule);
-    const Checked checked = check_planned(declared);
+    const Checked verdict = checked(declared);
     const std::map<std::int32_t, std::size_t> harmed{{broken->place->rank, parting}};
-    RC_ASSERT(!checked.accepted());
-    RC_ASSERT(divergences(checked, Severity::Error) == harmed);
-    RC_ASSERT(divergences(checked, Severity::Warning) == swapped);
+    RC_ASSERT(!verdict.accepted());
+    RC_ASSERT(divergences(verdict, Severity::Error) == harmed);
+    RC_ASSERT(divergences(verdict, Severity::Warning) == swapped);
   }
 }
 
@@ -98,10 +96,10 @@ RC_GTEST_PROP(Replays, ThatHarmNobodyLeaveTheFaultsOfTheCaptureTheirRules, ()) {
     const auto swapped = swap_forwards_in_the_replays(broken->subject.schedule);
     const auto here = swapped.find(broken->place->rank);
     if (here != swapped.end() && broken->place->index - here->second <= 1) continue;  // it moved
-    const Checked checked = check_planned(broken->subject);
-    RC_ASSERT(reports(checked, *broken));
-    RC_ASSERT(divergences(checked, Severity::Error).empty());
-    RC_ASSERT(divergences(checked, Severity::Warning) == swapped);
+    const Checked verdict = checked(broken->subject);
+    RC_ASSERT(reports(verdict, *broken));
+    RC_ASSERT(divergences(verdict, Severity::Error).empty());
+    RC_ASSERT(divergences(verdict, Severity::Warning) == swapped);
   }
 }
 

@@ -21,6 +21,17 @@ TEST(SoundCommunication, IsAcceptedAndFinishes) {
   }
 }
 
+TEST(SoundCommunication, StaysSoundAsItShrinks) {
+  for (const auto& one : sample_shrinkables(sound_communication(), 50)) {
+    for (const Communication& smaller : shrink_path(one)) {
+      const CheckResult result = check({.form = Form::OrderFile, .schedule = smaller.schedule},
+                                       {.environment = smaller.environment});
+      EXPECT_EQ(result.verdict, Verdict::Accepted) << rc::toString(smaller);
+      EXPECT_EQ(result.finishes, true) << rc::toString(smaller);
+    }
+  }
+}
+
 TEST(SoundCommunication, ComesInEveryLayoutModeAndWayOfCalling) {
   std::set<std::optional<Communicators>> layouts;
   std::set<std::optional<TransferMode>> modes;

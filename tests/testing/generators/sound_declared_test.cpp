@@ -40,6 +40,17 @@ TEST(SoundDeclared, ComesWithEveryKindAndWithReductionsOrWithout) {
   EXPECT_EQ(reduced.size(), 2u);
 }
 
+TEST(SoundDeclared, StaysSoundAsItShrinks) {
+  for (const auto& one : sample_shrinkables(sound_declared(), 30)) {
+    for (Declared& smaller : shrink_path(one)) {
+      smaller.options.plan.kind = PlanKind::Safe;
+      const CheckResult result =
+          check({.form = Form::OrderFile, .schedule = smaller.schedule}, smaller.options);
+      EXPECT_EQ(result.verdict, Verdict::Accepted) << rc::toString(smaller);
+    }
+  }
+}
+
 TEST(SoundDeclared, DelaysWhereItsScheduleDoes) {
   for (const Declared& one : sample(sound_declared(), 50)) {
     for (std::size_t r = 0; r < one.schedule.ranks.size(); ++r) {

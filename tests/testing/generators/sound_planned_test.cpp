@@ -24,6 +24,16 @@ TEST(SoundPlanned, IsAcceptedWithBothPlansAndWithout) {
   }
 }
 
+TEST(SoundPlanned, StaysSoundAsItShrinks) {
+  for (const auto& one : sample_shrinkables(sound_planned(), 50)) {
+    for (const Declared& smaller : shrink_path(one)) {
+      const CheckResult result =
+          check({.form = Form::OrderFile, .schedule = smaller.schedule}, smaller.options);
+      EXPECT_TRUE(result.diagnostics.kept().empty()) << rc::toString(smaller);
+    }
+  }
+}
+
 TEST(SoundPlanned, ReadsTheSharedBuffersAndKnowsTheirSizes) {
   for (const Declared& one : sample(sound_planned(), 20)) {
     const BufferTable table(one.schedule, *one.schedule.microbatches, one.options.modules,

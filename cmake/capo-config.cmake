@@ -1,0 +1,23 @@
+# find_package(capo): the libraries, and where they are asked for, those for tests.
+
+include(CMakeFindDependencyMacro)
+find_dependency(fmt)
+include(${CMAKE_CURRENT_LIST_DIR}/capo-libraries.cmake)
+
+if("testing_gtest" IN_LIST capo_FIND_COMPONENTS)
+  find_dependency(GTest)
+  list(PREPEND capo_FIND_COMPONENTS testing)
+endif()
+if("testing" IN_LIST capo_FIND_COMPONENTS)
+  find_dependency(rapidcheck)
+endif()
+list(REMOVE_DUPLICATES capo_FIND_COMPONENTS)
+foreach(component IN LISTS capo_FIND_COMPONENTS)
+  include(${CMAKE_CURRENT_LIST_DIR}/capo-${component}.cmake OPTIONAL RESULT_VARIABLE found)
+  if(found)
+    set(capo_${component}_FOUND ON)
+  elseif(capo_FIND_REQUIRED_${component})
+    set(capo_FOUND OFF)
+    set(capo_NOT_FOUND_MESSAGE "capo was installed without ${component}: build it with CAPO_TESTS=ON")
+  endif()
+endforeach()

@@ -1,0 +1,30 @@
+// How a value with a schedule in it shrinks where chunks and ranks are spoken of elsewhere, as by
+// modules and environments: a microbatch goes, all else stays.
+//
+// What is sound without the others in between stays sound: no action of one microbatch needs one of
+// another. Tested by the tests of the generators that shrink so.
+
+#pragma once
+
+#include <capo/core/minimise/deletions.h>
+#include <capo/core/order/schedule.h>
+
+#include <span>
+#include <vector>
+
+namespace capo::testing {
+
+/// One value for each microbatch that can go; none where only one is left.
+template <typename Value>
+[[nodiscard]] std::vector<Value> with_fewer_microbatches(const Value& value) {
+  std::vector<Value> smaller;
+  const std::vector<std::int32_t> microbatches = microbatches_in(value.schedule);
+  if (microbatches.size() < 2) return smaller;
+  for (const std::int32_t& microbatch : microbatches) {
+    smaller.push_back(value);
+    smaller.back().schedule = without_microbatches(value.schedule, std::span(&microbatch, 1));
+  }
+  return smaller;
+}
+
+}  // namespace capo::testing

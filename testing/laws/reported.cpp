@@ -1,0 +1,44 @@
+#include <capo/testing/laws/reported.h>
+
+#include <algorithm>
+
+namespace capo::testing {
+
+namespace {
+
+// Where in its witness a finding has to name the place.
+enum class Place {
+  First,      ///< its first entry
+  AnyOfWait,  ///< any entry of a circle, which begins nowhere
+  Rank,       ///< of the peak of a rank and the first of many races only the rank is known
+};
+
+Place place_in(const Diagnostic& finding) {
+  if (finding.rule == "B08" || finding.rule == "E02") return Place::Rank;
+  const bool circle = finding.rule == "D04" || finding.witness.kind == WitnessKind::WaitCycle;
+  return circle ? Place::AnyOfWait : Place::First;
+}
+
+bool is_at(const Diagnostic& finding, const FaultPlace& place) {
+  const auto& tasks = finding.witness.tasks;
+  if (tasks.empty()) return false;
+  const Place where = place_in(finding);
+  if (where == Place::Rank) return tasks.front().rank == place.rank;
+  const auto last = where == Place::AnyOfWait ? tasks.end() : tasks.begin() + 1;
+  return std::any_of(tasks.begin(), last, [&](const TaskReference& task) {
+    return FaultPlace{.rank = task.rank, .index = task.index} == place;
+  });
+}
+
+}  // namespace
+
+bool reports(const Checked& verdict, std::string_view rule,
+             const std::optional<FaultPlace>& place) {
+  const auto& findings = verdict.result.diagnostics.kept();
+  return std::any_of(findings.begin(), findings.end(), [&](const Diagnostic& finding) {
+    if (finding.rule != rule || finding.severity != Severity::Error) return false;
+    return place ? is_at(finding, *place) : finding.witness.tasks.empty();
+  });
+}
+
+}  // namespace capo::testing
