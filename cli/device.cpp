@@ -30,9 +30,9 @@ Result<Engine> cuda_engine() {
 #endif
 }
 
-bool has_cuda_device() {
+bool has_cuda_driver() {
 #ifdef CAPO_HAVE_CUDA
-  return gpu::list_devices().has_value();
+  return gpu::has_driver();
 #else
   return false;
 #endif
@@ -47,7 +47,7 @@ void add_device_option(CLI::App& app, std::string& device) {
 }
 
 Result<Engine> engine_for(const std::string& device) {
-  if (device == "cuda" || (device == "auto" && has_cuda_device())) {
+  if (device == "cuda" || (device == "auto" && has_cuda_driver())) {
     auto engine = cuda_engine();
     if (engine || device == "cuda") return engine;
     print_stderr(fmt::format("note: the host engine is taken: {}\n", engine.error().message));

@@ -52,6 +52,7 @@ int print_and_leave(CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream out;
   std::ostringstream ignored;
   app.exit(error, out, ignored);
+  if (capo::cli::has_run_out_of_memory()) return capo::cli::fail_out_of_memory();
   const auto failed = capo::cli::write_stdout(out.str());
   if (!failed) return capo::cli::kAccepted;
   capo::cli::print_error(*failed);

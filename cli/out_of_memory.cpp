@@ -3,6 +3,7 @@
 #include <capo/cli/exit_code.h>
 #include <capo/cli/files.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -22,9 +23,19 @@ namespace {
   std::abort();
 }
 
+std::atomic<bool> ran_out = false;
+
+[[noreturn]] void ran_out_of_memory() {
+  ran_out = true;
+  throw std::bad_alloc();
+}
+
 // Before CLI11's own objects, which have no priority.
 struct Installed {
-  Installed() { std::set_terminate(terminated); }
+  Installed() {
+    std::set_terminate(terminated);
+    std::set_new_handler(ran_out_of_memory);
+  }
 };
 [[gnu::init_priority(101)]] const Installed kInstalled;
 
@@ -33,6 +44,10 @@ struct Installed {
 int fail_out_of_memory() {
   print_stderr("error: out of memory\n");
   return kEnvironment;
+}
+
+bool has_run_out_of_memory() {
+  return ran_out;
 }
 
 }  // namespace capo::cli

@@ -55,6 +55,14 @@ function(capo_library name)
                              $<INSTALL_INTERFACE:include>)
 endfunction()
 
+# capo_precompile(<target> <headers>): heavy headers of most of a target's files, read once. Builds
+# without CAPO_PRECOMPILE see whether each file includes what it needs.
+function(capo_precompile target)
+  if(CAPO_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
 # capo_embed(<output.cpp> <symbol> <namespace> <files>): texts compiled into a table of
 # {stem, text}, so that `capo explain` needs no file at run time. Texts over the limit of a string
 # literal do not occur; a file that holds the delimiter stops the build.

@@ -1,5 +1,5 @@
 # cmake -DEXPECTED=<file> -P compare_output.cmake -- <command>: runs the command, which has to succeed
-# and to print what the file holds. Measured times count as `N us`, and capo's headers lie in no folder.
+# and to print what the file holds. Measured times count as N, and capo's headers lie in no folder.
 
 set(command "")
 set(after_dashes OFF)
@@ -15,7 +15,7 @@ execute_process(COMMAND ${command} OUTPUT_VARIABLE printed ERROR_VARIABLE printe
 if(NOT code EQUAL 0)
   message(FATAL_ERROR "exit code ${code}:\n${printed}")
 endif()
-string(REGEX REPLACE "[0-9]+ (us|ms|s)([,\n])" "N \\1\\2" printed "${printed}")
+string(REGEX REPLACE "(capture|instantiate|upload|replay|launch|eager) [0-9]+" "\\1 N" printed "${printed}")
 string(REGEX REPLACE "[^ \n]*/(capo/[a-z/_]+\\.h)" "\\1" printed "${printed}")
 file(READ "${EXPECTED}" expected)
 if(NOT printed STREQUAL expected)

@@ -16,6 +16,13 @@ CudaVersion to_version(int number) {
 
 }  // namespace
 
+bool has_driver() {
+  int driver = 0;
+  const cudaError_t code = cudaDriverGetVersion(&driver);
+  if (code != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return code == cudaSuccess && driver != 0;
+}
+
 Result<std::vector<Device>> list_devices() {
   int count = 0;
   CAPO_CUDA_TRY("list the CUDA devices", cudaGetDeviceCount(&count));

@@ -42,6 +42,9 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
+/// Whether a driver of CUDA is installed, be it too old for capo.
+[[nodiscard]] bool has_driver();
+
 /// All devices visible to this process, by ordinal; at least one, or the reason why there is none.
 [[nodiscard]] Result<std::vector<Device>> list_devices();
 

@@ -1,7 +1,7 @@
 // What every action of a step leaves of every parameter, worked out before anything runs.
 //
 // One gradient book a parameter, walked in the order in which the actions run. Tested through
-// tests/run/contract_runs_test.cpp.
+// tests/run/steps/contract_runs_test.cpp.
 
 #pragma once
 

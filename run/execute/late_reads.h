@@ -7,7 +7,7 @@
 // what eager execution read, and anything else is not looked at.
 //
 // For runs of unchecked plans; takes as much memory as all buffers of a step together. Tested
-// through tests/run/victims_test.cpp.
+// through tests/run/steps/victims_test.cpp.
 
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // What was saved are the input, what the forward kept, and the weights; a W finds a copy of what
 // its B left. Gradients must land in the original parameter all the same. In eager execution only,
-// since a graph reads where its capture did. Tested by tests/run/saved_tensors_test.cpp.
+// since a graph reads where its capture did. Tested by tests/run/steps/saved_tensors_test.cpp.
 
 #pragma once
 

@@ -2,7 +2,7 @@
 // accumulator does it, and, where each weight gradient has a place of its own, the sum that it is
 // part of.
 //
-// Tested through tests/run/contract_runs_test.cpp.
+// Tested through tests/run/steps/contract_runs_test.cpp.
 
 #pragma once
 

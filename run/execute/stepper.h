@@ -7,7 +7,7 @@
 //
 // What a work launches does not depend on which of the three it is: the same calls in the same
 // order, on other addresses. Tested through tests/run/, and graphs read back by
-// tests/run/graphs_test.cpp.
+// tests/run/steps/graphs_test.cpp.
 
 #pragma once
 

@@ -17,7 +17,7 @@
 // linear extension of the task graph out of many: the witness of a race. Each op then waits for the
 // one launched before it, since an edge between the two that race leaves open when third ones run.
 // Built for a captured or a replayed course alike, with or without a task graph. Tested by
-// tests/run/program/program_test.cpp and tests/run/races_test.cpp.
+// tests/run/program/program_test.cpp and tests/run/steps/races_test.cpp.
 
 #pragma once
 

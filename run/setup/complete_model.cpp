@@ -46,7 +46,7 @@ class Completer {
         const std::int32_t count = c < layers[r].size() ? layers[r][c] : 1;
         for (std::int32_t layer = 0; layer < count; ++layer) {
           of_chunk.push_back(use(static_cast<std::int32_t>(r), static_cast<std::int32_t>(c) + 1,
-                                 layer, delay[c] == Delay::Always));
+                                 layer, delay[c] != Delay::Never));
         }
       }
     }

@@ -1,8 +1,8 @@
 // What a run needs and a check does not: every size, and what modules keep.
 //
 // Undeclared sizes take small defaults, so that an order runs as typed; the report names them. Each
-// layer becomes a module of its own use: whether its weight gradient is delayed is what the order
-// does. What a module keeps from forward to backward, and where its split sizes lie, follow from
+// layer becomes a module of its own use: it delays its weight gradients where the order delays any
+// of them. What a module keeps from forward to backward, and where its split sizes lie, follow from
 // the shape, since they are capo's own modules. The plan is `safe` unless declared.
 //
 // Tested by tests/run/setup/complete_model_test.cpp.

@@ -60,7 +60,8 @@ class Files : public testing::Test {
 // A shell for what run_capo cannot set up; `$CAPO` is the program. What it prints comes back as
 // `out`.
 Outcome shell(const std::string& command) {
-  const std::string whole = "{ CAPO='" CAPO_EXECUTABLE "'; " + command + "\n} 2>&1";
+  const std::string program = testing_support::program_under_test();
+  const std::string whole = "{ CAPO='" + program + "'; " + command + "\n} 2>&1";
   Outcome outcome;
   FILE* pipe = ::popen(whole.c_str(), "r");
   std::array<char, 4096> buffer;
@@ -181,8 +182,8 @@ TEST_F(Files, AnInterruptIsExitCode130) {
   const int reader = ::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   const int writer = ::open(name.c_str(), O_WRONLY | O_CLOEXEC);
   ASSERT_EQ(::write(writer, "[1,", 3), 3);
-  const std::string command =
-      "'" CAPO_EXECUTABLE "' check '" + name + "' & echo $!; wait $!; echo $?";
+  const std::string program = testing_support::program_under_test();
+  const std::string command = "'" + program + "' check '" + name + "' & echo $!; wait $!; echo $?";
   FILE* pipe = ::popen(command.c_str(), "r");
   int capo = 0;
   ASSERT_EQ(std::fscanf(pipe, "%d", &capo), 1);

@@ -2,6 +2,8 @@
 // since no test depends on a clock; that nothing is written where nobody watches is, by every test
 // of the command line that compares standard error.
 
+#include <capo/tests/support/run_capo.h>
+
 #include <gtest/gtest.h>
 
 #include <pty.h>
@@ -26,7 +28,7 @@ Watched interrupt_a_sweep() {
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
   if (child == 0) {
-    execl(CAPO_EXECUTABLE, "capo", "sweep", "zbv-1p", "zbv-1.5p", "zbv-2p", "--ranks", "32",
+    execl(testing_support::program_under_test(), "capo", "sweep", "zbv-1p", "zbv-1.5p", "zbv-2p", "--ranks", "32",
           "--microbatches", "2000,2001,2002,2003,2004,2005,2006,2007,2008,2009", "--threads", "1",
           static_cast<char*>(nullptr));
     _exit(127);

@@ -1,7 +1,7 @@
 // Memory that runs out: for every n, the n-th allocation of a run fails.
 //
-// Either the run does not need it and ends as it would have, or it says `out of memory` on one line
-// and leaves with 5: nothing on standard output, each file as it was or whole, and nothing that was
+// Either the run does not need it and ends as it would have, or it says so on one line (`out of
+// memory`, or which memory of a run there is not) and leaves with 5: nothing on standard output, each file as it was or whole, and nothing that was
 // allocated is left behind, save in JSON (scenarios.h) and where CLI11 lets nothing be caught and
 // capo leaves at once (cli/out_of_memory.h). All commands allocate alike until their options are
 // read; that beginning is gone through once, by a command line that says nothing.
@@ -13,15 +13,29 @@
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
+#include <string>
 
 namespace capo::failing {
 namespace {
 
+using testing_support::Outcome;
+
 const Scenario kNothing{.name = "Nothing", .arguments = {}, .files = {}, .exit_code = 2};
 
+// The host engine says which memory there is not, and a JSON report has it as its reason.
+bool says_that_a_run_broke_off(const Outcome& outcome) {
+  const bool in_words = outcome.out.empty() && outcome.err.starts_with("error: the run of ");
+  const bool in_json = outcome.err.empty() && outcome.out.find(R"("reason": )") != outcome.out.npos;
+  const std::string& said = in_json ? outcome.out : outcome.err;
+  const std::size_t engine = said.find("host engine: ");
+  return (in_words || in_json) && engine != said.npos &&
+         said.find(": there is no memory for ", engine) != said.npos;
+}
+
 bool says_out_of_memory(const FailedRun& run) {
-  return run.outcome.exit_code == 5 && run.outcome.out.empty() &&
-         run.outcome.err == "error: out of memory\n";
+  const Outcome& outcome = run.outcome;
+  const bool plainly = outcome.out.empty() && outcome.err == "error: out of memory\n";
+  return outcome.exit_code == 5 && (plainly || says_that_a_run_broke_off(outcome));
 }
 
 void expect_told(FailingWorld& world, const Scenario& scenario, std::uint64_t from) {

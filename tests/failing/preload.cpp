@@ -89,9 +89,11 @@ void* allocate(std::size_t size, std::align_val_t alignment, const void* caller)
   return allocated(std::aligned_alloc(to, (size + to) / to * to));
 }
 
+// As the library's own does: the handler that is installed is asked first.
 void* or_throw(void* memory) {
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+  if (memory != nullptr) return memory;
+  if (const std::new_handler handler = std::get_new_handler()) handler();
+  throw std::bad_alloc();
 }
 
 void give_back(void* memory) {

@@ -1,6 +1,7 @@
 // Of replays that leave the order of capture those that harm are told from the others, rank by rank
 // and whatever else is wrong.
 
+#include <capo/testing/faults/faults.h>
 #include <capo/testing/generators/sound_planned.h>
 #include <capo/testing/laws/reported.h>
 
@@ -58,7 +59,7 @@ RC_GTEST_PROP(Replays, ThatHarmNobodyAreWarnedOfOnTheirRankUnderAnyPlan, ()) {
     sound.options.plan.kind = plan;
     const Checked verdict = checked(sound);
     RC_ASSERT(verdict.accepted());
-    RC_ASSERT(verdict.findings().size() == swapped.size());
+    RC_ASSERT(verdict.result.diagnostics.kept().size() == swapped.size());
     RC_ASSERT(divergences(verdict, Severity::Warning) == swapped);
   }
 }

@@ -43,6 +43,11 @@ std::pair<int, int> make_pipe() {
 
 }  // namespace
 
+const char* program_under_test() {
+  const char* named = std::getenv("CAPO_UNDER_TEST");
+  return named != nullptr ? named : CAPO_EXECUTABLE;
+}
+
 Outcome run_capo(const std::vector<std::string>& arguments, const RunOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // a program that stops reading its input is no fault of the test
   const auto [in_read, in_write] = make_pipe();

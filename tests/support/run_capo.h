@@ -13,13 +13,17 @@ struct Outcome {
   std::string err;
 };
 
+/// The program that the tests are of: the one built beside them, or where the environment names
+/// another in CAPO_UNDER_TEST, that: one built otherwise is tested so without building its tests.
+[[nodiscard]] const char* program_under_test();
+
 struct RunOptions {
   std::string input;                     ///< standard input
   std::string directory;                 ///< working directory; empty: the test's own
   std::vector<std::string> environment;  ///< "NO_COLOR=1", added to the test's own
   std::string stdout_path;               ///< standard output goes here, e.g. /dev/full
   int seconds = 60;                      ///< then it is killed, which a test takes for a hang
-  std::string program = CAPO_EXECUTABLE;
+  std::string program = program_under_test();
 };
 
 /// Runs capo with these arguments.

@@ -167,13 +167,29 @@ TEST(CudaFailures, ADriverThatIsTooOld) {
                   version(CUDART_VERSION - 1000), version(CUDART_VERSION)));
 }
 
-TEST(CudaFailures, AutoTakesTheHostWhereThereIsNoDevice) {
+// What `capo run` says beside its report where nobody asked for an engine, and the host's is taken.
+std::string note_of_the_host_engine(const std::string& faults) {
   const Outcome outcome =
       run_capo({"run", "--order", kOrder},
-               {.environment = {"CAPO_SOFT_CUDA=cudaGetDeviceCount:1:cudaErrorNoDevice"},
-                .program = CAPO_ON_SOFT_CUDA});
+               {.environment = {"CAPO_SOFT_CUDA=" + faults}, .program = CAPO_ON_SOFT_CUDA});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("engine host"), std::string::npos) << outcome.out;
+  return without_lines(outcome.err);
+}
+
+TEST(CudaFailures, AutoTakesTheHostInSilenceWhereThereIsNoDriver) {
+  EXPECT_EQ(note_of_the_host_engine("cudaDriverGetVersion:1:cudaErrorUnknown"), "");
+}
+
+TEST(CudaFailures, AutoSaysWhyItTakesTheHostWhereThereIsADriver) {
+  EXPECT_EQ(note_of_the_host_engine("cudaGetDeviceCount:1:cudaErrorNoDevice"),
+            "note: the host engine is taken: cannot list the CUDA devices: "
+            "cudaGetDeviceCount(&count) gave cudaErrorNoDevice (no CUDA-capable device is "
+            "detected) at gpu/runtime/device.cu:LINE\n");
+  EXPECT_EQ(note_of_the_host_engine("cudaGetDeviceCount:1:cudaErrorInsufficientDriver"),
+            "note: the host engine is taken: cannot list the CUDA devices: "
+            "cudaGetDeviceCount(&count) gave cudaErrorInsufficientDriver (CUDA driver version is "
+            "insufficient for CUDA runtime version) at gpu/runtime/device.cu:LINE\n");
 }
 
 // --- outputs -------------------------------------------------------------------------------------

@@ -125,6 +125,14 @@ TEST(CompleteModel, WhetherAModuleDelaysIsWhatTheOrderDoes) {
   EXPECT_FALSE(of(complete("[1, -1]", of_module(module)), 1).flags.delay_wgrad);
 }
 
+// One whose backward is whole at times delays too: what TransformerEngine loses of the others is lost.
+TEST(CompleteModel, AModuleDelaysWhereTheOrderTakesAnyBackwardApart) {
+  const CompletedModel model =
+      complete("capo 1\nrank 0 mixed 1\nrank 0: F1.0 F1.1 I1.0 W1.0 B1.1\n", {},
+               {.form = TextForm::OrderFile});
+  EXPECT_TRUE(of(model, 1).flags.delay_wgrad);
+}
+
 TEST(CompleteModel, AModuleOfBothUsesBecomesTwo) {
   const CompletedModel model =
       complete("[1, 2, -2, -2.5, -1]", of_module(small(ModuleKind::Linear)));
