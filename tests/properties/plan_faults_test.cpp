@@ -8,6 +8,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace capo::testing {
 namespace {
 
@@ -32,6 +35,39 @@ RC_GTEST_PROP(PlanFaults, OfReuseAreNoneUnderCaposPlan, ()) {
     broken->subject.options.plan.kind = PlanKind::Safe;
     RC_ASSERT(is_silent(checked(broken->subject)));
   }
+}
+
+// What a module keeps decides whether its weight gradient reads a shared buffer; where nobody says
+// what the modules are, that is no ground for an error.
+RC_GTEST_PROP(PlanFaults, OfOperandsAreWarningsWhereNobodyDeclaredThem, ()) {
+  const Declared sound = *sound_planned();
+  const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);
+  for (const PlanFault& fault : plan_faults()) {
+    auto broken = fault.apply(sound, choice);
+    if (!broken || (broken->rule != "B01" && broken->rule != "B02")) continue;
+    broken->subject.options.plan.aliases.reset();
+    broken->subject.options.modules = {};
+    for (const Diagnostic& finding : checked(broken->subject).of(Family::Buffers)) {
+      if (finding.rule == broken->rule) RC_ASSERT(finding.severity == Severity::Warning);
+    }
+  }
+}
+
+// Buffers at their peak, and weights.
+RC_GTEST_PROP(PlanFaults, OfBudgetsBeginOneByteBelowWhatTheRanksNeed, ()) {
+  Declared declared = *sound_planned();
+  for (Module& module : declared.options.modules.list) module.bytes.weight = 1000;
+  const Checked free = checked(declared);
+  RC_ASSERT(free.result.plan.has_value() && free.result.plan->sized);
+  std::int64_t needed = 0;
+  for (const RankMemory& rank : free.result.plan->ranks) {
+    RC_ASSERT(rank.weights > 0);
+    needed = std::max(needed, rank.peak() + rank.weights);
+  }
+  declared.options.plan.budget = needed;
+  RC_ASSERT(checked(declared).accepted());
+  declared.options.plan.budget = needed - 1;
+  RC_ASSERT(!checked(declared).accepted());
 }
 
 // A plan that nobody declared is no ground for an error.
