@@ -25,6 +25,7 @@ constexpr std::array kListFaults{
 
 constexpr std::array kOrderFaults{
     OrderFault{"drop-action", {"S06", "S21"}, faults::drop_action},
+    OrderFault{"drop-microbatch", {"S21"}, faults::drop_microbatch},
     OrderFault{"double-action", {"S20"}, faults::double_action},
     OrderFault{"other-microbatch", {"S21"}, faults::other_microbatch},
     OrderFault{"microbatch-beyond", {"S19"}, faults::microbatch_beyond},
@@ -35,6 +36,7 @@ constexpr std::array kOrderFaults{
     OrderFault{"stage-nowhere", {"P02"}, faults::stage_nowhere},
     OrderFault{"stage-unknown", {"P03"}, faults::stage_unknown},
     OrderFault{"stage-order", {"D03"}, faults::stage_order},
+    OrderFault{"backward-order", {"D03"}, faults::backward_order},
     OrderFault{"dependency-cycle", {"D04"}, faults::dependency_cycle},
 };
 

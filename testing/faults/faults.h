@@ -56,6 +56,7 @@ BrokenList weight_first(const TeOrder&, std::size_t choice);
 
 // order/
 BrokenOrder drop_action(const Schedule&, std::size_t choice);
+BrokenOrder drop_microbatch(const Schedule&, std::size_t choice);
 BrokenOrder double_action(const Schedule&, std::size_t choice);
 BrokenOrder other_microbatch(const Schedule&, std::size_t choice);
 BrokenOrder microbatch_beyond(const Schedule&, std::size_t choice);
@@ -66,6 +67,7 @@ BrokenOrder stage_twice(const Schedule&, std::size_t choice);
 BrokenOrder stage_nowhere(const Schedule&, std::size_t choice);
 BrokenOrder stage_unknown(const Schedule&, std::size_t choice);
 BrokenOrder stage_order(const Schedule&, std::size_t choice);
+BrokenOrder backward_order(const Schedule&, std::size_t choice);
 BrokenOrder dependency_cycle(const Schedule&, std::size_t choice);
 
 // cells/

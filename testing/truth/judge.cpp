@@ -136,7 +136,9 @@ Opinion opinion_of_rejected(const TruthCase& of, const Tried& tried,
   const auto explained = explanation(rules);
   if (!tried.report) {
     if (explained) return {.came = Came::Explained, .reason = *explained};
-    if (!tried.can_be_run) return {.came = Came::NotRun, .reason = tried.refusal};
+    // C06: a layer that hands no gradient back leaves those in front of it nothing to run on.
+    const bool no_gradient = std::find(rules.begin(), rules.end(), "C06") != rules.end();
+    if (!tried.can_be_run || no_gradient) return {.came = Came::NotRun, .reason = tried.refusal};
     return disagrees("rejected, but not run: " + tried.refusal);
   }
   const run::RunReport& report = *tried.report;

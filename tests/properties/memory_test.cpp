@@ -15,6 +15,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -100,6 +101,85 @@ RC_GTEST_PROP(Memory, HurtsUnderTesPlanWhomTheOracleSays, ()) {
   RC_ASSERT(plan.ranks.at(0).input_slots == static_cast<std::size_t>(replay.inputs));
   RC_ASSERT(plan.ranks.at(0).static_inputs == replay.inputs);
   RC_ASSERT(plan.ranks.at(0).grad_outputs == replay.gradients);
+}
+
+// One rank whose chunks follow each other, in any order that it can execute; chunks of one layer
+// that all look alike. The k-th entry of a kind is of microbatch k.
+class ChainInTurn {
+ public:
+  ChainInTurn() : chunks_(1 + below(3)), microbatches_(1 + below(4)) {
+    made.schedule = {.naming = Naming::Named, .microbatches = microbatches_};
+    made.schedule.topology = Topology::Chain;
+    made.capture.chain = true;
+    RankOrder& rank = made.schedule.ranks.emplace_back();
+    rank.chunks = chunks_;
+    rank.delay.emplace();
+    made.modules = {.list = {module_of({})}, .layers = {{}}};
+    for (std::int32_t chunk = 0; chunk < chunks_; ++chunk) {
+      rank.delay->push_back(below(2) == 0 ? Delay::Always : Delay::Never);
+      made.modules.layers[0].push_back({0});
+      made.capture.chunks.push_back({oracle::LayerKeys{}});
+    }
+    done_.assign(static_cast<std::size_t>(chunks_), {});
+    for (auto next = possible(); !next.empty(); next = possible()) {
+      const auto [kind, chunk] =
+          next[static_cast<std::size_t>(below(static_cast<int>(next.size())))];
+      const std::int32_t microbatch = done_[chunk][kind]++;
+      constexpr Kind kKinds[] = {Kind::Forward, Kind::Backward, Kind::BackwardWeight};
+      rank.order.push_back({.chunk = static_cast<std::int32_t>(chunk) + 1,
+                            .microbatch = microbatch,
+                            .kind = kKinds[kind]});
+      made.capture.order.push_back({kind, static_cast<int>(chunk)});
+    }
+  }
+
+  Keyed made;
+
+ private:
+  using Step = std::pair<oracle::Capture::Kind, std::size_t>;
+
+  [[nodiscard]] std::vector<Step> possible() const {
+    using oracle::Capture;
+    std::vector<Step> steps;
+    for (std::size_t c = 0; c < done_.size(); ++c) {
+      const auto& [forwards, backwards, weights] = done_[c];
+      const bool fed = c == 0 || done_[c - 1][Capture::Forward] > forwards;
+      const bool answered = c + 1 == done_.size() || done_[c + 1][Capture::Backward] > backwards;
+      const bool delays = (*made.schedule.ranks[0].delay)[c] == Delay::Always;
+      if (forwards < microbatches_ && fed) steps.emplace_back(Capture::Forward, c);
+      if (backwards < forwards && answered) steps.emplace_back(Capture::Backward, c);
+      if (weights < backwards && delays) steps.emplace_back(Capture::Weight, c);
+    }
+    return steps;
+  }
+
+  std::int32_t chunks_;
+  std::int32_t microbatches_;
+  std::vector<std::array<std::int32_t, 3>> done_;  // by chunk and kind
+};
+
+// What was read too late, and where.
+using LateRead = std::pair<oracle::Misread::Operand, int>;
+
+RC_GTEST_PROP(Memory, HurtsInAChainWhomTheOracleSays, ()) {
+  const ChainInTurn chain;
+  std::vector<LateRead> expected;
+  for (const oracle::Misread& misread : oracle::replay(chain.made.capture).misreads)
+    expected.emplace_back(misread.operand, misread.position);
+  const PlannedStep step(chain.made.schedule, chain.made.modules,
+                         {.aliases = Aliases{.input = true, .grad_output = true}});
+  std::vector<LateRead> found;
+  for (const Hazard& hazard : step.hazards(PlanKind::Te)) {
+    const auto operand = hazard.victim.kind == BufferKind::StaticInput ? oracle::Misread::Input
+                         : hazard.victim.kind == BufferKind::GradOutput
+                             ? oracle::Misread::Gradient
+                             : oracle::Misread::HandedBack;
+    found.emplace_back(operand, static_cast<int>(hazard.reader.entry));
+  }
+  std::sort(expected.begin(), expected.end());
+  std::sort(found.begin(), found.end());
+  RC_CLASSIFY(!found.empty());
+  RC_ASSERT(found == expected);
 }
 
 RC_GTEST_PROP(Memory, HurtsUnderTesPlanOnlyOperandsThatAreAliased, (bool input, bool gradient)) {

@@ -72,6 +72,13 @@ TEST(Truth, AnOrderWithNothingToRunIsCountedApart) {
   EXPECT_EQ(line.order, "te2376/broken");
 }
 
+// A layer in the middle of a chunk whose input needs no gradient.
+TEST(Truth, AChunkThatHandsNoGradientBackIsCountedApart) {
+  const TruthLine line = judged(truth_case(1, 15'733));
+  EXPECT_EQ(line.came, Came::NotRun) << to_text(line);
+  EXPECT_NE(line.reason.find("computes no gradient of its input"), std::string::npos);
+}
+
 TEST(Truth, OfTwoEnginesOfOneSortVictimsAreTheSame) {
   run::host::HostEngine one;
   run::host::HostEngine other;
