@@ -5,6 +5,10 @@
 #include <capo/core/text/load.h>
 #include <capo/core/text/order_printer.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace capo::testing {
