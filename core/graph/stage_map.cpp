@@ -7,10 +7,15 @@ namespace capo {
 StageMap::StageMap(const Schedule& schedule)
     : wired_(schedule.topology != Topology::Independent),
       second_pipeline_(stages_of_first_pipeline(schedule)) {
+  std::size_t chunks = 0;
+  for (const RankOrder& rank : schedule.ranks) chunks += static_cast<std::size_t>(rank.chunks);
+  homes_.reserve(chunks);
+  stages_.reserve(schedule.ranks.size());
   std::int32_t next = 0;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& rank = schedule.ranks[r];
     auto& stages = stages_.emplace_back();
+    stages.reserve(static_cast<std::size_t>(rank.chunks));
     for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk) {
       const auto at = static_cast<std::size_t>(chunk) - 1;
       const std::int32_t stage = wired_ && at < rank.stages.size() ? rank.stages[at] : next++;

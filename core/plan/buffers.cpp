@@ -20,6 +20,13 @@ std::int64_t layers_of(const RankOrder& rank, std::int32_t chunk) {
   return at < stated.size() ? stated[at] : 1;
 }
 
+std::uint64_t all_layers_of(const RankOrder& rank) {
+  std::uint64_t layers = 0;
+  for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk)
+    layers += static_cast<std::uint64_t>(std::max<std::int64_t>(layers_of(rank, chunk), 0));
+  return layers;
+}
+
 // Tensors that TE's key takes for alike: of one shape and type, as far as those are declared, and
 // of one size.
 class Keys {
@@ -72,11 +79,7 @@ std::string_view name_of(BufferKind kind) {
 
 std::uint64_t BufferTable::count(const Schedule& schedule, std::int32_t microbatches) {
   std::uint64_t layers = 0;
-  for (const RankOrder& rank : schedule.ranks) {
-    for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk) {
-      layers += static_cast<std::uint64_t>(std::max<std::int64_t>(layers_of(rank, chunk), 0));
-    }
-  }
+  for (const RankOrder& rank : schedule.ranks) layers += all_layers_of(rank);
   const std::uint64_t each = static_cast<std::uint64_t>(microbatches) * kBufferKinds;
   std::uint64_t all = 0;
   return __builtin_mul_overflow(layers, each, &all) ? ~std::uint64_t{0} : all;
@@ -88,12 +91,15 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
   CAPO_ASSERT(count(schedule, microbatches) < kNoBuffer, "buffers have 32-bit numbers");
   const std::vector<bool> first = first_of_model_chunks(options.model_chunks);
   Keys keys;
+  ranks_.reserve(schedule.ranks.size());
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& order = schedule.ranks[r];
     Rank& rank = ranks_.emplace_back();
     const std::vector<Delay> delay = resolved_delay(order);
     rank.base = static_cast<BufferId>(size_);
+    rank.first_layer.reserve(static_cast<std::size_t>(order.chunks) + 1);
     rank.first_layer.push_back(0);
+    rank.facts.reserve(all_layers_of(order));
     for (std::int32_t chunk = 1; chunk <= order.chunks; ++chunk) {
       const auto layers = static_cast<std::int32_t>(layers_of(order, chunk));
       for (std::int32_t layer = 0; layer < layers; ++layer) {

@@ -152,6 +152,8 @@ constexpr std::array kCatalogue{
          rules::no_gradient},
     Rule{"C07", "offloaded-address", "tensors that move after their capture", Capture,
          Pass::Modules, rules::offloaded_address},
+    Rule{"C08", "half-delayed", "a chunk that delays only some of its weight gradients", Capture,
+         Pass::Buffers, rules::half_delayed},
 
     // buffers/
     Rule{"B01", "static-input-reuse", "an input that was overwritten before its last reader",

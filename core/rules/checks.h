@@ -82,6 +82,7 @@ void called_twice(const Context&, Diagnostics&);
 void too_many_groups(const Context&, Diagnostics&);
 void no_gradient(const Context&, Diagnostics&);
 void offloaded_address(const Context&, Diagnostics&);
+void half_delayed(const Context&, Diagnostics&);
 // buffers/
 void static_input_reuse(const Context&, Diagnostics&);
 void grad_output_reuse(const Context&, Diagnostics&);

@@ -26,8 +26,8 @@ bool has_exchanges(const Schedule& schedule) {
 }
 
 template <typename Value, typename Make>
-const Value& once(std::optional<Value>& value, Make make) {
-  if (!value) value = make();
+const Value& once(std::unique_ptr<Value>& value, Make make) {
+  if (!value) value = std::make_unique<Value>(make());
   return *value;
 }
 
@@ -35,13 +35,13 @@ const Value& once(std::optional<Value>& value, Make make) {
 
 Wiring::Wiring(const Schedule& schedule, const Environment& environment,
                std::span<const CollectiveGroup> groups, std::int32_t microbatches, bool replay)
-    : replayed_(replay ? replayed(schedule) : Schedule{}),
-      schedule_(replay ? replayed_ : schedule),
+    : replayed_(replay ? std::make_unique<const Schedule>(replayed(schedule)) : nullptr),
+      schedule_(replay ? *replayed_ : schedule),
       environment_(environment),
       groups_(groups),
       microbatches_(microbatches),
       replay_(replay),
-      writes_transfers_(has_transfers(replay ? replayed_ : schedule)),
+      writes_transfers_(has_transfers(schedule_)),
       map_(schedule) {
 }
 
@@ -70,8 +70,8 @@ const WithTransfers& Wiring::added() const {
 
 const TaskGraph& Wiring::direct() const {
   return once(direct_, [&] {
-    if (!written_) written_ = as_written(schedule_);
-    return wire_directly(*written_, map_, microbatches_);
+    const Lowered& written = once(written_, [&] { return as_written(schedule_); });
+    return wire_directly(written, map_, microbatches_);
   });
 }
 

@@ -14,7 +14,7 @@
 #include <capo/core/order/schedule.h>
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 
 namespace capo {
@@ -71,8 +71,8 @@ class Wiring {
   [[nodiscard]] const Lowered& with_whole_layers() const;
   [[nodiscard]] bool takes_layers_apart() const;
 
-  Schedule replayed_;
-  const Schedule& schedule_;  // of the caller, or replayed_
+  std::unique_ptr<const Schedule> replayed_;
+  const Schedule& schedule_;  // of the caller, or *replayed_
   Environment environment_;
   std::span<const CollectiveGroup> groups_;
   std::int32_t microbatches_;
@@ -80,15 +80,16 @@ class Wiring {
   bool writes_transfers_;
   StageMap map_;
 
-  mutable std::optional<WithTransfers> added_;
-  mutable std::optional<Lowered> written_;
-  mutable std::optional<MegatronLowering> megatron_;
-  mutable std::optional<Lowered> apart_;
-  mutable std::optional<Ideal> ideal_;
-  mutable std::optional<TaskGraph> direct_;
-  mutable std::optional<Execution> direct_execution_;
-  mutable std::optional<WiredTransfers> transfers_;
-  mutable std::optional<Execution> execution_;
+  // Made when they are first asked for, apart from what every verdict needs.
+  mutable std::unique_ptr<const WithTransfers> added_;
+  mutable std::unique_ptr<const Lowered> written_;
+  mutable std::unique_ptr<const MegatronLowering> megatron_;
+  mutable std::unique_ptr<const Lowered> apart_;
+  mutable std::unique_ptr<const Ideal> ideal_;
+  mutable std::unique_ptr<const TaskGraph> direct_;
+  mutable std::unique_ptr<const Execution> direct_execution_;
+  mutable std::unique_ptr<const WiredTransfers> transfers_;
+  mutable std::unique_ptr<const Execution> execution_;
 };
 
 }  // namespace capo

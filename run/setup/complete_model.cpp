@@ -27,6 +27,19 @@ Module default_module() {
   return module;
 }
 
+// By chunk, whether its weight gradients are actions of their own; a mixed chunk may have none.
+std::vector<bool> delays_of(const RankOrder& rank) {
+  const std::vector<Delay> declared = resolved_delay(rank);
+  std::vector<bool> delays;
+  for (const Delay delay : declared) delays.push_back(delay == Delay::Always);
+  for (const Entry& entry : rank.order) {
+    if (entry.kind != Kind::BackwardInput || entry.chunk < 1) continue;
+    const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+    if (chunk < delays.size() && declared[chunk] == Delay::Mixed) delays[chunk] = true;
+  }
+  return delays;
+}
+
 class Completer {
  public:
   Completer(const CheckOptions& declared, const Schedule& schedule) : declared_(declared) {
@@ -39,14 +52,14 @@ class Completer {
     model.options.modules = {};
     const auto layers = layer_counts(schedule);
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
-      const std::vector<Delay> delay = resolved_delay(schedule.ranks[r]);
+      const std::vector<bool> delays = delays_of(schedule.ranks[r]);
       auto& chunks = model.options.modules.layers.emplace_back();
-      for (std::size_t c = 0; c < delay.size(); ++c) {
+      for (std::size_t c = 0; c < delays.size(); ++c) {
         auto& of_chunk = chunks.emplace_back();
         const std::int32_t count = c < layers[r].size() ? layers[r][c] : 1;
         for (std::int32_t layer = 0; layer < count; ++layer) {
           of_chunk.push_back(use(static_cast<std::int32_t>(r), static_cast<std::int32_t>(c) + 1,
-                                 layer, delay[c] != Delay::Never));
+                                 layer, delays[c]));
         }
       }
     }

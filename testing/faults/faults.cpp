@@ -88,6 +88,7 @@ constexpr std::array kModuleFaults{
     ModuleFault{"too-many-groups", {"C05"}, faults::too_many_groups},
     ModuleFault{"no-gradient", {"C06"}, faults::no_gradient},
     ModuleFault{"offloaded-address", {"C07"}, faults::offloaded_address},
+    ModuleFault{"half-delayed", {"C08"}, faults::half_delayed},
 };
 
 constexpr std::array kPlanFaults{

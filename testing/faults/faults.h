@@ -116,6 +116,7 @@ BrokenModules called_twice(const Declared&, std::size_t choice);
 BrokenModules too_many_groups(const Declared&, std::size_t choice);
 BrokenModules no_gradient(const Declared&, std::size_t choice);
 BrokenModules offloaded_address(const Declared&, std::size_t choice);
+BrokenModules half_delayed(const Declared&, std::size_t choice);
 
 // plan/
 BrokenPlan delay_weight_past_forward(const Declared&, std::size_t choice);

@@ -7,6 +7,7 @@
 #include <capo/testing/generators/fewer_microbatches.h>
 #include <capo/testing/generators/sound_schedule.h>
 
+#include <algorithm>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -84,10 +85,27 @@ void reduce_all(Schedule& schedule) {
   }
 }
 
+bool has(const RankOrder& rank, Kind kind, std::int32_t chunk) {
+  return std::any_of(rank.order.begin(), rank.order.end(), [&](const Entry& entry) {
+    return entry.kind == kind && entry.chunk == chunk;
+  });
+}
+
+// Whether a chunk leaves some of its weight gradients to W and not the others.
+bool delays_some(const Schedule& schedule) {
+  for (const RankOrder& rank : schedule.ranks) {
+    for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk) {
+      if (has(rank, Kind::BackwardInput, chunk) && has(rank, Kind::Backward, chunk)) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Declared draw_sound_declared(Dice& dice) {
   Declared declared{.schedule = draw_sound_named_schedule(dice), .options = {}};
+  while (delays_some(declared.schedule)) declared.schedule = draw_sound_named_schedule(dice);
   if (dice.one_in(2)) reduce_all(declared.schedule);
   declared.options.plan = {.kind = PlanKind::Te, .aliases = Aliases{}};
 
@@ -96,8 +114,8 @@ Declared draw_sound_declared(Dice& dice) {
     table.list.push_back(draw_module(dice, i < kModulesOfASort, "m" + std::to_string(i)));
   for (const RankOrder& rank : declared.schedule.ranks) {
     auto& chunks = table.layers.emplace_back();
-    for (const Delay delay : *rank.delay) {
-      const std::int32_t first = delay == Delay::Always ? 0 : kModulesOfASort;
+    for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk) {
+      const std::int32_t first = has(rank, Kind::BackwardWeight, chunk) ? 0 : kModulesOfASort;
       chunks.push_back({dice.between(first, first + kModulesOfASort - 1)});
     }
   }

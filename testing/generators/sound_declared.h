@@ -1,13 +1,13 @@
 // Schedules with the modules that their layers are, declared so that TransformerEngine's captures
 // keep every gradient: nothing to find under gradients/ and capture/, with plan te.
 //
-// Distribution: the schedule is a sound_named_schedule(); in one of two each chunk is reduced right
-// behind its last gradient. Four modules, two for chunks that always delay their weight gradients
-// and two for the others, each chunk being one that fits, with equal chances. Modules are of any
-// kind and type; a delayed one is fused, the others one in two; every other flag is drawn where it
-// does no harm beside those, groups are up to 64, and the main_grad of a single weight is
-// contiguous, in three dimensions or in one. No operand is a shared buffer, so that the plan alone
-// does not matter.
+// Distribution: the schedule is a sound_named_schedule() of which no chunk delays only some of its
+// weight gradients (C08); in one of two each chunk is reduced right behind its last gradient. Four
+// modules, two for chunks that delay their weight gradients and two for the others, each chunk
+// being one that fits, with equal chances. Modules are of any kind and type; a delayed one is
+// fused, the others one in two; every other flag is drawn where it does no harm beside those,
+// groups are up to 64, and the main_grad of a single weight is contiguous, in three dimensions or
+// in one. No operand is a shared buffer, so that the plan alone does not matter.
 //
 // Shrinking: a microbatch goes. Tested by sound_declared_test.cpp.
 

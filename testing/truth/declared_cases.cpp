@@ -5,7 +5,6 @@
 #include <capo/core/text/order_printer.h>
 #include <capo/testing/truth/drawn_modules.h>
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -49,20 +48,12 @@ void make_runnable(Dice& dice, Declared& declared) {
 }
 
 Declared draw_unwired_declared(Dice& dice) {
-  while (true) {
-    Declared declared = draw_sound_declared(dice);
-    Schedule& schedule = declared.schedule;
-    const bool mixed =
-        std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
-          return std::find(rank.delay->begin(), rank.delay->end(), Delay::Mixed) !=
-                 rank.delay->end();
-        });
-    if (mixed) continue;
-    schedule.topology = Topology::Independent;
-    schedule.stages.reset();
-    for (RankOrder& rank : schedule.ranks) rank.stages.clear();
-    return declared;
-  }
+  Declared declared = draw_sound_declared(dice);
+  Schedule& schedule = declared.schedule;
+  schedule.topology = Topology::Independent;
+  schedule.stages.reset();
+  for (RankOrder& rank : schedule.ranks) rank.stages.clear();
+  return declared;
 }
 
 void fill_shapes(Declared& declared) {

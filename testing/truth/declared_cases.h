@@ -1,5 +1,7 @@
 // What testing/generators declares of modules, made such that it can be run: the generators are for
 // rules, which ask for less than an engine does.
+//
+// Tested by tests/testing/truth/drawn_cases_test.cpp.
 
 #pragma once
 
@@ -9,8 +11,7 @@
 
 namespace capo::testing {
 
-/// draw_sound_declared(), its chunks not wired to each other and none that delays only some of its
-/// weight gradients: TransformerEngine knows neither.
+/// draw_sound_declared(), its chunks not wired to each other, as TransformerEngine has them.
 [[nodiscard]] Declared draw_unwired_declared(Dice& dice);
 
 /// One square shape and one type for all modules, since what one layer makes the next reads; a

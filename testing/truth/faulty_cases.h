@@ -1,4 +1,6 @@
 // Cases of the truth campaign that are at fault, drawn: what a run of them has to show.
+//
+// Tested by tests/testing/truth/drawn_cases_test.cpp.
 
 #pragma once
 

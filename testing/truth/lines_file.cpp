@@ -57,10 +57,8 @@ Kept kept_of(std::istream& in, std::string_view header) {
       }
       waiting = read_truth_line(line);
       bytes_of_waiting = line.size() + 1;
-      if (!waiting || waiting->number != kept.tally.lines) {
-        kept.error =
-            fmt::format("line {} is not of order {}", kept.tally.lines + 2, kept.tally.lines);
-      }
+      if (!waiting || waiting->number != kept.tally.lines)
+        kept.error = not_of_order(kept.tally.lines);
     }
     if (!kept.error.empty()) return kept;
   }

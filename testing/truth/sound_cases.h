@@ -1,4 +1,6 @@
 // Sound cases of the truth campaign, drawn. Each has to be accepted, and right.
+//
+// Tested by tests/testing/truth/drawn_cases_test.cpp.
 
 #pragma once
 

@@ -21,6 +21,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 namespace capo::rules {
@@ -108,7 +109,13 @@ Diagnostic overwritten_late(const Context& context, const Module& module, const 
 
 void first_writer(const Context& context, Diagnostics& out) {
   const std::optional<PlanKind> plan = context.options().plan.kind;
-  if (plan == PlanKind::Safe || context.options().modules.layers.empty()) return;
+  const ModuleTable& modules = context.options().modules;
+  if (plan == PlanKind::Safe || modules.layers.empty()) return;
+  if (std::none_of(modules.list.begin(), modules.list.end(), [](const Module& module) {
+        return always_overwrites(module) || overwrites_by_call(module);
+      })) {
+    return;
+  }
   std::set<const Module*> reported;
   const auto report = [&](const Module* module, auto describe) {
     if (!reported.insert(module).second || !out.wants("G12")) return;

@@ -62,6 +62,10 @@ Diagnostic early(const Context& context, const OrderView& order, const Reduced& 
 
 void reduce_early(const Context& context, Diagnostics& out) {
   for (const OrderView& order : context.orders()) {
+    const bool reduces =
+        std::any_of(order.entries.begin(), order.entries.end(),
+                    [](const Entry& entry) { return entry.kind == Kind::ReduceGradient; });
+    if (!reduces) continue;
     for (const Reduced& reduced : reduced_chunks(order)) {
       if (reduced.gradient == order.entries.size() || !out.wants("G13")) continue;
       out.keep(early(context, order, reduced));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 namespace capo::testing {
 namespace {
@@ -15,6 +16,32 @@ bool reduces(const Declared& one) {
   const auto& order = one.schedule.ranks.front().order;
   return std::any_of(order.begin(), order.end(),
                      [](const Entry& entry) { return entry.kind == Kind::ReduceGradient; });
+}
+
+// The chunk's weight gradients; `chunk` from 0.
+std::vector<Entry> weights_of(const Declared& one, std::size_t rank, std::size_t chunk) {
+  std::vector<Entry> weights;
+  for (const Entry& entry : one.schedule.ranks[rank].order) {
+    if (entry.kind == Kind::BackwardWeight && entry.chunk == static_cast<std::int32_t>(chunk) + 1)
+      weights.push_back(entry);
+  }
+  return weights;
+}
+
+TEST(SoundDeclared, LeavesAllWeightGradientsOfAChunkToTheirOwnActionsOrNone) {
+  std::set<bool> split_off;
+  for (const Declared& one : sample(sound_declared(), 200)) {
+    for (std::size_t r = 0; r < one.schedule.ranks.size(); ++r) {
+      const auto& delay = *one.schedule.ranks[r].delay;
+      for (std::size_t c = 0; c < delay.size(); ++c) {
+        const std::size_t weights = weights_of(one, r, c).size();
+        EXPECT_TRUE(weights == 0 || weights == static_cast<std::size_t>(*one.schedule.microbatches))
+            << rc::toString(one);
+        if (delay[c] == Delay::Mixed) split_off.insert(weights > 0);
+      }
+    }
+  }
+  EXPECT_EQ(split_off.size(), 2u);
 }
 
 TEST(SoundDeclared, IsAcceptedWithoutAPlanAndWithCapos) {
@@ -59,6 +86,8 @@ TEST(SoundDeclared, DelaysWhereItsScheduleDoes) {
         const Module* module = one.options.modules.of(static_cast<std::int32_t>(r),
                                                       static_cast<std::int32_t>(c) + 1, 0);
         ASSERT_NE(module, nullptr);
+        EXPECT_EQ(module->flags.delay_wgrad, !weights_of(one, r, c).empty());
+        if (delay[c] == Delay::Mixed) continue;
         EXPECT_EQ(module->flags.delay_wgrad, delay[c] == Delay::Always);
       }
     }

@@ -2,6 +2,7 @@
 
 #include <capo/testing/truth/judge.h>
 
+#include <capo/core/text/load.h>
 #include <capo/run/host/host_engine.h>
 #include <capo/testing/truth/cases.h>
 #include <capo/testing/truth/explained.h>
@@ -72,9 +73,23 @@ TEST(Truth, AnOrderWithNothingToRunIsCountedApart) {
   EXPECT_EQ(line.order, "te2376/broken");
 }
 
-// A layer in the middle of a chunk whose input needs no gradient.
+// The second layer of a chunk, whose input needs no gradient.
 TEST(Truth, AChunkThatHandsNoGradientBackIsCountedApart) {
-  const TruthLine line = judged(truth_case(1, 15'733));
+  Module front{.name = "front",
+               .kind = ModuleKind::Linear,
+               .flags = {.delay_wgrad = true, .fuse_wgrad_accumulation = true}};
+  Module behind = front;
+  behind.name = "behind";
+  behind.flags.input_requires_grad = false;
+  TruthCase of{.words = "[1, -1, -1.5]", .made = Made::Faulty, .rule = "C06"};
+  TeDeclarations two_layers;
+  two_layers.layers = {.form = Layers::Form::List, .values = {2}};
+  of.input = load(Source{.name = "case.te", .text = of.words},
+                  {.form = TextForm::TeList, .te = two_layers})
+                 .value();
+  of.declared.modules = {.list = {front, behind}, .layers = {{{0, 1}}}};
+  of.declared.plan.kind = PlanKind::Te;
+  const TruthLine line = judged(of);
   EXPECT_EQ(line.came, Came::NotRun) << to_text(line);
   EXPECT_NE(line.reason.find("computes no gradient of its input"), std::string::npos);
 }
