@@ -106,7 +106,7 @@ CheckResult check(const Context& context) {
     if (passes.skipped(pass)) result.skipped.push_back(pass);
   }
   result.orders_clean = passes.orders_clean();
-  if (passes.ran(Pass::Buffers)) result.plan = plan_result(context, *context.plan_view());
+  if (passes.ran(Pass::Buffers)) result.plan = plan_result(context, context.plan_view());
   const bool misplaced = strays(input.schedule) && only_misplaced(result.diagnostics) &&
                          context.wirings().front()->executable();
   if (passes.ran(Pass::Transfers) || misplaced) result.finishes = finishes(context);

@@ -170,12 +170,13 @@ bool Context::plan_wanted() const {
   return PlanView::wanted(input_, options_);
 }
 
-const PlanView* Context::plan_view() const {
-  if (!plan_view_ && plan_wanted()) {
+const PlanView& Context::plan_view() const {
+  if (!plan_view_) {
+    CAPO_ASSERT(plan_wanted(), "the pass Buffers runs where there is a plan");
     plan_view_ =
         std::make_unique<PlanView>(PlanView::Subject{input_, options_, microbatches_, wirings()});
   }
-  return plan_view_.get();
+  return *plan_view_;
 }
 
 const OrderView& Context::order_of(const Wiring& wiring, std::int32_t rank) const {

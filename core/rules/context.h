@@ -136,9 +136,8 @@ class Context {
 
   /// Whether there is a plan to look at.
   [[nodiscard]] bool plan_wanted() const;
-  /// The plan and what is wrong with it; null where none is wanted. Only for a rule of the pass
-  /// Buffers.
-  [[nodiscard]] const PlanView* plan_view() const;
+  /// The plan, which is wanted, and what is wrong with it. Only for a rule of the pass Buffers.
+  [[nodiscard]] const PlanView& plan_view() const;
 
   /// Calls `visit` for every microbatch of every chunk that occurs, by chunk and microbatch.
   static void for_each_microbatch(const OrderView& order,

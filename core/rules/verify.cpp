@@ -19,8 +19,8 @@ struct PlannedStep::State {
 
   // Only of a step whose memory was judged.
   void take_courses() {
-    captured = context.plan_view()->course();
-    replayed = context.plan_view()->course_of(*context.wirings().back());
+    captured = context.plan_view().course();
+    replayed = context.plan_view().course_of(*context.wirings().back());
   }
 
   Input input;
@@ -88,7 +88,7 @@ const Context& PlannedStep::context() const {
   return state_->context;
 }
 const PlanView& PlannedStep::view() const {
-  return *state_->context.plan_view();
+  return state_->context.plan_view();
 }
 const Course& PlannedStep::captured() const {
   return state_->captured;

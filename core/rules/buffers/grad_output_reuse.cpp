@@ -12,11 +12,10 @@
 namespace capo::rules {
 
 void grad_output_reuse(const Context& context, Diagnostics& out) {
-  const PlanView* view = context.plan_view();
-  if (view == nullptr) return;
-  for (const JudgedHazard& hazard : view->hazards()) {
+  const PlanView& view = context.plan_view();
+  for (const JudgedHazard& hazard : view.hazards()) {
     if (hazard.kind == HazardKind::GradOutput && !hazard.hazard.race && !hazard.by_replay)
-      report_hazard(context, *view, hazard, "B02", Family::Buffers, out);
+      report_hazard(context, view, hazard, "B02", Family::Buffers, out);
   }
 }
 

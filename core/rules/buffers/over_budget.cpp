@@ -14,10 +14,10 @@
 namespace capo::rules {
 
 void over_budget(const Context& context, Diagnostics& out) {
-  const PlanView* view = context.plan_view();
+  const PlanView& view = context.plan_view();
   const auto budget = context.options().plan.budget;
-  if (view == nullptr || !view->declared() || !budget) return;
-  if (!view->table().sized()) {
+  if (!view.declared() || !budget) return;
+  if (!view.table().sized()) {
     out.add({.rule = "B08",
              .family = Family::Buffers,
              .severity = Severity::Warning,
@@ -29,8 +29,8 @@ void over_budget(const Context& context, Diagnostics& out) {
     return;
   }
   const Wiring& wiring = *context.wirings().front();
-  for (std::size_t r = 0; r < view->plan().ranks.size(); ++r) {
-    const RankMemory& memory = view->plan().ranks[r];
+  for (std::size_t r = 0; r < view.plan().ranks.size(); ++r) {
+    const RankMemory& memory = view.plan().ranks[r];
     const std::int64_t needed = memory.peak() + memory.weights;
     if (needed <= *budget || !out.wants("B08")) continue;
     const Site site{.rank = static_cast<std::int32_t>(r), .entry = memory.peak_entry};
@@ -46,12 +46,12 @@ void over_budget(const Context& context, Diagnostics& out) {
         .kind = WitnessKind::Replay,
         .tasks = {site_reference(context, wiring,
                                  {site.rank, site.entry, order.entries[site.entry].kind})}};
-    const std::int64_t least = view->memory()[r].lower_bound + memory.weights;
+    const std::int64_t least = view.memory()[r].lower_bound + memory.weights;
     finding.notes.push_back(
         {.text = fmt::format("no plan without hazards takes less than {} for this order",
                              byte_words(least)),
          .span = std::nullopt});
-    if (least <= *budget && view->kind() == PlanKind::Te) {
+    if (least <= *budget && view.kind() == PlanKind::Te) {
       finding.help.text = "capo's own plan may fit: --plan safe";
     } else {
       finding.help.text = "fewer microbatches in flight, or smaller ones";

@@ -12,11 +12,10 @@
 namespace capo::rules {
 
 void static_input_reuse(const Context& context, Diagnostics& out) {
-  const PlanView* view = context.plan_view();
-  if (view == nullptr) return;
-  for (const JudgedHazard& hazard : view->hazards()) {
+  const PlanView& view = context.plan_view();
+  for (const JudgedHazard& hazard : view.hazards()) {
     if (hazard.kind == HazardKind::StaticInput && !hazard.hazard.race && !hazard.by_replay)
-      report_hazard(context, *view, hazard, "B01", Family::Buffers, out);
+      report_hazard(context, view, hazard, "B01", Family::Buffers, out);
   }
 }
 

@@ -53,15 +53,15 @@ class Judge {
 }  // namespace
 
 void strides_lost(const Context& context, Diagnostics& out) {
-  const PlanView* view = context.plan_view();
-  if (view == nullptr || !view->declared() || view->kind() != PlanKind::Te) return;
+  const PlanView& view = context.plan_view();
+  if (!view.declared() || view.kind() != PlanKind::Te) return;
   Judge judge(context, out);
-  for (std::size_t r = 0; r < view->captured().size(); ++r) {
+  for (std::size_t r = 0; r < view.captured().size(); ++r) {
     const auto rank = static_cast<std::int32_t>(r);
-    for (const Work& work : view->captured()[r]) {
+    for (const Work& work : view.captured()[r]) {
       if (work.kind != Kind::Forward) continue;
-      for_each_layer(view->table(), rank, work, [&](std::int32_t layer) {
-        const Module* module = view->table().facts(rank, work.chunk, layer).module;
+      for_each_layer(view.table(), rank, work, [&](std::int32_t layer) {
+        const Module* module = view.table().facts(rank, work.chunk, layer).module;
         if (module == nullptr) return;
         judge.look_at(*module, {.rank = rank, .entry = work.entry, .kind = work.kind});
       });

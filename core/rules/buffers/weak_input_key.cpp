@@ -68,11 +68,11 @@ void judge_rank(const Context& context, const PlanView& view, std::int32_t rank,
 }  // namespace
 
 void weak_input_key(const Context& context, Diagnostics& out) {
-  const PlanView* view = context.plan_view();
-  if (view == nullptr || !view->declared() || view->kind() != PlanKind::Te) return;
+  const PlanView& view = context.plan_view();
+  if (!view.declared() || view.kind() != PlanKind::Te) return;
   if (context.options().modules.list.size() < 2) return;  // one module is like itself
-  for (std::size_t r = 0; r < view->captured().size(); ++r) {
-    judge_rank(context, *view, static_cast<std::int32_t>(r), out);
+  for (std::size_t r = 0; r < view.captured().size(); ++r) {
+    judge_rank(context, view, static_cast<std::int32_t>(r), out);
   }
 }
 

@@ -52,19 +52,18 @@ Diagnostic divergence_finding(const Context& context, std::int32_t rank, std::si
 }  // namespace
 
 void replay_order(const Context& context, Diagnostics& out) {
-  const PlanView* view = context.plan_view();
-  if (view == nullptr) return;
+  const PlanView& view = context.plan_view();
   const auto& ranks = context.schedule().ranks;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const auto at = divergence(ranks[r]);
     if (!at) continue;
     const auto rank = static_cast<std::int32_t>(r);
     std::vector<const JudgedHazard*> caused;
-    for (const JudgedHazard& hazard : view->hazards()) {
+    for (const JudgedHazard& hazard : view.hazards()) {
       if (hazard.by_replay && hazard.hazard.reader.rank == rank) caused.push_back(&hazard);
     }
     const bool error = std::any_of(caused.begin(), caused.end(), [&](const JudgedHazard* hazard) {
-      return severity_of(*view, *hazard) == Severity::Error;
+      return severity_of(view, *hazard) == Severity::Error;
     });
     const Severity severity = error ? Severity::Error : Severity::Warning;
     if (!out.wants("Y01", severity)) continue;
@@ -74,7 +73,7 @@ void replay_order(const Context& context, Diagnostics& out) {
       finding.notes.push_back(
           {.text = fmt::format("under plan {} every buffer is still read before its memory is "
                                "taken over",
-                               name_of(view->kind())),
+                               name_of(view.kind())),
            .span = std::nullopt});
     } else {
       // A read that is wrong for certain, if there is one.
@@ -86,7 +85,7 @@ void replay_order(const Context& context, Diagnostics& out) {
           {.text = fmt::format(
                "then {} reads {}, which {} {} overwritten{}",
                site_name(context, wiring, first.hazard.reader),
-               buffer_name(context, *view, first.hazard.victim),
+               buffer_name(context, view, first.hazard.victim),
                site_name(context, wiring, first.hazard.writer), first.possible ? "may have" : "has",
                caused.size() == 1 ? "" : fmt::format("; {} such reads in all", caused.size())),
            .span = site_span(context, wiring, first.hazard.reader)});
@@ -95,7 +94,7 @@ void replay_order(const Context& context, Diagnostics& out) {
       finding.witness.tasks.push_back(site_reference(context, wiring, first.hazard.reader));
       finding.help.text = "replay in the order of capture, or capture in the order of replay";
     }
-    if (!view->declared()) {
+    if (!view.declared()) {
       finding.notes.push_back(
           {.text = "no plan is declared; this is under TransformerEngine's reuse of buffers",
            .span = std::nullopt});

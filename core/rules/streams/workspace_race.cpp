@@ -71,11 +71,11 @@ class Finder final : public CourseVisitor {
 }  // namespace
 
 void workspace_race(const Context& context, Diagnostics& out) {
-  const PlanView* view = context.plan_view();
-  if (view == nullptr || !view->declared() || view->kind() != PlanKind::Te) return;
-  if (view->course().graph == nullptr) return;  // every rank is one stream
-  Finder finder(view->table());
-  run_course(view->table(), view->course(), finder);
+  const PlanView& view = context.plan_view();
+  if (!view.declared() || view.kind() != PlanKind::Te) return;
+  if (view.course().graph == nullptr) return;  // every rank is one stream
+  Finder finder(view.table());
+  run_course(view.table(), view.course(), finder);
   const Wiring& wiring = *context.wirings().front();
   for (const auto& [workspace, race] : finder.races) {
     if (!out.wants("E02")) continue;
