@@ -2,6 +2,7 @@
 
 #include <capo/cli/exit_code.h>
 
+#include <capo/core/base/error_text.h>
 #include <capo/core/text/printable.h>
 
 #include <fmt/format.h>
@@ -15,7 +16,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 namespace capo::cli {
@@ -38,7 +38,7 @@ class Descriptor {
 };
 
 std::string system_words() {
-  return std::strerror(errno);
+  return error_text(errno);
 }
 
 // Makes a call until no signal comes in between.
@@ -191,7 +191,7 @@ Result<std::filesystem::path> target_of(const std::string& path) {
   if (!S_ISLNK(info.st_mode)) return std::filesystem::path(path);
   std::error_code why;
   auto target = std::filesystem::weakly_canonical(path, why);
-  if (why) return unwritable(path, why.message());
+  if (why) return unwritable(path, error_text(why.value()));
   return target;
 }
 

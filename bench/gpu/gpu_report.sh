@@ -19,6 +19,7 @@
 # not as it should be (report.md says what), 2 for wrong usage, 5 without a device or a program.
 
 set -euo pipefail
+export LC_ALL=C  # numbers have points
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 
 binaries='' results='' commit='' orders=5000 seed=1

@@ -9,6 +9,7 @@
 # codes: 0, 1 where an error is above 5 % or less than 1.15 overlapped, 5 without a device.
 
 set -euo pipefail
+export LC_ALL=C  # numbers have points
 (($# == 1)) || {
   echo "usage: prediction.sh CAPO" >&2
   exit 2

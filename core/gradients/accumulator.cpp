@@ -15,8 +15,8 @@ namespace {
 
 void add(Holding& to, const Holding& from) {
   for (const auto& [microbatch, times] : from.times) to.times[microbatch] += times;
-  to.stale = to.stale || from.stale;
-  to.garbage = to.garbage || from.garbage;
+  to.stale |= from.stale;
+  to.garbage |= from.garbage;
 }
 
 Holding one(std::int32_t microbatch) {
@@ -119,7 +119,7 @@ class Step {
   }
 
   void write(std::int32_t microbatch) {
-    outcome_.written_late = outcome_.written_late || reduced_;
+    outcome_.written_late |= reduced_;
     switch (destination()) {
       case Destination::Nowhere:
       case Destination::AssignsTemporary:

@@ -112,11 +112,11 @@ std::optional<std::vector<std::int64_t>> view_strides(Sizes shape, Sizes strides
       result[i] = i + 1 < target.size() ? result[i + 1] : 1;  // never used
       continue;
     }
-    if (run < runs.size() && taken == runs[run].size) {
+    if (taken == runs[run].size) {  // there is another, since there are as many elements
       ++run;
       taken = 1;
     }
-    if (run == runs.size() || runs[run].size % (taken * target[i]) != 0) return std::nullopt;
+    if (runs[run].size % (taken * target[i]) != 0) return std::nullopt;
     const auto stride = product(taken, runs[run].stride);
     if (!stride) return std::nullopt;
     result[i] = *stride;

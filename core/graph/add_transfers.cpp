@@ -26,7 +26,7 @@ class Sweeps {
   }
 
   WithTransfers run() {
-    while (!now_.empty() || !next_.empty()) {
+    while (!now_.empty()) {
       while (!now_.empty()) {
         const std::int32_t rank = now_.top();
         now_.pop();

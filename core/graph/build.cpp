@@ -204,7 +204,8 @@ class Builder {
     std::stable_sort(sends.begin(), sends.end(), by_channel);
     std::stable_sort(receives.begin(), receives.end(), by_channel);
     std::uint64_t reported = ~std::uint64_t{0};
-    for (std::size_t i = 0; i < sends.size() && i < receives.size(); ++i) {
+    CAPO_ASSERT(sends.size() == receives.size(), "each has its partner");
+    for (std::size_t i = 0; i < sends.size(); ++i) {
       CAPO_ASSERT(sends[i].channel == receives[i].channel, "each has its partner on its channel");
       const TaskId send = sends[i].task;
       const TaskId receive = receives[i].task;

@@ -52,11 +52,8 @@ class Races {
   [[nodiscard]] bool ordered(TaskId earlier, TaskId later) {
     const std::uint32_t stream = graph_.tasks[earlier].stream;
     if (stream == graph_.tasks[later].stream) return true;
-    const auto found = clocks_.find(stream);
-    const auto& clock =
-        found != clocks_.end()
-            ? found->second
-            : clocks_.emplace(stream, clock_of(graph_, order_, stream)).first->second;
+    auto& clock = clocks_[stream];
+    if (clock.empty()) clock = clock_of(graph_, order_, stream);
     return clock[graph_.start(later)] >= positions_[earlier];
   }
 

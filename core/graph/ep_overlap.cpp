@@ -133,9 +133,9 @@ Lowered take_layers_apart(const Lowered& lowered,
     Expansion expansion(layers[r], options);
     for (std::size_t at = 0; at < steps.size(); ++at) {
       const Step& step = steps[at];
+      // What opens a composite has another behind it.
       const bool paired = step.kind == Kind::Forward && step.group == Group::Opens &&
-                          at + 1 < steps.size() && is_backward(steps[at + 1].kind) &&
-                          steps[at + 1].group == Group::Continues;
+                          is_backward(steps[at + 1].kind);
       if (paired) {
         expansion.pair(step, steps[++at]);
       } else if (step.kind == Kind::Forward) {
@@ -210,7 +210,7 @@ std::vector<Step> take_list_apart(const std::vector<Step>& steps, const EpOverla
 Lowered take_listed_layers_apart(const Lowered& lowered, const EpOverlap& options) {
   Lowered apart;
   for (const std::vector<Step>& steps : lowered.ranks) {
-    apart.ranks.push_back(steps.empty() ? steps : take_list_apart(steps, options));
+    apart.ranks.push_back(take_list_apart(steps, options));
   }
   return apart;
 }

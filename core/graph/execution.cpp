@@ -121,7 +121,7 @@ class CycleSearch {
       if (!best_.empty() && from_[state].distance >= best_.size()) return;
       for_each_edge(graph_, vertex_of(state), [&](Vertex to, EdgeKind kind) {
         if (work_left_ > 0) --work_left_;
-        if (!closed_ && !execution_.ran[to]) step(state, to, kind);
+        if (!execution_.ran[to]) step(state, to, kind);
       });
     }
   }
@@ -155,8 +155,10 @@ class CycleSearch {
   void go(State state, State before, std::uint32_t cost, EdgeKind kind, Vertex to) {
     const std::uint32_t distance = from_[before].distance + cost;
     if (to == root_) {
-      closed_ = closed_ || best_.empty() || distance < best_.size();
-      if (closed_) best_ = cycle_through(before, kind, is_passing(state) ? passed(state) : kNoTask);
+      if (!best_.empty() && distance >= best_.size()) return;
+      closed_ = true;
+      // Never along a stream: the root is the first of its own that did not run.
+      best_ = cycle_through(before, kind);
       return;
     }
     reach(state, {.state = before, .distance = distance, .kind = kind});
@@ -174,14 +176,12 @@ class CycleSearch {
     }
   }
 
-  // From the root along dependencies to `last`, and by an edge of kind `closing` back to the root,
-  // where that is a way along a stream to its task `arrived`: the same the other way round, as
-  // tasks that wait.
-  [[nodiscard]] std::vector<WaitEdge> cycle_through(State last, EdgeKind closing,
-                                                    TaskId arrived) const {
+  // From the root along dependencies to `last`, and by an edge of kind `closing` back to the root:
+  // the same the other way round, as tasks that wait.
+  [[nodiscard]] std::vector<WaitEdge> cycle_through(State last, EdgeKind closing) const {
     std::vector<WaitEdge> waits;
     Vertex waiting = root_;
-    TaskId waiting_task = arrived;
+    TaskId waiting_task = kNoTask;
     EdgeKind kind = closing;
     std::optional<std::uint32_t> ridden;  // the stream along which the wait added last goes
     for (State state = last; state != kNoState; state = from_[state].state) {
@@ -212,9 +212,9 @@ class CycleSearch {
       bool fits = kind == EdgeKind::Message      ? is_receive(of.kind)
                   : kind == EdgeKind::Rendezvous ? is_send(of.kind)
                                                  : true;
-      if (kind == EdgeKind::Data && is_transfer(of.kind)) {
+      if (kind == EdgeKind::Data && is_send(of.kind)) {
         const Task& maker = graph_.tasks[graph_.task_of[waited]];
-        fits = is_send(of.kind) && of.stage == maker.stage && of.microbatch == maker.microbatch;
+        fits = of.stage == maker.stage && of.microbatch == maker.microbatch;
       }
       if (fits && found == kNoTask) found = task;
     });

@@ -1,5 +1,7 @@
 #include <capo/core/graph/megatron_calls.h>
 
+#include <capo/core/base/assert.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -54,13 +56,13 @@ class RankCalls {
     program_ = &program;
     const std::size_t total = program.forwards.size();
     const std::size_t warmup = program.warmup;
-    for (std::size_t k = 0; k < warmup && alive(); ++k) {
+    for (std::size_t k = 0; k < warmup; ++k) {
       if (!first_rank()) call({.receive_prev = 1}, Wait::AtOnce);
       forward(k);
       call({.send_next = output_of_forward(k)}, Wait::AtOnce);
     }
     if (total > warmup && !first_rank()) call({.receive_prev = 1}, Wait::AtOnce);
-    for (std::size_t k = 0; k < total - warmup && alive(); ++k) {
+    for (std::size_t k = 0; k < total - warmup; ++k) {
       forward(k + warmup);
       Call turn{.send_next = output_of_forward(k + warmup)};
       if (!last_rank()) turn.receive_next = 1;
@@ -70,7 +72,7 @@ class RankCalls {
       if (k + 1 < total - warmup && !first_rank()) back.receive_prev = 1;
       call(back, Wait::AtOnce);
     }
-    for (std::size_t k = total - warmup; k < total && alive(); ++k) {
+    for (std::size_t k = total - warmup; k < total; ++k) {
       if (!last_rank()) call({.receive_next = 1}, Wait::AtOnce);
       backward(k);
       call({.send_prev = output_of_backward(k)}, Wait::AtOnce);
@@ -140,13 +142,14 @@ class RankCalls {
     Call after_forward{.send_next = output_of_forward(f), .receive_prev = receive};
     Call after_backward{.send_prev = output_of_backward(k), .receive_next = arriving(k, false)};
     if (overlaps() && reads_from_before(program_->forwards[f])) take_handle(true, f);
-    if (combined_) {
-      if (overlaps() && reads_from_after(program_->backwards[k])) take_handle(false, k);
-      pair(f, k);
-    } else {
+    if (!combined_) {
       forward(f);
       if (overlaps()) call(after_forward, Wait::ByReader);
-      if (overlaps() && alive() && reads_from_after(program_->backwards[k])) take_handle(false, k);
+    }
+    if (overlaps() && alive() && reads_from_after(program_->backwards[k])) take_handle(false, k);
+    if (combined_) {
+      pair(f, k);
+    } else {
       backward(k);
     }
     if (!overlaps()) {
@@ -184,7 +187,7 @@ class RankCalls {
     std::size_t& handles = forward ? handles_forward_ : handles_backward_;
     if (handles > 0) {
       --handles;
-    } else if (flushes() && alive()) {
+    } else if (flushes()) {
       fault_ = RoutingFault{.kind = RoutingFault::Kind::NoReceive,
                             .rank = rank_,
                             .entry = (forward ? program_->forwards : program_->backwards)[k]};
@@ -404,7 +407,7 @@ std::optional<std::int32_t> rank_of_plain_loop(const Schedule& schedule,
   return std::nullopt;
 }
 
-// The entry that a receive is for, where there is one; else that of the computation before it.
+// A receive stands with the entry that it is for.
 void name_readers(const RankOrder& order, std::vector<Step>& steps) {
   std::vector<std::vector<std::uint32_t>> forwards(static_cast<std::size_t>(order.chunks));
   std::vector<std::vector<std::uint32_t>> backwards(forwards.size());
@@ -414,17 +417,14 @@ void name_readers(const RankOrder& order, std::vector<Step>& steps) {
       forwards[static_cast<std::size_t>(entry.chunk) - 1].push_back(at);
     if (is_backward(entry.kind)) backwards[static_cast<std::size_t>(entry.chunk) - 1].push_back(at);
   }
-  std::uint32_t latest = 0;
   for (Step& step : steps) {
-    if (!is_receive(step.kind)) {
-      latest = step.entry;
-      continue;
-    }
+    if (!is_receive(step.kind)) continue;
     const auto& readers =
         (step.kind == Kind::ReceiveForward ? forwards
                                            : backwards)[static_cast<std::size_t>(step.chunk) - 1];
     const auto k = static_cast<std::size_t>(step.microbatch);
-    step.entry = k < readers.size() ? readers[k] : latest;
+    CAPO_ASSERT(k < readers.size(), "nothing is received for nobody");
+    step.entry = readers[k];
   }
 }
 

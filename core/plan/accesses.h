@@ -10,61 +10,52 @@
 #include <capo/core/plan/buffers.h>
 #include <capo/core/plan/work.h>
 
+#include <boost/container/static_vector.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
 namespace capo {
 
+struct Access {
+  BufferId buffer;
+  bool writes;
+};
+
+inline constexpr std::size_t kMostAccesses = 8;  // a backward's, which is delayed
+using Accesses = boost::container::static_vector<Access, kMostAccesses>;
+
+/// What a work does with the buffers of one of its layers.
+[[nodiscard]] Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& work,
+                                   std::int32_t layer);
+
+/// Calls write(buffer) or read(buffer) for each of them.
 template <typename Write, typename Read>
 void for_each_access(const BufferTable& table, std::int32_t rank, const Work& work,
                      std::int32_t layer, Write write, Read read) {
-  const LayerFacts& facts = table.facts(rank, work.chunk, layer);
-  const auto id = [&](BufferKind kind) {
-    return table.id(rank, work.chunk, layer, work.microbatch, kind);
-  };
-  switch (work.kind) {
-    case Kind::Forward:
-      write(id(BufferKind::StaticInput));
-      write(id(BufferKind::Activations));
-      write(id(BufferKind::Output));
-      break;
-    case Kind::Backward:
-    case Kind::BackwardInput:
-      write(id(BufferKind::GradOutput));
-      if (work.delayed) write(id(BufferKind::Operands));
-      write(id(BufferKind::GradInput));
-      // A product alone needs its input for the weight gradient only.
-      if (!work.delayed || !facts.aliases_declared || !facts.aliases.input) {
-        read(id(BufferKind::StaticInput));
-      }
-      read(id(BufferKind::GradOutput));
-      read(id(BufferKind::Activations));
-      read(id(BufferKind::Output));
-      if (layer + 1 < table.layers(rank, work.chunk)) {
-        read(table.id(rank, work.chunk, layer + 1, work.microbatch, BufferKind::GradInput));
-      }
-      break;
-    case Kind::BackwardWeight:
-      write(id(BufferKind::Scratch));
-      read(id(facts.aliases.input ? BufferKind::StaticInput : BufferKind::Activations));
-      if (facts.aliases.grad_output) read(id(BufferKind::GradOutput));
-      read(id(BufferKind::Operands));  // whatever B kept for it, if anything
-      break;
-    default:
-      break;
+  for (const Access& access : accesses_of(table, rank, work, layer)) {
+    if (access.writes) {
+      write(access.buffer);
+    } else {
+      read(access.buffer);
+    }
   }
 }
+
+/// Layers that run one after another: `count` of them from `first`, forwards or backwards.
+struct LayerRun {
+  std::int32_t first;
+  std::int32_t count;
+  std::int32_t step;
+};
+
+[[nodiscard]] LayerRun layers_of(const BufferTable& table, std::int32_t rank, const Work& work);
 
 /// Calls visit(layer) for the layers of a work, in the order in which they run.
 template <typename Visit>
 void for_each_layer(const BufferTable& table, std::int32_t rank, const Work& work, Visit visit) {
-  if (work.layer != kAllLayers) {
-    visit(work.layer);
-    return;
-  }
-  const std::int32_t layers = table.layers(rank, work.chunk);
-  if (work.kind == Kind::Forward) {
-    for (std::int32_t layer = 0; layer < layers; ++layer) visit(layer);
-  } else {
-    for (std::int32_t layer = layers; layer-- > 0;) visit(layer);
-  }
+  const LayerRun run = layers_of(table, rank, work);
+  for (std::int32_t i = 0; i < run.count; ++i) visit(run.first + i * run.step);
 }
 
 }  // namespace capo

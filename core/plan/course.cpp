@@ -177,13 +177,14 @@ class GraphCourse {
     }
   }
 
+  // What finishes has a receive for each send, which may be fused with others.
   [[nodiscard]] TaskId receive_of(TaskId send) const {
-    const auto edges = out_edges(graph_.start(send), graph_.edges);
-    for (const auto edge : boost::make_iterator_range(edges)) {
+    const std::int32_t there = map_.neighbour(graph_.tasks[send].kind, graph_.tasks[send].stage);
+    TaskId found = kNoTask;
+    for (const auto edge :
+         boost::make_iterator_range(out_edges(graph_.start(send), graph_.edges))) {
       if (graph_.edges[edge] != EdgeKind::Message) continue;
       const TaskId first = graph_.task_of[target(edge, graph_.edges)];
-      const std::int32_t there = map_.neighbour(graph_.tasks[send].kind, graph_.tasks[send].stage);
-      TaskId found = send;
       graph_.for_each_task(graph_.tasks[first].start, [&](TaskId id) {
         const Task& other = graph_.tasks[id];
         if (other.kind == other_end(graph_.tasks[send].kind) && other.stage == there &&
@@ -191,10 +192,9 @@ class GraphCourse {
           found = id;
         }
       });
-      if (found != send) return found;
     }
-    CAPO_ASSERT(false, "what finishes has a receive for each send");
-    return send;
+    CAPO_ASSERT(found != kNoTask, "what finishes has a receive for each send");
+    return found;
   }
 
   const BufferTable& table_;

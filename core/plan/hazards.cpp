@@ -58,8 +58,8 @@ void HazardFinder::take_over(BufferId loser, BufferId taker, EventId event, cons
   state.taken_by = event;
   state.taker = taker;
   // Layers of one piece of work run one after another.
-  const bool same = state.last_use != kNone && events_[state.last_use].site == events_[event].site;
-  if (state.last_use != kNone && !same && !over(state.last_use, clock)) {
+  const bool same = events_[state.last_use].site == events_[event].site;
+  if (!same && !over(state.last_use, clock)) {
     found(loser, taker, event, state.last_use, true, false);
   }
 }

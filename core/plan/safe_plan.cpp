@@ -141,7 +141,7 @@ void SafePlanner::work(std::int32_t rank_id, const Work& work, BufferId fed_by,
     };
     for_each_access(table_, rank_id, work, layer, write,
                     [&](BufferId buffer) { read.push_back(buffer); });
-    if (work.delayed && is_backward(work.kind)) {
+    if (work.delayed) {
       const bool only_weight = facts.aliases_declared && facts.aliases.input;
       const auto kept = facts.aliases.input ? BufferKind::StaticInput : BufferKind::Activations;
       if (!only_weight) ++uses_left_[table_.id(rank_id, work.chunk, layer, work.microbatch, kept)];

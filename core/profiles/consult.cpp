@@ -161,7 +161,9 @@ Opinion consult_torch(const Input& input) {
   }
   // Validation and lowering are what stands between a table and its training run; the simulator is
   // a tool beside it, and cannot take composites.
-  const torch::Predicted said = torch::predict(input, stages, Context(input).microbatches());
+  const CheckOptions nothing_declared;
+  const Context context(input, nothing_declared);
+  const torch::Predicted said = torch::predict(input, stages, context.microbatches());
   const std::string& first = said.validate != "ok" ? said.validate : said.lower.value_or("ok");
   opinion.accepts = first == "ok";
   if (first != "ok") {

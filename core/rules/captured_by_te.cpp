@@ -15,7 +15,7 @@ template <typename Level>
 const typename Level::value_type* entry_of(const Level& level, std::int32_t index) {
   if (level.size() == 1) return &level.front();
   const auto at = static_cast<std::size_t>(index);
-  return index >= 0 && at < level.size() ? &level[at] : nullptr;
+  return at < level.size() ? &level[at] : nullptr;
 }
 
 std::optional<std::int64_t> stated_layers(const RankOrder& rank, std::int32_t chunk) {

@@ -58,7 +58,7 @@ bool executable(const Context& context) {
 // stage. They can still be executed on paper: such an action makes nothing that another could use.
 bool only_misplaced(const Diagnostics& diagnostics) {
   const auto& kept = diagnostics.kept();
-  return !kept.empty() && diagnostics.dropped() == 0 &&
+  return diagnostics.dropped() == 0 &&
          std::all_of(kept.begin(), kept.end(), [](const Diagnostic& finding) {
            return finding.rule == "P01" || finding.rule == "S21";
          });
@@ -73,13 +73,10 @@ bool strays(const Schedule& schedule) {
 
 bool orders_are_clean(const Context& context) {
   Diagnostics diagnostics(1);
-  bool entries = true;
   for (const Rule& rule : catalogue()) {
     if (rule.check == nullptr || rule.pass > Pass::Placement) continue;
-    if (rule.pass > Pass::Entries) entries = entries && diagnostics.errors() == 0;
-    if (rule.pass > Pass::Entries && !entries) return false;
-    rule.check(context, diagnostics);
     if (rule.pass > Pass::Entries && diagnostics.errors() > 0) return false;
+    rule.check(context, diagnostics);
   }
   return diagnostics.errors() == 0;
 }

@@ -82,11 +82,6 @@ std::size_t OrderView::find_last(Kind kind, std::int32_t chunk) const {
   return entries.size();
 }
 
-const CheckOptions& Context::nothing_declared() {
-  static const CheckOptions kNothing;
-  return kNothing;
-}
-
 Context::Context(const Input& input, const CheckOptions& options)
     : input_(input), options_(options) {
   look_again();
@@ -195,7 +190,7 @@ std::vector<std::uint32_t> positions_by_microbatch(const OrderView& order) {
   std::int32_t most = -1;  // the largest microbatch
   for (std::uint32_t at = 0; at < order.entries.size(); ++at) {
     const Entry& entry = order.entries[at];
-    if (is_compute(entry.kind) && entry.microbatch != kNoMicrobatch && order.knows(entry.chunk)) {
+    if (is_compute(entry.kind) && order.knows(entry.chunk)) {
       positions.push_back(at);
       most = std::max(most, entry.microbatch);
     }

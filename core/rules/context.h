@@ -105,7 +105,7 @@ class Wiring;
 class Context {
  public:
   /// Input and options outlive the context.
-  explicit Context(const Input& input, const CheckOptions& options = nothing_declared());
+  Context(const Input& input, const CheckOptions& options);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   ~Context();
@@ -144,7 +144,6 @@ class Context {
                                   const std::function<void(const MicrobatchView&)>& visit);
 
  private:
-  [[nodiscard]] static const CheckOptions& nothing_declared();
   [[nodiscard]] std::int32_t usual_count();
 
   const Input& input_;

@@ -16,13 +16,11 @@
 namespace capo {
 
 /// Whether the wiring is of replayed orders and none of `ranks` has a replay order of its own.
-/// Those that the schedule does not have do not count.
 [[nodiscard]] inline bool judged_before(const Context& context, const Wiring& wiring,
                                         const std::vector<std::int32_t>& ranks) {
   return wiring.replay() && std::none_of(ranks.begin(), ranks.end(), [&](std::int32_t rank) {
-           const auto at = static_cast<std::size_t>(rank);
            const auto& all = context.schedule().ranks;
-           return rank >= 0 && at < all.size() && all[at].replay.has_value();
+           return all[static_cast<std::size_t>(rank)].replay.has_value();
          });
 }
 

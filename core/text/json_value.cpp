@@ -86,8 +86,9 @@ class JsonBuilder {
   bool number_integer(std::int64_t value) { return integer(static_cast<double>(value)); }
   bool number_unsigned(std::uint64_t value) { return integer(static_cast<double>(value)); }
   bool number_float(double value, const std::string& raw) {
-    // An integer too long for 64 bits arrives here as well.
-    const bool written_as_float = raw.find_first_of(".eE") != std::string::npos;
+    // An integer too long for 64 bits arrives here as well. The point of a float is that of the
+    // process's locale by now.
+    const bool written_as_float = raw.find_first_not_of("-0123456789") != std::string::npos;
     return add({.number = value,
                 .type = Type::Number,
                 .number_type = written_as_float ? NumberType::Float : NumberType::Integer});

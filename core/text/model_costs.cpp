@@ -1,11 +1,10 @@
 #include <capo/core/text/model_costs.h>
 
 #include <capo/core/base/assert.h>
+#include <capo/core/text/number.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <cstdlib>
 
 namespace capo {
 
@@ -14,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 double rounded(double value) {
-  return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+  return read_number(fmt::format("{:.6g}", value))->value;
 }
 
 void state(Json& object, const char* name, const std::optional<double>& value) {

@@ -38,10 +38,10 @@ std::string scope_in_words(const CostScope& scope) {
 
 void showValue(const Costs& costs, std::ostream& out) {
   for (const CostSetting& setting : costs.settings) {
-    out << "--cost " << scope_in_words(setting.scope) << word_for(setting.key) << "="
-        << setting.value << " ";
+    out << fmt::format("--cost {}{}={} ", scope_in_words(setting.scope), word_for(setting.key),
+                       setting.value);
   }
-  if (costs.overlap != 1) out << "--cost overlap=" << costs.overlap;
+  if (costs.overlap != 1) out << fmt::format("--cost overlap={}", costs.overlap);
 }
 
 namespace testing {

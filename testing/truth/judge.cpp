@@ -2,6 +2,7 @@
 
 #include <capo/core/report/report.h>
 #include <capo/core/rules/verify.h>
+#include <capo/core/text/number.h>
 #include <capo/run/run.h>
 #include <capo/run/setup/complete_model.h>
 #include <capo/testing/truth/explained.h>
@@ -161,7 +162,7 @@ Opinion opinion_of_rejected(const TruthCase& of, const Tried& tried,
 
 // To three digits, so that lines are short.
 double rounded(double error) {
-  return std::stod(fmt::format("{:.3g}", error));
+  return read_number(fmt::format("{:.3g}", error))->value;
 }
 
 TruthLine line_of(const TruthCase& of, const Tried& tried, const run::Engine& engine) {

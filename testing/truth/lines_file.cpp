@@ -1,10 +1,11 @@
 #include <capo/testing/truth/lines_file.h>
 
+#include <capo/core/base/error_text.h>
+
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <istream>
 #include <utility>
@@ -23,7 +24,7 @@ Error refusal(std::string what, const std::string& path, std::string help) {
 
 Error cannot_write(const std::string& path) {
   return {.kind = ErrorKind::Environment,
-          .message = fmt::format("cannot write {}: {}", path, std::strerror(errno)),
+          .message = fmt::format("cannot write {}: {}", path, error_text(errno)),
           .help = ""};
 }
 
@@ -79,14 +80,14 @@ Result<LinesFile, Error> LinesFile::open(const std::string& path, std::string_vi
   Kept kept;
   if (fs::exists(path, ignored)) {
     std::ifstream in(path, std::ios::binary);
-    if (!in) return refusal(std::strerror(errno), path, "");
+    if (!in) return refusal(error_text(errno), path, "");
     kept = kept_of(in, header);
     if (!kept.error.empty()) {
       return refusal(kept.error, path, "write to another file, or remove this one");
     }
     std::error_code failed;
     fs::resize_file(path, kept.bytes, failed);
-    if (failed) return refusal(failed.message(), path, "");
+    if (failed) return refusal(error_text(failed.value()), path, "");
   }
   file.resumed_ = std::move(kept.tally);
   file.out_.open(path, std::ios::binary | std::ios::app);

@@ -1,11 +1,11 @@
 #include <capo/core/rules/buffers/hazard_words.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/rules/words.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 namespace capo::rules {
 
@@ -32,16 +32,17 @@ bool writes(const Entry& entry, BufferKind kind) {
   return false;
 }
 
-std::optional<Site> origin_of(const Context& context, const Wiring& wiring, const Buffer& buffer) {
+Site origin_of(const Context& context, const Wiring& wiring, const Buffer& buffer) {
   const OrderView& order = context.order_of(wiring, buffer.rank);
-  for (std::uint32_t at = 0; at < order.entries.size(); ++at) {
-    const Entry& entry = order.entries[at];
-    if (entry.chunk == buffer.chunk && entry.microbatch == buffer.microbatch &&
-        writes(entry, buffer.kind)) {
-      return Site{.rank = buffer.rank, .entry = at, .kind = entry.kind};
-    }
-  }
-  return std::nullopt;
+  const auto found =
+      std::find_if(order.entries.begin(), order.entries.end(), [&](const Entry& entry) {
+        return entry.chunk == buffer.chunk && entry.microbatch == buffer.microbatch &&
+               writes(entry, buffer.kind);
+      });
+  CAPO_ASSERT(found != order.entries.end(), "what is read has been written");
+  return {.rank = buffer.rank,
+          .entry = static_cast<std::uint32_t>(found - order.entries.begin()),
+          .kind = found->kind};
 }
 
 std::string condition(const PlanView& view, const JudgedHazard& judged) {
@@ -86,9 +87,9 @@ std::string cure(const Context& context, const PlanView& view, const JudgedHazar
   const std::string reader = site_name(context, wiring, judged.hazard.reader);
   if (judged.hazard.race) return fmt::format("let {} wait for {}", writer, reader);
   if (view.kind() != PlanKind::Te) return "";
-  const auto origin = origin_of(context, wiring, judged.hazard.victim);
-  if (origin && judged.hazard.victim.kind == BufferKind::GradInput) {
-    const std::string maker = site_name(context, wiring, *origin);
+  if (judged.hazard.victim.kind == BufferKind::GradInput) {
+    const std::string maker =
+        site_name(context, wiring, origin_of(context, wiring, judged.hazard.victim));
     if (judged.kind == HazardKind::P2pWindow) {
       return fmt::format("send it right behind {}, and let {} wait for that", maker, writer);
     }
@@ -150,9 +151,10 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
   Diagnostic finding{.rule = rule, .family = family, .severity = severity};
   std::string message = condition(view, judged);
   if (hazard.window) {
+    const std::string end = hazard.reader == hazard.writer ? "that" : reader;
     message += fmt::format(
         "{} {} overwritten by {}, and its send is over for certain only at the end of {}", victim,
-        allocated ? "may be" : "is", writer, hazard.reader == hazard.writer ? "that" : reader);
+        allocated ? "may be" : "is", writer, end);
   } else if (hazard.race) {
     message += fmt::format("{} reads {} while {} may overwrite it: nothing orders the two", reader,
                            victim, writer);
@@ -170,13 +172,12 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
        fmt::format("its memory goes to {}",
                    buffer_name(context, view, view.table().at(hazard.taker)))});
   finding.witness.kind = WitnessKind::Replay;
-  if (const auto origin = origin_of(context, wiring, hazard.victim)) {
-    // What a weight gradient takes for itself is written and read by one piece of work.
-    if (*origin != hazard.reader) {
-      finding.labels.push_back({site_span(context, wiring, *origin), "it is written here"});
-    }
-    finding.witness.tasks.push_back(site_reference(context, wiring, *origin));
+  // What a weight gradient takes for itself is written and read by one piece of work.
+  const Site origin = origin_of(context, wiring, hazard.victim);
+  if (origin != hazard.reader) {
+    finding.labels.push_back({site_span(context, wiring, origin), "it is written here"});
   }
+  finding.witness.tasks.push_back(site_reference(context, wiring, origin));
   finding.witness.tasks.push_back(site_reference(context, wiring, hazard.writer));
   finding.witness.tasks.push_back(site_reference(context, wiring, hazard.reader));
   if (const auto reason = why(view, judged); !reason.empty()) {

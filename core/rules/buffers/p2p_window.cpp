@@ -15,9 +15,7 @@ namespace capo::rules {
 void p2p_window(const Context& context, Diagnostics& out) {
   const PlanView& view = context.plan_view();
   for (const JudgedHazard& hazard : view.hazards()) {
-    // The work at whose end the send is over may itself be what overwrites.
-    const bool race = hazard.hazard.race && !hazard.hazard.window;
-    if (hazard.kind == HazardKind::P2pWindow && !race && !hazard.by_replay)
+    if (hazard.kind == HazardKind::P2pWindow && !hazard.hazard.race && !hazard.by_replay)
       report_hazard(context, view, hazard, "B04", Family::Buffers, out);
   }
 }

@@ -135,7 +135,6 @@ bool has_composites(const Schedule& schedule) {
 
 void stage_order(const Context& context, Diagnostics& out) {
   for (const auto& wiring : context.wirings()) {
-    if (!wiring->map().wired()) continue;
     StageOrder rule(context, *wiring, out);
     if (has_composites(wiring->schedule())) rule.find_in_composites();
     if (!wiring->executable()) rule.find_against_the_order();

@@ -55,7 +55,7 @@ std::vector<Writes> writes_of(const OrderView& order) {
   std::vector<std::int32_t> first_forward(order.tally.size(), kNoMicrobatch);
   for (std::size_t at = 0; at < none; ++at) {
     const Entry& entry = order.entries[at];
-    if (!is_compute(entry.kind) || !order.knows(entry.chunk)) continue;
+    if (!is_compute(entry.kind)) continue;
     const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
     if (entry.kind == Kind::Forward && first_forward[chunk] == kNoMicrobatch)
       first_forward[chunk] = entry.microbatch;
@@ -126,8 +126,7 @@ void first_writer(const Context& context, Diagnostics& out) {
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
       const Writes& of = writes[static_cast<std::size_t>(chunk) - 1];
       if (of.second == order.entries.size()) continue;
-      const bool late = plan != PlanKind::Te && of.of_first_forward != order.entries.size() &&
-                        of.of_first_forward != of.first;
+      const bool late = plan != PlanKind::Te && of.of_first_forward != of.first;
       const std::int32_t layers = distinct_layers(context, order.rank, chunk);
       for (std::int32_t layer = 0; layer < layers; ++layer) {
         const Module* module = context.module_of(order.rank, chunk, layer);

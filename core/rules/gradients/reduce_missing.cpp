@@ -8,6 +8,7 @@
 // declared and all its layers are frozen. A replay order is judged like a capture order. Tested by
 // reduce_missing_test.cpp and tests/corpus/rules/G14/.
 
+#include <capo/core/base/assert.h>
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/captured_by_te.h>
 #include <capo/core/rules/checks.h>
@@ -46,7 +47,7 @@ bool frozen(const Context& context, std::int32_t rank, std::int32_t chunk) {
          module_at_fault(context, rank, chunk, trains) == nullptr;
 }
 
-// By chunk: whether it is reduced, and where its last gradient is; entries.size() if it has none.
+// By chunk: whether it is reduced, and where its last gradient is.
 struct Chunk {
   bool reduced = false;
   std::size_t gradient = 0;
@@ -66,6 +67,7 @@ std::vector<Chunk> chunks_of(const OrderView& order) {
 
 Diagnostic missing(const Context& context, const OrderView& order, std::size_t gradient,
                    const Reduction& other) {
+  CAPO_ASSERT(gradient < order.entries.size(), "every chunk of a clean order has gradients");
   const Entry& last = order.entries[gradient];
   const Entry& reduction = other.order->entries[other.at];
   const Action reduce{.kind = Kind::ReduceGradient, .chunk = last.chunk};
@@ -93,8 +95,7 @@ void reduce_missing(const Context& context, Diagnostics& out) {
   for (const OrderView& order : context.orders()) {
     const std::vector<Chunk> chunks = chunks_of(order);
     for (std::size_t c = 0; c < chunks.size(); ++c) {
-      const bool accumulates = chunks[c].gradient != order.entries.size();
-      if (!accumulates || chunks[c].reduced) continue;
+      if (chunks[c].reduced) continue;
       if (frozen(context, order.rank, static_cast<std::int32_t>(c) + 1)) continue;
       if (out.wants("G14")) out.keep(missing(context, order, chunks[c].gradient, *other));
     }

@@ -21,9 +21,8 @@ namespace capo::rules {
 namespace {
 
 const OrderView& capture_order_of(const Context& context, const Holder& holder) {
-  return *std::find_if(
-      context.orders().begin(), context.orders().end(),
-      [&](const OrderView& order) { return order.rank == holder.rank && !order.replay; });
+  return *std::find_if(context.orders().begin(), context.orders().end(),
+                       [&](const OrderView& order) { return order.rank == holder.rank; });
 }
 
 // The holder that the stage belongs to: the declared one, else the one that runs it most.

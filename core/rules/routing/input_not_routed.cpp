@@ -53,14 +53,12 @@ void input_not_routed(const Context& context, Diagnostics& out) {
         fault.kind == RoutingFault::Kind::NoInput || fault.kind == RoutingFault::Kind::NoReceive;
     if (!late || !out.wants("R02")) return;
     const OrderView& order = context.order_of(wiring, fault.rank);
-    Diagnostic finding{
-        .rule = "R02", .family = Family::Routing, .message = message_for(context, order, fault)};
-    if (fault.entry != kNoEntry) {
-      finding.labels = {{order.entries[fault.entry].span(), ""}};
-      finding.witness = words::entries(context, order, {fault.entry});
-    }
-    finding.help.text = cure_of(order, fault);
-    out.keep(std::move(finding));
+    out.keep({.rule = "R02",
+              .family = Family::Routing,
+              .message = message_for(context, order, fault),
+              .labels = {{order.entries[fault.entry].span(), ""}},
+              .help = {.text = cure_of(order, fault)},
+              .witness = words::entries(context, order, {fault.entry})});
   });
 }
 

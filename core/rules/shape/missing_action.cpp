@@ -91,7 +91,7 @@ void missing_action(const Context& context, Diagnostics& out) {
         const auto needs_it = std::find_if(others.begin(), others.end(), [&](std::uint32_t at) {
           return kind == Kind::Forward || order.entries[at].kind == Kind::BackwardWeight;
         });
-        const bool before = needs_it != others.end() && kind != Kind::BackwardWeight;
+        const bool before = needs_it != others.end();
         const std::size_t at = before ? *needs_it : others.back();
         finding.labels = {{order.entries[at].span(), ""}};
         finding.witness = words::entries(context, order, {at});

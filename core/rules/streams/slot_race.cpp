@@ -12,9 +12,7 @@ namespace capo::rules {
 void slot_race(const Context& context, Diagnostics& out) {
   const PlanView& view = context.plan_view();
   for (const JudgedHazard& hazard : view.hazards()) {
-    // What a send may still read when it is assumed to be over is B04's.
-    if (hazard.hazard.race && !hazard.hazard.window)
-      report_hazard(context, view, hazard, "E01", Family::Streams, out);
+    if (hazard.hazard.race) report_hazard(context, view, hazard, "E01", Family::Streams, out);
   }
 }
 

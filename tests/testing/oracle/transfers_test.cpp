@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <locale>
 #include <sstream>
 #include <string>
 
@@ -37,7 +38,9 @@ Operation operation(std::string word) {
   }
   char point = 0;
   std::string rest;
-  std::istringstream(word) >> made.stage >> point >> made.microbatch >> rest;
+  std::istringstream text(word);
+  text.imbue(std::locale::classic());  // a point is no separator, whatever the locale
+  text >> made.stage >> point >> made.microbatch >> rest;
   if (rest.find("!!") != std::string::npos) {
     made.holds = Operation::MuchLater;
   } else if (rest.find('!') != std::string::npos) {

@@ -1,0 +1,50 @@
+#include <capo/core/plan/accesses.h>
+
+namespace capo {
+
+Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& work,
+                     std::int32_t layer) {
+  const LayerFacts& facts = table.facts(rank, work.chunk, layer);
+  Accesses accesses;
+  const auto id = [&](BufferKind kind) {
+    return table.id(rank, work.chunk, layer, work.microbatch, kind);
+  };
+  const auto write = [&](BufferKind kind) { accesses.push_back({id(kind), true}); };
+  const auto read = [&](BufferKind kind) { accesses.push_back({id(kind), false}); };
+  if (work.kind == Kind::Forward) {
+    write(BufferKind::StaticInput);
+    write(BufferKind::Activations);
+    write(BufferKind::Output);
+  } else if (is_backward(work.kind)) {
+    write(BufferKind::GradOutput);
+    if (work.delayed) write(BufferKind::Operands);
+    write(BufferKind::GradInput);
+    // A product alone needs its input for the weight gradient only.
+    if (!work.delayed || !facts.aliases_declared || !facts.aliases.input) {
+      read(BufferKind::StaticInput);
+    }
+    read(BufferKind::GradOutput);
+    read(BufferKind::Activations);
+    read(BufferKind::Output);
+    if (layer + 1 < table.layers(rank, work.chunk)) {
+      const BufferId fed =
+          table.id(rank, work.chunk, layer + 1, work.microbatch, BufferKind::GradInput);
+      accesses.push_back({fed, false});
+    }
+  } else {
+    write(BufferKind::Scratch);
+    read(facts.aliases.input ? BufferKind::StaticInput : BufferKind::Activations);
+    if (facts.aliases.grad_output) read(BufferKind::GradOutput);
+    read(BufferKind::Operands);  // whatever B kept for it, if anything
+  }
+  return accesses;
+}
+
+LayerRun layers_of(const BufferTable& table, std::int32_t rank, const Work& work) {
+  if (work.layer != kAllLayers) return {.first = work.layer, .count = 1, .step = 1};
+  const std::int32_t layers = table.layers(rank, work.chunk);
+  if (work.kind == Kind::Forward) return {.first = 0, .count = layers, .step = 1};
+  return {.first = layers - 1, .count = layers, .step = -1};
+}
+
+}  // namespace capo

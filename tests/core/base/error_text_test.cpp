@@ -1,0 +1,17 @@
+#include <capo/core/base/error_text.h>
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace capo {
+namespace {
+
+// `./dev locales` runs it under German too.
+TEST(ErrorText, IsEnglish) {
+  EXPECT_EQ(error_text(ENOSPC), "No space left on device");
+  EXPECT_EQ(error_text(EFBIG), "File too large");
+}
+
+}  // namespace
+}  // namespace capo
