@@ -1,7 +1,5 @@
 #include <capo/core/graph/megatron_calls.h>
 
-#include <capo/core/base/assert.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -209,6 +207,12 @@ class RankCalls {
     if (!alive()) return;
     const std::uint32_t forward = program_->forwards[f];
     const std::uint32_t backward = program_->backwards[b];
+    if (order_[forward].chunk == order_[backward].chunk &&
+        order_[forward].microbatch == order_[backward].microbatch) {
+      fault_ =
+          RoutingFault{.kind = RoutingFault::Kind::OwnForward, .rank = rank_, .entry = backward};
+      return;
+    }
     emit_others(std::min(forward, backward));
     require_input(forward);
     if (alive()) require_input(backward);
@@ -407,7 +411,8 @@ std::optional<std::int32_t> rank_of_plain_loop(const Schedule& schedule,
   return std::nullopt;
 }
 
-// A receive stands with the entry that it is for.
+// The entry that a receive is for, where there is one; else that of the computation before it, as
+// where the rank stops because it asked for another input.
 void name_readers(const RankOrder& order, std::vector<Step>& steps) {
   std::vector<std::vector<std::uint32_t>> forwards(static_cast<std::size_t>(order.chunks));
   std::vector<std::vector<std::uint32_t>> backwards(forwards.size());
@@ -417,14 +422,17 @@ void name_readers(const RankOrder& order, std::vector<Step>& steps) {
       forwards[static_cast<std::size_t>(entry.chunk) - 1].push_back(at);
     if (is_backward(entry.kind)) backwards[static_cast<std::size_t>(entry.chunk) - 1].push_back(at);
   }
+  std::uint32_t latest = 0;
   for (Step& step : steps) {
-    if (!is_receive(step.kind)) continue;
+    if (!is_receive(step.kind)) {
+      latest = step.entry;
+      continue;
+    }
     const auto& readers =
         (step.kind == Kind::ReceiveForward ? forwards
                                            : backwards)[static_cast<std::size_t>(step.chunk) - 1];
     const auto k = static_cast<std::size_t>(step.microbatch);
-    CAPO_ASSERT(k < readers.size(), "nothing is received for nobody");
-    step.entry = readers[k];
+    step.entry = k < readers.size() ? readers[k] : latest;
   }
 }
 

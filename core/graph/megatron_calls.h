@@ -38,6 +38,7 @@ struct RoutingFault {
     NoInput,    ///< a computation reads what no receive was posted for
     NoReceive,  ///< Megatron asserts that a receive is outstanding, and none is
     NoOverlap,  ///< of the loop without model chunks, which waits for each call
+    OwnForward  ///< a backward runs beside the forward that it needs
   };
 
   Kind kind = Kind::Form;

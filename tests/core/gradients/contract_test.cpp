@@ -324,5 +324,14 @@ TEST(Contract, DefectsSayWhatAndUnderWhat) {
   EXPECT_GE(under.size(), 10U);
 }
 
+TEST(HandsAGradient, IsSaidOfAFrozenMlpAndOfABiasAlone) {
+  ModuleFlags frozen{.frozen_weight = true, .input_requires_grad = false};
+  EXPECT_EQ(hands_a_gradient(ModuleKind::GroupedMlp, frozen, Whose::Te),
+            hands_a_gradient(ModuleKind::GroupedMlp, {.input_requires_grad = false}, Whose::Te));
+  EXPECT_FALSE(hands_a_gradient(ModuleKind::Linear, frozen, Whose::Te));
+  frozen.bias = true;
+  EXPECT_TRUE(hands_a_gradient(ModuleKind::Linear, frozen, Whose::Te));
+}
+
 }  // namespace
 }  // namespace capo::gradients

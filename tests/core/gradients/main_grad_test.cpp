@@ -194,5 +194,25 @@ TEST(MainGrad, OfAnotherShapeIsRefusedByTeAsByCapo) {
   }
 }
 
+TEST(ViewStrides, WithoutElementsStayOrAreThoseOfTheShape) {
+  EXPECT_EQ(view_strides(Sizes{0, 4}, Sizes{9, 3}, Sizes{0, 4}), (Sizes{9, 3}));
+  EXPECT_EQ(view_strides(Sizes{0, 4}, Sizes{9, 3}, Sizes{4, 0}), (Sizes{1, 1}));
+}
+
+TEST(MainGradRefusal, IsNoneWithoutElements) {
+  EXPECT_EQ(refusal({0, 64, 32}, {5, 3, 7}, {.groups = 0, .out = 64, .in = 32}), "");
+}
+
+TEST(TeWithMainGrad, WritesWhatLiesAtEqualDistances) {
+  EXPECT_EQ(te(ModuleKind::GroupedLinear, {4, 64, 32}, {4096, 64, 2}), TeMainGrad::Writes);
+}
+
+TEST(TeWithMainGrad, RefusesMoreElementsThanThereCanBe) {
+  const Sizes huge{kMost, kMost, 2};
+  EXPECT_EQ(te_with_main_grad(ModuleKind::GroupedLinear, {.shape = huge, .strides = {1, 1, 1}},
+                              {.groups = kMost, .out = kMost, .in = 2}),
+            TeMainGrad::RefusesNamingIt);
+}
+
 }  // namespace
 }  // namespace capo::gradients

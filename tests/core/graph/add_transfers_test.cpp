@@ -256,5 +256,12 @@ TEST(AddTransfers, GivesTheSameForTheSame) {
   EXPECT_EQ(lowered_cells(schedule, 9), lowered_cells(schedule, 9));
 }
 
+TEST(AddTransfers, HasNothingForAStageThatNobodyHolds) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nstages 3\nmicrobatches 1\nplacement custom\nrank 0 stages 0\nrank 1 stages 2\n"
+      "rank 0: F1.0\nrank 1:\n");
+  EXPECT_EQ(added(schedule, 1), (std::vector<std::string>{"F1.0", ""}));
+}
+
 }  // namespace
 }  // namespace capo

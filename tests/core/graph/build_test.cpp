@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -307,6 +308,65 @@ TEST(Build, ParametersAreThereBeforeTheirReaderAndKeptUntilTheLastOne) {
   EXPECT_EQ(data,
             (Lines{"0:unshard1 -> 0:F1.0 data", "0:F1.0 -> 0:B1.0 data", "0:F1.1 -> 0:B1.1 data",
                    "0:B1.1 -> 0:reduce1 data", "0:B1.1 -> 0:reshard1 data"}));
+}
+
+TEST(Build, ATransferToAStageThatNobodyHoldsIsNowhere) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nstages 3\nmicrobatches 1\nplacement custom\nrank 0 stages 0\nrank 1 stages 2\n"
+      "rank 0: F1.0 send-F1.0\nrank 1: F1.0\n");
+  const Lines faults = wired(schedule, as_written(schedule)).faults();
+  EXPECT_EQ(std::count(faults.begin(), faults.end(), "nowhere: 0:send-F1.0"), 1);
+}
+
+TEST(Build, OnAStreamOfItsOwnAWeightGradientMayComeFirstOrInAComposite) {
+  const Environment beside{.weight_stream = true};
+  const Lines issue{"0:F1.1 -> 0:W1.0 issue"};
+  const auto issued = [&](const std::string& order) {
+    const Schedule schedule = read_schedule("microbatches 2\nrank 0: " + order + "\n");
+    const Wired made = wired(schedule, as_written(schedule), beside);
+    return edges_of(made.graph(), made.lowered, EdgeKind::Issue);
+  };
+  EXPECT_EQ(issued("W1.0 F1.1"), Lines{});
+  EXPECT_EQ(issued("(F1.1 W1.0)"), issue);
+  EXPECT_EQ(issued("F1.1 (W1.0 B1.1)"), issue);
+}
+
+TEST(Build, ParametersOutliveWeightGradientsOnAStreamOfTheirOwn) {
+  const Schedule schedule =
+      read_schedule("microbatches 1\nrank 0: unshard1 F1.0 B1.0 W1.0 reduce1\n");
+  const Wired made = wired(schedule, as_written(schedule), {.weight_stream = true});
+  const Lines data = edges_of(made.graph(), made.lowered, EdgeKind::Data);
+  for (const std::string before : {"0:B1.0 -> 0:reduce1 data", "0:W1.0 -> 0:reduce1 data"}) {
+    EXPECT_EQ(std::count(data.begin(), data.end(), before), 1) << before;
+  }
+}
+
+TEST(Build, WhatLiesBeyondTheStepHasNoEvents) {
+  const std::string order = "rank 0: F1.0 dispatch-F1.0 F1.5 dispatch-F1.5\n";
+  const CollectiveGroup experts{.name = "ep", .members = {0}, .actions = {Kind::DispatchForward}};
+  const auto events = [&](const std::string& microbatches) {
+    const Schedule schedule = read_schedule("microbatches " + microbatches + "\n" + order);
+    const Wired made = wired(schedule, as_written(schedule), {}, {experts});
+    return edges_of(made.graph(), made.lowered, EdgeKind::Event).size();
+  };
+  EXPECT_EQ(events("6"), 2u);
+  EXPECT_EQ(events("1"), 1u);
+}
+
+TEST(Build, ASendOfWhatAnotherRankMakesComesTooEarly) {
+  const Schedule schedule = read_schedule(
+      "ranks 3\nstages 2\nmicrobatches 1\nplacement custom\n"
+      "rank 0 stages 0\nrank 1 stages 1\nrank 2 stages 0\n"
+      "rank 0: F1.0\nrank 1: recv-F1.0 F1.0\nrank 2: send-F1.0\n");
+  const Lines faults = wired(schedule, as_written(schedule)).faults();
+  EXPECT_EQ(std::count(faults.begin(), faults.end(), "send too early: 2:send-F1.0, 0:F1.0"), 1);
+}
+
+TEST(Build, WhatGoesOnWithNothingBeforeItBeginsAnew) {
+  Lowered lowered = {
+      .ranks = {{{.chunk = 1, .microbatch = 0, .kind = Kind::Forward, .group = Group::Continues}}}};
+  const Schedule schedule = read_schedule("microbatches 1\nrank 0: F1.0\n");
+  EXPECT_EQ(wired(schedule, lowered).graph().tasks.at(0).start, 0u);
 }
 
 }  // namespace

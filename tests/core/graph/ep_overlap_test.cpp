@@ -361,5 +361,42 @@ TEST(EpOverlapOfLayers, TheGraphOfAnIdealStepFinishes) {
   EXPECT_EQ(graph.streams.size(), 4U);  // comp and comm of each rank
 }
 
+TEST(EpOverlap, TakesACompositeApartOnlyWhereItIsAForwardAndABackward) {
+  const auto steps = [](const std::string& order) {
+    const Schedule schedule = read_schedule("microbatches 2\nrank 0: " + order + "\n");
+    return take_layers_apart(as_written(schedule), {{1}}, {}).ranks.at(0).size();
+  };
+  EXPECT_EQ(steps("(F1.0 F1.1)"), steps("F1.0 F1.1"));
+  EXPECT_EQ(steps("F1.0 reduce1"), steps("F1.0") + 1);
+}
+
+TEST(EpOverlap, OfAListPairsAForwardWithTheBackwardOfAnotherMicrobatchBehindIt) {
+  const auto nodes = [](const std::string& order) {
+    const Schedule schedule = read_schedule("microbatches 2\nrank 0: " + order + "\n");
+    const Lowered apart = take_listed_layers_apart(as_written(schedule), {});
+    std::string words;
+    for (const Step& step : apart.ranks.at(0)) {
+      words += step.kind == Kind::Forward || step.kind == Kind::DispatchForward ||
+                       step.kind == Kind::CombineForward
+                   ? 'f'
+               : step.kind == Kind::BackwardWeight ? 'w'
+               : step.kind == Kind::ReduceGradient ? 'r'
+                                                   : 'b';
+    }
+    return words;
+  };
+  const auto interleaves = [](const std::string& words) {
+    return words.find("bf") != words.npos && words.find("fb") != words.npos;
+  };
+  EXPECT_FALSE(interleaves(nodes("F1.0 B1.0"))) << "of one microbatch";
+  EXPECT_TRUE(interleaves(nodes("F1.1 B1.0")));
+  EXPECT_TRUE(interleaves(nodes("F2.0 B1.0"))) << "of two chunks";
+  EXPECT_FALSE(interleaves(nodes("B1.0 F1.1"))) << "the list ends with a forward";
+  EXPECT_EQ(nodes("B1.0 W2.0").find('w'), nodes("B1.0").size()) << "another chunk's stays behind";
+  EXPECT_EQ(nodes("B1.0 W1.1").find('w'), nodes("B1.0").size()) << "another microbatch's too";
+  EXPECT_EQ(nodes("reduce1").find('r'), 0u);
+  EXPECT_EQ(nodes(""), "");
+}
+
 }  // namespace
 }  // namespace capo

@@ -242,5 +242,22 @@ TEST(MegatronFaults, ARankStopsWhereItCannotGoOn) {
             "F1.0 send-F1.0! F1.1 send-F1.1!");
 }
 
+TEST(MegatronCalls, WithoutRanksThereIsNothingToCall) {
+  const MegatronLowering made = lower_megatron({}, Batch, false);
+  EXPECT_TRUE(made.faults.empty());
+  EXPECT_TRUE(made.lowered.ranks.empty());
+}
+
+// The last rank receives no gradient, though it has no pairs either.
+TEST(MegatronCalls, ARankThatRunsEveryForwardFirstCoolsDownAlone) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 2\nplacement loop\n"
+      "rank 0: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\n"
+      "rank 1: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\n");
+  const MegatronLowering made = lower_megatron(schedule, Batch, false);
+  EXPECT_TRUE(made.faults.empty());
+  EXPECT_EQ(lines_of(made.lowered).at(1).find("recv-B2.0"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace capo

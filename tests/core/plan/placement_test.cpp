@@ -76,5 +76,17 @@ TEST(Placement, OfNothingIsNothing) {
   EXPECT_EQ(place({}, 0).total, 0);
 }
 
+// Of equal begin and end, so that both ways come to the same place.
+TEST(Placement, SortsNoMoreThanItsLimit) {
+  const auto total = [](std::size_t count) {
+    std::vector<Block> blocks(count, {.bytes = 1, .begin = 0, .end = 1});
+    blocks.back().begin = 1;
+    blocks.back().end = 2;
+    return place(blocks, 0).total;
+  };
+  EXPECT_EQ(total(10), 9);
+  EXPECT_EQ(total(kMostSorted + 1), static_cast<std::int64_t>(kMostSorted));
+}
+
 }  // namespace
 }  // namespace capo

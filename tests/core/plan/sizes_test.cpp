@@ -114,5 +114,13 @@ TEST(Sizes, BeyondSixtyFourBitsAreUnknown) {
   EXPECT_EQ(buffer_bytes(module, kBoth), std::nullopt) << "2^71";
 }
 
+TEST(Sizes, OfWhatADelayedProductKeepsAreUnknownWithoutItsColumns) {
+  Module module = module_of(ModuleKind::Linear, DataType::Bf16);
+  module.shape.ffn.reset();
+  module.bytes.output = 64;
+  EXPECT_EQ(buffer_bytes(module, kCopies), std::nullopt);
+  EXPECT_TRUE(buffer_bytes(module, kBoth));
+}
+
 }  // namespace
 }  // namespace capo

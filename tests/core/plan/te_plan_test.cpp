@@ -193,5 +193,26 @@ TEST(TePlan, KnowsTheLeastThatAPlanWithoutHazardsCanTake) {
   EXPECT_FALSE(plan.step().hazards(plan.plan()).empty());
 }
 
+// Megatron takes the layers of a chunk apart where it overlaps their exchanges: the same memory,
+// layer by layer.
+TEST(TePlan, OfLayersThatRunApartIsThatOfTheirChunk) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 2\nlayers 2\nplacement loop\n"
+      "rank 0: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\n"
+      "rank 1: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\n");
+  const std::vector<Kind> exchanges{Kind::DispatchForward, Kind::CombineForward,
+                                    Kind::DispatchBackward, Kind::CombineBackward};
+  const ModuleTable modules{.list = {sized_module()}, .layers = {{{0}}}};
+  const PlannedStep whole(schedule, modules, {}, {.p2p = MegatronCalls::Batch});
+  const PlannedStep apart(schedule, modules, {}, {.p2p = MegatronCalls::Batch, .ep_overlap = true},
+                          {{.name = "first", .members = {0}, .actions = exchanges},
+                           {.name = "last", .members = {1}, .actions = exchanges}});
+  ASSERT_GT(apart.course().work[0].size(), whole.course().work[0].size());
+  const Plan of_whole = whole.plan(PlanKind::Te);
+  const Plan of_apart = apart.plan(PlanKind::Te);
+  EXPECT_EQ(of_apart.ranks[0].static_inputs, of_whole.ranks[0].static_inputs);
+  EXPECT_TRUE(apart.hazards(of_apart).empty());
+}
+
 }  // namespace
 }  // namespace capo

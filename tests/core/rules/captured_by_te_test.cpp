@@ -94,5 +94,21 @@ TEST(CapturedByTe, KnowsNothingOfWhatIsUndeclared) {
   EXPECT_EQ(uses(input_of(), rank_one, ShowsAt::Forward), Lines{"attn@1:c1:0"});
 }
 
+TEST(ModulesAtFault, PassByWhatIsNoComputation) {
+  Input input = input_of();
+  std::vector<Entry>& order = input.schedule.ranks[0].order;
+  order.insert(order.begin(), {.chunk = 1, .kind = Kind::Unshard});
+  EXPECT_EQ(uses(input, {.list = {named("attn"), named("ok")}, .layers = {{{0}, {1}}, {{1}}}},
+                 ShowsAt::Forward),
+            (std::vector<std::string>{"attn@0:c1:1"}));
+}
+
+TEST(ModulesAtFault, PassByAChunkThatTheRankDoesNotHave) {
+  Input input = input_of();
+  input.schedule.ranks[0].order.push_back({.chunk = 3, .microbatch = 0, .kind = Kind::Forward});
+  EXPECT_EQ(uses(input, {.list = {named("attn")}, .layers = {{{0}}}}, ShowsAt::Forward),
+            (std::vector<std::string>{"attn@0:c1:0"}));
+}
+
 }  // namespace
 }  // namespace capo::rules

@@ -53,5 +53,15 @@ TEST(Lower, SaysWhyNot) {
             "Megatron's transfers need stages that go around the ranks in a loop");
 }
 
+TEST(Lower, SaysWhyNotWhereMegatronStops) {
+  const Input input = input_of(
+      "capo 1\nmicrobatches 2\nplacement loop\n"
+      "rank 0: F1.0 F2.0 F1.1 F2.1 B2.0 B1.0 B2.1 B1.1\n"
+      "rank 1: F1.0 F2.0 F1.1 F2.1 B2.0 B1.0 B2.1 B1.1\n");
+  EXPECT_EQ(table(input, {.environment = {.p2p = MegatronCalls::Batch}}),
+            "Megatron's runtime stops at it; `capo check` shows where");
+  EXPECT_NE(table(Input{}), "");
+}
+
 }  // namespace
 }  // namespace capo

@@ -155,5 +155,47 @@ TEST(Verdicts, OfAnInputNameTheRank) {
   EXPECT_EQ(first.place, (EntryPlace{.rank = 1, .index = 2}));
 }
 
+// What is declared beside a list, one thing at a time: both ways to a verdict say the same.
+TEST(Verdicts, AreThoseOfCheckWhateverIsDeclared) {
+  std::vector<Verdicts::Declared> settings(10);
+  settings[1].list.layers = {.form = Layers::Form::Count, .values = {2}};
+  settings[2].list.layers = {.form = Layers::Form::List, .values = {1, 1}};
+  settings[3].list.need_wgrad = {{true}};
+  settings[4].topology = Topology::Loop;
+  settings[5].options.groups = {{.name = "g", .members = {0}, .actions = {Kind::ReduceGradient}}};
+  settings[6].options.environment.weight_stream = true;
+  settings[7].options.modules = {.list = {{.name = "m"}}, .layers = {{{0}}}};
+  settings[8].options.plan.kind = PlanKind::Te;
+  settings[9].list.microbatches = 0;
+  const std::vector<std::vector<double>> lists{{},
+                                               {1, -1},
+                                               {1, 1, -1, -1},
+                                               {-1, 1},
+                                               {1, -1, -1.5},
+                                               {1, 2, -2, -1},
+                                               {2, -2},
+                                               {1, -1, 1, -1.5, -1, -1.5}};
+  for (std::size_t s = 0; s < settings.size(); ++s) {
+    Verdicts verdicts(settings[s]);
+    for (const std::vector<double>& numbers : lists) {
+      const List list = list_of(numbers);
+      EXPECT_EQ(verdicts.of(list), by_check(list, settings[s])) << s;
+    }
+  }
+}
+
+TEST(Verdicts, OfAnInputNameTheEntryOfTheFirstError) {
+  const auto place = [](const std::string& text, const LoadOptions& options = {}) {
+    const auto input = load(Source{.name = "x", .text = text}, options);
+    EXPECT_TRUE(input);
+    return Verdicts({}).of(*input).place;
+  };
+  EXPECT_EQ(place("[1, 0, -1]"), (EntryPlace{.rank = 0, .index = 1}));
+  EXPECT_EQ(place("[0, 1, 0.25, -1]"), (EntryPlace{.rank = 0, .index = 0}));
+  EXPECT_EQ(place("capo 1\nrank 0: F1.0 B1.0\nrank 1: B1.0 F1.0\n"),
+            (EntryPlace{.rank = 1, .index = 0}));
+  EXPECT_EQ(place("capo 1\nrank 0: F1 B1\nrank 0 replay: B1 F1\n"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace capo

@@ -1,5 +1,6 @@
 #include <capo/core/rules/verify.h>
 
+#include <capo/core/rules/check.h>
 #include <capo/core/text/load.h>
 
 #include <gtest/gtest.h>
@@ -86,6 +87,26 @@ TEST(Verify, AReplayOrderHasACourseOfItsOwn) {
   EXPECT_FALSE(unchecked->step().replays_as_captured());
   EXPECT_EQ(unchecked->step().captured().work.front()[1].kind, Kind::Backward);
   EXPECT_EQ(unchecked->step().replayed().work.front()[1].kind, Kind::Forward);
+}
+
+TEST(Verify, WhatIsTooLargeIsNotJudged) {
+  CheckOptions options = declared(PlanKind::Safe);
+  options.plan.max_buffers = 1;
+  EXPECT_EQ(std::get<NotVerified>(verify(typed(kSound), options)).reason, "it is not accepted");
+  EXPECT_EQ(std::get<NotVerified>(admit_unchecked(typed(kSound), options)).reason.substr(0, 3),
+            "I02");
+}
+
+TEST(Verify, AdmitsWhatIsPlannedAndFailsOnlyInWhatCanBeRun) {
+  const auto admitted = [](const char* order, const CheckOptions& options) {
+    return can_be_admitted(check(typed(order), options));
+  };
+  EXPECT_TRUE(admitted(kHazard, declared(PlanKind::Te)));
+  EXPECT_FALSE(admitted(kHazard, declared(std::nullopt)));
+  EXPECT_FALSE(admitted("[1, -1, -1]", declared(PlanKind::Te)));
+  CheckOptions small = declared(PlanKind::Safe);
+  small.plan.max_buffers = 1;
+  EXPECT_FALSE(admitted(kSound, small));
 }
 
 }  // namespace

@@ -112,5 +112,19 @@ TEST(OverBudget, WarnsOfSizesThatNobodyDeclared) {
   EXPECT_EQ(half.findings(), (Findings{"B08@-"}));
 }
 
+// Of several layers in a composite capo's plan holds more than has to be.
+TEST(OverBudget, NamesNoOtherPlanWhereItIsCaposThatDoesNotFit) {
+  const std::string order = "capo 1\nlayers 2\nrank 0: F1 (F1 B1) B1\n";
+  const Checked fits = check_budget(std::nullopt, order, PlanKind::Safe);
+  ASSERT_TRUE(fits.result.plan);
+  const RankMemory& memory = fits.result.plan->ranks.at(0);
+  const std::int64_t least = memory.lower_bound + memory.weights;
+  ASSERT_LT(least, memory.peak() + memory.weights);
+  const Checked checked = check_budget(least, order, PlanKind::Safe);
+  ASSERT_EQ(checked.findings().size(), 1u);
+  EXPECT_EQ(checked.result.diagnostics.kept().at(0).help.text,
+            "fewer microbatches in flight, or smaller ones");
+}
+
 }  // namespace
 }  // namespace capo

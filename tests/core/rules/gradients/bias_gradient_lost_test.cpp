@@ -105,5 +105,17 @@ TEST(BiasGradientLost, ConcernsEveryModuleWhoseDelayedProductMakesIt) {
   }
 }
 
+TEST(BiasGradientLost, ConcernsAGroupedLinearWhoseSplitsAreOnTheHost) {
+  Module module = kModule;
+  module.kind = ModuleKind::GroupedLinear;
+  const auto findings = [&](std::optional<Splits> splits) {
+    module.splits = splits;
+    return check_module(module, "[1, 1, -1, -1.5, -1, -1.5]").of(Family::Gradients).size();
+  };
+  EXPECT_EQ(findings(std::nullopt), 1u);
+  EXPECT_EQ(findings(Splits::Host), 1u);
+  EXPECT_EQ(findings(Splits::Device), 0u);
+}
+
 }  // namespace
 }  // namespace capo

@@ -108,5 +108,30 @@ TEST(FirstWriter, IsOneFindingOfEachModule) {
             1u);
 }
 
+TEST(FirstWriter, OfThreeTheSecondIsTheOneThatOverwrites) {
+  const auto found = findings(kOverwrites, "[1, 1, 1, -1, -1.5, -1, -1.5, -1, -1.5]", PlanKind::Te);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].witness.tasks.at(1).index, 6u);
+}
+
+TEST(FirstWriter, OverwritesByCallAreThoseOfModulesOfAnyKindThatAddLater) {
+  Module module = kFirst;
+  module.kind.reset();
+  EXPECT_EQ(findings(module, kSecondFirst, std::nullopt).size(), 1u);
+  module.flags.overwrite_main_grad = true;
+  const auto always = findings(module, kSecondFirst, std::nullopt);
+  ASSERT_EQ(always.size(), 1u);
+  EXPECT_NE(always[0].message.find("overwrite_main_grad"), std::string::npos);
+}
+
+TEST(FirstWriter, PassesByWhatWritesNoGradient) {
+  EXPECT_EQ(
+      findings(kOverwrites,
+               "capo 1\nmicrobatches 2\nrank 0: unshard1 F1.0 F1.1 B1.0 W1.0 B1.1 W1.1 reduce1\n",
+               PlanKind::Te)
+          .size(),
+      1u);
+}
+
 }  // namespace
 }  // namespace capo

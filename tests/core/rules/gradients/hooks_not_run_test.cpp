@@ -77,5 +77,11 @@ TEST(HooksNotRun, LeavesOtherModulesAlone) {
       << "nothing hangs on them";
 }
 
+TEST(HooksNotRun, NeedsAKnownKind) {
+  Module module = kModule;
+  module.kind.reset();
+  EXPECT_TRUE(check_module(module, "[1, 1, -1, -1.5, -1, -1.5]").of(Family::Gradients).empty());
+}
+
 }  // namespace
 }  // namespace capo

@@ -1,6 +1,7 @@
 #include <capo/tests/support/check_text.h>
 
 #include <gtest/gtest.h>
+#include <algorithm>
 
 namespace capo {
 namespace {
@@ -112,6 +113,30 @@ TEST(MainGradLayout, SaysWhatTransformerEngineDoesWithIt) {
   EXPECT_EQ(message({.shape = {8192}, .strides = {1}}), "") << "it can be viewed so";
   module.kind.reset();
   EXPECT_NE(message({.shape = {256, 32}, .strides = {64, 1}}), "");
+}
+
+TEST(MainGradLayout, TakesTheShapeOfTheModuleWhereAllOfItIsDeclared) {
+  Module module = kModule;
+  module.kind = ModuleKind::GroupedLinear;
+  module.shape = {.hidden = 32, .ffn = 64, .groups = 4};
+  EXPECT_EQ(check_module(module, "[1, -1]").of(Family::Gradients).size(), 1u);
+  for (auto* size : {&module.shape.groups, &module.shape.ffn, &module.shape.hidden}) {
+    const auto kept = *size;
+    size->reset();
+    EXPECT_EQ(check_module(module, "[1, -1]").of(Family::Gradients).size(), 1u)
+        << "that of main_grad itself";
+    *size = kept;
+  }
+  module.shape.ffn = 63;
+  EXPECT_EQ(check_module(module, "[1, -1]").of(Family::Gradients).size(), 1u);
+}
+
+TEST(MainGradLayout, LeavesAFrozenWeight) {
+  Module module = kModule;
+  module.flags.frozen_weight = true;
+  const auto found = check_module(module, "[1, -1]").of(Family::Gradients);
+  EXPECT_TRUE(std::none_of(found.begin(), found.end(),
+                           [](const Diagnostic& finding) { return finding.rule == "G07"; }));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <capo/tests/support/check_text.h>
 
 #include <gtest/gtest.h>
+#include <algorithm>
 
 namespace capo {
 namespace {
@@ -66,6 +67,28 @@ TEST(SharedWeight, LeavesTheQueueOfTransformerEngineAlone) {
   const auto listed = check_in({.modules = kTwice}, "[1, -1, -1.5]").of(Family::Gradients);
   ASSERT_EQ(listed.size(), 1u);
   EXPECT_EQ(listed[0].rule, "G01") << "a list is not run by PyTorch";
+}
+
+TEST(SharedWeight, JudgesATableWithTransfers) {
+  const std::string table = "0F0,0SEND_F0,0RECV_B0,0I0,0W0\n1RECV_F0,1F0,1I0,1SEND_B0,1W0\n";
+  const ModuleTable both{.list = {kTied}, .layers = {{{0, 0}}, {{0, 0}}}};
+  EXPECT_EQ(check_table(table, both).of(Family::Gradients).size(), 1u);
+}
+
+// Their faults, if any, are other rules'.
+TEST(SharedWeight, ConcernsWeightsThatAreTrainedDelayedAndAddedByAutograd) {
+  const auto breaks = [](auto change) {
+    Module module = kTied;
+    change(module.flags);
+    const auto found = check_table("0F0,0I0,0W0\n", {.list = {module}, .layers = {{{0, 0}}}})
+                           .of(Family::Gradients);
+    return std::any_of(found.begin(), found.end(),
+                       [](const Diagnostic& finding) { return finding.rule == "G06"; });
+  };
+  EXPECT_TRUE(breaks([](ModuleFlags&) {}));
+  EXPECT_FALSE(breaks([](ModuleFlags& flags) { flags.delay_wgrad = false; }));
+  EXPECT_FALSE(breaks([](ModuleFlags& flags) { flags.fuse_wgrad_accumulation = true; }));
+  EXPECT_FALSE(breaks([](ModuleFlags& flags) { flags.frozen_weight = true; }));
 }
 
 }  // namespace

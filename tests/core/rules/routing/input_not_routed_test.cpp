@@ -3,6 +3,9 @@
 #include <capo/tests/support/check_text.h>
 
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <set>
+#include <utility>
 
 namespace capo {
 namespace {
@@ -134,6 +137,54 @@ TEST(InputNotRouted, OfACaptureOrderIsReportedOnce) {
   EXPECT_EQ(check_in({.environment = {.p2p = MegatronCalls::Overlap}}, text).findings(),
             (Findings{"R02@6", "R02@11", "R02@11"}))
       << "rank 1's capture and replay order each, rank 0's once";
+}
+
+TEST(InputNotRouted, LeavesAReplayThatTransfersByItself) {
+  const Checked checked = check_in({.environment = {.p2p = MegatronCalls::Batch}},
+                                   "capo 1\nplacement chain\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n"
+                                   "rank 0 replay: F1.0 send-F1.0 recv-B1.0 B1.0\n"
+                                   "rank 1 replay: recv-F1.0 F1.0 B1.0 send-B1.0\n");
+  EXPECT_TRUE(checked.accepted());
+}
+
+TEST(InputNotRouted, JudgesAReplayThatLeavesItsTransfersToMegatron) {
+  const Checked checked = check_in({.environment = {.p2p = MegatronCalls::Flush}},
+                                   "capo 1\nplacement loop\n"
+                                   "rank 0: F1.0 send-F1.0 recv-F2.0 F2.0 send-F2.0 recv-B2.0 B2.0 "
+                                   "send-B2.0 recv-B1.0 B1.0\n"
+                                   "rank 1: recv-F1.0 F1.0 send-F1.0 recv-F2.0 F2.0 B2.0 send-B2.0 "
+                                   "recv-B1.0 B1.0 send-B1.0\n"
+                                   "rank 0 replay: F2.0 F1.0 B1.0 B2.0\n"
+                                   "rank 1 replay: F2.0 F1.0 B1.0 B2.0\n");
+  EXPECT_FALSE(checked.accepted());
+}
+
+// Whatever rank 0 replays, what is wrong at an entry of rank 1 is said once.
+TEST(InputNotRouted, SaysOnceWhatIsWrongInBothOrders) {
+  std::vector<std::string> forwards{"F1.0", "F1.1", "F2.0", "F2.1"};
+  std::size_t faulty = 0;
+  const auto statement = [](std::string of, const std::vector<std::string>& first) {
+    for (const std::string& word : first) of += " " + word;
+    return of + " B2.0 B2.1 B1.0 B1.1\n";
+  };
+  std::vector<std::string> captured = forwards;
+  do {
+    std::vector<std::string> replayed = forwards;
+    do {
+      const Checked checked =
+          check_in({.environment = {.p2p = MegatronCalls::Flush}},
+                   "capo 1\nmicrobatches 2\nplacement loop\n" + statement("rank 0:", captured) +
+                       statement("rank 0 replay:", replayed) + statement("rank 1:", captured));
+      std::set<std::pair<std::string, std::size_t>> places;
+      for (const Diagnostic& finding : checked.of(Family::Routing)) {
+        const TaskReference& task = finding.witness.tasks.at(0);
+        if (task.rank != 1) continue;
+        ++faulty;
+        EXPECT_TRUE(places.emplace(finding.rule, task.index).second) << finding.message;
+      }
+    } while (std::next_permutation(replayed.begin(), replayed.end()));
+  } while (std::next_permutation(captured.begin(), captured.end()));
+  EXPECT_GT(faulty, 100u);
 }
 
 }  // namespace

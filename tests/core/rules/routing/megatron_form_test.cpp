@@ -137,5 +137,25 @@ TEST(MegatronForm, JudgesTheReplayOrderOnceAndTheCaptureOrderOnce) {
             "`F1` at index 4 of rank 0's replay order is not what Megatron's loop runs next");
 }
 
+// Node by node beside its own forward a backward has nothing to read.
+TEST(MegatronForm, WhereExchangesOverlapABackwardIsOfAnEarlierStep) {
+  const auto checked = [](bool overlap, const std::string& last) {
+    return check_in({.environment = {.p2p = MegatronCalls::Batch, .ep_overlap = overlap}},
+                    "capo 1\nmicrobatches 2\nplacement loop\n"
+                    "rank 0: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\n"
+                    "rank 1: " +
+                        last + "\n");
+  };
+  const std::string warm_up = "F1.0 F1.1 F2.0 B2.0 F2.1 B2.1 B1.0 B1.1";
+  EXPECT_TRUE(checked(false, warm_up).accepted());
+  EXPECT_TRUE(checked(true, "F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1").accepted());
+  const Checked beside = checked(true, warm_up);
+  ASSERT_EQ(beside.findings(), Findings{"R01@3"});
+  EXPECT_EQ(beside.result.diagnostics.kept().front().message,
+            "`B2.0` at index 3 of rank 1 runs beside the forward whose activations it reads: where "
+            "exchanges overlap, Megatron runs each forward behind the warm-up together with the "
+            "backward of its step");
+}
+
 }  // namespace
 }  // namespace capo

@@ -62,5 +62,15 @@ TEST(BackwardAhead, LeavesNamedMicrobatchesToBackwardBeforeForward) {
       << "last in, first out";
 }
 
+TEST(BackwardAhead, ConcernsOneThatRunsBesideItsForward) {
+  const Checked checked = check_text("capo 1\nrank 0: (F1 B1)\n");
+  ASSERT_EQ(checked.findings(), Findings{"S23@0"});
+  EXPECT_EQ(checked.result.diagnostics.kept().front().message,
+            "`B1` at index 0 is the backward of microbatch 0, whose forward runs in the "
+            "same composite");
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1 (F1 B1) B1\n").findings(), Findings{});
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1 (B1 B1) F1\n").findings(), Findings{"S23@1"});
+}
+
 }  // namespace
 }  // namespace capo

@@ -62,5 +62,10 @@ TEST(DroppedText, LeavesASurplusNumberToSurplusMicrobatch) {
   EXPECT_EQ(check_csv("0F0,0B0,0REDUCE_GRAD7\n").findings(), Findings{"S10@2"});
 }
 
+TEST(DroppedText, IsOneFindingOfACompositeAndOneOfEachRank) {
+  EXPECT_EQ(check_csv("0F0,(0F1.5;0B0.5)OVERLAP_F_B,0B1\n").findings(), Findings{"S08@1"});
+  EXPECT_EQ(check_csv("0F0.5,0B0\n1F0.5,1B0\n").findings(), (Findings{"S08@0", "S08@0"}));
+}
+
 }  // namespace
 }  // namespace capo

@@ -79,5 +79,11 @@ TEST(EmptyOrder, LeavesAChunkWithoutForwardsToTheCounts) {
   EXPECT_EQ(check_te("[1, -1, -2]").findings(), Findings{"S14@2"});
 }
 
+TEST(EmptyOrder, ConcernsAListOfNoChunksToo) {
+  EXPECT_EQ(check_te("[]", {.layers = {.form = Layers::Form::List, .values = {}}}).findings(),
+            Findings{"S06@-"});
+  EXPECT_TRUE(check_text("capo 1\nranks 2\nrank 0: F1 B1\nrank 1 chunks 0\nrank 1:\n").accepted());
+}
+
 }  // namespace
 }  // namespace capo

@@ -84,5 +84,20 @@ TEST(MissingChunk, LeavesAChunkWithOnlyHalfItsActionsToTheCounts) {
   EXPECT_EQ(check_te("[1, 2, -2]").findings(), Findings{"S15@0"});
 }
 
+TEST(MissingChunk, OfAReplayPointsNowhere) {
+  const Checked checked =
+      check_text("capo 1\nrank 0: F1.0 F2.0 B2.0 B1.0\nrank 0 replay: F1.0 B1.0\n");
+  ASSERT_EQ(checked.findings(), Findings{"S13@-"});
+  EXPECT_TRUE(checked.result.diagnostics.kept().front().labels.empty());
+}
+
+TEST(MissingChunk, OfATableWithTransfersIsAStage) {
+  const Checked checked = check_csv("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+                                    {.stage_to_rank = {{0, 1, 0}}});
+  ASSERT_EQ(checked.findings(), Findings{"S13@-"});
+  EXPECT_EQ(checked.result.diagnostics.kept().front().message,
+            "stage 2 never runs on rank 0: the rank is declared to have 2 stages");
+}
+
 }  // namespace
 }  // namespace capo

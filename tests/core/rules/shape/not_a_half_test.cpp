@@ -58,5 +58,10 @@ TEST(NotAHalf, LeavesOtherOddEntriesToTheirRules) {
   EXPECT_EQ(check_te("[1, -inf, -1]").findings(), Findings{"S01@1"});
 }
 
+TEST(NotAHalf, LeavesWhatIsTooLargeToAnother) {
+  EXPECT_NE(check_te("[1, -1, -1e12]").findings(), Findings{"S02@2"});
+  EXPECT_NE(check_te("[1, -1, -1000000000000.5]").findings(), Findings{"S02@2"});
+}
+
 }  // namespace
 }  // namespace capo

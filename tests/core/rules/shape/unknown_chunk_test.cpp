@@ -69,5 +69,14 @@ TEST(UnknownChunk, ConcernsActionsOfAWholeStageAndNoIdleSlots) {
             Findings{"S12@2"});
 }
 
+TEST(UnknownChunk, OfAReplayIsOneThatNobodyCaptured) {
+  const Checked checked =
+      check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 F2.0 B2.0 B1.0\n");
+  ASSERT_EQ(checked.findings(), (Findings{"S12@1", "S12@2"}));
+  EXPECT_EQ(checked.result.diagnostics.kept().front().message,
+            "`F2.0` at index 1 of rank 0's replay order names a chunk that the capture order does "
+            "not have");
+}
+
 }  // namespace
 }  // namespace capo

@@ -67,5 +67,13 @@ TEST(WeightAhead, LeavesNamedMicrobatchesToWeightBeforeBackward) {
   EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 W1.0 B1.0\n").findings(), Findings{"D02@1"});
 }
 
+TEST(WeightAhead, ConcernsOneThatRunsBesideItsBackward) {
+  const Checked checked = check_text("capo 1\nrank 0: F1 (B1 W1)\n");
+  ASSERT_EQ(checked.findings(), Findings{"S24@1"});
+  EXPECT_NE(checked.result.diagnostics.kept().front().message.find("runs in the same composite"),
+            std::string::npos);
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1 F1 B1 (W1 W1) B1\n").findings(), Findings{"S24@3"});
+}
+
 }  // namespace
 }  // namespace capo

@@ -75,5 +75,13 @@ TEST(WeightUndeclared, LeavesAChunkThatTheRankDoesNotHaveToUnknownChunk) {
   EXPECT_EQ(check_te("[1, -1, -9.5]", {.delayed = DelayedChunks{}}).findings(), Findings{"S12@2"});
 }
 
+TEST(WeightUndeclared, ConcernsAnInputHalf) {
+  const Checked checked =
+      check_text("capo 1\nchunks 2\nmixed 2\nrank 0: F1.0 F2.0 I2.0 W2.0 I1.0 W1.0\n");
+  EXPECT_FALSE(checked.accepted());
+  EXPECT_NE(checked.result.diagnostics.kept().front().message.find("is an "), std::string::npos)
+      << checked.result.diagnostics.kept().front().message;
+}
+
 }  // namespace
 }  // namespace capo

@@ -121,5 +121,18 @@ TEST(CollectiveOrder, OfCaptureOrdersIsReportedOnce) {
             Findings{"T10@1"});
 }
 
+TEST(CollectiveOrder, OfARankThatReplaysWhatItCapturesIsSaidOnce) {
+  CollectiveGroup other = experts({2, 3});
+  other.name = "other";
+  const Checked checked = check_in({.groups = {experts({0, 1}), other}},
+                                   "capo 1\n"
+                                   "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
+                                   "rank 1: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n"
+                                   "rank 2: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
+                                   "rank 3: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
+                                   "rank 3 replay: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n");
+  EXPECT_EQ(checked.findings(), (Findings{"T10@1", "T10@1"}));
+}
+
 }  // namespace
 }  // namespace capo

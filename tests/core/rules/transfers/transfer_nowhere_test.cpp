@@ -92,5 +92,17 @@ TEST(TransferNowhere, JudgesTheReplayOrderOnceAndTheCaptureOrderOnce) {
             Findings{"T02@4"});
 }
 
+TEST(TransferNowhere, ConcernsAReplayThatAloneTransfers) {
+  EXPECT_EQ(check_text("capo 1\nplacement loop\nrank 0: F1.0 F2.0 B2.0 B1.0\n"
+                       "rank 0 replay: F1.0 send-F1.0 F2.0 B2.0 B1.0\n")
+                .findings(),
+            Findings{"T02@1"});
+}
+
+TEST(TransferNowhere, LeavesAMicrobatchBeyondTheStepOnOneRankToItsNeighbour) {
+  EXPECT_EQ(check_csv("0F0,0SEND_F7,1RECV_F7,1F0,1B0,0B0\n").findings(),
+            (Findings{"T02@1", "T02@2"}));
+}
+
 }  // namespace
 }  // namespace capo

@@ -1,0 +1,53 @@
+#include <capo/core/rules/context.h>
+
+#include <capo/core/text/load.h>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace capo {
+namespace {
+
+Input input_of(std::string text) {
+  auto input = load(Source{.name = "x", .text = std::move(text)}, {});
+  EXPECT_TRUE(input);
+  return std::move(*input);
+}
+
+TEST(Context, OfNothingHasNothing) {
+  const Input input;
+  const CheckOptions options;
+  const Context context(input, options);
+  EXPECT_TRUE(context.orders().empty());
+  EXPECT_TRUE(context.wirings().empty());
+  EXPECT_FALSE(context.plan_wanted());
+}
+
+TEST(Context, FindsTheFirstAndTheLastEntryOfAKind) {
+  const Input input = input_of("[1, 1, -1, -1]");
+  const CheckOptions options;
+  const Context context(input, options);
+  const OrderView& order = context.orders().front();
+  EXPECT_EQ(order.find(Kind::Forward, 1, 0), 0u);
+  EXPECT_EQ(order.find_last(Kind::Forward, 1), 1u);
+  EXPECT_EQ(order.find(Kind::Forward, 1, 2), order.entries.size());
+  EXPECT_EQ(order.find_last(Kind::BackwardWeight, 1), order.entries.size());
+}
+
+// Few of many microbatches are sorted otherwise than all of them.
+TEST(Context, WalksMicrobatchesInTheirOrderHoweverFewThereAre) {
+  const Input input = input_of("capo 1\nrank 0: F1.900 F1.3 B1.900 B1.3\n");
+  const CheckOptions options;
+  const Context context(input, options);
+  std::vector<std::pair<std::int32_t, std::size_t>> seen;
+  Context::for_each_microbatch(context.orders().front(), [&](const MicrobatchView& view) {
+    seen.emplace_back(view.microbatch, view.positions.size());
+  });
+  EXPECT_EQ(seen, (std::vector<std::pair<std::int32_t, std::size_t>>{{3, 2}, {900, 2}}));
+}
+
+}  // namespace
+}  // namespace capo
