@@ -119,9 +119,10 @@ class CycleSearch {
       const State state = open_.front();
       open_.pop_front();
       if (!best_.empty() && from_[state].distance >= best_.size()) return;
+      // What waits for what did not run did not run either.
       for_each_edge(graph_, vertex_of(state), [&](Vertex to, EdgeKind kind) {
         if (work_left_ > 0) --work_left_;
-        if (!execution_.ran[to]) step(state, to, kind);
+        step(state, to, kind);
       });
     }
   }

@@ -45,7 +45,8 @@ class RankCalls {
     if (!first_rank()) call({.receive_prev = 1}, Wait::AtOnce);
     for (std::size_t k = 0; k < warmup && alive(); ++k) warm_up(k, warmup, total);
     for (std::size_t k = 0; k < pairs && alive(); ++k) steady(k, warmup, pairs);
-    if (pairs == 0 && !last_rank()) call({.receive_next = chunks_}, Wait::AtOnce);
+    // Not the last rank: a pair follows its warm-up.
+    if (pairs == 0) call({.receive_next = chunks_}, Wait::AtOnce);
     for (std::size_t k = pairs; k < total && alive(); ++k) cool_down(k, total);
   }
 

@@ -150,9 +150,7 @@ void BufferTable::size_all(std::int64_t alignment) {
 const BufferTable::Rank& BufferTable::rank_of(BufferId id) const {
   const auto after = std::upper_bound(ranks_.begin(), ranks_.end(), id,
                                       [](BufferId of, const Rank& rank) { return of < rank.base; });
-  auto found = after - 1;
-  while (found->facts.empty()) --found;  // a rank without layers has the base of the next
-  return *found;
+  return *(after - 1);  // a rank without layers has the base of the next, which comes behind it
 }
 
 std::int64_t BufferTable::bytes(BufferId id) const {

@@ -122,9 +122,8 @@ bool shape_alone(const Verdicts::Declared& declared) {
 
 // The entry of an input that has this place in its text.
 std::optional<EntryPlace> entry_at(const Input& input, Span place) {
-  for (const std::uint32_t odd : input.odd_entries) {
-    if (input.te_list.entries[odd].span() == place) return EntryPlace{.rank = 0, .index = odd};
-  }
+  // Every odd entry is an error, before all others.
+  if (!input.odd_entries.empty()) return EntryPlace{.rank = 0, .index = input.odd_entries.front()};
   for (std::size_t r = 0; r < input.schedule.ranks.size(); ++r) {
     const std::vector<Entry>& order = input.schedule.ranks[r].order;
     for (std::size_t at = 0; at < order.size(); ++at) {

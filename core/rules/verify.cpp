@@ -49,7 +49,7 @@ bool can_be_run(Family family) {
 
 std::string unplanned(const CheckResult& result) {
   if (!result.plan_declared) return "no plan was asked for";
-  if (!result.plan || !result.plan->declared) return "its memory was not judged";
+  if (!result.plan) return "its memory was not judged";
   if (!result.plan->sized) return "the sizes of its buffers are not known";
   return "";
 }
@@ -101,8 +101,8 @@ bool PlannedStep::replays_as_captured() const {
 }
 
 bool can_be_admitted(const CheckResult& result) {
-  return result.verdict != Verdict::NoVerdict && unplanned(result).empty() &&
-         first_that_cannot_be_run(result.diagnostics) == nullptr;
+  // What cannot be run is found before there is a plan.
+  return result.verdict != Verdict::NoVerdict && unplanned(result).empty();
 }
 
 std::variant<VerifiedPlan, NotVerified> verify(Input input, CheckOptions options) {

@@ -56,16 +56,6 @@ bool run_together(const OrderView& order, std::size_t a, std::size_t b) {
   return true;
 }
 
-std::optional<std::size_t> beside(const OrderView& order, std::size_t at, const Action& action) {
-  std::size_t first = at;
-  while (order.entries[first].group == Group::Continues) --first;
-  for (std::size_t i = first; i < order.entries.size(); ++i) {
-    if (i > first && order.entries[i].group != Group::Continues) break;
-    if (i != at && order.entries[i].action() == action) return i;
-  }
-  return std::nullopt;
-}
-
 std::string later(const OrderView& order, std::size_t from, std::size_t at) {
   if (run_together(order, from, at)) return "in the same composite";
   return fmt::format("at index {}", index_of(order, at));
@@ -77,7 +67,7 @@ std::string placed(const Context& context, const OrderView& order, std::size_t a
 }
 
 std::string part(const Context& context, const OrderView& order, std::int32_t chunk) {
-  if (is_table(context) && order.knows(chunk)) {
+  if (is_table(context)) {
     return fmt::format("stage {}", order.holder->stages[static_cast<std::size_t>(chunk) - 1]);
   }
   return fmt::format("chunk {}", chunk);
@@ -99,7 +89,7 @@ std::string entry_text(const Context& context, const OrderView& order, const Act
     const std::string_view sign = action.kind == Kind::Forward ? "" : "-";
     return fmt::format("{}{}{}", sign, action.chunk, weight ? ".5" : "");
   }
-  if (is_table(context) && order.knows(action.chunk)) {
+  if (is_table(context)) {
     const std::int32_t stage = order.holder->stages[static_cast<std::size_t>(action.chunk) - 1];
     const std::string_view word = torch_word(action.kind, order.delay_of(action.chunk));
     if (action.microbatch == kNoMicrobatch) return fmt::format("{}{}", stage, word);

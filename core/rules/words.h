@@ -32,10 +32,6 @@ namespace capo::words {
 /// Whether two entries are members of one composite.
 [[nodiscard]] bool run_together(const OrderView& order, std::size_t a, std::size_t b);
 
-/// The position of `action` among the other members of the composite of the entry at `at`.
-[[nodiscard]] std::optional<std::size_t> beside(const OrderView& order, std::size_t at,
-                                                const Action& action);
-
 /// Where another entry stands: "at index 5", or "in the same composite".
 [[nodiscard]] std::string later(const OrderView& order, std::size_t from, std::size_t at);
 

@@ -79,14 +79,13 @@ std::string_view why(const PlanView& view, const JudgedHazard& judged) {
   return "";
 }
 
-std::string cure(const Context& context, const PlanView& view, const JudgedHazard& judged) {
+std::string cure(const Context& context, const JudgedHazard& judged) {
   const Wiring& wiring = *judged.wiring;
   if (judged.by_replay) return "replay in the order of capture, or capture in the order of replay";
   const std::string writer = site_name(context, wiring, judged.hazard.writer);
   if (judged.hazard.window) return fmt::format("wait for the send before {}", writer);
   const std::string reader = site_name(context, wiring, judged.hazard.reader);
   if (judged.hazard.race) return fmt::format("let {} wait for {}", writer, reader);
-  if (view.kind() != PlanKind::Te) return "";
   if (judged.hazard.victim.kind == BufferKind::GradInput) {
     const std::string maker =
         site_name(context, wiring, origin_of(context, wiring, judged.hazard.victim));
@@ -183,7 +182,7 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
   if (const auto reason = why(view, judged); !reason.empty()) {
     finding.notes.push_back({.text = std::string(reason), .span = std::nullopt});
   }
-  finding.help.text = cure(context, view, judged);
+  finding.help.text = cure(context, judged);
   out.keep(std::move(finding));
 }
 

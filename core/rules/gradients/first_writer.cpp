@@ -36,9 +36,9 @@ bool always_overwrites(const Module& module) {
   return writes_main_grad(module) && module.flags.overwrite_main_grad;
 }
 
+// Of those that do not always.
 bool overwrites_by_call(const Module& module) {
   return writes_main_grad(module) && module.flags.is_first_microbatch &&
-         !module.flags.overwrite_main_grad &&
          !(module.kind && gradients::is_operation(*module.kind));
 }
 

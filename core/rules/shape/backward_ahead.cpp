@@ -24,10 +24,8 @@ void backward_ahead(const Context& context, Diagnostics& out) {
       // One that never gets its forward is a matter of counts.
       if (entry.microbatch >= order.of(entry.chunk).forwards) continue;
       if (!out.wants_at("S23", entry.span())) continue;
-      const Action needs{
-          .kind = Kind::Forward, .chunk = entry.chunk, .microbatch = entry.microbatch};
-      const bool together = entry.group != Group::Alone && words::beside(order, at, needs);
       const std::size_t needed = order.find(Kind::Forward, entry.chunk, entry.microbatch);
+      const bool together = words::run_together(order, at, needed);
       out.keep(
           {.rule = "S23",
            .message =

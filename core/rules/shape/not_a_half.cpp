@@ -20,7 +20,7 @@ void not_a_half(const Context& context, Diagnostics& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
     const double fraction = std::ceil(entry.value) - entry.value;
     const bool fault =
-        std::isfinite(entry.value) && entry.value < -1 && fraction != 0 && fraction != 0.5;
+        std::isfinite(entry.value) && entry.value < -1 && fraction != 0;  // a half is not odd
     if (!fault || !out.wants_at("S02", entry.span())) return;
     const std::string half = fmt::format("{:.0f}.5", std::ceil(entry.value));
     out.keep(about_entry(context, entry, index, "S02", "has a fraction other than one half",

@@ -25,10 +25,8 @@ void weight_ahead(const Context& context, Diagnostics& out) {
       // One that never gets its backward is a matter of counts.
       if (entry.microbatch >= order.of(entry.chunk).backwards) continue;
       if (!out.wants_at("S24", entry.span())) continue;
-      const Action needs{
-          .kind = Kind::Backward, .chunk = entry.chunk, .microbatch = entry.microbatch};
-      const bool together = entry.group != Group::Alone && words::beside(order, at, needs);
       const std::size_t needed = order.find(Kind::Backward, entry.chunk, entry.microbatch);
+      const bool together = words::run_together(order, at, needed);
       out.keep(
           {.rule = "S24",
            .message =

@@ -75,7 +75,7 @@ void report_race(const Context& context, const Wiring& wiring, const CollectiveR
 
 void collective_order(const Context& context, Diagnostics& out) {
   for (const auto& wiring : context.wirings()) {
-    if (wiring->groups().empty() || !wiring->transfers_matter()) continue;
+    if (wiring->groups().empty()) continue;
     const WiredTransfers& wired = wiring->transfers();
     const auto concerns = [&](std::uint32_t group) {
       return !judged_before(context, *wiring, wiring->groups()[group].members);

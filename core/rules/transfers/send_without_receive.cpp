@@ -5,6 +5,7 @@
 // The computation that reads what is sent is part of the finding, so that the missing receive is
 // one finding and not two. Tested by send_without_receive_test.cpp and tests/corpus/rules/T03/.
 
+#include <capo/core/base/assert.h>
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
 #include <capo/core/rules/context.h>
@@ -20,12 +21,13 @@ namespace capo::rules {
 
 namespace {
 
-// The computation that lacks what the send brings; kNoTask if there is none.
+// The computation that lacks what the send brings.
 TaskId reader_of(const std::vector<TransferFault>& faults, TaskId send) {
   const auto lacks = std::find_if(faults.begin(), faults.end(), [&](const TransferFault& fault) {
     return fault.kind == TransferFault::Kind::NotReceived && fault.other == send;
   });
-  return lacks == faults.end() ? kNoTask : lacks->task;
+  CAPO_ASSERT(lacks != faults.end(), "what nobody receives somebody lacks");
+  return lacks->task;
 }
 
 }  // namespace
@@ -46,15 +48,10 @@ void send_without_receive(const Context& context, Diagnostics& out) {
         finding.labels = {{words::task_span(context, wiring, graph, fault.task), ""}};
         finding.witness = witness_of(context, wiring, graph, WitnessKind::Entries, {fault.task});
         const TaskId reader = reader_of(wiring.transfers().faults, fault.task);
-        if (reader == kNoTask) {
-          finding.help.text = fmt::format("add `{}`{}, or remove the send", missing,
-                                          words::on_order(context, there));
-        } else {
-          finding.labels.push_back(
-              {words::task_span(context, wiring, graph, reader), "this reads what is sent"});
-          finding.help.text = fmt::format("add `{}` before {}", missing,
-                                          words::task_placed(context, wiring, graph, reader));
-        }
+        finding.labels.push_back(
+            {words::task_span(context, wiring, graph, reader), "this reads what is sent"});
+        finding.help.text = fmt::format("add `{}` before {}", missing,
+                                        words::task_placed(context, wiring, graph, reader));
         out.keep(std::move(finding));
       });
 }

@@ -333,5 +333,10 @@ TEST(HandsAGradient, IsSaidOfAFrozenMlpAndOfABiasAlone) {
   EXPECT_TRUE(hands_a_gradient(ModuleKind::Linear, frozen, Whose::Te));
 }
 
+TEST(HandsAGradient, IsNotSaidOfWhatDoesNotExist) {
+  EXPECT_FALSE(hands_a_gradient(ModuleKind::BasicLinearOp,
+                                {.delay_wgrad = true, .input_requires_grad = false}, Whose::Te));
+}
+
 }  // namespace
 }  // namespace capo::gradients

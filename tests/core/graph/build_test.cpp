@@ -2,6 +2,7 @@
 // with its tasks.
 
 #include <capo/core/graph/build.h>
+#include <capo/core/graph/collectives.h>
 #include <capo/core/graph/execution.h>
 #include <capo/core/graph/megatron_calls.h>
 #include <capo/tests/core/graph/graph_text.h>
@@ -329,6 +330,7 @@ TEST(Build, OnAStreamOfItsOwnAWeightGradientMayComeFirstOrInAComposite) {
   EXPECT_EQ(issued("W1.0 F1.1"), Lines{});
   EXPECT_EQ(issued("(F1.1 W1.0)"), issue);
   EXPECT_EQ(issued("F1.1 (W1.0 B1.1)"), issue);
+  EXPECT_EQ(issued("(F1.1 W1.0 B1.1)"), issue);
 }
 
 TEST(Build, ParametersOutliveWeightGradientsOnAStreamOfTheirOwn) {
@@ -367,6 +369,29 @@ TEST(Build, WhatGoesOnWithNothingBeforeItBeginsAnew) {
       .ranks = {{{.chunk = 1, .microbatch = 0, .kind = Kind::Forward, .group = Group::Continues}}}};
   const Schedule schedule = read_schedule("microbatches 1\nrank 0: F1.0\n");
   EXPECT_EQ(wired(schedule, lowered).graph().tasks.at(0).start, 0u);
+}
+
+TEST(Build, CollectivesOfDifferentLayersAreNotTheSame) {
+  const Schedule schedule =
+      read_schedule("ranks 2\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n");
+  const auto faults = [&](std::uint16_t layer) {
+    const Lowered lowered{
+        .ranks = {{{.chunk = 1, .microbatch = 0, .kind = Kind::DispatchForward, .layer = 0}},
+                  {{.chunk = 1, .microbatch = 0, .kind = Kind::DispatchForward, .layer = layer}}}};
+    return wired(schedule, lowered, {},
+                 {{.name = "ep", .members = {0, 1}, .actions = {Kind::DispatchForward}}})
+        .made.faults.size();
+  };
+  EXPECT_EQ(faults(0), 0u);
+  EXPECT_EQ(faults(1), 1u);
+}
+
+TEST(Build, AMemberThatIsNoRankPerformsNothing) {
+  const Schedule schedule = read_schedule("microbatches 1\nrank 0: F1.0 dispatch-F1.0\n");
+  const CollectiveGroup group{.name = "ep", .members = {0}, .actions = {Kind::DispatchForward}};
+  const Wired made = wired(schedule, as_written(schedule), {}, {group});
+  EXPECT_EQ(collectives_of(made.graph(), group, 0).size(), 1u);
+  EXPECT_TRUE(collectives_of(made.graph(), group, 1).empty());
 }
 
 }  // namespace

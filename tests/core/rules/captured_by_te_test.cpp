@@ -110,5 +110,18 @@ TEST(ModulesAtFault, PassByAChunkThatTheRankDoesNotHave) {
             (std::vector<std::string>{"attn@0:c1:0"}));
 }
 
+TEST(ModulesAtFault, PassByALayerOfWhichNothingIsDeclared) {
+  EXPECT_EQ(uses(input_of(), {.list = {named("ok"), named("attn")}, .layers = {{{0}, {1}}, {{0}}}},
+                 ShowsAt::Forward),
+            (std::vector<std::string>{"attn@0:c2:1"}));
+  Input three = input_of();
+  three.schedule.ranks.resize(1);
+  three.schedule.ranks[0].chunks = 3;
+  three.schedule.ranks[0].order.push_back({.chunk = 3, .microbatch = 0, .kind = Kind::Forward});
+  EXPECT_EQ(
+      uses(three, {.list = {named("ok"), named("attn")}, .layers = {{{0}, {1}}}}, ShowsAt::Forward),
+      (std::vector<std::string>{"attn@0:c2:1"}));
+}
+
 }  // namespace
 }  // namespace capo::rules

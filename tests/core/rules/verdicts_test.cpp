@@ -157,7 +157,7 @@ TEST(Verdicts, OfAnInputNameTheRank) {
 
 // What is declared beside a list, one thing at a time: both ways to a verdict say the same.
 TEST(Verdicts, AreThoseOfCheckWhateverIsDeclared) {
-  std::vector<Verdicts::Declared> settings(10);
+  std::vector<Verdicts::Declared> settings(12);
   settings[1].list.layers = {.form = Layers::Form::Count, .values = {2}};
   settings[2].list.layers = {.form = Layers::Form::List, .values = {1, 1}};
   settings[3].list.need_wgrad = {{true}};
@@ -167,6 +167,8 @@ TEST(Verdicts, AreThoseOfCheckWhateverIsDeclared) {
   settings[7].options.modules = {.list = {{.name = "m"}}, .layers = {{{0}}}};
   settings[8].options.plan.kind = PlanKind::Te;
   settings[9].list.microbatches = 0;
+  settings[10].list.microbatches = 1;
+  settings[11].list.delayed = DelayedChunks{};
   const std::vector<std::vector<double>> lists{{},
                                                {1, -1},
                                                {1, 1, -1, -1},
@@ -192,6 +194,7 @@ TEST(Verdicts, OfAnInputNameTheEntryOfTheFirstError) {
   };
   EXPECT_EQ(place("[1, 0, -1]"), (EntryPlace{.rank = 0, .index = 1}));
   EXPECT_EQ(place("[0, 1, 0.25, -1]"), (EntryPlace{.rank = 0, .index = 0}));
+  EXPECT_EQ(place("[1, -1.25, -1, 0]"), (EntryPlace{.rank = 0, .index = 1}));
   EXPECT_EQ(place("capo 1\nrank 0: F1.0 B1.0\nrank 1: B1.0 F1.0\n"),
             (EntryPlace{.rank = 1, .index = 0}));
   EXPECT_EQ(place("capo 1\nrank 0: F1 B1\nrank 0 replay: B1 F1\n"), std::nullopt);

@@ -97,6 +97,11 @@ TEST(Verify, WhatIsTooLargeIsNotJudged) {
             "I02");
 }
 
+TEST(Verify, WithoutAPlanNothingIsAdmittedUncheckedEither) {
+  EXPECT_EQ(std::get<NotVerified>(admit_unchecked(typed(kSound), declared(std::nullopt))).reason,
+            "no plan was asked for");
+}
+
 TEST(Verify, AdmitsWhatIsPlannedAndFailsOnlyInWhatCanBeRun) {
   const auto admitted = [](const char* order, const CheckOptions& options) {
     return can_be_admitted(check(typed(order), options));

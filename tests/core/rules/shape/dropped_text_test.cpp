@@ -67,5 +67,9 @@ TEST(DroppedText, IsOneFindingOfACompositeAndOneOfEachRank) {
   EXPECT_EQ(check_csv("0F0.5,0B0\n1F0.5,1B0\n").findings(), (Findings{"S08@0", "S08@0"}));
 }
 
+TEST(DroppedText, IsOneFindingOfEachCellThatHasAny) {
+  EXPECT_EQ(check_csv("0F0.5,0B0.5\n").findings(), (Findings{"S08@0", "S08@1"}));
+}
+
 }  // namespace
 }  // namespace capo

@@ -1,6 +1,7 @@
 #include <capo/tests/support/check_text.h>
 
 #include <gtest/gtest.h>
+#include <algorithm>
 
 namespace capo {
 namespace {
@@ -132,6 +133,38 @@ TEST(CollectiveOrder, OfARankThatReplaysWhatItCapturesIsSaidOnce) {
                                    "rank 3: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
                                    "rank 3 replay: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n");
   EXPECT_EQ(checked.findings(), (Findings{"T10@1", "T10@1"}));
+}
+
+TEST(CollectiveOrder, IsSaidBesideATransferThatIsMissing) {
+  const Checked checked = check_in({.groups = {experts({0, 1})}},
+                                   "capo 1\nplacement chain\n"
+                                   "rank 0: F1.0 dispatch-F1.0 send-F1.0 recv-B1.0 B1.0\n"
+                                   "rank 1: F1.0 combine-F1.0 B1.0 send-B1.0\n");
+  const Findings found = checked.findings();
+  EXPECT_EQ(std::count(found.begin(), found.end(), "T10@1"), 1);
+  EXPECT_GT(found.size(), 1u);
+}
+
+TEST(CollectiveOrder, NamesTheLayersThatMegatronTakesApart) {
+  const std::string order =
+      "capo 1\nmicrobatches 2\nlayers 1\nplacement loop\n"
+      "rank 0: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\n"
+      "rank 1: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\n";
+  std::string messages;
+  for (const auto& actions : {std::vector{Kind::DispatchForward, Kind::DispatchBackward},
+                              std::vector{Kind::CombineForward, Kind::CombineBackward},
+                              std::vector{Kind::DispatchBackward, Kind::CombineForward},
+                              std::vector{Kind::DispatchForward, Kind::CombineBackward}}) {
+    const Checked checked =
+        check_in({.environment = {.p2p = MegatronCalls::Batch, .ep_overlap = true},
+                  .groups = {{.name = "ep", .members = {0, 1}, .actions = actions}}},
+                 order);
+    for (const Diagnostic& finding : checked.result.diagnostics.kept())
+      messages += finding.message + "\n";
+  }
+  EXPECT_NE(messages.find("the dispatch of layer 1 of `B"), std::string::npos) << messages;
+  EXPECT_NE(messages.find("the dispatch of layer 1 of `F"), std::string::npos) << messages;
+  EXPECT_NE(messages.find("the combine of layer 1 of `F"), std::string::npos) << messages;
 }
 
 }  // namespace

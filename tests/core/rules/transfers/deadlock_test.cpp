@@ -167,5 +167,24 @@ TEST(Deadlock, OfCaptureOrdersIsReportedOnce) {
       Findings{"T09@3"});
 }
 
+// PP 3: the last two ranks run a pair before the third microbatch of their second chunk is there.
+TEST(Deadlock, NamesNoOverlappedCallsWhereTheyWaitTooForEver) {
+  const std::string order =
+      "capo 1\nmicrobatches 3\nplacement loop\n"
+      "rank 0: F1.0 F1.1 F1.2 F2.0 F2.1 F2.2 B2.0 B2.1 B2.2 B1.0 B1.1 B1.2\n"
+      "rank 1: F1.0 F1.1 F1.2 F2.0 F2.1 B2.0 F2.2 B2.1 B2.2 B1.0 B1.1 B1.2\n"
+      "rank 2: F1.0 F1.1 F1.2 F2.0 F2.1 B2.0 F2.2 B2.1 B2.2 B1.0 B1.1 B1.2\n";
+  const auto called = [&](MegatronCalls calls) {
+    return check_in({.environment = {.communicators = Communicators::PerPair, .p2p = calls}},
+                    order);
+  };
+  const Checked flushed = called(MegatronCalls::Flush);
+  ASSERT_EQ(flushed.findings().size(), 1u);
+  for (const Note& note : flushed.result.diagnostics.kept().front().notes) {
+    EXPECT_EQ(note.text.find("overlap"), std::string::npos) << note.text;
+  }
+  EXPECT_EQ(called(MegatronCalls::Overlap).result.finishes, false);
+}
+
 }  // namespace
 }  // namespace capo

@@ -104,5 +104,15 @@ TEST(TransferNowhere, LeavesAMicrobatchBeyondTheStepOnOneRankToItsNeighbour) {
             (Findings{"T02@1", "T02@2"}));
 }
 
+TEST(TransferNowhere, OfARankThatReplaysWhatItCapturesIsSaidOnce) {
+  const std::string order =
+      "capo 1\nplacement chain\n"
+      "rank 0: F1.0 send-F1.0 recv-B1.0 B1.0 send-F1.1\n"
+      "rank 1: recv-F1.0 F1.0 B1.0 send-B1.0\n";
+  const Findings once = check_text(order).findings();
+  EXPECT_EQ(once, Findings{"T02@4"});
+  EXPECT_EQ(check_text(order + "rank 1 replay: recv-F1.0 F1.0 B1.0 send-B1.0\n").findings(), once);
+}
+
 }  // namespace
 }  // namespace capo
