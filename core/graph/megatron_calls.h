@@ -44,6 +44,8 @@ struct RoutingFault {
   Kind kind = Kind::Form;
   std::int32_t rank = 0;
   std::uint32_t entry = kNoEntry;  ///< of the rank's order; kNoEntry: the order ends too early
+
+  friend bool operator==(const RoutingFault&, const RoutingFault&) = default;
 };
 
 struct MegatronLowering {

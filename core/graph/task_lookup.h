@@ -50,7 +50,7 @@ class TaskLookup {
 
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
   [[nodiscard]] bool holds(std::int32_t stage, std::int32_t microbatch) const {
-    return stage != kNoStage && microbatch < microbatches_;
+    return stage != kNoStage && microbatch >= 0 && microbatch < microbatches_;
   }
   TaskId& at(Thing thing, std::int32_t stage, std::int32_t microbatch) {
     return tasks_[slot(thing, stage, microbatch)];
@@ -61,7 +61,7 @@ class TaskLookup {
 
  private:
   [[nodiscard]] std::size_t slot(Thing thing, std::int32_t stage, std::int32_t microbatch) const {
-    CAPO_ASSERT(stage < stages_ && microbatch >= 0, "it is one of the schedule's");
+    CAPO_ASSERT(stage < stages_, "it is one of the schedule's");
     const auto cell = static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches_) +
                       static_cast<std::size_t>(microbatch);
     return cell * kThings + static_cast<std::size_t>(thing);

@@ -9,8 +9,8 @@ Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& wo
   const auto id = [&](BufferKind kind) {
     return table.id(rank, work.chunk, layer, work.microbatch, kind);
   };
-  const auto write = [&](BufferKind kind) { accesses.push_back({id(kind), true}); };
-  const auto read = [&](BufferKind kind) { accesses.push_back({id(kind), false}); };
+  const auto write = [&](BufferKind kind) { accesses.add(id(kind), true); };
+  const auto read = [&](BufferKind kind) { accesses.add(id(kind), false); };
   if (work.kind == Kind::Forward) {
     write(BufferKind::StaticInput);
     write(BufferKind::Activations);
@@ -29,7 +29,7 @@ Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& wo
     if (layer + 1 < table.layers(rank, work.chunk)) {
       const BufferId fed =
           table.id(rank, work.chunk, layer + 1, work.microbatch, BufferKind::GradInput);
-      accesses.push_back({fed, false});
+      accesses.add(fed, false);
     }
   } else {
     write(BufferKind::Scratch);

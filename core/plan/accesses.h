@@ -10,8 +10,7 @@
 #include <capo/core/plan/buffers.h>
 #include <capo/core/plan/work.h>
 
-#include <boost/container/static_vector.hpp>
-
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,8 +21,17 @@ struct Access {
   bool writes;
 };
 
-inline constexpr std::size_t kMostAccesses = 8;  // a backward's, which is delayed
-using Accesses = boost::container::static_vector<Access, kMostAccesses>;
+class Accesses {
+ public:
+  void add(BufferId buffer, bool writes) { list_[count_++] = {buffer, writes}; }
+  [[nodiscard]] const Access* begin() const { return list_.data(); }
+  [[nodiscard]] const Access* end() const { return begin() + count_; }
+
+ private:
+  static constexpr std::size_t kMost = 8;  // of a delayed backward
+  std::array<Access, kMost> list_;
+  std::size_t count_ = 0;
+};
 
 /// What a work does with the buffers of one of its layers.
 [[nodiscard]] Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& work,

@@ -23,9 +23,7 @@ namespace capo::rules {
   const RankOrder& rank = context.schedule().ranks[static_cast<std::size_t>(fault.rank)];
   if (!wiring.replay() || rank.replay || !captured.by_megatron()) return false;
   const auto& faults = captured.megatron().faults;
-  return std::any_of(faults.begin(), faults.end(), [&](const RoutingFault& of) {
-    return of.kind == fault.kind && of.rank == fault.rank && of.entry == fault.entry;
-  });
+  return std::find(faults.begin(), faults.end(), fault) != faults.end();
 }
 
 /// Calls visit(wiring, fault) for every fault of routing, that of a capture order once.

@@ -12,6 +12,7 @@ namespace capo::rules {
 void slot_race(const Context& context, Diagnostics& out) {
   const PlanView& view = context.plan_view();
   for (const JudgedHazard& hazard : view.hazards()) {
+    // A send that may still read is no race, but B04's.
     if (hazard.hazard.race) report_hazard(context, view, hazard, "E01", Family::Streams, out);
   }
 }

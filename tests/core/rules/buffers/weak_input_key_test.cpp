@@ -117,5 +117,9 @@ TEST(WeakInputKey, WithoutModulesIsNone) {
   EXPECT_TRUE(check_in({.plan = {.kind = PlanKind::Te}}, "[1, -1, 2, -2]").findings().empty());
 }
 
+TEST(WeakInputKey, SaysNothingOfALayerThatIsNotDeclared) {
+  EXPECT_TRUE(check_pair(kFrozen, kFrozen, "[1, 2, 3, -3, -2, -1]").accepted());
+}
+
 }  // namespace
 }  // namespace capo

@@ -82,5 +82,9 @@ TEST(WeakOutputKey, WithoutAPlanOrUnderCaposIsNone) {
   EXPECT_TRUE(check_pair(kDense, kExperts, "[1, 2, -2, -1]", PlanKind::Safe).findings().empty());
 }
 
+TEST(WeakOutputKey, SaysNothingOfALayerThatIsNotDeclared) {
+  EXPECT_TRUE(check_pair(kDense, kDense, "[1, 2, 3, -3, -2, -1]").accepted());
+}
+
 }  // namespace
 }  // namespace capo

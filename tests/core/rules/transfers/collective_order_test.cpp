@@ -167,5 +167,20 @@ TEST(CollectiveOrder, NamesTheLayersThatMegatronTakesApart) {
   EXPECT_NE(messages.find("the combine of layer 1 of `F"), std::string::npos) << messages;
 }
 
+TEST(CollectiveOrder, OfARaceThatIsReplayedAsCapturedIsSaidOnce) {
+  CollectiveGroup group = experts({0, 1});
+  group.streams = {{Kind::DispatchBackward, "comm2"}, {Kind::CombineBackward, "comm2"}};
+  const std::string order =
+      "capo 1\nranks 3\nmicrobatches 2\n"
+      "rank 0: F1.0 F1.1 dispatch-F1.1 combine-B1.0 B1.0 B1.1\n"
+      "rank 1: F1.0 F1.1 dispatch-F1.1 combine-B1.0 B1.0 B1.1\n"
+      "rank 2: F1.0 B1.0 F1.1 B1.1\n";
+  const Findings once = check_group(group, order).findings();
+  ASSERT_EQ(once.size(), 1u);
+  const Findings again =
+      check_group(group, order + "rank 2 replay: F1.0 F1.1 B1.0 B1.1\n").findings();
+  EXPECT_EQ(std::count(again.begin(), again.end(), once.front()), 1);
+}
+
 }  // namespace
 }  // namespace capo
