@@ -49,6 +49,13 @@ def write_if_other(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+def remove_others(folder: Path, files: set[str]) -> None:
+    """A header without mutants any more would hide the real one."""
+    for path in folder.glob("**/*"):
+        if path.is_file() and str(path.relative_to(folder)) not in files:
+            path.unlink()
+
+
 def includers(headers: set[str], sources: set[str]) -> list[str]:
     """What has to be compiled again, since a header of core that it includes has mutants."""
     lines = {f"#include <capo/{header}>" for header in headers}
@@ -71,6 +78,7 @@ def main(arguments: list[str]) -> None:
         print("\n".join(includers({file for file in by_file if file.endswith(".h")}, set(by_file))))
         return
     (folder,) = arguments
+    remove_others(Path(folder), set(by_file))
     for file, mutants in sorted(by_file.items()):
         write_if_other(Path(folder) / file, mutated(file, mutants))
 

@@ -4,10 +4,12 @@
 That the mutants are killed is run.py's to say; this needs no build of them.
 """
 
+import tempfile
 import unittest
 from collections import Counter
+from pathlib import Path
 
-from generate import mutated
+from generate import mutated, remove_others
 from report import PAGE, REPORT, page, read_report
 from table import FAMILIES, read_family, read_table
 
@@ -21,6 +23,15 @@ class TableOfMutants(unittest.TestCase):
             with self.subTest(file):
                 self.assertNotIn("CAPO_MUTANT", mutated(file, []))
                 self.assertEqual(mutated(file, mutants).count("::capo::mutants::on("), len(mutants))
+
+    def test_what_has_no_mutants_any_more_is_removed(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for file in ("core/a.h", "core/b.h"):
+                (folder / file).parent.mkdir(exist_ok=True)
+                (folder / file).write_text("")
+            remove_others(folder, {"core/a.h"})
+            self.assertEqual([path.name for path in folder.glob("core/*")], ["a.h"])
 
     def test_names_are_given_once(self):
         repeated = [name for name, times in Counter(m.name for m in read_table()).items() if times > 1]
