@@ -28,9 +28,9 @@ Watched interrupt_a_sweep() {
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
   if (child == 0) {
-    execl(testing_support::program_under_test(), "capo", "sweep", "zbv-1p", "zbv-1.5p", "zbv-2p", "--ranks", "32",
-          "--microbatches", "2000,2001,2002,2003,2004,2005,2006,2007,2008,2009", "--threads", "1",
-          static_cast<char*>(nullptr));
+    execl(testing_support::program_under_test(), "capo", "sweep", "zbv-1p", "zbv-1.5p", "zbv-2p",
+          "--ranks", "32", "--microbatches", "2000,2001,2002,2003,2004,2005,2006,2007,2008,2009",
+          "--threads", "1", static_cast<char*>(nullptr));
     _exit(127);
   }
   Watched watched;

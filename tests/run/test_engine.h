@@ -1,5 +1,6 @@
-// The engine that tests of whole runs (steps/) take. It is chosen where a program is linked: the same
-// objects go into one that runs them on the host's, and into one that runs them on a CUDA device.
+// The engine that tests of whole runs (steps/) take. It is chosen where a program is linked: the
+// same objects go into one that runs them on the host's, and into one that runs them on a CUDA
+// device.
 //
 //   capo_run_tests, capo_cli_tests   tests/run/host_test_engine.cpp
 //   capo_gpu_step_tests              tests/gpu/cuda_test_engine.cpp

@@ -125,7 +125,8 @@ TEST(CompleteModel, WhetherAModuleDelaysIsWhatTheOrderDoes) {
   EXPECT_FALSE(of(complete("[1, -1]", of_module(module)), 1).flags.delay_wgrad);
 }
 
-// One whose backward is whole at times delays too: what TransformerEngine loses of the others is lost.
+// One whose backward is whole at times delays too: what TransformerEngine loses of the others is
+// lost.
 TEST(CompleteModel, AModuleDelaysWhereTheOrderTakesAnyBackwardApart) {
   const CompletedModel model =
       complete("capo 1\nrank 0 mixed 1\nrank 0: F1.0 F1.1 I1.0 W1.0 B1.1\n", {},
