@@ -1,9 +1,9 @@
 #include <capo/core/graph/build.h>
 
-#include <capo/core/base/assert.h>
 #include <capo/core/graph/collectives.h>
 #include <capo/core/graph/edge_list.h>
 #include <capo/core/graph/task_lookup.h>
+#include <capo/core/graph/transfer_pairing.h>
 
 #include <algorithm>
 #include <array>
@@ -180,55 +180,9 @@ class Builder {
     }
   }
 
-  void pair_transfers(bool buffered) {
-    find_partners();
-    // Sends and receives by the ranks they join and the communicator, in the order of issue.
-    struct End {
-      std::uint64_t channel;
-      TaskId task;
-    };
-    std::vector<End> sends;
-    std::vector<End> receives;
-    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
-      const Task& task = graph.tasks[id];
-      if (!is_transfer(task.kind) || !partnered_[id]) continue;
-      const std::int32_t peer = map_.home(map_.neighbour(task.kind, task.stage)).rank;
-      const std::int32_t from = is_send(task.kind) ? task.rank : peer;
-      const std::int32_t to = is_send(task.kind) ? peer : task.rank;
-      const std::uint64_t channel = (static_cast<std::uint64_t>(from) << 32) |
-                                    (static_cast<std::uint64_t>(to) << 1) |
-                                    step_of(task).communicator;
-      (is_send(task.kind) ? sends : receives).push_back({channel, id});
-    }
-    const auto by_channel = [](const End& a, const End& b) { return a.channel < b.channel; };
-    std::stable_sort(sends.begin(), sends.end(), by_channel);
-    std::stable_sort(receives.begin(), receives.end(), by_channel);
-    std::uint64_t reported = ~std::uint64_t{0};
-    CAPO_ASSERT(sends.size() == receives.size(), "each has its partner");
-    for (std::size_t i = 0; i < sends.size(); ++i) {
-      CAPO_ASSERT(sends[i].channel == receives[i].channel, "each has its partner on its channel");
-      const TaskId send = sends[i].task;
-      const TaskId receive = receives[i].task;
-      // The first pair that disagrees; those behind it follow from it.
-      const bool agree = message_of(graph.tasks[send]) == message_of(graph.tasks[receive]);
-      if (!agree && reported != sends[i].channel) {
-        reported = sends[i].channel;
-        fault(TransferFault::Kind::Mismatch, receive, send);
-      }
-      edge(graph.start(send), end(receive), EdgeKind::Message);
-      if (!buffered) edge(graph.start(receive), end(send), EdgeKind::Rendezvous);
-    }
+  void pair(bool buffered) {
+    pair_transfers(lowered_, map_, lookup_, buffered, graph, edges_, faults);
   }
-
-  // A receive without a send never ends; a send without a receive ends only where sends are
-  // buffered.
-  void strand_unpartnered(bool buffered) {
-    for (const TaskId id : unpartnered_) {
-      Task& task = graph.tasks[id];
-      if (is_receive(task.kind) || !buffered) task.never = true;
-    }
-  }
-
   void meet() { meet_collectives(lowered_, groups_, graph, edges_, faults); }
 
   void finish() { graph.edges = edges_.graph(graph.task_of.size()); }
@@ -410,34 +364,6 @@ class Builder {
     }
   }
 
-  // Which transfers have a partner of the same message; the others are faults.
-  void find_partners() {
-    partnered_.assign(graph.tasks.size(), false);
-    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
-      Task& task = graph.tasks[id];
-      if (!is_transfer(task.kind)) continue;
-      const std::int32_t there = map_.neighbour(task.kind, task.stage);
-      const bool nowhere =
-          there == kNoStage || map_.home(there).rank < 0 || map_.home(there).rank == task.rank;
-      if (nowhere) {
-        fault(TransferFault::Kind::Nowhere, id);
-        task.never = true;
-        continue;
-      }
-      if (find(thing_of(task.kind), task) != id) {
-        // A repeated transfer, which was reported; or one that a stray rank makes.
-        continue;
-      }
-      const TaskId partner = lookup_.find(thing_of(other_end(task.kind)), there, task.microbatch);
-      partnered_[id] = partner != kNoTask;
-      if (partner != kNoTask) continue;
-      fault(is_send(task.kind) ? TransferFault::Kind::SendWithout
-                               : TransferFault::Kind::ReceiveWithout,
-            id);
-      unpartnered_.push_back(id);
-    }
-  }
-
   const Lowered& lowered_;
   const StageMap& map_;
   std::span<const CollectiveGroup> groups_;
@@ -448,8 +374,6 @@ class Builder {
   bool has_parameter_actions_ = false;
   std::uint32_t first_stream_ = 0;  // of the rank at hand: its computations
   std::vector<TaskId> pending_waits_;
-  std::vector<bool> partnered_;
-  std::vector<TaskId> unpartnered_;
   EdgeList edges_;
 };
 
@@ -492,24 +416,10 @@ WiredTransfers wire_transfers(const Lowered& lowered, const StageMap& map,
   builder.add_events();
   builder.add_local_data();
   builder.add_transferred_data();
-  builder.pair_transfers(environment.buffered());
-  builder.strand_unpartnered(environment.buffered());
+  builder.pair(environment.buffered());
   builder.meet();
   builder.finish();
   return {.graph = std::move(builder.graph), .faults = std::move(builder.faults)};
-}
-
-Message message_of(const Task& transfer) {
-  switch (transfer.kind) {
-    case Kind::SendForward:
-      return {true, transfer.stage + 1, transfer.microbatch};
-    case Kind::ReceiveForward:
-      return {true, transfer.stage, transfer.microbatch};
-    case Kind::SendBackward:
-      return {false, transfer.stage - 1, transfer.microbatch};
-    default:
-      return {false, transfer.stage, transfer.microbatch};
-  }
 }
 
 }  // namespace capo

@@ -5,11 +5,6 @@
 // its queue and pairs sends with receives, and answers whether this way of communicating finishes.
 // wire_ideally() is between the two, for simulations with links that never queue.
 //
-// Pairing is NCCL's: messages carry no tag, so on one communicator the k-th send from rank a to
-// rank b meets the k-th receive at b from a, whatever the two were meant for. Transfers that have
-// no partner by name are left out of the pairing, since they are faults of their own and would
-// shift everything behind them.
-//
 // Collectives of a declared group meet one by one: the k-th of each member, which has to be the
 // same action on all of them. On each member they must come in one order whatever the streams do:
 // two that run on different streams, with no path between them, may start either way round.
@@ -52,15 +47,5 @@ struct WiredTransfers {
                                             std::int32_t microbatches,
                                             const Environment& environment,
                                             std::span<const CollectiveGroup> groups = {});
-
-/// The message that a transfer carries: what the stage on the receiving side reads.
-struct Message {
-  bool forward = true;
-  std::int32_t reader = kNoStage;  ///< the stage
-  std::int32_t microbatch = kNoMicrobatch;
-
-  friend bool operator==(const Message&, const Message&) = default;
-};
-[[nodiscard]] Message message_of(const Task& transfer);
 
 }  // namespace capo

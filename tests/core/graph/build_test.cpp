@@ -5,6 +5,7 @@
 #include <capo/core/graph/collectives.h>
 #include <capo/core/graph/execution.h>
 #include <capo/core/graph/megatron_calls.h>
+#include <capo/core/graph/transfer_pairing.h>
 #include <capo/tests/core/graph/graph_text.h>
 
 #include <gtest/gtest.h>

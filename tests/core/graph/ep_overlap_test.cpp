@@ -370,6 +370,12 @@ TEST(EpOverlap, TakesACompositeApartOnlyWhereItIsAForwardAndABackward) {
   EXPECT_EQ(steps("F1.0 reduce1"), steps("F1.0") + 1);
 }
 
+TEST(EpOverlap, ACompositeOfOneMemberIsNoPairWithWhatComesBehindIt) {
+  EXPECT_EQ(launched("(F1.0) B1.0", {1}, {}), launched("F1.0 B1.0", {1}, {}));
+  EXPECT_EQ(launched("F1.0 B1.0 (F1.1)", {1}, {}), launched("F1.0 B1.0 F1.1", {1}, {}));
+  EXPECT_NE(launched("F1.0 (F1.1 B1.0)", {1}, {}), launched("F1.0 F1.1 B1.0", {1}, {}));
+}
+
 TEST(EpOverlap, OfAListPairsAForwardWithTheBackwardOfAnotherMicrobatchBehindIt) {
   const auto nodes = [](const std::string& order) {
     const Schedule schedule = read_schedule("microbatches 2\nrank 0: " + order + "\n");

@@ -248,8 +248,8 @@ TEST(MegatronCalls, WithoutRanksThereIsNothingToCall) {
   EXPECT_TRUE(made.lowered.ranks.empty());
 }
 
-// The last rank receives no gradient, though it has no pairs either.
-TEST(MegatronCalls, ARankThatRunsEveryForwardFirstCoolsDownAlone) {
+// The first chunk's gradients of the last rank come from the rank itself.
+TEST(MegatronCalls, TheLastRankReceivesNoGradientOfItsLastChunk) {
   const Schedule schedule = read_schedule(
       "ranks 2\nmicrobatches 2\nplacement loop\n"
       "rank 0: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\n"

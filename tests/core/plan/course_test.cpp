@@ -350,7 +350,6 @@ TEST(Course, ASendIsReceivedWhereItsOwnMessageIsOfSeveralThatAreFused) {
         "rank 1: (recv-F1.0 recv-F2.0) F1.0 F2.0 B2.0 B1.0\n"}) {
     const PlannedStep step(
         read_schedule(std::string("ranks 2\nmicrobatches 2\nplacement loop\n") + ranks));
-    ASSERT_TRUE(execute(step.wiring().transfers().graph).ran.size() > 0);
     Recorder recorder({});
     run_course(step.table(), step.course(), recorder);
     std::set<std::pair<std::uint32_t, std::uint32_t>> received;

@@ -1,9 +1,6 @@
 #include <capo/tests/support/check_text.h>
 
 #include <gtest/gtest.h>
-#include <algorithm>
-#include <cstdio>
-#include <vector>
 
 namespace capo {
 namespace {

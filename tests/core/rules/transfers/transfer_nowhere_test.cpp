@@ -99,7 +99,7 @@ TEST(TransferNowhere, ConcernsAReplayThatAloneTransfers) {
             Findings{"T02@1"});
 }
 
-TEST(TransferNowhere, LeavesAMicrobatchBeyondTheStepOnOneRankToItsNeighbour) {
+TEST(TransferNowhere, OfAMicrobatchBeyondTheStepStaysOnItsRankToo) {
   EXPECT_EQ(check_csv("0F0,0SEND_F7,1RECV_F7,1F0,1B0,0B0\n").findings(),
             (Findings{"T02@1", "T02@2"}));
 }

@@ -1,0 +1,38 @@
+// The two ends of each message of a task graph.
+//
+// Pairing is NCCL's: messages carry no tag, so on one communicator the k-th send from rank a to
+// rank b meets the k-th receive at b from a, whatever the two were meant for. Transfers that have
+// no partner by name are left out of the pairing, since they are faults of their own and would
+// shift everything behind them. Tested by build_test.cpp.
+
+#pragma once
+
+#include <capo/core/graph/edge_list.h>
+#include <capo/core/graph/lowered.h>
+#include <capo/core/graph/stage_map.h>
+#include <capo/core/graph/task_graph.h>
+#include <capo/core/graph/task_lookup.h>
+#include <capo/core/graph/transfer_fault.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace capo {
+
+/// The message that a transfer carries: what the stage on the receiving side reads.
+struct Message {
+  bool forward = true;
+  std::int32_t reader = kNoStage;  ///< the stage
+  std::int32_t microbatch = kNoMicrobatch;
+
+  friend bool operator==(const Message&, const Message&) = default;
+};
+[[nodiscard]] Message message_of(const Task& transfer);
+
+/// Before the graph gets its edges. Without a partner a receive never ends, and a send only where
+/// sends are buffered; buffered sends do not wait for their receive.
+void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLookup& lookup,
+                    bool buffered, TaskGraph& graph, EdgeList& edges,
+                    std::vector<TransferFault>& faults);
+
+}  // namespace capo
