@@ -1,5 +1,6 @@
 #include <capo/run/report.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/report/report.h>
 
 #include <fmt/format.h>
@@ -171,7 +172,7 @@ std::string act_name(const Act& act) {
     case Act::Kind::Collect:
       return "";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 }  // namespace

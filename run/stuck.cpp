@@ -1,5 +1,6 @@
 #include <capo/run/stuck.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/rules/check.h>
 #include <capo/core/rules/context.h>
 #include <capo/core/rules/task_words.h>
@@ -30,7 +31,7 @@ std::string_view stream_kind(const Stream& stream) {
     case Stream::Runs::Collectives:
       return "exchanges";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 class StuckState {

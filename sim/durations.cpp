@@ -35,7 +35,7 @@ double share(const TaskCosts& costs, Part part) {
     case Part::PostProcess:
       return 0;
   }
-  return 1;
+  CAPO_UNREACHABLE();
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include <capo/sim/report.h>
 
+#include <capo/core/base/assert.h>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -27,7 +29,7 @@ std::string links_in_words(const Simulation& simulation) {
     case Links::Buffered:
       return "links queue, and a send does not wait for its receive";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 std::string_view unit_of_time(const Costs& costs) {

@@ -24,3 +24,7 @@ class InternalError : public std::logic_error {
 /// `CAPO_ASSERT(position < size, "a task's position lies in its order");`
 #define CAPO_ASSERT(expression, sentence) \
   ((expression) ? void(0) : ::capo::fail_assertion(#expression, sentence, __FILE__, __LINE__))
+
+/// Behind a switch that names every case and returns in each.
+#define CAPO_UNREACHABLE() \
+  ::capo::fail_assertion("unreachable", "every case returns", __FILE__, __LINE__)

@@ -1,5 +1,6 @@
 #include <capo/core/draw/dot.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/draw/reduction.h>
 #include <capo/core/text/action_token.h>
 
@@ -56,7 +57,7 @@ EdgeClass class_of(EdgeKind kind) {
     case EdgeKind::Collective:
       return EdgeClass::Collective;
   }
-  return EdgeClass::Data;
+  CAPO_UNREACHABLE();
 }
 
 std::string_view word_for(EdgeKind kind) {

@@ -261,7 +261,7 @@ std::string_view name_of(Configuration configuration) {
     case Configuration::DelayFuseAttr:
       return "delay+fuse+attr";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 std::string_view name_of(Returned returned) {
@@ -281,7 +281,7 @@ std::string_view name_of(Returned returned) {
     case Returned::LiveView:
       return "a view of main_grad";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 std::string_view name_of(Destination destination) {
@@ -305,7 +305,7 @@ std::string_view name_of(Destination destination) {
     case Destination::FirstWriteOverwrites:
       return "adds to main_grad, the first written overwrites";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 std::string_view name_of(Written written) {
@@ -317,7 +317,7 @@ std::string_view name_of(Written written) {
     case Written::WithW:
       return "W";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 std::string_view name_of(Flagged flagged) {
@@ -329,7 +329,7 @@ std::string_view name_of(Flagged flagged) {
     case Flagged::AtW:
       return "W";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 }  // namespace capo::gradients

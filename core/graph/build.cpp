@@ -180,8 +180,8 @@ class Builder {
     }
   }
 
-  void pair(bool buffered) {
-    pair_transfers(lowered_, map_, lookup_, buffered, graph, edges_, faults);
+  void pair(const Environment& environment) {
+    pair_transfers(lowered_, map_, lookup_, environment, graph, edges_, faults);
   }
   void meet() { meet_collectives(lowered_, groups_, graph, edges_, faults); }
 
@@ -416,7 +416,7 @@ WiredTransfers wire_transfers(const Lowered& lowered, const StageMap& map,
   builder.add_events();
   builder.add_local_data();
   builder.add_transferred_data();
-  builder.pair(environment.buffered());
+  builder.pair(environment);
   builder.meet();
   builder.finish();
   return {.graph = std::move(builder.graph), .faults = std::move(builder.faults)};

@@ -17,14 +17,14 @@ namespace {
 constexpr TaskId kBeforeAll = 0;  // clocks count tasks from 1
 
 // For each vertex, how many tasks of `stream` are over before it starts.
-void make_clock(const TaskGraph& graph, const std::vector<Vertex>& order, std::uint32_t stream,
-                std::vector<TaskId>& clock) {
+std::vector<TaskId> clock_of(const TaskGraph& graph, const std::vector<Vertex>& order,
+                             std::uint32_t stream) {
   std::vector<TaskId> ended_at(graph.task_of.size(), kBeforeAll);  // by vertex, the count it adds
   TaskId count = 0;
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     if (graph.tasks[id].stream == stream) ended_at[graph.end(id)] = ++count;
   }
-  clock.assign(graph.task_of.size(), kBeforeAll);
+  std::vector<TaskId> clock(graph.task_of.size(), kBeforeAll);
   for (const Vertex from : order) {
     const TaskId after = std::max(clock[from], ended_at[from]);
     const auto [first, last] = boost::out_edges(from, graph.edges);
@@ -33,6 +33,7 @@ void make_clock(const TaskGraph& graph, const std::vector<Vertex>& order, std::u
       of_target = std::max(of_target, after);
     }
   }
+  return clock;
 }
 
 class Races {
@@ -52,7 +53,7 @@ class Races {
     const std::uint32_t stream = graph_.tasks[earlier].stream;
     if (stream == graph_.tasks[later].stream) return true;
     std::vector<TaskId>& clock = clocks_[stream];
-    if (clock.empty()) make_clock(graph_, order_, stream, clock);
+    if (clock.empty()) clock = clock_of(graph_, order_, stream);
     return clock[graph_.start(later)] >= positions_[earlier];
   }
 

@@ -133,9 +133,9 @@ Lowered take_layers_apart(const Lowered& lowered,
     Expansion expansion(layers[r], options);
     for (std::size_t at = 0; at < steps.size(); ++at) {
       const Step& step = steps[at];
-      // A composite of one member opens and is over.
-      const bool paired = step.kind == Kind::Forward && at + 1 < steps.size() &&
-                          steps[at + 1].group == Group::Continues &&
+      // What opens a composite may be all of it.
+      const bool paired = step.kind == Kind::Forward && step.group == Group::Opens &&
+                          at + 1 < steps.size() && steps[at + 1].group == Group::Continues &&
                           is_backward(steps[at + 1].kind);
       if (paired) {
         expansion.pair(step, steps[++at]);

@@ -1,5 +1,7 @@
 #include <capo/core/graph/execution.h>
 
+#include <capo/core/base/assert.h>
+
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -158,8 +160,7 @@ class CycleSearch {
     if (to == root_) {
       if (!best_.empty() && distance >= best_.size()) return;
       closed_ = true;
-      // Never along a stream: the root is the first of its own that did not run.
-      best_ = cycle_through(before, kind);
+      best_ = cycle_through(before, kind, is_passing(state) ? passed(state) : kNoTask);
       return;
     }
     reach(state, {.state = before, .distance = distance, .kind = kind});
@@ -177,12 +178,14 @@ class CycleSearch {
     }
   }
 
-  // From the root along dependencies to `last`, and by an edge of kind `closing` back to the root:
-  // the same the other way round, as tasks that wait.
-  [[nodiscard]] std::vector<WaitEdge> cycle_through(State last, EdgeKind closing) const {
+  // From the root along dependencies to `last`, and by an edge of kind `closing` back to the root,
+  // where that is a way along a stream to its task `arrived`: the same the other way round, as
+  // tasks that wait.
+  [[nodiscard]] std::vector<WaitEdge> cycle_through(State last, EdgeKind closing,
+                                                    TaskId arrived) const {
     std::vector<WaitEdge> waits;
     Vertex waiting = root_;
-    TaskId waiting_task = kNoTask;
+    TaskId waiting_task = arrived;
     EdgeKind kind = closing;
     std::optional<std::uint32_t> ridden;  // the stream along which the wait added last goes
     for (State state = last; state != kNoState; state = from_[state].state) {
@@ -205,21 +208,28 @@ class CycleSearch {
     return waits;
   }
 
-  // Of a fused group, the member that waits: the one whose other end, maker or reader is there.
+  // Of a fused group, the member that waits.
   [[nodiscard]] TaskId member(Vertex waiting, Vertex waited, EdgeKind kind) const {
     TaskId found = kNoTask;
     graph_.for_each_task(waiting, [&](TaskId task) {
-      const Task& of = graph_.tasks[task];
-      bool fits = kind == EdgeKind::Message      ? is_receive(of.kind)
-                  : kind == EdgeKind::Rendezvous ? is_send(of.kind)
-                                                 : true;
-      if (kind == EdgeKind::Data && is_send(of.kind)) {
-        const Task& maker = graph_.tasks[graph_.task_of[waited]];
-        fits = of.stage == maker.stage && of.microbatch == maker.microbatch;
-      }
-      if (fits && found == kNoTask) found = task;
+      if (found == kNoTask && may_wait(graph_.tasks[task], waited, kind)) found = task;
     });
-    return found == kNoTask ? graph_.task_of[waiting] : found;
+    CAPO_ASSERT(found != kNoTask, "a vertex waits because a task of its own does");
+    return found;
+  }
+
+  // Whether a member of a fused group waits by an edge of this kind: whose other end or maker is
+  // there.
+  [[nodiscard]] bool may_wait(const Task& of, Vertex waited, EdgeKind kind) const {
+    if (kind == EdgeKind::Message) return is_receive(of.kind);
+    if (kind == EdgeKind::Rendezvous) return is_send(of.kind);
+    if (kind != EdgeKind::Data || !is_transfer(of.kind)) return true;
+    bool made = false;
+    graph_.for_each_task(waited, [&](TaskId task) {
+      const Task& maker = graph_.tasks[task];
+      made = made || (of.stage == maker.stage && of.microbatch == maker.microbatch);
+    });
+    return made && is_send(of.kind);
   }
 
   const TaskGraph& graph_;

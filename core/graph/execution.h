@@ -28,8 +28,8 @@ struct Execution {
 /// A step of a cycle of waits: this task waits for the next one in the list, the last for the
 /// first.
 struct WaitEdge {
-  TaskId task = kNoTask;
-  EdgeKind kind = EdgeKind::Stream;  ///< why
+  TaskId task;
+  EdgeKind kind;  ///< why
 
   friend bool operator==(const WaitEdge&, const WaitEdge&) = default;
 };

@@ -1,5 +1,7 @@
 #include <capo/core/graph/megatron_calls.h>
 
+#include <capo/core/base/assert.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -412,8 +414,8 @@ std::optional<std::int32_t> rank_of_plain_loop(const Schedule& schedule,
   return std::nullopt;
 }
 
-// The entry that a receive is for, where there is one; else that of the computation before it, as
-// where the rank stops because it asked for another input.
+// The entry that a receive is for. A rank that asks for another input than comes has a fault and
+// goes on no further, so that nothing is received without a reader.
 void name_readers(const RankOrder& order, std::vector<Step>& steps) {
   std::vector<std::vector<std::uint32_t>> forwards(static_cast<std::size_t>(order.chunks));
   std::vector<std::vector<std::uint32_t>> backwards(forwards.size());
@@ -423,17 +425,14 @@ void name_readers(const RankOrder& order, std::vector<Step>& steps) {
       forwards[static_cast<std::size_t>(entry.chunk) - 1].push_back(at);
     if (is_backward(entry.kind)) backwards[static_cast<std::size_t>(entry.chunk) - 1].push_back(at);
   }
-  std::uint32_t latest = 0;
   for (Step& step : steps) {
-    if (!is_receive(step.kind)) {
-      latest = step.entry;
-      continue;
-    }
+    if (!is_receive(step.kind)) continue;
     const auto& readers =
         (step.kind == Kind::ReceiveForward ? forwards
                                            : backwards)[static_cast<std::size_t>(step.chunk) - 1];
     const auto k = static_cast<std::size_t>(step.microbatch);
-    step.entry = k < readers.size() ? readers[k] : latest;
+    CAPO_ASSERT(k < readers.size(), "what is received has a reader");
+    step.entry = readers[k];
   }
 }
 

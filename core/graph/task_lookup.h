@@ -34,10 +34,8 @@ inline Thing thing_of(Kind kind) {
     case Kind::ReceiveBackward:
       return Thing::ReceiveB;
     default:
-      break;
+      CAPO_UNREACHABLE();  // a task without a microbatch has no slot
   }
-  CAPO_ASSERT(false, "a task without a microbatch has no slot");
-  return Thing::Forward;
 }
 
 class TaskLookup {

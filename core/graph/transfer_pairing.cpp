@@ -18,11 +18,16 @@ struct End {
 class Pairing {
  public:
   Pairing(const Lowered& lowered, const StageMap& map, const TaskLookup& lookup, TaskGraph& graph,
-          std::vector<TransferFault>& faults)
-      : lowered_(lowered), map_(map), lookup_(lookup), graph_(graph), faults_(faults) {}
+          bool buffered, std::vector<TransferFault>& faults)
+      : lowered_(lowered),
+        map_(map),
+        lookup_(lookup),
+        graph_(graph),
+        buffered_(buffered),
+        faults_(faults) {}
 
   // Sorts each transfer into those that have a partner and those that wait for ever.
-  void find_partners(bool buffered) {
+  void find_partners() {
     for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
       Task& task = graph_.tasks[id];
       if (!is_transfer(task.kind)) continue;
@@ -43,11 +48,11 @@ class Pairing {
         continue;
       }
       fault(sends ? TransferFault::Kind::SendWithout : TransferFault::Kind::ReceiveWithout, id);
-      if (!sends || !buffered) task.never = true;
+      if (!sends || !buffered_) task.never = true;
     }
   }
 
-  void meet(bool buffered, EdgeList& edges) {
+  void meet(EdgeList& edges) {
     const auto by_channel = [](const End& a, const End& b) { return a.channel < b.channel; };
     std::stable_sort(sends_.begin(), sends_.end(), by_channel);
     std::stable_sort(receives_.begin(), receives_.end(), by_channel);
@@ -64,7 +69,7 @@ class Pairing {
         fault(TransferFault::Kind::Mismatch, receive, send);
       }
       edges.add(graph_.start(send), graph_.end(receive), EdgeKind::Message);
-      if (!buffered) edges.add(graph_.start(receive), graph_.end(send), EdgeKind::Rendezvous);
+      if (!buffered_) edges.add(graph_.start(receive), graph_.end(send), EdgeKind::Rendezvous);
     }
   }
 
@@ -86,6 +91,7 @@ class Pairing {
   const StageMap& map_;
   const TaskLookup& lookup_;
   TaskGraph& graph_;
+  bool buffered_;
   std::vector<TransferFault>& faults_;
   std::vector<End> sends_;  // in the order of issue
   std::vector<End> receives_;
@@ -107,11 +113,11 @@ Message message_of(const Task& transfer) {
 }
 
 void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLookup& lookup,
-                    bool buffered, TaskGraph& graph, EdgeList& edges,
+                    const Environment& environment, TaskGraph& graph, EdgeList& edges,
                     std::vector<TransferFault>& faults) {
-  Pairing pairing(lowered, map, lookup, graph, faults);
-  pairing.find_partners(buffered);
-  pairing.meet(buffered, edges);
+  Pairing pairing(lowered, map, lookup, graph, environment.buffered(), faults);
+  pairing.find_partners();
+  pairing.meet(edges);
 }
 
 }  // namespace capo

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <capo/core/graph/edge_list.h>
+#include <capo/core/graph/environment.h>
 #include <capo/core/graph/lowered.h>
 #include <capo/core/graph/stage_map.h>
 #include <capo/core/graph/task_graph.h>
@@ -29,10 +30,10 @@ struct Message {
 };
 [[nodiscard]] Message message_of(const Task& transfer);
 
-/// Before the graph gets its edges. Without a partner a receive never ends, and a send only where
-/// sends are buffered; buffered sends do not wait for their receive.
+/// Before the graph gets its edges. A receive without a partner never ends, and a send ends without
+/// one only where sends are buffered; buffered ones do not wait for theirs.
 void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLookup& lookup,
-                    bool buffered, TaskGraph& graph, EdgeList& edges,
+                    const Environment& environment, TaskGraph& graph, EdgeList& edges,
                     std::vector<TransferFault>& faults);
 
 }  // namespace capo

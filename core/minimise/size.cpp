@@ -1,5 +1,7 @@
 #include <capo/core/minimise/size.h>
 
+#include <capo/core/base/assert.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <limits>
@@ -43,7 +45,7 @@ int turn_of(Kind kind) {
     case Kind::Idle:
       return 14;
   }
-  return 14;
+  CAPO_UNREACHABLE();
 }
 
 bool of_backward(Kind kind) {

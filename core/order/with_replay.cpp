@@ -4,8 +4,43 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <utility>
 
 namespace capo {
+
+namespace {
+
+// Whether the input lists the stages of each rank, as tables do: then a chunk is what its stage is,
+// and its number is its place among those that the input runs.
+bool lists_stages(const Input& input) {
+  return input.schedule.topology == Topology::Custom;
+}
+
+// Numbers the chunks of a replayed rank as the capture does; or says which the capture has not.
+std::optional<std::string> renumber(std::vector<Entry>& replay, std::size_t r,
+                                    const Input& captured, const Input& replayed) {
+  const std::vector<std::int32_t>& stages = captured.schedule.ranks[r].stages;
+  for (Entry& entry : replay) {
+    if (entry.chunk < 1) continue;
+    const auto chunk = static_cast<std::size_t>(entry.chunk);
+    if (!lists_stages(replayed)) {
+      if (chunk <= stages.size()) continue;
+      return fmt::format("{} runs chunk {} on rank {}, which has {} in {}", replayed.source.name,
+                         chunk, r, stages.size(), captured.source.name);
+    }
+    const std::int32_t stage = replayed.schedule.ranks[r].stages[chunk - 1];
+    const auto at = std::find(stages.begin(), stages.end(), stage);
+    if (at == stages.end()) {
+      return fmt::format("{} runs stage {} on rank {}, and {} does not", replayed.source.name,
+                         stage, r, captured.source.name);
+    }
+    entry.chunk = static_cast<std::int32_t>(at - stages.begin()) + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 Result<Input, std::string> with_replay(Input capture, const Input& replay) {
   auto& ranks = capture.schedule.ranks;
@@ -26,11 +61,19 @@ Result<Input, std::string> with_replay(Input capture, const Input& replay) {
       std::numeric_limits<std::uint32_t>::max()) {
     return std::string("the two texts together are too long");
   }
-  const auto shift = static_cast<std::uint32_t>(capture.source.append(replay.source));
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    ranks[r].replay = replayed[r].order;
-    for (Entry& entry : *ranks[r].replay) entry.offset += shift;
-    if (!ranks[r].chunks_declared) ranks[r].chunks = std::max(ranks[r].chunks, replayed[r].chunks);
+    std::vector<Entry> order = replayed[r].order;
+    if (lists_stages(capture)) {
+      if (auto why = renumber(order, r, capture, replay)) return *why;
+    } else if (!ranks[r].chunks_declared) {
+      ranks[r].chunks = std::max(ranks[r].chunks, replayed[r].chunks);
+    }
+    ranks[r].replay = std::move(order);
+  }
+  place_stages(capture.schedule);
+  const auto shift = static_cast<std::uint32_t>(capture.source.append(replay.source));
+  for (RankOrder& rank : ranks) {
+    for (Entry& entry : *rank.replay) entry.offset += shift;
   }
   if (replay.schedule.naming == Naming::Named) capture.schedule.naming = Naming::Named;
   if (!capture.schedule.microbatches) capture.schedule.microbatches = replay.schedule.microbatches;

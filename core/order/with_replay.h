@@ -3,7 +3,8 @@
 //   capo check --capture captured.te --replay replayed.te
 //
 // What is declared of the first (chunks, layers, stages) holds; the second gives its entries, which
-// keep their places in their own text. Tested by with_replay_test.cpp.
+// keep their places in their own text. Where both list the stages of each rank, as tables do,
+// chunks are the same where their stages are. Tested by with_replay_test.cpp.
 
 #pragma once
 

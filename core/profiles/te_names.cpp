@@ -1,3 +1,4 @@
+#include <capo/core/base/assert.h>
 #include <capo/core/profiles/te.h>
 
 namespace capo::te {
@@ -31,7 +32,7 @@ std::string_view name_of(Kind kind) {
     case Kind::StoreRuntimeError:
       return "store.RuntimeError";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 std::string_view name_of(Step step) {
@@ -49,7 +50,7 @@ std::string_view name_of(Step step) {
     case Step::Capture:
       return "capture";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 }  // namespace capo::te

@@ -1,5 +1,7 @@
 #include <capo/core/report/explain_setting.h>
 
+#include <capo/core/base/assert.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -59,7 +61,7 @@ std::string_view meaning(Communicators communicators) {
       return "transfers from one rank to another run in the order of issue, each direction by "
              "itself";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 std::string_view meaning(std::optional<PlanKind> plan) {

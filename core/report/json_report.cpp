@@ -1,5 +1,7 @@
 #include <capo/core/report/json_report.h>
 
+#include <capo/core/base/assert.h>
+
 #include <nlohmann/json.hpp>
 
 #include <set>
@@ -71,7 +73,7 @@ Json json_of(const Layers& layers) {
     case Layers::Form::List:
       return layers.values;
   }
-  return nullptr;
+  CAPO_UNREACHABLE();
 }
 
 Json json_of(const Setting& environment) {

@@ -1,5 +1,7 @@
 #include <capo/core/report/report.h>
 
+#include <capo/core/base/assert.h>
+
 #include <algorithm>
 
 namespace capo {
@@ -71,7 +73,7 @@ std::string_view name_of(Verdict verdict) {
     case Verdict::NoVerdict:
       return "no-verdict";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 std::string_view name_of(WitnessKind kind) {
@@ -87,7 +89,7 @@ std::string_view name_of(WitnessKind kind) {
     case WitnessKind::Replay:
       return "replay";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 std::string_view name_of(Severity severity) {

@@ -94,7 +94,7 @@ const Module* module_at_fault(const Context& context, std::int32_t rank, std::in
   const std::int32_t layers = distinct_layers(context, rank, chunk);
   for (std::int32_t layer = 0; layer < layers; ++layer) {
     const Module* module = context.module_of(rank, chunk, layer);
-    if (module != nullptr && at_fault(*module)) return module;
+    if (at_fault(*module)) return module;
   }
   return nullptr;
 }

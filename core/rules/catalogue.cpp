@@ -1,3 +1,4 @@
+#include <capo/core/base/assert.h>
 #include <capo/core/rules/checks.h>
 #include <capo/core/rules/rule.h>
 
@@ -218,7 +219,7 @@ std::string_view name_of(Family family) {
     case Family::Capture:
       return "capture";
   }
-  return "unknown";
+  CAPO_UNREACHABLE();
 }
 
 std::string_view name_of(Pass pass) {
@@ -246,7 +247,7 @@ std::string_view name_of(Pass pass) {
     case Pass::Buffers:
       return "buffers";
   }
-  return "unknown";
+  CAPO_UNREACHABLE();
 }
 
 }  // namespace capo

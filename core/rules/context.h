@@ -27,20 +27,6 @@ struct ChunkTally {
   std::int32_t inputs = 0;  ///< split-off input halves, in mixed chunks
   std::int32_t weights = 0;
 
-  [[nodiscard]] std::int32_t of(Kind kind) const {
-    switch (kind) {
-      case Kind::Forward:
-        return forwards;
-      case Kind::Backward:
-        return backwards;
-      case Kind::BackwardInput:
-        return inputs;
-      case Kind::BackwardWeight:
-        return weights;
-      default:
-        return 0;
-    }
-  }
   [[nodiscard]] bool absent() const { return forwards + backwards + inputs + weights == 0; }
 
   /// Whether what the k-th entry (from 0) of a kind needs is not there yet. Counted microbatches
@@ -49,6 +35,10 @@ struct ChunkTally {
   [[nodiscard]] bool lacks_need_of(Kind kind, std::int32_t k) const {
     const std::int32_t made = kind == Kind::Backward ? forwards : backwards;
     return (kind == Kind::Backward || kind == Kind::BackwardWeight) && k >= made;
+  }
+  /// The same of the next one of a kind.
+  [[nodiscard]] bool lacks_need_of_next(Kind kind) const {
+    return lacks_need_of(kind, kind == Kind::Backward ? backwards : weights);
   }
   void add(Kind kind) { change(kind, 1); }
   void take_back(Kind kind) { change(kind, -1); }

@@ -1,5 +1,6 @@
 #include <capo/core/rules/passes.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/context.h>
 #include <capo/core/rules/plan_view.h>
@@ -99,7 +100,7 @@ bool Passes::has_ground(Pass pass) const {
     case Pass::Gradients:
       return ground_.orders;
   }
-  return true;
+  CAPO_UNREACHABLE();
 }
 
 // Whether the rules of the pass are to run.

@@ -1,5 +1,6 @@
 #include <capo/core/rules/task_words.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/rules/words.h>
 #include <capo/core/text/action_token.h>
 
@@ -31,8 +32,9 @@ Origin origin_of(const Context& context, const Wiring& wiring, const TaskGraph& 
       .order = order, .entry = step.entry, .written = order.entries[step.entry].kind == step.kind};
 }
 
-std::string of_rank(const Task& task, std::int32_t seen_from) {
-  return task.rank == seen_from ? "" : fmt::format(" of rank {}", task.rank);
+std::string of_rank(const Context& context, const Task& task, std::int32_t seen_from) {
+  const bool own = context.schedule().ranks.size() == 1 || task.rank == seen_from;
+  return own ? "" : fmt::format(" of rank {}", task.rank);
 }
 
 // "the dispatch of layer 2 of `F1.0`", where layers were taken apart.
@@ -72,9 +74,9 @@ std::string why(EdgeKind kind, const std::string& waited) {
     case EdgeKind::Collective:
       return fmt::format("ends only with {}", waited);
     case EdgeKind::Span:
-      break;
+      CAPO_UNREACHABLE();  // a task does not wait for itself
   }
-  return waited;
+  CAPO_UNREACHABLE();
 }
 
 }  // namespace
@@ -92,7 +94,7 @@ std::string task_name(const Context& context, const Wiring& wiring, const TaskGr
                                 ? quoted(context, origin.order.entries[origin.entry])
                                 : added_transfer(context, origin, of, step_of(wiring, graph, task));
   const std::string which = context.counted() ? fmt::format(" (microbatch {})", of.microbatch) : "";
-  return entry + which + of_rank(of, seen_from);
+  return entry + which + of_rank(context, of, seen_from);
 }
 
 std::string task_placed(const Context& context, const Wiring& wiring, const TaskGraph& graph,
@@ -165,7 +167,7 @@ std::vector<std::int32_t> ranks_of(const TaskGraph& graph, const std::vector<Wai
 }
 
 std::string list_of(const std::vector<std::int32_t>& ranks) {
-  std::string text = "ranks ";  // no rank waits for itself alone
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
     text += std::to_string(ranks[i]);

@@ -64,8 +64,7 @@ class Shape {
     const Action action = read_te_entry(entry);
     if (action.kind == Kind::Idle || action.chunk > kMostChunks) return false;
     ChunkTally& of_chunk = tally(action.chunk);
-    if (ahead_ == kNone && of_chunk.lacks_need_of(action.kind, of_chunk.of(action.kind)))
-      ahead_ = counted_.size();
+    if (ahead_ == kNone && of_chunk.lacks_need_of_next(action.kind)) ahead_ = counted_.size();
     of_chunk.add(action.kind);
     const auto chunk = static_cast<std::int16_t>(action.chunk);
     counted_.push_back({.value = entry.value,

@@ -78,14 +78,8 @@ UncheckedPlan::UncheckedPlan(std::unique_ptr<PlannedStep::State> state) : step_(
 const Input& PlannedStep::input() const {
   return state_->input;
 }
-const CheckOptions& PlannedStep::options() const {
-  return state_->options;
-}
 const CheckResult& PlannedStep::result() const {
   return state_->result;
-}
-const Context& PlannedStep::context() const {
-  return state_->context;
 }
 const PlanView& PlannedStep::view() const {
   return state_->context.plan_view();

@@ -119,8 +119,7 @@ const Lowered& Wiring::with_whole_layers() const {
 }
 
 const Lowered& Wiring::lowered_for(const TaskGraph& graph) const {
-  if (direct_ && &graph == &*direct_) return *written_;
-  return ideal_ && &graph == &ideal_->graph ? ideal_->lowered : lowered();
+  return direct_ && &graph == &*direct_ ? *written_ : lowered();
 }
 
 const WiredTransfers& Wiring::transfers() const {

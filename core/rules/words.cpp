@@ -156,19 +156,4 @@ std::string range(std::int64_t count) {
   return count == 1 ? "only 0" : fmt::format("0 to {}", count - 1);
 }
 
-std::string_view noun(Kind kind) {
-  switch (kind) {
-    case Kind::Forward:
-      return "forward";
-    case Kind::Backward:
-      return "backward";
-    case Kind::BackwardInput:
-      return "input gradient";
-    case Kind::BackwardWeight:
-      return "weight gradient";
-    default:
-      return word_of(kind);
-  }
-}
-
 }  // namespace capo::words

@@ -8,7 +8,6 @@
 #include <capo/core/rules/context.h>
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -69,8 +68,5 @@ namespace capo::words {
 
 /// What `count` things counted from 0 are numbered: "0 to 3", "only 0".
 [[nodiscard]] std::string range(std::int64_t count);
-
-/// "forward", "backward", "weight gradient".
-[[nodiscard]] std::string_view noun(Kind kind);
 
 }  // namespace capo::words

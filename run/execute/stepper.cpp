@@ -1,5 +1,6 @@
 #include <capo/run/execute/stepper.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/plan/accesses.h>
 #include <capo/run/execute/settle.h>
 #include <capo/run/modules/module.h>
@@ -346,7 +347,7 @@ const std::byte* Stepper::origin_of(const Act& act, const Origin& origin) {
     case Origin::Kind::Permuted:
       return stage_.given.route(origin.id).rows;
   }
-  return nullptr;
+  CAPO_UNREACHABLE();
 }
 
 BufferId Stepper::input_of(const Act& act, std::int32_t at) const {

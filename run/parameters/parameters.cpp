@@ -1,5 +1,6 @@
 #include <capo/run/parameters/parameters.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/run/values/stored.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ std::string_view name_of(Role role, bool mlp) {
     case Role::SecondBias:
       return "fc2 bias";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 GroupedTensor make_tensor(Engine& engine, const ParameterForm& form, DataType type) {

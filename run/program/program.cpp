@@ -355,7 +355,7 @@ class Builder {
     const Task& task = course_.graph->tasks[id];
     const Step& step = step_of(*course_.lowered, task);
     const std::int32_t layers = table_.layers(rank, step.chunk);
-    if (layers == 0) return;
+    if (layers == 0 || step.microbatch >= table_.microbatches()) return;  // moves nothing
     const bool forward = task.kind == Kind::DispatchForward || task.kind == Kind::CombineForward;
     const Way way = forward ? Way::Forward : Way::Backward;
     const bool apart = takes_layers_apart();

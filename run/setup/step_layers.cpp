@@ -94,6 +94,16 @@ bool makes_bias_with_backward(const PlannedStep& step, const Module& module) {
   return gradients::is_operation(*module.kind) || grouped_path || module.dtype == DataType::Fp8;
 }
 
+// Behind a norm, and between the products of an MLP, what W reads was made by forward.
+Refusal wrong_alias(const Module& module, const LayerFacts& facts) {
+  const bool made = is_mlp(*module.kind) || has_norm(*module.kind);
+  if (!made || !facts.aliases.input) return std::nullopt;
+  return fmt::format(
+      "{}: what its weight gradient reads is no alias of its input, as the plan has it, but what "
+      "forward keeps",
+      named(module));
+}
+
 // The plan gives a layer memory by what is declared of it; its kernels need what they need.
 Refusal too_small(const Module& module, const LayerShape& shape, const LayerFacts& facts) {
   const auto bytes = [&](BufferKind kind) { return facts.bytes[static_cast<std::size_t>(kind)]; };
@@ -164,6 +174,7 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
             .flags = module.flags,
             .bias_with_backward = makes_bias_with_backward(step, module),
             .sizes_in_input = module.splits == Splits::Input && is_grouped(*module.kind)};
+        if (auto why = wrong_alias(module, facts)) return *why;
         if (auto why = too_small(module, layer.shape, facts)) return *why;
         layers.all_grouped_ = layers.all_grouped_ && layer.shape.grouped;
         for (ParameterForm& form : parameter_forms(layer.shape, module.flags.single_weight)) {

@@ -1,5 +1,7 @@
 #include <capo/run/values/group_sizes.h>
 
+#include <capo/core/base/assert.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -76,7 +78,7 @@ std::vector<std::int64_t> group_sizes(SizeKind kind, std::int64_t groups, std::i
     case SizeKind::Random:
       return random(groups, rows, draw);
   }
-  return {};
+  CAPO_UNREACHABLE();
 }
 
 }  // namespace capo::run

@@ -29,7 +29,7 @@ bool writes(const Entry& entry, BufferKind kind) {
     case BufferKind::Scratch:
       return entry.kind == Kind::BackwardWeight;
   }
-  return false;
+  CAPO_UNREACHABLE();
 }
 
 Site origin_of(const Context& context, const Wiring& wiring, const Buffer& buffer) {
@@ -76,7 +76,7 @@ std::string_view why(const PlanView& view, const JudgedHazard& judged) {
       return "which block is taken is up to PyTorch's allocator; taken here is the one freed last "
              "(docs/model.md)";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 std::string cure(const Context& context, const JudgedHazard& judged) {
@@ -152,8 +152,8 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
   if (hazard.window) {
     const std::string end = hazard.reader == hazard.writer ? "that" : reader;
     message += fmt::format(
-        "{} {} overwritten by {}, and its send is over for certain only at the end of {}", victim,
-        allocated ? "may be" : "is", writer, end);
+        "{} may be overwritten by {}, and its send is over for certain only at the end of {}",
+        victim, writer, end);
   } else if (hazard.race) {
     message += fmt::format("{} reads {} while {} may overwrite it: nothing orders the two", reader,
                            victim, writer);

@@ -9,6 +9,7 @@
 // capture of fp8 with bias and delay fails in warm-up.) A type that is not declared is taken for
 // one that is not fp8. Tested by bias_gradient_lost_test.cpp and tests/corpus/rules/G02/.
 
+#include <capo/core/base/assert.h>
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/captured_by_te.h>
 #include <capo/core/rules/checks.h>
@@ -36,7 +37,7 @@ bool comes_with_the_weight(const Module& module) {
     case ModuleKind::BasicLinearOp:
       return false;
   }
-  return false;
+  CAPO_UNREACHABLE();
 }
 
 bool at_fault(const Context& /*context*/, const Module& module) {

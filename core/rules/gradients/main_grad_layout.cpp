@@ -7,6 +7,7 @@
 // hidden; where they are not declared, and of a grouped-mlp, which has two weights, those of a
 // main_grad with three dimensions. Tested by main_grad_layout_test.cpp and tests/corpus/rules/G07/.
 
+#include <capo/core/base/assert.h>
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/gradients/main_grad.h>
 #include <capo/core/rules/captured_by_te.h>
@@ -46,7 +47,7 @@ std::string_view consequence(const Module& module) {
     case gradients::TeMainGrad::WritesCopySilently:
       return "; the gradient goes to a copy without a word, and main_grad never changes";
   }
-  return "";
+  CAPO_UNREACHABLE();
 }
 
 bool at_fault(const Context& /*context*/, const Module& module) {

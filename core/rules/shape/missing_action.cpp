@@ -30,22 +30,11 @@ struct Present {
 Present present_in(const OrderView& order, const MicrobatchView& view) {
   Present present;
   for (const std::uint32_t at : view.positions) {
-    switch (order.entries[at].kind) {
-      case Kind::Forward:
-        present.forward = true;
-        break;
-      case Kind::Backward:
-        present.whole = true;
-        break;
-      case Kind::BackwardInput:
-        present.input = true;
-        break;
-      case Kind::BackwardWeight:
-        present.weight = true;
-        break;
-      default:
-        break;
-    }
+    const Kind kind = order.entries[at].kind;
+    present.forward = present.forward || kind == Kind::Forward;
+    present.whole = present.whole || kind == Kind::Backward;
+    present.input = present.input || kind == Kind::BackwardInput;
+    present.weight = present.weight || kind == Kind::BackwardWeight;
   }
   return present;
 }

@@ -36,10 +36,10 @@ void weight_undeclared(const Context& context, Diagnostics& out) {
         continue;
       }
       out.keep({.rule = "S17",
-                .message = fmt::format(
-                    "{} is a{} {} of {}, which does not delay its weight gradient",
-                    words::placed(context, order, at), entry.kind == Kind::BackwardInput ? "n" : "",
-                    words::noun(entry.kind), part),
+                .message =
+                    fmt::format("{} is {} gradient of {}, which does not delay its weight gradient",
+                                words::placed(context, order, at),
+                                entry.kind == Kind::BackwardInput ? "an input" : "a weight", part),
                 .labels = {{entry.span(), ""}},
                 .help = {.text = fmt::format(
                              "remove it, or declare that {} delays its weight gradient", part)},

@@ -75,8 +75,10 @@ void deadlock(const Context& context, Diagnostics& out) {
     const auto place = [&] { return words::task_span(context, *wiring, wired.graph, first); };
     if (!out.wants_at("T09", place)) continue;
     Diagnostic finding{.rule = "T09", .family = Family::Transfers};
-    finding.message = fmt::format("deadlock{}: {} wait for each other for ever",
-                                  wiring->replay() ? " when replayed" : "", words::list_of(ranks));
+    const bool alone = ranks.size() == 1;  // then within a composite
+    finding.message =
+        fmt::format("deadlock{}: {} {} for ever", wiring->replay() ? " when replayed" : "",
+                    words::list_of(ranks), alone ? "waits for itself" : "wait for each other");
     finding.witness.kind = WitnessKind::WaitCycle;
     words::describe_waits(context, *wiring, wired.graph, cycle, first, finding);
     for (std::string& way : ways_out(context, *wiring)) {
@@ -85,7 +87,8 @@ void deadlock(const Context& context, Diagnostics& out) {
     finding.help.text =
         wiring->by_megatron()
             ? "Megatron makes these calls itself: choose other communicators or other calls"
-            : "let the two ends of each transfer come at the same point of both orders";
+        : alone ? "take what waits out of the composite"
+                : "let the two ends of each transfer come at the same point of both orders";
     out.keep(std::move(finding));
   }
 }

@@ -1,5 +1,6 @@
 #include <capo/core/rules/transfers/faults.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/rules/judged_before.h>
 #include <capo/core/rules/task_words.h>
 
@@ -38,9 +39,10 @@ bool is_of_capture(const Context& context, const Wiring& wiring, const TransferF
     case TransferFault::Kind::NotReceived:
     case TransferFault::Kind::Mismatch:
       return judged_before(context, wiring, {task.rank, peer_of(wiring, task)});
-    default:
-      return false;  // collectives concern more ranks than two
+    case TransferFault::Kind::CollectiveOrder:
+      CAPO_UNREACHABLE();  // concerns more ranks than two, and is not asked about here
   }
+  CAPO_UNREACHABLE();
 }
 
 }  // namespace capo::rules

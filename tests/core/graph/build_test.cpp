@@ -281,6 +281,16 @@ TEST(Build, ACollectiveThatAMemberLacksIsAFaultWithoutAnother) {
   EXPECT_EQ(made.never(), Lines{"0:reduce2"});
 }
 
+TEST(Build, ATransferAndACollectiveStartEachByItself) {
+  const auto vertices = [](const std::string& order) {
+    const Schedule schedule =
+        read_schedule("ranks 2\nmicrobatches 1\nplacement chain\nrank 0: " + order +
+                      "\nrank 1: recv-F1.0 F1.0 reduce1\n");
+    return wired(schedule, as_written(schedule), {}, kReductions).graph().task_of.size();
+  };
+  EXPECT_EQ(vertices("F1.0 (send-F1.0 reduce1)"), vertices("F1.0 send-F1.0 reduce1"));
+}
+
 TEST(Build, RanksOutsideAGroupReduceByThemselves) {
   const Wired made = collective("reduce1", "reduce2", {group_of({0}, {Kind::ReduceGradient})});
   EXPECT_EQ(made.faults(), Lines{});

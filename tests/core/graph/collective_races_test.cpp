@@ -77,6 +77,13 @@ TEST(CollectiveRaces, DataBetweenThemOrdersThem) {
       Lines{});
 }
 
+TEST(CollectiveRaces, EveryPairIsLookedAt) {
+  const std::string twice = "unshard1 F1.0 B1.0 reduce1 unshard2 F2.0 B2.0 reduce2";
+  EXPECT_EQ(wired(twice, twice, {two_streams()}).races(), Lines{"dp: 0:reduce1, 0:unshard2"});
+  const std::string once = "unshard1 unshard2 F1.0 F2.0 B2.0 reduce2 B1.0 reduce1";
+  EXPECT_EQ(wired(once, once, {two_streams()}).races(), Lines{});
+}
+
 // On rank 1 nothing reads what is unsharded before the reduction.
 TEST(CollectiveRaces, OneMemberMayOrderWhatAnotherDoesNot) {
   EXPECT_EQ(

@@ -362,18 +362,21 @@ TEST(EpOverlapOfLayers, TheGraphOfAnIdealStepFinishes) {
 }
 
 TEST(EpOverlap, TakesACompositeApartOnlyWhereItIsAForwardAndABackward) {
-  const auto steps = [](const std::string& order) {
-    const Schedule schedule = read_schedule("microbatches 2\nrank 0: " + order + "\n");
-    return take_layers_apart(as_written(schedule), {{1}}, {}).ranks.at(0).size();
-  };
-  EXPECT_EQ(steps("(F1.0 F1.1)"), steps("F1.0 F1.1"));
-  EXPECT_EQ(steps("F1.0 reduce1"), steps("F1.0") + 1);
+  const auto one_by_one = launched("F1.0 F1.1 B1.0", {1}, {});
+  EXPECT_EQ(launched("(F1.0 F1.1) B1.0", {1}, {}), one_by_one);
+  EXPECT_EQ(launched("(F1.0 F1.1 B1.0)", {1}, {}), one_by_one);
+  EXPECT_NE(launched("F1.0 (F1.1 B1.0)", {1}, {}), one_by_one);
 }
 
 TEST(EpOverlap, ACompositeOfOneMemberIsNoPairWithWhatComesBehindIt) {
-  EXPECT_EQ(launched("(F1.0) B1.0", {1}, {}), launched("F1.0 B1.0", {1}, {}));
+  EXPECT_EQ(launched("F1.0 (F1.1) B1.0", {1}, {}), launched("F1.0 F1.1 B1.0", {1}, {}));
   EXPECT_EQ(launched("F1.0 B1.0 (F1.1)", {1}, {}), launched("F1.0 B1.0 F1.1", {1}, {}));
-  EXPECT_NE(launched("F1.0 (F1.1 B1.0)", {1}, {}), launched("F1.0 F1.1 B1.0", {1}, {}));
+}
+
+// What concerns neither microbatch nor layer stays one step.
+TEST(EpOverlap, LeavesAReductionAsItIs) {
+  EXPECT_EQ(launched("F1.0 B1.0 reduce1", {1}, {}),
+            launched("F1.0 B1.0", {1}, {}) + ", " + launched("reduce1", {1}, {}));
 }
 
 TEST(EpOverlap, OfAListPairsAForwardWithTheBackwardOfAnotherMicrobatchBehindIt) {

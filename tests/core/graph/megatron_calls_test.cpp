@@ -188,10 +188,11 @@ TEST(MegatronCalls, KeepEveryEntryInItsOrderAndNameOneForEveryTransfer) {
 // -------------------------------------------------------------------
 
 // "2: no input at 1" for each fault: rank, kind and entry.
-Lines faults_of(const Schedule& schedule, MegatronCalls calls) {
+Lines faults_of(const Schedule& schedule, MegatronCalls calls, bool ep_overlap = false) {
   Lines lines;
-  for (const RoutingFault& fault : lower_megatron(schedule, calls, false).faults) {
-    constexpr const char* kKinds[] = {"form", "no input", "no receive", "no overlap"};
+  for (const RoutingFault& fault : lower_megatron(schedule, calls, ep_overlap).faults) {
+    constexpr const char* kKinds[] = {"form", "no input", "no receive", "no overlap",
+                                      "own forward"};
     lines.push_back(std::to_string(fault.rank) + ": " + kKinds[static_cast<int>(fault.kind)] +
                     (fault.entry == kNoEntry ? "" : " at " + std::to_string(fault.entry)));
   }
@@ -210,6 +211,16 @@ TEST(MegatronFaults, AnOrderThatIsNotWarmUpThenPairsThenCoolDownHasNoForm) {
   EXPECT_EQ(faults_of(one_rank("F1 F1 F2 F2 B2 B2 B1"), Batch), Lines{"0: form"});
   EXPECT_EQ(faults_of(one_rank("F1 F1 F2 F2"), Batch), Lines{"0: form"});
   EXPECT_EQ(faults_of(one_rank("F1 F1 send-F1 F2 F2 B2 B2 B1 B1"), Batch), Lines{"0: form at 2"});
+}
+
+// Node by node beside its own forward a backward has nothing to read.
+TEST(MegatronFaults, WhereExchangesOverlapNoBackwardRunsBesideItsOwnForward) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 2\nplacement loop\n"
+      "rank 0: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\n"
+      "rank 1: F1.0 F1.1 F2.0 B2.0 F2.1 B2.1 B1.0 B1.1\n");
+  EXPECT_EQ(faults_of(schedule, Batch), Lines{});
+  EXPECT_EQ(faults_of(schedule, Batch, true), Lines{"1: own forward at 3"});
 }
 
 TEST(MegatronFaults, MicrobatchesOfAChunkAscend) {
@@ -248,7 +259,6 @@ TEST(MegatronCalls, WithoutRanksThereIsNothingToCall) {
   EXPECT_TRUE(made.lowered.ranks.empty());
 }
 
-// The first chunk's gradients of the last rank come from the rank itself.
 TEST(MegatronCalls, TheLastRankReceivesNoGradientOfItsLastChunk) {
   const Schedule schedule = read_schedule(
       "ranks 2\nmicrobatches 2\nplacement loop\n"

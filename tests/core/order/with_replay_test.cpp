@@ -60,5 +60,44 @@ TEST(WithReplay, ChunksThatOnlyTheReplayRunsAreKnown) {
   EXPECT_EQ(check(*both).verdict, Verdict::Rejected);
 }
 
+TEST(WithReplay, ChunksThatOnlyTheReplayRunsAreStagesToo) {
+  const auto both =
+      with_replay(read("a.order", "capo 1\nplacement chain\nrank 0: F1 B1\nrank 1: F1 B1\n"),
+                  read("b.order", "capo 1\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n"));
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->schedule.ranks.at(0).stages, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(both->schedule.ranks.at(1).stages, (std::vector<std::int32_t>{2}));
+  EXPECT_EQ(check(*both).verdict, Verdict::Rejected);
+}
+
+TEST(WithReplay, ChunksOfTablesAreTheSameWhereTheirStagesAre) {
+  const Input capture = read("a.csv", "0F0,2F0,2B0,0B0\n1F0,1B0\n");
+  const auto both = with_replay(capture, read("b.csv", "2F0,2B0\n1F0,1B0\n"));
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->schedule.ranks.at(0).replay->at(0).chunk, 2);
+  EXPECT_EQ(check(*both).verdict, Verdict::Rejected) << "stage 0 is never replayed";
+}
+
+TEST(WithReplay, TablesOfOtherStagesAreNoReplay) {
+  const auto error_of = [](const char* capture, const char* replay) {
+    const auto both = with_replay(read("a.csv", capture), read("b.csv", replay));
+    return both ? "" : both.error();
+  };
+  EXPECT_EQ(error_of("0F0,1F0,1B0,0B0\n", "5F0,7F0,7B0,5B0\n"),
+            "b.csv runs stage 5 on rank 0, and a.csv does not");
+  EXPECT_EQ(error_of("0F0,0B0\n1F0,1B0\n", "1F0,1B0\n0F0,0B0\n"),
+            "b.csv runs stage 1 on rank 0, and a.csv does not");
+  EXPECT_EQ(error_of("0F0,0B0\n1F0,1B0\n", "0F0,0B0\n1F0,1B0,3F0\n"),
+            "b.csv runs stage 3 on rank 1, and a.csv does not");
+}
+
+TEST(WithReplay, AListRunsTheChunksOfTheTableItReplays) {
+  const Input table = read("a.csv", "0F0,1F0,1B0,0B0\n");
+  EXPECT_EQ(check(*with_replay(table, read("b", "[1, 2, -2, -1]"))).verdict, Verdict::Accepted);
+  const auto more = with_replay(table, read("b", "[1, 2, 3, -3, -2, -1]"));
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error(), "b runs chunk 3 on rank 0, which has 2 in a.csv");
+}
+
 }  // namespace
 }  // namespace capo

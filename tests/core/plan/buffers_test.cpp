@@ -226,10 +226,5 @@ TEST(Buffers, HaveNames) {
   EXPECT_EQ(name_of(BufferKind::Scratch), "scratch");
 }
 
-TEST(BufferTable, ARankWithoutLayersHasNoBuffers) {
-  const Schedule schedule = schedule_of({{1}, {0}, {1}});
-  expect_numbered(schedule, 2);
-}
-
 }  // namespace
 }  // namespace capo

@@ -186,6 +186,31 @@ TEST(Verdicts, AreThoseOfCheckWhateverIsDeclared) {
   }
 }
 
+TEST(Verdicts, MayBeHandedOn) {
+  Verdicts made({});
+  Verdicts verdicts(std::move(made));
+  EXPECT_EQ(verdicts.of(list_of({1, -1})), kAccepted);
+  verdicts = Verdicts({.list = {.microbatches = 2}});
+  EXPECT_NE(verdicts.of(list_of({1, -1})), kAccepted);
+}
+
+TEST(Verdicts, OfOrdersThatMegatronsLoopDoesNotRunNameTheEntry) {
+  const auto first = [](const std::string& last, MegatronCalls calls, bool overlap) {
+    const std::string text =
+        "capo 1\nmicrobatches 2\nplacement loop\n"
+        "rank 0: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\nrank 1: " +
+        last + "\n";
+    const auto input = load(Source{.name = "x", .text = text}, {.form = TextForm::OrderFile});
+    Verdicts::Declared declared;
+    declared.options.environment = {.p2p = calls, .ep_overlap = overlap};
+    return Verdicts(declared).of(*input);
+  };
+  const FirstFinding own =
+      first("F1.0 F1.1 F2.0 B2.0 F2.1 B2.1 B1.0 B1.1", MegatronCalls::Batch, true);
+  EXPECT_EQ(own.rule, "R01");
+  EXPECT_EQ(own.place, (EntryPlace{.rank = 1, .index = 3}));
+}
+
 TEST(Verdicts, OfAnInputNameTheEntryOfTheFirstError) {
   const auto place = [](const std::string& text, const LoadOptions& options = {}) {
     const auto input = load(Source{.name = "x", .text = text}, options);

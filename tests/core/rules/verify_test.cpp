@@ -46,6 +46,14 @@ TEST(Verify, AnAcceptedStepHasItsPlanAndItsCourses) {
   EXPECT_TRUE(step.replays_as_captured());
 }
 
+TEST(Verify, APlanMayBeReplacedByAnother) {
+  auto plan = verify(typed(kSound), declared(PlanKind::Safe));
+  plan = verify(typed("[1, 1, -1, -1]"), declared(PlanKind::Te));
+  const PlannedStep& step = std::get<VerifiedPlan>(plan).step();
+  EXPECT_EQ(step.view().plan().kind, PlanKind::Te);
+  EXPECT_EQ(step.captured().work.front().size(), 4u);
+}
+
 TEST(Verify, WhatIsRejectedIsNoVerifiedPlan) {
   const auto plan = verify(typed(kHazard), declared(PlanKind::Te));
   const auto* why = std::get_if<NotVerified>(&plan);

@@ -222,6 +222,22 @@ TEST(Wiring, KnowsWhetherTheSameTransfersFinishElsewhere) {
 // --- replay
 // ---------------------------------------------------------------------------------------
 
+// Links that never queue take the transfers away, and leave what Megatron's calls make of a step.
+TEST(Wiring, OverIdealLinksMegatronsStepsAreTakenApartAsWell) {
+  const std::string text =
+      "ranks 2\nmicrobatches 2\nplacement chain\n"
+      "rank 0: F1.0 F1.1 B1.0 B1.1\nrank 1: F1.0 B1.0 F1.1 B1.1\n";
+  const auto nodes = [&](const Environment& environment) {
+    const Subject subject = subject_of(text, environment);
+    EXPECT_TRUE(execute(subject->ideal().graph).finishes());
+    return subject->ideal().graph.tasks.size();
+  };
+  EXPECT_EQ(nodes({}), 8U);
+  EXPECT_EQ(nodes({.p2p = MegatronCalls::Batch}), 8U);
+  EXPECT_EQ(nodes({.p2p = MegatronCalls::Batch, .ep_overlap = true}), 32U);
+  EXPECT_EQ(nodes({.ep_overlap = true}), 32U);
+}
+
 TEST(Wiring, OfReplayTakesTheReplayOrderWhereThereIsOne) {
   const Schedule schedule = read_schedule(
       "ranks 2\nmicrobatches 2\nplacement chain\n"

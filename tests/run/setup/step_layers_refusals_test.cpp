@@ -157,6 +157,21 @@ TEST(StepLayersRefusals, ActivationsThatAreTooSmallAreRefused) {
   EXPECT_EQ(refusal_of(module), "");
 }
 
+TEST(StepLayersRefusals, AnInputIsNoAliasOfWhatForwardMakes) {
+  for (const ModuleKind kind :
+       {ModuleKind::LayerNormLinear, ModuleKind::LayerNormMlp, ModuleKind::GroupedMlp}) {
+    Module module = declared();
+    module.kind = kind;
+    CheckOptions options = every_layer(module);
+    options.plan.aliases = Aliases{.input = true, .grad_output = true};
+    EXPECT_EQ(refusal_of("[1, -1]", options),
+              "module `experts`: what its weight gradient reads is no alias of its input, as the "
+              "plan has it, but what forward keeps");
+    options.plan.aliases = Aliases{.input = false, .grad_output = true};
+    EXPECT_EQ(refusal_of("[1, -1]", options), "");
+  }
+}
+
 // Only where a W of its own reads a copy of the gradient.
 TEST(StepLayersRefusals, OperandsThatAreTooSmallAreRefused) {
   Module module = declared();

@@ -29,6 +29,13 @@ TEST(WeightBeforeBackward, ConcernsEveryRankAndBothOrders) {
       Findings{"D02@1"});
 }
 
+TEST(WeightBeforeBackward, ConcernsAComposite) {
+  const Checked checked = check_text("capo 1\nrank 0: F1.0 (B1.0 W1.0)\n");
+  ASSERT_EQ(checked.findings(), Findings{"D02@1"});
+  EXPECT_EQ(checked.result.diagnostics.kept().front().message,
+            "`W1.0` at index 1 runs together with `B1.0`, which queues its operands");
+}
+
 TEST(WeightBeforeBackward, GoesByTheMicrobatch) {
   EXPECT_EQ(check_csv("0F0,0F1,0I0,0W1,0I1,0W0\n").findings(), Findings{"D02@3"});
   EXPECT_TRUE(check_csv("0F0,0F1,0I0,0I1,0W1,0W0\n").accepted())

@@ -3,6 +3,7 @@
 #include <capo/tests/support/check_text.h>
 
 #include <gtest/gtest.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>

@@ -82,6 +82,9 @@ TEST(EmptyOrder, LeavesAChunkWithoutForwardsToTheCounts) {
 TEST(EmptyOrder, ConcernsAListOfNoChunksToo) {
   EXPECT_EQ(check_te("[]", {.layers = {.form = Layers::Form::List, .values = {}}}).findings(),
             Findings{"S06@-"});
+}
+
+TEST(EmptyOrder, SparesARankThatIsDeclaredToHaveNoChunks) {
   EXPECT_TRUE(check_text("capo 1\nranks 2\nrank 0: F1 B1\nrank 1 chunks 0\nrank 1:\n").accepted());
 }
 

@@ -37,6 +37,11 @@ TEST(SurplusMicrobatch, LooksIntoComposites) {
   EXPECT_EQ(check_csv("(0UNSHARD1;0F0)OVERLAP_F_B,0B0\n").findings(), Findings{"S10@0"});
 }
 
+TEST(SurplusMicrobatch, ReportsACompositeOnce) {
+  EXPECT_EQ(check_csv("0F0,(0UNSHARD1;0RESHARD1)OVERLAP_F_B,0B0,0UNSHARD2\n").findings(),
+            (Findings{"S10@1", "S10@3"}));
+}
+
 TEST(SurplusMicrobatch, DoesNotMindItsRangeAsWell) {
   EXPECT_EQ(check_csv("0F0,0B0,0REDUCE_GRAD7\n", {.microbatches = 1}).findings(),
             Findings{"S10@2"});

@@ -1,6 +1,7 @@
 #include <capo/tests/support/check_text.h>
 
 #include <gtest/gtest.h>
+
 #include <algorithm>
 
 namespace capo {
