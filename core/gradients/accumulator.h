@@ -44,10 +44,10 @@ struct Event {
   std::int32_t microbatch = 0;  ///< from 0, in the order of the forwards; of B and W
 };
 
-[[nodiscard]] constexpr Event backward(std::int32_t microbatch) {
+[[nodiscard]] inline Event backward(std::int32_t microbatch) {
   return {Event::Kind::Backward, microbatch};
 }
-[[nodiscard]] constexpr Event weight_gradient(std::int32_t microbatch) {
+[[nodiscard]] inline Event weight_gradient(std::int32_t microbatch) {
   return {Event::Kind::WeightGradient, microbatch};
 }
 inline constexpr Event kCollect{Event::Kind::Collect};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <utility>
 
 namespace capo {
 
@@ -227,7 +228,7 @@ class CycleSearch {
     bool made = false;
     graph_.for_each_task(waited, [&](TaskId task) {
       const Task& maker = graph_.tasks[task];
-      made = made || (of.stage == maker.stage && of.microbatch == maker.microbatch);
+      made |= std::pair(of.stage, of.microbatch) == std::pair(maker.stage, maker.microbatch);
     });
     return made && is_send(of.kind);
   }

@@ -30,8 +30,6 @@ struct Execution {
 struct WaitEdge {
   TaskId task;
   EdgeKind kind;  ///< why
-
-  friend bool operator==(const WaitEdge&, const WaitEdge&) = default;
 };
 
 /// The shortest cycle of waits, where any distance along one stream or queue counts as one step.

@@ -27,22 +27,13 @@ std::int32_t peer_of(const Wiring& wiring, const Task& task) {
 }
 
 bool is_of_capture(const Context& context, const Wiring& wiring, const TransferFault& fault) {
+  using enum TransferFault::Kind;
+  CAPO_ASSERT(fault.kind != CollectiveOrder, "it concerns more ranks than two");
   const Task& task = wiring.transfers().graph.tasks[fault.task];
-  switch (fault.kind) {
-    case TransferFault::Kind::Repeated:
-    case TransferFault::Kind::Nowhere:
-    case TransferFault::Kind::SendTooEarly:
-    case TransferFault::Kind::ReceiveTooLate:
-      return judged_before(context, wiring, {task.rank});
-    case TransferFault::Kind::SendWithout:
-    case TransferFault::Kind::ReceiveWithout:
-    case TransferFault::Kind::NotReceived:
-    case TransferFault::Kind::Mismatch:
-      return judged_before(context, wiring, {task.rank, peer_of(wiring, task)});
-    case TransferFault::Kind::CollectiveOrder:
-      CAPO_UNREACHABLE();  // concerns more ranks than two, and is not asked about here
-  }
-  CAPO_UNREACHABLE();
+  const bool local = fault.kind == Repeated || fault.kind == Nowhere ||
+                     fault.kind == SendTooEarly || fault.kind == ReceiveTooLate;
+  if (local) return judged_before(context, wiring, {task.rank});
+  return judged_before(context, wiring, {task.rank, peer_of(wiring, task)});
 }
 
 }  // namespace capo::rules

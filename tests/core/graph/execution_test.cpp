@@ -78,7 +78,7 @@ Lines stuck_in(const Wired& made) {
 
 TEST(Execution, OfAnEmptyGraphIsOver) {
   EXPECT_TRUE(execute(TaskGraph{}).finishes());
-  EXPECT_EQ(shortest_cycle(TaskGraph{}, execute(TaskGraph{})), std::vector<WaitEdge>{});
+  EXPECT_TRUE(shortest_cycle(TaskGraph{}, execute(TaskGraph{})).empty());
 }
 
 TEST(Execution, RunsEverythingThatCanStart) {

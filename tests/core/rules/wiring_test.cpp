@@ -236,6 +236,10 @@ TEST(Wiring, OverIdealLinksMegatronsStepsAreTakenApartAsWell) {
   EXPECT_EQ(nodes({.p2p = MegatronCalls::Batch}), 8U);
   EXPECT_EQ(nodes({.p2p = MegatronCalls::Batch, .ep_overlap = true}), 32U);
   EXPECT_EQ(nodes({.ep_overlap = true}), 32U);
+  const Subject written = subject_of(
+      "ranks 1\nmicrobatches 1\nplacement chain\nrank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n",
+      {.ep_overlap = true});
+  EXPECT_EQ(written->ideal().graph.tasks.size(), 4U) << "they are apart already";
 }
 
 TEST(Wiring, OfReplayTakesTheReplayOrderWhereThereIsOne) {

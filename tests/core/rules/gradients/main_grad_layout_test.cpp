@@ -123,7 +123,7 @@ TEST(MainGradLayout, TakesTheShapeOfTheModuleWhereAllOfItIsDeclared) {
   module.main_grad = MainGrad{.shape = {4, 64, 32}, .strides = {2048, 32, 1}};
   EXPECT_TRUE(check_module(module, "[1, -1]").of(Family::Gradients).empty());
   module.shape.ffn = 63;
-  for (auto* size : {&module.shape.groups, &module.shape.hidden}) {
+  for (auto* size : {&module.shape.groups, &module.shape.ffn, &module.shape.hidden}) {
     const auto kept = *size;
     size->reset();
     EXPECT_TRUE(check_module(module, "[1, -1]").of(Family::Gradients).empty())

@@ -1,4 +1,5 @@
 #include <capo/core/generate/megatron_schedule.h>
+#include <capo/core/rules/check.h>
 #include <capo/core/text/order_printer.h>
 #include <capo/tests/support/check_text.h>
 
@@ -185,6 +186,14 @@ TEST(InputNotRouted, SaysOnceWhatIsWrongInBothOrders) {
     } while (std::next_permutation(replayed.begin(), replayed.end()));
   } while (std::next_permutation(captured.begin(), captured.end()));
   EXPECT_GT(faulty, 100u);
+}
+
+TEST(InputNotRouted, CountsWhatItDoesNotDescribe) {
+  const Input input = check_called(MegatronCalls::Overlap, kShortLastGroup).input;
+  const CheckResult result =
+      check(input, {.findings_per_rule = 0, .environment = {.p2p = MegatronCalls::Overlap}});
+  EXPECT_EQ(result.verdict, Verdict::Rejected);
+  EXPECT_TRUE(result.diagnostics.kept().empty());
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <capo/core/rules/check.h>
 #include <capo/tests/support/check_text.h>
 
 #include <gtest/gtest.h>
@@ -155,6 +156,25 @@ TEST(MegatronForm, WhereExchangesOverlapABackwardIsOfAnEarlierStep) {
             "`B2.0` at index 3 of rank 1 runs beside the forward whose activations it reads: where "
             "exchanges overlap, Megatron runs each forward behind the warm-up together with the "
             "backward of its step");
+}
+
+TEST(MegatronForm, CountsWhatItDoesNotDescribe) {
+  const auto kept = [](const Environment& environment, const std::string& ranks) {
+    const Input input = check_in({}, "capo 1\nplacement loop\n" + ranks).input;
+    const CheckResult result = check(input, {.findings_per_rule = 0, .environment = environment});
+    EXPECT_EQ(result.verdict, Verdict::Rejected);
+    return result.diagnostics.kept().size();
+  };
+  EXPECT_EQ(
+      kept({.p2p = MegatronCalls::Batch}, "rank 0: F1 F1 B1 B1 F1 B1\nrank 1: F1 B1 F1 B1 F1 B1\n"),
+      0u);
+  EXPECT_EQ(kept({.p2p = MegatronCalls::Overlap},
+                 "rank 0: F1 F1 B1 F1 B1 B1\nrank 1: F1 B1 F1 B1 F1 B1\n"),
+            0u);
+  EXPECT_EQ(kept({.p2p = MegatronCalls::Batch, .ep_overlap = true},
+                 "rank 0: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\n"
+                 "rank 1: F1.0 F1.1 F2.0 B2.0 F2.1 B2.1 B1.0 B1.1\n"),
+            0u);
 }
 
 }  // namespace
