@@ -3,6 +3,7 @@
 #include <capo/cli/files.h>
 #include <capo/cli/input_options.h>
 #include <capo/cli/placed_input.h>
+#include <capo/core/diag/lines.h>
 #include <capo/core/graph/lowered.h>
 #include <capo/core/order/to_te_list.h>
 #include <capo/core/rules/lower.h>
@@ -136,10 +137,10 @@ int convert(const ConvertRequest& request) {
     const Inexpressible& why = text.error();
     std::string where;
     if (why.span) {
-      const LineColumn at = input.source.line_column(why.span->offset);
+      const LineColumn at = Lines(input.source).place(why.span->offset);
       const std::string_view entry = input.source.slice(*why.span);
-      where = fmt::format(" ({}:{}:{}: {})", input.source.name, at.line, at.column,
-                          entry.empty() ? "an idle slot" : shown(entry));
+      where = fmt::format(" ({}:{}:{}: {})", input.source.name_at(why.span->offset), at.line,
+                          at.column, entry.empty() ? "an idle slot" : shown(entry));
     }
     print_error(
         {.kind = ErrorKind::Unreadable,

@@ -1,9 +1,8 @@
 // The text a schedule came from, under the name that messages use for it.
 //
-// Positions are byte offsets everywhere; line_column() turns one into what an editor shows. Columns
-// count bytes from 1, as g++ and ninja do. A second text can be appended, so that one schedule may
-// come from two files; its lines count from 1 again, under a name of its own. Tested by
-// source_test.cpp.
+// Positions are byte offsets everywhere; Lines (lines.h) turn one into what an editor shows. A
+// second text can be appended, so that one schedule may come from two files; it keeps a name of its
+// own. Tested by source_test.cpp.
 
 #pragma once
 
@@ -14,13 +13,6 @@
 #include <string_view>
 
 namespace capo {
-
-struct LineColumn {
-  std::size_t line = 1;
-  std::size_t column = 1;
-
-  friend bool operator==(const LineColumn&, const LineColumn&) = default;
-};
 
 struct Source {
   std::string name;  ///< a path, "<order>" for --order, "<stdin>"
@@ -36,11 +28,8 @@ struct Source {
   [[nodiscard]] const std::string& name_at(std::size_t offset) const {
     return offset < appended_at ? name : appended_name;
   }
-  [[nodiscard]] LineColumn line_column(std::size_t offset) const;
   /// The bytes of `span`, cut to the text.
   [[nodiscard]] std::string_view slice(Span span) const;
-  /// The whole line that holds `offset`, without its line end.
-  [[nodiscard]] std::string_view line_at(std::size_t offset) const;
 };
 
 }  // namespace capo

@@ -1,6 +1,7 @@
 #include <capo/core/report/json_report.h>
 
 #include <capo/core/base/assert.h>
+#include <capo/core/diag/lines.h>
 
 #include <nlohmann/json.hpp>
 
@@ -13,9 +14,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json span_of(const Source& source, Span span) {
-  const LineColumn at = source.line_column(span.offset);
-  return {{"source", source.name_at(span.offset)},
+Json span_of(const Lines& lines, Span span) {
+  const LineColumn at = lines.place(span.offset);
+  return {{"source", lines.source().name_at(span.offset)},
           {"line", at.line},
           {"column", at.column},
           {"offset", span.offset},
@@ -29,17 +30,17 @@ Json json_of(const TaskReference& task) {
           {"action", task.action.empty() ? Json(nullptr) : Json(task.action)}};
 }
 
-Json json_of(const Source& source, const Diagnostic& diagnostic) {
+Json json_of(const Lines& lines, const Diagnostic& diagnostic) {
   Json spans = Json::array();
   for (const Label& label : diagnostic.labels) {
-    Json span = span_of(source, label.span);
+    Json span = span_of(lines, label.span);
     if (!label.text.empty()) span["label"] = label.text;
     spans.push_back(std::move(span));
   }
   Json notes = Json::array();
   for (const Note& note : diagnostic.notes) {
     Json item{{"text", note.text}};
-    if (note.span) item["span"] = span_of(source, *note.span);
+    if (note.span) item["span"] = span_of(lines, *note.span);
     notes.push_back(std::move(item));
   }
   Json help = nullptr;
@@ -47,7 +48,7 @@ Json json_of(const Source& source, const Diagnostic& diagnostic) {
     help = {{"text", diagnostic.help.text}, {"edits", Json::array()}};
     for (const Edit& edit : diagnostic.help.edits) {
       help["edits"].push_back(
-          {{"span", span_of(source, edit.span)}, {"replacement", edit.replacement}});
+          {{"span", span_of(lines, edit.span)}, {"replacement", edit.replacement}});
     }
   }
   Json tasks = Json::array();
@@ -184,8 +185,9 @@ std::string to_json(const Report& report, JsonLayout layout, const std::string& 
   out["environment"] = report.environment ? json_of(*report.environment) : Json(nullptr);
   out["finishes"] = report.finishes ? Json(*report.finishes) : Json(nullptr);
   out["diagnostics"] = Json::array();
+  const Lines lines(*report.source);
   for (const Diagnostic& diagnostic : report.diagnostics.kept()) {
-    out["diagnostics"].push_back(json_of(*report.source, diagnostic));
+    out["diagnostics"].push_back(json_of(lines, diagnostic));
   }
   add_plan(out, report.plan);
   out["findings"] = {{"errors", report.diagnostics.errors()},

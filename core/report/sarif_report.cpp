@@ -1,5 +1,6 @@
 #include <capo/core/report/sarif_report.h>
 
+#include <capo/core/diag/lines.h>
 #include <capo/core/text/printable.h>
 
 #include <fmt/format.h>
@@ -40,11 +41,11 @@ std::string uri_of(std::string_view name) {
 }
 
 // SARIF counts columns in UTF-16 code units: a character beyond the basic plane is two.
-LineColumn utf16_place(const Source& source, std::size_t offset) {
-  LineColumn at = source.line_column(offset);
+LineColumn utf16_place(const Lines& lines, std::size_t offset) {
+  const std::string& text = lines.source().text;
+  LineColumn at = lines.place(offset);
   std::string_view before =
-      std::string_view(source.text)
-          .substr(std::min(offset, source.text.size()) - (at.column - 1), at.column - 1);
+      std::string_view(text).substr(std::min(offset, text.size()) - (at.column - 1), at.column - 1);
   at.column = 1;
   while (!before.empty()) {
     const std::size_t length = std::max<std::size_t>(utf8_length(before), 1);
@@ -56,7 +57,8 @@ LineColumn utf16_place(const Source& source, std::size_t offset) {
 
 class Writer {
  public:
-  Writer(const Report& report, std::string_view version) : report_(report), version_(version) {}
+  Writer(const Report& report, std::string_view version)
+      : report_(report), lines_(*report.source), version_(version) {}
 
   std::string write() {
     Json results = Json::array();
@@ -106,9 +108,9 @@ class Writer {
   }
 
   Json location(Span span, const std::string& label) const {
-    const LineColumn begin = utf16_place(*report_.source, span.offset);
+    const LineColumn begin = utf16_place(lines_, span.offset);
     const LineColumn end =
-        utf16_place(*report_.source, span.offset + std::max<std::uint32_t>(span.length, 1));
+        utf16_place(lines_, span.offset + std::max<std::uint32_t>(span.length, 1));
     Json out{{"physicalLocation",
               {{"artifactLocation", {{"uri", uri_of(report_.source->name_at(span.offset))}}},
                {"region",
@@ -152,8 +154,8 @@ class Writer {
     if (!diagnostic.help.edits.empty()) {
       Json replacements = Json::array();
       for (const Edit& edit : diagnostic.help.edits) {
-        const LineColumn begin = utf16_place(*report_.source, edit.span.offset);
-        const LineColumn end = utf16_place(*report_.source, edit.span.offset + edit.span.length);
+        const LineColumn begin = utf16_place(lines_, edit.span.offset);
+        const LineColumn end = utf16_place(lines_, edit.span.offset + edit.span.length);
         replacements.push_back({{"deletedRegion",
                                  {{"startLine", begin.line},
                                   {"startColumn", begin.column},
@@ -173,6 +175,7 @@ class Writer {
   }
 
   const Report& report_;
+  const Lines lines_;
   std::string_view version_;
 };
 

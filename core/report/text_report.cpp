@@ -1,5 +1,6 @@
 #include <capo/core/report/text_report.h>
 
+#include <capo/core/diag/lines.h>
 #include <capo/core/text/byte_size.h>
 #include <capo/core/text/printable.h>
 
@@ -18,7 +19,8 @@ constexpr std::size_t kMostLabels = 24;     // a circle of waits can go through 
 
 class Writer {
  public:
-  Writer(const Report& report, Colour colour) : report_(report), colour_(colour) {}
+  Writer(const Report& report, Colour colour)
+      : report_(report), lines_(*report.source), colour_(colour) {}
 
   std::string write() {
     for (const Diagnostic& diagnostic : report_.diagnostics.kept()) write_diagnostic(diagnostic);
@@ -70,7 +72,7 @@ class Writer {
     out_ += "\n";
   }
 
-  LineColumn place(Span span) const { return report_.source->line_column(span.offset); }
+  LineColumn place(Span span) const { return lines_.place(span.offset); }
 
   // `gutter` is a line number, or a blank for none.
   void frame_line(std::string_view mark, std::string_view gutter, std::string_view rest = {}) {
@@ -118,7 +120,7 @@ class Writer {
   // The part of the span's line to show, control characters blanked: the window made for `primary`
   // where that holds the span, else one around the span itself.
   Window window_of(Span span, Span primary) const {
-    const std::string_view line = report_.source->line_at(span.offset);
+    const std::string_view line = lines_.line_at(span.offset);
     const auto first_for = [&](Span of) {
       const std::size_t column = place(of).column - 1;
       const bool fits = line.size() <= kWidth || column + shown_length(of) <= kWidth * 3 / 4;
@@ -317,6 +319,7 @@ class Writer {
   }
 
   const Report& report_;
+  const Lines lines_;
   Colour colour_;
   std::size_t gutter_ = 1;
   Span window_owner_;  // the label whose line was shown last, with a window made for it

@@ -16,13 +16,15 @@ namespace {
 void count(OrderView& view, Naming naming) {
   view.tally.assign(static_cast<std::size_t>(std::max(view.holder->chunks, 0)), {});
   view.ahead.clear();
+  view.continuing.clear();
   const auto tally_of = [&view](const Entry& entry) {
     return view.knows(entry.chunk) ? &view.tally[static_cast<std::size_t>(entry.chunk) - 1]
                                    : nullptr;
   };
   for (std::size_t begin = 0, end = 0; begin < view.entries.size(); begin = end) {
     end = begin + 1;
-    while (end < view.entries.size() && view.entries[end].group == Group::Continues) ++end;
+    for (; end < view.entries.size() && view.entries[end].group == Group::Continues; ++end)
+      view.continuing.push_back(static_cast<std::uint32_t>(end));
     for (std::size_t at = begin; at < end && naming == Naming::Counted; ++at) {
       const Entry& entry = view.entries[at];
       const ChunkTally* tally = tally_of(entry);

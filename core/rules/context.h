@@ -63,6 +63,8 @@ struct OrderView {
   /// Positions of the entries that run ahead of what they need, or beside it in one composite; only
   /// where microbatches are counted.
   std::vector<std::uint32_t> ahead;
+  /// Positions of the entries that run together with the one before them, ascending.
+  std::vector<std::uint32_t> continuing;
   /// Positions of compute entries by chunk, microbatch and position: made by the first
   /// for_each_microbatch() of this order, since several rules ask.
   mutable std::optional<std::vector<std::uint32_t>> by_microbatch;

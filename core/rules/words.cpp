@@ -44,9 +44,9 @@ std::string on_order(const Context& context, const OrderView& order) {
 }
 
 std::size_t index_of(const OrderView& order, std::size_t at) {
-  std::size_t index = 0;
-  for (std::size_t i = 1; i <= at; ++i) index += order.entries[i].group == Group::Continues ? 0 : 1;
-  return index;
+  const auto& continuing = order.continuing;
+  const auto up_to_it = std::upper_bound(continuing.begin(), continuing.end(), at);
+  return at - static_cast<std::size_t>(up_to_it - continuing.begin());
 }
 
 bool run_together(const OrderView& order, std::size_t a, std::size_t b) {

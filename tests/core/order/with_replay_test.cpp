@@ -1,5 +1,6 @@
 #include <capo/core/order/with_replay.h>
 
+#include <capo/core/diag/lines.h>
 #include <capo/core/rules/check.h>
 #include <capo/core/text/load.h>
 
@@ -25,10 +26,10 @@ TEST(WithReplay, TheSecondGivesTheReplayWithItsOwnPlaces) {
   EXPECT_EQ(rank.order.size(), 4U);
   const Span second = rank.replay->at(1).span();
   EXPECT_EQ(both->source.slice(second), "-1");
-  EXPECT_EQ(both->source.line_column(second.offset), (LineColumn{2, 1}));
+  EXPECT_EQ(Lines(both->source).place(second.offset), (LineColumn{2, 1}));
   EXPECT_EQ(both->source.name_at(second.offset), "b");
   EXPECT_EQ(both->source.name_at(rank.order.at(1).offset), "a");
-  EXPECT_EQ(both->source.line_at(second.offset), "-1, 1, -1]");
+  EXPECT_EQ(Lines(both->source).line_at(second.offset), "-1, 1, -1]");
 }
 
 TEST(WithReplay, FormsMayDiffer) {
