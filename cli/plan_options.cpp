@@ -192,8 +192,14 @@ void PlanFlags::add_to(CLI::App& app) {
          "Of an order whose chunks are layers: how many make each chunk of the model, such as 1,2; "
          "needs --plan te")
       ->group(group);
+  const CLI::Range buffers(std::uint64_t{1}, std::uint64_t{0xfffffffe});
   app.add_option("--max-buffers", max_buffers, "Buffers of a plan; beyond it there is no verdict")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{0xfffffffe}))
+      ->check(buffers)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--max-unasked-buffers", max_unasked_buffers,
+                 "Buffers up to which TransformerEngine's plan is looked at where none is declared")
+      ->check(buffers)
       ->capture_default_str()
       ->group(group);
 }
@@ -201,6 +207,7 @@ void PlanFlags::add_to(CLI::App& app) {
 void PlanFlags::merge_into(Model& declared) const {
   PlanOptions& plan = declared.plan;
   plan.max_buffers = max_buffers;
+  plan.max_unasked_buffers = max_unasked_buffers;
   merge(plan.kind, kind, "--plan");
   merge(plan.aliases, aliases, "--alias");
   merge(plan.budget, budget, "--budget");

@@ -29,6 +29,7 @@ struct PlanFlags {
   std::optional<std::int64_t> budget;
   std::vector<std::int32_t> model_chunks;  ///< empty: not given
   std::uint64_t max_buffers = PlanOptions::kDefaultMaxBuffers;
+  std::uint64_t max_unasked_buffers = PlanOptions::kDefaultMaxUnaskedBuffers;
 
   void add_to(CLI::App& app);
 

@@ -34,6 +34,7 @@ struct Aliases {
 
 struct PlanOptions {
   static constexpr std::uint64_t kDefaultMaxBuffers = std::uint64_t{1} << 26;
+  static constexpr std::uint64_t kDefaultMaxUnaskedBuffers = 300'000;
 
   std::optional<PlanKind> kind;
   Granularity granularity = Granularity::PerAction;
@@ -42,8 +43,10 @@ struct PlanOptions {
   /// Where every chunk of the orders is one layer: how many of them make each chunk of the model.
   /// A chunk of the model hands its input gradient on to another rank.
   std::vector<std::int32_t> model_chunks;
-  /// Beyond it there is no plan, and where one was asked for no verdict; below 2^32.
+  /// Of a plan that is declared: beyond it there is no verdict; below 2^32.
   std::uint64_t max_buffers = kDefaultMaxBuffers;
+  /// Of TransformerEngine's, where none is declared: beyond it nobody looks what it could hurt.
+  std::uint64_t max_unasked_buffers = kDefaultMaxUnaskedBuffers;
   /// Every buffer takes a multiple of so many bytes, where sizes are bytes: engines need it.
   std::int64_t alignment = 1;
 

@@ -54,6 +54,7 @@ Report report_of(const Input& input, CheckResult result, std::vector<Opinion> op
           .environment = std::move(environment),
           .finishes = finishes,
           .plan = std::move(plan),
+          .left_unasked = result.left_unasked,
           .opinions = std::move(opinions)};
 }
 

@@ -46,6 +46,7 @@ struct Report {
   std::optional<Setting> environment;  ///< nothing where the input was refused
   std::optional<bool> finishes;        ///< as CheckResult has it
   std::optional<PlanResult> plan;      ///< likewise
+  bool left_unasked = false;           ///< likewise
   std::vector<Opinion> opinions;
 };
 

@@ -252,6 +252,11 @@ class Writer {
     out_ += "\n";
     if (report_.environment) out_ += environment_words(*report_.environment) + "\n";
     if (report_.plan && report_.plan->declared) out_ += plan_words(*report_.plan) + "\n";
+    if (report_.left_unasked) {
+      out_ +=
+          "  TransformerEngine's reuse of memory could hurt this order; it is too large to look "
+          "where unasked, and --plan te does\n";
+    }
   }
 
   static std::string modules_words(const std::vector<std::string>& modules) {

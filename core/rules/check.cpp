@@ -104,6 +104,7 @@ CheckResult check(const Context& context) {
   }
   result.orders_clean = passes.orders_clean();
   if (passes.ran(Pass::Buffers)) result.plan = plan_result(context, context.plan_view());
+  result.left_unasked = passes.left_unasked();
   const bool misplaced = strays(input.schedule) && only_misplaced(result.diagnostics) &&
                          context.wirings().front()->executable();
   if (passes.ran(Pass::Transfers) || misplaced) result.finishes = finishes(context);

@@ -32,6 +32,9 @@ struct CheckResult {
   std::optional<PlanKind> plan_declared;
   std::vector<std::string> modules;  ///< names of those that layers were declared to be
   std::optional<PlanResult> plan;    ///< nothing where none was asked for, or errors came before
+  /// Whether TransformerEngine's plan could hurt this order, and is too large to look where, since
+  /// nobody declared it.
+  bool left_unasked = false;
 };
 
 class Context;

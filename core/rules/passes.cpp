@@ -44,8 +44,9 @@ bool applies(Pass pass, const Context& context) {
 }
 
 bool too_large(const Context& context) {
+  const PlanOptions& plan = context.options().plan;
   return BufferTable::count(context.schedule(), context.microbatches()) >
-         context.options().plan.max_buffers;
+         (plan.kind ? plan.max_buffers : plan.max_unasked_buffers);
 }
 
 Diagnostic too_large_finding(const PlanOptions& plan) {
@@ -76,6 +77,10 @@ Verdict Passes::verdict() const {
   const bool unseen = limited_ && context_.options().plan.kind.has_value();
   if (unseen && out_.errors() == 1) return Verdict::NoVerdict;
   return out_.errors() == 0 ? Verdict::Accepted : Verdict::Rejected;
+}
+
+bool Passes::left_unasked() const {
+  return limited_ && !context_.options().plan.kind && has_ground(Pass::Buffers);
 }
 
 // What a pass asks of the passes before it.

@@ -16,26 +16,38 @@ namespace {
 // weight gradients of one chunk outstanding TE cannot capture at all, so it hurts nobody.
 bool te_could_hurt(const RankOrder& rank) {
   const std::vector<Delay> delay = resolved_delay(rank);
-  std::vector<std::int32_t> weights(delay.size(), 0);
-  std::vector<std::int32_t> backwards(delay.size(), 0);
-  std::deque<std::pair<std::size_t, std::int32_t>> freed;
-  std::map<std::size_t, std::int32_t> outstanding;  // by chunk
+  struct Chunk {
+    std::int32_t backwards = 0;
+    std::int32_t weights = 0;
+    bool waits = false;  // a backward was, and its weight gradient is to come
+  };
+  struct Freed {
+    std::size_t chunk;
+    std::int32_t microbatch;
+  };
+  std::vector<Chunk> chunks(delay.size());
+  std::deque<Freed> freed;
+  std::size_t waiting = 0;  // chunks that wait
   bool hurts = false;
   for (const Entry& entry : rank.order) {
-    const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
-    if (chunk >= delay.size()) return false;  // no order that anybody could capture
+    const auto at = static_cast<std::size_t>(entry.chunk) - 1;
+    if (at >= delay.size()) return false;  // no order that anybody could capture
+    Chunk& chunk = chunks[at];
     if (entry.kind == Kind::Forward && !freed.empty()) {
-      const auto [of, microbatch] = freed.front();
+      const Freed slot = freed.front();
       freed.pop_front();
-      hurts = hurts || (delay[of] == Delay::Always && weights[of] <= microbatch);
+      hurts = hurts ||
+              (delay[slot.chunk] == Delay::Always && chunks[slot.chunk].weights <= slot.microbatch);
     } else if (entry.kind == Kind::Backward) {
-      if (outstanding.contains(chunk)) return false;
-      hurts = hurts || !outstanding.empty();
-      freed.emplace_back(chunk, backwards[chunk]++);
-      if (delay[chunk] == Delay::Always) ++outstanding[chunk];
+      if (chunk.waits) return false;
+      hurts = hurts || waiting > 0;
+      freed.push_back({at, chunk.backwards++});
+      chunk.waits = delay[at] == Delay::Always;
+      waiting += chunk.waits ? 1 : 0;
     } else if (entry.kind == Kind::BackwardWeight) {
-      ++weights[chunk];
-      if (--outstanding[chunk] == 0) outstanding.erase(chunk);
+      ++chunk.weights;
+      waiting -= chunk.waits ? 1 : 0;
+      chunk.waits = false;
     }
   }
   return hurts;

@@ -80,9 +80,11 @@ const Execution& Wiring::direct_execution() const {
 }
 
 bool Wiring::executable() const {
-  // Putting the transfers in runs the order on paper already.
   const bool adds = !writes_transfers_ && !environment_.p2p;
-  return adds && !direct_ ? added().complete : direct_execution().finishes();
+  if (!adds || direct_) return direct_execution().finishes();
+  // Chunks that are not wired to each other wait for nobody. Else, putting the transfers in runs
+  // the order on paper already.
+  return !map_.wired() || added().complete;
 }
 
 bool Wiring::takes_layers_apart() const {

@@ -157,5 +157,29 @@ TEST(PlanCommand, ItsSizeIsLimited) {
   EXPECT_NE(over.out.find("--max-buffers"), std::string::npos) << over.out;
 }
 
+TEST(PlanCommand, NobodyAsksForOneOfAnySize) {
+  // Three chunks of one microbatch: twenty-one buffers, and gradients that are taken over.
+  const auto check = [](const char* limit) {
+    return run_capo(
+        {"check", "--order", "1 2 3 -3 -2 -1 -3.5 -2.5 -1.5", "--max-unasked-buffers", limit});
+  };
+  const std::string_view words = "TransformerEngine's reuse of memory could hurt this order";
+  const Outcome looked = check("21");
+  EXPECT_EQ(looked.exit_code, 0);
+  EXPECT_NE(looked.out.find("accepted, with 2 warnings"), std::string::npos) << looked.out;
+  EXPECT_EQ(looked.out.find(words), std::string::npos) << looked.out;
+  const Outcome over = check("20");
+  EXPECT_EQ(over.exit_code, 0);
+  EXPECT_EQ(over.out.find("warning"), std::string::npos) << over.out;
+  EXPECT_NE(over.out.find(words), std::string::npos) << over.out;
+}
+
+TEST(PlanCommand, WhoAsksForOneMeetsItsOwnLimit) {
+  EXPECT_EQ(
+      run_capo({"check", "--order", "1 -1 -1.5", "--plan", "te", "--max-unasked-buffers", "1"})
+          .out.find("could hurt"),
+      std::string::npos);
+}
+
 }  // namespace
 }  // namespace capo

@@ -46,11 +46,17 @@ TEST(Check, OfMoreFindingsThanAreKeptSaysNothingMore) {
 // Nobody asked for a plan, so that nothing is missing where it is too large to make.
 TEST(Check, OfAPlanThatNobodyAskedForIsNotRefused) {
   CheckOptions small;
-  small.plan.max_buffers = 1;
+  small.plan.max_unasked_buffers = 1;
   const CheckResult result = checked("[1, -1, 1, -1.5, -1, -1.5]", small);
   EXPECT_EQ(result.verdict, Verdict::Accepted);
   EXPECT_TRUE(result.diagnostics.kept().empty());
   EXPECT_FALSE(result.plan);
+  EXPECT_TRUE(result.left_unasked);
+  EXPECT_FALSE(checked("[1, -1, 1, -1.5, -1, -1.5]").left_unasked);
+  EXPECT_FALSE(checked("[1, -1]", small).left_unasked) << "it could hurt nobody";
+  EXPECT_FALSE(checked("[1, -1, 1, -1.5, -1, -1.5, -1.5]", small).left_unasked)
+      << "errors come first";
+  small.plan.max_buffers = 1;
   small.plan.kind = PlanKind::Te;
   EXPECT_EQ(checked("[1, -1, 1, -1.5, -1, -1.5]", small).verdict, Verdict::NoVerdict);
 }
