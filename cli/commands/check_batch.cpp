@@ -9,7 +9,7 @@
 
 #include <capo/cli/commands/check_options.h>
 #include <capo/cli/files.h>
-#include <capo/cli/in_parallel.h>
+#include <capo/core/base/in_parallel.h>
 #include <capo/core/report/json_report.h>
 #include <capo/core/text/json_reader.h>
 

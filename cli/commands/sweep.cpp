@@ -8,10 +8,10 @@
 #include <capo/cli/cost_options.h>
 #include <capo/cli/exit_code.h>
 #include <capo/cli/files.h>
-#include <capo/cli/in_parallel.h>
 #include <capo/cli/input_options.h>
 #include <capo/cli/named_schedule.h>
 #include <capo/cli/progress.h>
+#include <capo/core/base/in_parallel.h>
 #include <capo/core/generate/published/catalogue.h>
 #include <capo/sim/report.h>
 

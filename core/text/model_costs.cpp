@@ -20,13 +20,19 @@ void state(Json& object, const char* name, const std::optional<double>& value) {
   if (value) object[name] = rounded(*value);
 }
 
+// The object of that name, made where there is none: null would turn into one by itself, and not if
+// memory runs out.
+Json& object_in(Json& json, const char* name) {
+  return json.emplace(name, Json::object()).first.value();
+}
+
 }  // namespace
 
 std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
   Json json = Json::parse(model, nullptr, false);
   CAPO_ASSERT(json.is_object(), "a model that was read is an object");
   for (const auto& [name, cost] : costs.modules) {
-    Json& stated = json["modules"][name]["cost"];
+    Json& stated = object_in(json["modules"][name], "cost");
     state(stated, "forward", cost.forward);
     state(stated, "backward", cost.backward);
     state(stated, "weight", cost.weight);
@@ -34,7 +40,7 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     state(stated, "combine", cost.combine);
   }
   if (costs.transfer) {
-    Json& stated = json["transfer"];
+    Json& stated = object_in(json, "transfer");
     state(stated, "latency", costs.transfer->latency);
     state(stated, "bandwidth", costs.transfer->bandwidth);
     if (costs.transfer->bytes) stated["bytes"] = *costs.transfer->bytes;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -14,6 +15,10 @@ namespace capo::run::host {
 namespace {
 
 constexpr auto kAligned = static_cast<std::align_val_t>(kAlignment);
+
+struct GiveBack {
+  void operator()(std::byte* memory) const { ::operator delete(memory, kAligned); }
+};
 
 void merge(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from) {
   std::vector<std::uint32_t> all;
@@ -27,7 +32,7 @@ HostEngine::HostEngine(std::int64_t limit) : limit_(limit), captured_(1) {
 }
 
 HostEngine::~HostEngine() {
-  for (const auto& [memory, bytes] : memory_) ::operator delete(memory, kAligned);
+  for (const auto& [memory, bytes] : memory_) GiveBack{}(memory);
 }
 
 std::byte* HostEngine::allocate(std::int64_t bytes, std::string_view what) {
@@ -43,18 +48,19 @@ std::byte* HostEngine::allocate(std::int64_t bytes, std::string_view what) {
   if (bytes > limit_ - allocated_) return refuse();
   // A tensor of no elements has an address too.
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
-  auto* memory = static_cast<std::byte*>(::operator new(size, kAligned, std::nothrow));
+  std::unique_ptr<std::byte, GiveBack> memory(
+      static_cast<std::byte*>(::operator new(size, kAligned, std::nothrow)));
   if (memory == nullptr) return refuse();
+  memory_.emplace(memory.get(), bytes);
   allocated_ += bytes;
-  memory_.emplace(memory, bytes);
-  return memory;
+  return memory.release();
 }
 
 void HostEngine::release(std::byte* memory) {
   const auto found = memory_.find(memory);
   if (found == memory_.end()) return fail("memory was given back that nobody had");
   allocated_ -= found->second;
-  ::operator delete(memory, kAligned);
+  GiveBack{}(memory);
   memory_.erase(found);
 }
 

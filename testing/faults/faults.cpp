@@ -50,6 +50,9 @@ constexpr std::array kTableFaults{
 
 constexpr std::array kCommunicationFaults{
     CommunicationFault{"two-forwards", {"R01"}, faults::two_forwards},
+    CommunicationFault{"swapped-microbatches", {"R01"}, faults::swapped_microbatches},
+    CommunicationFault{"overlapping-plain-loop", {"R01"}, faults::overlapping_plain_loop},
+    CommunicationFault{"beside-own-forward", {"R01"}, faults::beside_own_forward},
     CommunicationFault{"flush-without-warmup", {"R02"}, faults::flush_without_warmup},
     CommunicationFault{"repeat-transfer", {"T01"}, faults::repeat_transfer},
     CommunicationFault{"send-beyond", {"T02"}, faults::send_beyond},

@@ -1,4 +1,5 @@
-// All faults, one per file of the same name, and the tables that list them.
+// All faults, one per file of the same name (stage_order.cpp has backward_order as well), and the
+// tables that list them.
 //
 // A rule of the catalogue whose pass is not Reading has at least one fault here; a test compares.
 
@@ -79,6 +80,9 @@ BrokenTable wrong_form(const Table&, std::size_t choice);
 
 // communication/
 BrokenCommunication two_forwards(const Communication&, std::size_t choice);
+BrokenCommunication swapped_microbatches(const Communication&, std::size_t choice);
+BrokenCommunication overlapping_plain_loop(const Communication&, std::size_t choice);
+BrokenCommunication beside_own_forward(const Communication&, std::size_t choice);
 BrokenCommunication flush_without_warmup(const Communication&, std::size_t choice);
 BrokenCommunication repeat_transfer(const Communication&, std::size_t choice);
 BrokenCommunication send_beyond(const Communication&, std::size_t choice);

@@ -1,10 +1,10 @@
 #include <capo/testing/generators/communication.h>
 
 #include <capo/core/generate/megatron_schedule.h>
-#include <capo/core/text/order_printer.h>
 #include <capo/testing/generators/fewer_microbatches.h>
 #include <capo/testing/generators/moved_transfers.h>
 #include <capo/testing/generators/sound_schedule.h>
+#include <capo/testing/shown_order.h>
 
 #include <ostream>
 #include <utility>
@@ -69,13 +69,8 @@ rc::Gen<Communication> sound_communication() {
 }
 
 void showValue(const Communication& communication, std::ostream& out) {
-  const Environment& environment = communication.environment;
-  if (environment.communicators) out << "--comm " << name_of(*environment.communicators) << " ";
-  if (environment.transfers) out << "--transfers " << name_of(*environment.transfers) << " ";
-  if (environment.p2p) out << "--p2p " << name_of(*environment.p2p) << " ";
-  if (environment.ep_overlap) out << "--ep-overlap ";
-  for (const CollectiveGroup& group : communication.groups) out << "group " << group.name << " ";
-  out << "\n" << print_order_file(communication.schedule);
+  out << shown_order(communication.schedule,
+                     {.environment = communication.environment, .groups = communication.groups});
 }
 
 }  // namespace capo::testing

@@ -2,13 +2,16 @@
 // which every message arrives where it is meant to.
 //
 // Distribution: one in two writes its transfers, a sound_named_schedule() of two or more wired
-// ranks with those that PyTorch adds, and is relative to any of the three layouts of communicators
-// and either kind of send, or declares neither. The other writes none, and Megatron-LM's calls are
-// asked for: the runtime's order for 2 to 4 ranks, no virtual stages or 1 to 3, and groups and
-// microbatches that Megatron accepts, up to twice the ranks and two more; overlapped calls where
-// there are virtual stages, calls in a batch where there are more than two ranks or no more than
-// one chunk, and overlapped ones with the flush and a communicator for each pair where there are
-// several chunks. No groups.
+// ranks with those that PyTorch adds. Of the layout of communicators and the kind of send it
+// declares each with even chances, whether or not it does the other: any of the three layouts, or
+// of the two kinds, equally likely. The other one in two writes none, and Megatron-LM's calls are
+// asked for: the runtime's order for 2 to 4 ranks and from as many microbatches as ranks to twice
+// as many and two more; three in four with 1 to 3 virtual stages, in groups of as many as ranks to
+// two more, and one in three of these with the overlap of expert parallelism. All numbers are
+// equally likely, and what Megatron refuses is drawn again. The calls are, each equally likely
+// where it applies: overlapped where there are virtual stages, in a batch where there are more than
+// two ranks or no more than one chunk, and overlapped with the flush and a communicator for each
+// pair where there are several chunks. No groups.
 //
 // Shrinking: a microbatch goes, where transfers are written. Tested by communication_test.cpp.
 
@@ -32,7 +35,7 @@ struct Communication {
 
 [[nodiscard]] rc::Gen<Communication> sound_communication();
 
-/// For rapidcheck: as .order text, with the flags of `capo check`.
+/// For rapidcheck: .order text, with what is declared in comments above it.
 void showValue(const Communication& communication, std::ostream& out);
 
 }  // namespace capo::testing

@@ -1,8 +1,8 @@
 // How the generators of TE lists draw one: first its shape, then entry by entry.
 //
 // Shape: 1 to 4 chunks and 1 to 5 microbatches, each number equally likely; every chunk delays its
-// weight gradient or not, with equal chances. Where none delays, chunks have 1 to 3 layers in half
-// of the orders; else one, which is all that TE allows.
+// weight gradient or not, with equal chances. Where none delays, each chunk has 1 to 3 layers
+// (equally likely) in half of the orders; else one, which is all that TE allows.
 //
 // Entries: of those that may come next each is equally likely. What may come next is the
 // generator's matter; the least is that F(k) of a chunk precedes its B(k), and B(k) its W(k).

@@ -71,16 +71,6 @@ void move_one(Dice& dice, std::vector<Entry>& order) {
   order.insert(order.begin() + static_cast<std::ptrdiff_t>(to), moved);
 }
 
-// Between two computations, all that is sent before all that is received.
-void send_first(std::vector<Entry>& order) {
-  for (auto first = order.begin(); first != order.end();) {
-    const auto last = std::find_if(first, order.end(),
-                                   [](const Entry& entry) { return !is_transfer(entry.kind); });
-    std::stable_partition(first, last, [](const Entry& entry) { return is_send(entry.kind); });
-    first = last == order.end() ? last : last + 1;
-  }
-}
-
 // Every receive as late as it can be.
 void receive_late(std::vector<Entry>& order) {
   std::vector<Entry> receives;
@@ -117,10 +107,8 @@ void fuse_some(Dice& dice, std::vector<Entry>& order) {
 
 Schedule draw(Dice& dice) {
   Schedule schedule = draw_communicating(dice);
-  const std::size_t habit = dice.below(4);
-  for (RankOrder& rank : schedule.ranks) {
-    if (habit == 0) send_first(rank.order);
-    if (habit == 1) receive_late(rank.order);
+  if (dice.one_in(4)) {
+    for (RankOrder& rank : schedule.ranks) receive_late(rank.order);
   }
   for (std::size_t moves = dice.below(7); moves > 0; --moves) {
     auto& order = schedule.ranks[dice.below(schedule.ranks.size())].order;

@@ -3,9 +3,10 @@
 //
 // Distribution: a text of each of six kinds, equally likely: a TE list (arbitrary_numbers.h), an
 // .order file and its JSON (arbitrary_schedule.h), a PyTorch table (arbitrary_table.h), and JSON
-// around a TE list or a table; then 0 to 4 times, equally likely: a byte becomes any other, up to 8
-// bytes go, a word of the languages or a number at a limit is put in, up to 16 bytes are doubled,
-// or the rest is cut off.
+// around a TE list or a table; then 0 to 4 times, each of these equally likely: a byte becomes any,
+// 1 to 8 bytes go, a word of the languages or a number at a limit is put in, a copy of 1 to 16
+// bytes is put in anywhere, or the rest is cut off. All numbers and places are equally likely, the
+// end of the text, where there is nothing to change, among them.
 //
 // Shrinking: pieces of the text go, the largest first.
 

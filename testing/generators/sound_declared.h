@@ -3,11 +3,9 @@
 //
 // Distribution: the schedule is a sound_named_schedule() of which no chunk delays only some of its
 // weight gradients (C08); in one of two each chunk is reduced right behind its last gradient. Four
-// modules, two for chunks that delay their weight gradients and two for the others, each chunk
-// being one that fits, with equal chances. Modules are of any kind and type; a delayed one is
-// fused, the others one in two; every other flag is drawn where it does no harm beside those,
-// groups are up to 64, and the main_grad of a single weight is contiguous, in three dimensions or
-// in one. No operand is a shared buffer, so that the plan alone does not matter.
+// modules as in sound_module.h, two that delay for chunks that have their weight gradients apart
+// and two for the others, each chunk being one that fits, with equal chances. No operand is a
+// shared buffer, so that the plan alone does not matter.
 //
 // Shrinking: a microbatch goes. Tested by sound_declared_test.cpp.
 
@@ -30,7 +28,7 @@ struct Declared {
 [[nodiscard]] Declared draw_sound_declared(Dice& dice);
 [[nodiscard]] rc::Gen<Declared> sound_declared();
 
-/// For rapidcheck: what modules there are and who is what, then the .order text.
+/// For rapidcheck: .order text, with what is declared in comments above it.
 void showValue(const Declared& declared, std::ostream& out);
 
 }  // namespace capo::testing

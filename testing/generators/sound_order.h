@@ -6,9 +6,10 @@
 //                                  TE files both under the second backward
 //
 // Distribution: shape and entries as in draw_te_order.h; among the entries that may come next each
-// is equally likely. For an uncapturable order there are at least two microbatches, one chunk (each
-// equally likely) is made to delay, and one of its weight gradients but the last (each equally
-// likely) has to wait until the next microbatch's backward has run.
+// is equally likely. For an uncapturable order there are at least two microbatches (two where one
+// is drawn), one chunk (each equally likely) is made to delay, so that all have one layer, and one
+// of its weight gradients but the last (each equally likely) has to wait until the next
+// microbatch's backward has run.
 //
 // Shrinking: as simpler() says; of an uncapturable order, only to orders that are uncapturable too.
 

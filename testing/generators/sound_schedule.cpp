@@ -1,10 +1,10 @@
 #include <capo/testing/generators/sound_schedule.h>
 
 #include <capo/testing/generators/executable_order.h>
+#include <capo/testing/generators/topology.h>
 
 #include <algorithm>
-#include <array>
-#include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -166,66 +166,21 @@ Layers draw_layers(Dice& dice, std::int32_t chunks) {
   return layers;
 }
 
-std::int32_t all_chunks(const Schedule& schedule) {
-  std::int32_t chunks = 0;
-  for (const RankOrder& rank : schedule.ranks) chunks += rank.chunks;
-  return chunks;
-}
-
-// Stages 0, 1, ... dealt out at random, and placed as each topology does.
-void draw_stages(Dice& dice, Schedule& schedule) {
-  place_stages(schedule);
-  if (schedule.topology != Topology::Custom) return;
-  std::vector<std::int32_t> stages;
-  for (const RankOrder& rank : schedule.ranks)
-    stages.resize(stages.size() + static_cast<std::size_t>(rank.chunks));
-  std::iota(stages.begin(), stages.end(), 0);
-  for (std::size_t i = stages.size(); i > 1; --i) std::swap(stages[i - 1], stages[dice.below(i)]);
-  for (RankOrder& rank : schedule.ranks) {
-    rank.stages.assign(stages.end() - rank.chunks, stages.end());
-    stages.resize(stages.size() - rank.stages.size());
-  }
-}
-
-// Two pipelines side by side are not drawn: the oracles know one. The published schedules that have
-// two are checked by name (tests/sim/verified_test.cpp).
-constexpr std::array kDrawnTopologies{Topology::Independent, Topology::Chain, Topology::Loop,
-                                      Topology::V, Topology::Custom};
-
 Schedule draw(Dice& dice, Naming naming, bool replays) {
   Schedule schedule{.naming = naming,
-                    .topology = kDrawnTopologies[dice.below(kDrawnTopologies.size())]};
-  const std::int32_t microbatches = dice.between(1, 4);
-  schedule.microbatches = microbatches;
-  schedule.ranks.resize(1 + dice.below(4));
-  const std::int32_t chunks_of_all = dice.between(1, 3);
-  const bool alike = schedule.topology == Topology::Loop || schedule.topology == Topology::V;
-  for (RankOrder& rank : schedule.ranks) {
-    rank.chunks = alike ? chunks_of_all : dice.between(1, 3);
-    rank.chunks_declared = true;
+                    .topology = dice.pick(std::span<const Topology>(kOnePipeline))};
+  schedule.microbatches = dice.between(1, 4);
+  draw_placement(dice, schedule, [&](RankOrder& rank) {
     rank.delay.emplace();
     for (std::int32_t c = 0; c < rank.chunks; ++c) {
       rank.delay->push_back(static_cast<Delay>(dice.below(naming == Naming::Named ? 3 : 2)));
     }
     rank.layers = draw_layers(dice, rank.chunks);
-  }
-  draw_stages(dice, schedule);
+  });
   draw_orders(dice, schedule, replays);
   const bool placed = schedule.topology != Topology::Independent;
   if (placed && dice.one_in(2)) schedule.stages = all_chunks(schedule);
   return schedule;
-}
-
-// Stages without gaps, after a rank has gone.
-void close_gaps(Schedule& schedule) {
-  if (schedule.stages) schedule.stages = all_chunks(schedule);
-  if (schedule.topology != Topology::Custom) return place_stages(schedule);
-  std::vector<std::int32_t*> stages;
-  for (RankOrder& rank : schedule.ranks) {
-    for (std::int32_t& stage : rank.stages) stages.push_back(&stage);
-  }
-  std::sort(stages.begin(), stages.end(), [](const auto* a, const auto* b) { return *a < *b; });
-  for (std::size_t i = 0; i < stages.size(); ++i) *stages[i] = static_cast<std::int32_t>(i);
 }
 
 std::vector<Schedule> simpler_schedules(const Schedule& schedule) {
@@ -235,10 +190,7 @@ std::vector<Schedule> simpler_schedules(const Schedule& schedule) {
     change(out.back());
   };
   for (std::size_t r = 0; schedule.ranks.size() > 1 && r < schedule.ranks.size(); ++r) {
-    with([r](Schedule& s) {
-      s.ranks.erase(s.ranks.begin() + static_cast<std::ptrdiff_t>(r));
-      close_gaps(s);
-    });
+    with([r](Schedule& s) { forget_rank(s, r); });
   }
   for (std::int32_t m = 0; schedule.microbatches > 1 && m < *schedule.microbatches; ++m) {
     with([m](Schedule& s) {

@@ -1,10 +1,16 @@
 #include <capo/testing/generators/te_order.h>
 
 #include <capo/core/text/te_list_printer.h>
+#include <capo/testing/representable.h>
+#include <capo/testing/shown_order.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <map>
 #include <ostream>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -123,11 +129,20 @@ std::vector<TeOrder> simpler(const TeOrder& order) {
 }
 
 void showValue(const TeOrder& order, std::ostream& out) {
-  out << order.text() << "layers per chunk";
-  for (const std::int64_t layers : order.layers.values) out << ' ' << layers;
-  out << ", delayed";
-  for (const bool delays : order.delays) out << (delays ? " yes" : " no");
-  out << ", microbatches " << order.microbatches;
+  const TeReading reading = from_te_list(order.list, order.declarations());
+  if (reading.odd_entries.empty() && !unrepresentable(reading.schedule)) {
+    out << "# as a list: " << order.text() << shown_order(reading.schedule);
+    return;
+  }
+  const std::string list = order.text();
+  std::string delayed;
+  for (std::size_t chunk = 1; chunk <= order.delays.size(); ++chunk) {
+    if (order.delays[chunk - 1]) delayed += fmt::format("{}{}", delayed.empty() ? "" : ",", chunk);
+  }
+  out << fmt::format(
+      "capo check --order '{}' --layers-per-chunk {} --delayed {} --microbatches {}\n",
+      std::string_view(list).substr(0, list.find('\n')), fmt::join(order.layers.values, ","),
+      delayed.empty() ? "none" : delayed, order.microbatches);
 }
 
 }  // namespace capo::testing

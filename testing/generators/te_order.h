@@ -45,7 +45,7 @@ struct TeOrder {
 /// uncapturable.
 [[nodiscard]] std::vector<TeOrder> simpler(const TeOrder& order);
 
-/// For rapidcheck: the list and its declarations, to paste.
+/// For rapidcheck, to paste: .order lines; where an entry is no action, a command with the list.
 void showValue(const TeOrder& order, std::ostream& out);
 
 }  // namespace capo::testing

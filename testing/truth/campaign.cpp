@@ -1,13 +1,12 @@
 #include <capo/testing/truth/campaign.h>
 
+#include <capo/core/base/in_parallel.h>
 #include <capo/testing/truth/lines_file.h>
 
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <utility>
-#include <vector>
 
 namespace capo::testing {
 
@@ -24,9 +23,16 @@ class Desk {
         next_(result.resumed),
         written_(result.resumed) {}
 
+  // Until there is nothing left to judge; what is thrown ends the work of all.
   void work() {
-    while (const auto number = take()) {
-      hand_in(*number, campaign_.judge(campaign_.make(*number)));
+    try {
+      while (const auto number = take()) {
+        hand_in(*number, campaign_.judge(campaign_.make(*number)));
+      }
+    } catch (...) {
+      const std::scoped_lock lock(mutex_);
+      over_ = true;
+      throw;
     }
   }
 
@@ -81,11 +87,7 @@ Result<CampaignResult, Error> run_campaign(const Campaign& campaign) {
   CampaignResult result{.tally = {}, .resumed = opened->resumed().lines};
   result.tally = opened->resumed();
   Desk desk(campaign, *opened, result);
-  {
-    std::vector<std::jthread> others;
-    for (unsigned job = 1; job < campaign.jobs; ++job) others.emplace_back([&] { desk.work(); });
-    desk.work();
-  }
+  in_parallel(campaign.jobs, campaign.jobs, [&](std::size_t) { desk.work(); });
   if (desk.error()) return *desk.error();
   return result;
 }

@@ -27,7 +27,9 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <new>
 #include <string>
+#include <system_error>
 
 namespace {
 
@@ -145,9 +147,7 @@ int report(const Request& request) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int capo_fuzz(int argc, char** argv) {
   CLI::App app{"capo-fuzz: random orders, verdict against gradients", "capo-fuzz"};
   Request request;
   app.add_option("--orders", request.orders, "How many")->capture_default_str();
@@ -170,11 +170,34 @@ int main(int argc, char** argv) {
                  "Run nothing: print the report of these lines, in Markdown");
   app.add_option("--about", request.about,
                  "Of the report: `key: value` lines on machine, commands and commit");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
   // One thread may not wait for the device while another one captures on it.
   if (request.device == "cuda" && request.jobs > 1) {
     fmt::print(stderr, "error: --jobs: one at a time on a device; run processes of other seeds\n");
     return kUsage;
   }
   return request.report.empty() ? run_orders(request) : report(request);
+}
+
+// Nobody is told where standard error takes nothing either.
+int refused(const char* why) {
+  std::fprintf(stderr, "error: %s\n", why);
+  return kEnvironment;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int code = capo_fuzz(argc, argv);
+    return std::fflush(stdout) == 0 ? code : refused("standard output takes no more");
+  } catch (const std::bad_alloc&) {
+    return refused("out of memory");
+  } catch (const std::system_error& error) {  // a stream that takes nothing, for one
+    return refused(error.what());
+  }
 }

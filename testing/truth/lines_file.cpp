@@ -76,24 +76,26 @@ Result<LinesFile, Error> LinesFile::open(const std::string& path, std::string_vi
   LinesFile file;
   if (path.empty()) return file;
   file.path_ = path;
-  std::error_code ignored;
+  std::error_code failed;
   Kept kept;
-  if (fs::exists(path, ignored)) {
+  const bool exists = fs::exists(path, failed);
+  if (failed) return refusal(error_text(failed.value()), path, "");
+  if (exists) {
     std::ifstream in(path, std::ios::binary);
     if (!in) return refusal(error_text(errno), path, "");
     kept = kept_of(in, header);
+    if (in.bad()) return refusal(error_text(errno), path, "");
     if (!kept.error.empty()) {
       return refusal(kept.error, path, "write to another file, or remove this one");
     }
-    std::error_code failed;
     fs::resize_file(path, kept.bytes, failed);
-    if (failed) return refusal(error_text(failed.value()), path, "");
+    if (failed) return cannot_write(path);
   }
   file.resumed_ = std::move(kept.tally);
   file.out_.open(path, std::ios::binary | std::ios::app);
   if (!file.out_) return cannot_write(path);
   if (kept.bytes == 0) {
-    if (auto failed = file.write(header)) return *std::move(failed);
+    if (auto refused = file.write(header)) return *std::move(refused);
   }
   return file;
 }
@@ -115,6 +117,11 @@ Result<ReadLines, Error> read_lines(std::istream& in) {
           .kind = ErrorKind::Unreadable, .message = not_of_order(read.tally.lines), .help = ""};
     }
     read.tally.add(*line);
+  }
+  if (in.bad()) {
+    return Error{.kind = ErrorKind::Unreadable,
+                 .message = "the lines cannot be read to their end: " + error_text(errno),
+                 .help = ""};
   }
   return read;
 }

@@ -14,16 +14,12 @@
 
 #pragma once
 
-#include <capo/core/rules/check_options.h>
 #include <capo/testing/truth/truth_case.h>
 
 #include <string>
 #include <string_view>
 
 namespace capo::testing {
-
-/// A model.json of what the campaign's cases declare: modules, layers, plan and weight stream.
-[[nodiscard]] std::string model_text(const CheckOptions& declared);
 
 /// `device`: "host" or "cuda".
 [[nodiscard]] std::string paste_text(const TruthCase& of, std::string_view device);

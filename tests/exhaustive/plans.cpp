@@ -13,60 +13,15 @@
 #include <capo/testing/oracle/memory.h>
 #include <capo/tests/exhaustive/comparison.h>
 #include <capo/tests/exhaustive/judge.h>
+#include <capo/tests/exhaustive/misreads.h>
 #include <capo/tests/exhaustive/orders.h>
 #include <capo/tests/exhaustive/scopes.h>
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
 namespace capo::exhaustive {
 
 namespace {
-
-std::string_view rule_of(oracle::Misread::Operand operand) {
-  switch (operand) {
-    case oracle::Misread::Input:
-      return "B01";
-    case oracle::Misread::Gradient:
-      return "B02";
-    case oracle::Misread::HandedBack:
-      break;
-  }
-  return "B03";
-}
-
-bool reads(const Aliases& aliases, oracle::Misread::Operand operand) {
-  if (operand == oracle::Misread::Input) return aliases.input;
-  return operand == oracle::Misread::HandedBack || aliases.grad_output;
-}
-
-oracle::Capture capture_of(const List& list, const Size& size, bool chain) {
-  oracle::Capture capture{.chunks = {}, .order = {}, .chain = chain};
-  capture.chunks.assign(static_cast<std::size_t>(size.chunks), {oracle::LayerKeys{}});
-  for (const TeEntry& entry : list) {
-    const bool whole = entry.type == NumberType::Integer;
-    const auto kind = entry.value > 0 ? oracle::Capture::Forward
-                      : whole         ? oracle::Capture::Backward
-                                      : oracle::Capture::Weight;
-    capture.order.push_back({kind, static_cast<int>(std::floor(std::abs(entry.value))) - 1});
-  }
-  return capture;
-}
-
-// The first reader of what is not its own; of one reader, by the rule.
-Answer first_of(const oracle::Replay& replay, const Aliases& aliases) {
-  Answer first;
-  for (const oracle::Misread& misread : replay.misreads) {
-    if (!reads(aliases, misread.operand)) continue;
-    const Answer found{.rule = rule_of(misread.operand), .position = misread.position};
-    const bool earlier =
-        std::pair(found.position, found.rule) < std::pair(first.position, first.rule);
-    if (first.accepted() || earlier) first = found;
-  }
-  return first;
-}
 
 struct Scope {
   Size size;
@@ -97,8 +52,9 @@ bool compare_scope(const Scope& scope, const Options& options) {
     if (!comparison.mine()) return true;
     list.clear();
     for (const std::size_t token : tokens) list.push_back(entry_of_token(scope.size, token));
-    const auto replay = oracle::replay(capture_of(list, scope.size, scope.chain));
-    comparison.compare(judge.of(list), first_of(replay, scope.aliases),
+    const std::vector<oracle::LayerKeys> alike(static_cast<std::size_t>(scope.size.chunks));
+    const auto replay = oracle::replay(capture_of(list, alike, scope.chain));
+    comparison.compare(judge.of(list), first_misread(replay, scope.aliases),
                        [&] { return (scope.chain ? "a chain: " : "") + shown(list); });
     return !comparison.stopped();
   });

@@ -16,6 +16,8 @@ bool strings(const Options& options);
 bool neighbours(const Options& options);
 /// Who is hurt by TransformerEngine's reuse of buffers, in all sound orders and executable chains.
 bool plans(const Options& options);
+/// What declared sizes, gradients, positions, sends and budgets add to that.
+bool declared(const Options& options);
 /// All orders of two ranks that send to each other.
 bool pairs(const Options& options);
 

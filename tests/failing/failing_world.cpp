@@ -52,7 +52,7 @@ void empty(int file) {
 }  // namespace
 
 FailingWorld::FailingWorld(const std::vector<std::string>& arguments,
-                           std::map<std::string, std::string> files)
+                           std::map<std::string, std::string> files, const char* program)
     : files_(std::move(files)) {
   const int ledger = memory_file("ledger");
   checked(::ftruncate(ledger, sizeof(FailingLedger)), "ftruncate");
@@ -67,7 +67,7 @@ FailingWorld::FailingWorld(const std::vector<std::string>& arguments,
   checked(::pipe2(orders.data(), O_CLOEXEC), "pipe");
   checked(::pipe2(statuses.data(), O_CLOEXEC), "pipe");
 
-  std::vector<char*> argv{const_cast<char*>(CAPO_EXECUTABLE)};
+  std::vector<char*> argv{const_cast<char*>(program)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   server_ = checked(::fork(), "fork");
@@ -81,7 +81,7 @@ FailingWorld::FailingWorld(const std::vector<std::string>& arguments,
     ::dup2(statuses[1], kStatusDescriptor);
     ::setenv("LD_PRELOAD", CAPO_FAILING_PRELOAD, 1);
     if (::chdir(scratch_.path().c_str()) != 0) ::_exit(126);
-    ::execv(CAPO_EXECUTABLE, argv.data());
+    ::execv(program, argv.data());
     ::_exit(127);
   }
   ::close(ledger);

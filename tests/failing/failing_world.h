@@ -36,8 +36,9 @@ struct FailedRun {
 
 class FailingWorld {
  public:
-  /// `files` lie in the folder where capo runs before every run; nothing else does.
-  FailingWorld(const std::vector<std::string>& arguments, std::map<std::string, std::string> files);
+  /// `files` lie in the folder where the program runs before every run; nothing else does.
+  FailingWorld(const std::vector<std::string>& arguments, std::map<std::string, std::string> files,
+               const char* program = CAPO_EXECUTABLE);
   ~FailingWorld();
   FailingWorld(const FailingWorld&) = delete;
   FailingWorld& operator=(const FailingWorld&) = delete;

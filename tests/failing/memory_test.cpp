@@ -24,8 +24,8 @@ using testing_support::Outcome;
 const Scenario kNothing{.name = "Nothing", .arguments = {}, .files = {}, .exit_code = 2};
 
 // The host engine says which memory there is not, and a JSON report has it as its reason.
-bool says_that_a_run_broke_off(const Outcome& outcome) {
-  const bool in_words = outcome.out.empty() && outcome.err.starts_with("error: the run of ");
+bool says_that_a_run_broke_off(const Outcome& outcome, const Scenario& scenario) {
+  const bool in_words = outcome.out.empty() && outcome.err.starts_with(scenario.breaks_off);
   const bool in_json = outcome.err.empty() && outcome.out.find(R"("reason": )") != outcome.out.npos;
   const std::string& said = in_json ? outcome.out : outcome.err;
   const std::size_t engine = said.find("host engine: ");
@@ -33,10 +33,10 @@ bool says_that_a_run_broke_off(const Outcome& outcome) {
          said.find(": there is no memory for ", engine) != said.npos;
 }
 
-bool says_out_of_memory(const FailedRun& run) {
+bool says_out_of_memory(const FailedRun& run, const Scenario& scenario) {
   const Outcome& outcome = run.outcome;
   const bool plainly = outcome.out.empty() && outcome.err == "error: out of memory\n";
-  return outcome.exit_code == 5 && (plainly || says_that_a_run_broke_off(outcome));
+  return outcome.exit_code == 5 && (plainly || says_that_a_run_broke_off(outcome, scenario));
 }
 
 void expect_told(FailingWorld& world, const Scenario& scenario, std::uint64_t from) {
@@ -47,7 +47,7 @@ void expect_told(FailingWorld& world, const Scenario& scenario, std::uint64_t fr
   for (std::uint64_t at = from; at <= sound.allocations; ++at) {
     SCOPED_TRACE(at);
     const FailedRun run = world.run({.failure = Failure::NoMemory, .at = at});
-    const bool out_of_memory = says_out_of_memory(run);
+    const bool out_of_memory = says_out_of_memory(run, scenario);
     told += out_of_memory ? 1 : 0;
     ASSERT_TRUE(out_of_memory || ends_as(run, sound))
         << "exit code " << run.outcome.exit_code << "\n"

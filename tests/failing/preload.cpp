@@ -1,10 +1,12 @@
-// Preloaded into capo by failing_world.cpp: a world in which the n-th allocation throws, or the
-// n-th call for a file fails, is short, or is the last thing that the process does.
+// Preloaded into capo or capo-fuzz by failing_world.cpp: a world in which the n-th allocation
+// throws, or the n-th call for a file fails, is short, or is the last thing that the process does.
 //
 // Calls for files are those through which capo's bytes go: open, mkstemp, fstat, stat, lstat, read,
-// write, fsync, fchmod, rename and unlink. Calls that the C library makes of itself are not seen;
-// capo has no files but these. Allocations are those by operator new, in whatever library; what
-// failed is the n-th since the program began, static objects included. Nothing here may allocate.
+// write, fsync, fchmod, rename and unlink; and those of capo-fuzz's lines besides: fopen64 and
+// truncate. Calls that the C library makes of itself are not seen; capo has no files but these, and
+// capo-fuzz none but what it prints. Allocations are those by operator new, in whatever library;
+// what failed is the n-th since the program began, static objects included. Nothing here may
+// allocate.
 
 #include <capo/tests/failing/ledger.h>
 
@@ -21,6 +23,7 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -221,6 +224,20 @@ int stat(const char* path, struct stat* info) noexcept {
 int lstat(const char* path, struct stat* info) noexcept {
   return counted("lstat", [&](std::size_t) {
     return real<int(const char*, struct stat*)>("lstat")(path, info);
+  });
+}
+// What the C++ library's streams open files by.
+FILE* fopen64(const char* path, const char* mode) {
+  FILE* file = nullptr;
+  counted("fopen", [&](std::size_t) {
+    file = real<FILE*(const char*, const char*)>("fopen64")(path, mode);
+    return file == nullptr ? -1 : 0;
+  });
+  return file;
+}
+int truncate(const char* path, off_t size) noexcept {
+  return counted("truncate", [&](std::size_t) {
+    return real<int(const char*, off_t)>("truncate")(path, size);
   });
 }
 ssize_t read(int file, void* to, std::size_t size) {

@@ -1,5 +1,6 @@
 // What capo does while the world fails: a small scenario for each command and each way to write,
 // with the files that lie there before. `out` is there with old bytes where it is to be replaced.
+// Clocks stand still (preload.cpp), so what measures prints the same bytes as well.
 
 #pragma once
 
@@ -20,6 +21,8 @@ struct Scenario {
   std::map<std::string, std::string> files;
   int exit_code = 0;  ///< where nothing fails
   Prints prints = Prints::Text;
+  /// How it begins to say, in words, that an engine broke off.
+  std::string breaks_off = "error: the run of ";
 };
 
 inline void PrintTo(const Scenario& scenario, std::ostream* out) {
@@ -35,6 +38,9 @@ inline void PrintTo(const Scenario& scenario, std::ostream* out) {
   const std::string batch =
       "{\"order\": [1, -1], \"id\": 7}\n{\"order\": [1, 2, -1, -1]}\n{\"order\": [1\n";
   const std::string model = "{\"modules\": {\"default\": {\"kind\": \"linear\"}}}\n";
+  const std::string shaped_model =
+      "{\"modules\": {\"default\": {\"kind\": \"linear\", \"dtype\": \"bf16\", "
+      "\"shape\": {\"tokens\": 2, \"hidden\": 2, \"ffn\": 2}}}}\n";
   const std::string old = "what was there before\n";
   return {
       {"Check", {"check", "a.te", "--profile", "sound,te,mcore"}, {{"a.te", wrong}}, 1},
@@ -84,6 +90,12 @@ inline void PrintTo(const Scenario& scenario, std::ostream* out) {
        {{"a.te", late}},
        1,
        Prints::Json},
+      {"Measure",
+       {"measure", "--model", "m.json", "--device", "host", "--microbatches", "2", "-o", "out"},
+       {{"m.json", shaped_model}, {"out", old}},
+       0,
+       Prints::Json,
+       "error: host engine: "},
       {"Explain", {"explain", "S15"}, {}},
       {"Rules", {"rules", "--markdown"}, {}},
       {"Help", {"check", "--help"}, {}},

@@ -90,7 +90,7 @@ KINDS = {
                 "shape": "strings through check:lists-with-weights through check:"
                 "strings through verdicts:lists-with-weights through verdicts",
                 "dependencies": "lists through check:neighbours through check:pairs through check",
-                "buffers": "plans through check",
+                "buffers": "plans through check:declared through check",
             },
         ),
         GoogleTests(
@@ -108,9 +108,10 @@ KINDS = {
             tests={
                 "shape": "Faults.OfAList*:Faults.OfANamed*:SoundOrders.*:NearMissLists.*",
                 "dependencies": "Faults.OfANamed*:Faults.OfATable*:SoundOrders.*:Transfers.*",
+                "placement": "Faults.OfANamed*:Faults.OfATable*",
+                "routing": "Transfers.*:Faults.OfCommunication*",
                 "transfers": "Transfers.*:Faults.OfCommunication*",
                 "buffers": "Memory.*:PlanFaults.*:Faults.OfPlans*",
-                "declared-buffers": "PlanFaults.*:Faults.OfPlans*:Memory.*",
                 "streams": "PlanFaults.*:Faults.OfPlans*:Memory.*:Workspaces.*:Replays.*",
                 "replay": "Replays.*:PlanFaults.*:Faults.OfPlans*",
                 "gradients": "ModuleFaults.*:Faults.OfModules*",
@@ -123,8 +124,9 @@ KINDS = {
             program="capo_corpus_mutated",
             prefix="Rules/CorpusCase.AnswersAsExpected/",
             tests={
+                "placement": "P*",
+                "routing": "R*",
                 "transfers": "T*:R*",
-                "declared-buffers": "B*:Y*",
                 "streams": "E*:T*:B*",
                 "replay": "Y*:B*:S*:D*",
                 "gradients": "G*:C*",

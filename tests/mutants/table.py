@@ -25,9 +25,10 @@ ROOT = HERE.parent.parent
 FAMILIES = {
     "shape": ("exhaustive", "property"),
     "dependencies": ("exhaustive", "property"),
+    "placement": ("corpus", "property"),
+    "routing": ("corpus", "property"),
     "transfers": ("corpus", "property"),
     "buffers": ("exhaustive", "property"),
-    "declared-buffers": ("corpus", "property"),
     "streams": ("corpus", "property"),
     "replay": ("corpus", "property"),
     "gradients": ("corpus", "property"),

@@ -10,6 +10,7 @@
 #include <capo/testing/generators/communication.h>
 #include <capo/testing/generators/moved_transfers.h>
 #include <capo/testing/generators/sound_schedule.h>
+#include <capo/testing/laws/checked.h>
 #include <capo/testing/oracle_pipeline.h>
 #include <capo/tests/support/check_text.h>
 
@@ -63,6 +64,14 @@ void require(bool holds, const Checked& checked, const Environment& environment,
 
 bool transfers_matter(const Schedule& schedule) {
   return schedule.topology != Topology::Independent && schedule.ranks.size() > 1;
+}
+
+RC_GTEST_PROP(Transfers, OfASoundStepAreAccepted, ()) {
+  const Communication sound = *sound_communication();
+  RC_CLASSIFY(sound.environment.p2p.has_value());
+  RC_CLASSIFY(sound.environment.ep_overlap);
+  const testing::Checked verdict = checked(sound);
+  if (!verdict.accepted()) RC_FAIL(verdict.report());
 }
 
 RC_GTEST_PROP(Transfers, ThatPyTorchAddsToASoundScheduleFinishEverywhere, ()) {

@@ -50,6 +50,7 @@ TEST(Faults, ApplyAndMeanEachOfTheirRulesAndNoOther) {
   expect_each_rule_meant(order_faults(), sample(sound_named_schedule(), 500));
   expect_each_rule_meant(table_faults(), sample_tables(200));
   expect_each_rule_meant(communication_faults(), sample(sound_communication(), 200));
+  expect_each_rule_meant(module_faults(), sample(sound_declared(), 200));
   expect_each_rule_meant(plan_faults(), sample(sound_planned(), 200));
 }
 
@@ -82,6 +83,7 @@ TEST(Faults, HaveNamesOfTheirOwn) {
   collect(table_faults());
   collect(communication_faults());
   collect(plan_faults());
+  collect(module_faults());
   EXPECT_EQ(names.size(), count);
 }
 

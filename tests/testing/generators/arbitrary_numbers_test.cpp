@@ -3,6 +3,7 @@
 #include <capo/testing/generators/te_order.h>
 #include <capo/testing/oracle_question.h>
 #include <capo/tests/testing/sample.h>
+#include <capo/tests/testing/share.h>
 
 #include <gtest/gtest.h>
 
@@ -10,26 +11,31 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace capo::testing {
 namespace {
 
-TEST(ArbitraryNumbers, HoldsEveryNearMiss) {
-  std::set<std::string> seen;
-  for (const NumberCase& numbers : sample(arbitrary_numbers(), 3000)) {
-    for (const TeEntry& entry : numbers.list.entries) {
-      if (!te_action(entry) || std::abs(entry.value) >= 5) {
-        TeOrder one;
-        one.list.entries = {entry};
-        seen.insert(one.text());
-      }
+TEST(ArbitraryNumbers, HoldsEveryNearMissEquallyOften) {
+  std::vector<std::string> misses;
+  for (const NumberCase& one_case : sample(arbitrary_numbers(), 40000)) {
+    std::set<std::string> seen;  // one that was doubled was drawn once
+    for (const TeEntry& entry : one_case.list.entries) {
+      if (te_action(entry) && std::abs(entry.value) < 5) continue;
+      TeOrder one;
+      one.list.entries = {entry};
+      seen.insert(one.text());
     }
+    misses.insert(misses.end(), seen.begin(), seen.end());
   }
+  const std::set<std::string> all(misses.begin(), misses.end());
   for (const char* text : {"[0]\n", "[-0.0]\n", "[1.0]\n", "[-1.25]\n", "[nan]\n", "[inf]\n",
                            "[-inf]\n", "[-0.5]\n", "[1.5]\n", "[5]\n", "[-5.5]\n", "[1000]\n"}) {
-    EXPECT_TRUE(seen.contains(text)) << text;
+    EXPECT_TRUE(all.contains(text)) << text;
   }
-  EXPECT_EQ(seen.size(), 25u);
+  EXPECT_EQ(all.size(), 25u);
+  EXPECT_TRUE(are_even(misses, std::vector(all.begin(), all.end())));
 }
 
 TEST(ArbitraryNumbers, AreAcceptedAndRefusedForEveryReasonThatTeHas) {
@@ -57,23 +63,33 @@ TEST(ArbitraryNumbers, AreAcceptedAndRefusedForEveryReasonThatTeHas) {
 }
 
 TEST(ArbitraryNumbers, DeclaresLayersAndDelaysInEveryForm) {
-  std::set<Layers::Form> forms;
-  bool absent = false;
+  const auto cases = sample(arbitrary_numbers(), 30000);
+  std::vector<std::int64_t> counts;
   bool shorter = false;
   bool longer = false;
-  bool reuse = false;
-  bool silent = false;
-  for (const NumberCase& numbers : sample(arbitrary_numbers(), 2000)) {
-    forms.insert(numbers.layers.form);
-    absent = absent || !numbers.need_wgrad;
-    reuse = reuse || numbers.reuse;
-    silent = silent || numbers.silent_store;
-    if (!numbers.need_wgrad || numbers.layers.form != Layers::Form::List) continue;
-    shorter = shorter || numbers.need_wgrad->size() < numbers.layers.values.size();
-    longer = longer || numbers.need_wgrad->size() > numbers.layers.values.size();
+  for (const auto& [list, layers, need_wgrad, reuse, silent_store] : cases) {
+    if (layers.form == Layers::Form::Count) counts.push_back(layers.values.front());
+    if (!need_wgrad || layers.form != Layers::Form::List) continue;
+    shorter = shorter || need_wgrad->size() < layers.values.size();
+    longer = longer || need_wgrad->size() > layers.values.size();
   }
-  EXPECT_EQ(forms, (std::set{Layers::Form::Null, Layers::Form::Count, Layers::Form::List}));
-  EXPECT_TRUE(absent && shorter && longer && reuse && silent);
+  EXPECT_TRUE(shorter && longer);
+  const auto expect_share = [&](auto fits, double odds) {
+    EXPECT_TRUE(is_share(count_of(cases, fits), cases.size(), odds));
+  };
+  // Half of the cases are as the order was.
+  for (const auto& [form, odds] :
+       {std::pair(Layers::Form::Null, 1.0 / 8), std::pair(Layers::Form::Count, 1.0 / 8),
+        std::pair(Layers::Form::List, 6.0 / 8)}) {
+    expect_share([&](const NumberCase& one) { return one.layers.form == form; }, odds);
+  }
+  expect_share([](const NumberCase& one) { return !one.need_wgrad; }, 1.0 / 6);
+  expect_share([](const NumberCase& one) { return one.reuse; }, 1.0 / 2);
+  expect_share([](const NumberCase& one) { return one.silent_store; }, 1.0 / 4);
+  EXPECT_TRUE(is_share(count_of(counts, [](std::int64_t count) { return count == 0; }),
+                       counts.size(), 1.0 / 16));
+  std::erase(counts, 0);
+  EXPECT_TRUE(are_even(counts, numbers<std::int64_t>(1, 3)));
 }
 
 TEST(ArbitraryNumbers, ShrinkToNothing) {

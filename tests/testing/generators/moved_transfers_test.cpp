@@ -5,12 +5,15 @@
 #include <capo/testing/oracle_pipeline.h>
 #include <capo/testing/representable.h>
 #include <capo/tests/testing/sample.h>
+#include <capo/tests/testing/share.h>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 #include <map>
 #include <set>
+#include <vector>
 
 namespace capo::testing {
 namespace {
@@ -63,17 +66,64 @@ TEST(MovedTransfers, HaveEveryTransferOnceAndWhatTheyComputeUntouched) {
   }
 }
 
-TEST(MovedTransfers, FuseSome) {
-  std::size_t fused = 0;
-  for (const Schedule& schedule : sample(moved_transfers(), 100)) {
+TEST(MovedTransfers, FuseOneInEightThatStandSideBySide) {
+  std::vector<bool> fused;
+  std::vector<std::int32_t> microbatches;
+  for (const Schedule& schedule : sample(moved_transfers(), 1500)) {
+    microbatches.push_back(*schedule.microbatches);
     for (const RankOrder& rank : schedule.ranks) {
-      fused += static_cast<std::size_t>(
-          std::count_if(rank.order.begin(), rank.order.end(), [](const Entry& entry) {
-            return is_transfer(entry.kind) && entry.group == Group::Continues;
-          }));
+      for (std::size_t at = 1; at < rank.order.size(); ++at) {
+        if (is_transfer(rank.order[at - 1].kind) && is_transfer(rank.order[at].kind))
+          fused.push_back(rank.order[at].group == Group::Continues);
+      }
     }
   }
-  EXPECT_GT(fused, 50u);
+  EXPECT_TRUE(is_share(count_of(fused, [](bool is) { return is; }), fused.size(), 1.0 / 8));
+  EXPECT_TRUE(are_even(microbatches, numbers(1, 3)));
+}
+
+// Where a receive's reader, or the composite that it is in, begins.
+std::vector<Entry>::const_iterator reader_of(std::vector<Entry>::const_iterator receive,
+                                             const std::vector<Entry>& order) {
+  auto reader = std::find_if(receive, order.end(), [&](const Entry& entry) {
+    return entry.chunk == receive->chunk && entry.microbatch == receive->microbatch &&
+           (receive->kind == Kind::ReceiveForward ? entry.kind == Kind::Forward
+                                                  : is_backward(entry.kind));
+  });
+  while (reader != order.end() && reader->group == Group::Continues) --reader;
+  return reader;
+}
+
+// Nothing but other receives stands between a receive and its reader.
+bool receives_late(const Schedule& schedule) {
+  return std::all_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
+    const auto& order = rank.order;
+    for (auto at = order.begin(); at != order.end(); ++at) {
+      const auto next = std::find_if_not(at, order.end(),
+                                         [](const Entry& entry) { return is_receive(entry.kind); });
+      if (next != at && reader_of(at, order) != next) return false;
+    }
+    return true;
+  });
+}
+
+Schedule as_pytorch_has_it(Schedule schedule) {
+  for (RankOrder& rank : schedule.ranks)
+    std::erase_if(rank.order, [](const Entry& entry) { return is_transfer(entry.kind); });
+  return with_transfers(schedule);
+}
+
+// One in four does, and one in seven of these is not changed afterwards; most that are do no more.
+TEST(MovedTransfers, ReceiveLateWherePyTorchDoesNot) {
+  std::size_t late = 0;
+  std::size_t of = 0;
+  for (const Schedule& schedule : sample(moved_transfers(), 2000)) {
+    if (receives_late(as_pytorch_has_it(schedule))) continue;
+    ++of;
+    late += receives_late(schedule) ? 1 : 0;
+  }
+  EXPECT_GT(late * 28, of);
+  EXPECT_LT(late * 4, of);
 }
 
 TEST(MovedTransfers, ShrinkToOneMicrobatchWithoutGroups) {

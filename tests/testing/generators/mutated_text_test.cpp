@@ -1,10 +1,12 @@
 #include <capo/testing/generators/mutated_text.h>
 
 #include <capo/tests/testing/sample.h>
+#include <capo/tests/testing/share.h>
 
 #include <gtest/gtest.h>
 
 #include <map>
+#include <utility>
 
 namespace capo::testing {
 namespace {
@@ -20,6 +22,16 @@ TEST(MutatedText, OfEveryFormIsSometimesReadAndSometimesRefused) {
        {TextForm::TeList, TextForm::OrderFile, TextForm::TorchCsv, TextForm::Json}) {
     EXPECT_GT(read[form], 50);
     EXPECT_GT(refused[form], 50);
+  }
+}
+
+TEST(MutatedText, IsHalfOfTheTimeJsonAndElseOfEachFormEquallyOften) {
+  const auto texts = sample(mutated_text(), 2000);
+  for (const auto& [form, odds] :
+       {std::pair(TextForm::TeList, 1.0 / 6), std::pair(TextForm::OrderFile, 1.0 / 6),
+        std::pair(TextForm::TorchCsv, 1.0 / 6), std::pair(TextForm::Json, 3.0 / 6)}) {
+    const auto count = count_of(texts, [&](const MutatedText& text) { return text.form == form; });
+    EXPECT_TRUE(is_share(count, texts.size(), odds));
   }
 }
 

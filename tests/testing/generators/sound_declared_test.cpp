@@ -2,6 +2,7 @@
 
 #include <capo/core/rules/check.h>
 #include <capo/tests/testing/sample.h>
+#include <capo/tests/testing/share.h>
 
 #include <gtest/gtest.h>
 
@@ -56,15 +57,22 @@ TEST(SoundDeclared, IsAcceptedWithoutAPlanAndWithCapos) {
   }
 }
 
-TEST(SoundDeclared, ComesWithEveryKindAndWithReductionsOrWithout) {
-  std::set<ModuleKind> kinds;
-  std::set<bool> reduced;
-  for (const Declared& one : sample(sound_declared(), 200)) {
-    for (const Module& module : one.options.modules.list) kinds.insert(*module.kind);
-    reduced.insert(reduces(one));
+TEST(SoundDeclared, IsReducedInOneOfTwoAndOfEachModuleThatFitsEquallyOften) {
+  const auto all = sample(sound_declared(), 1000);
+  EXPECT_TRUE(is_share(count_of(all, reduces), all.size(), 1.0 / 2));
+  std::vector<std::int32_t> whole;
+  std::vector<std::int32_t> delayed;
+  for (const Declared& one : all) {
+    EXPECT_EQ(one.options.modules.list.size(), 4u);
+    for (const auto& rank : one.options.modules.layers) {
+      for (const auto& chunk : rank)
+        (one.options.modules.list[static_cast<std::size_t>(chunk.at(0))].flags.delay_wgrad ? delayed
+                                                                                           : whole)
+            .push_back(chunk.at(0));
+    }
   }
-  EXPECT_EQ(kinds.size(), 8u);
-  EXPECT_EQ(reduced.size(), 2u);
+  EXPECT_TRUE(are_even(delayed, {0, 1}));
+  EXPECT_TRUE(are_even(whole, {2, 3}));
 }
 
 TEST(SoundDeclared, StaysSoundAsItShrinks) {

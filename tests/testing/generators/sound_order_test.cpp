@@ -2,11 +2,13 @@
 
 #include <capo/testing/oracle_question.h>
 #include <capo/tests/testing/sample.h>
+#include <capo/tests/testing/share.h>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 namespace capo::testing {
 namespace {
@@ -38,6 +40,37 @@ TEST(SoundOrder, ReachesEveryOrderOfASmallShape) {
       seen.insert(order.text());
   }
   EXPECT_EQ(seen.size(), 5u);
+}
+
+// After F and B of a single chunk that delays, the next F or the W may come.
+TEST(SoundOrder, TakesEachOfWhatMayComeNextEquallyOften) {
+  std::vector<bool> forward;
+  for (const TeOrder& order : sample(sound_order(), 6000)) {
+    const auto& entries = order.list.entries;
+    if (order.delays == std::vector<bool>{true} && order.microbatches > 1 && entries[1].value < 0)
+      forward.push_back(entries[2].value > 0);
+  }
+  EXPECT_TRUE(are_even(forward, {false, true}));
+}
+
+// One microbatch becomes two, and of two chunks one is made to delay where it may not.
+TEST(UncapturableOrder, HasEveryShapeAsOftenAsItClaims) {
+  const auto orders = sample(te_uncapturable_order(), 6000);
+  std::vector<bool> both;
+  std::vector<bool> first;
+  for (const TeOrder& order : orders) {
+    EXPECT_EQ(order.layers.values, std::vector<std::int64_t>(order.delays.size(), 1));
+    if (order.chunks() != 2) continue;
+    both.push_back(order.delays[0] && order.delays[1]);
+    first.push_back(order.delays[0]);
+  }
+  EXPECT_TRUE(are_even(both, {false, true}));
+  EXPECT_TRUE(is_share(count_of(first, [](bool delays) { return delays; }), first.size(), 3.0 / 4));
+  for (const std::int32_t microbatches : {2, 3, 4, 5}) {
+    const auto count =
+        count_of(orders, [&](const TeOrder& order) { return order.microbatches == microbatches; });
+    EXPECT_TRUE(is_share(count, orders.size(), microbatches == 2 ? 2.0 / 5 : 1.0 / 5));
+  }
 }
 
 TEST(UncapturableOrder, IsSoundAndRefusedByTheOracleAsADoubleCapture) {

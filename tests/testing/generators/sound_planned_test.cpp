@@ -2,11 +2,12 @@
 
 #include <capo/core/rules/check.h>
 #include <capo/tests/testing/sample.h>
+#include <capo/tests/testing/share.h>
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <set>
+#include <cstddef>
+#include <vector>
 
 namespace capo::testing {
 namespace {
@@ -48,19 +49,35 @@ TEST(SoundPlanned, ReadsTheSharedBuffersAndKnowsTheirSizes) {
   }
 }
 
-TEST(SoundPlanned, ComesWiredAndUnwiredDelayedAndWhole) {
-  std::set<Topology> topologies;
-  std::set<Delay> delays;
-  std::set<std::size_t> ranks;
-  for (const Declared& one : sample(sound_planned(), 200)) {
-    topologies.insert(one.schedule.topology);
-    ranks.insert(one.schedule.ranks.size());
-    for (const RankOrder& rank : one.schedule.ranks)
-      delays.insert(rank.delay->begin(), rank.delay->end());
+TEST(SoundPlanned, ComesWiredAndUnwiredDelayedAndWholeAsOftenAsItClaims) {
+  std::vector<std::int32_t> chunks;
+  std::vector<std::int32_t> microbatches;
+  std::vector<Topology> topologies;
+  std::vector<std::size_t> ranks;  // of chunks that are not wired
+  std::vector<Delay> delays;
+  std::vector<Kind> seconds;  // of two that may come
+  for (const Declared& one : sample(sound_planned(), 2000)) {
+    const Schedule& schedule = one.schedule;
+    chunks.push_back(schedule.ranks.front().chunks);
+    microbatches.push_back(*schedule.microbatches);
+    topologies.push_back(schedule.topology);
+    if (schedule.topology == Topology::Chain) {
+      EXPECT_EQ(schedule.ranks.size(), 1u);
+    } else {
+      ranks.push_back(schedule.ranks.size());
+    }
+    for (const RankOrder& rank : schedule.ranks) {
+      EXPECT_EQ(rank.chunks, chunks.back());
+      delays.insert(delays.end(), rank.delay->begin(), rank.delay->end());
+      if (rank.chunks == 1 && schedule.microbatches == 2) seconds.push_back(rank.order[1].kind);
+    }
   }
-  EXPECT_EQ(topologies, (std::set{Topology::Chain, Topology::Independent}));
-  EXPECT_EQ(delays, (std::set{Delay::Never, Delay::Always}));
-  EXPECT_EQ(ranks, (std::set<std::size_t>{1, 2, 3}));
+  EXPECT_TRUE(are_even(chunks, numbers(1, 3)));
+  EXPECT_TRUE(are_even(microbatches, numbers(1, 4)));
+  EXPECT_TRUE(are_even(topologies, {Topology::Chain, Topology::Independent}));
+  EXPECT_TRUE(are_even(ranks, numbers<std::size_t>(1, 3)));
+  EXPECT_TRUE(are_even(delays, {Delay::Never, Delay::Always}));
+  EXPECT_TRUE(are_even(seconds, {Kind::Forward, Kind::Backward}));
 }
 
 }  // namespace

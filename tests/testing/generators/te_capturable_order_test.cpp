@@ -3,11 +3,14 @@
 #include <capo/testing/generators/sound_order.h>
 #include <capo/testing/oracle_question.h>
 #include <capo/tests/testing/sample.h>
+#include <capo/tests/testing/share.h>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace capo::testing {
 namespace {
@@ -28,25 +31,38 @@ TEST(TeCapturableOrder, IsSoundAndCapturableToTheOracle) {
   }
 }
 
-TEST(TeCapturableOrder, HasEveryShapeThatItClaims) {
-  std::set<std::int32_t> chunks;
-  std::set<std::int32_t> microbatches;
-  std::set<std::int64_t> layers;
-  std::size_t delaying = 0;
-  std::size_t all = 0;
-  for (const TeOrder& order : sample(te_capturable_order(), 500)) {
-    chunks.insert(order.chunks());
-    microbatches.insert(order.microbatches);
-    layers.insert(order.layers.values.begin(), order.layers.values.end());
-    delaying +=
-        static_cast<std::size_t>(std::count(order.delays.begin(), order.delays.end(), true));
-    all += order.delays.size();
+TEST(TeCapturableOrder, HasEveryShapeAsOftenAsItClaims) {
+  const auto orders = sample(te_capturable_order(), 6000);
+  EXPECT_TRUE(
+      are_even(parts(orders, [](const TeOrder& order) { return order.chunks(); }), numbers(1, 4)));
+  EXPECT_TRUE(are_even(parts(orders, [](const TeOrder& order) { return order.microbatches; }),
+                       numbers(1, 5)));
+  std::vector<bool> delays;
+  std::vector<std::int64_t> free_layers;  // of the first chunk, where none delays
+  for (const TeOrder& order : orders) {
+    delays.insert(delays.end(), order.delays.begin(), order.delays.end());
+    if (std::count(order.delays.begin(), order.delays.end(), true) == 0) {
+      free_layers.push_back(order.layers.values.front());
+    } else {
+      EXPECT_EQ(order.layers.values, std::vector<std::int64_t>(order.delays.size(), 1));
+    }
   }
-  EXPECT_EQ(chunks, (std::set<std::int32_t>{1, 2, 3, 4}));
-  EXPECT_EQ(microbatches, (std::set<std::int32_t>{1, 2, 3, 4, 5}));
-  EXPECT_EQ(layers, (std::set<std::int64_t>{1, 2, 3}));
-  EXPECT_GT(delaying, all / 3);
-  EXPECT_LT(delaying, all * 2 / 3);
+  EXPECT_TRUE(are_even(delays, {false, true}));
+  for (const auto& [layers, odds] :
+       {std::pair(1, 4.0 / 6), std::pair(2, 1.0 / 6), std::pair(3, 1.0 / 6)}) {
+    const auto count = std::count(free_layers.begin(), free_layers.end(), layers);
+    EXPECT_TRUE(is_share(static_cast<std::size_t>(count), free_layers.size(), odds)) << layers;
+  }
+}
+
+// After the first forward of a single chunk the next one or its backward may come.
+TEST(TeCapturableOrder, TakesEachOfWhatMayComeNextEquallyOften) {
+  std::vector<bool> forward;
+  for (const TeOrder& order : sample(te_capturable_order(), 2000)) {
+    if (order.chunks() == 1 && order.microbatches > 1)
+      forward.push_back(order.list.entries[1].value > 0);
+  }
+  EXPECT_TRUE(are_even(forward, {false, true}));
 }
 
 // Of one chunk with two microbatches that delays there are three capturable orders.

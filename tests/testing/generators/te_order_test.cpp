@@ -1,5 +1,9 @@
 #include <capo/testing/generators/te_order.h>
 
+#include <capo/core/text/load.h>
+#include <capo/testing/generators/te_capturable_order.h>
+#include <capo/tests/testing/sample.h>
+
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -61,9 +65,33 @@ TEST(TeOrder, TheSmallestOrderHasNoSimplerOne) {
   EXPECT_TRUE(simpler(order_of({1, -1}, 1, {false})).empty());
 }
 
-TEST(TeOrder, IsShownAsAListToPaste) {
-  EXPECT_EQ(rc::toString(order_of({1, -1, -1.5}, 1, {true})),
-            "[1, -1, -1.5]\nlayers per chunk 1, delayed yes, microbatches 1");
+TEST(TeOrder, IsShownAsOrderLinesToPaste) {
+  EXPECT_EQ(rc::toString(order_of({1, -1, -1.5}, 1, {true})), R"(# as a list: [1, -1, -1.5]
+capo 1
+ranks 1
+microbatches 1
+rank 0 chunks 1
+rank 0 layers [1]
+rank 0 delayed 1
+rank 0: F1 B1 W1
+)");
+}
+
+TEST(TeOrder, IsShownAsACommandWhereAnEntryIsNoAction) {
+  EXPECT_EQ(rc::toString(order_of({1, 2, 0, -1, -1.5, -2}, 1, {true, false})),
+            "capo check --order '[1, 2, 0, -1, -1.5, -2]' --layers-per-chunk 1,1 --delayed 1 "
+            "--microbatches 1\n");
+}
+
+TEST(TeOrder, ShownReadsBack) {
+  for (const TeOrder& order : sample(te_capturable_order(), 100)) {
+    const auto read = load({.name = "-", .text = rc::toString(order)}, {});
+    ASSERT_TRUE(read) << rc::toString(order);
+    EXPECT_EQ(read->form, Form::OrderFile);
+    EXPECT_TRUE(
+        same_meaning(read->schedule, from_te_list(order.list, order.declarations()).schedule))
+        << rc::toString(order);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <capo/core/text/limits.h>
 #include <capo/core/text/model_reader.h>
+#include <capo/testing/model_text.h>
 #include <capo/testing/truth/cases.h>
 
 #include <gtest/gtest.h>

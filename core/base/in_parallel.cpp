@@ -1,4 +1,4 @@
-#include <capo/cli/in_parallel.h>
+#include <capo/core/base/in_parallel.h>
 
 #include <atomic>
 #include <exception>
@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace capo::cli {
+namespace capo {
 
 void in_parallel(std::size_t count, unsigned threads,
                  const std::function<void(std::size_t)>& work) {
@@ -34,4 +34,4 @@ void in_parallel(std::size_t count, unsigned threads,
   }
 }
 
-}  // namespace capo::cli
+}  // namespace capo

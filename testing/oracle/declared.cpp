@@ -1,0 +1,147 @@
+#include <capo/testing/oracle/declared.h>
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace capo::oracle {
+namespace {
+
+/// Cells of one key or size, in the order in which they came back.
+using Returned = std::map<int, std::deque<int>>;
+
+/// What the graphs hold, entry by entry, in the order of capture.
+class Capturing {
+ public:
+  explicit Capturing(const DeclaredCapture& capture) : capture_(capture) {
+    for (const DeclaredLayer& layer : capture.chunks) bytes_ += layer.weight_bytes;
+  }
+
+  [[nodiscard]] int bytes() const { return bytes_; }
+
+  /// Cells: of what comes in, which other graphs share by its key, and of the pool for what goes
+  /// out.
+  struct Cells {
+    int in;
+    int out;
+  };
+
+  Cells forward(int chunk) {
+    const DeclaredLayer& layer = of(chunk);
+    const int input = take_first(inputs_back_[layer.keys.input], layer.input_bytes);
+    const int output = take_last(pool_[layer.output_bytes], layer.output_bytes);
+    inputs_[chunk].push_back(input);
+    outputs_[chunk].push_back(output);
+    return {input, output};
+  }
+
+  Cells backward(int chunk) {
+    const DeclaredLayer& layer = of(chunk);
+    auto gradient = gradients_.find(layer.keys.output);
+    if (gradient == gradients_.end()) {
+      gradient = gradients_.emplace(layer.keys.output, make(layer.output_bytes)).first;
+    }
+    const int handed_back = take_last(pool_[layer.input_bytes], layer.input_bytes);
+    inputs_back_[layer.keys.input].push_back(pop(inputs_[chunk]));
+    pool_[layer.output_bytes].push_back(pop(outputs_[chunk]));
+    if (handed_back_) pool_[handed_back_->first].push_back(handed_back_->second);
+    handed_back_ = {layer.input_bytes, handed_back};
+    return {gradient->second, handed_back};
+  }
+
+ private:
+  [[nodiscard]] const DeclaredLayer& of(int chunk) const {
+    return capture_.chunks[static_cast<std::size_t>(chunk)];
+  }
+  int make(int bytes) {
+    bytes_ += bytes;
+    return made_++;
+  }
+  static int pop(std::deque<int>& cells) {
+    const int cell = cells.front();
+    cells.pop_front();
+    return cell;
+  }
+  int take_first(std::deque<int>& back, int bytes) {
+    return back.empty() ? make(bytes) : pop(back);
+  }
+  int take_last(std::deque<int>& back, int bytes) {
+    if (back.empty()) return make(bytes);
+    const int cell = back.back();
+    back.pop_back();
+    return cell;
+  }
+
+  const DeclaredCapture& capture_;
+  int made_ = 0;
+  int bytes_ = 0;
+  Returned inputs_back_;          // by key
+  Returned pool_;                 // by size
+  std::map<int, int> gradients_;  // by key
+  Returned inputs_;               // these two by chunk, of its oldest microbatch first
+  Returned outputs_;
+  std::optional<std::pair<int, int>> handed_back_;  // by the newest backward: size and cell
+};
+
+/// Whether graphs find in the cells that they share what they count on.
+class Sharing {
+ public:
+  void forward(const DeclaredLayer& self, const Capturing::Cells& cells, int at) {
+    const DeclaredLayer& maker = *inputs_made_by_.emplace(cells.in, &self).first->second;
+    if (self.needs_gradient && !maker.needs_gradient) found.push_back({Flaw::Lost, at});
+    written_at_[cells.out] = at;
+  }
+
+  void backward(const DeclaredLayer& self, const Capturing::Cells& cells, int at) {
+    const DeclaredLayer& maker = *gradients_made_by_.emplace(cells.in, &self).first->second;
+    if (self.output_position != maker.output_position) found.push_back({Flaw::Misplaced, at});
+    written_at_[cells.out] = at;
+    if (!self.sends) return;
+    // Only now is the send before over.
+    if (sent_ && written_at_.at(sent_->cell) != sent_->at) found.push_back({Flaw::CutOff, at});
+    sent_ = Sent{cells.out, at};
+  }
+
+  std::vector<Flaw> found;
+
+ private:
+  struct Sent {
+    int cell;
+    int at;
+  };
+
+  std::map<int, const DeclaredLayer*> inputs_made_by_;  // by cell
+  std::map<int, const DeclaredLayer*> gradients_made_by_;
+  std::map<int, int> written_at_;  // cells of the pool: at which entry, the last time
+  std::optional<Sent> sent_;
+};
+
+}  // namespace
+
+std::vector<Flaw> flaws(const DeclaredCapture& capture) {
+  Capturing capturing(capture);
+  Sharing sharing;
+  for (int at = 0; at < static_cast<int>(capture.order.size()); ++at) {
+    const auto [kind, chunk] = capture.order[static_cast<std::size_t>(at)];
+    const DeclaredLayer& self = capture.chunks[static_cast<std::size_t>(chunk)];
+    if (kind == Capture::Forward) sharing.forward(self, capturing.forward(chunk), at);
+    if (kind == Capture::Backward) sharing.backward(self, capturing.backward(chunk), at);
+  }
+  return sharing.found;
+}
+
+Need need(const DeclaredCapture& capture) {
+  Capturing capturing(capture);
+  Need peak{.bytes = capturing.bytes(), .position = 0};
+  for (int at = 0; at < static_cast<int>(capture.order.size()); ++at) {
+    const auto [kind, chunk] = capture.order[static_cast<std::size_t>(at)];
+    if (kind == Capture::Forward) capturing.forward(chunk);
+    if (kind == Capture::Backward) capturing.backward(chunk);
+    if (capturing.bytes() > peak.bytes) peak = {capturing.bytes(), at};
+  }
+  return peak;
+}
+
+}  // namespace capo::oracle

@@ -1,0 +1,21 @@
+// How generators show an order: .order lines to paste into `capo check -`.
+//
+//   # declared: capo check - --model FILE, of
+//   # {"schema":1,"transfers":"buffered"}
+//   capo 1
+//   ...
+//
+// What is declared beside the order stands above it, in comments. Tested by shown_order_test.cpp.
+
+#pragma once
+
+#include <capo/core/order/schedule.h>
+#include <capo/core/rules/check_options.h>
+
+#include <string>
+
+namespace capo::testing {
+
+[[nodiscard]] std::string shown_order(const Schedule& schedule, const CheckOptions& declared = {});
+
+}  // namespace capo::testing

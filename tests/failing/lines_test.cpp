@@ -1,0 +1,197 @@
+// The lines of a truth campaign, which capo-fuzz writes, in a world that fails.
+//
+// They are added to their file one by one: a file that is not finished begins the whole one, and
+// the same command goes on behind it. Whatever fails, what is left is such a beginning, no line of
+// an earlier run is lost, and going on comes to the same bytes. Exit code 0 is that of a campaign
+// which wrote them all.
+//
+// What capo-fuzz prints goes through the C library, whose calls are not seen; and where memory runs
+// out, only the file is looked at.
+
+#include <capo/tests/failing/judged.h>
+
+#include <gtest/gtest.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <ostream>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace capo::failing {
+namespace {
+
+using Files = std::map<std::string, std::string>;
+
+constexpr const char* kLines = "lines";
+
+FailingWorld campaign_on(const Files& files) {
+  return {{"--orders", "3", "--seed", "1", "--lines", kLines}, files, CAPO_FUZZ_EXECUTABLE};
+}
+
+// What lies there before; an earlier run was killed in the middle of a line.
+enum class Before { Nothing, AnEarlierRun };
+
+void PrintTo(Before before, std::ostream* out) {
+  *out << (before == Before::Nothing ? "FromNothing" : "OfAnEarlierRun");
+}
+
+class Lines : public testing::TestWithParam<Before> {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(sound_.outcome.exit_code, 0) << sound_.outcome.err;
+    ASSERT_EQ(std::count(whole_.begin(), whole_.end(), '\n'), 1 + 3);
+    ASSERT_EQ(sound_.files, (Files{{kLines, whole_}}));
+  }
+  void expect_a_beginning(std::string_view left) const {
+    EXPECT_TRUE(whole_.starts_with(left)) << left;
+    EXPECT_GE(left.size(), kept_.size()) << "lines of the earlier run are lost";
+  }
+  void expect_gone_on_behind(const Files& left) {
+    if (!gone_on_behind_.insert(left).second) return;
+    const FailedRun run = campaign_on(left).run({});
+    EXPECT_EQ(run.outcome.exit_code, 0) << run.outcome.err;
+    EXPECT_EQ(run.outcome.out, sound_.outcome.out);
+    EXPECT_EQ(run.files, sound_.files);
+  }
+
+  const std::string whole_ = campaign_on({}).run({}).files[kLines];
+  /// The header and the line of an earlier run.
+  const std::string kept_ = GetParam() == Before::Nothing
+                                ? ""
+                                : whole_.substr(0, whole_.find('\n', whole_.find('\n') + 1) + 1);
+  FailingWorld world_ = campaign_on(GetParam() == Before::Nothing
+                                        ? Files{}
+                                        : Files{{kLines, whole_.substr(0, kept_.size() + 40)}});
+  const FailedRun sound_ = world_.run({});
+  std::set<Files> gone_on_behind_;
+};
+
+std::string left_by(const FailedRun& run) {
+  const auto file = run.files.find(kLines);
+  return file == run.files.end() ? "" : file->second;
+}
+
+TEST_P(Lines, AreGoneOnBehindWhereverTheCampaignWasKilled) {
+  for (const Failure killed : {Failure::KilledBefore, Failure::KilledAfter, Failure::Interrupt}) {
+    for (std::uint64_t at = 1; at <= sound_.file_calls; ++at) {
+      const FailedRun run = world_.run({.failure = killed, .at = at});
+      SCOPED_TRACE(run.call + ", call " + std::to_string(at));
+      ASSERT_EQ(run.outcome.exit_code, 128 + (killed == Failure::Interrupt ? SIGINT : SIGKILL));
+      expect_a_beginning(left_by(run));
+      expect_gone_on_behind(run.files);
+    }
+  }
+}
+
+TEST_P(Lines, AreTheSameWhereCallsMoveOneByte) {
+  for (std::uint64_t at = 1; at <= sound_.file_calls; ++at) {
+    const FailedRun run = world_.run({.failure = Failure::Short, .at = at});
+    EXPECT_TRUE(ends_as(run, sound_)) << run.call << ", call " << at << "\n" << run.outcome.err;
+  }
+}
+
+// A line that disagrees, for want of memory in an engine, is judged again when it is the last.
+std::string without_a_disagreement(const std::string& left) {
+  const std::size_t begin = left.rfind("{\"n\":");
+  const bool disagrees =
+      begin != left.npos && left.find(R"("came":"disagrees")", begin) != left.npos;
+  return disagrees ? left.substr(0, begin) : left;
+}
+
+TEST_P(Lines, AreGoneOnBehindWhereMemoryRanOut) {
+  constexpr std::uint64_t kEvery = 37;  // of ten thousand and more
+  for (std::uint64_t at = 1; at <= sound_.allocations; at += kEvery) {
+    const FailedRun run = world_.run({.failure = Failure::NoMemory, .at = at});
+    SCOPED_TRACE(at);
+    EXPECT_TRUE(run.outcome.exit_code != 0 || ends_as(run, sound_)) << run.outcome.err;
+    expect_a_beginning(without_a_disagreement(left_by(run)));
+    expect_gone_on_behind(run.files);
+  }
+}
+
+bool says_why(const FailedRun& run, int error) {
+  const std::string why = std::string(": ") + std::strerror(error) + "\n";
+  const bool reads = run.outcome.err == "error: lines" + why;
+  const bool writes = run.outcome.err == "error: cannot write lines" + why;
+  return ((reads && run.outcome.exit_code == 3) || (writes && run.outcome.exit_code == 5)) &&
+         run.outcome.out.empty();
+}
+
+TEST_P(Lines, ThatAreRefusedAreTold) {
+  for (const int error : {ENOSPC, EIO, EACCES, EMFILE}) {
+    for (std::uint64_t at = 1; at <= sound_.file_calls; ++at) {
+      const FailedRun run = world_.run({.failure = Failure::Error, .error = error, .at = at});
+      SCOPED_TRACE(run.call + ", call " + std::to_string(at) + ": " + std::strerror(error));
+      EXPECT_TRUE(says_why(run, error) || ends_as(run, sound_))
+          << "exit code " << run.outcome.exit_code << "\n"
+          << run.outcome.out << run.outcome.err;
+      expect_a_beginning(left_by(run));
+      expect_gone_on_behind(run.files);
+    }
+  }
+}
+
+// The C++ library makes a read or write again; that anything else was interrupted is told.
+TEST_P(Lines, AreTheSameWhereReadsAndWritesAreInterrupted) {
+  for (std::uint64_t at = 1; at <= sound_.file_calls; ++at) {
+    const FailedRun run = world_.run({.failure = Failure::Error, .error = EINTR, .at = at});
+    const bool moves = run.call == "read" || run.call == "write";
+    EXPECT_TRUE(ends_as(run, sound_) || (!moves && says_why(run, EINTR)))
+        << run.call << ", call " << at << "\n"
+        << run.outcome.err;
+    expect_gone_on_behind(run.files);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Failing, Lines, testing::Values(Before::Nothing, Before::AnEarlierRun),
+                         testing::PrintToStringParamName());
+
+constexpr std::array<FailingOrder, 7> kAllThatFails{{{.failure = Failure::NoMemory},
+                                                     {.failure = Failure::Error, .error = EINTR},
+                                                     {.failure = Failure::Error, .error = EIO},
+                                                     {.failure = Failure::Short},
+                                                     {.failure = Failure::Interrupt},
+                                                     {.failure = Failure::KilledBefore},
+                                                     {.failure = Failure::KilledAfter}}};
+
+TEST(LinesOfAnotherCampaign, StayAsTheyAreWhateverFails) {
+  const Files files{{kLines, "{\"campaign\":1,\"seed\":2,\"device\":\"host\"}\n{\"n\":0}\n"}};
+  FailingWorld world = campaign_on(files);
+  const FailedRun sound = world.run({});
+  ASSERT_EQ(sound.outcome.exit_code, 3);
+  for (FailingOrder order : kAllThatFails) {
+    const bool of_memory = order.failure == Failure::NoMemory;
+    const std::uint64_t last = of_memory ? sound.allocations : sound.file_calls;
+    for (order.at = 1; order.at <= last; ++order.at) {
+      const FailedRun run = world.run(order);
+      SCOPED_TRACE((of_memory ? "allocation" : run.call + ", call ") + std::to_string(order.at));
+      EXPECT_EQ(run.files, files);
+      EXPECT_NE(run.outcome.exit_code, 0);
+    }
+  }
+}
+
+TEST(ReportOfLines, IsOfAllOfThemOrNotPrinted) {
+  const Files files{{kLines, campaign_on({}).run({}).files[kLines]}};
+  FailingWorld world({"--report", kLines}, files, CAPO_FUZZ_EXECUTABLE);
+  const FailedRun sound = world.run({});
+  ASSERT_EQ(sound.outcome.exit_code, 0);
+  ASSERT_TRUE(sound.outcome.out.find("\n3 orders.\n") != std::string::npos) << sound.outcome.out;
+  for (std::uint64_t at = 1; at <= sound.file_calls; ++at) {
+    const FailedRun run = world.run({.failure = Failure::Error, .error = EIO, .at = at});
+    const bool told = run.outcome.exit_code == 3 && run.outcome.out.empty() &&
+                      run.outcome.err.starts_with("error: ");
+    EXPECT_TRUE(told || ends_as(run, sound)) << run.call << ", call " << at << "\n"
+                                             << run.outcome.out << run.outcome.err;
+  }
+}
+
+}  // namespace
+}  // namespace capo::failing
