@@ -2,6 +2,7 @@
 
 include(CMakeFindDependencyMacro)
 find_dependency(fmt)
+find_dependency(Threads)
 include(${CMAKE_CURRENT_LIST_DIR}/capo-libraries.cmake)
 
 if("testing_gtest" IN_LIST capo_FIND_COMPONENTS)
@@ -18,6 +19,6 @@ foreach(component IN LISTS capo_FIND_COMPONENTS)
     set(capo_${component}_FOUND ON)
   elseif(capo_FIND_REQUIRED_${component})
     set(capo_FOUND OFF)
-    set(capo_NOT_FOUND_MESSAGE "capo was installed without ${component}: build it with CAPO_TESTS=ON")
+    set(capo_NOT_FOUND_MESSAGE "capo was installed without ${component}: build it with CAPO_TESTING=ON")
   endif()
 endforeach()

@@ -63,6 +63,9 @@ function(capo_precompile target)
   endif()
 endfunction()
 
+# What nearly every file of the product reads.
+set(CAPO_COMMON_HEADERS <algorithm> <functional> <map> <memory> <optional> <string> <variant> <vector> <fmt/format.h>)
+
 # capo_embed(<output.cpp> <symbol> <namespace> <files>): texts compiled into a table of
 # {stem, text}, so that `capo explain` needs no file at run time. Texts over the limit of a string
 # literal do not occur; a file that holds the delimiter stops the build.

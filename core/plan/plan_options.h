@@ -43,9 +43,9 @@ struct PlanOptions {
   /// Where every chunk of the orders is one layer: how many of them make each chunk of the model.
   /// A chunk of the model hands its input gradient on to another rank.
   std::vector<std::int32_t> model_chunks;
-  /// Of a plan that is declared: beyond it there is no verdict; below 2^32.
+  /// Of a plan that is declared (beyond it no verdict) or that a replay asks for; below 2^32.
   std::uint64_t max_buffers = kDefaultMaxBuffers;
-  /// Of TransformerEngine's, where none is declared: beyond it nobody looks what it could hurt.
+  /// Of TransformerEngine's, where nobody asks: beyond it nobody looks what it could hurt.
   std::uint64_t max_unasked_buffers = kDefaultMaxUnaskedBuffers;
   /// Every buffer takes a multiple of so many bytes, where sizes are bytes: engines need it.
   std::int64_t alignment = 1;

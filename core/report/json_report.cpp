@@ -190,6 +190,7 @@ std::string to_json(const Report& report, JsonLayout layout, const std::string& 
     out["diagnostics"].push_back(json_of(lines, diagnostic));
   }
   add_plan(out, report.plan);
+  if (report.left_unasked) out["left_unasked"] = true;
   out["findings"] = {{"errors", report.diagnostics.errors()},
                      {"warnings", report.diagnostics.warnings()},
                      {"not_shown", report.diagnostics.dropped()}};

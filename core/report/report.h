@@ -38,6 +38,11 @@ struct Setting {
 
 [[nodiscard]] Setting setting_of(const Input& input, const CheckResult& result);
 
+/// What reports say of an order of which CheckResult::left_unasked holds.
+inline constexpr std::string_view kLeftUnasked =
+    "TransformerEngine's reuse of memory could hurt this order; one so large is looked at only "
+    "with --plan te";
+
 struct Report {
   const Source* source = nullptr;  ///< never null; outlives the report
   Verdict verdict = Verdict::NoVerdict;

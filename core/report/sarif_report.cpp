@@ -40,25 +40,39 @@ std::string uri_of(std::string_view name) {
   return uri;
 }
 
-// SARIF counts columns in UTF-16 code units: a character beyond the basic plane is two.
-LineColumn utf16_place(const Lines& lines, std::size_t offset) {
-  const std::string& text = lines.source().text;
-  LineColumn at = lines.place(offset);
-  std::string_view before =
-      std::string_view(text).substr(std::min(offset, text.size()) - (at.column - 1), at.column - 1);
-  at.column = 1;
-  while (!before.empty()) {
-    const std::size_t length = std::max<std::size_t>(utf8_length(before), 1);
-    at.column += length == 4 ? 2 : 1;
-    before.remove_prefix(length);
+// SARIF counts columns in UTF-16 code units: a character beyond the basic plane is two. A text of
+// ASCII is not walked for that, since all of it may be one line.
+class Places {
+ public:
+  explicit Places(const Source& source)
+      : lines_(source), ascii_(std::all_of(source.text.begin(), source.text.end(), [](char c) {
+          return static_cast<unsigned char>(c) < 0x80;
+        })) {}
+
+  LineColumn at(std::size_t offset) const {
+    LineColumn at = lines_.place(offset);
+    if (ascii_) return at;
+    const std::string& text = lines_.source().text;
+    std::string_view before = std::string_view(text).substr(
+        std::min(offset, text.size()) - (at.column - 1), at.column - 1);
+    at.column = 1;
+    while (!before.empty()) {
+      const std::size_t length = std::max<std::size_t>(utf8_length(before), 1);
+      at.column += length == 4 ? 2 : 1;
+      before.remove_prefix(length);
+    }
+    return at;
   }
-  return at;
-}
+
+ private:
+  Lines lines_;
+  bool ascii_;
+};
 
 class Writer {
  public:
   Writer(const Report& report, std::string_view version)
-      : report_(report), lines_(*report.source), version_(version) {}
+      : report_(report), places_(*report.source), version_(version) {}
 
   std::string write() {
     Json results = Json::array();
@@ -100,6 +114,9 @@ class Writer {
            {"message",
             {{"text", fmt::format("{} more findings are left out of this file", left_out)}}}});
     }
+    if (report_.left_unasked) {
+      notifications.push_back({{"level", "note"}, {"message", {{"text", kLeftUnasked}}}});
+    }
     if (report_.verdict == Verdict::NoVerdict) {
       notifications.push_back({{"level", "error"}, {"message", {{"text", "there is no verdict"}}}});
     }
@@ -108,9 +125,8 @@ class Writer {
   }
 
   Json location(Span span, const std::string& label) const {
-    const LineColumn begin = utf16_place(lines_, span.offset);
-    const LineColumn end =
-        utf16_place(lines_, span.offset + std::max<std::uint32_t>(span.length, 1));
+    const LineColumn begin = places_.at(span.offset);
+    const LineColumn end = places_.at(span.offset + std::max<std::uint32_t>(span.length, 1));
     Json out{{"physicalLocation",
               {{"artifactLocation", {{"uri", uri_of(report_.source->name_at(span.offset))}}},
                {"region",
@@ -154,8 +170,8 @@ class Writer {
     if (!diagnostic.help.edits.empty()) {
       Json replacements = Json::array();
       for (const Edit& edit : diagnostic.help.edits) {
-        const LineColumn begin = utf16_place(lines_, edit.span.offset);
-        const LineColumn end = utf16_place(lines_, edit.span.offset + edit.span.length);
+        const LineColumn begin = places_.at(edit.span.offset);
+        const LineColumn end = places_.at(edit.span.offset + edit.span.length);
         replacements.push_back({{"deletedRegion",
                                  {{"startLine", begin.line},
                                   {"startColumn", begin.column},
@@ -175,7 +191,7 @@ class Writer {
   }
 
   const Report& report_;
-  const Lines lines_;
+  const Places places_;
   std::string_view version_;
 };
 

@@ -253,9 +253,7 @@ class Writer {
     if (report_.environment) out_ += environment_words(*report_.environment) + "\n";
     if (report_.plan && report_.plan->declared) out_ += plan_words(*report_.plan) + "\n";
     if (report_.left_unasked) {
-      out_ +=
-          "  TransformerEngine's reuse of memory could hurt this order; it is too large to look "
-          "where unasked, and --plan te does\n";
+      out_ += fmt::format("  {}\n", kLeftUnasked);
     }
   }
 

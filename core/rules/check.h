@@ -32,8 +32,8 @@ struct CheckResult {
   std::optional<PlanKind> plan_declared;
   std::vector<std::string> modules;  ///< names of those that layers were declared to be
   std::optional<PlanResult> plan;    ///< nothing where none was asked for, or errors came before
-  /// Whether TransformerEngine's plan could hurt this order, and is too large to look where, since
-  /// nobody declared it.
+  /// Whether TransformerEngine's plan could hurt this order, and is too large to look where while
+  /// nobody declares it.
   bool left_unasked = false;
 };
 

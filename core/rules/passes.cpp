@@ -45,8 +45,9 @@ bool applies(Pass pass, const Context& context) {
 
 bool too_large(const Context& context) {
   const PlanOptions& plan = context.options().plan;
+  const bool asked_for = PlanView::asked_for(context.input(), context.options());
   return BufferTable::count(context.schedule(), context.microbatches()) >
-         (plan.kind ? plan.max_buffers : plan.max_unasked_buffers);
+         (asked_for ? plan.max_buffers : plan.max_unasked_buffers);
 }
 
 Diagnostic too_large_finding(const PlanOptions& plan) {
@@ -112,19 +113,19 @@ bool Passes::has_ground(Pass pass) const {
 bool Passes::begin(Pass pass) {
   const auto at = static_cast<std::size_t>(pass);
   const bool planned = pass == Pass::Buffers;
-  const bool asked_for = !planned || context_.options().plan.kind.has_value();
+  const bool declared = !planned || context_.options().plan.kind.has_value();
   // Who wants the first error alone asks neither for warnings nor for what was skipped.
-  if (out_.only_first() && (planned ? !asked_for : !has_ground(pass))) return false;
+  if (out_.only_first() && (planned ? !declared : !has_ground(pass))) return false;
   if (!applies(pass, context_)) return false;
   if (planned && too_large(context_)) {
     limited_ = true;
-    if (asked_for) out_.add(too_large_finding(context_.options().plan));
+    if (declared) out_.add(too_large_finding(context_.options().plan));
   }
   if (has_ground(pass) && !(planned && limited_)) {
     ran_[at] = true;
     return true;
   }
-  skipped_[at] = asked_for;
+  skipped_[at] = declared;
   return false;
 }
 

@@ -30,8 +30,8 @@ class Passes {
   /// Whether they had something to look at, but errors of earlier passes left them no ground. Not
   /// known where only the first error is asked for.
   [[nodiscard]] bool skipped(Pass pass) const { return skipped_[static_cast<std::size_t>(pass)]; }
-  /// Whether TransformerEngine's plan, which nobody declared, was too large to look what it could
-  /// hurt. Not known where only the first error is asked for.
+  /// Whether TransformerEngine's plan, which nobody declared, was too large to look what it hurts.
+  /// Not known where only the first error is asked for.
   [[nodiscard]] bool left_unasked() const;
   /// Whether no order by itself, nor the placement, has an error.
   [[nodiscard]] bool orders_clean() const { return ground_.orders; }

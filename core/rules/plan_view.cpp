@@ -89,8 +89,12 @@ HazardKind kind_of(const Hazard& hazard) {
 
 bool PlanView::wanted(const Input& input, const CheckOptions& options) {
   if (input.schedule.ranks.empty()) return false;
-  if (options.plan.kind || replays_otherwise(input.schedule)) return true;
+  if (asked_for(input, options)) return true;
   return input.form == Form::TeList && te_could_hurt(input.schedule.ranks.front());
+}
+
+bool PlanView::asked_for(const Input& input, const CheckOptions& options) {
+  return options.plan.kind.has_value() || replays_otherwise(input.schedule);
 }
 
 PlanView::PlanView(const Subject& subject)

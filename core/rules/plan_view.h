@@ -42,6 +42,9 @@ class PlanView {
 
   /// Whether there is anything to look at; cheap.
   [[nodiscard]] static bool wanted(const Input& input, const CheckOptions& options);
+  /// Whether who wrote the input asks: by declaring a plan, or a replay that parts from its
+  /// capture.
+  [[nodiscard]] static bool asked_for(const Input& input, const CheckOptions& options);
 
   explicit PlanView(const Subject& subject);
 

@@ -3,7 +3,8 @@
 #include <capo/core/base/in_parallel.h>
 #include <capo/testing/truth/lines_file.h>
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <map>
 #include <mutex>
 #include <utility>
@@ -11,6 +12,11 @@
 namespace capo::testing {
 
 namespace {
+
+std::optional<Error> of_order(std::uint64_t number, Error error) {
+  error.message = fmt::format("order {}: {}", number, error.message);
+  return error;
+}
 
 // What the threads have in common: who judges which number, and which lines wait for an earlier
 // one.
@@ -45,9 +51,9 @@ class Desk {
     return next_++;
   }
 
-  void hand_in(std::uint64_t number, TruthLine line) {
+  void hand_in(std::uint64_t number, Result<TruthLine, Error> judged) {
     const std::scoped_lock lock(mutex_);
-    waiting_.emplace(number, std::move(line));
+    waiting_.emplace(number, std::move(judged));
     for (auto first = waiting_.begin();
          !over_ && first != waiting_.end() && first->first == written_;
          first = waiting_.erase(first)) {
@@ -55,10 +61,11 @@ class Desk {
     }
   }
 
-  void write(const TruthLine& line) {
-    error_ = file_.write(to_text(line));
+  void write(const Result<TruthLine, Error>& judged) {
+    error_ = judged ? file_.write(to_text(*judged)) : of_order(written_, judged.error());
     over_ = error_.has_value();
     if (over_) return;
+    const TruthLine& line = *judged;
     ++written_;
     result_.tally.add(line);
     if (line.came == Came::Disagrees) {
@@ -74,7 +81,7 @@ class Desk {
   std::mutex mutex_;
   std::uint64_t next_;
   std::uint64_t written_;
-  std::map<std::uint64_t, TruthLine> waiting_;
+  std::map<std::uint64_t, Result<TruthLine, Error>> waiting_;
   bool over_ = false;
   std::optional<Error> error_;
 };

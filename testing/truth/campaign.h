@@ -4,8 +4,8 @@
 // The lines are the same whatever the number of jobs. A campaign that was killed leaves a prefix,
 // and goes on behind it: half a line is cut off, and so is a last line that disagrees, which is
 // judged again. The first line of the file says of which campaign it is; the lines of another one
-// are refused. The first disagreement by number is the last line. Tested by
-// tests/testing/truth/campaign_test.cpp.
+// are refused. The first disagreement by number is the last line; a case that could not be judged
+// has none, and ends the campaign with its error. Tested by tests/testing/truth/campaign_test.cpp.
 
 #pragma once
 
@@ -24,7 +24,7 @@ namespace capo::testing {
 
 /// Both are called from all threads at once.
 using MakeCase = std::function<TruthCase(std::uint64_t number)>;
-using JudgeCase = std::function<TruthLine(const TruthCase&)>;
+using JudgeCase = std::function<Result<TruthLine, Error>(const TruthCase&)>;
 
 struct Campaign {
   std::uint64_t orders = 1000;

@@ -74,16 +74,9 @@ int fail(const Error& error) {
   return error.kind == ErrorKind::Environment ? kEnvironment : kUnreadable;
 }
 
-// A device that goes away in the middle is a disagreement, with the words of who refused.
-TruthLine judge_on(const Request& request, const TruthCase& of) {
+Result<TruthLine> judge_on(const Request& request, const TruthCase& of) {
   const auto engine = engine_for(request.device);
-  if (!engine) {
-    return {.number = of.number,
-            .order = of.words,
-            .module = of.module,
-            .reason = engine.error().message,
-            .engine = request.device};
-  }
+  if (!engine) return engine.error();
   if (!request.against_host) return judge_truth(of, **engine);
   run::host::HostEngine host;
   return judge_truth(of, **engine, host);

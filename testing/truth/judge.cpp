@@ -24,7 +24,8 @@ struct Tried {
   CheckResult checked;
   std::optional<run::RunReport> report;
   std::string refusal;
-  bool can_be_run = false;  ///< its plan got through a door
+  std::optional<Error> gave_up;  ///< the engine; then nothing was seen
+  bool can_be_run = false;       ///< its plan got through a door
 };
 
 std::vector<std::string> rules_of(const CheckResult& result) {
@@ -53,7 +54,12 @@ Tried run_through(Admitted admitted, Start start) {
   if (report) {
     tried.report = *std::move(report);
   } else {
-    tried.refusal = report.error().message;
+    const run::RunFailure& why = report.error();
+    tried.refusal = why.message;
+    if (why.kind == run::RunFailure::Kind::Broken) {
+      tried.gave_up =
+          Error{.kind = ErrorKind::Environment, .message = why.message, .help = why.help};
+    }
   }
   return tried;
 }
@@ -195,13 +201,19 @@ TruthLine line_of(const TruthCase& of, const Tried& tried, const run::Engine& en
 
 }  // namespace
 
-TruthLine judge_truth(const TruthCase& of, run::Engine& engine) {
-  return line_of(of, try_case(of, engine), engine);
+Result<TruthLine, Error> judge_truth(const TruthCase& of, run::Engine& engine) {
+  const Tried tried = try_case(of, engine);
+  if (tried.gave_up) return *tried.gave_up;
+  return line_of(of, tried, engine);
 }
 
-TruthLine judge_truth(const TruthCase& of, run::Engine& engine, run::Engine& host) {
-  TruthLine line = judge_truth(of, engine);
-  const TruthLine there = judge_truth(of, host);
+Result<TruthLine, Error> judge_truth(const TruthCase& of, run::Engine& engine, run::Engine& host) {
+  auto here = judge_truth(of, engine);
+  if (!here) return here;
+  auto on_host = judge_truth(of, host);
+  if (!on_host) return on_host;
+  TruthLine line = *std::move(here);
+  const TruthLine& there = *on_host;
   if (there.ran) line.host_victims = there.victims;
   if (line.came == Came::Disagrees) return line;
   const bool same = line.came == there.came && line.bit_equal == there.bit_equal &&

@@ -2,16 +2,18 @@
 //
 //   accepted   every gradient equal to eager execution, and eager within its bounds of float64
 //   rejected   the victims that were seen are those that were predicted, and some gradient is
-//   wrong;
-//              eager execution itself is within its bounds
+//              wrong; eager execution itself is within its bounds
 //
 // What was made to be sound has to be accepted, and a fault has to be reported by its rule: a
 // verdict that is wrong and comes out wrong all the same does not slip through. Sound cases run
-// through the checked door, which opens for nothing else. Tested by
+// through the checked door, which opens for nothing else. Where the engine gives up, nothing was
+// seen that a verdict could agree with: that is an error of the machine, and no line. Tested by
 // tests/testing/truth/judge_test.cpp.
 
 #pragma once
 
+#include <capo/core/base/error.h>
+#include <capo/core/base/result.h>
 #include <capo/run/engine.h>
 #include <capo/testing/truth/truth_case.h>
 #include <capo/testing/truth/truth_line.h>
@@ -19,9 +21,10 @@
 namespace capo::testing {
 
 /// `engine`: fresh, since its memory is given back with it.
-[[nodiscard]] TruthLine judge_truth(const TruthCase& of, run::Engine& engine);
+[[nodiscard]] Result<TruthLine, Error> judge_truth(const TruthCase& of, run::Engine& engine);
 
 /// The same on two engines: victims, verdict and equality have to be the same on both.
-[[nodiscard]] TruthLine judge_truth(const TruthCase& of, run::Engine& engine, run::Engine& host);
+[[nodiscard]] Result<TruthLine, Error> judge_truth(const TruthCase& of, run::Engine& engine,
+                                                   run::Engine& host);
 
 }  // namespace capo::testing

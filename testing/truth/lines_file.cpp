@@ -1,12 +1,14 @@
 #include <capo/testing/truth/lines_file.h>
 
 #include <capo/core/base/error_text.h>
+#include <capo/testing/truth/stream_error.h>
 
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <ios>
 #include <istream>
 #include <utility>
 
@@ -43,25 +45,28 @@ struct Kept {
 
 Kept kept_of(std::istream& in, std::string_view header) {
   Kept kept;
+  std::string line;
+  std::getline(in, line);
+  const bool whole = !in.eof();  // at the end: no line break
+  if (whole ? line != header : !header.starts_with(line)) {
+    kept.error = "these are lines of another campaign";
+    return kept;
+  }
+  if (!whole) return kept;
+  kept.bytes = line.size() + 1;
   std::optional<TruthLine> waiting;  // until it is known not to be the last, or to agree
   std::uintmax_t bytes_of_waiting = 0;
-  bool first = true;
-  for (std::string line; std::getline(in, line) && !in.eof();) {  // at the end: no line break
-    if (first) {
-      if (line != header) kept.error = "these are lines of another campaign";
-      kept.bytes += line.size() + 1;
-      first = false;
-    } else {
-      if (waiting) {
-        kept.tally.add(*waiting);
-        kept.bytes += bytes_of_waiting;
-      }
-      waiting = read_truth_line(line);
-      bytes_of_waiting = line.size() + 1;
-      if (!waiting || waiting->number != kept.tally.lines)
-        kept.error = not_of_order(kept.tally.lines);
+  while (std::getline(in, line) && !in.eof()) {
+    if (waiting) {
+      kept.tally.add(*waiting);
+      kept.bytes += bytes_of_waiting;
     }
-    if (!kept.error.empty()) return kept;
+    waiting = read_truth_line(line);
+    bytes_of_waiting = line.size() + 1;
+    if (!waiting || waiting->number != kept.tally.lines) {
+      kept.error = not_of_order(kept.tally.lines);
+      return kept;
+    }
   }
   if (waiting && waiting->came != Came::Disagrees) {
     kept.tally.add(*waiting);
@@ -83,8 +88,12 @@ Result<LinesFile, Error> LinesFile::open(const std::string& path, std::string_vi
   if (exists) {
     std::ifstream in(path, std::ios::binary);
     if (!in) return refusal(error_text(errno), path, "");
-    kept = kept_of(in, header);
-    if (in.bad()) return refusal(error_text(errno), path, "");
+    try {
+      in.exceptions(std::ios::badbit);
+      kept = kept_of(in, header);
+    } catch (const std::ios_base::failure& broken) {
+      return refusal(stream_error(broken), path, "");
+    }
     if (!kept.error.empty()) {
       return refusal(kept.error, path, "write to another file, or remove this one");
     }
@@ -107,7 +116,8 @@ std::optional<Error> LinesFile::write(std::string_view line) {
   return std::nullopt;
 }
 
-Result<ReadLines, Error> read_lines(std::istream& in) {
+Result<ReadLines, Error> read_lines(std::istream& in) try {
+  in.exceptions(std::ios::badbit);
   ReadLines read;
   std::getline(in, read.header);
   for (std::string text; std::getline(in, text);) {
@@ -118,12 +128,11 @@ Result<ReadLines, Error> read_lines(std::istream& in) {
     }
     read.tally.add(*line);
   }
-  if (in.bad()) {
-    return Error{.kind = ErrorKind::Unreadable,
-                 .message = "the lines cannot be read to their end: " + error_text(errno),
-                 .help = ""};
-  }
   return read;
+} catch (const std::ios_base::failure& broken) {
+  return Error{.kind = ErrorKind::Unreadable,
+               .message = "the lines cannot be read to their end: " + stream_error(broken),
+               .help = ""};
 }
 
 }  // namespace capo::testing

@@ -49,10 +49,10 @@ class Shrinker {
  private:
   bool accept(std::optional<TruthCase> candidate) {
     if (!candidate) return false;
-    TruthLine line = judge_(*candidate);
-    if (line.came != Came::Disagrees || line.reason != line_.reason) return false;
+    auto line = judge_(*candidate);
+    if (!line || line->came != Came::Disagrees || line->reason != line_.reason) return false;
     of_ = *std::move(candidate);
-    line_ = std::move(line);
+    line_ = *std::move(line);
     return true;
   }
 

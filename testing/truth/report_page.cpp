@@ -1,10 +1,12 @@
 #include <capo/testing/truth/report_page.h>
 
 #include <capo/testing/truth/lines_file.h>
+#include <capo/testing/truth/stream_error.h>
 #include <capo/testing/truth/tally.h>
 
 #include <fmt/format.h>
 
+#include <ios>
 #include <istream>
 #include <map>
 #include <string_view>
@@ -13,7 +15,8 @@ namespace capo::testing {
 
 namespace {
 
-std::string about_table(std::istream& about, std::string_view header) {
+Result<std::string, Error> about_table(std::istream& about, std::string_view header) try {
+  about.exceptions(std::ios::badbit);
   std::string text = "| | |\n| --- | --- |\n";
   for (std::string line; std::getline(about, line);) {
     const std::size_t colon = line.find(": ");
@@ -21,6 +24,10 @@ std::string about_table(std::istream& about, std::string_view header) {
     text += fmt::format("| {} | {} |\n", line.substr(0, colon), line.substr(colon + 2));
   }
   return text + fmt::format("| campaign | `{}` |\n\n", header);
+} catch (const std::ios_base::failure& broken) {
+  return Error{.kind = ErrorKind::Unreadable,
+               .message = "what is said of the machine cannot be read: " + stream_error(broken),
+               .help = ""};
 }
 
 std::string counts_table(std::string_view what, const std::map<std::string, CameCounts>& rows) {
@@ -53,8 +60,10 @@ std::map<std::string, CameCounts> by_kind(const Tally& tally) {
 Result<std::string, Error> report_page(std::istream& lines, std::istream& about) {
   const auto read = read_lines(lines);
   if (!read) return read.error();
+  const auto where = about_table(about, read->header);
+  if (!where) return where.error();
   const Tally& tally = read->tally;
-  std::string page = "# Verdict against gradients\n\n" + about_table(about, read->header);
+  std::string page = "# Verdict against gradients\n\n" + *where;
   page += fmt::format("{} orders.\n\n```\n{}```\n\n", tally.lines, matrix_text(tally));
   page +=
       "*right*: accepted, every gradient equal to eager execution and within its bounds of\n"

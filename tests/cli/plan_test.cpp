@@ -174,11 +174,48 @@ TEST(PlanCommand, NobodyAsksForOneOfAnySize) {
   EXPECT_NE(over.out.find(words), std::string::npos) << over.out;
 }
 
-TEST(PlanCommand, WhoAsksForOneMeetsItsOwnLimit) {
-  EXPECT_EQ(
-      run_capo({"check", "--order", "1 -1 -1.5", "--plan", "te", "--max-unasked-buffers", "1"})
-          .out.find("could hurt"),
-      std::string::npos);
+TEST(PlanCommand, ProgramsAreToldWhereNobodyLooked) {
+  const auto check = [](const char* format, const char* limit) {
+    return json::parse(run_capo({"check", "--order", "1 2 3 -3 -2 -1 -3.5 -2.5 -1.5", "--format",
+                                 format, "--max-unasked-buffers", limit})
+                           .out);
+  };
+  EXPECT_EQ(check("json", "20").at("left_unasked"), true);
+  EXPECT_FALSE(check("json", "21").contains("left_unasked"));
+  const auto notes = [&](const char* limit) {
+    return check("sarif", limit)
+        .at("runs")
+        .at(0)
+        .at("invocations")
+        .at(0)
+        .at("toolExecutionNotifications");
+  };
+  EXPECT_EQ(notes("20").at(0).at("level"), "note");
+  EXPECT_EQ(notes("21"), json::array());
+}
+
+// Y01 asks of two orders what they do to each other, and is looked at up to the other limit.
+TEST(PlanCommand, WhoReplaysAnotherOrderAsksForOne) {
+  ScratchFolder folder;
+  folder.write("a.te", "[1, -1, 1, -1]");
+  folder.write("b.te", "[1, 1, -1, -1]");
+  const auto check = [&](const char* option) {
+    return run_capo({"check", "--capture", "a.te", "--replay", "b.te", option, "1"},
+                    {.directory = folder.path()})
+        .out;
+  };
+  const std::string looked = check("--max-unasked-buffers");
+  EXPECT_NE(looked.find("warning[Y01]"), std::string::npos) << looked;
+  const std::string over = check("--max-buffers");
+  EXPECT_EQ(over.find("Y01"), std::string::npos) << over;
+  EXPECT_NE(over.find("could hurt this order"), std::string::npos) << over;
+}
+
+TEST(PlanCommand, WhoDeclaresOneMeetsItsOwnLimit) {
+  const Outcome outcome =
+      run_capo({"check", "--order", "1 -1 -1.5", "--plan", "te", "--max-unasked-buffers", "1"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
+  EXPECT_NE(outcome.out.find("accepted"), std::string::npos) << outcome.out;
 }
 
 }  // namespace

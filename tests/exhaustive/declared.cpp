@@ -5,9 +5,9 @@
 //
 // Every sound bare list of two chunks and two microbatches with weight gradients, and of three
 // microbatches without, under each of a row of declarations: chunks of one layer, whose weight
-// gradients read the shared buffers. Of budgets every one from what the least order needs to what
-// the most needing one does, so that both sides of each bound occur. Quick: the few lists of two
-// chunks and one microbatch, and of two without weight gradients.
+// gradients read the shared buffers. Of budgets each that some list needs to the byte, and one
+// less, so that both sides of each bound occur. Quick: the few lists of two chunks and one
+// microbatch, and of two without weight gradients.
 
 #include <capo/testing/oracle/declared.h>
 #include <capo/tests/exhaustive/comparison.h>

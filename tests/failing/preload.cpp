@@ -2,11 +2,11 @@
 // throws, or the n-th call for a file fails, is short, or is the last thing that the process does.
 //
 // Calls for files are those through which capo's bytes go: open, mkstemp, fstat, stat, lstat, read,
-// write, fsync, fchmod, rename and unlink; and those of capo-fuzz's lines besides: fopen64 and
-// truncate. Calls that the C library makes of itself are not seen; capo has no files but these, and
-// capo-fuzz none but what it prints. Allocations are those by operator new, in whatever library;
-// what failed is the n-th since the program began, static objects included. Nothing here may
-// allocate.
+// write, fsync, fchmod, rename and unlink; and those of capo-fuzz's lines besides: fopen64, writev
+// and truncate. Calls that the C library makes of itself are not seen; capo has no files but these,
+// and capo-fuzz none but what it prints. Allocations are those by operator new, in whatever
+// library; what failed is the n-th since the program began, static objects included. Nothing here
+// may allocate.
 
 #include <capo/tests/failing/ledger.h>
 
@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -249,6 +250,16 @@ ssize_t write(int file, const void* from, std::size_t size) {
   return counted("write", [&](std::size_t most) {
     return real<ssize_t(int, const void*, std::size_t)>("write")(file, from,
                                                                  size < most ? size : most);
+  });
+}
+// By which the C++ library's streams write what is long: a short one moves a byte.
+ssize_t writev(int file, const struct iovec* parts, int count) {
+  return counted("writev", [&](std::size_t most) {
+    iovec one = parts[0];
+    if (most < one.iov_len) one.iov_len = most;
+    const bool whole = most == static_cast<std::size_t>(-1);
+    return real<ssize_t(int, const struct iovec*, int)>("writev")(file, whole ? parts : &one,
+                                                                  whole ? count : 1);
   });
 }
 int fsync(int file) {

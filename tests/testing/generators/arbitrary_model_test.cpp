@@ -133,20 +133,32 @@ TEST(ArbitraryModel, TurnsFlagsOverThatASoundModuleLeavesAlone) {
   }
 }
 
-// Where layers are given rank by rank, there are several ranks with chances 3/4 in one of four.
+// Where layers are given rank by rank, there are several ranks with chances 3/4 in one of four. Of
+// one rank the forms are not told apart where it has one chunk, so that each is seen at least as
+// often as it is drawn: one layer for all in 1/4, and by 1/3 of the lists for every chunk, of which
+// the others, 1/6 of all, have several.
 TEST(ArbitraryModel, GivesLayersAtEveryDepth) {
   std::vector<std::size_t> layers;
+  std::size_t one_layer = 0;
+  std::size_t one_chunk = 0;
+  std::size_t several_chunks = 0;
   std::size_t several_ranks = 0;
   std::size_t all = 0;
   for (const Model& model : sample(arbitrary_model(), 6000)) {
     const auto& ranks = model.modules.layers;
     if (ranks.empty()) continue;
     ++all;
+    const bool chunks = ranks.front().size() > 1;
+    if (ranks.size() == 1)
+      ++(chunks ? several_chunks : ranks[0][0].size() > 1 ? one_chunk : one_layer);
     if (ranks.size() < 2) continue;
     ++several_ranks;
     layers.push_back(ranks.front().front().size());
     EXPECT_TRUE(model.stages.empty() || model.stages.size() == ranks.size());
   }
+  EXPECT_GT(one_layer, all * 5 / 16);
+  EXPECT_GT(one_chunk, all * 5 / 32);
+  EXPECT_GT(several_chunks, all / 16);
   EXPECT_TRUE(is_share(several_ranks, all, 3.0 / 16));
   EXPECT_TRUE(are_even(layers, numbers<std::size_t>(1, 3)));
 }

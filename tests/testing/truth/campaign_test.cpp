@@ -30,7 +30,7 @@ Campaign campaign_into(const std::string& lines, std::uint64_t orders, unsigned 
     of.number = number;
     return of;
   };
-  campaign.judge = [](const TruthCase& of) {
+  campaign.judge = [](const TruthCase& of) -> Result<TruthLine> {
     run::host::HostEngine engine;
     return judge_truth(of, engine);
   };
@@ -125,6 +125,37 @@ TEST(Campaign, DoesNotTouchLinesOfAnotherOne) {
   const std::string gap = folder.write("gap", "{\"seed\":1}\n{\"n\":1}\n");
   ASSERT_FALSE(run_campaign(cheap_campaign(gap, kNone)));
   EXPECT_EQ(folder.read("gap"), "{\"seed\":1}\n{\"n\":1}\n");
+}
+
+TEST(Campaign, DoesNotTouchWhatHasNoLineBreak) {
+  const ScratchFolder folder;
+  for (const std::string text : {"somebody's notes", "{\"seed\":2}", "{\"seed\":1}}"}) {
+    const auto result = run_campaign(cheap_campaign(folder.write("lines", text), kNone));
+    ASSERT_FALSE(result) << text;
+    EXPECT_EQ(result.error().kind, ErrorKind::Unreadable);
+    EXPECT_EQ(folder.read("lines"), text);
+  }
+}
+
+// A case that nobody could judge has no line, and is the first one when the campaign goes on.
+TEST(Campaign, EndsWhereTheMachineRefuses) {
+  for (const unsigned jobs : {1U, 4U}) {
+    const ScratchFolder folder;
+    const std::string path = folder.write("lines", "");
+    Campaign campaign = cheap_campaign(path, kNone, jobs);
+    campaign.judge = [sound = campaign.judge](const TruthCase& of) -> Result<TruthLine> {
+      if (of.number < 17) return sound(of);
+      return Error{.kind = ErrorKind::Environment, .message = "no memory", .help = "buy some"};
+    };
+    const auto refused = run_campaign(campaign);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error(), (Error{.kind = ErrorKind::Environment,
+                                      .message = "order 17: no memory",
+                                      .help = "buy some"}));
+    const auto cured = run_campaign(cheap_campaign(path, kNone));
+    EXPECT_EQ(cured->resumed, 17U);
+    EXPECT_EQ(cured->tally.lines, 50U);
+  }
 }
 
 TEST(Campaign, SaysWhyLinesCannotBeWritten) {

@@ -18,7 +18,7 @@ namespace {
 
 TruthLine judged(const TruthCase& of) {
   run::host::HostEngine engine;
-  return judge_truth(of, engine);
+  return judge_truth(of, engine).value();
 }
 
 // Behind the fixed cases, so that all sorts are drawn.
@@ -97,10 +97,25 @@ TEST(Truth, AChunkThatHandsNoGradientBackIsCountedApart) {
 TEST(Truth, OfTwoEnginesOfOneSortVictimsAreTheSame) {
   run::host::HostEngine one;
   run::host::HostEngine other;
-  const TruthLine line = judge_truth(truth_case(1, 3), one, other);
+  const TruthLine line = judge_truth(truth_case(1, 3), one, other).value();
   EXPECT_EQ(line.came, Came::Seen) << to_text(line);
   ASSERT_TRUE(line.host_victims);
   EXPECT_EQ(*line.host_victims, line.victims);
+}
+
+// The verdict may be right or wrong: without memory nothing of it was seen.
+TEST(Truth, AnEngineThatGivesUpIsNoDisagreement) {
+  run::host::HostEngine small(1);
+  run::host::HostEngine large;
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{3}}) {
+    const TruthCase of = truth_case(1, number);
+    const auto judged = judge_truth(of, small);
+    ASSERT_FALSE(judged) << to_text(*judged);
+    EXPECT_EQ(judged.error().kind, ErrorKind::Environment);
+    EXPECT_NE(judged.error().message.find("host engine"), std::string::npos);
+    EXPECT_FALSE(judge_truth(of, small, large));
+    EXPECT_FALSE(judge_truth(of, large, small));
+  }
 }
 
 TEST(Truth, WhatIsExplainedIsOfRulesThatNoRunShows) {

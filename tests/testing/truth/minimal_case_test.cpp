@@ -21,7 +21,7 @@ namespace {
 
 TruthLine judged(const TruthCase& of) {
   run::host::HostEngine engine;
-  return judge_truth(of, engine);
+  return judge_truth(of, engine).value();
 }
 
 // As if B02, the grad output that is overwritten, did not exist.
@@ -51,14 +51,14 @@ MinimalCase first_disagreement(const JudgeCase& judge) {
   campaign.make = [](std::uint64_t number) { return truth_case(1, 30'000 + number); };
   // The campaign knows orders by their numbers in it.
   campaign.judge = [&](const TruthCase& of) {
-    TruthLine line = judge(of);
+    TruthLine line = judge(of).value();
     line.number -= 30'000;
     return line;
   };
   const auto result = run_campaign(campaign);
   EXPECT_TRUE(result && result->disagreement);
   const TruthCase of = campaign.make(result->disagreement->number);
-  return minimal_case(of, judge(of), judge);
+  return minimal_case(of, judge(of).value(), judge);
 }
 
 std::size_t entries_of(const TruthCase& of) {
