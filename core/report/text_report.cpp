@@ -239,22 +239,25 @@ class Writer {
     if (report_.verdict == Verdict::Accepted && found.warnings() > 0) {
       out_ +=
           fmt::format(", with {} warning{}", found.warnings(), found.warnings() == 1 ? "" : "s");
-      if (!found.kept().empty()) {
-        out_ += fmt::format("; `capo explain {}` tells more", found.kept().front().rule);
-      }
+      write_where_to_read_on(Severity::Warning);
     }
     if (report_.verdict == Verdict::Rejected) {
       out_ += fmt::format(": {} error{}", found.errors(), found.errors() == 1 ? "" : "s");
-      if (!found.kept().empty()) {
-        out_ += fmt::format("; `capo explain {}` tells more", found.kept().front().rule);
-      }
+      write_where_to_read_on(Severity::Error);
     }
     out_ += "\n";
     if (report_.environment) out_ += environment_words(*report_.environment) + "\n";
     if (report_.plan && report_.plan->declared) out_ += plan_words(*report_.plan) + "\n";
-    if (report_.left_unasked) {
-      out_ += fmt::format("  {}\n", kLeftUnasked);
-    }
+    if (report_.left_unasked) out_ += fmt::format("  {}\n", kLeftUnasked);
+  }
+
+  // The rule of the first finding that makes the verdict what it is.
+  void write_where_to_read_on(Severity severity) {
+    const std::vector<Diagnostic>& kept = report_.diagnostics.kept();
+    const auto first = std::find_if(kept.begin(), kept.end(), [&](const Diagnostic& finding) {
+      return finding.severity == severity;
+    });
+    if (first != kept.end()) out_ += fmt::format("; `capo explain {}` tells more", first->rule);
   }
 
   static std::string modules_words(const std::vector<std::string>& modules) {

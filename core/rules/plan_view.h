@@ -3,7 +3,7 @@
 //
 // There is one where a plan is declared. Where none is, TransformerEngine's is looked at in two
 // cases, and what it shows are warnings that name their condition: a TE list with weight gradients
-// of their own, and a replay order that is not the order of capture.
+// of their own, up to --max-unasked-buffers, and a replay order that is not the order of capture.
 
 #pragma once
 

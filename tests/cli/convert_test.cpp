@@ -13,6 +13,7 @@ namespace capo {
 namespace {
 
 using nlohmann::json;
+using testing_support::holds;
 using testing_support::Outcome;
 using testing_support::run_capo;
 
@@ -33,10 +34,6 @@ std::string converted(const std::string& order, const std::string& to, const Wor
 
 int verdict_of(const std::string& order) {
   return run_capo({"check", "--order", order}).exit_code;
-}
-
-bool holds(const std::string& text, const std::string& piece) {
-  return text.find(piece) != std::string::npos;
 }
 
 void expect_refusal(const Outcome& outcome, const std::string& to, const std::string& reason) {

@@ -19,6 +19,7 @@ namespace capo {
 namespace {
 
 using nlohmann::json;
+using testing_support::holds;
 using testing_support::Outcome;
 using testing_support::read_data;
 using testing_support::run_capo;
@@ -37,10 +38,6 @@ std::string generated(const std::string& flags) {
   EXPECT_EQ(outcome.exit_code, 0) << flags << "\n" << outcome.err;
   EXPECT_EQ(outcome.err, "") << flags;
   return outcome.out;
-}
-
-bool holds(const std::string& text, const std::string& piece) {
-  return text.find(piece) != std::string::npos;
 }
 
 void expect_usage_error(const std::string& flags, const std::string& message) {

@@ -1,5 +1,5 @@
 // Plans as a user asks for them: hazards in text and JSON, two files for capture and replay, a plan
-// for each line of a batch, and the limit of a plan's size.
+// for each line of a batch, and the limits of a plan's size.
 
 #include <capo/tests/support/run_capo.h>
 #include <capo/tests/support/scratch_folder.h>

@@ -12,16 +12,13 @@
 namespace capo {
 namespace {
 
+using testing_support::holds;
 using testing_support::Outcome;
 using testing_support::run_capo;
 
 const std::vector<std::string> kCommands{"check",    "convert", "generate", "simulate",
                                          "compare",  "sweep",   "run",      "graph",
                                          "minimise", "explain", "rules",    "devices"};
-
-bool holds(const std::string& text, const std::string& piece) {
-  return text.find(piece) != std::string::npos;
-}
 
 std::string last_line(std::string text) {
   while (text.ends_with('\n')) text.pop_back();

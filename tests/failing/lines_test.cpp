@@ -5,8 +5,8 @@
 // an earlier run is lost, and going on comes to the same bytes. Exit code 0 is that of a campaign
 // which wrote them all.
 //
-// What capo-fuzz prints goes through the C library, whose calls are not seen; and where memory runs
-// out, only the file is looked at.
+// What capo-fuzz prints goes through the C library, whose calls are not seen. Of ten thousand and
+// more allocations every 37th fails.
 
 #include <capo/tests/failing/judged.h>
 
@@ -106,7 +106,7 @@ bool says_that_memory_ran_out(const FailedRun& run) {
 }
 
 TEST_P(Lines, AreGoneOnBehindWhereMemoryRanOut) {
-  constexpr std::uint64_t kEvery = 37;  // of ten thousand and more
+  constexpr std::uint64_t kEvery = 37;
   for (std::uint64_t at = 1; at <= sound_.allocations; at += kEvery) {
     const FailedRun run = world_.run({.failure = Failure::NoMemory, .at = at});
     SCOPED_TRACE(at);

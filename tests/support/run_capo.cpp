@@ -99,4 +99,8 @@ Outcome run_capo(const std::vector<std::string>& arguments, const RunOptions& op
   return outcome;
 }
 
+bool holds(const std::string& text, const std::string& piece) {
+  return text.find(piece) != std::string::npos;
+}
+
 }  // namespace capo::testing_support

@@ -30,4 +30,7 @@ struct RunOptions {
 [[nodiscard]] Outcome run_capo(const std::vector<std::string>& arguments,
                                const RunOptions& options = {});
 
+/// Whether `piece` stands in `text`.
+[[nodiscard]] bool holds(const std::string& text, const std::string& piece);
+
 }  // namespace capo::testing_support
