@@ -119,7 +119,7 @@ class Picture {
   // What is wrong is always in view.
   [[nodiscard]] std::set<TaskId> marked() const {
     std::set<TaskId> tasks(marks_.tasks.begin(), marks_.tasks.end());
-    for (const WaitEdge& wait : marks_.cycle) tasks.insert(wait.task);
+    for (const WaitEdge& wait : marks_.cycle) tasks.insert({wait.task, wait.waited});
     for (const auto& [from, to] : marks_.pairs) tasks.insert({from, to});
     return tasks;
   }
@@ -252,7 +252,10 @@ class Picture {
     };
     for (std::size_t i = 0; i < marks_.cycle.size(); ++i) {
       const WaitEdge& wait = marks_.cycle[i];
-      add_red(marks_.cycle[(i + 1) % marks_.cycle.size()].task, wait.task, word_for(wait.kind));
+      add_red(wait.waited, wait.task, word_for(wait.kind));
+      // Of a group one member waits and another is waited for.
+      const TaskId next = marks_.cycle[(i + 1) % marks_.cycle.size()].task;
+      if (next != wait.waited) add_red(next, wait.waited, "together");
     }
     for (const auto& [from, to] : marks_.pairs) add_red(from, to, "meets");
   }

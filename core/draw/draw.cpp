@@ -20,7 +20,9 @@ Marks marks_of(const TaskGraph& graph, const Execution& execution,
     marks.pairs.emplace_back(fault.other, fault.task);
   }
   marks.cycle = shortest_cycle(graph, execution);
-  for (const WaitEdge& wait : marks.cycle) marks.tasks.push_back(wait.task);
+  for (const WaitEdge& wait : marks.cycle) {
+    marks.tasks.insert(marks.tasks.end(), {wait.task, wait.waited});
+  }
   return marks;
 }
 

@@ -1,6 +1,7 @@
 #include <capo/core/graph/execution.h>
 
 #include <capo/core/base/assert.h>
+#include <capo/core/graph/transfer_pairing.h>
 
 #include <algorithm>
 #include <deque>
@@ -46,6 +47,9 @@ class CycleSearch {
     if (best_.empty()) search(*known);
     for (Vertex root = 0; root < graph_.task_of.size() && work_left_ > 0; ++root) {
       if (!execution_.ran[root]) search(root);
+    }
+    for (std::size_t i = 0; i < best_.size(); ++i) {
+      best_[i].waited = waited_for(best_[i], best_[(i + 1) % best_.size()].task);
     }
     return std::move(best_);
   }
@@ -209,28 +213,81 @@ class CycleSearch {
     return waits;
   }
 
-  // Of a fused group, the member that waits.
+  // Of a fused group or composite, the member that waits.
   [[nodiscard]] TaskId member(Vertex waiting, Vertex waited, EdgeKind kind) const {
-    TaskId found = kNoTask;
-    graph_.for_each_task(waiting, [&](TaskId task) {
-      if (found == kNoTask && may_wait(graph_.tasks[task], waited, kind)) found = task;
+    const TaskId found = first_of(waiting, [&](TaskId task, Sure sure) {
+      const auto is_for = [&](TaskId other, Sure) { return waits_for(task, other, kind, sure); };
+      return first_of(waited, is_for) != kNoTask;
     });
     CAPO_ASSERT(found != kNoTask, "a vertex waits because a task of its own does");
     return found;
   }
 
-  // Whether a member of a fused group waits by an edge of this kind: whose other end or maker is
-  // there.
-  [[nodiscard]] bool may_wait(const Task& of, Vertex waited, EdgeKind kind) const {
-    if (kind == EdgeKind::Message) return is_receive(of.kind);
-    if (kind == EdgeKind::Rendezvous) return is_send(of.kind);
-    if (kind != EdgeKind::Data || !is_transfer(of.kind)) return true;
-    bool made = false;
-    graph_.for_each_task(waited, [&](TaskId task) {
-      const Task& maker = graph_.tasks[task];
-      made |= std::pair(of.stage, of.microbatch) == std::pair(maker.stage, maker.microbatch);
-    });
-    return made && is_send(of.kind);
+  // Of `next` and the others of its group, the one that the wait is for.
+  [[nodiscard]] TaskId waited_for(const WaitEdge& wait, TaskId next) const {
+    const auto is_for = [&](TaskId task, Sure sure) {
+      return waits_for(wait.task, task, wait.kind, sure);
+    };
+    if (is_for(next, Sure::Yes)) return next;
+    const TaskId found = first_of(graph_.start(next), is_for);
+    CAPO_ASSERT(found != kNoTask, "what a task waits for is a task");
+    return found;
+  }
+
+  // Messages meet in the order of issue, so that two may meet whose names differ (T08); of a group
+  // those are taken only where none agrees.
+  enum class Sure : std::uint8_t { Yes, No };
+
+  // The first task of a vertex that `fits` for sure, else the first that may.
+  template <typename Fits>
+  [[nodiscard]] TaskId first_of(Vertex vertex, Fits fits) const {
+    TaskId found = kNoTask;
+    for (const Sure sure : {Sure::Yes, Sure::No}) {
+      graph_.for_each_task(vertex, [&](TaskId task) {
+        if (found == kNoTask && fits(task, sure)) found = task;
+      });
+    }
+    return found;
+  }
+
+  // Of two whose vertices are joined by an edge of this kind, or by a way along a stream.
+  [[nodiscard]] bool waits_for(TaskId waiting, TaskId other, EdgeKind kind, Sure sure) const {
+    const Task& of = graph_.tasks[waiting];
+    const Task& to = graph_.tasks[other];
+    const auto meet = [sure](const Task& receive, const Task& send) {
+      return is_receive(receive.kind) && is_send(send.kind) &&
+             (sure == Sure::No || message_of(receive) == message_of(send));
+    };
+    switch (kind) {
+      case EdgeKind::Message:
+        return meet(of, to);
+      case EdgeKind::Rendezvous:
+        return meet(to, of);
+      case EdgeKind::Data:
+        return reads(of, to);
+      default:
+        return !rides(kind) || of.stream == to.stream;
+    }
+  }
+
+  // Whether one reads what the other makes, of two whose vertices are joined by data (build.cpp).
+  [[nodiscard]] static bool reads(const Task& reader, const Task& maker) {
+    if (reader.microbatch != maker.microbatch || is_receive(reader.kind)) return false;
+    const bool forward = goes_forward(reader.kind);
+    const bool alike = forward == goes_forward(maker.kind);
+    if (reader.stage != maker.stage) {
+      const std::int32_t before = forward ? reader.stage - 1 : reader.stage + 1;
+      return alike && maker.stage == before && !is_send(reader.kind);
+    }
+    if (reader.kind == Kind::BackwardWeight) return is_backward(maker.kind);
+    // What was received or is sent goes its reader's or maker's way; what a stage reads of its own
+    // is the forward.
+    return is_transfer(maker.kind) || is_send(reader.kind) ? alike : !forward;
+  }
+
+  [[nodiscard]] static bool goes_forward(Kind kind) {
+    return kind == Kind::Forward || kind == Kind::SendForward || kind == Kind::ReceiveForward ||
+           kind == Kind::DispatchForward || kind == Kind::CombineForward;
   }
 
   const TaskGraph& graph_;

@@ -26,10 +26,11 @@ struct Execution {
 [[nodiscard]] Execution execute(const TaskGraph& graph);
 
 /// A step of a cycle of waits: this task waits for the next one in the list, the last for the
-/// first.
+/// first, or for another member of that one's composite or fused group.
 struct WaitEdge {
   TaskId task;
-  EdgeKind kind;  ///< why
+  EdgeKind kind;            ///< why
+  TaskId waited = kNoTask;  ///< for which
 };
 
 /// The shortest cycle of waits, where any distance along one stream or queue counts as one step.

@@ -125,26 +125,29 @@ TaskReference task_reference(const Context& context, const Wiring& wiring, const
 
 void describe_waits(const Context& context, const Wiring& wiring, const TaskGraph& graph,
                     std::vector<WaitEdge> cycle, TaskId first, Diagnostic& finding) {
-  const auto there = std::find_if(cycle.begin(), cycle.end(),
-                                  [first](const WaitEdge& wait) { return wait.task == first; });
+  // Of a composite that is one cell of a table, all members stand at the same place.
+  const Span place = task_span(context, wiring, graph, first);
+  const auto there = std::find_if(cycle.begin(), cycle.end(), [&](const WaitEdge& wait) {
+    return graph.start(wait.task) == graph.start(first) &&
+           task_span(context, wiring, graph, wait.task) == place;
+  });
   if (there != cycle.end()) {
     std::rotate(cycle.begin(), there, cycle.end());
   } else {
     finding.labels.push_back(
-        {task_span(context, wiring, graph, first),
-         fmt::format("{} is never over", task_name(context, wiring, graph, first))});
+        {place, fmt::format("{} is never over", task_name(context, wiring, graph, first))});
   }
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     const TaskId task = cycle[i].task;
     const Task& of = graph.tasks[task];
-    const TaskId waited = cycle[(i + 1) % cycle.size()].task;
     const bool written = origin_of(context, wiring, graph, task).written;
     // A label stands under the entry, which need not be what waits.
     const std::string_view subject = written ? "" : is_send(of.kind) ? "its send " : "its receive ";
     finding.labels.push_back(
         {task_span(context, wiring, graph, task),
-         fmt::format("{}{}", subject,
-                     why(cycle[i].kind, task_name(context, wiring, graph, waited, of.rank)))});
+         fmt::format(
+             "{}{}", subject,
+             why(cycle[i].kind, task_name(context, wiring, graph, cycle[i].waited, of.rank)))});
     finding.witness.tasks.push_back(task_reference(context, wiring, graph, task));
   }
 }

@@ -105,6 +105,16 @@ TEST(Draw, ACycleOfDependenciesIsRedInTheGraphOfComputations) {
                                         "r1_c1_m0_B r0_c1_m0_B", "r1_c1_m1_F r1_c1_m0_B"}));
 }
 
+// B1.0 waits, its composite's other member is waited for.
+TEST(Draw, ACircleThroughACompositeCloses) {
+  const Parsed graph =
+      parse(drawn("capo 1\nranks 2\nmicrobatches 2\nplacement chain\n"
+                  "rank 0: F1.0 (F1.1 B1.0) B1.1\nrank 1: F1.0 F1.1 B1.0 B1.1\n"));
+  EXPECT_EQ(edges_of(graph, "witness"),
+            (std::multiset<std::string>{"r0_c1_m0_B r0_c1_m1_F", "r0_c1_m1_F r1_c1_m1_F",
+                                        "r1_c1_m0_B r0_c1_m0_B", "r1_c1_m1_F r1_c1_m0_B"}));
+}
+
 TEST(Draw, WhatIsWrongIsDrawnWhateverIsLeftOut) {
   const auto everything = edges_of(parse(drawn(kDeadlock)), "witness");
   EXPECT_EQ(edges_of(parse(drawn(kDeadlock, {.collapse = true})), "witness"), everything);

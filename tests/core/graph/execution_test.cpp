@@ -4,6 +4,7 @@
 #include <capo/core/graph/add_transfers.h>
 #include <capo/core/graph/build.h>
 #include <capo/core/graph/execution.h>
+#include <capo/core/graph/transfer_pairing.h>
 #include <capo/tests/core/graph/graph_text.h>
 #include <capo/tests/core/graph/random_schedule.h>
 
@@ -73,8 +74,7 @@ Lines stuck_in(const Wired& made) {
   return lines;
 }
 
-// --- running
-// --------------------------------------------------------------------------------------
+// --- running -------------------------------------------------------------------------------------
 
 TEST(Execution, OfAnEmptyGraphIsOver) {
   EXPECT_TRUE(execute(TaskGraph{}).finishes());
@@ -123,8 +123,7 @@ TEST(Execution, WhatWaitsForNothingThatIsMadeIsNoCycle) {
   EXPECT_EQ(cycle_of(made), Lines{});
 }
 
-// --- the shortest cycle
-// ---------------------------------------------------------------------------
+// --- the shortest cycle --------------------------------------------------------------------------
 
 // The same length for every microbatch that rank 1 puts before 0.
 TEST(ShortestCycle, AnyDistanceAlongOneStreamIsOneStep) {
@@ -177,8 +176,7 @@ TEST(ShortestCycle, HoweverLittleWorkIsAllowedACycleIsFound) {
   EXPECT_EQ(shortest_cycle(made.graph, execution).size(), 4U);
 }
 
-// --- against all distances
-// ------------------------------------------------------------------------
+// --- against all distances -----------------------------------------------------------------------
 
 constexpr std::uint32_t kFar = 1'000'000;
 using Distances = std::vector<std::vector<std::uint32_t>>;
@@ -256,8 +254,24 @@ bool has_edge(const TaskGraph& graph, TaskId earlier, TaskId later, EdgeKind kin
   return false;
 }
 
-// Each task of the cycle waits for the next one, and for the reason that is given.
-void expect_waits(const TaskGraph& graph, const std::vector<WaitEdge>& cycle) {
+bool all_messages_agree(const TaskGraph& graph) {
+  for (Vertex from = 0; from < graph.task_of.size(); ++from) {
+    const auto [first, last] = boost::out_edges(from, graph.edges);
+    for (auto edge = first; edge != last; ++edge) {
+      const Task& send = graph.tasks[graph.task_of[from]];
+      const Task& receive = graph.tasks[graph.task_of[boost::target(*edge, graph.edges)]];
+      if (graph.edges[*edge] == EdgeKind::Message && message_of(send) != message_of(receive))
+        return false;
+    }
+  }
+  return true;
+}
+
+// Each task of the cycle waits for the next one, and for the reason that is given. Of a group the
+// members are named that read and make, or that hand a message on, if messages meet by their names:
+// `alone` is the graph of the same tasks without groups.
+void expect_waits(const TaskGraph& graph, const TaskGraph& alone,
+                  const std::vector<WaitEdge>& cycle) {
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     const TaskId waiting = cycle[i].task;
     const TaskId waited = cycle[(i + 1) % cycle.size()].task;
@@ -265,6 +279,27 @@ void expect_waits(const TaskGraph& graph, const std::vector<WaitEdge>& cycle) {
     EXPECT_TRUE(in_line ? on_one_stream(graph, waited, waiting)
                         : has_edge(graph, waited, waiting, cycle[i].kind))
         << "wait " << i << ", " << word_of(cycle[i].kind);
+    EXPECT_EQ(graph.start(cycle[i].waited), graph.start(waited)) << "wait " << i;
+    const bool by_name = !in_line && (cycle[i].kind == EdgeKind::Data || all_messages_agree(alone));
+    EXPECT_TRUE(!by_name || has_edge(alone, cycle[i].waited, waiting, cycle[i].kind))
+        << "wait " << i << ", " << word_of(cycle[i].kind) << ", is of other members";
+  }
+}
+
+void erase_groups(Lowered& lowered) {
+  for (auto& steps : lowered.ranks) {
+    for (Step& step : steps) step.group = Group::Alone;
+  }
+}
+
+// Every third computation joins the one before it.
+void fuse_computations(Lowered& lowered, std::mt19937& random) {
+  for (auto& steps : lowered.ranks) {
+    for (std::size_t at = 0; at + 1 < steps.size(); ++at) {
+      if (random() % 3 > 0) continue;
+      steps[at].group = Group::Opens;
+      steps[++at].group = Group::Continues;
+    }
   }
 }
 
@@ -295,17 +330,17 @@ struct Tally {
   std::size_t finishing = 0;
   std::map<std::size_t, std::size_t> cycles;  // by length
 
-  void compare(const TaskGraph& graph, int round) {
+  void compare(const TaskGraph& graph, const TaskGraph& alone, int round) {
     const Execution execution = execute(graph);
     const auto expected = shortest_by_all_distances(graph);
     const auto cycle = shortest_cycle(graph, execution);
     ASSERT_EQ(execution.finishes(), !expected) << round;
     ASSERT_EQ(cycle.size(), expected.value_or(0)) << round;
-    expect_waits(graph, cycle);
+    expect_waits(graph, alone, cycle);
     // However little of it is looked at, what is given is a cycle.
     const auto hasty = shortest_cycle(graph, execution, 0);
     ASSERT_EQ(hasty.empty(), !expected) << round;
-    expect_waits(graph, hasty);
+    expect_waits(graph, alone, hasty);
     if (expected) {
       ++cycles[*expected];
     } else {
@@ -334,7 +369,10 @@ Tally compare_random_transfers(bool fuse, int rounds) {
     shuffle_transfers(lowered, random, fuse);
     const Environment environment{.communicators = static_cast<Communicators>(round % 3),
                                   .transfers = static_cast<TransferMode>(round / 3 % 2)};
-    tally.compare(wired(schedule, std::move(lowered), environment).graph, round);
+    Lowered apart = lowered;
+    erase_groups(apart);
+    tally.compare(wired(schedule, std::move(lowered), environment).graph,
+                  wired(schedule, std::move(apart), environment).graph, round);
   }
   return tally;
 }
@@ -392,10 +430,10 @@ TEST(Execution, WhatFinishesUnderTheStricterFinishesUnderTheLooser) {
   EXPECT_LT(strictest, loosest);
 }
 
-TEST(ShortestCycle, IsTheShortestAmongRandomOrdersOfComputations) {
+Tally compare_random_computations(bool fuse, int rounds) {
   std::mt19937 random(8);
   Tally tally;
-  for (int round = 0; round < 600 && !HasFatalFailure(); ++round) {
+  for (int round = 0; round < rounds && !::testing::Test::HasFatalFailure(); ++round) {
     Schedule schedule = random_schedule({.ranks = 2 + round % 3,
                                          .chunks = 1 + round % 2,
                                          .microbatches = 1 + round % 5,
@@ -409,12 +447,34 @@ TEST(ShortestCycle, IsTheShortestAmongRandomOrdersOfComputations) {
         if (one.kind == other.kind || swaps == 3) std::swap(one, other);
       }
     }
-    tally.compare(
-        wire_directly(as_written(schedule), StageMap(schedule), schedule.microbatches.value()),
-        round);
+    const StageMap map(schedule);
+    const Lowered apart = as_written(schedule);
+    Lowered lowered = apart;
+    if (fuse) fuse_computations(lowered, random);
+    tally.compare(wire_directly(lowered, map, schedule.microbatches.value()),
+                  wire_directly(apart, map, schedule.microbatches.value()), round);
   }
+  return tally;
+}
+
+TEST(ShortestCycle, IsTheShortestAmongRandomOrdersOfComputations) {
+  const Tally tally = compare_random_computations(false, 600);
   tally.print("random orders");
   EXPECT_GE(tally.cycles.size(), 3U);
+}
+
+TEST(ShortestCycle, IsTheShortestAmongComposites) {
+  const Tally tally = compare_random_computations(true, 600);
+  tally.print("random orders in composites");
+  EXPECT_GE(tally.cycles.size(), 3U);
+}
+
+// The composite waits since B1.0 does, which is not its first member.
+TEST(ShortestCycle, NamesTheMemberOfACompositeThatWaits) {
+  EXPECT_EQ(cycle_of(wired_directly("ranks 2\nmicrobatches 2\nplacement chain\n"
+                                    "rank 0: F1.0 (F1.1 B1.0) B1.1\n"
+                                    "rank 1: F1.0 F1.1 B1.0 B1.1\n")),
+            (Lines{"0:B1.0 (data)", "1:B1.0 (stream)", "1:F1.1 (data)"}));
 }
 
 TEST(ShortestCycle, GivesTheSameForTheSame) {
