@@ -10,6 +10,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace capo {
 
@@ -85,11 +86,20 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+bool by_vertices(const MemberEdge& a, const MemberEdge& b) {
+  return std::tie(a.from, a.to, a.kind) < std::tie(b.from, b.to, b.kind);
+}
+
 class Picture {
  public:
   Picture(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,
           const DotOptions& options)
-      : graph_(graph), lowered_(lowered), marks_(marks), options_(options) {
+      : graph_(graph),
+        lowered_(lowered),
+        marks_(marks),
+        options_(options),
+        members_(graph.member_edges) {
+    std::sort(members_.begin(), members_.end(), by_vertices);
     choose_nodes();
   }
 
@@ -210,8 +220,19 @@ class Picture {
       // A rendezvous is a message seen from its other end.
       if (kind == EdgeKind::Span || kind == EdgeKind::Rendezvous) continue;
       const Vertex to = boost::target(*edge, graph_.edges);
-      add(class_of(kind), node_of_[graph_.task_of[from]], node_of_[graph_.task_of[to]]);
+      for_each_pair(from, to, kind, [&](TaskId before, TaskId after) {
+        add(class_of(kind), node_of_[before], node_of_[after]);
+      });
     }
+  }
+
+  // The tasks that an edge is between: several pairs where it stands for more than one.
+  template <typename Visit>
+  void for_each_pair(Vertex from, Vertex to, EdgeKind kind, Visit visit) const {
+    const MemberEdge edge{from, to, kind, kNoTask, kNoTask};
+    auto [pair, last] = std::equal_range(members_.begin(), members_.end(), edge, by_vertices);
+    if (pair == last) visit(graph_.task_of[from], graph_.task_of[to]);
+    for (; pair != last; ++pair) visit(pair->before, pair->after);
   }
 
   void add(EdgeClass edge_class, TaskId from, TaskId to) {
@@ -239,8 +260,9 @@ class Picture {
     for (Vertex from = 0; from < graph_.task_of.size(); ++from) {
       const auto [first, last] = boost::out_edges(from, graph_.edges);
       for (auto edge = first; edge != last; ++edge) {
-        visit(graph_.task_of[from], graph_.task_of[boost::target(*edge, graph_.edges)],
-              graph_.edges[*edge]);
+        const EdgeKind kind = graph_.edges[*edge];
+        for_each_pair(from, boost::target(*edge, graph_.edges), kind,
+                      [&](TaskId before, TaskId after) { visit(before, after, kind); });
       }
     }
   }
@@ -283,8 +305,9 @@ class Picture {
   const Lowered& lowered_;
   const Marks& marks_;
   const DotOptions& options_;
-  std::vector<TaskId> node_of_;  // by task; kNoTask: not drawn
-  std::vector<TaskId> tasks_;    // by node
+  std::vector<MemberEdge> members_;  // sorted by their vertices
+  std::vector<TaskId> node_of_;      // by task; kNoTask: not drawn
+  std::vector<TaskId> tasks_;        // by node
   std::vector<std::string> names_;
   std::array<std::vector<DrawnEdge>, kClasses> edges_;
   std::set<DrawnEdge> data_;                       // drawn

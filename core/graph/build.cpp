@@ -69,19 +69,19 @@ class Builder {
         TaskId& latest = latest_in[task.stream];
         const bool joins = latest != kNoTask && graph.start(latest) == task.start;
         if (latest != kNoTask && !joins) {
-          edge(end(latest), task.start,
-               is_transfer(task.kind) ? EdgeKind::Queue : EdgeKind::Stream);
+          edges_.add(end(latest), task.start,
+                     is_transfer(task.kind) ? EdgeKind::Queue : EdgeKind::Stream);
         }
         latest = id;
         if (runs_apart(task.kind)) {
-          if (computation != kNoTask) edge(end(computation), task.start, EdgeKind::Issue);
+          if (computation != kNoTask) edges_.add(end(computation), task.start, EdgeKind::Issue);
         } else if (is_compute(task.kind)) {
           computation = id;
           if (joins) continue;
-          for (const TaskId waited : pending_waits_) edge(end(waited), task.start, EdgeKind::Wait);
+          for (const TaskId waited : pending_waits_) edge(waited, id, EdgeKind::Wait);
           pending_waits_.clear();
         } else if (is_transfer(task.kind)) {
-          if (computation != kNoTask) edge(end(computation), task.start, EdgeKind::Issue);
+          if (computation != kNoTask) edges_.add(end(computation), task.start, EdgeKind::Issue);
           note_waits(id, unwaited);
         }
       }
@@ -129,7 +129,7 @@ class Builder {
       if (!node || !lookup_.holds(task.stage, task.microbatch)) continue;
       TaskId& before = latest.at(Thing::Forward, task.stage, task.microbatch);
       const bool crosses = before != kNoTask && graph.tasks[before].stream != task.stream;
-      if (crosses) edge(end(before), task.start, EdgeKind::Event);
+      if (crosses) edge(before, id, EdgeKind::Event);
       before = id;
     }
   }
@@ -168,7 +168,7 @@ class Builder {
           fault(TransferFault::Kind::SendTooEarly, id, producer);
           task.never = true;
         } else {
-          edge(end(producer), task.start, EdgeKind::Data);
+          edge(producer, id, EdgeKind::Data);
         }
       } else if (!begins(id)) {
         continue;
@@ -185,7 +185,10 @@ class Builder {
   }
   void meet() { meet_collectives(lowered_, groups_, graph, edges_, faults); }
 
-  void finish() { graph.edges = edges_.graph(graph.task_of.size()); }
+  void finish() {
+    graph.edges = edges_.graph(graph.task_of.size());
+    graph.member_edges = edges_.take_member_edges();
+  }
 
   TaskGraph graph;
   std::vector<TransferFault> faults;
@@ -237,11 +240,13 @@ class Builder {
     before = wait == Wait::AtNext ? id : kNoTask;
   }
 
-  void edge(Vertex from, Vertex to, EdgeKind kind) { edges_.add(from, to, kind); }
+  void edge(TaskId from, TaskId to, EdgeKind kind) {
+    edges_.add(graph, {from, end(from)}, {to, graph.start(to)}, kind);
+  }
   // The members of a composite share a vertex and order nothing among themselves.
   void data(TaskId from, TaskId to) {
     if (from == kNoTask || graph.start(from) == graph.start(to)) return;
-    edge(end(from), graph.start(to), EdgeKind::Data);
+    edge(from, to, EdgeKind::Data);
   }
   void fault(TransferFault::Kind kind, TaskId task, TaskId other = kNoTask) {
     faults.push_back({.kind = kind, .task = task, .other = other});
@@ -262,18 +267,21 @@ class Builder {
     task.split = transfer || (!groups_.empty() && !is_compute(step.kind) &&
                               group_of(groups_, rank, step.kind) < groups_.size());
     has_parameter_actions_ = has_parameter_actions_ || is_parameter_action(step.kind);
-    const bool joins = step.group == Group::Continues && id > graph.first_of.back() &&
+    // Not the one before a transfer that is left out here.
+    const bool behind = id > graph.first_of.back() && graph.tasks.back().step + 1 == at;
+    const bool joins = step.group == Group::Continues && behind &&
                        graph.tasks.back().split == task.split && !runs_apart(step.kind) &&
                        !runs_apart(graph.tasks.back().kind) &&
                        is_transfer(graph.tasks.back().kind) == transfer;
     if (joins) {
       task.start = graph.tasks.back().start;
+      task.member = graph.tasks.back().member = true;
     } else {
       task.start = static_cast<Vertex>(graph.task_of.size());
       graph.task_of.push_back(id);
       if (task.split) {
         graph.task_of.push_back(id);
-        edge(task.start, task.start + 1, EdgeKind::Span);
+        edges_.add(task.start, task.start + 1, EdgeKind::Span);
       }
     }
     graph.tasks.push_back(task);
@@ -360,7 +368,7 @@ class Builder {
       fault(TransferFault::Kind::ReceiveTooLate, receive, reader);
       task.never = true;
     } else {
-      edge(end(receive), task.start, EdgeKind::Data);
+      edge(receive, reader, EdgeKind::Data);
     }
   }
 

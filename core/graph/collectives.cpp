@@ -41,8 +41,9 @@ bool meet(const Lowered& lowered, const std::vector<std::vector<TaskId>>& member
   const auto point = static_cast<Vertex>(graph.task_of.size());
   graph.task_of.push_back(first);
   for (const auto& member : members) {
-    edges.add(graph.start(member[k]), point, EdgeKind::Collective);
-    edges.add(point, graph.end(member[k]), EdgeKind::Collective);
+    const TaskId task = member[k];
+    edges.add(graph, {task, graph.start(task)}, {first, point}, EdgeKind::Collective);
+    edges.add(graph, {first, point}, {task, graph.end(task)}, EdgeKind::Collective);
   }
   return true;
 }

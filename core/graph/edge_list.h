@@ -1,5 +1,5 @@
 // Edges on their way into a task graph: three arrays, nine bytes an edge, as the graph's
-// constructor reads them twice.
+// constructor reads them twice; and between which tasks they are where several share a vertex.
 
 #pragma once
 
@@ -24,11 +24,23 @@ class EdgeList {
     targets_.push_back(to);
     kinds_.push_back(kind);
   }
+  /// A vertex, and the task that the edge begins or ends at.
+  struct End {
+    TaskId task;
+    Vertex vertex;
+  };
+  /// Of tasks that are all in the graph.
+  void add(const TaskGraph& graph, End from, End to, EdgeKind kind) {
+    add(from.vertex, to.vertex, kind);
+    if (!graph.tasks[from.task].member && !graph.tasks[to.task].member) return;
+    members_.push_back({from.vertex, to.vertex, kind, from.task, to.task});
+  }
   [[nodiscard]] DependencyGraph graph(std::size_t vertices) const {
     return {boost::edges_are_unsorted_multi_pass, PairIterator{sources_.data(), targets_.data()},
             PairIterator{sources_.data() + sources_.size(), nullptr}, kinds_.begin(),
             static_cast<Vertex>(vertices)};
   }
+  [[nodiscard]] std::vector<MemberEdge> take_member_edges() { return std::move(members_); }
 
  private:
   struct PairIterator {
@@ -60,6 +72,7 @@ class EdgeList {
   std::vector<Vertex> sources_;
   std::vector<Vertex> targets_;
   std::vector<EdgeKind> kinds_;
+  std::vector<MemberEdge> members_;
 };
 
 }  // namespace capo

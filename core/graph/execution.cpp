@@ -1,12 +1,10 @@
 #include <capo/core/graph/execution.h>
 
 #include <capo/core/base/assert.h>
-#include <capo/core/graph/transfer_pairing.h>
 
 #include <algorithm>
 #include <deque>
 #include <optional>
-#include <utility>
 
 namespace capo {
 
@@ -19,6 +17,35 @@ void for_each_edge(const TaskGraph& graph, Vertex from, Visit visit) {
   for (auto edge = first; edge != last; ++edge) {
     visit(boost::target(*edge, graph.edges), graph.edges[*edge]);
   }
+}
+
+// What waits for something that nobody makes waits, or finds it there.
+enum class Never : std::uint8_t { Waits, IsThere };
+
+Execution execute(const TaskGraph& graph, Never never) {
+  const std::size_t vertices = graph.task_of.size();
+  std::vector<std::uint32_t> waits_for(vertices, 0);
+  for (Vertex from = 0; from < vertices; ++from) {
+    for_each_edge(graph, from, [&](Vertex to, EdgeKind) { ++waits_for[to]; });
+  }
+  for (const Task& task : graph.tasks) {
+    if (task.never && never == Never::Waits) ++waits_for[task.start];
+  }
+  std::vector<Vertex> ready;
+  for (Vertex vertex = 0; vertex < vertices; ++vertex) {
+    if (waits_for[vertex] == 0) ready.push_back(vertex);
+  }
+  Execution execution{.ran = std::vector<bool>(vertices, false), .stuck = vertices};
+  while (!ready.empty()) {
+    const Vertex vertex = ready.back();
+    ready.pop_back();
+    execution.ran[vertex] = true;
+    --execution.stuck;
+    for_each_edge(graph, vertex, [&](Vertex to, EdgeKind) {
+      if (--waits_for[to] == 0) ready.push_back(to);
+    });
+  }
+  return execution;
 }
 
 bool rides(EdgeKind kind) {
@@ -46,12 +73,9 @@ class CycleSearch {
     }
     if (best_.empty()) search(*known);
     for (Vertex root = 0; root < graph_.task_of.size() && work_left_ > 0; ++root) {
-      if (!execution_.ran[root]) search(root);
+      if (!execution_.ran[root] && !graph_.is_meeting(root)) search(root);
     }
-    for (std::size_t i = 0; i < best_.size(); ++i) {
-      best_[i].waited = waited_for(best_[i], best_[(i + 1) % best_.size()].task);
-    }
-    return std::move(best_);
+    return named();
   }
 
  private:
@@ -62,6 +86,16 @@ class CycleSearch {
     State state = kNoState;  // the one before; kNoState: the search began here
     std::uint32_t distance = 0;
     EdgeKind kind = EdgeKind::Stream;
+  };
+
+  // A step of a cycle by vertices. Members of a collective wait for each other, not for the point
+  // where they meet.
+  struct Wait {
+    Vertex waiting;
+    Vertex waited;
+    std::optional<Vertex> meeting;  // between the two
+    TaskId rider = kNoTask;         // the task that waits along its stream
+    EdgeKind kind;
   };
 
   // States: first standing at each vertex, then passing each task's start and end.
@@ -80,27 +114,22 @@ class CycleSearch {
     return at_start ? graph_.start(passed(state)) : graph_.end(passed(state));
   }
 
-  // From each stuck vertex back to one that it waits for, until a vertex comes again. Nothing if
-  // all of these ways end at what waits for something that nobody makes.
+  // Whatever would still not run if what nobody makes were there waits for another such, so that
+  // going from one to the next comes around. Behind a point where a collective's members meet comes
+  // one of these.
   [[nodiscard]] std::optional<Vertex> vertex_on_a_cycle() const {
+    const Execution given = execute(graph_, Never::IsThere);
+    if (given.finishes()) return std::nullopt;
     const auto vertices = static_cast<Vertex>(graph_.task_of.size());
-    constexpr Vertex kNone = 0xffffffff;
-    std::vector<Vertex> waits_for(vertices, kNone);
+    std::vector<Vertex> waits_for(vertices, 0);
+    Vertex at = 0;
     for (Vertex from = 0; from < vertices; ++from) {
-      if (execution_.ran[from]) continue;
+      if (given.ran[from]) continue;
+      at = from;
       for_each_edge(graph_, from, [&](Vertex to, EdgeKind) { waits_for[to] = from; });
     }
-    std::vector<Vertex> walked_by(vertices, kNone);
-    for (Vertex begin = 0; begin < vertices; ++begin) {
-      if (execution_.ran[begin]) continue;
-      Vertex at = begin;
-      while (at != kNone && walked_by[at] == kNone) {
-        walked_by[at] = begin;
-        at = waits_for[at];
-      }
-      if (at != kNone && walked_by[at] == begin) return at;
-    }
-    return std::nullopt;
+    for (Vertex steps = 0; steps < vertices; ++steps) at = waits_for[at];
+    return graph_.is_meeting(at) ? waits_for[at] : at;
   }
 
   std::vector<Vertex> first_stuck_tasks() const {
@@ -186,108 +215,75 @@ class CycleSearch {
   // From the root along dependencies to `last`, and by an edge of kind `closing` back to the root,
   // where that is a way along a stream to its task `arrived`: the same the other way round, as
   // tasks that wait.
-  [[nodiscard]] std::vector<WaitEdge> cycle_through(State last, EdgeKind closing,
-                                                    TaskId arrived) const {
-    std::vector<WaitEdge> waits;
+  [[nodiscard]] std::vector<Wait> cycle_through(State last, EdgeKind closing,
+                                                TaskId arrived) const {
+    std::vector<Wait> waits;
     Vertex waiting = root_;
-    TaskId waiting_task = arrived;
+    TaskId rider = arrived;
     EdgeKind kind = closing;
+    std::optional<Vertex> meeting;
     std::optional<std::uint32_t> ridden;  // the stream along which the wait added last goes
     for (State state = last; state != kNoState; state = from_[state].state) {
       const Vertex waited = vertex_of(state);
-      // Members of a collective wait for each other, not for the point where they meet.
-      if (!graph_.is_meeting(waited)) {
+      if (graph_.is_meeting(waited)) {
+        meeting = waited;
+      } else {
         if (rides(kind)) {
-          const std::uint32_t stream = graph_.tasks[waiting_task].stream;
-          if (ridden != stream) waits.push_back({.task = waiting_task, .kind = kind});
+          const std::uint32_t stream = graph_.tasks[rider].stream;
+          if (ridden != stream) waits.push_back({.waiting = waiting, .rider = rider, .kind = kind});
+          waits.back().waited = waited;
           ridden = stream;
         } else if (kind != EdgeKind::Span) {
-          waits.push_back({.task = member(waiting, waited, kind), .kind = kind});
+          waits.push_back({.waiting = waiting, .waited = waited, .meeting = meeting, .kind = kind});
           ridden.reset();
         }
         waiting = waited;
+        meeting.reset();
       }
-      waiting_task = is_passing(state) ? passed(state) : kNoTask;
+      rider = is_passing(state) ? passed(state) : kNoTask;
       kind = from_[state].kind;
     }
     return waits;
   }
 
-  // Of a fused group or composite, the member that waits.
-  [[nodiscard]] TaskId member(Vertex waiting, Vertex waited, EdgeKind kind) const {
-    const TaskId found = first_of(waiting, [&](TaskId task, Sure sure) {
-      const auto is_for = [&](TaskId other, Sure) { return waits_for(task, other, kind, sure); };
-      return first_of(waited, is_for) != kNoTask;
-    });
-    CAPO_ASSERT(found != kNoTask, "a vertex waits because a task of its own does");
-    return found;
-  }
-
-  // Of `next` and the others of its group, the one that the wait is for.
-  [[nodiscard]] TaskId waited_for(const WaitEdge& wait, TaskId next) const {
-    const auto is_for = [&](TaskId task, Sure sure) {
-      return waits_for(wait.task, task, wait.kind, sure);
-    };
-    if (is_for(next, Sure::Yes)) return next;
-    const TaskId found = first_of(graph_.start(next), is_for);
-    CAPO_ASSERT(found != kNoTask, "what a task waits for is a task");
-    return found;
-  }
-
-  // Messages meet in the order of issue, so that two may meet whose names differ (T08); of a group
-  // those are taken only where none agrees.
-  enum class Sure : std::uint8_t { Yes, No };
-
-  // The first task of a vertex that `fits` for sure, else the first that may.
-  template <typename Fits>
-  [[nodiscard]] TaskId first_of(Vertex vertex, Fits fits) const {
-    TaskId found = kNoTask;
-    for (const Sure sure : {Sure::Yes, Sure::No}) {
-      graph_.for_each_task(vertex, [&](TaskId task) {
-        if (found == kNoTask && fits(task, sure)) found = task;
+  // The best cycle by tasks. Where a vertex is of several, those that the edge is between.
+  [[nodiscard]] std::vector<WaitEdge> named() const {
+    std::vector<WaitEdge> edges;
+    for (const Wait& wait : best_) {
+      edges.push_back({.task = graph_.task_of[wait.waiting],
+                       .kind = wait.kind,
+                       .waited = graph_.task_of[wait.waited]});
+      if (!rides(wait.kind)) continue;
+      edges.back().task = wait.rider;
+      graph_.for_each_task(wait.waited, [&](TaskId task) {
+        if (graph_.tasks[task].stream == graph_.tasks[wait.rider].stream)
+          edges.back().waited = task;
       });
     }
-    return found;
-  }
-
-  // Of two whose vertices are joined by an edge of this kind, or by a way along a stream.
-  [[nodiscard]] bool waits_for(TaskId waiting, TaskId other, EdgeKind kind, Sure sure) const {
-    const Task& of = graph_.tasks[waiting];
-    const Task& to = graph_.tasks[other];
-    const auto meet = [sure](const Task& receive, const Task& send) {
-      return is_receive(receive.kind) && is_send(send.kind) &&
-             (sure == Sure::No || message_of(receive) == message_of(send));
-    };
-    switch (kind) {
-      case EdgeKind::Message:
-        return meet(of, to);
-      case EdgeKind::Rendezvous:
-        return meet(to, of);
-      case EdgeKind::Data:
-        return reads(of, to);
-      default:
-        return !rides(kind) || of.stream == to.stream;
+    std::vector<bool> on_cycle(graph_.task_of.size(), false);
+    for (const Wait& wait : best_) on_cycle[wait.waiting] = true;
+    // Of several edges between the same, the first is named last.
+    const std::size_t count = edges.size();
+    for (std::size_t at = graph_.member_edges.size(); at > 0; --at) {
+      const MemberEdge& member = graph_.member_edges[at - 1];
+      if (!on_cycle[member.from] && !on_cycle[member.to]) continue;
+      for (std::size_t i = 0; i < count; ++i) name_by(member, best_[i], edges[i]);
     }
-  }
-
-  // Whether one reads what the other makes, of two whose vertices are joined by data (build.cpp).
-  [[nodiscard]] static bool reads(const Task& reader, const Task& maker) {
-    if (reader.microbatch != maker.microbatch || is_receive(reader.kind)) return false;
-    const bool forward = goes_forward(reader.kind);
-    const bool alike = forward == goes_forward(maker.kind);
-    if (reader.stage != maker.stage) {
-      const std::int32_t before = forward ? reader.stage - 1 : reader.stage + 1;
-      return alike && maker.stage == before && !is_send(reader.kind);
+    // Of several on one stream, the one that waits in its turn.
+    for (std::size_t i = 0; i < count; ++i) {
+      const TaskId next = edges[(i + 1) % count].task;
+      if (rides(best_[i].kind) && graph_.tasks[next].stream == graph_.tasks[edges[i].task].stream)
+        edges[i].waited = next;
     }
-    if (reader.kind == Kind::BackwardWeight) return is_backward(maker.kind);
-    // What was received or is sent goes its reader's or maker's way; what a stage reads of its own
-    // is the forward.
-    return is_transfer(maker.kind) || is_send(reader.kind) ? alike : !forward;
+    return edges;
   }
 
-  [[nodiscard]] static bool goes_forward(Kind kind) {
-    return kind == Kind::Forward || kind == Kind::SendForward || kind == Kind::ReceiveForward ||
-           kind == Kind::DispatchForward || kind == Kind::CombineForward;
+  static void name_by(const MemberEdge& member, const Wait& wait, WaitEdge& edge) {
+    if (member.kind != wait.kind) return;
+    if (member.from == wait.waited && member.to == wait.meeting.value_or(wait.waiting))
+      edge.waited = member.before;
+    if (member.to == wait.waiting && member.from == wait.meeting.value_or(wait.waited))
+      edge.task = member.after;
   }
 
   const TaskGraph& graph_;
@@ -299,35 +295,13 @@ class CycleSearch {
   std::vector<std::uint32_t> seen_;  // by state: the search that reached it
   std::vector<Came> from_;
   std::deque<State> open_;
-  std::vector<WaitEdge> best_;
+  std::vector<Wait> best_;
 };
 
 }  // namespace
 
 Execution execute(const TaskGraph& graph) {
-  const std::size_t vertices = graph.task_of.size();
-  std::vector<std::uint32_t> waits_for(vertices, 0);
-  for (Vertex from = 0; from < vertices; ++from) {
-    for_each_edge(graph, from, [&](Vertex to, EdgeKind) { ++waits_for[to]; });
-  }
-  for (const Task& task : graph.tasks) {
-    if (task.never) ++waits_for[task.start];
-  }
-  std::vector<Vertex> ready;
-  for (Vertex vertex = 0; vertex < vertices; ++vertex) {
-    if (waits_for[vertex] == 0) ready.push_back(vertex);
-  }
-  Execution execution{.ran = std::vector<bool>(vertices, false), .stuck = vertices};
-  while (!ready.empty()) {
-    const Vertex vertex = ready.back();
-    ready.pop_back();
-    execution.ran[vertex] = true;
-    --execution.stuck;
-    for_each_edge(graph, vertex, [&](Vertex to, EdgeKind) {
-      if (--waits_for[to] == 0) ready.push_back(to);
-    });
-  }
-  return execution;
+  return execute(graph, Never::Waits);
 }
 
 std::vector<WaitEdge> shortest_cycle(const TaskGraph& graph, const Execution& execution,

@@ -25,12 +25,12 @@ struct Execution {
 
 [[nodiscard]] Execution execute(const TaskGraph& graph);
 
-/// A step of a cycle of waits: this task waits for the next one in the list, the last for the
-/// first, or for another member of that one's composite or fused group.
+/// A step of a cycle of waits.
 struct WaitEdge {
   TaskId task;
-  EdgeKind kind;            ///< why
-  TaskId waited = kNoTask;  ///< for which
+  EdgeKind kind;  ///< why it waits
+  TaskId waited;  ///< what for: the next one's task (the last one's the first), or another member
+                  ///< of its composite or fused group
 };
 
 /// The shortest cycle of waits, where any distance along one stream or queue counts as one step.

@@ -415,8 +415,9 @@ std::optional<std::int32_t> rank_of_plain_loop(const Schedule& schedule,
 }
 
 // The entry that a receive is for. A rank that asks for another input than comes has a fault and
-// goes on no further, so that nothing is received without a reader.
-void name_readers(const RankOrder& order, std::vector<Step>& steps) {
+// goes on no further; what it posted before and nobody reads is for the entry that it stops at.
+void name_readers(const RankOrder& order, const std::optional<RoutingFault>& fault,
+                  std::vector<Step>& steps) {
   std::vector<std::vector<std::uint32_t>> forwards(static_cast<std::size_t>(order.chunks));
   std::vector<std::vector<std::uint32_t>> backwards(forwards.size());
   for (std::uint32_t at = 0; at < order.order.size(); ++at) {
@@ -431,8 +432,8 @@ void name_readers(const RankOrder& order, std::vector<Step>& steps) {
         (step.kind == Kind::ReceiveForward ? forwards
                                            : backwards)[static_cast<std::size_t>(step.chunk) - 1];
     const auto k = static_cast<std::size_t>(step.microbatch);
-    CAPO_ASSERT(k < readers.size(), "what is received has a reader");
-    step.entry = readers[k];
+    CAPO_ASSERT(k < readers.size() || fault, "what is received has a reader");
+    step.entry = k < readers.size() ? readers[k] : fault->entry;
   }
 }
 
@@ -471,7 +472,7 @@ MegatronLowering lower_megatron(const Schedule& schedule, MegatronCalls calls, b
     run.finish();
     if (run.fault()) result.faults.push_back(*run.fault());
     result.lowered.ranks[static_cast<std::size_t>(r)] = run.steps();
-    name_readers(rank, result.lowered.ranks[static_cast<std::size_t>(r)]);
+    name_readers(rank, run.fault(), result.lowered.ranks[static_cast<std::size_t>(r)]);
   }
   return result;
 }

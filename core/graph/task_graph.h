@@ -12,7 +12,8 @@
 // The schedule finishes exactly if this graph has no cycle: every order here is fixed, so there is
 // no race to explore.
 //
-// compressed_sparse_row_graph with 32-bit types: 8 bytes a vertex and 5 an edge. Tested by
+// compressed_sparse_row_graph with 32-bit types: 8 bytes a vertex and 5 an edge, and 20 for each
+// that needs to be told which members of a composite or fused group it is between. Tested by
 // task_graph_test.cpp; bench/graph prints time and bytes a task.
 
 #pragma once
@@ -56,8 +57,9 @@ struct Task {
   std::uint32_t stream = 0;  ///< of TaskGraph::streams
   Vertex start = 0;          ///< the vertex, or a transfer's first
   Kind kind = Kind::Idle;
-  bool split = false;  ///< it has a start and an end
-  bool never = false;  ///< it waits for something that nobody makes
+  bool split = false;   ///< it has a start and an end
+  bool never = false;   ///< it waits for something that nobody makes
+  bool member = false;  ///< of a composite or fused group: others have its vertices too
 };
 
 /// Tasks of one rank that run one after another.
@@ -75,6 +77,16 @@ struct Stream {
   friend bool operator==(const Stream&, const Stream&) = default;
 };
 
+/// An edge at the vertex of several tasks: which of them it is between. Of a stream, a queue and
+/// the issue of a transfer all are, and it is not noted.
+struct MemberEdge {
+  Vertex from;
+  Vertex to;
+  EdgeKind kind;
+  TaskId before;
+  TaskId after;
+};
+
 struct TaskGraph {
   std::vector<Task> tasks;       ///< rank by rank, in the order of issue
   std::vector<TaskId> first_of;  ///< the first task of each rank, and one past the last of all
@@ -83,6 +95,7 @@ struct TaskGraph {
   /// the first of those.
   std::vector<TaskId> task_of;
   DependencyGraph edges;
+  std::vector<MemberEdge> member_edges;  ///< at composites and fused groups, in no order
 
   [[nodiscard]] Vertex start(TaskId task) const { return tasks[task].start; }
   [[nodiscard]] Vertex end(TaskId task) const {

@@ -68,8 +68,12 @@ class Pairing {
         reported = sends_[i].channel;
         fault(TransferFault::Kind::Mismatch, receive, send);
       }
-      edges.add(graph_.start(send), graph_.end(receive), EdgeKind::Message);
-      if (!buffered_) edges.add(graph_.start(receive), graph_.end(send), EdgeKind::Rendezvous);
+      edges.add(graph_, {send, graph_.start(send)}, {receive, graph_.end(receive)},
+                EdgeKind::Message);
+      if (!buffered_) {
+        edges.add(graph_, {receive, graph_.start(receive)}, {send, graph_.end(send)},
+                  EdgeKind::Rendezvous);
+      }
     }
   }
 

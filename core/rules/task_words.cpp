@@ -37,20 +37,24 @@ std::string of_rank(const Context& context, const Task& task, std::int32_t seen_
   return own ? "" : fmt::format(" of rank {}", task.rank);
 }
 
-// "the dispatch of layer 2 of `F1.0`", where layers were taken apart.
-std::string node_of_layer(const std::string& entry, const Step& step) {
-  const bool dispatch = step.kind == Kind::DispatchForward || step.kind == Kind::DispatchBackward;
-  return fmt::format("the {} of layer {} of {}", dispatch ? "dispatch" : "combine", step.layer + 1,
-                     entry);
+// What was added to an order, by a word.
+std::string_view added_task(const Task& task) {
+  if (is_send(task.kind)) return "send";
+  if (is_receive(task.kind)) return "receive";
+  const bool dispatch = task.kind == Kind::DispatchForward || task.kind == Kind::DispatchBackward;
+  return dispatch ? "dispatch" : "combine";
 }
 
-// "the send of `0F3`", "the receive for `1F3`".
+// "the send of `0F3`", "the receive for `1F3`", "the dispatch of layer 2 of `F1.0`".
 std::string added_transfer(const Context& context, const Origin& origin, const Task& task,
                            const Step& step) {
   const std::string entry = quoted(context, origin.order.entries[origin.entry]);
-  if (is_exchange(task.kind)) return node_of_layer(entry, step);
-  return is_send(task.kind) ? fmt::format("the send of {}", entry)
-                            : fmt::format("the receive for {}", entry);
+  const std::string_view what = added_task(task);
+  if (is_exchange(task.kind)) {
+    // Where layers were taken apart.
+    return fmt::format("the {} of layer {} of {}", what, step.layer + 1, entry);
+  }
+  return fmt::format("the {} {} {}", what, is_send(task.kind) ? "of" : "for", entry);
 }
 
 std::string why(EdgeKind kind, const std::string& waited) {
@@ -140,9 +144,9 @@ void describe_waits(const Context& context, const Wiring& wiring, const TaskGrap
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     const TaskId task = cycle[i].task;
     const Task& of = graph.tasks[task];
-    const bool written = origin_of(context, wiring, graph, task).written;
     // A label stands under the entry, which need not be what waits.
-    const std::string_view subject = written ? "" : is_send(of.kind) ? "its send " : "its receive ";
+    const bool written = origin_of(context, wiring, graph, task).written;
+    const std::string subject = written ? "" : fmt::format("its {} ", added_task(of));
     finding.labels.push_back(
         {task_span(context, wiring, graph, task),
          fmt::format(

@@ -16,8 +16,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <map>
 #include <string>
-#include <utility>
 
 namespace capo::rules {
 
@@ -31,41 +32,68 @@ class StageOrder {
   // Each computation whose input a later one of the same rank makes.
   void find_against_the_order() {
     const TaskGraph& graph = wiring_.direct();
-    for (TaskId maker = 0; maker < graph.tasks.size(); ++maker) {
-      const Task& from = graph.tasks[maker];
-      if (graph.task_of[from.start] != maker) continue;  // a composite is looked at once
-      const auto [first, last] = boost::out_edges(from.start, graph.edges);
+    for (Vertex from = 0; from < graph.task_of.size(); ++from) {
+      const auto [first, last] = boost::out_edges(from, graph.edges);
       for (auto edge = first; edge != last; ++edge) {
         if (graph.edges[*edge] != EdgeKind::Data) continue;
-        graph.for_each_task(boost::target(*edge, graph.edges), [&](TaskId reading) {
-          graph.for_each_task(from.start, [&](TaskId making) {
-            const Task& reader = graph.tasks[reading];
-            const Task& made = graph.tasks[making];
-            if (reads(reader, made) && reader.rank == made.rank && reader.step < made.step) {
-              report(reader, made, false);
-            }
-          });
-        });
+        const TaskId making = graph.task_of[from];
+        const TaskId reading = graph.task_of[boost::target(*edge, graph.edges)];
+        if (!graph.tasks[making].member && !graph.tasks[reading].member) look_at(making, reading);
       }
+    }
+    for (const MemberEdge& edge : graph.member_edges) {
+      if (edge.kind == EdgeKind::Data) look_at(edge.before, edge.after);
     }
   }
 
   // Members of one composite run side by side, so that neither can read the other.
   void find_in_composites() {
     const TaskGraph& graph = wiring_.direct();
-    for (TaskId task = 0; task + 1 < graph.tasks.size(); ++task) {
-      if (graph.task_of[graph.tasks[task].start] != task) continue;
-      graph.for_each_task(graph.tasks[task].start, [&](TaskId reading) {
-        graph.for_each_task(graph.tasks[task].start, [&](TaskId making) {
+    for (TaskId first = 0; first < graph.tasks.size(); ++first) {
+      const Vertex composite = graph.tasks[first].start;
+      if (graph.task_of[composite] != first || !graph.tasks[first].member) continue;
+      std::multimap<Pass, TaskId> made;
+      graph.for_each_task(composite, [&](TaskId task) { made.emplace(pass_of(task), task); });
+      graph.for_each_task(composite, [&](TaskId reading) {
+        const auto [begin, end] = made.equal_range(read_by(reading));
+        for (auto making = begin; making != end; ++making) {
           const Task& reader = graph.tasks[reading];
-          const Task& made = graph.tasks[making];
-          if (reads(reader, made)) report(reader, made, true);
-        });
+          const Task& maker = graph.tasks[making->second];
+          if (reads(reader, maker)) report(reader, maker, true);
+        }
       });
     }
   }
 
  private:
+  // A forward or backward of a stage.
+  struct Pass {
+    bool forward;
+    std::int32_t stage;
+    std::int32_t microbatch;
+
+    friend auto operator<=>(const Pass&, const Pass&) = default;
+  };
+
+  [[nodiscard]] Pass pass_of(TaskId id) const {
+    const Task& task = wiring_.direct().tasks[id];
+    return {task.kind == Kind::Forward, task.stage, task.microbatch};
+  }
+  // The one before it.
+  [[nodiscard]] Pass read_by(TaskId id) const {
+    const Task& task = wiring_.direct().tasks[id];
+    return {task.kind == Kind::Forward, wiring_.map().neighbour(task.kind, task.stage),
+            task.microbatch};
+  }
+
+  void look_at(TaskId making, TaskId reading) {
+    const Task& reader = wiring_.direct().tasks[reading];
+    const Task& made = wiring_.direct().tasks[making];
+    if (reads(reader, made) && reader.rank == made.rank && reader.step < made.step) {
+      report(reader, made, false);
+    }
+  }
+
   [[nodiscard]] bool reads(const Task& reader, const Task& made) const {
     const bool forwards = reader.kind == Kind::Forward && made.kind == Kind::Forward;
     const bool backwards = is_backward(reader.kind) && is_backward(made.kind);

@@ -113,6 +113,19 @@ TEST(Draw, ACircleThroughACompositeCloses) {
   EXPECT_EQ(edges_of(graph, "witness"),
             (std::multiset<std::string>{"r0_c1_m0_B r0_c1_m1_F", "r0_c1_m1_F r1_c1_m1_F",
                                         "r1_c1_m0_B r0_c1_m0_B", "r1_c1_m1_F r1_c1_m0_B"}));
+  // Which reads nothing of a backward's, though it is the composite's first member.
+  EXPECT_FALSE(edges_of(graph, "data").contains("r1_c1_m0_B r0_c1_m1_F"));
+}
+
+TEST(Draw, CollapsedTransfersOfAFusedGroupJoinWhatTheyAreBetween) {
+  const Parsed graph =
+      parse(drawn("capo 1\nranks 2\nmicrobatches 2\nplacement chain\n"
+                  "rank 0: F1.0 send-F1.0 F1.1 (send-F1.1 recv-B1.0) B1.0 recv-B1.1 B1.1\n"
+                  "rank 1: recv-F1.0 F1.0 B1.0 (recv-F1.1 send-B1.0) F1.1 B1.1 send-B1.1\n",
+                  {.collapse = true}));
+  EXPECT_EQ(edges_of(graph, "message"),
+            (std::multiset<std::string>{"r0_c1_m0_F r1_c1_m0_F", "r0_c1_m1_F r1_c1_m1_F",
+                                        "r1_c1_m0_B r0_c1_m0_B", "r1_c1_m1_B r0_c1_m1_B"}));
 }
 
 TEST(Draw, WhatIsWrongIsDrawnWhateverIsLeftOut) {
