@@ -10,7 +10,6 @@
 #include <array>
 #include <map>
 #include <set>
-#include <tuple>
 
 namespace capo {
 
@@ -86,20 +85,11 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-bool by_vertices(const MemberEdge& a, const MemberEdge& b) {
-  return std::tie(a.from, a.to, a.kind) < std::tie(b.from, b.to, b.kind);
-}
-
 class Picture {
  public:
   Picture(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,
           const DotOptions& options)
-      : graph_(graph),
-        lowered_(lowered),
-        marks_(marks),
-        options_(options),
-        members_(graph.member_edges) {
-    std::sort(members_.begin(), members_.end(), by_vertices);
+      : graph_(graph), lowered_(lowered), marks_(marks), options_(options) {
     choose_nodes();
   }
 
@@ -205,34 +195,14 @@ class Picture {
 
   // What an edge of the graph joins, as nodes of the picture.
   void collect_edges() {
-    for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
-      const Task& task = graph_.tasks[id];
-      if (graph_.task_of[task.start] != id) continue;
-      for (Vertex from = task.start; from <= graph_.end(id); ++from) add_edges_from(from);
-    }
+    graph_.for_each_task_edge([&](const TaskEdge& edge) {
+      // A rendezvous is a message seen from its other end, and what comes behind the point where a
+      // collective's members meet is joined with them before it.
+      if (edge.kind == EdgeKind::Span || edge.kind == EdgeKind::Rendezvous) return;
+      if (graph_.is_meeting(edge.from)) return;
+      add(class_of(edge.kind), node_of_[edge.before], node_of_[edge.after]);
+    });
     if (options_.collapse) add_collapsed_messages();
-  }
-
-  void add_edges_from(Vertex from) {
-    const auto [first, last] = boost::out_edges(from, graph_.edges);
-    for (auto edge = first; edge != last; ++edge) {
-      const EdgeKind kind = graph_.edges[*edge];
-      // A rendezvous is a message seen from its other end.
-      if (kind == EdgeKind::Span || kind == EdgeKind::Rendezvous) continue;
-      const Vertex to = boost::target(*edge, graph_.edges);
-      for_each_pair(from, to, kind, [&](TaskId before, TaskId after) {
-        add(class_of(kind), node_of_[before], node_of_[after]);
-      });
-    }
-  }
-
-  // The tasks that an edge is between: several pairs where it stands for more than one.
-  template <typename Visit>
-  void for_each_pair(Vertex from, Vertex to, EdgeKind kind, Visit visit) const {
-    const MemberEdge edge{from, to, kind, kNoTask, kNoTask};
-    auto [pair, last] = std::equal_range(members_.begin(), members_.end(), edge, by_vertices);
-    if (pair == last) visit(graph_.task_of[from], graph_.task_of[to]);
-    for (; pair != last; ++pair) visit(pair->before, pair->after);
   }
 
   void add(EdgeClass edge_class, TaskId from, TaskId to) {
@@ -244,27 +214,18 @@ class Picture {
   void add_collapsed_messages() {
     std::vector<TaskId> makers(graph_.tasks.size(), kNoTask);  // by send
     std::vector<TaskId> sender(graph_.tasks.size(), kNoTask);  // by receive
-    for_each_task_edge([&](TaskId from, TaskId to, EdgeKind kind) {
-      if (kind == EdgeKind::Data && is_send(graph_.tasks[to].kind)) makers[to] = from;
-      if (kind == EdgeKind::Message) sender[to] = from;
+    graph_.for_each_task_edge([&](const TaskEdge& edge) {
+      const bool carried = edge.kind == EdgeKind::Data && is_send(graph_.tasks[edge.after].kind);
+      if (carried) makers[edge.after] = edge.before;
+      if (edge.kind == EdgeKind::Message) sender[edge.after] = edge.before;
     });
-    for_each_task_edge([&](TaskId from, TaskId to, EdgeKind kind) {
-      if (kind != EdgeKind::Data || !is_receive(graph_.tasks[from].kind)) return;
-      if (sender[from] == kNoTask || makers[sender[from]] == kNoTask) return;
-      add(EdgeClass::Message, node_of_[makers[sender[from]]], node_of_[to]);
+    graph_.for_each_task_edge([&](const TaskEdge& edge) {
+      const bool brought =
+          edge.kind == EdgeKind::Data && is_receive(graph_.tasks[edge.before].kind);
+      if (!brought || sender[edge.before] == kNoTask) return;
+      const TaskId maker = makers[sender[edge.before]];
+      if (maker != kNoTask) add(EdgeClass::Message, node_of_[maker], node_of_[edge.after]);
     });
-  }
-
-  template <typename Visit>
-  void for_each_task_edge(Visit visit) const {
-    for (Vertex from = 0; from < graph_.task_of.size(); ++from) {
-      const auto [first, last] = boost::out_edges(from, graph_.edges);
-      for (auto edge = first; edge != last; ++edge) {
-        const EdgeKind kind = graph_.edges[*edge];
-        for_each_pair(from, boost::target(*edge, graph_.edges), kind,
-                      [&](TaskId before, TaskId after) { visit(before, after, kind); });
-      }
-    }
   }
 
   void collect_witness() {
@@ -305,9 +266,8 @@ class Picture {
   const Lowered& lowered_;
   const Marks& marks_;
   const DotOptions& options_;
-  std::vector<MemberEdge> members_;  // sorted by their vertices
-  std::vector<TaskId> node_of_;      // by task; kNoTask: not drawn
-  std::vector<TaskId> tasks_;        // by node
+  std::vector<TaskId> node_of_;  // by task; kNoTask: not drawn
+  std::vector<TaskId> tasks_;    // by node
   std::vector<std::string> names_;
   std::array<std::vector<DrawnEdge>, kClasses> edges_;
   std::set<DrawnEdge> data_;                       // drawn

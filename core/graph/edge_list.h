@@ -40,7 +40,7 @@ class EdgeList {
             PairIterator{sources_.data() + sources_.size(), nullptr}, kinds_.begin(),
             static_cast<Vertex>(vertices)};
   }
-  [[nodiscard]] std::vector<MemberEdge> take_member_edges() { return std::move(members_); }
+  [[nodiscard]] std::vector<TaskEdge> take_member_edges() { return std::move(members_); }
 
  private:
   struct PairIterator {
@@ -72,7 +72,7 @@ class EdgeList {
   std::vector<Vertex> sources_;
   std::vector<Vertex> targets_;
   std::vector<EdgeKind> kinds_;
-  std::vector<MemberEdge> members_;
+  std::vector<TaskEdge> members_;
 };
 
 }  // namespace capo

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
 
 namespace capo {
@@ -260,25 +261,35 @@ class CycleSearch {
           edges.back().waited = task;
       });
     }
-    std::vector<bool> on_cycle(graph_.task_of.size(), false);
-    for (const Wait& wait : best_) on_cycle[wait.waiting] = true;
-    // Of several edges between the same, the first is named last.
-    const std::size_t count = edges.size();
-    for (std::size_t at = graph_.member_edges.size(); at > 0; --at) {
-      const MemberEdge& member = graph_.member_edges[at - 1];
-      if (!on_cycle[member.from] && !on_cycle[member.to]) continue;
-      for (std::size_t i = 0; i < count; ++i) name_by(member, best_[i], edges[i]);
-    }
+    name_members(edges);
     // Of several on one stream, the one that waits in its turn.
-    for (std::size_t i = 0; i < count; ++i) {
-      const TaskId next = edges[(i + 1) % count].task;
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      const TaskId next = edges[(i + 1) % edges.size()].task;
       if (rides(best_[i].kind) && graph_.tasks[next].stream == graph_.tasks[edges[i].task].stream)
         edges[i].waited = next;
     }
     return edges;
   }
 
-  static void name_by(const MemberEdge& member, const Wait& wait, WaitEdge& edge) {
+  void name_members(std::vector<WaitEdge>& edges) const {
+    std::multimap<Vertex, std::size_t> waits_at;
+    for (std::size_t i = 0; i < best_.size(); ++i) {
+      waits_at.emplace(best_[i].waiting, i);
+      waits_at.emplace(best_[i].waited, i);
+    }
+    // Of several edges between the same, the first is named last.
+    for (std::size_t at = graph_.member_edges.size(); at > 0; --at) {
+      const TaskEdge& member = graph_.member_edges[at - 1];
+      for (const Vertex end : {member.from, member.to}) {
+        const auto [first, last] = waits_at.equal_range(end);
+        for (auto wait = first; wait != last; ++wait) {
+          name_by(member, best_[wait->second], edges[wait->second]);
+        }
+      }
+    }
+  }
+
+  static void name_by(const TaskEdge& member, const Wait& wait, WaitEdge& edge) {
     if (member.kind != wait.kind) return;
     if (member.from == wait.waited && member.to == wait.meeting.value_or(wait.waiting))
       edge.waited = member.before;

@@ -77,9 +77,8 @@ struct Stream {
   friend bool operator==(const Stream&, const Stream&) = default;
 };
 
-/// An edge at the vertex of several tasks: which of them it is between. Of a stream, a queue and
-/// the issue of a transfer all are, and it is not noted.
-struct MemberEdge {
+/// An edge, and the tasks that it is between.
+struct TaskEdge {
   Vertex from;
   Vertex to;
   EdgeKind kind;
@@ -95,7 +94,8 @@ struct TaskGraph {
   /// the first of those.
   std::vector<TaskId> task_of;
   DependencyGraph edges;
-  std::vector<MemberEdge> member_edges;  ///< at composites and fused groups, in no order
+  /// The edges at composites and fused groups that are one member's: all but those that of_all().
+  std::vector<TaskEdge> member_edges;
 
   [[nodiscard]] Vertex start(TaskId task) const { return tasks[task].start; }
   [[nodiscard]] Vertex end(TaskId task) const {
@@ -109,6 +109,26 @@ struct TaskGraph {
     for (TaskId task = task_of[vertex]; task < tasks.size() && tasks[task].start == first; ++task) {
       visit(task);
     }
+  }
+  /// Calls visit(TaskEdge) for each edge: those of members last, and one that is for all members of
+  /// a composite or fused group with the first.
+  template <typename Visit>
+  void for_each_task_edge(Visit visit) const {
+    for (Vertex from = 0; from < task_of.size(); ++from) {
+      const auto [first, last] = boost::out_edges(from, edges);
+      for (auto edge = first; edge != last; ++edge) {
+        const Vertex to = boost::target(*edge, edges);
+        const TaskEdge found{from, to, edges[*edge], task_of[from], task_of[to]};
+        const bool at_member = tasks[found.before].member || tasks[found.after].member;
+        if (!at_member || of_all(found.kind)) visit(found);
+      }
+    }
+    for (const TaskEdge& edge : member_edges) visit(edge);
+  }
+  /// Whether an edge of this kind is for all members of a composite or fused group.
+  [[nodiscard]] static bool of_all(EdgeKind kind) {
+    return kind == EdgeKind::Stream || kind == EdgeKind::Queue || kind == EdgeKind::Issue ||
+           kind == EdgeKind::Span;
   }
   /// Whether the vertex is no task's but the point where the members of a collective meet.
   [[nodiscard]] bool is_meeting(Vertex vertex) const {

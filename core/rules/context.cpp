@@ -177,12 +177,11 @@ const PlanView& Context::plan_view() const {
 }
 
 const OrderView& Context::order_of(const Wiring& wiring, std::int32_t rank) const {
-  const auto found = std::find_if(orders_.begin(), orders_.end(), [&](const OrderView& order) {
-    const bool wanted = order.holder->replay.has_value() && wiring.replay();
-    return order.rank == rank && order.replay == wanted;
-  });
-  CAPO_ASSERT(found != orders_.end(), "every rank has an order");
-  return *found;
+  const auto captured = std::partition_point(
+      orders_.begin(), orders_.end(), [&](const OrderView& order) { return order.rank < rank; });
+  CAPO_ASSERT(captured != orders_.end() && captured->rank == rank, "every rank has an order");
+  // The one replayed comes right behind it.
+  return wiring.replay() && captured->holder->replay ? *std::next(captured) : *captured;
 }
 
 namespace {

@@ -173,11 +173,14 @@ std::vector<std::int32_t> ranks_of(const TaskGraph& graph, const std::vector<Wai
 }
 
 std::string list_of(const std::vector<std::int32_t>& ranks) {
+  constexpr std::size_t kNamed = 8;
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  const std::size_t named = std::min(ranks.size(), kNamed);
+  for (std::size_t i = 0; i < named; ++i) {
     if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
     text += std::to_string(ranks[i]);
   }
+  if (named < ranks.size()) text += fmt::format(" and {} more", ranks.size() - named);
   return text;
 }
 

@@ -43,7 +43,8 @@ void describe_waits(const Context& context, const Wiring& wiring, const TaskGrap
 /// The ranks of the tasks, ascending.
 [[nodiscard]] std::vector<std::int32_t> ranks_of(const TaskGraph& graph,
                                                  const std::vector<WaitEdge>& cycle);
-/// "rank 2", "ranks 0 and 1", "ranks 0, 1 and 2".
+/// "rank 2", "ranks 0 and 1", "ranks 0, 1 and 2"; of more than eight "ranks 0, 1, 2, 3, 4, 5, 6, 7
+/// and 56 more".
 [[nodiscard]] std::string list_of(const std::vector<std::int32_t>& ranks);
 
 }  // namespace capo::words

@@ -31,19 +31,9 @@ class StageOrder {
 
   // Each computation whose input a later one of the same rank makes.
   void find_against_the_order() {
-    const TaskGraph& graph = wiring_.direct();
-    for (Vertex from = 0; from < graph.task_of.size(); ++from) {
-      const auto [first, last] = boost::out_edges(from, graph.edges);
-      for (auto edge = first; edge != last; ++edge) {
-        if (graph.edges[*edge] != EdgeKind::Data) continue;
-        const TaskId making = graph.task_of[from];
-        const TaskId reading = graph.task_of[boost::target(*edge, graph.edges)];
-        if (!graph.tasks[making].member && !graph.tasks[reading].member) look_at(making, reading);
-      }
-    }
-    for (const MemberEdge& edge : graph.member_edges) {
+    wiring_.direct().for_each_task_edge([&](const TaskEdge& edge) {
       if (edge.kind == EdgeKind::Data) look_at(edge.before, edge.after);
-    }
+    });
   }
 
   // Members of one composite run side by side, so that neither can read the other.

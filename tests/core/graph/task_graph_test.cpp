@@ -231,6 +231,31 @@ TEST(TaskGraph, TheMembersOfACompositeShareAVertex) {
                                                   "0:F1.1 -> 0:B1.1 data"}));
 }
 
+// Every edge once, as between tasks; one that is for all members names the first.
+TEST(TaskGraph, AnEdgeOfAMemberSaysWhose) {
+  const auto between_tasks = [](const Wired& made) {
+    Lines lines;
+    made.graph.for_each_task_edge([&](const TaskEdge& edge) {
+      lines.push_back(testing_support::task_name(made.graph, made.lowered, edge.before) + " -> " +
+                      testing_support::task_name(made.graph, made.lowered, edge.after) + " " +
+                      testing_support::word_of(edge.kind));
+    });
+    return lines;
+  };
+  EXPECT_EQ(between_tasks(wired("ranks 1\nmicrobatches 2\nplacement chain\n"
+                                "rank 0: F1.0 (F1.1 B1.0) B1.1\n")),
+            (Lines{"0:F1.0 -> 0:F1.1 stream",  //
+                   "0:F1.1 -> 0:B1.1 stream",  //
+                   "0:F1.0 -> 0:B1.0 data",    //
+                   "0:F1.1 -> 0:B1.1 data"}));
+  // Between the same two vertices.
+  EXPECT_EQ(between_tasks(wired("ranks 1\nmicrobatches 2\nplacement chain\n"
+                                "rank 0: (F1.0 F1.1) (B1.0 B1.1)\n")),
+            (Lines{"0:F1.0 -> 0:B1.0 stream",  //
+                   "0:F1.0 -> 0:B1.0 data",    //
+                   "0:F1.1 -> 0:B1.1 data"}));
+}
+
 // A computation between two transfers ends their group, whatever is written.
 TEST(TaskGraph, AGroupHoldsTransfersOrComputationsButNotBoth) {
   const TaskGraph graph = wired(

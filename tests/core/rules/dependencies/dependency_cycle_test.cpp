@@ -1,6 +1,9 @@
 #include <capo/tests/support/check_text.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 namespace capo {
 namespace {
@@ -57,10 +60,19 @@ TEST(DependencyCycle, GoesAroundALoop) {
   EXPECT_EQ(finding.labels.at(2).text, "comes after `2F0`");
 }
 
-TEST(DependencyCycle, NamesEveryRankOfIt) {
-  const Checked checked = check_csv("3F0,0F0,3B0,0B0\n1F0,1B0\n2F0,2B0\n");
-  EXPECT_EQ(checked.result.diagnostics.kept().at(0).message,
-            "ranks 0, 1 and 2 wait for each other: their orders cannot be executed together");
+// A loop of as many ranks in which the first runs its second stage before its first.
+std::string message_of_a_circle(int ranks) {
+  std::string csv = fmt::format("{0}F0,0F0,{0}B0,0B0\n", ranks);
+  for (int stage = 1; stage < ranks; ++stage) csv += fmt::format("{0}F0,{0}B0\n", stage);
+  return check_csv(csv).result.diagnostics.kept().at(0).message;
+}
+
+TEST(DependencyCycle, NamesUpToEightRanksOfIt) {
+  constexpr const char* kWait = " wait for each other: their orders cannot be executed together";
+  EXPECT_EQ(message_of_a_circle(3), std::string("ranks 0, 1 and 2") + kWait);
+  EXPECT_EQ(message_of_a_circle(8), std::string("ranks 0, 1, 2, 3, 4, 5, 6 and 7") + kWait);
+  EXPECT_EQ(message_of_a_circle(10),
+            std::string("ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more") + kWait);
 }
 
 TEST(DependencyCycle, ReportsTheShortestOne) {
