@@ -267,9 +267,7 @@ class Builder {
     task.split = transfer || (!groups_.empty() && !is_compute(step.kind) &&
                               group_of(groups_, rank, step.kind) < groups_.size());
     has_parameter_actions_ = has_parameter_actions_ || is_parameter_action(step.kind);
-    // Not the one before a transfer that is left out here.
-    const bool behind = id > graph.first_of.back() && graph.tasks.back().step + 1 == at;
-    const bool joins = step.group == Group::Continues && behind &&
+    const bool joins = id > graph.first_of.back() && in_one(steps, graph.tasks.back().step, at) &&
                        graph.tasks.back().split == task.split && !runs_apart(step.kind) &&
                        !runs_apart(graph.tasks.back().kind) &&
                        is_transfer(graph.tasks.back().kind) == transfer;
@@ -286,6 +284,13 @@ class Builder {
     }
     graph.tasks.push_back(task);
     if (has_microbatch(step.kind)) enter(id);
+  }
+
+  // Whether two steps are of one composite or group, also where those between are left out here.
+  [[nodiscard]] static bool in_one(const std::vector<Step>& steps, std::uint32_t first,
+                                   std::uint32_t last) {
+    while (last > first && steps[last].group == Group::Continues) --last;
+    return last == first;
   }
 
   // Into the lookup, unless something of the same name is there or the stage lives elsewhere.

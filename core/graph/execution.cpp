@@ -116,7 +116,7 @@ class CycleSearch {
   }
 
   // Whatever would still not run if what nobody makes were there waits for another such, so that
-  // going from one to the next comes around. Behind a point where a collective's members meet comes
+  // going from one to the next comes around. A point where a collective's members meet waits for
   // one of these.
   [[nodiscard]] std::optional<Vertex> vertex_on_a_cycle() const {
     const Execution given = execute(graph_, Never::IsThere);

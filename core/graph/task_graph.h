@@ -94,7 +94,8 @@ struct TaskGraph {
   /// the first of those.
   std::vector<TaskId> task_of;
   DependencyGraph edges;
-  /// The edges at composites and fused groups that are one member's: all but those that of_all().
+  /// The edges at composites and fused groups that are one member's, which those of_all() are not;
+  /// in the order in which they were put in.
   std::vector<TaskEdge> member_edges;
 
   [[nodiscard]] Vertex start(TaskId task) const { return tasks[task].start; }

@@ -14,16 +14,20 @@ bool is_delayed(Kind kind, std::int32_t chunk, const std::vector<Delay>& delay) 
 std::vector<Work> work_of(std::span<const Entry> order, const std::vector<Delay>& delay) {
   std::vector<Work> work;
   work.reserve(order.size());
+  bool joins = false;
   for (std::uint32_t at = 0; at < order.size(); ++at) {
     const Entry& entry = order[at];
+    // What opened a composite need not be work.
+    joins = joins && entry.group == Group::Continues;
     if (!is_compute(entry.kind)) continue;
     work.push_back({.chunk = entry.chunk,
                     .microbatch = entry.microbatch,
                     .entry = at,
                     .kind = entry.kind,
                     .delayed = is_delayed(entry.kind, entry.chunk, delay),
-                    .joins = entry.group == Group::Continues,
+                    .joins = joins,
                     .beside = entry.group != Group::Alone});
+    joins = true;
   }
   return work;
 }
@@ -35,7 +39,6 @@ Work work_of(const Step& step, const std::vector<Delay>& delay) {
           .entry = step.entry,
           .kind = step.kind,
           .delayed = is_delayed(step.kind, step.chunk, delay),
-          .joins = step.group == Group::Continues,
           .beside = step.group != Group::Alone};
 }
 

@@ -24,7 +24,7 @@ struct Work {
   std::uint32_t entry = 0;  ///< of the rank's order
   Kind kind = Kind::Forward;
   bool delayed = false;  ///< of a backward: its weight gradient is work of its own
-  bool joins = false;    ///< runs beside the work before it, in one composite
+  bool joins = false;    ///< of an order's: runs beside the work before it, in one composite
   bool beside = false;   ///< runs in a composite
 };
 

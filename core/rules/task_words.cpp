@@ -41,20 +41,22 @@ std::string of_rank(const Context& context, const Task& task, std::int32_t seen_
 std::string_view added_task(const Task& task) {
   if (is_send(task.kind)) return "send";
   if (is_receive(task.kind)) return "receive";
-  const bool dispatch = task.kind == Kind::DispatchForward || task.kind == Kind::DispatchBackward;
-  return dispatch ? "dispatch" : "combine";
+  if (task.kind == Kind::DispatchForward || task.kind == Kind::DispatchBackward) return "dispatch";
+  if (is_exchange(task.kind)) return "combine";
+  CAPO_ASSERT(task.kind == Kind::BackwardWeight, "nothing else is added");
+  return "weight gradient";
 }
 
 // "the send of `0F3`", "the receive for `1F3`", "the dispatch of layer 2 of `F1.0`".
-std::string added_transfer(const Context& context, const Origin& origin, const Task& task,
-                           const Step& step) {
+std::string added_name(const Context& context, const Origin& origin, const Task& task,
+                       const Step& step) {
   const std::string entry = quoted(context, origin.order.entries[origin.entry]);
   const std::string_view what = added_task(task);
   if (is_exchange(task.kind)) {
     // Where layers were taken apart.
     return fmt::format("the {} of layer {} of {}", what, step.layer + 1, entry);
   }
-  return fmt::format("the {} {} {}", what, is_send(task.kind) ? "of" : "for", entry);
+  return fmt::format("the {} {} {}", what, is_receive(task.kind) ? "for" : "of", entry);
 }
 
 std::string why(EdgeKind kind, const std::string& waited) {
@@ -95,7 +97,7 @@ std::string task_name(const Context& context, const Wiring& wiring, const TaskGr
   const Origin origin = origin_of(context, wiring, graph, task);
   const std::string entry = origin.written
                                 ? quoted(context, origin.order.entries[origin.entry])
-                                : added_transfer(context, origin, of, step_of(wiring, graph, task));
+                                : added_name(context, origin, of, step_of(wiring, graph, task));
   const std::string which = context.counted() ? fmt::format(" (microbatch {})", of.microbatch) : "";
   return entry + which + of_rank(context, of, seen_from);
 }
@@ -106,7 +108,7 @@ std::string task_placed(const Context& context, const Wiring& wiring, const Task
   if (origin.written) return placed(context, origin.order, origin.entry);
   const Task& of = graph.tasks[task];
   return fmt::format("{} at index {}{}",
-                     added_transfer(context, origin, of, step_of(wiring, graph, task)),
+                     added_name(context, origin, of, step_of(wiring, graph, task)),
                      index_of(origin.order, origin.entry), of_order(context, origin.order));
 }
 
