@@ -126,7 +126,7 @@ KINDS = {
             tests={
                 "placement": "P*",
                 "routing": "R*",
-                "transfers": "T*:R*",
+                "transfers": "T*:R*:D*",
                 "streams": "E*:T*:B*",
                 "replay": "Y*:B*:S*:D*",
                 "gradients": "G*:C*",

@@ -20,6 +20,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <string>
+#include <vector>
 
 namespace capo::testing {
 namespace {
@@ -197,6 +200,46 @@ Schedule with_two_swapped(Schedule schedule) {
   std::swap(a.group, b.group);
   if (schedule.naming == Naming::Counted) number_microbatches(rank.order, rank.chunks);
   return schedule;
+}
+
+// Somewhere in an order, also as the first of a composite or between two of its members.
+void put_in_anywhere(const Entry& entry, std::vector<Entry>& order) {
+  const auto at = *rc::gen::inRange<std::size_t>(0, order.size() + 1);
+  const Group behind = at < order.size() ? order[at].group : Group::Alone;
+  const auto put = order.insert(order.begin() + static_cast<std::ptrdiff_t>(at), entry);
+  put->group = behind;
+  if (behind == Group::Opens) std::next(put)->group = Group::Continues;
+}
+
+// What is no computation, of a chunk and microbatch that some entry of the order is of.
+Entry any_beside(const std::vector<Entry>& order) {
+  Entry entry = order[*rc::gen::inRange<std::size_t>(0, order.size())];
+  RC_PRE(is_compute(entry.kind));
+  entry.kind = *rc::gen::element(Kind::SendForward, Kind::ReceiveForward, Kind::DispatchForward,
+                                 Kind::Unshard);
+  if (!has_microbatch(entry.kind)) entry.microbatch = kNoMicrobatch;
+  return entry;
+}
+
+std::vector<std::string> dependencies_of(const Schedule& schedule) {
+  std::vector<std::string> rules;
+  for (const Diagnostic& finding : checked(schedule).of(Family::Dependencies))
+    rules.emplace_back(finding.rule);
+  std::sort(rules.begin(), rules.end());
+  return rules;
+}
+
+RC_GTEST_PROP(Transfers, AndOtherActionsChangeNoDependencyOfComputations, ()) {
+  const Schedule computations = with_two_swapped(*sound_named_schedule());
+  const std::vector<std::string> rules = dependencies_of(computations);
+  RC_CLASSIFY(!rules.empty());
+  Schedule schedule = computations;
+  for (RankOrder& rank : schedule.ranks) {
+    if (rank.order.empty()) continue;
+    const Entry entry = any_beside(rank.order);
+    for (int i = 0; i < 3; ++i) put_in_anywhere(entry, rank.order);
+  }
+  RC_ASSERT(dependencies_of(schedule) == rules);
 }
 
 RC_GTEST_PROP(Transfers, AreAcceptedOnlyWhereTheyFinish, ()) {
