@@ -32,7 +32,12 @@ class StageOrder {
   // Each computation whose input a later one of the same rank makes.
   void find_against_the_order() {
     wiring_.direct().for_each_task_edge([&](const TaskEdge& edge) {
-      if (edge.kind == EdgeKind::Data) look_at(edge.before, edge.after);
+      const Task& made = wiring_.direct().tasks[edge.before];
+      const Task& reader = wiring_.direct().tasks[edge.after];
+      // Within a stage other rules say what is wrong.
+      const bool of_another = edge.kind == EdgeKind::Data && reader.stage != made.stage;
+      if (of_another && reader.rank == made.rank && reader.step < made.step)
+        report(reader, made, false);
     });
   }
 
@@ -43,13 +48,15 @@ class StageOrder {
       const Vertex composite = graph.tasks[first].start;
       if (graph.task_of[composite] != first || !graph.tasks[first].member) continue;
       std::multimap<Pass, TaskId> made;
-      graph.for_each_task(composite, [&](TaskId task) { made.emplace(pass_of(task), task); });
+      graph.for_each_task(composite, [&](TaskId task) {
+        if (is_pass(graph.tasks[task])) made.emplace(pass_of(graph.tasks[task]), task);
+      });
       graph.for_each_task(composite, [&](TaskId reading) {
-        const auto [begin, end] = made.equal_range(read_by(reading));
+        const Task& reader = graph.tasks[reading];
+        if (!is_pass(reader)) return;
+        const auto [begin, end] = made.equal_range(read_by(reader));
         for (auto making = begin; making != end; ++making) {
-          const Task& reader = graph.tasks[reading];
-          const Task& maker = graph.tasks[making->second];
-          if (reads(reader, maker)) report(reader, maker, true);
+          report(reader, graph.tasks[making->second], true);
         }
       });
     }
@@ -65,30 +72,14 @@ class StageOrder {
     friend auto operator<=>(const Pass&, const Pass&) = default;
   };
 
-  [[nodiscard]] Pass pass_of(TaskId id) const {
-    const Task& task = wiring_.direct().tasks[id];
+  [[nodiscard]] static bool is_pass(const Task& task) { return task.kind != Kind::BackwardWeight; }
+  [[nodiscard]] static Pass pass_of(const Task& task) {
     return {task.kind == Kind::Forward, task.stage, task.microbatch};
   }
   // The one before it.
-  [[nodiscard]] Pass read_by(TaskId id) const {
-    const Task& task = wiring_.direct().tasks[id];
+  [[nodiscard]] Pass read_by(const Task& task) const {
     return {task.kind == Kind::Forward, wiring_.map().neighbour(task.kind, task.stage),
             task.microbatch};
-  }
-
-  void look_at(TaskId making, TaskId reading) {
-    const Task& reader = wiring_.direct().tasks[reading];
-    const Task& made = wiring_.direct().tasks[making];
-    if (reads(reader, made) && reader.rank == made.rank && reader.step < made.step) {
-      report(reader, made, false);
-    }
-  }
-
-  [[nodiscard]] bool reads(const Task& reader, const Task& made) const {
-    const bool forwards = reader.kind == Kind::Forward && made.kind == Kind::Forward;
-    const bool backwards = is_backward(reader.kind) && is_backward(made.kind);
-    return (forwards || backwards) && reader.microbatch == made.microbatch &&
-           wiring_.map().neighbour(reader.kind, reader.stage) == made.stage;
   }
 
   void report(const Task& reader, const Task& made, bool together) {
