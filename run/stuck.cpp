@@ -41,55 +41,56 @@ class StuckState {
         wiring_(wiring),
         graph_(wiring.transfers().graph),
         execution_(wiring.execution()),
-        waits_for_(graph_.task_of.size(), kNoTask) {
-    for (Vertex vertex = 0; vertex < graph_.task_of.size(); ++vertex) {
-      if (execution_.ran[vertex]) continue;
-      for (const auto out : boost::make_iterator_range(out_edges(vertex, graph_.edges))) {
-        const auto next = static_cast<Vertex>(target(out, graph_.edges));
-        if (waits_for_[next] == kNoTask) waits_for_[next] = graph_.task_of[vertex];
-      }
-    }
+        waits_(graph_.task_of.size()) {
+    graph_.for_each_task_edge([&](const TaskEdge& edge) {
+      if (!execution_.ran[edge.from] && !waits_[edge.to]) waits_[edge.to] = edge;
+    });
   }
 
   [[nodiscard]] std::string text() const {
+    std::vector<TaskId> first_waiting(graph_.streams.size(), kNoTask);
+    for (TaskId task = 0; task < graph_.tasks.size(); ++task) {
+      TaskId& first = first_waiting[graph_.tasks[task].stream];
+      if (first == kNoTask && !execution_.ran[graph_.end(task)]) first = task;
+    }
     std::string out = "the step was taken as far as it goes, and stays there:\n";
-    for (std::uint32_t stream = 0; stream < graph_.streams.size(); ++stream) {
-      const auto task = first_waiting(stream);
-      if (!task) continue;
-      out += fmt::format("  rank {} {}: {} {}\n", graph_.streams[stream].rank,
-                         stream_kind(graph_.streams[stream]), name(*task), why(*task));
+    for (const TaskId task : first_waiting) {
+      if (task == kNoTask) continue;
+      const Stream& stream = graph_.streams[graph_.tasks[task].stream];
+      out += fmt::format("  rank {} {}: {} {}\n", stream.rank, stream_kind(stream),
+                         name(task, stream.rank), why(task, stream.rank));
     }
     return out;
   }
 
  private:
-  [[nodiscard]] std::optional<TaskId> first_waiting(std::uint32_t stream) const {
-    for (TaskId task = 0; task < graph_.tasks.size(); ++task) {
-      if (graph_.tasks[task].stream == stream && !execution_.ran[graph_.end(task)]) return task;
-    }
-    return std::nullopt;
+  [[nodiscard]] std::string name(TaskId task, std::int32_t seen_from) const {
+    return words::task_name(context_, wiring_, graph_, task, seen_from);
   }
 
-  [[nodiscard]] std::string name(TaskId task) const {
-    return words::task_name(context_, wiring_, graph_, task, graph_.tasks[task].rank);
-  }
-
-  [[nodiscard]] std::string why(TaskId task) const {
+  // What one member of a composite or fused group waits for all of them wait for; who is where the
+  // members of a collective meet waits for one that is not there yet.
+  [[nodiscard]] std::string why(TaskId task, std::int32_t rank) const {
     const bool begun = graph_.tasks[task].split && execution_.ran[graph_.start(task)];
-    const TaskId other = waits_for_[begun ? graph_.end(task) : graph_.start(task)];
-    const std::string_view state = begun ? "has begun and waits for" : "waits for";
-    if (other != kNoTask && other != task) {
-      return fmt::format("{} {}", state, words::task_name(context_, wiring_, graph_, other));
+    const std::string_view state = begun ? "has begun and waits" : "waits";
+    auto edge = waits_[begun ? graph_.end(task) : graph_.start(task)];
+    if (edge && graph_.is_meeting(edge->from)) edge = waits_[edge->from];
+    if (!edge || edge->before == task) {
+      return graph_.tasks[task].never || begun ? fmt::format("{} for what never comes", state)
+                                               : "waits behind it";
     }
-    return graph_.tasks[task].never || begun ? fmt::format("{} what nobody makes", state)
-                                             : "waits behind it";
+    const bool with =
+        edge->after != task && !TaskGraph::of_all(edge->kind) && !graph_.is_meeting(edge->to);
+    if (!with) return fmt::format("{} for {}", state, name(edge->before, rank));
+    return fmt::format("{} with {} for {}", state, name(edge->after, rank),
+                       name(edge->before, rank));
   }
 
   const Context& context_;
   const Wiring& wiring_;
   const TaskGraph& graph_;
   const Execution& execution_;
-  std::vector<TaskId> waits_for_;  // by vertex: one that has not run
+  std::vector<std::optional<TaskEdge>> waits_;  // by vertex: for one that has not run
 };
 
 }  // namespace

@@ -119,6 +119,34 @@ TEST(RunCommand, OtherFamiliesAreRefusedWithTheReason) {
   EXPECT_FALSE(refusal["findings"].empty());
 }
 
+TEST(RunCommand, TheStuckStateNamesTheMemberOfACompositeThatWaits) {
+  const std::string order =
+      "capo 1\nranks 2\nchunks 1\nmicrobatches 2\nplacement chain\n"
+      "rank 0: F1.0 send-F1.0 F1.1 recv-B1.0 B1.0 send-F1.1 recv-B1.1 B1.1\n"
+      "rank 1: recv-F1.0 F1.0 recv-F1.1 (B1.0 F1.1) send-B1.0 B1.1 send-B1.1\n";
+  const Outcome outcome = run_capo({"run", "-", "--unchecked"}, {.input = order});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.err.find(
+                "stays there:\n"
+                "  rank 0 computes: `B1.0` waits for `recv-B1.0`\n"
+                "  rank 0 transfers: `recv-B1.0` has begun and waits for `send-B1.0` of rank 1\n"
+                "  rank 1 computes: `B1.0` waits with `F1.1` for `recv-F1.1`\n"
+                "  rank 1 transfers: `recv-F1.1` has begun and waits for `send-F1.1` of rank 0\n"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST(RunCommand, TheStuckStateNamesTheRankThatACollectiveWaitsFor) {
+  const Outcome outcome =
+      run_capo({"run", "bad-parameters.order", "--model", "fsdp.model", "--unchecked"},
+               {.directory = CAPO_SOURCE_DIR "/tests/corpus/rules/T09"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.err.find("  rank 0 exchanges: `unshard1` has begun and waits for `unshard1` of "
+                             "rank 1\n"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST(RunCommand, HelpOffersUncheckedOnlyWhereItWouldRun) {
   const Outcome outcome = run_capo({"run", "--order", "[1,1,-1]"});
   EXPECT_EQ(outcome.exit_code, 1);
