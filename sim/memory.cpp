@@ -181,11 +181,11 @@ std::optional<MemoryChanges> bytes_of(const Schedule& schedule, const ModuleTabl
         const auto bytes =
             module == nullptr ? std::nullopt : buffer_bytes(*module, {}, module->flags.delay_wgrad);
         if (!bytes) return std::nullopt;
-        const auto kept =
-            static_cast<double>((*bytes)[static_cast<std::size_t>(BufferKind::StaticInput)] +
-                                (*bytes)[static_cast<std::size_t>(BufferKind::Activations)]);
-        const auto operands =
-            static_cast<double>((*bytes)[static_cast<std::size_t>(BufferKind::Operands)]);
+        const auto of = [&](BufferKind kind) {
+          return static_cast<double>((*bytes)[static_cast<std::size_t>(kind)]);
+        };
+        const double kept = of(BufferKind::StaticInput) + of(BufferKind::Activations);
+        const double operands = of(BufferKind::Operands);
         MemoryChange& change = changes[rank][chunk];
         change.forward += kept;
         change.backward += operands - kept;

@@ -3,9 +3,9 @@
 // A forward takes its memory when it begins; a backward gives up some when it ends, and the weight
 // gradient the rest. Two models are published, and peaks under one say nothing about the other:
 //
-//   f=1,b=0,w=-1        all is held until the weight gradient is done (Qi et al., controllable
-//   memory) f=1,b=-0.5,w=-0.5   the input-gradient half gives up a part (Qi et al., zero bubble:
-//   M_B, M_W)
+//   f=1,b=0,w=-1         all is held until the weight gradient (controllable memory, Qi et al.)
+//
+//   f=1,b=-0.5,w=-0.5    the half for inputs gives up a part (M_B and M_W; zero bubble, Qi et al.)
 //
 // Both count microbatches of a rank: one chunk of v holds 1/v, of two pipelines 2/v, since a
 // microbatch is in one of them. A whole backward gives up both at its end. At one moment what ends

@@ -5,6 +5,7 @@
 #include <capo/core/plan/sizes.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -67,6 +68,11 @@ std::vector<bool> first_of_model_chunks(const std::vector<std::int32_t>& model_c
     first.insert(first.end(), static_cast<std::size_t>(layers) - 1, false);
   }
   return first;
+}
+
+std::int64_t aligned(std::int64_t bytes, std::int64_t alignment) {
+  if (bytes > std::numeric_limits<std::int64_t>::max() - alignment) return bytes;
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 }  // namespace
@@ -137,14 +143,30 @@ void BufferTable::size_all(std::int64_t alignment) {
     for (LayerFacts& facts : rank.facts) {
       if (sized_) {
         facts.bytes = *buffer_bytes(*facts.module, facts.aliases, facts.delayed);
-        for (std::int64_t& bytes : facts.bytes)
-          bytes = (bytes + alignment - 1) / alignment * alignment;
+        for (std::int64_t& bytes : facts.bytes) bytes = aligned(bytes, alignment);
       } else {
         const std::int64_t copied_gradient = facts.aliases.grad_output ? 0 : 1;
         facts.bytes = {1, 1, 1, 1, facts.aliases.input ? 0 : 1, copied_gradient, copied_gradient};
       }
     }
+    if (!beyond_addresses_ && !within_addresses(rank))
+      beyond_addresses_ = static_cast<std::int32_t>(&rank - ranks_.data());
   }
+}
+
+bool BufferTable::within_addresses(const Rank& rank) const {
+  std::int64_t left = std::int64_t{1} << kAddressBits;
+  const auto take = [&left](std::int64_t bytes, std::int64_t times) {
+    if (bytes > left / times) return false;
+    left -= bytes * times;
+    return true;
+  };
+  return microbatches_ == 0 ||
+         std::all_of(rank.facts.begin(), rank.facts.end(), [&](const LayerFacts& facts) {
+           return take(facts.weight_bytes, 1) &&
+                  std::all_of(facts.bytes.begin(), facts.bytes.end(),
+                              [&](std::int64_t bytes) { return take(bytes, microbatches_); });
+         });
 }
 
 const BufferTable::Rank& BufferTable::rank_of(BufferId id) const {

@@ -15,12 +15,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace capo {
 
 using BufferId = std::uint32_t;
 constexpr BufferId kNoBuffer = 0xffffffff;
+
+/// Bits of an address within a region of memory.
+constexpr int kAddressBits = 56;
 
 struct Buffer {
   std::int32_t rank = 0;
@@ -82,6 +86,9 @@ class BufferTable {
         .bytes[static_cast<std::size_t>(buffer.kind)];
   }
 
+  /// The first rank whose buffers and weights together are more than addresses reach; of such a
+  /// table there is no plan.
+  [[nodiscard]] std::optional<std::int32_t> beyond_addresses() const { return beyond_addresses_; }
   /// Whether sizes are bytes; else every buffer is one unit.
   [[nodiscard]] bool sized() const { return sized_; }
   /// Whether it is known of every layer what its weight gradient reads.
@@ -107,10 +114,12 @@ class BufferTable {
   }
   [[nodiscard]] const Rank& rank_of(BufferId id) const;
   void size_all(std::int64_t alignment);
+  [[nodiscard]] bool within_addresses(const Rank& rank) const;
 
   std::vector<Rank> ranks_;
   std::size_t size_ = 0;
   std::int32_t microbatches_ = 0;
+  std::optional<std::int32_t> beyond_addresses_;
   bool sized_ = true;
   bool aliases_declared_ = true;
 };

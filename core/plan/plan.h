@@ -21,13 +21,13 @@ constexpr std::int64_t kNowhere = -1;  ///< of a buffer without bytes
 enum class Region : std::uint8_t { StaticInputs, GradOutputs, Pool, WeightScratch };
 
 [[nodiscard]] constexpr std::int64_t address_in(Region region, std::int64_t offset) {
-  return (static_cast<std::int64_t>(region) << 56) | offset;
+  return (static_cast<std::int64_t>(region) << kAddressBits) | offset;
 }
 [[nodiscard]] constexpr Region region_of(std::int64_t address) {
-  return static_cast<Region>(address >> 56);
+  return static_cast<Region>(address >> kAddressBits);
 }
 [[nodiscard]] constexpr std::int64_t offset_of(std::int64_t address) {
-  return address & ((std::int64_t{1} << 56) - 1);
+  return address & ((std::int64_t{1} << kAddressBits) - 1);
 }
 
 /// What a rank's buffers take; bytes, or units where sizes are not declared.

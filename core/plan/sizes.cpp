@@ -1,5 +1,7 @@
 #include <capo/core/plan/sizes.h>
 
+#include <limits>
+
 namespace capo {
 
 namespace {
@@ -10,14 +12,14 @@ std::int64_t element(DataType type) {
   return type == DataType::Fp32 ? 4 : 2;
 }
 
-// Nothing where a factor is unknown or the product leaves 64 bits.
+// Nothing where a factor is unknown; the largest number where the product leaves 64 bits.
 Bytes product(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b,
               std::int64_t c) {
   if (!a || !b) return std::nullopt;
   std::int64_t ab = 0;
   std::int64_t abc = 0;
   if (__builtin_mul_overflow(*a, *b, &ab) || __builtin_mul_overflow(ab, c, &abc)) {
-    return std::nullopt;
+    return std::numeric_limits<std::int64_t>::max();
   }
   return abc;
 }

@@ -21,7 +21,7 @@ namespace capo {
 [[nodiscard]] std::optional<std::int64_t> output_bytes(const Module& module);
 
 /// By BufferKind; `delayed`: its weight gradient is an action of its own. Nothing where something
-/// is neither declared nor follows.
+/// is neither declared nor follows; the largest number where more follows than 64 bits hold.
 [[nodiscard]] std::optional<std::array<std::int64_t, kBufferKinds>> buffer_bytes(
     const Module& module, const Aliases& aliases, bool delayed = true);
 

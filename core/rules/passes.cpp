@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace capo {
 
@@ -50,6 +51,17 @@ bool too_large(const Context& context) {
          (asked_for ? plan.max_buffers : plan.max_unasked_buffers);
 }
 
+Diagnostic beyond_addresses_finding(std::int32_t rank) {
+  return {
+      .rule = "I02",
+      .family = Family::Input,
+      .message = fmt::format(
+          "the buffers and weights of rank {} take more than {} PiB, beyond which plans have no "
+          "addresses",
+          rank, (std::int64_t{1} << kAddressBits) >> 50),
+      .help = {.text = "declare smaller sizes: tokens, hidden, ffn or bytes", .edits = {}}};
+}
+
 Diagnostic too_large_finding(const PlanOptions& plan) {
   return {.rule = "I02",
           .family = Family::Input,
@@ -75,13 +87,12 @@ void Passes::run() {
 
 Verdict Passes::verdict() const {
   // What is wrong without the plan is wrong with it; but nothing is right that was not looked at.
-  const bool unseen = limited_ && context_.options().plan.kind.has_value();
-  if (unseen && out_.errors() == 1) return Verdict::NoVerdict;
+  if (refused_ && out_.errors() == 1) return Verdict::NoVerdict;
   return out_.errors() == 0 ? Verdict::Accepted : Verdict::Rejected;
 }
 
 bool Passes::left_unasked() const {
-  return limited_ && !context_.options().plan.kind && has_ground(Pass::Buffers);
+  return limited_ && !refused_ && has_ground(Pass::Buffers);
 }
 
 // What a pass asks of the passes before it.
@@ -117,16 +128,25 @@ bool Passes::begin(Pass pass) {
   // Who wants the first error alone asks neither for warnings nor for what was skipped.
   if (out_.only_first() && (planned ? !declared : !has_ground(pass))) return false;
   if (!applies(pass, context_)) return false;
+  const bool ground = has_ground(pass);
   if (planned && too_large(context_)) {
     limited_ = true;
-    if (declared) out_.add(too_large_finding(context_.options().plan));
+    if (declared) refuse(too_large_finding(context_.options().plan));
+  } else if (planned && ground) {
+    const auto rank = context_.plan_view().table().beyond_addresses();
+    if (rank) refuse(beyond_addresses_finding(*rank));
   }
-  if (has_ground(pass) && !(planned && limited_)) {
+  if (ground && !(planned && limited_)) {
     ran_[at] = true;
     return true;
   }
   skipped_[at] = declared;
   return false;
+}
+
+void Passes::refuse(Diagnostic finding) {
+  limited_ = refused_ = true;
+  out_.add(std::move(finding));
 }
 
 void Passes::end(Pass pass) {

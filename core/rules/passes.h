@@ -16,6 +16,7 @@ namespace capo {
 
 class Context;
 class Diagnostics;
+struct Diagnostic;
 
 class Passes {
  public:
@@ -47,6 +48,7 @@ class Passes {
 
   [[nodiscard]] bool has_ground(Pass pass) const;
   [[nodiscard]] bool begin(Pass pass);
+  void refuse(Diagnostic finding);  // the plan
   void end(Pass pass);
 
   const Context& context_;
@@ -54,7 +56,8 @@ class Passes {
   Ground ground_;
   OfEachPass ran_{};
   OfEachPass skipped_{};
-  bool limited_ = false;  // the plan would be larger than allowed
+  bool limited_ = false;  // the plan would be too large to look at
+  bool refused_ = false;  // and an error says so
 };
 
 }  // namespace capo

@@ -104,6 +104,7 @@ PlanView::PlanView(const Subject& subject)
   for (const RankOrder& rank : subject.input.schedule.ranks) {
     delay_.push_back(resolved_delay(rank));
   }
+  if (table_.beyond_addresses()) return;
   captured_ = course_of(*subject.wirings.front());
   plan_ = assign(table_, captured_, subject.options.plan.kind.value_or(PlanKind::Te),
                  subject.options.plan.granularity, LowerBounds::Without);

@@ -46,6 +46,7 @@ class PlanView {
   /// capture.
   [[nodiscard]] static bool asked_for(const Input& input, const CheckOptions& options);
 
+  /// Where table() is beyond addresses there is no plan, and nothing else to look at.
   explicit PlanView(const Subject& subject);
 
   [[nodiscard]] bool declared() const { return declared_; }

@@ -2,6 +2,7 @@
 // exit code is 4; of findings the report shows fewer, and verdict and count stay right.
 
 #include <capo/tests/support/run_capo.h>
+#include <capo/tests/support/scratch_folder.h>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@ namespace {
 using nlohmann::json;
 using testing_support::Outcome;
 using testing_support::run_capo;
+using testing_support::ScratchFolder;
 
 struct Text {
   std::string form;
@@ -69,6 +71,25 @@ void expect_place(const Text& input, const std::string& flag, std::size_t limit,
   const Outcome outcome = check(input, flag, limit);
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_NE(outcome.out.find("--> <stdin>:" + place + "\n"), std::string::npos) << outcome.out;
+}
+
+// --- memory -------------------------------------------------------------------------------------
+
+// A static input and a grad input of 2^52 bytes each, of eight microbatches and of nine.
+TEST(Addresses, BoundTheMemoryOfARank) {
+  const ScratchFolder folder;
+  const std::string model = folder.write("a.model", R"({"schema": 1, "layers": ["m"], "modules": {
+      "m": {"kind": "linear", "dtype": "bf16",
+            "bytes": {"input": 4503599627370496, "output": 0, "activations": 0, "operands": 0}}}})");
+  const auto check_of = [&](const std::string& order) {
+    return run_capo({"check", "--order", order, "--plan", "safe", "--model", model});
+  };
+  expect_verdict(check_of("[1,1,1,1,1,1,1,1,-1,-1,-1,-1,-1,-1,-1,-1]"));
+  const Outcome beyond = check_of("[1,1,1,1,1,1,1,1,1,-1,-1,-1,-1,-1,-1,-1,-1,-1]");
+  EXPECT_EQ(beyond.exit_code, 4);
+  EXPECT_TRUE(
+      beyond.out.starts_with("error[I02]: the buffers and weights of rank 0 take more than 64 PiB"))
+      << beyond.out;
 }
 
 // --- bytes --------------------------------------------------------------------------------------

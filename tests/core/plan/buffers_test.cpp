@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <optional>
 #include <ostream>
 #include <random>
 #include <set>
@@ -219,6 +221,25 @@ TEST(Buffers, KnowTheWeightsOfTheirModules) {
   const BufferTable table = one_chunk(list_of({2}), {.list = {module, {}}, .layers = {{{0, 1}}}});
   EXPECT_EQ(table.facts(0, 1, 0).weight_bytes, 60);
   EXPECT_EQ(table.facts(0, 1, 1).weight_bytes, 0);
+}
+
+TEST(Buffers, OfARankLieWithinAddressesTogether) {
+  const Module empty{.bytes = {.input = 0, .output = 0, .activations = 0, .operands = 0}};
+  Module module = empty;
+  module.bytes.input = std::int64_t{1} << 55;
+  const auto beyond = [&](std::int32_t microbatches) {
+    Schedule schedule;
+    schedule.ranks = {{.chunks = 1}, {.chunks = 1}, {.chunks = 1}};
+    const ModuleTable modules{.list = {empty, module}, .layers = {{{0}}, {{1}}, {{1}}}};
+    return BufferTable(schedule, microbatches, modules, {.alignment = 256}).beyond_addresses();
+  };
+  EXPECT_EQ(beyond(1), std::nullopt) << "a static input and a grad input: 2^56";
+  EXPECT_EQ(beyond(2), 1);
+  EXPECT_EQ(beyond(0), std::nullopt);
+  module.bytes.weight = 1;
+  EXPECT_EQ(beyond(1), 1);
+  module.bytes.input = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(beyond(1), 1);
 }
 
 TEST(Buffers, HaveNames) {

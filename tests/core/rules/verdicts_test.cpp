@@ -96,6 +96,17 @@ TEST(Verdicts, FollowWhatIsDeclared) {
   EXPECT_EQ(Verdicts(planned).of(list_of({1, -1, -1, 1})), rejected_as_a_whole("I02"));
 }
 
+TEST(Verdicts, AreNoneOfMemoryBeyondAddresses) {
+  Verdicts::Declared declared;
+  declared.options.plan.kind = PlanKind::Te;
+  Module& module = declared.options.modules.list.emplace_back();
+  module.bytes = {.input = std::int64_t{1} << 54, .output = 0, .activations = 0, .operands = 0};
+  declared.options.modules.layers = {{{0}}};
+  EXPECT_EQ(Verdicts(declared).of(list_of({1, 1, -1, -1})), kAccepted);
+  EXPECT_EQ(Verdicts(declared).of(list_of({1, 1, 1, -1, -1, -1})).verdict, Verdict::NoVerdict);
+  EXPECT_EQ(Verdicts(declared).of(list_of({1, 1, -1, -1, 1})).rule, "S15") << "errors come first";
+}
+
 TEST(Verdicts, OfUndeclaredReuseAreWarningsAndNoErrors) {
   EXPECT_EQ(Verdicts({}).of(list_of({1, -1, 1, -1.5, -1, -1.5})), kAccepted);
 }
