@@ -1,6 +1,8 @@
 #include <capo/testing/truth/campaign.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/base/in_parallel.h>
+#include <capo/core/report/report.h>
 #include <capo/testing/truth/lines_file.h>
 
 #include <fmt/format.h>
@@ -33,7 +35,7 @@ class Desk {
   void work() {
     try {
       while (const auto number = take()) {
-        hand_in(*number, campaign_.judge(campaign_.make(*number)));
+        hand_in(*number, line_of(*number));
       }
     } catch (...) {
       const std::scoped_lock lock(mutex_);
@@ -49,6 +51,17 @@ class Desk {
     const std::scoped_lock lock(mutex_);
     if (over_ || next_ >= campaign_.orders) return std::nullopt;
     return next_++;
+  }
+
+  [[nodiscard]] Result<TruthLine, Error> line_of(std::uint64_t number) const {
+    try {
+      return campaign_.judge(campaign_.make(number));
+    } catch (const InternalError& broken) {
+      return TruthLine{.number = number,
+                       .verdict = std::string(name_of(Verdict::NoVerdict)),
+                       .came = Came::Disagrees,
+                       .reason = broken.what()};
+    }
   }
 
   void hand_in(std::uint64_t number, Result<TruthLine, Error> judged) {
@@ -93,6 +106,7 @@ Result<CampaignResult, Error> run_campaign(const Campaign& campaign) {
   if (!opened) return opened.error();
   CampaignResult result{.tally = {}, .resumed = opened->resumed().lines};
   result.tally = opened->resumed();
+  if (campaign.resumed && result.resumed > 0) campaign.resumed(result.resumed);
   Desk desk(campaign, *opened, result);
   in_parallel(campaign.jobs, campaign.jobs, [&](std::size_t) { desk.work(); });
   if (desk.error()) return *desk.error();

@@ -5,7 +5,9 @@
 // and goes on behind it: half a line is cut off, and so is a last line that disagrees, which is
 // judged again. The first line of the file says of which campaign it is; the lines of another one
 // are refused. The first disagreement by number is the last line; a case that could not be judged
-// has none, and ends the campaign with its error. Tested by tests/testing/truth/campaign_test.cpp.
+// has none, and ends the campaign with its error. An invariant of capo's own that breaks while a
+// case is drawn is a disagreement without an order; while it is judged, judge.h has its line.
+// Tested by tests/testing/truth/campaign_test.cpp.
 
 #pragma once
 
@@ -33,8 +35,9 @@ struct Campaign {
   std::string header;  ///< its first line, one JSON object
   MakeCase make;
   JudgeCase judge;
-  std::function<void(std::uint64_t done)>
-      progress;  ///< after each line, in their order; may be null
+  // Both may be null.
+  std::function<void(std::uint64_t lines)> resumed;  ///< before the rest, where there are some
+  std::function<void(std::uint64_t done)> progress;  ///< after each line, in their order
 };
 
 struct CampaignResult {

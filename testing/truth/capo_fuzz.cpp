@@ -5,13 +5,16 @@
 //
 // One JSON line an order, in the order of their numbers; in the end the matrix of verdicts against
 // what was seen. A run that was killed goes on where its lines end. The first disagreement ends it,
-// made as small as it gets, in lines to paste. Exit code 0: they agree; 1: two disagree; 2: the
-// command line; 3: lines that cannot be read; 5: the machine refused.
+// made as small as it gets, in lines to paste; so does an invariant of capo's own that breaks. Exit
+// code 0: they agree; 1: two disagree, in this run or in lines that were there; 2: the command
+// line; 3: lines that cannot be read; 5: the machine refused, or another capo-fuzz has the file.
 
+#include <capo/core/base/assert.h>
 #include <capo/run/host/host_engine.h>
 #include <capo/testing/truth/campaign.h>
 #include <capo/testing/truth/cases.h>
 #include <capo/testing/truth/judge.h>
+#include <capo/testing/truth/lines_file.h>
 #include <capo/testing/truth/minimal_case.h>
 #include <capo/testing/truth/paste.h>
 #include <capo/testing/truth/report_page.h>
@@ -23,6 +26,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -83,8 +87,9 @@ Result<TruthLine> judge_on(const Request& request, const TruthCase& of) {
 }
 
 std::string header_of(const Request& request) {
-  return fmt::format(R"({{"campaign":1,"seed":{},"device":"{}","against_host":{},"float64":"{}"}})",
-                     request.seed, request.device, request.against_host, request.float64);
+  return fmt::format(R"({}"seed":{},"device":"{}","against_host":{},"float64":"{}"}})",
+                     kHeaderBegin, request.seed, request.device, request.against_host,
+                     request.float64);
 }
 
 Campaign campaign_of(const Request& request) {
@@ -98,6 +103,9 @@ Campaign campaign_of(const Request& request) {
     return of;
   };
   campaign.judge = [&request](const TruthCase& of) { return judge_on(request, of); };
+  campaign.resumed = [](std::uint64_t lines) {
+    fmt::print(stderr, "went on behind {} orders\n", lines);
+  };
   campaign.progress = [&request](std::uint64_t done) {
     const bool shown = done % 500 == 0 || done == request.orders;
     if (shown) fmt::print(stderr, "{} of {} orders\n", done, request.orders);
@@ -107,7 +115,9 @@ Campaign campaign_of(const Request& request) {
 
 // The disagreement as it is, and as small as it gets.
 void tell(const Campaign& campaign, const TruthLine& line, const Request& request) {
-  fmt::print("disagreement: {}\n\nmade smaller:\n", to_text(line));
+  fmt::print("disagreement: {}\n", to_text(line));
+  if (line.order.empty()) return;  // capo broke while it was drawn
+  fmt::print("\nmade smaller:\n");
   const TruthCase of = campaign.make(line.number);
   const MinimalCase least = minimal_case(of, line, campaign.judge);
   fmt::print("{}\n{}", to_text(least.line), paste_text(least.of, request.device));
@@ -118,12 +128,14 @@ int run_orders(const Request& request) {
   const Campaign campaign = campaign_of(request);
   const auto result = run_campaign(campaign);
   if (!result) return fail(result.error());
-  if (result->resumed > 0) fmt::print(stderr, "went on behind {} orders\n", result->resumed);
+  if (result->resumed > request.orders) {
+    fmt::print("there were {} orders already, more than the {} asked for; all are counted\n",
+               result->resumed, request.orders);
+  }
   fmt::print("{} orders on {}, seed {}\n{}{}", result->tally.lines, request.device, request.seed,
              matrix_text(result->tally), rules_text(result->tally));
-  if (!result->disagreement) return 0;
-  tell(campaign, *result->disagreement, request);
-  return kDisagreement;
+  if (result->disagreement) tell(campaign, *result->disagreement, request);
+  return result->tally.disagreements() == 0 ? 0 : kDisagreement;
 }
 
 int report(const Request& request) {
@@ -136,15 +148,27 @@ int report(const Request& request) {
   }
   const auto page = report_page(in, about);
   if (!page) return fail(page.error());
-  fmt::print("{}", *page);
-  return 0;
+  fmt::print("{}", page->text);
+  return page->disagreements == 0 ? 0 : kDisagreement;
+}
+
+// CLI11 takes a sign, and what is too large for the largest.
+std::string not_a_count(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = read.ec == std::errc{} && read.ptr == text.data() + text.size();
+  return whole ? "" : text + " is no whole number from 0 to 18446744073709551615";
 }
 
 int capo_fuzz(int argc, char** argv) {
   CLI::App app{"capo-fuzz: random orders, verdict against gradients", "capo-fuzz"};
   Request request;
-  app.add_option("--orders", request.orders, "How many")->capture_default_str();
-  app.add_option("--seed", request.seed, "Of all that is drawn")->capture_default_str();
+  app.add_option("--orders", request.orders, "How many")
+      ->check(CLI::Validator(not_a_count, "COUNT"))
+      ->capture_default_str();
+  app.add_option("--seed", request.seed, "Of all that is drawn")
+      ->check(CLI::Validator(not_a_count, "COUNT"))
+      ->capture_default_str();
   app.add_option("--jobs", request.jobs, "How many at a time; the lines are the same")
       ->check(CLI::Range(1U, 256U))
       ->capture_default_str();
@@ -177,9 +201,9 @@ int capo_fuzz(int argc, char** argv) {
 }
 
 // Nobody is told where standard error takes nothing either.
-int refused(const char* why) {
+int refused(const char* why, int code = kEnvironment) {
   std::fprintf(stderr, "error: %s\n", why);
-  return kEnvironment;
+  return code;
 }
 
 }  // namespace
@@ -190,6 +214,8 @@ int main(int argc, char** argv) {
     return std::fflush(stdout) == 0 ? code : refused("standard output takes no more");
   } catch (const std::bad_alloc&) {
     return refused("out of memory");
+  } catch (const InternalError& error) {  // beside the judging of an order
+    return refused(error.what(), kDisagreement);
   } catch (const std::system_error& error) {  // a stream that takes nothing, for one
     return refused(error.what());
   }

@@ -1,5 +1,6 @@
 #include <capo/testing/truth/faulty_cases.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/rules/check.h>
 #include <capo/core/text/load.h>
 #include <capo/run/setup/complete_model.h>
@@ -89,9 +90,17 @@ TruthCase fault_case(Dice& dice, std::span<const Fault<Declared>> faults, Draw d
 }  // namespace
 
 TruthCase draw_reuse_case(Dice& dice) {
+  return draw_reuse_case(dice, is_rejected);
+}
+
+TruthCase draw_reuse_case(Dice& dice, const std::function<bool(const TruthCase&)>& hurts) {
   TruthCase made = reuse_case(dice);
-  for (std::size_t draws = 1; draws < kMostDraws && !is_rejected(made); ++draws) {
-    made = reuse_case(dice);
+  try {
+    for (std::size_t draws = 1; draws < kMostDraws && !hurts(made); ++draws) {
+      made = reuse_case(dice);
+    }
+  } catch (const InternalError&) {
+    return made;
   }
   return made;
 }

@@ -1,5 +1,6 @@
 #include <capo/testing/truth/judge.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/report/report.h>
 #include <capo/core/rules/verify.h>
 #include <capo/core/text/number.h>
@@ -171,16 +172,22 @@ double rounded(double error) {
   return read_number(fmt::format("{:.3g}", error))->value;
 }
 
+// All that is known before anything is judged.
+TruthLine line_before(const TruthCase& of, const run::Engine& engine) {
+  return {.number = of.number,
+          .order = of.words,
+          .module = of.module,
+          .plan = std::string(name_of(of.declared.plan.kind.value_or(PlanKind::Safe))),
+          .graphs = of.graphs == Granularity::PerStep ? "per-step" : "per-action",
+          .fault = of.fault,
+          .verdict = std::string(capo::name_of(Verdict::NoVerdict)),
+          .engine = std::string(engine.name())};
+}
+
 TruthLine line_of(const TruthCase& of, const Tried& tried, const run::Engine& engine) {
-  TruthLine line{.number = of.number,
-                 .order = of.words,
-                 .module = of.module,
-                 .plan = std::string(name_of(of.declared.plan.kind.value_or(PlanKind::Safe))),
-                 .graphs = of.graphs == Granularity::PerStep ? "per-step" : "per-action",
-                 .fault = of.fault,
-                 .verdict = std::string(capo::name_of(tried.checked.verdict)),
-                 .rules = rules_of(tried.checked),
-                 .engine = std::string(engine.name())};
+  TruthLine line = line_before(of, engine);
+  line.verdict = capo::name_of(tried.checked.verdict);
+  line.rules = rules_of(tried.checked);
   Opinion opinion = tried.checked.verdict == Verdict::Accepted
                         ? opinion_of_accepted(of, tried)
                         : opinion_of_rejected(of, tried, line.rules);
@@ -201,10 +208,15 @@ TruthLine line_of(const TruthCase& of, const Tried& tried, const run::Engine& en
 
 }  // namespace
 
-Result<TruthLine, Error> judge_truth(const TruthCase& of, run::Engine& engine) {
+Result<TruthLine, Error> judge_truth(const TruthCase& of, run::Engine& engine) try {
   const Tried tried = try_case(of, engine);
   if (tried.gave_up) return *tried.gave_up;
   return line_of(of, tried, engine);
+} catch (const InternalError& broken) {
+  TruthLine line = line_before(of, engine);
+  line.came = Came::Disagrees;
+  line.reason = broken.what();
+  return line;
 }
 
 Result<TruthLine, Error> judge_truth(const TruthCase& of, run::Engine& engine, run::Engine& host) {
@@ -220,7 +232,8 @@ Result<TruthLine, Error> judge_truth(const TruthCase& of, run::Engine& engine, r
                     line.victims == there.victims && line.ran == there.ran;
   if (same) return line;
   line.came = Came::Disagrees;
-  line.reason = fmt::format("on {} it came otherwise: {}", there.engine, name_of(there.came));
+  line.reason = fmt::format("on {} it came otherwise: {}", there.engine,
+                            there.came == Came::Disagrees ? there.reason : name_of(there.came));
   return line;
 }
 

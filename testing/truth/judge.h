@@ -6,9 +6,10 @@
 //
 // What was made to be sound has to be accepted, and a fault has to be reported by its rule: a
 // verdict that is wrong and comes out wrong all the same does not slip through. Sound cases run
-// through the checked door, which opens for nothing else. Where the engine gives up, nothing was
-// seen that a verdict could agree with: that is an error of the machine, and no line. Tested by
-// tests/testing/truth/judge_test.cpp.
+// through the checked door, which opens for nothing else. Where an invariant of capo's own breaks,
+// on the way to the verdict or behind it, the case disagrees with its message as the reason. Where
+// the engine gives up, nothing was seen that a verdict could agree with: that is an error of the
+// machine, and no line. Tested by tests/testing/truth/judge_test.cpp.
 
 #pragma once
 

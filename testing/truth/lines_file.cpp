@@ -2,6 +2,7 @@
 
 #include <capo/core/base/error_text.h>
 #include <capo/testing/truth/stream_error.h>
+#include <capo/testing/truth/truth_line.h>
 
 #include <fmt/format.h>
 
@@ -30,8 +31,19 @@ Error cannot_write(const std::string& path) {
           .help = ""};
 }
 
-// The header is line 1.
-std::string not_of_order(std::uint64_t number) {
+// Of a device or a pipe nobody knows where it ends.
+std::optional<Error> no_regular_file(const std::string& path) {
+  std::error_code failed;
+  const fs::file_type type = fs::status(path, failed).type();
+  if (type == fs::file_type::none) return refusal(error_text(failed.value()), path, "");
+  if (type == fs::file_type::regular || type == fs::file_type::not_found) return std::nullopt;
+  return refusal("this is no regular file", path, "");
+}
+
+// What is wrong with the line of an order, if anything is. The header is line 1.
+std::string fault_of(const std::optional<TruthLine>& line, std::uint64_t number) {
+  if (!line) return fmt::format("line {} is none of a campaign's", number + 2);
+  if (line->number == number) return {};
   return fmt::format("line {} is not of order {}", number + 2, number);
 }
 
@@ -63,10 +75,8 @@ Kept kept_of(std::istream& in, std::string_view header) {
     }
     waiting = read_truth_line(line);
     bytes_of_waiting = line.size() + 1;
-    if (!waiting || waiting->number != kept.tally.lines) {
-      kept.error = not_of_order(kept.tally.lines);
-      return kept;
-    }
+    kept.error = fault_of(waiting, kept.tally.lines);
+    if (!kept.error.empty()) return kept;
   }
   if (waiting && waiting->came != Came::Disagrees) {
     kept.tally.add(*waiting);
@@ -81,25 +91,26 @@ Result<LinesFile, Error> LinesFile::open(const std::string& path, std::string_vi
   LinesFile file;
   if (path.empty()) return file;
   file.path_ = path;
-  std::error_code failed;
+  if (auto other = no_regular_file(path)) return *std::move(other);
+  auto lock = FileLock::take(path);
+  if (!lock) return lock.error();
+  file.lock_ = *std::move(lock);
+  // From here on nobody else adds to it.
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return refusal(error_text(errno), path, "");
   Kept kept;
-  const bool exists = fs::exists(path, failed);
-  if (failed) return refusal(error_text(failed.value()), path, "");
-  if (exists) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in) return refusal(error_text(errno), path, "");
-    try {
-      in.exceptions(std::ios::badbit);
-      kept = kept_of(in, header);
-    } catch (const std::ios_base::failure& broken) {
-      return refusal(stream_error(broken), path, "");
-    }
-    if (!kept.error.empty()) {
-      return refusal(kept.error, path, "write to another file, or remove this one");
-    }
-    fs::resize_file(path, kept.bytes, failed);
-    if (failed) return cannot_write(path);
+  try {
+    in.exceptions(std::ios::badbit);
+    kept = kept_of(in, header);
+  } catch (const std::ios_base::failure& broken) {
+    return refusal(stream_error(broken), path, "");
   }
+  if (!kept.error.empty()) {
+    return refusal(kept.error, path, "write to another file, or remove this one");
+  }
+  std::error_code failed;
+  fs::resize_file(path, kept.bytes, failed);
+  if (failed) return cannot_write(path);
   file.resumed_ = std::move(kept.tally);
   file.out_.open(path, std::ios::binary | std::ios::app);
   if (!file.out_) return cannot_write(path);
@@ -118,14 +129,19 @@ std::optional<Error> LinesFile::write(std::string_view line) {
 
 Result<ReadLines, Error> read_lines(std::istream& in) try {
   in.exceptions(std::ios::badbit);
-  ReadLines read;
-  std::getline(in, read.header);
-  for (std::string text; std::getline(in, text);) {
+  const auto refused = [](std::string why) {
+    return Error{.kind = ErrorKind::Unreadable, .message = std::move(why), .help = ""};
+  };
+  // So much first, since what is no campaign's may have no line break and no end.
+  ReadLines read{.header = std::string(kHeaderBegin.size(), ' ')};
+  in.read(read.header.data(), static_cast<std::streamsize>(kHeaderBegin.size()));
+  if (!in || read.header != kHeaderBegin) return refused("line 1 is not the header of a campaign");
+  std::string text;
+  std::getline(in, text);
+  read.header += text;
+  while (std::getline(in, text)) {
     const auto line = read_truth_line(text);
-    if (!line || line->number != read.tally.lines) {
-      return Error{
-          .kind = ErrorKind::Unreadable, .message = not_of_order(read.tally.lines), .help = ""};
-    }
+    if (std::string why = fault_of(line, read.tally.lines); !why.empty()) return refused(why);
     read.tally.add(*line);
   }
   return read;

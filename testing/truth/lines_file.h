@@ -2,13 +2,15 @@
 //
 // Opening it reads what an earlier run left. Half a line that a kill left is cut off; so is a last
 // line that disagrees, since it is to be judged again. Lines of another campaign, or lines that are
-// none, are refused and stay as they are. Without a path nothing is read or written. Tested by
+// none, are refused and stay as they are; so is what is no regular file. While one campaign has the
+// file open, another one is refused. Without a path nothing is read or written. Tested by
 // tests/testing/truth/campaign_test.cpp.
 
 #pragma once
 
 #include <capo/core/base/error.h>
 #include <capo/core/base/result.h>
+#include <capo/testing/truth/file_lock.h>
 #include <capo/testing/truth/tally.h>
 
 #include <fstream>
@@ -18,6 +20,9 @@
 #include <string_view>
 
 namespace capo::testing {
+
+/// Of every header; the number is that of the form of the lines.
+inline constexpr std::string_view kHeaderBegin = R"({"campaign":1,)";
 
 class LinesFile {
  public:
@@ -33,14 +38,15 @@ class LinesFile {
   LinesFile() = default;
 
   std::string path_;
+  FileLock lock_;
   std::ofstream out_;
   Tally resumed_;
 };
 
-/// A whole file, as written.
+/// A whole file, as written. What is no such file is refused, with the line that is wrong.
 struct ReadLines {
   std::string header;
-  Tally tally;
+  Tally tally = {};
 };
 [[nodiscard]] Result<ReadLines, Error> read_lines(std::istream& in);
 

@@ -1,11 +1,17 @@
 // A disagreement of the truth campaign, made smaller: the fewest entries, and the plainest modules
-// and settings, that still disagree in the same way.
+// and settings, that still disagree in the same way: for the same reason, and by no other rules.
 //
-// The order is made smaller by capo's own minimise(), each candidate judged and run anew; of one
-// that was to be accepted and was not, by steps that keep it sound. Then replays, granularity,
-// sizes and flags become what they are by default, one at a time. What declares modules by rank or
-// chunk keeps their numbers. Where nothing was run, a smaller order would be wrong for a reason of
-// its own, and the case stays as it is. Tested by tests/testing/truth/minimal_case_test.cpp.
+// The order is made smaller by capo's own minimise(), each candidate judged and run anew. Then
+// replays, granularity, sizes and flags become what they are by default, one at a time. What
+// declares modules by rank or chunk keeps their numbers. An order that was made to be sound and was
+// rejected becomes smaller only as whoever made it would make it smaller: where modules are
+// declared one by one, or memory is shared as TransformerEngine does, microbatches go; else ranks,
+// chunks and weight gradients too. Its modules stay, since one flag may be what makes another one
+// right.
+//
+// Where nothing was run for any other reason than an invariant of capo's own, a smaller order would
+// be wrong for a reason of its own, and the case stays as it is. An invariant that breaks on the
+// way ends it with what is smallest by then. Tested by tests/testing/truth/minimal_case_test.cpp.
 
 #pragma once
 

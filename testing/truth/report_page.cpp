@@ -10,6 +10,7 @@
 #include <istream>
 #include <map>
 #include <string_view>
+#include <utility>
 
 namespace capo::testing {
 
@@ -57,7 +58,7 @@ std::map<std::string, CameCounts> by_kind(const Tally& tally) {
 
 }  // namespace
 
-Result<std::string, Error> report_page(std::istream& lines, std::istream& about) {
+Result<ReportPage, Error> report_page(std::istream& lines, std::istream& about) {
   const auto read = read_lines(lines);
   if (!read) return read.error();
   const auto where = about_table(about, read->header);
@@ -74,7 +75,7 @@ Result<std::string, Error> report_page(std::istream& lines, std::istream& about)
   page += counts_table("rule", tally.by_rule) + counts_table("fault put in", tally.by_fault) +
           counts_table("modules", by_kind(tally)) + counts_table("graphs", tally.by_graphs) +
           counts_table("plan", tally.by_plan);
-  return page;
+  return ReportPage{.text = std::move(page), .disagreements = tally.disagreements()};
 }
 
 }  // namespace capo::testing

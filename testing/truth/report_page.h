@@ -8,13 +8,19 @@
 #include <capo/core/base/error.h>
 #include <capo/core/base/result.h>
 
+#include <cstdint>
 #include <iosfwd>
 #include <string>
 
 namespace capo::testing {
 
+struct ReportPage {
+  std::string text;
+  std::uint64_t disagreements = 0;
+};
+
 /// `lines`: a whole file as a campaign writes it. `about`: `key: value` lines on where it ran,
 /// copied into the table at the top; may be empty.
-[[nodiscard]] Result<std::string, Error> report_page(std::istream& lines, std::istream& about);
+[[nodiscard]] Result<ReportPage, Error> report_page(std::istream& lines, std::istream& about);
 
 }  // namespace capo::testing

@@ -38,6 +38,10 @@ void Tally::add(const TruthLine& line) {
   float64 = std::max(float64, line.float64);
 }
 
+std::uint64_t Tally::disagreements() const {
+  return came[index_of(Came::Disagrees)];
+}
+
 std::string matrix_text(const Tally& tally) {
   std::string text = "            gradients right   some wrong\n";
   text += fmt::format("  accepted  {:>15}   {:>10}\n", tally.accepted_right, tally.accepted_wrong);
@@ -45,7 +49,7 @@ std::string matrix_text(const Tally& tally) {
   const auto count = [&](Came came) { return tally.came[index_of(came)]; };
   text += fmt::format("rejected and seen {}, explained {}, nothing to run {}; disagreements {}\n",
                       count(Came::Seen), count(Came::Explained), count(Came::NotRun),
-                      count(Came::Disagrees));
+                      tally.disagreements());
   text += fmt::format("{} gradients compared to the bit, {} victims seen; largest error {:.3g}\n",
                       tally.gradients, tally.victims, tally.float64);
   return text;

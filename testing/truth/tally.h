@@ -40,6 +40,7 @@ struct Tally {
   std::map<std::string, CameCounts> by_plan;
 
   void add(const TruthLine& line);
+  [[nodiscard]] std::uint64_t disagreements() const;
 };
 
 /// The matrix and the counts below it, for a terminal.

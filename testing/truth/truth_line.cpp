@@ -1,5 +1,7 @@
 #include <capo/testing/truth/truth_line.h>
 
+#include <capo/core/report/report.h>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -91,7 +93,13 @@ void read_run(const Json& json, TruthLine& line) {
   }
 }
 
-TruthLine line_of(const Json& json) {
+bool is_verdict(std::string_view word) {
+  constexpr std::array kVerdicts{Verdict::Accepted, Verdict::Rejected, Verdict::NoVerdict};
+  return std::any_of(kVerdicts.begin(), kVerdicts.end(),
+                     [&](Verdict verdict) { return capo::name_of(verdict) == word; });
+}
+
+std::optional<TruthLine> line_of(const Json& json) {
   TruthLine line{.number = json.at("n"),
                  .order = json.at("order"),
                  .module = json.at("module"),
@@ -105,7 +113,8 @@ TruthLine line_of(const Json& json) {
   const std::string came = json.at("came");
   const auto* const found = std::find_if(kCame.begin(), kCame.end(),
                                          [&](const CameWord& one) { return one.word == came; });
-  line.came = found == kCame.end() ? Came::Disagrees : found->came;
+  if (found == kCame.end() || !is_verdict(line.verdict)) return std::nullopt;
+  line.came = found->came;
   if (json.contains("bit_equal")) read_run(json, line);
   return line;
 }

@@ -3,8 +3,9 @@
 //   {"n":1,"order":"[1,1,-1,-1]","module":"linear bf16","plan":"te","graphs":"per-step",
 //    "verdict":"rejected","rules":["B02"],"came":"seen","engine":"cuda","bit_equal":false, ...
 //
-// Lines hold no time and no name of a machine, so that two campaigns of one seed are the same
-// bytes. Tested by tests/testing/truth/truth_line_test.cpp: printing then reading is the identity.
+// Where an invariant of capo's own breaks there is no verdict, and the reason is its message. Lines
+// hold no time and no name of a machine, so that two campaigns of one seed are the same bytes.
+// Tested by tests/testing/truth/truth_line_test.cpp: printing then reading is the identity.
 
 #pragma once
 
@@ -39,7 +40,7 @@ struct TruthLine {
   std::string plan;
   std::string graphs;
   std::string fault;               ///< empty: none was put in
-  std::string verdict;             ///< "accepted", "rejected"
+  std::string verdict;             ///< "accepted", "rejected", "no-verdict"
   std::vector<std::string> rules;  ///< broken, each once, sorted
   Came came = Came::Disagrees;
   std::string reason;  ///< of all but Right and Seen
@@ -60,7 +61,7 @@ struct TruthLine {
 
 /// One JSON object, without a line break.
 [[nodiscard]] std::string to_text(const TruthLine& line);
-/// Nothing if the text is none.
+/// Nothing if the text is none, or has a verdict or a way to come that there is not.
 [[nodiscard]] std::optional<TruthLine> read_truth_line(std::string_view text);
 
 }  // namespace capo::testing

@@ -2,9 +2,9 @@
 // throws, or the n-th call for a file fails, is short, or is the last thing that the process does.
 //
 // Calls for files are those through which capo's bytes go: open, mkstemp, fstat, stat, lstat, read,
-// write, fsync, fchmod, rename and unlink; and those of capo-fuzz's lines besides: fopen64, writev
-// and truncate. Calls that the C library makes of itself are not seen; capo has no files but these,
-// and capo-fuzz none but what it prints. Allocations are those by operator new, in whatever
+// write, fsync, fchmod, rename and unlink; and those of capo-fuzz's lines besides: fopen64, flock,
+// writev and truncate. Calls that the C library makes of itself are not seen; capo has no files but
+// these, and capo-fuzz none but what it prints. Allocations are those by operator new, in whatever
 // library; what failed is the n-th since the program began, static objects included. Nothing here
 // may allocate.
 
@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -235,6 +236,10 @@ FILE* fopen64(const char* path, const char* mode) {
     return file == nullptr ? -1 : 0;
   });
   return file;
+}
+int flock(int file, int operation) noexcept {
+  return counted("flock",
+                 [&](std::size_t) { return real<int(int, int)>("flock")(file, operation); });
 }
 int truncate(const char* path, off_t size) noexcept {
   return counted("truncate", [&](std::size_t) {

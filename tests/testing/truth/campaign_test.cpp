@@ -3,13 +3,17 @@
 
 #include <capo/testing/truth/campaign.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/run/host/host_engine.h>
 #include <capo/testing/truth/cases.h>
 #include <capo/testing/truth/judge.h>
+#include <capo/testing/truth/lines_file.h>
 #include <capo/tests/support/scratch_folder.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <string>
@@ -164,6 +168,98 @@ TEST(Campaign, SaysWhyLinesCannotBeWritten) {
       run_campaign(cheap_campaign((folder.path() / "missing" / "lines").string(), kNone));
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::Environment);
+}
+
+// One that could be made has a line of its own (judge_test.cpp).
+TEST(Campaign, NamesTheNumberAtWhichCapoBreaksWhereACaseIsDrawn) {
+  for (const unsigned jobs : {1U, 4U}) {
+    const ScratchFolder folder;
+    const std::string path = folder.write("lines", "");
+    Campaign campaign = cheap_campaign(path, kNone, jobs);
+    campaign.make = [sound = campaign.make](std::uint64_t number) {
+      if (number == 17) throw InternalError("capo's own invariant does not hold");
+      return sound(number);
+    };
+    const auto result = run_campaign(campaign);
+    ASSERT_TRUE(result) << result.error().message;
+    ASSERT_TRUE(result->disagreement);
+    EXPECT_EQ(result->disagreement->number, 17U);
+    EXPECT_EQ(result->disagreement->reason, "capo's own invariant does not hold");
+    EXPECT_EQ(result->tally.disagreements(), 1U);
+    const auto cured = run_campaign(cheap_campaign(path, kNone));
+    ASSERT_TRUE(cured) << cured.error().message;
+    EXPECT_EQ(cured->resumed, 17U);
+  }
+}
+
+TEST(Campaign, LeavesAFileAloneThatAnotherOneAddsTo) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("lines", "");
+  {
+    const auto other = LinesFile::open(path, R"({"seed":1})");
+    ASSERT_TRUE(other);
+    const auto result = run_campaign(cheap_campaign(path, kNone));
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error(), (Error{.kind = ErrorKind::Environment,
+                                     .message = path + ": another capo-fuzz adds lines to it",
+                                     .help = "wait for it, or write to another file"}));
+    EXPECT_EQ(folder.read("lines"), "{\"seed\":1}\n");
+  }
+  EXPECT_TRUE(run_campaign(cheap_campaign(path, kNone)));
+}
+
+TEST(Campaign, RefusesLinesInWhatIsNoRegularFile) {
+  const ScratchFolder folder;
+  const std::string pipe = (folder.path() / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path :
+       {pipe, folder.path().string(), std::string("/dev/full"), std::string("/dev/zero")}) {
+    const auto result = run_campaign(cheap_campaign(path, kNone));
+    ASSERT_FALSE(result) << path;
+    EXPECT_EQ(result.error().kind, ErrorKind::Unreadable);
+    EXPECT_EQ(result.error().message, path + ": this is no regular file");
+  }
+}
+
+TEST(Campaign, TellsWhatItGoesOnBehindBeforeItDoes) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("lines", "");
+  std::vector<std::string> told;
+  const auto tells = [&](Campaign campaign) {
+    campaign.resumed = [&](std::uint64_t lines) { told.push_back(fmt::format("{} lines", lines)); };
+    campaign.progress = [&](std::uint64_t done) { told.push_back(fmt::format("{} done", done)); };
+    return campaign;
+  };
+  Campaign first = tells(cheap_campaign(path, kNone));
+  first.orders = 1;
+  ASSERT_TRUE(run_campaign(first));
+  Campaign second = tells(cheap_campaign(path, kNone));
+  second.orders = 2;
+  ASSERT_TRUE(run_campaign(second));
+  EXPECT_EQ(told, (std::vector<std::string>{"1 done", "1 lines", "2 done"}));
+}
+
+TEST(Campaign, RefusesALineOfWhichTheVerdictIsNone) {
+  const ScratchFolder folder;
+  ASSERT_TRUE(run_campaign(cheap_campaign(folder.write("lines", ""), kNone)));
+  std::string text = folder.read("lines");
+  text.replace(text.find("\"accepted\""), 10, "\"perhaps\"");
+  const std::string path = folder.write("lines", text);
+  const auto result = run_campaign(cheap_campaign(path, kNone));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, path + ": line 2 is none of a campaign's");
+}
+
+TEST(Campaign, CountsADisagreementAmongTheLinesThatWereThere) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("lines", "");
+  ASSERT_TRUE(run_campaign(cheap_campaign(path, kNone)));
+  std::string text = folder.read("lines");
+  text.replace(text.find("\"right\""), 7, "\"disagrees\"");
+  const auto result = run_campaign(cheap_campaign(folder.write("lines", text), kNone));
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_FALSE(result->disagreement);
+  EXPECT_EQ(result->tally.disagreements(), 1U);
 }
 
 TEST(Campaign, TellsHowFarItIsInTheOrderOfNumbers) {

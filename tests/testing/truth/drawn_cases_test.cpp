@@ -1,6 +1,7 @@
 // What each way to draw a case promises: sound ones are accepted, faults are reported by their
 // rule, and everything can be run as it stands.
 
+#include <capo/core/base/assert.h>
 #include <capo/core/rules/check.h>
 #include <capo/core/text/order_printer.h>
 #include <capo/run/setup/complete_model.h>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
 #include <set>
 #include <string>
 #include <utility>
@@ -47,6 +49,10 @@ struct SoundDraw {
   PlanKind plan;
 };
 
+void PrintTo(const SoundDraw& of, std::ostream* out) {
+  *out << of.name;
+}
+
 class SoundCases : public ::testing::TestWithParam<SoundDraw> {};
 
 TEST_P(SoundCases, AreAcceptedUnderTheirPlan) {
@@ -70,6 +76,19 @@ INSTANTIATE_TEST_SUITE_P(
                       SoundDraw{"Planned", draw_planned_case, PlanKind::Te},
                       SoundDraw{"Declared", draw_declared_case, PlanKind::Te}),
     [](const auto& of) { return std::string(of.param.name); });
+
+TEST(DrawnCases, AtWhichCapoBreaksAreHandedOn) {
+  Dice dice = dice_of(1);
+  std::string asked;
+  std::size_t draws = 0;
+  const TruthCase made = draw_reuse_case(dice, [&](const TruthCase& of) -> bool {
+    asked = of.words;
+    if (++draws == 3) throw InternalError("capo's own invariant does not hold");
+    return false;
+  });
+  EXPECT_EQ(draws, 3U);
+  EXPECT_EQ(made.words, asked);
+}
 
 TEST(DrawnCases, OfAScheduleReplayWhatTheyCapture) {
   for (std::uint64_t seed = 0; seed < kDraws; ++seed) {

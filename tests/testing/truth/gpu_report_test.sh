@@ -72,6 +72,17 @@ rm "$folder/results/a-device/truth.jsonl"
 expect 0 "$source_dir/bench/gpu/report_page.sh" "$folder/results/a-device" "$capo_fuzz"
 cmp "$folder/first.md" "$folder/results/a-device/report.md" || fail "the report is another one"
 
+# A campaign in which some disagree has a report; what is no campaign has none.
+gzip -dc "$folder/results/a-device/truth.jsonl.gz" | sed '3s/"came":"[a-z-]*"/"came":"disagrees"/' |
+  gzip -9 -n >"$folder/disagrees.gz"
+mkdir "$folder/other"
+cp "$folder/results/a-device/about.txt" "$folder/other"
+cp "$folder/disagrees.gz" "$folder/other/truth.jsonl.gz"
+expect 0 "$source_dir/bench/gpu/report_page.sh" "$folder/other" "$capo_fuzz"
+grep -qF 'disagreements 1' "$folder/other/report.md" || fail "the report does not say what disagrees"
+gzip -n </dev/null >"$folder/other/truth.jsonl.gz"
+expect 1 "$source_dir/bench/gpu/report_page.sh" "$folder/other" "$capo_fuzz"
+
 # What fails is in the report, and in the exit code; so is what was skipped.
 plays compute-sanitizer 'echo "========= ERROR SUMMARY: 1 error"; exit 1'
 expect 1 "${report[@]}" --only memcheck

@@ -2,6 +2,7 @@
 
 #include <capo/testing/truth/judge.h>
 
+#include <capo/core/base/assert.h>
 #include <capo/core/text/load.h>
 #include <capo/run/host/host_engine.h>
 #include <capo/testing/truth/cases.h>
@@ -10,11 +11,44 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace capo::testing {
 namespace {
+
+// In which an invariant of capo's own breaks as soon as something is to be run.
+class BrokenEngine final : public run::Engine {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "broken"; }
+  [[nodiscard]] std::string device() const override { return "none"; }
+  [[nodiscard]] std::byte* allocate(std::int64_t, std::string_view) override {
+    throw InternalError("capo's own invariant does not hold");
+  }
+  void release(std::byte*) override {}
+  void write(void*, const void*, std::int64_t) override {}
+  void read(void*, const void*, std::int64_t) override {}
+  void have_streams(std::uint32_t) override {}
+  void launch(run::StreamId, const run::Call&) override {}
+  [[nodiscard]] run::EventId record(run::StreamId) override { return 0; }
+  void wait(run::StreamId, run::EventId) override {}
+  void begin_capture(run::StreamId) override {}
+  [[nodiscard]] run::GraphId end_capture() override { return 0; }
+  void replay(run::GraphId, run::StreamId) override {}
+  [[nodiscard]] std::vector<run::GraphNode> inspect(run::GraphId) override { return {}; }
+  void synchronise() override {}
+  [[nodiscard]] double between(run::EventId, run::EventId) override { return 0; }
+  void forget_events() override {}
+  void label(std::string_view) override {}
+  [[nodiscard]] const std::optional<Error>& error() const override { return none_; }
+
+ private:
+  std::optional<Error> none_;
+};
 
 TruthLine judged(const TruthCase& of) {
   run::host::HostEngine engine;
@@ -116,6 +150,32 @@ TEST(Truth, AnEngineThatGivesUpIsNoDisagreement) {
     EXPECT_FALSE(judge_truth(of, small, large));
     EXPECT_FALSE(judge_truth(of, large, small));
   }
+}
+
+TEST(Truth, WhereAnInvariantOfCaposBreaksTheOrderIsNamed) {
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{3}}) {
+    BrokenEngine engine;
+    const TruthCase of = truth_case(1, number);
+    const auto line = judge_truth(of, engine);
+    ASSERT_TRUE(line) << line.error().message;
+    EXPECT_EQ(line->number, number);
+    EXPECT_EQ(line->order, of.words);
+    EXPECT_EQ(line->verdict, "no-verdict");
+    EXPECT_EQ(line->came, Came::Disagrees);
+    EXPECT_EQ(line->reason, "capo's own invariant does not hold");
+    EXPECT_EQ(line->engine, "broken");
+    EXPECT_FALSE(line->ran);
+    EXPECT_EQ(read_truth_line(to_text(*line)), *line);
+  }
+}
+
+TEST(Truth, WhereAnInvariantBreaksOnOneOfTwoEnginesItIsNamedToo) {
+  run::host::HostEngine sound;
+  BrokenEngine broken;
+  const TruthCase of = truth_case(1, 0);
+  EXPECT_EQ(judge_truth(of, broken, sound)->reason, "capo's own invariant does not hold");
+  EXPECT_EQ(judge_truth(of, sound, broken)->reason,
+            "on broken it came otherwise: capo's own invariant does not hold");
 }
 
 TEST(Truth, WhatIsExplainedIsOfRulesThatNoRunShows) {

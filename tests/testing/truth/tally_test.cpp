@@ -70,7 +70,7 @@ TEST(TallyOfLines, CountsAWrongGradientOfAnAcceptedOrder) {
 }
 
 std::string file() {
-  std::string text = "{\"seed\":1}\n";
+  std::string text = "{\"campaign\":1,\"seed\":1}\n";
   for (const TruthLine& one : lines()) text += to_text(one) + "\n";
   return text;
 }
@@ -81,23 +81,51 @@ TEST(ReportPage, IsMadeOfLinesAndWhatIsSaidAboutThem) {
   const auto page = report_page(in, about);
   ASSERT_TRUE(page) << page.error().message;
   for (const char* part :
-       {"| device | a device |\n", "| commit | abc |\n", "| campaign | `{\"seed\":1}` |\n",
-        "5 orders.\n", "| B07 | 0 | 0 | 1 | 0 | 0 |\n", "| linear | 1 | 1 | 0 | 1 | 0 |\n",
+       {"| device | a device |\n", "| commit | abc |\n",
+        "| campaign | `{\"campaign\":1,\"seed\":1}` |\n", "5 orders.\n",
+        "| B07 | 0 | 0 | 1 | 0 | 0 |\n", "| linear | 1 | 1 | 0 | 1 | 0 |\n",
         "| several kinds | 1 | 0 | 1 | 0 | 0 |\n", "| per-step | 1 | 1 | 0 | 1 | 0 |\n",
         "| a-fault | 0 | 1 | 1 | 1 | 0 |\n", "  accepted                2            0\n"}) {
-    EXPECT_NE(page->find(part), std::string::npos) << part << "\n" << *page;
+    EXPECT_NE(page->text.find(part), std::string::npos) << part << "\n" << page->text;
   }
-  EXPECT_EQ(page->find("not a pair"), std::string::npos);
+  EXPECT_EQ(page->text.find("not a pair"), std::string::npos);
+  EXPECT_EQ(page->disagreements, 0U);
+}
+
+TEST(ReportPage, CountsWhatDisagrees) {
+  std::istringstream in(file() + to_text(line(5, Came::Disagrees, {"B01"}, true)) + "\n");
+  std::istringstream about;
+  const auto page = report_page(in, about);
+  ASSERT_TRUE(page) << page.error().message;
+  EXPECT_EQ(page->disagreements, 1U);
+}
+
+std::string refused_for(const std::string& text) {
+  std::istringstream in(text);
+  std::istringstream about;
+  const auto page = report_page(in, about);
+  return page ? "" : page.error().message;
 }
 
 TEST(ReportPage, RefusesLinesThatAreNotInTheirOrder) {
   std::string text = file();
   text.replace(text.find("\"n\":3"), 5, "\"n\":4");
-  std::istringstream in(text);
-  std::istringstream about;
-  const auto page = report_page(in, about);
-  ASSERT_FALSE(page);
-  EXPECT_EQ(page.error().message, "line 5 is not of order 3");
+  EXPECT_EQ(refused_for(text), "line 5 is not of order 3");
+}
+
+TEST(ReportPage, RefusesLinesThatAreNone) {
+  std::string text = file();
+  text.replace(text.find("\"accepted\""), 10, "\"perhaps\"");
+  EXPECT_EQ(refused_for(text), "line 2 is none of a campaign's");
+  EXPECT_EQ(refused_for(file() + "\n"), "line 7 is none of a campaign's");
+}
+
+TEST(ReportPage, RefusesWhatIsNoCampaigns) {
+  for (const std::string text :
+       {"", "{\"camp", "{\"campaign\":2,\"seed\":1}\n", "somebody's notes\n"}) {
+    EXPECT_EQ(refused_for(text), "line 1 is not the header of a campaign") << text;
+  }
+  EXPECT_EQ(refused_for(std::string(100, '\0')), "line 1 is not the header of a campaign");
 }
 
 }  // namespace

@@ -52,6 +52,21 @@ TEST(TruthLineText, IsOneLine) {
   EXPECT_EQ(to_text(whole_line()).find('\n'), std::string::npos);
 }
 
+TEST(TruthLineText, OfAVerdictOrAWayToComeThatThereIsNotIsNone) {
+  TruthLine line = whole_line();
+  for (const char* verdict : {"accepted", "rejected", "no-verdict"}) {
+    line.verdict = verdict;
+    EXPECT_EQ(read_truth_line(to_text(line)), line);
+  }
+  for (const char* verdict : {"", "Accepted", "right", "undecided"}) {
+    line.verdict = verdict;
+    EXPECT_FALSE(read_truth_line(to_text(line))) << verdict;
+  }
+  std::string text = to_text(whole_line());
+  text.replace(text.find("\"seen\""), 6, "\"scene\"");
+  EXPECT_FALSE(read_truth_line(text));
+}
+
 TEST(TruthLineText, CutOffIsNone) {
   const std::string text = to_text(whole_line());
   for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
