@@ -21,7 +21,7 @@ std::int32_t inferred_chunks(const std::vector<Entry>& order) {
 void settle_chunks(RankOrder& rank, Topology topology) {
   if (rank.layers.form == Layers::Form::List && rank.layers.values.empty()) rank.layers = {};
   if (topology == Topology::Custom) {
-    rank.chunks_declared = false;  // the list of stages declares them
+    rank.chunks_declared = true;  // by the list of stages
     rank.chunks = static_cast<std::int32_t>(rank.stages.size());
   } else if (rank.layers.form == Layers::Form::List) {
     rank.chunks_declared = true;

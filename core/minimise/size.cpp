@@ -116,8 +116,7 @@ Size size_of(const Schedule& schedule) {
   for (const RankOrder& rank : schedule.ranks) {
     size.chunks += rank.chunks;
     // Under Custom the list of stages is the declaration of the chunks.
-    if (schedule.topology == Topology::Custom) ++size.declared;
-    if (rank.chunks_declared) ++size.declared;
+    if (rank.chunks_declared || schedule.topology == Topology::Custom) ++size.declared;
     if (rank.delay) ++size.declared;
     if (rank.layers.form != Layers::Form::Unstated) ++size.declared;
     add_order(size, rank.order, rank, schedule.topology);

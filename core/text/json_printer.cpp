@@ -43,7 +43,8 @@ std::string print_json(const Schedule& schedule) {
   out["ranks"] = Json::array();
   for (const RankOrder& rank : schedule.ranks) {
     Json item = Json::object();  // null would turn into one by itself, and not if memory runs out
-    if (rank.chunks_declared) item["chunks"] = rank.chunks;
+    const bool listed = schedule.topology == Topology::Custom;  // the stages say how many
+    if (rank.chunks_declared && !listed) item["chunks"] = rank.chunks;
     if (rank.layers.form == Layers::Form::Null) item["layers"] = nullptr;
     if (rank.layers.form == Layers::Form::Count) item["layers"] = rank.layers.values.front();
     if (rank.layers.form == Layers::Form::List) item["layers"] = rank.layers.values;
@@ -51,7 +52,7 @@ std::string print_json(const Schedule& schedule) {
       item["delayed"] = chunks_that(*rank.delay, Delay::Always);
       item["mixed"] = chunks_that(*rank.delay, Delay::Mixed);
     }
-    if (schedule.topology == Topology::Custom) item["stages"] = rank.stages;
+    if (listed) item["stages"] = rank.stages;
     item["order"] = json_of(rank.order, schedule.naming);
     if (rank.replay) item["replay"] = json_of(*rank.replay, schedule.naming);
     out["ranks"].push_back(std::move(item));

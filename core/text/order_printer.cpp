@@ -70,7 +70,8 @@ std::string print_order_file(const Schedule& schedule) {
   }
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& rank = schedule.ranks[r];
-    if (rank.chunks_declared) out += fmt::format("rank {} chunks {}\n", r, rank.chunks);
+    const bool listed = schedule.topology == Topology::Custom;  // the stages say how many
+    if (rank.chunks_declared && !listed) out += fmt::format("rank {} chunks {}\n", r, rank.chunks);
     print_layers(out, r, rank.layers);
     if (rank.delay) {
       print_chunks(out, r, "delayed", *rank.delay, Delay::Always);
@@ -79,7 +80,7 @@ std::string print_order_file(const Schedule& schedule) {
                                      [](Delay delay) { return delay == Delay::Never; });
       if (never) out += fmt::format("rank {} delayed none\n", r);
     }
-    if (schedule.topology == Topology::Custom) {
+    if (listed) {
       out += fmt::format("rank {} stages {}\n", r, fmt::join(rank.stages, ","));
     }
     print_entries(out, fmt::format("rank {}:", r), rank.order, schedule.naming);

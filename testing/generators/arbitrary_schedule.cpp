@@ -89,10 +89,8 @@ bool any_microbatch(const Schedule& schedule) {
 Schedule settled(Schedule schedule) {
   if (!any_microbatch(schedule)) schedule.naming = Naming::Counted;
   for (RankOrder& rank : schedule.ranks) {
-    if (rank.layers.form == Layers::Form::List || schedule.topology == Topology::Custom) {
-      rank.chunks_declared = true;
-    }
-    if (!rank.chunks_declared) {
+    if (rank.layers.form == Layers::Form::List) rank.chunks_declared = true;
+    if (!rank.chunks_declared && schedule.topology != Topology::Custom) {
       rank.chunks = 0;
       for (const Entry& entry : rank.order) {
         const bool usable = static_cast<std::size_t>(entry.chunk) <= rank.order.size();

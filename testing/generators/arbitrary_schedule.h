@@ -9,9 +9,10 @@
 // 100,000; microbatches are 0 to 5, once in 20 one of 1,000 to 1,000,000. Composites are those of
 // draw_composites(). A rank declares its chunks (0 to 5), its delay (each chunk Never, Always or,
 // where microbatches are named, Mixed) and a replay order with chances 1/2, 1/2 and 1/4, its chunks
-// in any case where stages are custom or its layers a list; layers are unstated in two of five
-// ranks, in one each None, a count or a list of 1 to 5, counts being 0 to 3. Microbatches (1 to 8)
-// and stages (1 to 20) of the schedule are declared with even chances.
+// in any case where its layers are a list; under custom stages it has 0 to 5 chunks whether they
+// are declared or, as by the row of a table, not. Layers are unstated in two of five ranks, in one
+// each None, a count or a list of 1 to 5, counts being 0 to 3. Microbatches (1 to 8) and stages (1
+// to 20) of the schedule are declared with even chances.
 //
 // Shrinking: away goes a rank, an entry, a replay order, a composite, a declaration; the topology
 // becomes independent, a chunk 1, a microbatch 0.

@@ -12,6 +12,7 @@
 #include <capo/testing/generators/arbitrary_table.h>
 #include <capo/testing/generators/sound_order.h>
 #include <capo/testing/laws/texts.h>
+#include <capo/testing/minimise_shrink.h>
 #include <capo/testing/representable.h>
 
 #include <gtest/gtest.h>
@@ -48,6 +49,15 @@ RC_GTEST_PROP(RoundTrip, OrderFileSaysWhatTheScheduleSays, ()) {
 
 RC_GTEST_PROP(RoundTrip, JsonSaysWhatTheScheduleSays, ()) {
   require(laws::json_reads_back(*arbitrary_schedule()));
+}
+
+// What rapidcheck shows of a schedule has gone through many of these steps.
+RC_GTEST_PROP(RoundTrip, WhatIsSmallerByAStepIsSaidToo, ()) {
+  for (const Schedule& smaller : smaller_schedules(*arbitrary_schedule())) {
+    if (unrepresentable(smaller)) continue;
+    require(laws::order_text_reads_back(smaller));
+    require(laws::json_reads_back(smaller));
+  }
 }
 
 RC_GTEST_PROP(RoundTrip, TorchTableSaysWhatTheScheduleSays, ()) {

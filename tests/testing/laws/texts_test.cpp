@@ -2,6 +2,8 @@
 
 #include <capo/testing/laws/texts.h>
 
+#include <capo/core/minimise/settle.h>
+
 #include <gtest/gtest.h>
 
 namespace capo::testing {
@@ -18,6 +20,24 @@ Schedule one_forward(std::int32_t chunk) {
 TEST(Texts, OfASmallOrderReadBack) {
   EXPECT_EQ(laws::order_text_reads_back(one_forward(1)), std::nullopt);
   EXPECT_EQ(laws::json_reads_back(one_forward(1)), std::nullopt);
+}
+
+// Who lists the stages of a rank has said how many chunks it has, declared or not.
+TEST(Texts, OfCustomStagesReadBack) {
+  for (const bool declared : {false, true}) {
+    Schedule schedule = one_forward(1);
+    schedule.topology = Topology::Custom;
+    schedule.ranks.push_back(schedule.ranks.front());
+    for (std::int32_t r = 0; r < 2; ++r) {
+      schedule.ranks[static_cast<std::size_t>(r)].stages = {r};
+      schedule.ranks[static_cast<std::size_t>(r)].chunks_declared = declared;
+    }
+    EXPECT_EQ(laws::order_text_reads_back(schedule), std::nullopt);
+    EXPECT_EQ(laws::json_reads_back(schedule), std::nullopt);
+    settle(schedule);
+    EXPECT_TRUE(schedule.ranks[0].chunks_declared) << "as its reader has it";
+    EXPECT_EQ(laws::order_text_reads_back(schedule), std::nullopt);
+  }
 }
 
 TEST(Texts, OfWhatHasNoNotationNameTheReason) {
