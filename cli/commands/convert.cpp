@@ -3,15 +3,11 @@
 #include <capo/cli/files.h>
 #include <capo/cli/input_options.h>
 #include <capo/cli/placed_input.h>
+#include <capo/core/convert/written.h>
 #include <capo/core/diag/lines.h>
 #include <capo/core/graph/lowered.h>
-#include <capo/core/order/to_te_list.h>
 #include <capo/core/rules/lower.h>
-#include <capo/core/text/json_printer.h>
-#include <capo/core/text/order_printer.h>
 #include <capo/core/text/scan.h>
-#include <capo/core/text/te_list_printer.h>
-#include <capo/core/text/torch_csv_printer.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -57,29 +53,27 @@ bool has_fused_transfers(const Schedule& schedule) {
   });
 }
 
-Result<std::string, Inexpressible> print_te(const Schedule& schedule,
-                                            const ConvertRequest& request) {
-  if (schedule.ranks.size() > 1) {
-    return Inexpressible{.reason = "a TE list is the order of one rank; choose one with --rank"};
-  }
-  const RankOrder& rank = schedule.ranks.front();
-  if (rank.replay) {
-    return Inexpressible{.reason = "a TE list holds one order, not a capture and a replay order"};
-  }
-  auto list = to_te_list(rank, rank.order, request.lossy ? Beside::Drop : Beside::Refuse);
-  if (!list) return list.error();
-  return print_te_list(*list);
+TextForm form_to(const ConvertRequest& request) {
+  if (request.to == "te") return TextForm::TeList;
+  if (request.to == "csv") return TextForm::TorchCsv;
+  return request.to == "order" ? TextForm::OrderFile : TextForm::Json;
 }
 
-// A schedule can be wrong in ways that the target's reader refuses outright, such as an order that
-// names only some of its microbatches. What is written must be readable.
-std::optional<Inexpressible> unreadable(const std::string& text, const ConvertRequest& request) {
-  const TextForm form = request.to == "order" ? TextForm::OrderFile : TextForm::Json;
-  const auto again = load(Source{.name = request.output, .text = text},
-                          {.form = form, .limits = request.input.limits});
-  if (again) return std::nullopt;
-  return Inexpressible{.reason =
-                           "it would be refused there, " + again.error().refusal.finding.message};
+// The rank by itself. The stages of the others are not known beside it: a table is not told how
+// many there are, and a list not how its own chunks stand among them.
+Schedule only_rank(Schedule schedule, std::size_t rank, TextForm form) {
+  if (schedule.topology != Topology::Independent) schedule.topology = Topology::Custom;
+  const bool one_of_several = schedule.ranks.size() > 1;
+  RankOrder kept = std::move(schedule.ranks[rank]);
+  schedule.ranks.clear();
+  schedule.ranks.push_back(std::move(kept));
+  if (!one_of_several) return schedule;
+  if (form == TextForm::TorchCsv) schedule.stages.reset();
+  if (form == TextForm::TeList) {
+    schedule.topology = Topology::Independent;
+    schedule.ranks.front().stages.clear();
+  }
+  return schedule;
 }
 
 Result<std::string, Inexpressible> print(const Input& input, const ConvertRequest& request,
@@ -95,6 +89,7 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
         .reason = "the table holds cells that cannot be carried over; `capo check` names them",
         .span = input.cell_faults.front().span};
   }
+  const TextForm form = form_to(request);
   Schedule schedule = input.schedule;
   if (request.lower) {
     auto lowered = lower(input, options);
@@ -109,18 +104,10 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
       throw CLI::ValidationError(
           "--rank", fmt::format("the schedule has ranks 0 to {}", schedule.ranks.size() - 1));
     }
-    if (schedule.topology != Topology::Independent) schedule.topology = Topology::Custom;
-    RankOrder kept = std::move(schedule.ranks[static_cast<std::size_t>(request.rank)]);
-    schedule.ranks.clear();
-    schedule.ranks.push_back(std::move(kept));
+    schedule = only_rank(std::move(schedule), static_cast<std::size_t>(request.rank), form);
   }
-  if (request.to == "te") return print_te(schedule, request);
-  if (request.to == "csv") {
-    return print_torch_csv(schedule, request.lossy ? Beside::Drop : Beside::Refuse);
-  }
-  std::string text = request.to == "order" ? print_order_file(schedule) : print_json(schedule);
-  if (auto why = unreadable(text, request)) return std::move(*why);
-  return text;
+  return written(schedule, form, request.lossy ? Beside::Drop : Beside::Refuse,
+                 request.input.limits);
 }
 
 int convert(const ConvertRequest& request) {

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -23,5 +25,14 @@ struct Layers {
 
   friend bool operator==(const Layers&, const Layers&) = default;
 };
+
+/// Whether so many chunks have the layers that they are taken to have where nothing is said.
+[[nodiscard]] inline bool says_nothing_new(const Layers& layers, std::int32_t chunks) {
+  if (layers.form == Layers::Form::Unstated) return true;
+  return layers.form == Layers::Form::List &&
+         layers.values.size() == static_cast<std::size_t>(chunks) &&
+         std::all_of(layers.values.begin(), layers.values.end(),
+                     [](std::int64_t count) { return count == 1; });
+}
 
 }  // namespace capo

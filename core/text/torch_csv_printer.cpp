@@ -28,9 +28,20 @@ std::vector<Entry> without_exchanges(const std::vector<Entry>& order) {
   return kept;
 }
 
+// A chunk that is declared to take no backward apart, and does, is what it does.
+std::vector<Delay> delay_to_drop(const RankOrder& rank) {
+  std::vector<Delay> delay = resolved_delay(rank);
+  if (!rank.delay) return delay;
+  const std::vector<Delay> seen = resolved_delay({.order = rank.order, .chunks = rank.chunks});
+  for (std::size_t chunk = 0; chunk < delay.size(); ++chunk) {
+    if (delay[chunk] == Delay::Never) delay[chunk] = seen[chunk];
+  }
+  return delay;
+}
+
 Result<std::string, Inexpressible> print_row(const Schedule& schedule, const RankOrder& rank,
-                                             const std::vector<Entry>& order) {
-  const std::vector<Delay> delay = resolved_delay(rank);
+                                             const std::vector<Entry>& order,
+                                             const std::vector<Delay>& delay) {
   std::string row;
   bool composite = false;
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -80,14 +91,13 @@ Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule, Bes
       return Inexpressible{
           .reason = "a table holds one order per rank, not a capture and a replay order"};
     }
-    const bool counts =
-        rank.layers.form == Layers::Form::List || rank.layers.form == Layers::Form::Count;
-    if (counts && beside == Beside::Refuse) {
+    if (beside == Beside::Refuse && !says_nothing_new(rank.layers, rank.chunks)) {
       return Inexpressible{.reason = "a table does not say how many layers a chunk has",
                            .droppable = true};
     }
-    auto row = beside == Beside::Drop ? print_row(schedule, rank, without_exchanges(rank.order))
-                                      : print_row(schedule, rank, rank.order);
+    auto row = beside == Beside::Drop
+                   ? print_row(schedule, rank, without_exchanges(rank.order), delay_to_drop(rank))
+                   : print_row(schedule, rank, rank.order, resolved_delay(rank));
     if (!row) return row.error();
     out += *row + "\n";
   }

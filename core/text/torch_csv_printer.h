@@ -15,7 +15,8 @@
 
 namespace capo {
 
-/// Beside::Drop leaves out layers, dispatch and combine.
+/// Beside::Drop leaves out layers, dispatch and combine, and that chunks take no backward apart
+/// which do.
 [[nodiscard]] Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule,
                                                                  Beside beside = Beside::Refuse);
 

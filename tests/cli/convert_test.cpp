@@ -147,6 +147,14 @@ TEST(ConvertRank, PicksOne) {
   EXPECT_EQ(converted(table, "csv", {"--rank", "1"}), "1F0,1B0,1F1,1B1\n");
 }
 
+// How many stages there are is said of all ranks; of one by itself it would be wrong.
+TEST(ConvertRank, LeavesTheStagesOfTheOthers) {
+  const std::string loop =
+      "capo 1\nstages 4\nplacement loop\nrank 0: F1 F2 B2 B1\nrank 1: F1 F2 B2 B1\n";
+  EXPECT_EQ(converted(loop, "te", {"--rank", "1"}), "[1, 2, -2, -1]\n");
+  EXPECT_EQ(converted(loop, "csv", {"--rank", "1"}), "1F0,3F0,3B0,1B0\n");
+}
+
 TEST(ConvertRank, BeyondTheLastIsAUsageError) {
   const Outcome outcome = convert("0F0,0B0\n1F0,1B0\n", "te", {"--rank", "2"});
   EXPECT_EQ(outcome.exit_code, 2);
@@ -184,6 +192,54 @@ TEST(ConvertRefusal, SaysWhatATableCannotExpress) {
   expect_refusal(convert("capo 1\nrank 0: F1 combine-F1 B1\n", "csv"), "csv",
                  "a table has no notation for dispatch and combine (<order>:2:12: `combine-F1`)");
   expect_refusal(convert("capo 1\nrank 0: F1 B1\nrank 0 replay: F1 B1\n", "csv"), "csv", "replay");
+}
+
+// Each is rejected as it is, and would be accepted, or rejected for something else, without what it
+// declares.
+TEST(ConvertRefusal, SaysWhichDeclarationIsLost) {
+  const std::string stages =
+      "capo 1\nplacement custom\nrank 0 stages 0\nrank 1 stages\nrank 2 stages 1\n"
+      "rank 0: F1.0 B1.0\nrank 1:\nrank 2: F1.0 B1.0\n";
+  struct Lost {
+    std::string order;
+    std::string form;
+    std::string reason;
+  };
+  const std::vector<Lost> lost{
+      {"delayed 1\nrank 0: F1.0 B1.0\n", "te", "chunk 1 delays its weight gradients"},
+      {"delayed none\nrank 0: F1.0 B1.0 W1.0\n", "te", "(<order>:3:14: `B1.0`)"},
+      {"delayed none\nrank 0: F1.0 B1.0 W1.0\n", "csv", "(<order>:3:14: `B1.0`)"},
+      {"microbatches 3\nrank 0: F1.0 B1.0\n", "te", "microbatches the step has (declared 3, "},
+      {"microbatches 3\nrank 0: F1.0 B1.0\n", "csv", "microbatches the step has (declared 3, "},
+      {"chunks 3\nrank 0: F1.0 B1.0\n", "te", "chunks there are (declared 3, shown 1)"},
+      {"chunks 3\nrank 0: F1.0 B1.0\n", "csv", "chunks there are (declared 3, shown 1)"},
+      {"stages 3\nplacement chain\nrank 0: F1.0 B1.0\n", "te", "P02"},
+      {"stages 3\nplacement chain\nrank 0: F1.0 B1.0\n", "csv", "stages the model has"},
+      {"placement chain\nrank 0: F2.0 F1.0 B1.0 B2.0\n", "te", "D03 (<order>:3:"},
+      {"rank 0: F2.0 F1.0 B1.0 B2.0\n", "csv", "D03"},
+      {"layers 2\nrank 0: F1.0 B1.0\n", "te", "layers"},
+      {"layers none\nrank 0: F1.0 B1.0\n", "csv", "layers"},
+  };
+  for (const auto& [order, form, reason] : lost) {
+    SCOPED_TRACE(order + form);
+    const Outcome outcome = convert("capo 1\n" + order, form);
+    expect_refusal(outcome, form, reason);
+    EXPECT_TRUE(holds(outcome.err, "--lossy")) << outcome.err;
+    EXPECT_EQ(convert("capo 1\n" + order, form, {"--lossy"}).exit_code, 0);
+  }
+  expect_refusal(convert(stages, "csv"), "csv", "no chunks of rank 1");
+  EXPECT_EQ(converted(stages, "csv", {"--lossy"}), "0F0,0B0\n\n1F0,1B0\n");
+}
+
+TEST(ConvertRefusal, OfWhatTheFlagsDeclareIsTheSame) {
+  expect_refusal(convert("[1, -1]", "te", {"--microbatches", "3"}), "te", "microbatches");
+  expect_refusal(convert("[1, -1]", "csv", {"--delayed", "3"}), "csv", "(declared 3, shown 1)");
+  expect_refusal(convert("0F0,0B0\n", "csv", {"--stage-to-rank", "0,0"}), "csv", "chunks");
+  expect_refusal(convert("0F0,0B0\n", "csv", {"--stages", "2"}), "csv", "stages");
+  EXPECT_EQ(converted("0F0,0B0\n1F0,1B0\n", "csv", {"--stage-to-rank", "0,1"}),
+            "0F0,0B0\n1F0,1B0\n");
+  EXPECT_EQ(converted("[1, 2, -2, -1]", "te", {"--layers-per-chunk", "1,1", "--delayed", "none"}),
+            "[1, 2, -2, -1]\n");
 }
 
 TEST(ConvertRefusal, NamesThePlace) {

@@ -23,8 +23,11 @@ TEST(ToTeList, WritesForwardsBackwardsAndWeightGradients) {
 TEST(ToTeList, SaysWhatTheNotationLacks) {
   EXPECT_EQ(written("rank 0: F1.1 F1.0 B1.0 B1.1\n"),
             "cannot: a TE list runs the microbatches of a chunk first in, first out");
-  EXPECT_EQ(written("mixed 1\nrank 0: F1.0 I1.0 W1.0\n"),
-            "cannot: in a TE list a chunk splits all of its backwards or none");
+  for (const char* declared : {"mixed 1\n", "delayed 1\n", "delayed none\n"}) {
+    EXPECT_EQ(written(std::string(declared) + "rank 0: F1.0 I1.0 W1.0\n"),
+              "cannot: in a TE list a chunk splits all of its backwards or none")
+        << declared;
+  }
   EXPECT_EQ(
       written("rank 0: F1.0 . B1.0\n"),
       "cannot: a TE list has no notation for idle slots, transfers and actions of whole stages");

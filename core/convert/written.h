@@ -1,0 +1,25 @@
+// A schedule as the text of any form, or the reason why the form cannot say it.
+//
+// What is written is read again, with nothing declared beside it: it must be readable, and mean the
+// same as far as a verdict goes (left_out.h). Tested by written_test.cpp and
+// tests/cli/convert_test.cpp.
+
+#pragma once
+
+#include <capo/core/base/result.h>
+#include <capo/core/order/schedule.h>
+#include <capo/core/order/to_te_list.h>
+#include <capo/core/text/limits.h>
+#include <capo/core/text/load.h>
+
+#include <string>
+
+namespace capo {
+
+/// `limits`: what a reader of it takes. Under Beside::Drop the text may say less than the schedule:
+/// a TE list and a table then leave out what they have no notation for.
+[[nodiscard]] Result<std::string, Inexpressible> written(const Schedule& schedule, TextForm form,
+                                                         Beside beside = Beside::Refuse,
+                                                         const Limits& limits = {});
+
+}  // namespace capo
