@@ -23,13 +23,6 @@ namespace capo::fuzz {
 
 namespace {
 
-// A printed text may be longer than what it was read from; nothing else may grow.
-Limits limits_of_printed() {
-  Limits limits = small_limits();
-  limits.bytes = 1 << 24;
-  return limits;
-}
-
 void require_well_formed(const Report& report) {
   require(!to_text(report, Colour::On).empty(), "a report has words");
   for (const JsonLayout layout : {JsonLayout::Indented, JsonLayout::OneLine}) {
@@ -125,15 +118,24 @@ Limits small_limits() {
   return {.bytes = 1 << 14, .entries = 2'000, .ranks = 20, .counts = 1'000, .depth = 12};
 }
 
+Limits limits_of_printed() {
+  Limits limits = small_limits();
+  limits.bytes = 1 << 24;
+  return limits;
+}
+
+void require_refused(const Source& source, const Refusal& refusal) {
+  require(!refusal.finding.message.empty(), "a refusal has a reason");
+  require_places_inside(refusal.finding, source);
+  require_well_formed(report_of(source, refusal));
+}
+
 void examine(std::string text, LoadOptions options, te::Options te) {
   options.limits = small_limits();
   te.max_graphs = 10'000;
   const auto input = load(Source{.name = "<fuzz>", .text = std::move(text)}, options);
   if (!input) {
-    const Refusal& refusal = input.error().refusal;
-    require(!refusal.finding.message.empty(), "a refusal has a reason");
-    require_places_inside(refusal.finding, input.error().source);
-    require_well_formed(report_of(input.error().source, refusal));
+    require_refused(input.error().source, input.error().refusal);
     return;
   }
   CheckResult result = check(*input, {.findings_per_rule = 3});

@@ -10,7 +10,9 @@
 #pragma once
 
 #include <capo/core/profiles/te.h>
+#include <capo/core/text/limits.h>
 #include <capo/core/text/load.h>
+#include <capo/core/text/refusal.h>
 
 #include <string>
 
@@ -20,6 +22,12 @@ namespace capo::fuzz {
 void require(bool law, const char* words);
 
 [[nodiscard]] Limits small_limits();
+
+/// A printed text may be longer than what it was read from; nothing else may grow.
+[[nodiscard]] Limits limits_of_printed();
+
+/// A refusal has a reason, places inside its text, and reports that parse.
+void require_refused(const Source& source, const Refusal& refusal);
 
 /// Checks all laws of a text.
 void examine(std::string text, LoadOptions options, te::Options te);

@@ -125,7 +125,8 @@ std::string misfit(const CostSetting& setting, std::string_view word) {
   if (!std::isfinite(value) || value < 0 || value > 1e12) {
     return fmt::format("{} is no number from 0 to 1e12", word);
   }
-  if (setting.key == Key::Bandwidth && value == 0) return "bw is above 0";
+  // As of a model file, so that no quotient is infinite.
+  if (setting.key == Key::Bandwidth && value < 1e-6) return "bw is at least 1e-06";
   if (setting.key == Key::Experts && value > 1) return "experts is a part, from 0 to 1";
   if (setting.key == Key::Slowdown && value < 1) return "slowdown is at least 1";
   if (is_of_step(setting.key) && !scope.everything()) {

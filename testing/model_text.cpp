@@ -155,7 +155,7 @@ std::string model_text(const Model& model) {
     Json modules = Json::object();
     for (const Module& module : model.modules.list) modules[module.name] = module_json(module);
     json["modules"] = std::move(modules);
-    json["layers"] = layers_json(model.modules);
+    if (!model.modules.layers.empty()) json["layers"] = layers_json(model.modules);
   }
   for (const CollectiveGroup& group : model.groups) json["groups"].push_back(group_json(group));
   add_transfer(json, model.transfer);

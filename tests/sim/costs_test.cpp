@@ -71,7 +71,9 @@ TEST(Costs, WhatIsNoCostIsRefusedByName) {
   EXPECT_EQ(refusal("f=nan"), "f is no number from 0 to 1e12");
   EXPECT_EQ(refusal("f=1e13"), "f is no number from 0 to 1e12");
   EXPECT_EQ(refusal("f=1e12"), "");
-  EXPECT_EQ(refusal("bw=0"), "bw is above 0");
+  EXPECT_EQ(refusal("bw=0"), "bw is at least 1e-06");
+  EXPECT_EQ(refusal("bw=1e-320,bytes=1"), "bw is at least 1e-06");
+  EXPECT_EQ(refusal("bw=1e-6,bytes=1e12"), "");
   EXPECT_EQ(refusal("experts=1.5"), "experts is a part, from 0 to 1");
   EXPECT_EQ(refusal("slowdown=0.5"), "slowdown is at least 1");
   EXPECT_EQ(refusal("r0:overlap=0.8"), "overlap is said of the whole step, without a scope");

@@ -14,6 +14,14 @@ TEST(ModelText, OfNothingIsItsSchema) {
   EXPECT_EQ(model_text(Model{}), "{\"schema\":1}\n");
 }
 
+TEST(ModelText, OfModulesThatNoLayerIsReadsBack) {
+  Model model;
+  model.modules.list = {Module{.name = "bare"}};
+  const auto read = read_model(model_text(model), Limits{});
+  ASSERT_TRUE(read) << model_text(model);
+  EXPECT_EQ(*read, model);
+}
+
 TEST(ModelText, HasEverythingThatIsDeclared) {
   CheckOptions declared{.environment = {.communicators = Communicators::PerPair,
                                         .transfers = TransferMode::Buffered,
