@@ -2,6 +2,7 @@
 
 #include <capo/cli/files.h>
 #include <capo/core/graph/lowered.h>
+#include <capo/core/order/declare_layers.h>
 #include <capo/core/order/declare_topology.h>
 #include <capo/core/text/model_reader.h>
 
@@ -127,6 +128,9 @@ std::optional<EnvironmentOptions::Misfit> EnvironmentOptions::place(Schedule& sc
     if (why) return Misfit{flag, std::move(*why)};
     if (largest_stage(schedule) > limits.counts)
       return Misfit{flag, fmt::format("makes a stage above {}", limits.counts), true};
+  }
+  if (auto why = declare_layers(schedule, declared.modules.layers)) {
+    return Misfit{"--model", std::move(*why)};
   }
   if (auto unused = useless_flag(schedule)) return unused;
   return std::nullopt;

@@ -49,6 +49,30 @@ TEST(PlanCommand, UndeclaredOperandsMakeWarningsWithTheSameVictims) {
   EXPECT_EQ(out.at("hazards").at(0).at("possible"), true);
 }
 
+// A model says of the second layer what a list cannot: both commands look at it.
+TEST(PlanCommand, TheLayersThatAModelNamesAreThoseOfTheOrder) {
+  const ScratchFolder folder;
+  const std::string model = folder.write(
+      "waits.model",
+      R"({"schema": 1, "plan": "te", "alias": [], "layers": [["attn", "waits"]], "modules": {
+          "attn": {"kind": "linear"}, "waits": {"kind": "linear", "flags": {"synchronises": true}}}})");
+  const json out = report({"--order", "1 -1", "--model", model});
+  EXPECT_EQ(out.at("diagnostics").at(0).at("rule"), "C02");
+  EXPECT_EQ(run_capo({"run", "--order", "1 -1", "--model", model, "--device", "host"}).exit_code,
+            1);
+
+  EXPECT_EQ(
+      run_capo({"check", "--order", "1 -1", "--model", model, "--layers-per-chunk", "2"}).exit_code,
+      1);
+  const Outcome misfit =
+      run_capo({"check", "--order", "1 -1", "--model", model, "--layers-per-chunk", "[3]"});
+  EXPECT_EQ(misfit.exit_code, 2);
+  EXPECT_TRUE(
+      misfit.err.starts_with("error: --model: it names 2 layers of chunk 1 of rank 0, but "
+                             "the input says 3 layers\n"))
+      << misfit.err;
+}
+
 TEST(PlanCommand, WithoutAPlanAListThatTeCouldHurtIsWarnedOf) {
   EXPECT_EQ(report({"--order", "1 -1 1 -1.5 -1 -1.5"}).at("findings").at("warnings"), 1);
   // Nothing to hurt, and nothing that TE could capture.
