@@ -71,9 +71,11 @@ Result<std::string, Inexpressible> written(const Schedule& schedule, TextForm fo
   auto text = print(schedule, form, beside);
   if (!text) return text;
   // A schedule can be wrong in ways that the reader refuses outright, such as an order that names
-  // only some of its microbatches.
+  // only some of its microbatches. That one form takes more bytes than another is nothing wrong.
+  Limits roomy = limits;
+  roomy.bytes = std::max<std::uint64_t>(roomy.bytes, text->size());
   auto again =
-      load(Source{.name = "<written>", .text = std::move(*text)}, {.form = form, .limits = limits});
+      load(Source{.name = "<written>", .text = std::move(*text)}, {.form = form, .limits = roomy});
   if (!again) {
     return Inexpressible{.reason =
                              "it would be refused there, " + again.error().refusal.finding.message};

@@ -16,8 +16,8 @@
 
 namespace capo {
 
-/// `limits`: what a reader of it takes. Under Beside::Drop the text may say less than the schedule:
-/// a TE list and a table then leave out what they have no notation for.
+/// `limits`: what a reader of it takes, but for its bytes. Under Beside::Drop the text may say less
+/// than the schedule: a TE list and a table then leave out what they have no notation for.
 [[nodiscard]] Result<std::string, Inexpressible> written(const Schedule& schedule, TextForm form,
                                                          Beside beside = Beside::Refuse,
                                                          const Limits& limits = {});

@@ -5,9 +5,10 @@
 #include <capo/core/plan/sizes.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
-#include <tuple>
+#include <optional>
 
 namespace capo {
 
@@ -28,36 +29,47 @@ std::uint64_t all_layers_of(const RankOrder& rank) {
   return layers;
 }
 
-// Tensors that TE's key takes for alike: of one shape and type, as far as those are declared, and
-// of one size.
+using Number = std::optional<std::int64_t>;
+
+// What TE's key knows of a tensor, as far as it is declared: rows, columns, type and size.
+using Signature = std::array<Number, 4>;
+
+Number type_of(const Module& module) {
+  if (!module.dtype) return std::nullopt;
+  return static_cast<std::int64_t>(module.dtype == DataType::Fp8 ? DataType::Bf16 : *module.dtype);
+}
+
+Signature input_signature(const Module* module) {
+  if (module == nullptr) return {};
+  return {module->shape.tokens, module->shape.hidden, type_of(*module), input_bytes(*module)};
+}
+
+Signature output_signature(const Module* module) {
+  if (module == nullptr) return {};
+  const bool mlp = module->kind == ModuleKind::LayerNormMlp ||
+                   module->kind == ModuleKind::GroupedMlp ||
+                   module->kind == ModuleKind::TransformerLayer;
+  return {module->shape.tokens, mlp ? module->shape.hidden : module->shape.ffn, type_of(*module),
+          output_bytes(*module)};
+}
+
+// Numbers for the signatures of a rank, equal where TE's key takes them for alike. What one of them
+// leaves undeclared tells no two apart, since it might be as the others are.
 class Keys {
  public:
-  std::uint32_t input(const Module* module) {
-    if (module == nullptr) return key({});
-    return key({module->shape.tokens, module->shape.hidden, type(*module), input_bytes(*module)});
+  void meet(const Signature& signature) {
+    for (std::size_t i = 0; i < signature.size(); ++i) tells_[i] = tells_[i] && signature[i];
   }
-  std::uint32_t output(const Module* module) {
-    if (module == nullptr) return key({});
-    const bool mlp = module->kind == ModuleKind::LayerNormMlp ||
-                     module->kind == ModuleKind::GroupedMlp ||
-                     module->kind == ModuleKind::TransformerLayer;
-    return key({module->shape.tokens, mlp ? module->shape.hidden : module->shape.ffn, type(*module),
-                output_bytes(*module)});
-  }
-
- private:
-  using Number = std::optional<std::int64_t>;
-  using Signature = std::tuple<Number, Number, Number, Number>;
-
-  static Number type(const Module& module) {
-    if (!module.dtype) return std::nullopt;
-    return static_cast<std::int64_t>(module.dtype == DataType::Fp8 ? DataType::Bf16
-                                                                   : *module.dtype);
-  }
-  std::uint32_t key(const Signature& signature) {
+  /// Once all were met.
+  std::uint32_t of(Signature signature) {
+    for (std::size_t i = 0; i < signature.size(); ++i) {
+      if (!tells_[i]) signature[i].reset();
+    }
     return keys_.emplace(signature, static_cast<std::uint32_t>(keys_.size())).first->second;
   }
 
+ private:
+  std::array<bool, std::tuple_size_v<Signature>> tells_{true, true, true, true};
   std::map<Signature, std::uint32_t> keys_;
 };
 
@@ -96,7 +108,6 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
     : microbatches_(microbatches) {
   CAPO_ASSERT(count(schedule, microbatches) < kNoBuffer, "buffers have 32-bit numbers");
   const std::vector<bool> first = first_of_model_chunks(options.model_chunks);
-  Keys keys;
   ranks_.reserve(schedule.ranks.size());
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& order = schedule.ranks[r];
@@ -116,8 +127,6 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
         if (!aliases && module != nullptr) aliases = aliases_of(*module);
         facts.aliases_declared = aliases.has_value();
         facts.aliases = aliases.value_or(facts.aliases);
-        facts.input_key = keys.input(module);
-        facts.output_key = keys.output(module);
         const auto at = static_cast<std::size_t>(chunk) - 1;
         facts.hands_on = layer == 0 && at < first.size() && first[at];
         if (module != nullptr) facts.weight_bytes = module->bytes.weight.value_or(0);
@@ -128,7 +137,24 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
     }
     size_ += rank.facts.size() * static_cast<std::size_t>(microbatches) * kBufferKinds;
   }
+  key_all();
   size_all(options.alignment);
+}
+
+// Each rank by itself, since each captures its own.
+void BufferTable::key_all() {
+  for (Rank& rank : ranks_) {
+    Keys inputs;
+    Keys outputs;
+    for (const LayerFacts& facts : rank.facts) {
+      inputs.meet(input_signature(facts.module));
+      outputs.meet(output_signature(facts.module));
+    }
+    for (LayerFacts& facts : rank.facts) {
+      facts.input_key = inputs.of(input_signature(facts.module));
+      facts.output_key = outputs.of(output_signature(facts.module));
+    }
+  }
 }
 
 // All in bytes, or none.

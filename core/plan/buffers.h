@@ -42,7 +42,7 @@ struct LayerFacts {
   Aliases aliases{true, true};     ///< undeclared: what would be the worst
   bool aliases_declared = false;
   std::array<std::int64_t, kBufferKinds> bytes{};
-  std::uint32_t input_key = 0;  ///< equal for layers whose static inputs TE takes for alike
+  std::uint32_t input_key = 0;  ///< equal for layers whose static inputs TE may take for alike
   std::uint32_t output_key = 0;
   std::int64_t weight_bytes = 0;
   bool delayed = false;   ///< some weight gradient of its chunk is work of its own
@@ -113,6 +113,7 @@ class BufferTable {
                                     layer);
   }
   [[nodiscard]] const Rank& rank_of(BufferId id) const;
+  void key_all();
   void size_all(std::int64_t alignment);
   [[nodiscard]] bool within_addresses(const Rank& rank) const;
 

@@ -1,7 +1,7 @@
 // What only declarations tell of TransformerEngine's reuse of buffers (plan te): tensors that its
-// keys take for alike and that are not (B05, B06), a gradient that is sent while its memory is
-// given away (B04), a budget (B08), and tensors that the keys tell apart, or of which nobody has
-// said who reads them.
+// keys take for alike and that are not (B05, B06) or of which nobody has said whether they are, a
+// gradient that is sent while its memory is given away (B04), a budget (B08), and tensors that the
+// keys tell apart, or of which nobody has said who reads them.
 //
 // Every sound bare list of two chunks and two microbatches with weight gradients, and of three
 // microbatches without, under each of a row of declarations: chunks of one layer, whose weight
@@ -36,6 +36,7 @@ struct Row {
   Layers chunks;
   std::vector<std::int32_t> model_chunks = {};
   bool operands_said = true;
+  bool second_size_said = true;
 };
 
 // What differs in size has another key, and nothing else has.
@@ -44,6 +45,13 @@ Row row(std::string_view name, oracle::DeclaredLayer first, oracle::DeclaredLaye
     layer->keys = {.input = layer->input_bytes, .output = layer->output_bytes};
   }
   return {.name = name, .chunks = {first, second}};
+}
+
+// What nobody said of the second layer's tensors may be as the first's are.
+Row of_unsaid_size(Row row) {
+  row.second_size_said = false;
+  for (oracle::DeclaredLayer& layer : row.chunks) layer.keys = {};
+  return row;
 }
 
 Row with_model_chunks(Row row, std::vector<std::int32_t> model_chunks) {
@@ -66,6 +74,11 @@ std::vector<Row> rows() {
           {}),
       row("outputs at two positions", {.output_position = 1}, {}),
       row("outputs of two sizes at two positions", {.output_bytes = 2, .output_position = 1}, {}),
+      of_unsaid_size(row("sizes of the first alone", {.input_bytes = 2, .output_bytes = 3}, {})),
+      of_unsaid_size(row("no gradient for the first input, of which alone the size is said",
+                         {.input_bytes = 2, .needs_gradient = false}, {})),
+      of_unsaid_size(row("the size of the output at another position alone",
+                         {.output_bytes = 2, .output_position = 1}, {})),
       with_model_chunks(row("two layers to a chunk of the model", {}, {}), {2}),
       with_model_chunks(row("two layers of two sizes", {.input_bytes = 2}, {.input_bytes = 3}),
                         {2}),
@@ -96,6 +109,7 @@ ModuleTable modules_of(const Row& row, const Size& size) {
                     .activations = 0,
                     .operands = 0,
                     .weight = layer.weight_bytes};
+    if (chunk == 1 && !row.second_size_said) module.bytes.input = module.bytes.output = {};
     module.output_position = layer.output_position;
     table.layers[0].push_back({static_cast<std::int32_t>(chunk)});
     table.list.push_back(std::move(module));

@@ -184,6 +184,30 @@ TEST(Buffers, AreAlikeToTeByShapeAndType) {
   EXPECT_TRUE(inputs_alike({}, {}));
 }
 
+// The strictest that may be meant: an undeclared shape might be that of any other layer.
+TEST(Buffers, AreNotToldApartByWhatOneOfThemLeavesUndeclared) {
+  const Module a = module_of(2, 3, 5);
+  EXPECT_TRUE(inputs_alike(a, {}));
+  EXPECT_TRUE(outputs_alike(a, {}));
+  Module typeless = module_of(2, 3, 5);
+  typeless.dtype.reset();
+  EXPECT_TRUE(inputs_alike(a, typeless));
+  typeless.shape.hidden = 4;
+  EXPECT_FALSE(inputs_alike(a, typeless)) << "whatever its type";
+  EXPECT_TRUE(outputs_alike(a, typeless));
+
+  Module sized;
+  sized.bytes.input = 2 * 3 * 2;
+  EXPECT_TRUE(inputs_alike(a, sized));
+  sized.bytes.input = 2 * 3 * 2 + 1;
+  EXPECT_FALSE(inputs_alike(a, sized)) << "of another size";
+
+  const BufferTable three =
+      one_chunk(list_of({3}), {.list = {a, module_of(1, 3, 5), {}}, .layers = {{{0, 1, 2}}}});
+  EXPECT_EQ(three.facts(0, 1, 0).input_key, three.facts(0, 1, 1).input_key)
+      << "the third may be as either of two that differ";
+}
+
 TEST(Buffers, OfAnMlpComeOutAsTheyWentIn) {
   Module mlp = module_of(2, 5, 9);
   mlp.kind = ModuleKind::LayerNormMlp;

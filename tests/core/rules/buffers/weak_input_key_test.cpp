@@ -56,9 +56,13 @@ TEST(WeakInputKey, IsNoneWhereBothNeedAGradientOrNeither) {
 }
 
 TEST(WeakInputKey, IsNoneWhereShapesDiffer) {
+  Module narrow = kFrozen;
+  narrow.shape.hidden = 32;
   Module wide = kLater;
   wide.shape.hidden = 64;
-  EXPECT_TRUE(check_pair(kFrozen, wide, "[1, -1, 2, -2]").findings().empty());
+  EXPECT_EQ(check_pair(narrow, wide, "[1, -1, 2, -2]").findings(), Findings{});
+  EXPECT_EQ(check_pair(kFrozen, wide, "[1, -1, 2, -2]").findings(), Findings{"B05@0"})
+      << "which may be as wide";
 }
 
 TEST(WeakInputKey, TheOtherWayRoundIsAWarning) {

@@ -47,12 +47,21 @@ TEST(WeakOutputKey, IsNoneWherePositionsAgree) {
 }
 
 TEST(WeakOutputKey, IsNoneWhereOutputsAreToldApart) {
+  const auto findings = [](const Module& dense, const Module& experts) {
+    return check_pair(dense, experts, "[1, 2, -2, -1]").findings();
+  };
+  Module narrow = kExperts;
+  narrow.shape.hidden = 32;
   Module wide = kDense;
   wide.shape.hidden = 64;
-  EXPECT_TRUE(check_pair(wide, kExperts, "[1, 2, -2, -1]").findings().empty());
+  EXPECT_EQ(findings(wide, narrow), Findings{});
+  EXPECT_EQ(findings(wide, kExperts), Findings{"B06@2"}) << "which may be as wide";
+  Module half = kExperts;
+  half.dtype = DataType::Bf16;
   Module single = kDense;
   single.dtype = DataType::Fp32;
-  EXPECT_TRUE(check_pair(single, kExperts, "[1, 2, -2, -1]").findings().empty());
+  EXPECT_EQ(findings(single, half), Findings{});
+  EXPECT_EQ(findings(single, kExperts), Findings{"B06@2"});
 }
 
 TEST(WeakOutputKey, GoesByTheFirstBackward) {
