@@ -5,6 +5,7 @@
 #include <capo/core/minimise/settle.h>
 #include <capo/core/minimise/size.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -86,6 +87,39 @@ void Smaller::add_entries() {
   }
 }
 
+// Its last chunk goes with a number that other ranks have more chunks beside.
+bool computes_nothing(const RankOrder& rank) {
+  return std::none_of(rank.order.begin(), rank.order.end(),
+                      [](const Entry& entry) { return is_compute(entry.kind); });
+}
+
+// What delays is read off the capture where nothing is declared, and its only microbatch that said
+// so may go.
+bool replays_other_halves(const RankOrder& rank) {
+  if (!rank.replay || rank.delay) return false;
+  RankOrder replayed = rank;
+  replayed.order = *rank.replay;
+  const std::vector<Delay> captures = resolved_delay(rank);
+  const std::vector<Delay> replays = resolved_delay(replayed);
+  for (std::size_t chunk = 0; chunk < captures.size(); ++chunk) {
+    if (captures[chunk] != Delay::Mixed && captures[chunk] != replays[chunk]) return true;
+  }
+  return false;
+}
+
+using OfRank = bool (*)(const RankOrder&);
+
+// Ranks that a step broke, though it took whole microbatches or chunks away.
+bool breaks_ranks(const Schedule& before, const Schedule& after) {
+  for (const OfRank broken : {computes_nothing, replays_other_halves}) {
+    const auto count = [broken](const Schedule& schedule) {
+      return std::count_if(schedule.ranks.begin(), schedule.ranks.end(), broken);
+    };
+    if (count(after) > count(before)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<Schedule> smaller_schedules(const Schedule& schedule) {
@@ -98,7 +132,9 @@ std::vector<Schedule> smaller_schedules(const Schedule& schedule) {
 std::vector<Schedule> smaller_sound_schedules(const Schedule& schedule) {
   Smaller smaller(schedule);
   smaller.add_structure();
-  return std::move(smaller).found();
+  std::vector<Schedule> found = std::move(smaller).found();
+  std::erase_if(found, [&](const Schedule& after) { return breaks_ranks(schedule, after); });
+  return found;
 }
 
 }  // namespace capo::testing

@@ -19,7 +19,8 @@ namespace capo::testing {
 /// `Size`, so asking again does not go in circles.
 [[nodiscard]] std::vector<Schedule> smaller_schedules(const Schedule& schedule);
 
-/// The same without single entries and swaps: what is sound and has no transfers stays so.
+/// The same without single entries and swaps, nor steps that leave a rank nothing to compute or a
+/// replay order other halves than the capture has: what is sound and has no transfers stays so.
 [[nodiscard]] std::vector<Schedule> smaller_sound_schedules(const Schedule& schedule);
 
 }  // namespace capo::testing

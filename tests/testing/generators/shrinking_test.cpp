@@ -4,6 +4,8 @@
 
 #include <capo/core/minimise/settle.h>
 #include <capo/core/minimise/size.h>
+#include <capo/core/text/order_printer.h>
+#include <capo/testing/generators/sound_schedule.h>
 #include <capo/testing/laws/verdicts.h>
 #include <capo/tests/testing/sample.h>
 
@@ -35,6 +37,19 @@ TEST(Shrinking, KeepsAnOrderAnOrder) {
   for (const auto& order : sample_shrinkables(orders(), 20)) {
     for (const Schedule& smaller : shrink_path(order))
       EXPECT_EQ(laws::is_accepted(smaller), std::nullopt);
+  }
+}
+
+// Chunks of a rank that has fewer than others, and replays that take other backwards apart.
+TEST(Shrinking, KeepsAnySoundScheduleSound) {
+  for (Schedule schedule : sample(sound_schedule(), 1000)) {
+    for (std::size_t step = 0;; ++step) {
+      const std::vector<Schedule> smaller = smaller_sound_schedules(schedule);
+      for (const Schedule& each : smaller)
+        EXPECT_EQ(laws::is_accepted(each), std::nullopt) << print_order_file(schedule);
+      if (smaller.empty()) break;
+      schedule = Schedule(smaller[step * 7 % smaller.size()]);
+    }
   }
 }
 
