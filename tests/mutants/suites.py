@@ -108,7 +108,7 @@ KINDS = {
             tests={
                 "shape": "Faults.OfAList*:Faults.OfANamed*:SoundOrders.*:NearMissLists.*",
                 "dependencies": "Faults.OfANamed*:Faults.OfATable*:SoundOrders.*:Transfers.*",
-                "placement": "Faults.OfANamed*:Faults.OfATable*",
+                "placement": "Placement.*:Faults.OfANamed*:Faults.OfATable*",
                 "routing": "Transfers.*:Faults.OfCommunication*",
                 "transfers": "Transfers.*:Faults.OfCommunication*",
                 "buffers": "Memory.*:PlanFaults.*:Faults.OfPlans*",
@@ -124,7 +124,7 @@ KINDS = {
             program="capo_corpus_mutated",
             prefix="Rules/CorpusCase.AnswersAsExpected/",
             tests={
-                "placement": "P*",
+                "placement": "P*:D*:T*",
                 "routing": "R*",
                 "transfers": "T*:R*:D*",
                 "streams": "E*:T*:B*",
