@@ -126,8 +126,8 @@ void InputOptions::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"te", "order", "csv", "json"}));
   app.add_option(
       "--layers-per-chunk", layers,
-      "TE list: layers of each chunk `1,2`, of every chunk `2`, or `none` for Python's None; "
-      "default: one each");
+      "TE list: layers of each chunk `1,2` or, of the only one, `[1]`; of every chunk `2`; `none` "
+      "for Python's None; default: one each");
   app.add_option(
       "--delayed", delayed,
       "TE list: chunks that delay their weight gradient, `all`, `none` or `1,3`; default: those "

@@ -2,6 +2,9 @@
 
 #include <capo/core/text/torch_csv_printer.h>
 #include <capo/testing/generators/executable_order.h>
+#include <capo/testing/model_text.h>
+
+#include <nlohmann/json.hpp>
 
 #include <ostream>
 #include <sstream>
@@ -17,6 +20,31 @@ std::string Table::text() const {
   }
   return out;
 }
+
+namespace {
+
+// The rows below each other, as a table has them.
+std::string json_of(const Table& table) {
+  using Json = nlohmann::ordered_json;
+  std::string text = "{\"csv\": [";
+  std::istringstream lines(table.text());
+  bool first = true;
+  for (std::string row; std::getline(lines, row); first = false) {
+    text += (first ? "" : ",\n         ") + Json(row).dump();
+  }
+  text += "]";
+  const auto add = [&text](const char* key, const Json& value) {
+    text += ",\n \"" + std::string(key) + "\": " + value.dump();
+  };
+  const TorchDeclarations& declared = table.declarations;
+  if (declared.stage_to_rank) add("stage_to_rank", *declared.stage_to_rank);
+  if (declared.stages) add("stages", *declared.stages);
+  if (declared.microbatches) add("microbatches", *declared.microbatches);
+  if (declared.communicates) add("format", *declared.communicates ? "comms" : "compute");
+  return text + "}\n";
+}
+
+}  // namespace
 
 Table table_of(Schedule schedule) {
   if (schedule.topology == Topology::Independent) {
@@ -46,8 +74,16 @@ Table table_of(Schedule schedule) {
   return table;
 }
 
+std::string shown_table(const Table& table, const CheckOptions& declared) {
+  const std::string json = json_of(table);
+  const std::string model = model_text(declared);
+  if (model == model_text(CheckOptions{})) return json;
+  return "cat > case.json <<'END'\n" + json + "END\ncat > case.model <<'END'\n" + model +
+         "END\ncapo check case.json --model case.model\n";
+}
+
 void showValue(const Table& table, std::ostream& out) {
-  out << table.text();
+  out << shown_table(table);
 }
 
 }  // namespace capo::testing

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <capo/core/order/schedule.h>
+#include <capo/core/rules/check_options.h>
 #include <capo/core/text/torch_csv_reader.h>
 
 #include <iosfwd>
@@ -23,6 +24,11 @@ struct Table {
 /// change places.
 [[nodiscard]] Table table_of(Schedule schedule);
 
+/// To paste: JSON for `capo check -`, which has a place for what is declared of the cells. Where a
+/// model is declared as well, the two files and the command for a shell.
+[[nodiscard]] std::string shown_table(const Table& table, const CheckOptions& declared = {});
+
+/// For rapidcheck: shown_table().
 void showValue(const Table& table, std::ostream& out);
 
 }  // namespace capo::testing

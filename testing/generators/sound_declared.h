@@ -5,7 +5,11 @@
 // weight gradients (C08); in one of two each chunk is reduced right behind its last gradient. Four
 // modules as in sound_module.h, two that delay for chunks that have their weight gradients apart
 // and two for the others, each chunk being one that fits, with equal chances. No operand is a
-// shared buffer, so that the plan alone does not matter.
+// shared buffer.
+//
+// Plan te is what the rules of gradients and capture ask for, and no more: every other order here
+// breaks rules of races and memory under it (E01, B03 to B05). sound_planned.h has those that break
+// none.
 //
 // Shrinking: a microbatch goes. Tested by sound_declared_test.cpp.
 

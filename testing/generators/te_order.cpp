@@ -1,5 +1,6 @@
 #include <capo/testing/generators/te_order.h>
 
+#include <capo/core/text/number.h>
 #include <capo/core/text/te_list_printer.h>
 #include <capo/testing/representable.h>
 #include <capo/testing/shown_order.h>
@@ -10,7 +11,6 @@
 #include <cmath>
 #include <map>
 #include <ostream>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -61,6 +61,24 @@ TeOrder without_delay(TeOrder order, std::int32_t chunk) {
   });
   order.delays[static_cast<std::size_t>(chunk) - 1] = false;
   return order;
+}
+
+// A number as JSON has it, with words for those that it cannot write.
+std::string json_of(const TeEntry& entry) {
+  if (std::isnan(entry.value)) return "\"NaN\"";
+  if (std::isinf(entry.value)) return entry.value < 0 ? "\"-Infinity\"" : "\"Infinity\"";
+  return to_text(Number{.value = entry.value, .type = entry.type});
+}
+
+// With all that is declared: flags do not say for how many chunks it is.
+std::string json_of(const TeOrder& order) {
+  std::vector<std::string> numbers;
+  for (const TeEntry& entry : order.list.entries) numbers.push_back(json_of(entry));
+  return fmt::format(
+      "{{\"order\": [{}], \"num_layers_per_chunk\": [{}], \"need_wgrad\": [{}], "
+      "\"microbatches\": {}}}\n",
+      fmt::join(numbers, ", "), fmt::join(order.layers.values, ", "), fmt::join(order.delays, ", "),
+      order.microbatches);
 }
 
 }  // namespace
@@ -134,15 +152,7 @@ void showValue(const TeOrder& order, std::ostream& out) {
     out << "# as a list: " << order.text() << shown_order(reading.schedule);
     return;
   }
-  const std::string list = order.text();
-  std::string delayed;
-  for (std::size_t chunk = 1; chunk <= order.delays.size(); ++chunk) {
-    if (order.delays[chunk - 1]) delayed += fmt::format("{}{}", delayed.empty() ? "" : ",", chunk);
-  }
-  out << fmt::format(
-      "capo check --order '{}' --layers-per-chunk {} --delayed {} --microbatches {}\n",
-      std::string_view(list).substr(0, list.find('\n')), fmt::join(order.layers.values, ","),
-      delayed.empty() ? "none" : delayed, order.microbatches);
+  out << json_of(order);
 }
 
 }  // namespace capo::testing

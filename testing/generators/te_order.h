@@ -45,7 +45,8 @@ struct TeOrder {
 /// uncapturable.
 [[nodiscard]] std::vector<TeOrder> simpler(const TeOrder& order);
 
-/// For rapidcheck, to paste: .order lines; where an entry is no action, a command with the list.
+/// For rapidcheck, to paste: .order lines; where an entry is no action, or .order text has no
+/// notation for what is declared, JSON.
 void showValue(const TeOrder& order, std::ostream& out);
 
 }  // namespace capo::testing

@@ -1,13 +1,12 @@
 #include <capo/testing/laws/verdicts.h>
 
 #include <capo/testing/faults/faults.h>
-#include <capo/testing/generators/arbitrary_schedule.h>
+#include <capo/testing/faults/shown.h>
 #include <capo/testing/laws/reported.h>
 
 #include <fmt/format.h>
 
 #include <span>
-#include <sstream>
 #include <string>
 
 namespace capo::testing::laws {
@@ -25,10 +24,8 @@ Breach all_reported(std::span<const Fault<Subject>> faults, const Subject& sound
     const std::string place =
         broken->place ? fmt::format("rank {} index {}", broken->place->rank, broken->place->index)
                       : "no place";
-    std::ostringstream text;
-    showValue(broken->subject, text);
     return fmt::format("{}: expected {} at {}, found [{}] in\n{}", fault.name, broken->rule, place,
-                       verdict.findings(), text.str());
+                       verdict.findings(), shown(broken->subject));
   }
   return std::nullopt;
 }

@@ -108,6 +108,8 @@ TEST(CheckDeclarations, ChangeTheVerdict) {
   EXPECT_EQ(check_order("[1, -1]", {"--layers-per-chunk", "1,1"}).exit_code, 1);
   EXPECT_EQ(check_order("[1, -1]", {"--layers-per-chunk", "none"}).exit_code, 0);
   EXPECT_EQ(check_order("[1, -1]", {"--layers-per-chunk", "[2]"}).exit_code, 0);
+  EXPECT_EQ(check_order("[1, 2, -2, -1]", {"--layers-per-chunk", "1"}).exit_code, 0) << "of every";
+  EXPECT_EQ(check_order("[1, 2, -2, -1]", {"--layers-per-chunk", "[1]"}).exit_code, 1) << "of one";
   EXPECT_EQ(check_order("0F0,0B0", {"--microbatches", "2"}).exit_code, 1);
   EXPECT_EQ(check_order("0F0,0B0", {"--stages", "2"}).exit_code, 1);
   EXPECT_EQ(check_order("0F0,0B0\n1F0,1B0", {"--stage-to-rank", "0,1"}).exit_code, 0);

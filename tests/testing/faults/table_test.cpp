@@ -33,5 +33,20 @@ TEST(Table, OfChunksThatAreNotWiredIsAChain) {
   EXPECT_EQ(table_of(schedule).text(), "0F0\n1F0\n");
 }
 
+// The cells alone would be another table: its stages could be anywhere.
+TEST(Table, IsShownWithAllThatIsDeclared) {
+  const Table table{.rows = {{"0F0", "1SEND_F0"}, {"1F0"}},
+                    .declarations = {.microbatches = 1,
+                                     .stages = 2,
+                                     .stage_to_rank = std::vector{0, 1},
+                                     .communicates = false}};
+  EXPECT_EQ(shown_table(table),
+            "{\"csv\": [\"0F0,1SEND_F0\",\n         \"1F0\"],\n \"stage_to_rank\": [0,1],\n "
+            "\"stages\": 2,\n \"microbatches\": 1,\n \"format\": \"compute\"}\n");
+  const std::string declared = shown_table(table, {.environment = {.weight_stream = true}});
+  EXPECT_TRUE(declared.starts_with("cat > case.json <<'END'\n{\"csv\": [")) << declared;
+  EXPECT_TRUE(declared.ends_with("\ncapo check case.json --model case.model\n")) << declared;
+}
+
 }  // namespace
 }  // namespace capo::testing

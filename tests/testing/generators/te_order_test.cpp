@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <cmath>
+
 namespace capo::testing {
 namespace {
 
@@ -77,10 +79,37 @@ rank 0: F1 B1 W1
 )");
 }
 
-TEST(TeOrder, IsShownAsACommandWhereAnEntryIsNoAction) {
+TEST(TeOrder, IsShownAsJsonWhereAnEntryIsNoAction) {
   EXPECT_EQ(rc::toString(order_of({1, 2, 0, -1, -1.5, -2}, 1, {true, false})),
-            "capo check --order '[1, 2, 0, -1, -1.5, -2]' --layers-per-chunk 1,1 --delayed 1 "
-            "--microbatches 1\n");
+            "{\"order\": [1, 2, 0, -1, -1.5, -2], \"num_layers_per_chunk\": [1, 1], "
+            "\"need_wgrad\": [true, false], \"microbatches\": 1}\n");
+}
+
+// Layers of one chunk are a list all the same, and they are declared for fewer chunks than delays.
+TEST(TeOrder, IsShownAsJsonWhereDeclarationsDoNotFit) {
+  TeOrder order = order_of({1, 2, -2, -1}, 1, {false, false});
+  order.layers.values = {1};
+  const auto read = load({.name = "-", .text = rc::toString(order)}, {});
+  ASSERT_TRUE(read) << rc::toString(order);
+  EXPECT_EQ(read->form, Form::TeList);
+  EXPECT_EQ(read->schedule.ranks[0].layers, order.layers);
+  EXPECT_EQ(read->schedule.ranks[0].delay, (std::vector<Delay>{Delay::Never, Delay::Never}));
+}
+
+TEST(TeOrder, IsShownWithItsNumbersBitForBit) {
+  TeOrder order = order_of({1, -1}, 1, {false});
+  for (const double odd : {std::nan(""), HUGE_VAL, -HUGE_VAL, -0.0, 1.0, 1e300})
+    order.list.entries.push_back({.value = odd, .type = NumberType::Float});
+  const auto read = load({.name = "-", .text = rc::toString(order)}, {});
+  ASSERT_TRUE(read) << rc::toString(order);
+  ASSERT_EQ(read->te_list.entries.size(), order.list.entries.size());
+  for (std::size_t i = 0; i < order.list.entries.size(); ++i) {
+    const TeEntry& entry = read->te_list.entries[i];
+    const TeEntry& was = order.list.entries[i];
+    EXPECT_TRUE(entry.value == was.value || (std::isnan(entry.value) && std::isnan(was.value)));
+    EXPECT_EQ(std::signbit(entry.value), std::signbit(was.value)) << i;
+    EXPECT_EQ(entry.type, was.type) << i;
+  }
 }
 
 TEST(TeOrder, ShownReadsBack) {
