@@ -3,18 +3,22 @@
 //   capo_exhaustive [SCOPE ...] [--quick | --long] [--shard I/N] [--through verdicts|check]
 //                   [--stop-at-first]
 //
-// Without a scope: all of them. Prints what was compared, what disagrees as lists to paste, counts
-// against those known from elsewhere, and seconds. Exit code 0: no disagreement and all counts
-// right; 1: some; 2: wrong usage. ctest runs every scope; `./dev exhaustive --long` the long ones,
-// in as many processes as there are processors.
+// Without a scope: all of them, and of the long ones those that there are. Prints what was
+// compared, what disagrees as lists to paste, counts against those known from elsewhere, and
+// seconds. Exit code 0: no disagreement and all counts right; 1: some; 2: wrong usage. ctest runs
+// every scope; `./dev exhaustive --long` the long ones, in as many processes as there are
+// processors.
 
 #include <capo/tests/exhaustive/scopes.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -95,7 +99,13 @@ std::optional<Asked> asked_of(const std::vector<std::string_view>& words) {
     }
     if (!understood) return std::nullopt;
   }
-  if (asked.scopes.empty()) asked.scopes.assign(kScopes.begin(), kScopes.end());
+  const auto exists = [&](const Scope& scope) {
+    return asked.options.effort != Effort::Long || scope.has_long;
+  };
+  if (asked.scopes.empty()) {
+    std::copy_if(kScopes.begin(), kScopes.end(), std::back_inserter(asked.scopes), exists);
+  }
+  if (!std::all_of(asked.scopes.begin(), asked.scopes.end(), exists)) return std::nullopt;
   return asked;
 }
 
@@ -107,13 +117,14 @@ int main(int argc, char** argv) {
     fmt::print(stderr,
                "usage: capo_exhaustive [SCOPE ...] [--quick | --long] [--shard I/N]\n"
                "                       [--through verdicts|check] [--stop-at-first]\nscopes:");
-    for (const Scope& scope : kScopes) fmt::print(stderr, " {}", scope.name);
+    for (const Scope& scope : kScopes) {
+      fmt::print(stderr, " {}{}", scope.name, scope.has_long ? " (also --long)" : "");
+    }
     fmt::print(stderr, "\n");
     return 2;
   }
   bool agree = true;
   for (const Scope& scope : asked->scopes) {
-    if (asked->options.effort == Effort::Long && !scope.has_long) continue;
     agree = scope.run(asked->options) && agree;
     if (!agree && asked->options.stop_at_first) break;
   }

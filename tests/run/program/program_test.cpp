@@ -62,11 +62,11 @@ TEST(Program, WhatRunsTogetherIsLaunchedTogether) {
 
 // Nothing runs beside what is the only work of its composite.
 TEST(Program, WhatOpensACompositeNeedNotBeWork) {
-  EXPECT_EQ(lines("ranks 1\nmicrobatches 2\nrank 0: (unshard1 F1.0) B1.0 (unshard1 F1.1) B1.1\n"),
-            (Lines{"0: F1.0 from given 1.0",
-                   "0: B1.0 from given 1.0, collect grad input of 1.0 at 1.0",
-                   "0: F1.1 from given 1.1",
-                   "0: B1.1 from given 1.1, collect grad input of 1.1 at 1.1"}));
+  EXPECT_EQ(
+      lines("ranks 1\nmicrobatches 2\nrank 0: (unshard1 F1.0) B1.0 (unshard1 F1.1) B1.1\n"),
+      (Lines{"0: F1.0 from given 1.0", "0: B1.0 from given 1.0, collect grad input of 1.0 at 1.0",
+             "0: F1.1 from given 1.1",
+             "0: B1.1 from given 1.1, collect grad input of 1.1 at 1.1"}));
 }
 
 // Ranks are streams 0 and 2, their transfers 1 and 3; of a transfer each end has a start and an
