@@ -1,6 +1,7 @@
 #include <capo/cli/cost_options.h>
 
 #include <capo/cli/input_options.h>
+#include <capo/cli/numbers.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -27,7 +28,7 @@ void CostOptions::add_to(CLI::App& app) {
   app.add_option("--memory", memory_limit,
                  "A limit of each rank, in the unit of --mem, that the lower bounds may assume; "
                  "default: what the order itself holds at most")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->group(group);
   app.add_option("--links", links,
                  "ideal: a message takes its time and occupies nobody; queued: as the environment "

@@ -91,6 +91,7 @@ Declared EnvironmentOptions::resolve(const Limits& limits) const {
     throw CLI::ValidationError("--ep-slots", "needs --ep-overlap, whose slots they are");
   }
   environment.weight_stream = environment.weight_stream || weight_stream;
+  if (!overlaps_anyway) refuse_idle_overlap(declared);
   if (topology.empty()) return declared;
 
   const auto named = topology_named(topology);
@@ -108,6 +109,19 @@ Declared EnvironmentOptions::resolve(const Limits& limits) const {
   }
   declared.stages = std::move(*stages);
   return declared;
+}
+
+void EnvironmentOptions::refuse_idle_overlap(const Model& declared) const {
+  if (declares_exchanges(declared)) return;
+  if (ep_overlap && !declared.environment.p2p) {
+    throw CLI::ValidationError("--ep-overlap",
+                               "needs --p2p, or a model file with a group that exchanges tokens");
+  }
+  if (!ep_slots.empty()) {
+    throw CLI::ValidationError("--ep-slots",
+                               "needs a model file with a group that exchanges tokens: without "
+                               "exchanges no layer is taken apart");
+  }
 }
 
 std::optional<EnvironmentOptions::Misfit> EnvironmentOptions::place(Schedule& schedule,
@@ -152,6 +166,12 @@ std::optional<EnvironmentOptions::Misfit> EnvironmentOptions::useless_flag(
   return Misfit{flag,
                 "the chunks are not wired to each other, so nobody communicates; --topology "
                 "wires them"};
+}
+
+bool declares_exchanges(const Model& declared) {
+  return std::any_of(declared.groups.begin(), declared.groups.end(), [](const auto& group) {
+    return std::any_of(group.actions.begin(), group.actions.end(), is_exchange);
+  });
 }
 
 void refuse_contradiction(const char* flag) {

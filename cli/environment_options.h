@@ -31,11 +31,16 @@ struct EnvironmentOptions {
   bool ep_overlap = false;
   std::vector<std::string> ep_slots;
   bool weight_stream = false;
+  /// The command takes --ep-overlap for more than Megatron's calls and exchanges: of a
+  /// configuration, or on links where every layer is taken apart.
+  bool overlaps_anyway = false;
 
   void add_to(CLI::App& app);
 
   /// Flags and model.json together; throws CLI::ValidationError where they contradict each other.
   [[nodiscard]] Declared resolve(const Limits& limits) const;
+  /// Throws where neither a call of Megatron's nor an exchange is there to overlap.
+  void refuse_idle_overlap(const Model& declared) const;
   /// Places the schedule's stages as declared; the flag at fault and the reason where that, or a
   /// group of ranks, does not fit the input.
   struct Misfit {
@@ -49,6 +54,9 @@ struct EnvironmentOptions {
  private:
   [[nodiscard]] std::optional<Misfit> useless_flag(const Schedule& schedule) const;
 };
+
+/// Whether a group of ranks dispatches or combines tokens.
+[[nodiscard]] bool declares_exchanges(const Model& declared);
 
 /// Throws CLI::ValidationError: a flag says otherwise than the model file.
 [[noreturn]] void refuse_contradiction(const char* flag);

@@ -1,13 +1,13 @@
 #include <capo/cli/input_options.h>
 
 #include <capo/cli/files.h>
+#include <capo/cli/numbers.h>
 #include <capo/core/text/scan.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <sstream>
 
@@ -83,17 +83,9 @@ std::vector<std::int32_t> number_list(const std::string& text, const std::string
   for (std::string item; std::getline(in, item, ',');) {
     const std::size_t first = std::min(item.find_first_not_of(' '), item.size());
     item = item.substr(first, item.find_last_not_of(' ') - first + 1);
-    std::int32_t number = 0;
-    const auto result = std::from_chars(item.data(), item.data() + item.size(), number);
-    if (result.ec == std::errc::result_out_of_range) {
-      throw CLI::ValidationError(flag, fmt::format("{} is too large", shown(item)));
-    }
-    if (result.ec != std::errc{} || result.ptr != item.data() + item.size() || number < least) {
-      throw CLI::ValidationError(
-          flag, least >= 0 ? fmt::format("{} is no whole number of at least {}", shown(item), least)
-                           : fmt::format("{} is no whole number", shown(item)));
-    }
-    numbers.push_back(number);
+    const auto number = whole_number(item, least);
+    if (!number) throw CLI::ValidationError(flag, number.error());
+    numbers.push_back(*number);
   }
   if (numbers.empty() || text.ends_with(',')) {
     throw CLI::ValidationError(flag, fmt::format("{} is no list of numbers", shown(text)));

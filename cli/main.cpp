@@ -4,6 +4,7 @@
 #include <capo/cli/exit_code.h>
 
 #include <capo/cli/files.h>
+#include <capo/cli/numbers.h>
 #include <capo/cli/out_of_memory.h>
 #include <capo/core/base/nearest.h>
 #include <capo/core/text/printable.h>
@@ -11,12 +12,15 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +42,31 @@ std::string unknown_command(const std::string& word, std::span<const std::string
   std::string text = "there is no command `" + capo::printable(word, 40) + "`";
   if (!close.empty()) text += "; did you mean `" + std::string(close) + "`?";
   return text;
+}
+
+// Cuts a long piece of the command line wherever a message echoes it. Paths mostly stay whole.
+void shorten(std::string& message, std::string_view piece) {
+  constexpr std::size_t kLongest = 100;
+  if (piece.size() <= kLongest) return;
+  const std::string shortened = capo::printable(piece, kLongest);
+  for (std::size_t at = message.find(piece); at != std::string::npos;
+       at = message.find(piece, at + shortened.size())) {
+    message.replace(at, piece.size(), shortened);
+  }
+}
+
+// CLI11 echoes a whole argument, or the value behind its `=`, or one item of a list.
+std::string with_short_arguments(std::string message, std::span<char* const> arguments) {
+  for (const std::string_view argument : arguments) {
+    shorten(message, argument);
+    shorten(message, argument.substr(std::min(argument.find('=') + 1, argument.size())));
+    for (std::size_t begin = 0; begin < argument.size();) {
+      const std::size_t end = std::min(argument.find_first_of("=,", begin), argument.size());
+      shorten(message, argument.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return message;
 }
 
 int fail_usage(const std::string& message) {
@@ -78,9 +107,11 @@ int run(int argc, char** argv) {
       {"explain", add_explain(app)},   {"rules", add_rules(app)},
       {"devices", add_devices(app)},
   };
+  read_decimally(app);
   std::vector<std::string_view> names;
   names.reserve(commands.size());
   for (const auto& [name, command] : commands) names.push_back(name);
+  const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
   try {
     app.parse(argc, argv);
     for (const auto& [name, command] : commands) {
@@ -96,9 +127,9 @@ int run(int argc, char** argv) {
     const bool command_given = !app.get_subcommands().empty();
     const std::string word = argc > 1 ? argv[1] : "";
     if (!command_given && !word.starts_with('-')) return fail_usage(unknown_command(word, names));
-    return fail_usage(error.what());
+    return fail_usage(with_short_arguments(error.what(), arguments));
   } catch (const CLI::ParseError& error) {
-    return fail_usage(error.what());
+    return fail_usage(with_short_arguments(error.what(), arguments));
   }
 }
 

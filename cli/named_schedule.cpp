@@ -4,6 +4,9 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 namespace capo::cli {
 
@@ -20,12 +23,55 @@ void apply(const CostSetting& setting, published::Costs& costs, LinkCosts& link)
   costs.transfer = link.total();
 }
 
-}  // namespace
-
+// Of every rank where one differs; all links are alike.
 void take_costs(const std::vector<CostSetting>& settings, published::Request& request) {
   LinkCosts link;
   LinkCosts ignored;
   for (const CostSetting& setting : settings) {
+    const std::int32_t of_rank = setting.scope.rank;
+    if (of_rank >= 0 && request.rank_costs.empty()) {
+      request.rank_costs.assign(static_cast<std::size_t>(request.ranks), request.costs);
+    }
+    if (of_rank < 0) apply(setting, request.costs, link);
+    for (std::size_t rank = 0; rank < request.rank_costs.size(); ++rank) {
+      const bool meant = of_rank < 0 || of_rank == static_cast<std::int32_t>(rank);
+      if (meant) apply(setting, request.rank_costs[rank], ignored);
+    }
+  }
+  for (published::Costs& costs : request.rank_costs) costs.transfer = request.costs.transfer;
+}
+
+Error over(std::string_view what, std::uint64_t most, const char* flag) {
+  return {.kind = ErrorKind::Limit,
+          .message = fmt::format("the schedule has more than {} {}", most, what),
+          .help = fmt::format("raise the limit with {}", flag)};
+}
+
+// Before anything is made. A backward is one entry or two, so that the entries are known to a half.
+std::optional<Error> too_large(const published::Size& size, std::uint64_t ranks,
+                               const Limits& limits) {
+  const auto chunks = static_cast<std::uint64_t>(size.chunks) * ranks;
+  const auto microbatches = static_cast<std::uint64_t>(size.microbatches);
+  if (ranks > limits.ranks) return over("ranks", limits.ranks, "--max-ranks");
+  if (std::max(microbatches, chunks) > limits.counts) {
+    return over("microbatches or chunks", limits.counts, "--max-count");
+  }
+  if (2 * chunks * microbatches > limits.entries) {
+    return over("entries", limits.entries, "--max-entries");
+  }
+  return std::nullopt;
+}
+
+std::uint64_t entries_of(const Schedule& schedule) {
+  std::uint64_t entries = 0;
+  for (const RankOrder& rank : schedule.ranks) entries += rank.order.size();
+  return entries;
+}
+
+}  // namespace
+
+void refuse_scopes(const std::vector<CostSetting>& costs, std::int32_t ranks) {
+  for (const CostSetting& setting : costs) {
     const CostScope& scope = setting.scope;
     if (scope.chunk >= 0 || scope.layer >= 0 || scope.peer >= 0) {
       throw CLI::ValidationError(
@@ -33,45 +79,31 @@ void take_costs(const std::vector<CostSetting>& settings, published::Request& re
           "a schedule is made for times of whole ranks, r0:f=2, and for links "
           "that are all alike");
     }
-    if (scope.rank >= request.ranks) {
+    if (scope.rank >= ranks) {
       throw CLI::ValidationError(
-          "--cost", fmt::format("speaks of rank {}, but there are {}", scope.rank, request.ranks));
-    }
-    if (scope.rank >= 0 && request.rank_costs.empty()) {
-      request.rank_costs.assign(static_cast<std::size_t>(request.ranks), request.costs);
-    }
-    if (scope.rank < 0) apply(setting, request.costs, link);
-    for (std::size_t rank = 0; rank < request.rank_costs.size(); ++rank) {
-      const bool meant = scope.rank < 0 || scope.rank == static_cast<std::int32_t>(rank);
-      if (meant) apply(setting, request.rank_costs[rank], ignored);
+          "--cost", fmt::format("speaks of rank {}, but there are {}", scope.rank, ranks));
     }
   }
-  for (published::Costs& costs : request.rank_costs) costs.transfer = request.costs.transfer;
 }
 
 published::Memory generator_memory(const MemoryChange& change) {
   return {.forward = change.forward, .backward = change.backward, .weight = change.weight};
 }
 
-std::optional<Error> too_large(const published::Request& request, const Limits& limits) {
-  const auto ranks = static_cast<std::uint64_t>(request.ranks);
-  const auto microbatches = static_cast<std::uint64_t>(request.microbatches);
-  const auto chunks = static_cast<std::uint64_t>(request.chunks.value_or(4));
-  const auto over = [](std::string_view what, std::uint64_t most, const char* flag) {
-    return Error{.kind = ErrorKind::Limit,
-                 .message = fmt::format("the schedule has more than {} {}", most, what),
-                 .help = fmt::format("raise the limit with {}", flag)};
-  };
-  if (ranks > limits.ranks) return over("ranks", limits.ranks, "--max-ranks");
-  if (std::max(microbatches, chunks) > limits.counts) {
-    return over("microbatches or chunks", limits.counts, "--max-count");
+Result<Schedule, NotMade> make_named(published::Request request,
+                                     const std::vector<CostSetting>& costs, const Limits& limits) {
+  const auto size = published::size_of(request);
+  if (!size) return NotMade{size.error()};
+  if (auto large = too_large(*size, static_cast<std::uint64_t>(request.ranks), limits)) {
+    return NotMade{*std::move(large)};
   }
-  // Counts are below 2^31 each; ranks are few.
-  const std::uint64_t largest = limits.entries / 3 / std::max<std::uint64_t>(ranks, 1);
-  if (microbatches > largest / std::max<std::uint64_t>(chunks, 1)) {
-    return over("entries", limits.entries, "--max-entries");
+  take_costs(costs, request);
+  auto schedule = published::schedule_named(request);
+  if (!schedule) return NotMade{schedule.error()};
+  if (entries_of(*schedule) > limits.entries) {
+    return NotMade{over("entries", limits.entries, "--max-entries")};
   }
-  return std::nullopt;
+  return *std::move(schedule);
 }
 
 }  // namespace capo::cli

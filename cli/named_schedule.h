@@ -1,25 +1,35 @@
 // Published schedules as the command line asks for them, for `generate` and `sweep`.
+// Limits are those of what is read: what is made within them can be read within them.
 
 #pragma once
 
 #include <capo/core/base/error.h>
+#include <capo/core/base/result.h>
 #include <capo/core/generate/published/catalogue.h>
+#include <capo/core/order/schedule.h>
 #include <capo/core/text/limits.h>
 #include <capo/sim/costs.h>
 #include <capo/sim/memory.h>
 
-#include <optional>
+#include <cstdint>
+#include <string>
+#include <variant>
 #include <vector>
 
 namespace capo::cli {
 
-/// Into the request, whose ranks are known. Generators know one time a kind and rank, and one for
-/// all links; throws CLI::ValidationError for a setting of any other scope.
-void take_costs(const std::vector<CostSetting>& settings, published::Request& request);
-[[nodiscard]] published::Memory generator_memory(const MemoryChange& change);
+/// Why no schedule was made: a sentence for whoever asked for it, or a limit that it exceeds.
+using NotMade = std::variant<std::string, Error>;
 
-/// Why a schedule of these counts is not made; nothing if it is within the limits.
-[[nodiscard]] std::optional<Error> too_large(const published::Request& request,
-                                             const Limits& limits);
+/// With the costs of a command line that refuse_scopes() let pass.
+[[nodiscard]] Result<Schedule, NotMade> make_named(published::Request request,
+                                                   const std::vector<CostSetting>& costs,
+                                                   const Limits& limits);
+
+/// Generators know one time a kind and rank, and one for all links; throws CLI::ValidationError for
+/// a setting of any other scope.
+void refuse_scopes(const std::vector<CostSetting>& costs, std::int32_t ranks);
+
+[[nodiscard]] published::Memory generator_memory(const MemoryChange& change);
 
 }  // namespace capo::cli

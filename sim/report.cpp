@@ -233,13 +233,13 @@ std::string percent(double rate) {
 
 std::string text_report(const Simulation& simulation) {
   const MemoryChange& memory = simulation.memory_model();
-  std::string text =
-      fmt::format("{}, {}, {}; {}\ntimes in {}, memory f={},b={},w={} of a microbatch\n\n",
-                  count(simulation.ranks().size(), "rank"),
-                  count(static_cast<std::size_t>(simulation.microbatches()), "microbatch"),
-                  count(simulation.graph().tasks.size(), "task"), links_in_words(simulation),
-                  unit_of_time(simulation.costs()), figure(memory.forward), figure(memory.backward),
-                  figure(memory.weight));
+  std::string text = fmt::format(
+      "{}, {}, {}{}; {}\ntimes in {}, memory f={},b={},w={} of a microbatch\n\n",
+      count(simulation.ranks().size(), "rank"),
+      count(static_cast<std::size_t>(simulation.microbatches()), "microbatch"),
+      count(simulation.graph().tasks.size(), "task"), simulation.replayed() ? ", as replayed" : "",
+      links_in_words(simulation), unit_of_time(simulation.costs()), figure(memory.forward),
+      figure(memory.backward), figure(memory.weight));
   text += table({{"makespan", figure(simulation.makespan()), "bubble",
                   percent(simulation.bubble_rate_of_makespan()),
                   bound_in_words(simulation.bounds().makespan, simulation.makespan())},
@@ -256,6 +256,7 @@ std::string json_report(const Simulation& simulation, const ReportOptions& optio
   json.update(figures_json(simulation));
   json["microbatches"] = simulation.microbatches();
   json["tasks"] = simulation.graph().tasks.size();
+  json["replayed"] = simulation.replayed();
   json["time_unit"] = simulation.costs().in_microseconds ? "microsecond" : "cost";
   json["links"] = name_of(simulation.subject().links);
   json["memory_model"] = {{"f", memory.forward}, {"b", memory.backward}, {"w", memory.weight}};
@@ -278,7 +279,9 @@ std::string json_report(const Simulation& simulation, const ReportOptions& optio
 
 std::string text_comparison(const std::vector<Named>& simulations) {
   std::vector<std::vector<std::string>> rows{{""}};
-  for (const Named& each : simulations) rows.front().push_back(each.name);
+  for (const Named& each : simulations) {
+    rows.front().push_back(each.name + (each.simulation->replayed() ? ", as replayed" : ""));
+  }
   const auto row = [&](const char* what, auto value, auto print, bool relative) {
     std::vector<std::string> cells{what};
     const double first = value(*simulations.front().simulation);
@@ -319,7 +322,7 @@ std::string text_comparison(const std::vector<Named>& simulations) {
 std::string json_comparison(const std::vector<Named>& simulations) {
   Json json{{"schema", 1}, {"simulations", Json::array()}};
   for (const Named& each : simulations) {
-    Json one{{"name", each.name}};
+    Json one{{"name", each.name}, {"replayed", each.simulation->replayed()}};
     one.update(figures_json(*each.simulation));
     one["exposed_comm"] = sum_of_exposed(*each.simulation);
     one["peak_activations"] = each.simulation->peak();

@@ -1,7 +1,7 @@
 #include <capo/sim/simulation.h>
 
 #include <capo/core/graph/lowered.h>
-#include <capo/core/rules/task_words.h>
+#include <capo/core/rules/plan_view.h>
 #include <capo/core/text/action_token.h>
 #include <capo/sim/simulate.h>
 
@@ -14,13 +14,18 @@ namespace capo {
 
 namespace {
 
-Subject subject_of(const Input& input, const Wiring& wiring, Links links) {
+Subject subject_of(const Wiring& wiring, Links links) {
   const bool ideal = links == Links::Ideal;
-  return {.schedule = input.schedule,
+  return {.schedule = wiring.schedule(),
           .map = wiring.map(),
           .lowered = ideal ? wiring.ideal().lowered : wiring.lowered(),
           .graph = ideal ? wiring.ideal().graph : wiring.transfers().graph,
           .links = links};
+}
+
+// Captured is once, what is replayed runs step after step.
+const Wiring& as_run(const Context& context) {
+  return *context.wirings().back();
 }
 
 Links links_of(const Wiring& wiring, const SimulationOptions& options) {
@@ -67,8 +72,8 @@ Simulation::Simulation(const Input& input, const SimulationOptions& options,
     : input_(input),
       options_(options),
       context_(std::move(context)),
-      wiring_(*context_->wirings().front()),
-      subject_(subject_of(input, wiring_, links)),
+      wiring_(as_run(*context_)),
+      subject_(subject_of(wiring_, links)),
       timeline_(simulate(subject_, options.costs)),
       layers_(layer_counts(input.schedule)),
       ranks_(rank_times(subject_, timeline_)),
@@ -106,8 +111,8 @@ double Simulation::rate(double of) const {
   return of > 0 ? (of - busiest_) / of : 0;
 }
 
-std::string Simulation::name(TaskId task) const {
-  return words::task_name(*context_, wiring_, subject_.graph, task);
+bool Simulation::replayed() const {
+  return replays_otherwise(input_.schedule);
 }
 
 std::string Simulation::label(TaskId task) const {
@@ -131,7 +136,7 @@ Result<std::unique_ptr<Simulation>, CannotSimulate> simulation_of(
   auto context = std::make_unique<Context>(input, options.check);
   if (context->wirings().empty()) return refused("there are no ranks");
   if (!orders_are_clean(*context)) return refused("the orders have errors of their own");
-  const Wiring& wiring = *context->wirings().front();
+  const Wiring& wiring = as_run(*context);
   const Links links = links_of(wiring, options);
   if (std::string why = obstacle(wiring, links); !why.empty()) return refused(std::move(why));
   return std::make_unique<Simulation>(input, options, std::move(context), links);

@@ -3,7 +3,7 @@
 //
 // What is simulated is what the verifier judges, on the same task graph. An input that cannot run
 // to its end has no timeline; hazards of memory do not change times, so such an order is simulated
-// all the same.
+// all the same. Where something else is replayed than was captured, the replay is simulated.
 //
 // How messages travel is read off the environment: where nothing about transfers is declared and
 // the order writes none, links are ideal, as the papers on schedules have it. Tested by
@@ -59,6 +59,8 @@ class Simulation {
   [[nodiscard]] std::vector<MemoryStep> memory_course(std::int32_t rank) const;
   [[nodiscard]] std::int32_t microbatches() const { return context_->microbatches(); }
   [[nodiscard]] const Costs& costs() const { return options_.costs; }
+  /// Whether the orders are those of a replay, which are not those that are captured.
+  [[nodiscard]] bool replayed() const;
 
   [[nodiscard]] double makespan() const { return timeline_.makespan; }
   [[nodiscard]] double span() const { return span_; }
@@ -67,8 +69,6 @@ class Simulation {
   [[nodiscard]] double bubble_rate_of_makespan() const { return rate(timeline_.makespan); }
   [[nodiscard]] double peak() const;  ///< of the ranks
 
-  /// "`F1.0` of rank 0", as the user wrote it.
-  [[nodiscard]] std::string name(TaskId task) const;
   /// "F1.0", "dispatch-F1.0 l1", "B1.3 experts": one notation for every input.
   [[nodiscard]] std::string label(TaskId task) const;
 

@@ -202,9 +202,6 @@ void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
   if (request.consult.te.empty_store == te::EmptyStore::Silent && !te) {
     throw CLI::ValidationError("--te-silent-store", "needs --profile te or mcore");
   }
-  const EnvironmentOptions& across = request.environment;
-  if (across.ep_overlap && across.p2p.empty() && across.model.empty() && flags.pipeline == 0)
-    throw CLI::ValidationError("--ep-overlap", "needs --p2p, --model or --pp");
   if (request.explain_model && request.format != "text")
     throw CLI::ValidationError("--explain-model", "is for the text report; the others hold it");
   if (flags.pipeline != 0 && !asked("mcore"))
@@ -213,6 +210,7 @@ void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
 
 void settle_megatron(CheckRequest& request, const MegatronFlags& flags) {
   if (flags.pipeline == 0) return;
+  request.environment.overlaps_anyway = true;
   if (request.input.microbatches == 0) {
     throw CLI::ValidationError("--pp", "needs --microbatches: Megatron's rules compare the two");
   }

@@ -53,6 +53,9 @@ int compare(const CompareRequest& request) {
     request.costs.refuse_misfits(each.placed.input.schedule, each.options.costs);
     auto simulation = simulation_of(each.placed.input, each.options);
     if (!simulation) return refuse_simulation(each.placed.input, simulation.error());
+    if ((*simulation)->subject().links != Links::Ideal) {
+      request.environment.refuse_idle_overlap(each.placed.model);
+    }
     each.simulation = std::move(*simulation);
     named.push_back({.name = file, .simulation = each.simulation.get()});
   }
@@ -72,6 +75,7 @@ Run add_compare(CLI::App& app) {
   command->add_option("FILE", request->files, "Two orders or more, in any form that `check` reads");
   command->add_option("--form", request->form, "Their form; default: told by their beginnings");
   request->environment.add_to(*command);
+  request->environment.overlaps_anyway = true;  // ideal links take every layer apart
   request->costs.add_to(*command);
   command->add_option("--format", request->format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))

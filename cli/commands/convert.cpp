@@ -90,10 +90,11 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
         .span = input.cell_faults.front().span};
   }
   const TextForm form = form_to(request);
+  const Beside beside = request.lossy ? Beside::Drop : Beside::Refuse;
   Schedule schedule = input.schedule;
   if (request.lower) {
-    auto lowered = lower(input, options);
-    if (!lowered) return Inexpressible{.reason = "no transfers can be put in: " + lowered.error()};
+    auto lowered = lower(input, options, beside);
+    if (!lowered) return lowered.error();
     schedule = std::move(*lowered);
     if (request.to == "csv" && has_fused_transfers(schedule)) {
       return Inexpressible{.reason = "a table has no notation for fused groups of transfers"};
@@ -106,8 +107,7 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
     }
     schedule = only_rank(std::move(schedule), static_cast<std::size_t>(request.rank), form);
   }
-  return written(schedule, form, request.lossy ? Beside::Drop : Beside::Refuse,
-                 request.input.limits);
+  return written(schedule, form, beside, request.input.limits);
 }
 
 int convert(const ConvertRequest& request) {
@@ -118,8 +118,11 @@ int convert(const ConvertRequest& request) {
   auto loaded = load_placed(request.input, request.environment);
   if (const int* code = std::get_if<int>(&loaded)) return *code;
   const auto& [input, model] = std::get<PlacedInput>(loaded);
-  const auto text =
-      print(input, request, {.environment = model.environment, .groups = model.groups});
+  const auto text = print(input, request,
+                          {.environment = model.environment,
+                           .groups = model.groups,
+                           .modules = model.modules,
+                           .plan = model.plan});
   if (!text) {
     const Inexpressible& why = text.error();
     std::string where;

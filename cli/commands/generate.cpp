@@ -7,6 +7,7 @@
 #include <capo/cli/files.h>
 #include <capo/cli/input_options.h>
 #include <capo/cli/named_schedule.h>
+#include <capo/cli/numbers.h>
 #include <capo/cli/progress.h>
 #include <capo/core/generate/published/catalogue.h>
 #include <capo/core/text/json_printer.h>
@@ -17,8 +18,12 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <variant>
+#include <vector>
 
 namespace capo::cli {
 
@@ -55,6 +60,11 @@ Result<std::string, Inexpressible> print(const Schedule& schedule, const std::st
   return print_order_file(schedule);
 }
 
+int refuse(const NotMade& why) {
+  if (const auto* limit = std::get_if<Error>(&why)) return fail(*limit);
+  throw CLI::ValidationError("generate", std::get<std::string>(why));
+}
+
 int generate_named(GenerateRequest request) {
   if (request.list) {
     const auto failed = write_stdout(schedule_list());
@@ -65,16 +75,16 @@ int generate_named(GenerateRequest request) {
   if (request.output.empty()) {
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
   }
-  if (const auto large = too_large(request.schedule, request.limits)) return fail(*large);
-  take_costs(cost_settings(request.costs), request.schedule);
+  const std::vector<CostSetting> costs = cost_settings(request.costs);
+  refuse_scopes(costs, request.schedule.ranks);
   if (const auto memory = memory_change(request.memory)) {
     request.schedule.memory = generator_memory(*memory);
   }
-  Result<Schedule, std::string> schedule = [&] {
+  const auto schedule = [&] {
     const Progress progress("searching for " + request.schedule.name);
-    return published::schedule_named(request.schedule);
+    return make_named(request.schedule, costs, request.limits);
   }();
-  if (!schedule) throw CLI::ValidationError("generate", schedule.error());
+  if (!schedule) return refuse(schedule.error());
   const auto text = print(*schedule, request.format);
   if (!text) {
     throw CLI::ValidationError(
@@ -86,19 +96,20 @@ int generate_named(GenerateRequest request) {
 
 void add_named(CLI::App& app, GenerateRequest& request) {
   published::Request& schedule = request.schedule;
+  const CLI::Range count(1, std::numeric_limits<std::int32_t>::max());
   app.add_option("NAME", schedule.name, "A published schedule, or torch:CLASS; --list lists them");
   app.add_flag("--list", request.list, "List the schedules that there are");
-  app.add_option("--ranks", schedule.ranks, "Pipeline ranks")->check(CLI::PositiveNumber);
+  app.add_option("--ranks", schedule.ranks, "Pipeline ranks")->check(count);
   app.add_option("--microbatches", schedule.microbatches,
                  "Microbatches of the step; of both directions together")
-      ->check(CLI::PositiveNumber);
+      ->check(count);
   app.add_option("--chunks,--stages-per-rank", schedule.chunks,
                  "Chunks of each rank; default: what the schedule has")
-      ->check(CLI::PositiveNumber);
+      ->check(count);
   app.add_option("--group", schedule.group,
                  "Microbatches that 1f1b-interleaved and gis take together, default as many as "
                  "ranks; segments of a microbatch of seq1f1b, default 2")
-      ->check(CLI::PositiveNumber);
+      ->check(count);
   app.add_option("--cost", request.costs,
                  "Times that a search assumes, of one task: f=12,b=13,w=9,comm=1; default: "
                  "f=1,b=1,w=1,comm=0")
@@ -109,7 +120,7 @@ void add_named(CLI::App& app, GenerateRequest& request) {
                  "the weight gradient for v-adaptive");
   app.add_option("--memory", schedule.memory_limit,
                  "What a rank may hold, in the unit of --mem: microbatches")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   app.add_flag("--merge-halves", schedule.merge_halves,
                "Of torch:CLASS: an input half with its weight half right behind is a whole "
                "backward, as PyTorch lowers it");

@@ -5,6 +5,7 @@
 #include <capo/cli/files.h>
 #include <capo/cli/input_options.h>
 #include <capo/cli/placed_input.h>
+#include <capo/cli/plan_options.h>
 #include <capo/core/draw/draw.h>
 #include <capo/core/text/scan.h>
 
@@ -24,6 +25,7 @@ namespace {
 struct GraphRequest {
   InputOptions input;
   EnvironmentOptions environment;
+  PlanFlags plan;
   std::string ranks;
   std::string window;
   DotOptions dot;
@@ -73,12 +75,21 @@ std::pair<std::uint32_t, std::uint32_t> window_of(const std::string& text) {
 int draw_graph(const GraphRequest& request) {
   auto loaded = load_placed(request.input, request.environment);
   if (const int* code = std::get_if<int>(&loaded)) return *code;
-  const auto& [input, model] = std::get<PlacedInput>(loaded);
+  auto& [input, model] = std::get<PlacedInput>(loaded);
+  request.plan.merge_into(model);
+  if (const auto misfit = request.plan.misfit(input.schedule, model)) {
+    throw CLI::ValidationError(misfit->flag, misfit->why);
+  }
 
   DotOptions dot = request.dot;
   if (!request.ranks.empty()) dot.ranks = ranks_of(request.ranks, input.schedule.ranks.size());
   if (!request.window.empty()) dot.window = window_of(request.window);
-  const auto text = draw(input, {.environment = model.environment, .groups = model.groups}, dot);
+  const auto text = draw(input,
+                         {.environment = model.environment,
+                          .groups = model.groups,
+                          .modules = model.modules,
+                          .plan = model.plan},
+                         dot);
   if (!text) {
     print_error(text.error());
     return text.error().kind == ErrorKind::Limit ? kNoVerdict : kFindings;
@@ -95,6 +106,7 @@ Run add_graph(CLI::App& app) {
   auto request = std::make_shared<GraphRequest>();
   request->input.add_to(*command);
   request->environment.add_to(*command);
+  request->plan.add_to(*command);
   command->add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
   command->add_option("--ranks", request->ranks, "Only these ranks, `0,2-4`");

@@ -3,6 +3,7 @@
 
 #include <capo/cli/commands/commands.h>
 #include <capo/cli/device.h>
+#include <capo/cli/environment_options.h>
 #include <capo/cli/exit_code.h>
 #include <capo/cli/files.h>
 #include <capo/core/report/report.h>
@@ -16,7 +17,6 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,16 +33,6 @@ struct MeasureRequest {
   std::string output = "-";
   run::MeasureOptions options;
 };
-
-// Exchanges are measured where a group of ranks performs them: what is not declared is not run.
-run::Exchanges exchanges_of(const Model& model) {
-  const bool any =
-      std::any_of(model.groups.begin(), model.groups.end(), [](const CollectiveGroup& group) {
-        return std::any_of(group.actions.begin(), group.actions.end(),
-                           [](Kind kind) { return is_exchange(kind); });
-      });
-  return any ? run::Exchanges::Measured : run::Exchanges::None;
-}
 
 // Of what one stage hands to the next; nothing where modules differ in it.
 std::optional<std::int64_t> message_bytes(const Model& model) {
@@ -103,7 +93,8 @@ int measure(const MeasureRequest& request) {
   MeasuredCosts costs;
   std::string table;
   run::MeasureOptions options = request.options;
-  options.exchanges = exchanges_of(*model);
+  // What is not declared is not run.
+  options.exchanges = declares_exchanges(*model) ? run::Exchanges::Measured : run::Exchanges::None;
   for (const Module& module : model->modules.list) {
     // One engine for each: its memory is given back with it.
     auto engine = engine_for(request.device);

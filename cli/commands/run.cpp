@@ -242,7 +242,6 @@ Run add_run(CLI::App& app) {
       ->check(CLI::Range(0U, 1'000'000U))
       ->capture_default_str();
   command->add_option("--seed", request->options.seed, "Of all numbers that are drawn")
-      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       ->add_option("--sizes", request->sizes,

@@ -44,6 +44,9 @@ int simulate_file(const SimulateRequest& request) {
   request.costs.refuse_misfits(input.schedule, options.costs);
   const auto simulation = simulation_of(input, options);
   if (!simulation) return refuse_simulation(input, simulation.error());
+  if ((*simulation)->subject().links != Links::Ideal) {
+    request.environment.refuse_idle_overlap(model);
+  }
 
   if (!request.trace.empty()) {
     if (const auto failed = write_file(request.trace, chrome_trace(**simulation))) {
@@ -65,6 +68,7 @@ Run add_simulate(CLI::App& app) {
   auto request = std::make_shared<SimulateRequest>();
   request->input.add_to(*command);
   request->environment.add_to(*command);
+  request->environment.overlaps_anyway = true;  // ideal links take every layer apart
   request->costs.add_to(*command);
   command
       ->add_option("--format", request->format,
@@ -78,7 +82,6 @@ Run add_simulate(CLI::App& app) {
   command
       ->add_option("--max-items", request->report.most,
                    "Idle intervals, and tasks of the critical path, that JSON lists")
-      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();

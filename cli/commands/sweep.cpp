@@ -2,7 +2,8 @@
 //
 // Everything that is given several times or as a list is a dimension of the grid: names, --ranks,
 // --microbatches, --chunks, --cost (each occurrence is a whole set of costs), --memory. A point
-// that its schedule refuses is listed with the reason, since that is an answer too.
+// that its schedule refuses is listed with the reason, since that is an answer too; one that is
+// beyond a limit is listed as well, and has none.
 
 #include <capo/cli/commands/commands.h>
 #include <capo/cli/cost_options.h>
@@ -10,8 +11,10 @@
 #include <capo/cli/files.h>
 #include <capo/cli/input_options.h>
 #include <capo/cli/named_schedule.h>
+#include <capo/cli/numbers.h>
 #include <capo/cli/progress.h>
 #include <capo/core/base/in_parallel.h>
+#include <capo/core/base/result.h>
 #include <capo/core/generate/published/catalogue.h>
 #include <capo/sim/report.h>
 
@@ -21,10 +24,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace capo::cli {
 
@@ -45,15 +52,21 @@ struct SweepRequest {
   Limits limits;
 };
 
+/// One --cost.
+struct CostSet {
+  std::string text;  ///< as typed; empty: the default
+  std::vector<CostSetting> settings;
+};
+
 struct Point {
   published::Request schedule;
-  std::string costs;  ///< as typed; empty: the default
-  std::vector<CostSetting> settings;
+  CostSet costs;
 };
 
 struct Outcome {
   Point point;
-  std::string refused;  ///< why; the figures are then nothing
+  std::string refused;        ///< why; the figures are then nothing
+  bool beyond_limit = false;  ///< that is why
   double makespan = 0;
   double span = 0;
   double bubble_rate = 0;
@@ -70,14 +83,11 @@ std::vector<std::optional<double>> limits_of(const std::string& text) {
   std::vector<std::optional<double>> values;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    double value = 0;
-    const auto result = std::from_chars(text.data() + begin, text.data() + end, value);
-    if (result.ec != std::errc{} || result.ptr != text.data() + end || !(value > 0)) {
-      throw CLI::ValidationError("--memory", fmt::format("`{}` is no list of numbers above 0, such "
-                                                         "as 4,8.5",
-                                                         text));
+    const std::string item = text.substr(begin, end - begin);
+    if (std::string why = above_zero()(item); !why.empty()) {
+      throw CLI::ValidationError("--memory", std::move(why));
     }
-    values.emplace_back(value);
+    values.push_back(finite_number(item));
     begin = end + 1;
   }
   return values;
@@ -89,34 +99,46 @@ std::vector<std::optional<std::int32_t>> chunks_of(const std::string& text) {
   return {numbers.begin(), numbers.end()};
 }
 
-std::vector<Point> grid_of(const SweepRequest& request) {
-  std::vector<std::string> costs = request.costs;
-  if (costs.empty()) costs.emplace_back();
+std::vector<CostSet> costs_of(const std::vector<std::string>& texts) {
+  std::vector<CostSet> sets;
+  for (const std::string& text : texts) {
+    sets.push_back({.text = text, .settings = cost_settings({text})});
+  }
+  if (sets.empty()) sets.emplace_back();
+  return sets;
+}
+
+Result<std::vector<Point>> grid_of(const SweepRequest& request) {
+  const auto ranks = number_list(request.ranks, "--ranks", 1);
+  const auto microbatches = number_list(request.microbatches, "--microbatches", 1);
+  const auto chunks = chunks_of(request.chunks);
+  const auto memory_limits = limits_of(request.memory_limits);
+  const std::vector<CostSet> costs = costs_of(request.costs);
   std::optional<published::Memory> memory;
   if (const auto change = memory_change(request.memory)) memory = generator_memory(*change);
+  const std::int32_t fewest_ranks = *std::min_element(ranks.begin(), ranks.end());
+  for (const CostSet& set : costs) refuse_scopes(set.settings, fewest_ranks);
+
   std::vector<Point> points;
   for (const std::string& name : request.names) {
-    for (const std::int32_t ranks : number_list(request.ranks, "--ranks", 1)) {
-      for (const std::int32_t m : number_list(request.microbatches, "--microbatches", 1)) {
-        for (const auto& chunks : chunks_of(request.chunks)) {
-          for (const auto& limit : limits_of(request.memory_limits)) {
-            for (const std::string& cost : costs) {
-              const auto settings =
-                  cost_settings(cost.empty() ? std::vector<std::string>{} : std::vector{cost});
+    for (const std::int32_t rank_count : ranks) {
+      for (const std::int32_t microbatch_count : microbatches) {
+        for (const auto& chunk_count : chunks) {
+          for (const auto& limit : memory_limits) {
+            for (const CostSet& set : costs) {
+              if (points.size() == request.max_runs) {
+                return Error{
+                    .kind = ErrorKind::Limit,
+                    .message = fmt::format("the grid has more than {} points", request.max_runs),
+                    .help = "raise the limit with --max-runs"};
+              }
               points.push_back({.schedule = {.name = name,
-                                             .ranks = ranks,
-                                             .microbatches = m,
-                                             .chunks = chunks,
+                                             .ranks = rank_count,
+                                             .microbatches = microbatch_count,
+                                             .chunks = chunk_count,
                                              .memory = memory,
                                              .memory_limit = limit},
-                                .costs = cost,
-                                .settings = settings});
-              take_costs(settings, points.back().schedule);
-              if (points.size() > request.max_runs) {
-                throw CLI::ValidationError(
-                    "--max-runs",
-                    fmt::format("the grid has more than {} points", request.max_runs));
-              }
+                                .costs = set});
             }
           }
         }
@@ -126,21 +148,24 @@ std::vector<Point> grid_of(const SweepRequest& request) {
   return points;
 }
 
+void refuse(Outcome& outcome, const NotMade& why) {
+  const auto* limit = std::get_if<Error>(&why);
+  outcome.beyond_limit = limit != nullptr;
+  outcome.refused = limit != nullptr ? fmt::format("{}; {}", limit->message, limit->help)
+                                     : std::get<std::string>(why);
+}
+
 Outcome run(const Point& point, const SweepRequest& request) {
   Outcome outcome{.point = point};
-  if (const auto large = too_large(point.schedule, request.limits)) {
-    outcome.refused = large->message;
-    return outcome;
-  }
-  auto schedule = published::schedule_named(point.schedule);
+  auto schedule = make_named(point.schedule, point.costs.settings, request.limits);
   if (!schedule) {
-    outcome.refused = schedule.error();
+    refuse(outcome, schedule.error());
     return outcome;
   }
   const Input input{.form = Form::OrderFile, .schedule = std::move(*schedule)};
   SimulationOptions options{.memory = memory_change(request.memory),
                             .memory_limit = point.schedule.memory_limit};
-  for (const CostSetting& setting : point.settings) options.costs.set(setting);
+  for (const CostSetting& setting : point.costs.settings) options.costs.set(setting);
   const auto simulation = simulation_of(input, options);
   if (!simulation) {
     outcome.refused = simulation.error().why;
@@ -169,7 +194,7 @@ std::string to_json(const std::vector<Outcome>& outcomes) {
               {"microbatches", each.point.schedule.microbatches},
               {"chunks", or_null(each.point.schedule.chunks)},
               {"memory_limit", or_null(each.point.schedule.memory_limit)},
-              {"cost", each.point.costs}};
+              {"cost", each.point.costs.text}};
     if (!each.refused.empty()) {
       json["refused"] = each.refused;
     } else {
@@ -200,7 +225,7 @@ std::string to_text(const std::vector<Outcome>& outcomes) {
     } else {
       line += fmt::format("{:>10} {:>10} {:>8} {:>8} {:>8}  {}", figure(each.makespan),
                           figure(each.span), percent(each.bubble_rate_makespan),
-                          percent(each.bubble_rate), figure(each.peak), each.point.costs);
+                          percent(each.bubble_rate), figure(each.peak), each.point.costs.text);
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
   }
@@ -211,19 +236,25 @@ int sweep(const SweepRequest& request) {
   if (request.names.empty()) throw CLI::RequiredError("sweep: the name of a schedule");
   if (request.ranks.empty()) throw CLI::RequiredError("--ranks");
   if (request.microbatches.empty()) throw CLI::RequiredError("--microbatches");
-  const std::vector<Point> points = grid_of(request);
-  std::vector<Outcome> outcomes(points.size());
+  for (const std::string& name : request.names) {
+    if (const auto why = published::unknown_name(name)) throw CLI::ValidationError("NAME", *why);
+  }
+  const auto points = grid_of(request);
+  if (!points) return fail(points.error());
+  std::vector<Outcome> outcomes(points->size());
   {
-    Progress progress("sweep", points.size());
+    Progress progress("sweep", points->size());
     std::atomic<std::uint64_t> done{0};
-    in_parallel(points.size(), request.threads, [&](std::size_t i) {
-      outcomes[i] = run(points[i], request);
+    in_parallel(points->size(), request.threads, [&](std::size_t i) {
+      outcomes[i] = run((*points)[i], request);
       progress.set(++done);
     });
   }
   const std::string text = request.format == "json" ? to_json(outcomes) : to_text(outcomes);
-  const auto failed = write_output(request.output, text);
-  return failed ? fail(*failed) : kAccepted;
+  if (const auto failed = write_output(request.output, text)) return fail(*failed);
+  const bool all_within = std::none_of(outcomes.begin(), outcomes.end(),
+                                       [](const Outcome& each) { return each.beyond_limit; });
+  return all_within ? kAccepted : kNoVerdict;
 }
 
 }  // namespace
@@ -250,8 +281,10 @@ Run add_sweep(CLI::App& app) {
   command->add_option("--format", request->format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  command->add_option("--max-runs", request->max_runs, "Points of the grid")
-      ->check(CLI::PositiveNumber)
+  command
+      ->add_option("--max-runs", request->max_runs,
+                   "Points of the grid; exceeding it is exit code 4")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
       ->capture_default_str();
   command->add_option("--threads", request->threads, "Threads; the output is the same")
       ->check(CLI::Range(1U, 1024U))

@@ -6,8 +6,8 @@
 namespace capo {
 
 std::string error_text(int code) {
-  static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
-  return strerror_l(code, plain);
+  static const locale_t kPlain = newlocale(LC_ALL_MASK, "C", nullptr);
+  return strerror_l(code, kPlain);
 }
 
 }  // namespace capo

@@ -89,7 +89,11 @@ class Picture {
  public:
   Picture(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,
           const DotOptions& options)
-      : graph_(graph), lowered_(lowered), marks_(marks), options_(options) {
+      : graph_(graph),
+        lowered_(lowered),
+        marks_(marks),
+        options_(options),
+        red_(marks.tasks.begin(), marks.tasks.end()) {
     choose_nodes();
   }
 
@@ -116,14 +120,6 @@ class Picture {
     return capo::step_of(lowered_, task);
   }
 
-  // What is wrong is always in view.
-  [[nodiscard]] std::set<TaskId> marked() const {
-    std::set<TaskId> tasks(marks_.tasks.begin(), marks_.tasks.end());
-    for (const WaitEdge& wait : marks_.cycle) tasks.insert({wait.task, wait.waited});
-    for (const auto& [from, to] : marks_.pairs) tasks.insert({from, to});
-    return tasks;
-  }
-
   [[nodiscard]] bool in_view(const Task& task) const {
     if (options_.collapse && is_transfer(task.kind)) return false;
     const auto& ranks = options_.ranks;
@@ -136,9 +132,9 @@ class Picture {
 
   void choose_nodes() {
     node_of_.assign(graph_.tasks.size(), kNoTask);
-    const std::set<TaskId> always = marked();
     for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
-      if (!in_view(graph_.tasks[id]) && !always.contains(id)) continue;
+      // What is wrong is always in view.
+      if (!in_view(graph_.tasks[id]) && !red_.contains(id)) continue;
       node_of_[id] = static_cast<TaskId>(tasks_.size());
       tasks_.push_back(id);
     }
@@ -167,9 +163,6 @@ class Picture {
   }
 
   void draw_ranks() {
-    const auto red = [&](TaskId id) {
-      return std::find(marks_.tasks.begin(), marks_.tasks.end(), id) != marks_.tasks.end();
-    };
     std::int32_t open = -1;
     for (std::size_t n = 0; n < tasks_.size(); ++n) {
       const Task& task = graph_.tasks[tasks_[n]];
@@ -188,7 +181,7 @@ class Picture {
       out_ += fmt::format("    {} [label=\"{}\", group=\"s{}\", tooltip=\"{}\"{}{}];\n", names_[n],
                           escaped(to_token(action, Naming::Named)), task.stream, tooltip,
                           is_transfer(step.kind) ? ", shape=ellipse, fontsize=10" : "",
-                          red(tasks_[n]) ? fmt::format(", {}", kRed) : "");
+                          red_.contains(tasks_[n]) ? fmt::format(", {}", kRed) : "");
     }
     if (open >= 0) out_ += "  }\n";
   }
@@ -266,6 +259,7 @@ class Picture {
   const Lowered& lowered_;
   const Marks& marks_;
   const DotOptions& options_;
+  std::set<TaskId> red_;
   std::vector<TaskId> node_of_;  // by task; kNoTask: not drawn
   std::vector<TaskId> tasks_;    // by node
   std::vector<std::string> names_;

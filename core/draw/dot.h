@@ -38,7 +38,8 @@ struct DotOptions {
   std::size_t max_nodes = 2000;
 };
 
-/// What is drawn in red: a cycle of waits, pairs of tasks that should not meet, single tasks.
+/// What is drawn in red: a cycle of waits, pairs of tasks that should not meet, and tasks, those of
+/// cycle and pairs included.
 struct Marks {
   std::vector<WaitEdge> cycle;
   std::vector<std::pair<TaskId, TaskId>> pairs;

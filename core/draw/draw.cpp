@@ -1,46 +1,51 @@
 #include <capo/core/draw/draw.h>
 
+#include <capo/core/draw/marks.h>
 #include <capo/core/report/report.h>
 #include <capo/core/rules/context.h>
+#include <capo/core/rules/first_finding.h>
+#include <capo/core/rules/plan_view.h>
 #include <capo/core/rules/wiring.h>
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace capo {
 
 namespace {
 
-Marks marks_of(const TaskGraph& graph, const Execution& execution,
-               const std::vector<TransferFault>& faults) {
-  Marks marks;
-  for (const TransferFault& fault : faults) {
-    marks.tasks.push_back(fault.task);
-    if (fault.other == kNoTask) continue;
-    marks.tasks.push_back(fault.other);
-    marks.pairs.emplace_back(fault.other, fault.task);
-  }
-  marks.cycle = shortest_cycle(graph, execution);
-  for (const WaitEdge& wait : marks.cycle) {
-    marks.tasks.insert(marks.tasks.end(), {wait.task, wait.waited});
-  }
-  return marks;
+bool holds(const Wiring& wiring, Span place) {
+  const auto& ranks = wiring.schedule().ranks;
+  return std::any_of(ranks.begin(), ranks.end(), [&](const RankOrder& rank) {
+    return std::any_of(rank.order.begin(), rank.order.end(),
+                       [&](const Entry& entry) { return entry.span() == place; });
+  });
 }
 
-// Tasks at which Megatron's runtime stops.
-Marks marks_of(const TaskGraph& graph, const Lowered& lowered,
-               const std::vector<RoutingFault>& faults) {
-  Marks marks;
-  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
-    const Task& task = graph.tasks[id];
-    const Step& step = step_of(lowered, task);
-    for (const RoutingFault& fault : faults) {
-      if (fault.rank == task.rank && fault.entry == step.entry) marks.tasks.push_back(id);
-    }
-  }
-  return marks;
+// The orders to draw: those that are replayed, since they are what runs, unless the finding has a
+// place that is captured alone and none that is replayed alone.
+const Wiring& wiring_of(const Context& context, const Diagnostic* finding) {
+  const Wiring& captured = *context.wirings().front();
+  const Wiring& replayed = *context.wirings().back();
+  if (&captured == &replayed || finding == nullptr) return replayed;
+  const auto alone_in = [&](const Wiring& one, const Wiring& other) {
+    return std::any_of(finding->labels.begin(), finding->labels.end(), [&](const Label& label) {
+      return holds(one, label.span) && !holds(other, label.span);
+    });
+  };
+  const bool of_capture = alone_in(captured, replayed) && !alone_in(replayed, captured);
+  return of_capture ? captured : replayed;
 }
 
-std::string title_of(const CheckResult& result, const Wiring& wiring) {
+// The graph that the verdict is about. Where Megatron's runtime stops there are no transfers.
+const TaskGraph& graph_of(const Wiring& wiring) {
+  const bool routed =
+      !wiring.by_megatron() || (wiring.megatron_placement() && wiring.megatron().faults.empty());
+  return wiring.executable() && routed ? wiring.transfers().graph : wiring.direct();
+}
+
+std::string title_of(const CheckResult& result, const Context& context, const Wiring& wiring) {
   std::string title = fmt::format("capo: {}", name_of(result.verdict));
   std::string_view last;
   for (const Diagnostic& finding : result.diagnostics.kept()) {
@@ -50,6 +55,9 @@ std::string title_of(const CheckResult& result, const Wiring& wiring) {
   }
   title += fmt::format("\n{}, {} microbatches", name_of(wiring.schedule().topology),
                        result.microbatches);
+  if (replays_otherwise(context.input().schedule)) {
+    title += wiring.replay() ? ", as replayed" : ", as captured";
+  }
   if (wiring.map().wired() && wiring.schedule().ranks.size() > 1) {
     const Environment& environment = wiring.environment();
     title += fmt::format(", communicators {}, transfers {}", name_of(environment.layout()),
@@ -62,29 +70,19 @@ std::string title_of(const CheckResult& result, const Wiring& wiring) {
 }  // namespace
 
 Result<std::string> draw(const Input& input, const CheckOptions& options, const DotOptions& dot) {
-  const CheckResult result = check(input, options);
   const Context context(input, options);
+  const CheckResult result = check(context);
   if (!result.orders_clean || context.wirings().empty()) {
     return Error{
         .kind = ErrorKind::Unreadable,
         .message = "the orders have errors of their own, so that there is no graph to draw",
         .help = "`capo check` names them"};
   }
-  const Wiring& wiring = *context.wirings().front();
-  const std::string title = title_of(result, wiring);
-  const bool routed =
-      !wiring.by_megatron() || (wiring.megatron_placement() && wiring.megatron().faults.empty());
-  if (wiring.executable() && routed && wiring.transfers_matter()) {
-    const WiredTransfers& wired = wiring.transfers();
-    return to_dot(wired.graph, wiring.lowered(),
-                  marks_of(wired.graph, wiring.execution(), wired.faults), title, dot);
-  }
-  const TaskGraph& graph = wiring.direct();
-  const Lowered& lowered = wiring.lowered_for(graph);
-  const Marks marks = routed || !wiring.executable()
-                          ? marks_of(graph, wiring.direct_execution(), {})
-                          : marks_of(graph, lowered, wiring.megatron().faults);
-  return to_dot(graph, lowered, marks, title, dot);
+  const Diagnostic* finding = first_finding(result.diagnostics);
+  const Wiring& wiring = wiring_of(context, finding);
+  const TaskGraph& graph = graph_of(wiring);
+  const Marks marks = finding == nullptr ? Marks{} : marks_of(context, wiring, graph, *finding);
+  return to_dot(graph, wiring.lowered_for(graph), marks, title_of(result, context, wiring), dot);
 }
 
 }  // namespace capo

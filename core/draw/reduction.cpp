@@ -1,12 +1,13 @@
 #include <capo/core/draw/reduction.h>
 
+#include <capo/core/base/assert.h>
+
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/strong_components.hpp>
-#include <boost/graph/transitive_reduction.hpp>
 #include <boost/property_map/property_map.hpp>
 
 #include <algorithm>
-#include <map>
+#include <span>
 
 namespace capo {
 
@@ -14,6 +15,8 @@ namespace {
 
 using Plain = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
 
+// Tarjan's method numbers a component before those that lead to it, so that along every edge
+// between two of them numbers fall.
 std::vector<std::uint32_t> components_of(const std::vector<DrawnEdge>& edges, std::uint32_t nodes,
                                          std::uint32_t& count) {
   const Plain graph(edges.begin(), edges.end(), nodes);
@@ -23,6 +26,63 @@ std::vector<std::uint32_t> components_of(const std::vector<DrawnEdge>& edges, st
                                                boost::get(boost::vertex_index, graph))));
   return component;
 }
+
+// Edges without cycles, sorted, along which numbers fall.
+class Condensed {
+ public:
+  Condensed(const std::vector<DrawnEdge>& edges, std::uint32_t count)
+      : edges_(edges), first_(count + 1), arriving_(count), seen_(count) {
+    for (const auto& [from, to] : edges) {
+      CAPO_ASSERT(from > to, "components are numbered against their edges");
+      ++first_[from + 1];
+      ++arriving_[to];
+    }
+    for (std::uint32_t node = 0; node < count; ++node) first_[node + 1] += first_[node];
+  }
+
+  /// Whether another path leads from the one end to the other.
+  [[nodiscard]] bool is_spare(const DrawnEdge& edge) {
+    const auto [from, to] = edge;
+    // It would leave by another edge and arrive by another one.
+    if (leaving(from).size() == 1 || arriving_[to] == 1) return false;
+    ++search_;
+    open_.clear();
+    open(from, to + 1);
+    while (!open_.empty()) {
+      const std::uint32_t at = open_.back();
+      open_.pop_back();
+      const auto onward = leaving(at);
+      if (std::binary_search(onward.begin(), onward.end(), DrawnEdge{at, to})) return true;
+      open(at, to + 1);
+    }
+    return false;
+  }
+
+ private:
+  [[nodiscard]] std::span<const DrawnEdge> leaving(std::uint32_t node) const {
+    return std::span(edges_).subspan(first_[node], first_[node + 1] - first_[node]);
+  }
+
+  // Where the edges of a node lead that do not go beyond `lowest`, the nearest to it on top: where
+  // there is a way, most often it is the shortest.
+  void open(std::uint32_t node, std::uint32_t lowest) {
+    const auto edges = leaving(node);
+    const auto first = std::lower_bound(edges.begin(), edges.end(), DrawnEdge{node, lowest});
+    for (auto edge = edges.end(); edge != first;) {
+      --edge;
+      if (seen_[edge->second] == search_) continue;
+      seen_[edge->second] = search_;
+      open_.push_back(edge->second);
+    }
+  }
+
+  const std::vector<DrawnEdge>& edges_;
+  std::vector<std::uint32_t> first_;     // by node: its first edge
+  std::vector<std::uint32_t> arriving_;  // by node: how many edges lead to it
+  std::vector<std::uint32_t> seen_;      // by node: the latest search that came there
+  std::uint32_t search_ = 0;
+  std::vector<std::uint32_t> open_;
+};
 
 }  // namespace
 
@@ -34,28 +94,26 @@ std::vector<DrawnEdge> transitively_reduced(std::vector<DrawnEdge> edges, std::u
   const std::vector<std::uint32_t> component = components_of(edges, nodes, count);
 
   std::vector<DrawnEdge> kept;
-  std::map<DrawnEdge, DrawnEdge>
-      between;  // two components, and the first edge from one to the other
+  std::vector<std::pair<DrawnEdge, DrawnEdge>> between;  // two components, and an edge there
   for (const DrawnEdge& edge : edges) {
     const DrawnEdge ends{component[edge.first], component[edge.second]};
     if (ends.first == ends.second) {
       kept.push_back(edge);
     } else {
-      between.emplace(ends, edge);
+      between.emplace_back(ends, edge);
     }
   }
-  Plain condensed(count);
-  for (const auto& [ends, edge] : between) boost::add_edge(ends.first, ends.second, condensed);
-  Plain reduced;
-  std::vector<Plain::vertex_descriptor> to_reduced(count);
-  boost::transitive_reduction(condensed, reduced,
-                              boost::make_iterator_property_map(
-                                  to_reduced.begin(), boost::get(boost::vertex_index, condensed)),
-                              boost::get(boost::vertex_index, condensed));
+  // Of several the first stands for all.
+  std::sort(between.begin(), between.end());
+  between.erase(std::unique(between.begin(), between.end(),
+                            [](const auto& a, const auto& b) { return a.first == b.first; }),
+                between.end());
+  std::vector<DrawnEdge> condensed;
+  condensed.reserve(between.size());
+  for (const auto& [ends, edge] : between) condensed.push_back(ends);
+  Condensed graph(condensed, count);
   for (const auto& [ends, edge] : between) {
-    const auto from = to_reduced[ends.first];
-    const auto to = to_reduced[ends.second];
-    if (boost::edge(from, to, reduced).second) kept.push_back(edge);
+    if (!graph.is_spare(ends)) kept.push_back(edge);
   }
   std::sort(kept.begin(), kept.end());
   return kept;

@@ -12,9 +12,10 @@ constexpr std::array<std::string_view, 2> kTransferModes{"rendezvous", "buffered
 constexpr std::array<std::string_view, 3> kMegatronCalls{"batch", "overlap", "flush"};
 
 // The names stand in the order of the enumerators.
-template <typename Value, std::size_t N>
-std::optional<Value> named(const std::array<std::string_view, N>& names, std::string_view word) {
-  for (std::size_t i = 0; i < N; ++i) {
+template <typename Value, std::size_t kSize>
+std::optional<Value> named(const std::array<std::string_view, kSize>& names,
+                           std::string_view word) {
+  for (std::size_t i = 0; i < kSize; ++i) {
     if (names[i] == word) return static_cast<Value>(i);
   }
   return std::nullopt;

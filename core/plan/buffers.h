@@ -109,8 +109,8 @@ class BufferTable {
   }
   [[nodiscard]] std::size_t layer_index(std::int32_t rank, std::int32_t chunk,
                                         std::int32_t layer) const {
-    return static_cast<std::size_t>(of(rank).first_layer[static_cast<std::size_t>(chunk) - 1] +
-                                    layer);
+    const std::int32_t first = of(rank).first_layer[static_cast<std::size_t>(chunk) - 1];
+    return static_cast<std::size_t>(first) + static_cast<std::size_t>(layer);
   }
   [[nodiscard]] const Rank& rank_of(BufferId id) const;
   void key_all();

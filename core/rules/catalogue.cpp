@@ -69,6 +69,8 @@ constexpr std::array kCatalogue{
          Pass::Order, rules::backward_before_forward},
     Rule{"D02", "weight-before-backward", "a weight gradient before its own backward", Dependencies,
          Pass::Order, rules::weight_before_backward},
+    Rule{"D05", "parameters-away", "a chunk without its parameters, or with them twice",
+         Dependencies, Pass::Order, rules::parameters_away},
 
     Rule{"P01", "stage-twice", "a stage on two ranks", Family::Placement, Pass::Placement,
          rules::stage_twice},
@@ -137,6 +139,8 @@ constexpr std::array kCatalogue{
          rules::reduce_early},
     Rule{"G14", "reduce-missing", "a chunk whose gradients are never reduced", Gradients,
          Pass::Gradients, rules::reduce_missing},
+    Rule{"G15", "reduce-twice", "gradients that are reduced a second time", Gradients,
+         Pass::Gradients, rules::reduce_twice},
 
     // capture/
     Rule{"C01", "host-splits", "sizes of groups that a capture bakes in", Capture, Pass::Modules,

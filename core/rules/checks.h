@@ -39,6 +39,7 @@ void weight_ahead(const Context&, Diagnostics&);
 // dependencies/
 void backward_before_forward(const Context&, Diagnostics&);
 void weight_before_backward(const Context&, Diagnostics&);
+void parameters_away(const Context&, Diagnostics&);
 void stage_order(const Context&, Diagnostics&);
 void dependency_cycle(const Context&, Diagnostics&);
 // placement/
@@ -74,6 +75,7 @@ void sharded_weight(const Context&, Diagnostics&);
 void first_writer(const Context&, Diagnostics&);
 void reduce_early(const Context&, Diagnostics&);
 void reduce_missing(const Context&, Diagnostics&);
+void reduce_twice(const Context&, Diagnostics&);
 // capture/
 void host_splits(const Context&, Diagnostics&);
 void synchronises(const Context&, Diagnostics&);

@@ -4,19 +4,23 @@
 //   capo convert table.csv --to csv --lower       PyTorch's table with its sends and receives
 //
 // As written where the orders write them, as Megatron calls them with Environment::p2p, else as
-// PyTorch adds them. Tested by lower_test.cpp and tests/cli/convert_test.cpp.
+// PyTorch adds them. What is replayed otherwise than it was captured has its own. No form says who
+// waits for a transfer and, between two ranks, which communicator it goes through, as Megatron's
+// calls do: where the verdict depends on it there is nothing to print. Tested by lower_test.cpp and
+// tests/cli/convert_test.cpp.
 
 #pragma once
 
 #include <capo/core/base/result.h>
 #include <capo/core/order/input.h>
+#include <capo/core/order/to_te_list.h>
 #include <capo/core/rules/check.h>
-
-#include <string>
 
 namespace capo {
 
-/// The schedule, its microbatches named; or why there is none, in words.
-[[nodiscard]] Result<Schedule, std::string> lower(const Input& input, const CheckOptions& options);
+/// The schedule, its microbatches named, which has the input's verdict under the same options but
+/// for `p2p`; or why there is none. Under Beside::Drop the verdict may be another.
+[[nodiscard]] Result<Schedule, Inexpressible> lower(const Input& input, const CheckOptions& options,
+                                                    Beside beside = Beside::Refuse);
 
 }  // namespace capo

@@ -53,15 +53,6 @@ bool te_could_hurt(const RankOrder& rank) {
   return hurts;
 }
 
-bool replays_otherwise(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const auto& rank) {
-    return rank.replay && !std::equal(rank.order.begin(), rank.order.end(), rank.replay->begin(),
-                                      rank.replay->end(), [](const Entry& a, const Entry& b) {
-                                        return a.action() == b.action() && a.group == b.group;
-                                      });
-  });
-}
-
 // As far as two orders can have the same hazard.
 using Signature = std::tuple<BufferId, std::int32_t, Kind, std::int32_t, std::int32_t>;
 
@@ -72,6 +63,15 @@ Signature signature_of(const BufferTable& table, const Hazard& hazard, const Act
 }
 
 }  // namespace
+
+bool replays_otherwise(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const auto& rank) {
+    return rank.replay && !std::equal(rank.order.begin(), rank.order.end(), rank.replay->begin(),
+                                      rank.replay->end(), [](const Entry& a, const Entry& b) {
+                                        return a.action() == b.action() && a.group == b.group;
+                                      });
+  });
+}
 
 std::string_view name_of(HazardKind kind) {
   constexpr std::array<std::string_view, 4> kNames{"static-input", "grad-output", "pool",

@@ -30,6 +30,9 @@ struct JudgedHazard {
   bool by_replay = false;  ///< replayed as captured there would be none
 };
 
+/// Whether a rank replays other actions than it captured, or the same in another order or grouping.
+[[nodiscard]] bool replays_otherwise(const Schedule& schedule);
+
 class PlanView {
  public:
   /// A step whose orders are sound by themselves; all of it outlives the view.

@@ -2,6 +2,7 @@
 
 #include <capo/core/base/assert.h>
 #include <capo/core/rules/context.h>
+#include <capo/core/rules/plan_view.h>
 
 #include <fmt/format.h>
 
@@ -91,7 +92,7 @@ const Course& PlannedStep::replayed() const {
   return state_->replayed;
 }
 bool PlannedStep::replays_as_captured() const {
-  return state_->context.wirings().size() == 1;
+  return !replays_otherwise(state_->input.schedule);
 }
 
 bool can_be_admitted(const CheckResult& result) {

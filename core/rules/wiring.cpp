@@ -42,11 +42,12 @@ Wiring::Wiring(const Schedule& schedule, const Environment& environment,
       microbatches_(microbatches),
       replay_(replay),
       writes_transfers_(has_transfers(schedule_)),
+      writes_exchanges_(has_exchanges(schedule_)),
       map_(schedule) {
 }
 
 bool Wiring::by_megatron() const {
-  return environment_.p2p && map_.wired() && !writes_transfers_;
+  return environment_.p2p && map_.wired() && !writes_transfers_ && schedule_.ranks.size() > 1;
 }
 
 bool Wiring::megatron_placement() const {
@@ -80,10 +81,10 @@ const Execution& Wiring::direct_execution() const {
 }
 
 bool Wiring::executable() const {
-  const bool adds = !writes_transfers_ && !environment_.p2p;
-  if (!adds || direct_) return direct_execution().finishes();
+  const bool adds = !writes_transfers_ && !by_megatron();
+  if (!adds) return direct_execution().finishes();
   // Chunks that are not wired to each other wait for nobody. Else, putting the transfers in runs
-  // the order on paper already.
+  // the order on paper already, and sees besides that a member of a composite reads another.
   return !map_.wired() || added().complete;
 }
 
@@ -91,7 +92,7 @@ bool Wiring::takes_layers_apart() const {
   const bool exchanges = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) {
     return std::any_of(group.actions.begin(), group.actions.end(), is_exchange);
   });
-  return exchanges && environment_.ep_overlap && !has_exchanges(schedule_);
+  return exchanges && environment_.ep_overlap && !writes_exchanges_;
 }
 
 const Lowered& Wiring::lowered() const {
@@ -105,7 +106,7 @@ const Wiring::Ideal& Wiring::ideal() const {
   return once(ideal_, [&] {
     const bool by_chunk = by_megatron();
     Lowered lowered = by_chunk ? megatron().lowered : as_written(schedule_);
-    if (environment_.ep_overlap && !has_exchanges(schedule_)) {
+    if (environment_.ep_overlap && !writes_exchanges_) {
       lowered = by_chunk
                     ? take_layers_apart(lowered, layer_counts(schedule_), environment_.ep_slots)
                     : take_listed_layers_apart(lowered, environment_.ep_slots);
@@ -132,7 +133,7 @@ const WiredTransfers& Wiring::transfers() const {
 
 bool Wiring::transfers_matter() const {
   if (environment_.weight_stream || !groups_.empty()) return true;
-  return map_.wired() && (schedule_.ranks.size() > 1 || writes_transfers_);
+  return map_.wired() && (schedule_.ranks.size() > 1 || writes_transfers_ || writes_exchanges_);
 }
 
 bool Wiring::finishes_under(const Environment& environment) const {

@@ -34,7 +34,8 @@ class Wiring {
 
   [[nodiscard]] std::span<const CollectiveGroup> groups() const { return groups_; }
 
-  /// Whether Megatron's calls are to be worked out: asked for, and the order has no transfers.
+  /// Whether Megatron's calls are to be worked out: asked for, the order has no transfers of its
+  /// own, and there is more than one rank to transfer between.
   [[nodiscard]] bool by_megatron() const;
   /// Whether stages go around the ranks in a loop, as Megatron's transfers take for granted.
   [[nodiscard]] bool megatron_placement() const;
@@ -78,6 +79,7 @@ class Wiring {
   std::int32_t microbatches_;
   bool replay_;
   bool writes_transfers_;
+  bool writes_exchanges_;
   StageMap map_;
 
   // Made when they are first asked for, apart from what every verdict needs.

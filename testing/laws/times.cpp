@@ -74,7 +74,7 @@ double longest_chain(const Schedule& schedule, const Costs& costs) {
     const RankOrder& rank = schedule.ranks[r];
     const std::vector<Delay> delays = resolved_delay(rank);
     const auto number = static_cast<std::int32_t>(r);
-    for (const Entry& entry : rank.order) {
+    for (const Entry& entry : rank.replay ? *rank.replay : rank.order) {
       if (!is_compute(entry.kind) || entry.chunk > rank.chunks) continue;
       const auto key = one ? std::tuple(0, 0, entry.microbatch)
                            : std::tuple(number, entry.chunk, entry.microbatch);

@@ -25,7 +25,7 @@ namespace capo::testing::laws {
 [[nodiscard]] Breach is_no_faster_than_its_chains(const Schedule& schedule,
                                                   const SimulationOptions& options = {});
 
-/// The longest chain of one microbatch; 0 where costs know none.
+/// The longest chain of one microbatch, as it is replayed; 0 where costs know none.
 [[nodiscard]] double longest_chain(const Schedule& schedule, const Costs& costs);
 
 }  // namespace capo::testing::laws

@@ -2,6 +2,7 @@
 
 #include <capo/testing/truth/faulty_cases.h>
 #include <capo/testing/truth/fixed_cases.h>
+#include <capo/testing/truth/reuse_cases.h>
 #include <capo/testing/truth/sound_cases.h>
 
 #include <array>
@@ -14,8 +15,8 @@ namespace {
 
 using Draw = TruthCase (*)(Dice&);
 
-constexpr std::array<Draw, 5> kSound{draw_published_case, draw_order_case, draw_schedule_case,
-                                     draw_planned_case, draw_declared_case};
+constexpr std::array<Draw, 6> kSound{draw_published_case, draw_order_case,    draw_schedule_case,
+                                     draw_planned_case,   draw_declared_case, draw_spared_case};
 constexpr std::array<Draw, 4> kFaulty{draw_reuse_case, draw_reuse_case, draw_plan_fault_case,
                                       draw_module_fault_case};
 

@@ -3,10 +3,12 @@
 //
 //   even numbers   sound: the fixed ones first (fixed_cases.h), then a published schedule, an order
 //                  of one rank, a schedule of several ranks, an order that keeps to
-//                  TransformerEngine's plan and modules that keep its contract, each equally likely
+//                  TransformerEngine's plan, modules that keep its contract and an order that its
+//                  reuse of memory spares, each equally likely
 //   odd numbers    at fault in something that can be run: the fixed ones first; then, one in two,
-//                  an order of which TransformerEngine's own reuse of memory hurts somebody; one in
-//                  four a fault of a plan and one in four of a module, from testing/faults
+//                  an order of which TransformerEngine's own reuse of memory hurts somebody, but
+//                  for the few where eight draws found none; one in four a fault of a plan and one
+//                  in four of a module, from testing/faults
 //
 // Granularities are drawn, sizes of groups are zipf in one of three and else random, and all sizes
 // are at most 32. Faults that a run cannot show (explained.h) come seldom, one in sixteen of their

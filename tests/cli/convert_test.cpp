@@ -167,6 +167,55 @@ TEST(ConvertRank, IsNeededForATeList) {
   EXPECT_FALSE(holds(outcome.err, "--lossy")) << "it does not help:\n" << outcome.err;
 }
 
+// --- with the transfers that ranks perform -------------------------------------------------------
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// What --p2p works out is written down, so that a reader needs the other flags and that one not.
+TEST(ConvertLower, KeepsTheVerdictOrSaysWhatIsLost) {
+  const Outcome order = run_capo({"generate", "megatron", "--pp", "2", "--vp", "2",
+                                  "--microbatches", "4", "--rank", "all", "--format", "order"});
+  ASSERT_EQ(order.exit_code, 0);
+  int written = 0;
+  int refused = 0;
+  for (const std::string calls : {"batch", "overlap", "flush"}) {
+    for (const Words& flags :
+         {Words{}, Words{"--comm", "per-edge"}, Words{"--transfers", "buffered"}}) {
+      const Words judged = with({"check", "--order", order.out, "--p2p", calls}, flags);
+      const int verdict = run_capo(judged).exit_code;
+      for (const char* form : {"csv", "order", "json"}) {
+        SCOPED_TRACE(calls + " " + form + " " + (flags.empty() ? "" : flags.back()));
+        const Outcome outcome = convert(order.out, form, with({"--lower", "--p2p", calls}, flags));
+        if (outcome.exit_code == 0) {
+          ++written;
+          EXPECT_EQ(run_capo(with({"check", "--order", outcome.out}, flags)).exit_code, verdict);
+        } else {
+          ++refused;
+          expect_refusal(outcome, form,
+                         calls == "batch" ? "fused groups" : "which communicator it goes through");
+        }
+      }
+    }
+  }
+  EXPECT_GT(written, 0);
+  EXPECT_GT(refused, 0);
+}
+
+TEST(ConvertLower, LossyWritesWhatItCan) {
+  const std::string order =
+      "capo 1\nmicrobatches 4\nplacement loop\n"
+      "rank 0: F1 F1 F2 F2 F1 B2 F1 B2 F2 B1 F2 B1 B2 B2 B1 B1\n"
+      "rank 1: F1 F1 F2 B2 F2 B2 F1 B1 F1 B1 F2 B2 F2 B2 B1 B1\n";
+  const Words flags{"--lower", "--p2p", "flush"};
+  const Outcome refused = convert(order, "order", flags);
+  expect_refusal(refused, "order", "the orders break T09");
+  EXPECT_TRUE(holds(refused.err, "--lossy")) << refused.err;
+  EXPECT_TRUE(holds(converted(order, "order", with(flags, {"--lossy"})), "send-F1.0"));
+}
+
 // --- refusals -----------------------------------------------------------------------------------
 
 TEST(ConvertRefusal, SaysWhatATeListCannotExpress) {

@@ -144,6 +144,70 @@ TEST_F(EnvironmentFlags, AFlagWithoutAUseIsAUsageError) {
   EXPECT_EQ(check({"two.order", "--topology", "loop", "--ep-overlap"}).exit_code, 2);
 }
 
+// Of every command: Megatron's calls are there to overlap, or exchanges of tokens, or links on
+// which every layer is taken apart.
+TEST_F(EnvironmentFlags, TheOverlapNeedsSomethingToOverlap) {
+  write("loop.order",
+        "capo 1\nranks 2\nmicrobatches 2\nplacement loop\n"
+        "rank 0: F1.0 F1.1 B1.0 B1.1\nrank 1: F1.0 B1.0 F1.1 B1.1\n");
+  write("experts.json", R"({"schema": 1, "groups": [{"name": "experts", "members": [0, 1], )"
+                        R"("actions": ["dispatch-F", "combine-F"]}]})");
+  const std::vector<std::vector<std::string>> commands{
+      {"check", "loop.order"},
+      {"check", "--batch", "orders.jsonl"},
+      {"simulate", "loop.order", "--links", "queued"},
+      {"compare", "loop.order", "loop.order", "--links", "queued"},
+      {"run", "loop.order", "--device", "host"},
+      {"graph", "loop.order"},
+      {"minimise", "loop.order"},
+      {"convert", "loop.order", "--to", "order", "--lower"}};
+  write("orders.jsonl", "");
+  for (const std::vector<std::string>& command : commands) {
+    const auto run = [&](std::vector<std::string> flags) {
+      flags.insert(flags.begin(), command.begin(), command.end());
+      return run_capo(flags, {.directory = folder_.path()});
+    };
+    SCOPED_TRACE(command[0] + " " + command[1]);
+    const Outcome alone = run({"--ep-overlap"});
+    EXPECT_EQ(alone.exit_code, 2);
+    EXPECT_NE(alone.err.find("--ep-overlap: needs --p2p, or a model file"), std::string::npos)
+        << alone.err;
+    EXPECT_NE(run({"--ep-overlap", "--p2p", "batch"}).exit_code, 2);
+    EXPECT_NE(run({"--ep-overlap", "--model", "experts.json"}).exit_code, 2);
+    EXPECT_NE(run({"--ep-overlap", "--ep-slots", "mtp", "--model", "experts.json"}).exit_code, 2);
+    EXPECT_EQ(run({"--ep-overlap", "--model", "model.json"}).exit_code, 2);
+    const Outcome slots = run({"--ep-overlap", "--ep-slots", "mtp", "--p2p", "batch"});
+    EXPECT_EQ(slots.exit_code, 2);
+    EXPECT_NE(slots.err.find("--ep-slots: needs a model file"), std::string::npos) << slots.err;
+  }
+  const auto simulate = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"simulate", "loop.order"});
+    return run_capo(flags, {.directory = folder_.path()}).exit_code;
+  };
+  EXPECT_EQ(simulate({"--ep-overlap"}), 0);
+  EXPECT_EQ(simulate({"--ep-overlap", "--ep-slots", "mtp"}), 0);
+  EXPECT_EQ(simulate({"--ep-overlap", "--comm", "per-pair"}), 2);
+}
+
+// Nothing is sent: what one chunk makes, the next one finds in place.
+TEST_F(EnvironmentFlags, MegatronsCallsOfOneRankAreNone) {
+  write("one.order",
+        "capo 1\nranks 1\nmicrobatches 1\nplacement chain\nrank 0: F1.0 F2.0 B2.0 B1.0\n");
+  for (const char* calls : {"batch", "overlap", "flush"}) {
+    SCOPED_TRACE(calls);
+    const std::string p2p = std::string("--p2p=") + calls;
+    const auto run = [&](const std::vector<std::string>& words) {
+      return run_capo(words, {.directory = folder_.path()});
+    };
+    EXPECT_EQ(check({"one.order", p2p}).exit_code, 0);
+    EXPECT_EQ(run({"graph", "one.order", p2p}).exit_code, 0);
+    EXPECT_NE(run({"simulate", "one.order", p2p}).out.find("makespan  6 "), std::string::npos);
+    EXPECT_NE(run({"convert", "one.order", "--to", "order", "--lower", p2p})
+                  .out.find("rank 0: F1.0 F2.0 B2.0 B1.0\n"),
+              std::string::npos);
+  }
+}
+
 TEST_F(EnvironmentFlags, AGroupOfRanksThatAreNotThereIsAUsageError) {
   write("group.json",
         R"({"schema": 1, "groups": [{"name": "dp", "members": [0, 2], "actions": ["reduce"]}]})");

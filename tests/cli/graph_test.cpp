@@ -80,5 +80,33 @@ TEST_F(Graph, TheEnvironmentIsDrawn) {
   EXPECT_NE(outcome.out.find("class=witness"), std::string::npos);
 }
 
+// --- what check judges ---------------------------------------------------------------------------
+
+constexpr const char* kHurt = "[1, -1, 1, -1.5, -1, -1.5]";
+
+TEST_F(Graph, ThePlanIsLookedAtAsCheckDoes) {
+  const std::vector<std::string> flags{"--order", kHurt, "--plan", "te", "--modules", "linear"};
+  const Outcome outcome = graph(flags);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("rejected, B01"), std::string::npos) << outcome.out;
+  EXPECT_NE(graph({"--order", kHurt, "--plan", "safe"}).out.find("accepted"), std::string::npos);
+}
+
+TEST_F(Graph, APlanOfTheModelFileIsTheSame) {
+  folder_.write("model.json", R"({"schema": 1, "plan": "te",
+    "modules": {"l": {"kind": "linear"}}, "layers": "l"})");
+  const Outcome outcome = graph({"--order", kHurt, "--model", "model.json"});
+  EXPECT_EQ(outcome.out, graph({"--order", kHurt, "--plan", "te", "--modules", "linear"}).out)
+      << outcome.err;
+  EXPECT_EQ(graph({"--order", kHurt, "--model", "model.json", "--plan", "safe"}).exit_code, 2);
+}
+
+TEST_F(Graph, AFlagOfAPlanThatThereIsNotIsAUsageError) {
+  const Outcome outcome = graph({"--order", kHurt, "--budget", "1GiB"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("needs --plan"), std::string::npos) << outcome.err;
+  EXPECT_EQ(graph({"--order", kHurt, "--modules", "linear,linear"}).exit_code, 2);
+}
+
 }  // namespace
 }  // namespace capo

@@ -62,12 +62,12 @@ class PlanFlags : public ::testing::Test {
   ScratchFolder folder_;
 };
 
-TEST_F(PlanFlags, HaveAGroupOfTheirOwnInTheHelpOfCheckAlone) {
+TEST_F(PlanFlags, HaveAGroupOfTheirOwnInTheHelpOfWhatJudges) {
   const std::string group = "Plan (buffers, graphs and gradients)";
-  EXPECT_NE(run_capo({"check", "--help"}).out.find(group), std::string::npos);
-  for (const char* command : {"convert", "graph"}) {
-    EXPECT_EQ(run_capo({command, "--help"}).out.find(group), std::string::npos) << command;
+  for (const char* command : {"check", "graph"}) {
+    EXPECT_NE(run_capo({command, "--help"}).out.find(group), std::string::npos) << command;
   }
+  EXPECT_EQ(run_capo({"convert", "--help"}).out.find(group), std::string::npos);
 }
 
 // --- --plan --------------------------------------------------------------------------------------

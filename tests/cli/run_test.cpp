@@ -71,6 +71,22 @@ TEST(RunCommand, AStepIsOneGraphPerStep) {
   EXPECT_EQ(report["bit_equal"], true);
 }
 
+TEST(RunCommand, OneGraphIsReplayedInTheOrderOfItsCapture) {
+  const ScratchFolder folder;
+  const std::string capture = folder.write("capture.te", kSound);
+  const auto run = [&](const std::string& replay) {
+    return run_capo({"run", capture, "--device", "host", "--graphs", "per-step", "--unchecked",
+                     "--replay", folder.write("replay.te", replay)});
+  };
+  const Outcome same = run("[1, 1, -1, -1.5, -1, -1.5]");
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  const Outcome other = run("[1, 1, -1, -1, -1.5, -1.5]");
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_NE(other.err.find("give --graphs per-action for a replay order of its own"),
+            std::string::npos)
+      << other.err;
+}
+
 TEST(RunCommand, WhatIsRejectedIsNotRunAndSaysHow) {
   const Outcome outcome =
       run_capo({"run", "--order", kHazard, "--plan", "te", "--modules", "linear"});

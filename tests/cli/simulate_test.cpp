@@ -136,10 +136,50 @@ TEST_F(SimulateCommand, LimitsOfASchedule) {
   EXPECT_EQ(run("generate 1f1b --ranks 4 --microbatches 4 --max-ranks 4").exit_code, 0);
   EXPECT_EQ(run("generate 1f1b --ranks 4 --microbatches 40 --max-count 39").exit_code, 4);
   EXPECT_EQ(run("generate 1f1b --ranks 4 --microbatches 40 --max-count 40").exit_code, 0);
-  EXPECT_EQ(run("generate 1f1b --chunks 1 --ranks 4 --microbatches 4 --max-entries 47").exit_code,
+  EXPECT_EQ(
+      run("generate looped-bfs --chunks 10 --ranks 4 --microbatches 4 --max-count 39").exit_code,
+      4);
+  EXPECT_EQ(
+      run("generate looped-bfs --chunks 10 --ranks 4 --microbatches 4 --max-count 40").exit_code,
+      0);
+  EXPECT_EQ(run("generate seq1f1b --group 3 --ranks 4 --microbatches 4 --max-count 11").exit_code,
             4);
-  EXPECT_EQ(run("generate 1f1b --chunks 1 --ranks 4 --microbatches 4 --max-entries 48").exit_code,
+  EXPECT_EQ(run("generate seq1f1b --group 3 --ranks 4 --microbatches 4 --max-count 12").exit_code,
             0);
+}
+
+// Entries are those of the schedule that is made: of whole backwards, of halves, of both, of two
+// directions, of segments; and it can be read within the same limit.
+TEST_F(SimulateCommand, TheLimitOfEntriesIsExact) {
+  for (const std::string name :
+       {"1f1b", "zb-h1", "zbv-1p", "dualpipe", "dualpipev", "chimera", "hanayo", "seq1f1b",
+        "1f1b-interleaved-v3", "torch:InterleavedZeroBubble", "torch:GPipe"}) {
+    const std::string line = "generate " + name + " --ranks 4 --microbatches 8";
+    const auto made = json::parse(out_of(line + " --format json"));
+    std::size_t entries = 0;
+    for (const json& rank : made["ranks"]) {
+      for (const json& entry : rank["order"]) entries += entry.is_array() ? entry.size() : 1;
+    }
+    const std::string limit = " --max-entries " + std::to_string(entries);
+    const std::string below = " --max-entries " + std::to_string(entries - 1);
+    EXPECT_EQ(run(line + limit + " -o made.order").exit_code, 0) << name;
+    EXPECT_EQ(run("check made.order" + limit).exit_code, 0) << name;
+    EXPECT_EQ(run("check made.order" + below).exit_code, 4) << name;
+    const Outcome beyond = run(line + below);
+    EXPECT_EQ(beyond.exit_code, 4) << name;
+    EXPECT_EQ(beyond.out, "") << name;
+    EXPECT_EQ(beyond.err, "error: the schedule has more than " + std::to_string(entries - 1) +
+                              " entries\n  help: raise the limit with --max-entries\n");
+  }
+}
+
+// Nothing is made, and no costs of ranks are taken, before the counts are known to be within
+// limits.
+TEST_F(SimulateCommand, WhatIsFarTooLargeTakesNoTime) {
+  const std::string counts = " --ranks 2000000000 --microbatches 2000000000 --cost r0:f=2";
+  EXPECT_EQ(run("generate 1f1b" + counts).exit_code, 4);
+  EXPECT_EQ(run("sweep 1f1b" + counts).exit_code, 4);
+  EXPECT_EQ(run("generate seq1f1b --group 2000000000" + counts).exit_code, 4);
 }
 
 TEST_F(SimulateCommand, SimulatesWhatItReads) {
@@ -209,6 +249,7 @@ TEST_F(SimulateCommand, WrongUseIsRefused) {
   expect_usage_error("simulate one.te --devices 0,0", "names the devices of 2 ranks");
   expect_usage_error("simulate one.te --mem f=1", "add up to 1");
   expect_usage_error("simulate one.te --ep-slots mtp", "needs --ep-overlap");
+  expect_usage_error("simulate one.te --max-items=-1", "--max-items");
   expect_usage_error("simulate one.te --width 10", "--width");
   expect_usage_error("compare one.te", "at least two");
   EXPECT_EQ(run("simulate none.te").exit_code, 3);
@@ -250,11 +291,44 @@ TEST_F(SimulateCommand, SweepsAGrid) {
   EXPECT_EQ(out_of(grid + "8"), of_one_thread);
   const std::string text = out_of("sweep 1f1b --ranks 4 --microbatches 8,16");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
-  expect_usage_error("sweep 1f1b --ranks 4 --microbatches 8,16 --max-runs 1", "more than 1 points");
-  EXPECT_EQ(run("sweep 1f1b --ranks 4 --microbatches 8,16 --max-runs 2").exit_code, 0);
-  expect_usage_error("sweep 1f1b --ranks 4 --microbatches 8 --memory 0",
-                     "no list of numbers above 0");
+  expect_usage_error("sweep 1f1b --ranks 4 --microbatches 8 --memory 0", "is no number above 0");
   expect_usage_error("sweep --ranks 4 --microbatches 8", "the name of a schedule");
+}
+
+TEST_F(SimulateCommand, LimitsOfASweep) {
+  const std::string grid = "sweep 1f1b --ranks 4 --microbatches 8,16";
+  const Outcome beyond = run(grid + " --max-runs 1");
+  EXPECT_EQ(beyond.exit_code, 4);
+  EXPECT_EQ(beyond.out, "");
+  EXPECT_EQ(beyond.err,
+            "error: the grid has more than 1 points\n  help: raise the limit with --max-runs\n");
+  EXPECT_EQ(run(grid + " --max-runs 2").exit_code, 0);
+
+  EXPECT_EQ(run(grid + " --max-entries 128").exit_code, 0);
+  const Outcome one_beyond = run(grid + " --max-entries 127");
+  EXPECT_EQ(one_beyond.exit_code, 4);
+  EXPECT_EQ(std::count(one_beyond.out.begin(), one_beyond.out.end(), '\n'), 3);
+  EXPECT_NE(one_beyond.out.find(
+                "1f1b                     4    16        refused: the schedule has more than 127 "
+                "entries; raise the limit with --max-entries\n"),
+            std::string::npos)
+      << one_beyond.out;
+  EXPECT_EQ(run(grid + " --max-ranks 3").exit_code, 4);
+  EXPECT_EQ(run(grid + " --max-count 15").exit_code, 4);
+}
+
+TEST_F(SimulateCommand, ASweepKnowsEveryNameOrRunsNone) {
+  const std::string counts = " --ranks 4 --microbatches 8";
+  expect_usage_error("sweep 1f1b foo" + counts,
+                     "there is no schedule `foo`; `capo generate --list` lists them");
+  expect_usage_error("sweep zb-h3" + counts, "there is no schedule `zb-h3`; did you mean `zb-h");
+  expect_usage_error("sweep torch:Foo" + counts, "PyTorch has no schedule `Foo`; it has GPipe");
+  for (const char* name : {"zb-2p", "gis-g4", "vpp", "1f1b-interleaved-v2", "torch:GPipe"}) {
+    EXPECT_EQ(out_of("sweep " + (name + counts)).find("refused"), std::string::npos) << name;
+  }
+  // Of a known one, that there is none of these counts is an answer.
+  EXPECT_NE(out_of("sweep dualpipe --ranks 3 --microbatches 8").find("refused: "),
+            std::string::npos);
 }
 
 TEST_F(SimulateCommand, SameInputSameBytes) {

@@ -188,6 +188,44 @@ TEST(Usage, AnOutOfRangeNumberIsExplainedInOneLine) {
   }
 }
 
+// However long an argument is, and wherever in it stands what is wrong.
+TEST(Usage, ALongArgumentIsNotEchoedWhole) {
+  const std::string nines(300, '9');
+  const std::vector<std::string> check{"check", "--order", "[1, -1]"};
+  const std::vector<std::string> sweep{"sweep", "1f1b", "--ranks", "4", "--microbatches", "8"};
+  const std::vector<std::string> generate{"generate", "zb-1p", "--ranks", "2"};
+  const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> lines{
+      {check, {"--microbatches", nines}},
+      {check, {"--max-bytes=" + nines}},
+      {check, {"--format", nines}},
+      {check, {"--format=" + nines}},
+      {check, {"--delayed", "1," + nines}},
+      {check, {"--ep-overlap", "--ep-slots", "mtp," + nines}},
+      {check, {"--profile", "te," + nines}},
+      {check, {"--" + nines}},
+      {{"convert", "a.te"}, {nines}},
+      {sweep, {"--memory", nines + "x"}},
+      {sweep, {"--memory=4," + nines + "x"}},
+      {sweep, {"--cost", "f=" + nines + "x"}},
+      {sweep, {nines}},
+      {generate, {"--cost=f=1,b=" + nines + "x"}},
+      {generate, {"--mem=f=" + nines + "x"}},
+      {{"generate", nines}, {}},
+      {{"simulate", "--order", "[1, -1]"}, {"--width", nines}},
+      {{"simulate", "--order", "[1, -1]"}, {"--devices", nines}},
+      {{"run", "--order", "[1, -1]"}, {"--seed", nines}},
+      {{"minimise", "--order", "[1, -1]"}, {"--rule", nines}},
+  };
+  for (const auto& [command, more] : lines) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    SCOPED_TRACE(arguments.front() + " " + arguments.back().substr(0, 20));
+    const Outcome outcome = run_capo(arguments);
+    expect_usage_error(outcome, "...");
+    EXPECT_LT(outcome.err.size(), 450U) << outcome.err;
+  }
+}
+
 // --- explain, rules, devices --------------------------------------------------------------------
 
 TEST(ExplainCommand, TakesAnIdOrAName) {

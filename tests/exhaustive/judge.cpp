@@ -10,7 +10,6 @@ namespace capo::exhaustive {
 namespace {
 
 constexpr std::string_view kDiffers = "check() differs";
-constexpr std::uint64_t kEach = 997;
 
 Answer answer_of(const FirstFinding& finding) {
   if (finding.verdict == Verdict::NoVerdict) return {.rule = "no verdict"};
@@ -46,28 +45,18 @@ Judge::Judge(Verdicts::Declared declared, Through through)
 }
 
 Answer Judge::of(const std::vector<TeEntry>& list) {
-  if (through_ == Through::Check) return checked(list);
-  const Answer fast = answer_of(verdicts_.of(list));
-  return wants_both(fast) && checked(list) != fast ? Answer{.rule = kDiffers} : fast;
+  return of_both(list);
 }
 
 Answer Judge::of(const Input& input) {
-  if (through_ == Through::Check) return checked(input);
-  const Answer fast = answer_of(verdicts_.of(input));
-  return wants_both(fast) && checked(input) != fast ? Answer{.rule = kDiffers} : fast;
+  return of_both(input);
 }
 
-Answer Judge::of_both(const std::vector<TeEntry>& list) {
-  const Answer slow = checked(list);
+template <typename Order>
+Answer Judge::of_both(const Order& order) {
+  const Answer slow = checked(order);
   if (through_ == Through::Check) return slow;
-  ++asked_both_;
-  return answer_of(verdicts_.of(list)) == slow ? slow : Answer{.rule = kDiffers};
-}
-
-bool Judge::wants_both(const Answer& fast) {
-  const bool wants = fast.accepted() || ++rejected_ % kEach == 0;
-  asked_both_ += wants ? 1 : 0;
-  return wants;
+  return answer_of(verdicts_.of(order)) == slow ? slow : Answer{.rule = kDiffers};
 }
 
 Answer Judge::checked(const Input& input) const {

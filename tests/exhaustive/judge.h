@@ -1,8 +1,7 @@
 // The product's side: one order after another under the same declarations.
 //
-// The fast interface has to say what check() says. So of every order that it accepts, and of every
-// 997th that it rejects, check() is asked as well; an answer of its own shows as the rule
-// "check() differs", which no oracle gives.
+// The fast interface has to say what check() says. So both are asked, unless check() is wanted
+// alone; where they differ the answer is the rule "check() differs", which no oracle gives.
 
 #pragma once
 
@@ -10,7 +9,6 @@
 #include <capo/tests/exhaustive/answer.h>
 #include <capo/tests/exhaustive/options.h>
 
-#include <cstdint>
 #include <vector>
 
 namespace capo::exhaustive {
@@ -21,22 +19,16 @@ class Judge {
 
   [[nodiscard]] Answer of(const std::vector<TeEntry>& list);
   [[nodiscard]] Answer of(const Input& input);
-  /// The same with both ways asked, whatever comes.
-  [[nodiscard]] Answer of_both(const std::vector<TeEntry>& list);
-
-  /// How often check() was asked beside the fast interface.
-  [[nodiscard]] std::uint64_t asked_both() const { return asked_both_; }
 
  private:
-  [[nodiscard]] bool wants_both(const Answer& fast);
+  template <typename Order>
+  [[nodiscard]] Answer of_both(const Order& order);
   [[nodiscard]] Answer checked(const Input& input) const;
   [[nodiscard]] Answer checked(const std::vector<TeEntry>& list) const;
 
   Verdicts::Declared declared_;
   Through through_;
   Verdicts verdicts_;
-  std::uint64_t rejected_ = 0;
-  std::uint64_t asked_both_ = 0;
 };
 
 }  // namespace capo::exhaustive

@@ -73,8 +73,6 @@ bool compare_row(const Row& row, const Options& options) {
       comparison.expect("by the hook lengths", executable, tableaux(rows, row.size.microbatches));
     }
   }
-  comparison.note("of these answers also asked of check():",
-                  bare.asked_both() + chain.asked_both());
   return comparison.finish();
 }
 

@@ -37,7 +37,7 @@ constexpr std::array kScopes{
     Scope{"lists", lists, false},    Scope{"lists-with-weights", lists_with_weights, false},
     Scope{"strings", strings, true}, Scope{"neighbours", neighbours, false},
     Scope{"plans", plans, false},    Scope{"declared", declared, false},
-    Scope{"pairs", pairs, true},
+    Scope{"pairs", pairs, true},     Scope{"published", published, false},
 };
 
 struct Asked {

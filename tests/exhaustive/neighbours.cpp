@@ -61,7 +61,6 @@ bool neighbours(const Options& options) {
     comparison.expect("neighbours", edited,
                       executable * neighbours_of_each(length, alphabet.size()));
   }
-  comparison.note("of these answers also asked of check():", chain.asked_both());
   return comparison.finish();
 }
 

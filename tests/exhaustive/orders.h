@@ -87,6 +87,13 @@ using Needs = std::vector<std::vector<std::size_t>>;
 [[nodiscard]] Needs needs_of_a_chain(const Size& size);
 [[nodiscard]] TeEntry entry_of_token(const Size& size, std::size_t token);
 
+/// Whether all that the next occurrence of a token needs is done; `done` counts each token's.
+[[nodiscard]] inline bool has_needs(const Needs& needs, const std::vector<int>& done,
+                                    std::size_t token) {
+  return std::all_of(needs[token].begin(), needs[token].end(),
+                     [&](std::size_t needed) { return done[needed] > done[token]; });
+}
+
 /// Calls visit(tokens) for every order in which each token stands `times` times behind what it
 /// needs, until it returns false.
 class Interleavings {
@@ -107,7 +114,7 @@ class Interleavings {
       return visit(std::as_const(order_));
     }
     for (std::size_t token = 0; token < needs_.size(); ++token) {
-      if (done_[token] == times_ || !has_needs(token)) continue;
+      if (done_[token] == times_ || !has_needs(needs_, done_, token)) continue;
       ++done_[token];
       order_.push_back(token);
       const bool on = extend(visit);
@@ -118,16 +125,37 @@ class Interleavings {
     return true;
   }
 
-  [[nodiscard]] bool has_needs(std::size_t token) const {
-    return std::all_of(needs_[token].begin(), needs_[token].end(),
-                       [&](std::size_t needed) { return done_[needed] > done_[token]; });
-  }
-
   const Needs& needs_;
   int times_;
   std::vector<int> done_;
   std::vector<std::size_t> order_;
 };
+
+/// How many orders of a size there are in which `may(done, token)` holds wherever a token stands,
+/// `done` counting each token's occurrences before it: the ways into each state, from those of the
+/// states one token before. Exact below 2^53.
+template <typename May>
+[[nodiscard]] double count_orders(const Size& size, May may) {
+  std::vector<int> done(static_cast<std::size_t>(size.kinds() * size.chunks));
+  std::size_t states = 1;
+  for (std::size_t token = 0; token < done.size(); ++token)
+    states *= static_cast<std::size_t>(size.microbatches) + 1;
+  std::vector<double> ways(states);
+  ways.front() = 1;
+  for (std::size_t state = 0; state < states; ++state) {
+    std::size_t one = 1;  // what one more of the token adds to the number of the state
+    for (std::size_t token = 0; token < done.size(); ++token) {
+      if (done[token] < size.microbatches && may(std::as_const(done), token))
+        ways[state + one] += ways[state];
+      one *= static_cast<std::size_t>(size.microbatches) + 1;
+    }
+    for (int& count : done) {
+      if (count++ < size.microbatches) break;
+      count = 0;
+    }
+  }
+  return ways.back();
+}
 
 /// What one edit makes of a list: an entry is left out, put in, replaced by another, or two that
 /// stand side by side change places. One that several edits make comes several times.

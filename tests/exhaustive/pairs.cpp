@@ -149,7 +149,6 @@ bool compare_pairs(int microbatches, const Transfers& transfers, const Options& 
   } else {
     comparison.note("finish:", finish);
   }
-  comparison.note("of these answers also asked of check():", judge.asked_both());
   return comparison.finish();
 }
 

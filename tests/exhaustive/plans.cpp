@@ -59,7 +59,6 @@ bool compare_scope(const Scope& scope, const Options& options) {
     return !comparison.stopped();
   });
   if (!comparison.stopped()) comparison.expect("orders", orders, scope.orders);
-  comparison.note("of these answers also asked of check():", judge.asked_both());
   return comparison.finish();
 }
 

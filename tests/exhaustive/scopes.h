@@ -18,6 +18,8 @@ bool neighbours(const Options& options);
 bool plans(const Options& options);
 /// What declared sizes, gradients, positions, sends and budgets add to that.
 bool declared(const Options& options);
+/// How many orders of each size there are, and which chains TransformerEngine captures.
+bool published(const Options& options);
 /// All orders of two ranks that send to each other.
 bool pairs(const Options& options);
 

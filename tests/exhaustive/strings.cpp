@@ -1,8 +1,7 @@
 // All 21,435,888 strings of at most seven entries over {1, 2, 3, -1, -2, -3, -1.5, -2.5, -3.5, 0,
 // 4}: right and wrong counts, chunks that are missing or unknown, and a number that is no entry.
 //
-// Of those of at most five entries the fast interface and check() are both asked. Quick: at most
-// five entries; long: at most eight, 235,794,769.
+// Quick: at most five entries; long: at most eight, 235,794,769.
 
 #include <capo/testing/oracle/first_fault.h>
 #include <capo/tests/exhaustive/comparison.h>
@@ -23,7 +22,6 @@ std::size_t longest_of(Effort effort) {
 
 bool strings(const Options& options) {
   const std::size_t longest = longest_of(options.effort);
-  constexpr std::size_t kBothUpTo = 5;
   List alphabet;
   for (const double value : {1.0, 2.0, 3.0, -1.0, -2.0, -3.0, -1.5, -2.5, -3.5, 0.0, 4.0})
     alphabet.push_back(entry_of(value));
@@ -39,15 +37,13 @@ bool strings(const Options& options) {
     const Answer expected = answer_of(oracle::first_fault(numbers));
     const bool sound = oracle::sound(numbers, std::nullopt, {.form = oracle::Layers::None});
     oracles_differ += expected.accepted() == sound ? 0 : 1;
-    const Answer product = list.size() <= kBothUpTo ? judge.of_both(list) : judge.of(list);
-    comparison.compare(product, expected, [&] { return shown(list); });
+    comparison.compare(judge.of(list), expected, [&] { return shown(list); });
     return !comparison.stopped();
   });
   std::uint64_t known = 0;
   for (std::size_t length = 0; length <= longest; ++length) known = known * alphabet.size() + 1;
   if (!comparison.stopped()) comparison.expect("strings", all, known);
   comparison.expect("strings on whose soundness the oracles differ", oracles_differ, 0);
-  comparison.note("of these answers also asked of check():", judge.asked_both());
   return comparison.finish();
 }
 

@@ -29,8 +29,7 @@ std::int32_t below(std::int32_t count) {
   return *rc::gen::inRange<std::int32_t>(0, count);
 }
 
-// --- TransformerEngine's plan against the oracle
-// ---------------------------------------------------
+// --- TransformerEngine's plan against the oracle -------------------------------------------------
 
 // A product whose tensors have these keys.
 Module module_of(const oracle::LayerKeys& keys) {
@@ -204,8 +203,7 @@ RC_GTEST_PROP(Memory, HurtsUnderTesPlanOnlyOperandsThatAreAliased, (bool input, 
   RC_ASSERT(step.hazards(PlanKind::Safe).empty());
 }
 
-// --- capo's own plan
-// -------------------------------------------------------------------------------
+// --- capo's own plan -----------------------------------------------------------------------------
 
 Environment any_environment() {
   return {.communicators = static_cast<Communicators>(below(3)),

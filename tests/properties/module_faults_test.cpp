@@ -38,7 +38,7 @@ std::optional<Broken<Declared>> any_broken() {
 // Under capo's plan only the order itself can be at fault.
 RC_GTEST_PROP(ModuleFaults, OfTransformerEngineAreNoneUnderCaposPlan, ()) {
   auto broken = any_broken();
-  if (!broken || broken->rule == "G13" || broken->rule == "G14") return;
+  if (!broken || (broken->rule >= "G13" && broken->rule <= "G15")) return;
   broken->subject.options.plan.kind = PlanKind::Safe;
   const Checked verdict = checked(broken->subject);
   if (broken->rule == "C01") {  // capo's own split path bakes sizes in just the same
@@ -197,15 +197,19 @@ std::optional<Broken<Declared>> broken_as(std::string_view rule, const Declared&
   return std::nullopt;
 }
 
-// Who comes too early stays at fault if another comes in time.
+// Who comes too early stays at fault if another comes in time, which is not one too many besides.
 RC_GTEST_PROP(ModuleFaults, OfAReductionAreNotMendedByALaterOne, ()) {
-  const Declared sound = *sound_declared();
-  auto broken = broken_as("G13", sound, *rc::gen::inRange<std::size_t>(0, 10'000));
-  if (!broken) return;
-  RankOrder& rank = broken->subject.schedule.ranks[static_cast<std::size_t>(broken->place->rank)];
-  for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk)
-    rank.order.push_back({.chunk = chunk, .kind = Kind::ReduceGradient});
-  RC_ASSERT(reports(checked(broken->subject), *broken));
+  Declared broken = *sound_declared();
+  const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);
+  const auto in_time = chosen(faults::reductions(broken.schedule), choice);
+  if (!in_time) return;
+  Entry early = broken.schedule.ranks[in_time->rank].order[in_time->at];
+  early.group = Group::Alone;
+  const faults::EntryPlace place = faults::put_before(
+      broken.schedule, faults::last_gradient(broken.schedule, in_time->rank, early.chunk), early);
+  const Checked verdict = checked(broken);
+  RC_ASSERT(reports(verdict, "G13", faults::fault_place(broken.schedule, place)));
+  RC_ASSERT(verdict.of(Family::Gradients).size() == 1U);
 }
 
 // A chunk whose weights are frozen has nothing to reduce.

@@ -71,10 +71,15 @@ def variants(document):
             yield changed
 
 
+def validator_of(root: pathlib.Path, name: str) -> jsonschema.Draft202012Validator:
+    schema = json.loads((root / "docs/schema" / f"{name}.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
 def check_models(run, root: pathlib.Path) -> tuple[int, int]:
     """Schema and reader agree, but for what only the reader knows: how many they took and refused."""
-    schema = jsonschema.Draft202012Validator(json.loads((root / "docs/schema/model.schema.json").read_text()))
-    jsonschema.Draft202012Validator.check_schema(schema.schema)
+    schema = validator_of(root, "model")
     example = json.loads((root / "examples/model.json").read_text())
     for model in (example, *MORE_MODELS):
         schema.validate(model)
@@ -97,11 +102,57 @@ def check_models(run, root: pathlib.Path) -> tuple[int, int]:
     return taken, refused
 
 
+def hold(validator: jsonschema.Draft202012Validator, document) -> None:
+    """The schema takes the document, and none that lacks a member of an object in it or has one too many."""
+    validator.validate(document)
+
+    def objects(value, path):
+        if isinstance(value, dict):
+            yield path
+        members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, member in members:
+            yield from objects(member, path + [key])
+
+    def changed(path, change):
+        copied = copy.deepcopy(document)
+        holder = copied
+        for key in path:
+            holder = holder[key]
+        change(holder)
+        return copied
+
+    for path in objects(document, []):
+        holder = document
+        for key in path:
+            holder = holder[key]
+        assert not validator.is_valid(changed(path, lambda members: members.update({"unheard-of": 1}))), path
+        for name in holder:
+            assert not validator.is_valid(changed(path, lambda members, name=name: members.pop(name))), (path, name)
+
+
+def check_comparisons_and_sweeps(run, root) -> int:
+    """Several orders side by side, and grids with points that are simulated, refused and beyond a limit."""
+    comparison, sweep = validator_of(root, "comparison"), validator_of(root, "sweep")
+    documents = 0
+    schedules = [str(path) for path in sorted((root / "examples/schedules").glob("*.order"))]
+    assert len(schedules) >= 2
+    for flags in ([], ["--links", "queued", "--cost", "comm=0.5"], ["--memory", "3.5"]):
+        hold(comparison, json.loads(run("compare", *schedules, *flags, "--format", "json").stdout))
+        documents += 1
+    kinds = set()
+    grid = ("1f1b", "zb", "dualpipe", "--ranks", "4,5", "--microbatches", "8")
+    for flags in ([], ["--chunks", "1,2"], ["--memory", "4,8.5", "--cost", "f=2"], ["--max-entries", "90"]):
+        printed = json.loads(run("sweep", *grid, *flags, "--format", "json").stdout)
+        hold(sweep, printed)
+        kinds |= {"refused" in each for each in printed["runs"]}
+        documents += 1
+    assert kinds == {False, True}
+    return documents
+
+
 def check_simulations(run, root) -> int:
     """Reports of simulations: published schedules, and the orders among the examples that can run."""
-    schema = json.loads((root / "docs/schema/simulation.schema.json").read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    simulation = jsonschema.Draft202012Validator(schema)
+    simulation = validator_of(root, "simulation")
     reports = 0
     with tempfile.TemporaryDirectory() as folder:
         for name in ("1f1b", "zbv-1p", "dualpipe", "hanayo", "torch:DualPipeV"):
@@ -120,9 +171,7 @@ def check_simulations(run, root) -> int:
 
 def check_runs(run, root) -> int:
     """What `capo run` prints, of a right order, a wrong one that is run all the same, and refusals."""
-    schema = json.loads((root / "docs/schema/run.schema.json").read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    validator = jsonschema.Draft202012Validator(schema)
+    validator = validator_of(root, "run")
     runs = 0
     hazard = "[1, -1, 1, -1.5, -1, -1.5]"
     for order, flags in (
@@ -146,10 +195,7 @@ def check_runs(run, root) -> int:
 
 def main() -> int:
     capo, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    report = jsonschema.Draft202012Validator(json.loads((root / "docs/schema/report.schema.json").read_text()))
-    schedule = jsonschema.Draft202012Validator(json.loads((root / "docs/schema/schedule.schema.json").read_text()))
-    jsonschema.Draft202012Validator.check_schema(report.schema)
-    jsonschema.Draft202012Validator.check_schema(schedule.schema)
+    report, schedule = validator_of(root, "report"), validator_of(root, "schedule")
 
     def run(*arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run([capo, *arguments], capture_output=True, text=True, cwd=root)
@@ -186,6 +232,8 @@ def main() -> int:
     print(f"{taken} models read and {refused} refused as their schema has it")
     simulations = check_simulations(run, root)
     print(f"{simulations} simulations keep their schema")
+    documents = check_comparisons_and_sweeps(run, root)
+    print(f"{documents} comparisons and sweeps keep their schemas")
     runs = check_runs(run, root)
     print(f"{runs} runs keep their schema")
     enough = reports > 50 and written > 20 and accepted > 0 and taken > 50 and refused > 400

@@ -82,5 +82,31 @@ TEST(SimulationReport, WhatCannotRunHasNone) {
   EXPECT_EQ(simulate_text(stuck)->why, "the orders wait for each other");
 }
 
+// What is replayed is what runs.
+TEST(SimulationReport, IsOfTheReplayAndSaysSo) {
+  const std::string head = "capo 1\nplacement chain\nmicrobatches 2\n";
+  const std::string last = "rank 1: F1.0 B1.0 F1.1 B1.1\n";
+  const auto one_by_one = simulate_text(head + "rank 0: F1.0 B1.0 F1.1 B1.1\n" + last);
+  const auto both = simulate_text(head + "rank 0: F1.0 B1.0 F1.1 B1.1\n" +
+                                  "rank 0 replay: F1.0 F1.1 B1.0 B1.1\n" + last);
+  const auto overlapped = simulate_text(head + "rank 0: F1.0 F1.1 B1.0 B1.1\n" + last);
+  EXPECT_EQ((*both)->makespan(), (*overlapped)->makespan());
+  EXPECT_LT((*both)->makespan(), (*one_by_one)->makespan());
+  EXPECT_TRUE(text_report(**both).starts_with("2 ranks, 2 microbatches, 8 tasks, as replayed; "));
+  EXPECT_EQ(nlohmann::json::parse(json_report(**both, {}))["replayed"], true);
+  EXPECT_EQ(nlohmann::json::parse(json_report(**overlapped, {}))["replayed"], false);
+  const std::vector<Named> two{{"both", &**both}, {"overlapped", &**overlapped}};
+  EXPECT_NE(text_comparison(two).find("both, as replayed  overlapped\n"), std::string::npos);
+  const auto compared = nlohmann::json::parse(json_comparison(two))["simulations"];
+  EXPECT_EQ(compared[0]["replayed"], true);
+  EXPECT_EQ(compared[1]["replayed"], false);
+}
+
+TEST(SimulationReport, AReplayThatIsTheCaptureIsNoneOfItsOwn) {
+  const auto same = simulate_text(
+      "capo 1\nplacement chain\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 B1.0\n");
+  EXPECT_EQ(text_report(**same).find("as replayed"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace capo

@@ -200,13 +200,28 @@ Name take_apart(std::string_view name) {
   return {.family = name};
 }
 
-std::string unknown(const std::string& name) {
+/// A class of PyTorch's that "torch:CLASS" asks for, and the stages that each rank holds.
+struct TorchRequest {
+  TorchClass torch_class;
+  std::int32_t stages_per_rank;
+};
+
+constexpr std::string_view kTorch = "torch:";
+
+std::string no_torch_class(std::string_view name) {
+  std::string known;
+  for (const TorchClass each : kTorchClasses) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", name_of(each));
+  }
+  return fmt::format("PyTorch has no schedule {}; it has {}", shown(name), known);
+}
+
+std::string no_family(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Family& family : families()) names.push_back(family.entry.name);
   const std::string_view close = nearest(name, names);
-  std::string text = fmt::format("there is no schedule {}", shown(name));
-  if (!close.empty()) text += fmt::format("; did you mean `{}`?", close);
-  return text + " `capo generate --list` lists them";
+  return fmt::format("there is no schedule {}; {}`capo generate --list` lists them", shown(name),
+                     close.empty() ? "" : fmt::format("did you mean `{}`? ", close));
 }
 
 void merge_halves(std::vector<Move>& moves) {
@@ -225,30 +240,36 @@ void merge_halves(std::vector<Move>& moves) {
   moves = std::move(merged);
 }
 
-Result<Schedule, std::string> torch_schedule(std::string_view name, const Request& request) {
-  const auto torch_class = torch_class_named(name);
-  if (!torch_class) {
-    std::string known;
-    for (const TorchClass each : kTorchClasses) {
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", name_of(each));
-    }
-    return fmt::format("PyTorch has no schedule {}; it has {}", shown(name), known);
-  }
+std::string_view torch_word(std::string_view name) {
+  return name.substr(kTorch.size());
+}
+
+Result<TorchRequest, std::string> torch_request(const Request& request) {
+  const std::string_view word = torch_word(request.name);
+  const auto torch_class = torch_class_named(word);
+  if (!torch_class) return no_torch_class(word);
   if (request.group || request.memory_limit) {
     return fmt::format("PyTorch's tables know neither groups nor memory: --{} has no use",
                        request.group ? "group" : "memory");
   }
-  const bool v = *torch_class == TorchClass::ZbvZeroBubble || *torch_class == TorchClass::DualPipeV;
   const bool single = *torch_class == TorchClass::GPipe || *torch_class == TorchClass::OneFOneB;
-  const std::int32_t chunks = request.chunks.value_or(single ? 1 : 2);
-  auto orders = torch_table(
-      *torch_class,
-      {.ranks = request.ranks, .stages_per_rank = chunks, .microbatches = request.microbatches});
+  return TorchRequest{.torch_class = *torch_class,
+                      .stages_per_rank = request.chunks.value_or(single ? 1 : 2)};
+}
+
+Result<Schedule, std::string> torch_schedule(const Request& request) {
+  const auto asked = torch_request(request);
+  if (!asked) return asked.error();
+  const TorchClass torch_class = asked->torch_class;
+  auto orders = torch_table(torch_class, {.ranks = request.ranks,
+                                          .stages_per_rank = asked->stages_per_rank,
+                                          .microbatches = request.microbatches});
   if (!orders) return orders.error();
   if (request.merge_halves) {
     for (std::vector<Move>& moves : *orders) merge_halves(moves);
   }
-  return schedule_of(*orders, v ? Topology::V : Topology::Loop, chunks);
+  const bool v = torch_class == TorchClass::ZbvZeroBubble || torch_class == TorchClass::DualPipeV;
+  return schedule_of(*orders, v ? Topology::V : Topology::Loop, asked->stages_per_rank);
 }
 
 // What the number in the name stands for, said besides in a flag as well.
@@ -281,6 +302,26 @@ std::optional<std::string> unused_option(const Family& family, const Request& re
     return fmt::format("{} takes the memory it needs: --memory has no use", family.entry.name);
   }
   return std::nullopt;
+}
+
+/// The family that a request names, and the chunks that each rank holds.
+struct Chosen {
+  Name name;
+  const Family* family;
+  std::int32_t chunks;
+};
+
+Result<Chosen, std::string> chosen_by(const Request& request) {
+  const Name name = take_apart(request.name);
+  const Family* family = family_named(name.family);
+  if (family == nullptr) return no_family(request.name);
+  if (auto why = contradiction(name, request)) return *std::move(why);
+  if (auto why = unused_option(*family, request)) return *std::move(why);
+  const bool counts_chunks = name.number && name.family == "1f1b-interleaved";
+  const std::int32_t chunks = counts_chunks ? static_cast<std::int32_t>(*name.number)
+                                            : request.chunks.value_or(family->chunks);
+  if (chunks < 1) return fmt::format("{} holds at least one chunk a rank", request.name);
+  return Chosen{.name = name, .family = family, .chunks = chunks};
 }
 
 }  // namespace
@@ -333,21 +374,36 @@ Schedule schedule_of(const PublishedOrders& orders, Topology topology, std::int3
   return schedule;
 }
 
-Result<Schedule, std::string> schedule_named(const Request& request) {
-  constexpr std::string_view kTorch = "torch:";
-  if (request.name.starts_with(kTorch)) {
-    return torch_schedule(std::string_view(request.name).substr(kTorch.size()), request);
+std::optional<std::string> unknown_name(const std::string& name) {
+  if (name.starts_with(kTorch)) {
+    const std::string_view word = torch_word(name);
+    return torch_class_named(word) ? std::nullopt : std::optional(no_torch_class(word));
   }
-  const Name name = take_apart(request.name);
-  const Family* family = family_named(name.family);
-  if (family == nullptr) return unknown(request.name);
-  if (auto why = contradiction(name, request)) return *std::move(why);
-  if (auto why = unused_option(*family, request)) return *std::move(why);
+  const bool known = family_named(take_apart(name).family) != nullptr;
+  return known ? std::nullopt : std::optional(no_family(name));
+}
 
+Result<Size, std::string> size_of(const Request& request) {
+  if (request.name.starts_with(kTorch)) {
+    const auto asked = torch_request(request);
+    if (!asked) return asked.error();
+    return Size{.chunks = asked->stages_per_rank, .microbatches = request.microbatches};
+  }
+  const auto chosen = chosen_by(request);
+  if (!chosen) return chosen.error();
+  Size size{.chunks = chosen->chunks, .microbatches = request.microbatches};
+  const Entry& entry = chosen->family->entry;
+  if (entry.topology == Topology::Bidirectional) size.microbatches /= 2;
+  if (entry.name == "seq1f1b") size.microbatches *= request.group.value_or(kSegments);
+  return size;
+}
+
+Result<Schedule, std::string> schedule_named(const Request& request) {
+  if (request.name.starts_with(kTorch)) return torch_schedule(request);
+  const auto chosen = chosen_by(request);
+  if (!chosen) return chosen.error();
+  const auto& [name, family, chunks] = *chosen;
   const auto number = static_cast<std::int32_t>(name.number.value_or(0));
-  const bool counts_chunks = name.number && name.family == "1f1b-interleaved";
-  const std::int32_t chunks = counts_chunks ? number : request.chunks.value_or(family->chunks);
-  if (chunks < 1) return fmt::format("{} holds at least one chunk a rank", request.name);
   Memory memory = request.memory.value_or(family->memory);
   Setting setting{.ranks = request.ranks,
                   .microbatches = request.microbatches,

@@ -50,6 +50,17 @@ struct Entry {
 };
 [[nodiscard]] const std::vector<Entry>& entries();
 
+/// Why no schedule goes by this name, and which may be meant; nothing if one does.
+[[nodiscard]] std::optional<std::string> unknown_name(const std::string& name);
+
+/// How much a request asks for, known before anything is made.
+struct Size {
+  std::int64_t chunks = 1;        ///< of each rank
+  std::int64_t microbatches = 1;  ///< that each chunk runs forward and backward
+};
+/// The error is schedule_named's.
+[[nodiscard]] Result<Size, std::string> size_of(const Request& request);
+
 /// The error is one sentence for whoever typed the request.
 [[nodiscard]] Result<Schedule, std::string> schedule_named(const Request& request);
 

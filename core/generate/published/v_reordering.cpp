@@ -329,22 +329,22 @@ Reordered warm_up(const std::vector<PassSlots>& first_slots, std::size_t microba
   const auto most = static_cast<std::int64_t>(2 * ranks);
   const std::size_t enough = std::max(microbatches, 2 * ranks);
   const std::int64_t block_peak = peak_of(first_slots);
-  const Reordered failed = {.peak = block_peak};
-  if (block_peak > most || (microbatches == enough && block_peak > limit)) return failed;
+  if (block_peak > most || (microbatches == enough && block_peak > limit))
+    return {.peak = block_peak};
 
   VGrid grid = repeat(first_slots, enough);
-  if (!rearrange_warm_up(grid, enough, block_peak)) return failed;
+  if (!rearrange_warm_up(grid, enough, block_peak)) return {.peak = block_peak};
   std::optional<VGrid> squeezed = squeeze(grid, enough);
-  if (!squeezed) return failed;
+  if (!squeezed) return {.peak = block_peak};
   std::int64_t peak = peak_of(*squeezed);
-  if (peak > block_peak) return failed;
+  if (peak > block_peak) return {.peak = block_peak};
   if (microbatches == enough) return {.grid = std::move(squeezed), .peak = block_peak};
 
   drop_microbatches_from(*squeezed, microbatches);
   const auto all_chunks = static_cast<std::int64_t>(2 * microbatches);
   if (microbatches <= ranks && all_chunks <= limit) postpone_weights(*squeezed, peak);
   squeezed = squeeze(*squeezed, microbatches);
-  if (!squeezed) return failed;
+  if (!squeezed) return {.peak = block_peak};
   peak = peak_of(*squeezed);
   if (peak > limit) return {.peak = peak};
   return {.grid = std::move(squeezed), .peak = peak};
@@ -356,13 +356,12 @@ Reordered reorder(const std::vector<PassSlots>& first_slots, std::size_t microba
                   std::int64_t limit) {
   Reordered reordered = warm_up(first_slots, microbatches, limit);
   if (!reordered.grid) return reordered;
-  const Reordered failed = {.peak = reordered.peak};
   VGrid& grid = *reordered.grid;
-  if (!rearrange_cool_down(grid, microbatches, peak_of(grid))) return failed;
+  if (!rearrange_cool_down(grid, microbatches, peak_of(grid))) return {.peak = reordered.peak};
   std::optional<VGrid> squeezed = squeeze(grid, microbatches);
-  if (!squeezed) return failed;
+  if (!squeezed) return {.peak = reordered.peak};
   const std::int64_t peak = GapFilling(*squeezed, microbatches, peak_of(*squeezed)).run();
-  if (peak > reordered.peak) return failed;
+  if (peak > reordered.peak) return {.peak = reordered.peak};
   return {.grid = std::move(squeezed), .peak = peak};
 }
 

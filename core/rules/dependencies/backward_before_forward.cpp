@@ -13,8 +13,39 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace capo::rules {
+
+namespace {
+
+// A cell of a table that overlaps two actions is one text for both.
+bool shares_its_text(const OrderView& order, std::size_t at) {
+  const auto& entries = order.entries;
+  const auto beside = [&](std::size_t other) {
+    return other < entries.size() && entries[other].span() == entries[at].span();
+  };
+  return entries[at].group != Group::Alone && (beside(at + 1) || (at > 0 && beside(at - 1)));
+}
+
+// The one action that is meant: "`0B1`".
+std::string quoted_action(const Context& context, const OrderView& order, std::size_t at) {
+  const Entry& entry = order.entries[at];
+  if (!shares_its_text(order, at)) return words::quoted(context, entry);
+  return fmt::format("`{}`", words::entry_text(context, order, entry.action()));
+}
+
+// And where it stands: "`0B1` at index 1", "`0B1` of `(0F1;0B1)OVERLAP_F_B` at index 1".
+std::string placed_action(const Context& context, const OrderView& order, std::size_t at) {
+  const std::string placed = words::placed(context, order, at);
+  if (!shares_its_text(order, at)) return placed;
+  return fmt::format("{} of {}", quoted_action(context, order, at), placed);
+}
+
+}  // namespace
 
 void backward_before_forward(const Context& context, Diagnostics& out) {
   if (context.counted()) return;
@@ -30,17 +61,20 @@ void backward_before_forward(const Context& context, Diagnostics& out) {
       if (needed == view.positions.end() || reader == view.positions.end()) return;
       const bool together = words::run_together(order, *needed, *reader);
       if ((*needed < *reader && !together) || !out.wants("D01")) return;
+      const std::string forward = quoted_action(context, order, *needed);
+      std::vector<Label> labels{{order.entries[*reader].span(), ""}};
+      if (order.entries[*needed].span() != order.entries[*reader].span()) {
+        labels.push_back({order.entries[*needed].span(), "the forward is here"});
+      }
       out.keep({.rule = "D01",
                 .family = Family::Dependencies,
                 .message = fmt::format("{} runs {} {}, whose activations it reads",
-                                       words::placed(context, order, *reader),
-                                       together ? "together with" : "before",
-                                       words::quoted(context, order.entries[*needed])),
-                .labels = {{order.entries[*reader].span(), ""},
-                           {order.entries[*needed].span(), "the forward is here"}},
-                .help = {.text = fmt::format("move {} behind {}",
-                                             words::quoted(context, order.entries[*reader]),
-                                             words::quoted(context, order.entries[*needed]))},
+                                       placed_action(context, order, *reader),
+                                       together ? "together with" : "before", forward),
+                .labels = std::move(labels),
+                .help = {.text = fmt::format("move {}{} behind {}",
+                                             quoted_action(context, order, *reader),
+                                             together ? " out of the composite," : "", forward)},
                 .witness = words::entries(context, order, {*reader, *needed})});
     });
   }

@@ -27,7 +27,8 @@ namespace capo::rules {
 void dependency_cycle(const Context& context, Diagnostics& out) {
   if (context.schedule().ranks.size() < 2) return;
   for (const auto& wiring : context.wirings()) {
-    if (wiring->executable()) continue;
+    // A composite by itself may be what cannot be executed: stage_order names it.
+    if (wiring->executable() || wiring->direct_execution().finishes()) continue;
     const TaskGraph& graph = wiring->direct();
     const auto cycle = shortest_cycle(graph, wiring->direct_execution());
     const std::vector<std::int32_t> ranks = words::ranks_of(graph, cycle);

@@ -10,11 +10,6 @@
 
 namespace capo::rules {
 
-/// Whether Megatron transfers anything: a single rank has nobody to transfer to.
-[[nodiscard]] inline bool is_routed(const Wiring& wiring) {
-  return wiring.by_megatron() && wiring.schedule().ranks.size() > 1;
-}
-
 /// Whether the orders as captured, which are judged first, have this fault too. What a rank
 /// receives depends on the other ranks' orders as well, so its own being the same is not enough.
 [[nodiscard]] inline bool is_of_capture(const Context& context, const Wiring& wiring,
@@ -30,7 +25,7 @@ namespace capo::rules {
 template <typename Visit>
 void for_each_routing_fault(const Context& context, Visit visit) {
   for (const auto& wiring : context.wirings()) {
-    if (!is_routed(*wiring) || !wiring->megatron_placement()) continue;
+    if (!wiring->by_megatron() || !wiring->megatron_placement()) continue;
     for (const RoutingFault& fault : wiring->megatron().faults) {
       if (!is_of_capture(context, *wiring, fault)) visit(*wiring, fault);
     }

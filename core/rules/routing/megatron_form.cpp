@@ -26,7 +26,7 @@ constexpr const char* kForm =
 
 bool has_placement(const Context& context, Diagnostics& out) {
   for (const auto& wiring : context.wirings()) {
-    if (!is_routed(*wiring) || wiring->megatron_placement()) continue;
+    if (!wiring->by_megatron() || wiring->megatron_placement()) continue;
     out.add({.rule = "R01",
              .family = Family::Routing,
              .message = "Megatron's transfers need stages that go around the ranks in a loop, with "

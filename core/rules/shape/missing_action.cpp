@@ -7,13 +7,18 @@
 // are missing_chunk's. Tested by missing_action_test.cpp and tests/corpus/rules/S21/.
 
 #include <capo/core/diag/diagnostics.h>
+#include <capo/core/graph/stage_map.h>
 #include <capo/core/rules/checks.h>
 #include <capo/core/rules/context.h>
+#include <capo/core/rules/wiring.h>
 #include <capo/core/rules/words.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace capo::rules {
@@ -57,6 +62,54 @@ std::vector<Kind> lacking(const Present& present, Delay delay) {
   return kinds;
 }
 
+// Behind which entry a missing backward has all that it reads, or a weight gradient. Nothing where
+// another rank has part of it, or nobody: how late is late enough, that order alone does not say,
+// and too early the ranks would wait for each other.
+std::optional<std::size_t> ready_behind(const Context& context, const OrderView& order,
+                                        const Action& action,
+                                        std::span<const std::uint32_t> others) {
+  if (action.kind == Kind::BackwardWeight) return others.back();
+  const StageMap& map = context.wirings().front()->map();
+  const std::int32_t next = map.after(map.stage_of(order.rank, action.chunk));
+  if (next == kNoStage) return others.back();
+  const StageMap::Place& home = map.home(next);
+  if (home.rank != order.rank) return std::nullopt;
+  const auto& entries = order.entries;
+  const auto gradient = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+    return (entry.kind == Kind::Backward || entry.kind == Kind::BackwardInput) &&
+           entry.chunk == home.chunk && entry.microbatch == action.microbatch;
+  });
+  if (gradient == entries.end()) return std::nullopt;
+  return std::max<std::size_t>(others.back(), static_cast<std::size_t>(gradient - entries.begin()));
+}
+
+// `others`: what there is of its microbatch, not nothing.
+void say_where(const Context& context, const OrderView& order, const Action& action,
+               std::span<const std::uint32_t> others, Diagnostic& finding) {
+  const auto needs_it = std::find_if(others.begin(), others.end(), [&](std::uint32_t at) {
+    return action.kind == Kind::Forward || order.entries[at].kind == Kind::BackwardWeight;
+  });
+  const bool before = needs_it != others.end();
+  const std::size_t beside = before ? *needs_it : others.back();
+  finding.labels = {{order.entries[beside].span(), ""}};
+  finding.witness = words::entries(context, order, {beside});
+  if (before) {
+    finding.help.text =
+        fmt::format("add it before {}", words::quoted(context, order.entries[beside]));
+    return;
+  }
+  const auto ready = ready_behind(context, order, action, others);
+  const std::size_t behind = ready.value_or(beside);
+  finding.help.text = fmt::format("add it after {}", words::quoted(context, order.entries[behind]));
+  if (ready) {
+    finding.help.edits = words::insert_after(context, order, behind, action);
+  } else {
+    const StageMap& map = context.wirings().front()->map();
+    finding.help.text += fmt::format(", and late enough for the gradient that stage {} hands on",
+                                     map.after(map.stage_of(order.rank, action.chunk)));
+  }
+}
+
 }  // namespace
 
 void missing_action(const Context& context, Diagnostics& out) {
@@ -75,19 +128,7 @@ void missing_action(const Context& context, Diagnostics& out) {
           : kind == Kind::Forward ? fmt::format("microbatch {} forward", microbatch)
                                   : fmt::format("microbatch {} backward", microbatch));
       finding.help.text = "add it";
-      if (!others.empty()) {
-        // Before what needs it, or else behind what it needs.
-        const auto needs_it = std::find_if(others.begin(), others.end(), [&](std::uint32_t at) {
-          return kind == Kind::Forward || order.entries[at].kind == Kind::BackwardWeight;
-        });
-        const bool before = needs_it != others.end();
-        const std::size_t at = before ? *needs_it : others.back();
-        finding.labels = {{order.entries[at].span(), ""}};
-        finding.witness = words::entries(context, order, {at});
-        finding.help.text = fmt::format("add it {} {}", before ? "before" : "after",
-                                        words::quoted(context, order.entries[at]));
-        if (!before) finding.help.edits = words::insert_after(context, order, at, action);
-      }
+      if (!others.empty()) say_where(context, order, action, others, finding);
       out.keep(std::move(finding));
     };
     // A stage that strayed here from another rank is stage_twice's.

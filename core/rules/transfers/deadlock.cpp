@@ -75,7 +75,10 @@ void deadlock(const Context& context, Diagnostics& out) {
     const auto place = [&] { return words::task_span(context, *wiring, wired.graph, first); };
     if (!out.wants_at("T09", place)) continue;
     Diagnostic finding{.rule = "T09", .family = Family::Transfers};
-    const bool alone = ranks.size() == 1;  // then within a composite
+    const bool alone = ranks.size() == 1;  // then within a composite, or between its own streams
+    const bool together = std::any_of(cycle.begin(), cycle.end(), [&](const WaitEdge& wait) {
+      return wired.graph.tasks[wait.task].member;
+    });
     finding.message =
         fmt::format("deadlock{}: {} {} for ever", wiring->replay() ? " when replayed" : "",
                     words::list_of(ranks), alone ? "waits for itself" : "wait for each other");
@@ -87,7 +90,8 @@ void deadlock(const Context& context, Diagnostics& out) {
     finding.help.text =
         wiring->by_megatron()
             ? "Megatron makes these calls itself: choose other communicators or other calls"
-        : alone ? "take what waits out of the composite"
+        : alone && together ? "take what waits out of the composite"
+        : alone             ? "move one of these in the order, so that the circle opens"
                 : "let the two ends of each transfer come at the same point of both orders";
     out.keep(std::move(finding));
   }

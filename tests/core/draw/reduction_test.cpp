@@ -47,6 +47,31 @@ TEST(Reduction, IntoACycleOneEdgeIsEnough) {
   EXPECT_EQ(reduced, (Edges{{0, 1}, {1, 0}, {3, 0}}));
 }
 
+// Of which a table of all against all would take 80 GB.
+TEST(Reduction, ManyPiecesAreReducedEachByItself) {
+  constexpr std::uint32_t kPieces = 100'000;
+  Edges edges;
+  Edges reduced;
+  for (std::uint32_t piece = 0; piece < kPieces; ++piece) {
+    const std::uint32_t first = piece * 3;
+    reduced.insert(reduced.end(), {{first, first + 1}, {first + 1, first + 2}});
+    edges.insert(edges.end(), {{first, first + 1}, {first + 1, first + 2}, {first, first + 2}});
+  }
+  EXPECT_EQ(transitively_reduced(edges, kPieces * 3), reduced);
+}
+
+// Forwards down a chain of stages, backwards up again, and what each backward reads of its forward.
+TEST(Reduction, ManyShortcutsOfOnePathCostLittle) {
+  constexpr std::uint32_t kStages = 50'000;
+  Edges edges;
+  for (std::uint32_t at = 0; at + 1 < 2 * kStages; ++at) edges.emplace_back(at, at + 1);
+  const Edges path = edges;
+  for (std::uint32_t stage = 0; stage < kStages; ++stage) {
+    edges.emplace_back(stage, 2 * kStages - 1 - stage);
+  }
+  EXPECT_EQ(transitively_reduced(edges, 2 * kStages), path);
+}
+
 TEST(Reduction, ReachesWhatItReachedAndNothingIsSpare) {
   std::mt19937 engine(20261120);
   const auto random = [&](std::uint32_t below) {

@@ -69,8 +69,7 @@ Wired two_ranks(const std::string& rank_0, const std::string& rank_1,
   return wired(schedule, as_written(schedule), environment);
 }
 
-// --- pairing
-// --------------------------------------------------------------------------------------
+// --- pairing -------------------------------------------------------------------------------------
 
 TEST(Build, AMessageIsWhatTheReceivingStageReads) {
   const auto message = [](Kind kind, std::int32_t stage) {
@@ -130,8 +129,7 @@ TEST(Build, EachCommunicatorPairsItsOwn) {
   EXPECT_TRUE(made.finishes());
 }
 
-// --- what computations wait for
-// -------------------------------------------------------------------
+// --- what computations wait for ------------------------------------------------------------------
 
 Lines waits(MegatronCalls calls) {
   const Schedule schedule = read_schedule(
@@ -160,8 +158,7 @@ TEST(Build, InBatchesEveryTransferIsWaitedForAtOnce) {
     EXPECT_NE(line.find("!] -> "), std::string::npos) << line;
 }
 
-// --- faults
-// ---------------------------------------------------------------------------------------
+// --- faults --------------------------------------------------------------------------------------
 
 TEST(Build, RightTransfersHaveNoFault) {
   const Wired made = two_ranks("F1.0 send-F1.0 recv-B1.0 B1.0", "recv-F1.0 F1.0 B1.0 send-B1.0");
@@ -245,8 +242,7 @@ TEST(Build, ADroppedReceiveDoesNotShiftWhatIsBehindIt) {
             Lines{"0:send-F1.1[ -> 1:recv-F1.1] message"});
 }
 
-// --- collectives
-// ----------------------------------------------------------------------------------
+// --- collectives ---------------------------------------------------------------------------------
 
 CollectiveGroup group_of(std::vector<std::int32_t> members, std::vector<Kind> actions) {
   return {.name = "group", .members = std::move(members), .actions = std::move(actions)};
@@ -308,8 +304,7 @@ TEST(Build, DispatchesOfOneMicrobatchMeetThoseOfTheSame) {
             Lines{"collective order: 1:dispatch-F1.1, 0:dispatch-F1.0"});
 }
 
-// --- parameters
-// -----------------------------------------------------------------------------------
+// --- parameters ----------------------------------------------------------------------------------
 
 TEST(Build, ParametersAreThereBeforeTheirReaderAndKeptUntilTheLastOne) {
   const Schedule schedule = read_schedule(

@@ -121,8 +121,7 @@ TEST(CollectiveRaces, EventsOrderTheExchangesOfOneMicrobatchOnly) {
   EXPECT_EQ(wired(two, two, {experts}).races(), Lines{"experts: 0:combine-F1.0, 0:dispatch-F1.1"});
 }
 
-// --- against reachability
-// -------------------------------------------------------------------------
+// --- against reachability ------------------------------------------------------------------------
 
 bool reaches(const TaskGraph& graph, Vertex from, Vertex to) {
   std::set<Vertex> seen{from};

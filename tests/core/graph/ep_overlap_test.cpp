@@ -176,8 +176,7 @@ TEST(EpOverlap, LeavesTheLastWeightOfTheFirstLayerToTheEndOfTheStep) {
   EXPECT_EQ(single.back().substr(0, 2), "12");
 }
 
-// --- the order of launch over several layers
-// ------------------------------------------------------
+// --- the order of launch over several layers -----------------------------------------------------
 
 // "f0 pre-dispatch" with the layer, "|" before a node of another step: all nodes of rank 0.
 std::string launched(const std::string& order, std::vector<std::int32_t> layers,
@@ -235,8 +234,7 @@ TEST(EpOverlap, TransfersKeepTheirPlace) {
                    "combine-B1.0 B1.0 dispatch-B1.0 B1.0 send-B1.0"}));
 }
 
-// --- laws of the graph
-// ----------------------------------------------------------------------------
+// --- laws of the graph ---------------------------------------------------------------------------
 
 constexpr EpOverlap kAllOptions[] = {
     {},

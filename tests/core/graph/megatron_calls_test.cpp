@@ -37,8 +37,7 @@ Lines called(const mcore::Configuration& configuration, MegatronCalls calls) {
   return lines_of(made.lowered);
 }
 
-// --- without model chunks: warm-up, pairs, cool-down, each call waited for
-// ------------------------
+// --- without model chunks: warm-up, pairs, cool-down, each call waited for -----------------------
 
 TEST(MegatronCalls, WithoutModelChunksNeighboursExchangeInPairs) {
   EXPECT_EQ(
@@ -52,8 +51,7 @@ TEST(MegatronCalls, WithoutModelChunksNeighboursExchangeInPairs) {
              "B1.2 send-B1.2!"}));
 }
 
-// --- with model chunks: PP 2, VP 2, 2 microbatches; rank 0 warms up with all four forwards
-// --------
+// --- with model chunks: PP 2, VP 2, 2 microbatches; rank 0 warms up with all four forwards -------
 
 const mcore::Configuration kTwoByTwo{.pipeline = 2, .virtual_stages = 2, .microbatches = 2};
 
@@ -152,8 +150,7 @@ TEST(MegatronCalls, OneRankCallsNobody) {
   }
 }
 
-// --- what every lowering keeps
-// --------------------------------------------------------------------
+// --- what every lowering keeps -------------------------------------------------------------------
 
 TEST(MegatronCalls, KeepEveryEntryInItsOrderAndNameOneForEveryTransfer) {
   std::size_t steps = 0;
@@ -184,8 +181,7 @@ TEST(MegatronCalls, KeepEveryEntryInItsOrderAndNameOneForEveryTransfer) {
   std::printf("%zu steps, each with its entry\n", steps);
 }
 
-// --- what Megatron could not do
-// -------------------------------------------------------------------
+// --- what Megatron could not do ------------------------------------------------------------------
 
 // "2: no input at 1" for each fault: rank, kind and entry.
 Lines faults_of(const Schedule& schedule, MegatronCalls calls, bool ep_overlap = false) {

@@ -130,8 +130,7 @@ TEST(TaskGraph, ATaskKnowsItsStageAndItsStep) {
   EXPECT_EQ(second.kind, Kind::Forward);
 }
 
-// --- streams
-// --------------------------------------------------------------------------------------
+// --- streams -------------------------------------------------------------------------------------
 
 // Rank 1 of three receives from before, sends on, receives from behind and sends back.
 const char* const kMiddle =
@@ -192,8 +191,7 @@ TEST(TaskGraph, EveryTaskIsOnAStreamOfItsRank) {
   }
 }
 
-// --- what runs together
-// ---------------------------------------------------------------------------
+// --- what runs together --------------------------------------------------------------------------
 
 TEST(TaskGraph, TheMembersOfAFusedGroupStartAndEndTogether) {
   const Wired made = wired(
@@ -268,8 +266,7 @@ TEST(TaskGraph, AGroupHoldsTransfersOrComputationsButNotBoth) {
   EXPECT_EQ(starts.size(), 4U);
 }
 
-// --- collectives
-// ----------------------------------------------------------------------------------
+// --- collectives ---------------------------------------------------------------------------------
 
 // All members start before a point and end behind it.
 TEST(TaskGraph, TheMembersOfACollectiveMeetInOnePoint) {

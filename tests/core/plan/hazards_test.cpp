@@ -52,8 +52,7 @@ Lines te_hazards(const std::string& order, std::int32_t microbatches,
       PlannedStep(one_rank(order, microbatches), {}, {.aliases = aliases}).hazards(PlanKind::Te));
 }
 
-// --- TransformerEngine's plan
-// ----------------------------------------------------------------------
+// --- TransformerEngine's plan --------------------------------------------------------------------
 
 TEST(Hazards, AForwardTakesTheInputOfAWeightGradientThatIsStillToCome) {
   EXPECT_EQ(te_hazards("F1.0 B1.0 F1.1 W1.0 B1.1 W1.1", 2),
@@ -107,8 +106,7 @@ TEST(Hazards, OfAReplayInAnotherOrderAreFoundInThePlanOfTheCapture) {
   EXPECT_FALSE(replay.hazards(plan).empty());
 }
 
-// --- the send of a chunk of the model
-// --------------------------------------------------------------
+// --- the send of a chunk of the model ------------------------------------------------------------
 
 // Layers 1 | 2 3: the gradient of layer 2 leaves while the next backward of a chunk runs.
 TEST(Hazards, AnInputGradientIsSentUntilTheNextChunkOfTheModelEnds) {
@@ -125,8 +123,7 @@ TEST(Hazards, AnInputGradientIsSentUntilTheNextChunkOfTheModelEnds) {
       << "chunks of the model were not declared";
 }
 
-// --- made-up plans
-// -----------------------------------------------------------------------------------
+// --- made-up plans -------------------------------------------------------------------------------
 
 // Everything apart, to be laid over each other by hand.
 Plan apart(const BufferTable& table) {
@@ -183,8 +180,7 @@ TEST(Hazards, EachReaderOfAVictimHasItsOwn) {
             (Lines{"activations of 1.0 by 1, read at 2", "activations of 1.0 by 1, read at 3"}));
 }
 
-// --- races
-// -----------------------------------------------------------------------------------------
+// --- races ---------------------------------------------------------------------------------------
 
 TEST(Hazards, MembersOfACompositeRace) {
   const PlannedStep step(one_rank("F1.0 (B1.0 F1.1) B1.1", 2));

@@ -150,8 +150,7 @@ TEST(P2pWindow, OfTheFirstSentGradientEndsTooLate) {
   }
 }
 
-// --- Megatron's orders
-// -------------------------------------------------------------------------------
+// --- Megatron's orders ---------------------------------------------------------------------------
 
 // One rank's order for groups as large as the pipeline, with weight gradients of their own.
 struct MegatronOrder {

@@ -97,6 +97,25 @@ TEST(Verify, AReplayOrderHasACourseOfItsOwn) {
   EXPECT_EQ(unchecked->step().replayed().work.front()[1].kind, Kind::Forward);
 }
 
+TEST(Verify, AReplayOrderThatIsTheCaptureIsNoneOfItsOwn) {
+  const std::string capture = "capo 1\nmicrobatches 2\nrank 0: F1 F1 B1 W1 B1 W1\n";
+  const auto plan =
+      verify(typed(capture + "rank 0 replay: F1 F1 B1 W1 B1 W1\n"), declared(PlanKind::Safe));
+  const auto* verified = std::get_if<VerifiedPlan>(&plan);
+  ASSERT_NE(verified, nullptr);
+  EXPECT_TRUE(verified->step().replays_as_captured());
+}
+
+// The same actions in another composite run beside others.
+TEST(Verify, AReplayInOtherCompositesHasACourseOfItsOwn) {
+  const std::string capture = "capo 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 B1.1\n";
+  const auto plan =
+      verify(typed(capture + "rank 0 replay: F1.0 (F1.1 B1.0) B1.1\n"), declared(PlanKind::Safe));
+  const auto* verified = std::get_if<VerifiedPlan>(&plan);
+  ASSERT_NE(verified, nullptr);
+  EXPECT_FALSE(verified->step().replays_as_captured());
+}
+
 TEST(Verify, WhatIsTooLargeIsNotJudged) {
   CheckOptions options = declared(PlanKind::Safe);
   options.plan.max_buffers = 1;

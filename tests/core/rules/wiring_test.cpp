@@ -64,8 +64,7 @@ CollectiveGroup experts(std::vector<std::int32_t> members) {
           .streams = {}};
 }
 
-// --- which transfers
-// ------------------------------------------------------------------------------
+// --- which transfers -----------------------------------------------------------------------------
 
 TEST(Wiring, TransfersAreAsWrittenOrAsMegatronCallsThemOrAsPyTorchAddsThem) {
   EXPECT_EQ(lines_of(subject_of(kPlain)->lowered()),
@@ -81,12 +80,13 @@ TEST(Wiring, TransfersAreAsWrittenOrAsMegatronCallsThemOrAsPyTorchAddsThem) {
   }
 }
 
-TEST(Wiring, MegatronIsAskedOnlyAboutWiredChunks) {
+TEST(Wiring, MegatronIsAskedOnlyAboutWiredChunksOfTwoRanksOrMore) {
   const Environment batch{.p2p = MegatronCalls::Batch};
   EXPECT_TRUE(subject_of(kPlain, batch)->by_megatron());
   EXPECT_FALSE(subject_of(kPlain)->by_megatron());
   EXPECT_FALSE(
       subject_of("ranks 2\nmicrobatches 1\nrank 0: F1 B1\nrank 1: F1 B1\n", batch)->by_megatron());
+  EXPECT_FALSE(subject_of("microbatches 1\nrank 0: F1 F2 B2 B1\n", batch)->by_megatron());
 }
 
 bool goes_around(const std::string& statements) {
@@ -116,10 +116,17 @@ TEST(Wiring, TransfersMatterWhereRanksAreWiredOrGroupsDeclared) {
   const std::string alone = "ranks 1\nmicrobatches 1\nchunks 2\nplacement chain\nrank 0: ";
   EXPECT_FALSE(subject_of(alone + "F1 F2 B2 B1\n")->transfers_matter());
   EXPECT_TRUE(subject_of(alone + "F1 send-F1 F2 B2 B1\n")->transfers_matter());
+  EXPECT_TRUE(subject_of(alone + "F1 dispatch-F1 combine-F1 F2 B2 B1\n")->transfers_matter());
 }
 
-// --- layers taken apart
-// ---------------------------------------------------------------------------
+TEST(Wiring, EachGraphHasTheOrdersThatItWasMadeOf) {
+  const auto subject = subject_of(kWritten);
+  EXPECT_EQ(&subject->lowered_for(subject->transfers().graph), &subject->lowered());
+  const auto plain = subject_of(kPlain);
+  EXPECT_NE(&plain->lowered_for(plain->direct()), &plain->lowered());
+}
+
+// --- layers taken apart --------------------------------------------------------------------------
 
 const std::string kLayered =
     "ranks 1\nmicrobatches 1\nchunks 2\nplacement loop\nlayers 2,1\nrank 0: F1 F2 B2 B1\n";
@@ -161,8 +168,7 @@ TEST(Wiring, AnOrderThatWritesItsExchangesIsLeftAsItIs) {
             1U);
 }
 
-// --- what runs
-// ------------------------------------------------------------------------------------
+// --- what runs -----------------------------------------------------------------------------------
 
 // What the rules about one rank have seen to before any wiring is asked.
 bool runs_each_in_turn(const std::vector<Entry>& order) {
@@ -206,6 +212,19 @@ TEST(Wiring, IsExecutableWhicheverWayItIsFoundOut) {
   EXPECT_GT(stuck, 50U);
 }
 
+// Of a composite whose members read one another only adding the transfers knows; what has been
+// asked before makes no difference.
+TEST(Wiring, IsNotExecutableWhereAMemberOfACompositeReadsAnother) {
+  for (const Environment& environment : {Environment{}, Environment{.p2p = MegatronCalls::Batch}}) {
+    const auto subject = subject_of(
+        "ranks 1\nmicrobatches 1\nchunks 2\nplacement chain\nrank 0: F1.0 F2.0 (B2.0 B1.0)\n",
+        environment);
+    EXPECT_FALSE(subject->executable());
+    EXPECT_TRUE(subject->direct_execution().finishes());
+    EXPECT_FALSE(subject->executable());
+  }
+}
+
 TEST(Wiring, KnowsWhetherTheSameTransfersFinishElsewhere) {
   // Both send before they receive.
   const auto subject = subject_of(
@@ -219,8 +238,7 @@ TEST(Wiring, KnowsWhetherTheSameTransfersFinishElsewhere) {
   EXPECT_TRUE(subject->finishes_under({.transfers = TransferMode::Buffered}));
 }
 
-// --- replay
-// ---------------------------------------------------------------------------------------
+// --- replay --------------------------------------------------------------------------------------
 
 // Links that never queue take the transfers away, and leave what Megatron's calls make of a step.
 TEST(Wiring, OverIdealLinksMegatronsStepsAreTakenApartAsWell) {
@@ -257,8 +275,7 @@ TEST(Wiring, OfReplayTakesTheReplayOrderWhereThereIsOne) {
   for (const RankOrder& rank : replayed->schedule().ranks) EXPECT_FALSE(rank.replay);
 }
 
-// --- once
-// -----------------------------------------------------------------------------------------
+// --- once ----------------------------------------------------------------------------------------
 
 TEST(Wiring, MakesEachThingOnceAndKnowsWhatItWasMadeOf) {
   const auto subject = subject_of(kPlain);

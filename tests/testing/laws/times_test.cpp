@@ -43,6 +43,13 @@ TEST(Times, AWeightGradientOfItsOwnIsNoPartOfTheChain) {
   EXPECT_EQ(laws::longest_chain(one, costs({"f=3,b=5,w=7"})), 3 + 5);
 }
 
+TEST(Times, AChainIsThatOfTheReplay) {
+  const Schedule one = read(
+      "capo 1\nplacement chain\nrank 0 mixed 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 I1.0 "
+      "W1.0\n");
+  EXPECT_EQ(laws::longest_chain(one, costs({"f=3,b=5,w=7"})), 3 + 5);
+}
+
 TEST(Times, ChunksThatAreNotWiredAreChainsOfTheirOwn) {
   const Schedule two = read("capo 1\nrank 0: F1 F2 B2 B1\n");
   EXPECT_EQ(laws::longest_chain(two, costs({"f=3,b=5,w=7", "c2:f=4"})), 4 + 12);

@@ -2,14 +2,18 @@
 
 #include <capo/testing/truth/cases.h>
 
+#include <capo/testing/faults/faults.h>
 #include <capo/testing/truth/drawn_modules.h>
 #include <capo/testing/truth/fixed_cases.h>
 #include <capo/testing/truth/paste.h>
+#include <capo/tests/testing/share.h>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace capo::testing {
 namespace {
@@ -54,6 +58,44 @@ TEST(TruthCases, OfThePullRequestHaveEightExpertsAndEightMicrobatches) {
     }
     EXPECT_EQ(last, 7);
   }
+}
+
+bool is_replayed_otherwise(const TruthCase& of) {
+  const auto& ranks = of.input.schedule.ranks;
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [](const RankOrder& rank) { return rank.replay.has_value(); });
+}
+
+bool is_under_te(const TruthCase& of) {
+  return of.declared.plan.kind == PlanKind::Te;
+}
+
+TEST(TruthCases, AreDrawnWithTheChancesThatAreStated) {
+  std::vector<TruthCase> sound;
+  std::vector<TruthCase> faulty;
+  for (std::uint64_t number = 100'000; number < 102'000; ++number)
+    (number % 2 == 0 ? sound : faulty).push_back(truth_case(1, number));
+
+  EXPECT_TRUE(is_share(count_of(sound, is_under_te), sound.size(), 3.0 / 6));
+  const auto has_a = [](std::span<const Fault<Declared>> faults) {
+    return [faults](const TruthCase& of) {
+      return std::any_of(faults.begin(), faults.end(),
+                         [&](const Fault<Declared>& fault) { return fault.name == of.fault; });
+    };
+  };
+  EXPECT_TRUE(is_share(count_of(faulty, has_a(plan_faults())), faulty.size(), 1.0 / 4));
+  EXPECT_TRUE(is_share(count_of(faulty, has_a(module_faults())), faulty.size(), 1.0 / 4));
+  const auto drawn = count_of(faulty, [](const TruthCase& of) { return of.made == Made::Drawn; });
+  EXPECT_TRUE(is_share(drawn, faulty.size(), 1.0 / 2));
+  EXPECT_LT(count_of(faulty, is_under_te), faulty.size()) << "some are faults under any plan";
+
+  const auto zipf = [](const TruthCase& of) { return of.sizes == run::SizeKind::Zipf; };
+  EXPECT_TRUE(is_share(count_of(sound, zipf), sound.size(), 1.0 / 3));
+  const auto one_graph = [](const TruthCase& of) { return of.graphs == Granularity::PerStep; };
+  EXPECT_TRUE(is_share(count_of(sound, one_graph), sound.size(), 1.0 / 2));
+  const auto whole =
+      count_of(faulty, [](const TruthCase& of) { return !is_replayed_otherwise(of); });
+  EXPECT_TRUE(is_share(count_of(faulty, one_graph), whole, 1.0 / 2));
 }
 
 TEST(TruthCases, AreSmall) {

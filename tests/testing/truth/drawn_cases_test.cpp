@@ -7,6 +7,7 @@
 #include <capo/run/setup/complete_model.h>
 #include <capo/testing/truth/declared_cases.h>
 #include <capo/testing/truth/faulty_cases.h>
+#include <capo/testing/truth/reuse_cases.h>
 #include <capo/testing/truth/sound_cases.h>
 
 #include <gtest/gtest.h>
@@ -74,7 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
                       SoundDraw{"Order", draw_order_case, PlanKind::Safe},
                       SoundDraw{"Schedule", draw_schedule_case, PlanKind::Safe},
                       SoundDraw{"Planned", draw_planned_case, PlanKind::Te},
-                      SoundDraw{"Declared", draw_declared_case, PlanKind::Te}),
+                      SoundDraw{"Declared", draw_declared_case, PlanKind::Te},
+                      SoundDraw{"Spared", draw_spared_case, PlanKind::Te}),
     [](const auto& of) { return std::string(of.param.name); });
 
 TEST(DrawnCases, AtWhichCapoBreaksAreHandedOn) {
@@ -88,6 +90,30 @@ TEST(DrawnCases, AtWhichCapoBreaksAreHandedOn) {
   });
   EXPECT_EQ(draws, 3U);
   EXPECT_EQ(made.words, asked);
+}
+
+TEST(DrawnCases, ThatAreSparedHaveALateWeightGradientOrAreOfAnotherSort) {
+  std::size_t lists = 0;
+  for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
+    Dice dice = dice_of(seed);
+    const TruthCase made = draw_spared_case(dice);
+    if (made.input.form != Form::TeList) continue;
+    ++lists;
+    const auto& order = made.input.schedule.ranks.front().order;
+    std::size_t late = 0;
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      if (order[at].kind != Kind::BackwardWeight) continue;
+      late += order[at - 1].kind != Kind::Backward || order[at - 1].chunk != order[at].chunk ||
+                      order[at - 1].microbatch != order[at].microbatch
+                  ? 1
+                  : 0;
+    }
+    EXPECT_GT(late, 0U) << made.words;
+  }
+  EXPECT_GT(lists, kDraws / 2);
+  Dice dice = dice_of(1);
+  const TruthCase other = draw_spared_case(dice, [](const TruthCase&) { return false; });
+  EXPECT_EQ(other.input.form, Form::OrderFile) << "there was none";
 }
 
 TEST(DrawnCases, OfAScheduleReplayWhatTheyCapture) {

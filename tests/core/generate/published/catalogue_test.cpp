@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace capo::published {
 namespace {
@@ -70,6 +72,47 @@ TEST(Catalogue, PyTorchsTablesHaveNoGroupsAndNoMemory) {
             "PyTorch's tables know neither groups nor memory: --group has no use");
   EXPECT_EQ(tokens({.name = "torch:GPipe", .ranks = 2, .microbatches = 2, .memory_limit = 2.0}),
             "PyTorch's tables know neither groups nor memory: --memory has no use");
+}
+
+TEST(Catalogue, ASizeIsThatOfTheScheduleThatIsMade) {
+  std::vector<Request> requests{
+      {.name = "gis-g2"},           {.name = "1f1b-interleaved-v3"},
+      {.name = "vpp", .chunks = 4}, {.name = "seq1f1b", .group = 3},
+      {.name = "torch:GPipe"},      {.name = "torch:LoopedBFS", .chunks = 3},
+      {.name = "torch:DualPipeV"}};
+  for (const Entry& entry : entries()) {
+    requests.push_back({.name = std::string(entry.name)});
+    if (entry.uses == "costs, memory") requests.back().memory_limit = 4;
+  }
+  for (Request& request : requests) {
+    request.ranks = 4;
+    request.microbatches = 16;
+    const auto schedule = schedule_named(request);
+    const auto size = size_of(request);
+    ASSERT_TRUE(schedule && size) << request.name;
+    EXPECT_EQ(size->chunks, schedule->ranks.front().chunks) << request.name;
+    EXPECT_EQ(size->microbatches, *schedule->microbatches) << request.name;
+  }
+}
+
+TEST(Catalogue, ASizeOfWhatThereIsNotIsRefusedInTheSameWords) {
+  for (const Request& request : std::vector<Request>{{.name = "zb-h3"},
+                                                     {.name = "torch:Foo"},
+                                                     {.name = "torch:GPipe", .group = 2},
+                                                     {.name = "gis-g2", .group = 2},
+                                                     {.name = "1f1b", .merge_halves = true}}) {
+    EXPECT_EQ(size_of(request).error(), schedule_named(request).error());
+  }
+}
+
+TEST(Catalogue, NamesThatNobodyHasAreNamed) {
+  EXPECT_EQ(unknown_name("1f1"),
+            "there is no schedule `1f1`; did you mean `1f1b`? `capo generate --list` lists them");
+  EXPECT_EQ(unknown_name("zb-nanp"), schedule_named({.name = "zb-nanp"}).error());
+  EXPECT_EQ(unknown_name("torch:Foo"), schedule_named({.name = "torch:Foo"}).error());
+  for (const char* name : {"1f1b", "zb-2p", "vpp", "gis-g2", "gis-g1.5", "torch:GPipe"}) {
+    EXPECT_EQ(unknown_name(name), std::nullopt) << name;
+  }
 }
 
 TEST(Catalogue, EveryNameOfTheListCanBeMade) {

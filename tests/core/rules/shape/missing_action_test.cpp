@@ -1,6 +1,12 @@
+#include <capo/core/generate/published/catalogue.h>
+#include <capo/core/text/order_printer.h>
 #include <capo/tests/support/check_text.h>
 
 #include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
 
 namespace capo {
 namespace {
@@ -44,6 +50,58 @@ TEST(MissingAction, ItsEditCuresTheOrderInEveryTextForm) {
         check_text(cured.replace(edit.span.offset, edit.span.length, edit.replacement)).accepted())
         << cured;
   }
+}
+
+// The gradient comes from the stage behind: on this rank, its place is known.
+TEST(MissingAction, ItsEditIsBehindAllThatItReads) {
+  const Checked checked = check_csv("0F0,1F0,0F1,1F1,1B0,0B0,1B1\n", {.stage_to_rank = {{0, 0}}});
+  const Diagnostic& finding = checked.result.diagnostics.kept().at(0);
+  EXPECT_EQ(finding.help.text, "add it after `1B1`");
+  EXPECT_EQ(finding.help.edits, (std::vector<Edit>{{{27, 0}, ",0B1"}}));
+}
+
+// Behind its forward, ahead of `0F2` of which rank 1 makes the gradient, the ranks would wait for
+// each other.
+TEST(MissingAction, OffersNoEditWhereAnotherRankHandsTheGradientOn) {
+  const Checked checked = check_csv("0F0,0F1,0F2,0B0,0B2\n1F0,1F1,1F2,1B0,1B1,1B2\n");
+  ASSERT_EQ(missing(checked), Actions{"0B1"});
+  const Diagnostic& finding = checked.result.diagnostics.kept().at(0);
+  EXPECT_EQ(finding.help,
+            (Help{.text = "add it after `0F1`, and late enough for the gradient that stage 1 hands "
+                          "on"}));
+}
+
+TEST(MissingAction, OffersNoEditWhereNobodyMakesTheGradient) {
+  const Checked checked = check_csv("0F0,1F0,0F1,1F1,1B0,0B0\n", {.stage_to_rank = {{0, 0}}});
+  ASSERT_EQ(missing(checked), (Actions{"0B1", "1B1"}));
+  EXPECT_TRUE(checked.result.diagnostics.kept().at(0).help.edits.empty());
+  EXPECT_FALSE(checked.result.diagnostics.kept().at(1).help.edits.empty());
+}
+
+// Whatever backward or weight gradient is left out of a sound schedule.
+TEST(MissingAction, ItsEditsAlwaysCure) {
+  std::size_t edits = 0;
+  for (const char* name : {"gpipe", "1f1b", "1f1b-interleaved", "zb-h1", "zbv-1p", "v-half",
+                           "hanayo", "chimera", "looped-bfs"}) {
+    const Schedule sound =
+        *published::schedule_named({.name = name, .ranks = 4, .microbatches = 8});
+    for (std::size_t r = 0; r < sound.ranks.size(); ++r) {
+      for (std::size_t i = 0; i < sound.ranks[r].order.size(); ++i) {
+        Schedule broken = sound;
+        auto& order = broken.ranks[r].order;
+        order.erase(order.begin() + static_cast<std::ptrdiff_t>(i));
+        std::string text = print_order_file(broken);
+        const Checked checked = check_text(text);
+        ASSERT_EQ(missing(checked).size(), 1U) << text;
+        for (const Edit& edit : checked.result.diagnostics.kept().front().help.edits) {
+          ++edits;
+          text.replace(edit.span.offset, edit.span.length, edit.replacement);
+          EXPECT_TRUE(check_text(text).accepted()) << name << "\n" << text;
+        }
+      }
+    }
+  }
+  EXPECT_GT(edits, 100U);
 }
 
 TEST(MissingAction, OffersNoEditInsideAComposite) {

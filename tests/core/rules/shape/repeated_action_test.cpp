@@ -65,7 +65,7 @@ TEST(RepeatedAction, AllowsTheSameActionOncePerOrder) {
 }
 
 TEST(RepeatedAction, DoesNotJudgeTransfersAndActionsOfAWholeStage) {
-  EXPECT_TRUE(check_csv("0UNSHARD,0F0,0B0,0UNSHARD\n").accepted());
+  EXPECT_TRUE(check_csv("0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0RESHARD\n").accepted());
   const auto twice = check_csv("0F0,0SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n");
   EXPECT_EQ(twice.findings(), Findings{"T01@1"});
 }
