@@ -1,17 +1,83 @@
 #include <capo/core/graph/add_transfers.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <queue>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace capo {
 
 namespace {
 
+bool is_forward_node(Kind kind) {
+  return kind == Kind::Forward || is_forward_exchange(kind);
+}
+
+// Where the forward and the backward of each microbatch begin and end: at the computation, or,
+// where exchanges of tokens are written beside it, at the first and the last of them all.
+class Passes {
+ public:
+  explicit Passes(const Schedule& schedule) : schedule_(schedule) {
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+      const auto& order = schedule.ranks[r].order;
+      if (std::any_of(order.begin(), order.end(),
+                      [](const Entry& entry) { return is_exchange(entry.kind); }))
+        look_at(static_cast<std::int32_t>(r), order);
+    }
+  }
+
+  [[nodiscard]] bool begins(std::int32_t rank, std::uint32_t at) const {
+    return is_end_of(begins_, rank, at);
+  }
+  [[nodiscard]] bool ends(std::int32_t rank, std::uint32_t at) const {
+    return is_end_of(ends_, rank, at);
+  }
+
+ private:
+  // Of a rank that exchanges tokens, where entries are looked up.
+  using Ends = std::map<std::int32_t, std::set<std::uint32_t>>;
+
+  void look_at(std::int32_t rank, const std::vector<Entry>& order) {
+    std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::pair<std::uint32_t, std::uint32_t>>
+        passes;
+    for (std::uint32_t at = 0; at < order.size(); ++at) {
+      const Entry& entry = order[at];
+      if (!is_node(entry.kind)) continue;
+      const auto [found, first] =
+          passes.try_emplace({entry.chunk, entry.microbatch, is_forward_node(entry.kind)}, at, at);
+      if (!first) found->second.second = at;
+    }
+    for (const auto& [pass, ends] : passes) {
+      begins_[rank].insert(ends.first);
+      ends_[rank].insert(ends.second);
+    }
+  }
+
+  [[nodiscard]] static bool is_node(Kind kind) {
+    return kind == Kind::Forward || is_backward(kind) || is_exchange(kind);
+  }
+
+  [[nodiscard]] bool is_end_of(const Ends& all, std::int32_t rank, std::uint32_t at) const {
+    if (!is_node(schedule_.ranks[static_cast<std::size_t>(rank)].order[at].kind)) return false;
+    const auto found = all.find(rank);
+    return found == all.end() || found->second.contains(at);
+  }
+
+  const Schedule& schedule_;
+  Ends begins_;
+  Ends ends_;
+};
+
 class Sweeps {
  public:
   Sweeps(const Schedule& schedule, const StageMap& map, std::int32_t microbatches)
       : schedule_(schedule),
+        passes_(schedule),
         map_(map),
         microbatches_(static_cast<std::size_t>(microbatches)),
         cursor_(schedule.ranks.size()),
@@ -61,9 +127,10 @@ class Sweeps {
   }
 
   // The first thing that the entry needs and that is not there.
-  std::uint64_t missing(std::int32_t rank, const Entry& entry) const {
-    if (entry.kind != Kind::Forward && !is_backward(entry.kind)) return kNothing;
-    const bool forward = entry.kind == Kind::Forward;
+  std::uint64_t missing(std::int32_t rank, std::uint32_t at) const {
+    if (!passes_.begins(rank, at)) return kNothing;
+    const Entry& entry = order_of(rank)[at];
+    const bool forward = is_forward_node(entry.kind);
     const std::int32_t stage = map_.stage_of(rank, entry.chunk);
     const std::int32_t producer = map_.neighbour(entry.kind, stage);
     if (producer == kNoStage) return kNothing;
@@ -80,7 +147,7 @@ class Sweeps {
     std::size_t end = at + 1;
     while (end < order.size() && order[end].group == Group::Continues) ++end;
     for (std::size_t i = at; i < end; ++i) {
-      const std::uint64_t lacks = missing(rank, order[i]);
+      const std::uint64_t lacks = missing(rank, static_cast<std::uint32_t>(i));
       if (lacks == kNothing) continue;
       waits_for_[static_cast<std::size_t>(rank)] = lacks;
       return;
@@ -99,9 +166,9 @@ class Sweeps {
   }
 
   void hand_on(std::int32_t rank, std::uint32_t at) {
+    if (!passes_.ends(rank, at)) return;
     const Entry& entry = order_of(rank)[at];
-    if (entry.kind != Kind::Forward && !is_backward(entry.kind)) return;
-    const bool forward = entry.kind == Kind::Forward;
+    const bool forward = is_forward_node(entry.kind);
     const std::int32_t stage = map_.stage_of(rank, entry.chunk);
     auto& done = forward ? forward_done_ : backward_done_;
     done[key(forward, stage, entry.microbatch) / 2] = true;
@@ -138,6 +205,7 @@ class Sweeps {
   }
 
   const Schedule& schedule_;
+  Passes passes_;
   const StageMap& map_;
   std::size_t microbatches_;
   std::vector<std::size_t> cursor_;

@@ -35,11 +35,12 @@ class Builder {
     edges_.reserve(steps * edges_per_task);
   }
 
-  enum class Take : std::uint8_t { Computations, AllButTransfers, All };
+  enum class Take : std::uint8_t { Computations, WithExchangesInTurn, AllButTransfers, All };
 
   // Tasks, streams and vertices, rank by rank in the order of issue.
   void add_tasks(Take take, const Environment& environment) {
     const Communicators layout = environment.layout();
+    exchanges_in_turn_ = take == Take::WithExchangesInTurn;
     weight_stream_ = take != Take::Computations && environment.weight_stream;
     exchanges_ = take != Take::Computations && has_exchanges(lowered_);
     if (exchanges_) first_.emplace(map_.stages(), lookup_.microbatches());
@@ -196,7 +197,8 @@ class Builder {
  private:
   [[nodiscard]] static bool takes(Take take, Kind kind) {
     return take == Take::All || is_compute(kind) ||
-           (take == Take::AllButTransfers && !is_transfer(kind));
+           (take == Take::AllButTransfers && !is_transfer(kind)) ||
+           (take == Take::WithExchangesInTurn && is_exchange(kind));
   }
   [[nodiscard]] Vertex end(TaskId task) const { return graph.end(task); }
   [[nodiscard]] const Step& step_of(const Task& task) const {
@@ -217,10 +219,10 @@ class Builder {
     return kind == Kind::Unshard || kind == Kind::Reshard || kind == Kind::ReduceGradient;
   }
   [[nodiscard]] static bool is_forward_node(Kind kind) {
-    return kind == Kind::Forward || kind == Kind::DispatchForward || kind == Kind::CombineForward;
+    return kind == Kind::Forward || is_forward_exchange(kind);
   }
   [[nodiscard]] static bool is_backward_node(Kind kind) {
-    return is_backward(kind) || kind == Kind::DispatchBackward || kind == Kind::CombineBackward;
+    return is_backward(kind) || (is_exchange(kind) && !is_forward_exchange(kind));
   }
   // Whether the task is the first node of its forward or backward.
   [[nodiscard]] bool begins(TaskId id) const {
@@ -262,8 +264,8 @@ class Builder {
               .step = at,
               .kind = step.kind};
     const bool transfer = is_transfer(step.kind);
-    task.stream = is_compute(step.kind) && !runs_apart(step.kind) ? first_stream_
-                                                                  : stream_of(task, step, layout);
+    const bool in_turn = is_compute(step.kind) ? !runs_apart(step.kind) : exchanges_in_turn_;
+    task.stream = in_turn ? first_stream_ : stream_of(task, step, layout);
     task.split = transfer || (!groups_.empty() && !is_compute(step.kind) &&
                               group_of(groups_, rank, step.kind) < groups_.size());
     has_parameter_actions_ = has_parameter_actions_ || is_parameter_action(step.kind);
@@ -383,6 +385,7 @@ class Builder {
   TaskLookup lookup_;                // of what has several nodes, the last
   std::optional<TaskLookup> first_;  // and the first; only where layers exchange
   bool exchanges_ = false;
+  bool exchanges_in_turn_ = false;  // and nothing else but computations
   bool weight_stream_ = false;
   bool has_parameter_actions_ = false;
   std::uint32_t first_stream_ = 0;  // of the rank at hand: its computations
@@ -392,10 +395,13 @@ class Builder {
 
 }  // namespace
 
-TaskGraph wire_directly(const Lowered& lowered, const StageMap& map, std::int32_t microbatches) {
+TaskGraph wire_directly(const Lowered& lowered, const StageMap& map, std::int32_t microbatches,
+                        Exchanges exchanges) {
   Builder builder(lowered, map, microbatches);
   builder.reserve(3);
-  builder.add_tasks(Builder::Take::Computations, {});
+  builder.add_tasks(exchanges == Exchanges::InTurn ? Builder::Take::WithExchangesInTurn
+                                                   : Builder::Take::Computations,
+                    {});
   builder.add_issue_order();
   builder.add_local_data();
   builder.add_direct_data();

@@ -32,10 +32,17 @@ struct WiredTransfers {
   std::vector<TransferFault> faults;
 };
 
-/// Computations only; transfers of the lowered orders are left out. Data edges against a rank's own
-/// order are in it as well, and make a cycle.
+/// Of exchanges of tokens, beside computations that run in the order of the list.
+enum class Exchanges : std::uint8_t {
+  LeftOut,
+  InTurn,  ///< they run in that order as well
+};
+
+/// Computations, and exchanges if wanted; transfers of the lowered orders are left out. Data edges
+/// against a rank's own order are in it as well, and make a cycle.
 [[nodiscard]] TaskGraph wire_directly(const Lowered& lowered, const StageMap& map,
-                                      std::int32_t microbatches);
+                                      std::int32_t microbatches,
+                                      Exchanges exchanges = Exchanges::LeftOut);
 
 /// Everything but transfers, which are left out: each stage reads straight from where its input was
 /// made, as if links were ideal. A computation that reads across ranks has a Data edge.

@@ -203,6 +203,7 @@ class RankCalls {
     emit_others(entry);
     require_input(entry);
     emit_entry(entry, Group::Alone);
+    emit_exchanges_of(entry);
   }
 
   // Forward and backward of one step run as one: both inputs are there before either starts.
@@ -249,6 +250,17 @@ class RankCalls {
       if (kind != Kind::Forward && !is_backward(kind) && kind != Kind::Idle) {
         emit_entry(others_, Group::Alone);
       }
+    }
+  }
+
+  // What is exchanged right behind a computation belongs to it, ahead of the call that sends what
+  // comes of both.
+  void emit_exchanges_of(std::uint32_t computation) {
+    const bool forward = order_[computation].kind == Kind::Forward;
+    for (others_ = std::max(others_, computation + 1); others_ < order_.size(); ++others_) {
+      const Kind kind = order_[others_].kind;
+      if (!is_exchange(kind) || is_forward_exchange(kind) != forward) return;
+      emit_entry(others_, Group::Alone);
     }
   }
 

@@ -60,6 +60,25 @@ void number_microbatches(std::vector<Entry>& order, std::int32_t chunks) {
 
 namespace {
 
+template <typename Is>
+bool any_entry(const Schedule& schedule, Is is) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [&](const RankOrder& rank) {
+    return std::any_of(rank.order.begin(), rank.order.end(), is);
+  });
+}
+
+}  // namespace
+
+bool has_exchanges(const Schedule& schedule) {
+  return any_entry(schedule, [](const Entry& entry) { return is_exchange(entry.kind); });
+}
+
+bool has_composites(const Schedule& schedule) {
+  return any_entry(schedule, [](const Entry& entry) { return entry.group == Group::Continues; });
+}
+
+namespace {
+
 // Readers refuse stages above their limit; until then a number too large must not wrap around.
 std::int32_t saturated(std::int64_t stage) {
   return static_cast<std::int32_t>(

@@ -53,6 +53,9 @@ enum class Kind : std::uint8_t {
 [[nodiscard]] constexpr bool is_exchange(Kind kind) {
   return kind >= Kind::DispatchForward && kind <= Kind::CombineBackward;
 }
+[[nodiscard]] constexpr bool is_forward_exchange(Kind kind) {
+  return kind == Kind::DispatchForward || kind == Kind::CombineForward;
+}
 
 /// Whether an entry runs together with its neighbours (PyTorch's OVERLAP_F_B).
 enum class Group : std::uint8_t {
@@ -146,6 +149,11 @@ struct Schedule {
 /// Numbers the entries of a Counted order: the k-th of a kind and chunk is microbatch k. Entries of
 /// chunks beyond `chunks` are left without one.
 void number_microbatches(std::vector<Entry>& order, std::int32_t chunks);
+
+/// Whether dispatches or combines are written.
+[[nodiscard]] bool has_exchanges(const Schedule& schedule);
+/// Whether some actions run together.
+[[nodiscard]] bool has_composites(const Schedule& schedule);
 
 /// By rank and chunk, as declared; one where nothing is said.
 [[nodiscard]] std::vector<std::vector<std::int32_t>> layer_counts(const Schedule& schedule);

@@ -71,6 +71,8 @@ constexpr std::array kCatalogue{
          Pass::Order, rules::weight_before_backward},
     Rule{"D05", "parameters-away", "a chunk without its parameters, or with them twice",
          Dependencies, Pass::Order, rules::parameters_away},
+    Rule{"D06", "exchange-order", "an exchange of tokens out of its place", Dependencies,
+         Pass::Order, rules::exchange_order},
 
     Rule{"P01", "stage-twice", "a stage on two ranks", Family::Placement, Pass::Placement,
          rules::stage_twice},

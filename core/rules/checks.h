@@ -40,6 +40,7 @@ void weight_ahead(const Context&, Diagnostics&);
 void backward_before_forward(const Context&, Diagnostics&);
 void weight_before_backward(const Context&, Diagnostics&);
 void parameters_away(const Context&, Diagnostics&);
+void exchange_order(const Context&, Diagnostics&);
 void stage_order(const Context&, Diagnostics&);
 void dependency_cycle(const Context&, Diagnostics&);
 // placement/

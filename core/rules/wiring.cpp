@@ -18,13 +18,6 @@ Schedule replayed(const Schedule& schedule) {
   return replayed;
 }
 
-bool has_exchanges(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
-    return std::any_of(rank.order.begin(), rank.order.end(),
-                       [](const Entry& entry) { return is_exchange(entry.kind); });
-  });
-}
-
 template <typename Value, typename Make>
 const Value& once(std::unique_ptr<Value>& value, Make make) {
   if (!value) value = std::make_unique<Value>(make());
@@ -72,7 +65,10 @@ const WithTransfers& Wiring::added() const {
 const TaskGraph& Wiring::direct() const {
   return once(direct_, [&] {
     const Lowered& written = once(written_, [&] { return as_written(schedule_); });
-    return wire_directly(written, map_, microbatches_);
+    // Transfers that are put in stand where the order has come to, exchanges included.
+    return wire_directly(
+        written, map_, microbatches_,
+        adds_transfers() && writes_exchanges_ ? Exchanges::InTurn : Exchanges::LeftOut);
   });
 }
 
@@ -80,9 +76,12 @@ const Execution& Wiring::direct_execution() const {
   return once(direct_execution_, [&] { return execute(direct()); });
 }
 
+bool Wiring::adds_transfers() const {
+  return !writes_transfers_ && !by_megatron();
+}
+
 bool Wiring::executable() const {
-  const bool adds = !writes_transfers_ && !by_megatron();
-  if (!adds) return direct_execution().finishes();
+  if (!adds_transfers()) return direct_execution().finishes();
   // Chunks that are not wired to each other wait for nobody. Else, putting the transfers in runs
   // the order on paper already, and sees besides that a member of a composite reads another.
   return !map_.wired() || added().complete;

@@ -41,7 +41,8 @@ class Wiring {
   [[nodiscard]] bool megatron_placement() const;
   [[nodiscard]] const MegatronLowering& megatron() const;
 
-  /// Computations alone, each stage reading straight from where its input was made.
+  /// Computations, each stage reading straight from where its input was made; with them exchanges
+  /// of tokens, where transfers are put in around both.
   [[nodiscard]] const TaskGraph& direct() const;
   [[nodiscard]] const Execution& direct_execution() const;
   /// Whether every computation can run, leaving out how ranks communicate.
@@ -68,6 +69,7 @@ class Wiring {
   [[nodiscard]] bool finishes_under(const Environment& environment) const;
 
  private:
+  [[nodiscard]] bool adds_transfers() const;  ///< as PyTorch does
   [[nodiscard]] const WithTransfers& added() const;
   [[nodiscard]] const Lowered& with_whole_layers() const;
   [[nodiscard]] bool takes_layers_apart() const;

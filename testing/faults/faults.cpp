@@ -33,6 +33,7 @@ constexpr std::array kOrderFaults{
     OrderFault{"backward-before-forward", {"D01"}, faults::backward_before_forward},
     OrderFault{"weight-before-backward", {"D02"}, faults::weight_before_backward},
     OrderFault{"reshard-early", {"D05"}, faults::reshard_early},
+    OrderFault{"exchange-early", {"D06"}, faults::exchange_early},
     OrderFault{"stage-twice", {"P01"}, faults::stage_twice},
     OrderFault{"stage-nowhere", {"P02"}, faults::stage_nowhere},
     OrderFault{"stage-unknown", {"P03"}, faults::stage_unknown},

@@ -65,6 +65,7 @@ BrokenOrder whole_and_split(const Schedule&, std::size_t choice);
 BrokenOrder backward_before_forward(const Schedule&, std::size_t choice);
 BrokenOrder weight_before_backward(const Schedule&, std::size_t choice);
 BrokenOrder reshard_early(const Schedule&, std::size_t choice);
+BrokenOrder exchange_early(const Schedule&, std::size_t choice);
 BrokenOrder stage_twice(const Schedule&, std::size_t choice);
 BrokenOrder stage_nowhere(const Schedule&, std::size_t choice);
 BrokenOrder stage_unknown(const Schedule&, std::size_t choice);

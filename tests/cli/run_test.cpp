@@ -270,18 +270,6 @@ TEST(RunCommand, FlagsThatMakeNoSenseTogetherAreUsage) {
   EXPECT_EQ(run_capo({"run", "--order", kSound, "--sizes", "even"}).exit_code, 2);
 }
 
-// Of one forward the second dispatch is of a microbatch that the step has not.
-TEST(RunCommand, WhatIsDispatchedBeyondTheStepMovesNothing) {
-  const ScratchFolder folder;
-  const std::string order = folder.path() / "twice.order";
-  const std::string model = folder.path() / "model.json";
-  std::ofstream(order) << "capo 1\nrank 0: F1 dispatch-F1 dispatch-F1 B1\n";
-  std::ofstream(model)
-      << R"({"groups": [{"name": "g", "members": [0], "actions": ["dispatch-F"]}]})";
-  const Outcome outcome = run_capo({"run", order, "--model", model});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-}
-
 TEST(RunCommand, ATransformerLayerIsRefusedWithAReason) {
   const Outcome outcome = run_capo({"run", "--order", kSound, "--modules", "transformer-layer"});
   EXPECT_EQ(outcome.exit_code, 1);

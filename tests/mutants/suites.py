@@ -97,7 +97,7 @@ KINDS = {
             program="capo_enumeration_mutated",
             tests={
                 "shape": "*NamedOrders*",
-                "dependencies": "*RankOrders*:*NamedOrders*:*ParameterOrders*",
+                "dependencies": "*RankOrders*:*NamedOrders*:*ParameterOrders*:*ExchangeOrders*",
                 "buffers": "*HazardousOrders*",
             },
         ),
@@ -107,7 +107,7 @@ KINDS = {
             program="capo_properties_mutated",
             tests={
                 "shape": "Faults.OfAList*:Faults.OfANamed*:SoundOrders.*:NearMissLists.*",
-                "dependencies": "Faults.OfANamed*:Faults.OfATable*:SoundOrders.*:Transfers.*:Parameters.*",
+                "dependencies": "Faults.OfANamed*:Faults.OfATable*:SoundOrders.*:Transfers.*:Parameters.*:Exchanges.*",
                 "placement": "Placement.*:Faults.OfANamed*:Faults.OfATable*",
                 "routing": "Transfers.*:Faults.OfCommunication*",
                 "transfers": "Transfers.*:Faults.OfCommunication*",

@@ -215,8 +215,7 @@ void put_in_anywhere(const Entry& entry, std::vector<Entry>& order) {
 Entry any_beside(const std::vector<Entry>& order) {
   Entry entry = order[*rc::gen::inRange<std::size_t>(0, order.size())];
   RC_PRE(is_compute(entry.kind));
-  entry.kind = *rc::gen::element(Kind::SendForward, Kind::ReceiveForward, Kind::DispatchForward,
-                                 Kind::ReduceGradient);
+  entry.kind = *rc::gen::element(Kind::SendForward, Kind::ReceiveForward, Kind::ReduceGradient);
   if (!has_microbatch(entry.kind)) entry.microbatch = kNoMicrobatch;
   return entry;
 }

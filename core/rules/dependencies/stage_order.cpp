@@ -5,7 +5,9 @@
 //
 // Judges what one rank holds, where chunks are wired to each other; what several ranks together
 // make impossible is dependency_cycle's. Members of a composite run side by side, so that none of
-// them can read another. Tested by stage_order_test.cpp and tests/corpus/rules/D03/.
+// them can read another. Exchanges of tokens belong to the forward or backward that they stand
+// beside: nothing is over before its last one. Tested by stage_order_test.cpp and
+// tests/corpus/rules/D03/.
 
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
@@ -34,11 +36,28 @@ class StageOrder {
     wiring_.direct().for_each_task_edge([&](const TaskEdge& edge) {
       const Task& made = wiring_.direct().tasks[edge.before];
       const Task& reader = wiring_.direct().tasks[edge.after];
-      // Within a stage other rules say what is wrong.
-      const bool of_another = edge.kind == EdgeKind::Data && reader.stage != made.stage;
+      // Within a stage other rules say what is wrong, and of exchanges the next function.
+      const bool of_another = edge.kind == EdgeKind::Data && reader.stage != made.stage &&
+                              !is_exchange(reader.kind) && !is_exchange(made.kind);
       if (of_another && reader.rank == made.rank && reader.step < made.step)
-        report(reader, made, false);
+        report(reading_of(reader, made), false);
     });
+  }
+
+  // The same of what exchanges tokens: its first entry reads, its last one makes.
+  void find_exchanges_against_the_order(std::int32_t rank) {
+    const OrderView& order = context_.order_of(wiring_, rank);
+    const auto passes = passes_of(order);
+    for (const auto& [pass, own] : passes) {
+      const Kind kind = pass.forward ? Kind::Forward : Kind::Backward;
+      const std::int32_t stage = wiring_.map().neighbour(kind, pass.stage);
+      const auto made = passes.find({pass.forward, stage, pass.microbatch});
+      if (made == passes.end() || !(own.exchanges || made->second.exchanges)) continue;
+      const std::size_t needed = made->second.last;
+      const bool together = words::run_together(order, own.first, needed);
+      if (own.first < needed || together)
+        report({rank, own.first, needed, pass.forward, stage, pass.microbatch}, together);
+    }
   }
 
   // Members of one composite run side by side, so that neither can read the other.
@@ -56,7 +75,7 @@ class StageOrder {
         if (!is_pass(reader)) return;
         const auto [begin, end] = made.equal_range(read_by(reader));
         for (auto making = begin; making != end; ++making) {
-          report(reader, graph.tasks[making->second], true);
+          report(reading_of(reader, graph.tasks[making->second]), true);
         }
       });
     }
@@ -72,7 +91,9 @@ class StageOrder {
     friend auto operator<=>(const Pass&, const Pass&) = default;
   };
 
-  [[nodiscard]] static bool is_pass(const Task& task) { return task.kind != Kind::BackwardWeight; }
+  [[nodiscard]] static bool is_pass(const Task& task) {
+    return task.kind == Kind::Forward || is_backward(task.kind);
+  }
   [[nodiscard]] static Pass pass_of(const Task& task) {
     return {task.kind == Kind::Forward, task.stage, task.microbatch};
   }
@@ -82,15 +103,53 @@ class StageOrder {
             task.microbatch};
   }
 
-  void report(const Task& reader, const Task& made, bool together) {
-    if (judged_before(context_, wiring_, {reader.rank})) return;
-    const OrderView& order = context_.order_of(wiring_, reader.rank);
+  // An entry, and the one of the same rank that makes what it reads.
+  struct Reading {
+    std::int32_t rank;
+    std::size_t at;
+    std::size_t needed;
+    bool forward;
+    std::int32_t made_by;  ///< the stage
+    std::int32_t microbatch;
+  };
+
+  [[nodiscard]] Reading reading_of(const Task& reader, const Task& made) const {
     const auto& steps =
         wiring_.lowered_for(wiring_.direct()).ranks[static_cast<std::size_t>(reader.rank)];
-    const std::size_t at = steps[reader.step].entry;
+    return {
+        reader.rank, steps[reader.step].entry, steps[made.step].entry, reader.kind == Kind::Forward,
+        made.stage,  made.microbatch};
+  }
+
+  // The entries of a forward or backward, where exchanges of tokens are among them.
+  struct Ends {
+    std::size_t first;
+    std::size_t last;
+    bool exchanges;
+  };
+
+  [[nodiscard]] std::map<Pass, Ends> passes_of(const OrderView& order) const {
+    std::map<Pass, Ends> passes;
+    for (std::size_t at = 0; at < order.entries.size(); ++at) {
+      const Entry& entry = order.entries[at];
+      const bool exchanges = is_exchange(entry.kind);
+      const bool forward = entry.kind == Kind::Forward || is_forward_exchange(entry.kind);
+      if (!exchanges && !forward && !is_backward(entry.kind)) continue;
+      const std::int32_t stage = wiring_.map().stage_of(order.rank, entry.chunk);
+      Ends& ends =
+          passes.try_emplace({forward, stage, entry.microbatch}, Ends{at, at, false}).first->second;
+      ends.last = at;
+      ends.exchanges = ends.exchanges || exchanges;
+    }
+    return passes;
+  }
+
+  void report(const Reading& reading, bool together) {
+    if (judged_before(context_, wiring_, {reading.rank})) return;
+    const OrderView& order = context_.order_of(wiring_, reading.rank);
+    const auto& [rank, at, needed, forward, made_by, microbatch] = reading;
     if (!out_.wants_at("D03", order.entries[at].span())) return;
-    const std::size_t needed = steps[made.step].entry;
-    const char* what = reader.kind == Kind::Forward ? "output" : "gradient";
+    const char* what = forward ? "output" : "gradient";
     Diagnostic finding{.rule = "D03", .family = Family::Dependencies};
     finding.labels = {{order.entries[at].span(), ""}};
     if (together) {
@@ -110,10 +169,9 @@ class StageOrder {
           fmt::format("move {} behind {}", words::quoted(context_, order.entries[at]), other);
     }
     if (order.entries[at].span() != order.entries[needed].span()) {
-      finding.labels.push_back(
-          {order.entries[needed].span(),
-           fmt::format("stage {} runs {} for microbatch {} here", made.stage,
-                       reader.kind == Kind::Forward ? "forward" : "backward", made.microbatch)});
+      finding.labels.push_back({order.entries[needed].span(),
+                                fmt::format("stage {} runs {} for microbatch {} here", made_by,
+                                            forward ? "forward" : "backward", microbatch)});
     }
     finding.witness = {.kind = WitnessKind::Path,
                        .tasks = {words::reference(context_, order, at),
@@ -131,15 +189,6 @@ class StageOrder {
   Diagnostics& out_;
 };
 
-bool has_composites(const Schedule& schedule) {
-  for (const RankOrder& rank : schedule.ranks) {
-    for (const Entry& entry : rank.order) {
-      if (entry.group == Group::Continues) return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 void stage_order(const Context& context, Diagnostics& out) {
@@ -147,6 +196,9 @@ void stage_order(const Context& context, Diagnostics& out) {
     StageOrder rule(context, *wiring, out);
     if (has_composites(wiring->schedule())) rule.find_in_composites();
     if (!wiring->executable()) rule.find_against_the_order();
+    if (!has_exchanges(wiring->schedule())) continue;
+    for (std::size_t r = 0; r < wiring->schedule().ranks.size(); ++r)
+      rule.find_exchanges_against_the_order(static_cast<std::int32_t>(r));
   }
 }
 

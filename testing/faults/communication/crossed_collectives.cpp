@@ -1,26 +1,25 @@
-// The first two ranks exchange tokens at the end of their orders, and not in the same sequence: the
-// one dispatches before it combines and the other combines first; or they are at different
-// microbatches; or one of them combines and the other does not.
+// The first two ranks exchange the tokens of a first forward, and not in the same sequence: the one
+// dispatches before it combines and the other combines first; or one dispatches tokens of another
+// microbatch, or combines, where the other dispatches; or one of them combines and the other does
+// not.
 
+#include <capo/testing/faults/entries.h>
 #include <capo/testing/faults/faults.h>
 #include <capo/testing/faults/transfers.h>
 
 #include <array>
+#include <cstddef>
 #include <vector>
 
 namespace capo::testing::faults {
 
 namespace {
 
+constexpr Entry kDispatch{.chunk = 1, .microbatch = 0, .kind = Kind::DispatchForward};
+constexpr Entry kNextDispatch{.chunk = 1, .microbatch = 1, .kind = Kind::DispatchForward};
+constexpr Entry kCombine{.chunk = 1, .microbatch = 0, .kind = Kind::CombineForward};
+
 using Exchanges = std::vector<Entry>;
-
-Entry dispatch(std::int32_t microbatch) {
-  return {.chunk = 1, .microbatch = microbatch, .kind = Kind::DispatchForward};
-}
-
-Entry combine(std::int32_t microbatch) {
-  return {.chunk = 1, .microbatch = microbatch, .kind = Kind::CombineForward};
-}
 
 struct Crossing {
   std::array<Exchanges, 2> of;  ///< of the two ranks
@@ -29,11 +28,12 @@ struct Crossing {
 };
 
 Crossing crossing_by(std::size_t choice, std::int32_t microbatches) {
-  if (choice % 3 == 1 && microbatches > 1)
-    return {.of = {Exchanges{dispatch(0), dispatch(1)}, Exchanges{dispatch(1), dispatch(0)}}};
+  if (choice % 3 == 1) {
+    return {.of = {Exchanges{kDispatch}, Exchanges{microbatches > 1 ? kNextDispatch : kCombine}}};
+  }
   if (choice % 3 == 2)
-    return {.of = {Exchanges{dispatch(0)}, Exchanges{dispatch(0), combine(0)}}, .rank = 1, .at = 1};
-  return {.of = {Exchanges{dispatch(0), combine(0)}, Exchanges{combine(0), dispatch(0)}}};
+    return {.of = {Exchanges{kDispatch}, Exchanges{kDispatch, kCombine}}, .rank = 1, .at = 1};
+  return {.of = {Exchanges{kDispatch, kCombine}, Exchanges{kCombine, kDispatch}}};
 }
 
 }  // namespace
@@ -45,13 +45,18 @@ BrokenCommunication crossed_collectives(const Communication& sound, std::size_t 
                            .members = {0, 1},
                            .actions = {Kind::DispatchForward, Kind::CombineForward}});
   const Crossing crossing = crossing_by(choice, *sound.schedule.microbatches);
-  const std::size_t first = broken.schedule.ranks[crossing.rank].order.size();
+  EntryPlace named{};
   for (const std::size_t rank : {0, 1}) {
-    auto& order = broken.schedule.ranks[rank].order;
-    order.insert(order.end(), crossing.of[rank].begin(), crossing.of[rank].end());
+    const Exchanges& exchanges = crossing.of[rank];
+    const Action forward{
+        .kind = Kind::Forward, .chunk = 1, .microbatch = exchanges.front().microbatch};
+    EntryPlace behind{.rank = rank, .at = find(broken.schedule.ranks[rank], forward).value()};
+    for (std::size_t at = 0; at < exchanges.size(); ++at) {
+      behind = put_behind(broken.schedule, behind, exchanges[at]);
+      if (rank == crossing.rank && at == crossing.at) named = behind;
+    }
   }
-  return {{broken, "T10",
-           fault_place(broken.schedule, {.rank = crossing.rank, .at = first + crossing.at})}};
+  return {{broken, "T10", fault_place(broken.schedule, named)}};
 }
 
 }  // namespace capo::testing::faults

@@ -192,12 +192,14 @@ TEST(Draw, WhereMegatronStopsTheEntryIsRed) {
   EXPECT_EQ(red_nodes_of(graph), (std::set<std::string>{"r0_c2_m0_F"}));
 }
 
+// Megatron sends what F1.0 made before rank 0 has exchanged it.
 TEST(Draw, AnAddedTransferIsRedWhereItIsInTheWitness) {
   const Parsed graph =
-      parse(drawn("capo 1\nplacement chain\n"
-                  "rank 0: F1.0 F2.0 dispatch-F2.0 combine-F2.0 B2.0 B1.0\nrank 1: F1.0 B1.0\n"));
+      parse(drawn("capo 1\nmicrobatches 2\nplacement loop\n"
+                  "rank 0: F1.0 F1.1 dispatch-F1.0 B1.0 B1.1\nrank 1: F1.0 B1.0 F1.1 B1.1\n",
+                  {}, {.environment = {.p2p = MegatronCalls::Batch}}));
   EXPECT_EQ(red_nodes_of(graph),
-            (std::set<std::string>{"r0_c2_m0_send_F", "r0_c2_m0_combine_F_l0"}));
+            (std::set<std::string>{"r0_c1_m0_send_F", "r0_c1_m0_dispatch_F_l0"}));
 }
 
 // --- capture and replay --------------------------------------------------------------------------

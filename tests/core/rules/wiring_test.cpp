@@ -212,6 +212,23 @@ TEST(Wiring, IsExecutableWhicheverWayItIsFoundOut) {
   EXPECT_GT(stuck, 50U);
 }
 
+// What is sent is what the last exchange brought back, and the first one reads what is received.
+TEST(Wiring, TransfersArePutAroundExchanges) {
+  const std::string text =
+      "ranks 2\nmicrobatches 1\nchunks 1\nplacement loop\n"
+      "rank 0: F1.0 dispatch-F1.0 combine-F1.0 dispatch-B1.0 combine-B1.0 B1.0\n"
+      "rank 1: F1.0 dispatch-F1.0 B1.0 combine-B1.0\n";
+  EXPECT_EQ(
+      lines_of(subject_of(text)->lowered()),
+      (Lines{"F1.0 dispatch-F1.0 combine-F1.0 send-F1.0 recv-B1.0 dispatch-B1.0 combine-B1.0 B1.0",
+             "recv-F1.0 F1.0 dispatch-F1.0 B1.0 combine-B1.0 send-B1.0"}));
+  // Megatron waits for each call.
+  EXPECT_EQ(lines_of(subject_of(text, {.p2p = MegatronCalls::Batch})->lowered()),
+            (Lines{"F1.0 dispatch-F1.0 combine-F1.0 send-F1.0! recv-B1.0! dispatch-B1.0 "
+                   "combine-B1.0 B1.0",
+                   "recv-F1.0! F1.0 dispatch-F1.0 B1.0 combine-B1.0 send-B1.0!"}));
+}
+
 // Of a composite whose members read one another only adding the transfers knows; what has been
 // asked before makes no difference.
 TEST(Wiring, IsNotExecutableWhereAMemberOfACompositeReadsAnother) {

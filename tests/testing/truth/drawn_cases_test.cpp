@@ -31,13 +31,6 @@ CheckResult verdict_on(const TruthCase& made) {
   return check(made.input, run::complete_model(made.declared, made.input.schedule).options);
 }
 
-bool has_composites(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
-    return std::any_of(rank.order.begin(), rank.order.end(),
-                       [](const Entry& entry) { return entry.group != Group::Alone; });
-  });
-}
-
 bool some_chunk_is(Delay delay, const Schedule& schedule) {
   return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [&](const RankOrder& rank) {
     return std::find(rank.delay->begin(), rank.delay->end(), delay) != rank.delay->end();

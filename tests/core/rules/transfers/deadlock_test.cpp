@@ -25,22 +25,12 @@ Checked check_across(const std::string& text, Communicators layout,
   return check_in({.environment = {.communicators = layout, .transfers = mode}}, text);
 }
 
-TEST(Deadlock, OfARankAloneNamesItAlone) {
-  const Checked checked = check_in({.environment = {.weight_stream = true}},
-                                   "capo 1\nrank 0: (F1.0 dispatch-F1.0) B1.0\n");
-  ASSERT_EQ(checked.findings(), Findings{"T09@0"});
-  const Diagnostic& finding = checked.result.diagnostics.kept().front();
-  EXPECT_EQ(finding.message, "deadlock: rank 0 waits for itself for ever");
-  EXPECT_EQ(finding.labels, (std::vector<Label>{{{21, 13}, "comes after `F1.0`"}}));
-  EXPECT_EQ(finding.help, (Help{.text = "take what waits out of the composite"}));
-}
-
 // Of a fused group, what waits for data is a send: a receive reads nothing of its own rank.
 TEST(Deadlock, OfAGroupNamesTheMemberThatWaits) {
   const Checked checked =
       check_in({.groups = {{.name = "g", .members = {0, 1}, .actions = {Kind::DispatchForward}}}},
                "capo 1\nplacement chain\n"
-               "rank 0: (F1.0 dispatch-F1.0) (recv-B1.0 send-F1.0) B1.0\n"
+               "rank 0: F1.0 dispatch-F1.0 (recv-B1.0 send-F1.0) B1.0\n"
                "rank 1: recv-F1.0 F1.0 dispatch-F1.0 B1.0 send-B1.0\n");
   ASSERT_EQ(checked.findings().size(), 1u);
   const auto& labels = checked.result.diagnostics.kept().front().labels;

@@ -1,0 +1,23 @@
+// The second opinion on exchanges of tokens: whether each travels while nobody needs the tokens.
+//
+//   Forward OfForward Backward OfForward     the last one comes too late
+//
+// Every exchange is looked at by itself, by what stands before it. It shares no code with the
+// product and includes only the standard library. Tested by
+// tests/testing/oracle/exchanges_test.cpp; that the product agrees is enumerated in
+// tests/core/enumeration/exchanges_test.cpp and a property in tests/properties/exchanges_test.cpp.
+
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace capo::oracle {
+
+/// Of one microbatch of a chunk: its computations, and what its forward and backward exchange.
+enum class OfTokens { Forward, Backward, OfForward, OfBackward };
+
+/// The exchanges that are out of their place.
+[[nodiscard]] std::vector<std::size_t> exchanged_out_of_place(const std::vector<OfTokens>& steps);
+
+}  // namespace capo::oracle

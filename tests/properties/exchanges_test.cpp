@@ -1,0 +1,72 @@
+// Exchanges of tokens put into sound schedules of several ranks and chunks, anywhere and in replay
+// orders too: out of place are those that the oracle says, and whatever comes of the others is a
+// verdict, which the simulator bears out.
+
+#include <capo/testing/generators/sound_schedule.h>
+#include <capo/testing/laws/checked.h>
+#include <capo/testing/laws/times.h>
+#include <capo/testing/oracle/exchanges.h>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace capo::testing {
+namespace {
+
+using oracle::OfTokens;
+
+void put_exchanges_into(std::vector<Entry>& order, const Schedule& schedule, std::int32_t chunks) {
+  for (int exchanges = *rc::gen::inRange(0, 5); exchanges > 0; --exchanges) {
+    Entry entry = order[*rc::gen::inRange<std::size_t>(0, order.size())];
+    if (!is_compute(entry.kind) && !is_exchange(entry.kind)) continue;
+    entry.kind = *rc::gen::element(Kind::DispatchForward, Kind::CombineForward,
+                                   Kind::DispatchBackward, Kind::CombineBackward);
+    entry.group = Group::Alone;
+    const auto at = *rc::gen::inRange<std::size_t>(0, order.size() + 1);
+    // What begins in the middle of a composite would take it apart.
+    if (at < order.size() && order[at].group == Group::Continues) continue;
+    order.insert(order.begin() + static_cast<std::ptrdiff_t>(at), entry);
+  }
+  if (schedule.naming == Naming::Counted) number_microbatches(order, chunks);
+}
+
+std::size_t out_of_place_in(const std::vector<Entry>& order) {
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<OfTokens>> passes;
+  for (const Entry& entry : order) {
+    auto& steps = passes[{entry.chunk, entry.microbatch}];
+    if (entry.kind == Kind::Forward) steps.push_back(OfTokens::Forward);
+    if (entry.kind == Kind::Backward || entry.kind == Kind::BackwardInput)
+      steps.push_back(OfTokens::Backward);
+    if (is_exchange(entry.kind))
+      steps.push_back(is_forward_exchange(entry.kind) ? OfTokens::OfForward : OfTokens::OfBackward);
+  }
+  std::size_t found = 0;
+  for (const auto& [pass, steps] : passes) found += oracle::exchanged_out_of_place(steps).size();
+  return found;
+}
+
+RC_GTEST_PROP(Exchanges, AreOutOfPlaceWhereTheOracleSaysSo, ()) {
+  Schedule schedule = *sound_schedule();
+  std::size_t expected = 0;
+  for (RankOrder& rank : schedule.ranks) {
+    put_exchanges_into(rank.order, schedule, rank.chunks);
+    expected += out_of_place_in(rank.order);
+    if (!rank.replay) continue;
+    put_exchanges_into(*rank.replay, schedule, rank.chunks);
+    expected += out_of_place_in(*rank.replay);
+  }
+  RC_CLASSIFY(expected > 0);
+  const std::vector<Diagnostic> found = checked(schedule).of(Family::Dependencies);
+  RC_ASSERT(std::count_if(found.begin(), found.end(), [](const Diagnostic& finding) {
+              return finding.rule == "D06";
+            }) == static_cast<std::ptrdiff_t>(expected));
+  if (const auto breach = laws::finishes_where_accepted(schedule)) RC_FAIL(*breach);
+}
+
+}  // namespace
+}  // namespace capo::testing
