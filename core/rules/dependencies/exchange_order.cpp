@@ -135,13 +135,11 @@ void exchange_order(const Context& context, Diagnostics& out) {
       const Entry& entry = order.entries[at];
       if (!is_exchange(entry.kind)) continue;
       const auto found = places.find({entry.chunk, entry.microbatch});
-      if (found == places.end() || found->second.forward == kNowhere) {
-        if (!is_anothers(context, order, entry) && out.wants("D06"))
-          out.keep(of_nothing(context, order, at));
-        continue;
-      }
-      const auto conflict = conflict_of(order, at, found->second);
-      if (conflict && out.wants("D06")) out.keep(misplaced(context, order, at, *conflict));
+      const bool runs = found != places.end() && found->second.forward != kNowhere;
+      const auto conflict = runs ? conflict_of(order, at, found->second) : std::nullopt;
+      const bool wrong = runs ? conflict.has_value() : !is_anothers(context, order, entry);
+      if (!wrong || !out.wants("D06")) continue;
+      out.keep(runs ? misplaced(context, order, at, *conflict) : of_nothing(context, order, at));
     }
   }
 }

@@ -101,6 +101,26 @@ TEST(TaskGraph, WithoutTransfersAStageReadsStraightFromTheOneBefore) {
             }));
 }
 
+// What else an order writes is left out.
+TEST(TaskGraph, ExchangesInTurnRunAmongTheComputations) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 1\nplacement chain\n"
+      "rank 0: F1.0 dispatch-F1.0 send-F1.0 B1.0 reduce1\n"
+      "rank 1: F1.0 B1.0\n");
+  const Lowered lowered = as_written(schedule);
+  const TaskGraph graph = wire_directly(lowered, StageMap(schedule), 1, Exchanges::InTurn);
+  EXPECT_EQ(graph.streams.size(), 2U);
+  EXPECT_EQ(edges_of(graph, lowered), (Lines{
+                                          "0:F1.0 -> 0:dispatch-F1.0 stream",
+                                          "0:dispatch-F1.0 -> 0:B1.0 stream",
+                                          "0:dispatch-F1.0 -> 0:B1.0 data",
+                                          "0:dispatch-F1.0 -> 1:F1.0 data",
+                                          "1:F1.0 -> 1:B1.0 stream",
+                                          "1:F1.0 -> 1:B1.0 data",
+                                          "1:B1.0 -> 0:B1.0 data",
+                                      }));
+}
+
 TEST(TaskGraph, AComputationIsOneVertexAndATransferTwo) {
   const TaskGraph graph = wired(kForward).graph;
   ASSERT_EQ(graph.tasks.size(), 4U);

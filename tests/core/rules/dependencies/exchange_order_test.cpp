@@ -89,6 +89,11 @@ TEST(ExchangeOrder, OfAMissingBackwardOtherRulesSpeak) {
             std::vector<std::string>{"S21@0"});
 }
 
+TEST(ExchangeOrder, WithoutItsForwardAMicrobatchHasNoTokens) {
+  EXPECT_EQ(check_text("capo 1\nmicrobatches 2\nrank 0: F1.0 B1.0 dispatch-B1.1 B1.1\n").findings(),
+            (std::vector<std::string>{"D06@2", "S21@3"}));
+}
+
 TEST(ExchangeOrder, CountedExchangesAreMicrobatchesByTheirNumber) {
   EXPECT_TRUE(check_rank("F1 F1 dispatch-F1 dispatch-F1 B1 B1").accepted());
   EXPECT_EQ(messages("F1 dispatch-F1 dispatch-F1 B1").size(), 1U);
