@@ -222,7 +222,7 @@ class Builder {
     return kind == Kind::Forward || is_forward_exchange(kind);
   }
   [[nodiscard]] static bool is_backward_node(Kind kind) {
-    return is_backward(kind) || (is_exchange(kind) && !is_forward_exchange(kind));
+    return is_backward(kind) || kind == Kind::DispatchBackward || kind == Kind::CombineBackward;
   }
   // Whether the task is the first node of its forward or backward.
   [[nodiscard]] bool begins(TaskId id) const {

@@ -1,6 +1,6 @@
 // The finding that stands for a check where only one is shown.
 //
-// Tested by tests/core/draw/draw_test.cpp and lower_test.cpp.
+// Tested by tests/core/draw/draw_test.cpp.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 #include <capo/core/rules/lower.h>
 
+#include <capo/core/report/report.h>
 #include <capo/core/rules/context.h>
-#include <capo/core/rules/first_finding.h>
 #include <capo/core/rules/wiring.h>
 
 #include <fmt/format.h>
@@ -59,22 +59,6 @@ Schedule with_transfers(const Context& context) {
   return schedule;
 }
 
-// What the steps say of transfers and a schedule does not.
-std::string_view left_out(const Context& context) {
-  const bool waits =
-      any_step(context, [](const Step& step) { return step.wait != Wait::ByReader; });
-  const bool apart = any_step(context, [](const Step& step) { return step.communicator != 0; });
-  if (waits && apart) return "who waits for a transfer, and which communicator it goes through";
-  return apart ? "which communicator a transfer goes through" : "who waits for a transfer";
-}
-
-std::string words_for(const CheckResult& result) {
-  const Diagnostic* finding = first_finding(result.diagnostics);
-  return result.verdict == Verdict::Accepted || finding == nullptr
-             ? "the orders break no rule"
-             : fmt::format("the orders break {}", finding->rule);
-}
-
 }  // namespace
 
 Result<Schedule, Inexpressible> lower(const Input& input, const CheckOptions& options,
@@ -90,9 +74,11 @@ Result<Schedule, Inexpressible> lower(const Input& input, const CheckOptions& op
   as_written.environment.p2p.reset();
   const CheckResult again = check(written, as_written);
   if (again.verdict == result.verdict) return std::move(written.schedule);
-  return Inexpressible{.reason = fmt::format("no form says {}; written down without that, {}",
-                                             left_out(context), words_for(again)),
-                       .droppable = true};
+  return Inexpressible{
+      .reason = fmt::format("no form says who waits for a transfer and which communicator it goes "
+                            "through; written down without that, the orders are {}",
+                            name_of(again.verdict)),
+      .droppable = true};
 }
 
 }  // namespace capo

@@ -176,7 +176,7 @@ std::vector<std::int32_t> ranks_of(const TaskGraph& graph, const std::vector<Wai
 
 std::string list_of(const std::vector<std::int32_t>& ranks) {
   constexpr std::size_t kNamed = 8;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  std::string text = "ranks ";
   const std::size_t named = std::min(ranks.size(), kNamed);
   for (std::size_t i = 0; i < named; ++i) {
     if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";

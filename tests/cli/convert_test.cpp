@@ -211,7 +211,7 @@ TEST(ConvertLower, LossyWritesWhatItCan) {
       "rank 1: F1 F1 F2 B2 F2 B2 F1 B1 F1 B1 F2 B2 F2 B2 B1 B1\n";
   const Words flags{"--lower", "--p2p", "flush"};
   const Outcome refused = convert(order, "order", flags);
-  expect_refusal(refused, "order", "the orders break T09");
+  expect_refusal(refused, "order", "the orders are rejected");
   EXPECT_TRUE(holds(refused.err, "--lossy")) << refused.err;
   EXPECT_TRUE(holds(converted(order, "order", with(flags, {"--lossy"})), "send-F1.0"));
 }

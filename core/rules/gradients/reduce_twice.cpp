@@ -6,6 +6,7 @@
 // One finding for each reduction behind the first. Tested by reduce_twice_test.cpp and
 // tests/corpus/rules/G15/.
 
+#include <capo/core/base/assert.h>
 #include <capo/core/diag/diagnostics.h>
 #include <capo/core/rules/checks.h>
 #include <capo/core/rules/context.h>
@@ -39,7 +40,8 @@ void reduce_twice(const Context& context, Diagnostics& out) {
     if (chunks.empty()) continue;
     for (std::size_t at = 0; at < order.entries.size(); ++at) {
       const Entry& entry = order.entries[at];
-      if (entry.kind != Kind::ReduceGradient || !order.knows(entry.chunk)) continue;
+      if (entry.kind != Kind::ReduceGradient) continue;
+      CAPO_ASSERT(order.knows(entry.chunk), "orders that name unknown chunks come no further");
       const Reduced& of = chunks[static_cast<std::size_t>(entry.chunk) - 1];
       if (at == of.at || of.gradient != order.entries.size()) continue;
       if (out.wants("G15")) out.keep(twice(context, order, of.at, at));

@@ -264,6 +264,8 @@ TEST(Buffers, OfARankLieWithinAddressesTogether) {
   EXPECT_EQ(beyond(1), 1);
   module.bytes.input = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(beyond(1), 1);
+  module.bytes.weight = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(beyond(1), 1);
 }
 
 TEST(Buffers, HaveNames) {

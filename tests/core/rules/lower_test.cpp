@@ -109,8 +109,8 @@ TEST(Lower, WhatTheVerdictDependsOnAndNoFormSaysIsARefusal) {
   const auto refused = lower(input, options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().reason,
-            "no form says who waits for a transfer, and which communicator it goes through; "
-            "written down without that, the orders break T09");
+            "no form says who waits for a transfer and which communicator it goes through; "
+            "written down without that, the orders are rejected");
   EXPECT_TRUE(refused.error().droppable);
   EXPECT_TRUE(lower(input, options, Beside::Drop));
 }

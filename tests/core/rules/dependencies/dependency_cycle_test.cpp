@@ -1,3 +1,5 @@
+#include <capo/core/rules/check.h>
+#include <capo/core/text/load.h>
 #include <capo/tests/support/check_text.h>
 
 #include <fmt/format.h>
@@ -118,6 +120,19 @@ TEST(DependencyCycle, OfCaptureOrdersIsReportedOnce) {
                        "rank 2 replay: F1.1 F1.0 B1.0 B1.1\n")
                 .findings(),
             Findings{"D04@1"});
+}
+
+TEST(DependencyCycle, OfCaptureAndReplayIsCountedBeyondTheLimit) {
+  Input input = load(Source{.name = "x",
+                            .text = "capo 1\nplacement chain\nrank 0: F1.0 B1.0 F1.1 B1.1\n"
+                                    "rank 1: F1.1 F1.0 B1.0 B1.1\n"
+                                    "rank 0 replay: F1.1 B1.1 F1.0 B1.0\n"
+                                    "rank 1 replay: F1.0 F1.1 B1.1 B1.0\n"},
+                     {})
+                    .value();
+  const CheckResult result = check(input, {.findings_per_rule = 1});
+  EXPECT_EQ(result.diagnostics.kept().size(), 1U);
+  EXPECT_EQ(result.diagnostics.errors(), 2U);
 }
 
 TEST(DependencyCycle, LeavesARankThatContradictsItselfToStageOrder) {
