@@ -25,10 +25,9 @@ void CostOptions::add_to(CLI::App& app) {
                  "What a microbatch of one rank takes and gives up: f=1,b=-0.5,w=-0.5; a chunk has "
                  "its share. Default: f=1,b=0,w=-1, all is held until the weight gradient is done")
       ->group(group);
-  app.add_option("--memory", memory_limit,
+  add_above_zero(app, "--memory", memory_limit,
                  "A limit of each rank, in the unit of --mem, that the lower bounds may assume; "
                  "default: what the order itself holds at most")
-      ->check(above_zero())
       ->group(group);
   app.add_option("--links", links,
                  "ideal: a message takes its time and occupies nobody; queued: as the environment "

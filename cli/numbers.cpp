@@ -57,4 +57,12 @@ CLI::Validator above_zero() {
           "ABOVE 0"};
 }
 
+CLI::Option* add_above_zero(CLI::App& app, const std::string& name, std::optional<double>& value,
+                            const std::string& help) {
+  const auto keep = [&value](const std::string& text) { value = finite_number(text); };
+  return app.add_option_function<std::string>(name, keep, help)
+      ->type_name("FLOAT")
+      ->check(above_zero());
+}
+
 }  // namespace capo::cli

@@ -1,6 +1,7 @@
 // Numbers on the command line: decimal digits, finite, and never another number than was typed.
-// CLI11 alone reads `010` as eight and `0x10` as sixteen, takes `nan`, and makes of more digits
-// than fit the largest number there is.
+// CLI11 alone reads `010` as eight and `0x10` as sixteen, takes `nan`, makes of more digits than
+// fit the largest number there is, and reads `2.5` as the locale would: not at all where a comma is
+// meant. Options with a fraction are add_above_zero's for that reason.
 //
 // Tested by numbers_test.cpp.
 
@@ -19,6 +20,7 @@
 
 namespace CLI {
 class App;
+class Option;
 class Validator;
 }  // namespace CLI
 
@@ -42,7 +44,11 @@ template <typename Whole>
 /// "4.5", "1e3"; nothing where the text is no number, or none that is finite.
 [[nodiscard]] std::optional<double> finite_number(std::string_view text);
 
-/// Of an option that takes any number above 0.
+/// Of what takes any number above 0.
 [[nodiscard]] CLI::Validator above_zero();
+
+/// An option that takes any number above 0. `value` outlives the parsing.
+CLI::Option* add_above_zero(CLI::App& app, const std::string& name, std::optional<double>& value,
+                            const std::string& help);
 
 }  // namespace capo::cli

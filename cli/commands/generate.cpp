@@ -118,9 +118,8 @@ void add_named(CLI::App& app, GenerateRequest& request) {
                  "What a microbatch of one rank takes and gives up, f=1,b=-0.5,w=-0.5; a chunk has "
                  "its share. Default: as published, half at the backward for zb and zbv, all at "
                  "the weight gradient for v-adaptive");
-  app.add_option("--memory", schedule.memory_limit,
-                 "What a rank may hold, in the unit of --mem: microbatches")
-      ->check(above_zero());
+  add_above_zero(app, "--memory", schedule.memory_limit,
+                 "What a rank may hold, in the unit of --mem: microbatches");
   app.add_flag("--merge-halves", schedule.merge_halves,
                "Of torch:CLASS: an input half with its weight half right behind is a whole "
                "backward, as PyTorch lowers it");

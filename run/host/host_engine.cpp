@@ -64,14 +64,15 @@ void HostEngine::release(std::byte* memory) {
   memory_.erase(found);
 }
 
+// Of no bytes the addresses may be null, which memcpy does not take.
 void HostEngine::write(void* to, const void* from, std::int64_t bytes) {
   if (origin_) return fail("memory was written from outside while a capture was open");
-  if (!error_) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  if (!error_ && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
 void HostEngine::read(void* to, const void* from, std::int64_t bytes) {
   if (origin_) return fail("memory was read from outside while a capture was open");
-  if (!error_) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  if (!error_ && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
 void HostEngine::have_streams(std::uint32_t count) {
