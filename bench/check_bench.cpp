@@ -7,9 +7,9 @@
 // own check quadratic. `te` adds the te profile. Reported: time per entry; the process's peak
 // memory.
 
-#include <capo/core/profiles/consult.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/load.h>
+#include "core/input/load.h"
+#include "core/profiles/consult.h"
+#include "core/rules/check.h"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -9,14 +9,14 @@
 // algorithm with the execution on the same graph. Bytes per task are the process's peak so far,
 // schedule included: run one size a process to see its own.
 
-#include <capo/core/generate/megatron.h>
-#include <capo/core/generate/megatron_schedule.h>
-#include <capo/core/graph/add_transfers.h>
-#include <capo/core/graph/build.h>
-#include <capo/core/graph/execution.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/load.h>
-#include <capo/core/text/torch_csv_printer.h>
+#include "core/frameworks/megatron/orders.h"
+#include "core/frameworks/megatron/schedule.h"
+#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/graph/add_transfers.h"
+#include "core/graph/build.h"
+#include "core/graph/execution.h"
+#include "core/input/load.h"
+#include "core/rules/check.h"
 
 #include <benchmark/benchmark.h>
 

@@ -7,12 +7,12 @@
 // with the tasks. `NoPlan` is the check without, `TePlan` and `SafePlan` with a plan assigned and
 // judged: the difference is what hazards and races cost. `AssignSafe` makes capo's plan alone.
 
-#include <capo/core/generate/megatron.h>
-#include <capo/core/generate/megatron_schedule.h>
-#include <capo/core/graph/add_transfers.h>
-#include <capo/core/graph/build.h>
-#include <capo/core/plan/assign.h>
-#include <capo/core/rules/check.h>
+#include "core/frameworks/assign.h"
+#include "core/frameworks/megatron/orders.h"
+#include "core/frameworks/megatron/schedule.h"
+#include "core/graph/add_transfers.h"
+#include "core/graph/build.h"
+#include "core/rules/check.h"
 
 #include <benchmark/benchmark.h>
 

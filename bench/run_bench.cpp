@@ -3,11 +3,11 @@
 //
 //   bench_run        prints the seconds that a thousand of them take on one core, and each share
 
-#include <capo/core/rules/verify.h>
-#include <capo/core/text/load.h>
-#include <capo/run/host/host_engine.h>
-#include <capo/run/run.h>
-#include <capo/run/setup/complete_model.h>
+#include "core/input/load.h"
+#include "core/rules/verify.h"
+#include "run/host/host_engine.h"
+#include "run/run.h"
+#include "run/setup/complete_model.h"
 
 #include <fmt/format.h>
 

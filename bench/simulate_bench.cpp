@@ -8,11 +8,11 @@
 // same by events in the order of time. `Sweep` is what `capo sweep` does for one point of its grid,
 // a schedule of about 6,000 tasks from its name to its figures, the check of the verifier included.
 
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/core/graph/add_transfers.h>
-#include <capo/core/graph/build.h>
-#include <capo/sim/simulate.h>
-#include <capo/sim/simulation.h>
+#include "core/graph/add_transfers.h"
+#include "core/graph/build.h"
+#include "schedules/catalogue.h"
+#include "sim/simulate.h"
+#include "sim/simulation.h"
 
 #include <benchmark/benchmark.h>
 

@@ -10,7 +10,7 @@
 // make it slower. Allocations are those of the last run. All lists of six entries stand for what is
 // wrong in every way.
 
-#include <capo/core/rules/verdicts.h>
+#include "core/rules/verdicts.h"
 
 #include <fmt/format.h>
 

@@ -1,14 +1,14 @@
 // The command line: one subcommand, one file under commands/.
 
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/exit_code.h>
+#include "cli/commands/commands.h"
+#include "cli/options/exit_code.h"
 
-#include <capo/cli/files.h>
-#include <capo/cli/numbers.h>
-#include <capo/cli/out_of_memory.h>
-#include <capo/core/base/nearest.h>
-#include <capo/core/text/printable.h>
 #include <fmt/format.h>
+#include "cli/options/files.h"
+#include "cli/options/numbers.h"
+#include "cli/options/out_of_memory.h"
+#include "core/base/nearest.h"
+#include "core/text/printable.h"
 
 #include <CLI/CLI.hpp>
 

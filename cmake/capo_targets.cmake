@@ -1,8 +1,8 @@
-# What every part of capo is built with: language level, warnings, sanitizers, and the include prefix.
+# What every part of capo is built with: language level, warnings, sanitizers, and the include root.
 #
-# Sources lie beside their headers (core/order/schedule.h) and are included as
-# <capo/core/order/schedule.h>, in the tree and installed alike: each part's folder is linked into
-# ${build}/include/capo once, and that folder is the only include root.
+# Headers lie beside their sources and are included from the root of the repository, as
+# "core/order/schedule.h", so that an editor can follow them in a fresh clone. They are installed under
+# include/capo, where consumers write <capo/core/order/schedule.h>.
 
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -35,24 +35,21 @@ if(CAPO_SANITIZE)
   target_link_options(capo_options INTERFACE -fsanitize=${CAPO_SANITIZE})
 endif()
 
-set(CAPO_INCLUDE_ROOT ${PROJECT_BINARY_DIR}/include)
-file(MAKE_DIRECTORY ${CAPO_INCLUDE_ROOT}/capo)
-
-# capo_part(core): link the folder below the include root.
-function(capo_part name)
-  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${name} ${CAPO_INCLUDE_ROOT}/capo/${name} SYMBOLIC)
+# capo_include_root(<target> <scope>): what its includes are looked up in. Installed headers include each
+# other as they do here, so include/capo is a root there, beside include for the consumer's own lines.
+function(capo_include_root target scope)
+  target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                             $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/capo>)
 endfunction()
 
 # capo_library(core <sources>): the static library capo_core, alias capo::core.
 function(capo_library name)
-  capo_part(${name})
   add_library(capo_${name} STATIC ${ARGN})
   add_library(capo::${name} ALIAS capo_${name})
   set_target_properties(capo_${name} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF)
   target_link_libraries(capo_${name} PRIVATE $<BUILD_INTERFACE:capo_options>)
   target_compile_features(capo_${name} PUBLIC cxx_std_20)
-  target_include_directories(capo_${name} PUBLIC $<BUILD_INTERFACE:${CAPO_INCLUDE_ROOT}>
-                             $<INSTALL_INTERFACE:include>)
+  capo_include_root(capo_${name} PUBLIC)
 endfunction()
 
 # capo_precompile(<target> <headers>): heavy headers of most of a target's files, read once. Builds

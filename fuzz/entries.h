@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <capo/core/order/te_list.h>
+#include "core/order/te_list.h"
 
 #include <array>
 #include <cstddef>

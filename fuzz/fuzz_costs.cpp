@@ -4,10 +4,10 @@
 // asked for, what it takes is finite and never negative, and what a microbatch takes of memory it
 // gives up again.
 
-#include <capo/fuzz/bytes.h>
-#include <capo/fuzz/laws.h>
-#include <capo/sim/costs.h>
-#include <capo/sim/memory.h>
+#include "fuzz/bytes.h"
+#include "fuzz/laws.h"
+#include "sim/costs.h"
+#include "sim/memory.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // A PyTorch table with declarations: `MSPC` and the table, for microbatches, stages, the number of
 // stages placed round robin, and whether it holds transfers. "00000F0,0B0" declares nothing.
 
-#include <capo/fuzz/bytes.h>
-#include <capo/fuzz/laws.h>
+#include "fuzz/bytes.h"
+#include "fuzz/laws.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   capo::fuzz::Bytes bytes(data, size);

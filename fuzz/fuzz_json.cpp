@@ -1,7 +1,7 @@
 // A JSON text in any of its three forms.
 
-#include <capo/fuzz/bytes.h>
-#include <capo/fuzz/laws.h>
+#include "fuzz/bytes.h"
+#include "fuzz/laws.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const capo::fuzz::Bytes bytes(data, size);

@@ -3,12 +3,12 @@
 // What is read can be written, and is the same when that is read: as a model of its own, and as its
 // author's text with costs in it, as `capo measure` leaves it.
 
-#include <capo/core/text/model_costs.h>
-#include <capo/core/text/model_reader.h>
-#include <capo/fuzz/bytes.h>
-#include <capo/fuzz/laws.h>
-#include <capo/sim/costs.h>
-#include <capo/testing/model_text.h>
+#include "core/text/model_costs.h"
+#include "core/text/model_reader.h"
+#include "fuzz/bytes.h"
+#include "fuzz/laws.h"
+#include "sim/costs.h"
+#include "testing/model_text.h"
 
 #include <string>
 #include <utility>

@@ -7,13 +7,13 @@
 // Left out of the comparison of verdicts is what near_miss_lists_test.cpp lists: declarations that
 // speak of fewer chunks than there are, and an empty list for no chunk.
 
-#include <capo/core/order/from_te_list.h>
-#include <capo/core/profiles/te.h>
-#include <capo/core/rules/check.h>
-#include <capo/fuzz/bytes.h>
-#include <capo/fuzz/entries.h>
-#include <capo/fuzz/laws.h>
-#include <capo/testing/oracle_question.h>
+#include "core/frameworks/te/from_te_list.h"
+#include "core/frameworks/te/predict.h"
+#include "core/rules/check.h"
+#include "fuzz/bytes.h"
+#include "fuzz/entries.h"
+#include "fuzz/laws.h"
+#include "testing/oracle_question.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // A TE list, as text with declarations: `LMDR` and the list, for the form of the layers,
 // microbatches, who delays, and whether buffers are reused. "0000[1, -1]" declares nothing.
 
-#include <capo/fuzz/bytes.h>
-#include <capo/fuzz/laws.h>
+#include "fuzz/bytes.h"
+#include "fuzz/laws.h"
 
 #include <vector>
 

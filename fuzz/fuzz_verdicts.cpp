@@ -4,12 +4,12 @@
 // "0aAx" is [1, -1, -1.5]. The same two Verdicts judge all inputs, so that nothing of one may be
 // left for the next.
 
-#include <capo/core/rules/check.h>
-#include <capo/core/rules/verdicts.h>
-#include <capo/fuzz/bytes.h>
-#include <capo/fuzz/entries.h>
-#include <capo/fuzz/laws.h>
-#include <capo/testing/oracle/first_fault.h>
+#include "core/rules/check.h"
+#include "core/rules/verdicts.h"
+#include "fuzz/bytes.h"
+#include "fuzz/entries.h"
+#include "fuzz/laws.h"
+#include "testing/oracle/first_fault.h"
 
 #include <algorithm>
 #include <cmath>

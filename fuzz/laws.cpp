@@ -1,17 +1,17 @@
-#include <capo/fuzz/laws.h>
+#include "fuzz/laws.h"
 
-#include <capo/core/order/to_te_list.h>
-#include <capo/core/profiles/consult.h>
-#include <capo/core/report/json_report.h>
-#include <capo/core/report/sarif_report.h>
-#include <capo/core/report/text_report.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/json_printer.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/core/text/te_list_printer.h>
-#include <capo/core/text/te_list_reader.h>
-#include <capo/core/text/torch_csv_printer.h>
-#include <capo/testing/representable.h>
+#include "core/frameworks/te/te_list_printer.h"
+#include "core/frameworks/te/te_list_reader.h"
+#include "core/frameworks/te/to_te_list.h"
+#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/profiles/consult.h"
+#include "core/report/json_report.h"
+#include "core/report/sarif_report.h"
+#include "core/report/text_report.h"
+#include "core/rules/check.h"
+#include "core/text/json_printer.h"
+#include "core/text/order_printer.h"
+#include "testing/representable.h"
 
 #include <nlohmann/json.hpp>
 

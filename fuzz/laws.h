@@ -9,10 +9,10 @@
 
 #pragma once
 
-#include <capo/core/profiles/te.h>
-#include <capo/core/text/limits.h>
-#include <capo/core/text/load.h>
-#include <capo/core/text/refusal.h>
+#include "core/frameworks/te/predict.h"
+#include "core/input/load.h"
+#include "core/text/limits.h"
+#include "core/text/refusal.h"
 
 #include <string>
 

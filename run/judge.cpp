@@ -1,7 +1,7 @@
-#include <capo/run/judge.h>
+#include "run/judge.h"
 
-#include <capo/run/compare/compare.h>
-#include <capo/run/reference/step_reference.h>
+#include "run/compare/compare.h"
+#include "run/reference/step_reference.h"
 
 #include <fmt/format.h>
 

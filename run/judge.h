@@ -6,14 +6,14 @@
 
 #pragma once
 
-#include <capo/core/rules/verify.h>
-#include <capo/run/execute/deposits_of_step.h>
-#include <capo/run/execute/late_reads.h>
-#include <capo/run/execute/outcome.h>
-#include <capo/run/execute/stepper.h>
-#include <capo/run/run_report.h>
-#include <capo/run/setup/given.h>
-#include <capo/run/setup/step_layers.h>
+#include "core/rules/verify.h"
+#include "run/execute/deposits_of_step.h"
+#include "run/execute/late_reads.h"
+#include "run/execute/outcome.h"
+#include "run/execute/stepper.h"
+#include "run/run_report.h"
+#include "run/setup/given.h"
+#include "run/setup/step_layers.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,8 +1,8 @@
-#include <capo/run/measure.h>
+#include "run/measure.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/text/load.h>
-#include <capo/run/setup/complete_model.h>
+#include "core/base/assert.h"
+#include "core/input/load.h"
+#include "run/setup/complete_model.h"
 
 #include <fmt/format.h>
 

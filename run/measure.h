@@ -14,10 +14,10 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/model/model.h>
-#include <capo/run/engine.h>
-#include <capo/run/run.h>
+#include "core/base/result.h"
+#include "core/model/model.h"
+#include "run/engine/engine.h"
+#include "run/run.h"
 
 #include <cstdint>
 

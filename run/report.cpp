@@ -1,7 +1,7 @@
-#include <capo/run/report.h>
+#include "run/report.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/report/report.h>
+#include "core/base/assert.h"
+#include "core/report/report.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

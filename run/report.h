@@ -7,8 +7,8 @@
 
 #pragma once
 
-#include <capo/core/rules/verify.h>
-#include <capo/run/run.h>
+#include "core/rules/verify.h"
+#include "run/run.h"
 
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
-#include <capo/run/run.h>
+#include "run/run.h"
 
-#include <capo/run/judge.h>
+#include "run/judge.h"
 
 #include <fmt/format.h>
 

@@ -15,15 +15,15 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/plan/plan_options.h>
-#include <capo/core/rules/verify.h>
-#include <capo/run/engine.h>
-#include <capo/run/execute/buffer_memory.h>
-#include <capo/run/execute/stage.h>
-#include <capo/run/execute/stepper.h>
-#include <capo/run/run_report.h>
-#include <capo/run/values/group_sizes.h>
+#include "core/base/result.h"
+#include "core/model/plan_options.h"
+#include "core/rules/verify.h"
+#include "run/engine/engine.h"
+#include "run/execute/buffer_memory.h"
+#include "run/execute/stage.h"
+#include "run/execute/stepper.h"
+#include "run/run_report.h"
+#include "run/values/group_sizes.h"
 
 #include <cstdint>
 #include <functional>

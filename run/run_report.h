@@ -5,9 +5,9 @@
 
 #pragma once
 
-#include <capo/run/compare/compare.h>
-#include <capo/run/execute/stepper.h>
-#include <capo/run/program/program.h>
+#include "run/compare/compare.h"
+#include "run/execute/stepper.h"
+#include "run/program/program.h"
 
 #include <compare>
 #include <cstddef>

@@ -1,10 +1,10 @@
-#include <capo/run/stuck.h>
+#include "run/stuck.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/task_words.h>
-#include <capo/core/rules/wiring.h>
+#include "core/base/assert.h"
+#include "core/rules/check.h"
+#include "core/rules/context.h"
+#include "core/rules/task_words.h"
+#include "core/rules/wiring.h"
 
 #include <fmt/format.h>
 #include <boost/graph/compressed_sparse_row_graph.hpp>

@@ -6,8 +6,8 @@
 
 #pragma once
 
-#include <capo/core/order/input.h>
-#include <capo/core/rules/check_options.h>
+#include "core/order/input.h"
+#include "core/rules/check_options.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include <capo/sim/bounds.h>
+#include "sim/bounds.h"
 
 #include <algorithm>
 #include <cmath>

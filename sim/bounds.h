@@ -21,9 +21,9 @@
 
 #pragma once
 
-#include <capo/core/graph/stage_map.h>
-#include <capo/sim/durations.h>
-#include <capo/sim/memory.h>
+#include "core/graph/stage_map.h"
+#include "sim/durations.h"
+#include "sim/memory.h"
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
-#include <capo/sim/costs.h>
+#include "sim/costs.h"
 
-#include <capo/core/text/number.h>
+#include "core/text/number.h"
 
 #include <fmt/format.h>
 

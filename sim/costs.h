@@ -16,8 +16,8 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/model/model.h>
+#include "core/base/result.h"
+#include "core/model/model.h"
 
 #include <cstdint>
 #include <optional>

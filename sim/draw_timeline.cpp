@@ -1,6 +1,6 @@
-#include <capo/sim/draw_timeline.h>
+#include "sim/draw_timeline.h"
 
-#include <capo/sim/report.h>
+#include "sim/report.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

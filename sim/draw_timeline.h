@@ -8,7 +8,7 @@
 
 #pragma once
 
-#include <capo/sim/simulation.h>
+#include "sim/simulation.h"
 
 #include <cstddef>
 #include <string>

@@ -1,6 +1,6 @@
-#include <capo/sim/durations.h>
+#include "sim/durations.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <algorithm>
 #include <array>

@@ -8,14 +8,14 @@
 //   Rendezvous  both ends are occupied for that long, from when both are there
 //   Buffered    the sender is occupied for bytes/bandwidth; the message arrives the latency later
 //
-// Tested by durations_test.cpp.
+// Tested by simulate_test.cpp.
 
 #pragma once
 
-#include <capo/core/graph/lowered.h>
-#include <capo/core/graph/stage_map.h>
-#include <capo/core/graph/task_graph.h>
-#include <capo/sim/costs.h>
+#include "core/graph/lowered.h"
+#include "core/graph/stage_map.h"
+#include "core/graph/task_graph.h"
+#include "sim/costs.h"
 
 #include <cstddef>
 #include <vector>

@@ -1,4 +1,4 @@
-#include <capo/sim/idle.h>
+#include "sim/idle.h"
 
 #include <algorithm>
 #include <array>

@@ -13,8 +13,8 @@
 
 #pragma once
 
-#include <capo/sim/durations.h>
-#include <capo/sim/timeline.h>
+#include "sim/durations.h"
+#include "sim/timeline.h"
 
 #include <cstdint>
 #include <string_view>

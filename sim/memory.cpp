@@ -1,7 +1,7 @@
-#include <capo/sim/memory.h>
+#include "sim/memory.h"
 
-#include <capo/core/plan/sizes.h>
-#include <capo/core/text/number.h>
+#include "core/plan/sizes.h"
+#include "core/text/number.h"
 
 #include <fmt/format.h>
 

@@ -13,10 +13,10 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/model/model.h>
-#include <capo/sim/durations.h>
-#include <capo/sim/timeline.h>
+#include "core/base/result.h"
+#include "core/model/model.h"
+#include "sim/durations.h"
+#include "sim/timeline.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
-#include <capo/sim/report.h>
+#include "sim/report.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-#include <capo/core/base/assert.h>
-#include <capo/sim/simulate.h>
+#include "core/base/assert.h"
+#include "sim/simulate.h"
 
 #include <algorithm>
 #include <deque>

@@ -1,6 +1,6 @@
-#include <capo/sim/simulate.h>
+#include "sim/simulate.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <algorithm>
 

@@ -12,8 +12,8 @@
 
 #pragma once
 
-#include <capo/sim/durations.h>
-#include <capo/sim/timeline.h>
+#include "sim/durations.h"
+#include "sim/timeline.h"
 
 namespace capo {
 

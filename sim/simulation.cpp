@@ -1,9 +1,9 @@
-#include <capo/sim/simulation.h>
+#include "sim/simulation.h"
 
-#include <capo/core/graph/lowered.h>
-#include <capo/core/rules/plan_view.h>
-#include <capo/core/text/action_token.h>
-#include <capo/sim/simulate.h>
+#include "core/graph/lowered.h"
+#include "core/rules/plan_view.h"
+#include "core/text/action_token.h"
+#include "sim/simulate.h"
 
 #include <fmt/format.h>
 

@@ -7,21 +7,21 @@
 //
 // How messages travel is read off the environment: where nothing about transfers is declared and
 // the order writes none, links are ideal, as the papers on schedules have it. Tested by
-// simulation_test.cpp.
+// simulate_test.cpp.
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/order/input.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/wiring.h>
-#include <capo/sim/bounds.h>
-#include <capo/sim/costs.h>
-#include <capo/sim/durations.h>
-#include <capo/sim/idle.h>
-#include <capo/sim/memory.h>
-#include <capo/sim/timeline.h>
+#include "core/base/result.h"
+#include "core/order/input.h"
+#include "core/rules/check.h"
+#include "core/rules/context.h"
+#include "core/rules/wiring.h"
+#include "sim/bounds.h"
+#include "sim/costs.h"
+#include "sim/durations.h"
+#include "sim/idle.h"
+#include "sim/memory.h"
+#include "sim/timeline.h"
 
 #include <cstdint>
 #include <memory>

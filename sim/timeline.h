@@ -2,11 +2,11 @@
 //
 // Times are in the unit of the costs and begin at 0 with the first task. Kept by vertex of the task
 // graph, so that a transfer has when it was issued and when it was over, and what each vertex
-// waited for last can be followed back to the beginning (critical_path.h, idle.h).
+// waited for last can be followed back to the beginning (bounds.h, idle.h).
 
 #pragma once
 
-#include <capo/core/graph/task_graph.h>
+#include "core/graph/task_graph.h"
 
 #include <vector>
 

@@ -1,9 +1,9 @@
-#include <capo/testing/minimise_shrink.h>
+#include "testing/minimise_shrink.h"
 
-#include <capo/core/minimise/deletions.h>
-#include <capo/core/minimise/renaming.h>
-#include <capo/core/minimise/settle.h>
-#include <capo/core/minimise/size.h>
+#include "core/minimise/deletions.h"
+#include "core/minimise/renaming.h"
+#include "core/minimise/settle.h"
+#include "core/minimise/size.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -8,7 +8,7 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
+#include "core/order/schedule.h"
 
 #include <vector>
 

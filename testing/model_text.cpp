@@ -1,7 +1,7 @@
-#include <capo/testing/model_text.h>
+#include "testing/model_text.h"
 
-#include <capo/core/model/module_flags.h>
-#include <capo/core/text/action_token.h>
+#include "core/model/module_flags.h"
+#include "core/text/action_token.h"
 
 #include <nlohmann/json.hpp>
 

@@ -8,8 +8,8 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
-#include <capo/core/rules/check_options.h>
+#include "core/model/model.h"
+#include "core/rules/check_options.h"
 
 #include <string>
 

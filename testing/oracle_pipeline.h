@@ -5,10 +5,10 @@
 
 #pragma once
 
-#include <capo/core/graph/environment.h>
-#include <capo/core/graph/lowered.h>
-#include <capo/core/graph/stage_map.h>
-#include <capo/testing/oracle/transfers.h>
+#include "core/graph/lowered.h"
+#include "core/graph/stage_map.h"
+#include "core/model/environment.h"
+#include "testing/oracle/transfers.h"
 
 namespace capo::testing {
 

@@ -6,9 +6,9 @@
 
 #pragma once
 
-#include <capo/core/order/layers.h>
-#include <capo/core/order/te_list.h>
-#include <capo/testing/oracle/oracle.h>
+#include "core/order/layers.h"
+#include "core/order/te_list.h"
+#include "testing/oracle/oracle.h"
 
 #include <algorithm>
 #include <cmath>

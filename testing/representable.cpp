@@ -1,4 +1,4 @@
-#include <capo/testing/representable.h>
+#include "testing/representable.h"
 
 #include <algorithm>
 #include <cstdint>

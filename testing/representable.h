@@ -20,8 +20,8 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/core/text/limits.h>
+#include "core/order/schedule.h"
+#include "core/text/limits.h"
 
 #include <optional>
 #include <string_view>

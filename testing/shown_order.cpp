@@ -1,7 +1,7 @@
-#include <capo/testing/shown_order.h>
+#include "testing/shown_order.h"
 
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/model_text.h>
+#include "core/text/order_printer.h"
+#include "testing/model_text.h"
 
 namespace capo::testing {
 

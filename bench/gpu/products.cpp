@@ -11,7 +11,7 @@
 // cuBLAS gets the sizes on the host and runs on one stream, with 64 MiB of workspace. Ends with 1
 // where an error is too large.
 
-#include <capo/gpu/kernels/kernels.h>
+#include "gpu/kernels/kernels.h"
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>

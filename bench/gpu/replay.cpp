@@ -7,7 +7,7 @@
 // steps without a pause, as in training, or one step and a wait for it; the median round counts.
 // What one kernel takes by itself is read off a graph of two hundred. Ends with 5 without a device.
 
-#include <capo/gpu/engine/cuda_engine.h>
+#include "gpu/engine/cuda_engine.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,13 +1,13 @@
-#include <capo/cli/commands/check_options.h>
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/files.h>
-#include <capo/core/base/nearest.h>
-#include <capo/core/order/with_replay.h>
-#include <capo/core/profiles/te_captured.h>
-#include <capo/core/report/explain_setting.h>
-#include <capo/core/report/json_report.h>
-#include <capo/core/report/sarif_report.h>
-#include <capo/core/report/text_report.h>
+#include "cli/commands/check_options.h"
+#include "cli/commands/commands.h"
+#include "cli/options/files.h"
+#include "core/base/nearest.h"
+#include "core/order/with_replay.h"
+#include "core/profiles/te_captured.h"
+#include "core/report/explain_setting.h"
+#include "core/report/json_report.h"
+#include "core/report/sarif_report.h"
+#include "core/report/text_report.h"
 
 #include <CLI/CLI.hpp>
 

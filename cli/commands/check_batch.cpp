@@ -7,11 +7,11 @@
 // command line holds. Keys that capo does not know are handed through under "input". The exit code
 // is 0 if every line got a verdict, whichever it is.
 
-#include <capo/cli/commands/check_options.h>
-#include <capo/cli/files.h>
-#include <capo/core/base/in_parallel.h>
-#include <capo/core/report/json_report.h>
-#include <capo/core/text/json_reader.h>
+#include "cli/commands/check_options.h"
+#include "cli/options/files.h"
+#include "core/base/in_parallel.h"
+#include "core/input/json_reader.h"
+#include "core/report/json_report.h"
 
 #include <fmt/format.h>
 

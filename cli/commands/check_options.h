@@ -2,11 +2,11 @@
 
 #pragma once
 
-#include <capo/cli/environment_options.h>
-#include <capo/cli/input_options.h>
-#include <capo/cli/plan_options.h>
-#include <capo/core/profiles/consult.h>
-#include <capo/core/rules/check.h>
+#include "cli/options/environment_options.h"
+#include "cli/options/input_options.h"
+#include "cli/options/plan_options.h"
+#include "core/profiles/consult.h"
+#include "core/rules/check.h"
 
 #include <string>
 #include <vector>

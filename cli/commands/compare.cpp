@@ -1,12 +1,12 @@
 // `capo compare A B [C ...]`: the same simulation of several orders, side by side.
 
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/cost_options.h>
-#include <capo/cli/exit_code.h>
-#include <capo/cli/files.h>
-#include <capo/cli/placed_input.h>
-#include <capo/cli/refuse_simulation.h>
-#include <capo/sim/report.h>
+#include "cli/commands/commands.h"
+#include "cli/options/cost_options.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "cli/options/placed_input.h"
+#include "cli/options/refuse_simulation.h"
+#include "sim/report.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,13 +1,13 @@
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/environment_options.h>
-#include <capo/cli/files.h>
-#include <capo/cli/input_options.h>
-#include <capo/cli/placed_input.h>
-#include <capo/core/convert/written.h>
-#include <capo/core/diag/lines.h>
-#include <capo/core/graph/lowered.h>
-#include <capo/core/rules/lower.h>
-#include <capo/core/text/scan.h>
+#include "cli/commands/commands.h"
+#include "cli/options/environment_options.h"
+#include "cli/options/files.h"
+#include "cli/options/input_options.h"
+#include "cli/options/placed_input.h"
+#include "core/convert/written.h"
+#include "core/diag/lines.h"
+#include "core/graph/lowered.h"
+#include "core/rules/lower.h"
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -1,9 +1,9 @@
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/exit_code.h>
-#include <capo/cli/files.h>
+#include "cli/commands/commands.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
 
 #ifdef CAPO_HAVE_CUDA
-#include <capo/gpu/runtime/device.h>
+#include "gpu/runtime/device.h"
 #endif
 
 #include <fmt/format.h>

@@ -1,11 +1,11 @@
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/exit_code.h>
-#include <capo/cli/files.h>
-#include <capo/core/base/assert.h>
-#include <capo/core/base/embedded_text.h>
-#include <capo/core/base/nearest.h>
-#include <capo/core/gradients/contract_page.h>
-#include <capo/core/rules/rule.h>
+#include "cli/commands/commands.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "core/base/assert.h"
+#include "core/base/embedded_text.h"
+#include "core/base/nearest.h"
+#include "core/frameworks/te/contract_page.h"
+#include "core/rules/rule.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -1,19 +1,19 @@
 // `capo generate NAME`: a published schedule by its name; `capo generate megatron`: a framework's.
 
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/commands/generate_megatron.h>
-#include <capo/cli/cost_options.h>
-#include <capo/cli/exit_code.h>
-#include <capo/cli/files.h>
-#include <capo/cli/input_options.h>
-#include <capo/cli/named_schedule.h>
-#include <capo/cli/numbers.h>
-#include <capo/cli/progress.h>
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/core/text/json_printer.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/core/text/tokens_printer.h>
-#include <capo/core/text/torch_csv_printer.h>
+#include "cli/commands/commands.h"
+#include "cli/commands/generate_megatron.h"
+#include "cli/options/cost_options.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "cli/options/input_options.h"
+#include "cli/options/named_schedule.h"
+#include "cli/options/numbers.h"
+#include "cli/options/progress.h"
+#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/text/json_printer.h"
+#include "core/text/order_printer.h"
+#include "core/text/tokens_printer.h"
+#include "schedules/catalogue.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <capo/cli/commands/commands.h>
+#include "cli/commands/commands.h"
 
 namespace capo::cli {
 

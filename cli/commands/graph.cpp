@@ -1,13 +1,13 @@
 // `capo graph FILE -o out.dot`: the dependency graph for Graphviz, what is wrong in red.
 
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/environment_options.h>
-#include <capo/cli/files.h>
-#include <capo/cli/input_options.h>
-#include <capo/cli/placed_input.h>
-#include <capo/cli/plan_options.h>
-#include <capo/core/draw/draw.h>
-#include <capo/core/text/scan.h>
+#include "cli/commands/commands.h"
+#include "cli/options/environment_options.h"
+#include "cli/options/files.h"
+#include "cli/options/input_options.h"
+#include "cli/options/placed_input.h"
+#include "cli/options/plan_options.h"
+#include "core/draw/draw.h"
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -1,18 +1,18 @@
 // `capo measure --model model.json`: what each kind of task takes on this machine, as a model file
 // that the simulator reads.
 
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/device.h>
-#include <capo/cli/environment_options.h>
-#include <capo/cli/exit_code.h>
-#include <capo/cli/files.h>
-#include <capo/core/report/report.h>
-#include <capo/core/report/text_report.h>
-#include <capo/core/text/model_costs.h>
-#include <capo/core/text/model_reader.h>
-#include <capo/run/measure.h>
-#include <capo/run/modules/layer.h>
-#include <capo/run/setup/step_layers.h>
+#include "run/measure.h"
+#include "cli/commands/commands.h"
+#include "cli/options/device.h"
+#include "cli/options/environment_options.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "core/report/report.h"
+#include "core/report/text_report.h"
+#include "core/text/model_costs.h"
+#include "core/text/model_reader.h"
+#include "run/modules/layer.h"
+#include "run/setup/step_layers.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

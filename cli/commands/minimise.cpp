@@ -1,14 +1,14 @@
-#include <capo/core/minimise/minimise.h>
+#include "core/minimise/minimise.h"
 
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/environment_options.h>
-#include <capo/cli/files.h>
-#include <capo/cli/input_options.h>
-#include <capo/cli/plan_options.h>
-#include <capo/core/base/nearest.h>
-#include <capo/core/report/text_report.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/order_printer.h>
+#include "cli/commands/commands.h"
+#include "cli/options/environment_options.h"
+#include "cli/options/files.h"
+#include "cli/options/input_options.h"
+#include "cli/options/plan_options.h"
+#include "core/base/nearest.h"
+#include "core/report/text_report.h"
+#include "core/rules/check.h"
+#include "core/text/order_printer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

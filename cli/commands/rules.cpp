@@ -1,7 +1,7 @@
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/exit_code.h>
-#include <capo/cli/files.h>
-#include <capo/core/report/rules_page.h>
+#include "cli/commands/commands.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "core/report/rules_page.h"
 
 #include <CLI/CLI.hpp>
 

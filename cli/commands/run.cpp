@@ -1,23 +1,23 @@
 // `capo run FILE`: executes the plan that was verified, and compares every gradient with eager
 // execution and with float64.
 
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/device.h>
-#include <capo/cli/environment_options.h>
-#include <capo/cli/exit_code.h>
-#include <capo/cli/files.h>
-#include <capo/cli/input_options.h>
-#include <capo/cli/placed_input.h>
-#include <capo/cli/plan_options.h>
-#include <capo/core/order/with_replay.h>
-#include <capo/core/report/report.h>
-#include <capo/core/report/text_report.h>
-#include <capo/run/report.h>
-#include <capo/run/run.h>
-#include <capo/run/setup/complete_model.h>
-#include <capo/run/setup/step_layers.h>
-#include <capo/run/stuck.h>
-#include <capo/sim/simulation.h>
+#include "run/run.h"
+#include "cli/commands/commands.h"
+#include "cli/options/device.h"
+#include "cli/options/environment_options.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "cli/options/input_options.h"
+#include "cli/options/placed_input.h"
+#include "cli/options/plan_options.h"
+#include "core/order/with_replay.h"
+#include "core/report/report.h"
+#include "core/report/text_report.h"
+#include "run/report.h"
+#include "run/setup/complete_model.h"
+#include "run/setup/step_layers.h"
+#include "run/stuck.h"
+#include "sim/simulation.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -1,14 +1,14 @@
 // `capo simulate FILE`: when each task runs, what the step costs, and how far that is from the
 // best.
 
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/cost_options.h>
-#include <capo/cli/exit_code.h>
-#include <capo/cli/files.h>
-#include <capo/cli/placed_input.h>
-#include <capo/cli/refuse_simulation.h>
-#include <capo/sim/draw_timeline.h>
-#include <capo/sim/report.h>
+#include "cli/commands/commands.h"
+#include "cli/options/cost_options.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "cli/options/placed_input.h"
+#include "cli/options/refuse_simulation.h"
+#include "sim/draw_timeline.h"
+#include "sim/report.h"
 
 #include <CLI/CLI.hpp>
 

@@ -5,18 +5,18 @@
 // that its schedule refuses is listed with the reason, since that is an answer too; one that is
 // beyond a limit is listed as well, and has none.
 
-#include <capo/cli/commands/commands.h>
-#include <capo/cli/cost_options.h>
-#include <capo/cli/exit_code.h>
-#include <capo/cli/files.h>
-#include <capo/cli/input_options.h>
-#include <capo/cli/named_schedule.h>
-#include <capo/cli/numbers.h>
-#include <capo/cli/progress.h>
-#include <capo/core/base/in_parallel.h>
-#include <capo/core/base/result.h>
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/sim/report.h>
+#include "cli/commands/commands.h"
+#include "cli/options/cost_options.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "cli/options/input_options.h"
+#include "cli/options/named_schedule.h"
+#include "cli/options/numbers.h"
+#include "cli/options/progress.h"
+#include "core/base/in_parallel.h"
+#include "core/base/result.h"
+#include "schedules/catalogue.h"
+#include "sim/report.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

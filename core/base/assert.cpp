@@ -1,4 +1,4 @@
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <string>
 

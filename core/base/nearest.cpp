@@ -1,4 +1,4 @@
-#include <capo/core/base/nearest.h>
+#include "core/base/nearest.h"
 
 #include <algorithm>
 #include <cstddef>

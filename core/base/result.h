@@ -10,8 +10,8 @@
 
 #pragma once
 
-#include <capo/core/base/assert.h>
-#include <capo/core/base/error.h>
+#include "core/base/assert.h"
+#include "core/base/error.h"
 
 #include <type_traits>
 #include <utility>

@@ -1,8 +1,8 @@
-#include <capo/core/convert/left_out.h>
+#include "core/convert/left_out.h"
 
-#include <capo/core/rules/check.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/rule.h>
+#include "core/rules/check.h"
+#include "core/rules/context.h"
+#include "core/rules/rule.h"
 
 #include <fmt/format.h>
 

@@ -12,8 +12,8 @@
 
 #pragma once
 
-#include <capo/core/order/input.h>
-#include <capo/core/order/to_te_list.h>
+#include "core/order/inexpressible.h"
+#include "core/order/input.h"
 
 #include <optional>
 

@@ -1,11 +1,12 @@
-#include <capo/core/convert/written.h>
+#include "core/convert/written.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/convert/left_out.h>
-#include <capo/core/text/json_printer.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/core/text/te_list_printer.h>
-#include <capo/core/text/torch_csv_printer.h>
+#include "core/base/assert.h"
+#include "core/convert/left_out.h"
+#include "core/frameworks/te/te_list_printer.h"
+#include "core/frameworks/te/to_te_list.h"
+#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/text/json_printer.h"
+#include "core/text/order_printer.h"
 
 #include <algorithm>
 #include <utility>

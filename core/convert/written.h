@@ -6,11 +6,11 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/order/schedule.h>
-#include <capo/core/order/to_te_list.h>
-#include <capo/core/text/limits.h>
-#include <capo/core/text/load.h>
+#include "core/base/result.h"
+#include "core/input/load.h"
+#include "core/order/inexpressible.h"
+#include "core/order/schedule.h"
+#include "core/text/limits.h"
 
 #include <string>
 

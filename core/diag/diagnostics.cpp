@@ -1,4 +1,4 @@
-#include <capo/core/diag/diagnostics.h>
+#include "core/diag/diagnostics.h"
 
 #include <algorithm>
 #include <tuple>

@@ -8,7 +8,7 @@
 
 #pragma once
 
-#include <capo/core/diag/diagnostic.h>
+#include "core/diag/diagnostic.h"
 
 #include <cstddef>
 #include <optional>

@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include <capo/core/diag/source.h>
+#include "core/diag/source.h"
 
 #include <cstddef>
 #include <string_view>

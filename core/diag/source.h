@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <capo/core/diag/span.h>
+#include "core/diag/span.h"
 
 #include <cstddef>
 #include <string>

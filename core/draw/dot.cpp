@@ -1,8 +1,8 @@
-#include <capo/core/draw/dot.h>
+#include "core/draw/dot.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/draw/reduction.h>
-#include <capo/core/text/action_token.h>
+#include "core/base/assert.h"
+#include "core/draw/reduction.h"
+#include "core/text/action_token.h"
 
 #include <fmt/format.h>
 

@@ -9,16 +9,16 @@
 // the task alone, so that two pictures can be compared: r2_c1_m3_F.
 //
 // Above some two thousand nodes dot takes minutes or fails; then there is no picture but an error
-// that names the ways out. Tested by dot_test.cpp, which reads the output back, and by
+// that names the ways out. Tested by draw_test.cpp, which reads the output back, and by
 // tests/cli/graph_test.cpp, which runs dot.
 
 #pragma once
 
-#include <capo/core/base/error.h>
-#include <capo/core/base/result.h>
-#include <capo/core/graph/execution.h>
-#include <capo/core/graph/lowered.h>
-#include <capo/core/graph/task_graph.h>
+#include "core/base/error.h"
+#include "core/base/result.h"
+#include "core/graph/execution.h"
+#include "core/graph/lowered.h"
+#include "core/graph/task_graph.h"
 
 #include <cstddef>
 #include <cstdint>

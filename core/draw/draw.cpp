@@ -1,11 +1,11 @@
-#include <capo/core/draw/draw.h>
+#include "core/draw/draw.h"
 
-#include <capo/core/draw/marks.h>
-#include <capo/core/report/report.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/first_finding.h>
-#include <capo/core/rules/plan_view.h>
-#include <capo/core/rules/wiring.h>
+#include "core/draw/marks.h"
+#include "core/report/report.h"
+#include "core/rules/context.h"
+#include "core/rules/first_finding.h"
+#include "core/rules/plan_view.h"
+#include "core/rules/wiring.h"
 
 #include <fmt/format.h>
 

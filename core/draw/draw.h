@@ -9,10 +9,10 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/draw/dot.h>
-#include <capo/core/order/input.h>
-#include <capo/core/rules/check.h>
+#include "core/base/result.h"
+#include "core/draw/dot.h"
+#include "core/order/input.h"
+#include "core/rules/check.h"
 
 #include <string>
 

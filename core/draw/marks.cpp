@@ -1,6 +1,6 @@
-#include <capo/core/draw/marks.h>
+#include "core/draw/marks.h"
 
-#include <capo/core/rules/words.h>
+#include "core/rules/words.h"
 
 #include <cstddef>
 

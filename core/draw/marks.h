@@ -6,9 +6,9 @@
 
 #pragma once
 
-#include <capo/core/draw/dot.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/wiring.h>
+#include "core/draw/dot.h"
+#include "core/rules/context.h"
+#include "core/rules/wiring.h"
 
 namespace capo {
 

@@ -1,6 +1,6 @@
-#include <capo/core/draw/reduction.h>
+#include "core/draw/reduction.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/strong_components.hpp>

@@ -1,4 +1,4 @@
-#include <capo/core/graph/add_transfers.h>
+#include "core/graph/add_transfers.h"
 
 #include <algorithm>
 #include <cstdint>

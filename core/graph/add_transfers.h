@@ -15,8 +15,8 @@
 
 #pragma once
 
-#include <capo/core/graph/lowered.h>
-#include <capo/core/graph/stage_map.h>
+#include "core/graph/lowered.h"
+#include "core/graph/stage_map.h"
 
 namespace capo {
 

@@ -1,9 +1,9 @@
-#include <capo/core/graph/build.h>
+#include "core/graph/build.h"
 
-#include <capo/core/graph/collectives.h>
-#include <capo/core/graph/edge_list.h>
-#include <capo/core/graph/task_lookup.h>
-#include <capo/core/graph/transfer_pairing.h>
+#include "core/graph/collectives.h"
+#include "core/graph/edge_list.h"
+#include "core/graph/task_lookup.h"
+#include "core/graph/transfer_pairing.h"
 
 #include <algorithm>
 #include <array>

@@ -14,12 +14,12 @@
 
 #pragma once
 
-#include <capo/core/graph/environment.h>
-#include <capo/core/graph/lowered.h>
-#include <capo/core/graph/stage_map.h>
-#include <capo/core/graph/task_graph.h>
-#include <capo/core/graph/transfer_fault.h>
-#include <capo/core/model/model.h>
+#include "core/graph/lowered.h"
+#include "core/graph/stage_map.h"
+#include "core/graph/task_graph.h"
+#include "core/graph/transfer_fault.h"
+#include "core/model/environment.h"
+#include "core/model/model.h"
 
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
-#include <capo/core/graph/collective_races.h>
+#include "core/graph/collective_races.h"
 
-#include <capo/core/graph/collectives.h>
+#include "core/graph/collectives.h"
 
 #include <boost/graph/topological_sort.hpp>
 

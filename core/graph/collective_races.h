@@ -8,8 +8,8 @@
 
 #pragma once
 
-#include <capo/core/graph/task_graph.h>
-#include <capo/core/model/model.h>
+#include "core/graph/task_graph.h"
+#include "core/model/model.h"
 
 #include <cstdint>
 #include <span>

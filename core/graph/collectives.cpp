@@ -1,4 +1,4 @@
-#include <capo/core/graph/collectives.h>
+#include "core/graph/collectives.h"
 
 #include <algorithm>
 

@@ -4,11 +4,11 @@
 
 #pragma once
 
-#include <capo/core/graph/edge_list.h>
-#include <capo/core/graph/lowered.h>
-#include <capo/core/graph/task_graph.h>
-#include <capo/core/graph/transfer_fault.h>
-#include <capo/core/model/model.h>
+#include "core/graph/edge_list.h"
+#include "core/graph/lowered.h"
+#include "core/graph/task_graph.h"
+#include "core/graph/transfer_fault.h"
+#include "core/model/model.h"
 
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
-#include <capo/core/graph/execution.h>
+#include "core/graph/execution.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <algorithm>
 #include <deque>

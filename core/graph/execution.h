@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include <capo/core/graph/task_graph.h>
+#include "core/graph/task_graph.h"
 
 #include <cstddef>
 #include <vector>

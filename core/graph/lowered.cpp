@@ -1,6 +1,6 @@
-#include <capo/core/graph/lowered.h>
+#include "core/graph/lowered.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <algorithm>
 

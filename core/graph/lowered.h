@@ -3,12 +3,12 @@
 //   F of stage 0   ->   rank 0: F1.0 send-F1.0        rank 1: recv-F1.0 F1.0
 //
 // Three sources give one: a table that holds its transfers (as_written), PyTorch's rule for a table
-// that does not (add_transfers.h), Megatron's calls (megatron_calls.h). The task graph is built
+// that does not (add_transfers.h), Megatron's calls (frameworks/megatron/calls.h). The task graph is built
 // from it, and it can be turned back into a schedule and printed.
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
+#include "core/order/schedule.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-#include <capo/core/graph/stage_map.h>
+#include "core/graph/stage_map.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
+#include "core/order/schedule.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -18,7 +18,7 @@
 
 #pragma once
 
-#include <capo/core/graph/lowered.h>
+#include "core/graph/lowered.h"
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 

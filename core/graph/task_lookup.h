@@ -3,8 +3,8 @@
 
 #pragma once
 
-#include <capo/core/base/assert.h>
-#include <capo/core/graph/task_graph.h>
+#include "core/base/assert.h"
+#include "core/graph/task_graph.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <capo/core/graph/task_graph.h>
+#include "core/graph/task_graph.h"
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-#include <capo/core/graph/transfer_pairing.h>
+#include "core/graph/transfer_pairing.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <algorithm>
 #include <cstddef>

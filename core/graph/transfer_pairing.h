@@ -7,13 +7,13 @@
 
 #pragma once
 
-#include <capo/core/graph/edge_list.h>
-#include <capo/core/graph/environment.h>
-#include <capo/core/graph/lowered.h>
-#include <capo/core/graph/stage_map.h>
-#include <capo/core/graph/task_graph.h>
-#include <capo/core/graph/task_lookup.h>
-#include <capo/core/graph/transfer_fault.h>
+#include "core/graph/edge_list.h"
+#include "core/graph/lowered.h"
+#include "core/graph/stage_map.h"
+#include "core/graph/task_graph.h"
+#include "core/graph/task_lookup.h"
+#include "core/graph/transfer_fault.h"
+#include "core/model/environment.h"
 
 #include <cstdint>
 #include <vector>

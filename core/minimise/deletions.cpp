@@ -1,6 +1,6 @@
-#include <capo/core/minimise/deletions.h>
+#include "core/minimise/deletions.h"
 
-#include <capo/core/minimise/settle.h>
+#include "core/minimise/settle.h"
 
 #include <algorithm>
 #include <array>

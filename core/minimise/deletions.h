@@ -10,7 +10,7 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
+#include "core/order/schedule.h"
 
 #include <compare>
 #include <cstddef>

@@ -1,10 +1,10 @@
-#include <capo/core/minimise/minimise.h>
+#include "core/minimise/minimise.h"
 
-#include <capo/core/minimise/search.h>
-#include <capo/core/minimise/settle.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/load.h>
-#include <capo/core/text/order_printer.h>
+#include "core/input/load.h"
+#include "core/minimise/search.h"
+#include "core/minimise/settle.h"
+#include "core/rules/check.h"
+#include "core/text/order_printer.h"
 
 #include <algorithm>
 #include <utility>

@@ -17,9 +17,9 @@
 
 #pragma once
 
-#include <capo/core/minimise/minimised.h>
-#include <capo/core/order/input.h>
-#include <capo/core/rules/check_options.h>
+#include "core/minimise/minimised.h"
+#include "core/order/input.h"
+#include "core/rules/check_options.h"
 
 #include <optional>
 #include <string_view>

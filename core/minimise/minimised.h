@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/core/text/limits.h>
+#include "core/order/schedule.h"
+#include "core/text/limits.h"
 
 #include <cstddef>
 #include <cstdint>

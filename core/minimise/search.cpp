@@ -1,8 +1,8 @@
-#include <capo/core/minimise/search.h>
+#include "core/minimise/search.h"
 
-#include <capo/core/minimise/deletions.h>
-#include <capo/core/minimise/renaming.h>
-#include <capo/core/minimise/settle.h>
+#include "core/minimise/deletions.h"
+#include "core/minimise/renaming.h"
+#include "core/minimise/settle.h"
 
 #include <algorithm>
 #include <array>

@@ -7,8 +7,8 @@
 
 #pragma once
 
-#include <capo/core/minimise/minimised.h>
-#include <capo/core/minimise/size.h>
+#include "core/minimise/minimised.h"
+#include "core/minimise/size.h"
 
 #include <cstddef>
 #include <cstdint>

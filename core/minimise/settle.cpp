@@ -1,4 +1,4 @@
-#include <capo/core/minimise/settle.h>
+#include "core/minimise/settle.h"
 
 #include <algorithm>
 #include <cstddef>

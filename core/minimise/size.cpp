@@ -1,6 +1,6 @@
-#include <capo/core/minimise/size.h>
+#include "core/minimise/size.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include <capo/core/model/model.h>
+#include "core/model/model.h"
 
 #include <algorithm>
 #include <array>

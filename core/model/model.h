@@ -9,9 +9,9 @@
 
 #pragma once
 
-#include <capo/core/graph/environment.h>
-#include <capo/core/order/schedule.h>
-#include <capo/core/plan/plan_options.h>
+#include "core/model/environment.h"
+#include "core/model/plan_options.h"
+#include "core/order/schedule.h"
 
 #include <cstdint>
 #include <optional>

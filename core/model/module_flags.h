@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
+#include "core/model/model.h"
 
 #include <array>
 #include <string_view>

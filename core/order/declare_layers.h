@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
+#include "core/order/schedule.h"
 
 #include <cstdint>
 #include <optional>

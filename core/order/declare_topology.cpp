@@ -1,4 +1,4 @@
-#include <capo/core/order/declare_topology.h>
+#include "core/order/declare_topology.h"
 
 namespace capo {
 

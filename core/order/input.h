@@ -7,10 +7,9 @@
 
 #pragma once
 
-#include <capo/core/diag/source.h>
-#include <capo/core/order/schedule.h>
-#include <capo/core/order/te_list.h>
-#include <capo/core/order/torch_table.h>
+#include "core/diag/source.h"
+#include "core/order/schedule.h"
+#include "core/order/te_list.h"
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-#include <capo/core/order/schedule.h>
+#include "core/order/schedule.h"
 
 #include <algorithm>
 #include <array>

@@ -14,8 +14,8 @@
 
 #pragma once
 
-#include <capo/core/diag/span.h>
-#include <capo/core/order/layers.h>
+#include "core/diag/span.h"
+#include "core/order/layers.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-#include <capo/core/order/with_replay.h>
+#include "core/order/with_replay.h"
 
 #include <fmt/format.h>
 

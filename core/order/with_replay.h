@@ -8,8 +8,8 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/order/input.h>
+#include "core/base/result.h"
+#include "core/order/input.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include <capo/core/plan/accesses.h>
+#include "core/plan/accesses.h"
 
 namespace capo {
 

@@ -7,8 +7,8 @@
 
 #pragma once
 
-#include <capo/core/plan/buffers.h>
-#include <capo/core/plan/work.h>
+#include "core/plan/buffers.h"
+#include "core/plan/work.h"
 
 #include <array>
 #include <cstddef>

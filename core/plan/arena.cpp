@@ -1,4 +1,4 @@
-#include <capo/core/plan/arena.h>
+#include "core/plan/arena.h"
 
 #include <iterator>
 

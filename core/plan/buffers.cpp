@@ -1,8 +1,8 @@
-#include <capo/core/plan/buffers.h>
+#include "core/plan/buffers.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/plan/operands.h>
-#include <capo/core/plan/sizes.h>
+#include "core/base/assert.h"
+#include "core/plan/operands.h"
+#include "core/plan/sizes.h"
 
 #include <algorithm>
 #include <array>

@@ -7,10 +7,10 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
-#include <capo/core/order/schedule.h>
-#include <capo/core/plan/buffer_kind.h>
-#include <capo/core/plan/plan_options.h>
+#include "core/model/model.h"
+#include "core/model/plan_options.h"
+#include "core/order/schedule.h"
+#include "core/plan/buffer_kind.h"
 
 #include <array>
 #include <cstddef>

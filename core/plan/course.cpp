@@ -1,6 +1,6 @@
-#include <capo/core/plan/course.h>
+#include "core/plan/course.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/range/iterator_range.hpp>

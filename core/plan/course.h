@@ -10,11 +10,11 @@
 
 #pragma once
 
-#include <capo/core/graph/lowered.h>
-#include <capo/core/graph/stage_map.h>
-#include <capo/core/graph/task_graph.h>
-#include <capo/core/plan/buffers.h>
-#include <capo/core/plan/work.h>
+#include "core/graph/lowered.h"
+#include "core/graph/stage_map.h"
+#include "core/graph/task_graph.h"
+#include "core/plan/buffers.h"
+#include "core/plan/work.h"
 
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
-#include <capo/core/plan/hazards.h>
+#include "core/plan/hazards.h"
 
-#include <capo/core/plan/accesses.h>
+#include "core/plan/accesses.h"
 
 #include <algorithm>
 #include <iterator>

@@ -11,8 +11,8 @@
 
 #pragma once
 
-#include <capo/core/plan/course.h>
-#include <capo/core/plan/plan.h>
+#include "core/plan/course.h"
+#include "core/plan/plan.h"
 
 #include <cstdint>
 #include <map>

@@ -1,4 +1,4 @@
-#include <capo/core/plan/operands.h>
+#include "core/plan/operands.h"
 
 namespace capo {
 

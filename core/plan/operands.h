@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
+#include "core/model/model.h"
 
 #include <optional>
 

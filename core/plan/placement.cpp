@@ -1,6 +1,6 @@
-#include <capo/core/plan/placement.h>
+#include "core/plan/placement.h"
 
-#include <capo/core/plan/arena.h>
+#include "core/plan/arena.h"
 
 #include <algorithm>
 #include <numeric>

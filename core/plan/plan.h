@@ -8,7 +8,7 @@
 
 #pragma once
 
-#include <capo/core/plan/buffers.h>
+#include "core/plan/buffers.h"
 
 #include <cstddef>
 #include <cstdint>

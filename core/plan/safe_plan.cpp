@@ -1,7 +1,7 @@
-#include <capo/core/plan/safe_plan.h>
+#include "core/plan/safe_plan.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/plan/accesses.h>
+#include "core/base/assert.h"
+#include "core/plan/accesses.h"
 
 #include <algorithm>
 

@@ -9,9 +9,9 @@
 
 #pragma once
 
-#include <capo/core/plan/course.h>
-#include <capo/core/plan/placement.h>
-#include <capo/core/plan/plan.h>
+#include "core/plan/course.h"
+#include "core/plan/placement.h"
+#include "core/plan/plan.h"
 
 #include <deque>
 #include <map>

@@ -1,4 +1,4 @@
-#include <capo/core/plan/sizes.h>
+#include "core/plan/sizes.h"
 
 #include <limits>
 

@@ -7,8 +7,8 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
-#include <capo/core/plan/buffer_kind.h>
+#include "core/model/model.h"
+#include "core/plan/buffer_kind.h"
 
 #include <array>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <capo/core/plan/work.h>
+#include "core/plan/work.h"
 
 namespace capo {
 

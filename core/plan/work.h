@@ -6,8 +6,8 @@
 
 #pragma once
 
-#include <capo/core/graph/lowered.h>
-#include <capo/core/order/schedule.h>
+#include "core/graph/lowered.h"
+#include "core/order/schedule.h"
 
 #include <cstdint>
 #include <span>

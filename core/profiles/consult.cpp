@@ -1,8 +1,8 @@
-#include <capo/core/profiles/consult.h>
+#include "core/profiles/consult.h"
 
-#include <capo/core/order/to_te_list.h>
-#include <capo/core/profiles/torch.h>
-#include <capo/core/rules/context.h>
+#include "core/frameworks/te/to_te_list.h"
+#include "core/frameworks/torch/predict.h"
+#include "core/rules/context.h"
 
 #include <fmt/format.h>
 

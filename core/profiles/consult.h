@@ -6,10 +6,10 @@
 
 #pragma once
 
-#include <capo/core/order/input.h>
-#include <capo/core/profiles/mcore.h>
-#include <capo/core/profiles/opinion.h>
-#include <capo/core/profiles/te.h>
+#include "core/frameworks/megatron/mcore.h"
+#include "core/frameworks/te/predict.h"
+#include "core/order/input.h"
+#include "core/profiles/opinion.h"
 
 #include <optional>
 

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include <capo/core/diag/span.h>
+#include "core/diag/span.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
-#include <capo/core/profiles/te_captured.h>
+#include "core/profiles/te_captured.h"
 
-#include <capo/core/profiles/te.h>
+#include "core/frameworks/te/predict.h"
 
 #include <algorithm>
 #include <cmath>

@@ -11,8 +11,8 @@
 
 #pragma once
 
-#include <capo/core/order/input.h>
-#include <capo/core/rules/check.h>
+#include "core/order/input.h"
+#include "core/rules/check.h"
 
 #include <optional>
 

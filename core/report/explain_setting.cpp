@@ -1,6 +1,6 @@
-#include <capo/core/report/explain_setting.h>
+#include "core/report/explain_setting.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include <capo/core/report/report.h>
+#include "core/report/report.h"
 
 #include <string>
 

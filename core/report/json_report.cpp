@@ -1,7 +1,7 @@
-#include <capo/core/report/json_report.h>
+#include "core/report/json_report.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/diag/lines.h>
+#include "core/base/assert.h"
+#include "core/diag/lines.h"
 
 #include <nlohmann/json.hpp>
 

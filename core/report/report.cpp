@@ -1,6 +1,6 @@
-#include <capo/core/report/report.h>
+#include "core/report/report.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <algorithm>
 
@@ -63,18 +63,6 @@ Report report_of(const Source& source, const Refusal& refusal) {
   report.source = &source;
   report.diagnostics.add(refusal.finding);
   return report;
-}
-
-std::string_view name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::Accepted:
-      return "accepted";
-    case Verdict::Rejected:
-      return "rejected";
-    case Verdict::NoVerdict:
-      return "no-verdict";
-  }
-  CAPO_UNREACHABLE();
 }
 
 std::string_view name_of(WitnessKind kind) {

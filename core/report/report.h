@@ -5,11 +5,11 @@
 
 #pragma once
 
-#include <capo/core/diag/source.h>
-#include <capo/core/order/input.h>
-#include <capo/core/profiles/opinion.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/refusal.h>
+#include "core/diag/source.h"
+#include "core/order/input.h"
+#include "core/profiles/opinion.h"
+#include "core/rules/check.h"
+#include "core/text/refusal.h"
 
 #include <cstdint>
 #include <optional>
@@ -59,8 +59,6 @@ struct Report {
                                std::vector<Opinion> opinions);
 [[nodiscard]] Report report_of(const Source& source, const Refusal& refusal);
 
-/// "accepted", "rejected", "no-verdict".
-[[nodiscard]] std::string_view name_of(Verdict verdict);
 [[nodiscard]] std::string_view name_of(WitnessKind kind);
 [[nodiscard]] std::string_view name_of(Severity severity);
 

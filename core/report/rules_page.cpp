@@ -1,7 +1,7 @@
-#include <capo/core/report/rules_page.h>
+#include "core/report/rules_page.h"
 
-#include <capo/core/base/embedded_text.h>
-#include <capo/core/rules/rule.h>
+#include "core/base/embedded_text.h"
+#include "core/rules/rule.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
-#include <capo/core/report/sarif_report.h>
+#include "core/report/sarif_report.h"
 
-#include <capo/core/diag/lines.h>
-#include <capo/core/text/printable.h>
+#include "core/diag/lines.h"
+#include "core/text/printable.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <capo/core/report/report.h>
+#include "core/report/report.h"
 
 #include <string>
 #include <string_view>

@@ -1,8 +1,8 @@
-#include <capo/core/report/text_report.h>
+#include "core/report/text_report.h"
 
-#include <capo/core/diag/lines.h>
-#include <capo/core/text/byte_size.h>
-#include <capo/core/text/printable.h>
+#include "core/diag/lines.h"
+#include "core/text/byte_size.h"
+#include "core/text/printable.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -12,7 +12,7 @@
 
 #pragma once
 
-#include <capo/core/report/report.h>
+#include "core/report/report.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
-#include <capo/core/rules/captured_by_te.h>
+#include "core/rules/captured_by_te.h"
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/words.h"
 
 #include <algorithm>
 #include <limits>

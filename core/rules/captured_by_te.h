@@ -11,8 +11,8 @@
 
 #pragma once
 
-#include <capo/core/diag/diagnostic.h>
-#include <capo/core/rules/context.h>
+#include "core/diag/diagnostic.h"
+#include "core/rules/context.h"
 
 #include <cstddef>
 #include <cstdint>

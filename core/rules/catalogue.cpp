@@ -1,6 +1,6 @@
-#include <capo/core/base/assert.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/rule.h>
+#include "core/base/assert.h"
+#include "core/rules/checks.h"
+#include "core/rules/rule.h"
 
 #include <algorithm>
 #include <array>

@@ -3,9 +3,9 @@
 
 #pragma once
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/text/scan.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/context.h"
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 

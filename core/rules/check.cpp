@@ -1,11 +1,11 @@
-#include <capo/core/rules/check.h>
+#include "core/rules/check.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/passes.h>
-#include <capo/core/rules/plan_view.h>
-#include <capo/core/rules/wiring.h>
+#include "core/base/assert.h"
+#include "core/rules/context.h"
+#include "core/rules/hazard_words.h"
+#include "core/rules/passes.h"
+#include "core/rules/plan_view.h"
+#include "core/rules/wiring.h"
 
 #include <algorithm>
 

@@ -5,12 +5,12 @@
 
 #pragma once
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/order/input.h>
-#include <capo/core/rules/check_options.h>
-#include <capo/core/rules/plan_result.h>
-#include <capo/core/rules/rule.h>
-#include <capo/core/rules/verdict.h>
+#include "core/diag/diagnostics.h"
+#include "core/order/input.h"
+#include "core/rules/check_options.h"
+#include "core/rules/plan_result.h"
+#include "core/rules/rule.h"
+#include "core/rules/verdict.h"
 
 #include <cstddef>
 #include <optional>

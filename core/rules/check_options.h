@@ -3,10 +3,10 @@
 
 #pragma once
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/graph/environment.h>
-#include <capo/core/model/model.h>
-#include <capo/core/plan/plan_options.h>
+#include "core/diag/diagnostics.h"
+#include "core/model/environment.h"
+#include "core/model/model.h"
+#include "core/model/plan_options.h"
 
 #include <cstddef>
 #include <vector>

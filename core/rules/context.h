@@ -5,9 +5,9 @@
 
 #pragma once
 
-#include <capo/core/diag/diagnostic.h>
-#include <capo/core/order/input.h>
-#include <capo/core/rules/check_options.h>
+#include "core/diag/diagnostic.h"
+#include "core/order/input.h"
+#include "core/rules/check_options.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include <capo/core/diag/diagnostics.h>
+#include "core/diag/diagnostics.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
-#include <capo/core/rules/lower.h>
+#include "core/rules/lower.h"
 
-#include <capo/core/report/report.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/wiring.h>
+#include "core/rules/context.h"
+#include "core/rules/verdict.h"
+#include "core/rules/wiring.h"
 
 #include <fmt/format.h>
 

@@ -11,10 +11,10 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/order/input.h>
-#include <capo/core/order/to_te_list.h>
-#include <capo/core/rules/check.h>
+#include "core/base/result.h"
+#include "core/order/inexpressible.h"
+#include "core/order/input.h"
+#include "core/rules/check.h"
 
 namespace capo {
 

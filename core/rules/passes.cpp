@@ -1,10 +1,10 @@
-#include <capo/core/rules/passes.h>
+#include "core/rules/passes.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/plan_view.h>
-#include <capo/core/rules/wiring.h>
+#include "core/base/assert.h"
+#include "core/diag/diagnostics.h"
+#include "core/rules/context.h"
+#include "core/rules/plan_view.h"
+#include "core/rules/wiring.h"
 
 #include <fmt/format.h>
 
@@ -153,6 +153,18 @@ void Passes::end(Pass pass) {
   if (pass <= Pass::Transfers) ground_.all = out_.errors() == 0;
   if (pass == Pass::Entries) ground_.entries = ground_.all;
   if (pass == Pass::Placement) ground_.orders = ground_.all;
+}
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Accepted:
+      return "accepted";
+    case Verdict::Rejected:
+      return "rejected";
+    case Verdict::NoVerdict:
+      return "no-verdict";
+  }
+  CAPO_UNREACHABLE();
 }
 
 }  // namespace capo

@@ -6,8 +6,8 @@
 
 #pragma once
 
-#include <capo/core/rules/rule.h>
-#include <capo/core/rules/verdict.h>
+#include "core/rules/rule.h"
+#include "core/rules/verdict.h"
 
 #include <array>
 #include <cstddef>

@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <capo/core/diag/diagnostic.h>
-#include <capo/core/plan/plan.h>
+#include "core/diag/diagnostic.h"
+#include "core/plan/plan.h"
 
 #include <cstdint>
 #include <string_view>

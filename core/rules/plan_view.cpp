@@ -1,4 +1,4 @@
-#include <capo/core/rules/plan_view.h>
+#include "core/rules/plan_view.h"
 
 #include <algorithm>
 #include <array>

@@ -7,11 +7,11 @@
 
 #pragma once
 
-#include <capo/core/order/input.h>
-#include <capo/core/plan/assign.h>
-#include <capo/core/rules/check_options.h>
-#include <capo/core/rules/plan_result.h>
-#include <capo/core/rules/wiring.h>
+#include "core/frameworks/assign.h"
+#include "core/order/input.h"
+#include "core/rules/check_options.h"
+#include "core/rules/plan_result.h"
+#include "core/rules/wiring.h"
 
 #include <memory>
 #include <vector>

@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include <capo/core/diag/diagnostic.h>
+#include "core/diag/diagnostic.h"
 
 #include <cstdint>
 #include <span>

@@ -1,8 +1,8 @@
-#include <capo/core/rules/task_words.h>
+#include "core/rules/task_words.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/rules/words.h>
-#include <capo/core/text/action_token.h>
+#include "core/base/assert.h"
+#include "core/rules/words.h"
+#include "core/text/action_token.h"
 
 #include <fmt/format.h>
 

@@ -7,9 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace capo {
 
 enum class Verdict : std::uint8_t { Accepted, Rejected, NoVerdict };
+
+/// "accepted", "rejected", "no-verdict".
+[[nodiscard]] std::string_view name_of(Verdict verdict);
 
 }  // namespace capo

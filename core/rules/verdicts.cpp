@@ -1,9 +1,9 @@
-#include <capo/core/rules/verdicts.h>
+#include "core/rules/verdicts.h"
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/plan/buffer_kind.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/passes.h>
+#include "core/diag/diagnostics.h"
+#include "core/plan/buffer_kind.h"
+#include "core/rules/context.h"
+#include "core/rules/passes.h"
 
 #include <algorithm>
 #include <array>

@@ -19,10 +19,10 @@
 
 #pragma once
 
-#include <capo/core/order/from_te_list.h>
-#include <capo/core/order/input.h>
-#include <capo/core/rules/check_options.h>
-#include <capo/core/rules/verdict.h>
+#include "core/frameworks/te/from_te_list.h"
+#include "core/order/input.h"
+#include "core/rules/check_options.h"
+#include "core/rules/verdict.h"
 
 #include <cstddef>
 #include <cstdint>

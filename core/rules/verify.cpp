@@ -1,8 +1,8 @@
-#include <capo/core/rules/verify.h>
+#include "core/rules/verify.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/plan_view.h>
+#include "core/base/assert.h"
+#include "core/rules/context.h"
+#include "core/rules/plan_view.h"
 
 #include <fmt/format.h>
 

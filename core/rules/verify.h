@@ -12,10 +12,10 @@
 
 #pragma once
 
-#include <capo/core/order/input.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/rules/check_options.h>
-#include <capo/core/rules/plan_view.h>
+#include "core/order/input.h"
+#include "core/rules/check.h"
+#include "core/rules/check_options.h"
+#include "core/rules/plan_view.h"
 
 #include <memory>
 #include <string>

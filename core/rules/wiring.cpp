@@ -1,6 +1,6 @@
-#include <capo/core/rules/wiring.h>
+#include "core/rules/wiring.h"
 
-#include <capo/core/graph/ep_overlap.h>
+#include "core/frameworks/megatron/ep_overlap.h"
 
 #include <algorithm>
 

@@ -6,12 +6,12 @@
 
 #pragma once
 
-#include <capo/core/graph/add_transfers.h>
-#include <capo/core/graph/build.h>
-#include <capo/core/graph/environment.h>
-#include <capo/core/graph/execution.h>
-#include <capo/core/graph/megatron_calls.h>
-#include <capo/core/order/schedule.h>
+#include "core/frameworks/megatron/calls.h"
+#include "core/graph/add_transfers.h"
+#include "core/graph/build.h"
+#include "core/graph/execution.h"
+#include "core/model/environment.h"
+#include "core/order/schedule.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,8 +1,8 @@
-#include <capo/core/rules/words.h>
+#include "core/rules/words.h"
 
-#include <capo/core/order/torch_words.h>
-#include <capo/core/text/action_token.h>
-#include <capo/core/text/scan.h>
+#include "core/frameworks/torch/torch_words.h"
+#include "core/text/action_token.h"
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include <capo/core/rules/context.h>
+#include "core/rules/context.h"
 
 #include <cstddef>
 #include <string>

@@ -1,6 +1,6 @@
-#include <capo/core/text/action_token.h>
+#include "core/text/action_token.h"
 
-#include <capo/core/text/scan.h>
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 

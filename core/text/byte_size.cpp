@@ -1,4 +1,4 @@
-#include <capo/core/text/byte_size.h>
+#include "core/text/byte_size.h"
 
 #include <fmt/format.h>
 

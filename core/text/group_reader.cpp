@@ -1,8 +1,8 @@
-#include <capo/core/text/group_reader.h>
+#include "core/text/group_reader.h"
 
-#include <capo/core/text/action_token.h>
-#include <capo/core/text/json_fields.h>
-#include <capo/core/text/scan.h>
+#include "core/text/action_token.h"
+#include "core/text/json_fields.h"
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 

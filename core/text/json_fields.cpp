@@ -1,7 +1,7 @@
-#include <capo/core/text/json_fields.h>
+#include "core/text/json_fields.h"
 
-#include <capo/core/base/nearest.h>
-#include <capo/core/text/scan.h>
+#include "core/base/nearest.h"
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

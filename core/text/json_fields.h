@@ -4,9 +4,9 @@
 
 #pragma once
 
-#include <capo/core/text/json_value.h>
-#include <capo/core/text/limits.h>
-#include <capo/core/text/refusal.h>
+#include "core/text/json_value.h"
+#include "core/text/limits.h"
+#include "core/text/refusal.h"
 
 #include <array>
 #include <cstddef>

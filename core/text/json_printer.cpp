@@ -1,6 +1,6 @@
-#include <capo/core/text/json_printer.h>
+#include "core/text/json_printer.h"
 
-#include <capo/core/text/action_token.h>
+#include "core/text/action_token.h"
 
 #include <nlohmann/json.hpp>
 

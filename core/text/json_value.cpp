@@ -1,7 +1,7 @@
-#include <capo/core/text/json_value.h>
+#include "core/text/json_value.h"
 
-#include <capo/core/text/printable.h>
-#include <capo/core/text/scan.h>
+#include "core/text/printable.h"
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -7,10 +7,10 @@
 
 #pragma once
 
-#include <capo/core/diag/span.h>
-#include <capo/core/order/te_list.h>
-#include <capo/core/text/limits.h>
-#include <capo/core/text/refusal.h>
+#include "core/diag/span.h"
+#include "core/order/te_list.h"
+#include "core/text/limits.h"
+#include "core/text/refusal.h"
 
 #include <cstdint>
 #include <optional>

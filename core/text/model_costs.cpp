@@ -1,7 +1,7 @@
-#include <capo/core/text/model_costs.h>
+#include "core/text/model_costs.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/text/number.h>
+#include "core/base/assert.h"
+#include "core/text/number.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,8 +1,8 @@
-#include <capo/core/text/model_reader.h>
+#include "core/text/model_reader.h"
 
-#include <capo/core/text/group_reader.h>
-#include <capo/core/text/json_fields.h>
-#include <capo/core/text/module_reader.h>
+#include "core/text/group_reader.h"
+#include "core/text/json_fields.h"
+#include "core/text/module_reader.h"
 
 #include <fmt/format.h>
 

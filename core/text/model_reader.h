@@ -10,9 +10,9 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
-#include <capo/core/text/limits.h>
-#include <capo/core/text/refusal.h>
+#include "core/model/model.h"
+#include "core/text/limits.h"
+#include "core/text/refusal.h"
 
 #include <cstdint>
 #include <string_view>

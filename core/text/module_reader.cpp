@@ -1,8 +1,8 @@
-#include <capo/core/text/module_reader.h>
+#include "core/text/module_reader.h"
 
-#include <capo/core/model/module_flags.h>
-#include <capo/core/text/json_fields.h>
-#include <capo/core/text/scan.h>
+#include "core/model/module_flags.h"
+#include "core/text/json_fields.h"
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 

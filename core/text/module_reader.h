@@ -11,10 +11,10 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
-#include <capo/core/text/json_value.h>
-#include <capo/core/text/limits.h>
-#include <capo/core/text/refusal.h>
+#include "core/model/model.h"
+#include "core/text/json_value.h"
+#include "core/text/limits.h"
+#include "core/text/refusal.h"
 
 #include <cstdint>
 #include <vector>

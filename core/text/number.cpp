@@ -1,6 +1,6 @@
-#include <capo/core/text/number.h>
+#include "core/text/number.h"
 
-#include <capo/core/text/scan.h>
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 

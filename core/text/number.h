@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <capo/core/order/te_list.h>
+#include "core/order/te_list.h"
 
 #include <optional>
 #include <string>

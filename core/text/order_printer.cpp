@@ -1,6 +1,6 @@
-#include <capo/core/text/order_printer.h>
+#include "core/text/order_printer.h"
 
-#include <capo/core/text/action_token.h>
+#include "core/text/action_token.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

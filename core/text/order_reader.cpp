@@ -1,9 +1,9 @@
-#include <capo/core/text/order_reader.h>
+#include "core/text/order_reader.h"
 
-#include <capo/core/base/nearest.h>
-#include <capo/core/text/action_token.h>
-#include <capo/core/text/scan.h>
-#include <capo/core/text/schedule_builder.h>
+#include "core/base/nearest.h"
+#include "core/text/action_token.h"
+#include "core/text/scan.h"
+#include "core/text/schedule_builder.h"
 
 #include <fmt/format.h>
 

@@ -5,8 +5,8 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/diag/diagnostic.h>
+#include "core/base/result.h"
+#include "core/diag/diagnostic.h"
 
 #include <string>
 #include <utility>

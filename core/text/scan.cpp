@@ -1,6 +1,6 @@
-#include <capo/core/text/scan.h>
+#include "core/text/scan.h"
 
-#include <capo/core/text/printable.h>
+#include "core/text/printable.h"
 
 #include <fmt/format.h>
 

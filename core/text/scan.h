@@ -3,9 +3,9 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/core/text/limits.h>
-#include <capo/core/text/refusal.h>
+#include "core/order/schedule.h"
+#include "core/text/limits.h"
+#include "core/text/refusal.h"
 
 #include <cstddef>
 #include <optional>

@@ -1,7 +1,7 @@
-#include <capo/core/text/schedule_builder.h>
+#include "core/text/schedule_builder.h"
 
-#include <capo/core/text/action_token.h>
-#include <capo/core/text/scan.h>
+#include "core/text/action_token.h"
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 

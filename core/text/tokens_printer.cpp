@@ -1,4 +1,4 @@
-#include <capo/core/text/tokens_printer.h>
+#include "core/text/tokens_printer.h"
 
 #include <fmt/format.h>
 

@@ -7,9 +7,9 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/order/schedule.h>
-#include <capo/core/order/to_te_list.h>
+#include "core/base/result.h"
+#include "core/order/inexpressible.h"
+#include "core/order/schedule.h"
 
 #include <string>
 

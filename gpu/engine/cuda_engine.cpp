@@ -1,9 +1,9 @@
-#include <capo/gpu/engine/cuda_engine.h>
+#include "gpu/engine/cuda_engine.h"
 
-#include <capo/gpu/engine/read_graph.h>
-#include <capo/gpu/kernels/kernels.h>
-#include <capo/gpu/runtime/device.h>
-#include <capo/gpu/runtime/handles.h>
+#include "gpu/engine/read_graph.h"
+#include "gpu/kernels/kernels.h"
+#include "gpu/runtime/device.h"
+#include "gpu/runtime/handles.h"
 
 #include <cuda_runtime_api.h>
 

@@ -21,10 +21,10 @@
 
 #pragma once
 
-#include <capo/core/base/error.h>
-#include <capo/core/base/result.h>
-#include <capo/gpu/runtime/check.h>
-#include <capo/run/engine.h>
+#include "core/base/error.h"
+#include "core/base/result.h"
+#include "gpu/runtime/check.h"
+#include "run/engine/engine.h"
 
 #include <cstddef>
 #include <memory>

@@ -1,7 +1,7 @@
-#include <capo/gpu/engine/read_graph.h>
+#include "gpu/engine/read_graph.h"
 
-#include <capo/gpu/kernels/kernels.h>
-#include <capo/gpu/runtime/check.h>
+#include "gpu/kernels/kernels.h"
+#include "gpu/runtime/check.h"
 
 #include <cuda_runtime_api.h>
 

@@ -6,8 +6,8 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/run/engine.h>
+#include "core/base/result.h"
+#include "run/engine/engine.h"
 
 #include <string>
 #include <vector>

@@ -3,10 +3,10 @@
 // A block takes a row at a time, eight columns a thread. Each thread writes only where it has read
 // itself, so dx may be x. Tested by tests/gpu/activations_test.cpp.
 
-#include <capo/gpu/kernels/families.h>
-#include <capo/gpu/kernels/elements.cuh>
-#include <capo/gpu/kernels/row_groups.cuh>
-#include <capo/gpu/kernels/teams.cuh>
+#include "gpu/kernels/elements.cuh"
+#include "gpu/kernels/families.h"
+#include "gpu/kernels/row_groups.cuh"
+#include "gpu/kernels/teams.cuh"
 
 namespace capo::gpu {
 

@@ -1,8 +1,8 @@
 // One tensor added to another, each of its own type: eight elements a thread. Tested by
 // tests/gpu/bytes_test.cpp.
 
-#include <capo/gpu/kernels/families.h>
-#include <capo/gpu/kernels/elements.cuh>
+#include "gpu/kernels/elements.cuh"
+#include "gpu/kernels/families.h"
 
 namespace capo::gpu {
 

@@ -4,11 +4,11 @@
 // Shared memory: row_groups.cuh's, for the gradients of biases column_sums.cuh's as well. Tested by
 // tests/gpu/biases_test.cpp.
 
-#include <capo/gpu/kernels/families.h>
-#include <capo/gpu/kernels/column_sums.cuh>
-#include <capo/gpu/kernels/elements.cuh>
-#include <capo/gpu/kernels/row_groups.cuh>
-#include <capo/gpu/kernels/teams.cuh>
+#include "gpu/kernels/column_sums.cuh"
+#include "gpu/kernels/elements.cuh"
+#include "gpu/kernels/families.h"
+#include "gpu/kernels/row_groups.cuh"
+#include "gpu/kernels/teams.cuh"
 
 namespace capo::gpu {
 

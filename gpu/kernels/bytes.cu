@@ -5,8 +5,8 @@
 // time at the ends and where two addresses lie differently to that. Tested by
 // tests/gpu/bytes_test.cpp at every offset.
 
-#include <capo/gpu/kernels/families.h>
-#include <capo/gpu/kernels/row_groups.cuh>
+#include "gpu/kernels/families.h"
+#include "gpu/kernels/row_groups.cuh"
 
 #include <algorithm>
 #include <cstdint>

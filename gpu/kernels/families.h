@@ -5,8 +5,8 @@
 
 #pragma once
 
-#include <capo/gpu/runtime/check.h>
-#include <capo/run/kernels/call.h>
+#include "gpu/runtime/check.h"
+#include "run/kernels/call.h"
 
 #include <algorithm>
 #include <cstddef>

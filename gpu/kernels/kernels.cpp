@@ -1,5 +1,5 @@
-#include <capo/gpu/kernels/families.h>
-#include <capo/gpu/kernels/kernels.h>
+#include "gpu/kernels/kernels.h"
+#include "gpu/kernels/families.h"
 
 #include <cuda_runtime_api.h>
 

@@ -7,10 +7,10 @@
 // right, and for many columns the same reading many times. Shared memory: column_sums.cuh's, and a
 // float for each warp. Tested by tests/gpu/norms_test.cpp.
 
-#include <capo/gpu/kernels/families.h>
-#include <capo/gpu/kernels/column_sums.cuh>
-#include <capo/gpu/kernels/elements.cuh>
-#include <capo/gpu/kernels/teams.cuh>
+#include "gpu/kernels/column_sums.cuh"
+#include "gpu/kernels/elements.cuh"
+#include "gpu/kernels/families.h"
+#include "gpu/kernels/teams.cuh"
 
 namespace capo::gpu {
 

@@ -16,9 +16,9 @@
 
 #pragma once
 
-#include <capo/gpu/kernels/product_plain.cuh>
-#include <capo/gpu/kernels/product_results.cuh>
-#include <capo/gpu/kernels/product_slices.cuh>
+#include "gpu/kernels/product_plain.cuh"
+#include "gpu/kernels/product_results.cuh"
+#include "gpu/kernels/product_slices.cuh"
 
 namespace capo::gpu {
 

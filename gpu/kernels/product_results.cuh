@@ -10,8 +10,8 @@
 
 #pragma once
 
-#include <capo/gpu/kernels/elements.cuh>
-#include <capo/gpu/kernels/product_tiles.cuh>
+#include "gpu/kernels/elements.cuh"
+#include "gpu/kernels/product_tiles.cuh"
 
 #include <cstdint>
 

@@ -13,8 +13,8 @@
 
 #pragma once
 
-#include <capo/gpu/kernels/product_tiles.cuh>
-#include <capo/gpu/kernels/tensor_core.cuh>
+#include "gpu/kernels/product_tiles.cuh"
+#include "gpu/kernels/tensor_core.cuh"
 
 #include <cstdint>
 

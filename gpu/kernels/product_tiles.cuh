@@ -16,7 +16,7 @@
 
 #pragma once
 
-#include <capo/gpu/kernels/row_groups.cuh>
+#include "gpu/kernels/row_groups.cuh"
 
 #include <cstdint>
 

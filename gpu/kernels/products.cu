@@ -4,11 +4,11 @@
 // little shared memory for product_mma.cuh (sm_86, sm_89) multiplies plainly. Tested by
 // tests/gpu/products_test.cpp.
 
-#include <capo/core/base/result.h>
-#include <capo/gpu/kernels/families.h>
-#include <capo/gpu/runtime/check.h>
-#include <capo/gpu/kernels/product_mma.cuh>
-#include <capo/gpu/kernels/product_plain.cuh>
+#include "core/base/result.h"
+#include "gpu/kernels/families.h"
+#include "gpu/kernels/product_mma.cuh"
+#include "gpu/kernels/product_plain.cuh"
+#include "gpu/runtime/check.h"
 
 #include <cuda_runtime_api.h>
 

@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <capo/gpu/kernels/kernels.h>
+#include "gpu/kernels/kernels.h"
 
 #include <cstdint>
 

@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <capo/gpu/kernels/elements.cuh>
+#include "gpu/kernels/elements.cuh"
 
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-#include <capo/gpu/runtime/check.h>
+#include "gpu/runtime/check.h"
 
 #include <cuda_runtime_api.h>
 

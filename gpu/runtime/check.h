@@ -24,7 +24,7 @@
 
 #pragma once
 
-#include <capo/core/base/error.h>
+#include "core/base/error.h"
 
 #include <string_view>
 

@@ -1,5 +1,5 @@
-#include <capo/gpu/runtime/check.h>
-#include <capo/gpu/runtime/device.h>
+#include "gpu/runtime/check.h"
+#include "gpu/runtime/device.h"
 
 #include <cuda_runtime_api.h>
 

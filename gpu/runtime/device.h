@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
+#include "core/base/result.h"
 
 #include <compare>
 #include <cstdint>

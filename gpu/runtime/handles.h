@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <capo/gpu/runtime/check.h>
+#include "gpu/runtime/check.h"
 
 #include <cuda_runtime_api.h>
 

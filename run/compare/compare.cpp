@@ -1,6 +1,6 @@
-#include <capo/run/compare/compare.h>
+#include "run/compare/compare.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <algorithm>
 #include <bit>

@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
+#include "core/model/model.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
-#include <capo/run/execute/buffer_memory.h>
+#include "run/execute/buffer_memory.h"
 
-#include <capo/run/execute/outcome.h>
+#include "run/execute/outcome.h"
 
 #include <fmt/format.h>
 

@@ -9,9 +9,9 @@
 
 #pragma once
 
-#include <capo/core/plan/buffers.h>
-#include <capo/core/plan/plan.h>
-#include <capo/run/engine.h>
+#include "core/plan/buffers.h"
+#include "core/plan/plan.h"
+#include "run/engine/engine.h"
 
 #include <array>
 #include <cstdint>

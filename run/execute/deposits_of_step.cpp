@@ -1,4 +1,4 @@
-#include <capo/run/execute/deposits_of_step.h>
+#include "run/execute/deposits_of_step.h"
 
 #include <algorithm>
 

@@ -5,11 +5,11 @@
 
 #pragma once
 
-#include <capo/core/gradients/contract.h>
-#include <capo/core/plan/assign.h>
-#include <capo/core/plan/buffers.h>
-#include <capo/run/parameters/deposits.h>
-#include <capo/run/setup/step_layers.h>
+#include "core/frameworks/assign.h"
+#include "core/frameworks/te/contract.h"
+#include "core/plan/buffers.h"
+#include "run/parameters/deposits.h"
+#include "run/setup/step_layers.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <capo/run/execute/late_reads.h>
+#include "run/execute/late_reads.h"
 
 namespace capo::run {
 

@@ -11,8 +11,8 @@
 
 #pragma once
 
-#include <capo/core/plan/buffers.h>
-#include <capo/run/engine.h>
+#include "core/plan/buffers.h"
+#include "run/engine/engine.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <capo/run/execute/layer_view.h>
+#include "run/execute/layer_view.h"
 
 namespace capo::run {
 

@@ -5,11 +5,11 @@
 
 #pragma once
 
-#include <capo/run/execute/buffer_memory.h>
-#include <capo/run/execute/deposits_of_step.h>
-#include <capo/run/execute/outcome.h>
-#include <capo/run/execute/stage.h>
-#include <capo/run/modules/layer.h>
+#include "run/execute/buffer_memory.h"
+#include "run/execute/deposits_of_step.h"
+#include "run/execute/outcome.h"
+#include "run/execute/stage.h"
+#include "run/modules/layer.h"
 
 namespace capo::run {
 

@@ -1,7 +1,7 @@
-#include <capo/run/execute/outcome.h>
+#include "run/execute/outcome.h"
 
-#include <capo/run/execute/deposits_of_step.h>
-#include <capo/run/program/program.h>
+#include "run/execute/deposits_of_step.h"
+#include "run/program/program.h"
 
 namespace capo::run {
 

@@ -6,9 +6,9 @@
 
 #pragma once
 
-#include <capo/run/engine.h>
-#include <capo/run/parameters/parameters.h>
-#include <capo/run/setup/step_layers.h>
+#include "run/engine/engine.h"
+#include "run/parameters/parameters.h"
+#include "run/setup/step_layers.h"
 
 #include <cstddef>
 #include <cstdint>

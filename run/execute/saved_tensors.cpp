@@ -1,4 +1,4 @@
-#include <capo/run/execute/saved_tensors.h>
+#include "run/execute/saved_tensors.h"
 
 namespace capo::run {
 

@@ -7,8 +7,8 @@
 
 #pragma once
 
-#include <capo/run/execute/stage.h>
-#include <capo/run/modules/layer.h>
+#include "run/execute/stage.h"
+#include "run/modules/layer.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <capo/run/execute/settle.h>
+#include "run/execute/settle.h"
 
 namespace capo::run {
 

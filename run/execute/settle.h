@@ -6,9 +6,9 @@
 
 #pragma once
 
-#include <capo/run/engine.h>
-#include <capo/run/parameters/deposits.h>
-#include <capo/run/parameters/parameters.h>
+#include "run/engine/engine.h"
+#include "run/parameters/deposits.h"
+#include "run/parameters/parameters.h"
 
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-#include <capo/run/execute/stage.h>
+#include "run/execute/stage.h"
 
 #include <fmt/format.h>
 

@@ -6,16 +6,16 @@
 
 #pragma once
 
-#include <capo/core/rules/verify.h>
-#include <capo/run/engine.h>
-#include <capo/run/execute/deposits_of_step.h>
-#include <capo/run/execute/outcome.h>
-#include <capo/run/execute/transport.h>
-#include <capo/run/parameters/deposits.h>
-#include <capo/run/parameters/parameters.h>
-#include <capo/run/setup/given.h>
-#include <capo/run/setup/step_layers.h>
-#include <capo/run/setup/te_samples.h>
+#include "core/rules/verify.h"
+#include "run/engine/engine.h"
+#include "run/execute/deposits_of_step.h"
+#include "run/execute/outcome.h"
+#include "run/execute/transport.h"
+#include "run/parameters/deposits.h"
+#include "run/parameters/parameters.h"
+#include "run/setup/given.h"
+#include "run/setup/step_layers.h"
+#include "run/setup/te_samples.h"
 
 #include <array>
 #include <cstdint>

@@ -1,9 +1,9 @@
-#include <capo/run/execute/stepper.h>
+#include "run/execute/stepper.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/plan/accesses.h>
-#include <capo/run/execute/settle.h>
-#include <capo/run/modules/module.h>
+#include "core/base/assert.h"
+#include "core/plan/accesses.h"
+#include "run/execute/settle.h"
+#include "run/modules/module.h"
 
 #include <fmt/format.h>
 

@@ -11,12 +11,12 @@
 
 #pragma once
 
-#include <capo/run/execute/buffer_memory.h>
-#include <capo/run/execute/late_reads.h>
-#include <capo/run/execute/layer_view.h>
-#include <capo/run/execute/saved_tensors.h>
-#include <capo/run/execute/stage.h>
-#include <capo/run/program/clocks.h>
+#include "run/execute/buffer_memory.h"
+#include "run/execute/late_reads.h"
+#include "run/execute/layer_view.h"
+#include "run/execute/saved_tensors.h"
+#include "run/execute/stage.h"
+#include "run/program/clocks.h"
 
 #include <cstdint>
 #include <map>

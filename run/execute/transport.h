@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <capo/run/engine.h>
+#include "run/engine/engine.h"
 
 #include <cstddef>
 #include <cstdint>

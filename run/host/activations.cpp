@@ -1,6 +1,6 @@
 // SwiGLU: silu(gate) * linear * probability by rows, and its gradients.
 
-#include <capo/run/host/parts.h>
+#include "run/host/parts.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // A bias of each group of rows, scaled by rows, and the gradients of both.
 
-#include <capo/run/host/parts.h>
+#include "run/host/parts.h"
 
 #include <cstddef>
 #include <vector>

@@ -1,6 +1,6 @@
-#include <capo/run/host/host_engine.h>
+#include "run/host/host_engine.h"
 
-#include <capo/run/host/kernels.h>
+#include "run/host/kernels.h"
 
 #include <fmt/format.h>
 

@@ -12,8 +12,8 @@
 
 #pragma once
 
-#include <capo/core/base/error.h>
-#include <capo/run/engine.h>
+#include "core/base/error.h"
+#include "run/engine/engine.h"
 
 #include <chrono>
 #include <cstddef>

@@ -1,6 +1,6 @@
-#include <capo/run/host/kernels.h>
+#include "run/host/kernels.h"
 
-#include <capo/run/host/parts.h>
+#include "run/host/parts.h"
 
 #include <cstddef>
 #include <cstring>

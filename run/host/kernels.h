@@ -10,7 +10,7 @@
 
 #pragma once
 
-#include <capo/run/kernels/call.h>
+#include "run/kernels/call.h"
 
 namespace capo::run::host {
 

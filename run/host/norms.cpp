@@ -1,7 +1,7 @@
 // Layer norm. Nothing is kept from the forward: every kernel finds the mean and the variance of a
 // row in the row itself, in two passes, so that a large mean takes no digits from the variance.
 
-#include <capo/run/host/parts.h>
+#include "run/host/parts.h"
 
 #include <cmath>
 #include <cstddef>

@@ -6,9 +6,9 @@
 
 #pragma once
 
-#include <capo/core/base/assert.h>
-#include <capo/run/kernels/call.h>
-#include <capo/run/values/numbers.h>
+#include "core/base/assert.h"
+#include "run/kernels/call.h"
+#include "run/values/numbers.h"
 
 #include <cstdint>
 

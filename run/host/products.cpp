@@ -8,7 +8,7 @@
 // strips of kWide columns, both padded with zeros whose products nobody stores. All loops over a
 // tile have constant bounds, so that the compiler vectorises them at any size of the matrices.
 
-#include <capo/run/host/parts.h>
+#include "run/host/parts.h"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include <capo/run/modules/layer.h>
+#include "run/modules/layer.h"
 
 #include <cstddef>
 

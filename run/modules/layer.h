@@ -5,8 +5,8 @@
 
 #pragma once
 
-#include <capo/core/model/module_kinds.h>
-#include <capo/run/kernels/call.h>
+#include "core/model/module_kinds.h"
+#include "run/kernels/call.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,8 +6,8 @@
 //   active   (tokens, ffn)      what the second product reads
 //   room     (tokens, ffn)      the gradient of that, while B runs
 
-#include <capo/run/engine.h>
-#include <capo/run/modules/launches.h>
+#include "run/engine/engine.h"
+#include "run/modules/launches.h"
 
 namespace capo::run::mlp {
 

@@ -1,7 +1,7 @@
-#include <capo/run/modules/module.h>
+#include "run/modules/module.h"
 
-#include <capo/run/engine.h>
-#include <capo/run/modules/launches.h>
+#include "run/engine/engine.h"
+#include "run/modules/launches.h"
 
 namespace capo::run {
 

@@ -19,7 +19,7 @@
 
 #pragma once
 
-#include <capo/run/modules/layer.h>
+#include "run/modules/layer.h"
 
 namespace capo::run {
 

@@ -1,6 +1,6 @@
 // Layers of one product, with a norm in front of it or none, with groups or none.
 
-#include <capo/run/modules/launches.h>
+#include "run/modules/launches.h"
 
 namespace capo::run::one_product {
 

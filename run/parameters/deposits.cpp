@@ -1,4 +1,4 @@
-#include <capo/run/parameters/deposits.h>
+#include "run/parameters/deposits.h"
 
 namespace capo::run {
 

@@ -9,14 +9,14 @@
 // of it is known before anything runs, since orders are fixed: a graph bakes in what is in it
 // (`into`), and what autograd does stands beside the graphs (`handed`).
 //
-// core/gradients/accumulator.h goes through the same cells with sets of microbatches instead of
+// testing/accumulator.h goes through the same cells with sets of microbatches instead of
 // numbers; what a driver makes of deposits is compared with it in
 // tests/run/parameters/deposits_test.cpp.
 
 #pragma once
 
-#include <capo/core/gradients/contract.h>
-#include <capo/run/kernels/call.h>
+#include "core/frameworks/te/contract.h"
+#include "run/kernels/call.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
-#include <capo/run/parameters/parameters.h>
+#include "run/parameters/parameters.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/run/values/stored.h>
+#include "core/base/assert.h"
+#include "run/values/stored.h"
 
 #include <algorithm>
 #include <cstring>

@@ -13,9 +13,9 @@
 
 #pragma once
 
-#include <capo/run/engine.h>
-#include <capo/run/modules/layer.h>
-#include <capo/run/parameters/deposits.h>
+#include "run/engine/engine.h"
+#include "run/modules/layer.h"
+#include "run/parameters/deposits.h"
 
 #include <array>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <capo/run/program/clocks.h>
+#include "run/program/clocks.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <capo/run/program/program.h>
+#include "run/program/program.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
-#include <capo/run/program/program.h>
+#include "run/program/program.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/range/iterator_range.hpp>

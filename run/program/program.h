@@ -21,8 +21,8 @@
 
 #pragma once
 
-#include <capo/core/plan/assign.h>
-#include <capo/core/plan/buffers.h>
+#include "core/frameworks/assign.h"
+#include "core/plan/buffers.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-#include <capo/run/reference/layer_parts.h>
+#include "run/reference/layer_parts.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
-#include <capo/core/base/assert.h>
-#include <capo/run/reference/layer_parts.h>
-#include <capo/run/reference/layer_reference.h>
+#include "run/reference/layer_reference.h"
+#include "core/base/assert.h"
+#include "run/reference/layer_parts.h"
 
 #include <algorithm>
 #include <bit>

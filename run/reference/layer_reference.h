@@ -10,7 +10,7 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
+#include "core/model/model.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
-#include <capo/run/reference/step_reference.h>
+#include "run/reference/step_reference.h"
 
-#include <capo/run/compare/compare.h>
+#include "run/compare/compare.h"
 
 #include <algorithm>
 #include <cmath>

@@ -12,9 +12,9 @@
 
 #pragma once
 
-#include <capo/run/reference/layer_reference.h>
-#include <capo/run/setup/given.h>
-#include <capo/run/setup/step_layers.h>
+#include "run/reference/layer_reference.h"
+#include "run/setup/given.h"
+#include "run/setup/step_layers.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,8 +1,8 @@
-#include <capo/run/setup/complete_model.h>
+#include "run/setup/complete_model.h"
 
-#include <capo/core/plan/operands.h>
-#include <capo/run/engine.h>
-#include <capo/run/modules/module.h>
+#include "core/plan/operands.h"
+#include "run/engine/engine.h"
+#include "run/modules/module.h"
 
 #include <fmt/format.h>
 

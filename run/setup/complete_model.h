@@ -9,8 +9,8 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/core/rules/check_options.h>
+#include "core/order/schedule.h"
+#include "core/rules/check_options.h"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-#include <capo/run/setup/given.h>
+#include "run/setup/given.h"
 
-#include <capo/run/values/stored.h>
+#include "run/values/stored.h"
 
 #include <algorithm>
 #include <cmath>

@@ -11,10 +11,10 @@
 
 #pragma once
 
-#include <capo/run/engine.h>
-#include <capo/run/program/program.h>
-#include <capo/run/setup/step_layers.h>
-#include <capo/run/values/group_sizes.h>
+#include "run/engine/engine.h"
+#include "run/program/program.h"
+#include "run/setup/step_layers.h"
+#include "run/values/group_sizes.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,9 @@
-#include <capo/run/setup/step_layers.h>
+#include "run/setup/step_layers.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/gradients/main_grad.h>
-#include <capo/core/plan/sizes.h>
-#include <capo/run/modules/module.h>
+#include "core/base/assert.h"
+#include "core/frameworks/te/main_grad.h"
+#include "core/plan/sizes.h"
+#include "run/modules/module.h"
 
 #include <fmt/format.h>
 

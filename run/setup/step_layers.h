@@ -4,11 +4,11 @@
 
 #pragma once
 
-#include <capo/core/base/result.h>
-#include <capo/core/gradients/contract.h>
-#include <capo/core/rules/verify.h>
-#include <capo/run/modules/layer.h>
-#include <capo/run/parameters/parameters.h>
+#include "core/base/result.h"
+#include "core/frameworks/te/contract.h"
+#include "core/rules/verify.h"
+#include "run/modules/layer.h"
+#include "run/parameters/parameters.h"
 
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
-#include <capo/run/setup/te_samples.h>
+#include "run/setup/te_samples.h"
 
-#include <capo/core/plan/accesses.h>
+#include "core/plan/accesses.h"
 
 #include <map>
 

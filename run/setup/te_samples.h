@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include <capo/core/rules/verify.h>
+#include "core/rules/verify.h"
 
 #include <cstdint>
 #include <set>

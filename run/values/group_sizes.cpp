@@ -1,6 +1,6 @@
-#include <capo/run/values/group_sizes.h>
+#include "run/values/group_sizes.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <algorithm>
 #include <array>

@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include <capo/run/values/draw.h>
+#include "run/values/draw.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
-#include <capo/run/values/stored.h>
+#include "run/values/stored.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/run/values/numbers.h>
+#include "core/base/assert.h"
+#include "run/values/numbers.h"
 
 #include <cstring>
 

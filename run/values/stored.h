@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
+#include "core/model/model.h"
 
 #include <cstddef>
 #include <span>

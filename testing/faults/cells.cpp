@@ -1,4 +1,4 @@
-#include <capo/testing/faults/cells.h>
+#include "testing/faults/cells.h"
 
 namespace capo::testing::faults {
 

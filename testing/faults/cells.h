@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <capo/testing/faults/fault.h>
-#include <capo/testing/faults/table.h>
+#include "testing/edits/fault.h"
+#include "testing/faults/table.h"
 
 #include <cstddef>
 #include <string>

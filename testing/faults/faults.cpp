@@ -1,4 +1,4 @@
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 #include <array>
 

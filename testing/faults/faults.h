@@ -5,12 +5,12 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/testing/faults/fault.h>
-#include <capo/testing/faults/table.h>
-#include <capo/testing/generators/communication.h>
-#include <capo/testing/generators/sound_declared.h>
-#include <capo/testing/generators/te_order.h>
+#include "core/order/schedule.h"
+#include "testing/edits/fault.h"
+#include "testing/faults/table.h"
+#include "testing/generators/communication.h"
+#include "testing/generators/sound_declared.h"
+#include "testing/generators/te_order.h"
 
 #include <span>
 

@@ -1,4 +1,4 @@
-#include <capo/testing/faults/modules.h>
+#include "testing/faults/modules.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include <capo/testing/faults/plan.h>
+#include "testing/faults/plan.h"
 
 #include <algorithm>
 #include <deque>

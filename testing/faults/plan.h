@@ -7,8 +7,8 @@
 
 #pragma once
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/generators/sound_declared.h>
+#include "testing/edits/entries.h"
+#include "testing/generators/sound_declared.h"
 
 #include <cstddef>
 #include <functional>

@@ -1,7 +1,7 @@
-#include <capo/testing/faults/shown.h>
+#include "testing/faults/shown.h"
 
-#include <capo/testing/faults/table.h>
-#include <capo/testing/shown_order.h>
+#include "testing/faults/table.h"
+#include "testing/shown_order.h"
 
 namespace capo::testing {
 

@@ -6,8 +6,8 @@
 
 #pragma once
 
-#include <capo/testing/generators/arbitrary_schedule.h>
-#include <capo/testing/generators/sound_declared.h>
+#include "testing/generators/arbitrary_schedule.h"
+#include "testing/generators/sound_declared.h"
 
 #include <sstream>
 #include <string>

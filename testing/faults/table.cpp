@@ -1,8 +1,8 @@
-#include <capo/testing/faults/table.h>
+#include "testing/faults/table.h"
 
-#include <capo/core/text/torch_csv_printer.h>
-#include <capo/testing/generators/executable_order.h>
-#include <capo/testing/model_text.h>
+#include "core/frameworks/torch/torch_csv_printer.h"
+#include "testing/generators/executable_order.h"
+#include "testing/model_text.h"
 
 #include <nlohmann/json.hpp>
 

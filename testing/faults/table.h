@@ -2,9 +2,9 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/core/rules/check_options.h>
-#include <capo/core/text/torch_csv_reader.h>
+#include "core/frameworks/torch/torch_csv_reader.h"
+#include "core/order/schedule.h"
+#include "core/rules/check_options.h"
 
 #include <iosfwd>
 #include <string>

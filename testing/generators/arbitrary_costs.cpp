@@ -1,4 +1,4 @@
-#include <capo/testing/generators/arbitrary_costs.h>
+#include "testing/generators/arbitrary_costs.h"
 
 #include <fmt/format.h>
 

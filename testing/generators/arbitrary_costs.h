@@ -14,8 +14,8 @@
 
 #pragma once
 
-#include <capo/sim/costs.h>
-#include <capo/testing/generators/dice.h>
+#include "sim/costs.h"
+#include "testing/generators/dice.h"
 
 #include <iosfwd>
 

@@ -1,9 +1,9 @@
-#include <capo/testing/generators/arbitrary_model.h>
+#include "testing/generators/arbitrary_model.h"
 
-#include <capo/core/model/module_flags.h>
-#include <capo/testing/generators/sound_module.h>
-#include <capo/testing/generators/topology.h>
-#include <capo/testing/model_text.h>
+#include "core/model/module_flags.h"
+#include "testing/generators/sound_module.h"
+#include "testing/generators/topology.h"
+#include "testing/model_text.h"
 
 #include <array>
 #include <cstdint>

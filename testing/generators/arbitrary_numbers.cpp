@@ -1,8 +1,8 @@
-#include <capo/testing/generators/arbitrary_numbers.h>
+#include "testing/generators/arbitrary_numbers.h"
 
-#include <capo/core/text/te_list_printer.h>
-#include <capo/testing/generators/sound_order.h>
-#include <capo/testing/generators/te_capturable_order.h>
+#include "core/frameworks/te/te_list_printer.h"
+#include "testing/generators/sound_order.h"
+#include "testing/generators/te_capturable_order.h"
 
 #include <algorithm>
 #include <array>

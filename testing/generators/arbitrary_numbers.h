@@ -23,10 +23,10 @@
 
 #pragma once
 
-#include <capo/core/order/from_te_list.h>
-#include <capo/core/order/layers.h>
-#include <capo/core/order/te_list.h>
-#include <capo/testing/generators/dice.h>
+#include "core/frameworks/te/from_te_list.h"
+#include "core/order/layers.h"
+#include "core/order/te_list.h"
+#include "testing/generators/dice.h"
 
 #include <iosfwd>
 #include <optional>

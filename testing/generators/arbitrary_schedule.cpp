@@ -1,6 +1,6 @@
-#include <capo/testing/generators/arbitrary_schedule.h>
+#include "testing/generators/arbitrary_schedule.h"
 
-#include <capo/core/text/order_printer.h>
+#include "core/text/order_printer.h"
 
 #include <algorithm>
 #include <array>

@@ -19,8 +19,8 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/testing/generators/dice.h>
+#include "core/order/schedule.h"
+#include "testing/generators/dice.h"
 
 #include <iosfwd>
 

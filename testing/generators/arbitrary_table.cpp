@@ -1,6 +1,6 @@
-#include <capo/testing/generators/arbitrary_table.h>
+#include "testing/generators/arbitrary_table.h"
 
-#include <capo/core/text/torch_csv_printer.h>
+#include "core/frameworks/torch/torch_csv_printer.h"
 
 #include <algorithm>
 #include <array>

@@ -19,10 +19,10 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/core/text/torch_csv_reader.h>
-#include <capo/testing/generators/arbitrary_schedule.h>
-#include <capo/testing/generators/dice.h>
+#include "core/frameworks/torch/torch_csv_reader.h"
+#include "core/order/schedule.h"
+#include "testing/generators/arbitrary_schedule.h"
+#include "testing/generators/dice.h"
 
 #include <iosfwd>
 

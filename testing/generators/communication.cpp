@@ -1,10 +1,10 @@
-#include <capo/testing/generators/communication.h>
+#include "testing/generators/communication.h"
 
-#include <capo/core/generate/megatron_schedule.h>
-#include <capo/testing/generators/fewer_microbatches.h>
-#include <capo/testing/generators/moved_transfers.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/shown_order.h>
+#include "core/frameworks/megatron/schedule.h"
+#include "testing/generators/fewer_microbatches.h"
+#include "testing/generators/moved_transfers.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/shown_order.h"
 
 #include <ostream>
 #include <utility>

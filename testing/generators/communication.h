@@ -17,10 +17,10 @@
 
 #pragma once
 
-#include <capo/core/graph/environment.h>
-#include <capo/core/model/model.h>
-#include <capo/core/order/schedule.h>
-#include <capo/testing/generators/dice.h>
+#include "core/model/environment.h"
+#include "core/model/model.h"
+#include "core/order/schedule.h"
+#include "testing/generators/dice.h"
 
 #include <iosfwd>
 #include <vector>

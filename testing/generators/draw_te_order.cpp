@@ -1,6 +1,6 @@
-#include <capo/testing/generators/draw_te_order.h>
+#include "testing/generators/draw_te_order.h"
 
-#include <capo/core/base/assert.h>
+#include "core/base/assert.h"
 
 #include <algorithm>
 #include <vector>

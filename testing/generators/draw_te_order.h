@@ -9,8 +9,8 @@
 
 #pragma once
 
-#include <capo/testing/generators/dice.h>
-#include <capo/testing/generators/te_order.h>
+#include "testing/generators/dice.h"
+#include "testing/generators/te_order.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,4 @@
-#include <capo/testing/generators/executable_order.h>
+#include "testing/generators/executable_order.h"
 
 #include <algorithm>
 #include <utility>

@@ -10,8 +10,8 @@
 
 #pragma once
 
-#include <capo/core/graph/stage_map.h>
-#include <capo/core/order/schedule.h>
+#include "core/graph/stage_map.h"
+#include "core/order/schedule.h"
 
 #include <cstddef>
 #include <set>

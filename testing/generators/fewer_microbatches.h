@@ -6,8 +6,8 @@
 
 #pragma once
 
-#include <capo/core/minimise/deletions.h>
-#include <capo/core/order/schedule.h>
+#include "core/minimise/deletions.h"
+#include "core/order/schedule.h"
 
 #include <span>
 #include <vector>

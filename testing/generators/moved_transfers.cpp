@@ -1,8 +1,8 @@
-#include <capo/testing/generators/moved_transfers.h>
+#include "testing/generators/moved_transfers.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/graph/add_transfers.h>
-#include <capo/testing/generators/sound_schedule.h>
+#include "core/base/assert.h"
+#include "core/graph/add_transfers.h"
+#include "testing/generators/sound_schedule.h"
 
 #include <algorithm>
 #include <iterator>

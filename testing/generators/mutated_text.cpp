@@ -1,12 +1,12 @@
-#include <capo/testing/generators/mutated_text.h>
+#include "testing/generators/mutated_text.h"
 
-#include <capo/core/text/json_printer.h>
-#include <capo/core/text/json_value.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/core/text/torch_csv_printer.h>
-#include <capo/testing/generators/arbitrary_numbers.h>
-#include <capo/testing/generators/arbitrary_schedule.h>
-#include <capo/testing/generators/arbitrary_table.h>
+#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/text/json_printer.h"
+#include "core/text/json_value.h"
+#include "core/text/order_printer.h"
+#include "testing/generators/arbitrary_numbers.h"
+#include "testing/generators/arbitrary_schedule.h"
+#include "testing/generators/arbitrary_table.h"
 
 #include <algorithm>
 #include <array>

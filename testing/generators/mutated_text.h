@@ -12,8 +12,8 @@
 
 #pragma once
 
-#include <capo/core/text/load.h>
-#include <capo/testing/generators/dice.h>
+#include "core/input/load.h"
+#include "testing/generators/dice.h"
 
 #include <iosfwd>
 #include <string>

@@ -10,8 +10,8 @@
 
 #pragma once
 
-#include <capo/testing/generators/arbitrary_schedule.h>
-#include <capo/testing/minimise_shrink.h>
+#include "testing/generators/arbitrary_schedule.h"
+#include "testing/minimise_shrink.h"
 
 #include <rapidcheck.h>
 

@@ -1,10 +1,10 @@
-#include <capo/testing/generators/sound_declared.h>
+#include "testing/generators/sound_declared.h"
 
-#include <capo/testing/faults/transfers.h>
-#include <capo/testing/generators/fewer_microbatches.h>
-#include <capo/testing/generators/sound_module.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/shown_order.h>
+#include "testing/edits/transfers.h"
+#include "testing/generators/fewer_microbatches.h"
+#include "testing/generators/sound_module.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/shown_order.h"
 
 #include <algorithm>
 #include <ostream>

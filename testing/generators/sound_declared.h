@@ -15,9 +15,9 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/core/rules/check_options.h>
-#include <capo/testing/generators/dice.h>
+#include "core/order/schedule.h"
+#include "core/rules/check_options.h"
+#include "testing/generators/dice.h"
 
 #include <iosfwd>
 

@@ -1,7 +1,7 @@
-#include <capo/testing/generators/sound_module.h>
+#include "testing/generators/sound_module.h"
 
-#include <capo/core/gradients/contract.h>
-#include <capo/core/model/module_kinds.h>
+#include "core/frameworks/te/contract.h"
+#include "core/model/module_kinds.h"
 
 #include <cstdint>
 #include <utility>

@@ -19,9 +19,9 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
-#include <capo/core/order/schedule.h>
-#include <capo/testing/generators/dice.h>
+#include "core/model/model.h"
+#include "core/order/schedule.h"
+#include "testing/generators/dice.h"
 
 #include <string>
 

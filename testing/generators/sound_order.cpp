@@ -1,6 +1,6 @@
-#include <capo/testing/generators/sound_order.h>
+#include "testing/generators/sound_order.h"
 
-#include <capo/testing/generators/draw_te_order.h>
+#include "testing/generators/draw_te_order.h"
 
 #include <algorithm>
 

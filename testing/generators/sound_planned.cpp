@@ -1,6 +1,6 @@
-#include <capo/testing/generators/sound_planned.h>
+#include "testing/generators/sound_planned.h"
 
-#include <capo/testing/generators/fewer_microbatches.h>
+#include "testing/generators/fewer_microbatches.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -18,8 +18,8 @@
 
 #pragma once
 
-#include <capo/testing/generators/dice.h>
-#include <capo/testing/generators/sound_declared.h>
+#include "testing/generators/dice.h"
+#include "testing/generators/sound_declared.h"
 
 namespace capo::testing {
 

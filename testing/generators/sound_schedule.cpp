@@ -1,7 +1,7 @@
-#include <capo/testing/generators/sound_schedule.h>
+#include "testing/generators/sound_schedule.h"
 
-#include <capo/testing/generators/executable_order.h>
-#include <capo/testing/generators/topology.h>
+#include "testing/generators/executable_order.h"
+#include "testing/generators/topology.h"
 
 #include <algorithm>
 #include <span>

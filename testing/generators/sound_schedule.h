@@ -28,9 +28,9 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/testing/generators/arbitrary_schedule.h>
-#include <capo/testing/generators/dice.h>
+#include "core/order/schedule.h"
+#include "testing/generators/arbitrary_schedule.h"
+#include "testing/generators/dice.h"
 
 #include <cstdint>
 #include <vector>

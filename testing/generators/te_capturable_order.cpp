@@ -1,6 +1,6 @@
-#include <capo/testing/generators/te_capturable_order.h>
+#include "testing/generators/te_capturable_order.h"
 
-#include <capo/testing/generators/draw_te_order.h>
+#include "testing/generators/draw_te_order.h"
 
 namespace capo::testing {
 

@@ -1,9 +1,9 @@
-#include <capo/testing/generators/te_order.h>
+#include "testing/generators/te_order.h"
 
-#include <capo/core/text/number.h>
-#include <capo/core/text/te_list_printer.h>
-#include <capo/testing/representable.h>
-#include <capo/testing/shown_order.h>
+#include "core/frameworks/te/te_list_printer.h"
+#include "core/text/number.h"
+#include "testing/representable.h"
+#include "testing/shown_order.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

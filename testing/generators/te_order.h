@@ -7,10 +7,10 @@
 
 #pragma once
 
-#include <capo/core/order/from_te_list.h>
-#include <capo/core/order/layers.h>
-#include <capo/core/order/schedule.h>
-#include <capo/core/order/te_list.h>
+#include "core/frameworks/te/from_te_list.h"
+#include "core/order/layers.h"
+#include "core/order/schedule.h"
+#include "core/order/te_list.h"
 
 #include <cstdint>
 #include <iosfwd>

@@ -1,4 +1,4 @@
-#include <capo/testing/generators/topology.h>
+#include "testing/generators/topology.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -14,9 +14,9 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/testing/generators/arbitrary_schedule.h>
-#include <capo/testing/generators/dice.h>
+#include "core/order/schedule.h"
+#include "testing/generators/arbitrary_schedule.h"
+#include "testing/generators/dice.h"
 
 #include <array>
 #include <cstddef>

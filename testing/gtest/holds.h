@@ -9,9 +9,9 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/testing/generators/arbitrary_schedule.h>
-#include <capo/testing/laws/law.h>
+#include "core/order/schedule.h"
+#include "testing/generators/arbitrary_schedule.h"
+#include "testing/laws/law.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

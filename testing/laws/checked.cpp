@@ -1,9 +1,9 @@
-#include <capo/testing/laws/checked.h>
+#include "testing/laws/checked.h"
 
-#include <capo/core/report/report.h>
-#include <capo/core/report/text_report.h>
-#include <capo/core/text/load.h>
-#include <capo/core/text/order_printer.h>
+#include "core/input/load.h"
+#include "core/report/report.h"
+#include "core/report/text_report.h"
+#include "core/text/order_printer.h"
 
 #include <fmt/format.h>
 

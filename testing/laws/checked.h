@@ -3,12 +3,12 @@
 
 #pragma once
 
-#include <capo/core/order/input.h>
-#include <capo/core/rules/check.h>
-#include <capo/testing/faults/table.h>
-#include <capo/testing/generators/communication.h>
-#include <capo/testing/generators/sound_declared.h>
-#include <capo/testing/generators/te_order.h>
+#include "core/order/input.h"
+#include "core/rules/check.h"
+#include "testing/faults/table.h"
+#include "testing/generators/communication.h"
+#include "testing/generators/sound_declared.h"
+#include "testing/generators/te_order.h"
 
 #include <string>
 #include <vector>

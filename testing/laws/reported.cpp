@@ -1,4 +1,4 @@
-#include <capo/testing/laws/reported.h>
+#include "testing/laws/reported.h"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 
 #pragma once
 
-#include <capo/testing/faults/fault.h>
-#include <capo/testing/laws/checked.h>
+#include "testing/edits/fault.h"
+#include "testing/laws/checked.h"
 
 #include <optional>
 #include <string_view>

@@ -1,9 +1,9 @@
-#include <capo/testing/laws/texts.h>
+#include "testing/laws/texts.h"
 
-#include <capo/core/text/json_printer.h>
-#include <capo/core/text/load.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/representable.h>
+#include "core/input/load.h"
+#include "core/text/json_printer.h"
+#include "core/text/order_printer.h"
+#include "testing/representable.h"
 
 #include <string>
 

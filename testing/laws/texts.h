@@ -6,8 +6,8 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/testing/laws/law.h>
+#include "core/order/schedule.h"
+#include "testing/laws/law.h"
 
 namespace capo::testing::laws {
 

@@ -1,6 +1,6 @@
-#include <capo/testing/laws/times.h>
+#include "testing/laws/times.h"
 
-#include <capo/core/rules/check.h>
+#include "core/rules/check.h"
 
 #include <fmt/format.h>
 

@@ -10,9 +10,9 @@
 
 #pragma once
 
-#include <capo/core/order/schedule.h>
-#include <capo/sim/simulation.h>
-#include <capo/testing/laws/law.h>
+#include "core/order/schedule.h"
+#include "sim/simulation.h"
+#include "testing/laws/law.h"
 
 namespace capo::testing::laws {
 

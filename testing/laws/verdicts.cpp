@@ -1,8 +1,8 @@
-#include <capo/testing/laws/verdicts.h>
+#include "testing/laws/verdicts.h"
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/shown.h>
-#include <capo/testing/laws/reported.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/shown.h"
+#include "testing/laws/reported.h"
 
 #include <fmt/format.h>
 

@@ -9,8 +9,8 @@
 
 #pragma once
 
-#include <capo/testing/laws/checked.h>
-#include <capo/testing/laws/law.h>
+#include "testing/laws/checked.h"
+#include "testing/laws/law.h"
 
 #include <cstddef>
 

@@ -1,4 +1,4 @@
-#include <capo/testing/oracle/declared.h>
+#include "testing/oracle/declared.h"
 
 #include <cstddef>
 #include <deque>

@@ -20,7 +20,7 @@
 
 #pragma once
 
-#include <capo/testing/oracle/memory.h>
+#include "testing/oracle/memory.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include <capo/testing/oracle/first_fault.h>
+#include "testing/oracle/first_fault.h"
 
 #include <algorithm>
 #include <cmath>

@@ -20,7 +20,7 @@
 
 #pragma once
 
-#include <capo/testing/oracle/oracle.h>
+#include "testing/oracle/oracle.h"
 
 #include <compare>
 #include <optional>

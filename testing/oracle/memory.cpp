@@ -1,4 +1,4 @@
-#include <capo/testing/oracle/memory.h>
+#include "testing/oracle/memory.h"
 
 #include <algorithm>
 #include <cstddef>

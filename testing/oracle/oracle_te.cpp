@@ -14,7 +14,7 @@
 //
 // Tested by tests/testing/oracle/oracle_test.cpp.
 
-#include <capo/testing/oracle/oracle.h>
+#include "testing/oracle/oracle.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <capo/testing/oracle/placement.h>
+#include "testing/oracle/placement.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include <capo/testing/oracle/transfers.h>
+#include "testing/oracle/transfers.h"
 
 #include <algorithm>
 #include <cstddef>

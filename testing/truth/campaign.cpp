@@ -1,9 +1,9 @@
-#include <capo/testing/truth/campaign.h>
+#include "testing/truth/campaign.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/base/in_parallel.h>
-#include <capo/core/report/report.h>
-#include <capo/testing/truth/lines_file.h>
+#include "core/base/assert.h"
+#include "core/base/in_parallel.h"
+#include "core/report/report.h"
+#include "testing/truth/lines_file.h"
 
 #include <fmt/format.h>
 

@@ -11,11 +11,11 @@
 
 #pragma once
 
-#include <capo/core/base/error.h>
-#include <capo/core/base/result.h>
-#include <capo/testing/truth/tally.h>
-#include <capo/testing/truth/truth_case.h>
-#include <capo/testing/truth/truth_line.h>
+#include "core/base/error.h"
+#include "core/base/result.h"
+#include "testing/truth/tally.h"
+#include "testing/truth/truth_case.h"
+#include "testing/truth/truth_line.h"
 
 #include <cstdint>
 #include <functional>

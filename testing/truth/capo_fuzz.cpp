@@ -9,18 +9,18 @@
 // code 0: they agree; 1: two disagree, in this run or in lines that were there; 2: the command
 // line; 3: lines that cannot be read; 5: the machine refused, or another capo-fuzz has the file.
 
-#include <capo/core/base/assert.h>
-#include <capo/run/host/host_engine.h>
-#include <capo/testing/truth/campaign.h>
-#include <capo/testing/truth/cases.h>
-#include <capo/testing/truth/judge.h>
-#include <capo/testing/truth/lines_file.h>
-#include <capo/testing/truth/minimal_case.h>
-#include <capo/testing/truth/paste.h>
-#include <capo/testing/truth/report_page.h>
+#include "core/base/assert.h"
+#include "run/host/host_engine.h"
+#include "testing/truth/campaign.h"
+#include "testing/truth/cases.h"
+#include "testing/truth/judge.h"
+#include "testing/truth/lines_file.h"
+#include "testing/truth/minimal_case.h"
+#include "testing/truth/paste.h"
+#include "testing/truth/report_page.h"
 
 #ifdef CAPO_HAVE_CUDA
-#include <capo/gpu/engine/cuda_engine.h>
+#include "gpu/engine/cuda_engine.h"
 #endif
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
-#include <capo/testing/truth/cases.h>
+#include "testing/truth/cases.h"
 
-#include <capo/testing/truth/faulty_cases.h>
-#include <capo/testing/truth/fixed_cases.h>
-#include <capo/testing/truth/reuse_cases.h>
-#include <capo/testing/truth/sound_cases.h>
+#include "testing/truth/faulty_cases.h"
+#include "testing/truth/fixed_cases.h"
+#include "testing/truth/reuse_cases.h"
+#include "testing/truth/sound_cases.h"
 
 #include <array>
 #include <span>

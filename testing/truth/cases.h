@@ -16,7 +16,7 @@
 
 #pragma once
 
-#include <capo/testing/truth/truth_case.h>
+#include "testing/truth/truth_case.h"
 
 #include <cstdint>
 

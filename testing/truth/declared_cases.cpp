@@ -1,9 +1,9 @@
-#include <capo/testing/truth/declared_cases.h>
+#include "testing/truth/declared_cases.h"
 
-#include <capo/core/model/module_kinds.h>
-#include <capo/core/text/load.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/truth/drawn_modules.h>
+#include "core/input/load.h"
+#include "core/model/module_kinds.h"
+#include "core/text/order_printer.h"
+#include "testing/truth/drawn_modules.h"
 
 #include <set>
 #include <string>

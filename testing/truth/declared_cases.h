@@ -5,9 +5,9 @@
 
 #pragma once
 
-#include <capo/testing/generators/dice.h>
-#include <capo/testing/generators/sound_declared.h>
-#include <capo/testing/truth/truth_case.h>
+#include "testing/generators/dice.h"
+#include "testing/generators/sound_declared.h"
+#include "testing/truth/truth_case.h"
 
 namespace capo::testing {
 

@@ -1,6 +1,6 @@
-#include <capo/testing/truth/drawn_modules.h>
+#include "testing/truth/drawn_modules.h"
 
-#include <capo/core/model/module_kinds.h>
+#include "core/model/module_kinds.h"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 
 #pragma once
 
-#include <capo/core/model/model.h>
-#include <capo/testing/generators/dice.h>
+#include "core/model/model.h"
+#include "testing/generators/dice.h"
 
 #include <array>
 #include <string>

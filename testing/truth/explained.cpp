@@ -1,4 +1,4 @@
-#include <capo/testing/truth/explained.h>
+#include "testing/truth/explained.h"
 
 #include <algorithm>
 #include <array>

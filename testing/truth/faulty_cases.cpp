@@ -1,11 +1,11 @@
-#include <capo/testing/truth/faulty_cases.h>
+#include "testing/truth/faulty_cases.h"
 
-#include <capo/core/rules/check.h>
-#include <capo/run/setup/complete_model.h>
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/generators/sound_planned.h>
-#include <capo/testing/truth/declared_cases.h>
-#include <capo/testing/truth/explained.h>
+#include "core/rules/check.h"
+#include "run/setup/complete_model.h"
+#include "testing/faults/faults.h"
+#include "testing/generators/sound_planned.h"
+#include "testing/truth/declared_cases.h"
+#include "testing/truth/explained.h"
 
 #include <algorithm>
 #include <span>

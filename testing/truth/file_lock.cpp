@@ -1,6 +1,6 @@
-#include <capo/testing/truth/file_lock.h>
+#include "testing/truth/file_lock.h"
 
-#include <capo/core/base/error_text.h>
+#include "core/base/error_text.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

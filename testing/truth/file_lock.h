@@ -6,8 +6,8 @@
 
 #pragma once
 
-#include <capo/core/base/error.h>
-#include <capo/core/base/result.h>
+#include "core/base/error.h"
+#include "core/base/result.h"
 
 #include <string>
 #include <utility>

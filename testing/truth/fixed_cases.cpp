@@ -1,12 +1,12 @@
-#include <capo/testing/truth/fixed_cases.h>
+#include "testing/truth/fixed_cases.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/base/embedded_text.h>
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/core/generate/published/torch_tables.h>
-#include <capo/core/model/module_kinds.h>
-#include <capo/core/text/load.h>
-#include <capo/testing/truth/drawn_modules.h>
+#include "core/base/assert.h"
+#include "core/base/embedded_text.h"
+#include "core/input/load.h"
+#include "core/model/module_kinds.h"
+#include "schedules/catalogue.h"
+#include "schedules/torch_tables.h"
+#include "testing/truth/drawn_modules.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 
 #pragma once
 
-#include <capo/testing/truth/truth_case.h>
+#include "testing/truth/truth_case.h"
 
 #include <cstddef>
 #include <optional>

@@ -1,12 +1,12 @@
-#include <capo/testing/truth/judge.h>
+#include "testing/truth/judge.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/report/report.h>
-#include <capo/core/rules/verify.h>
-#include <capo/core/text/number.h>
-#include <capo/run/run.h>
-#include <capo/run/setup/complete_model.h>
-#include <capo/testing/truth/explained.h>
+#include "core/base/assert.h"
+#include "core/report/report.h"
+#include "core/rules/verify.h"
+#include "core/text/number.h"
+#include "run/run.h"
+#include "run/setup/complete_model.h"
+#include "testing/truth/explained.h"
 
 #include <fmt/format.h>
 

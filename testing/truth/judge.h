@@ -13,11 +13,11 @@
 
 #pragma once
 
-#include <capo/core/base/error.h>
-#include <capo/core/base/result.h>
-#include <capo/run/engine.h>
-#include <capo/testing/truth/truth_case.h>
-#include <capo/testing/truth/truth_line.h>
+#include "core/base/error.h"
+#include "core/base/result.h"
+#include "run/engine/engine.h"
+#include "testing/truth/truth_case.h"
+#include "testing/truth/truth_line.h"
 
 namespace capo::testing {
 

@@ -1,8 +1,8 @@
-#include <capo/testing/truth/lines_file.h>
+#include "testing/truth/lines_file.h"
 
-#include <capo/core/base/error_text.h>
-#include <capo/testing/truth/stream_error.h>
-#include <capo/testing/truth/truth_line.h>
+#include "core/base/error_text.h"
+#include "testing/truth/stream_error.h"
+#include "testing/truth/truth_line.h"
 
 #include <fmt/format.h>
 

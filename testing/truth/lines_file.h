@@ -8,10 +8,10 @@
 
 #pragma once
 
-#include <capo/core/base/error.h>
-#include <capo/core/base/result.h>
-#include <capo/testing/truth/file_lock.h>
-#include <capo/testing/truth/tally.h>
+#include "core/base/error.h"
+#include "core/base/result.h"
+#include "testing/truth/file_lock.h"
+#include "testing/truth/tally.h"
 
 #include <fstream>
 #include <iosfwd>

@@ -1,14 +1,14 @@
-#include <capo/testing/truth/minimal_case.h>
+#include "testing/truth/minimal_case.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/minimise/minimise.h>
-#include <capo/core/model/module_flags.h>
-#include <capo/core/report/report.h>
-#include <capo/core/text/load.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/generators/fewer_microbatches.h>
-#include <capo/testing/generators/sound_declared.h>
-#include <capo/testing/minimise_shrink.h>
+#include "core/base/assert.h"
+#include "core/input/load.h"
+#include "core/minimise/minimise.h"
+#include "core/model/module_flags.h"
+#include "core/report/report.h"
+#include "core/text/order_printer.h"
+#include "testing/generators/fewer_microbatches.h"
+#include "testing/generators/sound_declared.h"
+#include "testing/minimise_shrink.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -15,9 +15,9 @@
 
 #pragma once
 
-#include <capo/testing/truth/campaign.h>
-#include <capo/testing/truth/truth_case.h>
-#include <capo/testing/truth/truth_line.h>
+#include "testing/truth/campaign.h"
+#include "testing/truth/truth_case.h"
+#include "testing/truth/truth_line.h"
 
 namespace capo::testing {
 

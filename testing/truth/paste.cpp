@@ -1,7 +1,7 @@
-#include <capo/testing/truth/paste.h>
+#include "testing/truth/paste.h"
 
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/model_text.h>
+#include "core/text/order_printer.h"
+#include "testing/model_text.h"
 
 #include <fmt/format.h>
 

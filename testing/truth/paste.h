@@ -14,7 +14,7 @@
 
 #pragma once
 
-#include <capo/testing/truth/truth_case.h>
+#include "testing/truth/truth_case.h"
 
 #include <string>
 #include <string_view>

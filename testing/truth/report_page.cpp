@@ -1,8 +1,8 @@
-#include <capo/testing/truth/report_page.h>
+#include "testing/truth/report_page.h"
 
-#include <capo/testing/truth/lines_file.h>
-#include <capo/testing/truth/stream_error.h>
-#include <capo/testing/truth/tally.h>
+#include "testing/truth/lines_file.h"
+#include "testing/truth/stream_error.h"
+#include "testing/truth/tally.h"
 
 #include <fmt/format.h>
 

@@ -1,12 +1,12 @@
-#include <capo/testing/truth/reuse_cases.h>
+#include "testing/truth/reuse_cases.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/load.h>
-#include <capo/run/setup/complete_model.h>
-#include <capo/testing/generators/te_capturable_order.h>
-#include <capo/testing/truth/drawn_modules.h>
-#include <capo/testing/truth/sound_cases.h>
+#include "core/base/assert.h"
+#include "core/input/load.h"
+#include "core/rules/check.h"
+#include "run/setup/complete_model.h"
+#include "testing/generators/te_capturable_order.h"
+#include "testing/truth/drawn_modules.h"
+#include "testing/truth/sound_cases.h"
 
 #include <array>
 #include <optional>

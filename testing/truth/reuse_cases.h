@@ -6,8 +6,8 @@
 
 #pragma once
 
-#include <capo/testing/generators/dice.h>
-#include <capo/testing/truth/truth_case.h>
+#include "testing/generators/dice.h"
+#include "testing/truth/truth_case.h"
 
 #include <functional>
 

@@ -1,12 +1,12 @@
-#include <capo/testing/truth/sound_cases.h>
+#include "testing/truth/sound_cases.h"
 
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/core/text/load.h>
-#include <capo/testing/generators/sound_order.h>
-#include <capo/testing/generators/sound_planned.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/truth/declared_cases.h>
-#include <capo/testing/truth/drawn_modules.h>
+#include "core/input/load.h"
+#include "schedules/catalogue.h"
+#include "testing/generators/sound_order.h"
+#include "testing/generators/sound_planned.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/truth/declared_cases.h"
+#include "testing/truth/drawn_modules.h"
 
 #include <fmt/format.h>
 

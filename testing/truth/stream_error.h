@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <capo/core/base/error_text.h>
+#include "core/base/error_text.h"
 
 #include <ios>
 #include <string>

@@ -1,4 +1,4 @@
-#include <capo/testing/truth/tally.h>
+#include "testing/truth/tally.h"
 
 #include <fmt/format.h>
 

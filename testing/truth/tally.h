@@ -10,7 +10,7 @@
 
 #pragma once
 
-#include <capo/testing/truth/truth_line.h>
+#include "testing/truth/truth_line.h"
 
 #include <array>
 #include <cstddef>

@@ -3,11 +3,11 @@
 
 #pragma once
 
-#include <capo/core/order/input.h>
-#include <capo/core/plan/plan_options.h>
-#include <capo/core/rules/check_options.h>
-#include <capo/run/run.h>
-#include <capo/run/values/group_sizes.h>
+#include "core/model/plan_options.h"
+#include "core/order/input.h"
+#include "core/rules/check_options.h"
+#include "run/run.h"
+#include "run/values/group_sizes.h"
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
-#include <capo/testing/truth/truth_line.h>
+#include "testing/truth/truth_line.h"
 
-#include <capo/core/report/report.h>
+#include "core/report/report.h"
 
 #include <nlohmann/json.hpp>
 

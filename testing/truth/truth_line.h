@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include <capo/run/run_report.h>
+#include "run/run_report.h"
 
 #include <array>
 #include <cstddef>

@@ -6,7 +6,7 @@
 // and 4. What is in tests/corpus/input/line-ends is no bad input: CRLF ends a line as LF does, so
 // the twins there get the same report.
 
-#include <capo/tests/support/run_capo.h>
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // `capo check --batch`: one result a line, in the order of the lines; a malformed line is a result
 // of its own; what is the user's own goes through byte for byte.
 
-#include <capo/tests/support/run_capo.h>
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

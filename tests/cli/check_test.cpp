@@ -1,8 +1,8 @@
 // `capo check` in the real program: the exit codes 0 to 4, where its input comes from, and what is
 // declared beside it.
 
-#include <capo/tests/support/check_order.h>
-#include <capo/tests/support/run_capo.h>
+#include "tests/support/check_order.h"
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

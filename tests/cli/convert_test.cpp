@@ -1,7 +1,7 @@
 // `capo convert` between all forms: what goes there and back is the same, keeps its verdict, and
 // what a form cannot express is refused with the reason.
 
-#include <capo/tests/support/run_capo.h>
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

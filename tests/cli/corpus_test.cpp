@@ -8,8 +8,8 @@
 // CAPO_REBASE=1 in the environment writes the expectations anew instead of comparing them. What
 // else the corpus promises is tested either way: a bad case names its rule, a good one is accepted.
 
-#include <capo/core/rules/rule.h>
-#include <capo/tests/support/run_capo.h>
+#include "core/rules/rule.h"
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 

@@ -9,9 +9,9 @@
 //
 // A flag `--model model.json` means what stands under `## Declared`.
 
-#include <capo/core/rules/rule.h>
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "core/rules/rule.h"
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

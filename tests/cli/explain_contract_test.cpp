@@ -1,6 +1,6 @@
 // `capo explain contract`, and the page docs/gradients.md that shows what it prints.
 
-#include <capo/tests/support/run_capo.h>
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // `capo generate megatron`: what it prints, that every form of it can be read again and is right,
 // what it warns of, and what it refuses.
 
-#include <capo/tests/support/data.h>
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "tests/support/data.h"
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 // `capo graph` as a user runs it, and Graphviz on what comes out.
 
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
 

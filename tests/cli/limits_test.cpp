@@ -1,8 +1,8 @@
 // Both sides of every limit: exactly at it there is a verdict, one beyond there is none and the
 // exit code is 4; of findings the report shows fewer, and verdict and count stay right.
 
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // `capo minimise` as a user runs it, by hand and over the bad cases of the rules' corpus.
 
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
 

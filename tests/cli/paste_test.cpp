@@ -1,14 +1,14 @@
 // What is shown of a broken order is pasted, as whoever reads it would, and the program reports the
 // rule that the fault is for.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/shown.h>
-#include <capo/testing/generators/sound_order.h>
-#include <capo/testing/generators/sound_planned.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
-#include <capo/tests/testing/sample.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/shown.h"
+#include "testing/generators/sound_order.h"
+#include "testing/generators/sound_planned.h"
+#include "testing/generators/sound_schedule.h"
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/testing/sample.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

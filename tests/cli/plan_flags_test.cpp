@@ -1,8 +1,8 @@
 // The flags that declare a plan, as a user gives them. What a flag was read as shows in whether it
 // agrees with a model file: both may state the same value, and no other.
 
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,8 +1,8 @@
 // Plans as a user asks for them: hazards in text and JSON, two files for capture and replay, a plan
 // for each line of a batch, and the limits of a plan's size.
 
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,8 +1,8 @@
 // `capo check --profile`: what TransformerEngine, Megatron and PyTorch would say, and that the
 // verdict is capo's own.
 
-#include <capo/tests/support/check_order.h>
-#include <capo/tests/support/run_capo.h>
+#include "tests/support/check_order.h"
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // README's examples run as they stand: every `$ capo ...` of a console block, with the output
 // shown.
 
-#include <capo/tests/support/run_capo.h>
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What `capo check` prints: text, its colour, JSON and SARIF.
 
-#include <capo/tests/support/check_order.h>
-#include <capo/tests/support/run_capo.h>
+#include "tests/support/check_order.h"
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

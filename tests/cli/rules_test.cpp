@@ -1,7 +1,7 @@
 // `capo rules`, and the page docs/rules.md that it prints.
 
-#include <capo/core/rules/rule.h>
-#include <capo/tests/support/run_capo.h>
+#include "core/rules/rule.h"
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 

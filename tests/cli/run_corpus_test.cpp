@@ -3,8 +3,8 @@
 //
 // Bad cases that declare no plan run under TransformerEngine's, which is what their rules speak of.
 
-#include <capo/tests/run/test_engine.h>
-#include <capo/tests/support/run_capo.h>
+#include "tests/run/test_engine.h"
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

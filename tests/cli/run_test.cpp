@@ -1,7 +1,7 @@
 // `capo run` as a user meets it: what it prints, what it returns, and what it refuses.
 
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

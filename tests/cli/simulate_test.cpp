@@ -1,8 +1,8 @@
 // `capo generate NAME`, `simulate`, `compare` and `sweep` as a user runs them.
 
-#include <capo/tests/support/data.h>
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "tests/support/data.h"
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -9,8 +9,8 @@
 // finding besides it is all that a broken file may give. A twin gives none, unless case.json names
 // the one warning that is right of it. The folder's README lists the cases.
 
-#include <capo/core/rules/rule.h>
-#include <capo/tests/support/run_capo.h>
+#include "core/rules/rule.h"
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

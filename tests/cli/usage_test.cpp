@@ -2,7 +2,7 @@
 // nothing on standard output, and on standard error the word that was not understood and where help
 // is.
 
-#include <capo/tests/support/run_capo.h>
+#include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <capo/testing/oracle/first_fault.h>
+#include "testing/oracle/first_fault.h"
 
 #include <optional>
 #include <string_view>

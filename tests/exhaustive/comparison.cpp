@@ -1,4 +1,4 @@
-#include <capo/tests/exhaustive/comparison.h>
+#include "tests/exhaustive/comparison.h"
 
 #include <fmt/format.h>
 

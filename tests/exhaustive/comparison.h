@@ -5,8 +5,8 @@
 
 #pragma once
 
-#include <capo/tests/exhaustive/answer.h>
-#include <capo/tests/exhaustive/options.h>
+#include "tests/exhaustive/answer.h"
+#include "tests/exhaustive/options.h"
 
 #include <chrono>
 #include <cstdint>

@@ -9,12 +9,12 @@
 // less, so that both sides of each bound occur. Quick: the few lists of two chunks and one
 // microbatch, and of two without weight gradients.
 
-#include <capo/testing/oracle/declared.h>
-#include <capo/tests/exhaustive/comparison.h>
-#include <capo/tests/exhaustive/judge.h>
-#include <capo/tests/exhaustive/misreads.h>
-#include <capo/tests/exhaustive/orders.h>
-#include <capo/tests/exhaustive/scopes.h>
+#include "testing/oracle/declared.h"
+#include "tests/exhaustive/comparison.h"
+#include "tests/exhaustive/judge.h"
+#include "tests/exhaustive/misreads.h"
+#include "tests/exhaustive/orders.h"
+#include "tests/exhaustive/scopes.h"
 
 #include <fmt/format.h>
 

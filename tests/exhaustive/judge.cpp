@@ -1,6 +1,6 @@
-#include <capo/tests/exhaustive/judge.h>
+#include "tests/exhaustive/judge.h"
 
-#include <capo/core/rules/check.h>
+#include "core/rules/check.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,9 +5,9 @@
 
 #pragma once
 
-#include <capo/core/rules/verdicts.h>
-#include <capo/tests/exhaustive/answer.h>
-#include <capo/tests/exhaustive/options.h>
+#include "core/rules/verdicts.h"
+#include "tests/exhaustive/answer.h"
+#include "tests/exhaustive/options.h"
 
 #include <vector>
 

@@ -8,11 +8,11 @@
 // The latter are also the standard Young tableaux of 2C rows and M columns, or 3 and M for one
 // chunk with weight gradients, which the hook lengths count. Quick: at most eight entries.
 
-#include <capo/testing/oracle/first_fault.h>
-#include <capo/tests/exhaustive/comparison.h>
-#include <capo/tests/exhaustive/judge.h>
-#include <capo/tests/exhaustive/orders.h>
-#include <capo/tests/exhaustive/scopes.h>
+#include "testing/oracle/first_fault.h"
+#include "tests/exhaustive/comparison.h"
+#include "tests/exhaustive/judge.h"
+#include "tests/exhaustive/orders.h"
+#include "tests/exhaustive/scopes.h"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 // every scope; `./dev exhaustive --long` the long ones, in as many processes as there are
 // processors.
 
-#include <capo/tests/exhaustive/scopes.h>
+#include "tests/exhaustive/scopes.h"
 
 #include <fmt/format.h>
 

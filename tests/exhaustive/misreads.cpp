@@ -1,4 +1,4 @@
-#include <capo/tests/exhaustive/misreads.h>
+#include "tests/exhaustive/misreads.h"
 
 #include <cmath>
 #include <utility>

@@ -2,10 +2,10 @@
 
 #pragma once
 
-#include <capo/core/plan/plan_options.h>
-#include <capo/testing/oracle/memory.h>
-#include <capo/tests/exhaustive/answer.h>
-#include <capo/tests/exhaustive/orders.h>
+#include "core/model/plan_options.h"
+#include "testing/oracle/memory.h"
+#include "tests/exhaustive/answer.h"
+#include "tests/exhaustive/orders.h"
 
 #include <vector>
 

@@ -4,11 +4,11 @@
 // Judged as chains. Random strings test almost nothing but that wrong counts are rejected; here
 // every list is one edit from being right. Quick: two chunks and two microbatches.
 
-#include <capo/testing/oracle/first_fault.h>
-#include <capo/tests/exhaustive/comparison.h>
-#include <capo/tests/exhaustive/judge.h>
-#include <capo/tests/exhaustive/orders.h>
-#include <capo/tests/exhaustive/scopes.h>
+#include "testing/oracle/first_fault.h"
+#include "tests/exhaustive/comparison.h"
+#include "tests/exhaustive/judge.h"
+#include "tests/exhaustive/orders.h"
+#include "tests/exhaustive/scopes.h"
 
 namespace capo::exhaustive {
 

@@ -1,4 +1,4 @@
-#include <capo/tests/exhaustive/orders.h>
+#include "tests/exhaustive/orders.h"
 
 #include <fmt/format.h>
 

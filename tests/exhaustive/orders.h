@@ -7,8 +7,8 @@
 
 #pragma once
 
-#include <capo/core/order/te_list.h>
-#include <capo/testing/oracle/oracle.h>
+#include "core/order/te_list.h"
+#include "testing/oracle/oracle.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,12 +10,12 @@
 // that never runs), then with the transfers (T09, at the first one that is never over). Quick: as
 // every run; long: the 7,714,938 pairs of three microbatches, with one communicator for each rank.
 
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/oracle/transfers.h>
-#include <capo/tests/exhaustive/comparison.h>
-#include <capo/tests/exhaustive/judge.h>
-#include <capo/tests/exhaustive/orders.h>
-#include <capo/tests/exhaustive/scopes.h>
+#include "core/text/order_printer.h"
+#include "testing/oracle/transfers.h"
+#include "tests/exhaustive/comparison.h"
+#include "tests/exhaustive/judge.h"
+#include "tests/exhaustive/orders.h"
+#include "tests/exhaustive/scopes.h"
 
 #include <fmt/format.h>
 

@@ -10,12 +10,12 @@
 // captures are hurt, which tests/core/enumeration/hazards_test.cpp counts. Quick: bare lists of up
 // to nine entries and chains of up to twelve.
 
-#include <capo/testing/oracle/memory.h>
-#include <capo/tests/exhaustive/comparison.h>
-#include <capo/tests/exhaustive/judge.h>
-#include <capo/tests/exhaustive/misreads.h>
-#include <capo/tests/exhaustive/orders.h>
-#include <capo/tests/exhaustive/scopes.h>
+#include "testing/oracle/memory.h"
+#include "tests/exhaustive/comparison.h"
+#include "tests/exhaustive/judge.h"
+#include "tests/exhaustive/misreads.h"
+#include "tests/exhaustive/orders.h"
+#include "tests/exhaustive/scopes.h"
 
 #include <fmt/format.h>
 

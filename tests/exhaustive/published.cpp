@@ -12,10 +12,10 @@
 // prediction, which has to name the same error at the same entry. That the other columns are what
 // capo accepts is for lists.cpp and plans.cpp. Quick: chains of at most twelve entries.
 
-#include <capo/core/profiles/te.h>
-#include <capo/tests/exhaustive/comparison.h>
-#include <capo/tests/exhaustive/orders.h>
-#include <capo/tests/exhaustive/scopes.h>
+#include "core/frameworks/te/predict.h"
+#include "tests/exhaustive/comparison.h"
+#include "tests/exhaustive/orders.h"
+#include "tests/exhaustive/scopes.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <capo/tests/exhaustive/options.h>
+#include "tests/exhaustive/options.h"
 
 namespace capo::exhaustive {
 

@@ -3,11 +3,11 @@
 //
 // Quick: at most five entries; long: at most eight, 235,794,769.
 
-#include <capo/testing/oracle/first_fault.h>
-#include <capo/tests/exhaustive/comparison.h>
-#include <capo/tests/exhaustive/judge.h>
-#include <capo/tests/exhaustive/orders.h>
-#include <capo/tests/exhaustive/scopes.h>
+#include "testing/oracle/first_fault.h"
+#include "tests/exhaustive/comparison.h"
+#include "tests/exhaustive/judge.h"
+#include "tests/exhaustive/orders.h"
+#include "tests/exhaustive/scopes.h"
 
 namespace capo::exhaustive {
 

@@ -1,4 +1,4 @@
-#include <capo/tests/failing/failing_world.h>
+#include "tests/failing/failing_world.h"
 
 #include <fcntl.h>
 #include <signal.h>

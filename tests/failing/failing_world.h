@@ -10,9 +10,9 @@
 
 #pragma once
 
-#include <capo/tests/failing/ledger.h>
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "tests/failing/ledger.h"
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <sys/types.h>
 

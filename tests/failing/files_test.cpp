@@ -6,7 +6,7 @@
 // line what could not be done and in the system's words why: 3 for what is read, 5 for what is
 // written. Each file is as it was or whole, and what was not finished is gone.
 
-#include <capo/tests/failing/judged.h>
+#include "tests/failing/judged.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <capo/tests/failing/failing_world.h>
-#include <capo/tests/failing/scenarios.h>
+#include "tests/failing/failing_world.h"
+#include "tests/failing/scenarios.h"
 
 #include <algorithm>
 #include <string>

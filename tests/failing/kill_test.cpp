@@ -5,7 +5,7 @@
 // is unfinished may be left, since nobody was there to remove it. Ctrl-C, which capo hears, leaves
 // nothing of the kind.
 
-#include <capo/tests/failing/judged.h>
+#include "tests/failing/judged.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 // What capo-fuzz prints goes through the C library, whose calls are not seen. Of ten thousand and
 // more allocations every 37th fails.
 
-#include <capo/tests/failing/judged.h>
+#include "tests/failing/judged.h"
 
 #include <gtest/gtest.h>
 

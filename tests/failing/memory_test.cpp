@@ -4,10 +4,10 @@
 // memory`, or which memory of a run there is not) and leaves with 5: nothing on standard output,
 // each file as it was or whole, and nothing that was allocated is left behind, save in JSON
 // (scenarios.h) and where CLI11 lets nothing be caught and capo leaves at once
-// (cli/out_of_memory.h). All commands allocate alike until their options are read; that beginning
-// is gone through once, by a command line that says nothing.
+// (cli/options/out_of_memory.h). All commands allocate alike until their options are read; that
+// beginning is gone through once, by a command line that says nothing.
 
-#include <capo/tests/failing/judged.h>
+#include "tests/failing/judged.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 // library; what failed is the n-th since the program began, static objects included. Nothing here
 // may allocate.
 
-#include <capo/tests/failing/ledger.h>
+#include "tests/failing/ledger.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

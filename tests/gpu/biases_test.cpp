@@ -1,6 +1,6 @@
 // Biases of groups of rows and their gradients on the device, against the host's.
 
-#include <capo/tests/gpu/twins.h>
+#include "tests/gpu/twins.h"
 
 namespace capo::gpu {
 namespace {

@@ -1,6 +1,6 @@
 // Copy, Fill, Gather, Differ and Add on the device, against the host's; all but Add to the byte.
 
-#include <capo/tests/gpu/twins.h>
+#include "tests/gpu/twins.h"
 
 namespace capo::gpu {
 namespace {

@@ -1,8 +1,8 @@
 // The checks around CUDA calls. Only the last test needs a device.
 
-#include <capo/core/base/result.h>
-#include <capo/gpu/runtime/check.h>
-#include <capo/gpu/runtime/device.h>
+#include "gpu/runtime/check.h"
+#include "core/base/result.h"
+#include "gpu/runtime/device.h"
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // The first CUDA device. Where there is none the whole program skips its tests, each by its name,
 // and says why.
 
-#include <capo/gpu/engine/cuda_engine.h>
-#include <capo/tests/run/test_engine.h>
+#include "gpu/engine/cuda_engine.h"
+#include "tests/run/test_engine.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The devices of the machine that runs the tests, whichever these are.
 
-#include <capo/gpu/runtime/device.h>
+#include "gpu/runtime/device.h"
 
 #include <gtest/gtest.h>
 

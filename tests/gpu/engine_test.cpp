@@ -1,6 +1,6 @@
 // The CUDA engine by itself: captures, graphs that are read back, and errors that are kept.
 
-#include <capo/gpu/engine/cuda_engine.h>
+#include "gpu/engine/cuda_engine.h"
 
 #include <gtest/gtest.h>
 

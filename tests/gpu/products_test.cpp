@@ -1,6 +1,6 @@
 // GroupedProduct on the device, on tensor cores and plainly, against the host's.
 
-#include <capo/tests/gpu/twins.h>
+#include "tests/gpu/twins.h"
 
 namespace capo::gpu {
 namespace {

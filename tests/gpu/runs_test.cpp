@@ -1,9 +1,9 @@
 // What tests of whole runs do not ask of a device: modules large enough for the kernels of tensor
 // cores, and the victims of the host engine beside its own, in one program.
 
-#include <capo/run/host/host_engine.h>
-#include <capo/tests/run/running.h>
-#include <capo/tests/support/data.h>
+#include "run/host/host_engine.h"
+#include "tests/run/running.h"
+#include "tests/support/data.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -13,10 +13,10 @@
 
 #pragma once
 
-#include <capo/gpu/kernels/kernels.h>
-#include <capo/gpu/runtime/device.h>
-#include <capo/run/host/kernels.h>
-#include <capo/tests/run/host/tensors.h>
+#include "gpu/kernels/kernels.h"
+#include "gpu/runtime/device.h"
+#include "run/host/kernels.h"
+#include "tests/run/host/tensors.h"
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>

@@ -39,7 +39,7 @@ def mutated(file: str, mutants: list[Mutant]) -> str:
             raise TableError(f"{here[0].name}: its text is a part of another mutant's")
         result += source[end:begin] + beside(here, source[begin:behind])
         end = behind
-    return f'#include <capo/tests/mutants/switch.h>\n#line 1 "{file}"\n' + result + source[end:]
+    return f'#include "tests/mutants/switch.h"\n#line 1 "{file}"\n' + result + source[end:]
 
 
 def write_if_other(path: Path, text: str) -> None:
@@ -58,7 +58,7 @@ def remove_others(folder: Path, files: set[str]) -> None:
 
 def includers(headers: set[str], sources: set[str]) -> list[str]:
     """What has to be compiled again, since a header of core that it includes has mutants."""
-    lines = {f"#include <capo/{header}>" for header in headers}
+    lines = {f'#include "{header}"' for header in headers}
     others = {str(path.relative_to(ROOT)): path for path in ROOT.glob("core/**/*.cpp")}
     return sorted(
         file

@@ -1,4 +1,4 @@
-#include <capo/tests/mutants/switch.h>
+#include "tests/mutants/switch.h"
 
 #include <cstdlib>
 

@@ -1,12 +1,12 @@
 // What is written in another form has the verdict that it had: a declaration that decides it is not
 // left out without a word. Of what each form can say something must be left.
 
-#include <capo/core/convert/written.h>
-#include <capo/core/rules/check.h>
-#include <capo/testing/generators/arbitrary_schedule.h>
-#include <capo/testing/generators/arbitrary_table.h>
-#include <capo/testing/generators/sound_order.h>
-#include <capo/testing/generators/sound_schedule.h>
+#include "core/convert/written.h"
+#include "core/rules/check.h"
+#include "testing/generators/arbitrary_schedule.h"
+#include "testing/generators/arbitrary_table.h"
+#include "testing/generators/sound_order.h"
+#include "testing/generators/sound_schedule.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -2,10 +2,10 @@
 // orders too: out of place are those that the oracle says, and whatever comes of the others is a
 // verdict, which the simulator bears out.
 
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/laws/checked.h>
-#include <capo/testing/laws/times.h>
-#include <capo/testing/oracle/exchanges.h>
+#include "testing/oracle/exchanges.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/laws/checked.h"
+#include "testing/laws/times.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,9 +1,9 @@
 // Every fault that is injected into something sound is reported, by its rule, at its place.
 
-#include <capo/testing/generators/sound_order.h>
-#include <capo/testing/generators/sound_planned.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/laws/verdicts.h>
+#include "testing/generators/sound_order.h"
+#include "testing/generators/sound_planned.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/laws/verdicts.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,15 +1,15 @@
 // Readers never crash, always say why they refuse and where, and never accept what cannot be
 // printed and read back.
 
-#include <capo/core/order/to_te_list.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/json_printer.h>
-#include <capo/core/text/load.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/core/text/te_list_printer.h>
-#include <capo/core/text/te_list_reader.h>
-#include <capo/testing/generators/mutated_text.h>
-#include <capo/testing/representable.h>
+#include "core/frameworks/te/te_list_printer.h"
+#include "core/frameworks/te/te_list_reader.h"
+#include "core/frameworks/te/to_te_list.h"
+#include "core/input/load.h"
+#include "core/rules/check.h"
+#include "core/text/json_printer.h"
+#include "core/text/order_printer.h"
+#include "testing/generators/mutated_text.h"
+#include "testing/representable.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

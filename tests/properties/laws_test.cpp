@@ -1,9 +1,9 @@
 // The laws of simulated time hold of every sound schedule, at any costs and however messages
 // travel.
 
-#include <capo/testing/generators/arbitrary_costs.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/laws/times.h>
+#include "testing/generators/arbitrary_costs.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/laws/times.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

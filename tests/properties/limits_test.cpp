@@ -1,14 +1,14 @@
 // How many findings are kept is nothing to the verdict: who keeps none, or the first error alone,
 // counts as many and comes to the same. The subjects are faults of every rule.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/passes.h>
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/generators/sound_order.h>
-#include <capo/testing/generators/sound_planned.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/laws/checked.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/context.h"
+#include "core/rules/passes.h"
+#include "testing/faults/faults.h"
+#include "testing/generators/sound_order.h"
+#include "testing/generators/sound_planned.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/laws/checked.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

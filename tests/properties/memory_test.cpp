@@ -2,12 +2,12 @@
 // no code with capo; capo's own plan shares memory only where every path through the step orders
 // its uses; and a plan is found wrong exactly where it does otherwise.
 
-#include <capo/core/order/from_te_list.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/generators/te_capturable_order.h>
-#include <capo/testing/oracle/memory.h>
-#include <capo/tests/core/plan/planned.h>
-#include <capo/tests/core/plan/sharing.h>
+#include "testing/oracle/memory.h"
+#include "core/frameworks/te/from_te_list.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/generators/te_capturable_order.h"
+#include "tests/core/plan/planned.h"
+#include "tests/core/plan/sharing.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,11 +2,11 @@
 // the nearest neighbours of the faults, none of its own under capo's plan, and no errors without a
 // plan. That each is reported is in faults_test.cpp.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/modules.h>
-#include <capo/testing/faults/transfers.h>
-#include <capo/testing/generators/sound_declared.h>
-#include <capo/testing/laws/reported.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
+#include "testing/faults/modules.h"
+#include "testing/generators/sound_declared.h"
+#include "testing/laws/reported.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -8,12 +8,12 @@
 // to be for no chunk is right to capo, as an empty rank of a schedule is, and not sound to the
 // oracle.
 
-#include <capo/core/profiles/te.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/rules/verdicts.h>
-#include <capo/testing/generators/arbitrary_numbers.h>
-#include <capo/testing/generators/te_order.h>
-#include <capo/testing/oracle_question.h>
+#include "core/frameworks/te/predict.h"
+#include "core/rules/check.h"
+#include "core/rules/verdicts.h"
+#include "testing/generators/arbitrary_numbers.h"
+#include "testing/generators/te_order.h"
+#include "testing/oracle_question.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,10 +1,10 @@
 // Where chunks lack their parameters is where the oracle says so: unshards and reshards put into
 // sound schedules of several ranks and chunks, anywhere and in replay orders too.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/laws/checked.h>
-#include <capo/testing/oracle/parameters.h>
+#include "testing/oracle/parameters.h"
+#include "testing/edits/entries.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/laws/checked.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

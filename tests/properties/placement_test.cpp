@@ -1,7 +1,7 @@
 // Where the chunks of a placement lie is what the oracle walks over.
 
-#include <capo/testing/generators/topology.h>
-#include <capo/testing/oracle/placement.h>
+#include "testing/oracle/placement.h"
+#include "testing/generators/topology.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

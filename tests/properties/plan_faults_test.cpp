@@ -1,9 +1,9 @@
 // Faults of plans: none where a plan is kept to, none of reuse under capo's own, and no errors
 // without one. That each is reported is in faults_test.cpp.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/generators/sound_planned.h>
-#include <capo/testing/laws/checked.h>
+#include "testing/faults/faults.h"
+#include "testing/generators/sound_planned.h"
+#include "testing/laws/checked.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,9 +1,9 @@
 // Of replays that leave the order of capture those that harm are told from the others, rank by rank
 // and whatever else is wrong.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/generators/sound_planned.h>
-#include <capo/testing/laws/reported.h>
+#include "testing/faults/faults.h"
+#include "testing/generators/sound_planned.h"
+#include "testing/laws/reported.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

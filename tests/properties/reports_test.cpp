@@ -1,12 +1,12 @@
 // The report of any check is well formed: JSON and SARIF parse, and all three say the same verdict.
 
-#include <capo/core/profiles/consult.h>
-#include <capo/core/report/json_report.h>
-#include <capo/core/report/sarif_report.h>
-#include <capo/core/report/text_report.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/load.h>
-#include <capo/testing/generators/mutated_text.h>
+#include "core/input/load.h"
+#include "core/profiles/consult.h"
+#include "core/report/json_report.h"
+#include "core/report/sarif_report.h"
+#include "core/report/text_report.h"
+#include "core/rules/check.h"
+#include "testing/generators/mutated_text.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

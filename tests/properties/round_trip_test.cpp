@@ -1,19 +1,19 @@
 // Printing a value and reading it back is the identity, in each of the four forms.
 
-#include <capo/core/order/to_te_list.h>
-#include <capo/core/text/json_printer.h>
-#include <capo/core/text/load.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/core/text/te_list_printer.h>
-#include <capo/core/text/te_list_reader.h>
-#include <capo/core/text/torch_csv_printer.h>
-#include <capo/testing/generators/arbitrary_numbers.h>
-#include <capo/testing/generators/arbitrary_schedule.h>
-#include <capo/testing/generators/arbitrary_table.h>
-#include <capo/testing/generators/sound_order.h>
-#include <capo/testing/laws/texts.h>
-#include <capo/testing/minimise_shrink.h>
-#include <capo/testing/representable.h>
+#include "core/frameworks/te/te_list_printer.h"
+#include "core/frameworks/te/te_list_reader.h"
+#include "core/frameworks/te/to_te_list.h"
+#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/input/load.h"
+#include "core/text/json_printer.h"
+#include "core/text/order_printer.h"
+#include "testing/generators/arbitrary_numbers.h"
+#include "testing/generators/arbitrary_schedule.h"
+#include "testing/generators/arbitrary_table.h"
+#include "testing/generators/sound_order.h"
+#include "testing/laws/texts.h"
+#include "testing/minimise_shrink.h"
+#include "testing/representable.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,12 +1,12 @@
 // What is sound is accepted, in every form and with or without declarations.
 
-#include <capo/core/text/json_printer.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/faults/table.h>
-#include <capo/testing/generators/sound_order.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/generators/te_capturable_order.h>
-#include <capo/tests/support/check_text.h>
+#include "core/text/json_printer.h"
+#include "core/text/order_printer.h"
+#include "testing/faults/table.h"
+#include "testing/generators/sound_order.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/generators/te_capturable_order.h"
+#include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

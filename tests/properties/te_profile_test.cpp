@@ -1,9 +1,9 @@
 // What TransformerEngine can capture it accepts, and sound orders that it cannot it refuses as
 // PyTorch's double capture.
 
-#include <capo/core/profiles/te.h>
-#include <capo/testing/generators/sound_order.h>
-#include <capo/testing/generators/te_capturable_order.h>
+#include "core/frameworks/te/predict.h"
+#include "testing/generators/sound_order.h"
+#include "testing/generators/te_capturable_order.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

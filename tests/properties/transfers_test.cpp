@@ -2,17 +2,17 @@
 // transfers finish, and meet as they are meant to, is what an executor says that shares no code
 // with capo.
 
-#include <capo/core/generate/megatron_schedule.h>
-#include <capo/core/graph/build.h>
-#include <capo/core/graph/execution.h>
-#include <capo/core/graph/megatron_calls.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/generators/communication.h>
-#include <capo/testing/generators/moved_transfers.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/laws/checked.h>
-#include <capo/testing/oracle_pipeline.h>
-#include <capo/tests/support/check_text.h>
+#include "core/frameworks/megatron/calls.h"
+#include "core/frameworks/megatron/schedule.h"
+#include "core/graph/build.h"
+#include "core/graph/execution.h"
+#include "core/text/order_printer.h"
+#include "testing/generators/communication.h"
+#include "testing/generators/moved_transfers.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/laws/checked.h"
+#include "testing/oracle_pipeline.h"
+#include "tests/support/check_text.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

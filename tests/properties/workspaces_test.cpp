@@ -2,8 +2,8 @@
 // where they share one and something comes behind; that they do race else is among the faults of
 // plans.
 
-#include <capo/testing/generators/sound_planned.h>
-#include <capo/testing/laws/checked.h>
+#include "testing/generators/sound_planned.h"
+#include "testing/laws/checked.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

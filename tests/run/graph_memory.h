@@ -3,9 +3,9 @@
 
 #pragma once
 
-#include <capo/core/plan/accesses.h>
-#include <capo/run/run.h>
-#include <capo/tests/run/operands_of.h>
+#include "core/plan/accesses.h"
+#include "run/run.h"
+#include "tests/run/operands_of.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The host engine, which every machine has, and on which everything is run.
 
-#include <capo/run/host/host_engine.h>
-#include <capo/tests/run/test_engine.h>
+#include "run/host/host_engine.h"
+#include "tests/run/test_engine.h"
 
 namespace capo::run {
 

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <capo/run/engine.h>
+#include "run/engine/engine.h"
 
 #include <cstdint>
 #include <memory>

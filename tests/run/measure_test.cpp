@@ -1,9 +1,9 @@
 // What is measured, on an engine whose clock a test can foresee: every launch takes what its bytes
 // say, so that the median of each kind of task is known.
 
-#include <capo/run/host/host_engine.h>
-#include <capo/run/measure.h>
-#include <capo/tests/run/running.h>
+#include "run/measure.h"
+#include "run/host/host_engine.h"
+#include "tests/run/running.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 
 #pragma once
 
-#include <capo/run/engine.h>
-#include <capo/run/modules/layer.h>
+#include "run/engine/engine.h"
+#include "run/modules/layer.h"
 
 #include <cstddef>
 #include <cstdint>

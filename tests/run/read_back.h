@@ -4,8 +4,8 @@
 
 #pragma once
 
-#include <capo/tests/run/labelled_engine.h>
-#include <capo/tests/run/operands_of.h>
+#include "tests/run/labelled_engine.h"
+#include "tests/run/operands_of.h"
 
 #include <gtest/gtest.h>
 

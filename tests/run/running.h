@@ -9,12 +9,12 @@
 
 #pragma once
 
-#include <capo/core/gradients/contract.h>
-#include <capo/core/rules/verify.h>
-#include <capo/core/text/load.h>
-#include <capo/run/run.h>
-#include <capo/run/setup/complete_model.h>
-#include <capo/tests/run/test_engine.h>
+#include "core/frameworks/te/contract.h"
+#include "core/input/load.h"
+#include "core/rules/verify.h"
+#include "run/run.h"
+#include "run/setup/complete_model.h"
+#include "tests/run/test_engine.h"
 
 #include <array>
 #include <stdexcept>

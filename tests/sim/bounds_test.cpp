@@ -1,7 +1,7 @@
 // Bounds against orders that are known to be optimal, and by hand.
 
-#include <capo/sim/bounds.h>
-#include <capo/tests/sim/simulated.h>
+#include "sim/bounds.h"
+#include "tests/sim/simulated.h"
 
 #include <gtest/gtest.h>
 

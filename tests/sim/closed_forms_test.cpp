@@ -5,7 +5,7 @@
 // peaks are counted in chunks. Conditions are stated where a form has them, and were found to be
 // needed.
 
-#include <capo/tests/sim/published_requests.h>
+#include "tests/sim/published_requests.h"
 
 #include <gtest/gtest.h>
 

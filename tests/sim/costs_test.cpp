@@ -1,5 +1,5 @@
-#include <capo/sim/costs.h>
-#include <capo/tests/sim/simulated.h>
+#include "sim/costs.h"
+#include "tests/sim/simulated.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include <capo/sim/draw_timeline.h>
-#include <capo/tests/sim/simulated.h>
+#include "sim/draw_timeline.h"
+#include "tests/sim/simulated.h"
 
 #include <nlohmann/json.hpp>
 

@@ -16,7 +16,7 @@
 // cannot hide its dispatch: combine 9-10, experts 10-12, dispatch 12-13, pre 13-15.      makespan
 // 15 Without overlap each forward and backward takes its exchanges as well: 2 (4 + 4 + 2) = 20.
 
-#include <capo/tests/sim/simulated.h>
+#include "tests/sim/simulated.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <capo/tests/sim/simulated.h>
-#include <capo/tests/support/published_rows.h>
+#include "tests/sim/simulated.h"
+#include "tests/support/published_rows.h"
 
 #include <algorithm>
 #include <cmath>

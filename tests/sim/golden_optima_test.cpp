@@ -1,7 +1,7 @@
 // Proven optima of small settings: no schedule that capo makes is faster within the same memory, or
 // its simulation would be wrong; and no bound is above them.
 
-#include <capo/tests/sim/golden.h>
+#include "tests/sim/golden.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

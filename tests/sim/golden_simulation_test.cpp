@@ -1,7 +1,7 @@
 // The simulator against the golden data of published schedules: what every order takes and holds,
 // first for the orders as their authors print them, then for those that capo makes by name.
 
-#include <capo/tests/sim/golden.h>
+#include "tests/sim/golden.h"
 
 #include <gtest/gtest.h>
 

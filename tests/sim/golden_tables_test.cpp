@@ -8,8 +8,8 @@
 // rates, which are 0.0008 to 0.005 higher. Links between these two ranks that take no time give
 // neither: whoever waits still waits.
 
-#include <capo/core/generate/published/interleaved.h>
-#include <capo/tests/sim/golden.h>
+#include "schedules/interleaved.h"
+#include "tests/sim/golden.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

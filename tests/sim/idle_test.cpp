@@ -1,5 +1,5 @@
-#include <capo/sim/idle.h>
-#include <capo/tests/sim/simulated.h>
+#include "sim/idle.h"
+#include "tests/sim/simulated.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Laws of every simulation, whatever the schedule and the costs: for each name of the catalogue
 // over a grid, with costs by chance, under each way for messages to travel.
 
-#include <capo/sim/simulate.h>
-#include <capo/tests/sim/published_requests.h>
+#include "sim/simulate.h"
+#include "tests/sim/published_requests.h"
 
 #include <gtest/gtest.h>
 

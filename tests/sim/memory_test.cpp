@@ -1,5 +1,5 @@
-#include <capo/sim/memory.h>
-#include <capo/tests/sim/simulated.h>
+#include "sim/memory.h"
+#include "tests/sim/simulated.h"
 
 #include <gtest/gtest.h>
 

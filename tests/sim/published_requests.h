@@ -3,9 +3,9 @@
 
 #pragma once
 
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/core/generate/published/torch_tables.h>
-#include <capo/tests/sim/simulated.h>
+#include "schedules/catalogue.h"
+#include "schedules/torch_tables.h"
+#include "tests/sim/simulated.h"
 
 #include <fmt/format.h>
 

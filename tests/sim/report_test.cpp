@@ -1,5 +1,5 @@
-#include <capo/sim/report.h>
-#include <capo/tests/sim/simulated.h>
+#include "sim/report.h"
+#include "tests/sim/simulated.h"
 
 #include <nlohmann/json.hpp>
 

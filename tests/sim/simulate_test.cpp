@@ -1,8 +1,8 @@
 // Times of small steps, worked out by hand, under each way for messages to travel and on shared
 // devices.
 
-#include <capo/sim/simulate.h>
-#include <capo/tests/sim/simulated.h>
+#include "sim/simulate.h"
+#include "tests/sim/simulated.h"
 
 #include <gtest/gtest.h>
 

@@ -2,10 +2,10 @@
 
 #pragma once
 
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/core/order/declare_topology.h>
-#include <capo/core/text/load.h>
-#include <capo/sim/simulation.h>
+#include "core/input/load.h"
+#include "core/order/declare_topology.h"
+#include "schedules/catalogue.h"
+#include "sim/simulation.h"
 
 #include <gtest/gtest.h>
 

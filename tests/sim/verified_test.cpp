@@ -1,8 +1,8 @@
 // Whatever the catalogue makes, the verifier accepts, under the strictest of environments: one
 // queue of transfers a rank, and sends that wait for their receives.
 
-#include <capo/core/rules/check.h>
-#include <capo/tests/sim/published_requests.h>
+#include "core/rules/check.h"
+#include "tests/sim/published_requests.h"
 
 #include <gtest/gtest.h>
 

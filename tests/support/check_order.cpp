@@ -1,4 +1,4 @@
-#include <capo/tests/support/check_order.h>
+#include "tests/support/check_order.h"
 
 #include <nlohmann/json.hpp>
 

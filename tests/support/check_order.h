@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <capo/tests/support/run_capo.h>
+#include "tests/support/run_capo.h"
 
 #include <nlohmann/json_fwd.hpp>
 

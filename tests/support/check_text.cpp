@@ -1,6 +1,6 @@
-#include <capo/tests/support/check_text.h>
+#include "tests/support/check_text.h"
 
-#include <capo/core/order/declare_topology.h>
+#include "core/order/declare_topology.h"
 
 #include <fmt/format.h>
 

@@ -2,10 +2,10 @@
 
 #pragma once
 
-#include <capo/core/graph/environment.h>
-#include <capo/core/model/model.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/load.h>
+#include "core/input/load.h"
+#include "core/model/environment.h"
+#include "core/model/model.h"
+#include "core/rules/check.h"
 
 #include <optional>
 #include <string>

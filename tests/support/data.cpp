@@ -1,6 +1,6 @@
-#include <capo/tests/support/data.h>
+#include "tests/support/data.h"
 
-#include <capo/core/text/number.h>
+#include "core/text/number.h"
 
 #include <nlohmann/json.hpp>
 

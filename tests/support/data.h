@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <capo/core/order/layers.h>
-#include <capo/core/order/te_list.h>
+#include "core/order/layers.h"
+#include "core/order/te_list.h"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,5 +1,5 @@
-#include <capo/tests/support/data.h>
-#include <capo/tests/support/published_rows.h>
+#include "tests/support/published_rows.h"
+#include "tests/support/data.h"
 
 #include <array>
 #include <string>

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include <capo/core/generate/published/catalogue.h>
+#include "schedules/catalogue.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include <capo/tests/support/run_capo.h>
+#include "tests/support/run_capo.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include <capo/tests/support/scratch_folder.h>
+#include "tests/support/scratch_folder.h"
 
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp is POSIX's
 

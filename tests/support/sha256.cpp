@@ -1,4 +1,4 @@
-#include <capo/tests/support/sha256.h>
+#include "tests/support/sha256.h"
 
 #include <fmt/format.h>
 

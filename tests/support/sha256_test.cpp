@@ -1,6 +1,6 @@
 // SHA-256: the known answers of FIPS 180-4, and lengths around the edges of a block.
 
-#include <capo/tests/support/sha256.h>
+#include "tests/support/sha256.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include <capo/testing/minimise_shrink.h>
+#include "testing/minimise_shrink.h"
 
-#include <capo/core/minimise/size.h>
-#include <capo/testing/generators/dice.h>
-#include <capo/testing/generators/sound_schedule.h>
+#include "core/minimise/size.h"
+#include "testing/generators/dice.h"
+#include "testing/generators/sound_schedule.h"
 
 #include <gtest/gtest.h>
 

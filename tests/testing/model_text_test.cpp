@@ -1,9 +1,9 @@
 // Every member is written, and reads back. What generators declare: shown_order_test.cpp and
 // truth/paste_test.cpp.
 
-#include <capo/testing/model_text.h>
+#include "testing/model_text.h"
 
-#include <capo/core/text/model_reader.h>
+#include "core/text/model_reader.h"
 
 #include <gtest/gtest.h>
 

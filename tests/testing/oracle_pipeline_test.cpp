@@ -1,4 +1,4 @@
-#include <capo/testing/oracle_pipeline.h>
+#include "testing/oracle_pipeline.h"
 
 #include <gtest/gtest.h>
 

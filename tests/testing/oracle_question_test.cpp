@@ -1,4 +1,4 @@
-#include <capo/testing/oracle_question.h>
+#include "testing/oracle_question.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <capo/tests/testing/share.h>
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

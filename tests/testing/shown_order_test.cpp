@@ -1,13 +1,13 @@
 // What generators show reads back, declarations and all.
 
-#include <capo/testing/shown_order.h>
+#include "testing/shown_order.h"
 
-#include <capo/core/text/load.h>
-#include <capo/core/text/model_reader.h>
-#include <capo/testing/generators/communication.h>
-#include <capo/testing/generators/sound_declared.h>
-#include <capo/testing/generators/sound_planned.h>
-#include <capo/tests/testing/sample.h>
+#include "core/input/load.h"
+#include "core/text/model_reader.h"
+#include "testing/generators/communication.h"
+#include "testing/generators/sound_declared.h"
+#include "testing/generators/sound_planned.h"
+#include "tests/testing/sample.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 // own into it. Races and reorderings by replay are E01's and Y01's. Tested by
 // grad_output_reuse_test.cpp and tests/corpus/rules/B02/.
 
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/checks.h>
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
 
 namespace capo::rules {
 

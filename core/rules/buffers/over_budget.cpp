@@ -5,9 +5,9 @@
 // warns where they are not declared. One finding for each rank. Tested by over_budget_test.cpp and
 // tests/corpus/rules/B08/.
 
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/text/byte_size.h>
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
+#include "core/text/byte_size.h"
 
 #include <fmt/format.h>
 

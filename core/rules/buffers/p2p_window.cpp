@@ -7,8 +7,8 @@
 // is issued in time but that nobody waits for is a race, E01's. Tested by p2p_window_test.cpp and
 // tests/corpus/rules/B04/.
 
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/checks.h>
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
 
 namespace capo::rules {
 

@@ -10,8 +10,8 @@
 // says may. What is sent is B04's; races and reorderings by replay are E01's and Y01's. Tested by
 // pool_reuse_test.cpp and tests/corpus/rules/B03/.
 
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/checks.h>
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
 
 namespace capo::rules {
 

@@ -6,8 +6,8 @@
 // one that is free. Races and reorderings by replay are E01's and Y01's. Tested by
 // static_input_reuse_test.cpp and tests/corpus/rules/B01/.
 
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/checks.h>
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
 
 namespace capo::rules {
 

@@ -4,9 +4,9 @@
 // foreign data; so is the gradient of an input whose sample is not contiguous. One finding for each
 // module and end. Tested by strides_lost_test.cpp and tests/corpus/rules/B07/.
 
-#include <capo/core/plan/accesses.h>
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/checks.h>
+#include "core/plan/accesses.h"
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
 
 #include <fmt/format.h>
 

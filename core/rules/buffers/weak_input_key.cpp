@@ -6,9 +6,9 @@
 // warning. One finding for each pair of modules. Tested by weak_input_key_test.cpp and
 // tests/corpus/rules/B05/.
 
-#include <capo/core/plan/accesses.h>
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/checks.h>
+#include "core/plan/accesses.h"
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
 
 #include <fmt/format.h>
 

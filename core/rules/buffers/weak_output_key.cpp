@@ -5,9 +5,9 @@
 // returns (aux, y), and its backward reads the zeros of aux. One finding for each pair of modules.
 // Tested by weak_output_key_test.cpp and tests/corpus/rules/B06/.
 
-#include <capo/core/plan/accesses.h>
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/checks.h>
+#include "core/plan/accesses.h"
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
 
 #include <fmt/format.h>
 

@@ -6,10 +6,10 @@
 // There is one queue for each module, first in, first out, for all microbatches and graphs. Nothing
 // looks whether it is empty. Tested by called_twice_test.cpp and tests/corpus/rules/C04/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -11,10 +11,10 @@
 // One finding for each chunk of an order, at the entry that is at odds with the ones before. Tested
 // by half_delayed_test.cpp and tests/corpus/rules/C08/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

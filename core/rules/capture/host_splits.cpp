@@ -8,11 +8,11 @@
 // TransformerEngine and in capo's own modules alike: so this is an error under either plan. Tested
 // by host_splits_test.cpp and tests/corpus/rules/C01/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/model/module_kinds.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/model/module_kinds.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -5,15 +5,15 @@
 //               capture
 //
 // A real gradient of anything draws that stream into the capture, a dummy does too; so a bias or a
-// norm in front is enough. Found with PyTorch 2.11. Who returns what is core/gradients/contract.h's
-// to say; a module of undeclared kind may have a norm. Tested by no_gradient_test.cpp and
-// tests/corpus/rules/C06/.
+// norm in front is enough. Found with PyTorch 2.11. Who returns what is
+// core/frameworks/te/contract.h's to say; a module of undeclared kind may have a norm. Tested by
+// no_gradient_test.cpp and tests/corpus/rules/C06/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/gradients/contract.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/frameworks/te/contract.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -6,11 +6,11 @@
 // One weight for all groups is one address, and the split path calls one product for each group.
 // Tested by too_many_groups_test.cpp and tests/corpus/rules/C05/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/model/module_kinds.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/model/module_kinds.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

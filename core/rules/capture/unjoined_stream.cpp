@@ -5,10 +5,10 @@
 //
 // Tested by unjoined_stream_test.cpp and tests/corpus/rules/C03/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -5,10 +5,10 @@
 // Judges one rank at a time. Where microbatches are counted, backward_ahead says the same of the
 // k-th of each. Tested by backward_before_forward_test.cpp and tests/corpus/rules/D01/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -10,12 +10,12 @@
 // the transfer rules'. Where a rank contradicts itself, stage_order has said so and this rule is
 // silent. Tested by dependency_cycle_test.cpp and tests/corpus/rules/D04/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/judged_before.h>
-#include <capo/core/rules/task_words.h>
-#include <capo/core/rules/wiring.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/judged_before.h"
+#include "core/rules/task_words.h"
+#include "core/rules/wiring.h"
 
 #include <fmt/format.h>
 

@@ -8,11 +8,11 @@
 // one chunk at a time; that an exchange reads what another stage made is stage_order's. One finding
 // for each exchange. Tested by exchange_order_test.cpp and tests/corpus/rules/D06/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/graph/lowered.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/graph/lowered.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -11,10 +11,10 @@
 // collective_order's. Tested by parameters_away_test.cpp,
 // tests/core/enumeration/parameters_test.cpp and tests/corpus/rules/D05/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

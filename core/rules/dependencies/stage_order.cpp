@@ -9,12 +9,12 @@
 // beside: nothing is over before its last one. Tested by stage_order_test.cpp and
 // tests/corpus/rules/D03/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/judged_before.h>
-#include <capo/core/rules/wiring.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/judged_before.h"
+#include "core/rules/wiring.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -9,11 +9,11 @@
 // capture of fp8 with bias and delay fails in warm-up.) A type that is not declared is taken for
 // one that is not fp8. Tested by bias_gradient_lost_test.cpp and tests/corpus/rules/G02/.
 
-#include <capo/core/base/assert.h>
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/base/assert.h"
+#include "core/diag/diagnostics.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -7,10 +7,10 @@
 // The operation keeps one flag for "write to main_grad" and "add to it". Modules and
 // ops.GroupedLinear keep two. Tested by double_accumulation_test.cpp and tests/corpus/rules/G05/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -12,12 +12,12 @@
 //
 // One finding for each module. Tested by first_writer_test.cpp and tests/corpus/rules/G12/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/gradients/contract.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/gradients/gradient_entries.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/frameworks/te/contract.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/gradients/gradient_entries.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

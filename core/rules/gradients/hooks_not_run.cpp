@@ -7,11 +7,11 @@
 // start it: the parameter is never reduced. Tested by hooks_not_run_test.cpp and
 // tests/corpus/rules/G08/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/gradients/contract.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/frameworks/te/contract.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

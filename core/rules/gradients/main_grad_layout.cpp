@@ -3,16 +3,16 @@
 //   shape (4, 64, 32), strides (2048, 1, 64)    the right shape, transposed: a grouped product
 //                                               writes a copy, and main_grad never changes
 //
-// What fits is decided in core/gradients/main_grad.h. The sizes are the module's groups, ffn and
-// hidden; where they are not declared, and of a grouped-mlp, which has two weights, those of a
+// What fits is decided in core/frameworks/te/main_grad.h. The sizes are the module's groups, ffn
+// and hidden; where they are not declared, and of a grouped-mlp, which has two weights, those of a
 // main_grad with three dimensions. Tested by main_grad_layout_test.cpp and tests/corpus/rules/G07/.
 
-#include <capo/core/base/assert.h>
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/gradients/main_grad.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/base/assert.h"
+#include "core/diag/diagnostics.h"
+#include "core/frameworks/te/main_grad.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -9,11 +9,11 @@
 // finding for each chunk of an order. Tested by reduce_early_test.cpp and
 // tests/corpus/rules/G13/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/gradients/reductions.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/gradients/reductions.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -8,12 +8,12 @@
 // declared and all its layers are frozen. A replay order is judged like a capture order. Tested by
 // reduce_missing_test.cpp and tests/corpus/rules/G14/.
 
-#include <capo/core/base/assert.h>
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/gradients/gradient_entries.h>
-#include <capo/core/rules/words.h>
+#include "core/base/assert.h"
+#include "core/diag/diagnostics.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/gradients/gradient_entries.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

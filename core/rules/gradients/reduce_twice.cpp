@@ -6,12 +6,12 @@
 // One finding for each reduction behind the first. Tested by reduce_twice_test.cpp and
 // tests/corpus/rules/G15/.
 
-#include <capo/core/base/assert.h>
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/gradients/reductions.h>
-#include <capo/core/rules/words.h>
+#include "core/base/assert.h"
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/gradients/reductions.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

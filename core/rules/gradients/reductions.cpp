@@ -1,6 +1,6 @@
-#include <capo/core/rules/gradients/reductions.h>
+#include "core/rules/gradients/reductions.h"
 
-#include <capo/core/rules/gradients/gradient_entries.h>
+#include "core/rules/gradients/gradient_entries.h"
 
 #include <algorithm>
 

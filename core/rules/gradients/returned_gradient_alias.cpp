@@ -9,11 +9,11 @@
 // takes `.grad` into main_grad after every backward, so nothing is left to be overwritten.
 // Tested by returned_gradient_alias_test.cpp and tests/corpus/rules/G10/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/model/module_kinds.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/model/module_kinds.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -9,10 +9,10 @@
 // module twice does not put it into the set twice. (A grouped-mlp is several operations: see G08.)
 // Tested by set_order_test.cpp and tests/corpus/rules/G09/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -6,11 +6,11 @@
 //
 // Tested by sharded_weight_test.cpp and tests/corpus/rules/G11/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/gradients/contract.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/frameworks/te/contract.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -10,11 +10,11 @@
 // plan such a weight is like any other. Tested by shared_weight_test.cpp and
 // tests/corpus/rules/G06/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/gradients/split_by_torch.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/gradients/split_by_torch.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

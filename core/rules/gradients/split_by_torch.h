@@ -8,7 +8,7 @@
 
 #pragma once
 
-#include <capo/core/rules/context.h>
+#include "core/rules/context.h"
 
 namespace capo::rules {
 

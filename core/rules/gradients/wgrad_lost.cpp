@@ -7,11 +7,11 @@
 // nor the shared weight of a step that PyTorch itself takes apart (G06). Tested by
 // wgrad_lost_test.cpp and tests/corpus/rules/G01/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/captured_by_te.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/gradients/split_by_torch.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/captured_by_te.h"
+#include "core/rules/checks.h"
+#include "core/rules/gradients/split_by_torch.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

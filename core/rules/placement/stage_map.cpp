@@ -1,4 +1,4 @@
-#include <capo/core/rules/placement/stage_map.h>
+#include "core/rules/placement/stage_map.h"
 
 namespace capo::rules {
 

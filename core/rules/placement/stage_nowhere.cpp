@@ -5,10 +5,10 @@
 //
 // Tested by stage_nowhere_test.cpp and tests/corpus/rules/P02/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/placement/stage_map.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/placement/stage_map.h"
 
 #include <fmt/format.h>
 

@@ -6,11 +6,11 @@
 // Where the placement is declared, the rank that runs a stage of another is the one reported; else
 // the one that runs less of it. Tested by stage_twice_test.cpp and tests/corpus/rules/P01/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/placement/stage_map.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/placement/stage_map.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

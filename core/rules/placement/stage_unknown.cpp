@@ -4,11 +4,11 @@
 //
 // Tested by stage_unknown_test.cpp and tests/corpus/rules/P03/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/placement/stage_map.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/placement/stage_map.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -9,9 +9,9 @@
 // for certain. Entries that only one of the orders has are for the rules of shape. Tested by
 // replay_order_test.cpp and tests/corpus/rules/Y01/.
 
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/words.h>
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/wiring.h>
+#include "core/rules/context.h"
+#include "core/rules/wiring.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -9,11 +9,11 @@
 // rank at most. Asked for with --p2p, of two ranks or more. Tested by input_not_routed_test.cpp and
 // tests/corpus/rules/R02/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/routing/faults.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/routing/faults.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

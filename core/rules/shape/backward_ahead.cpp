@@ -6,10 +6,10 @@
 // microbatches are named this is backward_before_forward's concern. Tested by
 // backward_ahead_test.cpp and tests/corpus/rules/S23/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -5,10 +5,10 @@
 // TE accepts this one in silence: it compares totals, and the surplus backward of chunk 1 takes the
 // graph of chunk 2. Tested by backward_count_test.cpp and tests/corpus/rules/S15/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

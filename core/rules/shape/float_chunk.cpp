@@ -6,10 +6,10 @@
 // A fault of type and not of schedule; only a weight gradient is a float. Tested by
 // float_chunk_test.cpp and tests/corpus/rules/S03/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/odd_entry.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/odd_entry.h"
 
 #include <fmt/format.h>
 

@@ -4,10 +4,10 @@
 //
 // Tested by half_forward_test.cpp and tests/corpus/rules/S05/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/odd_entry.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/odd_entry.h"
 
 #include <fmt/format.h>
 

@@ -10,10 +10,10 @@
 // since the list is what declares them. Tested by layers_per_chunk_test.cpp and
 // tests/corpus/rules/S18/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

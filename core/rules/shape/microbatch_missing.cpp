@@ -5,10 +5,10 @@
 // Where the microbatch is missing because PyTorch drops the text behind it (`0FOO`, `2BW0`),
 // dropped_text says so. Tested by microbatch_missing_test.cpp and tests/corpus/rules/S07/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <set>
 

@@ -6,12 +6,12 @@
 // Where microbatches are counted this is what the rules about counts say. Chunks that never occur
 // are missing_chunk's. Tested by missing_action_test.cpp and tests/corpus/rules/S21/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/graph/stage_map.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/wiring.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/graph/stage_map.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/wiring.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -8,10 +8,10 @@
 // The last chunk is the one that is declared, else the largest that occurs. Tested by
 // missing_chunk_test.cpp and tests/corpus/rules/S13/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -5,10 +5,10 @@
 // TE finds this during capture only, after all warm-up passes. Positive fractions are
 // half_forward's. Tested by not_a_half_test.cpp and tests/corpus/rules/S02/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/odd_entry.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/odd_entry.h"
 
 #include <fmt/format.h>
 

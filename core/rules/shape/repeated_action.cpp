@@ -7,10 +7,10 @@
 // Transfers are judged with the others, where the network is. Where microbatches are counted
 // nothing can repeat. Tested by repeated_action_test.cpp and tests/corpus/rules/S20/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -7,10 +7,10 @@
 //
 // Tested by split_and_whole_test.cpp and tests/corpus/rules/S22/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

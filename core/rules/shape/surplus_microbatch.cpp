@@ -4,10 +4,10 @@
 //
 // Tested by surplus_microbatch_test.cpp and tests/corpus/rules/S10/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/cell_fault.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/cell_fault.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
 
 namespace capo::rules {
 

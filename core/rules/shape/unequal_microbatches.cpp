@@ -6,10 +6,10 @@
 // that never occur are missing_chunk's. Where microbatches are named this is missing_action's and
 // repeated_action's concern. Tested by unequal_microbatches_test.cpp and tests/corpus/rules/S14/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

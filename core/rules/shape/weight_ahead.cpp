@@ -6,10 +6,10 @@
 // wrong graph or dies on an empty queue. Tested by weight_ahead_test.cpp and
 // tests/corpus/rules/S24/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -5,10 +5,10 @@
 // Without a declaration the entries themselves say which chunks delay, and this rule has nothing to
 // find. Tested by weight_undeclared_test.cpp and tests/corpus/rules/S17/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

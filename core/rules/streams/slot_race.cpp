@@ -4,8 +4,8 @@
 // between streams. A race may come out right; nothing says that it will. Tested by
 // slot_race_test.cpp and tests/corpus/rules/E01/.
 
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/checks.h>
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
 
 namespace capo::rules {
 

@@ -7,9 +7,9 @@
 // gives each stream a workspace of its own. Tested by workspace_race_test.cpp and
 // tests/corpus/rules/E02/.
 
-#include <capo/core/plan/accesses.h>
-#include <capo/core/rules/buffers/hazard_words.h>
-#include <capo/core/rules/checks.h>
+#include "core/plan/accesses.h"
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
 
 #include <fmt/format.h>
 

@@ -8,14 +8,14 @@
 // first. The first of each group is reported. Tested by collective_order_test.cpp and
 // tests/corpus/rules/T10/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/graph/collective_races.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/judged_before.h>
-#include <capo/core/rules/task_words.h>
-#include <capo/core/rules/transfers/faults.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/graph/collective_races.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/judged_before.h"
+#include "core/rules/task_words.h"
+#include "core/rules/transfers/faults.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

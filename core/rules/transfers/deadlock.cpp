@@ -10,13 +10,13 @@
 // partner and the like have rules of their own, and are what a schedule waits for then. Tested by
 // deadlock_test.cpp and tests/corpus/rules/T09/.
 
-#include <capo/core/base/assert.h>
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/judged_before.h>
-#include <capo/core/rules/task_words.h>
-#include <capo/core/rules/wiring.h>
+#include "core/base/assert.h"
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/judged_before.h"
+#include "core/rules/task_words.h"
+#include "core/rules/wiring.h"
 
 #include <fmt/format.h>
 

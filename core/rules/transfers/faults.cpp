@@ -1,8 +1,8 @@
-#include <capo/core/rules/transfers/faults.h>
+#include "core/rules/transfers/faults.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/rules/judged_before.h>
-#include <capo/core/rules/task_words.h>
+#include "core/base/assert.h"
+#include "core/rules/judged_before.h"
+#include "core/rules/task_words.h"
 
 namespace capo::rules {
 

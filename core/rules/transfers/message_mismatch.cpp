@@ -7,12 +7,12 @@
 // channel is reported; those behind it follow from it. Tested by message_mismatch_test.cpp and
 // tests/corpus/rules/T08/.
 
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/task_words.h>
-#include <capo/core/rules/transfers/faults.h>
-#include <capo/core/rules/words.h>
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/task_words.h"
+#include "core/rules/transfers/faults.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

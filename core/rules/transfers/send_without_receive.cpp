@@ -5,13 +5,13 @@
 // The computation that reads what is sent is part of the finding, so that the missing receive is
 // one finding and not two. Tested by send_without_receive_test.cpp and tests/corpus/rules/T03/.
 
-#include <capo/core/base/assert.h>
-#include <capo/core/diag/diagnostics.h>
-#include <capo/core/rules/checks.h>
-#include <capo/core/rules/context.h>
-#include <capo/core/rules/task_words.h>
-#include <capo/core/rules/transfers/faults.h>
-#include <capo/core/rules/words.h>
+#include "core/base/assert.h"
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/task_words.h"
+#include "core/rules/transfers/faults.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // A cell does not say its microbatch: `0F`. PyTorch reads it without a word.
 
-#include <capo/testing/faults/cells.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/cells.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

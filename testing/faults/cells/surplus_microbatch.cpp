@@ -1,7 +1,7 @@
 // An action of a whole stage names a microbatch: `0UNSHARD1`.
 
-#include <capo/testing/faults/cells.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/cells.h"
+#include "testing/faults/faults.h"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // A cell goes on behind its action, which PyTorch drops in silence: `0F0.5`, `0F0 1B0`, `0F0x`.
 
-#include <capo/testing/faults/cells.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/cells.h"
+#include "testing/faults/faults.h"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // A composite is of a type that is no container, or has no members.
 
-#include <capo/testing/faults/cells.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/cells.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // A transfer stands in a compute-only table, or an idle slot in a table with transfers.
 
-#include <capo/testing/faults/cells.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/cells.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

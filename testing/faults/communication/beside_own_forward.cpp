@@ -1,7 +1,7 @@
 // Exchanges overlap, for which the warm-up is a forward too short: the last rank would run the
 // first backward beside the forward whose activations it reads.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 #include <algorithm>
 

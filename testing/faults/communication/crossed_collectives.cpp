@@ -3,9 +3,9 @@
 // microbatch, or combines, where the other dispatches; or one of them combines and the other does
 // not.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/entries.h"
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
 #include <array>
 #include <cstddef>

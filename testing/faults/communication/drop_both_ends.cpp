@@ -1,7 +1,7 @@
 // A message is neither sent nor received, though others are; the finding is at its reader.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

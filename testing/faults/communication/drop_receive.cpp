@@ -1,7 +1,7 @@
 // What is sent is not received; the finding is at the send.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // What is received is not sent; the finding is at the receive.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

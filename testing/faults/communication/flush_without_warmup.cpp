@@ -1,7 +1,7 @@
 // Overlapped calls get the flush where the last rank has no warm-up: it waits before its first
 // forward for a receive that nobody posted.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

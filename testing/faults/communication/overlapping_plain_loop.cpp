@@ -1,7 +1,7 @@
 // Calls overlap, though a rank's warm-up is that of Megatron's loop without model chunks, which
 // waits for each.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

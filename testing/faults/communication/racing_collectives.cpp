@@ -1,8 +1,8 @@
 // The first two ranks reshard and unshard their first chunk at the end of their orders, on two
 // streams between which there is no event.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

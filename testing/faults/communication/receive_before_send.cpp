@@ -2,11 +2,11 @@
 // other one waits; the finding is a cycle that goes through the receive. Transfers queue up by
 // pairs at least: where each direction has a queue of its own the two do not meet.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
-#include <capo/core/graph/lowered.h>
-#include <capo/core/graph/stage_map.h>
+#include "core/graph/lowered.h"
+#include "core/graph/stage_map.h"
 
 #include <utility>
 

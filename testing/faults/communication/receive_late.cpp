@@ -1,7 +1,7 @@
 // A receive comes behind the computation that reads what it receives.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

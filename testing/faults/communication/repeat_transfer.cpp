@@ -1,10 +1,10 @@
 // A transfer is done a second time, at the end of its rank's order; the finding names the first one
 // first.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
-#include <capo/core/graph/lowered.h>
+#include "core/graph/lowered.h"
 
 namespace capo::testing::faults {
 

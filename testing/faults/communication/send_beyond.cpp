@@ -1,10 +1,10 @@
 // The last stage sends its output on, or the first one its gradient.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
-#include <capo/core/graph/lowered.h>
-#include <capo/core/graph/stage_map.h>
+#include "core/graph/lowered.h"
+#include "core/graph/stage_map.h"
 
 namespace capo::testing::faults {
 

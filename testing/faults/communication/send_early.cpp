@@ -1,7 +1,7 @@
 // A send comes before what it sends is made.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

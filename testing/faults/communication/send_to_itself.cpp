@@ -1,9 +1,9 @@
 // A stage sends its output to the next one, which is on the same rank.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
-#include <capo/core/graph/stage_map.h>
+#include "core/graph/stage_map.h"
 
 namespace capo::testing::faults {
 

@@ -1,8 +1,8 @@
 // Two receives from one rank have changed places; the finding is at the send that is received
 // first.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
 #include <utility>
 #include <vector>

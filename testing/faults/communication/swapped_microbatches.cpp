@@ -1,7 +1,7 @@
 // Two microbatches change their numbers on every rank: all of them agree, but none runs its
 // microbatches in ascending order, as Megatron's loops do.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

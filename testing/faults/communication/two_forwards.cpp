@@ -1,8 +1,8 @@
 // Between the first backward and the last forward a forward comes before the backward ahead of it,
 // so that two forwards follow each other.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

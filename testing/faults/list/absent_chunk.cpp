@@ -1,7 +1,7 @@
 // A chunk that is declared never runs. Where it would run nobody can say, so the finding has no
 // place.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -5,7 +5,7 @@
 // Microbatches are counted, so a backward that moves ahead of others only takes their turn: it is a
 // fault where it moves before a forward that all backwards so far were behind of.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 // An entry names chunk 0, as who counts chunks from 0 would: `0`, `-0.0`, `-0.5`.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 #include <array>
 

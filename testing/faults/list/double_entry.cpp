@@ -1,6 +1,6 @@
 // One entry stands there twice in a row; reported is the last of its kind, which is one too many.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -4,7 +4,7 @@
 // backward, and where none is left in the whole list as an order without a forward; a missing
 // backward at the last forward, which has none now; a missing weight gradient at the last backward.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -1,6 +1,6 @@
 // A forward or backward is written as a float: `1.0`, as NumPy or a division makes them.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // A chunk is declared to have fewer layers than none, or the layers of one chunk are left out.
 // Declarations have no entry to point at.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -1,6 +1,6 @@
 // All forwards are missing; the finding is shown at the first entry.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -1,6 +1,6 @@
 // An entry becomes NaN or infinite: the sum of a missing value, a division by zero.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 #include <array>
 #include <limits>

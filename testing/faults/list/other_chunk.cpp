@@ -6,7 +6,7 @@
 // TransformerEngine accepts that one in silence. Reported is the surplus, at the last of its kind;
 // a weight gradient of a chunk that does not delay is reported where it stands.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

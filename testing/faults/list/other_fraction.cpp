@@ -1,6 +1,6 @@
 // An entry gets a fraction that it cannot have: `-1.25`, `-2.75`, a forward `1.5`.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 #include <array>
 #include <cmath>

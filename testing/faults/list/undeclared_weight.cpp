@@ -1,7 +1,7 @@
 // A chunk has a weight gradient as an entry, and is declared not to delay it: the declaration is
 // wrong, or the entry too much.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

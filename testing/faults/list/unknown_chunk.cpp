@@ -1,6 +1,6 @@
 // An entry names a chunk beyond the declared ones.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -5,7 +5,7 @@
 // As with backward_first, it is a fault where it moves before a backward that all weight gradients
 // so far were behind of.
 
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
 #include <algorithm>
 #include <utility>

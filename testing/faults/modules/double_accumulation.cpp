@@ -1,7 +1,7 @@
 // ops.BasicLinear is asked to overwrite main_grad.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/modules.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/modules.h"
 
 namespace capo::testing::faults {
 

@@ -1,8 +1,8 @@
 // One backward of a chunk that runs its backwards whole is taken apart, its weight gradient right
 // behind it.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // The splits of a grouped-linear move to the CPU, or it computes in fp32, which reads them there.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/modules.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/modules.h"
 
 namespace capo::testing::faults {
 

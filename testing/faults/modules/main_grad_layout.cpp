@@ -1,7 +1,7 @@
 // main_grad of a single weight is transposed.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/modules.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/modules.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // Tensors of a module are offloaded, whether its input needs a gradient or not.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/modules.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/modules.h"
 
 namespace capo::testing::faults {
 

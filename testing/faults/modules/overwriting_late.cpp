@@ -1,7 +1,7 @@
 // The microbatch whose forward was first overwrites main_grad, and is not the first to write it.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/modules.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/modules.h"
 
 #include <algorithm>
 

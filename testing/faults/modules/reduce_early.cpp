@@ -1,8 +1,8 @@
 // A reduction comes before the last gradient of its chunk.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/modules.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
+#include "testing/faults/modules.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // A chunk's gradients are reduced once more, at the end of the order.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/modules.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/modules.h"
 
 namespace capo::testing::faults {
 

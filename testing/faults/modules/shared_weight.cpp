@@ -1,7 +1,7 @@
 // Two layers of a stage share a weight, and PyTorch takes its backward apart.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/modules.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/modules.h"
 
 #include <algorithm>
 

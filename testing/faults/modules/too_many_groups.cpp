@@ -1,7 +1,7 @@
 // A grouped-linear has more groups than a product takes.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/modules.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/modules.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // A delayed weight gradient is no longer fused.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/modules.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/modules.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // A backward and its forward have changed places.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/edits/entries.h"
+#include "testing/faults/faults.h"
 
 #include <utility>
 

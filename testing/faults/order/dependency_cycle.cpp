@@ -1,10 +1,10 @@
 // A forward comes before one of the same rank that it needs by way of another rank; the finding is
 // a cycle that goes through it.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
-#include <capo/core/graph/stage_map.h>
+#include "core/graph/stage_map.h"
 
 namespace capo::testing::faults {
 

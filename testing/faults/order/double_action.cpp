@@ -1,8 +1,8 @@
 // An action runs a second time, at the end of its order. Its gradient would be added twice, and
 // every check that PyTorch makes ahead of time passes. The witness begins with the first run.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/edits/entries.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

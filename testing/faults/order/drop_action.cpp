@@ -2,8 +2,8 @@
 // has. Where it was the only forward of its rank, the rank runs nothing forward, which is said
 // first.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/edits/entries.h"
+#include "testing/faults/faults.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // A chunk runs nothing of the last microbatch, which others run. No entry is left to point at.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/edits/entries.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // An action names a microbatch that the step does not have.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/edits/entries.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -1,8 +1,8 @@
 // An action names another microbatch than is meant, so that its own lacks it; the finding is beside
 // the actions that the microbatch still has.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/edits/entries.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

@@ -1,8 +1,8 @@
 // A chunk gives up its parameters right before its last computation.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/entries.h"
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

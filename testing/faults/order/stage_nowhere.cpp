@@ -1,8 +1,8 @@
 // The chunk on the last stage is placed one further, so that its own stage is nowhere. What is
 // nowhere has no entry to point at.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/edits/entries.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

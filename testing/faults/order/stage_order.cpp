@@ -1,10 +1,10 @@
 // A forward comes before that of the stage before, or a backward before that of the stage behind,
 // on the rank that holds both.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/transfers.h>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
-#include <capo/core/graph/stage_map.h>
+#include "core/graph/stage_map.h"
 
 #include <algorithm>
 

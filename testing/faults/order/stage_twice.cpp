@@ -2,8 +2,8 @@
 // is at home there is whichever runs more of it, else the one on the lower rank; the finding is
 // where the other one first runs.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/edits/entries.h"
+#include "testing/faults/faults.h"
 
 #include <algorithm>
 

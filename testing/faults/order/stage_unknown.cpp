@@ -1,7 +1,7 @@
 // One stage fewer is declared than there are; the finding is where the last one first runs.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/edits/entries.h"
+#include "testing/faults/faults.h"
 
 #include <algorithm>
 

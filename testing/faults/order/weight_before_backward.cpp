@@ -1,7 +1,7 @@
 // A weight gradient and its backward have changed places.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/edits/entries.h"
+#include "testing/faults/faults.h"
 
 #include <utility>
 

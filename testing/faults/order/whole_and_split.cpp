@@ -1,8 +1,8 @@
 // A microbatch that a mixed chunk runs backward in one way is run in the other as well, at the end
 // of the order. The witness begins with the earlier one.
 
-#include <capo/testing/faults/entries.h>
-#include <capo/testing/faults/faults.h>
+#include "testing/edits/entries.h"
+#include "testing/faults/faults.h"
 
 namespace capo::testing::faults {
 

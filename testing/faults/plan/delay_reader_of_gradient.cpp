@@ -3,8 +3,8 @@
 //
 //   B2.0 B1.0 B2.1 B1.1   -->   B2.0 B2.1 B1.1 B1.0
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/plan.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/plan.h"
 
 namespace capo::testing::faults {
 

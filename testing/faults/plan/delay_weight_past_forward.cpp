@@ -1,7 +1,7 @@
 // A weight gradient comes behind the forward that takes its input over.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/plan.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/plan.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // A chunk's input needs no gradient, and another chunk takes that input over.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/plan.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/plan.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // The same with grouped products of any kind, which have one workspace.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/plan.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/plan.h"
 
 #include <array>
 

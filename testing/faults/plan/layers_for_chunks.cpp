@@ -1,8 +1,8 @@
 // Chunks that are each a chunk of the model become the layers of one: the gradient that the first
 // layer hands back is then sent for longer than its memory is kept.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/plan.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/plan.h"
 
 namespace capo::testing::faults {
 

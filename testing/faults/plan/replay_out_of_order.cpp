@@ -1,8 +1,8 @@
 // A replay runs a weight gradient behind the forward that takes its input over; the capture does
 // not.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/plan.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/plan.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // A rank may take no more than the static input of one graph.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/plan.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/plan.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // A chunk's output that needs a gradient changes its place among the others.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/plan.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/plan.h"
 
 namespace capo::testing::faults {
 

@@ -1,7 +1,7 @@
 // Weight gradients go to a stream of their own, and the next backward does not wait for them.
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/faults/plan.h>
+#include "testing/faults/faults.h"
+#include "testing/faults/plan.h"
 
 namespace capo::testing::faults {
 

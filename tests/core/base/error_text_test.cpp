@@ -1,4 +1,4 @@
-#include <capo/core/base/error_text.h>
+#include "core/base/error_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <capo/core/base/in_parallel.h>
+#include "core/base/in_parallel.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // What a TE list and a table leave out, and what they need not say.
 
-#include <capo/core/convert/left_out.h>
+#include "core/convert/left_out.h"
 
-#include <capo/core/convert/written.h>
-#include <capo/core/text/order_reader.h>
+#include "core/convert/written.h"
+#include "core/text/order_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // A schedule written in a form reads back there, or there is a reason why it cannot be written.
 
-#include <capo/core/convert/written.h>
+#include "core/convert/written.h"
 
-#include <capo/core/text/load.h>
+#include "core/input/load.h"
 
 #include <gtest/gtest.h>
 

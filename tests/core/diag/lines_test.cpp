@@ -1,4 +1,4 @@
-#include <capo/core/diag/lines.h>
+#include "core/diag/lines.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <capo/core/diag/source.h>
+#include "core/diag/source.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include <capo/core/draw/draw.h>
+#include "core/draw/draw.h"
 
-#include <capo/core/text/load.h>
+#include "core/input/load.h"
 
 #include <gtest/gtest.h>
 

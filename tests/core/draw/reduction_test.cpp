@@ -1,4 +1,4 @@
-#include <capo/core/draw/reduction.h>
+#include "core/draw/reduction.h"
 
 #include <gtest/gtest.h>
 

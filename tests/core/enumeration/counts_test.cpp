@@ -4,10 +4,10 @@
 // Sources: the tables A13 and D2 of capo's survey of the ecosystem, and the counts of TE's false
 // rejects, both made by other programs. "Executable" needs a topology and is the oracle's here.
 
-#include <capo/core/order/from_te_list.h>
-#include <capo/core/profiles/te.h>
-#include <capo/core/rules/check.h>
-#include <capo/testing/oracle/oracle.h>
+#include "core/frameworks/te/from_te_list.h"
+#include "core/frameworks/te/predict.h"
+#include "core/rules/check.h"
+#include "testing/oracle/oracle.h"
 
 #include <gtest/gtest.h>
 

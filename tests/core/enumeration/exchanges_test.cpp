@@ -1,8 +1,8 @@
 // Product against oracle on every place that exchanges of tokens can have: all orders of one
 // microbatch among whose F and B stand up to five exchanges of its forward and backward.
 
-#include <capo/core/rules/check.h>
-#include <capo/testing/oracle/exchanges.h>
+#include "testing/oracle/exchanges.h"
+#include "core/rules/check.h"
 
 #include <gtest/gtest.h>
 

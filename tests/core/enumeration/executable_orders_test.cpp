@@ -9,8 +9,8 @@
 // since F0 .. F(C-1) B(C-1) .. B0 is a chain, which the hook lengths count; one chunk with W is 3 x
 // M.
 
-#include <capo/core/profiles/te.h>
-#include <capo/core/rules/check.h>
+#include "core/frameworks/te/predict.h"
+#include "core/rules/check.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 // All chunks delay their weight gradients and have one layer of one signature. The counts were made
 // with graph.py itself; those of 1 x 4, 2 x 1 and 3 x 1 and most of 2 x 2 were seen on an H200.
 
-#include <capo/core/profiles/te.h>
-#include <capo/tests/core/plan/planned.h>
+#include "core/frameworks/te/predict.h"
+#include "tests/core/plan/planned.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 // The definition counts and compares positions. Every order of a chunk that is right has at most
 // six entries, so all of them are among these.
 
-#include <capo/core/rules/check.h>
+#include "core/rules/check.h"
 
 #include <gtest/gtest.h>
 

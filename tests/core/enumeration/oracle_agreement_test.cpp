@@ -4,10 +4,10 @@
 // oracle was written from the description of TransformerEngine's behaviour by another hand and
 // shares no code with the product.
 
-#include <capo/core/order/from_te_list.h>
-#include <capo/core/profiles/te.h>
-#include <capo/core/rules/check.h>
-#include <capo/testing/oracle/oracle.h>
+#include "core/frameworks/te/from_te_list.h"
+#include "core/frameworks/te/predict.h"
+#include "core/rules/check.h"
+#include "testing/oracle/oracle.h"
 
 #include <gtest/gtest.h>
 

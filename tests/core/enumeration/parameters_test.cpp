@@ -1,8 +1,8 @@
 // Product against oracle on every way to gather a chunk's parameters and give them up: all orders
 // of one chunk whose F, B and W stand among up to five unshards and reshards.
 
-#include <capo/core/rules/check.h>
-#include <capo/testing/oracle/parameters.h>
+#include "testing/oracle/parameters.h"
+#include "core/rules/check.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 // are done or nobody can. Where one rank by itself is at fault that is stage_order's finding, else
 // dependency_cycle's.
 
-#include <capo/core/rules/check.h>
+#include "core/rules/check.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
 // Putting transfers in, against PyTorch 2.11's own lists and, where there are none, against the
 // profile that carries PyTorch's rule over sweep by sweep.
 
-#include <capo/core/graph/add_transfers.h>
-#include <capo/core/graph/build.h>
-#include <capo/core/graph/execution.h>
-#include <capo/core/profiles/torch_lower.h>
-#include <capo/tests/core/graph/order_text.h>
-#include <capo/tests/core/graph/random_schedule.h>
-#include <capo/tests/core/graph/torch_tables.h>
-#include <capo/tests/support/data.h>
+#include "core/graph/add_transfers.h"
+#include "core/frameworks/torch/lower.h"
+#include "core/graph/build.h"
+#include "core/graph/execution.h"
+#include "tests/core/graph/order_text.h"
+#include "tests/core/graph/random_schedule.h"
+#include "tests/core/graph/torch_tables.h"
+#include "tests/support/data.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

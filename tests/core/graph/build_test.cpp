@@ -1,12 +1,12 @@
 // Lowered orders wired together: how transfers pair, what computations wait for, and every fault
 // with its tasks.
 
-#include <capo/core/graph/build.h>
-#include <capo/core/graph/collectives.h>
-#include <capo/core/graph/execution.h>
-#include <capo/core/graph/megatron_calls.h>
-#include <capo/core/graph/transfer_pairing.h>
-#include <capo/tests/core/graph/graph_text.h>
+#include "core/graph/build.h"
+#include "core/frameworks/megatron/calls.h"
+#include "core/graph/collectives.h"
+#include "core/graph/execution.h"
+#include "core/graph/transfer_pairing.h"
+#include "tests/core/graph/graph_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // Collectives of one group on two streams of a member: ordered by data, by events, or not at all.
 
-#include <capo/core/graph/build.h>
-#include <capo/core/graph/collective_races.h>
-#include <capo/core/graph/execution.h>
-#include <capo/tests/core/graph/graph_text.h>
+#include "core/graph/collective_races.h"
+#include "core/graph/build.h"
+#include "core/graph/execution.h"
+#include "tests/core/graph/graph_text.h"
 
 #include <gtest/gtest.h>
 

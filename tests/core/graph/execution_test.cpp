@@ -1,11 +1,11 @@
 // Running on paper, and the shortest cycle of waits: exact texts on small schedules, and against a
 // search by distances between all vertices on random ones.
 
-#include <capo/core/graph/add_transfers.h>
-#include <capo/core/graph/build.h>
-#include <capo/core/graph/execution.h>
-#include <capo/tests/core/graph/graph_text.h>
-#include <capo/tests/core/graph/random_schedule.h>
+#include "core/graph/execution.h"
+#include "core/graph/add_transfers.h"
+#include "core/graph/build.h"
+#include "tests/core/graph/graph_text.h"
+#include "tests/core/graph/random_schedule.h"
 
 #include <gtest/gtest.h>
 

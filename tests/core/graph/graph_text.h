@@ -8,8 +8,8 @@
 
 #pragma once
 
-#include <capo/core/graph/task_graph.h>
-#include <capo/tests/core/graph/order_text.h>
+#include "core/graph/task_graph.h"
+#include "tests/core/graph/order_text.h"
 
 #include <algorithm>
 #include <string>

@@ -1,9 +1,9 @@
 // Orders as they are issued, and back to a schedule.
 
-#include <capo/core/graph/add_transfers.h>
-#include <capo/core/graph/lowered.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/tests/core/graph/order_text.h>
+#include "core/graph/lowered.h"
+#include "core/graph/add_transfers.h"
+#include "core/text/order_printer.h"
+#include "tests/core/graph/order_text.h"
 
 #include <gtest/gtest.h>
 

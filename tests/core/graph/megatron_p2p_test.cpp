@@ -9,9 +9,9 @@
 //   flush     finishes with one a pair; with one a rank it is a cycle for PP 4, 6 and 8; with one
 //             chunk a rank the last rank asserts a receive that nobody posted
 
-#include <capo/core/generate/megatron.h>
-#include <capo/core/generate/megatron_schedule.h>
-#include <capo/core/rules/check.h>
+#include "core/frameworks/megatron/orders.h"
+#include "core/frameworks/megatron/schedule.h"
+#include "core/rules/check.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -3,9 +3,9 @@
 
 #pragma once
 
-#include <capo/core/graph/lowered.h>
-#include <capo/core/text/action_token.h>
-#include <capo/core/text/load.h>
+#include "core/graph/lowered.h"
+#include "core/input/load.h"
+#include "core/text/action_token.h"
 
 #include <stdexcept>
 #include <string>

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include <capo/core/graph/stage_map.h>
+#include "core/graph/stage_map.h"
 
 #include <cstddef>
 #include <cstdint>

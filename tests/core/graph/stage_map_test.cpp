@@ -1,8 +1,8 @@
 // Where stages live, under every topology.
 
-#include <capo/core/graph/stage_map.h>
-#include <capo/core/text/torch_csv_reader.h>
-#include <capo/tests/core/graph/order_text.h>
+#include "core/graph/stage_map.h"
+#include "core/frameworks/torch/torch_csv_reader.h"
+#include "tests/core/graph/order_text.h"
 
 #include <gtest/gtest.h>
 

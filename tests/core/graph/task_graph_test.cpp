@@ -1,8 +1,8 @@
 // What a task graph holds: its layout in memory, its vertices, its streams, and every edge of the
 // smallest pipeline.
 
-#include <capo/core/graph/build.h>
-#include <capo/tests/core/graph/graph_text.h>
+#include "core/graph/build.h"
+#include "tests/core/graph/graph_text.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 // PyTorch's simulator buffers sends without end and pairs transfers by name; where it says that a
 // table does not progress, so must capo with buffered sends.
 
-#include <capo/core/rules/check.h>
-#include <capo/tests/core/graph/torch_tables.h>
-#include <capo/tests/support/data.h>
+#include "core/rules/check.h"
+#include "tests/core/graph/torch_tables.h"
+#include "tests/support/data.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <capo/core/text/load.h>
-#include <capo/core/text/torch_csv_printer.h>
+#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/input/load.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,11 +1,11 @@
-#include <capo/core/minimise/deletions.h>
+#include "core/minimise/deletions.h"
 
-#include <capo/core/minimise/renaming.h>
-#include <capo/core/minimise/settle.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/minimise_shrink.h>
-#include <capo/tests/support/check_text.h>
+#include "core/minimise/renaming.h"
+#include "core/minimise/settle.h"
+#include "core/text/order_printer.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/minimise_shrink.h"
+#include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
 

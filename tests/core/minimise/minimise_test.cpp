@@ -1,12 +1,12 @@
-#include <capo/core/minimise/minimise.h>
+#include "core/minimise/minimise.h"
 
-#include <capo/core/minimise/deletions.h>
-#include <capo/core/minimise/size.h>
-#include <capo/core/order/to_te_list.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/core/text/te_list_printer.h>
-#include <capo/testing/generators/draw_te_order.h>
-#include <capo/tests/support/check_text.h>
+#include "core/frameworks/te/te_list_printer.h"
+#include "core/frameworks/te/to_te_list.h"
+#include "core/minimise/deletions.h"
+#include "core/minimise/size.h"
+#include "core/text/order_printer.h"
+#include "testing/generators/draw_te_order.h"
+#include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
 

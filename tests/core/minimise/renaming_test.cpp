@@ -1,7 +1,7 @@
-#include <capo/core/minimise/renaming.h>
+#include "core/minimise/renaming.h"
 
-#include <capo/core/text/order_printer.h>
-#include <capo/tests/support/check_text.h>
+#include "core/text/order_printer.h"
+#include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include <capo/core/minimise/size.h>
+#include "core/minimise/size.h"
 
-#include <capo/tests/support/check_text.h>
+#include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <capo/core/order/declare_layers.h>
+#include "core/order/declare_layers.h"
 
 #include <gtest/gtest.h>
 

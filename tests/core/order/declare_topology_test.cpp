@@ -1,8 +1,8 @@
 // A topology declared beside a schedule: taken where the schedule is silent, compared where it
 // speaks.
 
-#include <capo/core/order/declare_topology.h>
-#include <capo/core/text/load.h>
+#include "core/order/declare_topology.h"
+#include "core/input/load.h"
 
 #include <gtest/gtest.h>
 

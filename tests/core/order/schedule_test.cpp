@@ -1,6 +1,6 @@
 // What a schedule says of itself: microbatches by counting, and when two mean the same.
 
-#include <capo/core/order/schedule.h>
+#include "core/order/schedule.h"
 
 #include <gtest/gtest.h>
 

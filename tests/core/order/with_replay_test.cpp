@@ -1,8 +1,8 @@
-#include <capo/core/order/with_replay.h>
+#include "core/order/with_replay.h"
 
-#include <capo/core/diag/lines.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/load.h>
+#include "core/diag/lines.h"
+#include "core/input/load.h"
+#include "core/rules/check.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The arena against a map of every byte: nothing is given out twice, and gaps are used.
 
-#include <capo/core/plan/arena.h>
+#include "core/plan/arena.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Buffers and their numbers: one number each, and all that layers have in common.
 
-#include <capo/core/plan/buffers.h>
+#include "core/plan/buffers.h"
 
 #include <gtest/gtest.h>
 

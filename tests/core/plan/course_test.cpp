@@ -1,14 +1,14 @@
 // The course of a step: every event once, in an order in which it could happen, with clocks that
 // know exactly what a path in the task graph leads from.
 
-#include <capo/core/plan/course.h>
-#include <capo/tests/core/graph/order_text.h>
-#include <capo/tests/core/graph/random_schedule.h>
-#include <capo/tests/core/plan/happens_before.h>
-#include <capo/tests/core/plan/planned.h>
+#include "core/plan/course.h"
+#include "tests/core/graph/order_text.h"
+#include "tests/core/graph/random_schedule.h"
+#include "tests/core/plan/happens_before.h"
+#include "tests/core/plan/planned.h"
 
-#include <capo/core/generate/megatron_schedule.h>
 #include <gtest/gtest.h>
+#include "core/frameworks/megatron/schedule.h"
 
 #include <cstdio>
 #include <map>

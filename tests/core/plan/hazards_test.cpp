@@ -1,9 +1,9 @@
 // Hazards on orders that one can follow by hand, in plans of TransformerEngine's and in plans made
 // up here: who reads what has been taken over, by whom, and what is a race.
 
-#include <capo/core/plan/hazards.h>
-#include <capo/tests/core/graph/order_text.h>
-#include <capo/tests/core/plan/planned.h>
+#include "core/plan/hazards.h"
+#include "tests/core/graph/order_text.h"
+#include "tests/core/plan/planned.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -7,9 +7,9 @@
 // Two grids with published counts: a natural one, and one that was fitted to the counts, the
 // definition being lost. Every layer reads its input itself; orders are those that capture makes.
 
-#include <capo/core/generate/megatron.h>
-#include <capo/core/order/from_te_list.h>
-#include <capo/tests/core/plan/planned.h>
+#include "core/frameworks/megatron/orders.h"
+#include "core/frameworks/te/from_te_list.h"
+#include "tests/core/plan/planned.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What each module keeps for its weight gradient, cell by cell of the table that was read off
 // TransformerEngine and partly seen on an H200: the static buffer itself, or a copy.
 
-#include <capo/core/plan/operands.h>
+#include "core/plan/operands.h"
 
 #include <gtest/gtest.h>
 

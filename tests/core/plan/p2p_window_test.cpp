@@ -6,12 +6,12 @@
 // Which block PyTorch's allocator takes is assumed in te_plan.h; how often that comes out as seen
 // is printed here. Whether a window is missed at all depends on it far less.
 
-#include <capo/core/generate/megatron.h>
-#include <capo/core/order/from_te_list.h>
-#include <capo/core/plan/accesses.h>
-#include <capo/core/text/load.h>
-#include <capo/tests/core/plan/planned.h>
-#include <capo/tests/support/data.h>
+#include "core/frameworks/megatron/orders.h"
+#include "core/frameworks/te/from_te_list.h"
+#include "core/input/load.h"
+#include "core/plan/accesses.h"
+#include "tests/core/plan/planned.h"
+#include "tests/support/data.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include <capo/core/plan/placement.h>
+#include "core/plan/placement.h"
 
 #include <gtest/gtest.h>
 

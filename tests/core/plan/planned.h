@@ -3,8 +3,8 @@
 
 #pragma once
 
-#include <capo/core/plan/assign.h>
-#include <capo/core/rules/wiring.h>
+#include "core/frameworks/assign.h"
+#include "core/rules/wiring.h"
 
 #include <algorithm>
 #include <cstdint>

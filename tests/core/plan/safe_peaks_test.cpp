@@ -5,12 +5,12 @@
 // Shipped are PyTorch's tables and those that it made for the tests, Megatron's configurations,
 // chunk by chunk and layer by layer, and the examples.
 
-#include <capo/core/generate/megatron_schedule.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/load.h>
-#include <capo/tests/core/graph/torch_tables.h>
-#include <capo/tests/core/plan/planned.h>
-#include <capo/tests/support/data.h>
+#include "core/frameworks/megatron/schedule.h"
+#include "core/input/load.h"
+#include "core/rules/check.h"
+#include "tests/core/graph/torch_tables.h"
+#include "tests/core/plan/planned.h"
+#include "tests/support/data.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

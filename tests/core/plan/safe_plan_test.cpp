@@ -1,10 +1,10 @@
 // capo's own plan: what it takes for orders that one can follow by hand, and that it shares no
 // memory whose uses are not ordered, whatever runs beside what.
 
-#include <capo/tests/core/graph/order_text.h>
-#include <capo/tests/core/graph/random_schedule.h>
-#include <capo/tests/core/plan/planned.h>
-#include <capo/tests/core/plan/sharing.h>
+#include "tests/core/graph/order_text.h"
+#include "tests/core/graph/random_schedule.h"
+#include "tests/core/plan/planned.h"
+#include "tests/core/plan/sharing.h"
 
 #include <gtest/gtest.h>
 

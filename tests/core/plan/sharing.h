@@ -7,8 +7,8 @@
 
 #pragma once
 
-#include <capo/tests/core/plan/happens_before.h>
-#include <capo/tests/core/plan/planned.h>
+#include "tests/core/plan/happens_before.h"
+#include "tests/core/plan/planned.h"
 
 #include <fmt/format.h>
 

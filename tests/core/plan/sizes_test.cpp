@@ -3,7 +3,7 @@
 //
 // Of 1024 tokens, 512 columns in and 2048 out.
 
-#include <capo/core/plan/sizes.h>
+#include "core/plan/sizes.h"
 
 #include <gtest/gtest.h>
 

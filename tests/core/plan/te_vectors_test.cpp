@@ -2,10 +2,10 @@
 // symbolic runs, rows of real CUDA graphs on an H200, and static inputs that Megatron's own
 // functions handed out.
 
-#include <capo/core/plan/operands.h>
-#include <capo/core/profiles/te.h>
-#include <capo/tests/support/check_text.h>
-#include <capo/tests/support/data.h>
+#include "core/frameworks/te/predict.h"
+#include "core/plan/operands.h"
+#include "tests/support/check_text.h"
+#include "tests/support/data.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

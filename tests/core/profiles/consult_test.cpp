@@ -1,6 +1,6 @@
-#include <capo/core/profiles/consult.h>
+#include "core/profiles/consult.h"
 
-#include <capo/tests/support/check_text.h>
+#include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
 

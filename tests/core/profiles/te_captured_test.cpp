@@ -1,9 +1,9 @@
-#include <capo/core/profiles/te_captured.h>
+#include "core/profiles/te_captured.h"
 
-#include <capo/core/order/to_te_list.h>
-#include <capo/core/rules/check.h>
-#include <capo/tests/support/check_text.h>
-#include <capo/tests/support/data.h>
+#include "core/frameworks/te/to_te_list.h"
+#include "core/rules/check.h"
+#include "tests/support/check_text.h"
+#include "tests/support/data.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,8 +1,8 @@
 // What --explain-model prints: every fact that a verdict is relative to, where it came from and
 // what it means, as whole text.
 
-#include <capo/core/report/explain_setting.h>
-#include <capo/tests/support/check_text.h>
+#include "core/report/explain_setting.h"
+#include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
 

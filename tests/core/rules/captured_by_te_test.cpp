@@ -1,7 +1,7 @@
 // How many findings a fact about a module is, and where they stand: what the rules under gradients/
 // and capture/ share.
 
-#include <capo/core/rules/captured_by_te.h>
+#include "core/rules/captured_by_te.h"
 
 #include <gtest/gtest.h>
 

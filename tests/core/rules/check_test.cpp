@@ -1,9 +1,9 @@
 // What check() says beside the findings: whether the step finishes, and what was not looked at.
 
-#include <capo/core/rules/check.h>
+#include "core/rules/check.h"
 
-#include <capo/core/rules/context.h>
-#include <capo/core/text/load.h>
+#include "core/input/load.h"
+#include "core/rules/context.h"
 
 #include <gtest/gtest.h>
 

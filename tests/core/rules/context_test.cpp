@@ -1,6 +1,6 @@
-#include <capo/core/rules/context.h>
+#include "core/rules/context.h"
 
-#include <capo/core/text/load.h>
+#include "core/input/load.h"
 
 #include <gtest/gtest.h>
 

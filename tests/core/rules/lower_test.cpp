@@ -1,9 +1,9 @@
-#include <capo/core/rules/lower.h>
+#include "core/rules/lower.h"
 
-#include <capo/core/order/declare_topology.h>
-#include <capo/core/text/load.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/core/text/torch_csv_printer.h>
+#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/input/load.h"
+#include "core/order/declare_topology.h"
+#include "core/text/order_printer.h"
 
 #include <gtest/gtest.h>
 

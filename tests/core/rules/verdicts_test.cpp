@@ -1,9 +1,9 @@
 // The fast interface says what check() says: verdict, rule and place of the first error, whatever
 // was judged before in the same memory. All short strings are compared by tests/exhaustive.
 
-#include <capo/core/rules/check.h>
-#include <capo/core/rules/verdicts.h>
-#include <capo/core/text/load.h>
+#include "core/rules/verdicts.h"
+#include "core/input/load.h"
+#include "core/rules/check.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include <capo/core/rules/verify.h>
+#include "core/rules/verify.h"
 
-#include <capo/core/rules/check.h>
-#include <capo/core/text/load.h>
+#include "core/input/load.h"
+#include "core/rules/check.h"
 
 #include <gtest/gtest.h>
 

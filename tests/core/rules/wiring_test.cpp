@@ -1,9 +1,9 @@
 // What rules across ranks ask: which transfers a schedule has, whether it can be executed, and what
 // would be so elsewhere.
 
-#include <capo/core/rules/wiring.h>
-#include <capo/tests/core/graph/order_text.h>
-#include <capo/tests/core/graph/random_schedule.h>
+#include "core/rules/wiring.h"
+#include "tests/core/graph/order_text.h"
+#include "tests/core/graph/random_schedule.h"
 
 #include <gtest/gtest.h>
 

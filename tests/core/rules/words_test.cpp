@@ -1,8 +1,8 @@
 // What rules call entries in their messages, where no rule comes to all of it.
 
-#include <capo/core/rules/words.h>
+#include "core/rules/words.h"
 
-#include <capo/core/text/load.h>
+#include "core/input/load.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <capo/core/text/action_token.h>
+#include "core/text/action_token.h"
 
 #include <gtest/gtest.h>
 

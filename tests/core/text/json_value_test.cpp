@@ -1,4 +1,4 @@
-#include <capo/core/text/json_value.h>
+#include "core/text/json_value.h"
 
 #include <gtest/gtest.h>
 

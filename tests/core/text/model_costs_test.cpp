@@ -1,5 +1,5 @@
-#include <capo/core/text/model_costs.h>
-#include <capo/core/text/model_reader.h>
+#include "core/text/model_costs.h"
+#include "core/text/model_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <capo/core/text/model_reader.h>
+#include "core/text/model_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Every way in which a model.json can be wrong: the message, the help and the place.
 
-#include <capo/core/text/model_reader.h>
+#include "core/text/model_reader.h"
 
 #include <gtest/gtest.h>
 

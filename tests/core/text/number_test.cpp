@@ -1,4 +1,4 @@
-#include <capo/core/text/number.h>
+#include "core/text/number.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <capo/core/text/order_reader.h>
+#include "core/text/order_reader.h"
 
 #include <gtest/gtest.h>
 

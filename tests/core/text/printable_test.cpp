@@ -1,4 +1,4 @@
-#include <capo/core/text/printable.h>
+#include "core/text/printable.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <capo/core/text/scan.h>
+#include "core/text/scan.h"
 
 #include <gtest/gtest.h>
 

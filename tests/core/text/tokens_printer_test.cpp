@@ -1,7 +1,7 @@
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/core/text/order_reader.h>
-#include <capo/core/text/tokens_printer.h>
-#include <capo/tests/core/graph/order_text.h>
+#include "core/text/tokens_printer.h"
+#include "core/text/order_reader.h"
+#include "schedules/catalogue.h"
+#include "tests/core/graph/order_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The functions of CUDA's runtime about devices, versions, errors and memory; and nvcc's
 // registration of kernels, which has nothing to do here.
 
-#include <capo/tests/gpu/soft/device.h>
+#include "tests/gpu/soft/device.h"
 
 #include <cstdio>
 #include <cstring>

@@ -3,8 +3,8 @@
 // A kernel is known by the address of its host function, from which gpu/kernels tells the call that
 // it was launched with; of a kernel that is none of capo's there is nothing to run.
 
-#include <capo/gpu/kernels/kernels.h>
-#include <capo/tests/gpu/soft/device.h>
+#include "gpu/kernels/kernels.h"
+#include "tests/gpu/soft/device.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 // The functions of CUDA's runtime about streams, events and captures.
 
-#include <capo/tests/gpu/soft/device.h>
+#include "tests/gpu/soft/device.h"
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,7 @@
-#include <capo/tests/gpu/soft/device.h>
+#include "tests/gpu/soft/device.h"
 
-#include <capo/run/engine.h>
-#include <capo/run/host/kernels.h>
+#include "run/engine/engine.h"
+#include "run/host/kernels.h"
 
 #include <algorithm>
 #include <cstdlib>

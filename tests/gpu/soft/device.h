@@ -4,8 +4,8 @@
 
 #pragma once
 
-#include <capo/run/kernels/call.h>
-#include <capo/tests/gpu/soft/faults.h>
+#include "run/kernels/call.h"
+#include "tests/gpu/soft/faults.h"
 
 #include <cuda_runtime_api.h>
 

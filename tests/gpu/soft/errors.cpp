@@ -1,4 +1,4 @@
-#include <capo/tests/gpu/soft/errors.h>
+#include "tests/gpu/soft/errors.h"
 
 namespace capo::soft_cuda {
 

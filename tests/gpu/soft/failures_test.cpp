@@ -6,9 +6,9 @@
 // each action and once in one graph. The engine, the driver and the wrappers of kernels are the
 // real ones; the runtime is soft_cuda.h.
 
-#include <capo/gpu/engine/cuda_engine.h>
-#include <capo/tests/gpu/soft/soft_cuda.h>
-#include <capo/tests/run/running.h>
+#include "gpu/engine/cuda_engine.h"
+#include "tests/gpu/soft/soft_cuda.h"
+#include "tests/run/running.h"
 
 #include <gtest/gtest.h>
 

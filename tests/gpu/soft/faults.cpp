@@ -1,6 +1,6 @@
-#include <capo/tests/gpu/soft/faults.h>
+#include "tests/gpu/soft/faults.h"
 
-#include <capo/tests/gpu/soft/errors.h>
+#include "tests/gpu/soft/errors.h"
 
 #include <algorithm>
 #include <charconv>

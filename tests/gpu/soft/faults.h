@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <capo/tests/gpu/soft/soft_cuda.h>
+#include "tests/gpu/soft/soft_cuda.h"
 
 #include <cstdint>
 #include <map>

@@ -1,8 +1,8 @@
 // What a user sees when CUDA fails: the program on the CUDA runtime in software, its whole
 // messages, exit code 5, and outputs that are whole or not there.
 
-#include <capo/tests/support/run_capo.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // The CUDA runtime in software: that it fails where it is told to, and that captures keep CUDA's
 // rules, so that what other tests see of the engine is worth something.
 
-#include <capo/gpu/kernels/kernels.h>
-#include <capo/tests/gpu/soft/errors.h>
-#include <capo/tests/gpu/soft/soft_cuda.h>
+#include "tests/gpu/soft/soft_cuda.h"
+#include "gpu/kernels/kernels.h"
+#include "tests/gpu/soft/errors.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Differences by hand: equal bits, distances in last places, relative errors.
 
-#include <capo/run/compare/compare.h>
+#include "run/compare/compare.h"
 
 #include <gtest/gtest.h>
 

@@ -4,10 +4,10 @@
 // All buffers are of one chunk of a layer with two microbatches: an input takes 8 bytes, an output
 // 8, what is kept 34, and nothing else takes any.
 
-#include <capo/run/execute/buffer_memory.h>
-#include <capo/run/host/host_engine.h>
-#include <capo/tests/core/graph/order_text.h>
-#include <capo/tests/core/plan/planned.h>
+#include "run/execute/buffer_memory.h"
+#include "run/host/host_engine.h"
+#include "tests/core/graph/order_text.h"
+#include "tests/core/plan/planned.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // A bias of each group, added by rows and scaled, and its gradients, in double.
 
-#include <capo/core/model/model.h>
-#include <capo/tests/run/host/tensors.h>
+#include "core/model/model.h"
+#include "tests/run/host/tensors.h"
 
 namespace capo::run::host {
 namespace {

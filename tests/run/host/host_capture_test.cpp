@@ -4,7 +4,7 @@
 //   origin 0:   a ---- fork ---- c ---- join ---- d       d is after b and c, both after a
 //   stream 1:             \----- b ----/
 
-#include <capo/run/host/host_engine.h>
+#include "run/host/host_engine.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 //
 // Captures and graphs are host_capture_test.cpp's.
 
-#include <capo/run/host/host_engine.h>
+#include "run/host/host_engine.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // What moves, adds and compares memory, and what every kernel refuses. The kernels that compute are
 // tested beside this: products_, norms_, activations_ and biases_test.cpp.
 
-#include <capo/core/base/assert.h>
-#include <capo/core/model/model.h>
-#include <capo/tests/run/host/tensors.h>
+#include "core/base/assert.h"
+#include "core/model/model.h"
+#include "tests/run/host/tensors.h"
 
 #include <numeric>
 #include <utility>

@@ -1,8 +1,8 @@
 // Layer norm in double, by its definition; its gradients as differences of that, so that no formula
 // of the kernels is here again.
 
-#include <capo/core/model/model.h>
-#include <capo/tests/run/host/tensors.h>
+#include "core/model/model.h"
+#include "tests/run/host/tensors.h"
 
 namespace capo::run::host {
 namespace {

@@ -1,7 +1,7 @@
 // GroupedProduct, against sums in double, and to the bit where the numbers are small and whole.
 
-#include <capo/core/model/model.h>
-#include <capo/tests/run/host/tensors.h>
+#include "core/model/model.h"
+#include "tests/run/host/tensors.h"
 
 #include <numeric>
 #include <utility>

@@ -7,8 +7,8 @@
 
 #pragma once
 
-#include <capo/run/host/kernels.h>
-#include <capo/run/values/numbers.h>
+#include "run/host/kernels.h"
+#include "run/values/numbers.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 // see, and those in which some backwards are whole and some are not, which the accumulator has no
 // word for.
 
-#include <capo/core/gradients/contract.h>
-#include <capo/run/parameters/deposits.h>
+#include "core/frameworks/te/contract.h"
+#include "run/parameters/deposits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // Deposits carried out with sets of microbatches for numbers, and read as Megatron's reader does:
-// what is held then is what core/gradients/accumulator.h says of the same cell and the same order.
+// what is held then is what testing/accumulator.h says of the same cell and the same order.
 //
 // Both start from the contract's cells, and that is all they share: the accumulator goes through
 // events, a book only says what each action does to which memory. Every prefix of every order is
 // compared, so that the flag is looked at whenever a reader might come.
 
-#include <capo/core/gradients/accumulator.h>
-#include <capo/run/parameters/deposits.h>
-#include <capo/run/setup/step_layers.h>
+#include "run/parameters/deposits.h"
+#include "run/setup/step_layers.h"
+#include "testing/accumulator.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What parameters layers have, where their parts lie on an engine, and who is alive.
 
-#include <capo/run/host/host_engine.h>
-#include <capo/run/parameters/parameters.h>
+#include "run/parameters/parameters.h"
+#include "run/host/host_engine.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include <capo/run/program/clocks.h>
-#include <capo/tests/run/running.h>
+#include "run/program/clocks.h"
+#include "tests/run/running.h"
 
 #include <gtest/gtest.h>
 

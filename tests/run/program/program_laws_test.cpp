@@ -5,10 +5,10 @@
 // What depends on what is said here by stages alone, and "behind" means by the streams and waits of
 // the program: not that it was launched before, but that no engine may run it earlier.
 
-#include <capo/core/generate/megatron_schedule.h>
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/core/plan/accesses.h>
-#include <capo/tests/run/program/program_words.h>
+#include "core/frameworks/megatron/schedule.h"
+#include "core/plan/accesses.h"
+#include "schedules/catalogue.h"
+#include "tests/run/program/program_words.h"
 
 #include <gtest/gtest.h>
 

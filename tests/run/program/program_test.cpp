@@ -1,9 +1,9 @@
 // What is launched, op by op, of steps small enough to be written out; larger ones are
 // program_laws_test.cpp's.
 
-#include <capo/run/program/program.h>
-#include <capo/tests/run/program/program_words.h>
-#include <capo/tests/run/running.h>
+#include "run/program/program.h"
+#include "tests/run/program/program_words.h"
+#include "tests/run/running.h"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@
 
 #pragma once
 
-#include <capo/core/text/action_token.h>
-#include <capo/run/program/program.h>
-#include <capo/tests/core/graph/order_text.h>
-#include <capo/tests/core/plan/planned.h>
+#include "core/text/action_token.h"
+#include "run/program/program.h"
+#include "tests/core/graph/order_text.h"
+#include "tests/core/plan/planned.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 // derivative, and by what the rounding of outputs to double comes to, some 1e-16 / h: h = 1e-5
 // makes little of both, 2e-10 at most with the layers here.
 
-#include <capo/run/reference/layer_reference.h>
+#include "run/reference/layer_reference.h"
 
 #include <gtest/gtest.h>
 

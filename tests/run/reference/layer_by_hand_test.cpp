@@ -4,8 +4,8 @@
 // Roundings are seen with numbers like a = 1 + 2^-7, the next bf16 above 1: a * a is
 // 1 + 2^-6 + 2^-14, and in bf16 1 + 2^-6.
 
-#include <capo/core/base/assert.h>
-#include <capo/run/reference/layer_reference.h>
+#include "core/base/assert.h"
+#include "run/reference/layer_reference.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 // Values of 16 bits are decoded here from their patterns: between two neighbours all lies nearer to
 // the one or the other but their middle, which goes to the one whose pattern is even.
 
-#include <capo/core/base/assert.h>
-#include <capo/run/reference/layer_reference.h>
+#include "core/base/assert.h"
+#include "run/reference/layer_reference.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // The reference of a step against a chain of layers done by hand, and what it says of a step that
 // is wired wrongly.
 
-#include <capo/run/reference/step_reference.h>
-#include <capo/tests/run/running.h>
+#include "run/reference/step_reference.h"
+#include "tests/run/running.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What is filled in, what is said to be, and what is left as it was declared.
 
-#include <capo/run/setup/complete_model.h>
-#include <capo/tests/run/running.h>
+#include "run/setup/complete_model.h"
+#include "tests/run/running.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // What a step is given: the same for the same seed and replay, another for every other, rows beyond
 // the groups NaN where there are any, and in the engine's memory what was drawn.
 
-#include <capo/run/host/host_engine.h>
-#include <capo/run/setup/given.h>
-#include <capo/run/values/stored.h>
-#include <capo/tests/run/running.h>
+#include "run/setup/given.h"
+#include "run/host/host_engine.h"
+#include "run/values/stored.h"
+#include "tests/run/running.h"
 
 #include <gtest/gtest.h>
 

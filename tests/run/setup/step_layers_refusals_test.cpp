@@ -1,7 +1,7 @@
 // What cannot be run is refused before anything runs, in a sentence that names it.
 
-#include <capo/run/setup/step_layers.h>
-#include <capo/tests/run/running.h>
+#include "run/setup/step_layers.h"
+#include "tests/run/running.h"
 
 #include <gtest/gtest.h>
 

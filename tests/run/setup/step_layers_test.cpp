@@ -2,8 +2,8 @@
 //
 // What is refused is step_layers_refusals_test.cpp's.
 
-#include <capo/run/setup/step_layers.h>
-#include <capo/tests/run/running.h>
+#include "run/setup/step_layers.h"
+#include "tests/run/running.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 // Eager execution frees everything at its last reader, and what is sent once the send is known to
 // be over: a plan that has to hold in every order in which streams may run needs hardly more.
 
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/core/generate/published/torch_tables.h>
-#include <capo/tests/run/running.h>
+#include "schedules/catalogue.h"
+#include "schedules/torch_tables.h"
+#include "tests/run/running.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

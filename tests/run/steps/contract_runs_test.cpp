@@ -1,12 +1,12 @@
 // The contract of gradients, run: every kind of module in every configuration, whole and delayed,
 // comes out right under the sound contract; under TransformerEngine's it goes wrong exactly where
-// the table of core/gradients/contract.h says so, and how it says.
+// the table of core/frameworks/te/contract.h says so, and how it says.
 //
 // That defects show is half of what a comparison has to prove: a run that cannot fail says nothing.
 // For the same modules the verifier names the rule, under plan te.
 
-#include <capo/core/gradients/contract.h>
-#include <capo/tests/run/running.h>
+#include "core/frameworks/te/contract.h"
+#include "tests/run/running.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // apart as Megatron-LM's overlap takes them, equal to eager execution and to float64, which knows
 // of no exchange: what comes back has to be what was sent.
 
-#include <capo/tests/run/running.h>
+#include "tests/run/running.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

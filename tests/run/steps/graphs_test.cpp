@@ -8,12 +8,12 @@
 // The task graph and core/plan/accesses.h are what plans are made by; nothing of the driver is
 // asked, but for where a work finds its input.
 
-#include <capo/core/graph/task_graph.h>
-#include <capo/core/plan/accesses.h>
-#include <capo/tests/run/graph_memory.h>
-#include <capo/tests/run/labelled_engine.h>
-#include <capo/tests/run/read_back.h>
-#include <capo/tests/run/running.h>
+#include "core/graph/task_graph.h"
+#include "core/plan/accesses.h"
+#include "tests/run/graph_memory.h"
+#include "tests/run/labelled_engine.h"
+#include "tests/run/read_back.h"
+#include "tests/run/running.h"
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/range/iterator_range.hpp>

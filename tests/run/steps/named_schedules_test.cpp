@@ -4,9 +4,9 @@
 //
 // The tensors are drawn anew for each run, so that no two runs add the same numbers.
 
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/core/generate/published/torch_tables.h>
-#include <capo/tests/run/running.h>
+#include "schedules/catalogue.h"
+#include "schedules/torch_tables.h"
+#include "tests/run/running.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 // How many products of each kind a graph holds is counted in the graphs themselves: what nobody
 // needs is not computed.
 
-#include <capo/tests/run/running.h>
+#include "tests/run/running.h"
 
 #include <gtest/gtest.h>
 

@@ -13,10 +13,10 @@
 // numbers. Where the one takes the other's memory over nothing changes there, and that victim stays
 // unseen: of sends there are no other victims than predicted, and in most orders no fewer.
 
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/tests/run/read_back.h>
-#include <capo/tests/run/running.h>
-#include <capo/tests/support/data.h>
+#include "schedules/catalogue.h"
+#include "tests/run/read_back.h"
+#include "tests/run/running.h"
+#include "tests/support/data.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 // A backward finds its parameter by a weak handle, taken by the forward; with it saved tensors are
 // only read. Graphs read where they were captured, so substitution is eager execution's alone.
 
-#include <capo/tests/run/running.h>
+#include "tests/run/running.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 // The verifier refuses what would go wrong (C01), so that these runs come through the unchecked
 // door. A grouped product in fp32 has no path but this one; eagerly it is right.
 
-#include <capo/tests/run/running.h>
+#include "tests/run/running.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

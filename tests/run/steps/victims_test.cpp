@@ -5,9 +5,9 @@
 // way; here nothing is predicted, a weight gradient came out wrong. The verifier's own list is
 // compared beside it.
 
-#include <capo/core/order/layers.h>
-#include <capo/tests/run/running.h>
-#include <capo/tests/support/data.h>
+#include "core/order/layers.h"
+#include "tests/run/running.h"
+#include "tests/support/data.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 // in their range, and that they are spread evenly. Counts are those of fixed seeds, so that a bound
 // that holds once holds always.
 
-#include <capo/run/values/draw.h>
+#include "run/values/draw.h"
 
 #include <gtest/gtest.h>
 

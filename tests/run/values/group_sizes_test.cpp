@@ -1,6 +1,6 @@
 // Sizes of groups: what holds of every kind, and what makes each the kind that it is.
 
-#include <capo/run/values/group_sizes.h>
+#include "run/values/group_sizes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <capo/run/values/numbers.h>
+#include "run/values/numbers.h"
 
 #include <gtest/gtest.h>
 

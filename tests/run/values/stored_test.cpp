@@ -1,6 +1,6 @@
 // Bytes of stored numbers, by hand, and the way there and back.
 
-#include <capo/run/values/stored.h>
+#include "run/values/stored.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include <capo/testing/faults/faults.h>
+#include "testing/faults/faults.h"
 
-#include <capo/core/rules/rule.h>
-#include <capo/testing/generators/sound_order.h>
-#include <capo/testing/generators/sound_planned.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/tests/support/check_text.h>
-#include <capo/tests/testing/sample.h>
+#include "core/rules/rule.h"
+#include "testing/generators/sound_order.h"
+#include "testing/generators/sound_planned.h"
+#include "testing/generators/sound_schedule.h"
+#include "tests/support/check_text.h"
+#include "tests/testing/sample.h"
 
 #include <gtest/gtest.h>
 

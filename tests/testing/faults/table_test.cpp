@@ -1,4 +1,4 @@
-#include <capo/testing/faults/table.h>
+#include "testing/faults/table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // Costs by chance: what comes, that it reads as flags, and how it shrinks.
 
-#include <capo/testing/generators/arbitrary_costs.h>
+#include "testing/generators/arbitrary_costs.h"
 
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include <capo/testing/generators/arbitrary_model.h>
+#include "testing/generators/arbitrary_model.h"
 
-#include <capo/core/model/module_flags.h>
-#include <capo/core/text/model_reader.h>
-#include <capo/testing/generators/topology.h>
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "core/model/module_flags.h"
+#include "core/text/model_reader.h"
+#include "testing/generators/topology.h"
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

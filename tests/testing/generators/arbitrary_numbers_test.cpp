@@ -1,9 +1,9 @@
-#include <capo/testing/generators/arbitrary_numbers.h>
+#include "testing/generators/arbitrary_numbers.h"
 
-#include <capo/testing/generators/te_order.h>
-#include <capo/testing/oracle_question.h>
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "testing/generators/te_order.h"
+#include "testing/oracle_question.h"
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

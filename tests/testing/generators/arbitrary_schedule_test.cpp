@@ -1,8 +1,8 @@
-#include <capo/testing/generators/arbitrary_schedule.h>
+#include "testing/generators/arbitrary_schedule.h"
 
-#include <capo/testing/representable.h>
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "testing/representable.h"
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

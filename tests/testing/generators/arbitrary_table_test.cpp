@@ -1,8 +1,8 @@
-#include <capo/testing/generators/arbitrary_table.h>
+#include "testing/generators/arbitrary_table.h"
 
-#include <capo/core/text/torch_csv_printer.h>
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "core/frameworks/torch/torch_csv_printer.h"
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include <capo/testing/generators/communication.h>
+#include "testing/generators/communication.h"
 
-#include <capo/core/graph/lowered.h>
-#include <capo/core/rules/check.h>
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "core/graph/lowered.h"
+#include "core/rules/check.h"
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

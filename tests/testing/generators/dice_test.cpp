@@ -1,6 +1,6 @@
-#include <capo/testing/generators/dice.h>
+#include "testing/generators/dice.h"
 
-#include <capo/tests/testing/share.h>
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

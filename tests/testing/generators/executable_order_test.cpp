@@ -1,10 +1,10 @@
-#include <capo/testing/generators/executable_order.h>
+#include "testing/generators/executable_order.h"
 
-#include <capo/core/text/load.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/generators/arbitrary_schedule.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/tests/testing/sample.h>
+#include "core/input/load.h"
+#include "core/text/order_printer.h"
+#include "testing/generators/arbitrary_schedule.h"
+#include "testing/generators/sound_schedule.h"
+#include "tests/testing/sample.h"
 
 #include <gtest/gtest.h>
 

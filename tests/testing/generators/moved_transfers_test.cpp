@@ -1,11 +1,11 @@
-#include <capo/testing/generators/moved_transfers.h>
+#include "testing/generators/moved_transfers.h"
 
-#include <capo/core/graph/lowered.h>
-#include <capo/core/rules/check.h>
-#include <capo/testing/oracle_pipeline.h>
-#include <capo/testing/representable.h>
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "core/graph/lowered.h"
+#include "core/rules/check.h"
+#include "testing/oracle_pipeline.h"
+#include "testing/representable.h"
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include <capo/testing/generators/mutated_text.h>
+#include "testing/generators/mutated_text.h"
 
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // Home-made generators shrink to small orders that are orders still.
 
-#include <capo/testing/generators/shrinking.h>
+#include "testing/generators/shrinking.h"
 
-#include <capo/core/minimise/settle.h>
-#include <capo/core/minimise/size.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/testing/laws/verdicts.h>
-#include <capo/tests/testing/sample.h>
+#include "core/minimise/settle.h"
+#include "core/minimise/size.h"
+#include "core/text/order_printer.h"
+#include "testing/generators/sound_schedule.h"
+#include "testing/laws/verdicts.h"
+#include "tests/testing/sample.h"
 
 #include <gtest/gtest.h>
 

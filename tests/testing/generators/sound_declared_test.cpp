@@ -1,8 +1,8 @@
-#include <capo/testing/generators/sound_declared.h>
+#include "testing/generators/sound_declared.h"
 
-#include <capo/core/rules/check.h>
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "core/rules/check.h"
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include <capo/testing/generators/sound_module.h>
+#include "testing/generators/sound_module.h"
 
-#include <capo/core/gradients/contract.h>
-#include <capo/core/model/module_kinds.h>
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "core/frameworks/te/contract.h"
+#include "core/model/module_kinds.h"
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include <capo/testing/generators/sound_order.h>
+#include "testing/generators/sound_order.h"
 
-#include <capo/testing/oracle_question.h>
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "testing/oracle_question.h"
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include <capo/testing/generators/te_order.h>
+#include "testing/generators/te_order.h"
 
-#include <capo/core/text/load.h>
-#include <capo/testing/generators/te_capturable_order.h>
-#include <capo/tests/testing/sample.h>
+#include "core/input/load.h"
+#include "testing/generators/te_capturable_order.h"
+#include "tests/testing/sample.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,10 +1,10 @@
-#include <capo/testing/generators/topology.h>
+#include "testing/generators/topology.h"
 
-#include <capo/core/rules/check.h>
-#include <capo/testing/generators/executable_order.h>
-#include <capo/testing/representable.h>
-#include <capo/tests/testing/sample.h>
-#include <capo/tests/testing/share.h>
+#include "core/rules/check.h"
+#include "testing/generators/executable_order.h"
+#include "testing/representable.h"
+#include "tests/testing/sample.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

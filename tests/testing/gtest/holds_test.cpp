@@ -1,6 +1,6 @@
 // Laws as GoogleTest's assertions, and orders as GoogleTest prints them.
 
-#include <capo/testing/gtest/holds.h>
+#include "testing/gtest/holds.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A fault counts as reported only by its own rule, as an error, at its own place.
 
-#include <capo/testing/laws/reported.h>
+#include "testing/laws/reported.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Laws of texts: they hold of what .order text can say, and say why not of the rest.
 
-#include <capo/testing/laws/texts.h>
+#include "testing/laws/texts.h"
 
-#include <capo/core/minimise/settle.h>
+#include "core/minimise/settle.h"
 
 #include <gtest/gtest.h>
 

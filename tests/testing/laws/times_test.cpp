@@ -1,8 +1,8 @@
 // Laws of simulated time, on schedules whose chains can be counted by hand.
 
-#include <capo/testing/laws/times.h>
+#include "testing/laws/times.h"
 
-#include <capo/core/text/load.h>
+#include "core/input/load.h"
 
 #include <gtest/gtest.h>
 

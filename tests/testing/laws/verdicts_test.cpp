@@ -1,11 +1,11 @@
 // Laws of verdicts: what they say of orders that keep them, and of orders that do not.
 
-#include <capo/testing/laws/verdicts.h>
+#include "testing/laws/verdicts.h"
 
-#include <capo/testing/generators/sound_order.h>
-#include <capo/testing/generators/sound_planned.h>
-#include <capo/testing/generators/sound_schedule.h>
-#include <capo/tests/testing/sample.h>
+#include "testing/generators/sound_order.h"
+#include "testing/generators/sound_planned.h"
+#include "testing/generators/sound_schedule.h"
+#include "tests/testing/sample.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // By hand, from what graph.py does with such captures.
 
-#include <capo/testing/oracle/declared.h>
+#include "testing/oracle/declared.h"
 
 #include <gtest/gtest.h>
 

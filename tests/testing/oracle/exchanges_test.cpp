@@ -1,4 +1,4 @@
-#include <capo/testing/oracle/exchanges.h>
+#include "testing/oracle/exchanges.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The oracle's first fault, against lists that one can judge by hand: one for each rule and each
 // place that docs/model.md names.
 
-#include <capo/testing/oracle/first_fault.h>
+#include "testing/oracle/first_fault.h"
 
 #include <gtest/gtest.h>
 

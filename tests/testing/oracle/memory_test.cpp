@@ -1,8 +1,8 @@
 // The replay with tagged cells against orders that one can follow by hand and against what
 // graph.py did with two hundred longer ones.
 
-#include <capo/testing/oracle/memory.h>
-#include <capo/tests/support/data.h>
+#include "testing/oracle/memory.h"
+#include "tests/support/data.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

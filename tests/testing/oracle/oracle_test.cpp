@@ -1,10 +1,10 @@
 // The oracle itself: against the golden rows, against rows observed on a GPU, against published
 // counts, and on orders whose answer one can see.
 
-#include <capo/testing/oracle/oracle.h>
+#include "testing/oracle/oracle.h"
 
-#include <capo/testing/oracle_question.h>
-#include <capo/tests/support/data.h>
+#include "testing/oracle_question.h"
+#include "tests/support/data.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include <capo/testing/oracle/parameters.h>
+#include "testing/oracle/parameters.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The walk itself, on placements that one can see.
 
-#include <capo/testing/oracle/placement.h>
+#include "testing/oracle/placement.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The executor itself, on orders whose end one can see.
 
-#include <capo/testing/oracle/transfers.h>
+#include "testing/oracle/transfers.h"
 
 #include <gtest/gtest.h>
 

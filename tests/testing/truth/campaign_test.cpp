@@ -1,14 +1,14 @@
 // A campaign writes the same lines whatever the jobs, goes on where it was killed, and stops at a
 // verdict that is wrong. Its cases and its judge are given, so that a wrong verdict can be planted.
 
-#include <capo/testing/truth/campaign.h>
+#include "testing/truth/campaign.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/run/host/host_engine.h>
-#include <capo/testing/truth/cases.h>
-#include <capo/testing/truth/judge.h>
-#include <capo/testing/truth/lines_file.h>
-#include <capo/tests/support/scratch_folder.h>
+#include "core/base/assert.h"
+#include "run/host/host_engine.h"
+#include "testing/truth/cases.h"
+#include "testing/truth/judge.h"
+#include "testing/truth/lines_file.h"
+#include "tests/support/scratch_folder.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // Cases are functions of seed and number; the fixed ones come first and are complete.
 
-#include <capo/testing/truth/cases.h>
+#include "testing/truth/cases.h"
 
-#include <capo/testing/faults/faults.h>
-#include <capo/testing/truth/drawn_modules.h>
-#include <capo/testing/truth/fixed_cases.h>
-#include <capo/testing/truth/paste.h>
-#include <capo/tests/testing/share.h>
+#include "testing/faults/faults.h"
+#include "testing/truth/drawn_modules.h"
+#include "testing/truth/fixed_cases.h"
+#include "testing/truth/paste.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 

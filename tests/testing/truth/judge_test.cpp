@@ -1,13 +1,13 @@
 // Cases come to what their makers say, line by line; and what does not is called a disagreement.
 
-#include <capo/testing/truth/judge.h>
+#include "testing/truth/judge.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/core/text/load.h>
-#include <capo/run/host/host_engine.h>
-#include <capo/testing/truth/cases.h>
-#include <capo/testing/truth/explained.h>
-#include <capo/testing/truth/tally.h>
+#include "core/base/assert.h"
+#include "core/input/load.h"
+#include "run/host/host_engine.h"
+#include "testing/truth/cases.h"
+#include "testing/truth/explained.h"
+#include "testing/truth/tally.h"
 
 #include <gtest/gtest.h>
 

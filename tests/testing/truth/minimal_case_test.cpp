@@ -3,14 +3,14 @@
 // The judge is a real one whose verdict is spoilt in one way, as a rule that is wrong would: then
 // what was to be minimised is a real order, run on a real engine.
 
-#include <capo/testing/truth/minimal_case.h>
+#include "testing/truth/minimal_case.h"
 
-#include <capo/core/base/assert.h>
-#include <capo/run/host/host_engine.h>
-#include <capo/testing/truth/campaign.h>
-#include <capo/testing/truth/cases.h>
-#include <capo/testing/truth/judge.h>
-#include <capo/testing/truth/paste.h>
+#include "core/base/assert.h"
+#include "run/host/host_engine.h"
+#include "testing/truth/campaign.h"
+#include "testing/truth/cases.h"
+#include "testing/truth/judge.h"
+#include "testing/truth/paste.h"
 
 #include <gtest/gtest.h>
 

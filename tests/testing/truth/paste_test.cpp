@@ -1,11 +1,11 @@
 // What is pasted reads back as what was declared, and means the same order.
 
-#include <capo/testing/truth/paste.h>
+#include "testing/truth/paste.h"
 
-#include <capo/core/text/limits.h>
-#include <capo/core/text/model_reader.h>
-#include <capo/testing/model_text.h>
-#include <capo/testing/truth/cases.h>
+#include "core/text/limits.h"
+#include "core/text/model_reader.h"
+#include "testing/model_text.h"
+#include "testing/truth/cases.h"
 
 #include <gtest/gtest.h>
 

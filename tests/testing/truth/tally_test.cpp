@@ -1,8 +1,8 @@
 // The matrix and the table of rules, as text; and the page that is made of lines.
 
-#include <capo/testing/truth/tally.h>
+#include "testing/truth/tally.h"
 
-#include <capo/testing/truth/report_page.h>
+#include "testing/truth/report_page.h"
 
 #include <gtest/gtest.h>
 

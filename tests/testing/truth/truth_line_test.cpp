@@ -1,6 +1,6 @@
 // Printing a line then reading it is the identity, and half a line is none.
 
-#include <capo/testing/truth/truth_line.h>
+#include "testing/truth/truth_line.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include <capo/core/rules/check.h>
-#include <capo/core/text/load.h>
-#include <capo/tests/support/check_text.h>
+#include "core/input/load.h"
+#include "core/rules/check.h"
+#include "tests/support/check_text.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

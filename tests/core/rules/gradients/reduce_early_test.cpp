@@ -1,5 +1,5 @@
-#include <capo/tests/support/check_text.h>
-#include <capo/tests/support/data.h>
+#include "tests/support/check_text.h"
+#include "tests/support/data.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include <capo/core/generate/megatron_schedule.h>
-#include <capo/core/rules/check.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/tests/support/check_text.h>
+#include "core/frameworks/megatron/schedule.h"
+#include "core/rules/check.h"
+#include "core/text/order_printer.h"
+#include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include <capo/core/rules/check.h>
-#include <capo/tests/support/check_text.h>
+#include "core/rules/check.h"
+#include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
 

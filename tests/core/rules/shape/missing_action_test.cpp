@@ -1,6 +1,6 @@
-#include <capo/core/generate/published/catalogue.h>
-#include <capo/core/text/order_printer.h>
-#include <capo/tests/support/check_text.h>
+#include "core/text/order_printer.h"
+#include "schedules/catalogue.h"
+#include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <capo/tests/support/check_text.h>
+#include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
 

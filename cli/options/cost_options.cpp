@@ -1,0 +1,99 @@
+#include "cli/options/cost_options.h"
+
+#include "cli/options/input_options.h"
+#include "cli/options/numbers.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace capo::cli {
+
+void CostOptions::add_to(CLI::App& app) {
+  const std::string group = "Costs (units are yours: one of time, one of bytes)";
+  app.add_option("--cost", costs,
+                 "Times of one task: f=12,b=13,w=9,comm=1; with a scope r0.c2.l1:f=3 of a rank, "
+                 "chunk or layer, r0-r1:comm=2,bw=100 of a link. Keys: f b w dispatch combine "
+                 "experts unshard reshard reduce comm bw bytes overlap slowdown. Repeatable, the "
+                 "last one wins; default: the model file's, else f=1,b=1,w=1,comm=0")
+      ->group(group)
+      ->allow_extra_args(false);
+  app.add_option("--mem", memory,
+                 "What a microbatch of one rank takes and gives up: f=1,b=-0.5,w=-0.5; a chunk has "
+                 "its share. Default: f=1,b=0,w=-1, all is held until the weight gradient is done")
+      ->group(group);
+  add_above_zero(app, "--memory", memory_limit,
+                 "A limit of each rank, in the unit of --mem, that the lower bounds may assume; "
+                 "default: what the order itself holds at most")
+      ->group(group);
+  app.add_option("--links", links,
+                 "ideal: a message takes its time and occupies nobody; queued: as the environment "
+                 "says. Default: ideal unless transfers are declared or written in the order")
+      ->check(CLI::IsMember({"ideal", "queued"}))
+      ->group(group);
+  app.add_option("--devices", devices,
+                 "The device of each rank, `0,0,1,1`: ranks that share one compute in turn; "
+                 "default: one each")
+      ->group(group);
+}
+
+std::vector<CostSetting> cost_settings(const std::vector<std::string>& texts) {
+  std::vector<CostSetting> all;
+  for (const std::string& text : texts) {
+    const auto settings = read_costs(text);
+    if (!settings) throw CLI::ValidationError("--cost", settings.error());
+    all.insert(all.end(), settings->begin(), settings->end());
+  }
+  return all;
+}
+
+std::optional<MemoryChange> memory_change(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto change = read_memory(text);
+  if (!change) throw CLI::ValidationError("--mem", change.error());
+  return *change;
+}
+
+SimulationOptions CostOptions::resolve(const Model& model) const {
+  auto declared = costs_of(model);
+  if (!declared) throw CLI::ValidationError("--model", declared.error());
+  SimulationOptions options{
+      .check = {.environment = model.environment, .groups = model.groups, .modules = model.modules},
+      .costs = std::move(*declared),
+      .memory = memory_change(memory),
+      .memory_limit = memory_limit};
+  for (const CostSetting& setting : cost_settings(costs)) options.costs.set(setting);
+  if (!devices.empty()) options.costs.devices = number_list(devices, "--devices", 0);
+  if (!links.empty()) options.ideal_links = links == "ideal";
+  return options;
+}
+
+void CostOptions::refuse_misfits(const Schedule& schedule, const Costs& costs_given) const {
+  const std::size_t ranks = schedule.ranks.size();
+  const auto& on = costs_given.devices;
+  if (!on.empty() && on.size() != ranks) {
+    throw CLI::ValidationError(
+        "--devices",
+        fmt::format("names the devices of {} ranks, but there are {}", on.size(), ranks));
+  }
+  std::int32_t chunks = 0;
+  for (const RankOrder& rank : schedule.ranks) chunks = std::max(chunks, rank.chunks);
+  for (const CostSetting& setting : costs_given.settings) {
+    const CostScope& scope = setting.scope;
+    const std::int32_t rank = std::max(scope.rank, scope.peer);
+    if (rank >= static_cast<std::int32_t>(ranks)) {
+      throw CLI::ValidationError("--cost",
+                                 fmt::format("speaks of rank {}, but there are {}", rank, ranks));
+    }
+    if (scope.chunk > chunks) {
+      throw CLI::ValidationError(
+          "--cost",
+          fmt::format("speaks of chunk {}, but no rank has more than {}", scope.chunk, chunks));
+    }
+  }
+}
+
+}  // namespace capo::cli

@@ -1,0 +1,40 @@
+// The options of a simulation: what tasks take, what they hold, how messages travel. `simulate`,
+// `compare` and `sweep` share them.
+
+#pragma once
+
+#include "core/base/result.h"
+#include "core/model/model.h"
+#include "core/order/schedule.h"
+#include "sim/simulation.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace capo::cli {
+
+struct CostOptions {
+  std::vector<std::string> costs;
+  std::string memory;
+  std::string links;
+  std::string devices;
+  std::optional<double> memory_limit;
+
+  void add_to(CLI::App& app);
+
+  /// With the costs of the model file, which flags override. Throws CLI::ValidationError.
+  [[nodiscard]] SimulationOptions resolve(const Model& model) const;
+  /// Throws where --devices speaks of other ranks, or a scope of --cost of what there is not.
+  void refuse_misfits(const Schedule& schedule, const Costs& costs) const;
+};
+
+/// --cost and --mem as the searches among the generators take them; throws CLI::ValidationError.
+[[nodiscard]] std::vector<CostSetting> cost_settings(const std::vector<std::string>& texts);
+[[nodiscard]] std::optional<MemoryChange> memory_change(const std::string& text);
+
+}  // namespace capo::cli

@@ -1,0 +1,191 @@
+#include "cli/options/environment_options.h"
+
+#include "cli/options/files.h"
+#include "core/graph/lowered.h"
+#include "core/order/declare_layers.h"
+#include "core/order/declare_topology.h"
+#include "core/text/model_reader.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace capo::cli {
+
+namespace {
+
+std::uint64_t largest_stage(const Schedule& schedule) {
+  std::int32_t largest = 0;
+  for (const RankOrder& rank : schedule.ranks) {
+    for (const std::int32_t stage : rank.stages) largest = std::max(largest, stage);
+  }
+  return static_cast<std::uint64_t>(largest);
+}
+
+}  // namespace
+
+void EnvironmentOptions::add_to(CLI::App& app) {
+  const std::string group = "Environment (what the verdict is relative to)";
+  app.add_option(
+         "--topology", topology,
+         "How chunks follow each other: independent, chain, loop, v, bidirectional, or a JSON file "
+         "with the stages of each rank; default: as the input states")
+      ->group(group);
+  app.add_option("--comm", communicators,
+                 "Which transfers of a rank queue up: per-rank, per-pair or per-edge; default: "
+                 "per-rank, the strictest")
+      ->check(CLI::IsMember({"per-rank", "per-pair", "per-edge"}))
+      ->group(group);
+  app.add_option("--transfers", transfers,
+                 "Whether a send waits for its receive: rendezvous or buffered; default: "
+                 "rendezvous, the stricter")
+      ->check(CLI::IsMember({"rendezvous", "buffered"}))
+      ->group(group);
+  app.add_option("--p2p", p2p,
+                 "Transfers as Megatron calls them: batch, overlap or flush; default: as the order "
+                 "writes them, else as PyTorch adds them")
+      ->check(CLI::IsMember({"batch", "overlap", "flush"}))
+      ->group(group);
+  app.add_flag("--ep-overlap", ep_overlap,
+               "Megatron runs forward and backward of a step as one "
+               "(overlap_moe_expert_parallel_comm)")
+      ->group(group);
+  app.add_option("--ep-slots", ep_slots,
+                 "Slots of that overlap besides the usual: mtp, early-release, delayed-wgrad (the "
+                 "last of orders by chunk; an order by layer says it itself)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"mtp", "early-release", "delayed-wgrad"}))
+      ->group(group);
+  app.add_flag(
+         "--weight-stream", weight_stream,
+         "Weight gradients run on a stream of their own, and nothing but a reduction waits for "
+         "them")
+      ->group(group);
+  app.add_option("--model", model, "What the order does not say, as JSON; see docs/model-json.md")
+      ->group(group);
+}
+
+Declared EnvironmentOptions::resolve(const Limits& limits) const {
+  Model declared;
+  if (!model.empty()) {
+    auto source = read_source(model, limits.bytes);
+    if (!source) return source.error();
+    auto read = read_model(source->text, limits);
+    if (!read) return RefusedInput{.source = std::move(*source), .refusal = read.error()};
+    declared = std::move(*read);
+  }
+  Environment& environment = declared.environment;
+  merge(environment.communicators, communicators_named(communicators), "--comm");
+  merge(environment.transfers, transfer_mode_named(transfers), "--transfers");
+  merge(environment.p2p, megatron_calls_named(p2p), "--p2p");
+  environment.ep_overlap = environment.ep_overlap || ep_overlap;
+  for (const std::string& slot : ep_slots) {
+    EpOverlap& slots = environment.ep_slots;
+    (slot == "mtp"             ? slots.multi_token_prediction
+     : slot == "early-release" ? slots.early_release
+                               : slots.delayed_weights) = true;
+  }
+  if (!ep_slots.empty() && !environment.ep_overlap) {
+    throw CLI::ValidationError("--ep-slots", "needs --ep-overlap, whose slots they are");
+  }
+  environment.weight_stream = environment.weight_stream || weight_stream;
+  if (!overlaps_anyway) refuse_idle_overlap(declared);
+  if (topology.empty()) return declared;
+
+  const auto named = topology_named(topology);
+  if (named && *named != Topology::Custom) {
+    merge(declared.topology, named, "--topology");
+    return declared;
+  }
+  auto source = read_source(topology, limits.bytes);
+  if (!source) return source.error();
+  auto stages = read_topology(source->text, limits);
+  if (!stages) return RefusedInput{.source = std::move(*source), .refusal = stages.error()};
+  merge(declared.topology, std::optional(Topology::Custom), "--topology");
+  if (!declared.stages.empty() && declared.stages != *stages) {
+    refuse_contradiction("--topology");
+  }
+  declared.stages = std::move(*stages);
+  return declared;
+}
+
+void EnvironmentOptions::refuse_idle_overlap(const Model& declared) const {
+  if (declares_exchanges(declared)) return;
+  if (ep_overlap && !declared.environment.p2p) {
+    throw CLI::ValidationError("--ep-overlap",
+                               "needs --p2p, or a model file with a group that exchanges tokens");
+  }
+  if (!ep_slots.empty()) {
+    throw CLI::ValidationError("--ep-slots",
+                               "needs a model file with a group that exchanges tokens: without "
+                               "exchanges no layer is taken apart");
+  }
+}
+
+std::optional<EnvironmentOptions::Misfit> EnvironmentOptions::place(Schedule& schedule,
+                                                                    const Model& declared,
+                                                                    const Limits& limits) const {
+  for (const CollectiveGroup& group : declared.groups) {
+    for (const std::int32_t rank : group.members) {
+      if (static_cast<std::size_t>(rank) < schedule.ranks.size()) continue;
+      return Misfit{"--model",
+                    fmt::format("group {} has rank {} among its members, but the input has ranks "
+                                "0 to {}",
+                                group.name, rank, schedule.ranks.size() - 1)};
+    }
+  }
+  const char* flag = topology.empty() ? "--model" : "--topology";
+  if (declared.topology) {
+    auto why = declare_topology(schedule, *declared.topology, declared.stages);
+    if (why) return Misfit{flag, std::move(*why)};
+    if (largest_stage(schedule) > limits.counts)
+      return Misfit{flag, fmt::format("makes a stage above {}", limits.counts), true};
+  }
+  if (auto why = declare_layers(schedule, declared.modules.layers)) {
+    return Misfit{"--model", std::move(*why)};
+  }
+  if (auto unused = useless_flag(schedule)) return unused;
+  return std::nullopt;
+}
+
+// A flag that the input has no use for would be ignored in silence. A model file may state more
+// than one input needs.
+std::optional<EnvironmentOptions::Misfit> EnvironmentOptions::useless_flag(
+    const Schedule& schedule) const {
+  if (!p2p.empty() && has_transfers(schedule)) {
+    return Misfit{"--p2p", "the order writes its transfers itself"};
+  }
+  if (schedule.topology != Topology::Independent) return std::nullopt;
+  const char* flag = !p2p.empty()             ? "--p2p"
+                     : !communicators.empty() ? "--comm"
+                     : !transfers.empty()     ? "--transfers"
+                                              : nullptr;
+  if (flag == nullptr || !model.empty()) return std::nullopt;
+  return Misfit{flag,
+                "the chunks are not wired to each other, so nobody communicates; --topology "
+                "wires them"};
+}
+
+bool declares_exchanges(const Model& declared) {
+  return std::any_of(declared.groups.begin(), declared.groups.end(), [](const auto& group) {
+    return std::any_of(group.actions.begin(), group.actions.end(), is_exchange);
+  });
+}
+
+void refuse_contradiction(const char* flag) {
+  throw CLI::ValidationError(flag, "contradicts what the model file states");
+}
+
+std::optional<Error> place_or_throw(const EnvironmentOptions& options, Schedule& schedule,
+                                    const Model& declared, const Limits& limits) {
+  const auto misfit = options.place(schedule, declared, limits);
+  if (!misfit) return std::nullopt;
+  if (!misfit->limit) throw CLI::ValidationError(misfit->flag, misfit->why);
+  return Error{.kind = ErrorKind::Limit,
+               .message = fmt::format("{} {}", misfit->flag, misfit->why),
+               .help = "raise the limit with --max-count"};
+}
+
+}  // namespace capo::cli

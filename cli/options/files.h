@@ -1,0 +1,37 @@
+// Files as capo treats them: reading never hangs and says what failed; writing is whole or absent.
+//
+// A FIFO that nobody writes to reads as empty instead of blocking for ever; a pipe from a shell's
+// process substitution is waited for. Output to a file goes to a temporary file in the same
+// directory and is renamed, and an interrupt waits until that is done; output to standard output is
+// checked to its last byte, so that a full disk is never a success. Tested by
+// tests/cli/options/files_test.cpp, and by tests/failing/ with each call failing in turn.
+
+#pragma once
+
+#include "core/base/result.h"
+#include "core/diag/source.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace capo::cli {
+
+/// The file's text; `-` is standard input. More than `max_bytes` is an error of kind Limit.
+[[nodiscard]] Result<Source> read_source(const std::string& path, std::uint64_t max_bytes);
+
+/// The reason why it could not be written; nothing if it was.
+[[nodiscard]] std::optional<Error> write_file(const std::string& path, std::string_view text);
+[[nodiscard]] std::optional<Error> write_stdout(std::string_view text);
+/// Either, as --output says: `-` is standard output.
+[[nodiscard]] std::optional<Error> write_output(const std::string& path, std::string_view text);
+
+/// To standard error; if that takes nothing, nothing happens.
+void print_stderr(std::string_view text);
+/// An error and its help, to standard error.
+void print_error(const Error& error);
+/// The same, with the exit code that it means.
+[[nodiscard]] int fail(const Error& error);
+
+}  // namespace capo::cli

@@ -1,0 +1,109 @@
+#include "cli/options/named_schedule.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace capo::cli {
+
+namespace {
+
+void apply(const CostSetting& setting, published::Costs& costs, LinkCosts& link) {
+  using Key = CostSetting::Key;
+  if (setting.key == Key::Forward) costs.forward = setting.value;
+  if (setting.key == Key::Backward) costs.backward = setting.value;
+  if (setting.key == Key::Weight) costs.weight = setting.value;
+  if (setting.key == Key::Latency) link.latency = setting.value;
+  if (setting.key == Key::Bandwidth) link.bandwidth = setting.value;
+  if (setting.key == Key::Bytes) link.bytes = setting.value;
+  costs.transfer = link.total();
+}
+
+// Of every rank where one differs; all links are alike.
+void take_costs(const std::vector<CostSetting>& settings, published::Request& request) {
+  LinkCosts link;
+  LinkCosts ignored;
+  for (const CostSetting& setting : settings) {
+    const std::int32_t of_rank = setting.scope.rank;
+    if (of_rank >= 0 && request.rank_costs.empty()) {
+      request.rank_costs.assign(static_cast<std::size_t>(request.ranks), request.costs);
+    }
+    if (of_rank < 0) apply(setting, request.costs, link);
+    for (std::size_t rank = 0; rank < request.rank_costs.size(); ++rank) {
+      const bool meant = of_rank < 0 || of_rank == static_cast<std::int32_t>(rank);
+      if (meant) apply(setting, request.rank_costs[rank], ignored);
+    }
+  }
+  for (published::Costs& costs : request.rank_costs) costs.transfer = request.costs.transfer;
+}
+
+Error over(std::string_view what, std::uint64_t most, const char* flag) {
+  return {.kind = ErrorKind::Limit,
+          .message = fmt::format("the schedule has more than {} {}", most, what),
+          .help = fmt::format("raise the limit with {}", flag)};
+}
+
+// Before anything is made. A backward is one entry or two, so that the entries are known to a half.
+std::optional<Error> too_large(const published::Size& size, std::uint64_t ranks,
+                               const Limits& limits) {
+  const auto chunks = static_cast<std::uint64_t>(size.chunks) * ranks;
+  const auto microbatches = static_cast<std::uint64_t>(size.microbatches);
+  if (ranks > limits.ranks) return over("ranks", limits.ranks, "--max-ranks");
+  if (std::max(microbatches, chunks) > limits.counts) {
+    return over("microbatches or chunks", limits.counts, "--max-count");
+  }
+  if (2 * chunks * microbatches > limits.entries) {
+    return over("entries", limits.entries, "--max-entries");
+  }
+  return std::nullopt;
+}
+
+std::uint64_t entries_of(const Schedule& schedule) {
+  std::uint64_t entries = 0;
+  for (const RankOrder& rank : schedule.ranks) entries += rank.order.size();
+  return entries;
+}
+
+}  // namespace
+
+void refuse_scopes(const std::vector<CostSetting>& costs, std::int32_t ranks) {
+  for (const CostSetting& setting : costs) {
+    const CostScope& scope = setting.scope;
+    if (scope.chunk >= 0 || scope.layer >= 0 || scope.peer >= 0) {
+      throw CLI::ValidationError(
+          "--cost",
+          "a schedule is made for times of whole ranks, r0:f=2, and for links "
+          "that are all alike");
+    }
+    if (scope.rank >= ranks) {
+      throw CLI::ValidationError(
+          "--cost", fmt::format("speaks of rank {}, but there are {}", scope.rank, ranks));
+    }
+  }
+}
+
+published::Memory generator_memory(const MemoryChange& change) {
+  return {.forward = change.forward, .backward = change.backward, .weight = change.weight};
+}
+
+Result<Schedule, NotMade> make_named(published::Request request,
+                                     const std::vector<CostSetting>& costs, const Limits& limits) {
+  const auto size = published::size_of(request);
+  if (!size) return NotMade{size.error()};
+  if (auto large = too_large(*size, static_cast<std::uint64_t>(request.ranks), limits)) {
+    return NotMade{*std::move(large)};
+  }
+  take_costs(costs, request);
+  auto schedule = published::schedule_named(request);
+  if (!schedule) return NotMade{schedule.error()};
+  if (entries_of(*schedule) > limits.entries) {
+    return NotMade{over("entries", limits.entries, "--max-entries")};
+  }
+  return *std::move(schedule);
+}
+
+}  // namespace capo::cli

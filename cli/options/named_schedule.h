@@ -1,0 +1,35 @@
+// Published schedules as the command line asks for them, for `generate` and `sweep`.
+// Limits are those of what is read: what is made within them can be read within them.
+
+#pragma once
+
+#include "core/base/error.h"
+#include "core/base/result.h"
+#include "core/order/schedule.h"
+#include "core/text/limits.h"
+#include "schedules/catalogue.h"
+#include "sim/costs.h"
+#include "sim/memory.h"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace capo::cli {
+
+/// Why no schedule was made: a sentence for whoever asked for it, or a limit that it exceeds.
+using NotMade = std::variant<std::string, Error>;
+
+/// With the costs of a command line that refuse_scopes() let pass.
+[[nodiscard]] Result<Schedule, NotMade> make_named(published::Request request,
+                                                   const std::vector<CostSetting>& costs,
+                                                   const Limits& limits);
+
+/// Generators know one time a kind and rank, and one for all links; throws CLI::ValidationError for
+/// a setting of any other scope.
+void refuse_scopes(const std::vector<CostSetting>& costs, std::int32_t ranks);
+
+[[nodiscard]] published::Memory generator_memory(const MemoryChange& change);
+
+}  // namespace capo::cli

@@ -1,0 +1,260 @@
+#include "cli/options/plan_options.h"
+
+#include "cli/options/input_options.h"
+#include "core/base/nearest.h"
+#include "core/text/scan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace capo::cli {
+
+namespace {
+
+constexpr std::array kModuleKinds{ModuleKind::Linear,          ModuleKind::GroupedLinear,
+                                  ModuleKind::LayerNormLinear, ModuleKind::LayerNormMlp,
+                                  ModuleKind::GroupedMlp,      ModuleKind::TransformerLayer,
+                                  ModuleKind::GroupedLinearOp, ModuleKind::BasicLinearOp};
+
+// --- lists ---------------------------------------------------------------------------------------
+
+// What stands between the commas; nothing between two of them is a word too.
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (std::size_t comma = text.find(','); comma != std::string_view::npos;
+       comma = text.find(',')) {
+    words.push_back(text.substr(0, comma));
+    text.remove_prefix(comma + 1);
+  }
+  words.push_back(text);
+  return words;
+}
+
+Aliases aliases_of(const std::string& text) {
+  Aliases aliases;
+  if (text == "none") return aliases;
+  for (const std::string_view word : words_of(text)) {
+    bool Aliases::*const operand = word == "input"         ? &Aliases::input
+                                   : word == "grad-output" ? &Aliases::grad_output
+                                                           : nullptr;
+    if (operand == nullptr) {
+      throw CLI::ValidationError(
+          "--alias", fmt::format("{} is no operand; take input, grad-output or both, or none alone",
+                                 shown(word)));
+    }
+    if (aliases.*operand) {
+      throw CLI::ValidationError("--alias", fmt::format("names {} twice", word));
+    }
+    aliases.*operand = true;
+  }
+  return aliases;
+}
+
+std::vector<ModuleKind> modules_of(const std::string& text) {
+  std::array<std::string_view, kModuleKinds.size()> names;
+  std::transform(kModuleKinds.begin(), kModuleKinds.end(), names.begin(),
+                 [](ModuleKind kind) { return name_of(kind); });
+  std::vector<ModuleKind> kinds;
+  for (const std::string_view word : words_of(text)) {
+    const auto kind = module_kind_named(word);
+    if (!kind) {
+      const std::string_view close = nearest(word, names);
+      throw CLI::ValidationError(
+          "--modules",
+          fmt::format("there is no module kind {}; {}", shown(word),
+                      close.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
+                                    : fmt::format("did you mean `{}`?", close)));
+    }
+    kinds.push_back(*kind);
+  }
+  return kinds;
+}
+
+// --- sizes ---------------------------------------------------------------------------------------
+
+struct Unit {
+  std::string_view name;
+  std::uint64_t bytes;
+};
+constexpr std::array<Unit, 8> kUnits{{{"B", 1},
+                                      {"kB", 1'000},
+                                      {"MB", 1'000'000},
+                                      {"GB", 1'000'000'000},
+                                      {"KiB", std::uint64_t{1} << 10},
+                                      {"MiB", std::uint64_t{1} << 20},
+                                      {"GiB", std::uint64_t{1} << 30},
+                                      {"TiB", std::uint64_t{1} << 40}}};
+
+// The digits at the beginning of a text, which loses them.
+std::string_view take_digits(std::string_view& text) {
+  const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
+  const auto count = static_cast<std::size_t>(end - text.begin());
+  const std::string_view digits = text.substr(0, count);
+  text.remove_prefix(count);
+  return digits;
+}
+
+// Bytes of a fraction of a unit, "75" of 0.75, rounded down; exact however many digits there are.
+std::uint64_t bytes_of_fraction(std::string_view digits, const Unit& unit) {
+  std::uint64_t bytes = 0;
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
+    bytes = (static_cast<std::uint64_t>(*digit - '0') * unit.bytes + bytes) / 10;
+  }
+  return bytes;
+}
+
+std::int64_t budget_of(const std::string& text) {
+  std::string_view rest = text;
+  const std::string_view whole = take_digits(rest);
+  const bool point = rest.starts_with('.');
+  if (point) rest.remove_prefix(1);
+  const std::string_view fraction = point ? take_digits(rest) : std::string_view();
+  const auto unit = std::find_if(kUnits.begin(), kUnits.end(),
+                                 [&](const Unit& known) { return known.name == rest; });
+  if (whole.empty() || (point && fraction.empty()) || unit == kUnits.end()) {
+    throw CLI::ValidationError(
+        "--budget", fmt::format("{} is no size: write a number and B, KiB, MiB, GiB, TiB, kB, MB "
+                                "or GB, as in 80GiB",
+                                shown(text)));
+  }
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  std::uint64_t units = 0;
+  const auto read = std::from_chars(whole.data(), whole.data() + whole.size(), units);
+  const std::uint64_t part = bytes_of_fraction(fraction, *unit);
+  if (read.ec != std::errc{} || units > (kMost - part) / unit->bytes) {
+    throw CLI::ValidationError("--budget", fmt::format("{} is above {} bytes", shown(text), kMost));
+  }
+  const std::uint64_t bytes = units * unit->bytes + part;
+  if (bytes == 0) {
+    throw CLI::ValidationError("--budget", fmt::format("{} is less than a byte", shown(text)));
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
+// --- the model -----------------------------------------------------------------------------------
+
+// Modules that are of these kinds and no more, under the names of their kinds.
+ModuleTable table_of(const std::vector<ModuleKind>& kinds) {
+  ModuleTable table;
+  auto& chunks = table.layers.emplace_back();
+  for (const ModuleKind kind : kinds) {
+    auto module = std::find_if(table.list.begin(), table.list.end(),
+                               [&](const Module& known) { return known.kind == kind; });
+    if (module == table.list.end()) {
+      module = table.list.insert(module, {.name = std::string(name_of(kind)), .kind = kind});
+    }
+    chunks.push_back({static_cast<std::int32_t>(module - table.list.begin())});
+  }
+  return table;
+}
+
+std::string chunks_of(std::size_t rank, std::int32_t chunks) {
+  return fmt::format("rank {} has {} chunk{}", rank, chunks, chunks == 1 ? "" : "s");
+}
+
+}  // namespace
+
+void PlanFlags::add_to(CLI::App& app) {
+  const std::string group = "Plan (buffers, graphs and gradients)";
+  app.add_option_function<std::string>(
+         "--plan", [this](const std::string& word) { kind = plan_named(word); },
+         "Whose buffers: te (TransformerEngine's own reuse) or safe (shared only where nobody can "
+         "be hurt); default: none, and nothing is said of buffers")
+      ->check(CLI::IsMember({"te", "safe"}))
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--alias", [this](const std::string& list) { aliases = aliases_of(list); },
+         "Which operands of a weight gradient are the static buffers themselves, for orders "
+         "without declared modules: input, grad-output, both with a comma, or none")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--modules", [this](const std::string& list) { modules = modules_of(list); },
+         "What chunks are made of: a kind for all of them, or with commas one for each, such as "
+         "linear,grouped-mlp")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--budget", [this](const std::string& size) { budget = budget_of(size); },
+         "Memory of a rank that the plan must keep to, such as 80GiB")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--model-chunks",
+         [this](const std::string& list) { model_chunks = number_list(list, "--model-chunks", 1); },
+         "Of an order whose chunks are layers: how many make each chunk of the model, such as 1,2; "
+         "needs --plan te")
+      ->group(group);
+  const CLI::Range buffers(std::uint64_t{1}, std::uint64_t{0xfffffffe});
+  app.add_option("--max-buffers", max_buffers, "Buffers of a plan; beyond it there is no verdict")
+      ->check(buffers)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--max-unasked-buffers", max_unasked_buffers,
+                 "Buffers up to which TransformerEngine's plan is looked at where none is declared")
+      ->check(buffers)
+      ->capture_default_str()
+      ->group(group);
+}
+
+void PlanFlags::merge_into(Model& declared) const {
+  PlanOptions& plan = declared.plan;
+  plan.max_buffers = max_buffers;
+  plan.max_unasked_buffers = max_unasked_buffers;
+  merge(plan.kind, kind, "--plan");
+  merge(plan.aliases, aliases, "--alias");
+  merge(plan.budget, budget, "--budget");
+  if (!model_chunks.empty()) {
+    if (!plan.model_chunks.empty() && plan.model_chunks != model_chunks) {
+      refuse_contradiction("--model-chunks");
+    }
+    plan.model_chunks = model_chunks;
+  }
+  if (budget && !plan.kind) {
+    throw CLI::ValidationError("--budget",
+                               "needs --plan: without one there is nothing to hold to it");
+  }
+  if (aliases && !plan.kind) {
+    throw CLI::ValidationError("--alias", "needs --plan: without one no buffer is shared");
+  }
+  if (!model_chunks.empty() && plan.kind != PlanKind::Te) {
+    throw CLI::ValidationError("--model-chunks",
+                               "needs --plan te: other plans share nothing that is still read");
+  }
+  if (modules.empty()) return;
+  if (!declared.modules.list.empty()) {
+    throw CLI::ValidationError("--modules",
+                               "the model file declares modules itself; its `layers` say which "
+                               "layer is which");
+  }
+  declared.modules = table_of(modules);
+}
+
+std::optional<EnvironmentOptions::Misfit> PlanFlags::misfit(const Schedule& schedule,
+                                                            const Model& declared) const {
+  std::int64_t layers = 0;
+  for (const std::int32_t count : declared.plan.model_chunks) layers += count;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const std::int32_t chunks = schedule.ranks[r].chunks - schedule.ranks[r].strays;
+    if (chunks == 0) continue;
+    if (modules.size() > 1 && std::cmp_not_equal(modules.size(), chunks)) {
+      return EnvironmentOptions::Misfit{
+          "--modules", fmt::format("names {} kinds, but {}", modules.size(), chunks_of(r, chunks))};
+    }
+    if (layers != 0 && layers != chunks) {
+      return EnvironmentOptions::Misfit{
+          model_chunks.empty() ? "--model" : "--model-chunks",
+          fmt::format("model chunks add up to {}, but {}", layers, chunks_of(r, chunks))};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace capo::cli

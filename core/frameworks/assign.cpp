@@ -1,0 +1,70 @@
+#include "core/frameworks/assign.h"
+
+#include "core/frameworks/te/te_plan.h"
+#include "core/plan/safe_plan.h"
+
+namespace capo {
+
+void run_course(const BufferTable& table, const Course& course, CourseVisitor& visitor) {
+  if (course.graph == nullptr) {
+    run_orders(table, *course.map, course.work, visitor);
+  } else {
+    run_graph(table, *course.map, *course.graph, *course.lowered, *course.delay, visitor);
+  }
+}
+
+namespace {
+
+void plan_safely(const BufferTable& table, const Course& capture, Plan& plan) {
+  SafePlanner safe(table, *capture.map, plan.address);
+  run_course(table, capture, safe);
+  safe.place_all();
+  plan.ranks = safe.memory();
+}
+
+void plan_like_te(const BufferTable& table, const Course& capture, Plan& plan) {
+  for (std::size_t r = 0; r < table.ranks(); ++r) {
+    plan.ranks.push_back(
+        plan_as_te(table, static_cast<std::int32_t>(r), capture.work[r], plan.address));
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> lower_bounds(const BufferTable& table, const Course& capture) {
+  std::vector<std::int64_t> nowhere(table.size(), kNowhere);
+  SafePlanner safe(table, *capture.map, nowhere);
+  run_course(table, capture, safe);
+  std::vector<std::int64_t> bounds;
+  for (const RankMemory& memory : safe.memory()) bounds.push_back(memory.lower_bound);
+  return bounds;
+}
+
+Plan assign(const BufferTable& table, const Course& capture, PlanKind kind, Granularity granularity,
+            LowerBounds bounds) {
+  Plan plan{.kind = kind,
+            .granularity = granularity,
+            .address = std::vector<std::int64_t>(table.size(), kNowhere),
+            .ranks = {}};
+  if (kind == PlanKind::Safe) {
+    plan_safely(table, capture, plan);
+  } else {
+    plan_like_te(table, capture, plan);
+    const auto least = bounds == LowerBounds::With ? lower_bounds(table, capture)
+                                                   : std::vector<std::int64_t>(table.ranks(), 0);
+    for (std::size_t r = 0; r < plan.ranks.size(); ++r) plan.ranks[r].lower_bound = least[r];
+  }
+  for (std::size_t r = 0; r < table.ranks(); ++r) {
+    for (const LayerFacts& facts : table.facts_of(static_cast<std::int32_t>(r)))
+      plan.ranks[r].weights += facts.weight_bytes;
+  }
+  return plan;
+}
+
+std::vector<Hazard> judge(const BufferTable& table, const Course& replay, const Plan& plan) {
+  HazardFinder finder(table, plan);
+  run_course(table, replay, finder);
+  return std::move(finder.hazards);
+}
+
+}  // namespace capo

@@ -1,0 +1,66 @@
+// The orders that Megatron-LM itself makes for a configuration: of one rank or of all.
+//
+//   PP 2, VP 2, 4 microbatches, rank 1:   [1, 1, 2, -2, 2, -2, 1, -1, 1, -1, 2, -2, 2, -2, -1, -1]
+//
+// Two orders are Megatron's. The code that captures CUDA graphs makes one, and with the overlap of
+// expert parallel communication expands it into layers; the runtime makes the other, chunk by
+// chunk, with one forward more before the first backward where that overlap is on. Layer by layer
+// the two then agree. Without a pipeline there are two more differences: without the overlap one
+// microbatch is captured and replayed for all, and with it the runtime does not ask
+// get_pp_rank_microbatches but runs one forward ahead.
+//
+// What Megatron's runtime would refuse is ordered all the same (mcore::refusal says why it would);
+// what makes one of its functions raise is a Raised. Which layers can be captured is an input, and
+// so is whether their weight gradients are: capo does not know the model. Tested by
+// orders_test.cpp and laws_test.cpp.
+
+#pragma once
+
+#include "core/frameworks/megatron/layer_order.h"
+#include "core/frameworks/megatron/mcore.h"
+#include "core/frameworks/megatron/no_order.h"
+#include "core/order/te_list.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capo::megatron {
+
+enum class Which {
+  Capture,  ///< handed to make_graphed_callables
+  Runtime,  ///< executed by the schedule
+};
+
+struct Request {
+  mcore::Configuration configuration;
+  Which which = Which::Capture;
+  std::optional<std::int64_t> rank;            ///< nothing: all of them
+  std::vector<std::int64_t> layers_per_chunk;  ///< that can be captured; empty: one each
+
+  /// Looked at only where a chunk is expanded into layers, as in Megatron.
+  WeightGradients weight_gradients = WeightGradients::InBackward;
+
+  /// Whether the numbers of the order stand for layers, each a chunk to TransformerEngine.
+  [[nodiscard]] bool by_layer() const {
+    return which == Which::Capture && configuration.ep_overlap;
+  }
+};
+
+struct Generated {
+  Request request;
+  std::vector<TeList> orders;     ///< of the ranks asked for, in rank order
+  std::int64_t microbatches = 0;  ///< of the orders: one where one is captured for all
+};
+
+/// Its size is bounded by `limits`: entries over all ranks, ranks, and every number by counts.
+/// A configuration of less than one rank has no orders.
+[[nodiscard]] Made<Generated> orders_of(const Request& request, const Limits& limits = {});
+
+/// Why nothing can run these orders, though no function of Megatron objected: a backward comes
+/// before its forward, or there is nothing in them. Nothing if neither is so, which does not make
+/// them right.
+[[nodiscard]] std::optional<std::string> nonsense_in(const Generated& generated);
+
+}  // namespace capo::megatron

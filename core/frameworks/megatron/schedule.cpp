@@ -1,0 +1,63 @@
+#include "core/frameworks/megatron/schedule.h"
+
+#include "core/base/assert.h"
+#include "core/frameworks/megatron/chunk_order.h"
+#include "core/frameworks/te/from_te_list.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace capo::megatron {
+
+namespace {
+
+// Chunk by chunk, the stages of the layers of one rank.
+std::vector<std::int32_t> stages_of_layers(const std::vector<std::int64_t>& layers,
+                                           std::int64_t ranks, std::int64_t rank) {
+  std::vector<std::int32_t> stages;
+  std::int64_t before = 0;  // layers of the earlier chunks, on one rank
+  for (const std::int64_t count : layers) {
+    for (std::int64_t l = 0; l < count; ++l) {
+      stages.push_back(static_cast<std::int32_t>(ranks * before + rank * count + l));
+    }
+    before += count;
+  }
+  return stages;
+}
+
+}  // namespace
+
+Schedule schedule_of(const Generated& generated) {
+  const Request& request = generated.request;
+  CAPO_ASSERT(!request.rank, "a schedule holds the orders of all ranks");
+  const auto chunks = static_cast<std::size_t>(chunks_of(request.configuration));
+  std::vector<std::int64_t> layers = request.layers_per_chunk;
+  layers.resize(request.layers_per_chunk.empty() ? chunks : std::min(layers.size(), chunks), 1);
+  const bool by_layer = request.by_layer();
+  CAPO_ASSERT(!by_layer || std::none_of(layers.begin(), layers.end(), [](auto n) { return n < 0; }),
+              "a chunk has no negative number of layers");
+  const std::size_t te_chunks =
+      by_layer
+          ? static_cast<std::size_t>(std::accumulate(layers.begin(), layers.end(), std::int64_t{0}))
+          : chunks;
+  const bool delayed = by_layer && request.weight_gradients == WeightGradients::Delayed;
+
+  Schedule schedule{.topology = by_layer ? Topology::Custom : Topology::Loop,
+                    .microbatches = static_cast<std::int32_t>(generated.microbatches)};
+  const TeDeclarations declarations{.need_wgrad = std::vector<bool>(te_chunks, delayed)};
+  for (const TeList& list : generated.orders) {
+    TeReading reading = from_te_list(list, declarations);
+    CAPO_ASSERT(reading.odd_entries.empty(), "every entry that Megatron makes is an action");
+    RankOrder& rank = schedule.ranks.emplace_back(std::move(reading.schedule.ranks.front()));
+    if (by_layer) {
+      rank.stages = stages_of_layers(layers, request.configuration.pipeline,
+                                     static_cast<std::int64_t>(schedule.ranks.size()) - 1);
+    } else if (!request.layers_per_chunk.empty()) {
+      rank.layers = {.form = Layers::Form::List, .values = layers};
+    }
+  }
+  place_stages(schedule);
+  return schedule;
+}
+
+}  // namespace capo::megatron

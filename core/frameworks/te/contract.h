@@ -1,0 +1,172 @@
+// What backward owes a weight: what autograd gets, where the gradient ends, when it is written, and
+// when the flag grad_added_to_main_grad is set. Six kinds of module in six configurations.
+//
+//   Delay  delay_wgrad              the weight gradient is an action of its own, W
+//   Fuse   fuse_wgrad_accumulation  its product writes main_grad, and autograd needs nothing
+//   Attr   grad_added_to_main_grad  the parameter has the flag, so autograd must not get None
+//
+// The sound contract does not ask for the kind of module; a module of any kind keeps these:
+// - Every microbatch's contribution is added exactly once, without Fuse to .grad and with it to
+//   main_grad; with Delay that is at W, and W *adds*.
+// - Under overwrite_main_grad or is_first_microbatch the first contribution of a step that is
+//   *written* overwrites, whichever microbatch it is of, and all others add.
+// - The flag says that nothing is owed: it is set when the data is there, so with Delay at W and
+//   not at B, and a B that queues a W clears it.
+// - With Attr, autograd gets a dummy, a tensor of its own. While the flag is not set a reader adds
+//   the dummy, so with Delay it is of zeros; else of whatever was there, unless zero_out_wgrad.
+// - A weight that is frozen gets nothing, and queues nothing.
+// - The parameter is found by a weak handle to the parameter object, since the tensor that was
+//   saved may come back as another one. Where the parameter is gone, that is an error with its
+//   name. So is a second backward of one microbatch.
+//
+// TransformerEngine's cells are facts about commit d0067d0da, defects included; they are what the
+// profile `te` goes by. A transformer-layer has no cell: it is made of modules that have one. TE's
+// basic-linear-op has no Delay, and stands beside the 36 cells.
+//
+// Tested cell by cell by contract_test.cpp; what the cells lead to by accumulator_test.cpp.
+
+#pragma once
+
+#include "core/model/model.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace capo::gradients {
+
+enum class Whose : std::uint8_t { Sound, Te };
+
+enum class Configuration : std::uint8_t {
+  Vanilla,
+  Delay,
+  Fuse,
+  FuseAttr,
+  DelayFuse,
+  DelayFuseAttr
+};
+
+inline constexpr std::array kConfigurations{Configuration::Vanilla,   Configuration::Delay,
+                                            Configuration::Fuse,      Configuration::FuseAttr,
+                                            Configuration::DelayFuse, Configuration::DelayFuseAttr};
+
+/// The kinds of the table's columns.
+inline constexpr std::array kColumns{ModuleKind::Linear,          ModuleKind::LayerNormLinear,
+                                     ModuleKind::LayerNormMlp,    ModuleKind::GroupedLinear,
+                                     ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp};
+
+/// What backward hands to autograd for the weight.
+enum class Returned : std::uint8_t {
+  Gradient,
+  Nothing,
+  Dummy,          ///< without meaning, a tensor of its own
+  SharedDummy,    ///< without meaning, one for all of its shape and type
+  Zeros,          ///< a dummy that may be added
+  Uninitialised,  ///< the buffer that W will write
+  LiveView,       ///< of main_grad, which already holds the gradient
+};
+
+/// Where the gradient ends.
+enum class Destination : std::uint8_t {
+  Nowhere,                 ///< there is none
+  AddsToGrad,              ///< .grad
+  AssignsGrad,             ///< what was there is gone
+  AssignsGradIfNone,       ///< where something was there, this is gone
+  AssignsTemporary,        ///< .grad of a tensor that nobody keeps
+  AddsToMainGrad,          ///< main_grad
+  OverwritesMainGrad,      ///< with every microbatch
+  FirstForwardOverwrites,  ///< main_grad, with the microbatch whose forward was first; others add
+  FirstWriteOverwrites,    ///< main_grad, with what is written first in a step; others add
+};
+
+[[nodiscard]] constexpr bool is_main_grad(Destination destination) {
+  return destination >= Destination::AddsToMainGrad;
+}
+
+/// The action that writes it.
+enum class Written : std::uint8_t { Never, WithB, WithW };
+/// The action that sets grad_added_to_main_grad.
+enum class Flagged : std::uint8_t { Never, AtB, AtW };
+
+struct Cell {
+  Returned returned;
+  Destination destination;
+  Written written;
+  Flagged flagged;
+
+  friend bool operator==(const Cell&, const Cell&) = default;
+};
+
+/// What is wrong with a cell.
+struct Defect {
+  char mark;  ///< 'a', 'b', ...
+  std::string_view text;
+  std::string_view source;  ///< file:line of TransformerEngine, under transformer_engine/pytorch
+};
+
+/// What goes wrong in TransformerEngine under some flag or circumstance, in whatever cell.
+struct ConditionalDefect {
+  std::string_view under;
+  std::string_view text;
+  std::string_view source;
+};
+
+/// Attr without Fuse changes nothing.
+[[nodiscard]] Configuration configuration_of(const ModuleFlags& flags);
+
+/// The cell without further flags. None for a transformer-layer, and for a basic-linear-op with
+/// Delay.
+[[nodiscard]] std::optional<Cell> contract(ModuleKind kind, Configuration configuration,
+                                           Whose whose);
+
+/// The cell with what overwrite_main_grad, zero_out_wgrad, is_first_microbatch and frozen_weight
+/// make of it. Of a module with two weights, the one that is frozen.
+[[nodiscard]] std::optional<Cell> contract_under(ModuleKind kind, const ModuleFlags& flags,
+                                                 Whose whose);
+
+/// The same for the bias, which never goes to main_grad by itself.
+[[nodiscard]] std::optional<Cell> bias_contract(ModuleKind kind, const ModuleFlags& flags,
+                                                Whose whose);
+
+/// What is wrong with it, in order of their marks; a cell of the sound contract has none.
+[[nodiscard]] std::vector<Defect> defects_of(const Cell& cell);
+[[nodiscard]] std::span<const ConditionalDefect> conditional_defects();
+
+/// Which products a backward computes, at B or at W.
+struct Products {
+  bool input;          ///< the input's gradient
+  bool weight;         ///< that of weights that are trained
+  bool frozen_weight;  ///< that of a weight that is frozen, for nobody
+
+  friend bool operator==(const Products&, const Products&) = default;
+};
+
+/// Sound is what somebody needs and no more: with input_requires_grad false, weight gradients only,
+/// with frozen_weight the input's only. A norm in front needs the product for its own weights. Of
+/// layernorm-mlp and grouped-mlp one of the two weights is frozen. None for a transformer-layer.
+[[nodiscard]] std::optional<Products> products(ModuleKind kind, const ModuleFlags& flags,
+                                               Whose whose);
+
+/// Whether backward hands anyone a gradient. Where it does not, PyTorch 2.11 cannot capture it
+/// (cudaErrorStreamCaptureIsolation). A transformer-layer does, by its norms.
+[[nodiscard]] bool hands_a_gradient(ModuleKind kind, const ModuleFlags& flags, Whose whose);
+
+/// TransformerEngine's answer to a W with nothing queued: an error, or silence.
+[[nodiscard]] bool te_raises_on_empty_queue(ModuleKind kind);
+/// One of TE's operations, which do not look at is_first_microbatch, and not a module.
+[[nodiscard]] bool is_operation(ModuleKind kind);
+
+/// "delay+fuse+attr".
+[[nodiscard]] std::string_view name_of(Configuration configuration);
+/// "the gradient", "nothing", "a shared dummy".
+[[nodiscard]] std::string_view name_of(Returned returned);
+/// "adds to .grad".
+[[nodiscard]] std::string_view name_of(Destination destination);
+/// "B", "W", "-".
+[[nodiscard]] std::string_view name_of(Written written);
+[[nodiscard]] std::string_view name_of(Flagged flagged);
+
+}  // namespace capo::gradients

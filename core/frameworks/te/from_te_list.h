@@ -1,0 +1,61 @@
+// A TE list to a schedule: the k-th entry of a kind for a chunk is microbatch k.
+//
+//   [1, 1, -1, -1.5]   ->   F1.0 F1.1 B1.0 W1.0
+//
+// Entries that are no action (NaN, 0, 1.5, -1.25, the float-typed 1.0) are left out and listed as
+// odd. The number of chunks is what the declarations say; without any it is the largest id, where
+// an id larger than the list is long counts as unknown, since its fellows cannot all occur. Tested
+// by from_te_list_test.cpp.
+
+#pragma once
+
+#include "core/frameworks/te/read_te_entry.h"
+#include "core/order/layers.h"
+#include "core/order/schedule.h"
+#include "core/order/te_list.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace capo {
+
+/// Chunks that delay their weight gradient, said without saying how many chunks there are.
+struct DelayedChunks {
+  bool all = false;
+  std::vector<std::int32_t> chunks;
+};
+
+/// What a user may declare about a TE list.
+struct TeDeclarations {
+  Layers layers;
+  std::optional<DelayedChunks> delayed;  ///< where need_wgrad is not given
+  std::optional<std::vector<bool>>
+      need_wgrad;  ///< per chunk: whether it delays its weight gradient
+  std::optional<std::int32_t> microbatches;
+};
+
+struct TeReading {
+  Schedule schedule;
+  std::vector<std::uint32_t> odd_entries;
+};
+
+/// Reads list after list under the same declarations.
+class TeListReader {
+ public:
+  explicit TeListReader(TeDeclarations declarations);
+
+  /// `memory`: an earlier reading, whose memory is used again.
+  [[nodiscard]] TeReading read(std::span<const TeEntry> list, TeReading memory = {});
+
+ private:
+  void number(RankOrder& rank);
+
+  TeDeclarations declarations_;
+  std::vector<std::int32_t> next_;  // microbatch, by chunk and kind
+};
+
+[[nodiscard]] TeReading from_te_list(const TeList& list, const TeDeclarations& declarations);
+
+}  // namespace capo

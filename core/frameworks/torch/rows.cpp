@@ -1,0 +1,78 @@
+#include "core/frameworks/torch/rows.h"
+
+#include "core/frameworks/torch/torch_words.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace capo::torch {
+
+namespace {
+
+std::int64_t stage_of(const RankOrder& rank, std::int32_t chunk) {
+  const auto position = static_cast<std::size_t>(chunk) - 1;
+  return position < rank.stages.size() ? rank.stages[position] : chunk - 1;
+}
+
+}  // namespace
+
+Rows rows_of(const Input& input) {
+  std::set<std::pair<std::size_t, std::size_t>> empty_composites;
+  for (const CellFault& fault : input.cell_faults) {
+    if (fault.kind == CellFault::Kind::EmptyComposite) {
+      empty_composites.emplace(static_cast<std::size_t>(fault.rank), fault.cell);
+    }
+  }
+  Rows rows;
+  for (const RankOrder& rank : input.schedule.ranks) {
+    const std::vector<Delay> delay = resolved_delay(rank);
+    std::vector<Slot>& row = rows.emplace_back();
+    const auto add_empty = [&] {
+      while (empty_composites.contains({rows.size() - 1, row.size()}))
+        row.push_back({.composite = true});
+    };
+    for (const Entry& entry : rank.order) {
+      if (entry.group != Group::Continues) {
+        add_empty();
+        row.push_back({.composite = entry.group == Group::Opens});
+      }
+      if (entry.kind == Kind::Idle) continue;
+      const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+      row.back().actions.push_back(
+          {.stage = stage_of(rank, entry.chunk),
+           .type = torch_type(entry.kind, chunk < delay.size() ? delay[chunk] : Delay::Never),
+           .microbatch = entry.microbatch});
+    }
+    add_empty();
+  }
+  return rows;
+}
+
+std::vector<std::int64_t> rank_of_stages(const Input& input, std::int64_t stages) {
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(std::max<std::int64_t>(stages, 0)), -1);
+  for (std::size_t r = 0; r < input.schedule.ranks.size(); ++r) {
+    const RankOrder& rank = input.schedule.ranks[r];
+    for (std::int32_t chunk = 1; chunk <= rank.chunks - rank.strays; ++chunk) {
+      const std::int64_t stage = stage_of(rank, chunk);
+      const bool known = stage >= 0 && stage < stages;
+      if (known && ranks[static_cast<std::size_t>(stage)] < 0) {
+        ranks[static_cast<std::size_t>(stage)] = static_cast<std::int64_t>(r);
+      }
+    }
+  }
+  return ranks;
+}
+
+std::string to_text(const Slot& slot) {
+  if (!slot.composite) return slot.idle() ? "" : capo::to_text(slot.actions.front());
+  if (slot.actions.empty()) return "-1OVERLAP_F_B";
+  std::string text = "(";
+  for (const TorchAction& action : slot.actions) {
+    if (text.size() > 1) text += ';';
+    text += capo::to_text(action);
+  }
+  return text + ")OVERLAP_F_B";
+}
+
+}  // namespace capo::torch

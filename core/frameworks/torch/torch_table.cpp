@@ -1,0 +1,152 @@
+#include "core/frameworks/torch/torch_table.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+namespace capo {
+
+namespace {
+
+// In the order of torch's pattern, whose first alternative that fits wins: `0FOO` is F.
+constexpr std::array<std::pair<std::string_view, TorchType>, 11> kPattern{{
+    {"F", TorchType::Forward},
+    {"I", TorchType::BackwardInput},
+    {"B", TorchType::FullBackward},
+    {"W", TorchType::BackwardWeight},
+    {"UNSHARD", TorchType::Unshard},
+    {"RESHARD", TorchType::Reshard},
+    {"REDUCE_GRAD", TorchType::ReduceGradient},
+    {"SEND_F", TorchType::SendForward},
+    {"RECV_F", TorchType::ReceiveForward},
+    {"SEND_B", TorchType::SendBackward},
+    {"RECV_B", TorchType::ReceiveBackward},
+}};
+
+std::optional<TorchType> type_named(std::string_view name) {
+  if (name == "OVERLAP_F_B") return TorchType::Overlap;
+  for (const auto& [text, type] : kPattern) {
+    if (text == name) return type;
+  }
+  return std::nullopt;
+}
+
+// Python's str.strip().
+std::string_view strip(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\r\v\f\x1c\x1d\x1e\x1f";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::string_view take_digits(std::string_view& text) {
+  const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string_view digits = text.substr(0, end);
+  text.remove_prefix(end);
+  return digits;
+}
+
+std::int64_t to_number(std::string_view digits) {
+  constexpr std::int64_t kLargest = 1'000'000'000'000'000'000;
+  std::int64_t value = 0;
+  for (const char c : digits) {
+    if (value >= kLargest / 10) return kLargest;
+    value = value * 10 + (c - '0');
+  }
+  return value;
+}
+
+std::string without_leading_zeros(std::string_view digits) {
+  const std::size_t first = digits.find_first_not_of('0');
+  return std::string(first == std::string_view::npos ? digits.substr(0, 1) : digits.substr(first));
+}
+
+struct Match {
+  TorchAction action;
+  std::string repr;
+};
+
+// The pattern applied at the beginning of `text`; the rest is dropped, as re.match does.
+std::optional<Match> match(std::string_view text) {
+  const std::string_view stage = take_digits(text);
+  if (stage.empty()) return std::nullopt;
+  for (const auto& [name, type] : kPattern) {
+    if (!text.starts_with(name)) continue;
+    text.remove_prefix(name.size());
+    const std::string_view microbatch = take_digits(text);
+    std::string repr = without_leading_zeros(stage) + std::string(name);
+    if (!microbatch.empty()) repr += without_leading_zeros(microbatch);
+    return Match{.action = {.stage = to_number(stage),
+                            .type = type,
+                            .microbatch = microbatch.empty() ? -1 : to_number(microbatch)},
+                 .repr = std::move(repr)};
+  }
+  return std::nullopt;
+}
+
+TorchCell refused(std::string error) {
+  return {.form = TorchCell::Form::Refused, .error = std::move(error)};
+}
+
+TorchCell invalid_action(std::string_view text) {
+  return refused("RuntimeError: Invalid action string: " + std::string(text) +
+                 ", should be formatted as [stage][action type][(microbatch)] e.g. 2F0");
+}
+
+TorchCell read_composite(std::string_view cell, std::size_t close) {
+  TorchCell composite{.form = TorchCell::Form::Composite};
+  std::string_view members = cell.substr(1, close - 1);
+  while (!strip(members).empty()) {
+    const std::size_t end = std::min(members.find(';'), members.size());
+    // torch reads each member with the whole reader; an empty one is no action, and none can be a
+    // composite, since the first `)` ended the list.
+    const std::string_view member = strip(members.substr(0, end));
+    if (!member.empty()) {
+      std::optional<Match> found = match(member);
+      if (!found) return invalid_action(member);
+      composite.repr += composite.repr.empty() ? "(" : ";";
+      composite.repr += found->repr;
+      composite.actions.push_back(found->action);
+    }
+    if (end == members.size()) break;
+    members.remove_prefix(end + 1);
+  }
+  const std::string_view container = cell.substr(close + 1);
+  const std::optional<TorchType> type = type_named(container);
+  if (!type) return refused("RuntimeError: Invalid computation type " + std::string(container));
+  composite.container = *type;
+  // Without members torch drops the parentheses and shows the composite's stage, -1.
+  composite.repr =
+      (composite.actions.empty() ? "-1" : composite.repr + ")") + std::string(container);
+  return composite;
+}
+
+}  // namespace
+
+std::string_view torch_name(TorchType type) {
+  if (type == TorchType::Overlap) return "OVERLAP_F_B";
+  return std::find_if(kPattern.begin(), kPattern.end(),
+                      [type](const auto& row) { return row.second == type; })
+      ->first;
+}
+
+std::string to_text(const TorchAction& action) {
+  std::string text = std::to_string(action.stage) + std::string(torch_name(action.type));
+  if (action.microbatch >= 0) text += std::to_string(action.microbatch);
+  return text;
+}
+
+TorchCell read_as_torch(std::string_view cell) {
+  cell = strip(cell);
+  if (cell.empty()) return {.form = TorchCell::Form::Idle};
+  if (const std::size_t close = cell.find(')'); cell.front() == '(' && close != cell.npos) {
+    return read_composite(cell, close);
+  }
+  std::optional<Match> found = match(cell);
+  if (!found) return invalid_action(cell);
+  return {
+      .form = TorchCell::Form::Single, .actions = {found->action}, .repr = std::move(found->repr)};
+}
+
+}  // namespace capo

@@ -1,0 +1,69 @@
+// A PyTorch pipeline schedule table as torch.distributed.pipelining itself would read it.
+//
+//   0F0,0F1,,0B0,(1F0;0B1)OVERLAP_F_B        row i = rank i; an empty cell is an idle slot
+//
+// torch matches a cell's beginning against a pattern and drops the rest, so what it reads can
+// differ from what is written; the torch profile works on this, capo's rules on the strict reading.
+
+#pragma once
+
+#include "core/diag/span.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capo {
+
+enum class TorchType : std::uint8_t {
+  Forward,
+  BackwardInput,
+  BackwardWeight,
+  Unshard,
+  Reshard,
+  SendForward,
+  ReceiveForward,
+  SendBackward,
+  ReceiveBackward,
+  FullBackward,
+  Overlap,
+  ReduceGradient,
+};
+
+/// "F", "SEND_B", "OVERLAP_F_B": the enum's value in torch.
+[[nodiscard]] std::string_view torch_name(TorchType type);
+
+struct TorchAction {
+  std::int64_t stage = -1;  ///< -1 for a composite; more than 18 digits are cut to 10^18
+  TorchType type = TorchType::Forward;
+  std::int64_t microbatch = -1;  ///< -1: none
+
+  friend auto operator<=>(const TorchAction&, const TorchAction&) = default;
+};
+
+/// torch's str() of an action: "0F0", "1SEND_F2", "3RESHARD".
+[[nodiscard]] std::string to_text(const TorchAction& action);
+
+struct TorchCell {
+  enum class Form : std::uint8_t {
+    Idle,       ///< None
+    Single,     ///< one action
+    Composite,  ///< (a;b)TYPE; `actions` may be empty, as torch allows
+    Refused,    ///< torch raises; `error` is its first line
+  };
+
+  Form form = Form::Idle;
+  TorchType container = TorchType::Overlap;  ///< of a Composite
+  std::vector<TorchAction> actions;
+  std::string repr;   ///< torch's str() of what it read, numbers of any length; empty for None
+  std::string error;  ///< of Refused
+};
+
+/// torch's `_Action.from_str`, message for message. Tested by predict_test.cpp.
+[[nodiscard]] TorchCell read_as_torch(std::string_view cell);
+struct TorchTable {
+  std::vector<std::vector<TorchCell>> rows;
+};
+
+}  // namespace capo

@@ -1,0 +1,39 @@
+// Any text to an Input: finds out which form it is in, and reads it.
+//
+// A form that is not named follows from the file's name (.order, .csv, .json), else from how the
+// text begins: `{` is JSON, the word `capo` an .order file, a cell such as 0F0 a PyTorch table,
+// anything else a TE list. Tested by load_test.cpp.
+
+#pragma once
+
+#include "core/frameworks/te/from_te_list.h"
+#include "core/frameworks/torch/torch_csv_reader.h"
+#include "core/order/input.h"
+#include "core/text/limits.h"
+#include "core/text/refusal.h"
+
+#include <optional>
+#include <string_view>
+
+namespace capo {
+
+enum class TextForm { TeList, OrderFile, TorchCsv, Json };
+
+[[nodiscard]] TextForm detect_form(std::string_view name, std::string_view text);
+
+struct LoadOptions {
+  std::optional<TextForm> form;  ///< else detected
+  Limits limits;
+  TeDeclarations te;
+  TorchDeclarations torch;
+};
+
+/// A text that was refused, with the source that its span points into.
+struct RefusedInput {
+  Source source;
+  Refusal refusal;
+};
+
+[[nodiscard]] Result<Input, RefusedInput> load(Source source, const LoadOptions& options);
+
+}  // namespace capo

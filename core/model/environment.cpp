@@ -1,0 +1,46 @@
+#include "core/model/environment.h"
+
+#include <array>
+#include <cstddef>
+
+namespace capo {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kCommunicators{"per-rank", "per-pair", "per-edge"};
+constexpr std::array<std::string_view, 2> kTransferModes{"rendezvous", "buffered"};
+constexpr std::array<std::string_view, 3> kMegatronCalls{"batch", "overlap", "flush"};
+
+// The names stand in the order of the enumerators.
+template <typename Value, std::size_t kSize>
+std::optional<Value> named(const std::array<std::string_view, kSize>& names,
+                           std::string_view word) {
+  for (std::size_t i = 0; i < kSize; ++i) {
+    if (names[i] == word) return static_cast<Value>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view name_of(Communicators communicators) {
+  return kCommunicators[static_cast<std::size_t>(communicators)];
+}
+std::string_view name_of(TransferMode mode) {
+  return kTransferModes[static_cast<std::size_t>(mode)];
+}
+std::string_view name_of(MegatronCalls calls) {
+  return kMegatronCalls[static_cast<std::size_t>(calls)];
+}
+
+std::optional<Communicators> communicators_named(std::string_view word) {
+  return named<Communicators>(kCommunicators, word);
+}
+std::optional<TransferMode> transfer_mode_named(std::string_view word) {
+  return named<TransferMode>(kTransferModes, word);
+}
+std::optional<MegatronCalls> megatron_calls_named(std::string_view word) {
+  return named<MegatronCalls>(kMegatronCalls, word);
+}
+
+}  // namespace capo

@@ -1,0 +1,189 @@
+#include "core/rules/hazard_words.h"
+
+#include "core/base/assert.h"
+#include "core/rules/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capo::rules {
+
+namespace {
+
+const Entry& entry_of(const Context& context, const Wiring& wiring, const Site& site) {
+  return context.order_of(wiring, site.rank).entries[site.entry];
+}
+
+// The work that writes a buffer, for its chunk and microbatch.
+bool writes(const Entry& entry, BufferKind kind) {
+  switch (kind) {
+    case BufferKind::StaticInput:
+    case BufferKind::Output:
+    case BufferKind::Activations:
+      return entry.kind == Kind::Forward;
+    case BufferKind::GradOutput:
+    case BufferKind::GradInput:
+    case BufferKind::Operands:
+      return is_backward(entry.kind);
+    case BufferKind::Scratch:
+      return entry.kind == Kind::BackwardWeight;
+  }
+  CAPO_UNREACHABLE();
+}
+
+Site origin_of(const Context& context, const Wiring& wiring, const Buffer& buffer) {
+  const OrderView& order = context.order_of(wiring, buffer.rank);
+  const auto found =
+      std::find_if(order.entries.begin(), order.entries.end(), [&](const Entry& entry) {
+        return entry.chunk == buffer.chunk && entry.microbatch == buffer.microbatch &&
+               writes(entry, buffer.kind);
+      });
+  CAPO_ASSERT(found != order.entries.end(), "what is read has been written");
+  return {.rank = buffer.rank,
+          .entry = static_cast<std::uint32_t>(found - order.entries.begin()),
+          .kind = found->kind};
+}
+
+std::string condition(const PlanView& view, const JudgedHazard& judged) {
+  std::string text;
+  if (!view.declared()) text = "under TransformerEngine's reuse of buffers, ";
+  if (judged.unsure) {
+    text += judged.kind == HazardKind::StaticInput ? "if the module reads the input itself there, "
+                                                   : "if the module reads the incoming gradient "
+                                                     "itself there, ";
+  }
+  return text;
+}
+
+std::string_view why(const PlanView& view, const JudgedHazard& judged) {
+  if (view.kind() == PlanKind::Safe) return "";
+  if (judged.hazard.victim.kind == BufferKind::GradInput) {
+    return "TransformerEngine frees a grad input when the next backward of any chunk is captured; "
+           "which block is taken then is up to PyTorch's allocator, and taken here is the one "
+           "freed "
+           "last (docs/model.md)";
+  }
+  switch (judged.kind) {
+    case HazardKind::StaticInput:
+      return "TransformerEngine frees a static input at its backward, not at its weight gradient; "
+             "the next forward of the same signature takes the oldest that is free";
+    case HazardKind::GradOutput:
+      return "TransformerEngine has one static gradient for each signature of outputs; every "
+             "backward copies its own into it";
+    case HazardKind::Pool:
+    case HazardKind::P2pWindow:
+      return "which block is taken is up to PyTorch's allocator; taken here is the one freed last "
+             "(docs/model.md)";
+  }
+  CAPO_UNREACHABLE();
+}
+
+std::string cure(const Context& context, const JudgedHazard& judged) {
+  const Wiring& wiring = *judged.wiring;
+  if (judged.by_replay) return "replay in the order of capture, or capture in the order of replay";
+  const std::string writer = site_name(context, wiring, judged.hazard.writer);
+  if (judged.hazard.window) return fmt::format("wait for the send before {}", writer);
+  const std::string reader = site_name(context, wiring, judged.hazard.reader);
+  if (judged.hazard.race) return fmt::format("let {} wait for {}", writer, reader);
+  if (judged.hazard.victim.kind == BufferKind::GradInput) {
+    const std::string maker =
+        site_name(context, wiring, origin_of(context, wiring, judged.hazard.victim));
+    if (judged.kind == HazardKind::P2pWindow) {
+      return fmt::format("send it right behind {}, and let {} wait for that", maker, writer);
+    }
+    return fmt::format("let {} come before the next backward behind {}", reader, maker);
+  }
+  return fmt::format("move {} before {}", reader, writer);
+}
+
+}  // namespace
+
+Severity severity_of(const PlanView& view, const JudgedHazard& judged) {
+  return view.declared() && !judged.unsure ? Severity::Error : Severity::Warning;
+}
+
+std::string buffer_name(const Context& context, const PlanView& view, const Buffer& buffer) {
+  const Wiring& wiring = *context.wirings().front();
+  const OrderView& order = context.order_of(wiring, buffer.rank);
+  std::string text =
+      fmt::format("the {} of {}", name_of(buffer.kind), words::part(context, order, buffer.chunk));
+  if (view.table().layers(buffer.rank, buffer.chunk) > 1) {
+    text += fmt::format(", layer {}", buffer.layer);
+  }
+  return text + fmt::format(", microbatch {}", buffer.microbatch);
+}
+
+std::string site_name(const Context& context, const Wiring& wiring, const Site& site) {
+  const OrderView& order = context.order_of(wiring, site.rank);
+  const std::string placed = words::placed(context, order, site.entry);
+  const bool added = is_send(site.kind) && !is_send(entry_of(context, wiring, site).kind);
+  return added ? "the send of " + placed : placed;
+}
+
+TaskReference site_reference(const Context& context, const Wiring& wiring, const Site& site) {
+  TaskReference reference =
+      words::reference(context, context.order_of(wiring, site.rank), site.entry);
+  Action action = entry_of(context, wiring, site).action();
+  action.kind = site.kind;
+  reference.action = words::action_name(action);
+  return reference;
+}
+
+Span site_span(const Context& context, const Wiring& wiring, const Site& site) {
+  return entry_of(context, wiring, site).span();
+}
+
+void report_hazard(const Context& context, const PlanView& view, const JudgedHazard& judged,
+                   std::string_view rule, Family family, Diagnostics& out) {
+  const Severity severity = severity_of(view, judged);
+  const Hazard& hazard = judged.hazard;
+  const Wiring& wiring = *judged.wiring;
+  const auto place = [&] { return site_span(context, wiring, hazard.reader); };
+  if (!out.wants_at(rule, place, severity)) return;
+  const std::string reader = site_name(context, wiring, hazard.reader);
+  const std::string writer = site_name(context, wiring, hazard.writer);
+  const std::string victim = buffer_name(context, view, hazard.victim);
+  const bool allocated = view.kind() == PlanKind::Te &&
+                         (judged.kind == HazardKind::Pool || judged.kind == HazardKind::P2pWindow);
+
+  Diagnostic finding{.rule = rule, .family = family, .severity = severity};
+  std::string message = condition(view, judged);
+  if (hazard.window) {
+    const std::string end = hazard.reader == hazard.writer ? "that" : reader;
+    message += fmt::format(
+        "{} may be overwritten by {}, and its send is over for certain only at the end of {}",
+        victim, writer, end);
+  } else if (hazard.race) {
+    message += fmt::format("{} reads {} while {} may overwrite it: nothing orders the two", reader,
+                           victim, writer);
+  } else {
+    message += fmt::format("{} reads {}, which {} {} overwritten", reader, victim, writer,
+                           allocated ? "may have" : "has");
+  }
+  finding.message = std::move(message);
+  finding.labels.push_back({site_span(context, wiring, hazard.reader),
+                            hazard.window                 ? "the send is over here"
+                            : is_send(hazard.reader.kind) ? "it is sent here"
+                                                          : "it is read here"});
+  finding.labels.push_back(
+      {site_span(context, wiring, hazard.writer),
+       fmt::format("its memory goes to {}",
+                   buffer_name(context, view, view.table().at(hazard.taker)))});
+  finding.witness.kind = WitnessKind::Replay;
+  // What a weight gradient takes for itself is written and read by one piece of work.
+  const Site origin = origin_of(context, wiring, hazard.victim);
+  if (origin != hazard.reader) {
+    finding.labels.push_back({site_span(context, wiring, origin), "it is written here"});
+  }
+  finding.witness.tasks.push_back(site_reference(context, wiring, origin));
+  finding.witness.tasks.push_back(site_reference(context, wiring, hazard.writer));
+  finding.witness.tasks.push_back(site_reference(context, wiring, hazard.reader));
+  if (const auto reason = why(view, judged); !reason.empty()) {
+    finding.notes.push_back({.text = std::string(reason), .span = std::nullopt});
+  }
+  finding.help.text = cure(context, judged);
+  out.keep(std::move(finding));
+}
+
+}  // namespace capo::rules

@@ -1,0 +1,35 @@
+// What the rules about shared memory have in common: a hazard put into words, with its witness.
+//
+// The witness is a replay in three steps: who wrote the buffer, who took its memory over, who then
+// reads it. Where the plan or the operands are undeclared the finding is a warning, and its message
+// begins with the condition.
+
+#pragma once
+
+#include "core/diag/diagnostics.h"
+#include "core/rules/context.h"
+#include "core/rules/plan_view.h"
+
+#include <string>
+#include <string_view>
+
+namespace capo::rules {
+
+/// Whether the finding is an error: what it depends on was declared.
+[[nodiscard]] Severity severity_of(const PlanView& view, const JudgedHazard& hazard);
+
+/// Keeps a finding of `rule` for the hazard, or counts it.
+void report_hazard(const Context& context, const PlanView& view, const JudgedHazard& hazard,
+                   std::string_view rule, Family family, Diagnostics& out);
+
+/// "the static input of chunk 2, microbatch 0".
+[[nodiscard]] std::string buffer_name(const Context& context, const PlanView& view,
+                                      const Buffer& buffer);
+
+/// The place of a piece of work or a send, in the words of the input.
+[[nodiscard]] std::string site_name(const Context& context, const Wiring& wiring, const Site& site);
+[[nodiscard]] TaskReference site_reference(const Context& context, const Wiring& wiring,
+                                           const Site& site);
+[[nodiscard]] Span site_span(const Context& context, const Wiring& wiring, const Site& site);
+
+}  // namespace capo::rules

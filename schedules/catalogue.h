@@ -1,0 +1,71 @@
+// The published schedules by name.
+//
+//   1f1b, zb-h1, dualpipev, ...     as capo explains them
+//   zb-1.5p, zbv-2p, gis-g8         with their number in the name, as in papers and their data
+//   torch:Interleaved1F1B           PyTorch's own table
+//
+// A name and a setting make a Schedule, placed, its microbatches named; or the reason why there is
+// no such schedule. Searches look at costs and memory; the others are functions of the counts
+// alone. Memory is counted in microbatches of one rank: a chunk has its share, 1/chunks. Megatron's
+// orders are not here but in core/frameworks/megatron/orders.h, since they are a framework's and not a publication's.
+//
+// Tested by catalogue_test.cpp, against the authors' own orders by golden_orders_test.cpp.
+
+#pragma once
+
+#include "core/base/result.h"
+#include "core/order/schedule.h"
+#include "schedules/orders.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capo::published {
+
+struct Request {
+  std::string name;
+  std::int32_t ranks = 1;
+  std::int32_t microbatches = 1;
+  std::optional<std::int32_t> chunks;  ///< of each rank; nothing: what the schedule has
+  std::optional<std::int32_t> group;   ///< of interleaved schedules, or segments; or their default
+  Costs costs;                         ///< of one chunk's tasks
+  std::vector<Costs> rank_costs;       ///< likewise by rank, where ranks differ; else empty
+  std::optional<Memory> memory;        ///< of one microbatch on a rank; nothing: the publication's
+  std::optional<double> memory_limit;  ///< in the unit of `memory`
+  /// Of PyTorch's tables: an input half with its weight half right behind it is one whole backward,
+  /// as PyTorch's lowering makes of them (_merge_bw).
+  bool merge_halves = false;
+};
+
+/// One line of `capo generate --list`.
+struct Entry {
+  std::string_view name;
+  std::string_view summary;
+  Topology topology;
+  std::string_view chunks;  ///< "1", "2", "any", "even"
+  std::string_view uses;    ///< besides counts: "", "group", "costs", "costs, memory"
+};
+[[nodiscard]] const std::vector<Entry>& entries();
+
+/// Why no schedule goes by this name, and which may be meant; nothing if one does.
+[[nodiscard]] std::optional<std::string> unknown_name(const std::string& name);
+
+/// How much a request asks for, known before anything is made.
+struct Size {
+  std::int64_t chunks = 1;        ///< of each rank
+  std::int64_t microbatches = 1;  ///< that each chunk runs forward and backward
+};
+/// The error is schedule_named's.
+[[nodiscard]] Result<Size, std::string> size_of(const Request& request);
+
+/// The error is one sentence for whoever typed the request.
+[[nodiscard]] Result<Schedule, std::string> schedule_named(const Request& request);
+
+/// The schedule of orders that a generator made; every rank holds `chunks`.
+[[nodiscard]] Schedule schedule_of(const PublishedOrders& orders, Topology topology,
+                                   std::int32_t chunks);
+
+}  // namespace capo::published

@@ -1,0 +1,129 @@
+#include "schedules/dual_pipe.h"
+#include "schedules/counted_order.h"
+#include "schedules/setting_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace capo::published {
+
+namespace {
+
+/// A rank as its own order sees it. `own` is the stream that reaches it first, `other` the one that
+/// comes towards it.
+struct Place {
+  std::int32_t from_entry = 0;    ///< ranks between this one and where `own` enters
+  std::int32_t from_turn = 0;     ///< ranks between this one and where the streams meet
+  std::int32_t microbatches = 0;  ///< of each stream
+  std::int32_t own = 1;
+  std::int32_t other = 2;
+};
+
+/// Forwards of `own` until `other` arrives, of both in turn, and then what the backwards of `other`
+/// let in while those of `own` are still on their way.
+void fill(const Place& place, CountedOrder& order) {
+  for (std::int32_t i = 0; i < 2 * place.from_turn; ++i) order.forward(place.own);
+  for (std::int32_t i = 0; i <= place.from_entry; ++i) {
+    order.forward(place.own);
+    order.forward(place.other);
+  }
+  for (std::int32_t i = 0; i < place.from_turn; ++i) {
+    order.backward_input(place.other);
+    order.backward_weight();
+    order.forward(place.other);
+  }
+}
+
+/// Every forward beside a backward of the opposite stream, and at last, where `own` has no forward
+/// left, those of `other` alone.
+void overlap_streams(const Place& place, CountedOrder& order) {
+  const std::int32_t forwards_so_far = 2 * place.from_turn + place.from_entry + 1;
+  for (std::int32_t i = forwards_so_far; i < place.microbatches; ++i) {
+    // Where the streams meet, everybody waits for this backward: it goes without the forward.
+    if (i == forwards_so_far && place.from_turn == 0) {
+      order.forward(place.own);
+      order.backward(place.other);
+    } else {
+      order.overlap(place.own, place.other);
+    }
+    order.overlap(place.other, place.own);
+  }
+  for (std::int32_t i = 0; i < place.from_turn; ++i) {
+    order.backward(place.other);
+    order.overlap(place.other, place.own);
+  }
+}
+
+/// Backwards of both streams in turn, the second half of them without their weight halves, which
+/// fill the waiting times to the end.
+void drain(const Place& place, CountedOrder& order) {
+  const std::int32_t whole = place.from_entry + 1;
+  for (std::int32_t i = 0; i < 2 * whole; ++i) {
+    const std::int32_t chunk = i % 2 == 0 ? place.other : place.own;
+    if (i < whole) {
+      order.backward(chunk);
+    } else {
+      order.backward_input(chunk);
+    }
+  }
+  for (std::int32_t i = 0; i < place.from_turn; ++i) {
+    order.backward_weight();
+    order.backward_input(place.own);
+  }
+  while (order.owes_weights()) order.backward_weight();
+}
+
+std::vector<Move> order_at(const Place& place) {
+  CountedOrder order(2);
+  fill(place, order);
+  overlap_streams(place, order);
+  drain(place, order);
+  return std::move(order).take();
+}
+
+std::optional<std::string> refuse(std::string_view schedule, const Setting& setting) {
+  if (auto refusal = refuse_counts(schedule, setting, 2)) return refusal;
+  if (setting.microbatches / 2 >= setting.ranks) return std::nullopt;
+  return fmt::format("{} needs two microbatches for every rank at least, not {} for {} ranks",
+                     schedule, setting.microbatches, setting.ranks);
+}
+
+}  // namespace
+
+Result<PublishedOrders, std::string> dual_pipe(const Setting& setting) {
+  if (auto refusal = refuse("dualpipe", setting)) return *std::move(refusal);
+  const std::pair<const char*, std::int32_t> halved[] = {{"ranks", setting.ranks},
+                                                         {"microbatches", setting.microbatches}};
+  for (const auto& [what, count] : halved) {
+    if (count % 2 == 0) continue;
+    return fmt::format("dualpipe needs an even number of {}, not {}", what, count);
+  }
+  const std::int32_t half = setting.ranks / 2;
+  PublishedOrders orders;
+  for (std::int32_t rank = 0; rank < setting.ranks; ++rank) {
+    const std::int32_t from_entry = std::min(rank, setting.ranks - 1 - rank);
+    const bool starts_with_first = rank < half;
+    orders.push_back(order_at({.from_entry = from_entry,
+                               .from_turn = half - 1 - from_entry,
+                               .microbatches = setting.microbatches / 2,
+                               .own = starts_with_first ? 1 : 2,
+                               .other = starts_with_first ? 2 : 1}));
+  }
+  return orders;
+}
+
+Result<PublishedOrders, std::string> dual_pipe_v(const Setting& setting) {
+  if (auto refusal = refuse("dualpipev", setting)) return *std::move(refusal);
+  PublishedOrders orders;
+  for (std::int32_t rank = 0; rank < setting.ranks; ++rank) {
+    orders.push_back(order_at({.from_entry = rank,
+                               .from_turn = setting.ranks - 1 - rank,
+                               .microbatches = setting.microbatches}));
+  }
+  return orders;
+}
+
+}  // namespace capo::published

@@ -1,0 +1,144 @@
+#include "schedules/hanayo.h"
+#include "schedules/setting_checks.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <optional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+namespace capo::published {
+
+namespace {
+
+/// A whole backward or a forward. What is smaller is started first; two tasks of one kind and
+/// microbatch are never ready together.
+struct Task {
+  enum class Way { Back, Forth };
+  Way way = Way::Forth;
+  std::int32_t microbatch = 0;
+  std::int32_t stage = 0;
+
+  friend auto operator<=>(const Task&, const Task&) = default;
+};
+
+template <typename T, typename Later = std::greater<T>>
+using Earliest = std::priority_queue<T, std::vector<T>, Later>;
+
+class ListScheduler {
+ public:
+  explicit ListScheduler(const Setting& setting)
+      : setting_(setting), ranks_(static_cast<std::size_t>(setting.ranks)) {}
+
+  PublishedOrders run() {
+    for (std::int32_t microbatch = 0; microbatch < setting_.microbatches; ++microbatch) {
+      arrive(0, {.way = Task::Way::Forth, .microbatch = microbatch, .stage = 0});
+    }
+    while (!events_.empty()) {
+      const double now = events_.top().time;
+      for (const std::int32_t rank : take_events(now)) start_if_free(rank, now);
+    }
+    PublishedOrders orders;
+    for (Rank& rank : ranks_) orders.push_back(std::move(rank.order));
+    return orders;
+  }
+
+ private:
+  struct Rank {
+    Earliest<Task> ready;
+    double free_at = 0;
+    std::vector<Move> order;
+  };
+  struct Event {
+    double time = 0;
+    std::int32_t rank = 0;
+    std::optional<Task> arrival;  ///< nothing where the rank has become free
+  };
+  struct IsLater {
+    bool operator()(const Event& a, const Event& b) const { return a.time > b.time; }
+  };
+
+  /// All that happens at `now`, before anything starts; the ranks that it happens to.
+  std::vector<std::int32_t> take_events(double now) {
+    std::vector<std::int32_t> touched;
+    for (; !events_.empty() && events_.top().time <= now; events_.pop()) {
+      const Event& event = events_.top();
+      if (event.arrival) at(event.rank).ready.push(*event.arrival);
+      touched.push_back(event.rank);
+    }
+    return touched;
+  }
+
+  void start_if_free(std::int32_t rank, double now) {
+    Rank& here = at(rank);
+    if (here.free_at > now || here.ready.empty()) return;
+    const Task task = here.ready.top();
+    here.ready.pop();
+    here.order.push_back(move_of(task));
+    here.free_at = now + duration(rank, task);
+    events_.push({.time = here.free_at, .rank = rank});
+    if (const auto next = successor(task)) {
+      const bool stays = rank_of(next->stage) == rank;
+      arrive(here.free_at + (stays ? 0 : setting_.transfer()), *next);
+    }
+  }
+
+  void arrive(double time, const Task& task) {
+    events_.push({.time = time, .rank = rank_of(task.stage), .arrival = task});
+  }
+
+  [[nodiscard]] double duration(std::int32_t rank, const Task& task) const {
+    const Costs& costs = setting_.costs_of(rank);
+    return task.way == Task::Way::Forth ? costs.forward : costs.backward + costs.weight;
+  }
+
+  [[nodiscard]] std::optional<Task> successor(Task task) const {
+    const std::int32_t last_stage = setting_.ranks * setting_.chunks - 1;
+    if (task.way == Task::Way::Back) {
+      if (task.stage == 0) return std::nullopt;
+      --task.stage;
+    } else if (task.stage == last_stage) {
+      task.way = Task::Way::Back;
+    } else {
+      ++task.stage;
+    }
+    return task;
+  }
+
+  [[nodiscard]] std::int32_t rank_of(std::int32_t stage) const {
+    const std::int32_t passed = stage % setting_.ranks;
+    const bool downwards = stage / setting_.ranks % 2 == 0;
+    return downwards ? passed : setting_.ranks - 1 - passed;
+  }
+
+  [[nodiscard]] Move move_of(const Task& task) const {
+    return {.kind = task.way == Task::Way::Forth ? Kind::Forward : Kind::Backward,
+            .chunk = task.stage / setting_.ranks + 1,
+            .microbatch = task.microbatch};
+  }
+
+  Rank& at(std::int32_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+
+  const Setting& setting_;
+  std::vector<Rank> ranks_;
+  Earliest<Event, IsLater> events_;
+};
+
+std::optional<std::string> refuse(const Setting& setting) {
+  if (auto refusal = refuse_counts("hanayo", setting)) return refusal;
+  if (setting.chunks % 2 != 0) {
+    return fmt::format("hanayo holds two chunks a rank for every wave, not {}", setting.chunks);
+  }
+  return refuse_costs("hanayo", setting);
+}
+
+}  // namespace
+
+Result<PublishedOrders, std::string> hanayo(const Setting& setting) {
+  if (auto refusal = refuse(setting)) return *std::move(refusal);
+  return ListScheduler(setting).run();
+}
+
+}  // namespace capo::published

@@ -1,0 +1,187 @@
+#include "schedules/one_f_one_b_v.h"
+
+#include "schedules/setting_checks.h"
+#include "schedules/v_pass.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+namespace capo::published {
+
+namespace {
+
+/// Slots before the first forward. The moves below use them up, and how far a task can move decides
+/// the order.
+constexpr std::size_t kLead = kPeriod + 1;
+
+/// The slot of microbatch 0 of each pass.
+using Block = std::array<std::size_t, kPasses>;
+
+/// Follows microbatch 0 down the V and up, forward and backward. Every third backward waits three
+/// slots, so that backwards fill the pairs of slots that forwards leave.
+std::vector<Block> building_blocks(std::size_t ranks) {
+  std::vector<Block> blocks(ranks);
+  std::size_t slot = kLead;
+  const auto down = [&](auto place) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) place(blocks[rank]);
+  };
+  const auto up = [&](auto place) {
+    for (std::size_t rank = ranks; rank-- > 0;) place(blocks[rank]);
+  };
+  down([&](Block& block) { block[index_of(Pass::Forward1)] = slot++; });
+  up([&](Block& block) { block[index_of(Pass::Forward2)] = slot++; });
+
+  if (ranks % 3 == 0) slot += 3;
+  std::size_t backwards = (2 * ranks + 1) % 3;
+  const auto place_backward = [&](Block& block, Pass backward, Pass weight) {
+    block[index_of(backward)] = slot;
+    block[index_of(weight)] = slot + 1;
+    slot += ++backwards % 3 == 0 ? std::size_t{5} : std::size_t{2};
+  };
+  down([&](Block& block) { place_backward(block, Pass::Backward2, Pass::Weight2); });
+  up([&](Block& block) { place_backward(block, Pass::Backward1, Pass::Weight1); });
+  return blocks;
+}
+
+/// A backward takes two slots, the second for its weight half.
+constexpr Pass end_of(Pass pass) {
+  if (pass == Pass::Backward1) return Pass::Weight1;
+  if (pass == Pass::Backward2) return Pass::Weight2;
+  return pass;
+}
+
+/// All ranks' slots, and the memory that each rank holds after each.
+class Grid {
+ public:
+  Grid(std::size_t ranks, std::size_t microbatches)
+      : ranks_(ranks), microbatches_(microbatches), slot_of_(ranks * kPasses * microbatches) {
+    const std::vector<Block> blocks = building_blocks(ranks);
+    width_ = *std::ranges::max_element(blocks[0]) + kPeriod * microbatches;
+    for (const Block& block : blocks) add_row(block);
+  }
+
+  /// Moves every task as early as it can go, in the order of the slots.
+  void compact() {
+    std::vector<std::array<std::size_t, kPasses>> counts(ranks_);
+    for (std::size_t slot = 0; slot < width_; ++slot) {
+      for (std::size_t rank = 0; rank < ranks_; ++rank) {
+        const Pass pass = cells_[rank][slot];
+        if (pass == Pass::Nothing) continue;
+        const std::size_t microbatch = counts[rank][index_of(pass)]++;
+        slot_of(rank, pass, microbatch) = move_earlier(rank, pass, microbatch, slot);
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<Pass>& row(std::size_t rank) const { return cells_[rank]; }
+
+ private:
+  void add_row(const Block& block) {
+    std::vector<Pass> row(width_, Pass::Nothing);
+    for (std::size_t pass = 0; pass < kPasses; ++pass) {
+      for (std::size_t microbatch = 0; microbatch < microbatches_; ++microbatch) {
+        row[block[pass] + kPeriod * microbatch] = static_cast<Pass>(pass);
+      }
+    }
+    std::int64_t held = 0;
+    std::vector<std::int64_t> held_after;
+    for (const Pass pass : row) {
+      held += held_by(pass);
+      held_after.push_back(held);
+      peak_ = std::max(peak_, held);
+    }
+    cells_.push_back(std::move(row));
+    held_after_.push_back(std::move(held_after));
+  }
+
+  [[nodiscard]] std::size_t& slot_of(std::size_t rank, Pass pass, std::size_t microbatch) {
+    return slot_of_[(rank * kPasses + index_of(pass)) * microbatches_ + microbatch];
+  }
+
+  /// The slot of what has to end before: a backward ends with its weight half.
+  [[nodiscard]] std::optional<std::size_t> slot_of_input(std::size_t rank, Pass pass,
+                                                         std::size_t microbatch) {
+    if (goes_down(pass) && rank > 0) return slot_of(rank - 1, end_of(pass), microbatch);
+    if (comes_up(pass) && rank + 1 < ranks_) return slot_of(rank + 1, end_of(pass), microbatch);
+    if (pass == Pass::Forward1) return std::nullopt;
+    const Pass input = local_input(pass);
+    return slot_of(rank, is_weight(pass) ? input : end_of(input), microbatch);
+  }
+
+  [[nodiscard]] std::size_t earliest(std::size_t rank, Pass pass, std::size_t microbatch) {
+    std::size_t after = 0;
+    if (microbatch > 0) after = slot_of(rank, pass, microbatch - 1) + 1;
+    if (const auto input = slot_of_input(rank, pass, microbatch)) {
+      after = std::max(after, *input + 1);
+    }
+    return after;
+  }
+
+  [[nodiscard]] std::size_t move_earlier(std::size_t rank, Pass pass, std::size_t microbatch,
+                                         std::size_t from) {
+    std::size_t to = earliest(rank, pass, microbatch);
+    if (is_forward(pass)) to = within_peak(rank, to, from);
+    to = first_free(rank, pass, to, from);
+    if (to == from) return from;
+    std::swap(cells_[rank][to], cells_[rank][from]);
+    for (std::size_t slot = to; slot < from; ++slot) held_after_[rank][slot] += held_by(pass);
+    return to;
+  }
+
+  /// The first slot from `lowest` on that a forward can move to without a new peak.
+  [[nodiscard]] std::size_t within_peak(std::size_t rank, std::size_t lowest,
+                                        std::size_t from) const {
+    std::size_t slot = from;
+    while (slot > lowest && held_after_[rank][slot - 1] < peak_) --slot;
+    return slot;
+  }
+
+  /// The first free slot from `slot` on, or `from`. A backward brings its weight half along and
+  /// needs a pair; the slot that it leaves does not count as free.
+  [[nodiscard]] std::size_t first_free(std::size_t rank, Pass pass, std::size_t slot,
+                                       std::size_t from) const {
+    const std::vector<Pass>& row = cells_[rank];
+    while (slot < from &&
+           (row[slot] != Pass::Nothing || (is_backward(pass) && row[slot + 1] != Pass::Nothing))) {
+      ++slot;
+    }
+    return slot;
+  }
+
+  std::size_t ranks_;
+  std::size_t microbatches_;
+  std::size_t width_ = 0;
+  std::int64_t peak_ = 0;  ///< in chunks, of any rank
+  std::vector<std::vector<Pass>> cells_;
+  std::vector<std::vector<std::int64_t>> held_after_;
+  std::vector<std::size_t> slot_of_;  ///< by rank, pass and microbatch, as far as settled
+};
+
+std::vector<Move> order_of(const std::vector<Pass>& row) {
+  std::array<std::int32_t, kPasses> counts = {};
+  std::vector<Move> order;
+  for (const Pass pass : row) {
+    if (!is_forward(pass) && !is_backward(pass)) continue;
+    order.push_back({.kind = is_forward(pass) ? Kind::Forward : Kind::Backward,
+                     .chunk = chunk_of(pass),
+                     .microbatch = counts[index_of(pass)]++});
+  }
+  return order;
+}
+
+}  // namespace
+
+Result<PublishedOrders, std::string> one_f_one_b_v(const Setting& setting) {
+  if (auto refusal = refuse_counts("1f1b-v", setting, 2)) return std::move(*refusal);
+  const auto ranks = static_cast<std::size_t>(setting.ranks);
+  Grid grid(ranks, static_cast<std::size_t>(setting.microbatches));
+  grid.compact();
+  PublishedOrders orders;
+  for (std::size_t rank = 0; rank < ranks; ++rank) orders.push_back(order_of(grid.row(rank)));
+  return orders;
+}
+
+}  // namespace capo::published

@@ -1,0 +1,70 @@
+// The orders of all ranks as the generators of published schedules make them, and what they are
+// made from.
+//
+//   rank 0:  F0.0 F1.0 F0.1 B0.1 W0.1 ...    kind, microbatch, chunk: as the authors print them
+//
+// A generator is a function from a Setting to PublishedOrders and knows nothing else of capo: its
+// result becomes a Schedule in catalogue.h, and the verifier judges it like any other.
+// Microbatches are numbered from 0 and per pipeline: a bidirectional schedule has two, each with
+// its own microbatches 0 to M/2 - 1.
+
+#pragma once
+
+#include "core/order/schedule.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace capo::published {
+
+/// Times of one chunk's tasks, in any unit; `transfer` is added between ranks and occupies nobody.
+struct Costs {
+  double forward = 1;
+  double backward = 1;  ///< the input-gradient half
+  double weight = 1;
+  double transfer = 0;
+
+  friend bool operator==(const Costs&, const Costs&) = default;
+};
+
+/// What a task of one chunk adds to the memory that its rank holds, in any unit; the sum is 0.
+struct Memory {
+  double forward = 1;
+  double backward = 0;
+  double weight = -1;
+
+  friend bool operator==(const Memory&, const Memory&) = default;
+};
+
+struct Setting {
+  std::int32_t ranks = 1;
+  std::int32_t microbatches = 1;
+  std::int32_t chunks = 1;  ///< of each rank
+  Costs costs;              ///< looked at by searches alone
+  /// By rank, where ranks differ, else empty; all links take the transfer of the first.
+  std::vector<Costs> rank_costs;
+  Memory memory;  ///< looked at by searches alone, like the costs
+  /// Of a rank, in the unit of `memory`.
+  double memory_limit = std::numeric_limits<double>::infinity();
+
+  [[nodiscard]] const Costs& costs_of(std::int32_t rank) const {
+    return rank_costs.empty() ? costs : rank_costs[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] double transfer() const { return costs_of(0).transfer; }
+};
+
+struct Move {
+  Kind kind = Kind::Forward;  ///< Forward, Backward (whole), BackwardInput or BackwardWeight
+  std::int32_t chunk = 1;     ///< of the rank, from 1
+  std::int32_t microbatch = 0;
+  bool joins = false;  ///< runs together with the move before it
+
+  friend bool operator==(const Move&, const Move&) = default;
+};
+
+/// By rank.
+using PublishedOrders = std::vector<std::vector<Move>>;
+
+}  // namespace capo::published

@@ -1,0 +1,111 @@
+#include "schedules/v_adaptive.h"
+
+#include "schedules/setting_checks.h"
+#include "schedules/v_reordering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace capo::published {
+
+namespace {
+
+/// In chunks. A limit that was divided among chunks and comes out a hair below a whole number means
+/// that number.
+std::int64_t chunks_within(const Setting& setting) {
+  const std::int64_t most = 2 * std::int64_t{setting.ranks};
+  if (setting.memory.forward <= 0) return most;
+  constexpr double kHair = 1e-9;
+  const double chunks = std::floor(setting.memory_limit / setting.memory.forward + kHair);
+  return chunks < static_cast<double>(most) ? static_cast<std::int64_t>(std::max(chunks, 0.0))
+                                            : most;
+}
+
+/// Tries blocks and keeps the first of the shortest.
+class Search {
+ public:
+  Search(const Setting& setting, std::int64_t limit)
+      : ranks_(static_cast<std::size_t>(setting.ranks)),
+        microbatches_(static_cast<std::size_t>(setting.microbatches)),
+        costs_(setting.costs),
+        limit_(limit) {}
+
+  [[nodiscard]] const std::optional<VGrid>& run() {
+    for (const PassSlots& first_rank : first_ranks()) {
+      for (std::size_t before = 1; before <= kLongestStep; ++before) {
+        for (std::size_t after = 1; after < before; ++after) {
+          try_mixed(first_rank, before, after);
+        }
+        try_block(first_rank, {.before = before, .after = before});
+      }
+    }
+    return best_;
+  }
+
+ private:
+  enum class Memory { Within, Beyond };
+
+  /// The more ranks take the longer step, the longer a microbatch stays.
+  void try_mixed(const PassSlots& first_rank, std::size_t before, std::size_t after) {
+    for (std::size_t ranks_before = 1; ranks_before < ranks_; ++ranks_before) {
+      const Steps steps = {.before = before, .after = after, .ranks_before = ranks_before};
+      if (try_block(first_rank, steps) == Memory::Beyond) return;
+    }
+  }
+
+  Memory try_block(const PassSlots& first_rank, const Steps& steps) {
+    const std::optional<Block> block = block_of(first_rank, steps, ranks_);
+    if (!block) return Memory::Within;
+    Reordered reordered = reorder_lengthened(first_slots(*block));
+    if (reordered.peak > limit_) return Memory::Beyond;
+    if (!reordered.grid) return Memory::Within;
+    const double span = span_of(*reordered.grid, microbatches_, costs_);
+    if (!best_ || span < best_span_) {
+      best_ = std::move(reordered.grid);
+      best_span_ = span;
+    }
+    return Memory::Within;
+  }
+
+  /// Many microbatches repeat what fewer show: their warm-up and cool-down do not meet.
+  [[nodiscard]] Reordered reorder_lengthened(const std::vector<PassSlots>& slots) const {
+    const std::size_t telling = 3 * ranks_;
+    Reordered reordered = reorder(slots, std::min(microbatches_, telling), limit_);
+    if (!reordered.grid || microbatches_ <= telling) return reordered;
+    reordered.grid = lengthen(*reordered.grid, microbatches_ - telling);
+    if (!reordered.grid) return reorder(slots, microbatches_, limit_);
+    return reordered;
+  }
+
+  std::size_t ranks_;
+  std::size_t microbatches_;
+  Costs costs_;
+  std::int64_t limit_;  ///< in chunks
+  std::optional<VGrid> best_;
+  double best_span_ = 0;
+};
+
+}  // namespace
+
+Result<PublishedOrders, std::string> v_adaptive(const Setting& setting) {
+  if (auto refusal = refuse_counts("v-adaptive", setting, 2)) return std::move(*refusal);
+  if (auto refusal = refuse_rank_costs("v-adaptive", setting)) return std::move(*refusal);
+  if (setting.ranks < 2) return std::string("v-adaptive needs two ranks at least, not 1");
+  const std::int64_t limit = chunks_within(setting);
+  Search search(setting, limit);
+  const std::optional<VGrid>& best = search.run();
+  if (!best) {
+    return fmt::format("no V of building blocks fits {} chunks of memory on {} ranks", limit,
+                       setting.ranks);
+  }
+  return orders_of(*best);
+}
+
+}  // namespace capo::published

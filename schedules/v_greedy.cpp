@@ -1,0 +1,331 @@
+#include "schedules/v_greedy.h"
+
+#include "core/base/assert.h"
+#include "schedules/setting_checks.h"
+#include "schedules/v_pass.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+namespace capo::published {
+
+namespace {
+
+using Slot = std::size_t;
+/// The slots of one rank: by pass, then by microbatch, ascending. While the weight halves of both
+/// chunks are one queue, all of them are Weight2.
+using RankSlots = std::array<std::vector<Slot>, kPasses>;
+using AllSlots = std::vector<RankSlots>;
+/// One rank, slot by slot.
+using Row = std::vector<Pass>;
+
+std::vector<Slot>& slots_of(RankSlots& rank, Pass pass) {
+  return rank[index_of(pass)];
+}
+const std::vector<Slot>& slots_of(const RankSlots& rank, Pass pass) {
+  return rank[index_of(pass)];
+}
+
+/// Where microbatch 0 stands on one rank, in the order of kChain.
+using Block = std::array<Slot, kChain.size()>;
+
+/// The smallest lifespans there are: every step of the way takes one slot.
+Block min_block(Slot ranks, Slot rank) {
+  const Slot pause = ranks % 3 == 0 ? 2 : 0;
+  return {rank, 2 * ranks - rank - 1, 2 * ranks + pause + rank, 4 * ranks + pause - rank - 1};
+}
+
+/// Downwards two slots a rank, upwards one.
+Block half_block(Slot ranks, Slot rank) {
+  const Slot pause = ranks % 2 == 0 ? 3 : 0;
+  return {2 * rank, 3 * ranks - rank - 2, 3 * ranks + pause + 2 * rank - 1,
+          6 * ranks + pause - rank - 2};
+}
+
+AllSlots repeat(Block (*block)(Slot ranks, Slot rank), Slot ranks, Slot microbatches) {
+  AllSlots all(ranks);
+  for (Slot rank = 0; rank < ranks; ++rank) {
+    const Block first = block(ranks, rank);
+    for (const Pass pass : kChain) {
+      for (Slot microbatch = 0; microbatch < microbatches; ++microbatch) {
+        slots_of(all[rank], pass).push_back(first[index_of(pass)] + kPeriod * microbatch);
+      }
+    }
+  }
+  return all;
+}
+
+Row row_of(const RankSlots& rank) {
+  Slot end = 0;
+  for (const std::vector<Slot>& slots : rank) {
+    if (!slots.empty()) end = std::max(end, slots.back() + 1);
+  }
+  Row row(end, Pass::Nothing);
+  for (std::size_t pass = 0; pass < kPasses; ++pass) {
+    for (const Slot slot : rank[pass]) {
+      CAPO_ASSERT(row[slot] == Pass::Nothing, "two tasks of a rank never share a slot");
+      row[slot] = static_cast<Pass>(pass);
+    }
+  }
+  return row;
+}
+
+void drop_weights(RankSlots& rank) {
+  slots_of(rank, Pass::Weight1).clear();
+  slots_of(rank, Pass::Weight2).clear();
+}
+
+enum class WeightQueues { One, ByChunk };
+
+/// Puts a waiting weight half into every free slot, those of chunk 2 first, and the rest at the
+/// end.
+void fill_in_weights(RankSlots& rank, WeightQueues queues) {
+  const Row row = row_of(rank);
+  std::array<std::size_t, 2> waiting = {};
+  constexpr std::array kQueues = {Pass::Weight2, Pass::Weight1};
+  const auto put = [&](Slot slot) {
+    const std::size_t queue = waiting[0] > 0 ? 0 : 1;
+    if (waiting[queue] == 0) return false;
+    --waiting[queue];
+    slots_of(rank, kQueues[queue]).push_back(slot);
+    return true;
+  };
+  for (Slot slot = 0; slot < row.size(); ++slot) {
+    if (row[slot] == Pass::Nothing) {
+      put(slot);
+    } else if (is_backward(row[slot])) {
+      const bool second_queue = queues == WeightQueues::ByChunk && row[slot] == Pass::Backward1;
+      ++waiting[second_queue ? 1 : 0];
+    }
+  }
+  for (Slot slot = row.size(); put(slot); ++slot) {
+  }
+}
+
+struct Task {
+  Slot slot = 0;
+  std::size_t rank = 0;
+  Pass pass = Pass::Nothing;
+  std::size_t microbatch = 0;
+};
+
+/// Every task, in the order of its slot and then its rank.
+std::vector<Task> tasks_of(const AllSlots& all) {
+  std::vector<Task> tasks;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    for (std::size_t pass = 0; pass < kPasses; ++pass) {
+      for (std::size_t microbatch = 0; microbatch < all[rank][pass].size(); ++microbatch) {
+        tasks.push_back({.slot = all[rank][pass][microbatch],
+                         .rank = rank,
+                         .pass = static_cast<Pass>(pass),
+                         .microbatch = microbatch});
+      }
+    }
+  }
+  std::ranges::sort(tasks, {}, [](const Task& task) { return std::tuple(task.slot, task.rank); });
+  return tasks;
+}
+
+/// The first slot after the task's inputs and the microbatch before it. A weight half's input is
+/// not among them, since it is the oldest backward that waits, of either chunk.
+Slot after_inputs(const AllSlots& all, const Task& task) {
+  const std::size_t microbatch = task.microbatch;
+  Slot slot = 0;
+  const auto wait_for = [&](std::size_t rank, Pass pass, std::size_t number) {
+    slot = std::max(slot, slots_of(all[rank], pass)[number] + 1);
+  };
+  if (goes_down(task.pass) && task.rank > 0) wait_for(task.rank - 1, task.pass, microbatch);
+  if (comes_up(task.pass) && task.rank + 1 < all.size()) {
+    wait_for(task.rank + 1, task.pass, microbatch);
+  }
+  if (task.pass != Pass::Forward1 && !is_weight(task.pass)) {
+    wait_for(task.rank, local_input(task.pass), microbatch);
+  }
+  if (microbatch > 0) wait_for(task.rank, task.pass, microbatch - 1);
+  return slot;
+}
+
+/// The slot after the backward that comes `number`-th on its rank.
+Slot after_backward(const RankSlots& rank, std::size_t number) {
+  const std::vector<Slot>& chunk2 = slots_of(rank, Pass::Backward2);
+  const std::vector<Slot>& chunk1 = slots_of(rank, Pass::Backward1);
+  std::vector<Slot> both(chunk2.size() + chunk1.size());
+  std::ranges::merge(chunk2, chunk1, both.begin());
+  return both[number] + 1;
+}
+
+/// Gives every task the slot at which it starts when all tasks take one slot and wait for nothing
+/// but their inputs and the task before them.
+AllSlots squeeze(const AllSlots& all) {
+  AllSlots squeezed = all;
+  std::vector<Slot> free_from(all.size(), 0);
+  for (const Task& task : tasks_of(all)) {
+    Slot& slot = slots_of(squeezed[task.rank], task.pass)[task.microbatch];
+    slot = std::max(after_inputs(squeezed, task), free_from[task.rank]);
+    free_from[task.rank] = slot + 1;
+  }
+  return squeezed;
+}
+
+enum class WeightsWhileMoving { Placed, MakingWay };
+
+/// One rank's chunks in memory, slot by slot, where weight halves that make way run in free slots.
+/// Answers whether a task can move without going beyond a limit.
+class RankMemory {
+ public:
+  RankMemory(const RankSlots& rank, WeightsWhileMoving weights)
+      : row_(row_of(rank)), weights_(weights) {
+    replay_from(0);
+  }
+
+  [[nodiscard]] std::int64_t peak() const { return peak_; }
+
+  [[nodiscard]] bool is_free(Slot slot) const { return row_[slot] == Pass::Nothing; }
+
+  [[nodiscard]] bool fits(Slot from, Slot to, std::int64_t limit) {
+    std::swap(row_[from], row_[to]);
+    const bool within = stays_within(limit, to, from);
+    std::swap(row_[from], row_[to]);
+    return within;
+  }
+
+  void move(Slot from, Slot to) {
+    std::swap(row_[from], row_[to]);
+    replay_from(to);
+  }
+
+ private:
+  struct State {
+    std::int64_t held = 0;
+    std::int64_t waiting = 0;  ///< weight halves that are not placed
+
+    friend bool operator==(const State&, const State&) = default;
+  };
+
+  [[nodiscard]] State after(State state, Pass pass) const {
+    state.held += held_by(pass);
+    if (is_backward(pass) && weights_ == WeightsWhileMoving::MakingWay) ++state.waiting;
+    if (pass == Pass::Nothing && state.waiting > 0) {
+      --state.held;
+      --state.waiting;
+    }
+    return state;
+  }
+
+  /// From `slot` on; what follows `last` is known once the state there is as it was.
+  [[nodiscard]] bool stays_within(std::int64_t limit, Slot slot, Slot last) const {
+    State state = before_[slot];
+    for (; slot < row_.size(); ++slot) {
+      if (slot > last && state == before_[slot]) return true;
+      state = after(state, row_[slot]);
+      if (state.held > limit) return false;
+    }
+    return true;
+  }
+
+  void replay_from(Slot slot) {
+    before_.resize(row_.size() + 1);
+    for (; slot < row_.size(); ++slot) {
+      before_[slot + 1] = after(before_[slot], row_[slot]);
+      peak_ = std::max(peak_, before_[slot + 1].held);
+    }
+  }
+
+  Row row_;
+  WeightsWhileMoving weights_;
+  std::vector<State> before_;
+  std::int64_t peak_ = 0;
+};
+
+/// Moves the tasks of warm-up and cool-down to earlier slots, in the order of their slots.
+class Reordering {
+ public:
+  Reordering(AllSlots all, WeightsWhileMoving weights) : all_(std::move(all)), weights_(weights) {
+    for (RankSlots& rank : all_) {
+      if (weights_ == WeightsWhileMoving::Placed) fill_in_weights(rank, WeightQueues::One);
+      memory_.emplace_back(rank, weights_);
+      limit_ = std::max(limit_, memory_.back().peak());
+    }
+  }
+
+  [[nodiscard]] AllSlots run() {
+    for (const Task& task : tasks_of(all_)) {
+      if (may_move(task)) move(task);
+    }
+    for (RankSlots& rank : all_) {
+      if (weights_ == WeightsWhileMoving::MakingWay) fill_in_weights(rank, WeightQueues::One);
+    }
+    AllSlots squeezed = squeeze(all_);
+    for (RankSlots& rank : squeezed) drop_weights(rank);
+    return squeezed;
+  }
+
+ private:
+  enum class Phase { WarmUp, Steady, CoolDown };
+
+  /// The steady phase is from the first backward that ends a microbatch to the last forward that
+  /// begins one. Weight halves that make way would do so in the warm-up for nothing.
+  [[nodiscard]] bool may_move(const Task& task) {
+    if (phase_ == Phase::WarmUp && task.pass == Pass::Backward1 && task.rank == 0) {
+      phase_ = Phase::Steady;
+    }
+    if (phase_ == Phase::Steady) {
+      const std::size_t last = slots_of(all_[0], Pass::Forward1).size() - 1;
+      if (task.pass == Pass::Forward1 && task.microbatch == last) phase_ = Phase::CoolDown;
+      return false;
+    }
+    return phase_ == Phase::CoolDown || weights_ == WeightsWhileMoving::Placed;
+  }
+
+  void move(const Task& task) {
+    RankMemory& memory = memory_[task.rank];
+    for (Slot slot = earliest(task); slot < task.slot; ++slot) {
+      if (!memory.is_free(slot) || !memory.fits(task.slot, slot, limit_)) continue;
+      memory.move(task.slot, slot);
+      slots_of(all_[task.rank], task.pass)[task.microbatch] = slot;
+      return;
+    }
+  }
+
+  [[nodiscard]] Slot earliest(const Task& task) const {
+    const Slot slot = after_inputs(all_, task);
+    if (!is_weight(task.pass)) return slot;
+    return std::max(slot, after_backward(all_[task.rank], task.microbatch));
+  }
+
+  AllSlots all_;
+  WeightsWhileMoving weights_;
+  std::vector<RankMemory> memory_;
+  std::int64_t limit_ = 0;  ///< of any rank, in chunks
+  Phase phase_ = Phase::WarmUp;
+};
+
+PublishedOrders orders_of_blocks(Block (*block)(Slot ranks, Slot rank), const Setting& setting) {
+  AllSlots all =
+      repeat(block, static_cast<Slot>(setting.ranks), static_cast<Slot>(setting.microbatches));
+  all = Reordering(std::move(all), WeightsWhileMoving::Placed).run();
+  all = Reordering(std::move(all), WeightsWhileMoving::MakingWay).run();
+  for (RankSlots& rank : all) fill_in_weights(rank, WeightQueues::ByChunk);
+  PublishedOrders orders(all.size());
+  for (const Task& task : tasks_of(all)) {
+    orders[task.rank].push_back(move_of(task.pass, task.microbatch));
+  }
+  return orders;
+}
+
+}  // namespace
+
+Result<PublishedOrders, std::string> v_half(const Setting& setting) {
+  if (auto refusal = refuse_counts("v-half", setting, 2)) return std::move(*refusal);
+  return orders_of_blocks(half_block, setting);
+}
+
+Result<PublishedOrders, std::string> v_min(const Setting& setting) {
+  if (auto refusal = refuse_counts("v-min", setting, 2)) return std::move(*refusal);
+  return orders_of_blocks(min_block, setting);
+}
+
+}  // namespace capo::published

@@ -1,0 +1,362 @@
+// The table cell by cell. TransformerEngine's 36 cells are written out here a second time, in the
+// words of the sources they were read in (d0067d0da), and the sound ones from the contract's rules.
+
+#include "core/frameworks/te/contract.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace capo::gradients {
+namespace {
+
+// What backward returns for the weight. "fresh": a tensor of its own.
+constexpr std::array<std::array<std::string_view, 6>, 6> kReturnedByTe{{
+    {"wgrad", "wgrad", "wgrad", "wgrad", "wgrad", "wgrad"},
+    {"None", "None", "None", "uninitialised", "None", "None"},
+    {"None", "None", "None", "None", "None", "None"},
+    {"dummy", "dummy", "fresh dummy", "dummy", "dummy", "dummy"},
+    {"None", "None", "None", "None", "None", "None"},
+    {"dummy", "dummy", "fresh dummy", "dummy", "dummy", "dummy"},
+}};
+constexpr std::array<std::string_view, 6> kDestinationOfTe{
+    "accumulated .grad", "assigned .grad", "main_grad", "main_grad", "main_grad", "main_grad"};
+constexpr std::array<std::string_view, 6> kWrittenByTe{"dgrad", "wgrad", "dgrad",
+                                                       "dgrad", "wgrad", "wgrad"};
+constexpr std::array<std::string_view, 6> kFlagOfTe{"", "", "", "dgrad", "", "dgrad"};
+constexpr std::array<std::array<std::string_view, 6>, 6> kDefectsOfTe{{
+    {"", "", "", "", "", ""},
+    {"a", "a", "a", "ab", "a", "a"},
+    {"", "", "", "", "", ""},
+    {"", "", "", "", "", ""},
+    {"", "", "", "", "", ""},
+    {"c", "c", "c", "c", "c", "c"},
+}};
+
+std::string_view returned(const Cell& cell) {
+  switch (cell.returned) {
+    case Returned::Gradient:
+      return "wgrad";
+    case Returned::Nothing:
+      return "None";
+    case Returned::Dummy:
+      return "fresh dummy";
+    case Returned::SharedDummy:
+      return "dummy";
+    case Returned::Uninitialised:
+      return "uninitialised";
+    default:
+      return "none of the table's";
+  }
+}
+
+std::string_view destination(const Cell& cell) {
+  switch (cell.destination) {
+    case Destination::AddsToGrad:
+      return "accumulated .grad";
+    case Destination::AssignsGrad:
+      return "assigned .grad";
+    case Destination::AddsToMainGrad:
+      return "main_grad";
+    default:
+      return "none of the table's";
+  }
+}
+
+std::string_view half(char action) {
+  return action == 'B' ? "dgrad" : action == 'W' ? "wgrad" : "";
+}
+
+std::string marks(const Cell& cell) {
+  std::string out;
+  for (const Defect& defect : defects_of(cell)) out += defect.mark;
+  return out;
+}
+
+struct OneCell {
+  std::size_t row;
+  std::size_t column;
+
+  [[nodiscard]] Cell cell(Whose whose) const {
+    return contract(kColumns.at(column), kConfigurations.at(row), whose).value();
+  }
+  [[nodiscard]] std::string name() const {
+    return std::string(name_of(kColumns.at(column))) + " " +
+           std::string(name_of(kConfigurations.at(row)));
+  }
+};
+
+std::vector<OneCell> every_cell() {
+  std::vector<OneCell> cells;
+  for (std::size_t row = 0; row < 6; ++row) {
+    for (std::size_t column = 0; column < 6; ++column) cells.push_back({row, column});
+  }
+  return cells;
+}
+
+TEST(Cells, OfTeAreThoseOfItsSources) {
+  for (const OneCell& one : every_cell()) {
+    SCOPED_TRACE(one.name());
+    const Cell te = one.cell(Whose::Te);
+    EXPECT_EQ(returned(te), kReturnedByTe.at(one.row).at(one.column));
+    EXPECT_EQ(destination(te), kDestinationOfTe.at(one.row));
+    EXPECT_EQ(half(name_of(te.written).front()), kWrittenByTe.at(one.row));
+    EXPECT_EQ(half(name_of(te.flagged).front()), kFlagOfTe.at(one.row));
+    EXPECT_EQ(marks(te), kDefectsOfTe.at(one.row).at(one.column));
+  }
+}
+
+TEST(Cells, OfTheSoundContractKeepItsRules) {
+  for (const OneCell& one : every_cell()) {
+    SCOPED_TRACE(one.name());
+    const Configuration configuration = kConfigurations.at(one.row);
+    const bool delays = configuration == Configuration::Delay ||
+                        configuration == Configuration::DelayFuse ||
+                        configuration == Configuration::DelayFuseAttr;
+    const bool fuses =
+        configuration != Configuration::Vanilla && configuration != Configuration::Delay;
+    const bool flags =
+        configuration == Configuration::FuseAttr || configuration == Configuration::DelayFuseAttr;
+    const Cell sound = one.cell(Whose::Sound);
+    EXPECT_EQ(sound.written, delays ? Written::WithW : Written::WithB);
+    EXPECT_EQ(sound.destination, fuses ? Destination::AddsToMainGrad : Destination::AddsToGrad);
+    EXPECT_EQ(sound.flagged, !flags ? Flagged::Never : delays ? Flagged::AtW : Flagged::AtB);
+    EXPECT_EQ(sound.returned, flags             ? delays ? Returned::Zeros : Returned::Dummy
+                              : fuses || delays ? Returned::Nothing
+                                                : Returned::Gradient);
+    EXPECT_EQ(marks(sound), "");
+  }
+}
+
+// What differs beside a defect is the kind of dummy.
+TEST(Cells, OfTeDifferFromTheSoundOnesExactlyWhereTheyAreDefective) {
+  for (const OneCell& one : every_cell()) {
+    SCOPED_TRACE(one.name());
+    Cell te = one.cell(Whose::Te);
+    const bool defective = !defects_of(te).empty();
+    const Cell sound = one.cell(Whose::Sound);
+    if (!defective && te.returned == Returned::SharedDummy) te.returned = Returned::Dummy;
+    EXPECT_EQ(te == sound, !defective);
+  }
+}
+
+TEST(Contract, ConfigurationsFollowFromTheFlags) {
+  EXPECT_EQ(configuration_of({}), Configuration::Vanilla);
+  EXPECT_EQ(configuration_of({.delay_wgrad = true}), Configuration::Delay);
+  EXPECT_EQ(configuration_of({.fuse_wgrad_accumulation = true}), Configuration::Fuse);
+  EXPECT_EQ(configuration_of({.fuse_wgrad_accumulation = true, .grad_added_to_main_grad = true}),
+            Configuration::FuseAttr);
+  EXPECT_EQ(configuration_of({.delay_wgrad = true, .fuse_wgrad_accumulation = true}),
+            Configuration::DelayFuse);
+  EXPECT_EQ(
+      configuration_of(
+          {.delay_wgrad = true, .fuse_wgrad_accumulation = true, .grad_added_to_main_grad = true}),
+      Configuration::DelayFuseAttr);
+  EXPECT_EQ(configuration_of({.grad_added_to_main_grad = true}), Configuration::Vanilla);
+  EXPECT_EQ(configuration_of({.delay_wgrad = true, .grad_added_to_main_grad = true}),
+            Configuration::Delay);
+}
+
+TEST(Contract, ATransformerLayerHasNoCellOfItsOwn) {
+  for (const Configuration configuration : kConfigurations) {
+    for (const Whose whose : {Whose::Sound, Whose::Te})
+      EXPECT_FALSE(contract(ModuleKind::TransformerLayer, configuration, whose));
+  }
+  EXPECT_FALSE(contract_under(ModuleKind::TransformerLayer, {}, Whose::Te));
+  EXPECT_FALSE(bias_contract(ModuleKind::TransformerLayer, {.bias = true}, Whose::Te));
+  EXPECT_FALSE(products(ModuleKind::TransformerLayer, {}, Whose::Te));
+}
+
+TEST(Contract, ABasicOperationIsTheGroupedOneWithoutDelay) {
+  for (const Configuration configuration : kConfigurations) {
+    const auto cell = contract(ModuleKind::BasicLinearOp, configuration, Whose::Te);
+    const auto grouped = contract(ModuleKind::GroupedLinearOp, configuration, Whose::Te);
+    if (name_of(configuration).starts_with("delay")) {
+      EXPECT_FALSE(cell);
+    } else {
+      EXPECT_EQ(cell, grouped);
+    }
+  }
+}
+
+// The flag is replaced by "accumulate" (PR 2871, ops/basic/basic_linear.py:1078-1114).
+TEST(Contract, ABasicOperationThatOverwritesReturnsALiveView) {
+  for (const bool attr : {false, true}) {
+    const ModuleFlags flags{.fuse_wgrad_accumulation = true,
+                            .overwrite_main_grad = true,
+                            .grad_added_to_main_grad = attr};
+    const auto cell = contract_under(ModuleKind::BasicLinearOp, flags, Whose::Te);
+    EXPECT_EQ(cell, (Cell{Returned::LiveView, Destination::OverwritesMainGrad, Written::WithB,
+                          Flagged::Never}));
+    EXPECT_EQ(marks(*cell), "d");
+    EXPECT_EQ(contract_under(ModuleKind::GroupedLinearOp, flags, Whose::Te)->returned,
+              attr ? Returned::SharedDummy : Returned::Nothing);
+  }
+}
+
+TEST(Contract, WhoOverwritesDependsOnWhoAndWhere) {
+  const ModuleFlags overwrite{.fuse_wgrad_accumulation = true, .overwrite_main_grad = true};
+  const ModuleFlags first{.fuse_wgrad_accumulation = true, .is_first_microbatch = true};
+  for (const ModuleKind kind : kColumns) {
+    EXPECT_EQ(contract_under(kind, overwrite, Whose::Te)->destination,
+              Destination::OverwritesMainGrad);
+    EXPECT_EQ(
+        contract_under(kind, first, Whose::Te)->destination,
+        is_operation(kind) ? Destination::AddsToMainGrad : Destination::FirstForwardOverwrites);
+    for (const ModuleFlags& flags : {overwrite, first}) {
+      EXPECT_EQ(contract_under(kind, flags, Whose::Sound)->destination,
+                Destination::FirstWriteOverwrites);
+    }
+    ModuleFlags unfused = overwrite;
+    unfused.fuse_wgrad_accumulation = false;
+    for (const Whose whose : {Whose::Sound, Whose::Te})
+      EXPECT_EQ(contract_under(kind, unfused, whose),
+                contract(kind, Configuration::Vanilla, whose));
+  }
+}
+
+TEST(Contract, ZeroOutMakesDummiesZerosAndNothingElse) {
+  for (const ModuleKind kind : kColumns) {
+    for (const Whose whose : {Whose::Sound, Whose::Te}) {
+      ModuleFlags flags{.fuse_wgrad_accumulation = true, .zero_out_wgrad = true};
+      EXPECT_EQ(contract_under(kind, flags, whose)->returned, Returned::Nothing);
+      flags.grad_added_to_main_grad = true;
+      EXPECT_EQ(contract_under(kind, flags, whose)->returned, Returned::Zeros);
+      flags.delay_wgrad = true;
+      EXPECT_EQ(contract_under(kind, flags, whose)->returned, Returned::Zeros);
+      EXPECT_EQ(contract_under(kind, {.zero_out_wgrad = true}, whose)->returned,
+                Returned::Gradient);
+    }
+  }
+}
+
+TEST(Contract, AFrozenWeightGetsNothing) {
+  for (const ModuleKind kind : kColumns) {
+    for (const Whose whose : {Whose::Sound, Whose::Te}) {
+      const auto cell = contract_under(kind, {.delay_wgrad = true, .frozen_weight = true}, whose);
+      EXPECT_EQ(cell,
+                (Cell{Returned::Nothing, Destination::Nowhere, Written::Never, Flagged::Never}));
+    }
+  }
+}
+
+TEST(Contract, ABiasComesWithWInModulesAndWithBInOperations) {
+  for (const ModuleKind kind : kColumns) {
+    for (const bool fuse : {false, true}) {
+      const ModuleFlags flags{.delay_wgrad = true, .fuse_wgrad_accumulation = fuse, .bias = true};
+      const auto te = bias_contract(kind, flags, Whose::Te);
+      EXPECT_EQ(te->written, is_operation(kind) ? Written::WithB : Written::WithW);
+      EXPECT_EQ(te->destination,
+                is_operation(kind) ? Destination::AddsToGrad : Destination::AssignsGradIfNone);
+      const auto sound = bias_contract(kind, flags, Whose::Sound);
+      EXPECT_EQ(sound->written, Written::WithW);
+      EXPECT_EQ(sound->destination, Destination::AddsToGrad);
+    }
+    EXPECT_EQ(bias_contract(kind, {.bias = true}, Whose::Te)->returned, Returned::Gradient);
+    EXPECT_EQ(bias_contract(kind, {}, Whose::Te)->returned, Returned::Nothing);
+  }
+}
+
+TEST(Contract, TheSoundOneComputesWhatSomebodyNeeds) {
+  const ModuleFlags weight_only{.input_requires_grad = false};
+  const ModuleFlags input_only{.frozen_weight = true};
+  using enum ModuleKind;
+  EXPECT_EQ(products(Linear, {}, Whose::Sound), (Products{true, true, false}));
+  EXPECT_EQ(products(Linear, weight_only, Whose::Sound), (Products{false, true, false}));
+  EXPECT_EQ(products(Linear, input_only, Whose::Sound), (Products{true, false, false}));
+  EXPECT_EQ(products(GroupedLinearOp, weight_only, Whose::Sound), (Products{false, true, false}));
+  EXPECT_EQ(products(LayerNormLinear, weight_only, Whose::Sound), (Products{true, true, false}));
+  EXPECT_EQ(products(GroupedMlp, input_only, Whose::Sound), (Products{true, true, false}));
+}
+
+// ops: ctx.requires_grad; ops/fused/grouped_mlp.py:1083.
+TEST(Contract, OperationsOfTeComputeMore) {
+  const ModuleFlags weight_only{.input_requires_grad = false};
+  const ModuleFlags input_only{.frozen_weight = true};
+  using enum ModuleKind;
+  for (const ModuleKind kind : {GroupedLinearOp, BasicLinearOp, GroupedMlp})
+    EXPECT_TRUE(products(kind, weight_only, Whose::Te)->input) << name_of(kind);
+  EXPECT_FALSE(products(Linear, weight_only, Whose::Te)->input);
+  EXPECT_TRUE(products(LayerNormLinear, weight_only, Whose::Te)->input);
+  EXPECT_EQ(products(GroupedMlp, input_only, Whose::Te), (Products{true, true, true}));
+  EXPECT_EQ(products(LayerNormMlp, input_only, Whose::Te), (Products{true, true, false}));
+  EXPECT_EQ(
+      products(GroupedLinearOp, {.frozen_weight = true, .input_requires_grad = false}, Whose::Te),
+      (Products{false, false, false}));
+}
+
+// What hands nobody a gradient cannot be captured.
+TEST(Contract, ADummyABiasOrANormIsAGradientForSomebody) {
+  using enum ModuleKind;
+  ModuleFlags flags{.fuse_wgrad_accumulation = true, .input_requires_grad = false};
+  EXPECT_FALSE(hands_a_gradient(Linear, flags, Whose::Te));
+  EXPECT_TRUE(hands_a_gradient(LayerNormLinear, flags, Whose::Te));
+  EXPECT_TRUE(hands_a_gradient(TransformerLayer, flags, Whose::Te));
+  flags.bias = true;
+  EXPECT_TRUE(hands_a_gradient(Linear, flags, Whose::Te));
+  flags.delay_wgrad = true;
+  EXPECT_FALSE(hands_a_gradient(Linear, flags, Whose::Te));
+  EXPECT_TRUE(hands_a_gradient(GroupedLinearOp, flags, Whose::Te));
+  flags.grad_added_to_main_grad = true;
+  EXPECT_TRUE(hands_a_gradient(Linear, flags, Whose::Te));
+  EXPECT_TRUE(hands_a_gradient(Linear, {.fuse_wgrad_accumulation = true}, Whose::Te));
+  EXPECT_TRUE(hands_a_gradient(Linear, {.input_requires_grad = false}, Whose::Te));
+  EXPECT_FALSE(hands_a_gradient(Linear, {.frozen_weight = true, .input_requires_grad = false},
+                                Whose::Sound));
+}
+
+TEST(Contract, ModulesRaiseOnAnEmptyQueueAndGroupedOnesDoNot) {
+  using enum ModuleKind;
+  for (const ModuleKind kind : {Linear, LayerNormLinear, LayerNormMlp})
+    EXPECT_TRUE(te_raises_on_empty_queue(kind)) << name_of(kind);
+  for (const ModuleKind kind : {GroupedLinear, GroupedLinearOp, GroupedMlp})
+    EXPECT_FALSE(te_raises_on_empty_queue(kind)) << name_of(kind);
+}
+
+TEST(Contract, DefectsSayWhatAndUnderWhat) {
+  std::set<std::string_view> under;
+  for (const ConditionalDefect& defect : conditional_defects()) {
+    EXPECT_FALSE(defect.text.empty());
+    EXPECT_TRUE(under.insert(defect.under).second) << defect.under;
+  }
+  EXPECT_GE(under.size(), 10U);
+}
+
+TEST(HandsAGradient, IsSaidOfAFrozenMlpAndOfABiasAlone) {
+  ModuleFlags frozen{.frozen_weight = true, .input_requires_grad = false};
+  EXPECT_TRUE(hands_a_gradient(ModuleKind::GroupedMlp, frozen, Whose::Te));
+  EXPECT_FALSE(hands_a_gradient(ModuleKind::Linear, frozen, Whose::Te));
+  frozen.bias = true;
+  EXPECT_TRUE(hands_a_gradient(ModuleKind::Linear, frozen, Whose::Te));
+}
+
+TEST(HandsAGradient, IsNotSaidOfWhatDoesNotExist) {
+  EXPECT_FALSE(hands_a_gradient(ModuleKind::BasicLinearOp,
+                                {.delay_wgrad = true, .input_requires_grad = false}, Whose::Te));
+}
+
+TEST(Contract, EverythingItSaysHasItsWords) {
+  std::set<std::string_view> returned;
+  for (int i = 0; i <= static_cast<int>(Returned::LiveView); ++i)
+    returned.insert(name_of(static_cast<Returned>(i)));
+  EXPECT_EQ(returned,
+            (std::set<std::string_view>{"the gradient", "nothing", "a dummy", "a shared dummy",
+                                        "zeros", "uninitialised", "a view of main_grad"}));
+  std::set<std::string_view> destinations;
+  for (int i = 0; i <= static_cast<int>(Destination::FirstWriteOverwrites); ++i)
+    destinations.insert(name_of(static_cast<Destination>(i)));
+  EXPECT_EQ(destinations,
+            (std::set<std::string_view>{"goes nowhere", "adds to .grad", "assigns .grad",
+                                        "assigns .grad if none", "assigns a temporary's .grad",
+                                        "adds to main_grad", "overwrites main_grad",
+                                        "adds to main_grad, the first forward's overwrites",
+                                        "adds to main_grad, the first written overwrites"}));
+  EXPECT_EQ(name_of(Written::Never), "-");
+  EXPECT_EQ(name_of(Written::WithB), "B");
+  EXPECT_EQ(name_of(Written::WithW), "W");
+}
+
+}  // namespace
+}  // namespace capo::gradients

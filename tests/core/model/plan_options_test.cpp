@@ -1,0 +1,15 @@
+#include "core/model/plan_options.h"
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+TEST(PlanOptions, KnowTheirKindsByName) {
+  EXPECT_EQ(plan_named("te"), PlanKind::Te);
+  EXPECT_EQ(plan_named("safe"), PlanKind::Safe);
+  EXPECT_EQ(plan_named("unsafe"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,67 @@
+// 1F1B on a V: orders written by hand, its memory, and the laws of every setting that is accepted.
+
+#include "schedules/one_f_one_b_v.h"
+#include "tests/schedules/order_laws.h"
+
+#include <gtest/gtest.h>
+
+namespace capo::published {
+namespace {
+
+using namespace order_laws;
+
+using Lines = std::vector<std::string>;
+
+Setting v_of(std::int32_t ranks, std::int32_t microbatches) {
+  return {.ranks = ranks, .microbatches = microbatches, .chunks = 2};
+}
+
+TEST(OneFOneBV, TheSecondChunkComesBackFromTheLastRank) {
+  EXPECT_EQ(text(one_f_one_b_v(v_of(2, 2)).value()),
+            (Lines{"F0.0 F1.0 F0.1 BW0.1 F1.1 BW1.1 BW0.0 BW1.0",
+                   "F0.0 F0.1 F1.0 F1.1 BW0.1 BW0.0 BW1.1 BW1.0"}));
+}
+
+TEST(OneFOneBV, OnOneRankAMicrobatchGoesThereAndBack) {
+  EXPECT_EQ(text(one_f_one_b_v(v_of(1, 1)).value()), Lines{"F0.0 F0.1 BW0.1 BW0.0"});
+}
+
+TEST(OneFOneBV, TheCoolDownIsTight) {
+  EXPECT_EQ(text(one_f_one_b_v(v_of(2, 3)).value()),
+            (Lines{"F0.0 F1.0 F2.0 F0.1 BW0.1 F1.1 BW1.1 BW0.0 F2.1 BW2.1 BW1.0 BW2.0",
+                   "F0.0 F0.1 F1.0 F1.1 BW0.1 BW0.0 F2.0 F2.1 BW1.1 BW1.0 BW2.1 BW2.0"}));
+}
+
+TEST(OneFOneBV, CostsAndMemoryDoNotMatter) {
+  Setting other = v_of(4, 9);
+  other.costs = {.forward = 10, .backward = 16, .weight = 4, .transfer = 1};
+  other.memory_limit = 1;
+  EXPECT_EQ(one_f_one_b_v(v_of(4, 9)).value(), one_f_one_b_v(other).value());
+}
+
+TEST(OneFOneBV, RefusalsSayWhatIsWrong) {
+  EXPECT_EQ(one_f_one_b_v({.ranks = 2, .microbatches = 2, .chunks = 3}).error(),
+            "1f1b-v holds 2 chunks a rank, not 3");
+  EXPECT_EQ(one_f_one_b_v(v_of(0, 2)).error(), "1f1b-v needs one rank at least, not 0");
+}
+
+TEST(OneFOneBV, EveryOrderIsWholeAndFinishes) {
+  for (std::int32_t ranks = 1; ranks <= 9; ++ranks) {
+    for (std::int32_t microbatches = 1; microbatches <= 20; ++microbatches) {
+      const Setting setting = v_of(ranks, microbatches);
+      EXPECT_EQ(broken_law(one_f_one_b_v(setting).value(), wave(setting)), std::nullopt)
+          << ranks << " " << microbatches;
+    }
+  }
+}
+
+TEST(OneFOneBV, EveryRankHoldsTwoThirdsOfItsRanksAndALittle) {
+  for (std::int32_t ranks = 1; ranks <= 16; ++ranks) {
+    const std::int64_t microbatches_held = (2 * ranks + 3) / 3;
+    EXPECT_EQ(most_held(one_f_one_b_v(v_of(ranks, 3 * ranks)).value()),
+              std::vector<std::int64_t>(static_cast<std::size_t>(ranks), 2 * microbatches_held));
+  }
+}
+
+}  // namespace
+}  // namespace capo::published

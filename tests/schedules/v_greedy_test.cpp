@@ -1,0 +1,90 @@
+// V-Half and V-Min: orders written by hand, their published bubbles and peaks, and the laws of
+// every setting that is accepted.
+
+#include "schedules/v_greedy.h"
+#include "tests/schedules/order_laws.h"
+
+#include <gtest/gtest.h>
+
+namespace capo::published {
+namespace {
+
+using namespace order_laws;
+
+using Lines = std::vector<std::string>;
+
+Setting v_of(std::int32_t ranks, std::int32_t microbatches) {
+  return {.ranks = ranks, .microbatches = microbatches, .chunks = 2};
+}
+
+std::int64_t peak_of(const PublishedOrders& orders) {
+  const auto held = most_held(orders);
+  return *std::max_element(held.begin(), held.end());
+}
+
+TEST(VGreedy, OnOneRankBothGoThereAndBack) {
+  EXPECT_EQ(text(v_half(v_of(1, 1)).value()), Lines{"F0.0 F0.1 B0.1 W0.1 B0.0 W0.0"});
+  EXPECT_EQ(text(v_min(v_of(1, 1)).value()), Lines{"F0.0 F0.1 B0.1 B0.0 W0.1 W0.0"});
+}
+
+TEST(VGreedy, OfTwoMicrobatchesVHalfStartsBothSecondForwardsFirst) {
+  EXPECT_EQ(text(v_half(v_of(2, 2)).value()),
+            (Lines{"F0.0 F1.0 F0.1 B0.1 W0.1 F1.1 B0.0 B1.1 W1.1 W0.0 B1.0 W1.0",
+                   "F0.0 F0.1 F1.0 F1.1 B0.1 W0.1 B0.0 W0.0 B1.1 W1.1 B1.0 W1.0"}));
+}
+
+TEST(VGreedy, OfTwoMicrobatchesVMinEndsOneFirst) {
+  EXPECT_EQ(text(v_min(v_of(2, 2)).value()),
+            (Lines{"F0.0 F1.0 F0.1 B0.1 W0.1 B0.0 W0.0 F1.1 B1.1 W1.1 B1.0 W1.0",
+                   "F0.0 F0.1 B0.1 B0.0 F1.0 F1.1 W0.1 W0.0 B1.1 B1.0 W1.1 W1.0"}));
+}
+
+TEST(VGreedy, CostsAndMemoryDoNotMatter) {
+  Setting other = v_of(4, 9);
+  other.costs = {.forward = 10, .backward = 16, .weight = 4, .transfer = 1};
+  other.memory_limit = 1;
+  EXPECT_EQ(v_half(v_of(4, 9)).value(), v_half(other).value());
+  EXPECT_EQ(v_min(v_of(4, 9)).value(), v_min(other).value());
+}
+
+TEST(VGreedy, RefusalsSayWhatIsWrong) {
+  EXPECT_EQ(v_half({.ranks = 2, .microbatches = 2, .chunks = 1}).error(),
+            "v-half holds 2 chunks a rank, not 1");
+  EXPECT_EQ(v_min(v_of(2, 0)).error(), "v-min needs one microbatch at least, not 0");
+}
+
+TEST(VGreedy, EveryOrderIsWholeAndFinishes) {
+  for (std::int32_t ranks = 1; ranks <= 9; ++ranks) {
+    for (std::int32_t microbatches = 1; microbatches <= 20; ++microbatches) {
+      const Setting setting = v_of(ranks, microbatches);
+      EXPECT_EQ(broken_law(v_half(setting).value(), wave(setting)), std::nullopt)
+          << ranks << " " << microbatches;
+      EXPECT_EQ(broken_law(v_min(setting).value(), wave(setting)), std::nullopt)
+          << ranks << " " << microbatches;
+    }
+  }
+}
+
+// The closed forms of the paper, in chunks of equal forwards, input halves and weight halves.
+TEST(VGreedy, BubbleAndPeakAreThePublishedOnes) {
+  for (std::int32_t ranks = 3; ranks <= 16; ++ranks) {
+    for (std::int32_t microbatches = 2 * ranks; microbatches <= 3 * ranks; microbatches += ranks) {
+      const Setting setting = v_of(ranks, microbatches);
+      const std::int32_t work = 6 * microbatches;
+
+      const auto half = v_half(setting).value();
+      const std::int32_t half_peak = 2 * ((ranks + 2) / 2);
+      EXPECT_EQ(peak_of(half), half_peak);
+      EXPECT_EQ(makespan(half, wave(setting)), work + 6 * ranks - 1 - 3 * half_peak);
+
+      const auto min = v_min(setting).value();
+      const std::int32_t min_peak = 2 * ((ranks + 4) / 3);
+      const std::int32_t misfit = ranks % 3 == 2 ? 4 : 0;
+      EXPECT_EQ(peak_of(min), min_peak);
+      EXPECT_EQ(makespan(min, wave(setting)), work + 6 * ranks - 1 - 3 * min_peak + misfit);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capo::published
