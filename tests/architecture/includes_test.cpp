@@ -1,7 +1,7 @@
-// The direction of dependencies, walked in the sources: core <- sim <- cli, core <- run <- gpu <-
-// cli, sim a stranger to run and gpu, the product never includes testing/, the oracle includes only
-// the standard library, no unit includes itself in a circle, and headers stay free of heavy
-// libraries.
+// The direction of dependencies, walked in the sources: between parts as listed below, between
+// folders as the table of docs/architecture.md has it, and between units without a circle. The
+// oracle includes only the standard library, headers stay free of heavy libraries, and every file
+// of capo's that a comment names exists.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,9 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -20,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kRoot = CAPO_SOURCE_DIR;
-const std::vector<std::string> kParts{"core", "sim", "run", "gpu", "cli", "testing"};
+const std::vector<std::string> kParts{"core", "schedules", "sim", "run", "gpu", "cli", "testing"};
 
 struct SourceFile {
   std::string path;  // relative to the root
@@ -56,10 +58,10 @@ std::vector<SourceFile> product_files() {
   return files;
 }
 
-// "capo/core/order/schedule.h" -> "core"; empty for what is not capo's.
+// "core/order/schedule.h" -> "core"; empty for what is not capo's.
 std::string part_of(const std::string& include) {
-  if (!include.starts_with("capo/")) return "";
-  return include.substr(5, include.find('/', 5) - 5);
+  const std::string part = include.substr(0, include.find('/'));
+  return std::find(kParts.begin(), kParts.end(), part) == kParts.end() ? "" : part;
 }
 
 std::string unit_of(std::string path) {
@@ -69,11 +71,12 @@ std::string unit_of(std::string path) {
 bool may_include(const std::string& from, const std::string& to) {
   static const std::map<std::string, std::set<std::string>> allowed{
       {"core", {"core"}},
+      {"schedules", {"core", "schedules"}},
       {"sim", {"core", "sim"}},
       {"run", {"core", "run"}},
       {"gpu", {"core", "run", "gpu"}},
-      {"cli", {"core", "sim", "run", "gpu", "cli"}},
-      {"testing", {"core", "sim", "run", "gpu", "testing"}},
+      {"cli", {"core", "schedules", "sim", "run", "gpu", "cli"}},
+      {"testing", {"core", "schedules", "sim", "run", "gpu", "testing"}},
   };
   return allowed.at(from).contains(to);
 }
@@ -110,7 +113,7 @@ TEST(Architecture, OracleIncludesOnlyTheStandardLibrary) {
     ++files;
     for (const std::string& include : file.includes) {
       const bool standard = include.find('.') == std::string::npos;
-      const bool own = include.starts_with("capo/testing/oracle/");
+      const bool own = include.starts_with("testing/oracle/");
       EXPECT_TRUE(standard || own) << file.path << " includes " << include;
     }
   }
@@ -140,7 +143,7 @@ TEST(Architecture, NoUnitIncludesItselfInACircle) {
     const std::string from = unit_of(file.path);
     for (const std::string& include : file.includes) {
       if (part_of(include).empty()) continue;
-      const std::string to = unit_of(include.substr(5));
+      const std::string to = unit_of(include);
       if (to != from) uses[from].insert(to);
     }
   }
@@ -168,6 +171,102 @@ TEST(Architecture, NoUnitIncludesItselfInACircle) {
     if (state[unit] == 0) visit(unit);
   }
   EXPECT_GT(units.size(), 50U);
+}
+
+// The table of docs/architecture.md: a folder a line, with the folders that it may include.
+using Arrows = std::vector<std::pair<std::string, std::set<std::string>>>;
+
+Arrows allowed_arrows() {
+  std::ifstream in(kRoot / "docs/architecture.md");
+  Arrows arrows;
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("```")) {
+      inside = line == "```arrows";
+      continue;
+    }
+    if (!inside) continue;
+    std::istringstream words(line);
+    std::string folder;
+    words >> folder;
+    auto& row = arrows.emplace_back(folder, std::set<std::string>());
+    for (std::string word; words >> word;) row.second.insert(word);
+  }
+  return arrows;
+}
+
+std::string folder_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+// A line may name only folders of lines above it, so that a table that passes has no circle.
+TEST(Architecture, FoldersStandOnFoldersAbove) {
+  std::set<std::string> above;
+  for (const auto& [folder, includes] : allowed_arrows()) {
+    for (const std::string& include : includes)
+      EXPECT_TRUE(above.contains(include)) << folder << " -> " << include;
+    above.insert(folder);
+  }
+  EXPECT_GT(above.size(), 20U);
+}
+
+TEST(Architecture, FoldersIncludeWhatTheTableAllowsAndAllOfIt) {
+  std::map<std::string, std::set<std::string>> found;
+  for (const SourceFile& file : product_files()) {
+    const std::string from = folder_of(file.path);
+    found[from];
+    for (const std::string& include : file.includes) {
+      if (part_of(include).empty() || folder_of(include) == from) continue;
+      found[from].insert(folder_of(include));
+    }
+  }
+  std::map<std::string, std::set<std::string>> table;
+  for (const auto& [folder, includes] : allowed_arrows()) table[folder] = includes;
+  for (const auto& [folder, includes] : found) {
+    ASSERT_TRUE(table.contains(folder)) << "docs/architecture.md has no line for " << folder;
+    for (const std::string& include : includes)
+      EXPECT_TRUE(table[folder].contains(include))
+          << "not allowed: " << folder << " -> " << include;
+    for (const std::string& include : table[folder])
+      EXPECT_TRUE(includes.contains(include)) << "not used: " << folder << " -> " << include;
+    table.erase(folder);
+  }
+  for (const auto& [folder, includes] : table) ADD_FAILURE() << "no such folder: " << folder;
+}
+
+// A test that a comment names and that does not exist is worth less than none.
+TEST(Architecture, FilesThatCommentsNameExist) {
+  static const std::regex name(R"(([A-Za-z0-9_]+/)*[A-Za-z0-9_]+\.(h|cpp|cu|cuh)\b)");
+  std::set<std::string> known;  // every path, and every end of one
+  std::vector<fs::path> files;
+  for (const char* top : {"core", "schedules", "sim", "run", "gpu", "cli", "testing", "tests",
+                          "bench", "fuzz", "examples"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / top)) {
+      if (!entry.is_regular_file() || !is_source(entry.path())) continue;
+      files.push_back(entry.path());
+      std::string path = fs::relative(entry.path(), kRoot).string();
+      known.insert(path);
+      while (path.find('/') != std::string::npos) {
+        path.erase(0, path.find('/') + 1);
+        known.insert(path);
+      }
+    }
+  }
+  for (const fs::path& file : files) {
+    std::ifstream in(file);
+    int number = 0;
+    for (std::string line; std::getline(in, line);) {
+      ++number;
+      const std::size_t comment = line.find("//");
+      if (comment == std::string::npos || line.find("http") != std::string::npos) continue;
+      for (auto it = std::sregex_iterator(line.begin() + static_cast<std::ptrdiff_t>(comment),
+                                          line.end(), name);
+           it != std::sregex_iterator(); ++it) {
+        EXPECT_TRUE(known.contains(it->str()))
+            << fs::relative(file, kRoot).string() << ":" << number << " names " << it->str();
+      }
+    }
+  }
 }
 
 }  // namespace
