@@ -3,10 +3,13 @@
 
     tools/house.py            the counts of the tree it stands in
     tools/house.py FOLDER     those of another checkout
+    tools/house.py --list=te  what one of them counts: headers, circles, rules, te, fragments
+    tools/house.py --signatures=7   ten functions drawn by that seed; with --answers their folders
 
 It reads the sources as text, so a figure is one that anybody can count again.
 """
 
+import random
 import re
 import sys
 from collections import defaultdict
@@ -102,7 +105,25 @@ def naming_te(product: dict[str, str]) -> list[str]:
     ]
 
 
+def signatures(product: dict[str, str]) -> list[tuple[str, str]]:
+    """Free functions that headers declare, as (signature, folder)."""
+    found = []
+    for path, text in product.items():
+        if not path.endswith(".h"):
+            continue
+        for match in re.finditer(r"^\[\[nodiscard\]\] ([\w:<>,&*\s]+\([^;{}]*\));", text, re.M):
+            found.append((" ".join(match.group(1).split()), path.rsplit("/", 1)[0]))
+    return found
+
+
 def main(arguments: list[str]) -> None:
+    for argument in arguments:
+        if argument.startswith("--signatures="):
+            product = sources(Path(__file__).resolve().parent.parent, PRODUCT)
+            drawn = random.Random(int(argument.partition("=")[2])).sample(signatures(product), 10)
+            for number, (signature, folder) in enumerate(drawn, 1):
+                print(f"{number}. {signature}" + (f"    {folder}" if "--answers" in arguments else ""))
+            return
     listed = [argument for argument in arguments if argument.startswith("--list=")]
     places = [argument for argument in arguments if not argument.startswith("--")]
     root = Path(places[0]) if places else Path(__file__).resolve().parent.parent
