@@ -42,6 +42,26 @@ function(capo_include_root target scope)
                              $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/capo>)
 endfunction()
 
+# capo_unity(<target>): with CAPO_UNITY the target's files are compiled a folder at a time, twelve at most, so that
+# headers are read and templates compiled once for all of them. Names in anonymous namespaces must differ then
+# within a folder.
+function(capo_unity target)
+  if(NOT CAPO_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(folder ${target} SOURCE_DIR)
+  foreach(source IN LISTS sources)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${folder})
+    cmake_path(GET source PARENT_PATH group)
+    string(MD5 key "${group}")
+    math(EXPR count_${key} "${count_${key}} + 1" OUTPUT_FORMAT DECIMAL)
+    math(EXPR part "${count_${key}} / 12" OUTPUT_FORMAT DECIMAL)
+    set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP "${key}_${part}")
+  endforeach()
+endfunction()
+
 # capo_library(core <sources>): the static library capo_core, alias capo::core.
 function(capo_library name)
   add_library(capo_${name} STATIC ${ARGN})
@@ -50,6 +70,7 @@ function(capo_library name)
   target_link_libraries(capo_${name} PRIVATE $<BUILD_INTERFACE:capo_options>)
   target_compile_features(capo_${name} PUBLIC cxx_std_20)
   capo_include_root(capo_${name} PUBLIC)
+  capo_unity(capo_${name})
 endfunction()
 
 # capo_precompile(<target> <headers>): heavy headers of most of a target's files, read once. Builds
