@@ -1,5 +1,5 @@
 // What does not fit among the transfers and collectives of a task graph. Found where the graph is
-// built, said by the rules under core/rules/transfers/.
+// built, said by the rules in core/rules/transfers.cpp and deadlock.cpp.
 
 #pragma once
 

@@ -184,6 +184,12 @@ const OrderView& Context::order_of(const Wiring& wiring, std::int32_t rank) cons
   return wiring.replay() && captured->holder->replay ? *std::next(captured) : *captured;
 }
 
+bool Context::judged_before(const Wiring& wiring, const std::vector<std::int32_t>& ranks) const {
+  return wiring.replay() && std::none_of(ranks.begin(), ranks.end(), [&](std::int32_t rank) {
+           return schedule().ranks[static_cast<std::size_t>(rank)].replay.has_value();
+         });
+}
+
 namespace {
 
 std::vector<std::uint32_t> positions_by_microbatch(const OrderView& order) {

@@ -125,6 +125,10 @@ class Context {
   [[nodiscard]] const std::vector<std::unique_ptr<Wiring>>& wirings() const;
   /// The view of a rank's order in a wiring.
   [[nodiscard]] const OrderView& order_of(const Wiring& wiring, std::int32_t rank) const;
+  /// Whether the wiring is of replayed orders and none of `ranks` has a replay order of its own:
+  /// captured orders are judged first, so that what concerns only those ranks has been said.
+  [[nodiscard]] bool judged_before(const Wiring& wiring,
+                                   const std::vector<std::int32_t>& ranks) const;
 
   /// Whether there is a plan to look at.
   [[nodiscard]] bool plan_wanted() const;

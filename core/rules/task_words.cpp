@@ -129,6 +129,15 @@ TaskReference task_reference(const Context& context, const Wiring& wiring, const
   return result;
 }
 
+Witness task_witness(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                     WitnessKind kind, std::initializer_list<TaskId> tasks) {
+  Witness witness{.kind = kind};
+  for (const TaskId task : tasks) {
+    witness.tasks.push_back(task_reference(context, wiring, graph, task));
+  }
+  return witness;
+}
+
 void describe_waits(const Context& context, const Wiring& wiring, const TaskGraph& graph,
                     std::vector<WaitEdge> cycle, TaskId first, Diagnostic& finding) {
   // Of a composite that is one cell of a table, all members stand at the same place.

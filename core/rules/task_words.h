@@ -30,6 +30,10 @@ namespace capo::words {
 [[nodiscard]] TaskReference task_reference(const Context& context, const Wiring& wiring,
                                            const TaskGraph& graph, TaskId task);
 
+/// The entries of tasks, as a witness of `kind`.
+[[nodiscard]] Witness task_witness(const Context& context, const Wiring& wiring,
+                                   const TaskGraph& graph, WitnessKind kind,
+                                   std::initializer_list<TaskId> tasks);
 /// What a cycle of waits has to say, from `first` on: a label and a witness task for each of its
 /// tasks. Where `first` is none of them it has a label of its own.
 void describe_waits(const Context& context, const Wiring& wiring, const TaskGraph& graph,

@@ -124,14 +124,10 @@ TEST(Architecture, HeadersOfCoreStayFreeOfHeavyLibraries) {
   for (const SourceFile& file : product_files()) {
     if (file.part != "core" || !file.path.ends_with(".h")) continue;
     for (const std::string& include : file.includes) {
-      // Internal to rules/: templates of two rule families that print.
-      const bool internal =
-          file.path == "core/rules/odd_entry.h" || file.path == "core/rules/cell_fault.h";
       // Boost.Graph is what the task graph is made of: whoever includes this asks for it.
       const bool opted = file.path == "core/graph/task_graph.h";
       const bool heavy = include.starts_with("nlohmann/") || include.starts_with("CLI/") ||
-                         (include.starts_with("boost/") && !opted) ||
-                         (include.starts_with("fmt/") && !internal);
+                         (include.starts_with("boost/") && !opted) || include.starts_with("fmt/");
       EXPECT_FALSE(heavy) << file.path << " includes " << include;
     }
   }

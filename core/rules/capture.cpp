@@ -1,0 +1,338 @@
+// The rules about what a graph cannot hold, or bakes in, of the modules that it captures.
+//
+//   [1, -1]                 a module that waits for the device fails the capture: C02
+//
+// All but C08 judge declared modules by themselves: modules.h says how much a fault weighs under
+// which plan. Tested by tests/corpus/rules/C01 to C08.
+
+#include "core/diag/diagnostics.h"
+#include "core/frameworks/te/contract.h"
+#include "core/model/module_kinds.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/modules.h"
+#include "core/rules/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capo::rules {
+
+// Sizes of groups that are numbers on the CPU are constants of a graph.
+//
+//   [1, -1]     the capture cuts the tokens into groups as it finds them; replays with other tokens
+//               cut them at the same places, without an error
+//
+// Where the sizes come from a tensor on the device, asking for them waits for the device, which
+// cannot be captured: that is C02. A grouped product in fp32 has no path but this one, in
+// TransformerEngine and in capo's own modules alike: so this is an error under either plan.
+
+namespace {
+
+bool is_host_splits(const Context& /*context*/, const Module& module) {
+  const bool in_fp32 = module.kind && is_grouped(*module.kind) && module.dtype == DataType::Fp32;
+  return module.splits == Splits::Host || in_fp32;
+}
+
+ModuleFinding describe_host_splits(const Context& context, const ModuleUse& use) {
+  const bool by_choice = use.module->splits == Splits::Host;
+  return {
+      .message = fmt::format(
+          "module `{}` takes the sizes of its groups from the CPU{}: the capture of {} bakes them "
+          "in, and replays ignore new ones",
+          use.module->name, by_choice ? "" : ", as grouped products in fp32 do",
+          words::placed(context, *use.order, use.at)),
+      .label = "groups have the sizes of the capture for ever",
+      .help = by_choice ? "keep the splits on the device, or leave the layer out of the graphs"
+                        : "compute in bf16 or fp16, or leave the layer out of the graphs"};
+}
+
+constexpr ModuleRule k_host_splits{.id = "C01",
+                                   .family = Family::Capture,
+                                   .shows_at = ShowsAt::Forward,
+                                   .at_fault = is_host_splits,
+                                   .describe = describe_host_splits};
+
+}  // namespace
+
+void host_splits(const Context& context, Diagnostics& out) {
+  const Severity severity = captured_by_te(context).value_or(Severity::Error);
+  const auto faulty = [&](const Module& module) { return is_host_splits(context, module); };
+  for (const ModuleUse& use : modules_at_fault(context, k_host_splits.shows_at, faulty)) {
+    if (out.wants(k_host_splits.id, severity))
+      out.keep(module_diagnostic(context, k_host_splits, use, severity));
+  }
+}
+
+// A stream that is being captured cannot be waited for.
+//
+//   [1, -1]     `tensor.cpu()`, `item()`, a synchronisation: "operation not permitted when
+//               stream is capturing", and everything after it fails too
+
+namespace {
+
+bool is_synchronises(const Context& /*context*/, const Module& module) {
+  return module.flags.synchronises;
+}
+
+ModuleFinding describe_synchronises(const Context& context, const ModuleUse& use) {
+  return {.message = fmt::format(
+              "module `{}` waits for the device, which {} cannot while it is being captured "
+              "(cudaErrorStreamCaptureUnsupported)",
+              use.module->name, words::placed(context, *use.order, use.at)),
+          .label = "its capture fails",
+          .help = "keep the value on the device, or leave the layer out of the graphs"};
+}
+
+constexpr ModuleRule k_synchronises{.id = "C02",
+                                    .family = Family::Capture,
+                                    .shows_at = ShowsAt::Forward,
+                                    .at_fault = is_synchronises,
+                                    .describe = describe_synchronises};
+
+}  // namespace
+
+void synchronises(const Context& context, Diagnostics& out) {
+  report_modules(context, k_synchronises, out);
+}
+
+// Work that goes to another stream must come back before the capture ends.
+//
+//   [1, -1]     the capture follows an event to the other stream; where no event leads back, ending
+//               it fails
+
+namespace {
+
+bool is_unjoined_stream(const Context& /*context*/, const Module& module) {
+  return module.flags.unjoined_stream;
+}
+
+ModuleFinding describe_unjoined_stream(const Context& context, const ModuleUse& use) {
+  return {.message = fmt::format(
+              "module `{}` starts work on another stream that nothing waits for: the capture of {} "
+              "cannot end (cudaErrorStreamCaptureUnjoined)",
+              use.module->name, words::placed(context, *use.order, use.at)),
+          .label = "its capture does not end",
+          .help = "record an event behind that work, and let the captured stream wait for it"};
+}
+
+constexpr ModuleRule k_unjoined_stream{.id = "C03",
+                                       .family = Family::Capture,
+                                       .shows_at = ShowsAt::Forward,
+                                       .at_fault = is_unjoined_stream,
+                                       .describe = describe_unjoined_stream};
+
+}  // namespace
+
+void unjoined_stream(const Context& context, Diagnostics& out) {
+  report_modules(context, k_unjoined_stream, out);
+}
+
+// A module queues an entry for each of its calls, and a weight gradient takes one of them.
+//
+//   [1, -1, -1.5]     called twice: B queues two entries, W takes the older one; the other stays,
+//                     so that the next W takes what an earlier microbatch, or the warm-up, left
+//
+// There is one queue for each module, first in, first out, for all microbatches and graphs. Nothing
+// looks whether it is empty.
+
+namespace {
+
+bool is_called_twice(const Context& /*context*/, const Module& module) {
+  return queues_weight_gradient(module) && module.calls > 1;
+}
+
+ModuleFinding describe_called_twice(const Context& context, const ModuleUse& use) {
+  return {.message = fmt::format(
+              "module `{}` is called {} times in one graph and queues as many weight gradients, of "
+              "which {} takes one: what is left is taken for a later microbatch's",
+              use.module->name, use.module->calls, words::placed(context, *use.order, use.at)),
+          .label = "takes one entry, and leaves the others",
+          .help = "give every call a module of its own, or do not delay the weight gradient",
+          .replayed = use.entries({Kind::BackwardWeight}, 2),
+          .second_label = "takes what was left"};
+}
+
+constexpr ModuleRule k_called_twice{.id = "C04",
+                                    .family = Family::Capture,
+                                    .shows_at = ShowsAt::WeightGradient,
+                                    .at_fault = is_called_twice,
+                                    .describe = describe_called_twice};
+
+}  // namespace
+
+void called_twice(const Context& context, Diagnostics& out) {
+  report_modules(context, k_called_twice, out);
+}
+
+// A grouped product over weights of their own takes at most 64 of them.
+//
+//   [1, -1]     with splits on the device, the addresses of the weights are arguments of one
+//               kernel, which has room for 64
+//
+// One weight for all groups is one address, and the split path calls one product for each group.
+
+namespace {
+
+constexpr std::int64_t kMostGroups = 64;
+
+bool is_too_many_groups(const Context& /*context*/, const Module& module) {
+  const bool on_device = module.splits && module.splits != Splits::Host;
+  return module.kind && is_grouped(*module.kind) && on_device && !module.flags.single_weight &&
+         module.shape.groups.value_or(0) > kMostGroups;
+}
+
+ModuleFinding describe_too_many_groups(const Context& context, const ModuleUse& use) {
+  return {
+      .message = fmt::format(
+          "module `{}` has {} groups with a weight each: the grouped product of {} takes at most "
+          "{}",
+          use.module->name, *use.module->shape.groups, words::placed(context, *use.order, use.at),
+          kMostGroups),
+      .label = "this product has too many weights",
+      .help = "set single_weight, one parameter for all groups, or split the module"};
+}
+
+constexpr ModuleRule k_too_many_groups{.id = "C05",
+                                       .family = Family::Capture,
+                                       .shows_at = ShowsAt::Forward,
+                                       .at_fault = is_too_many_groups,
+                                       .describe = describe_too_many_groups};
+
+}  // namespace
+
+void too_many_groups(const Context& context, Diagnostics& out) {
+  report_modules(context, k_too_many_groups, out);
+}
+
+// A backward that hands nobody a gradient cannot be captured.
+//
+//   [1, -1]     the input needs none, and the weight's is None, being fused or delayed: the leaf
+//               stays bound to the stream of the warm-up, and the engine joins that within the
+//               capture
+//
+// A real gradient of anything draws that stream into the capture, a dummy does too; so a bias or a
+// norm in front is enough. Found with PyTorch 2.11. Who returns what is
+// core/frameworks/te/contract.h's to say; a module of undeclared kind may have a norm.
+
+namespace {
+
+bool is_no_gradient(const Context& /*context*/, const Module& module) {
+  const ModuleFlags& flags = module.flags;
+  if (!module.kind || flags.input_requires_grad || flags.frozen_weight) return false;
+  if (!gradients::contract_under(*module.kind, flags, gradients::Whose::Te)) return false;
+  return !gradients::hands_a_gradient(*module.kind, flags, gradients::Whose::Te);
+}
+
+ModuleFinding describe_no_gradient(const Context& context, const ModuleUse& use) {
+  return {.message = fmt::format(
+              "module `{}` hands nobody a gradient: its input needs none and its weight's is not "
+              "returned, so that the capture of {} fails (cudaErrorStreamCaptureIsolation)",
+              use.module->name, words::placed(context, *use.order, use.at)),
+          .label = "its capture fails",
+          .help =
+              "give the parameter grad_added_to_main_grad and fuse_wgrad_accumulation, so that "
+              "backward returns a dummy"};
+}
+
+constexpr ModuleRule k_no_gradient{.id = "C06",
+                                   .family = Family::Capture,
+                                   .shows_at = ShowsAt::Backward,
+                                   .at_fault = is_no_gradient,
+                                   .describe = describe_no_gradient};
+
+}  // namespace
+
+void no_gradient(const Context& context, Diagnostics& out) {
+  report_modules(context, k_no_gradient, out);
+}
+
+// A graph reads where its tensors were when it was captured.
+//
+//   [1, -1]     offloaded after F and loaded again before B, the tensors lie somewhere else; the
+//               replay of B reads the old place, which may be another's by now, or be unmapped
+
+namespace {
+
+bool is_offloaded_address(const Context& /*context*/, const Module& module) {
+  return module.flags.offloaded;
+}
+
+ModuleFinding describe_offloaded_address(const Context& context, const ModuleUse& use) {
+  const std::vector<std::size_t> forwards = use.entries({Kind::Forward}, 1);
+  std::vector<std::size_t> replayed{use.at};
+  replayed.insert(replayed.end(), forwards.begin(), forwards.end());
+  return {.message = fmt::format(
+              "module `{}` has tensors that leave the device between forward and backward: replays "
+              "of {} read the addresses that they had at capture",
+              use.module->name, words::placed(context, *use.order, use.at)),
+          .label = "reads where they were",
+          .help = "keep them on the device, or leave the layer out of the graphs",
+          .replayed = std::move(replayed),
+          .second_label = "made here, then moved away"};
+}
+
+constexpr ModuleRule k_offloaded_address{.id = "C07",
+                                         .family = Family::Capture,
+                                         .shows_at = ShowsAt::Backward,
+                                         .at_fault = is_offloaded_address,
+                                         .describe = describe_offloaded_address};
+
+}  // namespace
+
+void offloaded_address(const Context& context, Diagnostics& out) {
+  report_modules(context, k_offloaded_address, out);
+}
+
+// A chunk leaves all of its weight gradients to W, or none: its modules are made to delay them or
+// not, once and for every graph.
+//
+//   rank 0: F1.0 F1.1 I1.0 W1.0 B1.1     modules that delay leave B1.1's gradient in their queue;
+//                                        of those that do not, there is nothing for W1.0 to capture
+//
+// Either way TransformerEngine ends in an error at capture, and no TE list can say such an order.
+// Capo's own plan takes each backward apart for itself, so this is about plan te alone; whoever
+// declares no plan may have an order of PyTorch's, where it is usual.
+//
+// One finding for each chunk of an order, at the entry that is at odds with the ones before.
+
+namespace {
+
+Diagnostic at_odds(const Context& context, const OrderView& order, std::int32_t chunk) {
+  const std::size_t whole = order.find(Kind::Backward, chunk, 0);
+  const std::size_t half = order.find(Kind::BackwardInput, chunk, 0);
+  const bool whole_is_later = whole > half;
+  const Label is_whole{order.entries[whole].span(), "whole"};
+  const Label is_half{order.entries[half].span(), "the input half"};
+  return {
+      .rule = "C08",
+      .family = Family::Capture,
+      .message = fmt::format(
+          "{} {}, and {} before it {}: TransformerEngine captures the modules of a chunk with "
+          "delay_wgrad_compute or without",
+          words::placed(context, order, std::max(whole, half)),
+          whole_is_later ? "is a whole backward" : "leaves its weight gradient to W",
+          words::quoted(context, order.entries[std::min(whole, half)]),
+          whole_is_later ? "leaves its weight gradient to W" : "is a whole one"),
+      .labels = whole_is_later ? std::vector{is_whole, is_half} : std::vector{is_half, is_whole},
+      .help = {.text = "split every backward of the chunk or none of them; `--plan safe` takes "
+                       "each as it is"},
+      .witness = words::entries(context, order, {std::min(whole, half), std::max(whole, half)})};
+}
+
+}  // namespace
+
+void half_delayed(const Context& context, Diagnostics& out) {
+  if (context.options().plan.kind != PlanKind::Te) return;
+  for (const OrderView& order : context.orders()) {
+    if (order.replay) continue;  // what is replayed has been captured
+    for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
+      const ChunkTally& tally = order.of(chunk);
+      if (tally.inputs == 0 || tally.backwards == 0 || !out.wants("C08")) continue;
+      out.keep(at_odds(context, order, chunk));
+    }
+  }
+}
+
+}  // namespace capo::rules

@@ -1,0 +1,184 @@
+// The rules about all transfers and collectives together: that they finish, and meet.
+//
+//   rank 0: send-F1.1 recv-B1.0         under rendezvous each waits for the other to receive: T09
+//   rank 1: send-B1.0 recv-F1.1
+//
+// Transfers without a partner and the like are for transfers.cpp. Tested by
+// tests/corpus/rules/T09 and T10.
+
+#include "core/base/assert.h"
+#include "core/diag/diagnostics.h"
+#include "core/graph/collective_races.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/task_words.h"
+#include "core/rules/wiring.h"
+#include "core/rules/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace capo::rules {
+
+// The transfers finish: no rank waits, around some corner, for itself.
+//
+//   rank 0: send-F1.1 recv-B1.0         under rendezvous each waits for the other to receive
+//   rank 1: send-B1.0 recv-F1.1
+//
+// Relative to the communicators and to whether a send waits for its receive; where another layout,
+// buffered sends, or another of Megatron's ways of calling would finish, a note says which. The
+// finding stands at the first transfer that is never over, the witness is the shortest cycle of
+// waits. Nothing here comes of a time-out. Transfers without a
+// partner and the like have rules of their own, and are what a schedule waits for then.
+
+namespace {
+
+// In words, the environments nearest to this one under which the transfers finish.
+std::vector<std::string> ways_out(const Context& context, const Wiring& wiring) {
+  std::vector<std::string> ways;
+  const Environment& given = wiring.environment();
+  for (const Communicators layout : {Communicators::PerPair, Communicators::PerEdge}) {
+    if (layout <= given.layout()) continue;
+    Environment other = given;
+    other.communicators = layout;
+    if (!wiring.finishes_under(other)) continue;
+    ways.push_back(layout == Communicators::PerPair
+                       ? "with one communicator for each pair of ranks it finishes"
+                       : "with one communicator for each direction between two ranks it finishes");
+    break;
+  }
+  if (!given.buffered()) {
+    Environment other = given;
+    other.transfers = TransferMode::Buffered;
+    if (wiring.finishes_under(other)) ways.push_back("if sends were buffered it would finish");
+  }
+  if (wiring.by_megatron() && given.p2p == MegatronCalls::Flush) {
+    Environment other = given;
+    other.p2p = MegatronCalls::Overlap;
+    const Wiring called(wiring.schedule(), other, wiring.groups(), context.microbatches(), false);
+    CAPO_ASSERT(called.megatron().faults.empty(), "what flushed calls route, those without do");
+    if (called.execution().finishes()) ways.emplace_back("with --p2p overlap it finishes");
+  }
+  return ways;
+}
+
+}  // namespace
+
+void deadlock(const Context& context, Diagnostics& out) {
+  for (const auto& wiring : context.wirings()) {
+    if (!wiring->transfers_matter() || wiring->execution().finishes()) continue;
+    const WiredTransfers& wired = wiring->transfers();
+    const bool explained = std::any_of(
+        wired.faults.begin(), wired.faults.end(),
+        [](const TransferFault& fault) { return fault.kind != TransferFault::Kind::Mismatch; });
+    if (explained) continue;
+    const auto cycle = shortest_cycle(wired.graph, wiring->execution());
+    const std::vector<std::int32_t> ranks = words::ranks_of(wired.graph, cycle);
+    if (cycle.empty() || context.judged_before(*wiring, ranks)) continue;
+    const TaskId first = words::first_stuck(wired.graph, wiring->execution());
+    const auto place = [&] { return words::task_span(context, *wiring, wired.graph, first); };
+    if (!out.wants_at("T09", place)) continue;
+    Diagnostic finding{.rule = "T09", .family = Family::Transfers};
+    // One rank alone waits for nothing that it lists later: D02, D03 and D06 have seen to that.
+    CAPO_ASSERT(ranks.size() > 1, "a circle of waits goes around several ranks");
+    finding.message = fmt::format("deadlock{}: {} wait for each other for ever",
+                                  wiring->replay() ? " when replayed" : "", words::list_of(ranks));
+    finding.witness.kind = WitnessKind::WaitCycle;
+    words::describe_waits(context, *wiring, wired.graph, cycle, first, finding);
+    for (std::string& way : ways_out(context, *wiring)) {
+      finding.notes.push_back({.text = std::move(way), .span = std::nullopt});
+    }
+    finding.help.text =
+        wiring->by_megatron()
+            ? "Megatron makes these calls itself: choose other communicators or other calls"
+            : "let the two ends of each transfer come at the same point of both orders";
+    out.keep(std::move(finding));
+  }
+}
+
+// The ranks of a group perform the same collectives in the same order, whatever their streams do.
+//
+//   group 0,1:  rank 0: dispatch-F1.0 combine-B1.0      rank 0 waits in the one for rank 1,
+//               rank 1: combine-B1.0 dispatch-F1.0      which waits in the other for rank 0
+//
+// Groups are declared in model.json. Two findings: members whose sequences differ, and a member on
+// which two collectives run on different streams with nothing between them, so that either may be
+// first. The first of each group is reported.
+
+namespace {
+
+void report_order(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                  const TransferFault& fault, Diagnostics& out) {
+  if (!out.wants("T10")) return;
+  const std::string& group = wiring.groups()[fault.group].name;
+  const std::string task = words::task_placed(context, wiring, graph, fault.task);
+  Diagnostic finding{.rule = "T10", .family = Family::Transfers};
+  finding.labels = {{words::task_span(context, wiring, graph, fault.task), ""}};
+  if (fault.other == kNoTask) {
+    finding.message = fmt::format(
+        "{} has no partner: another member of group {} performs fewer collectives", task, group);
+    finding.witness =
+        words::task_witness(context, wiring, graph, WitnessKind::Mismatch, {fault.task});
+  } else {
+    const std::string other = words::task_name(context, wiring, graph, fault.other);
+    finding.message = fmt::format(
+        "{} meets {}: the members of group {} do not perform the same collectives in "
+        "the same order",
+        task, other, group);
+    finding.labels.push_back(
+        {words::task_span(context, wiring, graph, fault.other), "performed at the same point"});
+    finding.witness = words::task_witness(context, wiring, graph, WitnessKind::Mismatch,
+                                          {fault.other, fault.task});
+  }
+  finding.help.text = "give all members of the group the same sequence of collectives";
+  out.keep(std::move(finding));
+}
+
+void report_race(const Context& context, const Wiring& wiring, const CollectiveRace& race,
+                 Diagnostics& out) {
+  if (!out.wants("T10")) return;
+  const TaskGraph& graph = wiring.transfers().graph;
+  const Task& task = graph.tasks[race.earlier];
+  const std::string earlier = words::task_name(context, wiring, graph, race.earlier, task.rank);
+  const std::string later = words::task_name(context, wiring, graph, race.later, task.rank);
+  out.keep({.rule = "T10",
+            .family = Family::Transfers,
+            .message = fmt::format(
+                "nothing orders {} and {}{}, which run on the streams {} and {}: "
+                "the members of group {} may perform them either way round",
+                earlier, later, words::on_order(context, context.order_of(wiring, task.rank)),
+                graph.streams[task.stream].name, graph.streams[graph.tasks[race.later].stream].name,
+                wiring.groups()[race.group].name),
+            .labels = {{words::task_span(context, wiring, graph, race.later), "may start first"},
+                       {words::task_span(context, wiring, graph, race.earlier), "or this"}},
+            .help = {.text = "give them one stream, or an event from the one to the other"},
+            .witness = words::task_witness(context, wiring, graph, WitnessKind::Mismatch,
+                                           {race.earlier, race.later})});
+}
+
+}  // namespace
+
+void collective_order(const Context& context, Diagnostics& out) {
+  for (const auto& wiring : context.wirings()) {
+    if (wiring->groups().empty()) continue;
+    const WiredTransfers& wired = wiring->transfers();
+    const auto concerns = [&](std::uint32_t group) {
+      return !context.judged_before(*wiring, wiring->groups()[group].members);
+    };
+    for (const TransferFault& fault : wired.faults) {
+      const bool of_order = fault.kind == TransferFault::Kind::CollectiveOrder;
+      if (of_order && concerns(fault.group))
+        report_order(context, *wiring, wired.graph, fault, out);
+    }
+    if (!wiring->execution().finishes()) continue;
+    for (const CollectiveRace& race : collective_races(wired.graph, wiring->groups())) {
+      if (concerns(race.group)) report_race(context, *wiring, race, out);
+    }
+  }
+}
+
+}  // namespace capo::rules

@@ -1,0 +1,167 @@
+// The rules about which rank holds which stage, under a topology that says so.
+//
+//   0F0,1F0,0B0             rank 0 runs stage 1,
+//   1F0,1B0                 and so does rank 1: P01
+//
+// Tested by tests/corpus/rules/P01 to P03.
+
+#include "core/diag/diagnostics.h"
+#include "core/rules/checks.h"
+#include "core/rules/context.h"
+#include "core/rules/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace capo::rules {
+
+// Which chunks of which ranks hold each stage, under a topology that says so.
+
+struct Holder {
+  std::int32_t rank;
+  std::int32_t chunk;
+};
+
+/// Holders by stage, ranks ascending; empty where chunks are not wired to stages. A stage that the
+/// model does not have is left out: it is stage_unknown's.
+[[nodiscard]] std::map<std::int32_t, std::vector<Holder>> holders_by_stage(const Context& context);
+
+std::map<std::int32_t, std::vector<Holder>> holders_by_stage(const Context& context) {
+  const Schedule& schedule = context.schedule();
+  std::map<std::int32_t, std::vector<Holder>> holders;
+  if (schedule.topology == Topology::Independent) return holders;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const auto& stages = schedule.ranks[r].stages;
+    for (std::size_t c = 0; c < stages.size(); ++c) {
+      if (schedule.stages && stages[c] >= *schedule.stages) continue;
+      holders[stages[c]].push_back(
+          {.rank = static_cast<std::int32_t>(r), .chunk = static_cast<std::int32_t>(c) + 1});
+    }
+  }
+  return holders;
+}
+
+// A stage lives on one rank.
+//
+//   0F0,1F0,0B0             rank 0 runs stage 1,
+//   1F0,1B0                 and so does rank 1: the parameters are there only once
+//
+// Where the placement is declared, the rank that runs a stage of another is the one reported; else
+// the one that runs less of it.
+
+namespace {
+
+const OrderView& capture_order_of(const Context& context, const Holder& holder) {
+  return *std::find_if(context.orders().begin(), context.orders().end(),
+                       [&](const OrderView& order) { return order.rank == holder.rank; });
+}
+
+// The holder that the stage belongs to: the declared one, else the one that runs it most.
+const Holder& home_of(const Context& context, const std::vector<Holder>& holders) {
+  const auto claim = [&](const Holder& holder) {
+    const OrderView& order = capture_order_of(context, holder);
+    const ChunkTally& tally = order.of(holder.chunk);
+    const bool declared = holder.chunk <= order.holder->chunks - order.holder->strays;
+    return std::pair(declared, tally.forwards + tally.backwards + tally.inputs + tally.weights);
+  };
+  return *std::max_element(holders.begin(), holders.end(),
+                           [&](const Holder& a, const Holder& b) { return claim(a) < claim(b); });
+}
+
+}  // namespace
+
+void stage_twice(const Context& context, Diagnostics& out) {
+  for (const auto& [stage, holders] : holders_by_stage(context)) {
+    if (holders.size() < 2) continue;
+    const Holder& home = home_of(context, holders);
+    for (const Holder& holder : holders) {
+      if (&holder == &home || !out.wants("P01")) continue;
+      Diagnostic finding{.rule = "P01", .family = Family::Placement};
+      if (holder.rank == home.rank) {
+        finding.message = fmt::format("stage {} is both chunk {} and chunk {} of rank {}", stage,
+                                      home.chunk, holder.chunk, home.rank);
+        finding.help.text = "give each chunk a stage of its own";
+      } else {
+        finding.message =
+            fmt::format("stage {} is on rank {} and on rank {}", stage, home.rank, holder.rank);
+        finding.help.text = fmt::format("move its actions to rank {}", home.rank);
+      }
+      const OrderView& order = capture_order_of(context, holder);
+      const auto at = std::find_if(order.entries.begin(), order.entries.end(),
+                                   [&](const Entry& entry) { return entry.chunk == holder.chunk; });
+      if (at != order.entries.end()) {
+        const auto position = static_cast<std::size_t>(at - order.entries.begin());
+        finding.labels = {
+            {at->span(), holder.rank == home.rank
+                             ? fmt::format("chunk {} is stage {} as well", holder.chunk, stage)
+                             : fmt::format("run by rank {} here", holder.rank)}};
+        finding.witness = words::entries(context, order, {position});
+      }
+      out.keep(std::move(finding));
+    }
+  }
+}
+
+// Every stage lives on some rank.
+//
+//   4 stages:  0F0,0B0                  stages 1, 2 and 3 are on no rank
+//              ...
+
+void stage_nowhere(const Context& context, Diagnostics& out) {
+  const auto holders = holders_by_stage(context);
+  const std::int32_t last = holders.empty() ? 0 : holders.rbegin()->first + 1;
+  const std::int32_t stages = context.schedule().stages.value_or(last);
+  if (context.schedule().topology == Topology::Independent) return;
+  for (std::int32_t stage = 0; stage < stages; ++stage) {
+    if (holders.contains(stage)) continue;
+    if (out.full("P02")) {
+      const auto next = holders.upper_bound(stage);
+      const std::int32_t end = next == holders.end() ? stages : next->first;
+      out.count_unseen("P02", static_cast<std::size_t>(end - stage));
+      stage = end - 1;
+      continue;
+    }
+    out.add(
+        {.rule = "P02",
+         .family = Family::Placement,
+         .message = fmt::format("stage {} is on no rank, but there are {} stages", stage, stages),
+         .help = {.text = "give its actions to a rank, or number the stages without gaps"}});
+  }
+}
+
+// A stage has a number below the number of stages.
+//
+//   1 stage:  0F0,0B0,1F0,1B0           PyTorch fails with a bare KeyError: 1
+
+void stage_unknown(const Context& context, Diagnostics& out) {
+  if (!context.schedule().stages) return;
+  const std::int32_t stages = *context.schedule().stages;
+  for (const OrderView& order : context.orders()) {
+    if (order.replay) continue;
+    for (std::size_t c = 0; c < order.holder->stages.size(); ++c) {
+      const std::int32_t stage = order.holder->stages[c];
+      if (stage < stages || !out.wants("P03")) continue;
+      Diagnostic finding{
+          .rule = "P03",
+          .family = Family::Placement,
+          .message = fmt::format("rank {} runs stage {}, but the model has {} ({})", order.rank,
+                                 stage, words::count(stages, "stage"), words::range(stages)),
+          .help = {.text = "correct the stage, or the number that is declared"}};
+      const auto at = std::find_if(
+          order.entries.begin(), order.entries.end(),
+          [&](const Entry& entry) { return entry.chunk == static_cast<std::int32_t>(c) + 1; });
+      if (at != order.entries.end()) {
+        finding.labels = {{at->span(), ""}};
+        finding.witness =
+            words::entries(context, order, {static_cast<std::size_t>(at - order.entries.begin())});
+      }
+      out.keep(std::move(finding));
+    }
+  }
+}
+
+}  // namespace capo::rules

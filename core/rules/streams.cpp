@@ -1,0 +1,103 @@
+// The rule about grouped products of two streams in one workspace.
+//
+// That two streams use one buffer is E01, which buffers.cpp reports with the other hazards. Tested
+// by tests/corpus/rules/E02.
+
+#include "core/plan/accesses.h"
+#include "core/rules/checks.h"
+#include "core/rules/hazard_words.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace capo::rules {
+
+// Grouped products that may run at the same time do not share a workspace.
+//
+// TE keeps one setup workspace for each device and number of groups: every grouped product writes
+// its pointers there before it runs. Two graphs with grouped products on two streams, a weight
+// gradient beside a forward, may run with each other's pointers. One finding for each rank and
+// number of groups. Only of declared grouped modules that are not fused on the host; plan `safe`
+// gives each stream a workspace of its own.
+
+namespace {
+
+struct Race {
+  Site first;
+  Site second;
+  const Module* module;
+};
+
+bool has_grouped_products(const Module& module) {
+  return module.kind == ModuleKind::GroupedLinear || module.kind == ModuleKind::GroupedLinearOp ||
+         module.kind == ModuleKind::GroupedMlp;
+}
+
+class Finder final : public CourseVisitor {
+ public:
+  explicit Finder(const BufferTable& table) : table_(table) {}
+
+  void work(std::int32_t rank, const Work& work, BufferId, const Clock& clock) override {
+    for_each_layer(table_, rank, work, [&](std::int32_t layer) {
+      const Module* module = table_.facts(rank, work.chunk, layer).module;
+      if (module == nullptr || !has_grouped_products(*module)) return;
+      const std::pair workspace(rank, module->shape.groups.value_or(0));
+      const Site site{.rank = rank, .entry = work.entry, .kind = work.kind};
+      auto& users = users_[workspace];
+      for (const auto& [stream, user] : users) {
+        if (stream != clock.now().stream && !clock.after(user.point) &&
+            !races.contains(workspace)) {
+          races.emplace(workspace, Race{user.site, site, module});
+        }
+      }
+      users[clock.now().stream] = {site, clock.now()};
+    });
+  }
+  void sent(const Sending&, const Clock&) override {}
+
+  std::map<std::pair<std::int32_t, std::int64_t>, Race> races;  // by rank and number of groups
+
+ private:
+  struct User {
+    Site site;
+    Point point;
+  };
+
+  const BufferTable& table_;
+  // By rank and number of groups, then stream: the latest.
+  std::map<std::pair<std::int32_t, std::int64_t>, std::map<std::uint32_t, User>> users_;
+};
+
+}  // namespace
+
+void workspace_race(const Context& context, Diagnostics& out) {
+  const PlanView& view = context.plan_view();
+  if (!view.declared() || view.kind() != PlanKind::Te) return;
+  if (view.course().graph == nullptr) return;  // every rank is one stream
+  Finder finder(view.table());
+  run_course(view.table(), view.course(), finder);
+  const Wiring& wiring = *context.wirings().front();
+  for (const auto& [workspace, race] : finder.races) {
+    if (!out.wants("E02")) continue;
+    const std::string first = site_name(context, wiring, race.first);
+    const std::string second = site_name(context, wiring, race.second);
+    Diagnostic finding{.rule = "E02", .family = Family::Streams};
+    finding.message = fmt::format(
+        "{} and {} may run at the same time, and their grouped products (module `{}`) set up one "
+        "workspace: each may read the other's pointers",
+        first, second, race.module->name);
+    finding.labels = {{site_span(context, wiring, race.second), "sets the workspace up"},
+                      {site_span(context, wiring, race.first), "so does this, on another stream"}};
+    finding.witness = {.kind = WitnessKind::Replay,
+                       .tasks = {site_reference(context, wiring, race.first),
+                                 site_reference(context, wiring, race.second)}};
+    finding.help.text = fmt::format("let {} wait for {}", second, first);
+    out.keep(std::move(finding));
+  }
+}
+
+}  // namespace capo::rules
