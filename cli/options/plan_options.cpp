@@ -21,11 +21,6 @@ namespace capo::cli {
 
 namespace {
 
-constexpr std::array kModuleKinds{ModuleKind::Linear,          ModuleKind::GroupedLinear,
-                                  ModuleKind::LayerNormLinear, ModuleKind::LayerNormMlp,
-                                  ModuleKind::GroupedMlp,      ModuleKind::TransformerLayer,
-                                  ModuleKind::GroupedLinearOp, ModuleKind::BasicLinearOp};
-
 // --- lists ---------------------------------------------------------------------------------------
 
 // What stands between the commas; nothing between two of them is a word too.

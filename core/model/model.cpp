@@ -1,6 +1,5 @@
 #include "core/model/model.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -8,11 +7,7 @@ namespace capo {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kModuleKinds{
-    "linear",      "grouped-linear",    "layernorm-linear",  "layernorm-mlp",
-    "grouped-mlp", "transformer-layer", "grouped-linear-op", "basic-linear-op"};
-
-// Where a level has one entry it speaks for all.
+// A level with one entry speaks for all of its kind.
 template <typename Level>
 const typename Level::value_type* entry_of(const Level& level, std::int32_t index) {
   if (level.size() == 1) return &level.front();
@@ -25,16 +20,6 @@ const typename Level::value_type* entry_of(const Level& level, std::int32_t inde
 std::string_view name_of(DataType type) {
   constexpr std::array<std::string_view, 4> kNames{"bf16", "fp16", "fp32", "fp8"};
   return kNames[static_cast<std::size_t>(type)];
-}
-
-std::string_view name_of(ModuleKind kind) {
-  return kModuleKinds[static_cast<std::size_t>(kind)];
-}
-
-std::optional<ModuleKind> module_kind_named(std::string_view word) {
-  const auto found = std::find(kModuleKinds.begin(), kModuleKinds.end(), word);
-  if (found == kModuleKinds.end()) return std::nullopt;
-  return static_cast<ModuleKind>(found - kModuleKinds.begin());
 }
 
 std::string_view name_of(Splits splits) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/model/environment.h"
+#include "core/model/module_kinds.h"
 #include "core/model/plan_options.h"
 #include "core/order/schedule.h"
 
@@ -22,29 +23,12 @@
 
 namespace capo {
 
-/// Of the operands that a module's products read; with Fp8 they are quantized copies, and tensors
-/// between modules are bf16.
+/// The type of the operands that a module's products read; with Fp8 they are quantized copies, and
+/// tensors between modules are bf16.
 enum class DataType : std::uint8_t { Bf16, Fp16, Fp32, Fp8 };
-
-/// What a layer computes, as far as its operands and buffers go.
-enum class ModuleKind : std::uint8_t {
-  Linear,
-  GroupedLinear,
-  LayerNormLinear,
-  LayerNormMlp,
-  GroupedMlp,
-  TransformerLayer,
-  GroupedLinearOp,  ///< TE's basic operation of that name
-  BasicLinearOp,    ///< likewise
-};
 
 /// "bf16", "fp16", "fp32", "fp8".
 [[nodiscard]] std::string_view name_of(DataType type);
-/// "linear", "grouped-linear", "layernorm-linear", "layernorm-mlp", "grouped-mlp",
-/// "transformer-layer", "grouped-linear-op", "basic-linear-op".
-[[nodiscard]] std::string_view name_of(ModuleKind kind);
-/// Nothing if the word names none.
-[[nodiscard]] std::optional<ModuleKind> module_kind_named(std::string_view word);
 
 /// Sizes of a module's tensors, from 1; those that its kind does not have are left out.
 struct ModuleShape {

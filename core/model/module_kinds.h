@@ -1,25 +1,170 @@
-// What kinds of module have in common: groups, a norm in front, two weights.
+// A module kind is one row of facts: its name, its parts, and how a framework treats it.
+//
+// Rules, plans, the gradient contract, readers of names and runs ask this table and list no kinds
+// themselves. What a kind computes stands in run/modules/, one file a family, and its formulas once
+// more in run/reference/. A new kind is an enumerator, a row, that file and those formulas;
+// tests/architecture/new_kind/ adds an imaginary one and counts the files.
+//
+// The table says nothing of flags or sizes: core/frameworks/te/contract.h and core/plan/ combine
+// its facts with them. Tested by module_kinds_test.cpp.
 
 #pragma once
 
-#include "core/model/model.h"
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace capo {
 
-/// Its rows are in groups, each with a weight of its own.
+/// A kind says what a layer computes, as far as its operands and buffers go.
+enum class ModuleKind : std::uint8_t {
+  Linear,
+  GroupedLinear,
+  LayerNormLinear,
+  LayerNormMlp,
+  GroupedMlp,
+  TransformerLayer,
+  GroupedLinearOp,  ///< a basic operation of TE, and no module
+  BasicLinearOp,    ///< a basic operation of TE as well
+};
+
+enum class Makeup : std::uint8_t {
+  OneProduct,  ///< one weight; the output has `ffn` columns
+  Mlp,         ///< two weights and an activation between them; the output has `hidden` columns
+  Modules,     ///< several modules that have kinds of their own; the output has `hidden` columns
+};
+
+enum class KeptInput : std::uint8_t {
+  Input,          ///< W reads the input itself, unless the module has to copy it
+  InputAndSizes,  ///< W also reads the sizes of groups there, even if it copies the rows
+  Made,           ///< W reads something that forward made: a norm's output, or a copy
+};
+
+enum class BiasGradient : std::uint8_t {
+  WithWeight,       ///< the product of the weight gradient makes it
+  WithWeightSplit,  ///< that product makes it on the split path, and backward on the grouped one
+  WithBackward,     ///< backward makes it in any case
+};
+
+/// Defaults are the facts of a linear.
+struct ModuleKindFacts {
+  ModuleKind kind;
+  std::string_view name;  ///< in model.json and on the command line
+  Makeup makeup = Makeup::OneProduct;
+  bool grouped = false;  ///< its rows are in groups, and each group has a weight of its own
+  bool norm = false;     ///< a norm stands in front of its product
+  KeptInput kept_input = KeptInput::Input;
+  bool keeps_grad_output = true;  ///< W reads the incoming gradient itself, unless it is quantized
+  bool operation = false;         ///< TE has it as a basic operation, and not as a module
+  bool delays = true;             ///< TE can delay its weight gradient
+  bool raises_on_empty_queue = true;  ///< TE raises if W finds nothing queued, else it returns
+  BiasGradient bias_gradient = BiasGradient::WithWeight;  ///< in TE, if the weight's is delayed
+  /// The column of the gradient contract that holds its cells; nullopt if only its parts have
+  /// cells.
+  std::optional<ModuleKind> contract_column = ModuleKind::Linear;
+};
+
+/// One row a kind, in the order of the enumerators.
+inline constexpr std::array kModuleKindFacts{
+    ModuleKindFacts{.kind = ModuleKind::Linear, .name = "linear"},
+    ModuleKindFacts{.kind = ModuleKind::GroupedLinear,
+                    .name = "grouped-linear",
+                    .grouped = true,
+                    .kept_input = KeptInput::InputAndSizes,
+                    .raises_on_empty_queue = false,
+                    .bias_gradient = BiasGradient::WithWeightSplit,
+                    .contract_column = ModuleKind::GroupedLinear},
+    ModuleKindFacts{.kind = ModuleKind::LayerNormLinear,
+                    .name = "layernorm-linear",
+                    .norm = true,
+                    .kept_input = KeptInput::Made,
+                    .contract_column = ModuleKind::LayerNormLinear},
+    ModuleKindFacts{.kind = ModuleKind::LayerNormMlp,
+                    .name = "layernorm-mlp",
+                    .makeup = Makeup::Mlp,
+                    .norm = true,
+                    .kept_input = KeptInput::Made,
+                    .contract_column = ModuleKind::LayerNormMlp},
+    ModuleKindFacts{.kind = ModuleKind::GroupedMlp,
+                    .name = "grouped-mlp",
+                    .makeup = Makeup::Mlp,
+                    .grouped = true,
+                    .kept_input = KeptInput::Made,
+                    .keeps_grad_output = false,  // its fused kernels are quantized only
+                    .operation = true,
+                    .raises_on_empty_queue = false,
+                    .bias_gradient = BiasGradient::WithBackward,
+                    .contract_column = ModuleKind::GroupedMlp},
+    ModuleKindFacts{.kind = ModuleKind::TransformerLayer,
+                    .name = "transformer-layer",
+                    .makeup = Makeup::Modules,
+                    .kept_input = KeptInput::Made,
+                    .contract_column = std::nullopt},
+    ModuleKindFacts{.kind = ModuleKind::GroupedLinearOp,
+                    .name = "grouped-linear-op",
+                    .grouped = true,
+                    .kept_input = KeptInput::InputAndSizes,
+                    .operation = true,
+                    .raises_on_empty_queue = false,
+                    .bias_gradient = BiasGradient::WithBackward,
+                    .contract_column = ModuleKind::GroupedLinearOp},
+    ModuleKindFacts{.kind = ModuleKind::BasicLinearOp,
+                    .name = "basic-linear-op",
+                    .operation = true,
+                    .delays = false,
+                    .raises_on_empty_queue = false,
+                    .bias_gradient = BiasGradient::WithBackward,
+                    .contract_column = ModuleKind::GroupedLinearOp},
+};
+
+/// Every kind, in the order of the enumerators.
+inline constexpr std::array kModuleKinds = [] {
+  std::array<ModuleKind, kModuleKindFacts.size()> kinds{};
+  for (std::size_t i = 0; i < kinds.size(); ++i) kinds[i] = kModuleKindFacts[i].kind;
+  return kinds;
+}();
+
+static_assert([] {
+  for (std::size_t i = 0; i < kModuleKinds.size(); ++i) {
+    if (kModuleKinds[i] != static_cast<ModuleKind>(i)) return false;
+  }
+  return true;
+}());
+
+[[nodiscard]] constexpr const ModuleKindFacts& facts_of(ModuleKind kind) {
+  return kModuleKindFacts[static_cast<std::size_t>(kind)];
+}
+
+/// "linear", "layernorm-mlp".
+[[nodiscard]] constexpr std::string_view name_of(ModuleKind kind) {
+  return facts_of(kind).name;
+}
+
+/// nullopt if the word names no kind.
+[[nodiscard]] constexpr std::optional<ModuleKind> module_kind_named(std::string_view word) {
+  const auto found = std::find_if(kModuleKinds.begin(), kModuleKinds.end(),
+                                  [&](ModuleKind kind) { return name_of(kind) == word; });
+  return found == kModuleKinds.end() ? std::nullopt : std::optional(*found);
+}
+
 [[nodiscard]] constexpr bool is_grouped(ModuleKind kind) {
-  return kind == ModuleKind::GroupedLinear || kind == ModuleKind::GroupedLinearOp ||
-         kind == ModuleKind::GroupedMlp;
+  return facts_of(kind).grouped;
 }
-
-/// A norm stands in front of its product.
 [[nodiscard]] constexpr bool has_norm(ModuleKind kind) {
-  return kind == ModuleKind::LayerNormLinear || kind == ModuleKind::LayerNormMlp;
+  return facts_of(kind).norm;
 }
-
-/// Two products with an activation between them, so that there are two weights.
+[[nodiscard]] constexpr bool is_one_product(ModuleKind kind) {
+  return facts_of(kind).makeup == Makeup::OneProduct;
+}
 [[nodiscard]] constexpr bool is_mlp(ModuleKind kind) {
-  return kind == ModuleKind::LayerNormMlp || kind == ModuleKind::GroupedMlp;
+  return facts_of(kind).makeup == Makeup::Mlp;
+}
+/// Whether it is several modules, each of which has a kind of its own.
+[[nodiscard]] constexpr bool is_made_of_modules(ModuleKind kind) {
+  return facts_of(kind).makeup == Makeup::Modules;
 }
 
 }  // namespace capo

@@ -46,11 +46,9 @@ Signature input_signature(const Module* module) {
 
 Signature output_signature(const Module* module) {
   if (module == nullptr) return {};
-  const bool mlp = module->kind == ModuleKind::LayerNormMlp ||
-                   module->kind == ModuleKind::GroupedMlp ||
-                   module->kind == ModuleKind::TransformerLayer;
-  return {module->shape.tokens, mlp ? module->shape.hidden : module->shape.ffn, type_of(*module),
-          output_bytes(*module)};
+  const bool one_product = !module->kind || is_one_product(*module->kind);
+  return {module->shape.tokens, one_product ? module->shape.ffn : module->shape.hidden,
+          type_of(*module), output_bytes(*module)};
 }
 
 // Numbers for the signatures of a rank, equal where TE's key takes them for alike. What one of them

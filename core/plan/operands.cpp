@@ -9,28 +9,16 @@ bool copies(const Module& module) {
   return module.dtype == DataType::Fp8 && !module.flags.high_precision_backward;
 }
 
-bool is_grouped_linear(ModuleKind kind) {
-  return kind == ModuleKind::GroupedLinear || kind == ModuleKind::GroupedLinearOp;
-}
-
 bool keeps_input(const Module& module) {
-  switch (*module.kind) {
-    case ModuleKind::Linear:
-    case ModuleKind::GroupedLinear:
-    case ModuleKind::GroupedLinearOp:
-    case ModuleKind::BasicLinearOp:
-      break;
-    default:
-      return false;  // behind a norm, or a copy from the start
-  }
-  // The wgrad product reads the sizes of its groups again, quantized or not.
-  if (is_grouped_linear(*module.kind) && module.splits == Splits::Input) return true;
+  const KeptInput kept = facts_of(*module.kind).kept_input;
+  if (kept == KeptInput::Made) return false;
+  if (kept == KeptInput::InputAndSizes && module.splits == Splits::Input) return true;
   return !copies(module) && !module.flags.gathered_input && module.flags.contiguous_input;
 }
 
 bool keeps_grad_output(const Module& module) {
-  if (module.kind == ModuleKind::GroupedMlp) return false;  // fused kernels are quantized only
-  return !copies(module) && !module.flags.gathered_grad_output;
+  return facts_of(*module.kind).keeps_grad_output && !copies(module) &&
+         !module.flags.gathered_grad_output;
 }
 
 }  // namespace

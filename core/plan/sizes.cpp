@@ -24,12 +24,6 @@ Bytes product(const std::optional<std::int64_t>& a, const std::optional<std::int
   return abc;
 }
 
-bool is_one_product(ModuleKind kind) {
-  return kind == ModuleKind::Linear || kind == ModuleKind::GroupedLinear ||
-         kind == ModuleKind::LayerNormLinear || kind == ModuleKind::GroupedLinearOp ||
-         kind == ModuleKind::BasicLinearOp;
-}
-
 Bytes or_else(const Bytes& declared, const Bytes& derived) {
   return declared ? declared : derived;
 }

@@ -87,27 +87,9 @@ void wgrad_lost(const Context& context, Diagnostics& out) {
 
 namespace {
 
-// Whether the product that makes the weight gradient makes the bias's too.
-bool comes_with_the_weight(const Module& module) {
-  if (!module.kind || module.dtype == DataType::Fp8) return false;
-  switch (*module.kind) {
-    case ModuleKind::Linear:
-    case ModuleKind::LayerNormLinear:
-    case ModuleKind::LayerNormMlp:
-    case ModuleKind::TransformerLayer:
-      return true;
-    case ModuleKind::GroupedLinear:
-      return !module.splits || module.splits == Splits::Host;
-    case ModuleKind::GroupedMlp:
-    case ModuleKind::GroupedLinearOp:
-    case ModuleKind::BasicLinearOp:
-      return false;
-  }
-  CAPO_UNREACHABLE();
-}
-
 bool is_bias_gradient_lost(const Context& /*context*/, const Module& module) {
-  return queues_weight_gradient(module) && module.flags.bias && comes_with_the_weight(module);
+  return queues_weight_gradient(module) && module.flags.bias &&
+         gradients::te_makes_bias_gradient_with_weight(module);
 }
 
 ModuleFinding describe_bias_gradient_lost(const Context& context, const ModuleUse& use) {

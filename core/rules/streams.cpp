@@ -33,8 +33,7 @@ struct Race {
 };
 
 bool has_grouped_products(const Module& module) {
-  return module.kind == ModuleKind::GroupedLinear || module.kind == ModuleKind::GroupedLinearOp ||
-         module.kind == ModuleKind::GroupedMlp;
+  return module.kind && is_grouped(*module.kind);
 }
 
 class Finder final : public CourseVisitor {

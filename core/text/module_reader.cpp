@@ -24,10 +24,6 @@ constexpr std::array<std::string_view, 11> kModuleKeys{
     "kind",   "dtype",     "shape", "flags",           "bytes",       "cost",
     "splits", "main_grad", "calls", "output_position", "grad_buckets"};
 constexpr std::array<std::string_view, 2> kMainGradKeys{"shape", "strides"};
-constexpr std::array kKinds{ModuleKind::Linear,          ModuleKind::GroupedLinear,
-                            ModuleKind::LayerNormLinear, ModuleKind::LayerNormMlp,
-                            ModuleKind::GroupedMlp,      ModuleKind::TransformerLayer,
-                            ModuleKind::GroupedLinearOp, ModuleKind::BasicLinearOp};
 constexpr std::array kDataTypes{DataType::Bf16, DataType::Fp16, DataType::Fp32, DataType::Fp8};
 constexpr std::array kSplits{Splits::Host, Splits::Device, Splits::Input};
 constexpr std::int64_t kLargestSize = 0x7fffffff;
@@ -170,7 +166,7 @@ Maybe read_numbers(const JsonValue& value, Module& module) {
 Maybe read_module(const JsonValue& value, Module& module) {
   if (value.type() != Type::Object) return wrong_type(value, "a module", "an object");
   if (auto refusal = refuse_unknown_keys(value, kModuleKeys, kModelSchema)) return refusal;
-  if (auto refusal = read_choice(value, "kind", kKinds, module.kind)) return refusal;
+  if (auto refusal = read_choice(value, "kind", kModuleKinds, module.kind)) return refusal;
   if (auto refusal = read_choice(value, "dtype", kDataTypes, module.dtype)) return refusal;
   if (auto refusal = read_choice(value, "splits", kSplits, module.splits)) return refusal;
   if (auto refusal = read_main_grad(value, module.main_grad)) return refusal;

@@ -1,6 +1,6 @@
 // Calls over the rows of a layer, group by group where its sizes are on the host.
 //
-// Private to modules/: what one_product.cpp and mlp.cpp have in common.
+// Private to modules/: one_product.cpp and mlp.cpp share it.
 
 #pragma once
 
@@ -123,28 +123,23 @@ void launch_norm_backward(const LayerShape& shape, const LayerParameters& parame
                           const LayerTargets& targets, const std::byte* x, std::byte* gradient,
                           const Sink& launch);
 
-/// What W reads as the incoming gradient: of a copy, a readable one.
+/// The gradient that W reads: the incoming one, or a copy that was put where kernels read it.
 [[nodiscard]] std::byte* incoming_for_weights(const LayerShape& shape, const LayerPlaces& places,
                                               const Sink& launch);
 
-/// One file a family; `forward`, `backward` and `weight_gradient` choose.
-namespace one_product {
-void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-             const LayerParameters& parameters, const Sink& launch);
-void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-              const LayerParameters& parameters, const LayerTargets& targets, const Sink& launch);
-void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-                     const LayerTargets& targets, std::byte* incoming, const Sink& launch);
-}  // namespace one_product
+/// The launches of a family of kinds, as module.h explains them. One file defines each.
+struct Launches {
+  std::int64_t (*kept_bytes)(const LayerShape& shape);
+  void (*forward)(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+                  const LayerParameters& parameters, const Sink& launch);
+  void (*backward)(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+                   const LayerParameters& parameters, const LayerTargets& targets,
+                   const Sink& launch);
+  void (*weight_gradient)(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+                          const LayerTargets& targets, std::byte* incoming, const Sink& launch);
+};
 
-namespace mlp {
-[[nodiscard]] std::int64_t kept_bytes(const LayerShape& shape);
-void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-             const LayerParameters& parameters, const Sink& launch);
-void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-              const LayerParameters& parameters, const LayerTargets& targets, const Sink& launch);
-void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-                     const LayerTargets& targets, std::byte* incoming, const Sink& launch);
-}  // namespace mlp
+extern const Launches kOneProduct;  // one_product.cpp
+extern const Launches kMlp;         // mlp.cpp
 
 }  // namespace capo::run

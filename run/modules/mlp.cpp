@@ -9,7 +9,7 @@
 #include "run/engine/engine.h"
 #include "run/modules/launches.h"
 
-namespace capo::run::mlp {
+namespace capo::run {
 
 namespace {
 
@@ -48,8 +48,6 @@ void into(GroupedProduct call, const Target& target, const RowLaunches& rows) {
   rows.product(call);
 }
 
-}  // namespace
-
 std::int64_t kept_bytes(const LayerShape& shape) {
   return aligned(matrix_bytes(shape, shape.hidden)) + aligned(matrix_bytes(shape, 2 * shape.ffn)) +
          2 * aligned(matrix_bytes(shape, shape.ffn));
@@ -77,6 +75,19 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   if (shape.bias) rows.bias_add(parameters.second_bias, places.output, shape.hidden);
 }
 
+void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+                     const LayerTargets& targets, std::byte* incoming, const Sink& launch) {
+  using enum GroupedProduct::Kind;
+  const Kept keep = kept(shape, places);
+  const RowLaunches rows(shape, side, launch);
+  into(second(shape, WeightGradient, keep.active, incoming, targets.second.table), targets.second,
+       rows);
+  rows.bias_gradient(targets.second_bias, incoming, shape.hidden);
+  into(first(shape, WeightGradient, keep.operand, keep.middle, targets.first.table), targets.first,
+       rows);
+  rows.bias_gradient(targets.first_bias, keep.middle, 2 * shape.ffn);
+}
+
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
               const LayerParameters& parameters, const LayerTargets& targets, const Sink& launch) {
   using enum GroupedProduct::Kind;
@@ -99,17 +110,11 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
   }
 }
 
-void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-                     const LayerTargets& targets, std::byte* incoming, const Sink& launch) {
-  using enum GroupedProduct::Kind;
-  const Kept keep = kept(shape, places);
-  const RowLaunches rows(shape, side, launch);
-  into(second(shape, WeightGradient, keep.active, incoming, targets.second.table), targets.second,
-       rows);
-  rows.bias_gradient(targets.second_bias, incoming, shape.hidden);
-  into(first(shape, WeightGradient, keep.operand, keep.middle, targets.first.table), targets.first,
-       rows);
-  rows.bias_gradient(targets.first_bias, keep.middle, 2 * shape.ffn);
-}
+}  // namespace
 
-}  // namespace capo::run::mlp
+const Launches kMlp{.kept_bytes = kept_bytes,
+                    .forward = forward,
+                    .backward = backward,
+                    .weight_gradient = weight_gradient};
+
+}  // namespace capo::run

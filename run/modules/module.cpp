@@ -5,16 +5,21 @@
 
 namespace capo::run {
 
+namespace {
+
+const Launches& launches_of(ModuleKind kind) {
+  return is_mlp(kind) ? kMlp : kOneProduct;
+}
+
+}  // namespace
+
 std::int64_t kept_bytes(const LayerShape& shape) {
-  if (is_mlp(shape.kind)) return mlp::kept_bytes(shape);
-  return has_norm(shape.kind) || shape.copies_input ? aligned(matrix_bytes(shape, shape.hidden))
-                                                    : 0;
+  return launches_of(shape.kind).kept_bytes(shape);
 }
 
 void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
              const LayerParameters& parameters, const Sink& launch) {
-  const auto run = is_mlp(shape.kind) ? mlp::forward : one_product::forward;
-  run(shape, places, side, parameters, launch);
+  launches_of(shape.kind).forward(shape, places, side, parameters, launch);
 }
 
 void backward(const LayerShape& shape, Reach reach, const LayerPlaces& places,
@@ -23,14 +28,14 @@ void backward(const LayerShape& shape, Reach reach, const LayerPlaces& places,
   if (reach == Reach::InputHalf && shape.copies_grad_output) {
     copy(shape, places.operands, places.grad_output, output_columns(shape), launch);
   }
-  const auto run = is_mlp(shape.kind) ? mlp::backward : one_product::backward;
-  run(shape, places, side, parameters, targets, launch);
+  launches_of(shape.kind).backward(shape, places, side, parameters, targets, launch);
 }
 
 void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
                      const LayerTargets& targets, const Sink& launch) {
-  const auto run = is_mlp(shape.kind) ? mlp::weight_gradient : one_product::weight_gradient;
-  run(shape, places, side, targets, incoming_for_weights(shape, places, launch), launch);
+  launches_of(shape.kind)
+      .weight_gradient(shape, places, side, targets, incoming_for_weights(shape, places, launch),
+                       launch);
 }
 
 void launch_norm(const LayerShape& shape, const LayerParameters& parameters, const std::byte* x,

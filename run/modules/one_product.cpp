@@ -1,12 +1,18 @@
 // Layers of one product, with a norm in front of it or none, with groups or none.
 
+#include "run/engine/engine.h"
 #include "run/modules/launches.h"
 
-namespace capo::run::one_product {
+namespace capo::run {
 
 namespace {
 
-// What the product reads.
+std::int64_t kept_bytes(const LayerShape& shape) {
+  return has_norm(shape.kind) || shape.copies_input ? aligned(matrix_bytes(shape, shape.hidden))
+                                                    : 0;
+}
+
+// The product reads the input, or the norm's output or a copy where there is one.
 std::byte* operand(const LayerShape& shape, const LayerPlaces& places) {
   return has_norm(shape.kind) || shape.copies_input ? places.activations : places.input;
 }
@@ -15,8 +21,6 @@ GroupedProduct product(const LayerShape& shape, GroupedProduct::Kind kind, std::
                        std::byte* y, void* const* w) {
   return {.kind = kind, .in = shape.hidden, .out = shape.ffn, .x = x, .y = y, .w = w};
 }
-
-}  // namespace
 
 void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
              const LayerParameters& parameters, const Sink& launch) {
@@ -29,6 +33,19 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   rows.product(product(shape, GroupedProduct::Kind::Forward, operand(shape, places), places.output,
                        parameters.first));
   if (shape.bias) rows.bias_add(parameters.first_bias, places.output, shape.ffn);
+}
+
+void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+                     const LayerTargets& targets, std::byte* incoming, const Sink& launch) {
+  const RowLaunches rows(shape, side, launch);
+  if (targets.first.wanted) {
+    GroupedProduct call = product(shape, GroupedProduct::Kind::WeightGradient,
+                                  operand(shape, places), incoming, targets.first.table);
+    call.gradient_type = targets.first.type;
+    call.write = targets.first.write;
+    rows.product(call);
+  }
+  rows.bias_gradient(targets.first_bias, incoming, shape.ffn);
 }
 
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
@@ -46,17 +63,11 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
   }
 }
 
-void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-                     const LayerTargets& targets, std::byte* incoming, const Sink& launch) {
-  const RowLaunches rows(shape, side, launch);
-  if (targets.first.wanted) {
-    GroupedProduct call = product(shape, GroupedProduct::Kind::WeightGradient,
-                                  operand(shape, places), incoming, targets.first.table);
-    call.gradient_type = targets.first.type;
-    call.write = targets.first.write;
-    rows.product(call);
-  }
-  rows.bias_gradient(targets.first_bias, incoming, shape.ffn);
-}
+}  // namespace
 
-}  // namespace capo::run::one_product
+const Launches kOneProduct{.kept_bytes = kept_bytes,
+                           .forward = forward,
+                           .backward = backward,
+                           .weight_gradient = weight_gradient};
+
+}  // namespace capo::run

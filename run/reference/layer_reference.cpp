@@ -34,7 +34,7 @@ Format format_of(DataType type) {
   CAPO_ASSERT(false, "the reference is of layers whose tensors are not fp8");
 }
 
-// Behind half of it, doubles are one apart.
+// Doubles above half of it are one apart.
 constexpr double kWholeNumbers = 0x1.8p52;
 
 // |value| is at least half of two to this power, and below it; of the smallest doubles it is what
@@ -44,33 +44,35 @@ int exponent_of(double value) {
   return static_cast<int>(std::bit_cast<std::uint64_t>(value) >> 52U & 0x7ffU) - kBias;
 }
 
-// Of an exponent that a double has.
+// The exponent has to be one that a double has.
 double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52U);
 }
 
-// As they are after a module has written them.
+// Rounds values as a module does when it writes them.
 Values stored(Values values, DataType type, Rounding rounding) {
   if (rounding == Rounding::Exact) return values;
   for (double& value : values) value = rounded(value, type);
   return values;
 }
 
-bool has_norm(ModuleKind kind) {
+// The reference tells the kinds apart by itself: a fact that is wrong in core/model/module_kinds.h
+// would otherwise be wrong here as well, and agree with what ran.
+bool begins_with_norm(ModuleKind kind) {
   return kind == ModuleKind::LayerNormLinear || kind == ModuleKind::LayerNormMlp;
 }
 
-bool is_mlp(ModuleKind kind) {
+bool has_two_products(ModuleKind kind) {
   return kind == ModuleKind::LayerNormMlp || kind == ModuleKind::GroupedMlp;
 }
 
-bool is_grouped(ModuleKind kind) {
+bool has_groups(ModuleKind kind) {
   return kind == ModuleKind::GroupedLinear || kind == ModuleKind::GroupedLinearOp ||
          kind == ModuleKind::GroupedMlp;
 }
 
 std::vector<std::int64_t> group_of_each_row(const LayerForm& form, const LayerSide& side) {
-  if (!is_grouped(form.kind) || side.sizes.empty()) {
+  if (!has_groups(form.kind) || side.sizes.empty()) {
     return std::vector<std::int64_t>(form.tokens, 0);
   }
   std::vector<std::int64_t> group;
@@ -83,7 +85,7 @@ Product first_product(const LayerForm& form, const LayerSide& side) {
           .rows = form.tokens,
           .groups = form.groups,
           .in = form.hidden,
-          .out = is_mlp(form.kind) ? 2 * form.ffn : form.ffn};
+          .out = has_two_products(form.kind) ? 2 * form.ffn : form.ffn};
 }
 
 Product second_product(const LayerForm& form, const LayerSide& side) {
@@ -109,12 +111,12 @@ void check(const LayerForm& form, const LayerWeights& weights, const LayerSide& 
   const ModuleKind kind = form.kind;
   const Product first = first_product(form, {});
   const Product second = second_product(form, {});
-  const std::int64_t norm = has_norm(kind) ? form.hidden : 0;
-  const std::int64_t mlp = is_mlp(kind) ? form.groups : 0;
+  const std::int64_t norm = begins_with_norm(kind) ? form.hidden : 0;
+  const std::int64_t mlp = has_two_products(kind) ? form.groups : 0;
   const std::int64_t bias = form.bias ? 1 : 0;
 
   CAPO_ASSERT(kind != ModuleKind::TransformerLayer, "a transformer layer has no reference");
-  CAPO_ASSERT(is_grouped(kind) || form.groups == 1, "only grouped kinds have several groups");
+  CAPO_ASSERT(has_groups(kind) || form.groups == 1, "only grouped kinds have several groups");
   CAPO_ASSERT(!form.scale_bias || (kind == ModuleKind::GroupedLinearOp && form.bias),
               "only a grouped-linear-op with a bias scales it");
   CAPO_ASSERT(std::ssize(input) == form.tokens * form.hidden, "the input is tokens times hidden");
@@ -129,7 +131,7 @@ void check(const LayerForm& form, const LayerWeights& weights, const LayerSide& 
   CAPO_ASSERT(std::ssize(weights.second_bias) == bias * mlp * second.out,
               "with a bias every group of an MLP has a second one");
 
-  if (is_grouped(kind) && !side.sizes.empty()) {
+  if (has_groups(kind) && !side.sizes.empty()) {
     CAPO_ASSERT(std::ssize(side.sizes) == form.groups, "every group has a size");
     CAPO_ASSERT(*std::min_element(side.sizes.begin(), side.sizes.end()) >= 0,
                 "no group has fewer than no rows");
@@ -144,8 +146,8 @@ void check(const LayerForm& form, const LayerWeights& weights, const LayerSide& 
 }
 
 void check(const LayerForm& form, const LayerForward& saved, const Values& grad_output) {
-  const std::int64_t norm = has_norm(form.kind) ? form.hidden : 0;
-  const std::int64_t mlp = is_mlp(form.kind) ? form.ffn : 0;
+  const std::int64_t norm = begins_with_norm(form.kind) ? form.hidden : 0;
+  const std::int64_t mlp = has_two_products(form.kind) ? form.ffn : 0;
   CAPO_ASSERT(std::ssize(saved.normed) == form.tokens * norm, "a norm's output was saved");
   CAPO_ASSERT(std::ssize(saved.middle) == form.tokens * 2 * mlp, "an MLP's middle was saved");
   CAPO_ASSERT(std::ssize(saved.active) == form.tokens * mlp, "an MLP's activation was saved");
@@ -169,7 +171,7 @@ double rounded(double value, DataType type) {
 }
 
 std::int64_t output_columns(const LayerForm& form) {
-  return is_mlp(form.kind) ? form.hidden : form.ffn;
+  return has_two_products(form.kind) ? form.hidden : form.ffn;
 }
 
 LayerForward forward(const LayerForm& form, const LayerWeights& weights, const LayerSide& side,
@@ -177,17 +179,17 @@ LayerForward forward(const LayerForm& form, const LayerWeights& weights, const L
   check(form, weights, side, input);
   const auto store = [&](Values values) { return stored(std::move(values), form.type, rounding); };
   LayerForward result;
-  if (has_norm(form.kind)) {
+  if (begins_with_norm(form.kind)) {
     result.normed = store(reference::norm_of(input, weights.norm_weight, weights.norm_bias));
   }
 
   const Product first = first_product(form, side);
-  const Values& x = has_norm(form.kind) ? result.normed : input;
+  const Values& x = begins_with_norm(form.kind) ? result.normed : input;
   Values y = store(reference::output_of(first, x, weights.first));
   if (form.bias)
     y = store(reference::with_bias(first, y, weights.first_bias, scales_of(form, side)));
 
-  if (is_mlp(form.kind)) {
+  if (has_two_products(form.kind)) {
     const Product second = second_product(form, side);
     result.middle = std::move(y);
     result.active =
@@ -209,7 +211,7 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
   LayerBackward result;
   Values dy = grad_output;  // of the second product, then of the first
 
-  if (is_mlp(form.kind)) {
+  if (has_two_products(form.kind)) {
     const Product second = second_product(form, side);
     result.grads.second = reference::weight_gradient(second, dy, saved.active);
     if (form.bias)
@@ -225,7 +227,7 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
   }
 
   const Product first = first_product(form, side);
-  const Values& x = has_norm(form.kind) ? saved.normed : input;
+  const Values& x = begins_with_norm(form.kind) ? saved.normed : input;
   result.grads.first = reference::weight_gradient(first, dy, x);
   if (form.bias)
     result.grads.first_bias = reference::bias_gradient(first, dy, scales_of(form, side));
@@ -235,7 +237,7 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
   }
   Values dx = store(reference::input_gradient(first, dy, weights.first));
 
-  if (has_norm(form.kind)) {
+  if (begins_with_norm(form.kind)) {
     reference::NormGradients norm = reference::norm_gradients(input, weights.norm_weight, dx);
     result.grads.norm_weight = std::move(norm.weight);
     result.grads.norm_bias = std::move(norm.bias);

@@ -131,9 +131,8 @@ constexpr std::array<ConditionalDefect, 14> kConditional{{
      ""},
 }};
 
-// TE's basic operation has no delay of its own.
 constexpr bool exists(ModuleKind kind, bool delays) {
-  return kind != ModuleKind::TransformerLayer && !(kind == ModuleKind::BasicLinearOp && delays);
+  return facts_of(kind).contract_column && (!delays || facts_of(kind).delays);
 }
 
 Destination overwriting(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
@@ -166,9 +165,8 @@ std::optional<Cell> contract(ModuleKind kind, Configuration configuration, Whose
   CAPO_ASSERT(row != kTable.end(), "every configuration has a row");
   if (!exists(kind, row->sound.written == Written::WithW)) return std::nullopt;
   if (whose == Whose::Sound) return row->sound;
-  const ModuleKind like = kind == ModuleKind::BasicLinearOp ? ModuleKind::GroupedLinearOp : kind;
-  const auto* column = std::find(kColumns.begin(), kColumns.end(), like);
-  CAPO_ASSERT(column != kColumns.end(), "every kind but these two has a column");
+  const auto* column = std::find(kColumns.begin(), kColumns.end(), *facts_of(kind).contract_column);
+  CAPO_ASSERT(column != kColumns.end(), "a kind names a column that there is");
   return row->te[static_cast<std::size_t>(column - kColumns.begin())];
 }
 
@@ -214,7 +212,7 @@ std::span<const ConditionalDefect> conditional_defects() {
 }
 
 std::optional<Products> products(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
-  if (kind == ModuleKind::TransformerLayer) return std::nullopt;
+  if (is_made_of_modules(kind)) return std::nullopt;
   const bool trains = !flags.frozen_weight || is_mlp(kind);
   Products needed{.input = flags.input_requires_grad || has_norm(kind),
                   .weight = trains,
@@ -227,7 +225,7 @@ std::optional<Products> products(ModuleKind kind, const ModuleFlags& flags, Whos
 }
 
 bool hands_a_gradient(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
-  if (kind == ModuleKind::TransformerLayer || has_norm(kind)) return true;
+  if (is_made_of_modules(kind) || has_norm(kind)) return true;
   if (flags.input_requires_grad) return true;
   ModuleFlags trained = flags;
   trained.frozen_weight = flags.frozen_weight && !is_mlp(kind);
@@ -238,12 +236,24 @@ bool hands_a_gradient(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
 }
 
 bool te_raises_on_empty_queue(ModuleKind kind) {
-  return !is_operation(kind) && kind != ModuleKind::GroupedLinear;
+  return facts_of(kind).raises_on_empty_queue;
 }
 
 bool is_operation(ModuleKind kind) {
-  return kind == ModuleKind::GroupedLinearOp || kind == ModuleKind::BasicLinearOp ||
-         kind == ModuleKind::GroupedMlp;
+  return facts_of(kind).operation;
+}
+
+bool te_makes_bias_gradient_with_weight(const Module& module) {
+  if (!module.kind || module.dtype == DataType::Fp8) return false;
+  switch (facts_of(*module.kind).bias_gradient) {
+    case BiasGradient::WithWeight:
+      return true;
+    case BiasGradient::WithWeightSplit:
+      return !module.splits || module.splits == Splits::Host;
+    case BiasGradient::WithBackward:
+      return false;
+  }
+  CAPO_UNREACHABLE();
 }
 
 std::string_view name_of(Configuration configuration) {

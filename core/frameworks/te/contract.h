@@ -156,6 +156,9 @@ struct Products {
 
 /// TransformerEngine's answer to a W with nothing queued: an error, or silence.
 [[nodiscard]] bool te_raises_on_empty_queue(ModuleKind kind);
+/// Whether the product that makes a delayed weight gradient makes the bias's too. A type that is
+/// not declared is taken for one that is not fp8, whose bias gradient comes with B.
+[[nodiscard]] bool te_makes_bias_gradient_with_weight(const Module& module);
 /// One of TE's operations, which do not look at is_first_microbatch, and not a module.
 [[nodiscard]] bool is_operation(ModuleKind kind);
 

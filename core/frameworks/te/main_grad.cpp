@@ -159,9 +159,7 @@ std::optional<std::string> main_grad_refusal(const MainGrad& main_grad,
 
 TeMainGrad te_with_main_grad(ModuleKind kind, const MainGrad& main_grad,
                              const GroupedWeight& weight) {
-  const bool grouped = kind == ModuleKind::GroupedLinear || kind == ModuleKind::GroupedLinearOp ||
-                       kind == ModuleKind::GroupedMlp;
-  if (!grouped || !main_grad_refusal(main_grad, weight)) return TeMainGrad::Writes;
+  if (!is_grouped(kind) || !main_grad_refusal(main_grad, weight)) return TeMainGrad::Writes;
 
   // A right shape is not looked at again; any other must be viewable.
   const std::array<std::int64_t, 3> target = shape_of(weight);
