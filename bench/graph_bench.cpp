@@ -11,7 +11,7 @@
 
 #include "core/frameworks/megatron/orders.h"
 #include "core/frameworks/megatron/schedule.h"
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_printer.h"
 #include "core/graph/add_transfers.h"
 #include "core/graph/build.h"
 #include "core/graph/execution.h"

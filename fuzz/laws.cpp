@@ -1,9 +1,9 @@
 #include "fuzz/laws.h"
 
-#include "core/frameworks/te/te_list_printer.h"
-#include "core/frameworks/te/te_list_reader.h"
+#include "core/frameworks/te/list_printer.h"
+#include "core/frameworks/te/list_reader.h"
 #include "core/frameworks/te/to_te_list.h"
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_printer.h"
 #include "core/profiles/consult.h"
 #include "core/report/json_report.h"
 #include "core/report/sarif_report.h"

@@ -9,7 +9,7 @@
 #include "cli/options/named_schedule.h"
 #include "cli/options/numbers.h"
 #include "cli/options/progress.h"
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_printer.h"
 #include "core/text/json_printer.h"
 #include "core/text/order_printer.h"
 #include "core/text/tokens_printer.h"

@@ -2,9 +2,9 @@
 
 #include "core/base/assert.h"
 #include "core/convert/left_out.h"
-#include "core/frameworks/te/te_list_printer.h"
+#include "core/frameworks/te/list_printer.h"
 #include "core/frameworks/te/to_te_list.h"
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_printer.h"
 #include "core/text/json_printer.h"
 #include "core/text/order_printer.h"
 

@@ -1,6 +1,6 @@
 #include "core/frameworks/assign.h"
 
-#include "core/frameworks/te/te_plan.h"
+#include "core/frameworks/te/reuse.h"
 #include "core/plan/safe_plan.h"
 
 namespace capo {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "core/frameworks/te/from_te_list.h"
-#include "core/frameworks/torch/torch_csv_reader.h"
+#include "core/frameworks/torch/csv_reader.h"
 #include "core/order/input.h"
 #include "core/text/limits.h"
 #include "core/text/refusal.h"

@@ -2,7 +2,7 @@
 // anything is done with the other, whatever the streams do.
 //
 // The course gives the moments: at a buffer's first write, all memory is free whose last use is
-// over for certain; placement.h then finds the places. What is alive at such a moment are buffers
+// over for certain; layout.h then finds the places. What is alive at such a moment are buffers
 // of which no two could share, and the heaviest of these sets is the least that any plan can do
 // with; a test holds this plan within 5 % of it on all shipped schedules. Never hazardous:
 // hazards.h finds none in it, on any schedule that the tests make. Tested by safe_plan_test.cpp.
@@ -10,7 +10,7 @@
 #pragma once
 
 #include "core/plan/course.h"
-#include "core/plan/placement.h"
+#include "core/plan/layout.h"
 #include "core/plan/plan.h"
 
 #include <deque>

@@ -1,6 +1,6 @@
 #include "core/rules/words.h"
 
-#include "core/frameworks/torch/torch_words.h"
+#include "core/frameworks/torch/words.h"
 #include "core/text/action_token.h"
 #include "core/text/scan.h"
 

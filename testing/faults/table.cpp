@@ -1,6 +1,6 @@
 #include "testing/faults/table.h"
 
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_printer.h"
 #include "testing/generators/executable_order.h"
 #include "testing/model_text.h"
 

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "core/frameworks/torch/torch_csv_reader.h"
+#include "core/frameworks/torch/csv_reader.h"
 #include "core/order/schedule.h"
 #include "core/rules/check_options.h"
 

@@ -1,6 +1,6 @@
 #include "testing/generators/arbitrary_table.h"
 
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_printer.h"
 
 #include <algorithm>
 #include <array>

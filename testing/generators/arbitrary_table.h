@@ -19,7 +19,7 @@
 
 #pragma once
 
-#include "core/frameworks/torch/torch_csv_reader.h"
+#include "core/frameworks/torch/csv_reader.h"
 #include "core/order/schedule.h"
 #include "testing/generators/arbitrary_schedule.h"
 #include "testing/generators/dice.h"

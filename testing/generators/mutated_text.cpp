@@ -1,6 +1,6 @@
 #include "testing/generators/mutated_text.h"
 
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_printer.h"
 #include "core/text/json_printer.h"
 #include "core/text/json_value.h"
 #include "core/text/order_printer.h"

@@ -1,9 +1,9 @@
 // Printing a value and reading it back is the identity, in each of the four forms.
 
-#include "core/frameworks/te/te_list_printer.h"
-#include "core/frameworks/te/te_list_reader.h"
+#include "core/frameworks/te/list_printer.h"
+#include "core/frameworks/te/list_reader.h"
 #include "core/frameworks/te/to_te_list.h"
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_printer.h"
 #include "core/input/load.h"
 #include "core/text/json_printer.h"
 #include "core/text/order_printer.h"

@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include "core/frameworks/te/read_te_entry.h"
+#include "core/frameworks/te/read_entry.h"
 #include "core/order/layers.h"
 #include "core/order/schedule.h"
 #include "core/order/te_list.h"

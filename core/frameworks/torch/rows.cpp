@@ -1,6 +1,6 @@
 #include "core/frameworks/torch/rows.h"
 
-#include "core/frameworks/torch/torch_words.h"
+#include "core/frameworks/torch/words.h"
 
 #include <algorithm>
 #include <set>

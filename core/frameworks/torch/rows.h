@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "core/frameworks/torch/torch_table.h"
+#include "core/frameworks/torch/table.h"
 #include "core/order/input.h"
 
 #include <cstdint>

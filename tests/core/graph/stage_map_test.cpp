@@ -1,7 +1,7 @@
 // Where stages live, under every topology.
 
 #include "core/graph/stage_map.h"
-#include "core/frameworks/torch/torch_csv_reader.h"
+#include "core/frameworks/torch/csv_reader.h"
 #include "tests/core/graph/order_text.h"
 
 #include <gtest/gtest.h>

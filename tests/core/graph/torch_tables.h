@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_printer.h"
 #include "core/input/load.h"
 
 #include <nlohmann/json.hpp>

@@ -3,8 +3,8 @@
 //
 //   layer 2, microbatch 0:   made at 10, overwritten at 15, the next chunk's backward ends at 16
 //
-// Which block PyTorch's allocator takes is assumed in te_plan.h; how often that comes out as seen
-// is printed here. Whether a window is missed at all depends on it far less.
+// Which block PyTorch's allocator takes is assumed in core/frameworks/te/reuse.h; how often that
+// comes out as seen is printed here. Whether a window is missed at all depends on it far less.
 
 #include "core/frameworks/megatron/orders.h"
 #include "core/frameworks/te/from_te_list.h"

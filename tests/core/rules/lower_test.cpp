@@ -1,6 +1,6 @@
 #include "core/rules/lower.h"
 
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_printer.h"
 #include "core/input/load.h"
 #include "core/order/declare_topology.h"
 #include "core/text/order_printer.h"

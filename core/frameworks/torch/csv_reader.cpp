@@ -1,6 +1,6 @@
-#include "core/frameworks/torch/torch_csv_reader.h"
+#include "core/frameworks/torch/csv_reader.h"
 
-#include "core/frameworks/torch/torch_table.h"
+#include "core/frameworks/torch/table.h"
 #include "core/text/printable.h"
 #include "core/text/scan.h"
 

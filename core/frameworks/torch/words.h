@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "core/frameworks/torch/torch_table.h"
+#include "core/frameworks/torch/table.h"
 #include "core/order/schedule.h"
 
 #include <string_view>

@@ -14,7 +14,7 @@
 // copies 16 and 16, a linear or grouped linear 15 and 12, behind a norm 9 and 9;
 // p2p_window_test.cpp prints them), and 117 of 120 sooner or later than the next chunk of the model
 // ends, as there. Hazards in the pool are therefore possible ones. Read off d0067d0da, graph.py
-// 329-377 and 806-914; tested by te_plan_test.cpp by hand and by te_vectors_test.cpp against rows
+// 329-377 and 806-914; tested by reuse_test.cpp by hand and by te_vectors_test.cpp against rows
 // that the unmodified graph.py made.
 
 #pragma once

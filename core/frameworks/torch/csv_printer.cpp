@@ -1,6 +1,6 @@
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_printer.h"
 
-#include "core/frameworks/torch/torch_words.h"
+#include "core/frameworks/torch/words.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "core/frameworks/te/te_list_reader.h"
+#include "core/frameworks/te/list_reader.h"
 
 #include "core/text/number.h"
 #include "core/text/scan.h"

@@ -1,7 +1,7 @@
 // Plan `te` on orders that one can follow by hand: slots of static inputs, one gradient a
 // signature, and the pool. What graph.py itself does with longer ones is te_vectors_test.cpp's.
 
-#include "core/frameworks/te/te_plan.h"
+#include "core/frameworks/te/reuse.h"
 #include "tests/core/graph/order_text.h"
 #include "tests/core/plan/planned.h"
 

@@ -1,5 +1,5 @@
-#include "core/frameworks/te/te_list_reader.h"
-#include "core/frameworks/te/te_list_printer.h"
+#include "core/frameworks/te/list_reader.h"
+#include "core/frameworks/te/list_printer.h"
 
 #include <gtest/gtest.h>
 

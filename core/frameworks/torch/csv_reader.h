@@ -9,7 +9,7 @@
 //
 // The file says neither microbatches nor stages; they come from the declarations. Without a
 // stage-to-rank list a rank holds the stages that stand in its row, in ascending order.
-// Fields may be quoted as csv.reader takes them. Tested by torch_csv_reader_test.cpp.
+// Fields may be quoted as csv.reader takes them. Tested by csv_reader_test.cpp.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "core/frameworks/torch/torch_words.h"
+#include "core/frameworks/torch/words.h"
 
 #include "core/base/assert.h"
 

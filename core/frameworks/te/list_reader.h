@@ -8,7 +8,7 @@
 // Anything else is refused with its place. Ten million entries are an ordinary input: the common
 // forms, a small whole number or half, are read without a library call.
 //
-// What the numbers mean is not decided here. Tested by te_list_reader_test.cpp.
+// What the numbers mean is not decided here. Tested by list_reader_test.cpp.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "core/frameworks/torch/torch_table.h"
+#include "core/frameworks/torch/table.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "core/frameworks/te/te_list_printer.h"
+#include "core/frameworks/te/list_printer.h"
 
 #include "core/text/number.h"
 

@@ -3,7 +3,7 @@
 // A table names stages, so the chunks must be placed; a single rank whose chunks are not wired is
 // written with chunk c as stage c - 1. Layers, delays without entries, dispatch and combine, and a
 // replay order have no notation in it, and neither have two pipelines. Tested by
-// torch_csv_reader_test.cpp.
+// csv_reader_test.cpp.
 
 #pragma once
 

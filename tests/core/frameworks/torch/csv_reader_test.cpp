@@ -1,5 +1,5 @@
-#include "core/frameworks/torch/torch_csv_reader.h"
-#include "core/frameworks/torch/torch_csv_printer.h"
+#include "core/frameworks/torch/csv_reader.h"
+#include "core/frameworks/torch/csv_printer.h"
 #include "core/text/order_reader.h"
 
 #include <gtest/gtest.h>

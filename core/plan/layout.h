@@ -5,7 +5,7 @@
 // exact for blocks of one size, and linear. Large blocks first, each at the lowest place that is
 // free all the time it is alive: better where sizes differ, in time of blocks times those alive
 // beside them, so only for up to kMostSorted of them and only where the first way wastes something.
-// Tested by placement_test.cpp; safe_peaks_test.cpp prints what both come to on all shipped
+// Tested by layout_test.cpp; safe_peaks_test.cpp prints what both come to on all shipped
 // schedules.
 
 #pragma once

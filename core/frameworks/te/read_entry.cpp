@@ -1,4 +1,4 @@
-#include "core/frameworks/te/read_te_entry.h"
+#include "core/frameworks/te/read_entry.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/plan/placement.h"
+#include "core/plan/layout.h"
 
 #include <gtest/gtest.h>
 

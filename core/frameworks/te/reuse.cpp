@@ -1,4 +1,4 @@
-#include "core/frameworks/te/te_plan.h"
+#include "core/frameworks/te/reuse.h"
 
 #include "core/plan/accesses.h"
 
