@@ -18,7 +18,7 @@ namespace {
 void plan_safely(const BufferTable& table, const Course& capture, Plan& plan) {
   SafePlanner safe(table, *capture.map, plan.address);
   run_course(table, capture, safe);
-  safe.place_all();
+  safe.lay_out_all();
   plan.ranks = safe.memory();
 }
 

@@ -1,9 +1,9 @@
-// Which buffers a piece of work writes and reads: the one place that says so, for plans and for the
-// check of plans.
+// A piece of work writes and reads these buffers; plans and the check of plans both ask here.
 //
-// Layer by layer, in the order in which the layers run, since a slot may pass from one layer of a
-// chunk to the next within one piece of work. What a work writes of a layer it holds from its
-// beginning, so writes come before reads.
+// It is asked layer by layer, in the order in which the layers run, since a slot may pass from one
+// layer of a chunk to the next within one piece of work. Work holds the buffers that it writes from
+// its beginning, so writes come before reads. Addresses do not occur here (plan.h). Tested by
+// safe_plan_test.cpp and hazards_test.cpp.
 
 #pragma once
 
@@ -28,12 +28,12 @@ class Accesses {
   [[nodiscard]] const Access* end() const { return begin() + count_; }
 
  private:
-  static constexpr std::size_t kMost = 8;  // of a delayed backward
+  static constexpr std::size_t kMost = 8;  // a delayed backward has as many
   std::array<Access, kMost> list_;
   std::size_t count_ = 0;
 };
 
-/// What a work does with the buffers of one of its layers.
+/// The buffers of one of its layers that a work touches.
 [[nodiscard]] Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& work,
                                    std::int32_t layer);
 

@@ -1,8 +1,9 @@
-// Memory given out by the byte, first to the tightest gap: how capo's own plan places buffers.
+// An arena gives memory out by the byte, first from the tightest gap.
 //
 // Neighbouring gaps are joined. With buffers of one size it never takes more than are alive at
-// once; with several sizes the rest is what does not fit into the gaps (safe_plan_test.cpp measures
-// how little that is). Tested by arena_test.cpp.
+// once; with several sizes it also takes what does not fit into the gaps (safe_plan_test.cpp
+// measures how little that is). It owns no memory: it only counts offsets. Tested by
+// arena_test.cpp.
 
 #pragma once
 

@@ -1,13 +1,15 @@
-// The buffers of one layer and microbatch, and who touches them.
+// One layer has seven buffers for each microbatch; the list says which actions touch them.
 //
-//   static input    written by F, read by F, by W where that aliases it, and by B unless a W of its
-//                   own is known to be all that needs it
-//   grad output     written by B, read by B, and by W where it aliases it
+//   static input    written by F, read by F, by W if it aliases the input, and by B unless W is
+//                   known to be the only reader
+//   grad output     written by B, read by B, and by W if it aliases the gradient
 //   output          written by F, read by the next stage (or its send), and there until B
 //   grad input      written by B, read by the layer below, or by the stage before (or its send)
-//   activations     what F keeps for B; for W as well where W reads a copy of the input
-//   operands        what B keeps for W where W reads a copy of the gradient
-//   scratch         what such a W takes while it runs, to make the copy readable again
+//   activations     kept by F for B, and for W as well if W reads a copy of the input
+//   operands        kept by B for W if W reads a copy of the gradient
+//   scratch         taken by such a W while it runs, to make the copy readable again
+//
+// Sizes are in sizes.h, numbers in buffers.h. Tested by buffers_test.cpp.
 
 #pragma once
 

@@ -14,7 +14,7 @@ namespace capo {
 
 namespace {
 
-// One where nothing is said.
+// A chunk has one layer if the order does not say how many.
 std::int64_t layers_of(const RankOrder& rank, std::int32_t chunk) {
   const auto& stated = rank.layers.values;
   const std::size_t at =
@@ -31,7 +31,7 @@ std::uint64_t all_layers_of(const RankOrder& rank) {
 
 using Number = std::optional<std::int64_t>;
 
-// What TE's key knows of a tensor, as far as it is declared: rows, columns, type and size.
+// TE's key of a tensor knows its rows, columns, type and size; nullopt: undeclared.
 using Signature = std::array<Number, 4>;
 
 Number type_of(const Module& module) {
@@ -51,14 +51,14 @@ Signature output_signature(const Module* module) {
           type_of(*module), output_bytes(*module)};
 }
 
-// Numbers for the signatures of a rank, equal where TE's key takes them for alike. What one of them
-// leaves undeclared tells no two apart, since it might be as the others are.
+// Numbers for the signatures of a rank, equal if TE's key takes them for alike. A member that one
+// signature leaves undeclared tells no two apart, since it might be as the others are.
 class Keys {
  public:
   void meet(const Signature& signature) {
     for (std::size_t i = 0; i < signature.size(); ++i) tells_[i] = tells_[i] && signature[i];
   }
-  /// Once all were met.
+  /// All signatures have been met before.
   std::uint32_t of(Signature signature) {
     for (std::size_t i = 0; i < signature.size(); ++i) {
       if (!tells_[i]) signature[i].reset();

@@ -1,9 +1,9 @@
-// Every buffer of a step, numbered: seven of each rank, chunk, layer and microbatch, with its size
-// and with what decides who may share its memory.
+// Every buffer of a step has a number: seven of each rank, chunk, layer and microbatch. The table
+// also holds sizes, and the facts that decide who may share memory.
 //
-// Numbers are dense and computed, so that a table by buffer is a plain array. Sizes that are not
-// declared are all one unit; bytes are then not spoken of. Only of a schedule in which every chunk
-// has every microbatch. Tested by buffers_test.cpp.
+// Numbers are dense and computed, so that a table by buffer is a plain array. If a size is neither
+// declared nor derivable, every buffer is one unit, and no report speaks of bytes. In the schedule
+// every chunk has every microbatch; else there is no table. Tested by buffers_test.cpp.
 
 #pragma once
 
@@ -36,14 +36,14 @@ struct Buffer {
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
-/// What the buffers of a layer have in common over all microbatches.
+/// Facts of a layer's buffers that hold for all microbatches.
 struct LayerFacts {
   const Module* module = nullptr;  ///< null: undeclared
-  Aliases aliases{true, true};     ///< undeclared: what would be the worst
+  Aliases aliases{true, true};     ///< undeclared: both, which is the worst
   bool aliases_declared = false;
   std::array<std::int64_t, kBufferKinds> bytes{};
-  std::uint32_t input_key = 0;  ///< equal for layers whose static inputs TE may take for alike
-  std::uint32_t output_key = 0;
+  std::uint32_t input_key = 0;   ///< equal for layers whose static inputs TE may take for alike
+  std::uint32_t output_key = 0;  ///< equal for layers whose outputs TE may take for alike
   std::int64_t weight_bytes = 0;
   bool delayed = false;   ///< some weight gradient of its chunk is work of its own
   bool hands_on = false;  ///< first layer of a chunk of the model: its grad input leaves the rank
@@ -79,19 +79,19 @@ class BufferTable {
     return of(rank).base + static_cast<BufferId>(cell * kBufferKinds) + static_cast<BufferId>(kind);
   }
   [[nodiscard]] Buffer at(BufferId id) const;
-  /// Of at(id).
+  /// The size of at(id).
   [[nodiscard]] std::int64_t bytes(BufferId id) const;
   [[nodiscard]] std::int64_t bytes(const Buffer& buffer) const {
     return facts(buffer.rank, buffer.chunk, buffer.layer)
         .bytes[static_cast<std::size_t>(buffer.kind)];
   }
 
-  /// The first rank whose buffers and weights together are more than addresses reach; of such a
-  /// table there is no plan.
+  /// The first rank whose buffers and weights together are more than addresses reach, so that there
+  /// is no plan; nullopt: all ranks fit.
   [[nodiscard]] std::optional<std::int32_t> beyond_addresses() const { return beyond_addresses_; }
   /// Whether sizes are bytes; else every buffer is one unit.
   [[nodiscard]] bool sized() const { return sized_; }
-  /// Whether it is known of every layer what its weight gradient reads.
+  /// Whether every layer's weight gradient has known operands.
   [[nodiscard]] bool aliases_declared() const { return aliases_declared_; }
   [[nodiscard]] const std::vector<LayerFacts>& facts_of(std::int32_t rank) const {
     return of(rank).facts;
@@ -100,7 +100,8 @@ class BufferTable {
  private:
   struct Rank {
     BufferId base = 0;
-    std::vector<std::int32_t> first_layer;  // of chunk c at c - 1, and the number of all
+    std::vector<std::int32_t>
+        first_layer;  // chunk c at c - 1, and the number of all layers at the end
     std::vector<LayerFacts> facts;
   };
 

@@ -13,7 +13,7 @@ namespace capo {
 
 namespace {
 
-// What a forward or backward reads of its neighbour on the same rank.
+// The buffer of a neighbour on the same rank that a forward or backward reads; else kNoBuffer.
 BufferId fed_by(const BufferTable& table, const StageMap& map, std::int32_t rank,
                 const Work& work) {
   if (!map.wired() || work.kind == Kind::BackwardWeight) return kNoBuffer;
@@ -33,7 +33,7 @@ BufferId fed_by(const BufferTable& table, const StageMap& map, std::int32_t rank
                   forward ? BufferKind::Output : BufferKind::GradInput);
 }
 
-// The clocks of vertices that wait for something; a vertex without one has waited for nothing yet.
+// Clocks of vertices that wait; a vertex without a clock has not waited yet.
 class Clocks {
  public:
   explicit Clocks(std::size_t vertices, std::size_t streams)
@@ -48,7 +48,7 @@ class Clocks {
     }
     return at(slot_[vertex]);
   }
-  // What is over before `from` is over before `to`.
+  // Everything that is over before `from` is over before `to`.
   void join(Vertex from, Vertex to, bool last) {
     if (slot_[to] == kNone && last) {
       slot_[to] = std::exchange(slot_[from], kNone);
@@ -177,7 +177,7 @@ class GraphCourse {
     }
   }
 
-  // What finishes has a receive for each send, which may be fused with others.
+  // A graph that finishes has a receive for each send, which may be fused with others.
   [[nodiscard]] TaskId receive_of(TaskId send) const {
     const std::int32_t there = map_.neighbour(graph_.tasks[send].kind, graph_.tasks[send].stage);
     TaskId found = kNoTask;

@@ -1,12 +1,16 @@
-// A step run on paper, piece of work by piece of work, with what is over before what.
+// A course runs a step on paper, piece of work by piece of work, and tells which events are over
+// before which others.
 //
-// Two ways to one sequence of events: the orders alone, where everything of a rank runs on one
-// stream, and the task graph, where transfers and further streams run beside it. Events come in an
-// order in which they could happen; what else could have happened is in the clocks.
+// Two ways lead to one sequence of events: the orders alone, which run each rank on one stream, and
+// the task graph, which also has transfers and further streams. Events come in one order in which
+// they could happen; clocks tell which other orders are possible.
 //
-// A clock holds, for each stream, how much of it is over for certain. There is one for each vertex
-// that waits, joined from its predecessors and given up when it has run, so memory goes with what
-// is in flight and time with edges times streams. Tested by course_test.cpp.
+//   rank 0: F1 B1 on one stream   ->   work(F1) at position 1, work(B1) at position 2
+//
+// A clock holds, for each stream, how much of it is over for certain. Each vertex that waits has
+// one, joined from its predecessors and released when the vertex has run, so memory goes with the
+// work in flight, and time with edges times streams. Durations do not occur here (sim/). Tested by
+// course_test.cpp.
 
 #pragma once
 
@@ -22,7 +26,7 @@
 
 namespace capo {
 
-/// A place in the course: the how manyth of its stream, from 1. Members of a composite share it.
+/// A place in the course: positions of a stream count from 1, and members of a composite share one.
 struct Point {
   std::uint32_t stream = 0;
   std::uint32_t position = 0;
@@ -30,10 +34,10 @@ struct Point {
   friend bool operator==(const Point&, const Point&) = default;
 };
 
-/// How much of each stream is over for certain before the event at hand.
+/// A clock tells how much of each stream is over for certain before the event at hand.
 class Clock {
  public:
-  /// `own` is the event's: of its own stream all before it is over.
+  /// `own` is the place of the event: everything before it on its own stream is over.
   Clock(const std::uint32_t* over, Point own) : over_(over), own_(own) {}
 
   [[nodiscard]] bool after(Point point) const {
@@ -43,34 +47,35 @@ class Clock {
   [[nodiscard]] Point now() const { return own_; }
 
  private:
-  const std::uint32_t* over_;  // null: there are no other streams
+  const std::uint32_t* over_;  // null if there are no other streams
   Point own_;
 };
 
-/// What reads a stage's output or gradient on another rank.
+/// A send reads a stage's output or gradient for another rank.
 struct Sending {
   std::int32_t rank = 0;
-  std::int32_t chunk = 0;  ///< whose output or grad input is sent
+  std::int32_t chunk = 0;  ///< its output or grad input is sent
   std::int32_t microbatch = 0;
-  std::uint32_t entry = 0;  ///< of the rank's order: the send, or what it was added for
+  std::uint32_t entry = 0;  ///< the send in the rank's order, or the entry that it was added for
   Kind kind = Kind::SendForward;
-  Point received;  ///< where its data has arrived: from there on it is not read either
+  Point received;  ///< the data has arrived there, so that the send no longer reads it
 };
 
 class CourseVisitor {
  public:
   virtual ~CourseVisitor() = default;
-  /// `fed_by`: what it reads of the stage before it, where that is on the same rank; or kNoBuffer.
+  /// `fed_by` is the buffer that it reads of the stage before it, if that is on the same rank; else
+  /// kNoBuffer.
   virtual void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) = 0;
-  /// When the send is over.
+  /// Comes when the send is over.
   virtual void sent(const Sending& sending, const Clock& clock) = 0;
 };
 
-/// Rank by rank, each on one stream.
+/// Runs the orders rank by rank, each on one stream.
 void run_orders(const BufferTable& table, const StageMap& map,
                 const std::vector<std::vector<Work>>& work, CourseVisitor& visitor);
 
-/// `delay` of every rank's chunks.
+/// Runs a task graph that finishes; `delay` lists every rank's chunks.
 void run_graph(const BufferTable& table, const StageMap& map, const TaskGraph& graph,
                const Lowered& lowered, const std::vector<std::vector<Delay>>& delay,
                CourseVisitor& visitor);

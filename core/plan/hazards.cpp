@@ -36,7 +36,7 @@ void HazardFinder::write(std::int32_t rank, BufferId buffer, EventId event, cons
   const std::int64_t begin = plan_.address[buffer];
   if (begin == kNowhere) return;
   const std::int64_t end = begin + table_.bytes(buffer);
-  if (end == begin) return;  // nothing to take over
+  if (end == begin) return;  // an empty range takes nothing over
   auto& held = held_[static_cast<std::size_t>(rank)];
   auto at = held.lower_bound(begin);
   if (at != held.begin() && std::prev(at)->second.end > begin) --at;

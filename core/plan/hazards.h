@@ -1,9 +1,12 @@
-// A plan against a course: every read of memory that is no longer its buffer's.
+// A hazard is a read of memory that is no longer its buffer's; the finder holds a plan against a
+// course.
 //
-// Each write takes over what lies in its range. Whoever reads a buffer that was taken over is a
-// victim: certainly where the taking over is over before the read, by chance where nothing orders
-// the two (a race). A write beside reads that are not over for certain is the same race, seen from
-// the other side. It makes no difference here whose plan it is; capo's own is found without any.
+//   [1, 1, -1, -1.5, ...] with a slot that passes on at -1   ->   -1.5 reads what F wrote there
+//
+// Each write takes over all buffers in its range. A buffer that is read after it was taken over is
+// a victim: certainly if the write is over before the read, by chance if nothing orders the two (a
+// race). A write beside reads that are not over for certain is the same race, seen from the other
+// side. The finder does not ask whose plan it is; capo's own has no hazard.
 //
 // One victim has one hazard for each reader. Tested by hazards_test.cpp against rows that the
 // unmodified graph.py made on an H200, and against a brute-force replay with version tags in
@@ -20,7 +23,7 @@
 
 namespace capo {
 
-/// A piece of work or a send, by the entry that it is or was made for.
+/// A piece of work or a send, named by its entry or by the entry that it was added for.
 struct Site {
   std::int32_t rank = 0;
   std::uint32_t entry = 0;
@@ -32,9 +35,9 @@ struct Site {
 struct Hazard {
   Buffer victim;
   BufferId taker = kNoBuffer;  ///< the buffer that took the memory over
-  Site writer;                 ///< of the taker
-  Site reader;                 ///< of the victim
-  bool race = false;           ///< nothing orders the two
+  Site writer;                 ///< it wrote the taker
+  Site reader;                 ///< it read the victim
+  bool race = false;           ///< nothing orders writer and reader
   bool window = false;         ///< the reader is a send that must be over by then
 
   friend bool operator==(const Hazard& a, const Hazard& b) {
@@ -50,11 +53,11 @@ class HazardFinder final : public CourseVisitor {
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override;
   void sent(const Sending& sending, const Clock& clock) override;
 
-  /// In the order in which they were met.
+  /// They stand in the order in which the course met them.
   std::vector<Hazard> hazards;
 
  private:
-  // An event that touched memory, as far as anybody asks for it later.
+  // An event that touched memory, with the facts that later events ask for.
   struct Event {
     Site site;
     Point point;
@@ -64,12 +67,12 @@ class HazardFinder final : public CourseVisitor {
   static constexpr EventId kNone = 0xffffffff;
 
   struct State {
-    EventId taken_by = kNone;  // intact, if none
+    EventId taken_by = kNone;  // kNone: the buffer is intact
     EventId last_use = kNone;
     BufferId taker = kNoBuffer;
   };
 
-  // A range of memory, by where it begins.
+  // The owner of a range of memory that begins at the key.
   struct Held {
     BufferId owner = kNoBuffer;
     std::int64_t end = 0;

@@ -11,8 +11,8 @@ namespace capo {
 
 namespace {
 
-Placement as_time_goes_on(const std::vector<Block>& blocks) {
-  Placement placement{.offsets = std::vector<std::int64_t>(blocks.size())};
+Layout as_time_goes_on(const std::vector<Block>& blocks) {
+  Layout layout{.offsets = std::vector<std::int64_t>(blocks.size())};
   Arena arena;
   using Ending = std::pair<std::uint32_t, std::uint32_t>;  // moment, block
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> alive;
@@ -20,20 +20,21 @@ Placement as_time_goes_on(const std::vector<Block>& blocks) {
     while (!alive.empty() && alive.top().first <= blocks[i].begin) {
       const std::uint32_t over = alive.top().second;
       alive.pop();
-      arena.give_back(placement.offsets[over], blocks[over].bytes);
+      arena.give_back(layout.offsets[over], blocks[over].bytes);
     }
-    placement.offsets[i] = arena.take(blocks[i].bytes);
+    layout.offsets[i] = arena.take(blocks[i].bytes);
     alive.emplace(blocks[i].end, i);
   }
-  placement.total = arena.top();
-  return placement;
+  layout.total = arena.top();
+  return layout;
 }
 
-// Blocks that are placed, by when they are alive: each is in every stretch of time that it touches.
-class Timeline {
+// Time is cut into stretches, and a block that has its offset is listed in every stretch it
+// touches.
+class Stretches {
  public:
   // A stretch is as long as a block lives on average, so that most are in two of them.
-  explicit Timeline(const std::vector<Block>& blocks) : blocks_(blocks) {
+  explicit Stretches(const std::vector<Block>& blocks) : blocks_(blocks) {
     std::uint32_t last = 0;
     std::uint64_t lives = 0;
     for (const Block& block : blocks) {
@@ -49,7 +50,7 @@ class Timeline {
       stretches_[at].push_back(block);
     }
   }
-  // Calls visit for those that are alive together with the block; some of them more than once.
+  // Calls visit for blocks that are alive together with this one, for some of them more than once.
   template <typename Visit>
   void for_each_beside(std::uint32_t block, Visit visit) const {
     const Block& of = blocks_[block];
@@ -73,19 +74,19 @@ class Timeline {
   std::vector<std::vector<std::uint32_t>> stretches_;
 };
 
-Placement large_ones_first(const std::vector<Block>& blocks) {
-  Placement placement{.offsets = std::vector<std::int64_t>(blocks.size())};
+Layout large_ones_first(const std::vector<Block>& blocks) {
+  Layout layout{.offsets = std::vector<std::int64_t>(blocks.size())};
   std::vector<std::uint32_t> order(blocks.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return blocks[a].bytes > blocks[b].bytes;
   });
-  Timeline placed(blocks);
+  Stretches placed(blocks);
   std::vector<std::pair<std::int64_t, std::int64_t>> taken;  // from, to
   for (const std::uint32_t block : order) {
     taken.clear();
     placed.for_each_beside(block, [&](std::uint32_t other) {
-      const std::int64_t from = placement.offsets[other];
+      const std::int64_t from = layout.offsets[other];
       taken.emplace_back(from, from + blocks[other].bytes);
     });
     std::sort(taken.begin(), taken.end());
@@ -94,20 +95,20 @@ Placement large_ones_first(const std::vector<Block>& blocks) {
       if (lowest + blocks[block].bytes <= from) break;
       lowest = std::max(lowest, to);
     }
-    placement.offsets[block] = lowest;
-    placement.total = std::max(placement.total, lowest + blocks[block].bytes);
+    layout.offsets[block] = lowest;
+    layout.total = std::max(layout.total, lowest + blocks[block].bytes);
     placed.add(block);
   }
-  return placement;
+  return layout;
 }
 
 }  // namespace
 
-Placement place(const std::vector<Block>& blocks, std::int64_t least) {
-  Placement placement = as_time_goes_on(blocks);
-  if (placement.total <= least || blocks.size() > kMostSorted) return placement;
-  Placement sorted = large_ones_first(blocks);
-  return sorted.total < placement.total ? sorted : placement;
+Layout lay_out(const std::vector<Block>& blocks, std::int64_t least) {
+  Layout layout = as_time_goes_on(blocks);
+  if (layout.total <= least || blocks.size() > kMostSorted) return layout;
+  Layout sorted = large_ones_first(blocks);
+  return sorted.total < layout.total ? sorted : layout;
 }
 
 }  // namespace capo

@@ -1,12 +1,15 @@
-// Where blocks lie that are alive from one moment to another, so that no two which are alive
-// together share a byte, in little more memory than the most that is alive at once.
+// A layout gives each block an offset, so that no two blocks that are alive together share a byte,
+// in little more memory than the most that is alive at once.
 //
-// Two ways, the better of which is taken. First to the tightest gap as time goes on (arena.h):
-// exact for blocks of one size, and linear. Large blocks first, each at the lowest place that is
-// free all the time it is alive: better where sizes differ, in time of blocks times those alive
-// beside them, so only for up to kMostSorted of them and only where the first way wastes something.
-// Tested by layout_test.cpp; safe_peaks_test.cpp prints what both come to on all shipped
-// schedules.
+//   4 bytes in [0, 2), 2 bytes in [1, 3), 4 bytes in [2, 4)   ->   0, 4, 0
+//
+// lay_out() tries two ways and takes the better one. The first gives each block the tightest gap as
+// time goes on (arena.h), which is exact for blocks of one size, and linear. The second lays out
+// large blocks first, each at the lowest offset that is free as long as it is alive, which is
+// better if sizes differ. It takes time of blocks times their neighbours, so it is tried for at
+// most kMostSorted blocks, and only if the first way wastes something. Addresses of buffers are not
+// its concern (safe_plan.h). Tested by layout_test.cpp; safe_peaks_test.cpp prints the sizes that
+// both ways reach on all shipped schedules.
 
 #pragma once
 
@@ -18,18 +21,18 @@ namespace capo {
 
 struct Block {
   std::int64_t bytes = 0;   ///< at least one
-  std::uint32_t begin = 0;  ///< moments; alive in [begin, end)
+  std::uint32_t begin = 0;  ///< the block is alive in the moments [begin, end)
   std::uint32_t end = 0;
 };
 
-struct Placement {
+struct Layout {
   std::vector<std::int64_t> offsets;  ///< by block
   std::int64_t total = 0;
 };
 
 inline constexpr std::size_t kMostSorted = 100'000;
 
-/// Blocks in the order of their beginnings. `least`: the most that is alive at once.
-[[nodiscard]] Placement place(const std::vector<Block>& blocks, std::int64_t least);
+/// Blocks come in the order of their beginnings; `least` bytes are the most that is alive at once.
+[[nodiscard]] Layout lay_out(const std::vector<Block>& blocks, std::int64_t least);
 
 }  // namespace capo

@@ -1,10 +1,10 @@
-// A plan: where in memory every buffer of a step lies, and how much memory that takes.
+// A plan gives every buffer of a step its address, and tells how much memory that takes.
 //
 // Addresses are bytes within one of the regions of a rank: static inputs, static gradient outputs,
-// and the pool. capo's own plan uses the pool for everything but what weight gradients take on a
-// stream of their own. Two buffers of one rank share
-// memory exactly if their ranges meet. It is a value that knows no CUDA; engines allocate what it
-// says.
+// and the pool. capo's own plan uses the pool for everything but the scratch of weight gradients on
+// a stream of their own. Two buffers of one rank share memory exactly if their ranges meet. A plan
+// is a value that knows no CUDA; engines allocate its regions. core/frameworks/assign.h makes
+// plans. Tested by safe_plan_test.cpp and tests/core/frameworks/te/reuse_test.cpp.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace capo {
 
-constexpr std::int64_t kNowhere = -1;  ///< of a buffer without bytes
+constexpr std::int64_t kNowhere = -1;  ///< the address of a buffer without bytes
 
 enum class Region : std::uint8_t { StaticInputs, GradOutputs, Pool, WeightScratch };
 
@@ -30,14 +30,14 @@ enum class Region : std::uint8_t { StaticInputs, GradOutputs, Pool, WeightScratc
   return address & ((std::int64_t{1} << kAddressBits) - 1);
 }
 
-/// What a rank's buffers take; bytes, or units where sizes are not declared.
+/// Memory of a rank's buffers, in bytes, or in units if sizes are not declared.
 struct RankMemory {
   std::size_t input_slots = 0;  ///< distinct static inputs
   std::int64_t static_inputs = 0;
   std::int64_t grad_outputs = 0;
   std::int64_t pool = 0;
-  std::int64_t weights = 0;      ///< of its layers, where declared; no part of the peak
-  std::uint32_t peak_entry = 0;  ///< of its order: where the peak is first reached
+  std::int64_t weights = 0;      ///< declared bytes of its layers' weights; no part of the peak
+  std::uint32_t peak_entry = 0;  ///< the entry of its order that first reaches the peak
   std::int64_t lower_bound = 0;  ///< the heaviest set of buffers of which no two may share
 
   [[nodiscard]] std::int64_t peak() const { return static_inputs + grad_outputs + pool; }

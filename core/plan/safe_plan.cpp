@@ -17,7 +17,7 @@ SafePlanner::SafePlanner(const BufferTable& table, const StageMap& map,
       memory_(table.ranks()) {
 }
 
-// Frees what is over by now.
+// Frees memory whose last use is over by now.
 void SafePlanner::settle(Lane& lane, const Clock& clock) {
   for (auto& [streams, uses] : lane.uses) {
     while (!uses.empty() &&
@@ -48,8 +48,8 @@ void SafePlanner::take(Rank& rank, Lane& lane, BufferId buffer, std::int64_t byt
   lane.most = std::max(lane.most, lane.alive);
 }
 
-// What a layer of the work has used for the last time, its later layers may have. In a composite
-// nobody else may, until that is over.
+// Later layers of a work may have the memory that an earlier layer has used for the last time. In a
+// composite no other work may have it until the composite is over.
 void SafePlanner::give_up(Rank& rank, const Work& work, BufferId buffer, Point now, bool apart) {
   if (apart || (work.beside && uses_left_[buffer] > 1)) {
     use(rank.main, buffer, now, now);
@@ -73,22 +73,22 @@ void SafePlanner::drop(Lane& lane, BufferId buffer) {
   lane.alive -= bytes;
 }
 
-void SafePlanner::place_lane(Lane& lane, Region region) {
+void SafePlanner::lay_out_lane(Lane& lane, Region region) {
   for (Block& block : lane.blocks) {
     if (block.end == 0) block.end = lane.moment;
   }
-  const Placement placement = place(lane.blocks, lane.most);
+  const Layout layout = lay_out(lane.blocks, lane.most);
   for (const BufferId buffer : lane.owners) {
     address_[buffer] =
-        address_in(region, placement.offsets[static_cast<std::size_t>(address_[buffer])]);
+        address_in(region, layout.offsets[static_cast<std::size_t>(address_[buffer])]);
   }
-  lane.most = placement.total;
+  lane.most = layout.total;
 }
 
-void SafePlanner::place_all() {
+void SafePlanner::lay_out_all() {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    place_lane(ranks_[r].main, Region::Pool);
-    place_lane(ranks_[r].apart, Region::WeightScratch);
+    lay_out_lane(ranks_[r].main, Region::Pool);
+    lay_out_lane(ranks_[r].apart, Region::WeightScratch);
     memory_[r].pool = ranks_[r].main.most + ranks_[r].apart.most;
   }
 }
@@ -146,7 +146,7 @@ void SafePlanner::work(std::int32_t rank_id, const Work& work, BufferId fed_by,
       const auto kept = facts.aliases.input ? BufferKind::StaticInput : BufferKind::Activations;
       if (!only_weight) ++uses_left_[table_.id(rank_id, work.chunk, layer, work.microbatch, kept)];
     }
-    // Of several layers in a composite more is held than has to be.
+    // A composite with several layers holds more than it has to.
     const bool exact = !work.beside || table_.layers(rank_id, work.chunk) == 1;
     if (exact && rank.main.alive > memory.lower_bound) {
       memory.lower_bound = rank.main.alive;

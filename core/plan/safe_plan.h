@@ -1,11 +1,12 @@
-// capo's own plan: two buffers share memory only if all that is done with the one is over before
-// anything is done with the other, whatever the streams do.
+// In capo's own plan two buffers share memory only if every use of the one is over before any use
+// of the other begins, whatever the streams do.
 //
 // The course gives the moments: at a buffer's first write, all memory is free whose last use is
-// over for certain; layout.h then finds the places. What is alive at such a moment are buffers
-// of which no two could share, and the heaviest of these sets is the least that any plan can do
-// with; a test holds this plan within 5 % of it on all shipped schedules. Never hazardous:
-// hazards.h finds none in it, on any schedule that the tests make. Tested by safe_plan_test.cpp.
+// over for certain; layout.h then finds the offsets. No two of the buffers that are alive at such a
+// moment could share, so the heaviest of these sets is the least that any plan can do with; a test
+// holds this plan within 5 % of it on all shipped schedules. hazards.h finds no hazard in this
+// plan, on any schedule that the tests make. TE's plan is core/frameworks/te/reuse.h. Tested by
+// safe_plan_test.cpp.
 
 #pragma once
 
@@ -28,33 +29,33 @@ class SafePlanner final : public CourseVisitor {
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override;
   void sent(const Sending& sending, const Clock& clock) override;
 
-  /// Gives every buffer its place; after the course. Without it only lower bounds are known.
-  void place_all();
+  /// Gives every buffer its address once the course is over. memory().lower_bound is known without.
+  void lay_out_all();
 
   [[nodiscard]] const std::vector<RankMemory>& memory() const { return memory_; }
 
  private:
-  // A use that other streams cannot yet know to be over.
+  // Other streams cannot know yet that this use is over.
   struct Use {
     Point point;
-    Point received;  // of a send; else the same
+    Point received;  // a send ends here; for work it is `point`
     BufferId buffer;
   };
-  // Uses by the streams of both points, on each of which they come in order.
+  // Uses by the streams of both points; on each stream they come in order.
   using Uses = std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Use>>;
-  // Memory that one stream gives out: what is over is what is over for that stream.
+  // Memory that one stream gives out, which it takes back when a use is over for that stream.
   struct Lane {
     Uses uses;
     std::vector<Block> blocks;
     std::vector<BufferId> owners;  // one for each time that a block was given out
     std::uint32_t moment = 0;
     std::int64_t alive = 0;
-    std::int64_t most = 0;  // that was alive at once
+    std::int64_t most = 0;  // bytes that were alive at once
   };
   struct Rank {
     Lane main;
     Lane apart;                      // scratch of weight gradients on their own stream
-    std::vector<BufferId> spare;     // what earlier layers of the work at hand are done with
+    std::vector<BufferId> spare;     // earlier layers of the work at hand no longer need them
     BufferId handed_on = kNoBuffer;  // the grad input that leaves the rank while others are made
     std::optional<std::uint32_t> main_stream;
   };
@@ -62,14 +63,14 @@ class SafePlanner final : public CourseVisitor {
   void settle(Lane& lane, const Clock& clock);
   void take(Rank& rank, Lane& lane, BufferId buffer, std::int64_t bytes, std::uint8_t uses);
   void give_up(Rank& rank, const Work& work, BufferId buffer, Point now, bool apart);
-  void place_lane(Lane& lane, Region region);
+  void lay_out_lane(Lane& lane, Region region);
   static void use(Lane& lane, BufferId buffer, Point point, Point received);
   void drop(Lane& lane, BufferId buffer);
   [[nodiscard]] bool feeds_another(std::int32_t rank, const Work& work, std::int32_t layer) const;
 
   const BufferTable& table_;
   const StageMap& map_;
-  std::vector<std::int64_t>& address_;   // until all are placed: the block of the lane
+  std::vector<std::int64_t>& address_;   // blocks of the lane, until lay_out_all() makes addresses
   std::vector<std::uint8_t> uses_left_;  // by buffer
   std::vector<Rank> ranks_;
   std::vector<RankMemory> memory_;

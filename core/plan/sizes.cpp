@@ -12,7 +12,7 @@ std::int64_t element(DataType type) {
   return type == DataType::Fp32 ? 4 : 2;
 }
 
-// Nothing where a factor is unknown; the largest number where the product leaves 64 bits.
+// nullopt if a factor is unknown; the largest number if the product leaves 64 bits.
 Bytes product(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b,
               std::int64_t c) {
   if (!a || !b) return std::nullopt;

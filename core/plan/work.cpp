@@ -17,7 +17,7 @@ std::vector<Work> work_of(std::span<const Entry> order, const std::vector<Delay>
   bool joins = false;
   for (std::uint32_t at = 0; at < order.size(); ++at) {
     const Entry& entry = order[at];
-    // What opened a composite need not be work.
+    // The entry that opens a composite need not be work.
     joins = joins && entry.group == Group::Continues;
     if (!is_compute(entry.kind)) continue;
     work.push_back({.chunk = entry.chunk,

@@ -21,13 +21,13 @@ std::int64_t most_alive(const std::vector<Block>& blocks) {
   return most;
 }
 
-void expect_apart(const std::vector<Block>& blocks, const Placement& placement) {
+void expect_apart(const std::vector<Block>& blocks, const Layout& layout) {
   for (std::size_t a = 0; a < blocks.size(); ++a) {
-    EXPECT_LE(placement.offsets[a] + blocks[a].bytes, placement.total);
+    EXPECT_LE(layout.offsets[a] + blocks[a].bytes, layout.total);
     for (std::size_t b = 0; b < a; ++b) {
       if (blocks[a].begin >= blocks[b].end || blocks[b].begin >= blocks[a].end) continue;
-      const bool apart = placement.offsets[a] + blocks[a].bytes <= placement.offsets[b] ||
-                         placement.offsets[b] + blocks[b].bytes <= placement.offsets[a];
+      const bool apart = layout.offsets[a] + blocks[a].bytes <= layout.offsets[b] ||
+                         layout.offsets[b] + blocks[b].bytes <= layout.offsets[a];
       EXPECT_TRUE(apart) << a << " and " << b;
     }
   }
@@ -43,47 +43,47 @@ std::vector<Block> at_random(std::mt19937& random, std::int64_t sizes) {
   return blocks;
 }
 
-TEST(Placement, NoTwoThatAreAliveTogetherShareAByte) {
+TEST(Layout, NoTwoThatAreAliveTogetherShareAByte) {
   std::mt19937 random(5);
   double worst = 1;
   for (int round = 0; round < 50; ++round) {
     const std::vector<Block> blocks = at_random(random, 6);
     const std::int64_t least = most_alive(blocks);
-    const Placement placement = place(blocks, least);
-    expect_apart(blocks, placement);
-    EXPECT_GE(placement.total, least);
-    worst = std::max(worst, static_cast<double>(placement.total) / static_cast<double>(least));
+    const Layout layout = lay_out(blocks, least);
+    expect_apart(blocks, layout);
+    EXPECT_GE(layout.total, least);
+    worst = std::max(worst, static_cast<double>(layout.total) / static_cast<double>(least));
   }
   std::printf("at worst %.3f times the least, of six sizes and lives at random\n", worst);
 }
 
-TEST(Placement, OfOneSizeItTakesWhatIsAliveAtOnce) {
+TEST(Layout, OfOneSizeItTakesWhatIsAliveAtOnce) {
   std::mt19937 random(6);
   for (int round = 0; round < 50; ++round) {
     const std::vector<Block> blocks = at_random(random, 1);
     const std::int64_t least = most_alive(blocks);
-    EXPECT_EQ(place(blocks, least).total, least);
+    EXPECT_EQ(lay_out(blocks, least).total, least);
   }
 }
 
-TEST(Placement, LargeOnesFirstWhereThatIsBetter) {
+TEST(Layout, LargeOnesFirstWhereThatIsBetter) {
   // As time goes on the small one takes the middle of what the large one needs.
   const std::vector<Block> blocks{{2, 0, 2}, {1, 1, 9}, {3, 3, 9}};
-  EXPECT_EQ(place(blocks, most_alive(blocks)).total, 4);
+  EXPECT_EQ(lay_out(blocks, most_alive(blocks)).total, 4);
 }
 
-TEST(Placement, OfNothingIsNothing) {
-  EXPECT_EQ(place({}, 0).total, 0);
+TEST(Layout, OfNothingIsNothing) {
+  EXPECT_EQ(lay_out({}, 0).total, 0);
 }
 
-TEST(Placement, SortsNoMoreThanItsLimit) {
+TEST(Layout, SortsNoMoreThanItsLimit) {
   const auto total = [](std::size_t count) {
     std::vector<Block> blocks{{2, 0, 2}, {1, 1, 9}, {3, 3, 9}};  // as above
     while (blocks.size() < count) {
       const std::uint32_t begin = 10 + static_cast<std::uint32_t>(blocks.size());
       blocks.push_back({.bytes = 1, .begin = begin, .end = begin + 1});
     }
-    return place(blocks, 4).total;
+    return lay_out(blocks, 4).total;
   };
   EXPECT_EQ(total(kMostSorted), 4);
   EXPECT_GT(total(kMostSorted + 1), 4);
