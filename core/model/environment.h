@@ -1,8 +1,12 @@
-// What a verdict across ranks is relative to: how ranks talk to each other.
+// The environment says how ranks talk to each other; a verdict across ranks is relative to it.
 //
-// Nothing here is guessed. What is not declared takes the strictest value, since an order that
+// capo guesses none of it. An undeclared member takes its strictest value, since an order that
 // finishes with one communicator per rank and with sends that wait finishes with every other; the
 // report says what was assumed, and a deadlock says under which other layout there is none.
+//
+//   {"communicators": "per-pair", "transfers": "buffered"}
+//
+// It says nothing of modules or memory (model.h, plan_options.h). Tested by environment_test.cpp.
 
 #pragma once
 
@@ -12,30 +16,30 @@
 
 namespace capo {
 
-/// Which transfers of a rank queue up behind each other.
+/// The transfers that share a communicator queue up, one behind the other.
 enum class Communicators : std::uint8_t {
-  PerRank,  ///< all of a rank: NCCL where the group was made with a device
-  PerPair,  ///< those between the same two ranks: NCCL's lazily made communicators
-  PerEdge,  ///< those from one rank to another, each direction by itself
+  PerRank,  ///< one for all transfers of a rank, as NCCL has if a group was made with a device
+  PerPair,  ///< one for each two ranks, as NCCL makes them lazily
+  PerEdge,  ///< one for each two ranks and direction
 };
 
 enum class TransferMode : std::uint8_t {
-  Rendezvous,  ///< a send ends when its receive does
+  Rendezvous,  ///< a send ends when its receive ends
   Buffered,    ///< a send ends by itself
 };
 
 /// How Megatron-LM calls its point-to-point transfers around each step.
 enum class MegatronCalls : std::uint8_t {
-  Batch,    ///< one fused group after each step, waited for at once
-  Overlap,  ///< single operations, the receive one step ahead
-  Flush,    ///< the same in warm-up and cool-down as well
+  Batch,    ///< each step ends with one fused group, which the rank waits for at once
+  Overlap,  ///< in the steady state operations are single, and a receive is one step ahead
+  Flush,    ///< in warm-up and cool-down they are so too
 };
 
-/// Which of the thirteen slots of Megatron's EP overlap there are (ep_overlap.h).
+/// Megatron's EP overlap has up to thirteen slots (ep_overlap.h); these flags choose some of them.
 struct EpOverlap {
-  bool multi_token_prediction = false;  ///< slots 1 and 12
-  bool early_release = false;           ///< slot 8 instead of 11
-  bool delayed_weights = false;         ///< slots 6 and 13
+  bool multi_token_prediction = false;  ///< slots 1 and 12 exist
+  bool early_release = false;           ///< slot 8 stands in for slot 11
+  bool delayed_weights = false;         ///< slots 6 and 13 exist
 
   friend bool operator==(const EpOverlap&, const EpOverlap&) = default;
 };
@@ -43,12 +47,12 @@ struct EpOverlap {
 struct Environment {
   std::optional<Communicators> communicators;
   std::optional<TransferMode> transfers;
-  std::optional<MegatronCalls>
-      p2p;                  ///< nothing: as the order writes them, else as PyTorch adds them
+  /// nullopt: transfers stand where the order writes them, or where PyTorch would add them.
+  std::optional<MegatronCalls> p2p;
   bool ep_overlap = false;  ///< Megatron runs forward and backward of a step as one
-  EpOverlap ep_slots;       ///< looked at only then
-  /// Weight gradients run on a stream of their own, each behind what was launched before it;
-  /// nothing but a reduction waits for them.
+  EpOverlap ep_slots;       ///< read only if ep_overlap is set
+  /// Weight gradients run on a stream of their own, each after the work launched before it, and
+  /// only reductions wait for them.
   bool weight_stream = false;
 
   [[nodiscard]] Communicators layout() const {

@@ -43,7 +43,7 @@ enum class KeptInput : std::uint8_t {
   Made,           ///< W reads something that forward made: a norm's output, or a copy
 };
 
-enum class BiasGradient : std::uint8_t {
+enum class BiasGradientMade : std::uint8_t {
   WithWeight,       ///< the product of the weight gradient makes it
   WithWeightSplit,  ///< that product makes it on the split path, and backward on the grouped one
   WithBackward,     ///< backward makes it in any case
@@ -61,7 +61,8 @@ struct ModuleKindFacts {
   bool operation = false;         ///< TE has it as a basic operation, and not as a module
   bool delays = true;             ///< TE can delay its weight gradient
   bool raises_on_empty_queue = true;  ///< TE raises if W finds nothing queued, else it returns
-  BiasGradient bias_gradient = BiasGradient::WithWeight;  ///< in TE, if the weight's is delayed
+  BiasGradientMade bias_gradient =
+      BiasGradientMade::WithWeight;  ///< in TE, if the weight's is delayed
   /// The column of the gradient contract that holds its cells; nullopt if only its parts have
   /// cells.
   std::optional<ModuleKind> contract_column = ModuleKind::Linear;
@@ -75,7 +76,7 @@ inline constexpr std::array kModuleKindFacts{
                     .grouped = true,
                     .kept_input = KeptInput::InputAndSizes,
                     .raises_on_empty_queue = false,
-                    .bias_gradient = BiasGradient::WithWeightSplit,
+                    .bias_gradient = BiasGradientMade::WithWeightSplit,
                     .contract_column = ModuleKind::GroupedLinear},
     ModuleKindFacts{.kind = ModuleKind::LayerNormLinear,
                     .name = "layernorm-linear",
@@ -96,7 +97,7 @@ inline constexpr std::array kModuleKindFacts{
                     .keeps_grad_output = false,  // its fused kernels are quantized only
                     .operation = true,
                     .raises_on_empty_queue = false,
-                    .bias_gradient = BiasGradient::WithBackward,
+                    .bias_gradient = BiasGradientMade::WithBackward,
                     .contract_column = ModuleKind::GroupedMlp},
     ModuleKindFacts{.kind = ModuleKind::TransformerLayer,
                     .name = "transformer-layer",
@@ -109,14 +110,14 @@ inline constexpr std::array kModuleKindFacts{
                     .kept_input = KeptInput::InputAndSizes,
                     .operation = true,
                     .raises_on_empty_queue = false,
-                    .bias_gradient = BiasGradient::WithBackward,
+                    .bias_gradient = BiasGradientMade::WithBackward,
                     .contract_column = ModuleKind::GroupedLinearOp},
     ModuleKindFacts{.kind = ModuleKind::BasicLinearOp,
                     .name = "basic-linear-op",
                     .operation = true,
                     .delays = false,
                     .raises_on_empty_queue = false,
-                    .bias_gradient = BiasGradient::WithBackward,
+                    .bias_gradient = BiasGradientMade::WithBackward,
                     .contract_column = ModuleKind::GroupedLinearOp},
 };
 

@@ -1,8 +1,12 @@
-// What is declared of a plan: whose, what aliases what, and how much memory it may take.
+// Declarations about a plan: who makes it, which operands alias buffers, and how much memory there
+// is.
 //
-// A plan gives every buffer of a step its memory. Whether a slot that is taken over hurts anybody
-// depends on which operands of a weight gradient are the shared buffers themselves; declared
-// modules say so, or `alias` does for all of them. Undeclared, a hazard is possible and no more.
+//   {"plan": "te", "alias": ["input"], "budget": 85899345920}
+//
+// A plan gives every buffer of a step its memory. A slot that is taken over hurts somebody if an
+// operand of a weight gradient is the shared buffer itself; declared modules say which are, or
+// `alias` does for all modules. If neither does, a hazard is possible and no more. The options do
+// not make a plan: core/frameworks/assign.h does. Tested by plan_options_test.cpp.
 
 #pragma once
 
@@ -14,17 +18,17 @@
 namespace capo {
 
 enum class PlanKind : std::uint8_t {
-  Te,    ///< TransformerEngine's own reuse
-  Safe,  ///< capo's: memory is shared only where the one use is over before the other begins
+  Te,    ///< TE's own reuse
+  Safe,  ///< capo's: two uses share memory only if one is over before the other begins
 };
 
-/// What one CUDA graph holds.
+/// The extent of one CUDA graph.
 enum class Granularity : std::uint8_t {
-  PerAction,  ///< one F, B or W of one rank, as TE captures them
-  PerStep,    ///< the whole step of a rank
+  PerAction,  ///< it holds one F, B or W of one rank, as TE captures them
+  PerStep,    ///< it holds the whole step of a rank
 };
 
-/// Which operands of a weight gradient are the graph's static buffers, not copies.
+/// An operand of a weight gradient is the graph's static buffer (true) or a copy (false).
 struct Aliases {
   bool input = false;
   bool grad_output = false;
@@ -38,16 +42,17 @@ struct PlanOptions {
 
   std::optional<PlanKind> kind;
   Granularity granularity = Granularity::PerAction;
-  std::optional<Aliases> aliases;      ///< of every layer, whatever its module
-  std::optional<std::int64_t> budget;  ///< bytes of one rank
-  /// Where every chunk of the orders is one layer: how many of them make each chunk of the model.
-  /// A chunk of the model hands its input gradient on to another rank.
+  std::optional<Aliases> aliases;      ///< they hold for every layer, whatever its module
+  std::optional<std::int64_t> budget;  ///< bytes that one rank may take
+  /// If every chunk of the orders is one layer, so many of them make each chunk of the model, which
+  /// hands its input gradient on to another rank. Empty: chunks of the orders are the model's.
   std::vector<std::int32_t> model_chunks;
-  /// Of a plan that is declared (beyond it no verdict) or that a replay asks for; below 2^32.
+  /// A plan that is declared or that a replay asks for may have so many buffers, below 2^32; there
+  /// is no verdict on a larger one.
   std::uint64_t max_buffers = kDefaultMaxBuffers;
-  /// Of TransformerEngine's, where nobody asks: beyond it nobody looks what it could hurt.
+  /// If no plan is declared, TE's plan is examined only up to this many buffers.
   std::uint64_t max_unasked_buffers = kDefaultMaxUnaskedBuffers;
-  /// Every buffer takes a multiple of so many bytes, where sizes are bytes: engines need it.
+  /// If sizes are bytes, every buffer takes a multiple of so many, as engines need it.
   std::int64_t alignment = 1;
 
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;

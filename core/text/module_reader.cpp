@@ -1,6 +1,6 @@
 #include "core/text/module_reader.h"
 
-#include "core/model/module_flags.h"
+#include "core/model/model.h"
 #include "core/text/json_fields.h"
 #include "core/text/scan.h"
 

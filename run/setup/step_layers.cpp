@@ -89,8 +89,9 @@ LayerShape shape_of(const Module& module, const LayerFacts& facts) {
 // its modules do.
 bool makes_bias_with_backward(const PlannedStep& step, const Module& module) {
   if (step.view().plan().kind != PlanKind::Te) return false;
-  const bool grouped_path = facts_of(*module.kind).bias_gradient == BiasGradient::WithWeightSplit &&
-                            module.splits != Splits::Host && module.dtype != DataType::Fp32;
+  const bool grouped_path =
+      facts_of(*module.kind).bias_gradient == BiasGradientMade::WithWeightSplit &&
+      module.splits != Splits::Host && module.dtype != DataType::Fp32;
   return gradients::is_operation(*module.kind) || grouped_path || module.dtype == DataType::Fp8;
 }
 

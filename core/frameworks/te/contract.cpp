@@ -246,11 +246,11 @@ bool is_operation(ModuleKind kind) {
 bool te_makes_bias_gradient_with_weight(const Module& module) {
   if (!module.kind || module.dtype == DataType::Fp8) return false;
   switch (facts_of(*module.kind).bias_gradient) {
-    case BiasGradient::WithWeight:
+    case BiasGradientMade::WithWeight:
       return true;
-    case BiasGradient::WithWeightSplit:
+    case BiasGradientMade::WithWeightSplit:
       return !module.splits || module.splits == Splits::Host;
-    case BiasGradient::WithBackward:
+    case BiasGradientMade::WithBackward:
       return false;
   }
   CAPO_UNREACHABLE();
