@@ -1,4 +1,4 @@
-// Asks the profiles: what would each of these programs say about this input?
+// The consult functions ask the profiles how each of these programs would answer an input.
 //
 // TE and Megatron capture one rank's list at a time, so a schedule of several ranks is put to them
 // rank by rank, and accepted if every list is. An order that their notation cannot say is not put

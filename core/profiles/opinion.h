@@ -1,4 +1,4 @@
-// What another program would say about an input today.
+// An opinion is the answer of another program to an input.
 //
 // An opinion never changes capo's verdict. The two interesting cases are named by the reports:
 // accepted there and wrong, right and refused there.
@@ -26,13 +26,13 @@ struct TorchMisreading {
 
 struct Opinion {
   std::string_view profile;     ///< "te", "mcore", "torch"
-  std::optional<bool> accepts;  ///< nothing: the program cannot be asked about such an input
+  std::optional<bool> accepts;  ///< nullopt: the program cannot be asked about such an input
   std::optional<std::string> error_kind;
-  std::string reason;         ///< in words: what it raises and why, or why it cannot be asked
+  std::string reason;         ///< in words, the error and its cause, or why it cannot be asked
   std::optional<Span> where;  ///< the entry that raises
 
-  /// Only of torch: each step is "ok" or the first line of what torch raises; nothing where capo
-  /// does not predict that step.
+  /// Torch has steps: each is "ok" or the first line of the error; nullopt if capo does not predict
+  /// that step.
   std::vector<std::pair<std::string_view, std::optional<std::string>>> steps;
   std::vector<TorchMisreading> misreadings;
 };

@@ -1,5 +1,5 @@
-// The schedule that TransformerEngine captures from a list, where that is not the one that the list
-// says: its graphs, by the index each entry is given.
+// captured() is the schedule that TE captures from a list, which need not be the one that the list
+// says: every entry belongs to the graph whose index TE gives it.
 //
 //   [1, 2, -1, -1]     the second -1 captures the backward of chunk 2
 //
@@ -18,12 +18,12 @@
 
 namespace capo::te {
 
-/// The input with each entry as TE captures it, its microbatches named; nothing where TE, with its
+/// The input with each entry as TE captures it, its microbatches named; nullopt if TE, with its
 /// buffers reused, does not take the list.
 [[nodiscard]] std::optional<Input> captured(const Input& input);
 
-/// What plan `te` comes to for a list that TE takes although its orders are not sound: hazards of
-/// the graphs that it captures. Nothing where another plan is asked for.
+/// The result of plan `te` for a list that TE takes although its orders are not sound: it has the
+/// hazards of the graphs that TE captures. nullopt if another plan is asked for.
 [[nodiscard]] std::optional<PlanResult> plan_of_captured(const Input& input,
                                                          const CheckOptions& options);
 

@@ -1,6 +1,7 @@
-// Calls over the rows of a layer, group by group where its sizes are on the host.
+// RowLaunches makes calls over the rows of a layer, group by group if its sizes are on the host.
 //
-// Private to modules/: one_product.cpp and mlp.cpp share it.
+// It is private to modules/; one_product.cpp and mlp.cpp share it. Tested by
+// tests/run/steps/named_schedules_test.cpp.
 
 #pragma once
 
@@ -117,8 +118,8 @@ inline void copy(const LayerShape& shape, std::byte* to, const std::byte* from,
 /// normed = norm(x)
 void launch_norm(const LayerShape& shape, const LayerParameters& parameters, const std::byte* x,
                  std::byte* normed, const Sink& launch);
-/// From the gradient of the norm's output, in the place of that of its input: first the
-/// parameters', which need it as it is, then the input's in place.
+/// `gradient` holds the gradient of the norm's output. The gradients of the parameters come first,
+/// since they need it as it is; then the gradient of the input takes its place.
 void launch_norm_backward(const LayerShape& shape, const LayerParameters& parameters,
                           const LayerTargets& targets, const std::byte* x, std::byte* gradient,
                           const Sink& launch);

@@ -1,7 +1,8 @@
-// One layer as its kernels see it: where things lie, what a microbatch brings along, and where
-// gradients of its parameters go.
+// One layer as its kernels see it: its sizes, the places of its buffers, the tensors that come with
+// a microbatch, and the targets of its gradients.
 //
-// Only addresses and numbers; whose memory it is, planned or not, is the driver's business.
+// It holds only addresses and numbers; the driver owns the memory, planned or not. Tested by
+// tests/run/steps/named_schedules_test.cpp.
 
 #pragma once
 
@@ -15,13 +16,13 @@
 
 namespace capo::run {
 
-/// Where calls go: to a stream, or to whoever wants to see them.
+/// A sink takes calls: a stream launches them, a test looks at them.
 using Sink = std::function<void(const Call&)>;
 
-/// Of every norm.
+/// The epsilon of every norm.
 inline constexpr float kEpsilon = 1e-5F;
 
-/// What a module is, complete: every size is known and all bytes follow.
+/// A complete module: every size is known, and all bytes follow.
 struct LayerShape {
   ModuleKind kind = ModuleKind::Linear;
   DataType type = DataType::Bf16;
@@ -34,7 +35,7 @@ struct LayerShape {
   bool scale_bias = false;          ///< the bias of a row times its scale
   bool split = false;               ///< sizes are needed on the host, one product for each group
   bool copies_input = false;        ///< W reads a copy
-  bool copies_grad_output = false;  ///< likewise, where there is a W
+  bool copies_grad_output = false;  ///< W reads a copy of the incoming gradient
   bool needs_grad_input = true;
 
   friend bool operator==(const LayerShape&, const LayerShape&) = default;
@@ -46,18 +47,18 @@ struct LayerShape {
 [[nodiscard]] constexpr std::int64_t output_columns(const LayerShape& shape) {
   return is_mlp(shape.kind) ? shape.hidden : shape.ffn;
 }
-/// What tensors of a module are stored as: fp8 is run as bf16.
+/// The type that tensors of a module are stored as: fp8 is run as bf16.
 [[nodiscard]] constexpr DataType stored_type(DataType declared) {
   return declared == DataType::Fp8 ? DataType::Bf16 : declared;
 }
-/// Columns of what the first product makes.
+/// Columns of the first product's output.
 [[nodiscard]] constexpr std::int64_t first_columns(const LayerShape& shape) {
   return is_mlp(shape.kind) ? 2 * shape.ffn : shape.ffn;
 }
 
-/// Beyond it a layer is not run: all sizes and their sums then fit 64 bits with room to spare.
+/// A larger layer is refused, so that all sizes and their sums fit 64 bits with room to spare.
 inline constexpr double kMostBytes = 0x1p44;
-/// Of the largest tensors of a layer together, in floating point, so that nothing overflows.
+/// Bytes of the largest tensors of a layer together, in floating point, so that nothing overflows.
 [[nodiscard]] constexpr double rough_bytes(const LayerShape& shape) {
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double rows = number(shape.tokens) * (2 * number(shape.hidden) + 8 * number(shape.ffn));
@@ -65,7 +66,7 @@ inline constexpr double kMostBytes = 0x1p44;
   return 4 * (rows + weights) + 8 * number(shape.groups);
 }
 
-/// Bytes of the rows that a layer reads. Where sizes are part of its input they come behind.
+/// Bytes of the rows that a layer reads. If sizes are part of its input, they follow the rows.
 [[nodiscard]] constexpr std::int64_t input_row_bytes(const LayerShape& shape) {
   return shape.tokens * shape.hidden * bytes_of(shape.type);
 }
@@ -84,17 +85,17 @@ struct LayerPlaces {
   std::byte* scratch = nullptr;
 };
 
-/// On the device, all but the sizes of a split path.
+/// Tensors on the device that come with a microbatch; null if the layer has no such tensor.
 struct LayerSide {
   const std::int64_t* sizes = nullptr;
-  std::vector<std::int64_t> sizes_on_host;  ///< of a split path
+  std::vector<std::int64_t> sizes_on_host;  ///< empty unless the path is split
   const float* probabilities = nullptr;
   const float* scales = nullptr;
   float* grad_probabilities = nullptr;
   float* grad_scales = nullptr;
 };
 
-/// Tables of pointers on the device, one a group; null where the layer has no such parameter.
+/// Tables of pointers on the device, one a group; null if the layer has no such parameter.
 struct LayerParameters {
   void* norm_weight = nullptr;  ///< the parameter itself, as norms have one
   void* norm_bias = nullptr;
@@ -104,13 +105,13 @@ struct LayerParameters {
   void* const* second_bias = nullptr;
 };
 
-/// Where the gradient of one parameter goes in one action.
+/// The target of the gradient of one parameter in one action.
 struct Target {
   bool wanted = false;
   DataType type = DataType::Fp32;
   Write write = Write::Overwrite;
   void* const* table = nullptr;  ///< on the device, one a group
-  void* data = nullptr;          ///< the same of the first group
+  void* data = nullptr;          ///< the pointer of the first group
 };
 
 struct LayerTargets {

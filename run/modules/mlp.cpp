@@ -1,10 +1,10 @@
 // Two products with SwiGLU between them: layernorm-mlp and grouped-mlp.
 //
-// Where things lie among what is kept, each section aligned:
-//   operand  (tokens, hidden)   what the first product reads: the norm's output, or a copy
+// The kept memory has four sections, each aligned:
+//   operand  (tokens, hidden)   the first product reads it: the norm's output, or a copy
 //   middle   (tokens, 2 * ffn)  its output; B turns it into its gradient, in place
-//   active   (tokens, ffn)      what the second product reads
-//   room     (tokens, ffn)      the gradient of that, while B runs
+//   active   (tokens, ffn)      the second product reads it
+//   room     (tokens, ffn)      the gradient of `active`, while B runs
 
 #include "run/engine/engine.h"
 #include "run/modules/launches.h"

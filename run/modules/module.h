@@ -1,21 +1,22 @@
-// What a layer launches: forward, backward (the input's gradient, and, where it is whole, those of
-// the parameters), and the weight gradients apart.
+// A layer launches a forward, a backward (the input's gradient, and those of the parameters if it
+// is whole), and weight gradients apart.
 //
 //   linear, grouped-linear, ...   y = x w^T               one_product.cpp
-//   layernorm-linear              y = norm(x) w^T         likewise
+//   layernorm-linear              y = norm(x) w^T         one_product.cpp
 //   layernorm-mlp, grouped-mlp    fc2(swiglu(fc1(x)))     mlp.cpp
 //
-// A backward that is not whole leaves W all that it needs in the buffers that the plan knows of:
-// the input and the incoming gradient themselves or copies, and what the forward kept. The order of
+// A kind of module is a row in core/model/module_kinds.h and the launches of one file here. A
+// backward that is not whole leaves W all that it needs in the buffers that the plan knows of: the
+// input and the incoming gradient themselves or copies, and what the forward kept. The order of
 // launches and every address in them is the same in eager execution, capture and replay.
 //
-// What is kept from forward to backward (`activations`), one behind the other, each aligned:
-//   one product:  a copy of the input, or the norm's output; nothing where W reads the input itself
+// Forward keeps for backward (`activations`), one after the other, each aligned:
+//   one product:  a copy of the input, or the norm's output; nothing if W reads the input itself
 //   mlp:          that, the first product's output (B turns it into its gradient in place), the
 //                 activation's output, and room for its gradient
 //
-// A split path launches a product for each group, by sizes that are on the host: what a graph would
-// bake in. Tested by tests/run/modules/ against float64.
+// A split path launches a product for each group, by sizes on the host, which a graph would bake
+// in. Tested by tests/run/steps/named_schedules_test.cpp against float64.
 
 #pragma once
 

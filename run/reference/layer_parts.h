@@ -1,10 +1,10 @@
-// What layers are made of, in float64: products of groups of rows, bias, LayerNorm and SwiGLU, and
-// their gradients.
+// The parts of layers in float64: products of groups of rows, bias, LayerNorm and SwiGLU, and their
+// gradients.
 //
-// Formulas only. What a layer is made of, and where its values are rounded, is said in
-// layer_reference.cpp, which is all that reads this; so is the check that every vector has the size
-// that is read here. All tensors are contiguous, by rows. Rows that are in no group stay zero in
-// whatever is made of them and add nothing to a sum; with a norm there are none such.
+// It holds formulas only. layer_reference.cpp says which parts a layer has and where its values are
+// rounded, and checks that every vector has the size that is read here. All tensors are contiguous,
+// by rows. Rows that are in no group stay zero in every result and add nothing to a sum; with a
+// norm every row is in a group.
 //
 // Tested by finite_differences_test.cpp and layer_by_hand_test.cpp in tests/run/reference/.
 
@@ -17,13 +17,13 @@ namespace capo::run::reference {
 
 using Values = std::vector<double>;
 
-/// Epsilon of every norm.
+/// The epsilon of every norm.
 inline constexpr float kEpsilon = 1e-5F;
 
 /// y = x w^T: x (rows, in), y (rows, out), and a w (out, in) for each group.
 struct Product {
-  std::vector<std::int64_t> group;  ///< of each row that exists; they are the first
-  std::int64_t rows = 0;            ///< that there is memory for
+  std::vector<std::int64_t> group;  ///< by row that exists; these rows are the first
+  std::int64_t rows = 0;            ///< so many rows have memory
   std::int64_t groups = 0;
   std::int64_t in = 0;
   std::int64_t out = 0;
@@ -43,7 +43,7 @@ struct NormGradients {
   Values input;
   Values weight;
   Values bias;
-  Values magnitudes;  ///< of what each of `input` is the sum of
+  Values magnitudes;  ///< sums of the absolute values of the terms of `input`
 };
 
 /// y = xhat * weight + bias, where xhat = (x - mean) / sqrt(variance + epsilon), by rows, all of
@@ -54,7 +54,7 @@ struct NormGradients {
 struct SwigluGradients {
   Values middle;
   Values probabilities;
-  Values magnitudes;  ///< of what each of those is the sum of
+  Values magnitudes;  ///< sums of the absolute values of the terms of `probabilities`
 };
 
 /// y = silu(gate) * linear * probability, where a row of `middle` is gate and then linear.

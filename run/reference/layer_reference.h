@@ -1,7 +1,10 @@
-// One layer in float64: what every engine's forward and backward have to come to.
+// One layer in float64 gives the results that every engine's forward and backward must reach.
 //
-// Written from the formulas in kernels/call.h and docs/run.md and from nothing else, with plain
-// loops over vectors of double; shares no code with any kernel. With Rounding::AsStored every value
+//   linear, x = (1, 2), w = ((1, 0), (0, 3))   ->   y = (1, 6)
+//
+// It is written from the formulas in kernels/call.h and docs/run.md and from nothing else, with
+// plain loops over vectors of double. It shares no code with any kernel, and no facts with
+// core/model/module_kinds.h, so that it stays a second opinion. With Rounding::AsStored every value
 // is rounded where a module writes it to memory, so that what is left of a difference is the
 // engine's arithmetic; with Rounding::Exact nothing is rounded, and finite differences must agree.
 //
@@ -22,7 +25,7 @@ enum class Rounding : std::uint8_t { Exact, AsStored };
 /// To the nearest value of the type, ties to even; Fp32 rounds to float. Fp8 is never asked for.
 [[nodiscard]] double rounded(double value, DataType type);
 
-/// The shape of a layer, and what of it there is. Kinds: all but TransformerLayer.
+/// The shape of a layer and its parts. Every kind has one but TransformerLayer.
 struct LayerForm {
   ModuleKind kind = ModuleKind::Linear;
   DataType type = DataType::Bf16;
@@ -30,8 +33,8 @@ struct LayerForm {
   std::int64_t hidden = 0;  ///< columns of the input
   std::int64_t ffn = 0;     ///< columns of the output of a product, or of the middle of an MLP
   std::int64_t groups = 1;  ///< 1 for kinds that are not grouped
-  bool bias = false;        ///< behind each product
-  bool scale_bias = false;  ///< of grouped-linear-op: the bias times a scale of each row
+  bool bias = false;        ///< each product has one
+  bool scale_bias = false;  ///< in a grouped-linear-op a scale of each row multiplies the bias
 };
 
 /// Contiguous; those that the form does not have are empty. An MLP's first product has 2 * ffn
@@ -45,11 +48,11 @@ struct LayerWeights {
   std::vector<double> second_bias;  ///< (groups, hidden)
 };
 
-/// What a microbatch brings along.
+/// Tensors that come with a microbatch.
 struct LayerSide {
   std::vector<std::int64_t> sizes;    ///< rows of each group; empty: all rows are one group
-  std::vector<double> probabilities;  ///< one a row, of grouped-mlp
-  std::vector<double> scales;         ///< one a row, where scale_bias
+  std::vector<double> probabilities;  ///< one a row of a grouped-mlp
+  std::vector<double> scales;         ///< one a row if scale_bias
 };
 
 /// Rows beyond the sum of the sizes are zero here and stand for nothing.

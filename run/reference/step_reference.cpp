@@ -112,7 +112,7 @@ class Reference {
             .scales = widened(side.scales)};
   }
 
-  // The rows that there are; others stand for nothing.
+  // Rows beyond the live ones become zero, since they stand for nothing.
   [[nodiscard]] Doubles rows_of(std::size_t number, std::int32_t microbatch,
                                 const std::vector<float>& values, std::int64_t columns) const {
     const LayerShape& shape = layers_.all()[number].shape;
@@ -122,7 +122,7 @@ class Reference {
     return rows;
   }
 
-  // What a layer read, held against what it should have.
+  // Compares the values that a layer read with those that it should have read.
   Doubles read(std::size_t number, std::int32_t microbatch, const std::vector<float>& values,
                std::int64_t columns, const Doubles& should, const Doubles& magnitudes) {
     Doubles is = rows_of(number, microbatch, values, columns);
@@ -239,7 +239,7 @@ class Reference {
     const DataType type = form.fused ? DataType::Fp32 : form.type;
     const auto stored = [&](double value) { return reference::rounded(value, type); };
     for (std::size_t i = 0; i < one.size(); ++i) {
-      // What goes through autograd is rounded before it is added.
+      // A gradient that goes through autograd is rounded before it is added.
       const double next = returned && !form.fused ? stored(one[i]) : one[i];
       sum[i] = stored(sum[i] + next);
     }
@@ -253,7 +253,7 @@ class Reference {
   Cells cells_;
   std::vector<reference::LayerWeights> weights_;     // by layer
   std::vector<std::vector<Saved>> saved_;            // by layer and microbatch
-  Doubles magnitudes_;                               // of the gradient that is handed on
+  Doubles magnitudes_;                               // those of the gradient that is handed on
   std::vector<std::vector<Doubles>> contributions_;  // by parameter and microbatch
 };
 
