@@ -10,7 +10,6 @@
 // schedule included: run one size a process to see its own.
 
 #include "core/frameworks/megatron/orders.h"
-#include "core/frameworks/megatron/schedule.h"
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/graph/add_transfers.h"
 #include "core/graph/build.h"

@@ -9,7 +9,6 @@
 
 #include "core/frameworks/assign.h"
 #include "core/frameworks/megatron/orders.h"
-#include "core/frameworks/megatron/schedule.h"
 #include "core/graph/add_transfers.h"
 #include "core/graph/build.h"
 #include "core/rules/check.h"

@@ -8,6 +8,9 @@
 #include "cli/options/numbers.h"
 #include "cli/options/out_of_memory.h"
 #include "core/base/nearest.h"
+#include "core/frameworks/megatron/version.h"
+#include "core/frameworks/te/version.h"
+#include "core/frameworks/torch/version.h"
 #include "core/text/printable.h"
 
 #include <CLI/CLI.hpp>
@@ -26,10 +29,13 @@
 
 namespace {
 
-// The upstream commits that the profiles follow: a prediction is worth what it was read from.
-constexpr const char* kVersion =
-    "capo " CAPO_VERSION
-    "\nprofiles: te d0067d0da, mcore d98e8a64dd, torch 2.11\nlanguage: .order 1, JSON schema 1";
+// A prediction is worth the upstream version that it was read from, so the text names them.
+std::string version_text() {
+  return fmt::format(
+      "capo {}\nprofiles: te {}, mcore {}, torch {}\nlanguage: .order 1, JSON schema 1",
+      CAPO_VERSION, capo::te::kNewest.commit, capo::megatron::kNewest.commit,
+      capo::torch::kNewest.release);
+}
 
 // Nothing is half written when a user interrupts: files are renamed into place when whole.
 extern "C" void interrupted(int /*signal*/) {
@@ -90,7 +96,7 @@ int print_and_leave(CLI::App& app, const CLI::ParseError& error) {
 
 int run(int argc, char** argv) {
   CLI::App app{"capo: a verifier and simulator of pipeline-parallel capture orders", "capo"};
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("--version", version_text());
   app.fallthrough(false);
   app.footer(
       "Example: capo check --order \"[1, -1, -1.5]\"\n"

@@ -4,7 +4,7 @@
 #include "core/base/assert.h"
 #include "core/base/embedded_text.h"
 #include "core/base/nearest.h"
-#include "core/frameworks/te/contract_page.h"
+#include "core/frameworks/te/contract.h"
 #include "core/rules/rule.h"
 
 #include <fmt/format.h>

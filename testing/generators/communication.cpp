@@ -1,6 +1,6 @@
 #include "testing/generators/communication.h"
 
-#include "core/frameworks/megatron/schedule.h"
+#include "core/frameworks/megatron/orders.h"
 #include "testing/generators/fewer_microbatches.h"
 #include "testing/generators/moved_transfers.h"
 #include "testing/generators/sound_schedule.h"

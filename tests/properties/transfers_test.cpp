@@ -3,7 +3,7 @@
 // with capo.
 
 #include "core/frameworks/megatron/calls.h"
-#include "core/frameworks/megatron/schedule.h"
+#include "core/frameworks/megatron/orders.h"
 #include "core/graph/build.h"
 #include "core/graph/execution.h"
 #include "core/text/order_printer.h"

@@ -9,7 +9,8 @@ namespace capo {
 
 namespace {
 
-// What one call transfers. A send names what it sends; a receive the chunk it is for.
+// One call transfers up to four tensors. A send names the entry that made its tensor, a receive the
+// chunk that reads it; nullopt: the call has no such operation.
 struct Call {
   std::optional<std::uint32_t> send_next;  // the entry whose output leaves
   std::optional<std::uint32_t> send_prev;
@@ -38,7 +39,7 @@ class RankCalls {
         received_forward_(static_cast<std::size_t>(order.chunks)),
         received_backward_(static_cast<std::size_t>(order.chunks)) {}
 
-  // Megatron's loop with model chunks, also with a single one.
+  // This is Megatron's loop with model chunks, which may be a single one.
   void run_interleaved(const Program& program) {
     program_ = &program;
     const std::size_t total = program.forwards.size();
@@ -52,7 +53,7 @@ class RankCalls {
     for (std::size_t k = pairs; k < total && alive(); ++k) cool_down(k, total);
   }
 
-  // Megatron's loop without model chunks: every call is waited for.
+  // This is Megatron's loop without model chunks: every call is waited for.
   void run_plain(const Program& program) {
     program_ = &program;
     const std::size_t total = program.forwards.size();
@@ -80,7 +81,7 @@ class RankCalls {
     }
   }
 
-  // Weight gradients and whatever else stands between keep their place behind the entry before.
+  // Weight gradients and other entries keep their place behind the entry before them.
   void finish() {
     if (alive()) emit_others(static_cast<std::uint32_t>(order_.size()));
   }
@@ -99,7 +100,7 @@ class RankCalls {
     return order_[sequence[k % sequence.size()]].chunk;
   }
 
-  // What arrives for the iteration after k: the chunk it is for, or nothing.
+  // The chunk that the arrival for the iteration after k is for; nullopt if nothing arrives.
   std::optional<std::int32_t> arriving(std::size_t k, bool forward) const {
     const auto& sequence = forward ? program_->forwards : program_->backwards;
     const bool leads = forward ? first_rank() : last_rank();
@@ -253,8 +254,8 @@ class RankCalls {
     }
   }
 
-  // What is exchanged right behind a computation belongs to it, ahead of the call that sends what
-  // comes of both.
+  // Exchanges right behind a computation belong to it, and come before the call that sends the
+  // result of both.
   void emit_exchanges_of(std::uint32_t computation) {
     const bool forward = order_[computation].kind == Kind::Forward;
     for (others_ = std::max(others_, computation + 1); others_ < order_.size(); ++others_) {
@@ -372,7 +373,7 @@ bool take_apart(const RankOrder& order, Program& program, std::uint32_t& at) {
         (forward ? forwards : backwards)[static_cast<std::size_t>(entry.chunk) - 1];
     if (entry.microbatch != next++) return false;
     if (forward) {
-      // Behind the warm-up each forward has its backward before the next forward comes.
+      // After the warm-up each forward has its backward before the next forward comes.
       const bool paired =
           program.forwards.size() + 1 == before_first_backward + program.backwards.size();
       if (!program.backwards.empty() && !paired) return false;

@@ -1,4 +1,4 @@
-// Megatron-LM's point-to-point calls around the computations of each rank.
+// lower_megatron() puts Megatron-LM's point-to-point calls around the computations of each rank.
 //
 //   overlap, rank 1 of 2:  recv-F | F, send-F recv-F | B, send-B recv-B | ...
 //
@@ -14,13 +14,13 @@
 //   flush    overlap in warm-up and cool-down as well: there the receive is posted before the
 //            computation, except on the rank that leads
 //
-// What it cannot do it reports as a fault with its place: an order that Megatron's loop would not
+// It reports as a fault with its place what it cannot do: an order that Megatron's loop would not
 // produce, a computation whose input nobody asked for, a wait without a receive. Whether the
 // transfers fit together across ranks is not decided here but by the task graph.
 //
 // Not modelled: variable sequence lengths (a shape exchange before each call), device
-// synchronisation, more than one model (encoder and decoder). Read in Megatron-LM d98e8a64dd,
-// schedules.py and p2p_communication.py. Tested by calls_test.cpp.
+// synchronisation, more than one model (encoder and decoder). It is read in schedules.py and
+// p2p_communication.py of the commit in version.h. Tested by calls_test.cpp.
 
 #pragma once
 
@@ -34,16 +34,17 @@ namespace capo {
 
 struct RoutingFault {
   enum class Kind : std::uint8_t {
-    Form,       ///< not warm-up forwards, then pairs, then the remaining backwards
-    NoInput,    ///< a computation reads what no receive was posted for
+    Form,       ///< it is not warm-up forwards, then pairs, then the remaining backwards
+    NoInput,    ///< a computation reads data for which no receive was posted
     NoReceive,  ///< Megatron asserts that a receive is outstanding, and none is
-    NoOverlap,  ///< of the loop without model chunks, which waits for each call
+    NoOverlap,  ///< the loop without model chunks waits for each call
     OwnForward  ///< a backward runs beside the forward that it needs
   };
 
   Kind kind = Kind::Form;
   std::int32_t rank = 0;
-  std::uint32_t entry = kNoEntry;  ///< of the rank's order; kNoEntry: the order ends too early
+  std::uint32_t entry =
+      kNoEntry;  ///< its place in the rank's order; kNoEntry: the order ends early
 
   friend bool operator==(const RoutingFault&, const RoutingFault&) = default;
 };
@@ -53,7 +54,7 @@ struct MegatronLowering {
   std::vector<RoutingFault> faults;  ///< at most one a rank, since the rank stops there
 };
 
-/// Stages go around in a loop, with as many chunks on every rank.
+/// The stages go around in a loop, with as many chunks on every rank.
 [[nodiscard]] MegatronLowering lower_megatron(const Schedule& schedule, MegatronCalls calls,
                                               bool ep_overlap);
 

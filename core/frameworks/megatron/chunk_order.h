@@ -8,10 +8,10 @@
 // Microbatches go in groups; inside a group all of the first chunk come first. Backwards follow the
 // same table with the chunks reversed, so that each chunk is first in, first out.
 //
-// Three of Megatron's functions, each with its name and its own mistakes: none of them asks whether
-// a pipeline could run what it is given. core/frameworks/megatron/mcore.h says what the runtime
-// refuses. As read in Megatron-LM d98e8a64dd; tested by orders_test.cpp against the functions
-// themselves.
+// Three of Megatron's functions are here, each with its name and its own mistakes: none of them
+// asks whether a pipeline could run its input. core/frameworks/megatron/mcore.h says what the
+// runtime refuses. They are read at the commit in version.h. Tested by orders_test.cpp against the
+// functions themselves.
 
 #pragma once
 

@@ -36,7 +36,7 @@ class Expansion {
     last_weight(step);
   }
 
-  // The forward from its first layer on beside the backward from its last.
+  // The forward runs from its first layer on beside the backward from its last.
   void pair(const Step& forward, const Step& backward) {
     const std::size_t forwards = layers_of(forward);
     const std::size_t backwards = layers_of(backward);
@@ -52,7 +52,7 @@ class Expansion {
     last_weight(backward);
   }
 
-  // Both halves of a layer's W, in the order of slots 6 and 13.
+  // Both halves of a layer's W come in the order of slots 6 and 13.
   void weight(const Step& step) {
     steps.push_back(node(step, Kind::BackwardWeight, Part::Experts, 0));
     steps.push_back(node(step, Kind::BackwardWeight, Part::PreDispatch, 0));
@@ -87,7 +87,7 @@ class Expansion {
       steps.push_back(node(b, Kind::BackwardWeight, Part::PreDispatch, 0));
   }
 
-  // Of the chunk's first layer, behind everything else of the step.
+  // The weight gradient of the chunk's first layer comes after everything else of the step.
   void last_weight(const Step& backward) {
     if (options_.delayed_weights)
       steps.push_back(node(at_layer(backward, 0), Kind::BackwardWeight, Part::PreDispatch, 0));
@@ -133,7 +133,7 @@ Lowered take_layers_apart(const Lowered& lowered,
     Expansion expansion(layers[r], options);
     for (std::size_t at = 0; at < steps.size(); ++at) {
       const Step& step = steps[at];
-      // What opens a composite may be all of it.
+      // The step that opens a composite may be all of it.
       const bool paired = step.kind == Kind::Forward && step.group == Group::Opens &&
                           at + 1 < steps.size() && steps[at + 1].group == Group::Continues &&
                           is_backward(steps[at + 1].kind);

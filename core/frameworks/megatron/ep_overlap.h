@@ -1,5 +1,5 @@
-// Megatron-LM's overlap of expert-parallel communication: layers taken apart into what they compute
-// and what they exchange, forward and backward of a step launched side by side.
+// Megatron-LM overlaps expert-parallel communication: it takes layers apart into computations and
+// exchanges, and launches forward and backward of a step side by side.
 //
 //   slot  1 b post-process    comp        8 b pre-dispatch  comp   (early release)
 //         2 b combine         comm        9 f experts       comp
@@ -15,9 +15,9 @@
 // nothing but the order of its stream holds it, and no exchange waits for the one launched before
 // it. The first layer's W comes behind the whole step.
 //
-// Not taken apart: embedding and loss around the layers, and layers without experts, whose
-// exchanges do nothing. Read in Megatron-LM d98e8a64dd, model_chunk_schedule_plan.py. Tested by
-// ep_overlap_test.cpp, which prints the thirteen slots.
+// Embedding and loss around the layers are not taken apart, nor are layers without experts, whose
+// exchanges do nothing. It is read in model_chunk_schedule_plan.py at the commit in version.h.
+// Tested by ep_overlap_test.cpp, which prints the thirteen slots.
 
 #pragma once
 
@@ -31,13 +31,14 @@
 namespace capo {
 
 /// Slots 1 to 13 of one layer running forward beside one running backward; the two are steps of
-/// their chunks. `first_layer`: of the backward's chunk, whose last W is left to the caller.
+/// their chunks. `first_layer`: it is that of the backward's chunk, and its W is left to the
+/// caller.
 [[nodiscard]] std::vector<Step> combined_layers(const Step& forward, const Step& backward,
                                                 bool first_layer, const EpOverlap& options);
 
-/// Every forward and backward taken apart into its chunk's layers; a forward and a backward in one
-/// group run side by side, what one has more behind. Transfers and other steps keep their place.
-/// `layers`: by rank and chunk, at least 1.
+/// Takes every forward and backward apart into its chunk's layers; a forward and a backward in one
+/// group run side by side, and surplus layers of one follow. Transfers and other steps keep their
+/// place. `layers`: by rank and chunk, at least 1.
 [[nodiscard]] Lowered take_layers_apart(const Lowered& lowered,
                                         const std::vector<std::vector<std::int32_t>>& layers,
                                         const EpOverlap& options);

@@ -1,5 +1,5 @@
-// Megatron-LM's expansion of a chunk-wise order into layers, where the communication of expert
-// parallelism is overlapped: every layer becomes a chunk of its own to TransformerEngine.
+// Megatron-LM expands a chunk-wise order into layers if it overlaps the communication of expert
+// parallelism: every layer becomes a chunk of its own to TransformerEngine.
 //
 //   order [1, 2, -2, 1, -1, -1], layers per chunk [1, 2], delayed weight gradients:
 //   1 | 2 3 | 1 -3 -3.5 -2 -2.5 | -1 -1.5 | -1 -1.5
@@ -11,8 +11,8 @@
 //
 // The function trusts its input to alternate in between. Where it does not, entries are lost,
 // doubled or in the wrong place, without a word; that is reproduced. An order without a backward or
-// without a forward raises, and so does a chunk without a layer count. As read in Megatron-LM
-// d98e8a64dd; tested by orders_test.cpp against the function itself.
+// without a forward raises, and so does a chunk without a layer count. The function is read at the
+// commit in version.h. Tested by orders_test.cpp against the function itself.
 
 #pragma once
 
@@ -30,11 +30,11 @@ namespace capo::megatron {
 constexpr std::int32_t kNoLayer = -1;
 
 enum class WeightGradients {
-  InBackward,  ///< no entries of their own
-  Delayed,     ///< -c-0.5 for every -c
+  InBackward,  ///< they have no entries of their own
+  Delayed,     ///< every -c has a -c-0.5
 };
 
-/// What a forward entry of a layer order runs, both counted from 0.
+/// A forward entry of a layer order runs this layer of this chunk, both counted from 0.
 struct ForwardPlace {
   std::int32_t chunk = 0;
   std::int32_t layer = kNoLayer;  ///< in its chunk
@@ -44,7 +44,7 @@ struct ForwardPlace {
 
 struct LayerOrder {
   TeList order;
-  std::vector<std::optional<ForwardPlace>> places;  ///< of each entry; nothing for a backward's
+  std::vector<std::optional<ForwardPlace>> places;  ///< by entry; nullopt for a backward
 };
 
 /// get_overlap_moe_expert_parallel_comm_order. Layer counts beyond the chunks of the order are not

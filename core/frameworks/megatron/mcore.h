@@ -1,5 +1,5 @@
-// What Megatron-LM would say: TransformerEngine's checks, its own stricter rule, and the
-// configurations it accepts.
+// The profile of Megatron-LM: TransformerEngine's checks, a stricter rule of its own, and the
+// configurations that it accepts.
 //
 // The rule: after a backward of a chunk that delays its weight gradient, the next backward-type
 // entry is that chunk's weight gradient; only forwards may stand between. Megatron's generator
@@ -7,7 +7,8 @@
 //
 // The configuration rules hold where the numbers are stated: virtual stages need a pipeline, PP <=
 // group <= microbatches, a last group of at least PP, EP overlap in a pipeline needs virtual
-// stages. Read in Megatron-LM d98e8a64dd. Tested by mcore_test.cpp against Megatron's own orders.
+// stages. They are read at the commit in version.h. Tested by mcore_test.cpp against Megatron's own
+// orders.
 
 #pragma once
 
@@ -23,19 +24,19 @@ namespace capo::mcore {
 
 struct Configuration {
   std::int64_t pipeline = 1;                   ///< PP
-  std::optional<std::int64_t> virtual_stages;  ///< VP; nothing: the non-interleaved schedule
+  std::optional<std::int64_t> virtual_stages;  ///< VP; nullopt: the non-interleaved schedule
   std::int64_t microbatches = 1;
   std::optional<std::int64_t> group_size;  ///< microbatch_group_size_per_vp_stage; PP if not given
   bool ep_overlap = false;
 };
 
-/// Why Megatron refuses the configuration; nothing if it accepts.
+/// The reason why Megatron refuses the configuration; nullopt if it accepts.
 [[nodiscard]] std::optional<std::string> refusal(const Configuration& configuration);
 
 /// The first backward that is followed by a backward-type entry other than its weight gradient.
 struct LooseWeight {
   std::size_t backward;
-  std::optional<std::size_t> next;  ///< nothing: the order ends
+  std::optional<std::size_t> next;  ///< nullopt: the order ends
 };
 [[nodiscard]] std::optional<LooseWeight> first_loose_weight(const TeList& order,
                                                             const std::vector<bool>& need_wgrad);

@@ -16,7 +16,7 @@ bool without_pipeline(const Request& request) {
   return request.configuration.pipeline <= 1;
 }
 
-// What is captured where every microbatch runs the same graph: forwards and backwards alternate.
+// If every microbatch runs the same graph, one is captured: forwards and backwards alternate.
 std::optional<NoOrder> capture_one_microbatch(mcore::Configuration& configuration) {
   if (chunks_of(configuration) != 1) {
     return Raised{
@@ -51,7 +51,7 @@ TeList list_of(const std::vector<std::int64_t>& order) {
   return list;
 }
 
-// An exception on one rank of many says which; what is left of a limit is no limit to name.
+// An exception on one rank of many says which; the rest of a limit is no limit to name.
 NoOrder on_rank(NoOrder why, std::int64_t rank, const Limits& left, const Limits& limits) {
   if (auto* raised = std::get_if<Raised>(&why)) {
     raised->place = fmt::format("rank {}, {}", rank, raised->place);

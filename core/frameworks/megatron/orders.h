@@ -9,16 +9,17 @@
 // microbatch is captured and replayed for all, and with it the runtime does not ask
 // get_pp_rank_microbatches but runs one forward ahead.
 //
-// What Megatron's runtime would refuse is ordered all the same (mcore::refusal says why it would);
-// what makes one of its functions raise is a Raised. Which layers can be captured is an input, and
-// so is whether their weight gradients are: capo does not know the model. Tested by
-// orders_test.cpp and laws_test.cpp.
+// A configuration that Megatron's runtime would refuse is ordered all the same (mcore::refusal says
+// why it would); one that makes its functions raise gives a Raised. The layers that can be captured
+// are an input, and so is whether their weight gradients are: capo does not know the model. Tested
+// by orders_test.cpp and laws_test.cpp.
 
 #pragma once
 
 #include "core/frameworks/megatron/layer_order.h"
 #include "core/frameworks/megatron/mcore.h"
 #include "core/frameworks/megatron/no_order.h"
+#include "core/order/schedule.h"
 #include "core/order/te_list.h"
 
 #include <cstdint>
@@ -36,10 +37,10 @@ enum class Which {
 struct Request {
   mcore::Configuration configuration;
   Which which = Which::Capture;
-  std::optional<std::int64_t> rank;            ///< nothing: all of them
-  std::vector<std::int64_t> layers_per_chunk;  ///< that can be captured; empty: one each
+  std::optional<std::int64_t> rank;            ///< nullopt: all ranks
+  std::vector<std::int64_t> layers_per_chunk;  ///< so many can be captured; empty: one each
 
-  /// Looked at only where a chunk is expanded into layers, as in Megatron.
+  /// Read only if a chunk is expanded into layers, as in Megatron.
   WeightGradients weight_gradients = WeightGradients::InBackward;
 
   /// Whether the numbers of the order stand for layers, each a chunk to TransformerEngine.
@@ -50,17 +51,21 @@ struct Request {
 
 struct Generated {
   Request request;
-  std::vector<TeList> orders;     ///< of the ranks asked for, in rank order
-  std::int64_t microbatches = 0;  ///< of the orders: one where one is captured for all
+  std::vector<TeList> orders;     ///< one for each rank asked for, in rank order
+  std::int64_t microbatches = 0;  ///< one if one microbatch is captured for all
 };
 
 /// Its size is bounded by `limits`: entries over all ranks, ranks, and every number by counts.
 /// A configuration of less than one rank has no orders.
 [[nodiscard]] Made<Generated> orders_of(const Request& request, const Limits& limits = {});
 
-/// Why nothing can run these orders, though no function of Megatron objected: a backward comes
-/// before its forward, or there is nothing in them. Nothing if neither is so, which does not make
-/// them right.
+/// The reason why nothing can run these orders, though no function of Megatron objected: a backward
+/// comes before its forward, or there is nothing in them. nullopt if neither is so, which does not
+/// make them right.
 [[nodiscard]] std::optional<std::string> nonsense_in(const Generated& generated);
+
+/// One schedule of the orders of all ranks (schedule.cpp). The request names no single rank, and no
+/// layer count is negative.
+[[nodiscard]] Schedule schedule_of(const Generated& generated);
 
 }  // namespace capo::megatron

@@ -1,7 +1,16 @@
-#include "core/frameworks/megatron/schedule.h"
+// schedule_of() makes one schedule, with its placement, of Megatron-LM's orders of all ranks.
+//
+// Chunk by chunk the placement is the loop: chunk c of rank r is stage (c - 1) * PP + r. Layer by
+// layer every layer is a chunk, and the stages of that loop are cut into their layers: those of
+// chunk 1 of rank 0 come first, then those of chunk 1 of rank 1, and so on. Every rank holds the
+// same number of layers in a chunk, which Megatron does not demand.
+//
+// Microbatches are counted, since Megatron runs those of a chunk first in, first out. Tested by
+// schedule_test.cpp.
 
 #include "core/base/assert.h"
 #include "core/frameworks/megatron/chunk_order.h"
+#include "core/frameworks/megatron/orders.h"
 #include "core/frameworks/te/from_te_list.h"
 
 #include <algorithm>
@@ -11,7 +20,7 @@ namespace capo::megatron {
 
 namespace {
 
-// Chunk by chunk, the stages of the layers of one rank.
+// The stages of the layers of one rank, chunk by chunk.
 std::vector<std::int32_t> stages_of_layers(const std::vector<std::int64_t>& layers,
                                            std::int64_t ranks, std::int64_t rank) {
   std::vector<std::int32_t> stages;

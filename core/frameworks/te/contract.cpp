@@ -18,13 +18,17 @@ constexpr Cell fused(Returned returned, Written written, Flagged flagged) {
   return {returned, Destination::AddsToMainGrad, written, flagged};
 }
 
-struct Row {
-  Configuration configuration;
-  Cell sound;  // for every kind
-  std::array<Cell, kColumns.size()> te;
-};
+// One cell of the sound contract a configuration, for every kind.
+constexpr std::array<Cell, kConfigurations.size()> kSound{{
+    kToAutograd,
+    {Returned::Nothing, Destination::AddsToGrad, Written::WithW, Flagged::Never},
+    fused(Returned::Nothing, Written::WithB, Flagged::Never),
+    fused(Returned::Dummy, Written::WithB, Flagged::AtB),
+    fused(Returned::Nothing, Written::WithW, Flagged::Never),
+    fused(Returned::Zeros, Written::WithW, Flagged::AtW),
+}};
 
-// TE's cells: Returned as read in linear.py, layernorm_linear.py, layernorm_mlp.py and
+// TE's cells are read as follows: Returned in linear.py, layernorm_linear.py, layernorm_mlp.py and
 // grouped_linear.py of module/, ops/basic/grouped_linear.py and ops/fused/grouped_mlp.py; the
 // assignment in module/base.py:1963 and the backward_dw() of the grouped ones.
 constexpr Cell kAssigned{Returned::Nothing, Destination::AssignsGrad, Written::WithW,
@@ -34,31 +38,31 @@ constexpr Cell kFusedW = fused(Returned::Nothing, Written::WithW, Flagged::Never
 constexpr Cell kSharedB = fused(Returned::SharedDummy, Written::WithB, Flagged::AtB);
 constexpr Cell kSharedAhead = fused(Returned::SharedDummy, Written::WithW, Flagged::AtB);
 
-// A column each: linear, layernorm-linear, layernorm-mlp, grouped-linear, grouped-linear-op,
-// grouped-mlp.
-constexpr std::array<Row, kConfigurations.size()> kTable{{
-    {Configuration::Vanilla,
-     kToAutograd,
-     {kToAutograd, kToAutograd, kToAutograd, kToAutograd, kToAutograd, kToAutograd}},
-    {Configuration::Delay,
-     {Returned::Nothing, Destination::AddsToGrad, Written::WithW, Flagged::Never},
-     {kAssigned,
-      kAssigned,
-      kAssigned,
-      {Returned::Uninitialised, Destination::AssignsGrad, Written::WithW, Flagged::Never},
-      kAssigned,
-      kAssigned}},
-    {Configuration::Fuse, kFusedB, {kFusedB, kFusedB, kFusedB, kFusedB, kFusedB, kFusedB}},
-    {Configuration::FuseAttr,
-     fused(Returned::Dummy, Written::WithB, Flagged::AtB),
-     {kSharedB, kSharedB, fused(Returned::Dummy, Written::WithB, Flagged::AtB), kSharedB, kSharedB,
-      kSharedB}},
-    {Configuration::DelayFuse, kFusedW, {kFusedW, kFusedW, kFusedW, kFusedW, kFusedW, kFusedW}},
-    {Configuration::DelayFuseAttr,
-     fused(Returned::Zeros, Written::WithW, Flagged::AtW),
-     {kSharedAhead, kSharedAhead, fused(Returned::Dummy, Written::WithW, Flagged::AtB),
-      kSharedAhead, kSharedAhead, kSharedAhead}},
-}};
+}  // namespace
+
+// A row a configuration; its cells are those of linear, layernorm-linear, layernorm-mlp,
+// grouped-linear, grouped-linear-op and grouped-mlp.
+struct TeCells {
+  std::array<std::array<Cell, kColumns.size()>, kConfigurations.size()> rows;
+};
+
+constexpr TeCells kCellsOfD0067d0da{{{
+    {kToAutograd, kToAutograd, kToAutograd, kToAutograd, kToAutograd, kToAutograd},
+    {kAssigned,
+     kAssigned,
+     kAssigned,
+     {Returned::Uninitialised, Destination::AssignsGrad, Written::WithW, Flagged::Never},
+     kAssigned,
+     kAssigned},
+    {kFusedB, kFusedB, kFusedB, kFusedB, kFusedB, kFusedB},
+    {kSharedB, kSharedB, fused(Returned::Dummy, Written::WithB, Flagged::AtB), kSharedB, kSharedB,
+     kSharedB},
+    {kFusedW, kFusedW, kFusedW, kFusedW, kFusedW, kFusedW},
+    {kSharedAhead, kSharedAhead, fused(Returned::Dummy, Written::WithW, Flagged::AtB), kSharedAhead,
+     kSharedAhead, kSharedAhead},
+}}};
+
+namespace {
 
 constexpr Defect kAssigns{'a',
                           "W assigns .grad: a second microbatch replaces the first, unless a hook "
@@ -158,20 +162,20 @@ Configuration configuration_of(const ModuleFlags& flags) {
   return flags.delay_wgrad ? Configuration::DelayFuse : Configuration::Fuse;
 }
 
-std::optional<Cell> contract(ModuleKind kind, Configuration configuration, Whose whose) {
-  const auto* row = std::find_if(kTable.begin(), kTable.end(), [&](const Row& candidate) {
-    return candidate.configuration == configuration;
-  });
-  CAPO_ASSERT(row != kTable.end(), "every configuration has a row");
-  if (!exists(kind, row->sound.written == Written::WithW)) return std::nullopt;
-  if (whose == Whose::Sound) return row->sound;
+std::optional<Cell> contract(ModuleKind kind, Configuration configuration, Whose whose,
+                             const te::Version& version) {
+  const auto row = static_cast<std::size_t>(configuration);
+  const Cell& sound = kSound[row];
+  if (!exists(kind, sound.written == Written::WithW)) return std::nullopt;
+  if (whose == Whose::Sound) return sound;
   const auto* column = std::find(kColumns.begin(), kColumns.end(), *facts_of(kind).contract_column);
   CAPO_ASSERT(column != kColumns.end(), "a kind names a column that there is");
-  return row->te[static_cast<std::size_t>(column - kColumns.begin())];
+  return version.cells->rows[row][static_cast<std::size_t>(column - kColumns.begin())];
 }
 
-std::optional<Cell> contract_under(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
-  std::optional<Cell> cell = contract(kind, configuration_of(flags), whose);
+std::optional<Cell> contract_under(ModuleKind kind, const ModuleFlags& flags, Whose whose,
+                                   const te::Version& version) {
+  std::optional<Cell> cell = contract(kind, configuration_of(flags), whose, version);
   if (!cell) return std::nullopt;
   if (flags.frozen_weight) return kFrozen;
   if (!flags.fuse_wgrad_accumulation) return cell;
@@ -188,7 +192,7 @@ std::optional<Cell> contract_under(ModuleKind kind, const ModuleFlags& flags, Wh
 std::optional<Cell> bias_contract(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
   if (!exists(kind, flags.delay_wgrad)) return std::nullopt;
   if (!flags.bias) return kFrozen;
-  // Of the operations, the bias gradient comes with B in any case.
+  // TE's operations make the bias gradient with B in any case.
   if (!flags.delay_wgrad || (whose == Whose::Te && is_operation(kind))) return kToAutograd;
   return Cell{
       Returned::Nothing,

@@ -1,5 +1,6 @@
-// What backward owes a weight: what autograd gets, where the gradient ends, when it is written, and
-// when the flag grad_added_to_main_grad is set. Six kinds of module in six configurations.
+// The gradient contract says what a backward owes a weight: the value that autograd gets, the place
+// where the gradient ends, the action that writes it, and the action that sets the flag
+// grad_added_to_main_grad. It has cells for six kinds of module in six configurations.
 //
 //   Delay  delay_wgrad              the weight gradient is an action of its own, W
 //   Fuse   fuse_wgrad_accumulation  its product writes main_grad, and autograd needs nothing
@@ -19,20 +20,23 @@
 //   saved may come back as another one. Where the parameter is gone, that is an error with its
 //   name. So is a second backward of one microbatch.
 //
-// TransformerEngine's cells are facts about commit d0067d0da, defects included; they are what the
-// profile `te` goes by. A transformer-layer has no cell: it is made of modules that have one. TE's
-// basic-linear-op has no Delay, and stands beside the 36 cells.
+// TransformerEngine's cells are facts about a version, defects included; the profile `te` goes by
+// them. A transformer-layer has no cell: it is made of modules that have one. TE's basic-linear-op
+// has no Delay, and takes its cells from the column of grouped-linear-op. main_grad's layout is
+// main_grad.h's concern.
 //
-// Tested cell by cell by contract_test.cpp; what the cells lead to by accumulator_test.cpp.
+// Tested cell by cell by contract_test.cpp; accumulator_test.cpp adds up what the cells lead to.
 
 #pragma once
 
+#include "core/frameworks/te/version.h"
 #include "core/model/model.h"
 
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -58,7 +62,7 @@ inline constexpr std::array kColumns{ModuleKind::Linear,          ModuleKind::La
                                      ModuleKind::LayerNormMlp,    ModuleKind::GroupedLinear,
                                      ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp};
 
-/// What backward hands to autograd for the weight.
+/// The value that backward hands to autograd for the weight.
 enum class Returned : std::uint8_t {
   Gradient,
   Nothing,
@@ -69,17 +73,17 @@ enum class Returned : std::uint8_t {
   LiveView,       ///< of main_grad, which already holds the gradient
 };
 
-/// Where the gradient ends.
+/// The place where the gradient ends.
 enum class Destination : std::uint8_t {
-  Nowhere,                 ///< there is none
-  AddsToGrad,              ///< .grad
-  AssignsGrad,             ///< what was there is gone
-  AssignsGradIfNone,       ///< where something was there, this is gone
-  AssignsTemporary,        ///< .grad of a tensor that nobody keeps
-  AddsToMainGrad,          ///< main_grad
-  OverwritesMainGrad,      ///< with every microbatch
-  FirstForwardOverwrites,  ///< main_grad, with the microbatch whose forward was first; others add
-  FirstWriteOverwrites,    ///< main_grad, with what is written first in a step; others add
+  Nowhere,                 ///< there is no gradient
+  AddsToGrad,              ///< it is added to .grad
+  AssignsGrad,             ///< it replaces .grad
+  AssignsGradIfNone,       ///< it becomes .grad if that is None; else it is lost
+  AssignsTemporary,        ///< it becomes .grad of a tensor that nobody keeps
+  AddsToMainGrad,          ///< it is added to main_grad
+  OverwritesMainGrad,      ///< every microbatch overwrites main_grad
+  FirstForwardOverwrites,  ///< the microbatch whose forward was first overwrites main_grad
+  FirstWriteOverwrites,    ///< the first write of a step overwrites main_grad
 };
 
 [[nodiscard]] constexpr bool is_main_grad(Destination destination) {
@@ -100,14 +104,14 @@ struct Cell {
   friend bool operator==(const Cell&, const Cell&) = default;
 };
 
-/// What is wrong with a cell.
+/// A defect of a cell.
 struct Defect {
   char mark;  ///< 'a', 'b', ...
   std::string_view text;
   std::string_view source;  ///< file:line of TransformerEngine, under transformer_engine/pytorch
 };
 
-/// What goes wrong in TransformerEngine under some flag or circumstance, in whatever cell.
+/// A defect of TransformerEngine under some flag or circumstance, in any cell.
 struct ConditionalDefect {
   std::string_view under;
   std::string_view text;
@@ -117,21 +121,22 @@ struct ConditionalDefect {
 /// Attr without Fuse changes nothing.
 [[nodiscard]] Configuration configuration_of(const ModuleFlags& flags);
 
-/// The cell without further flags. None for a transformer-layer, and for a basic-linear-op with
-/// Delay.
+/// The cell without further flags; nullopt for a transformer-layer, and for a basic-linear-op with
+/// Delay. `version` matters to Whose::Te only.
 [[nodiscard]] std::optional<Cell> contract(ModuleKind kind, Configuration configuration,
-                                           Whose whose);
+                                           Whose whose, const te::Version& version = te::kNewest);
 
-/// The cell with what overwrite_main_grad, zero_out_wgrad, is_first_microbatch and frozen_weight
-/// make of it. Of a module with two weights, the one that is frozen.
+/// The cell, changed by overwrite_main_grad, zero_out_wgrad, is_first_microbatch and frozen_weight.
+/// In a module with two weights frozen_weight is about the first.
 [[nodiscard]] std::optional<Cell> contract_under(ModuleKind kind, const ModuleFlags& flags,
-                                                 Whose whose);
+                                                 Whose whose,
+                                                 const te::Version& version = te::kNewest);
 
-/// The same for the bias, which never goes to main_grad by itself.
+/// The cell of the bias, which never goes to main_grad by itself.
 [[nodiscard]] std::optional<Cell> bias_contract(ModuleKind kind, const ModuleFlags& flags,
                                                 Whose whose);
 
-/// What is wrong with it, in order of their marks; a cell of the sound contract has none.
+/// Defects of a cell, in the order of their marks; a cell of the sound contract has none.
 [[nodiscard]] std::vector<Defect> defects_of(const Cell& cell);
 [[nodiscard]] std::span<const ConditionalDefect> conditional_defects();
 
@@ -154,12 +159,12 @@ struct Products {
 /// (cudaErrorStreamCaptureIsolation). A transformer-layer does, by its norms.
 [[nodiscard]] bool hands_a_gradient(ModuleKind kind, const ModuleFlags& flags, Whose whose);
 
-/// TransformerEngine's answer to a W with nothing queued: an error, or silence.
+/// Whether TransformerEngine raises if a W finds nothing queued; else it returns in silence.
 [[nodiscard]] bool te_raises_on_empty_queue(ModuleKind kind);
 /// Whether the product that makes a delayed weight gradient makes the bias's too. A type that is
 /// not declared is taken for one that is not fp8, whose bias gradient comes with B.
 [[nodiscard]] bool te_makes_bias_gradient_with_weight(const Module& module);
-/// One of TE's operations, which do not look at is_first_microbatch, and not a module.
+/// Whether it is one of TE's operations, which unlike modules do not look at is_first_microbatch.
 [[nodiscard]] bool is_operation(ModuleKind kind);
 
 /// "delay+fuse+attr".
@@ -171,5 +176,10 @@ struct Products {
 /// "B", "W", "-".
 [[nodiscard]] std::string_view name_of(Written written);
 [[nodiscard]] std::string_view name_of(Flagged flagged);
+
+/// The page of `capo explain contract`: both tables of the contract, a row a cell, the defects of
+/// TransformerEngine's, and the facts that no cell holds. docs/gradients.md holds the same text,
+/// which tests/cli/explain_contract_test.cpp compares.
+[[nodiscard]] std::string contract_page(const te::Version& version = te::kNewest);
 
 }  // namespace capo::gradients

@@ -1,5 +1,3 @@
-#include "core/frameworks/te/contract_page.h"
-
 #include "core/frameworks/te/contract.h"
 
 #include <fmt/format.h>
@@ -104,22 +102,23 @@ std::string aligned(const std::vector<Row>& rows) {
   return out;
 }
 
-std::string table(Whose whose) {
+std::string table(Whose whose, const te::Version& version) {
   std::vector<Row> rows{{" ", "", "module", "autograd gets", "the gradient", "by", "flag", ""}};
   for (const Configuration configuration : kConfigurations) {
     for (const ModuleKind kind : kColumns) {
-      rows.push_back(row_of(configuration, kind, contract(kind, configuration, whose).value()));
+      rows.push_back(
+          row_of(configuration, kind, contract(kind, configuration, whose, version).value()));
     }
   }
   return aligned(rows);
 }
 
-std::string notes_of_te() {
+std::string notes_of_te(const te::Version& version) {
   std::map<char, Defect> used;
   for (const Configuration configuration : kConfigurations) {
     for (const ModuleKind kind : kColumns) {
-      for (const Defect& defect : defects_of(contract(kind, configuration, Whose::Te).value()))
-        used.emplace(defect.mark, defect);
+      const Cell cell = contract(kind, configuration, Whose::Te, version).value();
+      for (const Defect& defect : defects_of(cell)) used.emplace(defect.mark, defect);
     }
   }
   std::string out;
@@ -131,16 +130,17 @@ std::string notes_of_te() {
 
 }  // namespace
 
-std::string contract_page() {
+std::string contract_page(const te::Version& version) {
   std::string out(kIntroduction);
-  out += "\nThe sound contract, which capo's modules keep:\n\n" + table(Whose::Sound);
+  out += "\nThe sound contract, which capo's modules keep:\n\n" + table(Whose::Sound, version);
   out +=
       "\n" + paragraph("",
                        "With overwrite_main_grad or is_first_microbatch, what is written first in "
                        "a step overwrites main_grad. With zero_out_wgrad, dummies are zeros. A "
                        "frozen weight gets nothing and queues nothing.");
-  out += "\nTransformerEngine d0067d0da, where `!` marks a defect and letters say which:\n\n" +
-         table(Whose::Te) + "\n" + notes_of_te();
+  out += fmt::format(
+      "\nTransformerEngine {}, where `!` marks a defect and letters say which:\n\n{}\n{}",
+      version.commit, table(Whose::Te, version), notes_of_te(version));
   out +=
       "\n" + paragraph("",
                        "Its basic-linear-op is as the rows of grouped-linear-op without delay. A "

@@ -16,7 +16,7 @@ std::optional<std::int32_t> declared_chunks(const TeDeclarations& declarations) 
   return std::nullopt;
 }
 
-// What is declared of each chunk, in the memory that is there.
+// Fills rank.delay from the declarations, reusing its storage.
 void declare_delay(RankOrder& rank, const TeDeclarations& declarations) {
   if (!declarations.need_wgrad && !declarations.delayed) {
     rank.delay.reset();
@@ -77,7 +77,7 @@ TeReading TeListReader::read(std::span<const TeEntry> list, TeReading memory) {
   return memory;
 }
 
-// As number_microbatches() does, in memory that is kept.
+// Numbers microbatches as number_microbatches() does, but reuses its storage.
 void TeListReader::number(RankOrder& rank) {
   next_.assign(static_cast<std::size_t>(rank.chunks) * 3, 0);
   for (Entry& entry : rank.order) {

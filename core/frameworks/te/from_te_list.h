@@ -1,11 +1,12 @@
-// A TE list to a schedule: the k-th entry of a kind for a chunk is microbatch k.
+// from_te_list() reads a TE list as a schedule: the k-th entry of a kind for a chunk is microbatch
+// k.
 //
 //   [1, 1, -1, -1.5]   ->   F1.0 F1.1 B1.0 W1.0
 //
 // Entries that are no action (NaN, 0, 1.5, -1.25, the float-typed 1.0) are left out and listed as
-// odd. The number of chunks is what the declarations say; without any it is the largest id, where
-// an id larger than the list is long counts as unknown, since its fellows cannot all occur. Tested
-// by from_te_list_test.cpp.
+// odd. The declarations say the number of chunks; without any it is the largest id, but an id
+// larger than the list is long counts as unknown, since its fellows cannot all occur. Text is read
+// by list_reader.h. Tested by from_te_list_test.cpp.
 
 #pragma once
 
@@ -21,18 +22,17 @@
 
 namespace capo {
 
-/// Chunks that delay their weight gradient, said without saying how many chunks there are.
+/// Chunks that delay their weight gradient, declared without the number of chunks.
 struct DelayedChunks {
   bool all = false;
   std::vector<std::int32_t> chunks;
 };
 
-/// What a user may declare about a TE list.
+/// Declarations of a user about a TE list.
 struct TeDeclarations {
   Layers layers;
-  std::optional<DelayedChunks> delayed;  ///< where need_wgrad is not given
-  std::optional<std::vector<bool>>
-      need_wgrad;  ///< per chunk: whether it delays its weight gradient
+  std::optional<DelayedChunks> delayed;         ///< read only if need_wgrad is nullopt
+  std::optional<std::vector<bool>> need_wgrad;  ///< by chunk, whether it delays its weight gradient
   std::optional<std::int32_t> microbatches;
 };
 
@@ -46,7 +46,7 @@ class TeListReader {
  public:
   explicit TeListReader(TeDeclarations declarations);
 
-  /// `memory`: an earlier reading, whose memory is used again.
+  /// `memory` is an earlier reading, whose storage is used again.
   [[nodiscard]] TeReading read(std::span<const TeEntry> list, TeReading memory = {});
 
  private:

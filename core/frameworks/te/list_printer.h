@@ -1,5 +1,6 @@
-// A TE list to text: `[1, 1, -1, -1.5]`, every number in the shortest form that reads back the
-// same. Tested by tests/properties/round_trip_test.cpp: printing then reading is the identity.
+// print_te_list() writes a TE list as text: `[1, 1, -1, -1.5]`, every number in the shortest form
+// that reads back the same. Tested by tests/properties/round_trip_test.cpp: printing then reading
+// is the identity.
 
 #pragma once
 

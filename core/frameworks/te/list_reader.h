@@ -1,4 +1,4 @@
-// Text to a TE list.
+// read_te_list() reads text as a TE list.
 //
 //   [1, 1, -1, -1.5]        commas or blanks; brackets optional
 //   1 1 -1(dgrad) -1.5(delayed wgrad)   # annotations and comments are skipped
@@ -8,7 +8,7 @@
 // Anything else is refused with its place. Ten million entries are an ordinary input: the common
 // forms, a small whole number or half, are read without a library call.
 //
-// What the numbers mean is not decided here. Tested by list_reader_test.cpp.
+// The meaning of the numbers is decided by read_entry.h. Tested by list_reader_test.cpp.
 
 #pragma once
 

@@ -19,7 +19,7 @@ std::optional<std::int64_t> product(std::int64_t a, std::int64_t b) {
   return result;
 }
 
-// Nothing where it does not fit; a zero anywhere is no element, however large the rest.
+// nullopt if the product does not fit; a zero anywhere is no element, however large the rest.
 std::optional<std::int64_t> elements(Sizes shape) {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   std::optional<std::int64_t> count = 1;
@@ -170,7 +170,7 @@ TeMainGrad te_with_main_grad(ModuleKind kind, const MainGrad& main_grad,
   }
   if (kind == ModuleKind::GroupedMlp) return TeMainGrad::WritesCopySilently;
   if (!viewed) return TeMainGrad::RefusesNamingIt;  // no tensor: more elements than there can be
-  // What a product makes of equal distances other than 1 was not looked into.
+  // A product may write equal distances other than 1; nobody has looked into that.
   const std::array<std::int64_t, 1> flat{elements(target).value_or(-1)};
   return view_strides(target, *viewed, flat) ? TeMainGrad::Writes : TeMainGrad::FailsInView;
 }

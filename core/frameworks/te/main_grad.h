@@ -45,7 +45,7 @@ struct GroupedWeight {
 [[nodiscard]] std::optional<std::string> main_grad_refusal(const MainGrad& main_grad,
                                                            const GroupedWeight& weight);
 
-/// What TransformerEngine d0067d0da does with it.
+/// TransformerEngine's answer to a main_grad that the sound contract may refuse.
 enum class TeMainGrad : std::uint8_t {
   Writes,
   RefusesNamingIt,     ///< RuntimeError with shape and strides (ops/_common.py:177)

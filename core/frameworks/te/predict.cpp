@@ -41,8 +41,7 @@ class Simulation {
 
   static bool fractional(const TeEntry& entry) { return std::ceil(entry.value) != entry.value; }
 
-  // --- parse: split off the fractional entries, find the number of chunks
-  // -------------------------
+  // parse: split off the fractional entries, find the number of chunks
 
   bool parse() {
     bool any = false;
@@ -67,8 +66,7 @@ class Simulation {
     return true;
   }
 
-  // --- dimensions
-  // ---------------------------------------------------------------------------------
+  // dimensions
 
   bool dimensions() {
     const auto length = static_cast<std::int64_t>(whole_entries_);
@@ -158,8 +156,7 @@ class Simulation {
     return true;
   }
 
-  // --- shared by the walks
-  // ------------------------------------------------------------------------
+  // shared by the walks
 
   [[nodiscard]] std::int64_t layers_of(std::int64_t chunk) const {
     return layer_counts_[static_cast<std::size_t>(chunk)];
@@ -175,8 +172,7 @@ class Simulation {
     return static_cast<std::size_t>(chunk < 0 ? static_cast<double>(chunks_) + chunk : chunk);
   }
 
-  // --- reuse: hand static inputs from finished backwards to later forwards
-  // ------------------------
+  // reuse: hand static inputs from finished backwards to later forwards
 
   bool reuse() {
     std::vector<std::int64_t> forwards(
@@ -207,8 +203,7 @@ class Simulation {
     return true;
   }
 
-  // --- list: which graph each forward belongs to
-  // --------------------------------------------------
+  // list: which graph each forward belongs to
 
   bool list() {
     std::vector<std::int64_t> forwards(
@@ -246,8 +241,7 @@ class Simulation {
     return true;
   }
 
-  // --- warm-up: every forward and backward once, eagerly
-  // ------------------------------------------
+  // warm-up: every forward and backward once, eagerly
 
   bool warm_up() {
     owner_.assign(static_cast<std::size_t>(graphs_), kNoChunk);
@@ -298,18 +292,15 @@ class Simulation {
         return raise(Kind::PyKeyError, Step::WarmUp, i, "a backward whose forward has not run");
       }
       if (backward_done_[static_cast<std::size_t>(g)]) {
-        return raise(
-            Kind::PyAttributeError, Step::WarmUp, i,
-            "a second backward of one graph; a module whose last op is PyTorch's own raises "
-            "torch.RuntimeError instead");
+        return raise(options_.version->second_backward, Step::WarmUp, i,
+                     std::string(options_.version->second_text));
       }
       backward_done_[static_cast<std::size_t>(g)] = true;
     }
     return true;
   }
 
-  // --- capture
-  // ------------------------------------------------------------------------------------
+  // capture
 
   [[nodiscard]] bool delays(std::int64_t graph) const {
     const std::int32_t module = owner_[static_cast<std::size_t>(graph)];

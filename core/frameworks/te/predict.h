@@ -1,19 +1,23 @@
-// What TransformerEngine itself would say to a capture order today: accepted, or which error,
-// raised for which entry, in which stage of make_graphed_callables.
+// predict() says how TransformerEngine itself would answer a capture order: it accepts, or raises
+// some error for some entry, in some step of make_graphed_callables.
 //
-// A simulation of that function's bookkeeping and of nothing else: graph indices, Python's list and
-// dict semantics, the queue of delayed weight gradients of each module. It follows graph.py of
-// commit d0067d0da in training mode with one warm-up pass; docs/model.md states the assumptions.
+//   [1, -1, -1.5, -1.5]   ->   TE.ValueError ...
+//
+// It simulates that function's bookkeeping and nothing else: graph indices, Python's list and dict
+// semantics, the queue of delayed weight gradients of each module. It follows graph.py of the
+// version in its options, in training mode with one warm-up pass; docs/model.md states the
+// assumptions.
 // TE's own scan for missing weight gradients is quadratic in the worst case; here each chunk's
 // entries are walked once, which gives the same answers in linear time.
 //
 // It predicts TE and judges nothing: TE accepts orders that are wrong, and refuses right ones. It
-// does not model CUDA errors, FP8, hooks or eval mode. Tested by predict_test.cpp against rows observed
-// on a GPU and against the oracle.
+// does not model CUDA errors, FP8, hooks or eval mode. Tested by predict_test.cpp against rows
+// observed on a GPU and against the oracle.
 
 #pragma once
 
 #include "core/frameworks/te/from_te_list.h"
+#include "core/frameworks/te/version.h"
 #include "core/order/layers.h"
 #include "core/order/te_list.h"
 
@@ -26,37 +30,22 @@
 
 namespace capo::te {
 
-/// What a weight gradient's queue does when it is asked for an entry that is not there.
+/// The answer of a queue of weight gradients that is asked for an entry and has none.
 enum class EmptyStore {
-  Raises,  ///< the base class: Linear, LayerNormLinear, LayerNormMLP
-  Silent,  ///< GroupedLinear, module and op: the graph stays empty, a later check stops the run
+  Raises,  ///< the base class raises: Linear, LayerNormLinear, LayerNormMLP
+  Silent,  ///< GroupedLinear, module and op, does not: the graph stays empty, and a later check
+           ///< stops
 };
 
 struct Options {
   bool reuse = false;  ///< _reuse_graph_input_output_buffers
   EmptyStore empty_store = EmptyStore::Raises;
-  std::uint64_t max_graphs = std::uint64_t{1}
-                             << 25;  ///< layers times microbatches that are simulated
+  std::uint64_t max_graphs = std::uint64_t{1} << 25;  ///< layers times microbatches, at most
+  const Version* version = &kNewest;                  ///< never null
 };
 
-/// Where in make_graphed_callables the error is raised.
+/// The step of make_graphed_callables that raises the error.
 enum class Step { Parse, Dimensions, Reuse, List, WarmUp, Capture };
-
-enum class Kind {
-  Accepted,
-  ValueError,      ///< TE.ValueError, an explicit check
-  TypeErrorTe,     ///< TE.TypeError
-  RuntimeErrorTe,  ///< TE.RuntimeError
-  PyValueError,    ///< py.*: an incidental error of Python
-  PyOverflowError,
-  PyTypeError,
-  PyIndexError,
-  PyKeyError,
-  PyAttributeError,
-  PyZeroDivisionError,
-  TorchRuntimeError,  ///< raised inside PyTorch
-  StoreRuntimeError,  ///< the empty WeightGradStore
-};
 
 /// "TE.ValueError", "py.KeyError", ...; empty for Accepted.
 [[nodiscard]] std::string_view name_of(Kind kind);
@@ -71,7 +60,7 @@ struct Prediction {
   [[nodiscard]] bool accepts() const { return kind == Kind::Accepted; }
 };
 
-/// Nothing if the simulation would need more than max_graphs graphs.
+/// nullopt if the simulation would need more than max_graphs graphs.
 [[nodiscard]] std::optional<Prediction> predict(const TeList& order, const Layers& layers,
                                                 const std::vector<bool>& need_wgrad,
                                                 const Options& options = {});

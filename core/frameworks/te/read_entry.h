@@ -1,8 +1,10 @@
-// The action that an entry of a TE list stands for, if any.
+// read_te_entry() tells which action an entry of a TE list stands for.
 //
-// In a header, by way of twice the number, which is whole for every entry, and without a branch or
-// a detour through memory that depends on the kind: who judges lists by the million spends most of
-// his time here. Tested by from_te_list_test.cpp.
+//   2 -> F of chunk 2      -1.5 -> W of chunk 1      0, 1.5, NaN -> no action
+//
+// It is inline and goes by twice the number, which is whole for every entry, without a branch or a
+// detour through memory that depends on the kind: judging lists by the million spends most of its
+// time here. Microbatches are counted by from_te_list.h. Tested by from_te_list_test.cpp.
 
 #pragma once
 
@@ -13,12 +15,11 @@
 
 namespace capo {
 
-/// Of a number so large that an id of its size does not fit; the id is cut, since no list is so
+/// Reads a number so large that an id of its size does not fit; the id is cut, since no list is so
 /// long that a chunk of that number could be known.
 [[nodiscard]] Action read_large_te_entry(const TeEntry& entry);
 
-/// Without its microbatch; idle for what stands for none: NaN, 0, -0.5, 1.5, -1.25, and the
-/// float-typed 1.0.
+/// The action has no microbatch; it is idle for NaN, 0, -0.5, 1.5, -1.25, and the float-typed 1.0.
 [[nodiscard]] inline Action read_te_entry(const TeEntry& entry) {
   constexpr double kMostHalves = 2147483646;
   const double twice = entry.value * 2;

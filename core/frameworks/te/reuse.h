@@ -1,5 +1,5 @@
-// Memory as TransformerEngine gives it out when it captures an order with
-// _reuse_graph_input_output_buffers, as Megatron-LM does.
+// plan_as_te() gives memory out as TransformerEngine does when it captures an order with
+// _reuse_graph_input_output_buffers, as Megatron-LM asks it to.
 //
 //   static inputs   a forward takes the oldest freed one of its signature, else a new one; freed at
 //                   its backward, whatever its weight gradient still reads
@@ -8,14 +8,14 @@
 //                   that of the next lower layer is, of first layers until any chunk's next
 //                   backward
 //
-// What is in the pool is up to PyTorch's allocator. Assumed is that it gives out the block of the
+// PyTorch's allocator decides about the pool. The assumption is that it gives out the block of the
 // right size that was freed last, and never cuts or joins blocks: so 104 of 128 overwritten input
 // gradients are overwritten where an H200 showed it (of 16 each, with small and large tensors:
 // copies 16 and 16, a linear or grouped linear 15 and 12, behind a norm 9 and 9;
 // p2p_window_test.cpp prints them), and 117 of 120 sooner or later than the next chunk of the model
-// ends, as there. Hazards in the pool are therefore possible ones. Read off d0067d0da, graph.py
-// 329-377 and 806-914; tested by reuse_test.cpp by hand and by te_vectors_test.cpp against rows
-// that the unmodified graph.py made.
+// ends, as there. Hazards in the pool are therefore possible ones. It is read off graph.py 329-377
+// and 806-914. Tested by reuse_test.cpp by hand, and by te_vectors_test.cpp against rows that the
+// unmodified graph.py made.
 
 #pragma once
 
@@ -26,7 +26,8 @@
 
 namespace capo {
 
-/// Plans one rank's memory; `work` in the order of capture. Fills addresses of its buffers.
+/// Plans one rank's memory and fills the addresses of its buffers; `work` is in the order of
+/// capture.
 [[nodiscard]] RankMemory plan_as_te(const BufferTable& table, std::int32_t rank,
                                     std::span<const Work> work, std::vector<std::int64_t>& address);
 

@@ -1,4 +1,4 @@
-// A rank's order as a TE list, or the reason why TE's notation cannot say it.
+// to_te_list() writes a rank's order as a TE list, or says why TE's notation cannot hold it.
 //
 //   F1.0 F1.1 B1.0 W1.0 B1.1 W1.1   ->   1 1 -1 -1.5 -1 -1.5
 //

@@ -1,11 +1,12 @@
-// TE's check that a chunk's backwards get their weight gradients (graph.py:769), in linear time.
+// WeightCheck is TE's check that a chunk's backwards get their weight gradients (graph.py:769), in
+// linear time.
 //
 // TE: from a backward on that is not yet cleared, scan the whole order to the right; count further
 // backwards of the chunk (this one included) and its weight gradients; where the counts meet, clear
 // all backwards counted; if they never meet, raise. Every scan walks entries of one chunk only, and
 // the next scan begins behind the last one's end, so walking each chunk's own entries once gives
 // the same answers. The check compares counts and never which backward a weight gradient belongs
-// to.
+// to. Tested by predict_test.cpp.
 
 #pragma once
 

@@ -49,8 +49,8 @@ bool is_transfer(Kind kind) {
   return kind >= Kind::SendForward && kind <= Kind::ReceiveBackward;
 }
 
-// The text without blanks and without leading zeros of its numbers: what torch's repr of a cell
-// that it reads completely looks like.
+// The text without blanks and without leading zeros of its numbers. torch's repr of a cell that it
+// reads completely looks like this.
 std::string normal_form(std::string_view cell) {
   std::string out;
   for (std::size_t at = 0; at < cell.size(); ++at) {
@@ -104,7 +104,7 @@ class Reader {
 
   std::optional<Refusal> read_cell(std::size_t r, std::size_t c) {
     const TorchRow::Cell& cell = rows_[r].cells[c];
-    const TorchCell read = read_as_torch(cell.text);
+    const TorchCell read = read_as_torch(cell.text, *declarations_.version);
     entries_ += std::max<std::size_t>(read.actions.size(), 1);
     if (entries_ > limits_.entries) return too_many_entries(cell.span, limits_);
     if (read.form == TorchCell::Form::Refused) {
@@ -153,7 +153,7 @@ class Reader {
     return std::nullopt;
   }
 
-  // Which stages each rank holds: as declared, plus what stands in its row all the same.
+  // A rank holds the stages that are declared for it, and those that stand in its row all the same.
   std::optional<Refusal> place() {
     std::vector<std::set<std::int32_t>> held(rows_.size());
     if (declarations_.stage_to_rank) {

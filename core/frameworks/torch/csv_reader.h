@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include "core/frameworks/torch/version.h"
 #include "core/order/input.h"
 #include "core/text/limits.h"
 #include "core/text/refusal.h"
@@ -23,12 +24,13 @@
 
 namespace capo {
 
-/// What a user may declare about a table.
+/// Declarations of a user about a table.
 struct TorchDeclarations {
   std::optional<std::int32_t> microbatches;
   std::optional<std::int32_t> stages;
   std::optional<std::vector<std::int32_t>> stage_to_rank;  ///< rank of stage i
-  std::optional<bool> communicates;                        ///< else: whether a transfer occurs
+  std::optional<bool> communicates;                 ///< nullopt: it does if a transfer occurs
+  const torch::Version* version = &torch::kNewest;  ///< never null
 };
 
 struct TorchReading {

@@ -1,4 +1,13 @@
-#include "core/frameworks/torch/lower.h"
+// torch's `_add_send_recv` puts the transfers into a compute-only table.
+//
+//   0F0 | 1F0   ->   0F0 0SEND_F0 | 1RECV_F0 1F0
+//
+// Ranks are swept in ascending order, again and again; an action whose inputs are there is appended
+// to its rank's list, followed by its send, and the receive is appended to the other rank's list at
+// the same moment. If a sweep moves nothing torch gives up, and does not say where. Tested by
+// predict_test.cpp against torch's own lowered tables.
+
+#include "core/frameworks/torch/predict.h"
 
 #include <algorithm>
 #include <optional>
@@ -65,7 +74,7 @@ class Lowering {
     return static_cast<std::int64_t>(rank_of_.size()) - 1;
   }
 
-  // The rank of a stage; nothing, and the KeyError noted, where torch's mapping has none.
+  // The rank of a stage; nullopt, with the KeyError noted, if torch's mapping has none.
   std::optional<std::size_t> rank_of(std::int64_t stage) {
     const bool known =
         stage >= 0 && stage <= last_stage() && rank_of_[static_cast<std::size_t>(stage)] >= 0;
@@ -132,7 +141,7 @@ class Lowering {
 
 }  // namespace
 
-Lowered lower(const Rows& rows, const std::vector<std::int64_t>& rank_of_stage) {
+Lowered add_send_receive(const Rows& rows, const std::vector<std::int64_t>& rank_of_stage) {
   return Lowering(rows, rank_of_stage).run();
 }
 

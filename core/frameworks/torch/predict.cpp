@@ -1,9 +1,5 @@
 #include "core/frameworks/torch/predict.h"
 
-#include "core/frameworks/torch/lower.h"
-#include "core/frameworks/torch/rows.h"
-#include "core/frameworks/torch/simulate.h"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -110,8 +106,8 @@ class Validator {
 
   std::int64_t microbatches_;
   std::int64_t stages_;
-  std::map<std::int64_t, std::array<std::set<std::int64_t>, 4>>
-      seen_;  // a stage of which nothing was seen fails
+  // Microbatches that were seen, by stage and kind; a stage that was not seen fails.
+  std::map<std::int64_t, std::array<std::set<std::int64_t>, 4>> seen_;
   std::map<std::int64_t, std::size_t> rank_of_;
 };
 
@@ -140,7 +136,8 @@ std::string validate(const Rows& rows, std::int64_t stages, std::int64_t microba
   return validator.totals();
 }
 
-Predicted predict(const Input& input, std::int64_t stages, std::int64_t microbatches) {
+Predicted predict(const Input& input, std::int64_t stages, std::int64_t microbatches,
+                  const Version& version) {
   const Rows rows = rows_of(input);
   const std::vector<std::int64_t> ranks = rank_of_stages(input, stages);
   Predicted predicted{.validate = validate(rows, stages, microbatches)};
@@ -149,7 +146,7 @@ Predicted predict(const Input& input, std::int64_t stages, std::int64_t microbat
     predicted.simulate = error.empty() ? "ok" : error;
     return predicted;
   }
-  const Lowered lowered = lower(rows, ranks);
+  const Lowered lowered = version.lower(rows, ranks);
   predicted.lower = lowered.error.empty() ? "ok" : lowered.error;
   if (!lowered.error.empty()) return predicted;
   const std::string error = simulate(lowered.rows, ranks).error;

@@ -1,10 +1,12 @@
-// What torch.distributed.pipelining would say to a schedule: its validator, its lowering, and its
-// simulator, message for message (torch 2.11).
+// predict() answers a schedule as torch.distributed.pipelining would: its validator, its lowering,
+// and its simulator, message for message.
+//
+//   0F0,0B0 | 1F0,1B0   ->   validate ok, lower ok, simulate ok
 //
 // The validator scans each rank's list by itself and counts distinct microbatches per stage. It
 // does not look at the order across ranks, at repeated actions, at which microbatches there are,
-// nor at any transfer. A compute-only table is then lowered (lower.h) and what comes out
-// simulated (simulate.h); a table with transfers is simulated as it is. Tested by
+// nor at any transfer. A compute-only table is then lowered (lower.cpp), and the lowered table
+// simulated (simulate.cpp); a table with transfers is simulated as it is. Tested by
 // predict_test.cpp against torch's own verdicts.
 
 #pragma once
@@ -12,9 +14,11 @@
 #include "core/frameworks/torch/rows.h"
 #include "core/order/input.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace capo::torch {
 
@@ -22,13 +26,29 @@ namespace capo::torch {
 /// ...".
 struct Predicted {
   std::string validate;
-  std::optional<std::string> lower;     ///< nothing for a table that holds its transfers already
-  std::optional<std::string> simulate;  ///< nothing where lowering failed
+  std::optional<std::string> lower;     ///< nullopt for a table that holds its transfers already
+  std::optional<std::string> simulate;  ///< nullopt if lowering failed
 };
+
+/// A compute-only table with its transfers. add_send_receive() of version.h makes it from rows
+/// whose idle slots and REDUCE_GRAD it leaves out, as PyTorch's runtime does first.
+struct Lowered {
+  Rows rows;
+  std::string error;  ///< the first line of what torch raises; empty if it lowers
+};
+
+struct Simulated {
+  std::string error;       ///< the first line of what torch raises; empty if it ends
+  std::size_t length = 0;  ///< steps of the longest rank
+  std::vector<std::vector<std::size_t>> steps;  ///< by rank, the step of each action
+};
+
+[[nodiscard]] Simulated simulate(const Rows& rows, const std::vector<std::int64_t>& rank_of_stage);
 
 [[nodiscard]] std::string validate(const Rows& rows, std::int64_t stages,
                                    std::int64_t microbatches);
 
-[[nodiscard]] Predicted predict(const Input& input, std::int64_t stages, std::int64_t microbatches);
+[[nodiscard]] Predicted predict(const Input& input, std::int64_t stages, std::int64_t microbatches,
+                                const Version& version = kNewest);
 
 }  // namespace capo::torch

@@ -1,7 +1,8 @@
 // A schedule as the rows of actions that PyTorch's functions work on.
 //
-// What PyTorch would have read is kept: a composite without members has stage -1 and no actions of
-// its own. Idle slots stay in place, since PyTorch counts steps with them.
+// A row keeps what PyTorch would have read: a composite without members has stage -1 and no actions
+// of its own. Idle slots stay in place, since PyTorch counts steps with them. Tested by
+// predict_test.cpp.
 
 #pragma once
 
@@ -17,14 +18,14 @@ namespace capo::torch {
 /// One slot of a rank's list.
 struct Slot {
   bool composite = false;
-  std::vector<TorchAction> actions;  ///< none: an idle slot; a composite's members
+  std::vector<TorchAction> actions;  ///< empty: an idle slot, or a composite without members
 
   [[nodiscard]] bool idle() const { return actions.empty() && !composite; }
 };
 
 using Rows = std::vector<std::vector<Slot>>;
 
-/// Of a schedule without dispatch and combine, which PyTorch has no actions for.
+/// The rows of a schedule that has no dispatch and combine, for which PyTorch has no actions.
 [[nodiscard]] Rows rows_of(const Input& input);
 
 /// The rank of each stage below `stages` as PyTorch would be told; -1 where no rank holds it.

@@ -1,4 +1,13 @@
-#include "core/frameworks/torch/simulate.h"
+// torch's `_simulate_comms_compute` tells whether a table with transfers comes to its end, one
+// action a step.
+//
+// Ranks are tried in ascending order, effects visible at once to the ranks after; then every rank
+// that idled in this step is tried once more. A send never waits. torch checks neither that a
+// backward has its own forward nor that a weight gradient has its input gradient. Where nothing
+// moves it raises "not progressing", or, where its error text trips over a table with fewer steps
+// than ranks, IndexError. Tested by predict_test.cpp against torch's verdicts and steps.
+
+#include "core/frameworks/torch/predict.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,7 +1,6 @@
 #include "core/frameworks/torch/table.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -9,30 +8,15 @@ namespace capo {
 
 namespace {
 
-// In the order of torch's pattern, whose first alternative that fits wins: `0FOO` is F.
-constexpr std::array<std::pair<std::string_view, TorchType>, 11> kPattern{{
-    {"F", TorchType::Forward},
-    {"I", TorchType::BackwardInput},
-    {"B", TorchType::FullBackward},
-    {"W", TorchType::BackwardWeight},
-    {"UNSHARD", TorchType::Unshard},
-    {"RESHARD", TorchType::Reshard},
-    {"REDUCE_GRAD", TorchType::ReduceGradient},
-    {"SEND_F", TorchType::SendForward},
-    {"RECV_F", TorchType::ReceiveForward},
-    {"SEND_B", TorchType::SendBackward},
-    {"RECV_B", TorchType::ReceiveBackward},
-}};
-
-std::optional<TorchType> type_named(std::string_view name) {
+std::optional<TorchType> type_named(std::string_view name, const torch::Version& version) {
   if (name == "OVERLAP_F_B") return TorchType::Overlap;
-  for (const auto& [text, type] : kPattern) {
-    if (text == name) return type;
+  for (const auto& [word, type] : version.words) {
+    if (word == name) return type;
   }
   return std::nullopt;
 }
 
-// Python's str.strip().
+// This is Python's str.strip().
 std::string_view strip(std::string_view text) {
   constexpr std::string_view kSpace = " \t\n\r\v\f\x1c\x1d\x1e\x1f";
   const std::size_t first = text.find_first_not_of(kSpace);
@@ -67,11 +51,11 @@ struct Match {
   std::string repr;
 };
 
-// The pattern applied at the beginning of `text`; the rest is dropped, as re.match does.
-std::optional<Match> match(std::string_view text) {
+// The pattern is applied at the beginning of `text`, and the rest dropped, as re.match does.
+std::optional<Match> match(std::string_view text, const torch::Version& version) {
   const std::string_view stage = take_digits(text);
   if (stage.empty()) return std::nullopt;
-  for (const auto& [name, type] : kPattern) {
+  for (const auto& [name, type] : version.words) {
     if (!text.starts_with(name)) continue;
     text.remove_prefix(name.size());
     const std::string_view microbatch = take_digits(text);
@@ -94,7 +78,7 @@ TorchCell invalid_action(std::string_view text) {
                  ", should be formatted as [stage][action type][(microbatch)] e.g. 2F0");
 }
 
-TorchCell read_composite(std::string_view cell, std::size_t close) {
+TorchCell read_composite(std::string_view cell, std::size_t close, const torch::Version& version) {
   TorchCell composite{.form = TorchCell::Form::Composite};
   std::string_view members = cell.substr(1, close - 1);
   while (!strip(members).empty()) {
@@ -103,7 +87,7 @@ TorchCell read_composite(std::string_view cell, std::size_t close) {
     // composite, since the first `)` ended the list.
     const std::string_view member = strip(members.substr(0, end));
     if (!member.empty()) {
-      std::optional<Match> found = match(member);
+      std::optional<Match> found = match(member, version);
       if (!found) return invalid_action(member);
       composite.repr += composite.repr.empty() ? "(" : ";";
       composite.repr += found->repr;
@@ -113,7 +97,7 @@ TorchCell read_composite(std::string_view cell, std::size_t close) {
     members.remove_prefix(end + 1);
   }
   const std::string_view container = cell.substr(close + 1);
-  const std::optional<TorchType> type = type_named(container);
+  const std::optional<TorchType> type = type_named(container, version);
   if (!type) return refused("RuntimeError: Invalid computation type " + std::string(container));
   composite.container = *type;
   // Without members torch drops the parentheses and shows the composite's stage, -1.
@@ -126,9 +110,10 @@ TorchCell read_composite(std::string_view cell, std::size_t close) {
 
 std::string_view torch_name(TorchType type) {
   if (type == TorchType::Overlap) return "OVERLAP_F_B";
-  return std::find_if(kPattern.begin(), kPattern.end(),
-                      [type](const auto& row) { return row.second == type; })
-      ->first;
+  const auto words = torch::kNewest.words;
+  return std::find_if(words.begin(), words.end(),
+                      [type](const torch::TorchWord& row) { return row.type == type; })
+      ->word;
 }
 
 std::string to_text(const TorchAction& action) {
@@ -137,13 +122,13 @@ std::string to_text(const TorchAction& action) {
   return text;
 }
 
-TorchCell read_as_torch(std::string_view cell) {
+TorchCell read_as_torch(std::string_view cell, const torch::Version& version) {
   cell = strip(cell);
   if (cell.empty()) return {.form = TorchCell::Form::Idle};
   if (const std::size_t close = cell.find(')'); cell.front() == '(' && close != cell.npos) {
-    return read_composite(cell, close);
+    return read_composite(cell, close, version);
   }
-  std::optional<Match> found = match(cell);
+  std::optional<Match> found = match(cell, version);
   if (!found) return invalid_action(cell);
   return {
       .form = TorchCell::Form::Single, .actions = {found->action}, .repr = std::move(found->repr)};

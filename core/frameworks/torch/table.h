@@ -2,12 +2,13 @@
 //
 //   0F0,0F1,,0B0,(1F0;0B1)OVERLAP_F_B        row i = rank i; an empty cell is an idle slot
 //
-// torch matches a cell's beginning against a pattern and drops the rest, so what it reads can
-// differ from what is written; the torch profile works on this, capo's rules on the strict reading.
+// torch matches a cell's beginning against a pattern and drops the rest, so that it may read
+// something else than is written; the torch profile works on its reading, and capo's rules on the
+// strict one (csv_reader.h). Tested by predict_test.cpp.
 
 #pragma once
 
-#include "core/diag/span.h"
+#include "core/frameworks/torch/version.h"
 
 #include <cstdint>
 #include <string>
@@ -16,22 +17,7 @@
 
 namespace capo {
 
-enum class TorchType : std::uint8_t {
-  Forward,
-  BackwardInput,
-  BackwardWeight,
-  Unshard,
-  Reshard,
-  SendForward,
-  ReceiveForward,
-  SendBackward,
-  ReceiveBackward,
-  FullBackward,
-  Overlap,
-  ReduceGradient,
-};
-
-/// "F", "SEND_B", "OVERLAP_F_B": the enum's value in torch.
+/// "F", "SEND_B", "OVERLAP_F_B": the enum's value in torch, which no version has changed.
 [[nodiscard]] std::string_view torch_name(TorchType type);
 
 struct TorchAction {
@@ -54,16 +40,14 @@ struct TorchCell {
   };
 
   Form form = Form::Idle;
-  TorchType container = TorchType::Overlap;  ///< of a Composite
+  TorchType container = TorchType::Overlap;  ///< its type if it is a Composite
   std::vector<TorchAction> actions;
   std::string repr;   ///< torch's str() of what it read, numbers of any length; empty for None
-  std::string error;  ///< of Refused
+  std::string error;  ///< empty unless it is Refused
 };
 
-/// torch's `_Action.from_str`, message for message. Tested by predict_test.cpp.
-[[nodiscard]] TorchCell read_as_torch(std::string_view cell);
-struct TorchTable {
-  std::vector<std::vector<TorchCell>> rows;
-};
+/// torch's `_Action.from_str`, message for message.
+[[nodiscard]] TorchCell read_as_torch(std::string_view cell,
+                                      const torch::Version& version = torch::kNewest);
 
 }  // namespace capo

@@ -1,5 +1,5 @@
-// PyTorch's type and word for a kind of action: F, I, W, B, SEND_F, ... Under a chunk that splits
-// every backward, capo's B is PyTorch's I.
+// PyTorch has a type and a word for each kind of action: F, I, W, B, SEND_F, ... If a chunk splits
+// every backward, capo's B is PyTorch's I. Tested by csv_reader_test.cpp.
 
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace capo {
 
-/// Not for an idle slot, a dispatch or a combine, which are no actions to PyTorch.
+/// The kind is no idle slot, dispatch or combine, which are no actions to PyTorch.
 [[nodiscard]] TorchType torch_type(Kind kind, Delay delay);
 
-/// Empty for what is no action to PyTorch.
+/// Empty if the kind is no action to PyTorch.
 [[nodiscard]] std::string_view torch_word(Kind kind, Delay delay);
 
 }  // namespace capo

@@ -2,7 +2,7 @@
 // profile that carries PyTorch's rule over sweep by sweep.
 
 #include "core/graph/add_transfers.h"
-#include "core/frameworks/torch/lower.h"
+#include "core/frameworks/torch/predict.h"
 #include "core/graph/build.h"
 #include "core/graph/execution.h"
 #include "tests/core/graph/order_text.h"

@@ -10,7 +10,6 @@
 //             chunk a rank the last rank asserts a receive that nobody posted
 
 #include "core/frameworks/megatron/orders.h"
-#include "core/frameworks/megatron/schedule.h"
 #include "core/rules/check.h"
 
 #include <fmt/format.h>

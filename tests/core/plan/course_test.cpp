@@ -8,7 +8,7 @@
 #include "tests/core/plan/planned.h"
 
 #include <gtest/gtest.h>
-#include "core/frameworks/megatron/schedule.h"
+#include "core/frameworks/megatron/orders.h"
 
 #include <cstdio>
 #include <map>

@@ -5,7 +5,7 @@
 // Shipped are PyTorch's tables and those that it made for the tests, Megatron's configurations,
 // chunk by chunk and layer by layer, and the examples.
 
-#include "core/frameworks/megatron/schedule.h"
+#include "core/frameworks/megatron/orders.h"
 #include "core/input/load.h"
 #include "core/rules/check.h"
 #include "tests/core/graph/torch_tables.h"

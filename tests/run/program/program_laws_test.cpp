@@ -5,7 +5,7 @@
 // What depends on what is said here by stages alone, and "behind" means by the streams and waits of
 // the program: not that it was launched before, but that no engine may run it earlier.
 
-#include "core/frameworks/megatron/schedule.h"
+#include "core/frameworks/megatron/orders.h"
 #include "core/plan/accesses.h"
 #include "schedules/catalogue.h"
 #include "tests/run/program/program_words.h"

@@ -8,7 +8,6 @@
 
 #include "core/frameworks/megatron/calls.h"
 #include "core/frameworks/megatron/orders.h"
-#include "core/frameworks/megatron/schedule.h"
 #include "tests/core/graph/order_text.h"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,6 @@
 
 #include "core/frameworks/megatron/chunk_order.h"
 #include "core/frameworks/megatron/orders.h"
-#include "core/frameworks/megatron/schedule.h"
 #include "core/rules/check.h"
 
 #include <fmt/format.h>

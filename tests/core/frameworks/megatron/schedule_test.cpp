@@ -1,7 +1,7 @@
 // Megatron's orders of all ranks as a schedule: its placement and what it declares, printed in the
 // order language, and the way back to a list for every rank.
 
-#include "core/frameworks/megatron/schedule.h"
+#include "core/frameworks/megatron/orders.h"
 #include "core/frameworks/te/list_printer.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/text/order_printer.h"

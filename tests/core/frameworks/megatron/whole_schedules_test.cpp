@@ -3,7 +3,6 @@
 // runtime accepts a pipeline can execute; what it refuses it refuses for the recorded reason.
 
 #include "core/frameworks/megatron/orders.h"
-#include "core/frameworks/megatron/schedule.h"
 #include "core/rules/check.h"
 #include "tests/support/data.h"
 

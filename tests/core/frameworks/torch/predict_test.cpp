@@ -1,8 +1,7 @@
 // The torch profile and the strict reader against what PyTorch 2.11 said.
 
+#include "core/frameworks/torch/predict.h"
 #include "core/frameworks/torch/csv_printer.h"
-#include "core/frameworks/torch/lower.h"
-#include "core/frameworks/torch/simulate.h"
 #include "core/input/json_reader.h"
 #include "core/input/load.h"
 #include "core/profiles/consult.h"

@@ -1,4 +1,4 @@
-#include "core/frameworks/megatron/schedule.h"
+#include "core/frameworks/megatron/orders.h"
 #include "core/rules/check.h"
 #include "core/text/order_printer.h"
 #include "tests/support/check_text.h"

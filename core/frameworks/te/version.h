@@ -1,0 +1,65 @@
+// The versions of TransformerEngine that capo speaks of, and the facts in which they differ.
+//
+//   te::predict(list, layers, need_wgrad, {.version = &te::kNewest})
+//   gradients::contract(kind, configuration, Whose::Te, te::kNewest)
+//
+// A version is a value that the caller hands in, and no function asks which one it is. To add
+// one, write its row in kVersions with today's beside it. A fact that differs becomes a member
+// here, with the old answer in the old row, and the code that knew the one answer reads the member.
+// Whole tables and functions are members too, as pointers (`cells`). Facts that are the same in all
+// versions stay where they are used. Line numbers in this folder are those of the oldest version.
+//
+// Tested by version_test.cpp.
+
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace capo::gradients {
+struct TeCells;
+extern const TeCells kCellsOfD0067d0da;  // contract.cpp
+}  // namespace capo::gradients
+
+namespace capo::te {
+
+/// The end of a capture: accepted, or the kind of error that is raised.
+enum class Kind {
+  Accepted,
+  ValueError,      ///< TE.ValueError: an explicit check raises it
+  TypeErrorTe,     ///< TE.TypeError
+  RuntimeErrorTe,  ///< TE.RuntimeError
+  PyValueError,    ///< py.*: Python raises it by accident
+  PyOverflowError,
+  PyTypeError,
+  PyIndexError,
+  PyKeyError,
+  PyAttributeError,
+  PyZeroDivisionError,
+  TorchRuntimeError,  ///< it is raised inside PyTorch
+  StoreRuntimeError,  ///< the empty WeightGradStore raises it
+};
+
+struct Version {
+  std::string_view release;
+  std::string_view commit;
+  std::string_view date;         ///< of the commit
+  Kind second_backward;          ///< raised by a second backward of one graph
+  std::string_view second_text;  ///< that error in words
+  const gradients::TeCells* cells;
+};
+
+/// From the oldest to the newest.
+inline constexpr std::array kVersions{Version{
+    .release = "main",
+    .commit = "d0067d0da",
+    .date = "2026-08-22",
+    .second_backward = Kind::PyAttributeError,
+    .second_text = "a second backward of one graph; a module whose last op is PyTorch's own raises "
+                   "torch.RuntimeError instead",
+    .cells = &gradients::kCellsOfD0067d0da,
+}};
+
+inline constexpr const Version& kNewest = kVersions.back();
+
+}  // namespace capo::te

@@ -1,0 +1,51 @@
+#include "core/frameworks/te/version.h"
+
+#include "core/frameworks/te/contract.h"
+#include "core/frameworks/te/predict.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace capo::te {
+namespace {
+
+TEST(TeVersions, DifferAndEndWithTheNewest) {
+  std::set<std::string_view> commits;
+  for (const Version& version : kVersions) {
+    EXPECT_FALSE(version.release.empty());
+    EXPECT_FALSE(version.date.empty());
+    EXPECT_NE(version.cells, nullptr);
+    commits.insert(version.commit);
+  }
+  EXPECT_EQ(commits.size(), kVersions.size());
+  EXPECT_EQ(kNewest.commit, kVersions.back().commit);
+}
+
+TEST(TeVersions, SayHowASecondBackwardFails) {
+  TeList list;
+  for (const double value : {1, 1, 2, 2, -1, -1, -1, -2}) list.entries.push_back({.value = value});
+  Version other = kNewest;
+  other.second_backward = Kind::PyKeyError;
+  other.second_text = "the outputs were popped";
+  const auto newest = predict(list, {}, {});
+  const auto changed = predict(list, {}, {}, {.version = &other});
+  ASSERT_TRUE(newest && changed);
+  EXPECT_EQ(newest->kind, Kind::PyAttributeError);
+  EXPECT_EQ(changed->kind, Kind::PyKeyError);
+  EXPECT_EQ(changed->reason, "the outputs were popped");
+}
+
+TEST(TeVersions, HoldTheGradientContract) {
+  using gradients::Configuration;
+  const auto cell =
+      gradients::contract(ModuleKind::Linear, Configuration::Delay, gradients::Whose::Te, kNewest);
+  EXPECT_EQ(cell,
+            gradients::contract(ModuleKind::Linear, Configuration::Delay, gradients::Whose::Te));
+  EXPECT_EQ(
+      gradients::contract_page(kNewest).find("TransformerEngine d0067d0da") != std::string::npos,
+      true);
+}
+
+}  // namespace
+}  // namespace capo::te
