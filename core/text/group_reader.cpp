@@ -1,7 +1,6 @@
-#include "core/text/group_reader.h"
-
 #include "core/text/action_token.h"
 #include "core/text/json_fields.h"
+#include "core/text/model_parts.h"
 #include "core/text/scan.h"
 
 #include <fmt/format.h>
@@ -57,8 +56,9 @@ class Reader {
   using Actions = std::map<Kind, Span>;
 
   Maybe read_group(const JsonValue& value) {
-    if (value.type() != Type::Object) return wrong_type(value, "a group", "an object");
-    if (auto refusal = refuse_unknown_keys(value, kGroupKeys, kModelSchema)) return refusal;
+    if (auto refusal = refuse_other_object(value, "a group", kGroupKeys, kModelSchema)) {
+      return refusal;
+    }
     for (const std::string_view key : {"name", "members", "actions"}) {
       if (!value.find(key)) {
         return malformed(value.span(), fmt::format("the group has no `{}`", key));

@@ -46,6 +46,13 @@ std::optional<Refusal> refuse_unknown_keys(const JsonValue& object,
   return std::nullopt;
 }
 
+std::optional<Refusal> refuse_other_object(const JsonValue& value, std::string_view what,
+                                           std::span<const std::string_view> known,
+                                           std::string_view page) {
+  if (value.type() != Type::Object) return wrong_type(value, what, "an object");
+  return refuse_unknown_keys(value, known, page);
+}
+
 std::optional<Refusal> refuse_schema(const JsonValue& root) {
   const auto schema = root.find("schema");
   if (!schema || (schema->type() == Type::Number && schema->number() == 1)) return std::nullopt;

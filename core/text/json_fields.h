@@ -1,6 +1,12 @@
-// What the readers of JSON objects share: which keys there are, what a value has to be and how
-// large it may be. Each says in the reader's words what is wrong and where. Tested through
-// json_reader_test.cpp and model_reader_test.cpp.
+// Readers of JSON objects share tables of members and readers of values: a table lists the keys of
+// an object, and its reader puts each value into a slot or says what is wrong with it, and where.
+//
+//   constexpr std::array<JsonMember<EpOverlap>, 1> kSlots{{
+//       {"early_release", put<&EpOverlap::early_release, read_boolean>}}};
+//   read_members(object, "", kSlots, slots)
+//
+// Rules between members are not said here. Tested by tests/core/input/json_reader_test.cpp and
+// model_reader_test.cpp.
 
 #pragma once
 
@@ -15,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -64,23 +71,67 @@ inline constexpr std::string_view kModelSchema = "docs/schema/model.schema.json"
 [[nodiscard]] Read<std::size_t> read_word(const JsonValue& value, std::string_view what,
                                           std::span<const std::string_view> words);
 
-/// The member of `object` under `key` as the one of `values` that it names (by name_of) into the
-/// slot; nothing happens where there is no such member.
-template <typename Value, std::size_t kSize>
-[[nodiscard]] std::optional<Refusal> read_choice(const JsonValue& object, std::string_view key,
-                                                 const std::array<Value, kSize>& values,
-                                                 std::optional<Value>& slot) {
-  const auto member = object.find(key);
-  if (!member) return std::nullopt;
-  std::array<std::string_view, kSize> words;
-  for (std::size_t i = 0; i < kSize; ++i) words[i] = name_of(values[i]);
-  const auto word = read_word(*member, "`" + std::string(key) + "`", words);
-  if (!word) return word.error();
-  slot = values[*word];
+/// A member of an object: its key, and the reader that puts its value into a slot of `into`. `what`
+/// names the value in messages.
+template <typename Into>
+struct JsonMember {
+  std::string_view key;
+  std::optional<Refusal> (*read)(const JsonValue& value, std::string_view what, Into& into);
+};
+
+/// Reads the value with kRead into the slot.
+template <auto kSlot, auto kRead, typename Into>
+[[nodiscard]] std::optional<Refusal> put(const JsonValue& value, std::string_view what,
+                                         Into& into) {
+  auto read = kRead(value, what);
+  if (!read) return read.error();
+  into.*kSlot = *std::move(read);
   return std::nullopt;
 }
 
-/// Puts what was read into its slot, or says why there is nothing.
+/// Reads a word that is the name_of() one of the values.
+template <const auto& kValues>
+[[nodiscard]] auto read_choice(const JsonValue& value, std::string_view what)
+    -> Read<typename std::decay_t<decltype(kValues)>::value_type> {
+  std::array<std::string_view, kValues.size()> words;
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = name_of(kValues[i]);
+  const auto word = read_word(value, what, words);
+  if (!word) return word.error();
+  return kValues[*word];
+}
+
+/// The keys of a table whose rows have one, in its order.
+template <typename Row, std::size_t kSize>
+[[nodiscard]] constexpr std::array<std::string_view, kSize> keys_of(
+    const std::array<Row, kSize>& table) {
+  std::array<std::string_view, kSize> keys;
+  for (std::size_t i = 0; i < kSize; ++i) keys[i] = table[i].key;
+  return keys;
+}
+
+/// Refuses what is no object, and keys that are not among `known`; `what` is the object in
+/// messages.
+[[nodiscard]] std::optional<Refusal> refuse_other_object(const JsonValue& value,
+                                                         std::string_view what,
+                                                         std::span<const std::string_view> known,
+                                                         std::string_view page);
+
+/// Reads the members that the object has, in the order of the table. Messages name a value by its
+/// key behind the prefix, "`shape.tokens`".
+template <typename Into, std::size_t kSize>
+[[nodiscard]] std::optional<Refusal> read_members(const JsonValue& object, std::string_view prefix,
+                                                  const std::array<JsonMember<Into>, kSize>& table,
+                                                  Into& into) {
+  for (const JsonMember<Into>& member : table) {
+    const auto value = object.find(member.key);
+    if (!value) continue;
+    const std::string what = std::string("`").append(prefix).append(member.key).append("`");
+    if (auto refusal = member.read(*value, what, into)) return refusal;
+  }
+  return std::nullopt;
+}
+
+/// Puts the reading into its slot, or returns its refusal.
 template <typename T, typename Reading>
 [[nodiscard]] std::optional<Refusal> take(std::optional<T>& slot, Reading&& reading) {
   if (!reading) return reading.error();

@@ -1,8 +1,7 @@
 #include "core/text/model_reader.h"
 
-#include "core/text/group_reader.h"
 #include "core/text/json_fields.h"
-#include "core/text/module_reader.h"
+#include "core/text/model_parts.h"
 
 #include <fmt/format.h>
 
@@ -18,15 +17,8 @@ using Type = JsonValue::Type;
 using Maybe = std::optional<Refusal>;
 using Stages = std::vector<std::vector<std::int32_t>>;
 
-constexpr std::array<std::string_view, 17> kModelKeys{
-    "schema",     "comment",  "topology",      "communicators", "transfers",   "p2p",
-    "ep_overlap", "ep_slots", "weight_stream", "modules",       "layers",      "groups",
-    "transfer",   "plan",     "alias",         "budget",        "model_chunks"};
 constexpr std::array<std::string_view, 3> kTopologyKeys{"schema", "comment", "stages"};
 constexpr std::array<std::string_view, 1> kStagesKeys{"stages"};
-constexpr std::array<std::string_view, 3> kSlotKeys{"multi_token_prediction", "early_release",
-                                                    "delayed_weights"};
-constexpr std::array<std::string_view, 3> kTransferKeys{"latency", "bandwidth", "bytes"};
 
 constexpr std::array kTopologies{Topology::Independent, Topology::Chain, Topology::Loop,
                                  Topology::V, Topology::Bidirectional};
@@ -47,9 +39,7 @@ constexpr std::array<Operand, 2> kOperands{{
     {"grad-output", &Aliases::grad_output},
 }};
 
-// --- stages --------------------------------------------------------------------------------------
-
-using Places = std::map<std::int32_t, Span>;  // of stages, where they stand
+using Places = std::map<std::int32_t, Span>;  // a stage and its place in the text
 
 Maybe refuse_gaps(const JsonValue& value, const Places& places) {
   if (places.empty()) return malformed(value.span(), "a topology has at least one stage");
@@ -97,8 +87,6 @@ Read<Stages> read_stages(const JsonValue& value, const Limits& limits) {
   return stages;
 }
 
-// --- the plan ------------------------------------------------------------------------------------
-
 Read<Aliases> read_aliases(const JsonValue& value) {
   if (value.type() != Type::Array) return wrong_type(value, "`alias`", "an array of operands");
   Aliases aliases;
@@ -121,155 +109,132 @@ Read<std::vector<std::int32_t>> read_model_chunks(const JsonValue& value, const 
   return layers;
 }
 
-// --- the model -----------------------------------------------------------------------------------
+Read<std::int64_t> read_budget(const JsonValue& value, std::string_view what) {
+  return read_whole(value, what, 1, (std::int64_t{1} << 53) - 1);
+}
 
-class Reader {
- public:
-  explicit Reader(const Limits& limits) : limits_(limits) {}
+// Bytes a microsecond. A byte a second is the slowest, so that no quotient is infinite.
+Read<double> read_bandwidth(const JsonValue& value, std::string_view what) {
+  return read_real(value, what, 1e-6, 1e12);
+}
 
-  Read<Model> read(const JsonValue& root) {
-    if (root.type() != Type::Object) return wrong_type(root, "the model", "an object");
-    for (const auto step :
-         {&Reader::read_keys, &Reader::read_topology_member, &Reader::read_environment,
-          &Reader::read_parts, &Reader::read_transfer, &Reader::read_plan}) {
-      if (auto refusal = (this->*step)(root)) return std::move(*refusal);
-    }
-    return std::move(model_);
-  }
+constexpr std::array<JsonMember<EpOverlap>, 3> kSlots{{
+    {"multi_token_prediction", put<&EpOverlap::multi_token_prediction, read_boolean>},
+    {"early_release", put<&EpOverlap::early_release, read_boolean>},
+    {"delayed_weights", put<&EpOverlap::delayed_weights, read_boolean>},
+}};
+constexpr std::array<JsonMember<TransferCost>, 3> kTransfer{{
+    {"latency", put<&TransferCost::latency, read_microseconds>},
+    {"bandwidth", put<&TransferCost::bandwidth, read_bandwidth>},
+    {"bytes", put<&TransferCost::bytes, read_bytes>},
+}};
 
- private:
-  Maybe read_keys(const JsonValue& root) {
-    if (auto refusal = refuse_schema(root)) return refusal;
-    return refuse_unknown_keys(root, kModelKeys, kModelSchema);
-  }
-
-  Maybe read_topology_member(const JsonValue& root) {
-    const auto topology = root.find("topology");
-    if (!topology) return std::nullopt;
-    if (topology->type() != Type::Object) {
-      auto refusal = read_choice(root, "topology", kTopologies, model_.topology);
-      if (refusal && refusal->finding.help.text.empty()) {
-        refusal->finding.help.text = "stages are listed as `{\"stages\": [[0, 3], [1, 2]]}`";
-      }
-      return refusal;
-    }
-    if (auto refusal = refuse_unknown_keys(*topology, kStagesKeys, kModelSchema)) return refusal;
-    const auto member = topology->find("stages");
-    if (!member) return malformed(topology->span(), "the topology has no `stages`");
-    auto stages = read_stages(*member, limits_);
-    if (!stages) return stages.error();
-    model_.topology = Topology::Custom;
-    model_.stages = std::move(*stages);
-    return std::nullopt;
-  }
-
-  Maybe read_environment(const JsonValue& root) {
-    Environment& environment = model_.environment;
-    if (auto refusal =
-            read_choice(root, "communicators", kCommunicators, environment.communicators)) {
-      return refusal;
-    }
-    if (auto refusal = read_choice(root, "transfers", kTransferModes, environment.transfers)) {
-      return refusal;
-    }
-    if (auto refusal = read_choice(root, "p2p", kMegatronCalls, environment.p2p)) return refusal;
-    if (auto refusal = read_switch(root, "ep_overlap", environment.ep_overlap)) return refusal;
-    if (auto refusal = read_slots(root, environment.ep_slots)) return refusal;
-    return read_switch(root, "weight_stream", environment.weight_stream);
-  }
-
-  static Maybe read_slots(const JsonValue& root, EpOverlap& slots) {
-    const auto value = root.find("ep_slots");
-    if (!value) return std::nullopt;
-    if (value->type() != Type::Object) return wrong_type(*value, "`ep_slots`", "an object");
-    if (auto refusal = refuse_unknown_keys(*value, kSlotKeys, kModelSchema)) return refusal;
-    bool* const members[]{&slots.multi_token_prediction, &slots.early_release,
-                          &slots.delayed_weights};
-    for (std::size_t i = 0; i < kSlotKeys.size(); ++i) {
-      if (auto refusal = read_switch(*value, kSlotKeys[i], *members[i])) return refusal;
-    }
-    return std::nullopt;
-  }
-
-  static Maybe read_switch(const JsonValue& root, std::string_view key, bool& member) {
-    const auto value = root.find(key);
-    if (!value) return std::nullopt;
-    const auto on = read_boolean(*value, fmt::format("`{}`", key));
-    if (!on) return on.error();
-    member = *on;
-    return std::nullopt;
-  }
-
-  Maybe read_parts(const JsonValue& root) {
-    if (const auto value = root.find("modules")) {
-      auto modules = read_modules(*value, limits_);
-      if (!modules) return modules.error();
-      model_.modules.list = std::move(*modules);
-    }
-    if (const auto value = root.find("layers")) {
-      auto layers = read_module_layers(*value, model_.modules.list, limits_);
-      if (!layers) return layers.error();
-      model_.modules.layers = std::move(*layers);
-    }
-    if (const auto value = root.find("groups")) {
-      auto groups = read_groups(*value, limits_);
-      if (!groups) return groups.error();
-      model_.groups = std::move(*groups);
-    }
-    return std::nullopt;
-  }
-
-  Maybe read_transfer(const JsonValue& root) {
-    const auto transfer = root.find("transfer");
-    if (!transfer) return std::nullopt;
-    if (transfer->type() != Type::Object) return wrong_type(*transfer, "`transfer`", "an object");
-    if (auto refusal = refuse_unknown_keys(*transfer, kTransferKeys, kModelSchema)) return refusal;
-    TransferCost& cost = model_.transfer;
-    if (const auto value = transfer->find("latency")) {
-      if (auto refusal = take(cost.latency, read_microseconds(*value, "`transfer.latency`"))) {
-        return refusal;
-      }
-    }
-    if (const auto value = transfer->find("bandwidth")) {
-      // Bytes a microsecond; a byte a second is the slowest, so that no quotient is infinite.
-      if (auto refusal =
-              take(cost.bandwidth, read_real(*value, "`transfer.bandwidth`", 1e-6, 1e12))) {
-        return refusal;
-      }
-    }
-    const auto value = transfer->find("bytes");
-    if (!value) return std::nullopt;
-    return take(cost.bytes, read_bytes(*value, "`transfer.bytes`"));
-  }
-
-  Maybe read_plan(const JsonValue& root) {
-    PlanOptions& plan = model_.plan;
-    if (auto refusal = read_choice(root, "plan", kPlans, plan.kind)) return refusal;
-    if (const auto value = root.find("alias")) {
-      if (auto refusal = take(plan.aliases, read_aliases(*value))) return refusal;
-    }
-    if (const auto value = root.find("budget")) {
-      const auto budget = read_whole(*value, "`budget`", 1, (std::int64_t{1} << 53) - 1);
-      if (auto refusal = take(plan.budget, budget)) return refusal;
-    }
-    const auto value = root.find("model_chunks");
-    if (!value) return std::nullopt;
-    auto chunks = read_model_chunks(*value, limits_);
-    if (!chunks) return chunks.error();
-    plan.model_chunks = std::move(*chunks);
-    return std::nullopt;
-  }
-
-  const Limits& limits_;
-  Model model_;
+struct Reading {
+  Model model;
+  const Limits& limits;
 };
+
+Maybe read_topology_member(const JsonValue& topology, std::string_view what, Reading& into) {
+  if (topology.type() != Type::Object) {
+    auto refusal = put<&Model::topology, read_choice<kTopologies>>(topology, what, into.model);
+    if (refusal && refusal->finding.help.text.empty()) {
+      refusal->finding.help.text = "stages are listed as `{\"stages\": [[0, 3], [1, 2]]}`";
+    }
+    return refusal;
+  }
+  if (auto refusal = refuse_unknown_keys(topology, kStagesKeys, kModelSchema)) return refusal;
+  const auto member = topology.find("stages");
+  if (!member) return malformed(topology.span(), "the topology has no `stages`");
+  auto stages = read_stages(*member, into.limits);
+  if (!stages) return stages.error();
+  into.model.topology = Topology::Custom;
+  into.model.stages = std::move(*stages);
+  return std::nullopt;
+}
+
+Maybe read_slots(const JsonValue& value, std::string_view what, Reading& into) {
+  if (auto refusal = refuse_other_object(value, what, keys_of(kSlots), kModelSchema)) {
+    return refusal;
+  }
+  return read_members(value, "", kSlots, into.model.environment.ep_slots);
+}
+
+Maybe read_transfer(const JsonValue& value, std::string_view what, Reading& into) {
+  if (auto refusal = refuse_other_object(value, what, keys_of(kTransfer), kModelSchema)) {
+    return refusal;
+  }
+  return read_members(value, "transfer.", kTransfer, into.model.transfer);
+}
+
+Maybe skip(const JsonValue& /*value*/, std::string_view /*what*/, Reading& /*into*/) {
+  return std::nullopt;
+}
+
+// Reads a value with kRead into a slot of a part of the model.
+template <auto kPart, auto kSlot, auto kRead>
+Maybe in(const JsonValue& value, std::string_view what, Reading& into) {
+  return put<kSlot, kRead>(value, what, into.model.*kPart);
+}
+
+// Moves what a reader of one part made into the model.
+template <typename Slot, typename Made>
+Maybe keep(Slot& slot, Made made) {
+  if (!made) return made.error();
+  slot = std::move(*made);
+  return std::nullopt;
+}
+
+constexpr auto kEnvironment = &Model::environment;
+constexpr auto kPlan = &Model::plan;
+
+constexpr std::array<JsonMember<Reading>, 17> kMembers{{
+    {"schema", skip},
+    {"comment", skip},
+    {"topology", read_topology_member},
+    {"communicators", in<kEnvironment, &Environment::communicators, read_choice<kCommunicators>>},
+    {"transfers", in<kEnvironment, &Environment::transfers, read_choice<kTransferModes>>},
+    {"p2p", in<kEnvironment, &Environment::p2p, read_choice<kMegatronCalls>>},
+    {"ep_overlap", in<kEnvironment, &Environment::ep_overlap, read_boolean>},
+    {"ep_slots", read_slots},
+    {"weight_stream", in<kEnvironment, &Environment::weight_stream, read_boolean>},
+    {"modules",
+     [](const JsonValue& value, std::string_view, Reading& into) {
+       return keep(into.model.modules.list, read_modules(value, into.limits));
+     }},
+    {"layers",
+     [](const JsonValue& value, std::string_view, Reading& into) {
+       ModuleTable& modules = into.model.modules;
+       return keep(modules.layers, read_module_layers(value, modules.list, into.limits));
+     }},
+    {"groups",
+     [](const JsonValue& value, std::string_view, Reading& into) {
+       return keep(into.model.groups, read_groups(value, into.limits));
+     }},
+    {"transfer", read_transfer},
+    {"plan", in<kPlan, &PlanOptions::kind, read_choice<kPlans>>},
+    {"alias", [](const JsonValue& value, std::string_view,
+                 Reading& into) { return keep(into.model.plan.aliases, read_aliases(value)); }},
+    {"budget", in<kPlan, &PlanOptions::budget, read_budget>},
+    {"model_chunks",
+     [](const JsonValue& value, std::string_view, Reading& into) {
+       return keep(into.model.plan.model_chunks, read_model_chunks(value, into.limits));
+     }},
+}};
 
 }  // namespace
 
 Read<Model> read_model(std::string_view text, const Limits& limits) {
   const auto document = JsonDocument::parse(text, limits);
   if (!document) return document.error();
-  return Reader(limits).read(document->root());
+  const JsonValue root = document->root();
+  if (root.type() != Type::Object) return wrong_type(root, "the model", "an object");
+  if (auto refusal = refuse_schema(root)) return std::move(*refusal);
+  if (auto refusal = refuse_unknown_keys(root, keys_of(kMembers), kModelSchema)) {
+    return std::move(*refusal);
+  }
+  Reading reading{.limits = limits};
+  if (auto refusal = read_members(root, "", kMembers, reading)) return std::move(*refusal);
+  return std::move(reading.model);
 }
 
 Read<Stages> read_topology(std::string_view text, const Limits& limits) {

@@ -1,4 +1,4 @@
-#include "core/text/module_reader.h"
+#include "core/text/model_parts.h"
 
 #include "core/model/model.h"
 #include "core/text/json_fields.h"
@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -20,57 +19,11 @@ namespace {
 using Type = JsonValue::Type;
 using Maybe = std::optional<Refusal>;
 
-constexpr std::array<std::string_view, 11> kModuleKeys{
-    "kind",   "dtype",     "shape", "flags",           "bytes",       "cost",
-    "splits", "main_grad", "calls", "output_position", "grad_buckets"};
 constexpr std::array<std::string_view, 2> kMainGradKeys{"shape", "strides"};
 constexpr std::array kDataTypes{DataType::Bf16, DataType::Fp16, DataType::Fp32, DataType::Fp8};
 constexpr std::array kSplits{Splits::Host, Splits::Device, Splits::Input};
 constexpr std::int64_t kLargestSize = 0x7fffffff;
 constexpr std::int64_t kMostElements = (std::int64_t{1} << 53) - 1;  // of a tensor
-
-// A member of a section, by its key.
-template <typename Section, typename Value>
-struct Field {
-  std::string_view key;
-  Value Section::*slot;
-};
-
-constexpr std::array<Field<ModuleShape, std::optional<std::int64_t>>, 4> kShape{{
-    {"tokens", &ModuleShape::tokens},
-    {"hidden", &ModuleShape::hidden},
-    {"ffn", &ModuleShape::ffn},
-    {"groups", &ModuleShape::groups},
-}};
-constexpr std::array<Field<ModuleBytes, std::optional<std::int64_t>>, 5> kBytes{{
-    {"input", &ModuleBytes::input},
-    {"output", &ModuleBytes::output},
-    {"activations", &ModuleBytes::activations},
-    {"operands", &ModuleBytes::operands},
-    {"weight", &ModuleBytes::weight},
-}};
-constexpr std::array<Field<ModuleCost, std::optional<double>>, 5> kCost{{
-    {"forward", &ModuleCost::forward},
-    {"backward", &ModuleCost::backward},
-    {"weight", &ModuleCost::weight},
-    {"dispatch", &ModuleCost::dispatch},
-    {"combine", &ModuleCost::combine},
-}};
-
-// How often or where something occurs.
-struct Number {
-  std::string_view key;
-  std::int64_t Module::*slot;
-  std::int64_t least;
-};
-
-constexpr std::array<Number, 3> kNumbers{{
-    {"calls", &Module::calls, 1},
-    {"output_position", &Module::output_position, 0},
-    {"grad_buckets", &Module::grad_buckets, 0},
-}};
-
-// --- main_grad -----------------------------------------------------------------------------------
 
 Maybe read_dimensions(const JsonValue& main_grad, std::string_view key, std::int64_t least,
                       std::int64_t most, std::vector<std::int64_t>& numbers) {
@@ -103,88 +56,108 @@ bool too_large(const MainGrad& main_grad) {
   return false;
 }
 
-Maybe read_main_grad(const JsonValue& module, std::optional<MainGrad>& slot) {
-  const auto value = module.find("main_grad");
-  if (!value) return std::nullopt;
-  if (value->type() != Type::Object) return wrong_type(*value, "`main_grad`", "an object");
-  if (auto refusal = refuse_unknown_keys(*value, kMainGradKeys, kModelSchema)) return refusal;
-  MainGrad& read = slot.emplace();
-  if (auto refusal = read_dimensions(*value, "shape", 1, kLargestSize, read.shape)) return refusal;
-  if (auto refusal = read_dimensions(*value, "strides", 0, kMostElements, read.strides)) {
-    return refusal;
+Read<MainGrad> read_main_grad(const JsonValue& value, std::string_view what) {
+  if (auto refusal = refuse_other_object(value, what, kMainGradKeys, kModelSchema)) {
+    return std::move(*refusal);
+  }
+  MainGrad read;
+  if (auto refusal = read_dimensions(value, "shape", 1, kLargestSize, read.shape)) {
+    return std::move(*refusal);
+  }
+  if (auto refusal = read_dimensions(value, "strides", 0, kMostElements, read.strides)) {
+    return std::move(*refusal);
   }
   if (read.shape.size() != read.strides.size()) {
-    return malformed(value->find("strides")->span(),
+    return malformed(value.find("strides")->span(),
                      fmt::format("`main_grad` has strides for {} dimensions, but its shape has {}",
                                  read.strides.size(), read.shape.size()),
                      "write one stride, in elements, for each size");
   }
   if (too_large(read)) {
-    return malformed(value->span(),
+    return malformed(value.span(),
                      fmt::format("`main_grad` is larger than {} elements", kMostElements));
   }
-  return std::nullopt;
+  return read;
 }
 
-// --- modules -------------------------------------------------------------------------------------
-
-template <typename Section, typename OneField, std::size_t kSize, typename ReadValue>
-Maybe read_section(const JsonValue& module, std::string_view key,
-                   const std::array<OneField, kSize>& fields, Section& section,
-                   ReadValue read_value) {
-  const auto object = module.find(key);
-  if (!object) return std::nullopt;
-  if (object->type() != Type::Object) {
-    return wrong_type(*object, fmt::format("`{}`", key), "an object");
-  }
-  std::array<std::string_view, kSize> keys;
-  std::transform(fields.begin(), fields.end(), keys.begin(),
-                 [](const auto& field) { return field.key; });
-  if (auto refusal = refuse_unknown_keys(*object, keys, kModelSchema)) return refusal;
-  for (const auto& field : fields) {
-    const auto value = object->find(field.key);
-    if (!value) continue;
-    const auto reading = read_value(*value, fmt::format("`{}.{}`", key, field.key));
-    if (!reading) return reading.error();
-    section.*field.slot = *reading;
-  }
-  return std::nullopt;
+template <std::int64_t kLeast>
+Read<std::int64_t> read_size(const JsonValue& value, std::string_view what) {
+  return read_whole(value, what, kLeast, kLargestSize);
 }
 
-Maybe read_numbers(const JsonValue& value, Module& module) {
-  for (const Number& number : kNumbers) {
-    const auto member = value.find(number.key);
+constexpr std::array<JsonMember<ModuleShape>, 4> kShape{{
+    {"tokens", put<&ModuleShape::tokens, read_size<1>>},
+    {"hidden", put<&ModuleShape::hidden, read_size<1>>},
+    {"ffn", put<&ModuleShape::ffn, read_size<1>>},
+    {"groups", put<&ModuleShape::groups, read_size<1>>},
+}};
+constexpr std::array<JsonMember<ModuleBytes>, 5> kBytes{{
+    {"input", put<&ModuleBytes::input, read_bytes>},
+    {"output", put<&ModuleBytes::output, read_bytes>},
+    {"activations", put<&ModuleBytes::activations, read_bytes>},
+    {"operands", put<&ModuleBytes::operands, read_bytes>},
+    {"weight", put<&ModuleBytes::weight, read_bytes>},
+}};
+constexpr std::array<JsonMember<ModuleCost>, 5> kCost{{
+    {"forward", put<&ModuleCost::forward, read_microseconds>},
+    {"backward", put<&ModuleCost::backward, read_microseconds>},
+    {"weight", put<&ModuleCost::weight, read_microseconds>},
+    {"dispatch", put<&ModuleCost::dispatch, read_microseconds>},
+    {"combine", put<&ModuleCost::combine, read_microseconds>},
+}};
+
+// Reads an object of the table's members into a section of the module.
+template <auto kSection, const auto& kTable>
+Maybe section(const JsonValue& value, std::string_view what, Module& module) {
+  if (auto refusal = refuse_other_object(value, what, keys_of(kTable), kModelSchema)) {
+    return refusal;
+  }
+  const std::string prefix = std::string(what.substr(1, what.size() - 2)) + ".";
+  return read_members(value, prefix, kTable, module.*kSection);
+}
+
+Maybe read_flags(const JsonValue& value, std::string_view what, Module& module) {
+  if (auto refusal = refuse_other_object(value, what, keys_of(kModuleFlags), kModelSchema)) {
+    return refusal;
+  }
+  for (const ModuleFlag& flag : kModuleFlags) {
+    const auto member = value.find(flag.key);
     if (!member) continue;
-    const auto read =
-        read_whole(*member, fmt::format("`{}`", number.key), number.least, kLargestSize);
-    if (!read) return read.error();
-    module.*number.slot = *read;
+    const auto on = read_boolean(*member, fmt::format("`flags.{}`", flag.key));
+    if (!on) return on.error();
+    module.flags.*flag.slot = *on;
   }
   return std::nullopt;
 }
+
+constexpr std::array<JsonMember<Module>, 7> kMembers{{
+    {"kind", put<&Module::kind, read_choice<kModuleKinds>>},
+    {"dtype", put<&Module::dtype, read_choice<kDataTypes>>},
+    {"splits", put<&Module::splits, read_choice<kSplits>>},
+    {"main_grad", put<&Module::main_grad, read_main_grad>},
+    {"calls", put<&Module::calls, read_size<1>>},
+    {"output_position", put<&Module::output_position, read_size<0>>},
+    {"grad_buckets", put<&Module::grad_buckets, read_size<0>>},
+}};
+constexpr std::array<JsonMember<Module>, 4> kSections{{
+    {"shape", section<&Module::shape, kShape>},
+    {"flags", read_flags},
+    {"bytes", section<&Module::bytes, kBytes>},
+    {"cost", section<&Module::cost, kCost>},
+}};
+// The keys stand as docs/model-json.md lists them: the first of two that are equally near to an
+// unknown one is suggested.
+constexpr std::array<std::string_view, kMembers.size() + kSections.size()> kModuleKeys{
+    "kind",   "dtype",     "shape", "flags",           "bytes",       "cost",
+    "splits", "main_grad", "calls", "output_position", "grad_buckets"};
 
 Maybe read_module(const JsonValue& value, Module& module) {
-  if (value.type() != Type::Object) return wrong_type(value, "a module", "an object");
-  if (auto refusal = refuse_unknown_keys(value, kModuleKeys, kModelSchema)) return refusal;
-  if (auto refusal = read_choice(value, "kind", kModuleKinds, module.kind)) return refusal;
-  if (auto refusal = read_choice(value, "dtype", kDataTypes, module.dtype)) return refusal;
-  if (auto refusal = read_choice(value, "splits", kSplits, module.splits)) return refusal;
-  if (auto refusal = read_main_grad(value, module.main_grad)) return refusal;
-  if (auto refusal = read_numbers(value, module)) return refusal;
-  const auto size = [](const JsonValue& of, std::string_view what) {
-    return read_whole(of, what, 1, kLargestSize);
-  };
-  if (auto refusal = read_section(value, "shape", kShape, module.shape, size)) return refusal;
-  if (auto refusal = read_section(value, "flags", kModuleFlags, module.flags, read_boolean)) {
+  if (auto refusal = refuse_other_object(value, "a module", kModuleKeys, kModelSchema)) {
     return refusal;
   }
-  if (auto refusal = read_section(value, "bytes", kBytes, module.bytes, read_bytes)) {
-    return refusal;
-  }
-  return read_section(value, "cost", kCost, module.cost, read_microseconds);
+  if (auto refusal = read_members(value, "", kMembers, module)) return refusal;
+  return read_members(value, "", kSections, module);
 }
-
-// --- layers --------------------------------------------------------------------------------------
 
 using Chunk = std::vector<std::int32_t>;
 using Rank = std::vector<Chunk>;
@@ -229,8 +202,8 @@ class LayerReader {
       "a name is every layer, `[...]` the layers of every chunk, `[[...]]` the chunks of every "
       "rank, `[[[...]]]` the ranks";
 
-  // Of the first value that is no array; nothing where there is none, and kRanks where it lies
-  // deeper, so that the array too much is found as what it should not be.
+  // The depth of the first value that is no array: nullopt if there is none, and kRanks if it lies
+  // deeper, so that the surplus array is read as a name and refused.
   static std::optional<int> depth_of_names(const JsonValue& value, int depth) {
     if (value.type() != Type::Array || depth == kRanks) return depth;
     for (auto item = value.first(); item; item = item->next()) {

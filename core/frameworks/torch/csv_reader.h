@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include "core/diag/span.h"
 #include "core/frameworks/torch/version.h"
 #include "core/order/input.h"
 #include "core/text/limits.h"

@@ -1,12 +1,15 @@
-// The `modules` of a model.json, and the `layers` that name them.
+// Readers of the large parts of a model.json: `modules`, the `layers` that name them, and `groups`.
 //
 //   "modules": {"attn": {"kind": "layernorm-linear"}, "moe": {"kind": "grouped-mlp"}}
 //   "layers": "attn"                            every layer
 //   "layers": ["attn", "moe"]                   the layers of every chunk
 //   "layers": [["attn"], ["attn", "moe"]]       the chunks of every rank
 //   "layers": [[["attn"]], [["moe"]]]           the ranks
+//   "groups": [{"name": "ep", "members": [0, 1], "actions": ["dispatch-F", "combine-F"],
+//               "streams": {"combine-F": "comm2"}}]
 //
-// How deep the names lie says which of the four it is, so all lie equally deep. Tested by
+// The depth of the names says which of the four forms `layers` has, so all names lie equally deep.
+// The parts do not know each other: model_reader.cpp hands the modules to their layers. Tested by
 // model_reader_test.cpp.
 
 #pragma once
@@ -23,8 +26,11 @@ namespace capo {
 
 [[nodiscard]] Read<std::vector<Module>> read_modules(const JsonValue& value, const Limits& limits);
 
-/// As Model::layers holds them.
+/// Indices into `modules` by rank, chunk and layer, as ModuleTable holds them.
 [[nodiscard]] Read<std::vector<std::vector<std::vector<std::int32_t>>>> read_module_layers(
     const JsonValue& value, const std::vector<Module>& modules, const Limits& limits);
+
+[[nodiscard]] Read<std::vector<CollectiveGroup>> read_groups(const JsonValue& value,
+                                                             const Limits& limits);
 
 }  // namespace capo
