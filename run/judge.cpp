@@ -1,6 +1,6 @@
 #include "run/judge.h"
 
-#include "run/compare/compare.h"
+#include "run/reference/compare.h"
 #include "run/reference/step_reference.h"
 
 #include <fmt/format.h>

@@ -7,12 +7,12 @@
 #pragma once
 
 #include "core/rules/verify.h"
-#include "run/execute/deposits_of_step.h"
 #include "run/execute/late_reads.h"
-#include "run/execute/outcome.h"
+#include "run/execute/step_inputs.h"
+#include "run/execute/step_outputs.h"
 #include "run/execute/stepper.h"
 #include "run/run_report.h"
-#include "run/setup/given.h"
+#include "run/setup/deposits_of_step.h"
 #include "run/setup/step_layers.h"
 
 #include <cstdint>

@@ -20,10 +20,10 @@
 #include "core/rules/verify.h"
 #include "run/engine/engine.h"
 #include "run/execute/buffer_memory.h"
-#include "run/execute/stage.h"
+#include "run/execute/execution.h"
 #include "run/execute/stepper.h"
 #include "run/run_report.h"
-#include "run/values/group_sizes.h"
+#include "run/setup/group_sizes.h"
 
 #include <cstdint>
 #include <functional>

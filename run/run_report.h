@@ -5,9 +5,9 @@
 
 #pragma once
 
-#include "run/compare/compare.h"
+#include "run/execute/program.h"
 #include "run/execute/stepper.h"
-#include "run/program/program.h"
+#include "run/reference/compare.h"
 
 #include <compare>
 #include <cstddef>

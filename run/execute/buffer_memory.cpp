@@ -1,6 +1,6 @@
 #include "run/execute/buffer_memory.h"
 
-#include "run/execute/outcome.h"
+#include "run/execute/step_outputs.h"
 
 #include <fmt/format.h>
 

@@ -6,10 +6,10 @@
 #pragma once
 
 #include "run/execute/buffer_memory.h"
-#include "run/execute/deposits_of_step.h"
-#include "run/execute/outcome.h"
-#include "run/execute/stage.h"
+#include "run/execute/execution.h"
+#include "run/execute/step_outputs.h"
 #include "run/modules/layer.h"
+#include "run/setup/deposits_of_step.h"
 
 namespace capo::run {
 

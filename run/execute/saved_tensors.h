@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include "run/execute/stage.h"
+#include "run/execute/execution.h"
 #include "run/modules/layer.h"
 
 #include <cstddef>

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "run/engine/engine.h"
-#include "run/parameters/deposits.h"
-#include "run/parameters/parameters.h"
+#include "run/setup/deposits.h"
+#include "run/setup/parameters.h"
 
 #include <cstdint>
 

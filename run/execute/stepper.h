@@ -12,11 +12,11 @@
 #pragma once
 
 #include "run/execute/buffer_memory.h"
+#include "run/execute/clocks.h"
+#include "run/execute/execution.h"
 #include "run/execute/late_reads.h"
 #include "run/execute/layer_view.h"
 #include "run/execute/saved_tensors.h"
-#include "run/execute/stage.h"
-#include "run/program/clocks.h"
 
 #include <cstdint>
 #include <map>

@@ -8,7 +8,7 @@
 
 #include "core/base/assert.h"
 #include "run/kernels/call.h"
-#include "run/values/numbers.h"
+#include "run/kernels/numbers.h"
 
 #include <cstdint>
 

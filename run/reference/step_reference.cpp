@@ -1,6 +1,6 @@
 #include "run/reference/step_reference.h"
 
-#include "run/compare/compare.h"
+#include "run/reference/compare.h"
 
 #include <algorithm>
 #include <cmath>

@@ -12,8 +12,8 @@
 
 #pragma once
 
+#include "run/execute/step_inputs.h"
 #include "run/reference/layer_reference.h"
-#include "run/setup/given.h"
 #include "run/setup/step_layers.h"
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include "core/frameworks/te/contract.h"
 #include "core/rules/verify.h"
 #include "run/modules/layer.h"
-#include "run/parameters/parameters.h"
+#include "run/setup/parameters.h"
 
 #include <array>
 #include <cstdint>

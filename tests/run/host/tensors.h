@@ -8,7 +8,7 @@
 #pragma once
 
 #include "run/host/kernels.h"
-#include "run/values/numbers.h"
+#include "run/kernels/numbers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,480 @@
+#include "run/execute/program.h"
+
+#include "core/base/assert.h"
+
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/range/iterator_range.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace capo::run {
+
+namespace {
+
+using NodeId = std::uint32_t;
+constexpr NodeId kNoNode = 0xffffffff;
+
+// A vertex before its acts are known: what happens there.
+struct Node {
+  std::uint32_t stream = 0;
+  std::int32_t rank = 0;
+  std::vector<Work> works;
+  std::vector<TaskId> transfers;  // that end here
+  std::vector<TaskId> exchanges;
+};
+
+using WorkKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, Kind>;
+
+WorkKey key_of(std::int32_t rank, const Work& work) {
+  return {rank, work.chunk, work.microbatch, work.layer, work.kind};
+}
+
+// What each work reads of its neighbour on the same rank.
+class FedBy final : public CourseVisitor {
+ public:
+  void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock&) override {
+    if (fed_by != kNoBuffer) of_[key_of(rank, work)] = fed_by;
+  }
+  void sent(const Sending&, const Clock&) override {}
+
+  [[nodiscard]] BufferId of(std::int32_t rank, const Work& work) const {
+    const auto found = of_.find(key_of(rank, work));
+    return found == of_.end() ? kNoBuffer : found->second;
+  }
+
+ private:
+  std::map<WorkKey, BufferId> of_;
+};
+
+class Builder {
+ public:
+  Builder(const BufferTable& table, const Course& course)
+      : table_(table), course_(course), cells_(table), handed_on_(table.ranks(), kNoBuffer) {
+    run_course(table, course, fed_by_);
+    course.graph != nullptr ? take_graph(*course.graph) : take_orders();
+    order_gradients();
+  }
+
+  void force(const Forced& forced) {
+    index_sites();
+    const NodeId before = node_of(forced.first);
+    const NodeId after = node_of(forced.second);
+    if (before == after) return;
+    forced_ = true;
+    edge(before, after);
+    // A send has read its buffer when either end is over.
+    if (!is_send(forced.second.kind)) return;
+    for (const TaskId id : nodes_[after].transfers) {
+      const NodeId received = other_end_of(id);
+      if (received != kNoNode && received != before) edge(before, received);
+    }
+  }
+
+  // False if there is no order.
+  [[nodiscard]] bool launch_all() {
+    std::vector<std::uint32_t> waits_for(nodes_.size(), 0);
+    for (const auto& successors : after_) {
+      for (const NodeId next : successors) ++waits_for[next];
+    }
+    // Wave by wave: all ranks move on together, as they would in time.
+    std::vector<NodeId> wave;
+    for (NodeId node = 0; node < nodes_.size(); ++node) {
+      if (waits_for[node] == 0) wave.push_back(node);
+    }
+    op_of_.assign(nodes_.size(), kNoNode);
+    program.waits.resize(nodes_.size());
+    while (!wave.empty()) {
+      std::sort(wave.begin(), wave.end());
+      std::vector<NodeId> next_wave;
+      for (const NodeId node : wave) {
+        launch(node);
+        for (const NodeId next : after_[node]) {
+          if (nodes_[next].stream != nodes_[node].stream) waits_of_[next].push_back(op_of_[node]);
+          if (--waits_for[next] == 0) next_wave.push_back(next);
+        }
+      }
+      wave = std::move(next_wave);
+    }
+    if (program.ops.size() < nodes_.size()) return false;
+    collect(std::vector<BufferId>(handed_on_));
+    if (forced_) order_as_launched();
+    return true;
+  }
+
+  Program program;
+
+ private:
+  void edge(NodeId from, NodeId to) { after_[from].push_back(to); }
+
+  NodeId add_node(std::uint32_t stream, std::int32_t rank) {
+    nodes_.push_back({.stream = stream, .rank = rank});
+    after_.emplace_back();
+    waits_of_.emplace_back();
+    return static_cast<NodeId>(nodes_.size() - 1);
+  }
+
+  void take_orders() {
+    for (std::uint32_t r = 0; r < course_.work.size(); ++r) {
+      const auto rank = static_cast<std::int32_t>(r);
+      program.rank_of_stream.push_back(rank);
+      NodeId last = kNoNode;
+      for (const Work& work : course_.work[r]) {
+        if (!work.joins) {
+          const NodeId node = add_node(r, rank);
+          if (last != kNoNode) edge(last, node);
+          last = node;
+        }
+        nodes_[last].works.push_back(work);
+      }
+    }
+  }
+
+  void take_graph(const TaskGraph& graph) {
+    for (const Stream& stream : graph.streams) program.rank_of_stream.push_back(stream.rank);
+    for (Vertex vertex = 0; vertex < graph.task_of.size(); ++vertex) {
+      const TaskId first = graph.task_of[vertex];
+      Node& node = nodes_[add_node(graph.tasks[first].stream, graph.tasks[first].rank)];
+      if (graph.is_meeting(vertex) || vertex != graph.end(first)) continue;
+      graph.for_each_task(vertex, [&](TaskId id) {
+        const Task& task = graph.tasks[id];
+        const Step& step = step_of(*course_.lowered, task);
+        if (is_work(step)) {
+          node.works.push_back(
+              work_of(step, (*course_.delay)[static_cast<std::size_t>(task.rank)]));
+        } else if (is_transfer(task.kind)) {
+          node.transfers.push_back(id);
+        } else if (is_exchange(task.kind)) {
+          node.exchanges.push_back(id);
+        }
+      });
+    }
+    for (Vertex vertex = 0; vertex < graph.task_of.size(); ++vertex) {
+      for (const auto out : boost::make_iterator_range(out_edges(vertex, graph.edges))) {
+        edge(vertex, static_cast<NodeId>(target(out, graph.edges)));
+      }
+    }
+  }
+
+  // A whole backward and a weight gradient of one chunk add to the same tensors: they do so in the
+  // order in which the rank lists them, also where the one runs beside the other.
+  void order_gradients() {
+    std::map<std::pair<std::int32_t, std::int32_t>, NodeId> last;  // by rank and chunk
+    std::map<WorkKey, NodeId> node_of_work;
+    for (NodeId node = 0; node < nodes_.size(); ++node) {
+      for (const Work& work : nodes_[node].works) {
+        node_of_work[key_of(nodes_[node].rank, work)] = node;
+      }
+    }
+    for (std::size_t r = 0; r < course_.work.size(); ++r) {
+      const auto rank = static_cast<std::int32_t>(r);
+      for (const Work& work : course_.work[r]) {
+        if (work.kind == Kind::Forward || work.delayed) continue;
+        const NodeId node = node_of_work.at(key_of(rank, work));
+        const auto [before, first] = last.try_emplace({rank, work.chunk}, node);
+        if (!first && nodes_[before->second].stream != nodes_[node].stream) {
+          edge(before->second, node);
+        }
+        before->second = node;
+      }
+    }
+  }
+
+  // Made when the first edge is forced.
+  void index_sites() {
+    if (!node_of_site_.empty()) return;
+    for (NodeId node = 0; node < nodes_.size(); ++node) {
+      const std::int32_t rank = nodes_[node].rank;
+      for (const Work& work : nodes_[node].works) {
+        node_of_site_.try_emplace({rank, work.entry, work.kind}, node);
+      }
+      for (const TaskId id : nodes_[node].transfers) {
+        const Task& task = course_.graph->tasks[id];
+        node_of_site_.try_emplace({rank, step_of(*course_.lowered, task).entry, task.kind}, node);
+        node_of_end_[{task.kind, task.stage, task.microbatch}] = node;
+      }
+    }
+  }
+
+  [[nodiscard]] NodeId node_of(const Site& site) const {
+    const auto found = node_of_site_.find({site.rank, site.entry, site.kind});
+    CAPO_ASSERT(found != node_of_site_.end(), "a hazard's writer and reader are of its course");
+    return found->second;
+  }
+
+  [[nodiscard]] NodeId other_end_of(TaskId id) const {
+    const Task& task = course_.graph->tasks[id];
+    const std::int32_t there = course_.map->neighbour(task.kind, task.stage);
+    const auto found = node_of_end_.find({other_end(task.kind), there, task.microbatch});
+    return found == node_of_end_.end() ? kNoNode : found->second;
+  }
+
+  void launch(NodeId id) {
+    op_of_[id] = static_cast<std::uint32_t>(program.ops.size());
+    auto& waits = program.waits[op_of_[id]] = std::move(waits_of_[id]);
+    std::sort(waits.begin(), waits.end());
+    waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+    const auto first = static_cast<std::uint32_t>(program.acts.size());
+    const Node& node = nodes_[id];
+    for (const TaskId transfer : node.transfers) deliver(id, transfer);
+    for (const TaskId task : node.exchanges) exchange(node.rank, task);
+    for (const Work& work : node.works) add_work(node.rank, work);
+    program.ops.push_back({.stream = node.stream,
+                           .first_act = first,
+                           .end_act = static_cast<std::uint32_t>(program.acts.size())});
+  }
+
+  void add_work(std::int32_t rank, const Work& work) {
+    const bool backward = is_backward(work.kind);
+    const Way way = backward ? Way::Backward : Way::Forward;
+    Act act{.kind = Act::Kind::Work, .way = way, .rank = rank, .work = work};
+    const std::int32_t layers = table_.layers(rank, work.chunk);
+    if (work.kind != Kind::BackwardWeight && layers > 0) {
+      const std::int32_t last = layers - 1;
+      const std::int32_t layer = work.layer == kAllLayers ? (backward ? last : 0) : work.layer;
+      const std::uint32_t cell = cells_.of(rank, work.chunk, work.microbatch);
+      const auto exchanged = exchange_of_.find({cell, layer, way});
+      act.origin = exchanged == exchange_of_.end()
+                       ? origin_of(rank, work, layer)
+                       : Origin{returns_[exchanged->second] ? Origin::Kind::Permuted
+                                                            : Origin::Kind::Exchanged,
+                                exchanged->second};
+      ran_.insert(key_of(rank, work));
+    }
+    program.acts.push_back(act);
+    if (backward && layers > 0) give_out(rank, work);
+  }
+
+  // Where a layer of a chunk finds what it reads, but for exchanges.
+  [[nodiscard]] Origin origin_of(std::int32_t rank, const Work& work, std::int32_t layer) const {
+    const bool backward = is_backward(work.kind);
+    const std::int32_t behind = backward ? layer + 1 : layer - 1;
+    if (behind >= 0 && behind < table_.layers(rank, work.chunk)) {
+      const auto kind = backward ? BufferKind::GradInput : BufferKind::Output;
+      return {Origin::Kind::Buffer, table_.id(rank, work.chunk, behind, work.microbatch, kind)};
+    }
+    if (const BufferId fed = fed_by_.of(rank, work); fed != kNoBuffer) {
+      return {Origin::Kind::Buffer, fed};
+    }
+    const StageMap& map = *course_.map;
+    const std::uint32_t cell = cells_.of(rank, work.chunk, work.microbatch);
+    const std::int32_t maker =
+        map.wired() ? map.neighbour(work.kind, map.stage_of(rank, work.chunk)) : kNoStage;
+    return {maker == kNoStage ? Origin::Kind::Given : Origin::Kind::Landing, cell};
+  }
+
+  // What leaves the step: the grad input of a chunk that no stage stands before, once its send is
+  // over where it hands on.
+  void give_out(std::int32_t rank, const Work& work) {
+    BufferId handing_on = kNoBuffer;
+    const auto each = [&](std::int32_t layer) {
+      const BufferId made =
+          table_.id(rank, work.chunk, layer, work.microbatch, BufferKind::GradInput);
+      if (table_.facts(rank, work.chunk, layer).hands_on) {
+        handing_on = made;
+      } else if (layer == 0 && leaves(rank, work.chunk)) {
+        collect({made});
+      }
+    };
+    if (work.layer != kAllLayers) {
+      each(work.layer);
+    } else {
+      for (std::int32_t layer = table_.layers(rank, work.chunk); layer-- > 0;) each(layer);
+    }
+    if (handing_on == kNoBuffer) return;
+    BufferId& handed_on = handed_on_[static_cast<std::size_t>(rank)];
+    collect({handed_on});
+    handed_on = handing_on;
+  }
+
+  [[nodiscard]] bool leaves(std::int32_t rank, std::int32_t chunk) const {
+    const StageMap& map = *course_.map;
+    return !map.wired() || map.before(map.stage_of(rank, chunk)) == kNoStage;
+  }
+
+  // Behind the acts of the op at hand; in the end, of the last op of all.
+  void collect(const std::vector<BufferId>& made) {
+    for (const BufferId buffer : made) {
+      if (buffer == kNoBuffer) continue;
+      const Buffer of = table_.at(buffer);
+      program.acts.push_back({.kind = Act::Kind::Collect,
+                              .way = Way::Backward,
+                              .rank = of.rank,
+                              .from = buffer,
+                              .to = cells_.of(of.rank, of.chunk, of.microbatch)});
+    }
+    if (program.ops.size() == nodes_.size() && !program.ops.empty()) {
+      program.ops.back().end_act = static_cast<std::uint32_t>(program.acts.size());
+    }
+  }
+
+  // The first end that is launched moves the bytes; the other waits for it.
+  void deliver(NodeId node, TaskId id) {
+    const TaskGraph& graph = *course_.graph;
+    const Task& task = graph.tasks[id];
+    const StageMap& map = *course_.map;
+    const bool forward = task.kind == Kind::SendForward || task.kind == Kind::ReceiveForward;
+    const std::int32_t there = map.neighbour(task.kind, task.stage);
+    const std::int32_t sender = is_send(task.kind) ? task.stage : there;
+    const std::int32_t reader = is_send(task.kind) ? there : task.stage;
+    const StageMap::Place& to = map.home(reader);
+    const StageMap::Place& from = map.home(sender);
+    const std::uint32_t cell = cells_.of(to.rank, to.chunk, task.microbatch);
+    const Way way = forward ? Way::Forward : Way::Backward;
+    const auto [at, first] = delivered_.try_emplace({cell, way}, node);
+    if (!first) {
+      for (std::uint32_t act = program.ops[op_of_[at->second]].first_act;
+           act < program.ops[op_of_[at->second]].end_act; ++act) {
+        Act& delivery = program.acts[act];
+        const bool it =
+            delivery.kind == Act::Kind::Deliver && delivery.to == cell && delivery.way == way;
+        if (it) delivery.other_end = op_of_[node];
+      }
+      if (nodes_[at->second].stream != nodes_[node].stream) {
+        program.waits[op_of_[node]].push_back(op_of_[at->second]);
+      }
+      return;
+    }
+    const std::int32_t layers = table_.layers(from.rank, from.chunk);
+    if (layers == 0) return;
+    const BufferId buffer =
+        table_.id(from.rank, from.chunk, forward ? layers - 1 : 0, task.microbatch,
+                  forward ? BufferKind::Output : BufferKind::GradInput);
+    program.acts.push_back({.kind = Act::Kind::Deliver,
+                            .way = way,
+                            .rank = from.rank,
+                            .from = buffer,
+                            .to = cell,
+                            .other_end = op_of_[node]});
+  }
+
+  void exchange(std::int32_t rank, TaskId id) {
+    const Task& task = course_.graph->tasks[id];
+    const Step& step = step_of(*course_.lowered, task);
+    const std::int32_t layers = table_.layers(rank, step.chunk);
+    if (layers == 0 || step.microbatch >= table_.microbatches()) return;  // moves nothing
+    const bool forward = task.kind == Kind::DispatchForward || task.kind == Kind::CombineForward;
+    const Way way = forward ? Way::Forward : Way::Backward;
+    const bool apart = takes_layers_apart();
+    const Work work{.chunk = step.chunk,
+                    .microbatch = step.microbatch,
+                    .layer = apart ? static_cast<std::int32_t>(step.layer) : kAllLayers,
+                    .kind = forward ? Kind::Forward : backward_of(rank, step)};
+    const bool outgoing = ran_.contains(key_of(rank, work));
+    if (outgoing && !forward) return;  // its grad input is not the exchange's to change
+    const std::int32_t end = forward == outgoing ? layers - 1 : 0;
+    const std::int32_t layer = apart ? work.layer : (forward ? end : layers - 1);
+    const std::uint32_t cell = cells_.of(rank, step.chunk, step.microbatch);
+    const BufferId output =
+        outgoing ? table_.id(rank, step.chunk, layer, step.microbatch, BufferKind::Output)
+                 : kNoBuffer;
+    const auto [at, first] =
+        (outgoing ? exchange_behind_ : exchange_of_)
+            .try_emplace({cell, layer, way}, static_cast<std::uint32_t>(program.exchanges.size()));
+    if (first) {
+      program.exchanges.push_back({.cell = cell, .layer = layer, .way = way, .behind = outgoing});
+      returns_.push_back(false);
+    }
+    const bool returns = returns_[at->second];
+    returns_[at->second] = !returns;
+    Act act{.kind = returns ? Act::Kind::Return : Act::Kind::Permute,
+            .way = way,
+            .rank = rank,
+            .from = output,
+            .to = at->second};
+    if (!returns) {
+      act.origin = outgoing ? Origin{Origin::Kind::Buffer, output}
+                   : first  ? origin_of(rank, work, layer)
+                            : Origin{Origin::Kind::Exchanged, at->second};
+    }
+    program.acts.push_back(act);
+  }
+
+  // Whether the course runs the layers of a chunk one by one.
+  [[nodiscard]] bool takes_layers_apart() {
+    if (!apart_) {
+      apart_ = std::any_of(
+          course_.lowered->ranks.begin(), course_.lowered->ranks.end(), [](const auto& steps) {
+            return std::any_of(steps.begin(), steps.end(),
+                               [](const Step& step) { return step.part != Part::Whole; });
+          });
+    }
+    return *apart_;
+  }
+
+  // A backward of a mixed chunk may be either half.
+  [[nodiscard]] Kind backward_of(std::int32_t rank, const Step& step) const {
+    for (const Step& other : course_.lowered->ranks[static_cast<std::size_t>(rank)]) {
+      if (is_backward(other.kind) && other.chunk == step.chunk &&
+          other.microbatch == step.microbatch) {
+        return other.kind;
+      }
+    }
+    return Kind::Backward;
+  }
+
+  // Each op waits for the one before it, so that no engine runs them in another order.
+  void order_as_launched() {
+    for (std::uint32_t op = 1; op < program.ops.size(); ++op) {
+      if (program.ops[op].stream == program.ops[op - 1].stream) continue;
+      auto& waits = program.waits[op];
+      if (std::find(waits.begin(), waits.end(), op - 1) == waits.end()) waits.push_back(op - 1);
+    }
+  }
+
+  using ExchangeKey = std::tuple<std::uint32_t, std::int32_t, Way>;
+
+  const BufferTable& table_;
+  const Course& course_;
+  Cells cells_;
+  FedBy fed_by_;
+  std::vector<Node> nodes_;
+  std::vector<std::vector<NodeId>> after_;
+  std::vector<std::vector<std::uint32_t>> waits_of_;  // by node: ops of other streams
+  std::vector<std::uint32_t> op_of_;                  // by node
+  std::vector<BufferId> handed_on_;                   // by rank: sent, and not known to be over
+  std::map<std::pair<std::uint32_t, Way>, NodeId> delivered_;
+  std::map<ExchangeKey, std::uint32_t> exchange_of_;      // in front of a work
+  std::map<ExchangeKey, std::uint32_t> exchange_behind_;  // behind one
+  std::vector<bool> returns_;                             // by exchange: what comes next
+  std::set<WorkKey> ran_;
+  std::optional<bool> apart_;
+  bool forced_ = false;
+  std::map<std::tuple<std::int32_t, std::uint32_t, Kind>, NodeId> node_of_site_;
+  std::map<std::tuple<Kind, std::int32_t, std::int32_t>, NodeId> node_of_end_;
+};
+
+}  // namespace
+
+Cells::Cells(const BufferTable& table) : first_{0}, microbatches_(table.microbatches()) {
+  for (std::size_t r = 0; r < table.ranks(); ++r) {
+    const auto cells =
+        table.chunks(static_cast<std::int32_t>(r)) * static_cast<std::size_t>(microbatches_);
+    first_.push_back(first_.back() + static_cast<std::uint32_t>(cells));
+  }
+}
+
+std::uint32_t Cells::of(std::int32_t rank, std::int32_t chunk, std::int32_t microbatch) const {
+  return first_[static_cast<std::size_t>(rank)] +
+         static_cast<std::uint32_t>((chunk - 1) * microbatches_ + microbatch);
+}
+
+Cells::Cell Cells::at(std::uint32_t cell) const {
+  const auto after = std::upper_bound(first_.begin(), first_.end(), cell);
+  const auto rank = static_cast<std::int32_t>(after - first_.begin()) - 1;
+  const auto offset = static_cast<std::int32_t>(cell - first_[static_cast<std::size_t>(rank)]);
+  return {.rank = rank, .chunk = offset / microbatches_ + 1, .microbatch = offset % microbatches_};
+}
+
+std::optional<Program> program_of(const BufferTable& table, const Course& course,
+                                  const std::vector<Forced>& forced) {
+  Builder builder(table, course);
+  for (const Forced& edge : forced) builder.force(edge);
+  if (!builder.launch_all()) return std::nullopt;
+  return std::move(builder.program);
+}
+
+}  // namespace capo::run

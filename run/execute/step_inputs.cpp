@@ -1,0 +1,230 @@
+#include "run/execute/step_inputs.h"
+
+#include "run/setup/stored.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+namespace capo::run {
+
+namespace {
+
+// Streams of numbers: what is drawn, and of what.
+enum class Drawn : std::uint64_t {
+  Input,
+  GradOutput,
+  Rows,
+  Sizes,
+  Probabilities,
+  Scales,
+  Route,
+  Parameter
+};
+
+Draw draw_of(std::uint64_t seed, Drawn what, std::uint64_t of, std::uint64_t replay) {
+  return {.seed = seed, .stream = (replay << 40) + (of << 4) + static_cast<std::uint64_t>(what)};
+}
+
+std::vector<float> around_zero(std::int64_t count, const Draw& draw, double scale) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(scale * draw.around_zero(i));
+  }
+  return values;
+}
+
+// Rows that are not there are NaN.
+std::vector<float> matrix(const LayerShape& shape, std::int64_t rows, std::int64_t columns,
+                          const Draw& draw) {
+  std::vector<float> values = around_zero(shape.tokens * columns, draw, 1);
+  std::fill(values.begin() + rows * columns, values.end(), std::numeric_limits<float>::quiet_NaN());
+  return from_stored(to_stored(values, shape.type), shape.type);
+}
+
+// A layer of a rank and chunk whose shape the cell's first and last tensors have.
+struct Ends {
+  const StepLayer* first = nullptr;
+  const StepLayer* last = nullptr;
+};
+
+Ends ends_of(const BufferTable& table, const StepLayers& layers, const Cells::Cell& cell) {
+  const std::int32_t count = table.layers(cell.rank, cell.chunk);
+  if (count == 0) return {};
+  return {&layers.at(cell.rank, cell.chunk, 0), &layers.at(cell.rank, cell.chunk, count - 1)};
+}
+
+}  // namespace
+
+GivenValues draw_given(const PlannedStep& step, const StepLayers& layers, const Program& program,
+                       SizeKind sizes, std::uint64_t seed, std::uint32_t replay) {
+  const BufferTable& table = step.view().table();
+  const Cells cells(table);
+  const std::int32_t microbatches = table.microbatches();
+  GivenValues given;
+  // As many rows of a microbatch in all its layers; all of them, unless every layer has groups.
+  std::vector<double> filled(static_cast<std::size_t>(microbatches), 1);
+  for (std::size_t m = 0; m < filled.size(); ++m) {
+    if (layers.all_grouped() && sizes == SizeKind::Random) {
+      filled[m] = 0.5 + 0.5 * draw_of(seed, Drawn::Rows, m, replay).unit(0);
+    }
+  }
+  const auto rows_of = [&](std::int64_t tokens, std::int32_t microbatch) {
+    return static_cast<std::int64_t>(
+        std::floor(static_cast<double>(tokens) * filled[static_cast<std::size_t>(microbatch)]));
+  };
+  for (std::uint32_t at = 0; at < cells.count(); ++at) {
+    const Cells::Cell cell = cells.at(at);
+    const auto [first, last] = ends_of(table, layers, cell);
+    auto& input = given.inputs.emplace_back();
+    auto& grad_output = given.grad_outputs.emplace_back();
+    if (first == nullptr) continue;
+    const std::int64_t rows = rows_of(first->shape.tokens, cell.microbatch);
+    input =
+        matrix(first->shape, rows, first->shape.hidden, draw_of(seed, Drawn::Input, at, replay));
+    grad_output = matrix(last->shape, rows, output_columns(last->shape),
+                         draw_of(seed, Drawn::GradOutput, at, replay));
+  }
+  for (std::size_t number = 0; number < layers.all().size(); ++number) {
+    const LayerShape& shape = layers.all()[number].shape;
+    auto& sides = given.sides.emplace_back();
+    for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+      const std::uint64_t of = number * static_cast<std::uint64_t>(microbatches) +
+                               static_cast<std::uint64_t>(microbatch);
+      auto& side = sides.emplace_back();
+      if (!shape.grouped) continue;
+      side.sizes = group_sizes(sizes, shape.groups, rows_of(shape.tokens, microbatch),
+                               draw_of(seed, Drawn::Sizes, of, replay));
+      const auto positive = [&](Drawn what) {
+        std::vector<float> values(static_cast<std::size_t>(shape.tokens));
+        const Draw draw = draw_of(seed, what, of, replay);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          values[i] = static_cast<float>(0.25 + 0.75 * draw.unit(i));
+        }
+        return values;
+      };
+      if (is_mlp(shape.kind)) side.probabilities = positive(Drawn::Probabilities);
+      if (shape.scale_bias) side.scales = positive(Drawn::Scales);
+    }
+  }
+  for (std::uint32_t at = 0; at < program.exchanges.size(); ++at) {
+    const Cells::Cell cell = cells.at(program.exchanges[at].cell);
+    const std::int64_t tokens =
+        layers.at(cell.rank, cell.chunk, program.exchanges[at].layer).shape.tokens;
+    const std::int64_t rows = rows_of(tokens, cell.microbatch);
+    auto& route = given.routes.emplace_back(static_cast<std::size_t>(tokens));
+    std::iota(route.begin(), route.end(), std::int64_t{0});
+    const Draw draw = draw_of(seed, Drawn::Route, at, replay);
+    for (std::int64_t i = rows; i > 1; --i) {
+      const auto last = static_cast<std::uint64_t>(i);
+      std::swap(route[last - 1], route[draw.below(last, last)]);
+    }
+  }
+  return given;
+}
+
+std::vector<float> draw_parameter(const StepLayers& layers, std::uint32_t parameter,
+                                  std::uint64_t seed) {
+  const ParameterForm& form = layers.parameters()[parameter];
+  const Draw draw = draw_of(seed, Drawn::Parameter, parameter, 0);
+  const bool norm = form.role == Role::NormWeight || form.role == Role::NormBias;
+  // So that what a product makes is as large as what it reads.
+  // SwiGLU makes numbers smaller, and the norm in front of the next layer would blow their
+  // gradients up again, out of fp16 in a long pipeline.
+  const bool behind_norm = layers.layer_of(parameter).shape.kind == ModuleKind::LayerNormMlp;
+  const double gain = behind_norm && form.role == Role::Second ? 2.5 : 1;
+  const double scale = norm ? 0.5 : gain * std::sqrt(3.0 / static_cast<double>(form.columns));
+  std::vector<float> values = around_zero(form.groups * form.elements, draw, scale);
+  if (form.role == Role::NormWeight) {
+    for (float& value : values) value += 1;
+  }
+  return from_stored(to_stored(values, form.type), form.type);
+}
+
+Given::Given(Engine& engine, const PlannedStep& step, const StepLayers& layers,
+             const Program& program)
+    : engine_(engine) {
+  const BufferTable& table = step.view().table();
+  const Cells cells(table);
+  for (std::uint32_t at = 0; at < cells.count(); ++at) {
+    const auto [first, last] = ends_of(table, layers, cells.at(at));
+    const auto take = [&](const StepLayer* layer, std::int64_t columns, const char* what) {
+      if (layer == nullptr) return static_cast<std::byte*>(nullptr);
+      return engine.allocate(layer->shape.tokens * columns * bytes_of(layer->shape.type), what);
+    };
+    const std::int64_t in = first == nullptr ? 0 : first->shape.hidden;
+    const std::int64_t out = last == nullptr ? 0 : output_columns(last->shape);
+    types_.push_back(first == nullptr ? DataType::Bf16 : first->shape.type);
+    inputs_.push_back(take(first, in, "inputs"));
+    grad_outputs_.push_back(take(last, out, "incoming gradients"));
+    landings_.push_back(take(first, in, "received inputs"));
+    landings_.push_back(take(last, out, "received gradients"));
+  }
+  const auto words = [&](std::int64_t count) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of whole numbers
+    return reinterpret_cast<std::int64_t*>(engine.allocate(count * 8, "sizes and indices"));
+  };
+  const auto floats = [&](std::int64_t count) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of floats
+    return reinterpret_cast<float*>(engine.allocate(count * 4, "probabilities and scales"));
+  };
+  for (const Exchange& exchange : program.exchanges) {
+    const Cells::Cell cell = cells.at(exchange.cell);
+    const LayerShape& shape = layers.at(cell.rank, cell.chunk, exchange.layer).shape;
+    const bool of_input = exchange.way == Way::Forward && !exchange.behind;
+    const std::int64_t row_bytes =
+        (of_input ? shape.hidden : output_columns(shape)) * bytes_of(shape.type);
+    routes_.push_back({.rows = engine.allocate(shape.tokens * row_bytes, "exchanged rows"),
+                       .returned = engine.allocate(shape.tokens * row_bytes, "exchanged rows"),
+                       .index = words(shape.tokens),
+                       .inverse = words(shape.tokens),
+                       .row_count = shape.tokens,
+                       .row_bytes = row_bytes});
+  }
+  for (const StepLayer& layer : layers.all()) {
+    const LayerShape& shape = layer.shape;
+    auto& sides = sides_.emplace_back(static_cast<std::size_t>(table.microbatches()));
+    for (LayerSide& side : sides) {
+      if (!shape.grouped) continue;
+      side.sizes = words(shape.groups);
+      if (is_mlp(shape.kind)) side.probabilities = floats(shape.tokens);
+      if (shape.scale_bias) side.scales = floats(shape.tokens);
+    }
+  }
+}
+
+void Given::write(const GivenValues& values) {
+  const auto copy = [&](auto* to, const auto& from) {
+    if (to == nullptr || from.empty()) return;
+    engine_.write(const_cast<void*>(static_cast<const void*>(to)), from.data(),
+                  static_cast<std::int64_t>(from.size() * sizeof(from[0])));
+  };
+  for (std::uint32_t cell = 0; cell < inputs_.size(); ++cell) {
+    if (inputs_[cell] == nullptr) continue;
+    copy(inputs_[cell], to_stored(values.inputs[cell], types_[cell]));
+    copy(grad_outputs_[cell], to_stored(values.grad_outputs[cell], types_[cell]));
+  }
+  for (std::size_t layer = 0; layer < sides_.size(); ++layer) {
+    for (std::size_t microbatch = 0; microbatch < sides_[layer].size(); ++microbatch) {
+      const GivenValues::Side& from = values.sides[layer][microbatch];
+      LayerSide& to = sides_[layer][microbatch];
+      copy(to.sizes, from.sizes);
+      to.sizes_on_host = from.sizes;
+      copy(to.probabilities, from.probabilities);
+      copy(to.scales, from.scales);
+    }
+  }
+  for (std::size_t at = 0; at < routes_.size(); ++at) {
+    const std::vector<std::int64_t>& index = values.routes[at];
+    std::vector<std::int64_t> inverse(index.size());
+    for (std::size_t i = 0; i < index.size(); ++i) {
+      inverse[static_cast<std::size_t>(index[i])] = static_cast<std::int64_t>(i);
+    }
+    copy(routes_[at].index, index);
+    copy(routes_[at].inverse, inverse);
+  }
+}
+
+}  // namespace capo::run

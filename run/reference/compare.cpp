@@ -1,0 +1,105 @@
+#include "run/reference/compare.h"
+
+#include "core/base/assert.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+namespace capo::run {
+
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// Numbers of a type in ascending order, one apart where they are neighbours.
+std::int64_t place_of(float value, DataType type) {
+  if (type == DataType::Fp16) {
+    // Exact: what is stored as fp16 is a whole multiple of its spacing.
+    if (std::isinf(value)) return value > 0 ? 0x7c00 : -0x7c00;
+    int exponent = 0;
+    const float fraction = std::frexp(std::abs(value), &exponent);
+    const int scale = std::max(exponent - 11, -24);
+    const auto steps = static_cast<std::int64_t>(std::ldexp(fraction, exponent - scale));
+    const std::int64_t place =
+        value == 0 ? 0 : steps + static_cast<std::int64_t>(scale + 24) * 1024;
+    return std::signbit(value) ? -place : place;
+  }
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto magnitude = static_cast<std::int64_t>(bits & 0x7fffffffU);
+  const std::int64_t place = type == DataType::Bf16 ? magnitude >> 16 : magnitude;
+  return std::signbit(value) ? -place : place;
+}
+
+std::int64_t distance(float a, float b, DataType type) {
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<std::int64_t>::max();
+  return std::abs(place_of(a, type) - place_of(b, type));
+}
+
+}  // namespace
+
+std::optional<Difference> difference(std::span<const float> should, std::span<const float> is,
+                                     DataType type) {
+  CAPO_ASSERT(should.size() == is.size(), "only tensors of one form are compared");
+  std::optional<Difference> found;
+  double off = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < should.size(); ++i) {
+    const bool equal =
+        std::bit_cast<std::uint32_t>(should[i]) == std::bit_cast<std::uint32_t>(is[i]);
+    // What both hold says nothing of how far they are apart.
+    if (equal && !std::isfinite(should[i])) continue;
+    norm += static_cast<double>(should[i]) * static_cast<double>(should[i]);
+    if (equal) continue;
+    if (!found) {
+      found = Difference{.first = static_cast<std::int64_t>(i), .should = should[i], .is = is[i]};
+    }
+    ++found->differing;
+    found->ulps = std::max(found->ulps, distance(should[i], is[i], type));
+    const double by = static_cast<double>(is[i]) - static_cast<double>(should[i]);
+    off += by * by;
+  }
+  if (found) {
+    const double error = norm > 0 ? std::sqrt(off / norm) : kInfinite;
+    found->relative_error = std::isfinite(error) ? error : kInfinite;
+  }
+  return found;
+}
+
+double relative_error(std::span<const double> should, std::span<const float> is) {
+  return relative_error(should, is, should);
+}
+
+double relative_error(std::span<const double> should, std::span<const float> is,
+                      std::span<const double> magnitudes) {
+  CAPO_ASSERT(should.size() == is.size() && should.size() == magnitudes.size(),
+              "only tensors of one form are compared");
+  double off = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < should.size(); ++i) {
+    // Where both have left the range of their type there is nothing to compare.
+    if (!std::isfinite(should[i]) && !std::isfinite(is[i])) continue;
+    const double by = static_cast<double>(is[i]) - should[i];
+    off += by * by;
+    if (std::isfinite(magnitudes[i])) norm += magnitudes[i] * magnitudes[i];
+  }
+  if (off == 0) return 0;
+  const double error = norm > 0 ? std::sqrt(off / norm) : kInfinite;
+  return std::isfinite(error) ? error : kInfinite;
+}
+
+double smallest_normal(DataType type) {
+  return type == DataType::Fp16 ? 0x1p-14 : 0x1p-126;
+}
+
+std::vector<double> sizes_in(std::span<const double> values, DataType type) {
+  std::vector<double> sizes;
+  sizes.reserve(values.size());
+  for (const double value : values)
+    sizes.push_back(std::max(std::abs(value), smallest_normal(type)));
+  return sizes;
+}
+
+}  // namespace capo::run

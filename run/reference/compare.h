@@ -1,0 +1,45 @@
+// Two tensors of one form, to the bit; and one against float64.
+//
+// Equal means equal bits, NaN included. Where they differ: how many elements, the first of them,
+// the largest distance in units in the last place of their type, and the relative error by
+// Frobenius' norm. Tested by tests/run/reference/compare_test.cpp.
+
+#pragma once
+
+#include "core/model/model.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace capo::run {
+
+struct Difference {
+  std::int64_t differing = 0;  ///< elements
+  std::int64_t first = 0;      ///< index of the first of them
+  float should = 0;            ///< its value
+  float is = 0;
+  std::int64_t ulps = 0;  ///< the largest distance; of a NaN beside a number the largest there is
+  double relative_error = 0;  ///< infinite where either holds a NaN that the other does not
+};
+
+/// Nothing if they are equal to the bit. Both as the floats of numbers of `type`.
+[[nodiscard]] std::optional<Difference> difference(std::span<const float> should,
+                                                   std::span<const float> is, DataType type);
+
+/// |is - should| / |should| by Frobenius' norm; 0 where both are zero, infinite where only `should`
+/// is, or where `is` holds a NaN; elements that are finite in neither are left out.
+[[nodiscard]] double relative_error(std::span<const double> should, std::span<const float> is);
+/// The same of a sum, relative to the magnitudes of what was added: where the terms cancel, the sum
+/// itself has no digits left that could be compared.
+[[nodiscard]] double relative_error(std::span<const double> should, std::span<const float> is,
+                                    std::span<const double> magnitudes);
+
+/// The smallest number that a type holds with all its digits: what is smaller has an absolute
+/// error.
+[[nodiscard]] double smallest_normal(DataType type);
+/// Absolute values, at least that of the type: what a tensor's error is relative to.
+[[nodiscard]] std::vector<double> sizes_in(std::span<const double> values, DataType type);
+
+}  // namespace capo::run

@@ -1,0 +1,104 @@
+#include "run/setup/parameters.h"
+
+#include "core/base/assert.h"
+#include "run/setup/stored.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace capo::run {
+
+std::vector<ParameterForm> parameter_forms(const LayerShape& shape, bool single) {
+  std::vector<ParameterForm> forms;
+  const auto add = [&](Role role, std::int64_t groups, std::int64_t rows, std::int64_t columns) {
+    forms.push_back({.role = role,
+                     .groups = groups,
+                     .elements = rows * columns,
+                     .columns = columns,
+                     .type = shape.type,
+                     .single = single});
+  };
+  if (has_norm(shape.kind)) {
+    add(Role::NormWeight, 1, 1, shape.hidden);
+    add(Role::NormBias, 1, 1, shape.hidden);
+  }
+  add(Role::First, shape.groups, first_columns(shape), shape.hidden);
+  if (shape.bias) add(Role::FirstBias, shape.groups, 1, first_columns(shape));
+  if (is_mlp(shape.kind)) {
+    add(Role::Second, shape.groups, shape.hidden, shape.ffn);
+    if (shape.bias) add(Role::SecondBias, shape.groups, 1, shape.hidden);
+  }
+  return forms;
+}
+
+std::string_view name_of(Role role, bool mlp) {
+  switch (role) {
+    case Role::NormWeight:
+      return "norm weight";
+    case Role::NormBias:
+      return "norm bias";
+    case Role::First:
+      return mlp ? "fc1 weight" : "weight";
+    case Role::FirstBias:
+      return mlp ? "fc1 bias" : "bias";
+    case Role::Second:
+      return "fc2 weight";
+    case Role::SecondBias:
+      return "fc2 bias";
+  }
+  CAPO_UNREACHABLE();
+}
+
+GroupedTensor make_tensor(Engine& engine, const ParameterForm& form, DataType type) {
+  GroupedTensor tensor{.type = type, .elements = form.elements, .parts = {}};
+  const std::int64_t part = tensor.part_bytes();
+  const std::int64_t stride = form.single ? part : aligned(part);
+  std::byte* data = engine.allocate(stride * form.groups, form.name);
+  std::vector<void*> table;
+  for (std::int64_t group = 0; group < form.groups; ++group) {
+    std::byte* at = data == nullptr ? nullptr : data + group * stride;
+    tensor.parts.push_back(at);
+    table.push_back(at);
+  }
+  const auto bytes = static_cast<std::int64_t>(table.size() * sizeof(void*));
+  std::byte* on_device = engine.allocate(bytes, form.name);
+  if (on_device != nullptr) engine.write(on_device, table.data(), bytes);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory that holds pointers
+  tensor.table = reinterpret_cast<void* const*>(on_device);
+  return tensor;
+}
+
+std::vector<float> values_of(Engine& engine, const GroupedTensor& tensor) {
+  std::vector<float> all;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.part_bytes()));
+  for (const std::byte* part : tensor.parts) {
+    engine.read(bytes.data(), part, tensor.part_bytes());
+    const std::vector<float> values = from_stored(bytes, tensor.type);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+void write_values(Engine& engine, const GroupedTensor& tensor, const std::vector<float>& values) {
+  const std::vector<std::byte> bytes = to_stored(values, tensor.type);
+  const std::byte* from = bytes.data();
+  for (std::byte* part : tensor.parts) {
+    engine.write(part, from, tensor.part_bytes());
+    from += tensor.part_bytes();
+  }
+}
+
+ParameterHandle ParameterRegistry::add(std::string name) {
+  entries_.push_back({.name = std::move(name)});
+  return {.index = static_cast<std::uint32_t>(entries_.size() - 1)};
+}
+
+void ParameterRegistry::expire(std::uint32_t index) {
+  ++entries_[index].generation;
+}
+
+bool ParameterRegistry::alive(ParameterHandle handle) const {
+  return entries_[handle.index].generation == handle.generation;
+}
+
+}  // namespace capo::run

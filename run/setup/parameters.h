@@ -1,0 +1,102 @@
+// The parameters of a step: what they are, where they and their gradients lie, and weak handles to
+// them.
+//
+// A backward finds its parameter by a handle that does not keep it alive, never by the tensor that
+// was saved, since that may come back as another one. Where the parameter is gone, that is an error
+// with its name.
+//
+// Each has memory of its own outside any plan: the values, .grad in its own type, main_grad in
+// fp32, what backward hands to autograd, and a dummy. Groups lie one behind the other where the
+// weight is a single one, else each by itself; kernels find them through tables on the device.
+//
+// Tested by tests/run/setup/parameters_test.cpp.
+
+#pragma once
+
+#include "run/engine/engine.h"
+#include "run/modules/layer.h"
+#include "run/setup/deposits.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capo::run {
+
+/// Which of a layer's parameters.
+enum class Role : std::uint8_t { NormWeight, NormBias, First, FirstBias, Second, SecondBias };
+inline constexpr std::size_t kRoles = 6;
+inline constexpr std::array kAllRoles{Role::NormWeight, Role::NormBias, Role::First,
+                                      Role::FirstBias,  Role::Second,   Role::SecondBias};
+
+/// What a parameter is, whoever holds it.
+struct ParameterForm {
+  std::string name;  ///< "rank 0, chunk 1, layer 0: weight"
+  Role role = Role::First;
+  std::int64_t groups = 1;
+  std::int64_t elements = 0;  ///< of one group
+  std::int64_t columns = 1;   ///< of its last dimension
+  DataType type = DataType::Bf16;
+  bool single = true;  ///< groups lie one behind the other
+  bool fused = false;  ///< its gradient goes to main_grad
+};
+
+/// The parameters that a layer has, by role; names are left to the caller.
+[[nodiscard]] std::vector<ParameterForm> parameter_forms(const LayerShape& shape, bool single);
+[[nodiscard]] std::string_view name_of(Role role, bool mlp);
+
+/// A tensor of a parameter's shape: a part for each group, and a table of them on the device.
+struct GroupedTensor {
+  DataType type = DataType::Bf16;
+  std::int64_t elements = 0;  ///< of a part
+  std::vector<std::byte*> parts;
+  void* const* table = nullptr;
+
+  [[nodiscard]] std::int64_t part_bytes() const { return elements * bytes_of(type); }
+};
+
+/// Null parts where the engine has no more memory; it keeps the error.
+[[nodiscard]] GroupedTensor make_tensor(Engine& engine, const ParameterForm& form, DataType type);
+/// All parts, one behind the other, as the engine's numbers made floats.
+[[nodiscard]] std::vector<float> values_of(Engine& engine, const GroupedTensor& tensor);
+void write_values(Engine& engine, const GroupedTensor& tensor, const std::vector<float>& values);
+
+/// What a step leaves of a parameter.
+struct GradientMemory {
+  GroupedTensor grad;
+  GroupedTensor main_grad;
+  GroupedTensor returned;
+  GroupedTensor dummy;
+  std::vector<GroupedTensor> own;  ///< by microbatch, where each has a place of its own
+};
+
+struct ParameterHandle {
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+};
+
+/// Who is alive.
+class ParameterRegistry {
+ public:
+  ParameterHandle add(std::string name);
+  [[nodiscard]] ParameterHandle handle(std::uint32_t index) const {
+    return {.index = index, .generation = entries_[index].generation};
+  }
+  /// Frees the parameter: handles to it find nothing from now on.
+  void expire(std::uint32_t index);
+  [[nodiscard]] bool alive(ParameterHandle handle) const;
+  [[nodiscard]] const std::string& name(std::uint32_t index) const { return entries_[index].name; }
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    std::string name;
+    std::uint32_t generation = 0;
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace capo::run

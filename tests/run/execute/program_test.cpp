@@ -1,0 +1,250 @@
+// What is launched, op by op, of steps small enough to be written out; larger ones are
+// program_laws_test.cpp's.
+
+#include "run/execute/program.h"
+#include "tests/run/execute/program_words.h"
+#include "tests/run/running.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace capo::run {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+Lines lines(const std::string& statements, const PlanOptions& options = {},
+            const Environment& environment = {}) {
+  return Launched(statements, options, environment).words().lines();
+}
+
+TEST(Program, OfATeListRunsInItsOrderOnOneStream) {
+  const Launched launched(typed("[1, 2, -2, -2.5, 1, -1, 2, -2, -2.5, -1]").schedule);
+  EXPECT_EQ(
+      launched.words().lines(),
+      (Lines{"0: F1.0 from given 1.0", "0: F2.0 from given 2.0",
+             "0: B2.0 from given 2.0, collect grad input of 2.0 at 2.0", "0: W2.0",
+             "0: F1.1 from given 1.1", "0: B1.0 from given 1.0, collect grad input of 1.0 at 1.0",
+             "0: F2.1 from given 2.1", "0: B2.1 from given 2.1, collect grad input of 2.1 at 2.1",
+             "0: W2.1", "0: B1.1 from given 1.1, collect grad input of 1.1 at 1.1"}));
+  EXPECT_EQ(launched.program.rank_of_stream, (std::vector<std::int32_t>{0}));
+  EXPECT_TRUE(launched.program.exchanges.empty());
+}
+
+// What the last layer of chunk 1 made is read, and what the first layer of chunk 2 handed back.
+TEST(Program, OfAChainOnOneRankReadsTheNeighboursBuffers) {
+  EXPECT_EQ(
+      lines("ranks 1\nmicrobatches 1\nplacement chain\nlayers 2,1\n"
+            "rank 0: F1.0 F2.0 B2.0 B1.0\n"),
+      (Lines{"0: F1.0 from given 1.0", "0: F2.0 from output of 1.0.1", "0: B2.0 from given 2.0",
+             "0: B1.0 from grad input of 2.0, collect grad input of 1.0.0 at 1.0"}));
+}
+
+TEST(Program, OfAChunkWithoutLayersGivesNothingOut) {
+  EXPECT_EQ(lines("ranks 1\nmicrobatches 1\nlayers 0,1\nrank 0: F1.0 F2.0 B2.0 B1.0\n"),
+            (Lines{"0: F1.0 from given 1.0", "0: F2.0 from given 2.0",
+                   "0: B2.0 from given 2.0, collect grad input of 2.0 at 2.0",
+                   "0: B1.0 from given 1.0"}));
+}
+
+// Members of a composite are one op.
+TEST(Program, WhatRunsTogetherIsLaunchedTogether) {
+  EXPECT_EQ(lines("ranks 1\nmicrobatches 2\nrank 0: F1.0 (F1.1 B1.0) B1.1\n"),
+            (Lines{"0: F1.0 from given 1.0",
+                   "0: F1.1 from given 1.1, B1.0 from given 1.0, collect grad input of 1.0 at 1.0",
+                   "0: B1.1 from given 1.1, collect grad input of 1.1 at 1.1"}));
+}
+
+// Nothing runs beside what is the only work of its composite.
+TEST(Program, WhatOpensACompositeNeedNotBeWork) {
+  EXPECT_EQ(
+      lines("ranks 1\nmicrobatches 2\nrank 0: (unshard1 F1.0) B1.0 (unshard1 F1.1) B1.1\n"),
+      (Lines{"0: F1.0 from given 1.0", "0: B1.0 from given 1.0, collect grad input of 1.0 at 1.0",
+             "0: F1.1 from given 1.1",
+             "0: B1.1 from given 1.1, collect grad input of 1.1 at 1.1"}));
+}
+
+// Ranks are streams 0 and 2, their transfers 1 and 3; of a transfer each end has a start and an
+// end. Whichever end is over first has both sides, and copies; the other one waits for it.
+TEST(Program, OfTwoRanksATransferIsMadeOnce) {
+  const Launched launched(
+      "ranks 2\nmicrobatches 1\nplacement chain\n"
+      "rank 0: F1.0 send-F1.0 recv-B1.0 B1.0\nrank 1: recv-F1.0 F1.0 B1.0 send-B1.0\n");
+  EXPECT_EQ(launched.words().lines(),
+            (Lines{"0: 0:F1.0 from given 0:1.0",                        // 0
+                   "3: -",                                              // recv-F starts
+                   "1: -; after 0",                                     // send-F starts
+                   "1: deliver output of 0:1.0 to 1:1.0; after 1",      // and ends
+                   "3: -; after 2 3",                                   // recv-F ends
+                   "1: -; after 0",                                     // recv-B starts
+                   "2: 1:F1.0 from landing 1:1.0; after 4",             // 6
+                   "2: 1:B1.0 from given 1:1.0",                        // 7
+                   "3: -; after 7",                                     // send-B starts
+                   "1: deliver grad input of 1:1.0 to 0:1.0; after 8",  // recv-B ends
+                   "3: -; after 5 9",                                   // send-B ends
+                   "0: 0:B1.0 from landing 0:1.0, collect grad input of 0:1.0 at 0:1.0; after 9"}));
+  EXPECT_EQ(launched.program.rank_of_stream, (std::vector<std::int32_t>{0, 0, 1, 1}));
+}
+
+// Then it does not wait for the receiver, whose landing place is there all the time.
+TEST(Program, ABufferedSendCopiesWithoutItsReceive) {
+  const Lines all = lines(
+      "ranks 2\nmicrobatches 1\nplacement chain\n"
+      "rank 0: F1.0 send-F1.0 recv-B1.0 B1.0\nrank 1: recv-F1.0 F1.0 B1.0 send-B1.0\n",
+      {}, {.transfers = TransferMode::Buffered});
+  EXPECT_EQ(all[3], "1: deliver output of 0:1.0 to 1:1.0");
+}
+
+TEST(Program, AWeightGradientOnItsOwnStreamWaitsForItsBackward) {
+  EXPECT_EQ(
+      lines("ranks 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\n", {},
+            {.weight_stream = true}),
+      (Lines{"0: F1.0 from given 1.0", "0: F1.1 from given 1.1",
+             "0: B1.0 from given 1.0, collect grad input of 1.0 at 1.0", "1: W1.0; after 2",
+             "0: B1.1 from given 1.1, collect grad input of 1.1 at 1.1", "1: W1.1; after 4"}));
+}
+
+const char* const kRace = "ranks 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\n";
+
+constexpr Site kBackward0{.rank = 0, .entry = 2, .kind = Kind::Backward};
+constexpr Site kWeight0{.rank = 0, .entry = 3, .kind = Kind::BackwardWeight};
+constexpr Site kBackward1{.rank = 0, .entry = 4, .kind = Kind::Backward};
+
+TEST(Program, AForcedWriterIsLaunchedBeforeItsReader) {
+  const Launched launched(testing_support::read_schedule(kRace), {}, {.weight_stream = true}, {},
+                          {{kBackward1, kWeight0}});
+  EXPECT_EQ(launched.words().lines(),
+            (Lines{"0: F1.0 from given 1.0", "0: F1.1 from given 1.1",
+                   "0: B1.0 from given 1.0, collect grad input of 1.0 at 1.0",
+                   "0: B1.1 from given 1.1, collect grad input of 1.1 at 1.1", "1: W1.0; after 2 3",
+                   "1: W1.1; after 3"}));
+}
+
+// What is launched one by one runs so: nothing but the forced edge would keep the other rank.
+TEST(Program, WhereAnEdgeIsForcedEachOpWaitsForTheOneBeforeIt) {
+  const char* const ranks =
+      "ranks 2\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\n"
+      "rank 1: F1.0 F1.1 B1.0 B1.1\n";
+  const Launched launched(testing_support::read_schedule(ranks), {}, {.weight_stream = true}, {},
+                          {{kBackward1, kWeight0}});
+  const Program& program = launched.program;
+  ASSERT_EQ(program.ops.size(), 10U);
+  for (std::uint32_t op = 1; op < program.ops.size(); ++op) {
+    if (program.ops[op].stream == program.ops[op - 1].stream) continue;
+    const auto& waits = program.waits[op];
+    EXPECT_EQ(std::count(waits.begin(), waits.end(), op - 1), 1) << op;
+  }
+}
+
+TEST(Program, ForcedEdgesThatCloseACircleGiveNothing) {
+  const testing_support::PlannedStep step(testing_support::read_schedule(kRace), {}, {},
+                                          {.weight_stream = true});
+  EXPECT_FALSE(program_of(step.table(), step.course(), {{kWeight0, kBackward0}}));
+  EXPECT_FALSE(
+      program_of(step.table(), step.course(), {{kBackward1, kWeight0}, {kWeight0, kBackward1}}));
+  EXPECT_TRUE(program_of(step.table(), step.course(), {{kWeight0, kBackward1}}));
+}
+
+TEST(Program, WhatIsForcedBeforeItselfIsLeftAsItIs) {
+  const Launched launched(testing_support::read_schedule(kRace), {}, {.weight_stream = true}, {},
+                          {{kWeight0, kWeight0}});
+  EXPECT_EQ(launched.words().lines(), lines(kRace, {}, {.weight_stream = true}));
+}
+
+// The send of a chunk's gradient is over when the next chunk of the model has had its backward.
+TEST(Program, WhatAModelChunkHandsOnIsCollectedBehindTheNextOne) {
+  const Launched launched(
+      "ranks 1\nmicrobatches 2\nrank 0: F1.0 F2.0 F1.1 F2.1 B2.0 B1.0 B2.1 "
+      "B1.1\n",
+      {.model_chunks = {1, 1}});
+  const ProgramWords words = launched.words();
+  EXPECT_EQ(words.acts_of(4), (Lines{"B2.0 from given 2.0"}));
+  EXPECT_EQ(words.acts_of(5), (Lines{"B1.0 from given 1.0", "collect grad input of 2.0 at 2.0"}));
+  EXPECT_EQ(words.acts_of(6), (Lines{"B2.1 from given 2.1", "collect grad input of 1.0 at 1.0"}));
+  EXPECT_EQ(words.acts_of(7), (Lines{"B1.1 from given 1.1", "collect grad input of 2.1 at 2.1",
+                                     "collect grad input of 1.1 at 1.1"}));
+}
+
+// Chunks 3 and 1 are the first layers of the two; 4 and 2 hand on within.
+TEST(Program, OnlyTheFirstLayerOfAModelChunkHandsOn) {
+  const Launched launched(
+      "ranks 1\nmicrobatches 1\nrank 0: F1.0 F2.0 F3.0 F4.0 B4.0 B3.0 B2.0 B1.0\n",
+      {.model_chunks = {2, 2}});
+  const ProgramWords words = launched.words();
+  EXPECT_EQ(words.acts_of(4), (Lines{"B4.0 from given 4.0", "collect grad input of 4.0 at 4.0"}));
+  EXPECT_EQ(words.acts_of(5), (Lines{"B3.0 from given 3.0"}));
+  EXPECT_EQ(words.acts_of(6), (Lines{"B2.0 from given 2.0", "collect grad input of 2.0 at 2.0"}));
+  EXPECT_EQ(words.acts_of(7), (Lines{"B1.0 from given 1.0", "collect grad input of 3.0 at 3.0",
+                                     "collect grad input of 1.0 at 1.0"}));
+}
+
+std::vector<CollectiveGroup> experts(std::vector<std::int32_t> members) {
+  return {{.name = "ep",
+           .members = std::move(members),
+           .actions = {Kind::DispatchForward, Kind::CombineForward, Kind::DispatchBackward,
+                       Kind::CombineBackward}}};
+}
+
+Launched exchanging(const std::string& order) {
+  return Launched("ranks 1\nmicrobatches 1\nrank 0: " + order + "\n", {}, {}, experts({0}));
+}
+
+TEST(Program, RowsGoToExpertsAndComeBackBeforeTheyAreRead) {
+  const Launched launched =
+      exchanging("dispatch-F1.0 combine-F1.0 F1.0 dispatch-B1.0 combine-B1.0 B1.0");
+  EXPECT_EQ(launched.words().acts(),
+            (Lines{"permute given 1.0 into exchange 0", "return exchange 0", "F1.0 from exchange 0",
+                   "permute given 1.0 into exchange 1", "return exchange 1", "B1.0 from exchange 1",
+                   "collect grad input of 1.0 at 1.0"}));
+  ASSERT_EQ(launched.program.exchanges.size(), 2U);
+  EXPECT_EQ(launched.program.exchanges[0].way, Way::Forward);
+  EXPECT_EQ(launched.program.exchanges[1].way, Way::Backward);
+  EXPECT_FALSE(launched.program.exchanges[0].behind);
+  EXPECT_FALSE(launched.program.exchanges[1].behind);
+}
+
+TEST(Program, WhatComesBackBehindALayerIsItsOutput) {
+  const Launched launched = exchanging("F1.0 dispatch-F1.0 combine-F1.0 B1.0");
+  EXPECT_EQ(launched.words().acts(),
+            (Lines{"F1.0 from given 1.0", "permute output of 1.0 into exchange 0",
+                   "return exchange 0 into output of 1.0", "B1.0 from given 1.0",
+                   "collect grad input of 1.0 at 1.0"}));
+  ASSERT_EQ(launched.program.exchanges.size(), 1U);
+  EXPECT_TRUE(launched.program.exchanges[0].behind);
+}
+
+// Dispatched and not combined: the layer is what its experts do.
+TEST(Program, ALayerMayReadWhatIsStillWithItsExperts) {
+  const Lines acts = exchanging("dispatch-F1.0 F1.0 B1.0").words().acts();
+  EXPECT_EQ(acts, (Lines{"permute given 1.0 into exchange 0", "F1.0 from within exchange 0",
+                         "B1.0 from given 1.0", "collect grad input of 1.0 at 1.0"}));
+}
+
+TEST(Cells, AreNumberedRankByRankChunkByChunk) {
+  const testing_support::PlannedStep step(testing_support::read_schedule(
+      "ranks 3\nmicrobatches 2\nrank 0: F1.0 B1.0 F1.1 B1.1\n"
+      "rank 1: F1.0 F2.0 F3.0 F1.1 F2.1 F3.1 B3.0 B2.0 B1.0 B3.1 B2.1 B1.1\n"
+      "rank 2: F1.0 B1.0 F1.1 B1.1\n"));
+  const Cells cells(step.table());
+  EXPECT_EQ(cells.count(), 2U * (1 + 3 + 1));
+  std::uint32_t next = 0;
+  for (const auto& [rank, chunks] : {std::pair{0, 1}, std::pair{1, 3}, std::pair{2, 1}}) {
+    for (std::int32_t chunk = 1; chunk <= chunks; ++chunk) {
+      for (std::int32_t microbatch = 0; microbatch < 2; ++microbatch) {
+        EXPECT_EQ(cells.of(rank, chunk, microbatch), next);
+        const Cells::Cell cell = cells.at(next++);
+        EXPECT_EQ(cell.rank, rank);
+        EXPECT_EQ(cell.chunk, chunk);
+        EXPECT_EQ(cell.microbatch, microbatch);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capo::run

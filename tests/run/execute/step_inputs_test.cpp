@@ -1,0 +1,323 @@
+// What a step is given: the same for the same seed and replay, another for every other, rows beyond
+// the groups NaN where there are any, and in the engine's memory what was drawn.
+
+#include "run/execute/step_inputs.h"
+#include "run/host/host_engine.h"
+#include "run/setup/stored.h"
+#include "tests/run/running.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace capo::run {
+namespace {
+
+using Floats = std::vector<float>;
+
+// A step of one kind of layer, with its program.
+class GivenStep {
+ public:
+  explicit GivenStep(Module module, const std::string& order = kOrder)
+      : GivenStep(every_layer(std::move(module)), order) {}
+  explicit GivenStep(const CheckOptions& declared, const std::string& order = kOrder)
+      : plan(admitted(typed(order), declared)),
+        layers(StepLayers::of(plan.step()).value()),
+        program(program_of(table(), plan.step().replayed()).value()) {}
+
+  [[nodiscard]] const BufferTable& table() const { return plan.step().view().table(); }
+  [[nodiscard]] GivenValues draw(std::uint64_t seed = 1, std::uint32_t replay = 0,
+                                 SizeKind sizes = SizeKind::Random) const {
+    return draw_given(plan.step(), layers, program, sizes, seed, replay);
+  }
+  [[nodiscard]] Given given(Engine& engine) const { return {engine, plan.step(), layers, program}; }
+
+  // Two stages of two layers on one rank, three microbatches.
+  static constexpr const char* kOrder =
+      "capo 1\nranks 1\nmicrobatches 3\nplacement chain\nlayers 2\n"
+      "rank 0: F1.0 F2.0 B2.0 B1.0 F1.1 F2.1 B2.1 B1.1 F1.2 F2.2 B2.2 B1.2\n";
+
+  UncheckedPlan plan;
+  StepLayers layers;
+  Program program;
+};
+
+Module experts() {
+  Module module = small(ModuleKind::GroupedMlp);
+  module.shape = {.tokens = 40, .hidden = 4, .ffn = 4, .groups = 5};
+  return module;
+}
+
+// To the bit, NaN included.
+std::vector<std::byte> bits(const Floats& values) {
+  return to_stored(values, DataType::Fp32);
+}
+
+std::int64_t sum(const std::vector<std::int64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), std::int64_t{0});
+}
+
+// From which row on all is NaN; -1 if a NaN stands before a number.
+std::int64_t rows_there(const Floats& values, std::size_t columns) {
+  const auto first =
+      std::find_if(values.begin(), values.end(), [](float v) { return std::isnan(v); });
+  const auto count = static_cast<std::size_t>(first - values.begin());
+  const bool tail = std::all_of(first, values.end(), [](float v) { return std::isnan(v); });
+  return tail && count % columns == 0 ? static_cast<std::int64_t>(count / columns) : -1;
+}
+
+TEST(Given, TheSameSeedAndReplayGiveTheSameNumbers) {
+  const GivenStep step(experts());
+  const GivenValues once = step.draw(3, 2);
+  const GivenValues again = step.draw(3, 2);
+  ASSERT_EQ(once.inputs.size(), 6U);
+  ASSERT_EQ(once.sides.size(), 4U);
+  for (std::size_t cell = 0; cell < 6; ++cell) {
+    EXPECT_EQ(bits(once.inputs[cell]), bits(again.inputs[cell]));
+    EXPECT_EQ(bits(once.grad_outputs[cell]), bits(again.grad_outputs[cell]));
+  }
+  for (std::size_t layer = 0; layer < 4; ++layer) {
+    for (std::size_t m = 0; m < 3; ++m) {
+      EXPECT_EQ(once.sides[layer][m].sizes, again.sides[layer][m].sizes);
+      EXPECT_EQ(once.sides[layer][m].probabilities, again.sides[layer][m].probabilities);
+    }
+  }
+}
+
+// No two of all that a seed and three replays draw are alike.
+TEST(Given, EveryTensorOfEveryReplayAndSeedIsAnother) {
+  const GivenStep step(experts());
+  std::set<Floats> seen;
+  std::size_t drawn = 0;
+  for (const std::uint64_t seed : {1, 2}) {
+    for (const std::uint32_t replay : {0, 1, 2}) {
+      const GivenValues given = step.draw(seed, replay, SizeKind::Balanced);
+      for (const auto* tensors : {&given.inputs, &given.grad_outputs}) {
+        seen.insert(tensors->begin(), tensors->end());
+        drawn += tensors->size();
+      }
+      for (const auto& layer : given.sides) {
+        for (const GivenValues::Side& side : layer) seen.insert(side.probabilities);
+        drawn += layer.size();
+      }
+    }
+  }
+  EXPECT_EQ(drawn, 6U * (6 + 6 + 4 * 3));
+  EXPECT_EQ(seen.size(), drawn);
+}
+
+TEST(Given, SizesDifferFromReplayToReplayAndFromLayerToLayer) {
+  const GivenStep step(experts());
+  for (const SizeKind kind : {SizeKind::Random, SizeKind::Zipf}) {
+    std::set<std::vector<std::int64_t>> seen;
+    for (const std::uint32_t replay : {0, 1, 2, 3}) {
+      for (const auto& layer : step.draw(1, replay, kind).sides) {
+        for (const GivenValues::Side& side : layer) seen.insert(side.sizes);
+      }
+    }
+    // Of 48 with 40 rows in 5 groups a few may meet.
+    EXPECT_GT(seen.size(), kind == SizeKind::Random ? 40U : 25U);
+  }
+}
+
+TEST(Given, EveryLayerOfAMicrobatchHasAsManyRows) {
+  const GivenStep step(experts());
+  for (std::uint32_t replay = 0; replay < 10; ++replay) {
+    const GivenValues given = step.draw(1, replay);
+    for (std::size_t m = 0; m < 3; ++m) {
+      const std::int64_t rows = sum(given.sides[0][m].sizes);
+      EXPECT_GE(rows, 20);
+      EXPECT_LE(rows, 40);
+      for (const auto& layer : given.sides) EXPECT_EQ(sum(layer[m].sizes), rows);
+      // Cells are chunk by chunk.
+      for (const std::size_t cell : {m, m + 3}) {
+        EXPECT_EQ(rows_there(given.inputs[cell], 4), rows);
+        EXPECT_EQ(rows_there(given.grad_outputs[cell], 4), rows);
+      }
+    }
+  }
+}
+
+TEST(Given, MicrobatchesAndReplaysHaveRowsOfTheirOwn) {
+  const GivenStep step(experts());
+  std::set<std::int64_t> seen;
+  for (std::uint32_t replay = 0; replay < 10; ++replay) {
+    const GivenValues given = step.draw(1, replay);
+    for (std::size_t m = 0; m < 3; ++m) seen.insert(sum(given.sides[0][m].sizes));
+  }
+  EXPECT_GT(seen.size(), 10U);
+  EXPECT_LT(*seen.begin(), 25);
+  EXPECT_GT(*seen.rbegin(), 35);
+}
+
+TEST(Given, WhereSizesAreNotRandomAllRowsAreThere) {
+  const GivenStep step(experts());
+  for (const SizeKind kind : {SizeKind::Balanced, SizeKind::Zipf}) {
+    const GivenValues given = step.draw(1, 0, kind);
+    for (const Floats& input : given.inputs) EXPECT_EQ(rows_there(input, 4), 40);
+    for (const auto& layer : given.sides) {
+      for (const GivenValues::Side& side : layer) EXPECT_EQ(sum(side.sizes), 40);
+    }
+  }
+}
+
+// A linear reads them all.
+TEST(Given, WhereALayerHasNoGroupsAllRowsAreThere) {
+  CheckOptions declared = every_layer(experts());
+  Module linear = small(ModuleKind::Linear);
+  linear.shape = {.tokens = 40, .hidden = 4, .ffn = 4};
+  declared.modules.list.push_back(linear);
+  declared.modules.layers = {{{0, 1}}};
+  const GivenStep step(declared);
+  for (std::uint32_t replay = 0; replay < 5; ++replay) {
+    const GivenValues given = step.draw(1, replay);
+    for (const Floats& input : given.inputs) EXPECT_EQ(rows_there(input, 4), 40);
+    for (const GivenValues::Side& side : given.sides[0]) EXPECT_EQ(sum(side.sizes), 40);
+    for (const GivenValues::Side& side : given.sides[1]) EXPECT_TRUE(side.sizes.empty());
+  }
+}
+
+TEST(Given, NumbersAreAroundZeroAndOfTheLayersType) {
+  for (const DataType type : {DataType::Bf16, DataType::Fp16, DataType::Fp32}) {
+    Module module = small(ModuleKind::Linear);
+    module.dtype = type;
+    const GivenStep step(module);
+    for (const Floats& input : step.draw().inputs) {
+      ASSERT_EQ(input.size(), 8U * 16);
+      EXPECT_EQ(from_stored(to_stored(input, type), type), input);
+      EXPECT_GE(*std::min_element(input.begin(), input.end()), -1.0F);
+      EXPECT_LE(*std::max_element(input.begin(), input.end()), 1.0F);
+      EXPECT_LT(*std::min_element(input.begin(), input.end()), -0.8F);
+      EXPECT_GT(*std::max_element(input.begin(), input.end()), 0.8F);
+    }
+  }
+}
+
+// Far from zero, so that a factor that was left out shows.
+TEST(Given, ProbabilitiesAndScalesAreFromAQuarterToOne) {
+  Module scaling = small(ModuleKind::GroupedLinearOp);
+  scaling.flags.bias = true;
+  scaling.flags.scale_bias = true;
+  const GivenValues with_scales = GivenStep(scaling).draw();
+  const GivenValues with_probabilities = GivenStep(experts()).draw();
+  for (const auto& [values, count] :
+       {std::pair{with_scales.sides[0][0].scales, 8U},
+        std::pair{with_probabilities.sides[0][0].probabilities, 40U}}) {
+    ASSERT_EQ(values.size(), count);
+    EXPECT_GE(*std::min_element(values.begin(), values.end()), 0.25F);
+    EXPECT_LT(*std::max_element(values.begin(), values.end()), 1.0F);
+  }
+  EXPECT_TRUE(with_scales.sides[0][0].probabilities.empty());
+  EXPECT_TRUE(with_probabilities.sides[0][0].scales.empty());
+}
+
+TEST(Given, OnTheEngineItIsWhatWasDrawn) {
+  const GivenStep step(experts());
+  host::HostEngine engine;
+  Given given = step.given(engine);
+  for (const std::uint32_t replay : {0, 1}) {
+    const GivenValues values = step.draw(1, replay);
+    given.write(values);
+    const auto read = [&](const void* from, std::size_t bytes) {
+      std::vector<std::byte> memory(bytes);
+      engine.read(memory.data(), from, static_cast<std::int64_t>(bytes));
+      return memory;
+    };
+    for (std::uint32_t cell = 0; cell < 6; ++cell) {
+      const std::size_t bytes = 40U * 4 * 2;
+      EXPECT_EQ(read(given.input(cell), bytes), to_stored(values.inputs[cell], DataType::Bf16));
+      EXPECT_EQ(read(given.grad_output(cell), bytes),
+                to_stored(values.grad_outputs[cell], DataType::Bf16));
+    }
+    for (std::size_t layer = 0; layer < 4; ++layer) {
+      for (std::int32_t m = 0; m < 3; ++m) {
+        const GivenValues::Side& from = values.sides[layer][static_cast<std::size_t>(m)];
+        const LayerSide side = given.side(layer, m);
+        std::vector<std::int64_t> sizes(5);
+        engine.read(sizes.data(), side.sizes, 5 * 8);
+        EXPECT_EQ(sizes, from.sizes);
+        EXPECT_EQ(side.sizes_on_host, from.sizes);
+        EXPECT_EQ(read(side.probabilities, 40U * 4), bits(from.probabilities));
+        EXPECT_EQ(side.scales, nullptr);
+      }
+    }
+  }
+  EXPECT_EQ(engine.error(), std::nullopt);
+}
+
+TEST(Given, AddressesStayAndDiffer) {
+  const GivenStep step(experts());
+  host::HostEngine engine;
+  Given given = step.given(engine);
+  const auto addresses = [&] {
+    std::vector<const void*> all;
+    for (std::uint32_t cell = 0; cell < 6; ++cell) {
+      all.insert(all.end(),
+                 {given.input(cell), given.grad_output(cell), given.landing(cell, Way::Forward),
+                  given.landing(cell, Way::Backward)});
+    }
+    for (std::size_t layer = 0; layer < 4; ++layer) {
+      for (std::int32_t m = 0; m < 3; ++m) {
+        all.insert(all.end(), {given.side(layer, m).sizes, given.side(layer, m).probabilities});
+      }
+    }
+    return all;
+  };
+  const auto before = addresses();
+  given.write(step.draw(1, 0));
+  given.write(step.draw(1, 1));
+  EXPECT_EQ(addresses(), before);
+  EXPECT_EQ(std::set<const void*>(before.begin(), before.end()).size(), before.size());
+  EXPECT_FALSE(std::count(before.begin(), before.end(), nullptr));
+}
+
+TEST(DrawParameter, IsAFunctionOfTheSeedAndTheParameter) {
+  Module module = small(ModuleKind::LayerNormMlp);
+  module.flags.bias = true;
+  const GivenStep step(module);
+  std::set<Floats> seen;
+  const auto count = static_cast<std::uint32_t>(step.layers.parameters().size());
+  for (std::uint32_t parameter = 0; parameter < count; ++parameter) {
+    const Floats values = draw_parameter(step.layers, parameter, 5);
+    EXPECT_EQ(values, draw_parameter(step.layers, parameter, 5));
+    EXPECT_NE(values, draw_parameter(step.layers, parameter, 6));
+    EXPECT_EQ(from_stored(to_stored(values, DataType::Bf16), DataType::Bf16), values);
+    const ParameterForm& form = step.layers.parameters()[parameter];
+    EXPECT_EQ(values.size(), static_cast<std::size_t>(form.groups * form.elements));
+    seen.insert(values);
+  }
+  EXPECT_EQ(seen.size(), count);
+}
+
+// A norm's weight is around one. A product of 16 columns is as large as what it reads if its
+// weights are up to sqrt(3/16) = 0.433.
+TEST(DrawParameter, ValuesAreAsLargeAsTheirRoleWants) {
+  const GivenStep step(small(ModuleKind::LayerNormLinear));
+  const auto range = [&](Role role) {
+    const std::uint32_t parameter = step.layers.all()[0].parameter[static_cast<std::size_t>(role)];
+    const Floats values = draw_parameter(step.layers, parameter, 1);
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    return std::pair{*least, *most};
+  };
+  const auto expect_within = [&](Role role, float least, float most) {
+    const auto [from, to] = range(role);
+    const float width = most - least;
+    EXPECT_GE(from, least);
+    EXPECT_LE(to, most);
+    EXPECT_LT(from, least + width / 4);
+    EXPECT_GT(to, most - width / 4);
+  };
+  expect_within(Role::NormWeight, 0.5F, 1.5F);
+  expect_within(Role::NormBias, -0.5F, 0.5F);
+  expect_within(Role::First, -0.434F, 0.434F);
+}
+
+}  // namespace
+}  // namespace capo::run
