@@ -23,7 +23,7 @@
 #include "run/execute/execution.h"
 #include "run/execute/stepper.h"
 #include "run/run_report.h"
-#include "run/setup/group_sizes.h"
+#include "run/setup/values.h"
 
 #include <cstdint>
 #include <functional>

@@ -13,7 +13,6 @@
 #include "run/execute/te_samples.h"
 #include "run/execute/transport.h"
 #include "run/setup/deposits.h"
-#include "run/setup/deposits_of_step.h"
 #include "run/setup/parameters.h"
 #include "run/setup/step_layers.h"
 

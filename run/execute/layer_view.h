@@ -9,7 +9,7 @@
 #include "run/execute/execution.h"
 #include "run/execute/step_outputs.h"
 #include "run/modules/layer.h"
-#include "run/setup/deposits_of_step.h"
+#include "run/setup/deposits.h"
 
 namespace capo::run {
 

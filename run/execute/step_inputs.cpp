@@ -1,6 +1,6 @@
 #include "run/execute/step_inputs.h"
 
-#include "run/setup/stored.h"
+#include "run/setup/values.h"
 
 #include <algorithm>
 #include <cmath>

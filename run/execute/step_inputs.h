@@ -13,8 +13,8 @@
 
 #include "run/engine/engine.h"
 #include "run/execute/program.h"
-#include "run/setup/group_sizes.h"
 #include "run/setup/step_layers.h"
+#include "run/setup/values.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "run/execute/step_outputs.h"
 
 #include "run/execute/program.h"
-#include "run/setup/deposits_of_step.h"
+#include "run/setup/deposits.h"
 
 namespace capo::run {
 

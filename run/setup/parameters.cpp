@@ -1,7 +1,7 @@
 #include "run/setup/parameters.h"
 
 #include "core/base/assert.h"
-#include "run/setup/stored.h"
+#include "run/setup/values.h"
 
 #include <algorithm>
 #include <cstring>

@@ -15,7 +15,6 @@
 
 #include "run/engine/engine.h"
 #include "run/modules/layer.h"
-#include "run/setup/deposits.h"
 
 #include <array>
 #include <cstdint>

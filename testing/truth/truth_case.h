@@ -7,7 +7,7 @@
 #include "core/order/input.h"
 #include "core/rules/check_options.h"
 #include "run/run.h"
-#include "run/setup/group_sizes.h"
+#include "run/setup/values.h"
 
 #include <cstdint>
 #include <string>

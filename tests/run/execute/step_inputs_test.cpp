@@ -3,7 +3,7 @@
 
 #include "run/execute/step_inputs.h"
 #include "run/host/host_engine.h"
-#include "run/setup/stored.h"
+#include "run/setup/values.h"
 #include "tests/run/running.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // in their range, and that they are spread evenly. Counts are those of fixed seeds, so that a bound
 // that holds once holds always.
 
-#include "run/setup/draw.h"
+#include "run/setup/values.h"
 
 #include <gtest/gtest.h>
 

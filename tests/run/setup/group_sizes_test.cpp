@@ -1,6 +1,6 @@
 // Sizes of groups: what holds of every kind, and what makes each the kind that it is.
 
-#include "run/setup/group_sizes.h"
+#include "run/setup/values.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Bytes of stored numbers, by hand, and the way there and back.
 
-#include "run/setup/stored.h"
+#include "run/setup/values.h"
 
 #include <gtest/gtest.h>
 
