@@ -1,7 +1,5 @@
 #include "run/host/host_engine.h"
 
-#include "run/host/kernels.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 // of nodes with what each waits for, as stream order and events made it; a replay runs them in the
 // order in which they were recorded, which is one linear extension of that.
 //
-// Behaves as CUDA where programs depend on it: a capture records and does not run, an event of a
+// It behaves as CUDA where programs depend on it: a capture records and does not run, an event of a
 // captured stream draws another stream in, a stream that was drawn in and not joined is an error, a
 // wait for an event that nobody recorded is one, memory may not be allocated, read or written from
 // outside while a capture is open. Tested by tests/run/host/host_engine_test.cpp.
@@ -14,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "run/engine/engine.h"
+#include "run/kernels/call.h"
 
 #include <chrono>
 #include <cstddef>
@@ -26,9 +27,19 @@
 
 namespace capo::run::host {
 
+/// Runs a call as plain C++ loops, which is what the engine launches and replays.
+///
+/// It is deterministic: the same call on the same bytes writes the same bytes, in whatever order
+/// calls that do not depend on each other run. The products work in tiles, which the compiler
+/// vectorises, and still add in ascending order. Results are right if the compiler does not fuse
+/// multiplications with additions (-ffp-contract=off on machines that could). Throws InternalError
+/// for fp8, which the host does not have, and for sizes that cannot be. Tested by kernels_test.cpp
+/// and products_test.cpp.
+void execute(const Call& call);
+
 class HostEngine final : public Engine {
  public:
-  /// More than `limit` bytes at once are refused.
+  /// Refuses to hold more than `limit` bytes at once.
   explicit HostEngine(std::int64_t limit = std::int64_t{1} << 40);
   ~HostEngine() override;
 
@@ -60,15 +71,15 @@ class HostEngine final : public Engine {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // The nodes that what comes next on a stream of the capture waits for.
+  // A stream during a capture: the next node on it waits for the nodes `after`.
   struct CapturedStream {
     bool drawn_in = false;
     std::vector<std::uint32_t> after;
   };
   struct Event {
     Clock::time_point when;
-    std::optional<std::vector<std::uint32_t>> after;  ///< of a captured stream
-    std::uint32_t capture = 0;                        ///< the how manyth that was
+    std::optional<std::vector<std::uint32_t>> after;  ///< nodes before it, if it was captured
+    std::uint32_t capture = 0;                        ///< counts captures: in which it was recorded
   };
 
   void fail(std::string what);
@@ -81,9 +92,9 @@ class HostEngine final : public Engine {
   std::uint32_t streams_ = 1;
   std::vector<Event> events_;
   std::vector<std::vector<GraphNode>> graphs_;
-  std::optional<StreamId> origin_;  ///< of the open capture
+  std::optional<StreamId> origin_;  ///< nullopt unless a capture is open
   std::uint32_t captures_ = 0;      ///< begun so far
-  std::vector<GraphNode> nodes_;    ///< likewise
+  std::vector<GraphNode> nodes_;    ///< recorded by the open capture
   std::vector<CapturedStream> captured_;
   std::string label_;
   std::optional<Error> error_;

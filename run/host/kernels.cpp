@@ -1,5 +1,4 @@
-#include "run/host/kernels.h"
-
+#include "run/host/host_engine.h"
 #include "run/host/parts.h"
 
 #include <cstddef>
@@ -10,7 +9,7 @@ namespace capo::run::host {
 
 namespace {
 
-// None of no bytes: there the addresses may be null, which memcpy and memcmp do not take.
+// Copies nothing if there are no bytes: the addresses may then be null, which memcpy does not take.
 void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }

@@ -1,8 +1,9 @@
-// What the host's kernels are made of: a C++ type for each DataType, the rows that are in use and
-// their groups, one place where a gradient is overwritten or added to, and the kernels themselves,
-// by the files they lie in.
+// Parts of the host's kernels: a C++ type for each DataType, the rows that are in use and their
+// groups, one place where a gradient is overwritten or added to, and the kernels themselves, by the
+// files they lie in.
 //
-// Private to run/host; kernels.h is what others see. Tested through it.
+// It is private to run/host; others call execute() of host_engine.h. Tested by kernels_test.cpp,
+// products_test.cpp, norms_test.cpp, activations_test.cpp and biases_test.cpp.
 
 #pragma once
 

@@ -15,7 +15,7 @@
 
 #include "gpu/kernels/kernels.h"
 #include "gpu/runtime/device.h"
-#include "run/host/kernels.h"
+#include "run/host/host_engine.h"
 #include "tests/run/host/tensors.h"
 
 #include <cuda_runtime_api.h>

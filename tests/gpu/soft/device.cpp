@@ -1,7 +1,7 @@
 #include "tests/gpu/soft/device.h"
 
 #include "run/engine/engine.h"
-#include "run/host/kernels.h"
+#include "run/host/host_engine.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include "run/host/kernels.h"
+#include "run/host/host_engine.h"
 #include "run/kernels/numbers.h"
 
 #include <gtest/gtest.h>
