@@ -87,9 +87,9 @@ class Judge::Work {
               side_values(layer, number, m, of_.eager.side(number, m).*member);
           const auto& side = reference.sides[number][static_cast<std::size_t>(m)];
           std::vector<double> should =
-              member == &Outcome::SideGradients::scales ? side.scales : side.probabilities;
+              member == &StepOutputs::SideGradients::scales ? side.scales : side.probabilities;
           std::vector<double> sizes =
-              member == &Outcome::SideGradients::scales ? side.scales : side.magnitudes;
+              member == &StepOutputs::SideGradients::scales ? side.scales : side.magnitudes;
           should.resize(is.size());
           sizes.resize(is.size());
           judge(report_.input_gradients[at++],
@@ -173,7 +173,7 @@ class Judge::Work {
 
   // What a reader as Megatron's finds in the end: main_grad, and .grad unless the flag says that it
   // is in there already.
-  [[nodiscard]] std::vector<float> held(const Outcome& outcome, const Deposits& deposits,
+  [[nodiscard]] std::vector<float> held(const StepOutputs& outcome, const Deposits& deposits,
                                         std::uint32_t parameter) const {
     const GradientMemory& memory = outcome.gradients(parameter);
     const GradientBook& book = deposits.book(parameter);
@@ -195,7 +195,7 @@ class Judge::Work {
     return main_grad;
   }
 
-  [[nodiscard]] std::vector<float> given_out(const Outcome& outcome, std::uint32_t cell) const {
+  [[nodiscard]] std::vector<float> given_out(const StepOutputs& outcome, std::uint32_t cell) const {
     const Cells::Cell of = cells_.at(cell);
     const LayerShape& shape = of_.layers.at(of.rank, of.chunk, 0).shape;
     const std::size_t number = of_.layers.number(of.rank, of.chunk, 0);
@@ -254,10 +254,10 @@ class Judge::Work {
       const StepLayer& layer = of_.layers.all()[number];
       for (std::int32_t m = 0; m < table().microbatches(); ++m) {
         if (of_.eager.side(number, m).probabilities != nullptr) {
-          visit(layer, number, m, "probabilities", &Outcome::SideGradients::probabilities);
+          visit(layer, number, m, "probabilities", &StepOutputs::SideGradients::probabilities);
         }
         if (of_.eager.side(number, m).scales != nullptr) {
-          visit(layer, number, m, "scales", &Outcome::SideGradients::scales);
+          visit(layer, number, m, "scales", &StepOutputs::SideGradients::scales);
         }
       }
     }
@@ -290,7 +290,7 @@ class Judge::Work {
           report_.wrong_gradients.insert({layer.rank, layer.chunk, m});
           continue;
         }
-        const auto values = [&](const Outcome& outcome) {
+        const auto values = [&](const StepOutputs& outcome) {
           return values_of(of_.engine, outcome.gradients(p).own[static_cast<std::size_t>(m)]);
         };
         if (difference(values(of_.eager), values(of_.replayed), DataType::Fp32)) {

@@ -1,13 +1,14 @@
-// Holds what a replay left against eager execution, and eager execution against float64.
+// Compares what a replay left with eager execution, and eager execution with float64.
 //
-// Parameters are compared as a reader such as Megatron's finds them in the end; inputs' gradients
-// by the rows that there are; both to the bit. Of an unchecked plan the reads that came too late
-// are named, with what had taken their memory over. Tested through tests/run/.
+// Parameters are compared as a reader such as Megatron's finds them at the end of the step;
+// gradients of inputs by the rows that are in use; both to the bit. If the plan is unchecked, the
+// judge names the reads that came too late, with the buffer that had taken their memory over.
+// Tested by contract_runs_test.cpp, victims_test.cpp and named_schedules_test.cpp.
 
 #pragma once
 
 #include "core/rules/verify.h"
-#include "run/execute/late_reads.h"
+#include "run/execute/buffer_memory.h"
 #include "run/execute/step_inputs.h"
 #include "run/execute/step_outputs.h"
 #include "run/execute/stepper.h"
@@ -21,29 +22,29 @@
 
 namespace capo::run {
 
-/// All of it outlives the judge.
+/// The two executions that are compared. All members outlive the judge.
 struct Compared {
   Engine& engine;
   const PlannedStep& step;
   const StepLayers& layers;
   const std::vector<std::vector<float>>& parameters;  ///< as stored
-  const Outcome& eager;
-  const Outcome& replayed;
+  const StepOutputs& eager;
+  const StepOutputs& replayed;
   const Deposits& eager_deposits;
   const Deposits& replayed_deposits;
   const Expected& expected;
-  const LateReads* late;  ///< null: nobody watched
+  const LateReads* late;  ///< null unless the plan is unchecked
 };
 
 class Judge {
  public:
-  /// Names the tensors in the report, and what was predicted.
+  /// Names the tensors and the predicted victims in the report.
   Judge(const Compared& of, RunReport& report);
   ~Judge();
 
-  /// Eager execution of these numbers, against float64.
+  /// Compares eager execution of these numbers with float64.
   void judge_eager(const GivenValues& numbers);
-  /// The replay of the same numbers against it.
+  /// Compares the replay of the same numbers with eager execution.
   void compare(std::uint32_t replay, const GivenValues& numbers, const PlannedMemory& memory);
 
  private:

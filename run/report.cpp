@@ -169,6 +169,9 @@ std::string act_name(const Act& act) {
     case Act::Kind::Permute:
     case Act::Kind::Return:
       return "exchange";
+    case Act::Kind::Send:
+    case Act::Kind::Receive:
+    case Act::Kind::Delivered:
     case Act::Kind::Collect:
       return "";
   }

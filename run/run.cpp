@@ -6,29 +6,144 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 namespace capo::run {
 
 namespace {
 
+enum class Admission : std::uint8_t { Verified, Unchecked };
+
 RunFailure refused(std::string why) {
   return {.kind = RunFailure::Kind::Refused, .message = std::move(why)};
 }
 
-// The edges that make races come out wrong: writer before reader, as far as they agree.
-std::vector<Forced> forced_races(const PlannedStep& step) {
-  std::vector<Forced> all;
-  for (const JudgedHazard& judged : step.view().hazards()) {
-    if (judged.hazard.race) all.emplace_back(judged.hazard.writer, judged.hazard.reader);
+std::optional<std::string> refusal(const PlannedStep& step, const RunOptions& options) {
+  if (options.graphs == Granularity::PerStep && !step.replays_as_captured()) {
+    return "a step that is one graph is replayed as it was captured: give --graphs per-action "
+           "for a replay order of its own";
   }
-  if (program_of(step.view().table(), step.replayed(), all)) return all;
-  std::vector<Forced> forced;  // one by one, without those that close a circle
-  for (const Forced& edge : all) {
-    forced.push_back(edge);
-    if (!program_of(step.view().table(), step.replayed(), forced)) forced.pop_back();
+  if (options.hooks.substitute_saved && options.replays > 0) {
+    return "graphs read what was saved where it was at their capture: saved tensors can be "
+           "substituted in eager execution only";
   }
-  return forced;
+  return std::nullopt;
+}
+
+// The program of a run; if the plan is unchecked, with the edges that make races come out wrong.
+Program program_of_run(const PlannedStep& step, Admission admission) {
+  std::vector<Forced> races;
+  if (admission == Admission::Unchecked) {
+    for (const JudgedHazard& judged : step.view().hazards()) {
+      if (judged.hazard.race) races.emplace_back(judged.hazard.writer, judged.hazard.reader);
+    }
+  }
+  return program_forcing(step.view().table(), step.replayed(), races);
+}
+
+StepInputs inputs_of(Engine& engine, const PlannedStep& step, const StepLayers& layers,
+                     const Program& program) {
+  engine.label("setting up");
+  engine.have_streams(
+      std::max<std::uint32_t>(1, static_cast<std::uint32_t>(program.rank_of_stream.size())));
+  if (!program.exchanges.empty()) engine.leave_room_for_exchanges();
+  return {engine, step, layers, program};
+}
+
+std::vector<std::vector<float>> values_of_parameters(const StepLayers& layers, std::uint64_t seed) {
+  std::vector<std::vector<float>> values;
+  for (std::uint32_t p = 0; p < layers.parameters().size(); ++p) {
+    values.push_back(draw_parameter(layers, p, seed));
+  }
+  return values;
+}
+
+std::vector<GroupedTensor> parameters_on(Engine& engine, const StepLayers& layers,
+                                         const std::vector<std::vector<float>>& values) {
+  std::vector<GroupedTensor> tensors;
+  for (std::size_t p = 0; p < values.size() && !engine.error(); ++p) {
+    const ParameterForm& form = layers.parameters()[p];
+    tensors.push_back(make_tensor(engine, form, form.type));
+    if (!engine.error()) write_values(engine, tensors.back(), values[p]);
+  }
+  return tensors;
+}
+
+ParameterRegistry registry_of(const StepLayers& layers) {
+  ParameterRegistry registry;
+  for (const ParameterForm& form : layers.parameters()) registry.add(form.name);
+  return registry;
+}
+
+Attribution attribution_of(Admission admission) {
+  return admission == Admission::Unchecked ? Attribution::ByMicrobatch : Attribution::Total;
+}
+
+gradients::Whose contract_of(const PlannedStep& step, const RunOptions& options) {
+  return options.whose.value_or(step.view().plan().kind == PlanKind::Te ? gradients::Whose::Te
+                                                                        : gradients::Whose::Sound);
+}
+
+// Everything that a step is run on, made once and used by every replay. If the engine refuses
+// something on the way it keeps the error, and the setup must not be used.
+struct Setup {
+  Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, Admission admission,
+        StepLayers of_step);
+  Setup(const Setup&) = delete;
+  Setup& operator=(const Setup&) = delete;
+
+  [[nodiscard]] const BufferTable& table() const { return step.view().table(); }
+
+  Engine& engine;
+  const PlannedStep& step;
+  StepLayers layers;
+  Program program;
+  StepInputs inputs;
+  std::unique_ptr<Transport> transport;
+  std::vector<std::vector<float>> values;  // by parameter, as stored
+  LoadedStep loaded;
+  StepOutputs eager;
+  StepOutputs replayed;
+  Expected expected;
+  std::unique_ptr<LateReads> late;  // null unless the plan is unchecked
+  Deposits eager_deposits;
+  Deposits replayed_deposits;
+};
+
+Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, Admission admission,
+             StepLayers of_step)
+    : engine(on),
+      step(planned),
+      layers(std::move(of_step)),
+      program(program_of_run(step, admission)),
+      inputs(inputs_of(engine, step, layers, program)),
+      transport(options.transport(engine)),
+      values(values_of_parameters(layers, options.seed)),
+      loaded{.engine = engine,
+                .step = step,
+                .layers = layers,
+                .inputs = inputs,
+                .transport = *transport,
+                .messages = messages_of(program, table(), layers),
+                .parameters = parameters_on(engine, layers, values),
+                .registry = registry_of(layers),
+                .hooks = options.hooks,
+                .samples = te_samples(step)},
+      eager(engine, table(), layers, attribution_of(admission)),
+      replayed(engine, table(), layers, attribution_of(admission)),
+      expected(engine, layers, table().microbatches()),
+      late(admission == Admission::Unchecked ? std::make_unique<LateReads>(engine, table())
+                                             : nullptr),
+      eager_deposits(table(), step.replayed(), layers, gradients::Whose::Sound,
+                     Deposits::Execution::Eager),
+      replayed_deposits(table(), step.replayed(), layers, contract_of(step, options),
+                        Deposits::Execution::Replayed) {
+  for (std::size_t i = 0; i < program.transfers.size(); ++i) {
+    const Transfer& transfer = program.transfers[i];
+    if (transfer.from == kNoBuffer) continue;
+    transport->expect(loaded.messages[i], inputs.landing(transfer.cell, transfer.way));
+  }
 }
 
 double median(std::vector<double> values) {
@@ -54,110 +169,59 @@ double busy_of(const std::vector<Measured>& timeline) {
   return sum;
 }
 
-class Runner {
+// The times of each step that was run, in microseconds.
+struct StepTimes {
+  std::vector<double> eager;
+  std::vector<double> replay;
+  std::vector<double> makespan;
+  std::vector<double> busy;
+  std::vector<double> launch;
+};
+
+// Runs a step on its setup: once eagerly, or captured and replayed again and again, with eager
+// execution of the same numbers before each replay.
+class Loop {
  public:
-  Runner(Engine& engine, const PlannedStep& step, const RunOptions& options, bool unchecked,
-         StepLayers layers)
-      : engine_(engine),
-        step_(step),
+  Loop(Setup& setup, const RunOptions& options, RunReport& report)
+      : setup_(setup),
+        engine_(setup.engine),
         options_(options),
-        unchecked_(unchecked),
-        layers_(std::move(layers)),
-        transport_(engine) {
-    report.unchecked = unchecked;
-    report.engine = engine.name();
-    report.device = engine.device();
-    report.replays = options.replays;
-    report.float64_compared = options.float64 != Float64::LeftOut;
+        report_(report),
+        judge_({.engine = setup.engine,
+                .step = setup.step,
+                .layers = setup.layers,
+                .parameters = setup.values,
+                .eager = setup.eager,
+                .replayed = setup.replayed,
+                .eager_deposits = setup.eager_deposits,
+                .replayed_deposits = setup.replayed_deposits,
+                .expected = setup.expected,
+                .late = setup.late.get()},
+               report) {}
+
+  void run_eagerly_only() {
+    take(1);
+    step_eagerly();
+    report_.times.eager = median(times_.eager);
+    if (!failed()) judge_eager();
   }
 
-  [[nodiscard]] std::optional<RunFailure> run() {
-    if (auto why = refusal()) return refused(std::move(*why));
-    report.program = *program_of(table(), step_.replayed(),
-                                 unchecked_ ? forced_races(step_) : std::vector<Forced>{});
-    engine_.label("setting up");
-    engine_.have_streams(std::max<std::uint32_t>(
-        1, static_cast<std::uint32_t>(report.program.rank_of_stream.size())));
-    if (!report.program.exchanges.empty()) engine_.leave_room_for_exchanges();
-    allocate();
-    if (auto failed = failure()) return failed;
-    judge_.emplace(Compared{.engine = engine_,
-                            .step = step_,
-                            .layers = layers_,
-                            .parameters = values_,
-                            .eager = *eager_,
-                            .replayed = *replayed_,
-                            .eager_deposits = *eager_deposits_,
-                            .replayed_deposits = *deposits_,
-                            .expected = *expected_,
-                            .late = late_ ? &*late_ : nullptr},
-                   report);
-    options_.replays == 0 ? run_eagerly_only() : run_replays();
-    return failure();
-  }
+  void run_replays();
 
-  RunReport report;
+  /// The parameter that was gone when its gradient came.
+  [[nodiscard]] const std::optional<std::string>& lost() const { return lost_; }
 
  private:
-  [[nodiscard]] const BufferTable& table() const { return step_.view().table(); }
+  [[nodiscard]] bool failed() const { return lost_.has_value() || setup_.loaded.failed(); }
+  [[nodiscard]] bool by_action() const { return options_.graphs == Granularity::PerAction; }
 
-  [[nodiscard]] std::optional<std::string> refusal() const {
-    if (options_.graphs == Granularity::PerStep && !step_.replays_as_captured()) {
-      return "a step that is one graph is replayed as it was captured: give --graphs per-action "
-             "for a replay order of its own";
-    }
-    if (options_.hooks.substitute_saved && options_.replays > 0) {
-      return "graphs read what was saved where it was at their capture: saved tensors can be "
-             "substituted in eager execution only";
-    }
-    return std::nullopt;
-  }
-
-  [[nodiscard]] std::optional<RunFailure> failure() const {
-    if (lost_) return RunFailure{.kind = RunFailure::Kind::Lost, .message = *lost_};
-    if (engine_.error()) {
-      return RunFailure{.kind = RunFailure::Kind::Broken,
-                        .message = engine_.error()->message,
-                        .help = engine_.error()->help};
-    }
-    return std::nullopt;
-  }
-
-  void allocate() {
-    given_.emplace(engine_, step_, layers_, report.program);
-    stage_.emplace(Stage{.engine = engine_,
-                         .step = step_,
-                         .layers = layers_,
-                         .given = *given_,
-                         .transport = transport_,
-                         .parameters = {},
-                         .registry = {},
-                         .hooks = options_.hooks,
-                         .samples = te_samples(step_)});
-    for (std::uint32_t p = 0; p < layers_.parameters().size() && !engine_.error(); ++p) {
-      const ParameterForm& form = layers_.parameters()[p];
-      stage_->parameters.push_back(make_tensor(engine_, form, form.type));
-      stage_->registry.add(form.name);
-      values_.push_back(draw_parameter(layers_, p, options_.seed));
-      if (!engine_.error()) write_values(engine_, stage_->parameters.back(), values_.back());
-    }
-    const Attribution attribution = unchecked_ ? Attribution::ByMicrobatch : Attribution::Total;
-    eager_.emplace(engine_, table(), layers_, attribution);
-    replayed_.emplace(engine_, table(), layers_, attribution);
-    expected_.emplace(engine_, layers_, table().microbatches());
-    if (unchecked_) late_.emplace(engine_, table());
-    const gradients::Whose whose = options_.whose.value_or(
-        step_.view().plan().kind == PlanKind::Te ? gradients::Whose::Te : gradients::Whose::Sound);
-    eager_deposits_.emplace(table(), step_.replayed(), layers_, gradients::Whose::Sound,
-                            Deposits::Execution::Eager);
-    deposits_.emplace(table(), step_.replayed(), layers_, whose, Deposits::Execution::Replayed);
-  }
-
+  // Makes the numbers of a replay those of the step; replay 0 is the capture.
   void take(std::uint32_t replay) {
     engine_.label(replay == 0 ? "inputs of the capture"
                               : fmt::format("inputs of replay {}", replay));
-    numbers_ = draw_given(step_, layers_, report.program, options_.sizes, options_.seed, replay);
-    given_->write(numbers_);
+    numbers_ = draw_given(setup_.step, setup_.layers, setup_.program, options_.sizes, options_.seed,
+                          replay);
+    setup_.inputs.write(numbers_);
   }
 
   double timed(const std::function<void()>& work) const {
@@ -170,139 +234,147 @@ class Runner {
 
   void step_eagerly() {
     engine_.label("eager execution");
-    eager_->reset(*eager_deposits_);
-    EagerMemory memory(engine_, table(), options_.poison);
-    Stepper stepper(*stage_, report.program, memory, *eager_, *eager_deposits_, *expected_,
-                    nullptr);
-    eager_times_.push_back(timed([&] { stepper.run_eagerly(); }));
+    setup_.eager.reset(setup_.eager_deposits);
+    EagerMemory memory(engine_, setup_.table(), options_.poison);
+    Stepper stepper(setup_.loaded, setup_.program, memory, setup_.eager, setup_.eager_deposits,
+                    setup_.expected, nullptr);
+    times_.eager.push_back(timed([&] { stepper.run_eagerly(); }));
     note_lost(stepper);
     std::int64_t peak = 0;
     for (const std::int64_t of_rank : memory.peak()) peak += of_rank;
-    report.bytes.eager_peak = std::max(report.bytes.eager_peak, peak);
+    report_.bytes.eager_peak = std::max(report_.bytes.eager_peak, peak);
   }
 
   void judge_eager() {
     if (options_.float64 == Float64::LeftOut) return;
     engine_.label("comparison of eager execution with float64");
-    judge_->judge_eager(numbers_);
+    judge_.judge_eager(numbers_);
   }
 
   void note_lost(const Stepper& stepper) {
     if (!lost_) lost_ = stepper.lost();
   }
 
-  void run_eagerly_only() {
-    take(1);
-    step_eagerly();
-    report.times.eager = median(eager_times_);
-    if (!failure()) judge_eager();
-  }
-
-  void run_replays() {
-    PlannedMemory memory(engine_, table(), step_.view().plan(), options_.poison);
-    for (const RankMemory& rank : step_.view().plan().ranks) report.bytes.planned += rank.peak();
-    report.bytes.allocated = memory.allocated();
-    Stepper stepper(*stage_, report.program, memory, *replayed_, *deposits_, *expected_,
-                    late_ ? &*late_ : nullptr);
-    take(0);  // what a split path bakes in
-    const bool by_action = options_.graphs == Granularity::PerAction;
-    const GraphTimes earlier = engine_.graph_times();  // of other runs
-    report.times.capture = timed([&] {
-      by_action ? stepper.capture_actions(*program_of(table(), step_.captured()))
-                : stepper.capture_step();
+  void capture(Stepper& stepper) {
+    const GraphTimes earlier = engine_.graph_times();  // of runs before this one
+    report_.times.capture = timed([&] {
+      by_action() ? stepper.capture_actions(*program_of(setup_.table(), setup_.step.captured()))
+                  : stepper.capture_step();
     });
     note_lost(stepper);
-    if (failure()) return;
-    report.times.instantiate = engine_.graph_times().instantiate - earlier.instantiate;
-    report.times.upload = engine_.graph_times().upload - earlier.upload;
-    report.graphs = stepper.graphs().size();
+    if (failed()) return;
+    report_.times.instantiate = engine_.graph_times().instantiate - earlier.instantiate;
+    report_.times.upload = engine_.graph_times().upload - earlier.upload;
+    report_.graphs = stepper.graphs().size();
     for (const Stepper::Captured& captured : stepper.graphs()) {
-      report.nodes += engine_.inspect(captured.graph).size();
+      report_.nodes += engine_.inspect(captured.graph).size();
     }
-    inspect(memory, stepper);
-    std::vector<double> times;
-    std::vector<double> makespans;
-    std::vector<double> busy;
-    std::vector<double> launches;
-    for (std::uint32_t replay = 1; replay <= options_.replays && !failure(); ++replay) {
-      take(replay);
-      step_eagerly();
-      if (failure()) break;
-      if (replay == 1 || options_.float64 == Float64::EveryReplay) judge_eager();
-      engine_.label(fmt::format("replay {}", replay));
-      if (late_) late_->reset();
-      replayed_->reset(*deposits_);  // and waits until all of it is done
-      const double launched = engine_.graph_times().launch;
-      times.push_back(timed([&] { by_action ? stepper.replay_actions() : stepper.replay_step(); }));
-      makespans.push_back(makespan_of(stepper.timeline()));
-      busy.push_back(busy_of(stepper.timeline()));
-      launches.push_back(engine_.graph_times().launch - launched);
-      note_lost(stepper);
-      if (failure()) break;
-      engine_.label(fmt::format("comparison of replay {}", replay));
-      judge_->compare(replay, numbers_, memory);
-    }
-    inspect(memory, stepper);
-    report.times.replay = median(times);
-    report.times.makespan = median(makespans);
-    report.times.busy = median(busy);
-    report.times.launch = median(launches);
-    report.times.eager = median(eager_times_);
-    report.timeline = stepper.timeline();
+  }
+
+  void replay(std::uint32_t number, Stepper& stepper) {
+    engine_.label(fmt::format("replay {}", number));
+    if (setup_.late) setup_.late->reset();
+    setup_.replayed.reset(setup_.replayed_deposits);  // returns when the engine is done with it
+    const double launched = engine_.graph_times().launch;
+    times_.replay.push_back(
+        timed([&] { by_action() ? stepper.replay_actions() : stepper.replay_step(); }));
+    times_.makespan.push_back(makespan_of(stepper.timeline()));
+    times_.busy.push_back(busy_of(stepper.timeline()));
+    times_.launch.push_back(engine_.graph_times().launch - launched);
+    note_lost(stepper);
   }
 
   void inspect(const PlannedMemory& memory, const Stepper& stepper) const {
-    if (!options_.inspect || failure()) return;
+    if (!options_.inspect || failed()) return;
     options_.inspect({.engine = engine_,
-                      .step = step_,
-                      .layers = layers_,
+                      .step = setup_.step,
+                      .layers = setup_.layers,
                       .memory = memory,
-                      .given = *given_,
-                      .outcome = *replayed_,
-                      .parameters = stage_->parameters,
+                      .inputs = setup_.inputs,
+                      .outputs = setup_.replayed,
+                      .parameters = setup_.loaded.parameters,
                       .graphs = stepper.graphs()});
   }
 
+  Setup& setup_;
   Engine& engine_;
-  const PlannedStep& step_;
   const RunOptions& options_;
-  bool unchecked_;
-  StepLayers layers_;
-  InProcess transport_;
-  std::optional<Given> given_;
-  std::optional<Stage> stage_;
-  std::optional<Outcome> eager_;
-  std::optional<Outcome> replayed_;
-  std::optional<Expected> expected_;
-  std::optional<Judge> judge_;
-  std::optional<LateReads> late_;  // of an unchecked plan
-  std::optional<Deposits> eager_deposits_;
-  std::optional<Deposits> deposits_;
-  std::vector<std::vector<float>> values_;  // by parameter
-  GivenValues numbers_;                     // of the replay at hand
-  std::vector<double> eager_times_;
+  RunReport& report_;
+  Judge judge_;
+  GivenValues numbers_;  // of the replay at hand
+  StepTimes times_;
   std::optional<std::string> lost_;
 };
 
+void Loop::run_replays() {
+  const Plan& plan = setup_.step.view().plan();
+  PlannedMemory memory(engine_, setup_.table(), plan, options_.poison);
+  for (const RankMemory& rank : plan.ranks) report_.bytes.planned += rank.peak();
+  report_.bytes.allocated = memory.allocated();
+  Stepper stepper(setup_.loaded, setup_.program, memory, setup_.replayed,
+                  setup_.replayed_deposits, setup_.expected, setup_.late.get());
+  take(0);  // a split path bakes its sizes into the capture
+  capture(stepper);
+  if (failed()) return;
+  inspect(memory, stepper);
+  for (std::uint32_t number = 1; number <= options_.replays && !failed(); ++number) {
+    take(number);
+    step_eagerly();
+    if (failed()) break;
+    if (number == 1 || options_.float64 == Float64::EveryReplay) judge_eager();
+    replay(number, stepper);
+    if (failed()) break;
+    engine_.label(fmt::format("comparison of replay {}", number));
+    judge_.compare(number, numbers_, memory);
+  }
+  inspect(memory, stepper);
+  report_.times.replay = median(times_.replay);
+  report_.times.makespan = median(times_.makespan);
+  report_.times.busy = median(times_.busy);
+  report_.times.launch = median(times_.launch);
+  report_.times.eager = median(times_.eager);
+  report_.timeline = stepper.timeline();
+}
+
+// How a run broke off; nullopt if it did not.
+std::optional<RunFailure> failure_of(const Setup& setup, const std::optional<std::string>& lost) {
+  if (lost) return RunFailure{.kind = RunFailure::Kind::Lost, .message = *lost};
+  const auto& error = setup.engine.error() ? setup.engine.error() : setup.transport->error();
+  if (!error) return std::nullopt;
+  return RunFailure{
+      .kind = RunFailure::Kind::Broken, .message = error->message, .help = error->help};
+}
+
 Result<RunReport, RunFailure> run_step(Engine& engine, const PlannedStep& step,
-                                       const RunOptions& options, bool unchecked) {
+                                       const RunOptions& options, Admission admission) {
   auto layers = StepLayers::of(step);
   if (!layers) return refused(layers.error());
-  Runner runner(engine, step, options, unchecked, *std::move(layers));
-  if (auto failed = runner.run()) return *failed;
-  return std::move(runner.report);
+  if (auto why = refusal(step, options)) return refused(std::move(*why));
+  Setup setup(engine, step, options, admission, *std::move(layers));
+  if (auto failed = failure_of(setup, std::nullopt)) return *std::move(failed);
+  RunReport report;
+  report.unchecked = admission == Admission::Unchecked;
+  report.engine = engine.name();
+  report.device = engine.device();
+  report.replays = options.replays;
+  report.float64_compared = options.float64 != Float64::LeftOut;
+  Loop loop(setup, options, report);
+  options.replays == 0 ? loop.run_eagerly_only() : loop.run_replays();
+  if (auto failed = failure_of(setup, loop.lost())) return *std::move(failed);
+  report.program = std::move(setup.program);
+  return report;
 }
 
 }  // namespace
 
 Result<RunReport, RunFailure> run(Engine& engine, const VerifiedPlan& plan,
                                   const RunOptions& options) {
-  return run_step(engine, plan.step(), options, false);
+  return run_step(engine, plan.step(), options, Admission::Verified);
 }
 
 Result<RunReport, RunFailure> run_unchecked(Engine& engine, const UncheckedPlan& plan,
                                             const RunOptions& options) {
-  return run_step(engine, plan.step(), options, true);
+  return run_step(engine, plan.step(), options, Admission::Unchecked);
 }
 
 }  // namespace capo::run

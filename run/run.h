@@ -5,23 +5,28 @@
 //   host::HostEngine engine;
 //   auto report = run(engine, std::get<VerifiedPlan>(plan), {});
 //
+// A run is a setup, which makes everything that the step is executed on, and a loop over replays.
 // Engines take a verified plan, or one that came through the unchecked door: then each weight
-// gradient has a place of its own as well, every read is watched (execute/late_reads.h), and races
-// are forced by launching the writer before the reader. Eager execution keeps the sound contract;
-// what a replay does with gradients is the plan's: capo's own, or TransformerEngine's.
+// gradient has a place of its own as well, every read is watched (execute/buffer_memory.h), and
+// races are forced by launching the writer before the reader. Eager execution keeps the sound
+// contract; what a replay does with gradients is the plan's: capo's own, or TransformerEngine's.
 //
 // The float64 reference goes with every replay's numbers, or the first one's. docs/run.md has the
-// definitions. Tested by tests/run/.
+// definitions. Tested by contract_runs_test.cpp, named_schedules_test.cpp, races_test.cpp and
+// transport_test.cpp.
 
 #pragma once
 
 #include "core/base/result.h"
 #include "core/model/plan_options.h"
+#include "core/order/input.h"
+#include "core/rules/check_options.h"
 #include "core/rules/verify.h"
 #include "run/engine/engine.h"
 #include "run/execute/buffer_memory.h"
-#include "run/execute/execution.h"
+#include "run/execute/loaded_step.h"
 #include "run/execute/stepper.h"
+#include "run/execute/transport.h"
 #include "run/run_report.h"
 #include "run/setup/values.h"
 
@@ -33,42 +38,44 @@
 
 namespace capo::run {
 
-/// What is looked at before and after replays, while graphs and memory are there.
+/// A view of a run before and after its replays, while graphs and memory are there.
 struct Inspection {
   Engine& engine;
   const PlannedStep& step;
   const StepLayers& layers;
   const PlannedMemory& memory;
-  const Given& given;
-  const Outcome& outcome;
+  const StepInputs& inputs;
+  const StepOutputs& outputs;
   const std::vector<GroupedTensor>& parameters;
   const std::vector<Stepper::Captured>& graphs;
 };
 
-/// Which replays' numbers eager execution is held against float64 with. It takes a processor hours
-/// for the sizes that models have.
+/// Which replays' numbers eager execution is compared with float64 for. At the sizes of real models
+/// the comparison takes a processor hours.
 enum class Float64 : std::uint8_t { EveryReplay, FirstReplay, LeftOut };
 
 struct RunOptions {
   Granularity graphs = Granularity::PerAction;
-  std::uint32_t replays = 3;  ///< 0: eagerly once, and float64
+  std::uint32_t replays = 3;  ///< 0: the step runs eagerly once and is compared with float64
   std::uint64_t seed = 1;
   SizeKind sizes = SizeKind::Random;
   Poison poison = Poison::On;
   Float64 float64 = Float64::EveryReplay;
   Hooks hooks;
-  /// Whose contract replays keep; nothing: TransformerEngine's under its plan, else the sound one.
+  /// The contract that replays keep. Default: TE's under plan te, otherwise the sound one.
   std::optional<gradients::Whose> whose;
-  /// Called behind the captures and behind the last replay.
+  /// How messages travel. Default: all ranks are in this process.
+  TransportFactory transport = in_process;
+  /// Called after the captures and after the last replay.
   std::function<void(const Inspection&)> inspect;
 };
 
 /// Why nothing was run, or why it broke off.
 struct RunFailure {
   enum class Kind : std::uint8_t {
-    Refused,  ///< what is declared cannot be run
+    Refused,  ///< the declared step cannot be run
     Lost,     ///< a parameter was gone
-    Broken,   ///< the engine gave up
+    Broken,   ///< the engine or the transport gave up
   };
   Kind kind = Kind::Refused;
   std::string message;
@@ -79,5 +86,12 @@ struct RunFailure {
                                                 const RunOptions& options);
 [[nodiscard]] Result<RunReport, RunFailure> run_unchecked(Engine& engine, const UncheckedPlan& plan,
                                                           const RunOptions& options);
+
+/// The state in which an order stays for ever that is rejected for its transfers: what each stream
+/// would run next, and what that waits for, a line a stream. The task graph is stepped through as
+/// the host engine would, every task as soon as all that it waits for is over. If every transfer
+/// meets some other end, a line says that nothing waits; the text is empty if no task graph can be
+/// made of the step. Tested over the corpus of the transfer rules by run_corpus_test.cpp.
+[[nodiscard]] std::string stuck_state(const Input& input, const CheckOptions& options);
 
 }  // namespace capo::run

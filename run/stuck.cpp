@@ -1,4 +1,6 @@
-#include "run/stuck.h"
+// stuck_state() of run.h.
+
+#include "run/run.h"
 
 #include "core/base/assert.h"
 #include "core/rules/check.h"
@@ -68,8 +70,8 @@ class StuckState {
     return words::task_name(context_, wiring_, graph_, task, seen_from);
   }
 
-  // What one member of a composite or fused group waits for all of them wait for; who is where the
-  // members of a collective meet waits for one that is not there yet.
+  // Whatever one member of a composite or fused group waits for, all of them wait for. A task at
+  // the point where the members of a collective meet waits for one that is not there yet.
   [[nodiscard]] std::string why(TaskId task, std::int32_t rank) const {
     const bool begun = graph_.tasks[task].split && execution_.ran[graph_.start(task)];
     const std::string_view state = begun ? "has begun and waits" : "waits";
@@ -90,7 +92,7 @@ class StuckState {
   const Wiring& wiring_;
   const TaskGraph& graph_;
   const Execution& execution_;
-  std::vector<std::optional<TaskEdge>> waits_;  // by vertex: for one that has not run
+  std::vector<std::optional<TaskEdge>> waits_;  // by vertex: an edge from one that has not run
 };
 
 }  // namespace

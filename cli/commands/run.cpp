@@ -16,7 +16,6 @@
 #include "run/report.h"
 #include "run/setup/complete_model.h"
 #include "run/setup/step_layers.h"
-#include "run/stuck.h"
 #include "sim/simulation.h"
 
 #include <fmt/format.h>

@@ -1,11 +1,20 @@
-// Where the buffers of a step lie: at the places of a plan, or each in memory of its own for as
-// long as somebody reads it.
+// Where the buffers of a step lie, and who reads them too late.
 //
-// A driver says when a buffer is written and when its last reader is over. What is then no longer
-// needed is filled with poison, so that a read that comes too late shows: in a plan only where no
-// other buffer has taken the place over meanwhile, so that poison itself never makes a victim.
+// A plan gives every buffer a place (PlannedMemory); eager execution gives each buffer memory of
+// its own for as long as somebody reads it (EagerMemory). The driver says when a buffer is written
+// and when its last reader is over. Memory that is then no longer needed is filled with poison, so
+// that a read that comes too late shows: in a plan only if no other buffer has taken the place over
+// meanwhile, so that poison itself never makes a victim.
 //
-// Tested by tests/run/execute/buffer_memory_test.cpp.
+// LateReads sees which buffers are read when their memory no longer holds what was written, in runs
+// of unchecked plans. After each piece of work its results are copied aside; before anybody reads
+// them, place and copy are compared on the device. That is an observation of the run and knows
+// nothing of plans or hazards. If another layer of the same work takes a buffer's place over at
+// once, it cannot be copied in time, since the work is one graph: a static input or incoming
+// gradient is then compared with what eager execution read, and anything else is not looked at. It
+// takes as much memory as all buffers of a step together.
+//
+// Tested by buffer_memory_test.cpp and victims_test.cpp.
 
 #pragma once
 
@@ -29,15 +38,15 @@ class BufferMemory {
   /// Null for a buffer without bytes.
   [[nodiscard]] virtual std::byte* at(BufferId buffer) = 0;
   virtual void written(BufferId buffer) = 0;
-  /// Nobody reads it again; what is launched on the stream from now on may destroy it.
+  /// Called when nobody reads it again: calls launched on the stream from now on may destroy it.
   virtual void released(BufferId buffer, StreamId stream) = 0;
-  /// The op at hand is launched.
+  /// Called when all of an op is launched.
   virtual void op_done(StreamId stream) = 0;
   /// Whether a buffer that was written has its place to itself still.
   [[nodiscard]] virtual bool intact(BufferId buffer) const = 0;
 };
 
-/// At the places of a plan, in regions that are allocated once.
+/// Buffers lie at the places of a plan, in regions that are allocated once.
 class PlannedMemory final : public BufferMemory {
  public:
   PlannedMemory(Engine& engine, const BufferTable& table, const Plan& plan, Poison poison);
@@ -47,9 +56,9 @@ class PlannedMemory final : public BufferMemory {
   void released(BufferId buffer, StreamId stream) override;
   void op_done(StreamId stream) override;
 
-  /// Of all ranks.
+  /// Bytes of all ranks together.
   [[nodiscard]] std::int64_t allocated() const { return allocated_; }
-  /// A region of a rank: where it begins, and its bytes.
+  /// A region of a rank.
   struct Extent {
     std::byte* begin = nullptr;
     std::int64_t bytes = 0;
@@ -57,7 +66,7 @@ class PlannedMemory final : public BufferMemory {
   [[nodiscard]] const Extent& extent(std::int32_t rank, Region region) const {
     return extents_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(region)];
   }
-  /// What took over the place of a buffer, or kNoBuffer.
+  /// The buffer that took over the place of another, or kNoBuffer.
   [[nodiscard]] BufferId taken_by(BufferId buffer) const { return taken_by_[buffer]; }
   [[nodiscard]] bool intact(BufferId buffer) const override {
     return taken_by_[buffer] == kNoBuffer;
@@ -72,12 +81,12 @@ class PlannedMemory final : public BufferMemory {
   Poison poison_;
   std::int64_t allocated_ = 0;
   std::vector<std::array<Extent, kRegions>> extents_;   // by rank
-  std::vector<std::map<std::int64_t, BufferId>> held_;  // by rank: owners by address
+  std::vector<std::map<std::int64_t, BufferId>> held_;  // by rank: who holds an address
   std::vector<BufferId> taken_by_;                      // by buffer
-  std::vector<BufferId> over_;                          // released by the op at hand
+  std::vector<BufferId> over_;                          // those that the op at hand released
 };
 
-/// Each allocated when it is written and given back when it is released.
+/// Each buffer is allocated when it is written and given back when it is released.
 class EagerMemory final : public BufferMemory {
  public:
   EagerMemory(Engine& engine, const BufferTable& table, Poison poison);
@@ -89,7 +98,7 @@ class EagerMemory final : public BufferMemory {
 
   [[nodiscard]] bool intact(BufferId buffer) const override { return memory_[buffer] != nullptr; }
 
-  /// The most that was there at once, by rank.
+  /// The most bytes that a rank held at once, by rank.
   [[nodiscard]] const std::vector<std::int64_t>& peak() const { return peak_; }
 
  private:
@@ -99,6 +108,39 @@ class EagerMemory final : public BufferMemory {
   std::vector<std::byte*> memory_;   // by buffer
   std::vector<std::int64_t> alive_;  // by rank
   std::vector<std::int64_t> peak_;
+};
+
+enum class Reader : std::uint8_t { Work, Send };
+
+class LateReads {
+ public:
+  LateReads(Engine& engine, const BufferTable& table);
+
+  /// Forgets what was seen in the last replay.
+  void reset();
+  /// Called when the work that wrote the buffer is launched, while the place is still its own.
+  void keep(BufferId buffer, const std::byte* place, StreamId stream);
+  /// Called when it was written and cannot be kept; `expected` is what it should hold, or null.
+  void keep_expected(BufferId buffer, const std::byte* expected);
+  /// Called before its reader is launched.
+  void look(BufferId buffer, const std::byte* place, Reader reader, StreamId stream);
+
+  struct Late {
+    BufferId buffer;
+    Reader reader;
+  };
+  /// The late reads of the last replay, ordered by buffer.
+  [[nodiscard]] std::vector<Late> seen() const;
+
+ private:
+  static constexpr std::size_t kReaders = 2;
+
+  Engine& engine_;
+  const BufferTable& table_;
+  std::vector<std::byte*> copies_;              // by buffer; null if it has no bytes
+  std::vector<const std::byte*> compare_with_;  // by buffer
+  std::byte* flags_ = nullptr;                  // on the engine: two a buffer, one for each Reader
+  std::int64_t flag_bytes_ = 0;
 };
 
 }  // namespace capo::run

@@ -1,4 +1,6 @@
-#include "run/execute/clocks.h"
+// The clocks of program.h.
+
+#include "run/execute/program.h"
 
 #include <algorithm>
 

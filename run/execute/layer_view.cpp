@@ -1,10 +1,12 @@
-#include "run/execute/layer_view.h"
+// LayerView and SavedTensors of stepper.h.
+
+#include "run/execute/stepper.h"
 
 namespace capo::run {
 
 LayerPlaces LayerView::places(std::int32_t rank, const Work& work, std::int32_t layer) const {
   const auto at = [&](BufferKind kind) {
-    return memory_.at(stage_.table().id(rank, work.chunk, layer, work.microbatch, kind));
+    return memory_.at(loaded_.table().id(rank, work.chunk, layer, work.microbatch, kind));
   };
   return {.input = at(BufferKind::StaticInput),
           .grad_output = at(BufferKind::GradOutput),
@@ -17,9 +19,9 @@ LayerPlaces LayerView::places(std::int32_t rank, const Work& work, std::int32_t 
 
 LayerSide LayerView::side(const StepLayer& layer, const Work& work,
                           const LayerPlaces& places) const {
-  const std::size_t number = stage_.layers.number(layer.rank, layer.chunk, layer.layer);
-  LayerSide side = stage_.given.side(number, work.microbatch);
-  const Outcome::SideGradients& gradients = outcome_.side(number, work.microbatch);
+  const std::size_t number = loaded_.layers.number(layer.rank, layer.chunk, layer.layer);
+  LayerSide side = loaded_.inputs.side(number, work.microbatch);
+  const StepOutputs::SideGradients& gradients = outputs_.side(number, work.microbatch);
   side.grad_probabilities = gradients.probabilities;
   side.grad_scales = gradients.scales;
   // A weight gradient whose operand is a copy finds its sizes beside that copy.
@@ -34,7 +36,7 @@ LayerSide LayerView::side(const StepLayer& layer, const Work& work,
 LayerParameters LayerView::parameters(const StepLayer& layer) const {
   const auto tensor = [&](Role role) -> const GroupedTensor* {
     const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
-    return parameter == kNoParameter ? nullptr : &stage_.parameters[parameter];
+    return parameter == kNoParameter ? nullptr : &loaded_.parameters[parameter];
   };
   const auto table = [&](Role role) { return tensor(role) ? tensor(role)->table : nullptr; };
   const auto data = [&](Role role) { return tensor(role) ? tensor(role)->parts.front() : nullptr; };
@@ -52,7 +54,7 @@ LayerTargets LayerView::targets(const StepLayer& layer, const Work& work) const 
     if (parameter == kNoParameter) return {};
     const Deposit& deposit = deposits_.of(parameter, work.microbatch, is_weight(work));
     if (deposit.into == Deposit::Into::Nothing) return {};
-    const GradientMemory& memory = outcome_.gradients(parameter);
+    const GradientMemory& memory = outputs_.gradients(parameter);
     const bool own = !memory.own.empty();
     const GroupedTensor& tensor = own ? memory.own[static_cast<std::size_t>(work.microbatch)]
                                   : deposit.into == Deposit::Into::Grad     ? memory.grad
@@ -70,6 +72,44 @@ LayerTargets LayerView::targets(const StepLayer& layer, const Work& work) const 
           .first_bias = target(Role::FirstBias),
           .second = target(Role::Second),
           .second_bias = target(Role::SecondBias)};
+}
+
+void SavedTensors::substitute(const StepLayer& layer, const Work& work, LayerPlaces& places,
+                              LayerParameters& parameters) {
+  if (work.kind == Kind::Forward) return;
+  const std::size_t number = loaded_.layers.number(layer.rank, layer.chunk, layer.layer);
+  const auto& bytes = loaded_.table().facts(layer.rank, layer.chunk, layer.layer).bytes;
+  const auto known = left_.find({number, work.microbatch});
+  const LayerPlaces saved = known == left_.end() ? places : known->second;
+  places.input = copy_of(saved.input, bytes[static_cast<std::size_t>(BufferKind::StaticInput)]);
+  places.activations =
+      copy_of(saved.activations, bytes[static_cast<std::size_t>(BufferKind::Activations)]);
+  left_[{number, work.microbatch}] = places;
+  if (parameters.norm_weight != nullptr) {
+    parameters.norm_weight = copy_of(layer, Role::NormWeight).parts.front();
+  }
+  parameters.first = copy_of(layer, Role::First).table;
+  parameters.second = copy_of(layer, Role::Second).table;
+}
+
+std::byte* SavedTensors::copy_of(std::byte* saved, std::int64_t bytes) {
+  if (saved == nullptr) return nullptr;
+  std::byte* copy = loaded_.engine.allocate(bytes, "substituted tensors");
+  loaded_.engine.launch(0, Copy{.bytes = bytes, .from = saved, .to = copy});
+  return copy;
+}
+
+GroupedTensor SavedTensors::copy_of(const StepLayer& layer, Role role) {
+  const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+  if (parameter == kNoParameter) return {};
+  const GroupedTensor& of = loaded_.parameters[parameter];
+  GroupedTensor copy =
+      make_tensor(loaded_.engine, loaded_.layers.parameters()[parameter], of.type);
+  for (std::size_t part = 0; part < of.parts.size(); ++part) {
+    loaded_.engine.launch(
+        0, Copy{.bytes = of.part_bytes(), .from = of.parts[part], .to = copy.parts[part]});
+  }
+  return copy;
 }
 
 }  // namespace capo::run

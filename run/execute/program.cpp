@@ -18,22 +18,17 @@ namespace {
 using NodeId = std::uint32_t;
 constexpr NodeId kNoNode = 0xffffffff;
 
-// A vertex before its acts are known: what happens there.
+// A vertex before its acts are known: the tasks that happen there.
 struct Node {
   std::uint32_t stream = 0;
   std::int32_t rank = 0;
   std::vector<Work> works;
-  std::vector<TaskId> transfers;  // that end here
+  std::vector<TaskId> begins;     // transfers that begin here
+  std::vector<TaskId> transfers;  // transfers that end here
   std::vector<TaskId> exchanges;
 };
 
-using WorkKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, Kind>;
-
-WorkKey key_of(std::int32_t rank, const Work& work) {
-  return {rank, work.chunk, work.microbatch, work.layer, work.kind};
-}
-
-// What each work reads of its neighbour on the same rank.
+// The buffer that each work reads of its neighbour on the same rank.
 class FedBy final : public CourseVisitor {
  public:
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock&) override {
@@ -59,22 +54,27 @@ class Builder {
     order_gradients();
   }
 
-  void force(const Forced& forced) {
+  // Puts the edge in, unless it would close a circle; says whether it did.
+  bool force(const Forced& forced) {
     index_sites();
     const NodeId before = node_of(forced.first);
     const NodeId after = node_of(forced.second);
-    if (before == after) return;
-    forced_ = true;
-    edge(before, after);
-    // A send has read its buffer when either end is over.
-    if (!is_send(forced.second.kind)) return;
-    for (const TaskId id : nodes_[after].transfers) {
-      const NodeId received = other_end_of(id);
-      if (received != kNoNode && received != before) edge(before, received);
+    if (before == after) return true;
+    std::vector<NodeId> behind{after};
+    if (is_send(forced.second.kind)) {
+      // A send has read its buffer when either end is over.
+      for (const TaskId id : nodes_[after].transfers) {
+        const NodeId received = other_end_of(id);
+        if (received != kNoNode && received != before) behind.push_back(received);
+      }
     }
+    if (reaches(behind, before)) return false;
+    forced_ = true;
+    for (const NodeId node : behind) edge(before, node);
+    return true;
   }
 
-  // False if there is no order.
+  // Returns false if there is no order.
   [[nodiscard]] bool launch_all() {
     std::vector<std::uint32_t> waits_for(nodes_.size(), 0);
     for (const auto& successors : after_) {
@@ -110,6 +110,19 @@ class Builder {
  private:
   void edge(NodeId from, NodeId to) { after_[from].push_back(to); }
 
+  [[nodiscard]] bool reaches(std::vector<NodeId> from, NodeId to) const {
+    std::vector<bool> seen(nodes_.size(), false);
+    while (!from.empty()) {
+      const NodeId node = from.back();
+      from.pop_back();
+      if (node == to) return true;
+      if (seen[node]) continue;
+      seen[node] = true;
+      from.insert(from.end(), after_[node].begin(), after_[node].end());
+    }
+    return false;
+  }
+
   NodeId add_node(std::uint32_t stream, std::int32_t rank) {
     nodes_.push_back({.stream = stream, .rank = rank});
     after_.emplace_back();
@@ -138,7 +151,13 @@ class Builder {
     for (Vertex vertex = 0; vertex < graph.task_of.size(); ++vertex) {
       const TaskId first = graph.task_of[vertex];
       Node& node = nodes_[add_node(graph.tasks[first].stream, graph.tasks[first].rank)];
-      if (graph.is_meeting(vertex) || vertex != graph.end(first)) continue;
+      if (graph.is_meeting(vertex)) continue;
+      if (vertex != graph.end(first)) {
+        graph.for_each_task(vertex, [&](TaskId id) {
+          if (is_transfer(graph.tasks[id].kind)) node.begins.push_back(id);
+        });
+        continue;
+      }
       graph.for_each_task(vertex, [&](TaskId id) {
         const Task& task = graph.tasks[id];
         const Step& step = step_of(*course_.lowered, task);
@@ -157,6 +176,19 @@ class Builder {
         edge(vertex, static_cast<NodeId>(target(out, graph.edges)));
       }
     }
+    program.transfers = transfers_of(table_, course_);
+    for (std::uint32_t at = 0; at < program.transfers.size(); ++at) {
+      transfer_at_[{program.transfers[at].cell, program.transfers[at].way}] = at;
+    }
+  }
+
+  [[nodiscard]] Transfer& transfer_of(const Task& task) {
+    const StageMap& map = *course_.map;
+    const bool forward = task.kind == Kind::SendForward || task.kind == Kind::ReceiveForward;
+    const StageMap::Place& to =
+        map.home(is_send(task.kind) ? map.neighbour(task.kind, task.stage) : task.stage);
+    const std::uint32_t cell = cells_.of(to.rank, to.chunk, task.microbatch);
+    return program.transfers[transfer_at_.at({cell, forward ? Way::Forward : Way::Backward})];
   }
 
   // A whole backward and a weight gradient of one chunk add to the same tensors: they do so in the
@@ -183,7 +215,7 @@ class Builder {
     }
   }
 
-  // Made when the first edge is forced.
+  // Sites are looked up only if an edge is forced.
   void index_sites() {
     if (!node_of_site_.empty()) return;
     for (NodeId node = 0; node < nodes_.size(); ++node) {
@@ -219,7 +251,10 @@ class Builder {
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     const auto first = static_cast<std::uint32_t>(program.acts.size());
     const Node& node = nodes_[id];
-    for (const TaskId transfer : node.transfers) deliver(id, transfer);
+    for (const TaskId task : node.begins) begin_transfer(course_.graph->tasks[task]);
+    for (const TaskId task : node.transfers) {
+      finish_transfer(op_of_[id], node.stream, course_.graph->tasks[task]);
+    }
     for (const TaskId task : node.exchanges) exchange(node.rank, task);
     for (const Work& work : node.works) add_work(node.rank, work);
     program.ops.push_back({.stream = node.stream,
@@ -248,7 +283,7 @@ class Builder {
     if (backward && layers > 0) give_out(rank, work);
   }
 
-  // Where a layer of a chunk finds what it reads, but for exchanges.
+  // Tells where a layer of a chunk finds what it reads, if no exchange has moved it.
   [[nodiscard]] Origin origin_of(std::int32_t rank, const Work& work, std::int32_t layer) const {
     const bool backward = is_backward(work.kind);
     const std::int32_t behind = backward ? layer + 1 : layer - 1;
@@ -266,8 +301,8 @@ class Builder {
     return {maker == kNoStage ? Origin::Kind::Given : Origin::Kind::Landing, cell};
   }
 
-  // What leaves the step: the grad input of a chunk that no stage stands before, once its send is
-  // over where it hands on.
+  // Collects the grad input of a chunk that no stage stands before, since it leaves the step; if
+  // the chunk hands it on, after its send is over.
   void give_out(std::int32_t rank, const Work& work) {
     BufferId handing_on = kNoBuffer;
     const auto each = [&](std::int32_t layer) {
@@ -295,7 +330,7 @@ class Builder {
     return !map.wired() || map.before(map.stage_of(rank, chunk)) == kNoStage;
   }
 
-  // Behind the acts of the op at hand; in the end, of the last op of all.
+  // Appends to the op at hand or, when all are launched, to the last op.
   void collect(const std::vector<BufferId>& made) {
     for (const BufferId buffer : made) {
       if (buffer == kNoBuffer) continue;
@@ -311,51 +346,40 @@ class Builder {
     }
   }
 
-  // The first end that is launched moves the bytes; the other waits for it.
-  void deliver(NodeId node, TaskId id) {
-    const TaskGraph& graph = *course_.graph;
-    const Task& task = graph.tasks[id];
-    const StageMap& map = *course_.map;
-    const bool forward = task.kind == Kind::SendForward || task.kind == Kind::ReceiveForward;
-    const std::int32_t there = map.neighbour(task.kind, task.stage);
-    const std::int32_t sender = is_send(task.kind) ? task.stage : there;
-    const std::int32_t reader = is_send(task.kind) ? there : task.stage;
-    const StageMap::Place& to = map.home(reader);
-    const StageMap::Place& from = map.home(sender);
-    const std::uint32_t cell = cells_.of(to.rank, to.chunk, task.microbatch);
-    const Way way = forward ? Way::Forward : Way::Backward;
-    const auto [at, first] = delivered_.try_emplace({cell, way}, node);
-    if (!first) {
-      for (std::uint32_t act = program.ops[op_of_[at->second]].first_act;
-           act < program.ops[op_of_[at->second]].end_act; ++act) {
-        Act& delivery = program.acts[act];
-        const bool it =
-            delivery.kind == Act::Kind::Deliver && delivery.to == cell && delivery.way == way;
-        if (it) delivery.other_end = op_of_[node];
-      }
-      if (nodes_[at->second].stream != nodes_[node].stream) {
-        program.waits[op_of_[node]].push_back(op_of_[at->second]);
-      }
-      return;
+  void add_end(Act::Kind kind, const Transfer& transfer, End end) {
+    if (transfer.from == kNoBuffer) return;
+    program.acts.push_back({.kind = kind,
+                            .way = transfer.way,
+                            .rank = transfer.channel.sender,
+                            .from = transfer.from,
+                            .to = static_cast<std::uint32_t>(&transfer - program.transfers.data()),
+                            .end = end});
+  }
+
+  void begin_transfer(const Task& task) {
+    const Transfer& transfer = transfer_of(task);
+    is_send(task.kind) ? add_end(Act::Kind::Send, transfer, End::Send)
+                       : add_end(Act::Kind::Receive, transfer, End::Receive);
+  }
+
+  void finish_transfer(std::uint32_t op, std::uint32_t stream, const Task& task) {
+    Transfer& transfer = transfer_of(task);
+    const End end = is_send(task.kind) ? End::Send : End::Receive;
+    auto& [first, second] = transfer.ends;
+    if (first == kNoOp) {
+      first = op;
+      return add_end(Act::Kind::Deliver, transfer, end);
     }
-    const std::int32_t layers = table_.layers(from.rank, from.chunk);
-    if (layers == 0) return;
-    const BufferId buffer =
-        table_.id(from.rank, from.chunk, forward ? layers - 1 : 0, task.microbatch,
-                  forward ? BufferKind::Output : BufferKind::GradInput);
-    program.acts.push_back({.kind = Act::Kind::Deliver,
-                            .way = way,
-                            .rank = from.rank,
-                            .from = buffer,
-                            .to = cell,
-                            .other_end = op_of_[node]});
+    second = op;
+    add_end(Act::Kind::Delivered, transfer, end);
+    if (program.ops[first].stream != stream) program.waits[op].push_back(first);
   }
 
   void exchange(std::int32_t rank, TaskId id) {
     const Task& task = course_.graph->tasks[id];
     const Step& step = step_of(*course_.lowered, task);
     const std::int32_t layers = table_.layers(rank, step.chunk);
-    if (layers == 0 || step.microbatch >= table_.microbatches()) return;  // moves nothing
+    if (layers == 0 || step.microbatch >= table_.microbatches()) return;  // it moves nothing
     const bool forward = task.kind == Kind::DispatchForward || task.kind == Kind::CombineForward;
     const Way way = forward ? Way::Forward : Way::Backward;
     const bool apart = takes_layers_apart();
@@ -393,7 +417,7 @@ class Builder {
     program.acts.push_back(act);
   }
 
-  // Whether the course runs the layers of a chunk one by one.
+  // Tells whether the course runs the layers of a chunk one by one.
   [[nodiscard]] bool takes_layers_apart() {
     if (!apart_) {
       apart_ = std::any_of(
@@ -435,11 +459,11 @@ class Builder {
   std::vector<std::vector<NodeId>> after_;
   std::vector<std::vector<std::uint32_t>> waits_of_;  // by node: ops of other streams
   std::vector<std::uint32_t> op_of_;                  // by node
-  std::vector<BufferId> handed_on_;                   // by rank: sent, and not known to be over
-  std::map<std::pair<std::uint32_t, Way>, NodeId> delivered_;
-  std::map<ExchangeKey, std::uint32_t> exchange_of_;      // in front of a work
-  std::map<ExchangeKey, std::uint32_t> exchange_behind_;  // behind one
-  std::vector<bool> returns_;                             // by exchange: what comes next
+  std::vector<BufferId> handed_on_;  // by rank: a buffer that may still be on its way
+  std::map<std::pair<std::uint32_t, Way>, std::uint32_t> transfer_at_;
+  std::map<ExchangeKey, std::uint32_t> exchange_of_;      // before a work
+  std::map<ExchangeKey, std::uint32_t> exchange_behind_;  // after one
+  std::vector<bool> returns_;  // by exchange: whether its next act is a Return
   std::set<WorkKey> ran_;
   std::optional<bool> apart_;
   bool forced_ = false;
@@ -449,31 +473,21 @@ class Builder {
 
 }  // namespace
 
-Cells::Cells(const BufferTable& table) : first_{0}, microbatches_(table.microbatches()) {
-  for (std::size_t r = 0; r < table.ranks(); ++r) {
-    const auto cells =
-        table.chunks(static_cast<std::int32_t>(r)) * static_cast<std::size_t>(microbatches_);
-    first_.push_back(first_.back() + static_cast<std::uint32_t>(cells));
-  }
-}
-
-std::uint32_t Cells::of(std::int32_t rank, std::int32_t chunk, std::int32_t microbatch) const {
-  return first_[static_cast<std::size_t>(rank)] +
-         static_cast<std::uint32_t>((chunk - 1) * microbatches_ + microbatch);
-}
-
-Cells::Cell Cells::at(std::uint32_t cell) const {
-  const auto after = std::upper_bound(first_.begin(), first_.end(), cell);
-  const auto rank = static_cast<std::int32_t>(after - first_.begin()) - 1;
-  const auto offset = static_cast<std::int32_t>(cell - first_[static_cast<std::size_t>(rank)]);
-  return {.rank = rank, .chunk = offset / microbatches_ + 1, .microbatch = offset % microbatches_};
-}
-
 std::optional<Program> program_of(const BufferTable& table, const Course& course,
                                   const std::vector<Forced>& forced) {
   Builder builder(table, course);
-  for (const Forced& edge : forced) builder.force(edge);
+  for (const Forced& edge : forced) {
+    if (!builder.force(edge)) return std::nullopt;
+  }
   if (!builder.launch_all()) return std::nullopt;
+  return std::move(builder.program);
+}
+
+Program program_forcing(const BufferTable& table, const Course& course,
+                        const std::vector<Forced>& races) {
+  Builder builder(table, course);
+  for (const Forced& race : races) builder.force(race);
+  CAPO_ASSERT(builder.launch_all(), "edges that close no circle leave an order");
   return std::move(builder.program);
 }
 

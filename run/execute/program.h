@@ -1,36 +1,43 @@
 // A course made into what a driver launches: ops in an order in which they can be launched one by
 // one, and for each the ops of other streams that it waits for.
 //
-//   rank 0, stream 0:  F1.0 ------> F1.1 ...         an op is a vertex of the task graph: a piece
-//   of rank 0, p2p:           \-> deliver F1.0          work, a composite of several, one end of a
-//   rank 1, stream 2:                 \-> F1.0       transfer, an exchange, or nothing
+//   rank 0, stream 0:  F1.0 ------> F1.1 ...            an op is a vertex of the task graph: a
+//   piece of rank 0, p2p:       \-> send F1.0, deliver           of work, a composite of several,
+//   the begin of rank 1, p2p:   receive F1.0 -----\-> delivered      or the end of a transfer, an
+//   exchange, or rank 1, stream 2:                     \-> F1.0         nothing
 //
-// A transfer is a copy from the buffer that is sent to a landing place of the rank that receives.
-// It is made by whichever of its two ends is launched first, where both sides have arrived, and the
-// other end waits for it. Landing places are no buffers of the plan, which does not model them.
+// A transfer has two ends, each of which begins and finishes on its own rank's stream. The message
+// goes from the buffer that is sent to a landing place of the rank that receives; landing places
+// are no buffers of the plan, which does not model them. The end that is launched first finds that
+// both sides have begun, or that the send is buffered, so it delivers; the other end waits for it.
 //
-// An exchange permutes rows: what a chain of dispatch and combine sends to experts and gets back.
-// The experts themselves are not in it; see docs/run.md.
+// An exchange permutes rows: it stands for a chain of dispatch and combine, which sends rows to
+// experts and gets them back. The experts themselves are not in it; see docs/run.md.
 //
-// Two that add to one gradient on different streams, a whole backward and a weight gradient of one
-// chunk, are ordered as the rank lists them. Edges may be forced in addition, which makes one
+// A whole backward and a weight gradient of one chunk add to one gradient. If they run on different
+// streams they are ordered as the rank lists them. Edges may be forced in addition, which makes one
 // linear extension of the task graph out of many: the witness of a race. Each op then waits for the
-// one launched before it, since an edge between the two that race leaves open when third ones run.
-// Built for a captured or a replayed course alike, with or without a task graph. Tested by
-// tests/run/execute/program_test.cpp and tests/run/steps/races_test.cpp.
+// one launched before it, since an edge between the two that race leaves open when others run.
+// A program can be built of a captured or a replayed course, with or without a task graph. Tested
+// by program_test.cpp, program_laws_test.cpp, clocks_test.cpp and races_test.cpp.
 
 #pragma once
 
 #include "core/frameworks/assign.h"
 #include "core/plan/buffers.h"
+#include "run/execute/transport.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace capo::run {
+
+inline constexpr std::uint32_t kNoOp = 0xffffffff;
 
 /// (rank, chunk, microbatch) as one number, and back.
 class Cells {
@@ -48,7 +55,7 @@ class Cells {
   [[nodiscard]] std::uint32_t count() const { return first_.back(); }
 
  private:
-  std::vector<std::uint32_t> first_;  // of each rank, and of none
+  std::vector<std::uint32_t> first_;  // by rank; one more holds the number of all cells
   std::int32_t microbatches_;
 };
 
@@ -57,11 +64,11 @@ enum class Way : std::uint8_t { Forward, Backward };
 /// Where a work's first layer finds its input, or its incoming gradient.
 struct Origin {
   enum class Kind : std::uint8_t {
-    Given,      ///< by the step: `id` is the cell
-    Buffer,     ///< of the plan: `id`
-    Landing,    ///< of the cell `id`, where a transfer put it
-    Exchanged,  ///< back from the exchange `id`
-    Permuted,   ///< still in it
+    Given,      ///< the step is given it; `id` is the cell
+    Buffer,     ///< it is in the plan's buffer `id`
+    Landing,    ///< a transfer put it into the landing place of the cell `id`
+    Exchanged,  ///< it has come back from the exchange `id`
+    Permuted,   ///< it is still permuted, in the exchange `id`
   };
   Kind kind = Kind::Given;
   std::uint32_t id = 0;
@@ -69,22 +76,35 @@ struct Origin {
   friend bool operator==(const Origin&, const Origin&) = default;
 };
 
-/// A chain of dispatches and combines, of one layer, microbatch and way.
+/// A chain of dispatches and combines of one layer, microbatch and way.
 struct Exchange {
   std::uint32_t cell = 0;
   std::int32_t layer = 0;
   Way way = Way::Forward;
-  bool behind = false;  ///< the layer, whose output it permutes; else what the layer reads
+  bool behind = false;  ///< it permutes the layer's output, otherwise what the layer reads
+};
+
+/// A message between two ranks, and the ops of this program at which its ends finish.
+struct Transfer {
+  Channel channel;
+  std::uint32_t number = 0;  ///< counts the transfers of the channel, in the order of its sends
+  Way way = Way::Forward;
+  BufferId from = kNoBuffer;               ///< kNoBuffer if its chunk has no layers: nothing moves
+  std::uint32_t cell = 0;                  ///< the receiving one
+  std::uint32_t ends[2] = {kNoOp, kNoOp};  ///< in the order of launches
 };
 
 struct Act {
   enum class Kind : std::uint8_t {
-    Work,     ///< `work`, reading from `origin`
-    Deliver,  ///< the buffer `from` to the landing place of the cell `to`
-    Permute,  ///< from `origin` into the exchange `to`
-    Return,   ///< the exchange `to` back into the buffer `from`; if that is none, where its reader
-              ///< looks for it
-    Collect,  ///< the grad input `from` to what the step gives out, at the cell `to`
+    Work,       ///< runs `work`, which reads from `origin`
+    Send,       ///< begins to send the buffer `from`, for the transfer `to`
+    Receive,    ///< begins to receive the transfer `to`
+    Deliver,    ///< finishes the end of the transfer `to` that is launched first
+    Delivered,  ///< finishes its other end
+    Permute,    ///< permutes the rows of `origin` into the exchange `to`
+    Return,     ///< brings the exchange `to` back into the buffer `from`; if that is kNoBuffer, to
+                ///< where its reader looks for it
+    Collect,    ///< copies the grad input `from` to what the step gives out, at the cell `to`
   };
   Kind kind = Kind::Work;
   Way way = Way::Forward;
@@ -93,29 +113,63 @@ struct Act {
   Origin origin;
   BufferId from = kNoBuffer;
   std::uint32_t to = 0;
-  std::uint32_t other_end = 0;  ///< of a Deliver: the op that is the transfer's other end
+  End end = End::Send;  ///< of Deliver and Delivered: which end of the transfer finishes
 };
 
+/// The acts from `first_act` to before `end_act`, launched on one stream.
 struct Op {
   std::uint32_t stream = 0;
-  std::uint32_t first_act = 0;  ///< of Program::acts
+  std::uint32_t first_act = 0;
   std::uint32_t end_act = 0;
 };
 
 struct Program {
   std::vector<Op> ops;
   std::vector<Act> acts;
-  /// By op: those of other streams, launched before it, that it waits for.
+  /// By op: the ops of other streams that it waits for, all of them launched before it.
   std::vector<std::vector<std::uint32_t>> waits;
   std::vector<std::int32_t> rank_of_stream;
+  std::vector<Transfer> transfers;
   std::vector<Exchange> exchanges;
 };
 
-/// Launched before the other, by what both are: the writer and the reader of a race.
+/// The first is launched before the second: the writer and the reader of a race.
 using Forced = std::pair<Site, Site>;
 
-/// Nothing if the forced edges close a circle.
+/// The rank and what names its work.
+using WorkKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, Kind>;
+
+[[nodiscard]] inline WorkKey key_of(std::int32_t rank, const Work& work) {
+  return {rank, work.chunk, work.microbatch, work.layer, work.kind};
+}
+
+/// The transfers of a course that has a task graph, in the order of issue; they have no ops yet.
+[[nodiscard]] std::vector<Transfer> transfers_of(const BufferTable& table, const Course& course);
+
+/// nullopt if the forced edges close a circle.
 [[nodiscard]] std::optional<Program> program_of(const BufferTable& table, const Course& course,
                                                 const std::vector<Forced>& forced = {});
+/// Forces one edge after another, without those that would close a circle.
+[[nodiscard]] Program program_forcing(const BufferTable& table, const Course& course,
+                                      const std::vector<Forced>& races);
+
+/// Which op of a program is certainly over before another begins.
+///
+/// There is a clock for each op: how many ops of each stream are over before it, by the order of
+/// its own stream and by the ops that it waits for. It takes streams times ops of memory.
+class Clocks {
+ public:
+  explicit Clocks(const Program& program);
+
+  [[nodiscard]] bool before(std::uint32_t first, std::uint32_t second) const {
+    return over_[second * streams_ + stream_[first]] >= position_[first];
+  }
+
+ private:
+  std::size_t streams_;
+  std::vector<std::uint32_t> stream_;    // by op
+  std::vector<std::uint32_t> position_;  // by op: its place on its stream, counted from 1
+  std::vector<std::uint32_t> over_;      // by op and stream
+};
 
 }  // namespace capo::run

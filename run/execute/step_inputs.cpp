@@ -12,7 +12,7 @@ namespace capo::run {
 
 namespace {
 
-// Streams of numbers: what is drawn, and of what.
+// The numbers that are drawn; each kind has streams of its own.
 enum class Drawn : std::uint64_t {
   Input,
   GradOutput,
@@ -36,7 +36,7 @@ std::vector<float> around_zero(std::int64_t count, const Draw& draw, double scal
   return values;
 }
 
-// Rows that are not there are NaN.
+// Rows beyond `rows` are NaN.
 std::vector<float> matrix(const LayerShape& shape, std::int64_t rows, std::int64_t columns,
                           const Draw& draw) {
   std::vector<float> values = around_zero(shape.tokens * columns, draw, 1);
@@ -44,13 +44,13 @@ std::vector<float> matrix(const LayerShape& shape, std::int64_t rows, std::int64
   return from_stored(to_stored(values, shape.type), shape.type);
 }
 
-// A layer of a rank and chunk whose shape the cell's first and last tensors have.
-struct Ends {
+// The first and the last layer of a cell, whose shapes its tensors have; null if it has none.
+struct EndLayers {
   const StepLayer* first = nullptr;
   const StepLayer* last = nullptr;
 };
 
-Ends ends_of(const BufferTable& table, const StepLayers& layers, const Cells::Cell& cell) {
+EndLayers ends_of(const BufferTable& table, const StepLayers& layers, const Cells::Cell& cell) {
   const std::int32_t count = table.layers(cell.rank, cell.chunk);
   if (count == 0) return {};
   return {&layers.at(cell.rank, cell.chunk, 0), &layers.at(cell.rank, cell.chunk, count - 1)};
@@ -64,7 +64,7 @@ GivenValues draw_given(const PlannedStep& step, const StepLayers& layers, const 
   const Cells cells(table);
   const std::int32_t microbatches = table.microbatches();
   GivenValues given;
-  // As many rows of a microbatch in all its layers; all of them, unless every layer has groups.
+  // A microbatch has as many rows in each layer: all of them, unless every layer has groups.
   std::vector<double> filled(static_cast<std::size_t>(microbatches), 1);
   for (std::size_t m = 0; m < filled.size(); ++m) {
     if (layers.all_grouped() && sizes == SizeKind::Random) {
@@ -130,9 +130,9 @@ std::vector<float> draw_parameter(const StepLayers& layers, std::uint32_t parame
   const ParameterForm& form = layers.parameters()[parameter];
   const Draw draw = draw_of(seed, Drawn::Parameter, parameter, 0);
   const bool norm = form.role == Role::NormWeight || form.role == Role::NormBias;
-  // So that what a product makes is as large as what it reads.
-  // SwiGLU makes numbers smaller, and the norm in front of the next layer would blow their
-  // gradients up again, out of fp16 in a long pipeline.
+  // Weights are scaled so that a product makes numbers as large as it reads. SwiGLU makes numbers
+  // smaller, and the norm before the next layer would blow their gradients up again, out of fp16 in
+  // a long pipeline.
   const bool behind_norm = layers.layer_of(parameter).shape.kind == ModuleKind::LayerNormMlp;
   const double gain = behind_norm && form.role == Role::Second ? 2.5 : 1;
   const double scale = norm ? 0.5 : gain * std::sqrt(3.0 / static_cast<double>(form.columns));
@@ -143,8 +143,8 @@ std::vector<float> draw_parameter(const StepLayers& layers, std::uint32_t parame
   return from_stored(to_stored(values, form.type), form.type);
 }
 
-Given::Given(Engine& engine, const PlannedStep& step, const StepLayers& layers,
-             const Program& program)
+StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers& layers,
+                       const Program& program)
     : engine_(engine) {
   const BufferTable& table = step.view().table();
   const Cells cells(table);
@@ -195,7 +195,7 @@ Given::Given(Engine& engine, const PlannedStep& step, const StepLayers& layers,
   }
 }
 
-void Given::write(const GivenValues& values) {
+void StepInputs::write(const GivenValues& values) {
   const auto copy = [&](auto* to, const auto& from) {
     if (to == nullptr || from.empty()) return;
     engine_.write(const_cast<void*>(static_cast<const void*>(to)), from.data(),

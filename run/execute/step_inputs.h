@@ -1,13 +1,13 @@
 // What a step is given, new for every replay: inputs and incoming gradients where no stage makes
 // them, sizes of groups, probabilities, scales, and the router's permutations.
 //
-// Numbers are drawn by seed, replay and place alone (setup/draw.h), so that eager execution, every
-// replay and the float64 reference are given the same ones, on whatever engine. Memory for them is
-// allocated once, and written before each replay: addresses stay. Rows beyond the sum of a
-// microbatch's sizes are NaN, so that whoever reads them is found out; there are such rows where
+// Numbers are drawn by seed, replay and place alone (setup/values.h), so that eager execution,
+// every replay and the float64 reference are given the same ones, on whatever engine. Memory for
+// them is allocated once, and written before each replay: addresses stay. Rows beyond the sum of a
+// microbatch's sizes are NaN, so that a kernel that reads them is found out; there are such rows if
 // every layer is grouped, and as many in every layer of a microbatch.
 //
-// Tested by tests/run/execute/step_inputs_test.cpp.
+// Tested by step_inputs_test.cpp.
 
 #pragma once
 
@@ -22,33 +22,33 @@
 
 namespace capo::run {
 
-/// As numbers: by cell, what its first layer reads and what comes to its last one; by layer and
-/// microbatch what goes with it.
+/// The numbers that a step is given.
 struct GivenValues {
   struct Side {
-    std::vector<std::int64_t> sizes;  ///< empty where rows have no groups
+    std::vector<std::int64_t> sizes;  ///< empty if rows have no groups
     std::vector<float> probabilities;
     std::vector<float> scales;
   };
-  std::vector<std::vector<float>> inputs;         ///< by cell
-  std::vector<std::vector<float>> grad_outputs;   ///< by cell
+  std::vector<std::vector<float>> inputs;         ///< by cell: what its first layer reads
+  std::vector<std::vector<float>> grad_outputs;   ///< by cell: what comes to its last layer
   std::vector<std::vector<Side>> sides;           ///< by layer, then microbatch
   std::vector<std::vector<std::int64_t>> routes;  ///< by exchange: a permutation of rows
 };
 
-/// Of a step: everything that replay number `replay` is given.
+/// Draws everything that replay number `replay` of a step is given.
 [[nodiscard]] GivenValues draw_given(const PlannedStep& step, const StepLayers& layers,
                                      const Program& program, SizeKind sizes, std::uint64_t seed,
                                      std::uint32_t replay);
 
-/// Initial values of a parameter.
+/// Draws the initial values of a parameter.
 [[nodiscard]] std::vector<float> draw_parameter(const StepLayers& layers, std::uint32_t parameter,
                                                 std::uint64_t seed);
 
-/// The same on an engine, at addresses that stay.
-class Given {
+/// The memory on an engine that the numbers are written to, at addresses that stay.
+class StepInputs {
  public:
-  Given(Engine& engine, const PlannedStep& step, const StepLayers& layers, const Program& program);
+  StepInputs(Engine& engine, const PlannedStep& step, const StepLayers& layers,
+             const Program& program);
 
   void write(const GivenValues& values);
 
@@ -58,22 +58,22 @@ class Given {
     return landings_[cell * 2 + static_cast<std::size_t>(way)];
   }
   struct Route {
-    std::byte* rows = nullptr;
-    std::byte* returned = nullptr;
+    std::byte* rows = nullptr;      ///< permuted
+    std::byte* returned = nullptr;  ///< permuted back
     const std::int64_t* index = nullptr;
     const std::int64_t* inverse = nullptr;
     std::int64_t row_count = 0;
     std::int64_t row_bytes = 0;
   };
   [[nodiscard]] const Route& route(std::uint32_t exchange) const { return routes_[exchange]; }
-  /// Without gradients, which are an outcome.
+  /// It has no gradients, which are outputs.
   [[nodiscard]] LayerSide side(std::size_t layer, std::int32_t microbatch) const {
     return sides_[layer][static_cast<std::size_t>(microbatch)];
   }
 
  private:
   Engine& engine_;
-  std::vector<DataType> types_;  // by cell, as the next two
+  std::vector<DataType> types_;  // by cell, like the next two
   std::vector<std::byte*> inputs_;
   std::vector<std::byte*> grad_outputs_;
   std::vector<std::byte*> landings_;

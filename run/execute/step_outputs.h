@@ -1,12 +1,13 @@
-// What a step leaves behind on an engine: gradients of parameters, what each chunk gives out, and
-// gradients of probabilities and scales.
+// What a step leaves behind on an engine: gradients of parameters, the gradients that each chunk
+// gives out, and those of probabilities and scales.
 //
 // Eager execution and replays have one each, of the same form, so that the two can be compared.
-// Tested through tests/run/.
+// Tested by contract_runs_test.cpp and bytes_test.cpp.
 
 #pragma once
 
 #include "run/engine/engine.h"
+#include "run/setup/deposits.h"
 #include "run/setup/parameters.h"
 #include "run/setup/step_layers.h"
 
@@ -16,24 +17,22 @@
 
 namespace capo::run {
 
-class Deposits;
-
 /// Whether each weight gradient also gets a place of its own, so that a wrong one has a name.
 enum class Attribution : std::uint8_t { Total, ByMicrobatch };
 
-class Outcome {
+class StepOutputs {
  public:
-  Outcome(Engine& engine, const BufferTable& table, const StepLayers& layers,
-          Attribution attribution);
+  StepOutputs(Engine& engine, const BufferTable& table, const StepLayers& layers,
+              Attribution attribution);
 
-  /// Before a step: main_grad is zeroed unless its first writer overwrites it, all else is made
-  /// NaN, so that what nobody writes is seen.
+  /// Before a step: zeroes main_grad unless its first writer overwrites it, and makes all else NaN,
+  /// so that a place that is not written shows.
   void reset(const Deposits& deposits);
 
   [[nodiscard]] const GradientMemory& gradients(std::uint32_t parameter) const {
     return gradients_[parameter];
   }
-  /// The grad input that a cell gives out; null where it has no layers.
+  /// The grad input that a cell gives out; null if the cell has no layers.
   [[nodiscard]] std::byte* collected(std::uint32_t cell) const { return collected_[cell].memory; }
   [[nodiscard]] std::int64_t collected_bytes(std::uint32_t cell) const {
     return collected_[cell].bytes;
@@ -56,12 +55,18 @@ class Outcome {
 
   Engine& engine_;
   std::int32_t microbatches_;
-  std::vector<GradientMemory> gradients_;  // by parameter
-  std::vector<Block> collected_;           // by cell
-  std::vector<std::vector<SideGradients>> sides_;
+  std::vector<GradientMemory> gradients_;          // by parameter
+  std::vector<Block> collected_;                   // by cell
+  std::vector<std::vector<SideGradients>> sides_;  // by layer, then microbatch
 };
 
 /// The byte that unused memory is filled with: four of them are a NaN in every type.
 inline constexpr std::uint8_t kPoison = 0xff;
+
+/// Adds up gradients as Python does after the product of an action, on its stream: autograd's
+/// accumulation, as PyTorch's accumulator does it, and, if each weight gradient has a place of its
+/// own, the sum that it is part of.
+void accumulate(Engine& engine, StreamId stream, const GradientMemory& memory,
+                const Deposit& deposit, std::int32_t microbatch);
 
 }  // namespace capo::run

@@ -2,7 +2,6 @@
 
 #include "core/base/assert.h"
 #include "core/plan/accesses.h"
-#include "run/execute/settle.h"
 #include "run/modules/module.h"
 
 #include <fmt/format.h>
@@ -15,12 +14,8 @@ namespace capo::run {
 
 namespace {
 
-std::int64_t output_bytes(const LayerShape& shape) {
-  return shape.tokens * output_columns(shape) * bytes_of(shape.type);
-}
-
-// Of an exchange, whether it is the reader of what it moves. What it moves in place, its layer's
-// output, the layer's backward reads as well.
+// Whether an exchange is the reader of the buffer that it moves. If it moves its layer's output in
+// place, the layer's backward reads that as well.
 bool takes_from_buffer(const Act& act) {
   return act.kind == Act::Kind::Permute && act.origin.kind == Origin::Kind::Buffer;
 }
@@ -38,26 +33,24 @@ Expected::Expected(Engine& engine, const StepLayers& layers, std::int32_t microb
   }
 }
 
-Stepper::Stepper(Stage& stage, const Program& program, BufferMemory& memory, const Outcome& outcome,
-                 const Deposits& deposits, const Expected& expected, LateReads* late)
-    : stage_(stage),
+Stepper::Stepper(LoadedStep& loaded, const Program& program, BufferMemory& memory,
+                 const StepOutputs& outputs, const Deposits& deposits, const Expected& expected,
+                 LateReads* late)
+    : loaded_(loaded),
       program_(program),
       memory_(memory),
-      outcome_(outcome),
+      outputs_(outputs),
       deposits_(deposits),
       expected_(expected),
       late_(late),
-      cells_(stage.table()),
-      reads_(stage.table().size(), 0),
-      view_(stage, memory, outcome, deposits),
-      saved_(stage) {
+      reads_(loaded.table().size(), 0),
+      view_(loaded, memory, outputs, deposits),
+      saved_(loaded) {
   count_reads();
 }
 
-// --- lifetimes -----------------------------------------------------------------------------------
-
 void Stepper::count_reads() {
-  const BufferTable& table = stage_.table();
+  const BufferTable& table = loaded_.table();
   for (const Act& act : program_.acts) {
     if (act.kind == Act::Kind::Deliver || act.kind == Act::Kind::Collect) ++reads_[act.from];
     if (takes_from_buffer(act)) ++reads_[act.origin.id];
@@ -75,11 +68,11 @@ void Stepper::count_reads() {
 
 void Stepper::note_written(const Act& act, std::int32_t layer) {
   for_each_access(
-      stage_.table(), act.rank, act.work, layer,
+      loaded_.table(), act.rank, act.work, layer,
       [&](BufferId buffer) {
         memory_.written(buffer);
         if (reads_left_[buffer] > 0) return;
-        reads_left_[buffer] = 1;  // by nobody: until the end of the op
+        reads_left_[buffer] = 1;  // nothing reads it: it stays until the op ends
         held_to_end_.push_back(buffer);
       },
       [](BufferId) {});
@@ -87,9 +80,9 @@ void Stepper::note_written(const Act& act, std::int32_t layer) {
 
 void Stepper::note_read(const Act& act, std::int32_t layer, StreamId stream) {
   for_each_access(
-      stage_.table(), act.rank, act.work, layer, [](BufferId) {},
+      loaded_.table(), act.rank, act.work, layer, [](BufferId) {},
       [&](BufferId buffer) {
-        // Beside other work it is in use as long as that.
+        // If other work runs beside it, the buffer is in use as long as that runs.
         act.work.beside ? held_to_end_.push_back(buffer) : drop(buffer, stream);
       });
 }
@@ -98,7 +91,7 @@ void Stepper::drop(BufferId buffer, StreamId stream) {
   if (--reads_left_[buffer] == 0) memory_.released(buffer, stream);
 }
 
-// In front of work, gives up what its rank has sent and what is known there to have arrived.
+// Before work, frees what its rank has sent and knows to have arrived, since either end is over.
 void Stepper::land(std::uint32_t op) {
   const Op& at_hand = program_.ops[op];
   const bool works = std::any_of(program_.acts.begin() + at_hand.first_act,
@@ -106,10 +99,12 @@ void Stepper::land(std::uint32_t op) {
                                  [](const Act& act) { return act.kind == Act::Kind::Work; });
   if (!works) return;
   const std::int32_t rank = program_.rank_of_stream[program_.ops[op].stream];
-  std::erase_if(in_flight_, [&](const Sent& sent) {
-    const bool landed = sent.rank == rank &&
-                        (clocks_->before(sent.ends[0], op) || clocks_->before(sent.ends[1], op));
-    if (landed) drop(sent.buffer, 0);
+  std::erase_if(in_flight_, [&](std::uint32_t at) {
+    const Transfer& transfer = program_.transfers[at];
+    const auto& [first, second] = transfer.ends;
+    const bool landed = transfer.channel.sender == rank &&
+                        (clocks_->before(first, op) || clocks_->before(second, op));
+    if (landed) drop(transfer.from, 0);
     return landed;
   });
 }
@@ -118,8 +113,6 @@ void Stepper::end_op(StreamId stream) {
   for (const BufferId buffer : held_to_end_) drop(buffer, stream);
   held_to_end_.clear();
 }
-
-// --- walks ---------------------------------------------------------------------------------------
 
 void Stepper::run_eagerly() {
   walk(Mode::Eager);
@@ -131,33 +124,30 @@ void Stepper::replay_actions() {
 
 void Stepper::capture_actions(const Program& capture) {
   std::map<WorkKey, const Act*> as_replayed;
-  const auto key = [](const Act& act) {
-    const Work& work = act.work;
-    return WorkKey{act.rank, work.chunk, work.microbatch, work.layer, work.kind};
-  };
   for (const Act& act : program_.acts) {
-    if (act.kind == Act::Kind::Work) as_replayed[key(act)] = &act;
+    if (act.kind == Act::Kind::Work) as_replayed[key_of(act.rank, act.work)] = &act;
   }
   for (const Op& op : capture.ops) {
     for (std::uint32_t at = op.first_act; at < op.end_act && !broken(); ++at) {
-      if (capture.acts[at].kind != Act::Kind::Work) continue;
-      // The same work, as what is replayed knows where its input comes from.
-      const Act& act = *as_replayed.at(key(capture.acts[at]));
-      stage_.engine.label(name_of(act.rank, act.work));
-      stage_.engine.begin_capture(0);
+      const Act& captured = capture.acts[at];
+      if (captured.kind != Act::Kind::Work) continue;
+      // Only the program that is replayed knows where the work's input comes from.
+      const Act& act = *as_replayed.at(key_of(captured.rank, captured.work));
+      loaded_.engine.label(name_of(act.rank, act.work));
+      loaded_.engine.begin_capture(0);
       bool first = true;
-      for_each_layer(stage_.table(), act.rank, act.work, [&](std::int32_t layer) {
+      for_each_layer(loaded_.table(), act.rank, act.work, [&](std::int32_t layer) {
         launch_layer(act, layer, std::exchange(first, false), Mode::Actions, 0);
       });
-      const GraphId graph = stage_.engine.end_capture();
-      graph_of_[key(act)] = graph;
+      const GraphId graph = loaded_.engine.end_capture();
+      graph_of_[key_of(act.rank, act.work)] = graph;
       graphs_.push_back({.graph = graph, .rank = act.rank, .work = act.work});
     }
   }
 }
 
 void Stepper::capture_step() {
-  Engine& engine = stage_.engine;
+  Engine& engine = loaded_.engine;
   engine.label("the whole step");
   engine.begin_capture(0);
   const auto streams = static_cast<StreamId>(program_.rank_of_stream.size());
@@ -170,13 +160,13 @@ void Stepper::capture_step() {
 }
 
 void Stepper::replay_step() {
-  stage_.engine.label("the whole step");
-  stage_.engine.replay(graphs_.front().graph, 0);
-  stage_.engine.synchronise();
+  loaded_.engine.label("the whole step");
+  loaded_.engine.replay(graphs_.front().graph, 0);
+  loaded_.engine.synchronise();
 }
 
 void Stepper::walk(Mode mode) {
-  Engine& engine = stage_.engine;
+  Engine& engine = loaded_.engine;
   reads_left_ = reads_;
   if (mode == Mode::Eager && !clocks_) clocks_.emplace(program_);
   timeline_.clear();
@@ -189,14 +179,13 @@ void Stepper::walk(Mode mode) {
   const EventId start = mode == Mode::Actions ? engine.record(0) : 0;
   for (std::uint32_t id = 0; id < program_.ops.size() && !broken(); ++id) {
     const Op& op = program_.ops[id];
-    op_ = id;
     label(op);
     if (mode == Mode::Eager) land(id);
     const StreamId stream = mode == Mode::Eager ? 0 : op.stream;
     if (mode != Mode::Eager) {
       for (const std::uint32_t before : program_.waits[id]) engine.wait(stream, done[before]);
     }
-    const bool timed = mode == Mode::Actions && op.end_act > op.first_act;
+    const bool timed = mode == Mode::Actions && takes_time(op);
     const EventId begin = timed ? engine.record(stream) : 0;
     for (std::uint32_t at = op.first_act; at < op.end_act && !broken(); ++at) {
       run_act(program_.acts[at], mode, stream);
@@ -210,9 +199,9 @@ void Stepper::walk(Mode mode) {
     memory_.op_done(stream);
     if (mode != Mode::Eager && awaited[id]) done[id] = engine.record(stream);
   }
-  for (const Sent& sent : std::exchange(in_flight_, {})) drop(sent.buffer, 0);
+  for (const std::uint32_t at : std::exchange(in_flight_, {})) drop(program_.transfers[at].from, 0);
   if (mode == Mode::Step) return;
-  // What went wrong on a device since the last time comes to light here.
+  // Errors on a device since the last time come to light here.
   engine.label(mode == Mode::Eager ? "some task of eager execution" : "some task of a replay");
   engine.synchronise();
   engine.label("times of a replay");
@@ -223,62 +212,75 @@ void Stepper::walk(Mode mode) {
   engine.forget_events();
 }
 
+// An op that only begins transfers, or waits for their other ends, has nothing to time.
+bool Stepper::takes_time(const Op& op) const {
+  return std::any_of(program_.acts.begin() + op.first_act, program_.acts.begin() + op.end_act,
+                     [](const Act& act) {
+                       return act.kind != Act::Kind::Send && act.kind != Act::Kind::Receive &&
+                              act.kind != Act::Kind::Delivered;
+                     });
+}
+
 void Stepper::label(const Act& act) {
   switch (act.kind) {
     case Act::Kind::Work:
-      return stage_.engine.label(name_of(act.rank, act.work));
+      return loaded_.engine.label(name_of(act.rank, act.work));
     case Act::Kind::Deliver:
-      return stage_.engine.label(fmt::format("a transfer from rank {}", act.rank));
+      return loaded_.engine.label(fmt::format("a transfer from rank {}", act.rank));
+    case Act::Kind::Send:
+    case Act::Kind::Receive:
+    case Act::Kind::Delivered:
+      return loaded_.engine.label("the other end of a transfer");
     case Act::Kind::Permute:
     case Act::Kind::Return:
-      return stage_.engine.label("an exchange of tokens");
+      return loaded_.engine.label("an exchange of tokens");
     case Act::Kind::Collect:
-      return stage_.engine.label(fmt::format("an input's gradient of rank {}", act.rank));
+      return loaded_.engine.label(fmt::format("an input's gradient of rank {}", act.rank));
   }
 }
 
-// What streams wait for and record around an op belongs to the first thing that it does.
+// The waits and events around an op belong to the first thing that it does.
 void Stepper::label(const Op& op) {
   if (op.first_act < op.end_act) return label(program_.acts[op.first_act]);
-  stage_.engine.label("the other end of a transfer");
+  loaded_.engine.label("the other end of a transfer");
 }
 
 void Stepper::run_act(const Act& act, Mode mode, StreamId stream) {
   label(act);
-  if (stage_.hooks.before) stage_.hooks.before(act, stage_.registry);
+  if (loaded_.hooks.before) loaded_.hooks.before(act, loaded_.registry);
   switch (act.kind) {
     case Act::Kind::Work:
       return run_work(act, mode, stream);
-    case Act::Kind::Deliver: {
-      const Buffer of = stage_.table().at(act.from);
-      const LayerShape& shape = stage_.layers.at(of.rank, of.chunk, of.layer).shape;
-      if (late_ != nullptr) late_->look(act.from, memory_.at(act.from), Reader::Send, stream);
-      stage_.transport.deliver(
-          stream, {.from = memory_.at(act.from),
-                   .to = stage_.given.landing(act.to, act.way),
-                   .bytes = act.way == Way::Forward ? output_bytes(shape) : input_row_bytes(shape),
-                   .sender = act.rank,
-                   .receiver = cells_.at(act.to).rank});
-      if (mode != Mode::Eager) return drop(act.from, stream);
-      in_flight_.push_back({.buffer = act.from,
-                            .rank = act.rank,
-                            .ends = {op_, act.other_end}});  // until its rank knows
-      return;
-    }
+    case Act::Kind::Send:
+      return loaded_.transport.send(stream, loaded_.messages[act.to], memory_.at(act.from));
+    case Act::Kind::Receive:
+      return loaded_.transport.receive(stream, loaded_.messages[act.to]);
+    case Act::Kind::Deliver:
+      return deliver(act, mode, stream);
+    case Act::Kind::Delivered:
+      return loaded_.transport.finish(stream, loaded_.messages[act.to], act.end);
     case Act::Kind::Permute:
     case Act::Kind::Return:
       return move_rows(act, stream);
     case Act::Kind::Collect:
       if (late_ != nullptr) late_->look(act.from, memory_.at(act.from), Reader::Send, stream);
-      launch(stream, Copy{.bytes = outcome_.collected_bytes(act.to),
+      launch(stream, Copy{.bytes = outputs_.collected_bytes(act.to),
                           .from = memory_.at(act.from),
-                          .to = outcome_.collected(act.to)});
+                          .to = outputs_.collected(act.to)});
       return drop(act.from, stream);
   }
 }
 
+// The buffer that is sent is free when either end is over, so when the first of them is.
+void Stepper::deliver(const Act& act, Mode mode, StreamId stream) {
+  if (late_ != nullptr) late_->look(act.from, memory_.at(act.from), Reader::Send, stream);
+  loaded_.transport.finish(stream, loaded_.messages[act.to], act.end);
+  if (mode != Mode::Eager) return drop(act.from, stream);
+  in_flight_.push_back(act.to);  // until the rank that sent it knows
+}
+
 void Stepper::run_work(const Act& act, Mode mode, StreamId stream) {
-  const BufferTable& table = stage_.table();
+  const BufferTable& table = loaded_.table();
   const auto each_layer = [&](auto visit) { for_each_layer(table, act.rank, act.work, visit); };
   bool alive = true;
   each_layer([&](std::int32_t layer) { alive = alive && parameters_alive(act, layer); });
@@ -287,9 +289,7 @@ void Stepper::run_work(const Act& act, Mode mode, StreamId stream) {
   if (watched) look_at_reads(act, stream);
   if (mode == Mode::Actions) {
     each_layer([&](std::int32_t layer) { note_written(act, layer); });
-    const Work& work = act.work;
-    stage_.engine.replay(
-        graph_of_.at({act.rank, work.chunk, work.microbatch, work.layer, work.kind}), stream);
+    loaded_.engine.replay(graph_of_.at(key_of(act.rank, act.work)), stream);
     each_layer([&](std::int32_t layer) { note_read(act, layer, stream); });
   } else {
     bool first = true;
@@ -304,19 +304,17 @@ void Stepper::run_work(const Act& act, Mode mode, StreamId stream) {
     drop(act.origin.id, stream);
   }
   if (watched) keep_what_was_touched(act, stream);
-  each_layer([&](std::int32_t layer) { settle_gradients(act, layer, stream); });
+  each_layer([&](std::int32_t layer) { accumulate_gradients(act, layer, stream); });
 }
-
-// --- one layer -----------------------------------------------------------------------------------
 
 void Stepper::launch_layer(const Act& act, std::int32_t at, bool first, Mode mode,
                            StreamId stream) {
-  const StepLayer& layer = stage_.layers.at(act.rank, act.work.chunk, at);
+  const StepLayer& layer = loaded_.layers.at(act.rank, act.work.chunk, at);
   LayerPlaces places = view_.places(act.rank, act.work, at);
   copy_in(act, at, first, mode, places, stream);
   if (mode == Mode::Eager) keep_expected(act, at, places, stream);
   LayerParameters parameters = view_.parameters(layer);
-  if (stage_.hooks.substitute_saved) saved_.substitute(layer, act.work, places, parameters);
+  if (loaded_.hooks.substitute_saved) saved_.substitute(layer, act.work, places, parameters);
   const LayerSide side = view_.side(layer, act.work, places);
   const Sink sink = [&](const Call& call) { launch(stream, call); };
   if (act.work.kind == Kind::Forward) {
@@ -325,7 +323,7 @@ void Stepper::launch_layer(const Act& act, std::int32_t at, bool first, Mode mod
     weight_gradient(layer.shape, places, side, view_.targets(layer, act.work), sink);
   } else {
     LayerShape shape = layer.shape;
-    if (mode != Mode::Eager && stage_.samples.without_gradient.contains(input_of(act, at))) {
+    if (mode != Mode::Eager && loaded_.samples.without_gradient.contains(input_of(act, at))) {
       shape.needs_grad_input = false;
     }
     backward(shape, act.work.delayed ? Reach::InputHalf : Reach::Whole, places, side, parameters,
@@ -336,60 +334,58 @@ void Stepper::launch_layer(const Act& act, std::int32_t at, bool first, Mode mod
 const std::byte* Stepper::origin_of(const Act& act, const Origin& origin) {
   switch (origin.kind) {
     case Origin::Kind::Given:
-      return act.way == Way::Forward ? stage_.given.input(origin.id)
-                                     : stage_.given.grad_output(origin.id);
+      return act.way == Way::Forward ? loaded_.inputs.input(origin.id)
+                                     : loaded_.inputs.grad_output(origin.id);
     case Origin::Kind::Buffer:
       return memory_.at(origin.id);
     case Origin::Kind::Landing:
-      return stage_.given.landing(origin.id, act.way);
+      return loaded_.inputs.landing(origin.id, act.way);
     case Origin::Kind::Exchanged:
-      return stage_.given.route(origin.id).returned;
+      return loaded_.inputs.route(origin.id).returned;
     case Origin::Kind::Permuted:
-      return stage_.given.route(origin.id).rows;
+      return loaded_.inputs.route(origin.id).rows;
   }
   CAPO_UNREACHABLE();
 }
 
 BufferId Stepper::input_of(const Act& act, std::int32_t at) const {
-  return stage_.table().id(act.rank, act.work.chunk, at, act.work.microbatch,
-                           BufferKind::StaticInput);
+  return loaded_.table().id(act.rank, act.work.chunk, at, act.work.microbatch,
+                               BufferKind::StaticInput);
 }
 
 void Stepper::copy_in(const Act& act, std::int32_t at, bool first, Mode mode,
                       const LayerPlaces& places, StreamId stream) {
   const Work& work = act.work;
   if (is_weight(work)) return;
-  const StepLayer& layer = stage_.layers.at(act.rank, work.chunk, at);
+  const StepLayer& layer = loaded_.layers.at(act.rank, work.chunk, at);
   const bool is_forward = work.kind == Kind::Forward;
   const BufferId incoming =
-      stage_.table().id(act.rank, work.chunk, at, work.microbatch, BufferKind::GradOutput);
-  if (!is_forward && mode != Mode::Eager && stage_.samples.zeros.contains(incoming)) {
+      loaded_.table().id(act.rank, work.chunk, at, work.microbatch, BufferKind::GradOutput);
+  if (!is_forward && mode != Mode::Eager && loaded_.samples.zeros.contains(incoming)) {
     return launch(stream,
                   Fill{.bytes = output_bytes(layer.shape), .value = 0, .to = places.grad_output});
   }
   const auto neighbour = [&] {
-    return memory_.at(stage_.table().id(act.rank, work.chunk, is_forward ? at - 1 : at + 1,
-                                        work.microbatch,
-                                        is_forward ? BufferKind::Output : BufferKind::GradInput));
+    return memory_.at(
+        loaded_.table().id(act.rank, work.chunk, is_forward ? at - 1 : at + 1, work.microbatch,
+                              is_forward ? BufferKind::Output : BufferKind::GradInput));
   };
   launch(stream,
          Copy{.bytes = is_forward ? input_row_bytes(layer.shape) : output_bytes(layer.shape),
               .from = first ? origin_of(act, act.origin) : neighbour(),
               .to = is_forward ? places.input : places.grad_output});
   if (!is_forward || !layer.sizes_in_input) return;
-  const std::size_t number = stage_.layers.number(act.rank, work.chunk, at);
+  const std::size_t number = loaded_.layers.number(act.rank, work.chunk, at);
   launch(stream, Copy{.bytes = layer.shape.groups * 8,
-                      .from = stage_.given.side(number, work.microbatch).sizes,
+                      .from = loaded_.inputs.side(number, work.microbatch).sizes,
                       .to = places.input + sizes_offset(layer.shape)});
 }
-
-// --- beside the work -----------------------------------------------------------------------------
 
 void Stepper::keep_expected(const Act& act, std::int32_t at, const LayerPlaces& places,
                             StreamId stream) {
   if (is_weight(act.work)) return;
-  const std::size_t number = stage_.layers.number(act.rank, act.work.chunk, at);
-  const LayerShape& shape = stage_.layers.at(act.rank, act.work.chunk, at).shape;
+  const std::size_t number = loaded_.layers.number(act.rank, act.work.chunk, at);
+  const LayerShape& shape = loaded_.layers.at(act.rank, act.work.chunk, at).shape;
   const bool is_forward = act.work.kind == Kind::Forward;
   launch(stream, Copy{.bytes = is_forward ? input_row_bytes(shape) : output_bytes(shape),
                       .from = is_forward ? places.input : places.grad_output,
@@ -397,9 +393,10 @@ void Stepper::keep_expected(const Act& act, std::int32_t at, const LayerPlaces& 
                                        : expected_.grad_output(number, act.work.microbatch)});
 }
 
-// Whether what the work is about to read, and does not write itself, is what was written.
+// Compares the buffers that the work is about to read, and does not write itself, with what was
+// written.
 void Stepper::look_at_reads(const Act& act, StreamId stream) {
-  const BufferTable& table = stage_.table();
+  const BufferTable& table = loaded_.table();
   std::set<BufferId> written;
   const auto each = [&](auto write, auto read) {
     for_each_layer(table, act.rank, act.work, [&](std::int32_t layer) {
@@ -415,12 +412,12 @@ void Stepper::look_at_reads(const Act& act, StreamId stream) {
   each(nothing, look);
 }
 
-// What it wrote, and what it read and may have changed in place. Where a later layer of the work
-// has taken the place over, only eager execution knows what there was.
+// Keeps what the work wrote, and what it read and may have changed in place. If a later layer of
+// the work has taken the place over, only eager execution knows what was there.
 void Stepper::keep_what_was_touched(const Act& act, StreamId stream) {
-  const BufferTable& table = stage_.table();
+  const BufferTable& table = loaded_.table();
   for_each_layer(table, act.rank, act.work, [&](std::int32_t layer) {
-    const std::size_t number = stage_.layers.number(act.rank, act.work.chunk, layer);
+    const std::size_t number = loaded_.layers.number(act.rank, act.work.chunk, layer);
     const auto keep = [&](BufferId buffer) {
       if (memory_.intact(buffer)) return late_->keep(buffer, memory_.at(buffer), stream);
     };
@@ -437,25 +434,27 @@ void Stepper::keep_what_was_touched(const Act& act, StreamId stream) {
   });
 }
 
-void Stepper::settle_gradients(const Act& act, std::int32_t at, StreamId stream) {
+void Stepper::accumulate_gradients(const Act& act, std::int32_t at, StreamId stream) {
   if (act.work.kind == Kind::Forward) return;
-  for (const std::uint32_t parameter : stage_.layers.at(act.rank, act.work.chunk, at).parameter) {
+  for (const std::uint32_t parameter :
+       loaded_.layers.at(act.rank, act.work.chunk, at).parameter) {
     if (parameter == kNoParameter) continue;
-    settle(stage_.engine, stream, outcome_.gradients(parameter),
-           deposits_.of(parameter, act.work.microbatch, is_weight(act.work)), act.work.microbatch);
+    accumulate(loaded_.engine, stream, outputs_.gradients(parameter),
+               deposits_.of(parameter, act.work.microbatch, is_weight(act.work)),
+               act.work.microbatch);
   }
 }
 
 // A forward takes weak handles; a backward or weight gradient that has something for a parameter
 // asks whether it is still there.
 bool Stepper::parameters_alive(const Act& act, std::int32_t at) {
-  const StepLayer& layer = stage_.layers.at(act.rank, act.work.chunk, at);
+  const StepLayer& layer = loaded_.layers.at(act.rank, act.work.chunk, at);
   auto& handles =
-      handles_[{stage_.layers.number(act.rank, act.work.chunk, at), act.work.microbatch}];
+      handles_[{loaded_.layers.number(act.rank, act.work.chunk, at), act.work.microbatch}];
   if (act.work.kind == Kind::Forward) {
     handles.clear();
     for (const std::uint32_t parameter : layer.parameter) {
-      if (parameter != kNoParameter) handles.push_back(stage_.registry.handle(parameter));
+      if (parameter != kNoParameter) handles.push_back(loaded_.registry.handle(parameter));
     }
     return true;
   }
@@ -463,16 +462,16 @@ bool Stepper::parameters_alive(const Act& act, std::int32_t at) {
     const Deposit& deposit = deposits_.of(handle.index, act.work.microbatch, is_weight(act.work));
     const bool has_something =
         deposit.into != Deposit::Into::Nothing || deposit.handed != Deposit::Handed::Nothing;
-    if (!has_something || stage_.registry.alive(handle)) continue;
+    if (!has_something || loaded_.registry.alive(handle)) continue;
     lost_ = fmt::format("the parameter `{}` is gone, and its gradient has nowhere to go",
-                        stage_.registry.name(handle.index));
+                        loaded_.registry.name(handle.index));
     return false;
   }
   return true;
 }
 
 void Stepper::move_rows(const Act& act, StreamId stream) {
-  const Given::Route& route = stage_.given.route(act.to);
+  const StepInputs::Route& route = loaded_.inputs.route(act.to);
   const bool out = act.kind == Act::Kind::Permute;
   const std::byte* from = out ? origin_of(act, act.origin) : route.rows;
   std::byte* to = out ? route.rows : act.from == kNoBuffer ? route.returned : memory_.at(act.from);
@@ -485,7 +484,7 @@ void Stepper::move_rows(const Act& act, StreamId stream) {
 }
 
 void Stepper::launch(StreamId stream, const Call& call) {
-  stage_.engine.launch(stream, call);
+  loaded_.engine.launch(stream, call);
 }
 
 }  // namespace capo::run

@@ -5,18 +5,17 @@
 //               that of replay; between graphs run transfers, autograd's additions, probes, poison
 //   per-step    everything of all ranks in one graph, forked from one stream and joined to it
 //
-// What a work launches does not depend on which of the three it is: the same calls in the same
-// order, on other addresses. Tested through tests/run/, and graphs read back by
-// tests/run/steps/graphs_test.cpp.
+// A piece of work launches the same calls in the same order in all three, on other addresses.
+// LayerView and SavedTensors are what its kernels see. Tested by named_schedules_test.cpp,
+// saved_tensors_test.cpp, transport_test.cpp and, with graphs read back, by graphs_test.cpp.
 
 #pragma once
 
 #include "run/execute/buffer_memory.h"
-#include "run/execute/clocks.h"
-#include "run/execute/execution.h"
-#include "run/execute/late_reads.h"
-#include "run/execute/layer_view.h"
-#include "run/execute/saved_tensors.h"
+#include "run/execute/loaded_step.h"
+#include "run/execute/program.h"
+#include "run/execute/step_outputs.h"
+#include "run/modules/layer.h"
 
 #include <cstdint>
 #include <map>
@@ -27,8 +26,8 @@
 
 namespace capo::run {
 
-/// What layers read, kept by eager execution: for the float64 reference, which goes on from it
-/// layer by layer, and for the probes of replays. By layer and microbatch.
+/// The numbers that layers read, kept by eager execution for each layer and microbatch: the float64
+/// reference goes on from them layer by layer, and probes of replays compare with them.
 class Expected {
  public:
   Expected(Engine& engine, const StepLayers& layers, std::int32_t microbatches);
@@ -48,6 +47,53 @@ class Expected {
   std::vector<std::vector<Places>> places_;
 };
 
+[[nodiscard]] constexpr bool is_weight(const Work& work) {
+  return work.kind == Kind::BackwardWeight;
+}
+
+/// A layer and microbatch of a step as its kernels see it: where its planned buffers lie, what goes
+/// with it, its parameters, and where their gradients go.
+class LayerView {
+ public:
+  LayerView(const LoadedStep& loaded, BufferMemory& memory, const StepOutputs& outputs,
+            const Deposits& deposits)
+      : loaded_(loaded), memory_(memory), outputs_(outputs), deposits_(deposits) {}
+
+  [[nodiscard]] LayerPlaces places(std::int32_t rank, const Work& work, std::int32_t layer) const;
+  [[nodiscard]] LayerSide side(const StepLayer& layer, const Work& work,
+                               const LayerPlaces& places) const;
+  [[nodiscard]] LayerParameters parameters(const StepLayer& layer) const;
+  [[nodiscard]] LayerTargets targets(const StepLayer& layer, const Work& work) const;
+
+ private:
+  const LoadedStep& loaded_;
+  BufferMemory& memory_;
+  const StepOutputs& outputs_;
+  const Deposits& deposits_;
+};
+
+/// A framework that offloads: backwards find every saved tensor as another object, at another
+/// address.
+///
+/// A forward saves its input, what its module keeps, and the weights; a W finds a copy of what its
+/// B left. Gradients must land in the original parameter all the same. Only eager execution can do
+/// so, since a graph reads where its capture did.
+class SavedTensors {
+ public:
+  explicit SavedTensors(LoadedStep& loaded) : loaded_(loaded) {}
+
+  /// Leads a backward or weight gradient to copies; a forward saves what it has.
+  void substitute(const StepLayer& layer, const Work& work, LayerPlaces& places,
+                  LayerParameters& parameters);
+
+ private:
+  [[nodiscard]] std::byte* copy_of(std::byte* saved, std::int64_t bytes);
+  [[nodiscard]] GroupedTensor copy_of(const StepLayer& layer, Role role);
+
+  LoadedStep& loaded_;
+  std::map<std::pair<std::size_t, std::int32_t>, LayerPlaces> left_;  // by layer and microbatch
+};
+
 /// When an op ran, in microseconds from the beginning.
 struct Measured {
   std::uint32_t op = 0;
@@ -57,10 +103,11 @@ struct Measured {
 
 class Stepper {
  public:
-  /// `expected` is filled by eager execution. `late`: watches replays; null: nobody does. All of it
-  /// outlives the stepper.
-  Stepper(Stage& stage, const Program& program, BufferMemory& memory, const Outcome& outcome,
-          const Deposits& deposits, const Expected& expected, LateReads* late);
+  /// Eager execution fills `expected`. `late` watches replays; it is null if nothing does. All
+  /// arguments outlive the stepper.
+  Stepper(LoadedStep& loaded, const Program& program, BufferMemory& memory,
+          const StepOutputs& outputs, const Deposits& deposits, const Expected& expected,
+          LateReads* late);
 
   void run_eagerly();
   void capture_actions(const Program& capture);
@@ -68,33 +115,27 @@ class Stepper {
   void capture_step();
   void replay_step();
 
-  /// A graph and the work that it holds; of a whole step none.
+  /// A graph and the work that it holds, nullopt for the graph of a whole step.
   struct Captured {
     GraphId graph = 0;
     std::int32_t rank = 0;
     std::optional<Work> work;
   };
   [[nodiscard]] const std::vector<Captured>& graphs() const { return graphs_; }
-  /// Of the last replay of actions.
+  /// When the ops of the last replay of actions ran.
   [[nodiscard]] const std::vector<Measured>& timeline() const { return timeline_; }
-  /// The parameter that was gone when its gradient came; nothing else is launched from there on.
+  /// Names the parameter that was gone when its gradient came; nothing is launched after that.
   [[nodiscard]] const std::optional<std::string>& lost() const { return lost_; }
 
  private:
   enum class Mode : std::uint8_t { Eager, Actions, Step };
-  // A buffer that was sent, and the two ops of which either's end tells that it has arrived.
-  struct Sent {
-    BufferId buffer;
-    std::int32_t rank;
-    std::uint32_t ends[2];
-  };
-  using WorkKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, Kind>;
-
   void walk(Mode mode);
+  [[nodiscard]] bool takes_time(const Op& op) const;
   void label(const Act& act);
   void label(const Op& op);
   void run_act(const Act& act, Mode mode, StreamId stream);
   void run_work(const Act& act, Mode mode, StreamId stream);
+  void deliver(const Act& act, Mode mode, StreamId stream);
   void launch_layer(const Act& act, std::int32_t layer, bool first, Mode mode, StreamId stream);
   void note_written(const Act& act, std::int32_t layer);
   void note_read(const Act& act, std::int32_t layer, StreamId stream);
@@ -111,29 +152,25 @@ class Stepper {
                      StreamId stream);
   void look_at_reads(const Act& act, StreamId stream);
   void keep_what_was_touched(const Act& act, StreamId stream);
-  void settle_gradients(const Act& act, std::int32_t layer, StreamId stream);
+  void accumulate_gradients(const Act& act, std::int32_t layer, StreamId stream);
   [[nodiscard]] bool parameters_alive(const Act& act, std::int32_t layer);
   void move_rows(const Act& act, StreamId stream);
 
   void launch(StreamId stream, const Call& call);
-  [[nodiscard]] bool broken() const {
-    return lost_.has_value() || stage_.engine.error().has_value();
-  }
+  [[nodiscard]] bool broken() const { return lost_.has_value() || loaded_.failed(); }
 
-  Stage& stage_;
+  LoadedStep& loaded_;
   const Program& program_;
   BufferMemory& memory_;
-  const Outcome& outcome_;
+  const StepOutputs& outputs_;
   const Deposits& deposits_;
   const Expected& expected_;
   LateReads* late_;
-  Cells cells_;
-  std::vector<std::uint32_t> reads_;       // by buffer, in all
-  std::vector<std::uint32_t> reads_left_;  // by buffer
-  std::vector<BufferId> held_to_end_;      // of the op at hand
-  std::uint32_t op_ = 0;                   // at hand
-  std::vector<Sent> in_flight_;            // in eager execution
-  std::optional<Clocks> clocks_;           // likewise
+  std::vector<std::uint32_t> reads_;       // by buffer: how often it is read in a step
+  std::vector<std::uint32_t> reads_left_;  // by buffer: in the walk at hand
+  std::vector<BufferId> held_to_end_;      // buffers in use until the op at hand is over
+  std::vector<std::uint32_t> in_flight_;   // eager execution: transfers not known to have arrived
+  std::optional<Clocks> clocks_;           // eager execution: made for its first walk
   LayerView view_;
   SavedTensors saved_;
   std::vector<Captured> graphs_;

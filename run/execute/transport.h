@@ -1,44 +1,123 @@
-// How a message gets from the rank that sends to the rank that receives.
+// How a message gets from the rank that sends it to the rank that receives it.
 //
-// A driver asks for it where both sides have arrived, on the stream of the end that it launches
-// first; from there on the other end waits for it. In one process a message is a copy. Several
-// processes or devices are other transports of the same interface. Tested through tests/run/.
+//   rank 0, its stream:  send(m, from)      finish(m, Send)       `from` is the buffer that is sent
+//   rank 1, its stream:  receive(m)         finish(m, Receive)    m lies where expect(m, place)
+//   said
+//
+// Both ends of a transfer begin and finish as the task graph has them: whatever was launched on the
+// stream before send() has written the bytes, whatever is launched after finish() finds the buffer
+// free, or the message in its place. Neither side is told an address of the other: a message is
+// matched by its channel and its number on it, which both sides count alike, since a verified plan
+// issues both ends of a channel in one order. A place is announced once, while the run is set up,
+// and stays, so that a buffered send may be over before its receive begins, and graphs can bake it
+// in.
+//
+// Members of a fused group begin one after another on one stream before any of them finishes; all
+// that has begun on a stream and is not finished may be moved together.
+//
+// `InProcess` is for ranks that share one process and one engine: a message is a copy. Two more
+// users shape this interface:
+//
+// - MPI, one process a rank. The channel's communicator and `number` are communicator and tag.
+// expect()
+//   is MPI_Recv_init. send() and receive() record an event and start the request when it has
+//   happened; finish() waits for the request before more is launched. What a host waits for cannot
+//   be captured, so such a transport replays actions and not whole steps.
+// - NCCL, one process a GPU. send() and receive() only take note. The first finish() on a stream
+// puts all
+//   that has begun there between ncclGroupStart and ncclGroupEnd, on that stream; NCCL matches by
+//   order on the channel. It is a rendezvous: a send ends when its receive has begun, as the plan
+//   must have been verified for. Captures may hold it.
+//
+// Ranks that live in one process and others may be mixed: a message names both. A transport decides
+// when to give up on a message that does not come. It then keeps an error, which names the channel
+// and the number, and does nothing more; the driver asks for error() after each call and ends the
+// run. Nothing here depends on a time: which orders get stuck is the verdict's to say.
+//
+// Tested by transport_test.cpp.
 
 #pragma once
 
+#include "core/base/error.h"
 #include "run/engine/engine.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 
 namespace capo::run {
 
-struct Message {
-  const std::byte* from = nullptr;  ///< the buffer that is sent
-  std::byte* to = nullptr;          ///< the landing place of the rank that receives
-  std::int64_t bytes = 0;
-  std::int32_t sender = 0;  ///< ranks
+/// The messages from one rank to another through one communicator, which arrive as they were sent.
+struct Channel {
+  std::int32_t sender = 0;  ///< a rank
   std::int32_t receiver = 0;
+  std::uint8_t communicator = 0;
+
+  friend auto operator<=>(const Channel&, const Channel&) = default;
 };
+
+struct Message {
+  Channel channel;
+  std::uint32_t number = 0;  ///< counts the messages of a channel in a step, from 0
+  std::int64_t bytes = 0;
+
+  friend auto operator<=>(const Message&, const Message&) = default;
+};
+
+enum class End : std::uint8_t { Send, Receive };
 
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// Launched on the stream: what comes behind it there finds the message delivered.
-  virtual void deliver(StreamId stream, const Message& message) = 0;
+
+  /// Says on the receiving side where a message lands in every step. Called before any other call
+  /// about the message.
+  virtual void expect(const Message& message, std::byte* place) = 0;
+
+  /// The send begins: the bytes at `from` are written when the stream gets here, and stay until the
+  /// send finishes.
+  virtual void send(StreamId stream, const Message& message, const std::byte* from) = 0;
+  /// The receive begins: nobody reads the place any more when the stream gets here.
+  virtual void receive(StreamId stream, const Message& message) = 0;
+  /// One end finishes: launches on the stream, or makes it wait for, what the end needs.
+  virtual void finish(StreamId stream, const Message& message, End end) = 0;
+
+  /// The first failure, after which the transport does nothing more.
+  [[nodiscard]] virtual const std::optional<Error>& error() const = 0;
 };
 
-/// All ranks in one process, with memory of one engine.
+/// All ranks share one process, and their memory is that of one engine.
+///
+/// Between calls a mailbox keeps what was sent from where. The end that finishes first copies, on
+/// its own stream, since both have begun there, or the send is buffered; the other one launches
+/// nothing, because the program makes its stream wait for the first.
 class InProcess final : public Transport {
  public:
   explicit InProcess(Engine& engine) : engine_(engine) {}
 
-  void deliver(StreamId stream, const Message& message) override {
-    engine_.launch(stream, Copy{.bytes = message.bytes, .from = message.from, .to = message.to});
-  }
+  void expect(const Message& message, std::byte* place) override;
+  void send(StreamId stream, const Message& message, const std::byte* from) override;
+  void receive(StreamId stream, const Message& message) override;
+  void finish(StreamId stream, const Message& message, End end) override;
+  [[nodiscard]] const std::optional<Error>& error() const override { return none_; }
 
  private:
+  struct Letter {
+    std::byte* place = nullptr;
+    const std::byte* from = nullptr;  // null: not sent, or delivered already
+  };
+
   Engine& engine_;
+  std::map<Message, Letter> mailbox_;
+  std::optional<Error> none_;  // a copy fails as a launch of the engine does
 };
+
+/// Makes the transport of a run.
+using TransportFactory = std::function<std::unique_ptr<Transport>(Engine&)>;
+
+[[nodiscard]] std::unique_ptr<Transport> in_process(Engine& engine);
 
 }  // namespace capo::run

@@ -14,7 +14,7 @@
 
 namespace capo::run {
 
-enum class Owner : std::uint8_t { Buffer, Parameter, Gradient, Given, Outcome };
+enum class Owner : std::uint8_t { Buffer, Parameter, Gradient, Input, Output };
 
 struct Area {
   const std::byte* begin = nullptr;
@@ -72,7 +72,7 @@ class GraphMemory {
       for (const Way way : {Way::Forward, Way::Backward}) {
         for (const auto from : {Origin::Kind::Given, Origin::Kind::Landing}) end(cell, way, from);
       }
-      add(at_.outcome.collected(cell), at_.outcome.collected_bytes(cell), Owner::Outcome);
+      add(at_.outputs.collected(cell), at_.outputs.collected_bytes(cell), Owner::Output);
     }
     return std::move(areas_);
   }
@@ -93,16 +93,16 @@ class GraphMemory {
     areas_.push_back({.begin = place(id), .bytes = table_.bytes(of), .kind = of.kind});
   }
   void sizes(BufferId input, const StepLayer& layer) {
-    add(place(input) + sizes_offset(layer.shape), layer.shape.groups * 8, Owner::Given);
+    add(place(input) + sizes_offset(layer.shape), layer.shape.groups * 8, Owner::Input);
   }
   void side(std::size_t number, std::int32_t microbatch, const LayerShape& shape) {
-    const LayerSide given = at_.given.side(number, microbatch);
-    add(given.sizes, shape.groups * 8, Owner::Given);
-    add(given.probabilities, shape.tokens * 4, Owner::Given);
-    add(given.scales, shape.tokens * 4, Owner::Given);
-    const Outcome::SideGradients& made = at_.outcome.side(number, microbatch);
-    add(made.probabilities, made.count * 4, Owner::Outcome);
-    add(made.scales, made.count * 4, Owner::Outcome);
+    const LayerSide given = at_.inputs.side(number, microbatch);
+    add(given.sizes, shape.groups * 8, Owner::Input);
+    add(given.probabilities, shape.tokens * 4, Owner::Input);
+    add(given.scales, shape.tokens * 4, Owner::Input);
+    const StepOutputs::SideGradients& made = at_.outputs.side(number, microbatch);
+    add(made.probabilities, made.count * 4, Owner::Output);
+    add(made.scales, made.count * 4, Owner::Output);
   }
   void tensor(const GroupedTensor& of, Owner owner) {
     for (const std::byte* part : of.parts) add(part, of.part_bytes(), owner);
@@ -111,14 +111,14 @@ class GraphMemory {
   }
   void tensors(std::uint32_t parameter) {
     tensor(at_.parameters[parameter], Owner::Parameter);
-    const GradientMemory& of = at_.outcome.gradients(parameter);
+    const GradientMemory& of = at_.outputs.gradients(parameter);
     for (const GroupedTensor* each : {&of.grad, &of.main_grad, &of.returned, &of.dummy}) {
       tensor(*each, Owner::Gradient);
     }
   }
   // Of runs of unchecked plans.
   void own(std::uint32_t parameter, std::int32_t microbatch) {
-    const auto& all = at_.outcome.gradients(parameter).own;
+    const auto& all = at_.outputs.gradients(parameter).own;
     if (!all.empty()) tensor(all[static_cast<std::size_t>(microbatch)], Owner::Gradient);
   }
   // What the step gives a cell on a way through it, or where a transfer leaves it.
@@ -131,10 +131,10 @@ class GraphMemory {
     if (layers == 0) return;
     const LayerShape& shape = at_.layers.at(of.rank, of.chunk, forward ? 0 : layers - 1).shape;
     const std::int64_t columns = forward ? shape.hidden : output_columns(shape);
-    const std::byte* begin = !given    ? at_.given.landing(cell, way)
-                             : forward ? at_.given.input(cell)
-                                       : at_.given.grad_output(cell);
-    add(begin, shape.tokens * columns * bytes_of(shape.type), Owner::Given);
+    const std::byte* begin = !given    ? at_.inputs.landing(cell, way)
+                             : forward ? at_.inputs.input(cell)
+                                       : at_.inputs.grad_output(cell);
+    add(begin, shape.tokens * columns * bytes_of(shape.type), Owner::Input);
   }
 
   const Inspection& at_;

@@ -1,4 +1,4 @@
-#include "run/execute/clocks.h"
+#include "run/execute/program.h"
 #include "tests/run/running.h"
 
 #include <gtest/gtest.h>

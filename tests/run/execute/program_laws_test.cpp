@@ -1,9 +1,10 @@
-// Laws of programs, over the published schedules and Megatron's: all work is there once, behind
-// everything that it depends on; every message is delivered once, between its maker and its reader;
-// everything that leaves the step is collected.
+// Laws of programs, over the published schedules and Megatron's: all work is there once, after
+// everything that it depends on; every message is delivered once, between its maker and its reader,
+// and each of its sides begins and finishes on its own rank; everything that leaves the step is
+// collected.
 //
-// What depends on what is said here by stages alone, and "behind" means by the streams and waits of
-// the program: not that it was launched before, but that no engine may run it earlier.
+// Dependencies are said here by stages alone, and "behind" means by the streams and waits of the
+// program: not that it was launched before, but that no engine may run it earlier.
 
 #include "core/frameworks/megatron/orders.h"
 #include "core/plan/accesses.h"
@@ -82,6 +83,7 @@ class Laws {
     all_work_is_behind_what_it_depends_on();
     origins_are_where_makers_put_it();
     messages_are_delivered_once();
+    both_sides_begin_and_finish();
     what_leaves_is_collected_once();
   }
 
@@ -213,8 +215,9 @@ class Laws {
     for_each_act([&](const Act& act, At at) {
       if (act.kind != Act::Kind::Deliver) return;
       ++deliveries_;
-      EXPECT_TRUE(delivered.insert({act.to, act.way}).second);
-      const Cells::Cell to = cells_.at(act.to);
+      const Transfer& transfer = program_.transfers[act.to];
+      EXPECT_TRUE(delivered.insert({transfer.cell, act.way}).second);
+      const Cells::Cell to = cells_.at(transfer.cell);
       const bool forward = act.way == Way::Forward;
       const Kind kind = forward ? Kind::Forward : Kind::Backward;
       const std::int32_t stage = course_.map->stage_of(to.rank, to.chunk);
@@ -225,8 +228,12 @@ class Laws {
       EXPECT_EQ(act.from,
                 table_.id(std::get<0>(from), std::get<1>(from), std::get<2>(from), to.microbatch,
                           forward ? BufferKind::Output : BufferKind::GradInput));
-      EXPECT_EQ(ranks_of(at.op, act.other_end), (std::set{std::get<0>(from), to.rank}));
-      EXPECT_TRUE(behind_(at, At{act.other_end, program_.ops[act.other_end].end_act}));
+      const std::uint32_t other_end = transfer.ends[1];
+      EXPECT_EQ(transfer.ends[0], at.op);
+      EXPECT_EQ(ranks_of(at.op, other_end), (std::set{std::get<0>(from), to.rank}));
+      EXPECT_TRUE(behind_(at, At{other_end, program_.ops[other_end].end_act}));
+      EXPECT_EQ(transfer.channel.sender, std::get<0>(from));
+      EXPECT_EQ(transfer.channel.receiver, to.rank);
       const std::int32_t first = forward ? 0 : table_.layers(to.rank, to.chunk) - 1;
       const auto reader = at_.find({to.rank, to.chunk, first, to.microbatch, kind});
       ASSERT_TRUE(reader != at_.end());
@@ -237,6 +244,24 @@ class Laws {
         EXPECT_TRUE(delivered.contains({act.origin.id, act.way}));
       }
     });
+  }
+
+  // Both sides of every message begin and finish, each on a stream of its own rank.
+  void both_sides_begin_and_finish() const {
+    std::map<std::pair<std::uint32_t, End>, std::pair<int, int>> sides;  // by message and side
+    for_each_act([&](const Act& act, At at) {
+      const bool begins = act.kind == Act::Kind::Send || act.kind == Act::Kind::Receive;
+      const bool finishes = act.kind == Act::Kind::Deliver || act.kind == Act::Kind::Delivered;
+      if (!begins && !finishes) return;
+      const Channel& channel = program_.transfers[act.to].channel;
+      EXPECT_EQ(program_.rank_of_stream[program_.ops[at.op].stream],
+                act.end == End::Send ? channel.sender : channel.receiver);
+      auto& [begun, finished] = sides[{act.to, act.end}];
+      EXPECT_EQ(begun, finishes ? 1 : 0);
+      ++(begins ? begun : finished);
+    });
+    EXPECT_EQ(sides.size(), 2 * program_.transfers.size());
+    for (const auto& [side, times] : sides) EXPECT_EQ(times, std::pair(1, 1));
   }
 
   void what_leaves_is_collected_once() const {

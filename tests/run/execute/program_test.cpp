@@ -69,24 +69,24 @@ TEST(Program, WhatOpensACompositeNeedNotBeWork) {
              "0: B1.1 from given 1.1, collect grad input of 1.1 at 1.1"}));
 }
 
-// Ranks are streams 0 and 2, their transfers 1 and 3; of a transfer each end has a start and an
-// end. Whichever end is over first has both sides, and copies; the other one waits for it.
-TEST(Program, OfTwoRanksATransferIsMadeOnce) {
+// Ranks are streams 0 and 2, their transfers 1 and 3; a transfer begins and
+// finishes on each. Whichever finishes first has both sides, and delivers; the other waits for it.
+TEST(Program, TwoRanksMakeATransferOnce) {
   const Launched launched(
       "ranks 2\nmicrobatches 1\nplacement chain\n"
       "rank 0: F1.0 send-F1.0 recv-B1.0 B1.0\nrank 1: recv-F1.0 F1.0 B1.0 send-B1.0\n");
   EXPECT_EQ(launched.words().lines(),
             (Lines{"0: 0:F1.0 from given 0:1.0",                        // 0
-                   "3: -",                                              // recv-F starts
-                   "1: -; after 0",                                     // send-F starts
+                   "3: receive at 1:1.0",                               // recv-F starts
+                   "1: send output of 0:1.0 to 1:1.0; after 0",         // send-F starts
                    "1: deliver output of 0:1.0 to 1:1.0; after 1",      // and ends
-                   "3: -; after 2 3",                                   // recv-F ends
-                   "1: -; after 0",                                     // recv-B starts
+                   "3: delivered to 1:1.0; after 2 3",                  // recv-F ends
+                   "1: receive at 0:1.0; after 0",                      // recv-B starts
                    "2: 1:F1.0 from landing 1:1.0; after 4",             // 6
                    "2: 1:B1.0 from given 1:1.0",                        // 7
-                   "3: -; after 7",                                     // send-B starts
+                   "3: send grad input of 1:1.0 to 0:1.0; after 7",     // send-B starts
                    "1: deliver grad input of 1:1.0 to 0:1.0; after 8",  // recv-B ends
-                   "3: -; after 5 9",                                   // send-B ends
+                   "3: delivered to 0:1.0; after 5 9",                  // send-B ends
                    "0: 0:B1.0 from landing 0:1.0, collect grad input of 0:1.0 at 0:1.0; after 9"}));
   EXPECT_EQ(launched.program.rank_of_stream, (std::vector<std::int32_t>{0, 0, 1, 1}));
 }

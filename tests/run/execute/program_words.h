@@ -70,6 +70,9 @@ class ProgramWords {
     const Cells::Cell at = cells_.at(id);
     return place(at.rank, at.chunk, at.microbatch);
   }
+  [[nodiscard]] std::string landing(const Act& act) const {
+    return cell(program_.transfers[act.to].cell);
+  }
   [[nodiscard]] std::string buffer(BufferId id) const {
     const Buffer at = table_.at(id);
     std::string of =
@@ -105,8 +108,14 @@ class ProgramWords {
         if (work.layer != kAllLayers) token += "." + std::to_string(work.layer);
         return work.kind == Kind::BackwardWeight ? token : token + " from " + origin(act.origin);
       }
+      case Act::Kind::Send:
+        return "send " + buffer(act.from) + " to " + landing(act);
+      case Act::Kind::Receive:
+        return "receive at " + landing(act);
       case Act::Kind::Deliver:
-        return "deliver " + buffer(act.from) + " to " + cell(act.to);
+        return "deliver " + buffer(act.from) + " to " + landing(act);
+      case Act::Kind::Delivered:
+        return "delivered to " + landing(act);
       case Act::Kind::Permute:
         return "permute " + origin(act.origin) + " into " + exchange(act.to);
       case Act::Kind::Return:

@@ -37,7 +37,9 @@ class GivenStep {
                                  SizeKind sizes = SizeKind::Random) const {
     return draw_given(plan.step(), layers, program, sizes, seed, replay);
   }
-  [[nodiscard]] Given given(Engine& engine) const { return {engine, plan.step(), layers, program}; }
+  [[nodiscard]] StepInputs given(Engine& engine) const {
+    return {engine, plan.step(), layers, program};
+  }
 
   // Two stages of two layers on one rank, three microbatches.
   static constexpr const char* kOrder =
@@ -73,7 +75,7 @@ std::int64_t rows_there(const Floats& values, std::size_t columns) {
   return tail && count % columns == 0 ? static_cast<std::int64_t>(count / columns) : -1;
 }
 
-TEST(Given, TheSameSeedAndReplayGiveTheSameNumbers) {
+TEST(StepInputs, TheSameSeedAndReplayGiveTheSameNumbers) {
   const GivenStep step(experts());
   const GivenValues once = step.draw(3, 2);
   const GivenValues again = step.draw(3, 2);
@@ -92,7 +94,7 @@ TEST(Given, TheSameSeedAndReplayGiveTheSameNumbers) {
 }
 
 // No two of all that a seed and three replays draw are alike.
-TEST(Given, EveryTensorOfEveryReplayAndSeedIsAnother) {
+TEST(StepInputs, EveryTensorOfEveryReplayAndSeedIsAnother) {
   const GivenStep step(experts());
   std::set<Floats> seen;
   std::size_t drawn = 0;
@@ -113,7 +115,7 @@ TEST(Given, EveryTensorOfEveryReplayAndSeedIsAnother) {
   EXPECT_EQ(seen.size(), drawn);
 }
 
-TEST(Given, SizesDifferFromReplayToReplayAndFromLayerToLayer) {
+TEST(StepInputs, SizesDifferFromReplayToReplayAndFromLayerToLayer) {
   const GivenStep step(experts());
   for (const SizeKind kind : {SizeKind::Random, SizeKind::Zipf}) {
     std::set<std::vector<std::int64_t>> seen;
@@ -127,7 +129,7 @@ TEST(Given, SizesDifferFromReplayToReplayAndFromLayerToLayer) {
   }
 }
 
-TEST(Given, EveryLayerOfAMicrobatchHasAsManyRows) {
+TEST(StepInputs, EveryLayerOfAMicrobatchHasAsManyRows) {
   const GivenStep step(experts());
   for (std::uint32_t replay = 0; replay < 10; ++replay) {
     const GivenValues given = step.draw(1, replay);
@@ -145,7 +147,7 @@ TEST(Given, EveryLayerOfAMicrobatchHasAsManyRows) {
   }
 }
 
-TEST(Given, MicrobatchesAndReplaysHaveRowsOfTheirOwn) {
+TEST(StepInputs, MicrobatchesAndReplaysHaveRowsOfTheirOwn) {
   const GivenStep step(experts());
   std::set<std::int64_t> seen;
   for (std::uint32_t replay = 0; replay < 10; ++replay) {
@@ -157,7 +159,7 @@ TEST(Given, MicrobatchesAndReplaysHaveRowsOfTheirOwn) {
   EXPECT_GT(*seen.rbegin(), 35);
 }
 
-TEST(Given, WhereSizesAreNotRandomAllRowsAreThere) {
+TEST(StepInputs, WhereSizesAreNotRandomAllRowsAreThere) {
   const GivenStep step(experts());
   for (const SizeKind kind : {SizeKind::Balanced, SizeKind::Zipf}) {
     const GivenValues given = step.draw(1, 0, kind);
@@ -169,7 +171,7 @@ TEST(Given, WhereSizesAreNotRandomAllRowsAreThere) {
 }
 
 // A linear reads them all.
-TEST(Given, WhereALayerHasNoGroupsAllRowsAreThere) {
+TEST(StepInputs, WhereALayerHasNoGroupsAllRowsAreThere) {
   CheckOptions declared = every_layer(experts());
   Module linear = small(ModuleKind::Linear);
   linear.shape = {.tokens = 40, .hidden = 4, .ffn = 4};
@@ -184,7 +186,7 @@ TEST(Given, WhereALayerHasNoGroupsAllRowsAreThere) {
   }
 }
 
-TEST(Given, NumbersAreAroundZeroAndOfTheLayersType) {
+TEST(StepInputs, NumbersAreAroundZeroAndOfTheLayersType) {
   for (const DataType type : {DataType::Bf16, DataType::Fp16, DataType::Fp32}) {
     Module module = small(ModuleKind::Linear);
     module.dtype = type;
@@ -201,7 +203,7 @@ TEST(Given, NumbersAreAroundZeroAndOfTheLayersType) {
 }
 
 // Far from zero, so that a factor that was left out shows.
-TEST(Given, ProbabilitiesAndScalesAreFromAQuarterToOne) {
+TEST(StepInputs, ProbabilitiesAndScalesAreFromAQuarterToOne) {
   Module scaling = small(ModuleKind::GroupedLinearOp);
   scaling.flags.bias = true;
   scaling.flags.scale_bias = true;
@@ -218,10 +220,10 @@ TEST(Given, ProbabilitiesAndScalesAreFromAQuarterToOne) {
   EXPECT_TRUE(with_probabilities.sides[0][0].scales.empty());
 }
 
-TEST(Given, OnTheEngineItIsWhatWasDrawn) {
+TEST(StepInputs, OnTheEngineItIsWhatWasDrawn) {
   const GivenStep step(experts());
   host::HostEngine engine;
-  Given given = step.given(engine);
+  StepInputs given = step.given(engine);
   for (const std::uint32_t replay : {0, 1}) {
     const GivenValues values = step.draw(1, replay);
     given.write(values);
@@ -252,10 +254,10 @@ TEST(Given, OnTheEngineItIsWhatWasDrawn) {
   EXPECT_EQ(engine.error(), std::nullopt);
 }
 
-TEST(Given, AddressesStayAndDiffer) {
+TEST(StepInputs, AddressesStayAndDiffer) {
   const GivenStep step(experts());
   host::HostEngine engine;
-  Given given = step.given(engine);
+  StepInputs given = step.given(engine);
   const auto addresses = [&] {
     std::vector<const void*> all;
     for (std::uint32_t cell = 0; cell < 6; ++cell) {

@@ -138,7 +138,7 @@ void expect_own(const Work& work, const std::vector<Area>& areas, const Operands
     }
     if (operand.touch == Touch::Read) continue;
     EXPECT_NE(area->owner, Owner::Parameter);
-    EXPECT_NE(area->owner, Owner::Given);
+    EXPECT_NE(area->owner, Owner::Input);
     if (work.kind != Kind::BackwardWeight) continue;
     EXPECT_TRUE(area->owner == Owner::Gradient || in(BufferKind::Scratch, areas, operand));
   }

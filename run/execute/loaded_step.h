@@ -1,0 +1,78 @@
+// A step loaded onto an engine: its layers, its parameters, what it is given, and the transport of
+// its messages.
+//
+// It is made once for a run; eager execution and replays differ only in where buffers lie and in
+// the outputs that they write.
+//
+// TransformerEngine's sharing of sample tensors does more to a graph than share memory, so a run of
+// its plan shows that as well. A graph that takes over another's static input is captured with that
+// one's sample: if the sample needed no gradient, its backward hands none back (B05). A graph that
+// shares another's incoming gradients finds its own at another place of the tuple, and reads zeros
+// (B06). Capo's own plan has neither. Tested by run_corpus_test.cpp and bytes_test.cpp.
+
+#pragma once
+
+#include "core/rules/verify.h"
+#include "run/engine/engine.h"
+#include "run/execute/program.h"
+#include "run/execute/step_inputs.h"
+#include "run/execute/transport.h"
+#include "run/setup/parameters.h"
+#include "run/setup/step_layers.h"
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace capo::run {
+
+/// Calls into a run, for tests that act as an offloading framework or a bug would.
+struct Hooks {
+  /// Called before each act, in the order of launches.
+  std::function<void(const Act&, ParameterRegistry&)> before;
+  /// If set, backwards find every saved tensor, weights included, at another address.
+  bool substitute_saved = false;
+};
+
+struct TeSamples {
+  /// Static inputs whose backward computes no gradient of them.
+  std::set<BufferId> without_gradient;
+  /// Incoming gradients that hold zeros.
+  std::set<BufferId> zeros;
+};
+
+/// Both sets are empty unless the plan is TransformerEngine's.
+[[nodiscard]] TeSamples te_samples(const PlannedStep& step);
+
+struct LoadedStep {
+  Engine& engine;
+  const PlannedStep& step;
+  const StepLayers& layers;
+  const StepInputs& inputs;
+  Transport& transport;
+  std::vector<Message> messages;  ///< by transfer of the program
+  std::vector<GroupedTensor> parameters;
+  ParameterRegistry registry;
+  Hooks hooks;
+  TeSamples samples;  ///< of replays; eager execution has none
+
+  [[nodiscard]] const BufferTable& table() const { return step.view().table(); }
+  [[nodiscard]] bool failed() const {
+    return engine.error().has_value() || transport.error().has_value();
+  }
+};
+
+[[nodiscard]] constexpr std::int64_t output_bytes(const LayerShape& shape) {
+  return shape.tokens * output_columns(shape) * bytes_of(shape.type);
+}
+
+/// The messages of a program's transfers, with the bytes that its layers make.
+[[nodiscard]] std::vector<Message> messages_of(const Program& program, const BufferTable& table,
+                                               const StepLayers& layers);
+
+/// "B of chunk 1, microbatch 0 of rank 2".
+[[nodiscard]] std::string name_of(std::int32_t rank, const Work& work);
+
+}  // namespace capo::run
