@@ -12,8 +12,8 @@ namespace capo::run {
 
 namespace {
 
-constexpr double kHalfBound = 5e-3;   // of bf16 and fp16
-constexpr double kFloatBound = 1e-5;  // of fp32 accumulation
+constexpr double kHalfBound = 5e-3;   // for bf16 and fp16
+constexpr double kFloatBound = 1e-5;  // for fp32 accumulation
 
 Victim victim_of(const Buffer& buffer) {
   return {.rank = buffer.rank, .chunk = buffer.chunk, .microbatch = buffer.microbatch};
@@ -32,8 +32,8 @@ Victims predicted_by(const CheckResult& result) {
   return victims;
 }
 
-// What a gradient must keep to: where nothing is rounded to a half between what the layer read and
-// the gradient, fp32 sums are all that differs.
+// The bound of a gradient. If nothing is rounded to bf16 or fp16 between what the layer read and
+// the gradient, only fp32 sums differ.
 double bound_of(const StepLayer& layer, const ParameterForm& form) {
   if (layer.shape.type == DataType::Fp32) return kFloatBound;
   const bool exact = form.fused && !is_mlp(layer.shape.kind) && !has_norm(layer.shape.kind);
@@ -163,7 +163,7 @@ class Judge::Work {
         });
   }
 
-  // Whether a chunk's input gradient leaves the step, and is wanted.
+  // Tells whether a chunk's input gradient leaves the step and is wanted.
   [[nodiscard]] bool gives_out(const Cells::Cell& cell) const {
     if (table().layers(cell.rank, cell.chunk) == 0) return false;
     if (!of_.layers.at(cell.rank, cell.chunk, 0).shape.needs_grad_input) return false;
@@ -171,8 +171,8 @@ class Judge::Work {
     return !map.wired() || map.before(map.stage_of(cell.rank, cell.chunk)) == kNoStage;
   }
 
-  // What a reader as Megatron's finds in the end: main_grad, and .grad unless the flag says that it
-  // is in there already.
+  // The gradient that a reader such as Megatron's finds at the end of a step: main_grad, and .grad
+  // unless the flag says that it is in main_grad already.
   [[nodiscard]] std::vector<float> held(const StepOutputs& outcome, const Deposits& deposits,
                                         std::uint32_t parameter) const {
     const GradientMemory& memory = outcome.gradients(parameter);
@@ -263,7 +263,7 @@ class Judge::Work {
     }
   }
 
-  // As many as there are rows.
+  // The values of the rows that are in use.
   [[nodiscard]] std::vector<float> side_values(const StepLayer& layer, std::size_t number,
                                                std::int32_t microbatch, const float* of) const {
     const auto& side = numbers_->sides[number][static_cast<std::size_t>(microbatch)];
@@ -286,7 +286,7 @@ class Judge::Work {
       const StepLayer& layer = of_.layers.layer_of(p);
       for (std::int32_t m = 0; m < table().microbatches(); ++m) {
         if (!writes(of_.eager_deposits, p, m)) continue;
-        if (!writes(of_.replayed_deposits, p, m)) {  // it is lost
+        if (!writes(of_.replayed_deposits, p, m)) {  // the replay loses it
           report_.wrong_gradients.insert({layer.rank, layer.chunk, m});
           continue;
         }
@@ -300,7 +300,7 @@ class Judge::Work {
     }
   }
 
-  // Whether some action of the microbatch leaves a gradient that somebody keeps.
+  // Tells whether some action of the microbatch leaves a gradient that is kept.
   [[nodiscard]] static bool writes(const Deposits& deposits, std::uint32_t parameter,
                                    std::int32_t microbatch) {
     for (const bool weight : {false, true}) {
@@ -310,7 +310,7 @@ class Judge::Work {
     return false;
   }
 
-  // One sentence for a victim: what was read, and what lies there now.
+  // Adds a sentence about a victim: what was read, and what lies there now.
   void tell(const LateReads::Late& late, const PlannedMemory& memory) {
     const BufferId taker = memory.taken_by(late.buffer);
     const auto words = [&](BufferId id) {
@@ -327,8 +327,8 @@ class Judge::Work {
   Compared of_;
   RunReport& report_;
   Cells cells_;
-  std::vector<std::uint32_t> given_out_;  // cells, as report_.input_gradients
-  std::size_t first_side_ = 0;            // of probabilities and scales, likewise
+  std::vector<std::uint32_t> given_out_;  // the cells of report_.input_gradients
+  std::size_t first_side_ = 0;            // the first side gradient among report_.input_gradients
   const GivenValues* numbers_ = nullptr;  // of the replay at hand
 };
 

@@ -48,7 +48,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Durations by kind of task, without the first microbatch, which is the first of its kind.
+// Durations by kind of task, without those of the first microbatch, which run cold.
 struct Samples {
   std::vector<double> forward;
   std::vector<double> backward;
@@ -61,7 +61,7 @@ std::vector<double>& samples_for(Samples& samples, const Act& act) {
   switch (act.kind) {
     case Act::Kind::Permute:
     case Act::Kind::Return: {
-      // On the way back the combine's backward comes first.
+      // In a backward the gradient of the combine comes first.
       const bool first = act.kind == Act::Kind::Permute;
       return first == (act.way == Way::Forward) ? samples.dispatch : samples.combine;
     }

@@ -1,15 +1,15 @@
-// What the tasks of a module take on an engine: the times that a simulation asks for.
+// Measures how long the tasks of a module take on an engine, which a simulation asks for.
 //
 //   F1.0 dispatch-F1.0 combine-F1.0 combine-B1.0 dispatch-B1.0 B1.0 W1.0 F1.1 ...
 //
 // A step of one chunk is run in which each task waits for the one before it, as graphs, action by
-// action. A task takes what lies between the event in front of it and the one behind it: its graph,
-// and what stands between graphs, such as autograd's additions. Of all microbatches but the first
-// the median. Each microbatch has memory of its own, so that caches are as cold as in a step.
+// action. A task takes the time between the events around it: that of its graph and of what stands
+// between graphs, such as autograd's additions. The median is taken over all microbatches but the
+// first. Each microbatch has memory of its own, so that caches are as cold as in a step.
 //
-// Times are those of an engine by itself: what a device does to two kernels that run beside each
-// other is not in them, which is why products leave room to exchanges (engine.h). A whole backward
-// is measured as its two halves. Tested by tests/run/measure_test.cpp; how well a simulation with
+// Times are those of a task by itself: the effect that two kernels have on each other when they run
+// side by side is not in them, which is why products leave room to exchanges (engine.h). A whole
+// backward is measured as its two halves. Tested by measure_test.cpp; how well a simulation with
 // these times predicts a device is in bench/results/.
 
 #pragma once
@@ -31,12 +31,12 @@ struct MeasureOptions {
   std::uint32_t microbatches = 9;  ///< at least 2
 };
 
-/// With dispatch and combine where they were asked for.
+/// The cost has dispatch and combine if the options ask for exchanges.
 [[nodiscard]] Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
                                                             const MeasureOptions& options);
 
-/// Of a message between two ranks of one process: a latency, which is what next to nothing takes,
-/// and the bandwidth that `bytes` have beyond that. The error is the engine's.
+/// The cost of a message between two ranks of one process: a latency, which a message of next to no
+/// bytes takes, and the bandwidth that `bytes` have beyond that. The error is the engine's.
 [[nodiscard]] Result<TransferCost, Error> measure_transfer(Engine& engine, std::int64_t bytes);
 
 }  // namespace capo::run

@@ -19,7 +19,7 @@ namespace {
 struct CapturedGraph {
   Graph graph;
   GraphExec exec;
-  std::string label;  // at the beginning of its capture
+  std::string label;  // the one at the beginning of its capture
 };
 
 struct OpenCapture {
@@ -27,7 +27,7 @@ struct OpenCapture {
   std::string label;
 };
 
-// A call of the driver's, whose microseconds are added to a sum.
+// Adds the microseconds of a call of the driver to a sum.
 template <typename Call>
 CudaStatus timed(double& sum, Call call) {
   const auto begin = std::chrono::steady_clock::now();
@@ -43,7 +43,7 @@ struct CudaEngine::State {
   int ordinal = 0;
   std::map<std::byte*, std::int64_t> memory;
   std::vector<Stream> streams;
-  std::vector<Event> events;  // those in use, and behind them spare ones
+  std::vector<Event> events;  // those in use come first, then spare ones
   std::size_t events_in_use = 0;
   std::vector<CapturedGraph> graphs;
   run::GraphTimes times;
@@ -88,8 +88,6 @@ CudaEngine::~CudaEngine() {
   }
 }
 
-// --- memory --------------------------------------------------------------------------------------
-
 std::byte* CudaEngine::allocate(std::int64_t bytes, std::string_view what) {
   if (error_) return nullptr;
   void* memory = nullptr;
@@ -128,8 +126,6 @@ void CudaEngine::read(void* to, const void* from, std::int64_t bytes) {
   if (!status.ok()) fail("read " + std::to_string(bytes) + " bytes from the device", status);
 }
 
-// --- streams and events --------------------------------------------------------------------------
-
 void CudaEngine::have_streams(std::uint32_t count) {
   while (!error_ && state_->streams.size() < count) {
     cudaStream_t stream = nullptr;
@@ -150,7 +146,7 @@ bool CudaEngine::knows(run::StreamId stream) {
   return false;
 }
 
-// Of the engine, by whoever drives it.
+// Keeps an error of the program that drives the engine.
 void CudaEngine::misuse(std::string what) {
   keep({.kind = ErrorKind::Environment,
         .message = "cuda engine: " + (label_.empty() ? "" : label_ + ": ") + what,
@@ -212,8 +208,6 @@ double CudaEngine::between(run::EventId from, run::EventId to) {
 void CudaEngine::forget_events() {
   state_->events_in_use = 0;
 }
-
-// --- graphs --------------------------------------------------------------------------------------
 
 void CudaEngine::begin_capture(run::StreamId origin) {
   if (error_ || !knows(origin)) return;
@@ -277,8 +271,6 @@ std::string CudaEngine::graph_text(run::GraphId graph) const {
   const std::string& label = state_->graphs[graph].label;
   return "graph " + std::to_string(graph) + (label.empty() ? "" : " (" + label + ")");
 }
-
-// --- failures ------------------------------------------------------------------------------------
 
 void CudaEngine::fail(std::string_view tried, const CudaStatus& status) {
   std::string where = label_;

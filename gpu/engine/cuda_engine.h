@@ -1,23 +1,23 @@
-// The engine on a CUDA device: real streams, events and graphs, the same few words as the host's.
+// The engine on a CUDA device: it has real streams, events and graphs, in the words of engine.h.
 //
 // Captures are thread-local stream captures; a graph is instantiated and uploaded when its capture
 // ends, and its kernels are read back from CUDA itself. Memory comes from cudaMalloc and stays
 // where it is.
 //
-// A failed call is quoted with CUDA's name and text for the error, with what it was for, the graph
-// and the task (the label that was current; for a graph that is replayed or read back the one that
-// it was captured under):
+// A failed call is quoted with CUDA's name and text for the error, with its purpose, the graph and
+// the task: the label that was current or, for a graph that is replayed or read back, the one that
+// it was captured under:
 //
 //   cannot launch a grouped product (W of chunk 1, microbatch 2 of rank 0, captured into graph 3):
 //   cudaLaunchKernel(...) gave cudaErrorStreamCaptureInvalidated (operation failed due to a
 //   previous error during capture) at gpu/kernels/kernels.cpp:48
 //
 // The first error is kept, and a capture that is open then is ended, so that nothing hangs and no
-// stream stays in capture mode. Destructors are silent. What fails on the device while it runs
-// comes to light at a later call, of which the message then speaks; its help says so.
+// stream stays in capture mode. Destructors are silent. A failure on the device while it runs comes
+// to light at a later call, which the message then names; its help says so.
 //
-// This header needs no CUDA header. Tested on a device by tests/gpu/engine_test.cpp and
-// runs_test.cpp; with each call of CUDA failing in turn by tests/gpu/soft/.
+// This header needs no CUDA header. Tested on a device by engine_test.cpp and runs_test.cpp; with
+// each call of CUDA failing in turn by failures_test.cpp.
 
 #pragma once
 
@@ -37,7 +37,7 @@ namespace capo::gpu {
 
 class CudaEngine final : public run::Engine {
  public:
-  /// On the device of this ordinal; an error says why there is none.
+  /// Makes an engine on the device of this ordinal; an error says why there is none.
   [[nodiscard]] static Result<std::unique_ptr<CudaEngine>> make(int ordinal = 0);
   ~CudaEngine() override;
   CudaEngine(const CudaEngine&) = delete;

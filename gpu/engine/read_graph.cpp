@@ -15,7 +15,7 @@ namespace capo::gpu {
 namespace {
 
 #if CUDART_VERSION >= 13000
-// As CUDA 12 has it, without what edges carry.
+// The call as CUDA 12 has it: without the data of edges, which CUDA 13 adds.
 cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* before,
                                          std::size_t* count) {
   return ::cudaGraphNodeGetDependencies(node, before, nullptr, count);

@@ -1,8 +1,8 @@
 // A captured graph as CUDA holds it: its nodes, the calls that their kernels take, and its edges.
 //
-// Nothing is remembered from the capture; what CUDA says is what will be replayed. A node that is
-// no kernel of capo's is an error, as is every call of CUDA that fails. Tested by
-// tests/gpu/engine_test.cpp and tests/gpu/soft/.
+// The engine remembers nothing of the capture, since CUDA will replay what CUDA says. A node that
+// is no kernel of capo's is an error, as is every call of CUDA that fails. Tested by
+// engine_test.cpp and soft_cuda_test.cpp.
 
 #pragma once
 

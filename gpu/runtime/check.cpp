@@ -9,7 +9,7 @@ namespace capo::gpu {
 
 namespace {
 
-/// The file as the tree names it: what the compiler was given depends on where the tree lies.
+/// The file as the tree names it, since the compiler's name depends on where the tree lies.
 std::string_view path_in_tree(std::string_view file) {
   for (const std::string_view part : {"/tests/gpu/", "/gpu/"}) {
     if (const std::size_t at = file.rfind(part); at != file.npos) return file.substr(at + 1);
@@ -17,7 +17,7 @@ std::string_view path_in_tree(std::string_view file) {
   return file;
 }
 
-/// "13.0" for 13000.
+/// Makes "13.0" of 13000.
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }

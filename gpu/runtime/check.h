@@ -6,7 +6,7 @@
 //
 // CAPO_CUDA_TRY is for functions that return a Result: it returns the Error from them.
 // CAPO_CUDA_CHECK_NOEXCEPT is for destructors, which can tell nobody: it throws nothing, allocates
-// nothing and yields what happened as a plain value, to be kept for a report or dropped by name.
+// nothing and yields the result as a plain value, to be kept for a report or dropped by name.
 //
 //   Result<Stream> make_stream() {
 //     cudaStream_t stream = nullptr;
@@ -19,7 +19,7 @@
 // for it, is not told about this call. An error that has broken the context comes back from every
 // call that follows: dropping it in a destructor does not hide it.
 //
-// This header needs no CUDA header; whoever writes the call has included it. Tested by
+// This header needs no CUDA header; the file that makes the call has included it. Tested by
 // check_test.cpp.
 
 #pragma once
@@ -30,7 +30,7 @@
 
 namespace capo::gpu {
 
-/// What came of one CUDA call.
+/// The result of one CUDA call.
 struct [[nodiscard]] CudaStatus {
   int code = 0;  ///< a cudaError_t; 0 is cudaSuccess
   const char* call = "";
@@ -44,7 +44,7 @@ struct [[nodiscard]] CudaStatus {
 CudaStatus note_status(int code, const char* call, const char* file, int line) noexcept;
 
 /// Words a failed call as an Error of kind Environment; `tried` completes "cannot ...". Help is
-/// given where the code tells what the machine lacks: a driver, a newer one, or a device.
+/// given if the code tells what the machine lacks: a driver, a newer one, or a device.
 [[nodiscard]] Error to_error(std::string_view tried, const CudaStatus& status);
 
 }  // namespace capo::gpu

@@ -1,4 +1,4 @@
-// The CUDA devices of this machine, as plain values: what a report names and a plan chooses by.
+// The CUDA devices of this machine, as plain values that a report names.
 //
 // Asking creates no context and reserves no memory on any device. A machine without a device or
 // without a driver is an Error of kind Environment, never an empty list. Tested by device_test.cpp.
@@ -14,7 +14,7 @@
 
 namespace capo::gpu {
 
-/// What machine code a device runs: 9.0 is Hopper.
+/// The version of the machine code that a device runs: 9.0 is Hopper.
 struct ComputeCapability {
   int major = 0;
   int minor = 0;
@@ -34,7 +34,7 @@ struct Device {
   int ordinal = 0;   ///< as cudaSetDevice takes it: CUDA_VISIBLE_DEVICES has chosen and numbered
   std::string name;  ///< "NVIDIA H200"
   ComputeCapability capability;
-  std::uint64_t bytes = 0;  ///< of device memory in all, not what is free
+  std::uint64_t bytes = 0;  ///< all of its memory, in use or not
   int multiprocessors = 0;  ///< streaming multiprocessors (SMs)
   CudaVersion driver;       ///< the newest CUDA that the installed driver serves
   CudaVersion runtime;      ///< the CUDA runtime linked into capo

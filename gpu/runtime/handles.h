@@ -1,8 +1,8 @@
 // CUDA's handles as values that own what they name: one thin move-only type each.
 //
-// Destroyed without a word, since a destructor can tell nobody, and an error that broke the context
-// comes back from every call that follows. Only for files that include CUDA's headers. Tested
-// through tests/gpu/.
+// They are destroyed without a word, since a destructor can tell nobody, and an error that broke
+// the context comes back from every call that follows. They are for files that include CUDA's
+// headers. Tested by soft_cuda_test.cpp and failures_test.cpp.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace capo::gpu {
 
-/// Destroy: what gives the handle back.
+/// `Destroy` is the call of CUDA that gives the handle back.
 template <typename Handle, cudaError_t (*Destroy)(Handle)>
 class Owned {
  public:

@@ -1,4 +1,4 @@
-// Where the buffers of a step lie, and who reads them too late.
+// The memory of a step's buffers, and a watch over reads that come too late.
 //
 // A plan gives every buffer a place (PlannedMemory); eager execution gives each buffer memory of
 // its own for as long as somebody reads it (EagerMemory). The driver says when a buffer is written

@@ -61,7 +61,7 @@ class Cells {
 
 enum class Way : std::uint8_t { Forward, Backward };
 
-/// Where a work's first layer finds its input, or its incoming gradient.
+/// The place at which a work's first layer finds its input, or its incoming gradient.
 struct Origin {
   enum class Kind : std::uint8_t {
     Given,      ///< the step is given it; `id` is the cell
@@ -126,7 +126,7 @@ struct Op {
 struct Program {
   std::vector<Op> ops;
   std::vector<Act> acts;
-  /// By op: the ops of other streams that it waits for, all of them launched before it.
+  /// The ops of other streams that each op waits for, all of them launched before it.
   std::vector<std::vector<std::uint32_t>> waits;
   std::vector<std::int32_t> rank_of_stream;
   std::vector<Transfer> transfers;

@@ -1,5 +1,5 @@
-// What a step is given, new for every replay: inputs and incoming gradients where no stage makes
-// them, sizes of groups, probabilities, scales, and the router's permutations.
+// The inputs of a step, new for every replay: rows and incoming gradients that no stage makes,
+//  sizes of groups, probabilities, scales, and the router's permutations.
 //
 // Numbers are drawn by seed, replay and place alone (setup/values.h), so that eager execution,
 // every replay and the float64 reference are given the same ones, on whatever engine. Memory for

@@ -1,5 +1,5 @@
-// What a step leaves behind on an engine: gradients of parameters, the gradients that each chunk
-// gives out, and those of probabilities and scales.
+// The outputs of a step on an engine: gradients of parameters, the gradients that each chunk gives
+// out, and those of probabilities and scales.
 //
 // Eager execution and replays have one each, of the same form, so that the two can be compared.
 // Tested by contract_runs_test.cpp and bytes_test.cpp.

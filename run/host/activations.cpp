@@ -44,7 +44,7 @@ void compute(const SwiGluGradient& call) {
       const float incoming = to_float(dy[i]);
       const float s = sigmoid(a);
       const float activated = a * s;
-      const float slope = s * (1.0F + a * (1.0F - s));  // of silu
+      const float slope = s * (1.0F + a * (1.0F - s));  // the derivative of silu
       dprobability += incoming * activated * b;
       dgate[i] = round_to<T>(incoming * probability * b * slope);
       dlinear[i] = round_to<T>(incoming * probability * activated);

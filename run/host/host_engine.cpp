@@ -62,7 +62,7 @@ void HostEngine::release(std::byte* memory) {
   memory_.erase(found);
 }
 
-// Of no bytes the addresses may be null, which memcpy does not take.
+// If there are no bytes the addresses may be null, which memcpy does not take.
 void HostEngine::write(void* to, const void* from, std::int64_t bytes) {
   if (origin_) return fail("memory was written from outside while a capture was open");
   if (!error_ && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -129,11 +129,11 @@ void HostEngine::begin_capture(StreamId origin) {
   captured_[origin].drawn_in = true;
 }
 
-// What is over before whatever the origin would do next.
+// The nodes that are over before the next one on the origin would begin.
 std::vector<bool> HostEngine::joined_nodes(StreamId origin) const {
   std::vector<bool> joined(nodes_.size(), false);
   for (const std::uint32_t node : captured_[origin].after) joined[node] = true;
-  // A node waits for earlier ones only.
+  // A node waits only for earlier ones.
   for (std::size_t node = nodes_.size(); node-- > 0;) {
     if (!joined[node]) continue;
     for (const std::uint32_t before : nodes_[node].after) joined[before] = true;

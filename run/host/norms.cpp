@@ -1,4 +1,4 @@
-// Layer norm. Nothing is kept from the forward: every kernel finds the mean and the variance of a
+// Layer norm. Its forward keeps no statistics: every kernel finds the mean and the variance of a
 // row in the row itself, in two passes, so that a large mean takes no digits from the variance.
 
 #include "run/host/parts.h"

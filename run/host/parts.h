@@ -52,7 +52,7 @@ void with_element(DataType type, Visit visit) {
   return sum;
 }
 
-/// Calls visit(group, first row, row behind the last) in ascending order, also for empty groups.
+/// Calls visit(group, first row, row after the last) in ascending order, also for empty groups.
 template <typename Visit>
 void for_each_group(const Rows& rows, Visit visit) {
   const std::int64_t end = in_use(rows);
@@ -64,7 +64,7 @@ void for_each_group(const Rows& rows, Visit visit) {
   }
 }
 
-/// Of a row: a scale or a probability; 1 where there are none.
+/// The scale or probability of a row; 1 if there are none.
 [[nodiscard]] inline float factor_of(const float* factors, std::int64_t row) {
   return factors == nullptr ? 1.0F : factors[row];
 }
@@ -77,7 +77,7 @@ template <typename Term>
   return sum;
 }
 
-/// One element of a gradient, rounded once.
+/// Writes one element of a gradient, rounded once.
 template <typename T>
 void put(T& gradient, float sum, Write write) {
   gradient = round_to<T>(write == Write::Add ? to_float(gradient) + sum : sum);

@@ -2,11 +2,11 @@
 // of them is read as if transposed.
 //
 // The order of additions is part of the result: an element of c starts at zero and adds in
-// ascending order of the summed index, with no more than one sum. So what advances together is
-// elements of c, a tile of kHigh rows and kWide columns, in registers. Its operands are copied
-// before, as floats, in the order in which the tile reads them: a in strips of kHigh rows, b in
-// strips of kWide columns, both padded with zeros whose products nobody stores. All loops over a
-// tile have constant bounds, so that the compiler vectorises them at any size of the matrices.
+// ascending order of the summed index, with no more than one sum. So the elements of c that
+// advance together are a tile of kHigh rows and kWide columns, in registers. Its operands are
+// copied before, as floats, in the order in which the tile reads them: a in strips of kHigh rows, b
+// in strips of kWide columns, both padded with zeros whose products are not stored. All loops over
+// a tile have constant bounds, so that the compiler vectorises them at any size of the matrices.
 
 #include "run/host/parts.h"
 
@@ -43,7 +43,7 @@ Matrix<T> contiguous(void* data, std::int64_t first, std::int64_t rows, std::int
   return {static_cast<T*>(data) + first * columns, rows, columns, columns};
 }
 
-// Columns [first, first + kWidth) of the matrix, each row of them one behind the other.
+// Copies columns [first, first + kWidth) of the matrix, row after row.
 template <std::int64_t kWidth, typename T>
 void copy_strip(const Matrix<T>& matrix, std::int64_t first, float* strip) {
   const std::int64_t used = std::min(kWidth, matrix.columns - first);
@@ -78,10 +78,10 @@ void store(const Tile& tile, const Matrix<C>& c, std::int64_t row, std::int64_t 
   }
 }
 
-// The copies of operands; kept from group to group for their memory.
+// The copies of operands. They are kept from group to group to reuse their memory.
 struct Strips {
-  std::vector<float> a;  // all of them
-  std::vector<float> b;  // one
+  std::vector<float> a;  // all strips of a
+  std::vector<float> b;  // one strip of b
 };
 
 template <typename A, typename B, typename C>

@@ -1,15 +1,15 @@
-// What modules ask of a device: one plain value for each kernel launch, the same for every engine.
+// The calls that modules make: one plain value for each kernel launch, the same for every engine.
 //
 //   GroupedProduct   y = x w^T, dx = dy w, dw = dy^T x, each group of rows with its own matrix
 //   LayerNorm...     forward, gradient of the input, gradients of the two parameters
 //   SwiGlu...        silu(gate) * linear * probability, and its gradients
-//   Bias...          added behind a product, and its gradients
+//   Bias...          added to a product, and its gradients
 //   Gather           rows in another order: tokens to their experts and back
 //   Add, Copy, Fill, Differ
 //
-// A call holds addresses of the engine's memory and never what lies there: sizes of groups, tables
-// of pointers, indices and probabilities are read on the device, and may differ at every replay.
-// Numbers in a call are baked into a graph that captures it.
+// A call holds addresses of the engine's memory and never the numbers there: sizes of groups,
+// tables of pointers, indices and probabilities are read on the device, and may differ at every
+// replay. Numbers in a call are baked into a graph that captures it.
 //
 // Rounding. Every kernel computes in fp32 and rounds once, to nearest even, when it writes. A
 // product adds in ascending order of the index it sums over. With Write::Add the sum is added in
@@ -18,7 +18,8 @@
 // Rows beyond the sum of the sizes are neither read nor written, by any call that has Rows. A group
 // of no rows contributes nothing: overwritten gradients are zero, added ones stay as they were.
 //
-// Tested for the host by tests/run/host/.
+// Tested on the host by kernels_test.cpp, products_test.cpp, norms_test.cpp, activations_test.cpp
+// and biases_test.cpp.
 
 #pragma once
 
@@ -31,9 +32,9 @@ namespace capo::run {
 
 enum class Write : std::uint8_t { Overwrite, Add };
 
-/// The rows of a tensor, in groups one behind the other.
+/// The rows of a tensor, in groups one after another.
 struct Rows {
-  std::int64_t count = 0;  ///< that there is memory for
+  std::int64_t count = 0;  ///< rows that there is memory for
   std::int64_t groups = 1;
   const std::int64_t* sizes = nullptr;  ///< on the device, one a group, none negative, their sum at
                                         ///< most `count`; null: all rows are one group
@@ -47,7 +48,7 @@ struct GroupedProduct {
     WeightGradient,  ///< w is its gradient, and written; y is the incoming one
   };
   Kind kind = Kind::Forward;
-  DataType type = DataType::Bf16;           ///< of x, y, and of w but where that is a gradient
+  DataType type = DataType::Bf16;           ///< of x and y, and of w unless w is a gradient
   DataType gradient_type = DataType::Fp32;  ///< of w in a WeightGradient
   Write write = Write::Overwrite;           ///< of a WeightGradient; the others overwrite
   Rows rows;
@@ -82,7 +83,7 @@ struct LayerNormGradient {
   void* dx = nullptr;
 };
 
-/// Those of its weight and bias: sums over rows, in ascending order.
+/// The gradients of LayerNorm's weight and bias: sums over rows, in ascending order.
 struct LayerNormWeightGradient {
   DataType type = DataType::Bf16;
   DataType gradient_type = DataType::Bf16;
@@ -182,7 +183,7 @@ struct Fill {
   void* to = nullptr;
 };
 
-/// Sets *differs to 1 where any byte of the rows does; else leaves it.
+/// Sets *differs to 1 if any byte of the rows differs, and otherwise leaves it.
 struct Differ {
   Rows rows;
   std::int64_t row_bytes = 0;

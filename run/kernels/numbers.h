@@ -2,8 +2,8 @@
 // with.
 //
 // A NaN stays one and infinities stay; fp16 beyond 65504 becomes infinite; subnormal numbers are
-// kept. Here and inline, without branches, since the kernels' loops consist of little else: the
-// compiler can vectorise them. Tested by tests/run/kernels/numbers_test.cpp over all 65,536 bit
+// kept. The functions are inline and have no branches, since the kernels' loops consist of little
+// else: the compiler can vectorise them. Tested by numbers_test.cpp over all 65,536 bit
 // patterns of each.
 
 #pragma once
@@ -25,8 +25,8 @@ struct Fp16 {
 }
 [[nodiscard]] inline float to_float(Fp16 value) {
   const std::uint32_t sign = (value.bits & 0x8000U) << 16;
-  // Read as float bits the magnitude is 2^112 times too small, also where it is subnormal; only
-  // infinities and NaNs lie further away.
+  // Read as float bits the magnitude is 2^112 times too small, even if it is subnormal; only
+  // infinities and NaNs are further off.
   const float magnitude = std::bit_cast<float>((value.bits & 0x7fffU) << 13) * 0x1p112F;
   const std::uint32_t beyond = (value.bits & 0x7c00U) == 0x7c00U ? 0x7f800000U : 0U;
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign | beyond);
@@ -42,9 +42,9 @@ template <typename T>
 template <>
 [[nodiscard]] inline Bf16 round_to<Bf16>(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  // Just under half of the last place, and a little more where that makes an odd one even.
+  // Adds just under half of the last place, and a little more if that makes an odd one even.
   const std::uint32_t rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
-  // Cut off, with a bit for what was: else a NaN could become infinite.
+  // A NaN is cut off, with a bit set for the rest, since it could become infinite otherwise.
   const std::uint32_t cut = bits >> 16 | ((bits & 0xffffU) != 0 ? 1U : 0U);
   const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
   return {static_cast<std::uint16_t>(is_nan ? cut : rounded)};
@@ -55,7 +55,7 @@ template <>
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000U;
   const std::uint32_t magnitude = bits & 0x7fffffffU;
-  // As for bf16, with the exponent's other bias taken off.
+  // Rounds like bf16, with the exponent's other bias taken off.
   const std::uint32_t normal = (magnitude + 0xfffU + (magnitude >> 13 & 1U) - (112U << 23)) >> 13;
   // The last place of 0.5 is that of a subnormal fp16: the addition rounds.
   const std::uint32_t subnormal =

@@ -19,7 +19,7 @@ constexpr std::int64_t kTokens = 8;
 constexpr std::int64_t kColumns = 16;
 constexpr std::int64_t kGroups = 4;
 
-// Whose gradient goes to main_grad, as in every run that people do.
+// A linear module whose gradient goes to main_grad, as in every run that people do.
 Module default_module() {
   Module module{.name = "linear", .kind = ModuleKind::Linear, .dtype = DataType::Bf16};
   module.flags.fuse_wgrad_accumulation = true;
@@ -27,7 +27,8 @@ Module default_module() {
   return module;
 }
 
-// By chunk, whether its weight gradients are actions of their own; a mixed chunk may have none.
+// Tells by chunk whether its weight gradients are actions of their own; a mixed chunk may have
+// none.
 std::vector<bool> delays_of(const RankOrder& rank) {
   const std::vector<Delay> declared = resolved_delay(rank);
   std::vector<bool> delays;
@@ -71,7 +72,7 @@ class Completer {
  private:
   void assume(std::string what) { assumed_.insert(std::move(what)); }
 
-  // The number of the module that a layer uses so.
+  // The number of the module of a layer that delays its weight gradient, or does not.
   std::int32_t use(std::int32_t rank, std::int32_t chunk, std::int32_t layer, bool delayed) {
     const Module* module = declared_.modules.of(rank, chunk, layer);
     const auto [at, fresh] = uses_.try_emplace(
@@ -119,7 +120,7 @@ class Completer {
                      .hidden = *module.shape.hidden,
                      .ffn = *module.shape.ffn,
                      .groups = module.shape.groups.value_or(1)};
-    if (rough_bytes(shape) > kMostBytes) return;  // which is refused in words
+    if (rough_bytes(shape) > kMostBytes) return;  // module_refusal() says so in words
     const Aliases aliases = declared_.plan.aliases.value_or(*aliases_of(module));
     shape.copies_input = !aliases.input;
     if (is_grouped(*module.kind) && module.splits == Splits::Input && !module.bytes.input) {
@@ -129,7 +130,7 @@ class Completer {
       module.bytes.activations = kept_bytes(shape);
     }
     if (module.dtype != DataType::Fp8) return;
-    // What matters of fp8 to a plan is that operands are copies; they are of bf16 here.
+    // To a plan fp8 means that operands are copies; they are of bf16 here.
     assume("fp8 run as bf16 with copied operands");
     if (!aliases.input) module.bytes.activations = kept_bytes(shape);
     if (!aliases.grad_output) {

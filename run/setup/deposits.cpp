@@ -33,7 +33,8 @@ Deposit GradientBook::backward(std::int32_t microbatch, bool delayed) {
     queued_.insert(microbatch);
     if (cell.flagged == Flagged::AtW) flag_ = false;
   }
-  // That of a whole backward says that nothing is owed; TransformerEngine's is ahead of the data.
+  // A whole backward sets the flag if no microbatch is owed; TransformerEngine's is ahead of the
+  // data.
   if (cell.flagged == Flagged::AtB) flag_ = cell.written != Written::WithB || queued_.empty();
   hand(cell, deposit);
   return deposit;
@@ -99,7 +100,7 @@ void GradientBook::hand(const Cell& cell, Deposit& deposit) {
       break;
     case Returned::Dummy:
     case Returned::SharedDummy:
-      // While something is owed a reader adds it, so it is of zeros then.
+      // While a microbatch is owed, a reader adds the dummy, so it holds zeros then.
       deposit.handed = cell.written == Written::WithB && !queued_.empty() ? Deposit::Handed::Zeros
                                                                           : Deposit::Handed::Dummy;
       break;

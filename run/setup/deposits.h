@@ -1,5 +1,5 @@
-// What each action of a step leaves of each parameter's gradient: the cell of the contract, made
-// into writes.
+// Deposits: what each action of a step leaves of each parameter's gradient, which is the cell of
+// the contract made into writes.
 //
 //   delay+fuse, B0 B1 W1 W0      B: nothing     W1: adds to main_grad     W0: adds to main_grad
 //   vanilla, B0 B1               B0: the product to what it returns, which autograd makes .grad

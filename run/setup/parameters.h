@@ -2,14 +2,15 @@
 // them.
 //
 // A backward finds its parameter by a handle that does not keep it alive, never by the tensor that
-// was saved, since that may come back as another one. Where the parameter is gone, that is an error
+// was saved, since that may come back as another one. If the parameter is gone, that is an error
 // with its name.
 //
 // Each has memory of its own outside any plan: the values, .grad in its own type, main_grad in
-// fp32, what backward hands to autograd, and a dummy. Groups lie one behind the other where the
-// weight is a single one, else each by itself; kernels find them through tables on the device.
+// fp32, the tensor that backward hands to autograd, and a dummy. Groups lie one after another if
+// the weight is a single one, otherwise each by itself; kernels find them through tables on the
+// device.
 //
-// Tested by tests/run/setup/parameters_test.cpp.
+// Tested by parameters_test.cpp.
 
 #pragma once
 
@@ -25,13 +26,13 @@
 
 namespace capo::run {
 
-/// Which of a layer's parameters.
+/// Tells the parameters of a layer apart.
 enum class Role : std::uint8_t { NormWeight, NormBias, First, FirstBias, Second, SecondBias };
 inline constexpr std::size_t kRoles = 6;
 inline constexpr std::array kAllRoles{Role::NormWeight, Role::NormBias, Role::First,
                                       Role::FirstBias,  Role::Second,   Role::SecondBias};
 
-/// What a parameter is, whoever holds it.
+/// The name, shape and type of a parameter.
 struct ParameterForm {
   std::string name;  ///< "rank 0, chunk 1, layer 0: weight"
   Role role = Role::First;
@@ -39,11 +40,11 @@ struct ParameterForm {
   std::int64_t elements = 0;  ///< of one group
   std::int64_t columns = 1;   ///< of its last dimension
   DataType type = DataType::Bf16;
-  bool single = true;  ///< groups lie one behind the other
+  bool single = true;  ///< its groups lie one after another
   bool fused = false;  ///< its gradient goes to main_grad
 };
 
-/// The parameters that a layer has, by role; names are left to the caller.
+/// The parameters that a layer has, by role, without names.
 [[nodiscard]] std::vector<ParameterForm> parameter_forms(const LayerShape& shape, bool single);
 [[nodiscard]] std::string_view name_of(Role role, bool mlp);
 
@@ -57,19 +58,19 @@ struct GroupedTensor {
   [[nodiscard]] std::int64_t part_bytes() const { return elements * bytes_of(type); }
 };
 
-/// Null parts where the engine has no more memory; it keeps the error.
+/// Parts are null if the engine has no more memory; it keeps the error.
 [[nodiscard]] GroupedTensor make_tensor(Engine& engine, const ParameterForm& form, DataType type);
-/// All parts, one behind the other, as the engine's numbers made floats.
+/// The numbers of all parts, one after another, as floats.
 [[nodiscard]] std::vector<float> values_of(Engine& engine, const GroupedTensor& tensor);
 void write_values(Engine& engine, const GroupedTensor& tensor, const std::vector<float>& values);
 
-/// What a step leaves of a parameter.
+/// The tensors that a step leaves of a parameter.
 struct GradientMemory {
   GroupedTensor grad;
   GroupedTensor main_grad;
   GroupedTensor returned;
   GroupedTensor dummy;
-  std::vector<GroupedTensor> own;  ///< by microbatch, where each has a place of its own
+  std::vector<GroupedTensor> own;  ///< by microbatch; empty unless each has a place of its own
 };
 
 struct ParameterHandle {
@@ -77,7 +78,7 @@ struct ParameterHandle {
   std::uint32_t generation = 0;
 };
 
-/// Who is alive.
+/// Knows which parameters are alive.
 class ParameterRegistry {
  public:
   ParameterHandle add(std::string name);

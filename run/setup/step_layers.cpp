@@ -48,8 +48,8 @@ Refusal not_run(const Module& module) {
   return std::nullopt;
 }
 
-// A main_grad that a product cannot write is refused before anything runs. Of an MLP's two weights
-// the sizes alone do not say which is meant.
+// A main_grad that a product cannot write is refused before anything runs. The sizes alone do
+// not say which of an MLP's two weights is meant.
 Refusal bad_main_grad(const Module& module) {
   if (!module.main_grad || !module.flags.single_weight || !is_grouped(*module.kind) ||
       !module.flags.fuse_wgrad_accumulation) {
@@ -85,8 +85,8 @@ LayerShape shape_of(const Module& module, const LayerFacts& facts) {
 }
 
 // TransformerEngine's operations make the bias gradient with B, its grouped-linear does on the
-// grouped path, and so do all from fp8 operands. Where its plan is run, eager execution rounds as
-// its modules do.
+// grouped path, and so do all from fp8 operands. If its plan is run, eager execution rounds as its
+// modules do.
 bool makes_bias_with_backward(const PlannedStep& step, const Module& module) {
   if (step.view().plan().kind != PlanKind::Te) return false;
   const bool grouped_path =
@@ -95,7 +95,7 @@ bool makes_bias_with_backward(const PlannedStep& step, const Module& module) {
   return gradients::is_operation(*module.kind) || grouped_path || module.dtype == DataType::Fp8;
 }
 
-// Behind a norm, and between the products of an MLP, what W reads was made by forward.
+// After a norm, and between the products of an MLP, W reads what forward made.
 Refusal wrong_alias(const Module& module, const LayerFacts& facts) {
   const bool made = is_mlp(*module.kind) || has_norm(*module.kind);
   if (!made || !facts.aliases.input) return std::nullopt;
@@ -105,7 +105,7 @@ Refusal wrong_alias(const Module& module, const LayerFacts& facts) {
       named(module));
 }
 
-// The plan gives a layer memory by what is declared of it; its kernels need what they need.
+// Compares the memory that the plan gives a layer, by its declaration, with what its kernels need.
 Refusal too_small(const Module& module, const LayerShape& shape, const LayerFacts& facts) {
   const auto bytes = [&](BufferKind kind) { return facts.bytes[static_cast<std::size_t>(kind)]; };
   const std::int64_t input = module.splits == Splits::Input && shape.grouped
@@ -133,7 +133,7 @@ std::string place_of(const StepLayer& layer) {
   return fmt::format("layer {} of chunk {} of rank {}", layer.layer, layer.chunk, layer.rank);
 }
 
-// What one layer makes the next one reads, and hands a gradient back.
+// A layer must read what the one before it makes, and hand a gradient back.
 Refusal misfit(const StepLayer& from, const StepLayer& to) {
   if (!to.shape.needs_grad_input) {
     return fmt::format("{} computes no gradient of its input, which {} waits for", place_of(to),
@@ -236,7 +236,7 @@ ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Whose whos
                              gradients::Written::WithB, gradients::Flagged::Never};
   if (role == Role::NormWeight || role == Role::NormBias) return {kToAutograd, kToAutograd};
   ModuleFlags flags = layer.flags;
-  // Of two weights it is the first that is frozen.
+  // If there are two weights, the first is the frozen one.
   flags.frozen_weight = flags.frozen_weight && (role == Role::First || role == Role::FirstBias);
   const bool bias = role == Role::FirstBias || role == Role::SecondBias;
   const bool with_backward = bias && layer.bias_with_backward;

@@ -1,6 +1,6 @@
 // The layers of a planned step as kernels need them: shapes complete, parameters numbered.
 //
-// Tested by tests/run/setup/step_layers_test.cpp.
+// Tested by step_layers_test.cpp and step_layers_refusals_test.cpp.
 
 #pragma once
 
@@ -26,8 +26,8 @@ struct StepLayer {
   std::int32_t layer = 0;
   LayerShape shape;
   ModuleFlags flags;
-  bool bias_with_backward = false;  ///< its gradient, even where W is delayed
-  bool sizes_in_input = false;      ///< they are part of the static input, behind its rows
+  bool bias_with_backward = false;  ///< B makes the bias gradient, even if W is delayed
+  bool sizes_in_input = false;      ///< group sizes are in the static input, after its rows
   std::array<std::uint32_t, kRoles> parameter{kNoParameter, kNoParameter, kNoParameter,
                                               kNoParameter, kNoParameter, kNoParameter};
 };
@@ -52,7 +52,7 @@ class StepLayers {
   [[nodiscard]] const StepLayer& layer_of(std::uint32_t parameter) const {
     return layers_[owner_[parameter]];
   }
-  /// Whether all layers have groups, so that rows beyond the sum of their sizes may be there.
+  /// True if all layers have groups, so that there may be rows beyond the sum of their sizes.
   [[nodiscard]] bool all_grouped() const { return all_grouped_; }
 
  private:
@@ -63,16 +63,17 @@ class StepLayers {
   bool all_grouped_ = true;
 };
 
-/// Why a module cannot be run, whatever the plan: a sentence that names it.
+/// A sentence that says why a module cannot be run under any plan; nullopt if it can.
 [[nodiscard]] std::optional<std::string> module_refusal(const Module& module);
 
-/// What the contract says of a parameter, for whole backwards and for delayed ones.
+/// The cells of the contract for a parameter: of whole backwards and of delayed ones.
 struct ParameterCells {
   gradients::Cell whole;
   gradients::Cell delayed;
 };
 [[nodiscard]] ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Whose whose);
-/// Of a replay: what Python would assign nobody does, and flags of a call are not heard.
+/// The cell as a replay keeps it: nothing assigns what Python would, and flags of a call are
+/// ignored.
 [[nodiscard]] gradients::Cell replayed(gradients::Cell cell, gradients::Whose whose);
 
 }  // namespace capo::run
