@@ -44,10 +44,9 @@ extern "C" void interrupted(int /*signal*/) {
 
 // What the user typed where a command is expected, and the command it may be.
 std::string unknown_command(const std::string& word, std::span<const std::string_view> commands) {
-  const std::string_view close = capo::nearest(word, commands);
-  std::string text = "there is no command `" + capo::printable(word, 40) + "`";
-  if (!close.empty()) text += "; did you mean `" + std::string(close) + "`?";
-  return text;
+  const std::string hint = capo::did_you_mean(word, commands);
+  return "there is no command `" + capo::printable(word, 40) + "`" +
+         (hint.empty() ? "" : "; " + hint);
 }
 
 // Cuts a long piece of the command line wherever a message echoes it. Paths mostly stay whole.

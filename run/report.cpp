@@ -1,6 +1,7 @@
 #include "run/report.h"
 
 #include "core/base/assert.h"
+#include "core/base/plural.h"
 #include "core/report/report.h"
 
 #include <fmt/format.h>
@@ -45,10 +46,6 @@ std::string victims_in_words(const std::set<Victim>& victims, std::size_t ranks)
                         : fmt::format("(c{},m{})", victim.chunk, victim.microbatch));
   }
   return words.empty() ? "none" : fmt::format("{}", fmt::join(words, " "));
-}
-
-std::string count(std::size_t number, std::string_view what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
 std::size_t differing(const std::vector<TensorReport>& tensors) {
@@ -190,7 +187,7 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
                                          : std::string(name_of(result.verdict)));
   out += '\n';
   out += fmt::format("  engine {} ({}), {}, {}\n", report.engine, report.device,
-                     count(report.graphs, "graph"), count(report.replays, "replay"));
+                     counted(report.graphs, "graph"), counted(report.replays, "replay"));
   if (!assumed.empty()) out += fmt::format("  not declared: {}\n", fmt::join(assumed, "; "));
   const auto equal = [](const std::vector<TensorReport>& tensors) {
     return fmt::format("{} of {}", tensors.size() - differing(tensors), tensors.size());

@@ -1,6 +1,7 @@
 #include "sim/report.h"
 
 #include "core/base/assert.h"
+#include "core/base/plural.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,11 +15,6 @@ namespace capo {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string count(std::size_t number, std::string_view what) {
-  const std::string_view plural = what.ends_with("ch") ? "es" : "s";
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : plural);
-}
 
 std::string links_in_words(const Simulation& simulation) {
   switch (simulation.subject().links) {
@@ -111,7 +107,7 @@ std::string longest_waits(const Simulation& simulation) {
     return a.idle->end - a.idle->begin > b.idle->end - b.idle->begin;
   });
   constexpr std::size_t kShown = 5;
-  std::string text = fmt::format("\nIdle {}, the longest:\n", count(waits.size(), "time"));
+  std::string text = fmt::format("\nIdle {}, the longest:\n", counted(waits.size(), "time"));
   for (std::size_t i = 0; i < std::min(kShown, waits.size()); ++i) {
     text +=
         fmt::format("  rank {}: {}\n", waits[i].rank, idle_in_words(simulation, *waits[i].idle));
@@ -122,7 +118,7 @@ std::string longest_waits(const Simulation& simulation) {
 std::string path_in_words(const Simulation& simulation) {
   const auto path = critical_path(simulation.subject(), simulation.timeline());
   constexpr std::size_t kEnds = 4;
-  std::string text = fmt::format("\nCritical path, {}:", count(path.size(), "task"));
+  std::string text = fmt::format("\nCritical path, {}:", counted(path.size(), "task"));
   std::int32_t rank = -1;
   for (std::size_t i = 0; i < path.size(); ++i) {
     if (i == kEnds && path.size() > 2 * kEnds + 1) {
@@ -233,13 +229,14 @@ std::string percent(double rate) {
 
 std::string text_report(const Simulation& simulation) {
   const MemoryChange& memory = simulation.memory_model();
-  std::string text = fmt::format(
-      "{}, {}, {}{}; {}\ntimes in {}, memory f={},b={},w={} of a microbatch\n\n",
-      count(simulation.ranks().size(), "rank"),
-      count(static_cast<std::size_t>(simulation.microbatches()), "microbatch"),
-      count(simulation.graph().tasks.size(), "task"), simulation.replayed() ? ", as replayed" : "",
-      links_in_words(simulation), unit_of_time(simulation.costs()), figure(memory.forward),
-      figure(memory.backward), figure(memory.weight));
+  std::string text =
+      fmt::format("{}, {}, {}{}; {}\ntimes in {}, memory f={},b={},w={} of a microbatch\n\n",
+                  counted(simulation.ranks().size(), "rank"),
+                  counted(simulation.microbatches(), "microbatch", "microbatches"),
+                  counted(simulation.graph().tasks.size(), "task"),
+                  simulation.replayed() ? ", as replayed" : "", links_in_words(simulation),
+                  unit_of_time(simulation.costs()), figure(memory.forward), figure(memory.backward),
+                  figure(memory.weight));
   text += table({{"makespan", figure(simulation.makespan()), "bubble",
                   percent(simulation.bubble_rate_of_makespan()),
                   bound_in_words(simulation.bounds().makespan, simulation.makespan())},

@@ -110,11 +110,9 @@ std::vector<std::string> profile_names(const std::string& text) {
   for (std::string name; std::getline(in, name, ',');) {
     constexpr std::array<std::string_view, 4> kProfiles{"sound", "te", "mcore", "torch"};
     if (std::find(kProfiles.begin(), kProfiles.end(), name) == kProfiles.end()) {
-      const std::string_view close = nearest(name, kProfiles);
       throw CLI::ValidationError(
           "--profile", "no profile `" + name + "`; " +
-                           (close.empty() ? "there are sound, te, mcore and torch"
-                                          : "did you mean `" + std::string(close) + "`?"));
+                           did_you_mean(name, kProfiles, "there are sound, te, mcore and torch"));
     }
     names.push_back(name);
   }

@@ -40,11 +40,10 @@ int explain(const std::string& name) {
       known.push_back(row.id);
       known.push_back(row.name);
     }
-    const std::string_view close = nearest(name, known);
     print_error({.kind = ErrorKind::Unreadable,
                  .message = fmt::format("there is no rule or topic `{}`", name),
-                 .help = close.empty() ? "`capo rules` lists them; the one topic is `contract`"
-                                       : fmt::format("did you mean `{}`?", close)});
+                 .help = did_you_mean(name, known,
+                                      "`capo rules` lists them; the one topic is `contract`")});
     return kUsage;
   }
   for (const EmbeddedText& essay : embedded_essays()) {

@@ -6,6 +6,7 @@
 #include "cli/options/input_options.h"
 #include "cli/options/plan_options.h"
 #include "core/base/nearest.h"
+#include "core/base/plural.h"
 #include "core/report/text_report.h"
 #include "core/rules/check.h"
 #include "core/text/order_printer.h"
@@ -73,11 +74,9 @@ const Rule& named_rule(const std::string& name) {
     names.push_back(rule.id);
     names.push_back(rule.name);
   }
-  const std::string_view close = nearest(name, names);
-  throw CLI::ValidationError(
-      "--rule", fmt::format("there is no rule `{}`{}", name,
-                            close.empty() ? "; `capo rules` lists them"
-                                          : fmt::format("; did you mean `{}`?", close)));
+  throw CLI::ValidationError("--rule",
+                             fmt::format("there is no rule `{}`; {}", name,
+                                         did_you_mean(name, names, "`capo rules` lists them")));
 }
 
 // The id of the rule to keep broken; empty where there is nothing to minimise.
@@ -103,13 +102,10 @@ std::size_t entries_of(const Schedule& schedule) {
 }
 
 std::string summary(const Schedule& before, const Minimised& least, std::string_view rule) {
-  const auto counted = [](std::size_t number, const char* one, const char* many) {
-    return fmt::format("{} {}", number, number == 1 ? one : many);
-  };
   return fmt::format("minimise: {} still broken; {} -> {}, {} -> {}, {}{}\n", rule,
                      counted(entries_of(before), "entry", "entries"), entries_of(least.schedule),
-                     counted(before.ranks.size(), "rank", "ranks"), least.schedule.ranks.size(),
-                     counted(least.checks, "check", "checks"),
+                     counted(before.ranks.size(), "rank"), least.schedule.ranks.size(),
+                     counted(least.checks, "check"),
                      least.at_limit ? "; --max-checks ended it before it was minimal" : "");
 }
 

@@ -2,6 +2,7 @@
 
 #include "cli/options/input_options.h"
 #include "core/base/nearest.h"
+#include "core/base/plural.h"
 #include "core/text/scan.h"
 
 #include <fmt/format.h>
@@ -63,12 +64,10 @@ std::vector<ModuleKind> modules_of(const std::string& text) {
   for (const std::string_view word : words_of(text)) {
     const auto kind = module_kind_named(word);
     if (!kind) {
-      const std::string_view close = nearest(word, names);
-      throw CLI::ValidationError(
-          "--modules",
-          fmt::format("there is no module kind {}; {}", shown(word),
-                      close.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
-                                    : fmt::format("did you mean `{}`?", close)));
+      const std::string all = fmt::format("there are {}", fmt::join(names, ", "));
+      throw CLI::ValidationError("--modules",
+                                 fmt::format("there is no module kind {}; {}", shown(word),
+                                             did_you_mean(word, names, all)));
     }
     kinds.push_back(*kind);
   }
@@ -154,7 +153,7 @@ ModuleTable table_of(const std::vector<ModuleKind>& kinds) {
 }
 
 std::string chunks_of(std::size_t rank, std::int32_t chunks) {
-  return fmt::format("rank {} has {} chunk{}", rank, chunks, chunks == 1 ? "" : "s");
+  return fmt::format("rank {} has {}", rank, counted(chunks, "chunk"));
 }
 
 }  // namespace

@@ -43,4 +43,10 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   return best;
 }
 
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> known,
+                         std::string_view otherwise) {
+  const std::string_view close = nearest(word, known);
+  return close.empty() ? std::string(otherwise) : "did you mean `" + std::string(close) + "`?";
+}
+
 }  // namespace capo

@@ -1,5 +1,6 @@
 #include "core/report/text_report.h"
 
+#include "core/base/plural.h"
 #include "core/diag/lines.h"
 #include "core/text/byte_size.h"
 #include "core/text/printable.h"
@@ -237,12 +238,11 @@ class Writer {
         break;
     }
     if (report_.verdict == Verdict::Accepted && found.warnings() > 0) {
-      out_ +=
-          fmt::format(", with {} warning{}", found.warnings(), found.warnings() == 1 ? "" : "s");
+      out_ += ", with " + counted(found.warnings(), "warning");
       write_where_to_read_on(Severity::Warning);
     }
     if (report_.verdict == Verdict::Rejected) {
-      out_ += fmt::format(": {} error{}", found.errors(), found.errors() == 1 ? "" : "s");
+      out_ += ": " + counted(found.errors(), "error");
       write_where_to_read_on(Severity::Error);
     }
     out_ += "\n";
@@ -265,7 +265,7 @@ class Writer {
     constexpr std::size_t kMost = 6;
     const std::size_t named = std::min(modules.size(), kMost);
     std::string words = fmt::format(
-        "module{} {}", modules.size() == 1 ? "" : "s",
+        "{} {}", plural(modules.size(), "module"),
         fmt::join(modules.begin(), modules.begin() + static_cast<std::ptrdiff_t>(named), ", "));
     if (named < modules.size()) words += fmt::format(" and {} more", modules.size() - named);
     return printable(words, kLongestText);
@@ -282,8 +282,7 @@ class Writer {
     std::string words = "  ";
     if (plan.ranks.size() > 1) words += fmt::format("rank {} needs most: ", rank);
     if (most->input_slots > 0) {
-      words += fmt::format("{} slot{} of static inputs, ", most->input_slots,
-                           most->input_slots == 1 ? "" : "s");
+      words += counted(most->input_slots, "slot") + " of static inputs, ";
     }
     if (!plan.sized) {
       return words + fmt::format("{} buffers at once; no plan without hazards takes less than {}",
@@ -296,15 +295,11 @@ class Writer {
   static std::string environment_words(const Setting& environment) {
     const bool alike = std::adjacent_find(environment.chunks.begin(), environment.chunks.end(),
                                           std::not_equal_to<>()) == environment.chunks.end();
-    const auto count = [](std::int64_t n, std::string_view noun) {
-      return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-    };
-    std::string words = "  " + count(static_cast<std::int64_t>(environment.ranks), "rank") + ", ";
+    std::string words = "  " + counted(environment.ranks, "rank") + ", ";
     words += environment.chunks.empty() || !alike ? "chunks by rank"
-                                                  : count(environment.chunks.front(), "chunk");
+                                                  : counted(environment.chunks.front(), "chunk");
     if (environment.ranks > 1 && alike) words += " each";
-    words += ", " + count(environment.microbatches,
-                          environment.microbatches == 1 ? "microbatch" : "microbatche");
+    words += ", " + counted(environment.microbatches, "microbatch", "microbatches");
     words += fmt::format(", topology {}, {}, {}", environment.topology,
                          environment.plan ? fmt::format("plan {}", name_of(*environment.plan))
                                           : std::string("no plan"),

@@ -1,3 +1,4 @@
+#include "core/base/nearest.h"
 #include "core/text/action_token.h"
 #include "core/text/json_fields.h"
 #include "core/text/model_parts.h"

@@ -29,12 +29,6 @@ Refusal wrong_type(const JsonValue& value, std::string_view what, std::string_vi
                                              fraction ? "a float" : name_of(value.type()), wanted));
 }
 
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> known,
-                         std::string_view otherwise) {
-  const std::string_view close = nearest(word, known);
-  return close.empty() ? std::string(otherwise) : fmt::format("did you mean `{}`?", close);
-}
-
 std::optional<Refusal> refuse_unknown_keys(const JsonValue& object,
                                            std::span<const std::string_view> known,
                                            std::string_view page) {

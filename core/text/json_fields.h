@@ -34,11 +34,6 @@ inline constexpr std::string_view kModelSchema = "docs/schema/model.schema.json"
 [[nodiscard]] Refusal wrong_type(const JsonValue& value, std::string_view what,
                                  std::string_view wanted);
 
-/// "did you mean `chunks`?", or else the words to fall back to.
-[[nodiscard]] std::string did_you_mean(std::string_view word,
-                                       std::span<const std::string_view> known,
-                                       std::string_view otherwise);
-
 /// The first key of `object` that is not among `known`; `page` lists them.
 [[nodiscard]] std::optional<Refusal> refuse_unknown_keys(const JsonValue& object,
                                                          std::span<const std::string_view> known,

@@ -1,5 +1,6 @@
 #include "core/text/model_parts.h"
 
+#include "core/base/nearest.h"
 #include "core/model/model.h"
 #include "core/text/json_fields.h"
 #include "core/text/scan.h"

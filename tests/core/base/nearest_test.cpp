@@ -23,5 +23,12 @@ TEST(Nearest, SuggestsTheClosestWordAndNothingFarAway) {
   EXPECT_EQ(nearest("rank", kKnown), "");
 }
 
+TEST(Nearest, AsksForTheClosestWordOrSaysWhatTheCallerSays) {
+  constexpr std::array<std::string_view, 2> kKnown{"layers", "placement"};
+  EXPECT_EQ(did_you_mean("layer", kKnown), "did you mean `layers`?");
+  EXPECT_EQ(did_you_mean("rank", kKnown, "docs/cli.md lists them"), "docs/cli.md lists them");
+  EXPECT_EQ(did_you_mean("rank", kKnown), "");
+}
+
 }  // namespace
 }  // namespace capo
