@@ -1,8 +1,8 @@
 #include "cli/commands/check_options.h"
 #include "cli/commands/commands.h"
+#include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "core/base/nearest.h"
-#include "core/order/with_replay.h"
 #include "core/profiles/te_captured.h"
 #include "core/report/explain_setting.h"
 #include "core/report/json_report.h"
@@ -51,57 +51,26 @@ std::string render(const Report& report, const CheckRequest& request) {
 }
 
 int write_report(const Report& report, const CheckRequest& request, int code) {
-  if (const auto error = write_stdout(render(report, request))) return fail(*error);
-  return code;
+  return exit_code_after(write_stdout(render(report, request)), code);
 }
 
-int write_refusal(const RefusedInput& refused, const CheckRequest& request) {
+// A text that is no order is a finding like others, in the format that was asked for.
+int refuse(const CommandError& error, const CheckRequest& request) {
+  if (const auto* failed = std::get_if<Error>(&error)) return fail(*failed);
+  const auto& refused = std::get<RefusedInput>(error);
   return write_report(report_of(refused.source, refused.refusal), request,
                       exit_code_of(refused.refusal.kind));
 }
 
 int check_one(const CheckRequest& request) {
-  Loaded loaded = load_input(request.input);
-  if (const auto* error = std::get_if<Error>(&loaded)) return fail(*error);
-  if (const auto* refused = std::get_if<RefusedInput>(&loaded))
-    return write_refusal(*refused, request);
-  Input input = std::get<Input>(std::move(loaded));
-  if (!request.replay.empty()) {
-    InputOptions of_replay = request.input;
-    of_replay.file = request.replay;
-    of_replay.order.reset();
-    Loaded replay = load_input(of_replay);
-    if (const auto* error = std::get_if<Error>(&replay)) return fail(*error);
-    if (const auto* refused = std::get_if<RefusedInput>(&replay))
-      return write_refusal(*refused, request);
-    const Input& replayed = std::get<Input>(replay);
-    // What is no action has no place in a schedule of two texts: it is judged by itself.
-    if (!replayed.odd_entries.empty() || !replayed.cell_faults.empty()) {
-      CheckResult result = check(replayed, request.check);
-      const int code = exit_code_of(result.verdict);
-      return write_report(report_of(replayed, std::move(result), {}), request, code);
-    }
-    auto both = with_replay(std::move(input), replayed);
-    if (!both) throw CLI::ValidationError("--replay", both.error());
-    input = std::move(*both);
-  }
-
-  auto declared = request.environment.resolve(request.input.limits);
-  if (const auto* error = std::get_if<Error>(&declared)) return fail(*error);
-  if (const auto* refused = std::get_if<RefusedInput>(&declared))
-    return write_refusal(*refused, request);
-  Model& model = std::get<Model>(declared);
-  request.plan.merge_into(model);
-  if (const auto error =
-          place_or_throw(request.environment, input.schedule, model, request.input.limits)) {
-    return fail(*error);
-  }
-  if (const auto misfit = request.plan.misfit(input.schedule, model)) {
-    throw CLI::ValidationError(misfit->flag, misfit->why);
-  }
-  CheckResult result = check_planned(input, request.check_options(model));
+  const auto judged = judged_input(request);
+  if (!judged) return refuse(judged.error(), request);
+  const Input& input = judged->input;
+  CheckResult result = check_planned(input, request.check_options(judged->model));
+  std::vector<Opinion> opinions;
+  if (!judged->replay_alone) opinions = request.opinions(input);
   const int code = exit_code_of(result.verdict);
-  return write_report(report_of(input, std::move(result), request.opinions(input)), request, code);
+  return write_report(report_of(input, std::move(result), std::move(opinions)), request, code);
 }
 
 std::vector<std::string> profile_names(const std::string& text) {
@@ -122,7 +91,7 @@ std::vector<std::string> profile_names(const std::string& text) {
 void add_options(CLI::App& app, CheckRequest& request) {
   request.input.add_to(app);
   request.environment.add_to(app);
-  request.plan.add_to(app);
+  request.plan.emplace().add_to(app);
   app.add_option("--batch", request.batch,
                  "Check every line of a JSON-lines file; one JSON result a line")
       ->excludes("FILE")
@@ -154,7 +123,7 @@ void add_options(CLI::App& app, CheckRequest& request) {
       ->check(CLI::Range(1, 256))
       ->needs("--batch")
       ->capture_default_str();
-  app.add_option("--max-findings", request.check.findings_per_rule,
+  app.add_option("--max-findings", request.findings_per_rule,
                  "Findings of each rule to show in full")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
       ->capture_default_str();
@@ -231,11 +200,8 @@ CheckResult check_planned(const Input& input, const CheckOptions& options) {
 }
 
 CheckOptions CheckRequest::check_options(const Model& declared) const {
-  CheckOptions options = check;
-  options.environment = declared.environment;
-  options.groups = declared.groups;
-  options.modules = declared.modules;
-  options.plan = declared.plan;
+  CheckOptions options = check_options_of(declared);
+  options.findings_per_rule = findings_per_rule;
   return options;
 }
 

@@ -8,6 +8,7 @@
 // is 0 if every line got a verdict, whichever it is.
 
 #include "cli/commands/check_options.h"
+#include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "core/base/in_parallel.h"
 #include "core/input/json_reader.h"
@@ -75,9 +76,7 @@ class Batch {
     auto input =
         read_json_schedule(*document, load_.limits, ExtraKeys::Allowed, load_.te, load_.torch);
     if (!input) return refused(line, input.error(), extra);
-    auto misfit = request_.environment.place(input->schedule, declared_, load_.limits);
-    if (!misfit) misfit = request_.plan.misfit(input->schedule, declared_);
-    if (misfit) {
+    if (const auto misfit = place(request_, input->schedule, declared_)) {
       const Span whole = document->root().span();
       const std::string why = fmt::format("{} {}", misfit->flag, misfit->why);
       return refused(line,
@@ -130,20 +129,21 @@ std::vector<LineResult> check_lines(const Batch& batch, std::vector<Source> line
   return results;
 }
 
+// In one line, since the results of a batch are lines too.
+int refuse_declarations(const CommandError& error) {
+  if (const auto* failed = std::get_if<Error>(&error)) return fail(*failed);
+  const auto& [source, refusal] = std::get<RefusedInput>(error);
+  const bool limit = refusal.kind == Refusal::Kind::Limit;
+  return fail({.kind = limit ? ErrorKind::Limit : ErrorKind::Unreadable,
+               .message = fmt::format("{}: {}", source.name, refusal.finding.message)});
+}
+
 }  // namespace
 
 int check_batch(const CheckRequest& request) {
-  auto declared = request.environment.resolve(request.input.limits);
-  if (const auto* error = std::get_if<Error>(&declared)) return fail(*error);
-  if (const auto* refusal = std::get_if<RefusedInput>(&declared)) {
-    const Refusal& why = refusal->refusal;
-    return fail(
-        {.kind = why.kind == Refusal::Kind::Limit ? ErrorKind::Limit : ErrorKind::Unreadable,
-         .message = fmt::format("{}: {}", refusal->source.name, why.finding.message)});
-  }
-  Model& model = std::get<Model>(declared);
-  request.plan.merge_into(model);
-  const Batch batch(request, model);
+  const auto declared = declared_model(request);
+  if (!declared) return refuse_declarations(declared.error());
+  const Batch batch(request, *declared);
   const auto source = read_source(request.batch, request.input.limits.bytes);
   if (!source) return fail(source.error());
 

@@ -2,9 +2,7 @@
 
 #pragma once
 
-#include "cli/options/environment_options.h"
-#include "cli/options/input_options.h"
-#include "cli/options/plan_options.h"
+#include "cli/options/judged_input.h"
 #include "core/profiles/consult.h"
 #include "core/rules/check.h"
 
@@ -13,18 +11,14 @@
 
 namespace capo::cli {
 
-struct CheckRequest {
-  InputOptions input;
-  EnvironmentOptions environment;
-  PlanFlags plan;
-  std::string replay;  ///< a file: what is replayed, where that is not what is captured
+struct CheckRequest : InputRequest {
   std::string batch;
   std::vector<std::string> profiles{"sound"};
   std::string format = "text";
   std::string colour = "auto";
   bool explain_model = false;
   unsigned threads = 1;  ///< of a batch
-  CheckOptions check;
+  std::size_t findings_per_rule = Diagnostics::kDefaultLimit;
   ConsultOptions consult;
 
   /// How to check under what was declared.

@@ -4,8 +4,7 @@
 #include "cli/options/cost_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
-#include "cli/options/placed_input.h"
-#include "cli/options/refuse_simulation.h"
+#include "cli/options/judged_input.h"
 #include "sim/report.h"
 
 #include <CLI/CLI.hpp>
@@ -29,7 +28,7 @@ struct CompareRequest {
 
 /// One of the compared orders; the simulation refers to what stands before it.
 struct Compared {
-  PlacedInput placed;
+  JudgedInput judged;
   SimulationOptions options;
   std::unique_ptr<Simulation> simulation;
 };
@@ -38,31 +37,33 @@ int compare(const CompareRequest& request) {
   if (request.files.size() < 2) {
     throw CLI::ValidationError("FILE", "there are at least two to compare");
   }
+  // One model for all: it may come from a pipe, which can be read once.
+  const auto declared =
+      declared_model({.input = {.limits = request.limits}, .environment = request.environment});
+  if (!declared) return refuse(declared.error());
   std::deque<Compared> compared;  // addresses stay
   std::vector<Named> named;
   for (const std::string& file : request.files) {
-    InputOptions options;
-    options.file = file;
-    options.form = request.form;
-    options.limits = request.limits;
-    auto loaded = load_placed(options, request.environment);
-    if (const int* code = std::get_if<int>(&loaded)) return *code;
+    auto judged =
+        judged_input({.input = {.file = file, .form = request.form, .limits = request.limits},
+                      .environment = request.environment},
+                     *declared);
+    if (!judged) return refuse(judged.error());
     Compared& each = compared.emplace_back();
-    each.placed = std::get<PlacedInput>(std::move(loaded));
-    each.options = request.costs.resolve(each.placed.model);
-    request.costs.refuse_misfits(each.placed.input.schedule, each.options.costs);
-    auto simulation = simulation_of(each.placed.input, each.options);
-    if (!simulation) return refuse_simulation(each.placed.input, simulation.error());
+    each.judged = *std::move(judged);
+    each.options = request.costs.resolve(each.judged.model);
+    request.costs.refuse_misfits(each.judged.input.schedule, each.options.costs);
+    auto simulation = simulation_of(each.judged.input, each.options);
+    if (!simulation) return refuse_simulation(each.judged.input, simulation.error());
     if ((*simulation)->subject().links != Links::Ideal) {
-      request.environment.refuse_idle_overlap(each.placed.model);
+      request.environment.refuse_idle_overlap(each.judged.model);
     }
     each.simulation = std::move(*simulation);
     named.push_back({.name = file, .simulation = each.simulation.get()});
   }
   const std::string text =
       request.format == "json" ? json_comparison(named) : text_comparison(named);
-  const auto failed = write_output(request.output, text);
-  return failed ? fail(*failed) : kAccepted;
+  return exit_code_after(write_output(request.output, text));
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "cli/commands/commands.h"
-#include "cli/options/environment_options.h"
+#include "cli/options/exit_code.h"
 #include "cli/options/files.h"
-#include "cli/options/input_options.h"
-#include "cli/options/placed_input.h"
+#include "cli/options/judged_input.h"
 #include "core/convert/written.h"
 #include "core/diag/lines.h"
 #include "core/graph/lowered.h"
@@ -20,14 +19,12 @@ namespace capo::cli {
 
 namespace {
 
-struct ConvertRequest {
-  InputOptions input;
+struct ConvertRequest : InputRequest {
   std::string to;
   std::string output = "-";
   std::int32_t rank = -1;  ///< -1: all
   bool lossy = false;
   bool lower = false;
-  EnvironmentOptions environment;
 };
 
 // How ranks communicate says nothing about an order that is only rewritten.
@@ -115,14 +112,10 @@ int convert(const ConvertRequest& request) {
   if (request.output.empty())
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
   refuse_unused(request);
-  auto loaded = load_placed(request.input, request.environment);
-  if (const int* code = std::get_if<int>(&loaded)) return *code;
-  const auto& [input, model] = std::get<PlacedInput>(loaded);
-  const auto text = print(input, request,
-                          {.environment = model.environment,
-                           .groups = model.groups,
-                           .modules = model.modules,
-                           .plan = model.plan});
+  const auto judged = judged_input(request);
+  if (!judged) return refuse(judged.error());
+  const Input& input = judged->input;
+  const auto text = print(input, request, judged->check_options());
   if (!text) {
     const Inexpressible& why = text.error();
     std::string where;
@@ -141,10 +134,7 @@ int convert(const ConvertRequest& request) {
                      : ""});
     return kFindings;
   }
-  const auto error = write_output(request.output, *text);
-  if (!error) return kAccepted;
-  print_error(*error);
-  return exit_code_of(error->kind);
+  return exit_code_after(write_output(request.output, *text));
 }
 
 }  // namespace

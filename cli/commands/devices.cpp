@@ -1,5 +1,4 @@
 #include "cli/commands/commands.h"
-#include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 
 #ifdef CAPO_HAVE_CUDA
@@ -34,10 +33,7 @@ Result<std::string> describe_devices() {
 
 int list() {
   const auto text = describe_devices();
-  const auto error = text ? write_stdout(*text) : std::optional(text.error());
-  if (!error) return kAccepted;
-  print_error(*error);
-  return exit_code_of(error->kind);
+  return exit_code_after(text ? write_stdout(*text) : std::optional(text.error()));
 }
 
 }  // namespace

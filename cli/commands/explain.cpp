@@ -22,17 +22,9 @@ namespace {
 // Beside the rules: what several of them are about.
 constexpr std::string_view kContract = "contract";
 
-int print(std::string_view text) {
-  if (const auto error = write_stdout(text)) {
-    print_error(*error);
-    return exit_code_of(error->kind);
-  }
-  return kAccepted;
-}
-
 int explain(const std::string& name) {
   if (name.empty()) throw CLI::RequiredError("RULE");
-  if (name == kContract) return print(gradients::contract_page());
+  if (name == kContract) return exit_code_after(write_stdout(gradients::contract_page()));
   const Rule* rule = find_rule(name);
   if (rule == nullptr) {
     std::vector<std::string_view> known{kContract};
@@ -47,7 +39,7 @@ int explain(const std::string& name) {
     return kUsage;
   }
   for (const EmbeddedText& essay : embedded_essays()) {
-    if (essay.name == rule->id) return print(essay.text);
+    if (essay.name == rule->id) return exit_code_after(write_stdout(essay.text));
   }
   CAPO_ASSERT(false, "every rule has an essay; a test holds the catalogue to it");
   return kInternal;

@@ -67,8 +67,7 @@ int refuse(const NotMade& why) {
 
 int generate_named(GenerateRequest request) {
   if (request.list) {
-    const auto failed = write_stdout(schedule_list());
-    return failed ? fail(*failed) : kAccepted;
+    return exit_code_after(write_stdout(schedule_list()));
   }
   if (request.schedule.name.empty())
     throw CLI::RequiredError("generate: the name of a schedule, or megatron,");
@@ -90,8 +89,7 @@ int generate_named(GenerateRequest request) {
     throw CLI::ValidationError(
         "--format", fmt::format("{} cannot say it: {}", request.format, text.error().reason));
   }
-  const auto failed = write_output(request.output, *text);
-  return failed ? fail(*failed) : kAccepted;
+  return exit_code_after(write_output(request.output, *text));
 }
 
 void add_named(CLI::App& app, GenerateRequest& request) {

@@ -188,16 +188,9 @@ int generate_megatron(const MegatronRequest& flags) {
   }
   const auto text = flags.format == "te" ? Result<std::string>(te_lists(*generated))
                                          : print_schedule(*generated, flags);
-  std::optional<Error> error;
-  if (!text) {
-    error = text.error();
-  } else {
-    warn(*generated, flags);
-    error = write_output(flags.output, *text);
-  }
-  if (!error) return kAccepted;
-  print_error(*error);
-  return exit_code_of(error->kind);
+  if (!text) return fail(text.error());
+  warn(*generated, flags);
+  return exit_code_after(write_output(flags.output, *text));
 }
 
 void add_configuration(CLI::App& app, MegatronRequest& flags) {

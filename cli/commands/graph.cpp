@@ -1,11 +1,9 @@
 // `capo graph FILE -o out.dot`: the dependency graph for Graphviz, what is wrong in red.
 
 #include "cli/commands/commands.h"
-#include "cli/options/environment_options.h"
+#include "cli/options/exit_code.h"
 #include "cli/options/files.h"
-#include "cli/options/input_options.h"
-#include "cli/options/placed_input.h"
-#include "cli/options/plan_options.h"
+#include "cli/options/judged_input.h"
 #include "core/draw/draw.h"
 #include "core/text/scan.h"
 
@@ -22,10 +20,7 @@ namespace capo::cli {
 
 namespace {
 
-struct GraphRequest {
-  InputOptions input;
-  EnvironmentOptions environment;
-  PlanFlags plan;
+struct GraphRequest : InputRequest {
   std::string ranks;
   std::string window;
   DotOptions dot;
@@ -73,29 +68,18 @@ std::pair<std::uint32_t, std::uint32_t> window_of(const std::string& text) {
 }
 
 int draw_graph(const GraphRequest& request) {
-  auto loaded = load_placed(request.input, request.environment);
-  if (const int* code = std::get_if<int>(&loaded)) return *code;
-  auto& [input, model] = std::get<PlacedInput>(loaded);
-  request.plan.merge_into(model);
-  if (const auto misfit = request.plan.misfit(input.schedule, model)) {
-    throw CLI::ValidationError(misfit->flag, misfit->why);
-  }
-
+  const auto judged = judged_input(request);
+  if (!judged) return refuse(judged.error());
+  const Input& input = judged->input;
   DotOptions dot = request.dot;
   if (!request.ranks.empty()) dot.ranks = ranks_of(request.ranks, input.schedule.ranks.size());
   if (!request.window.empty()) dot.window = window_of(request.window);
-  const auto text = draw(input,
-                         {.environment = model.environment,
-                          .groups = model.groups,
-                          .modules = model.modules,
-                          .plan = model.plan},
-                         dot);
+  const auto text = draw(input, judged->check_options(), dot);
   if (!text) {
     print_error(text.error());
     return text.error().kind == ErrorKind::Limit ? kNoVerdict : kFindings;
   }
-  const auto failed = write_output(request.output, *text);
-  return failed ? fail(*failed) : kAccepted;
+  return exit_code_after(write_output(request.output, *text));
 }
 
 }  // namespace
@@ -106,7 +90,7 @@ Run add_graph(CLI::App& app) {
   auto request = std::make_shared<GraphRequest>();
   request->input.add_to(*command);
   request->environment.add_to(*command);
-  request->plan.add_to(*command);
+  request->plan.emplace().add_to(*command);
   command->add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
   command->add_option("--ranks", request->ranks, "Only these ranks, `0,2-4`");

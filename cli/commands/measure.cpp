@@ -3,14 +3,12 @@
 
 #include "run/measure.h"
 #include "cli/commands/commands.h"
+#include "cli/options/command_error.h"
 #include "cli/options/device.h"
 #include "cli/options/environment_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
-#include "core/report/report.h"
-#include "core/report/text_report.h"
 #include "core/text/model_costs.h"
-#include "core/text/model_reader.h"
 #include "run/modules/layer.h"
 #include "run/setup/step_layers.h"
 
@@ -47,11 +45,6 @@ std::optional<std::int64_t> message_bytes(const Model& model) {
   return bytes;
 }
 
-int refuse(const std::string& why) {
-  print_stderr(fmt::format("error: {}\n", why));
-  return kFindings;
-}
-
 std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
   std::string out =
       fmt::format("measured on {} ({}), microseconds\n", engine.name(), engine.device());
@@ -77,25 +70,24 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
 
 int measure(const MeasureRequest& request) {
   const Limits limits;
-  auto source = read_source(request.model, limits.bytes);
-  if (!source) return fail(source.error());
-  const auto model = read_model(source->text, limits);
-  if (!model) {
-    print_stderr(to_text(report_of(*source, model.error())));
-    return exit_code_of(model.error().kind);
-  }
-  if (model->modules.list.empty()) {
+  const auto file = read_model_file(request.model, limits);
+  if (!file) return refuse(file.error());
+  const Model& model = file->model;
+  if (model.modules.list.empty()) {
     throw CLI::ValidationError("--model", "declares no modules, and they are what is measured");
   }
-  for (const Module& module : model->modules.list) {
-    if (const auto why = run::module_refusal(module)) return refuse(*why);
+  for (const Module& module : model.modules.list) {
+    if (const auto why = run::module_refusal(module)) {
+      print_stderr(fmt::format("error: {}\n", *why));
+      return kFindings;
+    }
   }
   MeasuredCosts costs;
   std::string table;
   run::MeasureOptions options = request.options;
   // What is not declared is not run.
-  options.exchanges = declares_exchanges(*model) ? run::Exchanges::Measured : run::Exchanges::None;
-  for (const Module& module : model->modules.list) {
+  options.exchanges = declares_exchanges(model) ? run::Exchanges::Measured : run::Exchanges::None;
+  for (const Module& module : model.modules.list) {
     // One engine for each: its memory is given back with it.
     auto engine = engine_for(request.device);
     if (!engine) return fail(engine.error());
@@ -109,16 +101,15 @@ int measure(const MeasureRequest& request) {
   }
   auto engine = engine_for(request.device);
   if (!engine) return fail(engine.error());
-  if (const auto bytes = message_bytes(*model)) {
+  if (const auto bytes = message_bytes(model)) {
     auto transfer = run::measure_transfer(**engine, *bytes);
     if (!transfer) return fail(transfer.error());
     costs.transfer = *transfer;
   }
-  const std::string text = with_costs(source->text, costs);
+  const std::string text = with_costs(file->source.text, costs);
   if (const auto failed = write_output(request.output, text)) return fail(*failed);
   if (request.output == "-") return kAccepted;
-  const auto failed = write_stdout(table_of(costs, **engine));
-  return failed ? fail(*failed) : kAccepted;
+  return exit_code_after(write_stdout(table_of(costs, **engine)));
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 #include "core/minimise/minimise.h"
 
 #include "cli/commands/commands.h"
-#include "cli/options/environment_options.h"
+#include "cli/options/exit_code.h"
 #include "cli/options/files.h"
-#include "cli/options/input_options.h"
-#include "cli/options/plan_options.h"
+#include "cli/options/judged_input.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
 #include "core/report/text_report.h"
@@ -20,29 +19,17 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace capo::cli {
 
 namespace {
 
-struct MinimiseRequest {
-  InputOptions input;
-  EnvironmentOptions environment;
-  PlanFlags plan;
+struct MinimiseRequest : InputRequest {
   std::string rule;  ///< id or name; empty: of the first finding
   std::string output = "-";
   MinimiseOptions minimise;
 };
-
-// All that a verdict is relative to, as `capo check` takes it.
-CheckOptions check_options(const Model& declared) {
-  return {.environment = declared.environment,
-          .groups = declared.groups,
-          .modules = declared.modules,
-          .plan = declared.plan};
-}
 
 std::vector<std::string_view> broken_rules(const CheckResult& result) {
   std::vector<std::string_view> rules;
@@ -60,11 +47,6 @@ std::string_view first_broken(const CheckResult& result) {
     return finding.severity == Severity::Error;
   });
   return error == kept.end() ? kept.front().rule : error->rule;
-}
-
-int refuse(const RefusedInput& refused) {
-  print_stderr(to_text(report_of(refused.source, refused.refusal)));
-  return exit_code_of(refused.refusal.kind);
 }
 
 const Rule& named_rule(const std::string& name) {
@@ -144,24 +126,9 @@ int run_minimise(const MinimiseRequest& request) {
   if (request.output.empty())
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
   if (!request.rule.empty()) static_cast<void>(named_rule(request.rule));
-  Loaded loaded = load_input(request.input);
-  if (const auto* error = std::get_if<Error>(&loaded)) return fail(*error);
-  if (const auto* refused = std::get_if<RefusedInput>(&loaded)) return refuse(*refused);
-  Input input = std::get<Input>(std::move(loaded));
-
-  auto declared = request.environment.resolve(request.input.limits);
-  if (const auto* error = std::get_if<Error>(&declared)) return fail(*error);
-  if (const auto* refused = std::get_if<RefusedInput>(&declared)) return refuse(*refused);
-  Model& model = std::get<Model>(declared);
-  request.plan.merge_into(model);
-  if (const auto error =
-          place_or_throw(request.environment, input.schedule, model, request.input.limits)) {
-    return fail(*error);
-  }
-  if (const auto misfit = request.plan.misfit(input.schedule, model)) {
-    throw CLI::ValidationError(misfit->flag, misfit->why);
-  }
-  return minimise_input(request, input, check_options(model));
+  const auto judged = judged_input(request);
+  if (!judged) return refuse(judged.error());
+  return minimise_input(request, judged->input, judged->check_options());
 }
 
 }  // namespace
@@ -173,7 +140,7 @@ Run add_minimise(CLI::App& app) {
   auto request = std::make_shared<MinimiseRequest>();
   request->input.add_to(*command);
   request->environment.add_to(*command);
-  request->plan.add_to(*command);
+  request->plan.emplace().add_to(*command);
   command->add_option("--rule", request->rule,
                       "Id or name of the rule to keep broken; default: that of the first finding");
   command->add_option("-o,--output", request->output, "Where to write; - is standard output")

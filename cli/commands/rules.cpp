@@ -1,5 +1,4 @@
 #include "cli/commands/commands.h"
-#include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "core/report/rules_page.h"
 
@@ -15,11 +14,7 @@ Run add_rules(CLI::App& app) {
   auto markdown = std::make_shared<bool>(false);
   command->add_flag("--markdown", *markdown, "As the page docs/rules.md");
   return [markdown]() -> int {
-    if (const auto error = write_stdout(*markdown ? rules_as_markdown() : rules_as_text())) {
-      print_error(*error);
-      return exit_code_of(error->kind);
-    }
-    return kAccepted;
+    return exit_code_after(write_stdout(*markdown ? rules_as_markdown() : rules_as_text()));
   };
 }
 

@@ -4,13 +4,9 @@
 #include "run/run.h"
 #include "cli/commands/commands.h"
 #include "cli/options/device.h"
-#include "cli/options/environment_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
-#include "cli/options/input_options.h"
-#include "cli/options/placed_input.h"
-#include "cli/options/plan_options.h"
-#include "core/order/with_replay.h"
+#include "cli/options/judged_input.h"
 #include "core/report/report.h"
 #include "core/report/text_report.h"
 #include "run/report.h"
@@ -32,11 +28,7 @@ namespace capo::cli {
 
 namespace {
 
-struct RunRequest {
-  InputOptions input;
-  EnvironmentOptions environment;
-  PlanFlags plan;
-  std::string replay;
+struct RunRequest : InputRequest {
   std::string device = "auto";
   std::string graphs = "per-action";
   std::string sizes = "random";
@@ -59,18 +51,6 @@ void fuse_named_modules(const PlanFlags& flags, Model& model) {
   }
 }
 
-std::variant<Input, int> take_replay(Input input, const RunRequest& request) {
-  if (request.replay.empty()) return input;
-  InputOptions of_replay = request.input;
-  of_replay.file = request.replay;
-  of_replay.order.reset();
-  auto loaded = load_placed(of_replay, request.environment);
-  if (const int* code = std::get_if<int>(&loaded)) return *code;
-  auto both = with_replay(std::move(input), std::get<PlacedInput>(loaded).input);
-  if (!both) throw CLI::ValidationError("--replay", both.error());
-  return *std::move(both);
-}
-
 // Why nothing was run, in the form that was asked for.
 int tell(const RunRequest& request, std::string_view engine, std::string_view verdict,
          const std::string& name, const std::string& reason, const CheckResult* result, int code) {
@@ -84,8 +64,8 @@ int tell(const RunRequest& request, std::string_view engine, std::string_view ve
 }
 
 // What stands in the way of a run, with the verdict that says so.
-int refuse(const Input& input, const NotVerified& why, const RunRequest& request,
-           const CheckOptions& options, std::string_view engine) {
+int refuse_unverified(const Input& input, const NotVerified& why, const RunRequest& request,
+                      const CheckOptions& options, std::string_view engine) {
   const bool accepted = why.result.verdict == Verdict::Accepted;
   if (request.format == "text") {
     if (!accepted) print_stderr(to_text(report_of(input, why.result, {})));
@@ -127,9 +107,8 @@ Result<double, std::string> predicted_makespan(const Input& input, const Model& 
   if (!costs->in_microseconds) {
     return std::string("needs a model file with costs; `capo measure` writes one");
   }
-  const SimulationOptions options{
-      .check = {.environment = model.environment, .groups = model.groups, .modules = model.modules},
-      .costs = *std::move(costs)};
+  SimulationOptions options{.check = check_options_of(model), .costs = *std::move(costs)};
+  options.check.plan = {};  // times are the same under every plan
   const auto simulation = simulation_of(input, options);
   if (!simulation) return "cannot be simulated: " + simulation.error().why;
   return (*simulation)->makespan();
@@ -155,7 +134,7 @@ int run_through(Gate gate, Start start, const Input& input, const run::Completed
                 std::optional<double> predicted, const RunRequest& request, run::Engine& engine) {
   auto admitted = gate(input, model.options);
   if (const auto* why = std::get_if<NotVerified>(&admitted)) {
-    return refuse(input, *why, request, model.options, engine.name());
+    return refuse_unverified(input, *why, request, model.options, engine.name());
   }
   const auto& plan = std::get<0>(admitted);
   auto report = start(engine, plan, request.options);
@@ -180,22 +159,12 @@ void refuse_without_times(const RunRequest& request, bool asked, const char* opt
 int run_file(const RunRequest& request) {
   refuse_without_times(request, !request.timeline.empty(), "--output");
   refuse_without_times(request, request.predict, "--predict");
-  auto loaded = load_placed(request.input, request.environment);
-  if (const int* code = std::get_if<int>(&loaded)) return *code;
-  auto& [placed, model] = std::get<PlacedInput>(loaded);
-  auto replayed = take_replay(std::move(placed), request);
-  if (const int* code = std::get_if<int>(&replayed)) return *code;
-  const Input& input = std::get<Input>(replayed);
-  request.plan.merge_into(model);
-  if (const auto misfit = request.plan.misfit(input.schedule, model)) {
-    throw CLI::ValidationError(misfit->flag, misfit->why);
-  }
-  fuse_named_modules(request.plan, model);
-  const run::CompletedModel complete = run::complete_model({.environment = model.environment,
-                                                            .groups = model.groups,
-                                                            .modules = model.modules,
-                                                            .plan = model.plan},
-                                                           input.schedule);
+  auto judged = judged_input(request);
+  if (!judged) return refuse(judged.error());
+  const Input& input = judged->input;
+  Model& model = judged->model;
+  fuse_named_modules(*request.plan, model);
+  const run::CompletedModel complete = run::complete_model(judged->check_options(), input.schedule);
   for (const Module& module : complete.options.modules.list) {
     if (const auto why = run::module_refusal(module)) {
       return tell(request, request.device, "no-verdict", input.source.name, *why, nullptr,
@@ -226,7 +195,7 @@ Run add_run(CLI::App& app) {
   auto request = std::make_shared<RunRequest>();
   request->input.add_to(*command);
   request->environment.add_to(*command);
-  request->plan.add_to(*command);
+  request->plan.emplace().add_to(*command);
   command->add_option("--replay", request->replay,
                       "The order that is replayed, where it is not the order of capture");
   add_device_option(*command, request->device);

@@ -5,8 +5,7 @@
 #include "cli/options/cost_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
-#include "cli/options/placed_input.h"
-#include "cli/options/refuse_simulation.h"
+#include "cli/options/judged_input.h"
 #include "sim/draw_timeline.h"
 #include "sim/report.h"
 
@@ -18,9 +17,7 @@ namespace capo::cli {
 
 namespace {
 
-struct SimulateRequest {
-  InputOptions input;
-  EnvironmentOptions environment;
+struct SimulateRequest : InputRequest {
   CostOptions costs;
   std::string format = "text";
   std::string output = "-";
@@ -37,9 +34,10 @@ std::string render(const Simulation& simulation, const SimulateRequest& request)
 }
 
 int simulate_file(const SimulateRequest& request) {
-  auto loaded = load_placed(request.input, request.environment);
-  if (const int* code = std::get_if<int>(&loaded)) return *code;
-  const auto& [input, model] = std::get<PlacedInput>(loaded);
+  const auto judged = judged_input(request);
+  if (!judged) return refuse(judged.error());
+  const Input& input = judged->input;
+  const Model& model = judged->model;
   const SimulationOptions options = request.costs.resolve(model);
   request.costs.refuse_misfits(input.schedule, options.costs);
   const auto simulation = simulation_of(input, options);
@@ -54,8 +52,7 @@ int simulate_file(const SimulateRequest& request) {
     }
   }
   const std::string text = render(**simulation, request);
-  const auto failed = write_output(request.output, text);
-  return failed ? fail(*failed) : kAccepted;
+  return exit_code_after(write_output(request.output, text));
 }
 
 }  // namespace

@@ -1,7 +1,12 @@
 #include "cli/options/cost_options.h"
 
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
 #include "cli/options/input_options.h"
+#include "cli/options/judged_input.h"
 #include "cli/options/numbers.h"
+#include "core/report/report.h"
+#include "core/report/text_report.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -60,11 +65,11 @@ std::optional<MemoryChange> memory_change(const std::string& text) {
 SimulationOptions CostOptions::resolve(const Model& model) const {
   auto declared = costs_of(model);
   if (!declared) throw CLI::ValidationError("--model", declared.error());
-  SimulationOptions options{
-      .check = {.environment = model.environment, .groups = model.groups, .modules = model.modules},
-      .costs = std::move(*declared),
-      .memory = memory_change(memory),
-      .memory_limit = memory_limit};
+  SimulationOptions options{.check = check_options_of(model),
+                            .costs = std::move(*declared),
+                            .memory = memory_change(memory),
+                            .memory_limit = memory_limit};
+  options.check.plan = {};  // times are the same under every plan
   for (const CostSetting& setting : cost_settings(costs)) options.costs.set(setting);
   if (!devices.empty()) options.costs.devices = number_list(devices, "--devices", 0);
   if (!links.empty()) options.ideal_links = links == "ideal";
@@ -94,6 +99,14 @@ void CostOptions::refuse_misfits(const Schedule& schedule, const Costs& costs_gi
           fmt::format("speaks of chunk {}, but no rank has more than {}", scope.chunk, chunks));
     }
   }
+}
+
+int refuse_simulation(const Input& input, const CannotSimulate& why) {
+  if (why.check.verdict == Verdict::Rejected) {
+    print_stderr(to_text(report_of(input, why.check, {})));
+  }
+  print_stderr(fmt::format("error: {} cannot be simulated: {}\n", input.source.name, why.why));
+  return kFindings;
 }
 
 }  // namespace capo::cli

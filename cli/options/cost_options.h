@@ -5,6 +5,7 @@
 
 #include "core/base/result.h"
 #include "core/model/model.h"
+#include "core/order/input.h"
 #include "core/order/schedule.h"
 #include "sim/simulation.h"
 
@@ -32,6 +33,10 @@ struct CostOptions {
   /// Throws where --devices speaks of other ranks, or a scope of --cost of what there is not.
   void refuse_misfits(const Schedule& schedule, const Costs& costs) const;
 };
+
+/// Tells why an order has no timeline: the verifier's findings, and the reason in one line.
+/// Returns the exit code.
+[[nodiscard]] int refuse_simulation(const Input& input, const CannotSimulate& why);
 
 /// --cost and --mem as the searches among the generators take them; throws CLI::ValidationError.
 [[nodiscard]] std::vector<CostSetting> cost_settings(const std::vector<std::string>& texts);

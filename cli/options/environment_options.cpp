@@ -67,14 +67,20 @@ void EnvironmentOptions::add_to(CLI::App& app) {
       ->group(group);
 }
 
-Declared EnvironmentOptions::resolve(const Limits& limits) const {
+Result<ModelFile, CommandError> read_model_file(const std::string& path, const Limits& limits) {
+  auto source = read_source(path, limits.bytes);
+  if (!source) return CommandError(source.error());
+  auto model = read_model(source->text, limits);
+  if (model) return ModelFile{.source = *std::move(source), .model = *std::move(model)};
+  return CommandError(RefusedInput{.source = *std::move(source), .refusal = model.error()});
+}
+
+Result<Model, CommandError> EnvironmentOptions::resolve(const Limits& limits) const {
   Model declared;
   if (!model.empty()) {
-    auto source = read_source(model, limits.bytes);
-    if (!source) return source.error();
-    auto read = read_model(source->text, limits);
-    if (!read) return RefusedInput{.source = std::move(*source), .refusal = read.error()};
-    declared = std::move(*read);
+    auto file = read_model_file(model, limits);
+    if (!file) return file.error();
+    declared = std::move(file->model);
   }
   Environment& environment = declared.environment;
   merge(environment.communicators, communicators_named(communicators), "--comm");
@@ -100,9 +106,11 @@ Declared EnvironmentOptions::resolve(const Limits& limits) const {
     return declared;
   }
   auto source = read_source(topology, limits.bytes);
-  if (!source) return source.error();
+  if (!source) return CommandError(source.error());
   auto stages = read_topology(source->text, limits);
-  if (!stages) return RefusedInput{.source = std::move(*source), .refusal = stages.error()};
+  if (!stages) {
+    return CommandError(RefusedInput{.source = *std::move(source), .refusal = stages.error()});
+  }
   merge(declared.topology, std::optional(Topology::Custom), "--topology");
   if (!declared.stages.empty() && declared.stages != *stages) {
     refuse_contradiction("--topology");
@@ -124,9 +132,8 @@ void EnvironmentOptions::refuse_idle_overlap(const Model& declared) const {
   }
 }
 
-std::optional<EnvironmentOptions::Misfit> EnvironmentOptions::place(Schedule& schedule,
-                                                                    const Model& declared,
-                                                                    const Limits& limits) const {
+std::optional<Misfit> EnvironmentOptions::place(Schedule& schedule, const Model& declared,
+                                                const Limits& limits) const {
   for (const CollectiveGroup& group : declared.groups) {
     for (const std::int32_t rank : group.members) {
       if (static_cast<std::size_t>(rank) < schedule.ranks.size()) continue;
@@ -152,8 +159,7 @@ std::optional<EnvironmentOptions::Misfit> EnvironmentOptions::place(Schedule& sc
 
 // A flag that the input has no use for would be ignored in silence. A model file may state more
 // than one input needs.
-std::optional<EnvironmentOptions::Misfit> EnvironmentOptions::useless_flag(
-    const Schedule& schedule) const {
+std::optional<Misfit> EnvironmentOptions::useless_flag(const Schedule& schedule) const {
   if (!p2p.empty() && has_transfers(schedule)) {
     return Misfit{"--p2p", "the order writes its transfers itself"};
   }
@@ -176,16 +182,6 @@ bool declares_exchanges(const Model& declared) {
 
 void refuse_contradiction(const char* flag) {
   throw CLI::ValidationError(flag, "contradicts what the model file states");
-}
-
-std::optional<Error> place_or_throw(const EnvironmentOptions& options, Schedule& schedule,
-                                    const Model& declared, const Limits& limits) {
-  const auto misfit = options.place(schedule, declared, limits);
-  if (!misfit) return std::nullopt;
-  if (!misfit->limit) throw CLI::ValidationError(misfit->flag, misfit->why);
-  return Error{.kind = ErrorKind::Limit,
-               .message = fmt::format("{} {}", misfit->flag, misfit->why),
-               .help = "raise the limit with --max-count"};
 }
 
 }  // namespace capo::cli

@@ -3,14 +3,15 @@
 
 #pragma once
 
-#include "core/base/error.h"
-#include "core/input/load.h"
+#include "cli/options/command_error.h"
+#include "core/base/result.h"
+#include "core/diag/source.h"
 #include "core/model/model.h"
+#include "core/order/schedule.h"
 #include "core/text/limits.h"
 
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace CLI {
@@ -19,8 +20,21 @@ class App;
 
 namespace capo::cli {
 
-/// What was declared, or why that could not be read.
-using Declared = std::variant<Model, Error, RefusedInput>;
+/// A flag that does not fit the input.
+struct Misfit {
+  const char* flag;
+  std::string why;
+  bool limit = false;  ///< it fits, but is larger than a limit allows
+};
+
+/// A model file as it stands, and what it declares.
+struct ModelFile {
+  Source source;
+  Model model;
+};
+
+[[nodiscard]] Result<ModelFile, CommandError> read_model_file(const std::string& path,
+                                                              const Limits& limits);
 
 struct EnvironmentOptions {
   std::string topology;  ///< a name, or a file
@@ -38,16 +52,11 @@ struct EnvironmentOptions {
   void add_to(CLI::App& app);
 
   /// Flags and model.json together; throws CLI::ValidationError where they contradict each other.
-  [[nodiscard]] Declared resolve(const Limits& limits) const;
+  [[nodiscard]] Result<Model, CommandError> resolve(const Limits& limits) const;
   /// Throws where neither a call of Megatron's nor an exchange is there to overlap.
   void refuse_idle_overlap(const Model& declared) const;
-  /// Places the schedule's stages as declared; the flag at fault and the reason where that, or a
-  /// group of ranks, does not fit the input.
-  struct Misfit {
-    const char* flag;
-    std::string why;
-    bool limit = false;  ///< it fits, but is larger than a limit allows
-  };
+  /// Places the schedule's stages as declared. Returns the flag at fault and the reason if that, or
+  /// a group of ranks, does not fit the input.
   [[nodiscard]] std::optional<Misfit> place(Schedule& schedule, const Model& declared,
                                             const Limits& limits) const;
 
@@ -68,10 +77,5 @@ void merge(std::optional<Value>& member, const std::optional<Value>& stated, con
   if (member && *member != *stated) refuse_contradiction(flag);
   member = stated;
 }
-
-/// Throws CLI::ValidationError, or returns the error, where place() finds a misfit.
-[[nodiscard]] std::optional<Error> place_or_throw(const EnvironmentOptions& options,
-                                                  Schedule& schedule, const Model& declared,
-                                                  const Limits& limits);
 
 }  // namespace capo::cli

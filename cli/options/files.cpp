@@ -247,4 +247,8 @@ int fail(const Error& error) {
   return exit_code_of(error.kind);
 }
 
+int exit_code_after(const std::optional<Error>& failed, int code) {
+  return failed ? fail(*failed) : code;
+}
+
 }  // namespace capo::cli

@@ -31,7 +31,9 @@ namespace capo::cli {
 void print_stderr(std::string_view text);
 /// An error and its help, to standard error.
 void print_error(const Error& error);
-/// The same, with the exit code that it means.
+/// Prints an error; returns the exit code that it means.
 [[nodiscard]] int fail(const Error& error);
+/// The exit code after an output was written: `code`, unless that failed.
+[[nodiscard]] int exit_code_after(const std::optional<Error>& failed, int code = 0);
 
 }  // namespace capo::cli

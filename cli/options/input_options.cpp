@@ -160,7 +160,7 @@ LoadOptions InputOptions::load_options() const {
   return load;
 }
 
-Loaded load_input(const InputOptions& options) {
+Result<Input, CommandError> load_input(const InputOptions& options) {
   if (options.file.empty() && !options.order) {
     throw CLI::ValidationError("FILE",
                                "no input: name a file, - for standard input, or give --order");
@@ -169,11 +169,11 @@ Loaded load_input(const InputOptions& options) {
   Source source{.name = "<order>", .text = options.order.value_or("")};
   if (!options.file.empty()) {
     auto read = read_source(options.file, options.limits.bytes);
-    if (!read) return read.error();
+    if (!read) return CommandError(read.error());
     source = std::move(*read);
   }
   auto input = capo::load(std::move(source), load);
-  if (!input) return input.error();
+  if (!input) return CommandError(input.error());
   refuse_unused(options, *input);
   return std::move(*input);
 }

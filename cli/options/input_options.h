@@ -3,13 +3,12 @@
 
 #pragma once
 
-#include "cli/options/exit_code.h"
+#include "cli/options/command_error.h"
 #include "core/base/result.h"
 #include "core/input/load.h"
 
 #include <optional>
 #include <string>
-#include <variant>
 
 namespace CLI {
 class App;
@@ -38,11 +37,8 @@ struct InputOptions {
 /// --max-entries, --max-ranks and --max-count: how large a schedule may be, read or made.
 void add_size_limits(CLI::App& app, Limits& limits);
 
-/// An input, or why there is none: the world refused, or the text is no schedule.
-using Loaded = std::variant<Input, Error, RefusedInput>;
-
-/// Throws CLI::ValidationError where the options name no input, or two.
-[[nodiscard]] Loaded load_input(const InputOptions& options);
+/// Throws CLI::ValidationError if the options name no input, or two.
+[[nodiscard]] Result<Input, CommandError> load_input(const InputOptions& options);
 
 /// "0,2,1" to numbers of at least `least`; throws CLI::ValidationError.
 [[nodiscard]] std::vector<std::int32_t> number_list(const std::string& text,

@@ -231,21 +231,19 @@ void PlanFlags::merge_into(Model& declared) const {
   declared.modules = table_of(modules);
 }
 
-std::optional<EnvironmentOptions::Misfit> PlanFlags::misfit(const Schedule& schedule,
-                                                            const Model& declared) const {
+std::optional<Misfit> PlanFlags::misfit(const Schedule& schedule, const Model& declared) const {
   std::int64_t layers = 0;
   for (const std::int32_t count : declared.plan.model_chunks) layers += count;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const std::int32_t chunks = schedule.ranks[r].chunks - schedule.ranks[r].strays;
     if (chunks == 0) continue;
     if (modules.size() > 1 && std::cmp_not_equal(modules.size(), chunks)) {
-      return EnvironmentOptions::Misfit{
-          "--modules", fmt::format("names {} kinds, but {}", modules.size(), chunks_of(r, chunks))};
+      return Misfit{"--modules",
+                    fmt::format("names {} kinds, but {}", modules.size(), chunks_of(r, chunks))};
     }
     if (layers != 0 && layers != chunks) {
-      return EnvironmentOptions::Misfit{
-          model_chunks.empty() ? "--model" : "--model-chunks",
-          fmt::format("model chunks add up to {}, but {}", layers, chunks_of(r, chunks))};
+      return Misfit{model_chunks.empty() ? "--model" : "--model-chunks",
+                    fmt::format("model chunks add up to {}, but {}", layers, chunks_of(r, chunks))};
     }
   }
   return std::nullopt;

@@ -39,8 +39,7 @@ struct PlanFlags {
 
   /// The flag, or --model, that speaks of more or fewer chunks than a rank of the input has. A rank
   /// without chunks fits everything.
-  [[nodiscard]] std::optional<EnvironmentOptions::Misfit> misfit(const Schedule& schedule,
-                                                                 const Model& declared) const;
+  [[nodiscard]] std::optional<Misfit> misfit(const Schedule& schedule, const Model& declared) const;
 };
 
 }  // namespace capo::cli

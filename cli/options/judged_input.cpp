@@ -1,0 +1,87 @@
+#include "cli/options/judged_input.h"
+
+#include "core/order/with_replay.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <utility>
+
+namespace capo::cli {
+
+namespace {
+
+bool holds_only_actions(const Input& input) {
+  return input.odd_entries.empty() && input.cell_faults.empty();
+}
+
+// The capture with the replay beside it, before anything that is declared of them.
+Result<JudgedInput, CommandError> loaded(const InputRequest& request) {
+  auto capture = load_input(request.input);
+  if (!capture) return capture.error();
+  if (request.replay.empty()) return JudgedInput{.input = *std::move(capture)};
+  InputOptions of_replay = request.input;
+  of_replay.file = request.replay;
+  of_replay.order.reset();
+  auto replay = load_input(of_replay);
+  if (!replay) return replay.error();
+  if (!holds_only_actions(*replay)) {
+    return JudgedInput{.input = *std::move(replay), .replay_alone = true};
+  }
+  auto both = with_replay(*std::move(capture), *replay);
+  if (!both) throw CLI::ValidationError("--replay", both.error());
+  return JudgedInput{.input = *std::move(both)};
+}
+
+Result<JudgedInput, CommandError> placed(const InputRequest& request, JudgedInput judged,
+                                         Model declared) {
+  judged.model = std::move(declared);
+  const auto misfit = place(request, judged.input.schedule, judged.model);
+  if (!misfit) return judged;
+  if (!misfit->limit) throw CLI::ValidationError(misfit->flag, misfit->why);
+  return CommandError(Error{.kind = ErrorKind::Limit,
+                            .message = fmt::format("{} {}", misfit->flag, misfit->why),
+                            .help = "raise the limit with --max-count"});
+}
+
+}  // namespace
+
+CheckOptions check_options_of(const Model& model) {
+  return {.environment = model.environment,
+          .groups = model.groups,
+          .modules = model.modules,
+          .plan = model.plan};
+}
+
+CheckOptions JudgedInput::check_options() const {
+  return check_options_of(model);
+}
+
+Result<Model, CommandError> declared_model(const InputRequest& request) {
+  auto model = request.environment.resolve(request.input.limits);
+  if (model && request.plan) request.plan->merge_into(*model);
+  return model;
+}
+
+std::optional<Misfit> place(const InputRequest& request, Schedule& schedule,
+                            const Model& declared) {
+  auto misfit = request.environment.place(schedule, declared, request.input.limits);
+  if (!misfit && request.plan) misfit = request.plan->misfit(schedule, declared);
+  return misfit;
+}
+
+Result<JudgedInput, CommandError> judged_input(const InputRequest& request) {
+  auto judged = loaded(request);
+  if (!judged || judged->replay_alone) return judged;
+  auto declared = declared_model(request);
+  if (!declared) return declared.error();
+  return placed(request, *std::move(judged), *std::move(declared));
+}
+
+Result<JudgedInput, CommandError> judged_input(const InputRequest& request, const Model& declared) {
+  auto judged = loaded(request);
+  if (!judged || judged->replay_alone) return judged;
+  return placed(request, *std::move(judged), declared);
+}
+
+}  // namespace capo::cli
