@@ -73,9 +73,9 @@ void LowerAndSimulate(benchmark::State& state) {
   std::size_t tasks = 0;
   for (auto _ : state) {
     const Wired wired(schedule, microbatches);
-    const capo::Timeline timeline = capo::simulate(wired.subject(), given);
+    const capo::TaskTimes times = capo::simulate(wired.subject(), given);
     tasks = wired.graph.tasks.size();
-    benchmark::DoNotOptimize(&timeline);
+    benchmark::DoNotOptimize(&times);
   }
   report(state, tasks);
 }
@@ -86,8 +86,8 @@ void Simulate(benchmark::State& state) {
   const capo::Costs given = costs();
   const Wired wired(schedule, microbatches);
   for (auto _ : state) {
-    const capo::Timeline timeline = capo::simulate(wired.subject(), given);
-    benchmark::DoNotOptimize(&timeline);
+    const capo::TaskTimes times = capo::simulate(wired.subject(), given);
+    benchmark::DoNotOptimize(&times);
   }
   report(state, wired.graph.tasks.size());
 }
@@ -99,8 +99,8 @@ void SimulateShared(benchmark::State& state) {
   given.slowdown = 1.2;
   const Wired wired(schedule, microbatches);
   for (auto _ : state) {
-    const capo::Timeline timeline = capo::simulate(wired.subject(), given);
-    benchmark::DoNotOptimize(&timeline);
+    const capo::TaskTimes times = capo::simulate(wired.subject(), given);
+    benchmark::DoNotOptimize(&times);
   }
   report(state, wired.graph.tasks.size());
 }

@@ -3,6 +3,7 @@
 #include "core/base/assert.h"
 #include "core/base/plural.h"
 #include "core/report/report.h"
+#include "core/text/action_token.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -142,24 +143,12 @@ Json victims_as_json(const Victims& victims, std::size_t ranks) {
           {"other", victims_as_json(victims.other, ranks)}};
 }
 
-std::string_view letter_of(Kind kind) {
-  switch (kind) {
-    case Kind::Forward:
-      return "F";
-    case Kind::BackwardInput:
-      return "I";
-    case Kind::BackwardWeight:
-      return "W";
-    default:
-      return "B";
-  }
-}
-
 std::string act_name(const Act& act) {
   const Work& work = act.work;
   switch (act.kind) {
     case Act::Kind::Work:
-      return fmt::format("{}{}.{}", letter_of(work.kind), work.chunk, work.microbatch) +
+      return to_token({.kind = work.kind, .chunk = work.chunk, .microbatch = work.microbatch},
+                      Naming::Named) +
              (work.layer == kAllLayers ? "" : fmt::format(" l{}", work.layer));
     case Act::Kind::Deliver:
       return act.way == Way::Forward ? "send-F" : "send-B";
@@ -170,9 +159,67 @@ std::string act_name(const Act& act) {
     case Act::Kind::Receive:
     case Act::Kind::Delivered:
     case Act::Kind::Collect:
-      return "";
+      break;
   }
   CAPO_UNREACHABLE();
+}
+
+Kind kind_of(const Act& act) {
+  const bool forward = act.way == Way::Forward;
+  switch (act.kind) {
+    case Act::Kind::Work:
+      return act.work.kind;
+    case Act::Kind::Deliver:
+      return forward ? Kind::SendForward : Kind::SendBackward;
+    case Act::Kind::Permute:
+      return forward ? Kind::DispatchForward : Kind::CombineBackward;
+    case Act::Kind::Return:
+      return forward ? Kind::CombineForward : Kind::DispatchBackward;
+    case Act::Kind::Collect:
+      break;
+  }
+  CAPO_UNREACHABLE();
+}
+
+// The first act of an op that has a label; null if none has, as of an op that only waits.
+const Act* first_shown(const Program& program, const Op& op) {
+  for (std::uint32_t at = op.first_act; at < op.end_act; ++at) {
+    if (program.acts[at].kind != Act::Kind::Collect) return &program.acts[at];
+  }
+  return nullptr;
+}
+
+std::string label_of(const Program& program, const Op& op) {
+  std::vector<std::string> names;
+  for (std::uint32_t at = op.first_act; at < op.end_act; ++at) {
+    if (program.acts[at].kind != Act::Kind::Collect) names.push_back(act_name(program.acts[at]));
+  }
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+std::string_view lane_name(const Act& act) {
+  if (act.kind == Act::Kind::Work) return "compute";
+  return act.kind == Act::Kind::Deliver ? "p2p" : "comm";
+}
+
+// A program does not name its streams, so each is named after the first that runs on it.
+std::vector<Lane> lanes_of(const Program& program) {
+  std::vector<Lane> lanes;
+  for (const std::int32_t rank : program.rank_of_stream) lanes.push_back({.rank = rank});
+  for (const Op& op : program.ops) {
+    Lane& lane = lanes[op.stream];
+    const Act* first = first_shown(program, op);
+    if (first != nullptr && lane.name.empty()) lane.name = lane_name(*first);
+  }
+  return lanes;
+}
+
+// The stage of a work, if the schedule places its chunk.
+std::optional<std::int32_t> stage_of(const Work& work, std::int32_t rank,
+                                     const Schedule& schedule) {
+  const auto& stages = schedule.ranks[static_cast<std::size_t>(rank)].stages;
+  const auto chunk = static_cast<std::size_t>(work.chunk) - 1;
+  return chunk < stages.size() ? std::optional(stages[chunk]) : std::nullopt;
 }
 
 }  // namespace
@@ -285,33 +332,28 @@ std::string json_refusal(std::string_view verdict, std::string_view engine, cons
   return json.dump(2) + "\n";
 }
 
-std::string chrome_trace(const RunReport& report) {
+Timeline timeline_of(const RunReport& report, const Schedule& schedule) {
   const Program& program = report.program;
-  Json events = Json::array();
-  std::set<std::int32_t> named;
+  Timeline timeline{.origin = Timeline::Origin::Measured,
+                    .unit = Timeline::Unit::Microseconds,
+                    .ranks = schedule.ranks.size(),
+                    .makespan = report.times.makespan,
+                    .lanes = lanes_of(program)};
   for (const Measured& measured : report.timeline) {
-    const Op& op = program.ops[measured.op];
-    const std::int32_t rank = program.rank_of_stream[op.stream];
-    if (named.insert(rank).second) {
-      events.push_back({{"name", "process_name"},
-                        {"ph", "M"},
-                        {"pid", rank},
-                        {"args", {{"name", fmt::format("rank {}", rank)}}}});
-    }
-    std::vector<std::string> names;
-    for (std::uint32_t at = op.first_act; at < op.end_act; ++at) {
-      std::string name = act_name(program.acts[at]);
-      if (!name.empty()) names.push_back(std::move(name));
-    }
-    if (names.empty()) continue;
-    events.push_back({{"name", fmt::format("{}", fmt::join(names, " "))},
-                      {"ph", "X"},
-                      {"ts", measured.begin},
-                      {"dur", measured.end - measured.begin},
-                      {"pid", rank},
-                      {"tid", op.stream}});
+    const Act* first = first_shown(program, program.ops[measured.op]);
+    if (first == nullptr) continue;
+    const bool works = first->kind == Act::Kind::Work;
+    timeline.tasks.push_back(
+        {.begin = measured.begin,
+         .end = measured.end,
+         .lane = program.ops[measured.op].stream,
+         .id = measured.op,
+         .stage = works ? stage_of(first->work, first->rank, schedule) : std::nullopt,
+         .microbatch = works ? first->work.microbatch : kNoMicrobatch,
+         .kind = kind_of(*first)});
   }
-  return Json{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}}.dump(1) + "\n";
+  timeline.label = [&program](std::uint32_t op) { return label_of(program, program.ops[op]); };
+  return timeline;
 }
 
 }  // namespace capo::run

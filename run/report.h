@@ -7,7 +7,9 @@
 
 #pragma once
 
+#include "core/order/schedule.h"
 #include "core/rules/verify.h"
+#include "core/timeline/timeline.h"
 #include "run/run.h"
 
 #include <string>
@@ -29,6 +31,7 @@ struct Reason {
                                        const Reason& reason, const CheckResult* result);
 /// "rejected for B01, E01".
 [[nodiscard]] std::string reason_of(const CheckResult& result);
-[[nodiscard]] std::string chrome_trace(const RunReport& report);
+/// The last replay of actions, to be drawn. It refers to the report, which outlives it.
+[[nodiscard]] Timeline timeline_of(const RunReport& report, const Schedule& schedule);
 
 }  // namespace capo::run

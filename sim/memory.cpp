@@ -24,10 +24,10 @@ struct Change {
 
 class RankMemory {
  public:
-  RankMemory(const Subject& subject, const Timeline& timeline, const MemoryChanges& changes,
+  RankMemory(const Subject& subject, const TaskTimes& times, const MemoryChanges& changes,
              std::int32_t rank)
       : subject_(subject),
-        timeline_(timeline),
+        times_(times),
         changes_(changes[static_cast<std::size_t>(rank)]),
         layers_(layer_counts(subject.schedule)[static_cast<std::size_t>(rank)]),
         halves_(
@@ -90,13 +90,13 @@ class RankMemory {
   void add(TaskId id, double by, Change change) {
     change.task = id;
     change.by = by;
-    change.time = change.takes ? timeline_.start_of(subject_.graph, id)
-                               : timeline_.end_of(subject_.graph, id);
+    change.time =
+        change.takes ? times_.start_of(subject_.graph, id) : times_.end_of(subject_.graph, id);
     moments_.push_back(change);
   }
 
   const Subject& subject_;
-  const Timeline& timeline_;
+  const TaskTimes& times_;
   const std::vector<MemoryChange>& changes_;
   std::vector<std::int32_t> layers_;
   std::vector<bool> halves_;
@@ -105,9 +105,9 @@ class RankMemory {
 
 }  // namespace
 
-std::vector<MemoryStep> memory_of(const Subject& subject, const Timeline& timeline,
+std::vector<MemoryStep> memory_of(const Subject& subject, const TaskTimes& times,
                                   const MemoryChanges& changes, std::int32_t rank) {
-  return RankMemory(subject, timeline, changes, rank).course();
+  return RankMemory(subject, times, changes, rank).course();
 }
 
 MemoryPeak peak_of(const std::vector<MemoryStep>& course) {

@@ -16,7 +16,7 @@
 #include "core/base/result.h"
 #include "core/model/model.h"
 #include "sim/durations.h"
-#include "sim/timeline.h"
+#include "sim/task_times.h"
 
 #include <cstdint>
 #include <optional>
@@ -54,7 +54,7 @@ struct MemoryPeak {
 };
 
 /// The course of one rank's memory.
-[[nodiscard]] std::vector<MemoryStep> memory_of(const Subject& subject, const Timeline& timeline,
+[[nodiscard]] std::vector<MemoryStep> memory_of(const Subject& subject, const TaskTimes& times,
                                                 const MemoryChanges& changes, std::int32_t rank);
 [[nodiscard]] MemoryPeak peak_of(const std::vector<MemoryStep>& course);
 

@@ -2,6 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/plural.h"
+#include "core/timeline/table.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -56,27 +57,6 @@ std::string idle_in_words(const Simulation& simulation, const Idle& idle) {
   return text;
 }
 
-// Rows of cells, each column as wide as its widest cell, the first one to the left, as are those
-// behind the first `numbers`.
-std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t numbers = 100) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      line += c == 0        ? fmt::format("{:<{}}", row[c], widths[c])
-              : c < numbers ? fmt::format("  {:>{}}", row[c], widths[c])
-                            : "  " + row[c];
-    }
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
-  }
-  return text;
-}
-
 std::string rank_table(const Simulation& simulation) {
   const bool bytes = !simulation.byte_peaks().empty();
   std::vector<std::vector<std::string>> rows{
@@ -116,7 +96,7 @@ std::string longest_waits(const Simulation& simulation) {
 }
 
 std::string path_in_words(const Simulation& simulation) {
-  const auto path = critical_path(simulation.subject(), simulation.timeline());
+  const auto path = critical_path(simulation.subject(), simulation.times());
   constexpr std::size_t kEnds = 4;
   std::string text = fmt::format("\nCritical path, {}:", counted(path.size(), "task"));
   std::int32_t rank = -1;
@@ -149,8 +129,8 @@ Json task_json(const Simulation& simulation, TaskId task) {
   const Task& of = simulation.graph().tasks[task];
   return {{"task", simulation.label(task)},
           {"rank", of.rank},
-          {"start", simulation.timeline().start_of(simulation.graph(), task)},
-          {"end", simulation.timeline().end_of(simulation.graph(), task)}};
+          {"start", simulation.times().start_of(simulation.graph(), task)},
+          {"end", simulation.times().end_of(simulation.graph(), task)}};
 }
 
 Json rank_json(const Simulation& simulation, std::size_t r) {
@@ -189,7 +169,7 @@ Json idle_json(const Simulation& simulation, std::size_t most, std::size_t& tota
 
 Json path_json(const Simulation& simulation, std::size_t most, std::size_t& total) {
   Json list = Json::array();
-  for (const TaskId task : critical_path(simulation.subject(), simulation.timeline())) {
+  for (const TaskId task : critical_path(simulation.subject(), simulation.times())) {
     if (total++ < most) list.push_back(task_json(simulation, task));
   }
   return list;
@@ -215,17 +195,6 @@ std::int32_t most_microbatches(const Simulation& simulation) {
 }
 
 }  // namespace
-
-std::string figure(double value) {
-  if (std::abs(value) < 1e-12) return "0";
-  // Whole numbers in full, whatever their size; six digits that matter else.
-  if (std::abs(value) < 1e15 && std::round(value) == value) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.6g}", value);
-}
-
-std::string percent(double rate) {
-  return fmt::format("{:.2f} %", rate * 100 + 0.0);
-}
 
 std::string text_report(const Simulation& simulation) {
   const MemoryChange& memory = simulation.memory_model();

@@ -32,9 +32,4 @@ struct Named {
 [[nodiscard]] std::string text_comparison(const std::vector<Named>& simulations);
 [[nodiscard]] std::string json_comparison(const std::vector<Named>& simulations);
 
-/// A number as reports print it: at most six digits that matter, no trailing zeros.
-[[nodiscard]] std::string figure(double value);
-/// 0.1055 as "10.55 %".
-[[nodiscard]] std::string percent(double rate);
-
 }  // namespace capo

@@ -18,9 +18,9 @@ class SharedRun {
         transfers_occupy_(subject.links != Links::Ideal),
         exclusive_(!costs.devices.empty()) {
     const std::size_t vertices = graph_.task_of.size();
-    timeline_ = {.begin = std::vector<double>(vertices, 0),
-                 .done = std::vector<double>(vertices, 0),
-                 .bound_by = std::vector<Vertex>(vertices, kNoVertex)};
+    times_ = {.begin = std::vector<double>(vertices, 0),
+              .done = std::vector<double>(vertices, 0),
+              .bound_by = std::vector<Vertex>(vertices, kNoVertex)};
     waits_for_.assign(vertices, 0);
     work_left_.assign(vertices, 0);
     counted_at_.assign(vertices, 0);
@@ -30,7 +30,7 @@ class SharedRun {
     devices_.resize(static_cast<std::size_t>(devices));
   }
 
-  Timeline run() {
+  TaskTimes run() {
     for (Vertex from = 0; from < waits_for_.size(); ++from) {
       for_each_edge(from, [&](Vertex to, EdgeKind) { ++waits_for_[to]; });
     }
@@ -48,7 +48,7 @@ class SharedRun {
       }
     }
     CAPO_ASSERT(ran_ == waits_for_.size(), "only what finishes is simulated");
-    return std::move(timeline_);
+    return std::move(times_);
   }
 
  private:
@@ -111,7 +111,7 @@ class SharedRun {
   }
 
   void start(Vertex vertex, Device& device) {
-    timeline_.begin[vertex] = now_;
+    times_.begin[vertex] = now_;
     work_left_[vertex] = durations_.of(vertex);
     counted_at_[vertex] = now_;
     if (computes(vertex)) {
@@ -145,14 +145,14 @@ class SharedRun {
   void over(Vertex vertex) {
     ++ran_;
     ++version_[vertex];
-    timeline_.done[vertex] = now_;
-    timeline_.makespan = std::max(timeline_.makespan, now_);
+    times_.done[vertex] = now_;
+    times_.makespan = std::max(times_.makespan, now_);
     Device& device = device_of(vertex);
     if (communicates(vertex)) change(device, -1);
     for_each_edge(vertex, [&](Vertex to, EdgeKind kind) {
       const double there = now_ + durations_.lag(kind, vertex, to);
-      double& begin = timeline_.begin[to];
-      Vertex& bound = timeline_.bound_by[to];
+      double& begin = times_.begin[to];
+      Vertex& bound = times_.bound_by[to];
       if (bound == kNoVertex || there > begin || (there == begin && vertex < bound)) bound = vertex;
       begin = std::max(begin, there);
       if (--waits_for_[to] == 0) push(begin, Event::Kind::Ready, to);
@@ -162,7 +162,7 @@ class SharedRun {
     if (!exclusive_ || device.queue.empty()) return;
     const Vertex next = device.queue.front();
     device.queue.pop_front();
-    if (now_ > timeline_.begin[next]) timeline_.bound_by[next] = vertex;
+    if (now_ > times_.begin[next]) times_.bound_by[next] = vertex;
     start(next, device);
   }
 
@@ -173,7 +173,7 @@ class SharedRun {
   bool exclusive_;
   double now_ = 0;
   std::size_t ran_ = 0;
-  Timeline timeline_;
+  TaskTimes times_;
   std::vector<std::uint32_t> waits_for_;
   std::vector<double> work_left_;   // by vertex: at full speed
   std::vector<double> counted_at_;  // by vertex: when work_left_ was true
@@ -184,7 +184,7 @@ class SharedRun {
 
 }  // namespace
 
-Timeline run_shared(const Subject& subject, const Durations& durations, const Costs& costs) {
+TaskTimes run_shared(const Subject& subject, const Durations& durations, const Costs& costs) {
   return SharedRun(subject, durations, costs).run();
 }
 

@@ -27,7 +27,7 @@ void fetch_first_target(const TaskGraph& graph, Vertex of, const std::vector<Nod
 
 }  // namespace
 
-Timeline run_freely(const Subject& subject, const Durations& durations) {
+TaskTimes run_freely(const Subject& subject, const Durations& durations) {
   const TaskGraph& graph = subject.graph;
   const auto vertices = static_cast<Vertex>(graph.task_of.size());
   std::vector<Node> nodes(vertices);
@@ -61,20 +61,20 @@ Timeline run_freely(const Subject& subject, const Durations& durations) {
   }
   CAPO_ASSERT(ready.size() == vertices, "only what finishes is simulated");
 
-  Timeline timeline;
-  timeline.begin.reserve(vertices);
-  timeline.done.reserve(vertices);
-  timeline.bound_by.reserve(vertices);
+  TaskTimes times;
+  times.begin.reserve(vertices);
+  times.done.reserve(vertices);
+  times.bound_by.reserve(vertices);
   for (Vertex vertex = 0; vertex < vertices; ++vertex) {
-    timeline.begin.push_back(nodes[vertex].begin);
-    timeline.done.push_back(nodes[vertex].begin + nodes[vertex].duration);
-    timeline.bound_by.push_back(nodes[vertex].bound_by);
-    timeline.makespan = std::max(timeline.makespan, timeline.done.back());
+    times.begin.push_back(nodes[vertex].begin);
+    times.done.push_back(nodes[vertex].begin + nodes[vertex].duration);
+    times.bound_by.push_back(nodes[vertex].bound_by);
+    times.makespan = std::max(times.makespan, times.done.back());
   }
-  return timeline;
+  return times;
 }
 
-Timeline simulate(const Subject& subject, const Costs& costs) {
+TaskTimes simulate(const Subject& subject, const Costs& costs) {
   const Durations durations(subject, costs);
   const bool shared = costs.slowdown != 1 || !costs.devices.empty();
   return shared ? run_shared(subject, durations, costs) : run_freely(subject, durations);

@@ -13,15 +13,15 @@
 #pragma once
 
 #include "sim/durations.h"
-#include "sim/timeline.h"
+#include "sim/task_times.h"
 
 namespace capo {
 
-[[nodiscard]] Timeline simulate(const Subject& subject, const Costs& costs);
+[[nodiscard]] TaskTimes simulate(const Subject& subject, const Costs& costs);
 
 /// The two ways of simulate(), which chooses.
-[[nodiscard]] Timeline run_freely(const Subject& subject, const Durations& durations);
-[[nodiscard]] Timeline run_shared(const Subject& subject, const Durations& durations,
-                                  const Costs& costs);
+[[nodiscard]] TaskTimes run_freely(const Subject& subject, const Durations& durations);
+[[nodiscard]] TaskTimes run_shared(const Subject& subject, const Durations& durations,
+                                   const Costs& costs);
 
 }  // namespace capo

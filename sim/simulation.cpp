@@ -77,9 +77,9 @@ Simulation::Simulation(const Input& input, const SimulationOptions& options,
       context_(std::move(context)),
       wiring_(as_run(*context_)),
       subject_(subject_of(wiring_, links)),
-      timeline_(simulate(subject_, options.costs)),
+      times_(simulate(subject_, options.costs)),
       layers_(layer_counts(input.schedule)),
-      ranks_(rank_times(subject_, timeline_)),
+      ranks_(rank_times(subject_, times_)),
       span_(span_of(ranks_)),
       memory_(options.memory.value_or(MemoryChange{})) {
   for (const RankTimes& rank : ranks_) busiest_ = std::max(busiest_, rank.busy);
@@ -94,14 +94,13 @@ Simulation::Simulation(const Input& input, const SimulationOptions& options,
 std::vector<MemoryPeak> Simulation::peaks_of(const MemoryChanges& changes) const {
   std::vector<MemoryPeak> peaks;
   for (std::size_t rank = 0; rank < input_.schedule.ranks.size(); ++rank) {
-    peaks.push_back(
-        peak_of(memory_of(subject_, timeline_, changes, static_cast<std::int32_t>(rank))));
+    peaks.push_back(peak_of(memory_of(subject_, times_, changes, static_cast<std::int32_t>(rank))));
   }
   return peaks;
 }
 
 std::vector<MemoryStep> Simulation::memory_course(std::int32_t rank) const {
-  return memory_of(subject_, timeline_, same_for_all(input_.schedule, memory_), rank);
+  return memory_of(subject_, times_, same_for_all(input_.schedule, memory_), rank);
 }
 
 double Simulation::peak() const {

@@ -1,13 +1,12 @@
-// A simulated step: an input, the environment it is relative to, and everything read off its
-// timeline. What `capo simulate`, `compare` and `sweep` print.
+// A simulated step: an input, the environment that it is relative to, and everything that is read
+// off its times. `capo simulate`, `compare` and `sweep` print it.
 //
-// What is simulated is what the verifier judges, on the same task graph. An input that cannot run
-// to its end has no timeline; hazards of memory do not change times, so such an order is simulated
-// all the same. Where something else is replayed than was captured, the replay is simulated.
+// The simulator runs what the verifier judges, on the same task graph. An input that cannot run to
+// its end has no times. Hazards of memory do not change times, so such an order is simulated all
+// the same. If another order is replayed than was captured, the replay is simulated.
 //
-// How messages travel is read off the environment: where nothing about transfers is declared and
-// the order writes none, links are ideal, as the papers on schedules have it. Tested by
-// simulate_test.cpp.
+// The environment says how messages travel. If nothing about transfers is declared and the order
+// writes none, links are ideal, as the papers on schedules have it. Tested by simulate_test.cpp.
 
 #pragma once
 
@@ -16,12 +15,11 @@
 #include "core/rules/check.h"
 #include "core/rules/context.h"
 #include "core/rules/wiring.h"
-#include "sim/bounds.h"
+#include "core/timeline/timeline.h"
 #include "sim/costs.h"
 #include "sim/durations.h"
-#include "sim/idle.h"
 #include "sim/memory.h"
-#include "sim/timeline.h"
+#include "sim/task_times.h"
 
 #include <cstdint>
 #include <memory>
@@ -31,13 +29,32 @@
 
 namespace capo {
 
+struct Bound {
+  double value = 0;
+  std::string by;          ///< "L1", "L2", "L3", "work", "path"
+  std::int32_t rank = -1;  ///< at which it is reached; -1: at none in particular
+};
+
+struct Bounds {
+  Bound makespan;
+  Bound span;
+  double memory = 0;  ///< the limit that they hold for, as the memory model counts; infinite: none
+};
+
+/// Bounds below which no order of the subject's tasks gets within `memory_limit` on each rank,
+/// which may be infinite.
+[[nodiscard]] Bounds lower_bounds(const Subject& subject, const Costs& costs,
+                                  std::int32_t microbatches, const MemoryChange& memory,
+                                  double memory_limit);
+
 struct SimulationOptions {
   CheckOptions check;
   Costs costs;
-  std::optional<MemoryChange> memory;  ///< nothing: all is held until the weight gradient is done
-  /// Whether links are ideal, or queue as the environment says; nothing: see above.
+  std::optional<MemoryChange> memory;  ///< nullopt: all is held until the weight gradient is done
+  /// true: links are ideal; false: they queue as the environment says; nullopt: see above.
   std::optional<bool> ideal_links;
-  std::optional<double> memory_limit;  ///< of the bounds; nothing: what the order itself needs most
+  /// The bounds hold for orders within this limit; nullopt: within what the order itself needs.
+  std::optional<double> memory_limit;
 };
 
 class Simulation {
@@ -48,13 +65,13 @@ class Simulation {
 
   [[nodiscard]] const Subject& subject() const { return subject_; }
   [[nodiscard]] const TaskGraph& graph() const { return subject_.graph; }
-  [[nodiscard]] const Timeline& timeline() const { return timeline_; }
+  [[nodiscard]] const TaskTimes& times() const { return times_; }
   [[nodiscard]] const std::vector<RankTimes>& ranks() const { return ranks_; }
   [[nodiscard]] const Bounds& bounds() const { return bounds_; }
   [[nodiscard]] const MemoryChange& memory_model() const { return memory_; }
-  /// By rank, in the unit of the memory model.
+  /// One peak for each rank, in the unit of the memory model.
   [[nodiscard]] const std::vector<MemoryPeak>& peaks() const { return peaks_; }
-  /// By rank, in bytes; empty where the model file does not state them.
+  /// One peak for each rank, in bytes; empty if the model file does not state them.
   [[nodiscard]] const std::vector<MemoryPeak>& byte_peaks() const { return byte_peaks_; }
   [[nodiscard]] std::vector<MemoryStep> memory_course(std::int32_t rank) const;
   [[nodiscard]] std::int32_t microbatches() const { return context_->microbatches(); }
@@ -62,12 +79,12 @@ class Simulation {
   /// Whether the orders are those of a replay, which are not those that are captured.
   [[nodiscard]] bool replayed() const;
 
-  [[nodiscard]] double makespan() const { return timeline_.makespan; }
+  [[nodiscard]] double makespan() const { return times_.makespan; }
   [[nodiscard]] double span() const { return span_; }
-  /// Of the span or the makespan, the part in which the busiest rank does not compute.
+  /// The part of the span or the makespan in which the busiest rank does not compute.
   [[nodiscard]] double bubble_rate() const { return rate(span_); }
-  [[nodiscard]] double bubble_rate_of_makespan() const { return rate(timeline_.makespan); }
-  [[nodiscard]] double peak() const;  ///< of the ranks
+  [[nodiscard]] double bubble_rate_of_makespan() const { return rate(times_.makespan); }
+  [[nodiscard]] double peak() const;  ///< the highest of the ranks
 
   /// "F1.0", "dispatch-F1.0 l1", "B1.3 experts": one notation for every input.
   [[nodiscard]] std::string label(TaskId task) const;
@@ -81,7 +98,7 @@ class Simulation {
   std::unique_ptr<Context> context_;
   const Wiring& wiring_;
   Subject subject_;
-  Timeline timeline_;
+  TaskTimes times_;
   std::vector<std::vector<std::int32_t>> layers_;  // by rank and chunk - 1
   std::vector<RankTimes> ranks_;
   double span_ = 0;
@@ -92,7 +109,10 @@ class Simulation {
   Bounds bounds_;
 };
 
-/// Why there is no timeline.
+/// The simulation to be drawn. It refers to the simulation, which outlives it.
+[[nodiscard]] Timeline timeline_of(const Simulation& simulation);
+
+/// The reason why an input has no times.
 struct CannotSimulate {
   std::string why;
   CheckResult check;  ///< its findings tell where

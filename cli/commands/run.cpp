@@ -9,6 +9,7 @@
 #include "cli/options/judged_input.h"
 #include "core/report/report.h"
 #include "core/report/text_report.h"
+#include "core/timeline/trace.h"
 #include "run/report.h"
 #include "run/setup/complete_model.h"
 #include "run/setup/step_layers.h"
@@ -117,7 +118,8 @@ Result<double, std::string> predicted_makespan(const Input& input, const Model& 
 int write_run(const run::RunReport& report, const PlannedStep& step,
               const std::vector<std::string>& assumed, const RunRequest& request) {
   if (!request.timeline.empty()) {
-    if (const auto failed = write_output(request.timeline, run::chrome_trace(report))) {
+    if (const auto failed = write_output(
+            request.timeline, chrome_trace(run::timeline_of(report, step.input().schedule)))) {
       return fail(*failed);
     }
   }

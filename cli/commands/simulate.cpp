@@ -6,7 +6,8 @@
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/judged_input.h"
-#include "sim/draw_timeline.h"
+#include "core/timeline/grid.h"
+#include "core/timeline/trace.h"
 #include "sim/report.h"
 
 #include <CLI/CLI.hpp>
@@ -28,8 +29,8 @@ struct SimulateRequest : InputRequest {
 
 std::string render(const Simulation& simulation, const SimulateRequest& request) {
   if (request.format == "json") return json_report(simulation, request.report);
-  if (request.format == "grid") return text_grid(simulation, request.width);
-  if (request.format == "trace") return chrome_trace(simulation);
+  if (request.format == "grid") return text_grid(timeline_of(simulation), request.width);
+  if (request.format == "trace") return chrome_trace(timeline_of(simulation));
   return text_report(simulation);
 }
 
@@ -47,7 +48,7 @@ int simulate_file(const SimulateRequest& request) {
   }
 
   if (!request.trace.empty()) {
-    if (const auto failed = write_file(request.trace, chrome_trace(**simulation))) {
+    if (const auto failed = write_file(request.trace, chrome_trace(timeline_of(**simulation)))) {
       return fail(*failed);
     }
   }

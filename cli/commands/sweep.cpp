@@ -15,8 +15,9 @@
 #include "cli/options/progress.h"
 #include "core/base/in_parallel.h"
 #include "core/base/result.h"
+#include "core/timeline/table.h"
 #include "schedules/catalogue.h"
-#include "sim/report.h"
+#include "sim/simulation.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

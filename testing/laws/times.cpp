@@ -56,10 +56,9 @@ Breach at_least(double makespan, double bound, const char* what) {
 double computed_on_the_critical_path(const Simulation& simulation) {
   const TaskGraph& graph = simulation.graph();
   double computed = 0;
-  for (const TaskId task : critical_path(simulation.subject(), simulation.timeline())) {
+  for (const TaskId task : critical_path(simulation.subject(), simulation.times())) {
     if (!is_compute(graph.tasks[task].kind)) continue;
-    computed +=
-        simulation.timeline().end_of(graph, task) - simulation.timeline().start_of(graph, task);
+    computed += simulation.times().end_of(graph, task) - simulation.times().start_of(graph, task);
   }
   return computed;
 }

@@ -1,6 +1,6 @@
 // Bounds against orders that are known to be optimal, and by hand.
 
-#include "sim/bounds.h"
+#include "sim/simulation.h"
 #include "tests/sim/simulated.h"
 
 #include <gtest/gtest.h>

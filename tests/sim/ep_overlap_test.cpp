@@ -54,8 +54,8 @@ TEST(EpOverlapTimes, EveryNodeRunsWhenWorkedOutByHand) {
   const Simulation& s = **simulated;
   std::multimap<std::string, std::pair<double, double>> ran;
   for (TaskId id = 0; id < s.graph().tasks.size(); ++id) {
-    ran.emplace(s.label(id), std::pair{s.timeline().start_of(s.graph(), id),
-                                       s.timeline().end_of(s.graph(), id)});
+    ran.emplace(s.label(id),
+                std::pair{s.times().start_of(s.graph(), id), s.times().end_of(s.graph(), id)});
   }
   const std::multimap<std::string, std::pair<double, double>> by_hand{
       {"F1.0 pre-dispatch", {0, 1}},   {"dispatch-F1.0", {1, 2}},

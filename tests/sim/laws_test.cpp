@@ -58,17 +58,17 @@ void for_every_simulation(const std::function<void(const Simulation&)>& look) {
 TEST(SimulationLaws, TimeNeverRunsBackwards) {
   for_every_simulation([](const Simulation& simulation) {
     const TaskGraph& graph = simulation.graph();
-    const Timeline& timeline = simulation.timeline();
+    const TaskTimes& times = simulation.times();
     const Durations durations(simulation.subject(), simulation.costs());
     for (Vertex from = 0; from < graph.task_of.size(); ++from) {
-      EXPECT_GE(timeline.begin[from], 0);
-      EXPECT_EQ(timeline.done[from], timeline.begin[from] + durations.of(from));
+      EXPECT_GE(times.begin[from], 0);
+      EXPECT_EQ(times.done[from], times.begin[from] + durations.of(from));
       const auto [first, last] = boost::out_edges(from, graph.edges);
       for (auto edge = first; edge != last; ++edge) {
         const Vertex to = boost::target(*edge, graph.edges);
         const double lag = durations.lag(graph.edges[*edge], from, to);
         EXPECT_GE(lag, 0);
-        EXPECT_GE(timeline.begin[to], timeline.done[from] + lag);
+        EXPECT_GE(times.begin[to], times.done[from] + lag);
       }
     }
   });
@@ -78,7 +78,7 @@ TEST(SimulationLaws, TimeNeverRunsBackwards) {
 TEST(SimulationLaws, EverythingBeginsAsSoonAsItCan) {
   for_every_simulation([](const Simulation& simulation) {
     const TaskGraph& graph = simulation.graph();
-    const Timeline& timeline = simulation.timeline();
+    const TaskTimes& times = simulation.times();
     const Durations durations(simulation.subject(), simulation.costs());
     std::vector<double> there(graph.task_of.size(), 0);
     for (Vertex from = 0; from < graph.task_of.size(); ++from) {
@@ -86,26 +86,25 @@ TEST(SimulationLaws, EverythingBeginsAsSoonAsItCan) {
       for (auto edge = first; edge != last; ++edge) {
         const Vertex to = boost::target(*edge, graph.edges);
         const double lag = durations.lag(graph.edges[*edge], from, to);
-        if (timeline.bound_by[to] == from)
-          there[to] = std::max(there[to], timeline.done[from] + lag);
+        if (times.bound_by[to] == from) there[to] = std::max(there[to], times.done[from] + lag);
       }
     }
-    EXPECT_EQ(timeline.begin, there);
+    EXPECT_EQ(times.begin, there);
   });
 }
 
 TEST(SimulationLaws, TheMakespanIsNoShorterThanItsCriticalPath) {
   for_every_simulation([](const Simulation& simulation) {
     const TaskGraph& graph = simulation.graph();
-    const Timeline& timeline = simulation.timeline();
-    const auto path = critical_path(simulation.subject(), timeline);
+    const TaskTimes& times = simulation.times();
+    const auto path = critical_path(simulation.subject(), times);
     ASSERT_FALSE(path.empty());
-    EXPECT_EQ(timeline.start_of(graph, path.front()), 0);
-    EXPECT_EQ(timeline.end_of(graph, path.back()), simulation.makespan());
+    EXPECT_EQ(times.start_of(graph, path.front()), 0);
+    EXPECT_EQ(times.end_of(graph, path.back()), simulation.makespan());
     // A transfer can be on the path with its start alone, which takes no time.
     double computed = 0;
     for (const TaskId task : path) {
-      const double takes = timeline.end_of(graph, task) - timeline.start_of(graph, task);
+      const double takes = times.end_of(graph, task) - times.start_of(graph, task);
       if (is_compute(graph.tasks[task].kind)) computed += takes;
     }
     EXPECT_LE(computed, simulation.makespan() + hair(simulation.makespan()));
@@ -205,7 +204,7 @@ TEST(SimulationLaws, WhatIsHeldIsGivenUp) {
 }
 
 /// `later` ran the same graph, and did so as fast or slower.
-void expect_no_sooner(const Timeline& later, const Timeline& sooner) {
+void expect_no_sooner(const TaskTimes& later, const TaskTimes& sooner) {
   ASSERT_EQ(later.done.size(), sooner.done.size());
   for (std::size_t vertex = 0; vertex < later.done.size(); ++vertex) {
     EXPECT_GE(later.begin[vertex], sooner.begin[vertex] - hair(sooner.begin[vertex]));
@@ -225,10 +224,10 @@ TEST(SimulationLaws, BothWaysOfRunningGiveTheSameTimes) {
     const Subject& subject = simulation.subject();
     Costs costs = simulation.costs();
     const Durations durations(subject, costs);
-    const Timeline freely = run_freely(subject, durations);
+    const TaskTimes freely = run_freely(subject, durations);
     for (const auto& devices : {std::vector<std::int32_t>{}, a_device_each(simulation)}) {
       costs.devices = devices;
-      const Timeline shared = run_shared(subject, durations, costs);
+      const TaskTimes shared = run_shared(subject, durations, costs);
       EXPECT_NEAR(shared.makespan, freely.makespan, hair(freely.makespan));
       ASSERT_EQ(shared.done.size(), freely.done.size());
       for (std::size_t vertex = 0; vertex < freely.done.size(); ++vertex) {
@@ -248,7 +247,7 @@ TEST(SimulationLaws, SlowingDownMakesNothingFaster) {
     Costs costs = simulation.costs();
     const Durations durations(simulation.subject(), costs);
     costs.slowdown = 1.4;
-    expect_no_sooner(run_shared(simulation.subject(), durations, costs), simulation.timeline());
+    expect_no_sooner(run_shared(simulation.subject(), durations, costs), simulation.times());
   });
 }
 
@@ -260,7 +259,7 @@ TEST(SimulationLaws, SharingDevicesMakesNothingFaster) {
       costs.slowdown = slowdown;
       costs.devices = a_device_each(simulation);
       for (std::int32_t& device : costs.devices) device /= 2;
-      expect_no_sooner(run_shared(simulation.subject(), durations, costs), simulation.timeline());
+      expect_no_sooner(run_shared(simulation.subject(), durations, costs), simulation.times());
     }
   });
 }

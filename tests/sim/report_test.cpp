@@ -65,16 +65,6 @@ TEST(SimulationReport, SideBySide) {
   EXPECT_EQ(json["simulations"][1]["makespan"], 27);
 }
 
-TEST(SimulationReport, Figures) {
-  EXPECT_EQ(figure(0), "0");
-  EXPECT_EQ(figure(-0.0), "0");
-  EXPECT_EQ(figure(1e-13), "0");
-  EXPECT_EQ(figure(1.0 / 3), "0.333333");
-  EXPECT_EQ(figure(123456789), "123456789");
-  EXPECT_EQ(percent(0.10554), "10.55 %");
-  EXPECT_EQ(percent(-0.0), "0.00 %");
-}
-
 TEST(SimulationReport, WhatCannotRunHasNone) {
   EXPECT_EQ(simulate_text("[-1, 1]")->why, "the orders have errors of their own");
   const char* stuck =

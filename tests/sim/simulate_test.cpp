@@ -24,7 +24,7 @@ std::unique_ptr<simulated::Simulated> two_ranks(Links links, const char* given =
 double end_of(const Simulation& s, std::int32_t rank, const char* label) {
   for (TaskId id = 0; id < s.graph().tasks.size(); ++id) {
     if (s.graph().tasks[id].rank == rank && s.label(id) == label) {
-      return s.timeline().end_of(s.graph(), id);
+      return s.times().end_of(s.graph(), id);
     }
   }
   ADD_FAILURE() << "no " << label;
@@ -114,8 +114,8 @@ TEST(Simulate, BothWaysOfSimulatingGiveTheSameTimes) {
     const auto s = simulated::simulate_named({.name = "zbv-1p", .ranks = 4, .microbatches = 9},
                                              over(links, costs("f=3,b=5,w=2,comm=1,bw=4,bytes=2")));
     const Durations durations((*s)->subject(), s->options.costs);
-    const Timeline freely = run_freely((*s)->subject(), durations);
-    const Timeline shared = run_shared((*s)->subject(), durations, s->options.costs);
+    const TaskTimes freely = run_freely((*s)->subject(), durations);
+    const TaskTimes shared = run_shared((*s)->subject(), durations, s->options.costs);
     EXPECT_EQ(freely.begin, shared.begin);
     EXPECT_EQ(freely.done, shared.done);
     EXPECT_EQ(freely.makespan, shared.makespan);

@@ -1,4 +1,4 @@
-#include "sim/idle.h"
+#include "sim/task_times.h"
 #include "tests/sim/simulated.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(Idle, TheCriticalPathLeadsFromTheBeginningToTheEnd) {
   for (const Links links : {Links::Ideal, Links::Rendezvous}) {
     const auto s = two_ranks(links);
     std::vector<std::string> path;
-    for (const TaskId task : critical_path((*s)->subject(), (*s)->timeline())) {
+    for (const TaskId task : critical_path((*s)->subject(), (*s)->times())) {
       path.push_back(std::to_string((*s)->graph().tasks[task].rank) + " " + (*s)->label(task));
     }
     EXPECT_EQ(path.front(), "0 F1.0");

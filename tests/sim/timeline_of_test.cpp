@@ -1,4 +1,6 @@
-#include "sim/draw_timeline.h"
+#include "core/timeline/grid.h"
+#include "core/timeline/trace.h"
+#include "sim/simulation.h"
 #include "tests/sim/simulated.h"
 
 #include <nlohmann/json.hpp>
@@ -18,7 +20,7 @@ constexpr const char* kTwoRanks =
 TEST(TextGrid, TimeGoesToTheRight) {
   const auto s = simulate_text(kTwoRanks, {.costs = costs("f=3,b=3,w=0,comm=1")});
   // 3, 1 on the way, 3 and 3, 1 on the way, 3: 14 in 28 characters.
-  EXPECT_EQ(text_grid(**s, 8 + 28 + 1),
+  EXPECT_EQ(text_grid(timeline_of(**s), 8 + 28 + 1),
             "rank 0 |F0----................B0----|\n"
             "rank 1 |........F0----B0----........|\n"
             "one character is 0.5\n");
@@ -26,17 +28,18 @@ TEST(TextGrid, TimeGoesToTheRight) {
 
 TEST(TextGrid, ATaskOfOneCharacterIsItsKind) {
   const auto s = simulate_text("[1, -1, -1.5]");
-  EXPECT_EQ(text_grid(**s, 8 + 3 + 1), "rank 0 |fbw|\none character is 1\n");
+  EXPECT_EQ(text_grid(timeline_of(**s), 8 + 3 + 1), "rank 0 |fbw|\none character is 1\n");
 }
 
 TEST(TextGrid, ChunksAreNamedWhereARankHoldsSeveral) {
   const auto s = simulate_text("[1, 2, -2, -1]", {.costs = costs("f=4,b=4,w=0")});
-  EXPECT_EQ(text_grid(**s, 8 + 16 + 1), "rank 0 |F1.0F2.0B2.0B1.0|\none character is 1\n");
+  EXPECT_EQ(text_grid(timeline_of(**s), 8 + 16 + 1),
+            "rank 0 |F1.0F2.0B2.0B1.0|\none character is 1\n");
 }
 
 TEST(ChromeTrace, HasAnEventForEachTaskOnItsStream) {
   const auto s = simulate_text(kTwoRanks, over(Links::Rendezvous, costs("comm=1")));
-  const auto trace = nlohmann::json::parse(chrome_trace(**s));
+  const auto trace = nlohmann::json::parse(chrome_trace(timeline_of(**s)));
   std::size_t tasks = 0;
   std::size_t counters = 0;
   for (const auto& event : trace["traceEvents"]) {
@@ -54,7 +57,7 @@ TEST(ChromeTrace, HasAnEventForEachTaskOnItsStream) {
 
 TEST(ChromeTrace, ACompositeIsOneEvent) {
   const auto s = simulate_text("capo 1\nrank 0: F1.0 (F1.1 B1.0) B1.1\n");
-  const std::string trace = chrome_trace(**s);
+  const std::string trace = chrome_trace(timeline_of(**s));
   EXPECT_NE(trace.find("\"F1.1&B1.0\""), std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-#include "sim/idle.h"
+#include "sim/task_times.h"
 
 #include <algorithm>
 #include <array>
@@ -12,67 +12,67 @@ bool is_computation(const TaskGraph& graph, Vertex vertex) {
 }
 
 // The computation that set off what `vertex` waited for last; kNoVertex if there is none.
-Vertex origin_of(const TaskGraph& graph, const Timeline& timeline, Vertex vertex) {
-  Vertex at = timeline.bound_by[vertex];
-  while (at != kNoVertex && !is_computation(graph, at)) at = timeline.bound_by[at];
+Vertex origin_of(const TaskGraph& graph, const TaskTimes& times, Vertex vertex) {
+  Vertex at = times.bound_by[vertex];
+  while (at != kNoVertex && !is_computation(graph, at)) at = times.bound_by[at];
   return at;
 }
 
 class RankReading {
  public:
-  RankReading(const Subject& subject, const Timeline& timeline, std::size_t rank)
-      : graph_(subject.graph), timeline_(timeline) {
+  RankReading(const Subject& subject, const TaskTimes& times, std::size_t rank)
+      : graph_(subject.graph), times_(times) {
     for (TaskId id = graph_.first_of[rank]; id < graph_.first_of[rank + 1]; ++id) {
       const Vertex vertex = graph_.start(id);
       const bool again = !vertices_.empty() && vertices_.back() == vertex;
       if (is_compute(graph_.tasks[id].kind) && !again) vertices_.push_back(vertex);
     }
     std::stable_sort(vertices_.begin(), vertices_.end(),
-                     [&](Vertex a, Vertex b) { return timeline.begin[a] < timeline.begin[b]; });
+                     [&](Vertex a, Vertex b) { return times.begin[a] < times.begin[b]; });
   }
 
   RankTimes run() {
     double computed_until = 0;
     for (const Vertex vertex : vertices_) {
-      const double begin = timeline_.begin[vertex];
-      const double done = timeline_.done[vertex];
+      const double begin = times_.begin[vertex];
+      const double done = times_.done[vertex];
       if (begin > computed_until) add_wait(vertex, computed_until);
-      times_.busy += std::max(0.0, done - std::max(begin, computed_until));
+      rank_.busy += std::max(0.0, done - std::max(begin, computed_until));
       computed_until = std::max(computed_until, done);
     }
-    if (!vertices_.empty()) times_.first = timeline_.begin[vertices_.front()];
-    times_.last = computed_until;
-    if (computed_until < timeline_.makespan) {
-      times_.idle.push_back(
-          {.cause = Idle::Cause::Drain, .begin = computed_until, .end = timeline_.makespan});
+    if (!vertices_.empty()) rank_.first = times_.begin[vertices_.front()];
+    rank_.last = computed_until;
+    if (computed_until < times_.makespan) {
+      rank_.idle.push_back(
+          {.cause = Idle::Cause::Drain, .begin = computed_until, .end = times_.makespan});
     }
-    for (const Idle& idle : times_.idle) {
-      times_.bubble += idle.end - idle.begin;
-      times_.exposed += idle.exposed;
+    for (const Idle& idle : rank_.idle) {
+      rank_.bubble += idle.end - idle.begin;
+      rank_.exposed += idle.exposed;
     }
-    return std::move(times_);
+    return std::move(rank_);
   }
 
  private:
   void add_wait(Vertex next, double from) {
     Idle idle{.cause = next == vertices_.front() ? Idle::Cause::WarmUp : Idle::Cause::Wait,
               .begin = from,
-              .end = timeline_.begin[next],
+              .end = times_.begin[next],
               .next = graph_.task_of[next]};
-    const Vertex origin = origin_of(graph_, timeline_, next);
+    const Vertex origin = origin_of(graph_, times_, next);
     double set_off = 0;
     if (origin != kNoVertex) {
       idle.waits_for = graph_.task_of[origin];
-      set_off = timeline_.done[origin];
+      set_off = times_.done[origin];
     }
     idle.exposed = idle.end - std::clamp(set_off, idle.begin, idle.end);
-    times_.idle.push_back(idle);
+    rank_.idle.push_back(idle);
   }
 
   const TaskGraph& graph_;
-  const Timeline& timeline_;
+  const TaskTimes& times_;
   std::vector<Vertex> vertices_;  // of the rank's computations, by their beginning
-  RankTimes times_;
+  RankTimes rank_;
 };
 
 }  // namespace
@@ -82,10 +82,10 @@ std::string_view name_of(Idle::Cause cause) {
   return kNames[static_cast<std::size_t>(cause)];
 }
 
-std::vector<RankTimes> rank_times(const Subject& subject, const Timeline& timeline) {
+std::vector<RankTimes> rank_times(const Subject& subject, const TaskTimes& times) {
   std::vector<RankTimes> ranks;
   for (std::size_t rank = 0; rank + 1 < subject.graph.first_of.size(); ++rank) {
-    ranks.push_back(RankReading(subject, timeline, rank).run());
+    ranks.push_back(RankReading(subject, times, rank).run());
   }
   return ranks;
 }
@@ -96,13 +96,13 @@ double span_of(const std::vector<RankTimes>& ranks) {
   return span;
 }
 
-std::vector<TaskId> critical_path(const Subject& subject, const Timeline& timeline) {
+std::vector<TaskId> critical_path(const Subject& subject, const TaskTimes& times) {
   const TaskGraph& graph = subject.graph;
   std::vector<TaskId> path;
-  if (timeline.done.empty()) return path;
-  const auto last = std::max_element(timeline.done.begin(), timeline.done.end());
-  for (auto at = static_cast<Vertex>(last - timeline.done.begin()); at != kNoVertex;
-       at = timeline.bound_by[at]) {
+  if (times.done.empty()) return path;
+  const auto last = std::max_element(times.done.begin(), times.done.end());
+  for (auto at = static_cast<Vertex>(last - times.done.begin()); at != kNoVertex;
+       at = times.bound_by[at]) {
     const TaskId task = graph.task_of[at];
     if (!graph.is_meeting(at) && (path.empty() || path.back() != task)) path.push_back(task);
   }

@@ -1,0 +1,65 @@
+#include "core/timeline/grid.h"
+
+#include "core/timeline/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace capo {
+
+namespace {
+
+// Leaves out the chunk where every rank holds one: "F1.3&B1.2" becomes "F3&B2".
+std::string without_chunks(const std::string& label) {
+  std::string out;
+  for (std::size_t at = 0; at < label.size();) {
+    if (label.compare(at, 2, "1.") == 0) {
+      at += 2;
+      while (at < label.size() && label[at] != '&') out += label[at++];
+    } else {
+      out += label[at++];
+    }
+  }
+  return out;
+}
+
+char letter_of(Kind kind, const std::string& label) {
+  if (label.find('&') != std::string::npos) return '&';
+  if (kind == Kind::Forward) return 'f';
+  return kind == Kind::BackwardWeight ? 'w' : 'b';
+}
+
+}  // namespace
+
+std::string text_grid(const Timeline& timeline, std::size_t width) {
+  const std::string widest = fmt::format("rank {} |", timeline.ranks == 0 ? 0 : timeline.ranks - 1);
+  const std::size_t cells = std::max<std::size_t>(width, widest.size() + 2) - widest.size() - 1;
+  const double per_cell = timeline.makespan / static_cast<double>(cells);
+  const auto cell = [&](double time) {
+    return std::min(cells, static_cast<std::size_t>(std::lround(time / per_cell)));
+  };
+  std::vector<std::string> lines(timeline.ranks, std::string(cells, '.'));
+  for (const TimedTask& task : timeline.tasks) {
+    if (!is_compute(task.kind) || per_cell <= 0) continue;
+    std::string& line = lines[static_cast<std::size_t>(timeline.lanes[task.lane].rank)];
+    const std::size_t from = cell(task.begin);
+    const std::size_t to = cell(task.end);
+    const std::string whole = timeline.label(task.id);
+    const std::string label = timeline.one_chunk ? without_chunks(whole) : whole;
+    for (std::size_t at = from; at < to; ++at) {
+      line[at] = to - from <= 1             ? letter_of(task.kind, label)
+                 : at - from < label.size() ? label[at - from]
+                                            : '-';
+    }
+  }
+  std::string text;
+  for (std::size_t rank = 0; rank < lines.size(); ++rank) {
+    text +=
+        fmt::format("{:<{}}|{}|\n", fmt::format("rank {}", rank), widest.size() - 1, lines[rank]);
+  }
+  return text + fmt::format("one character is {}\n", figure(per_cell));
+}
+
+}  // namespace capo

@@ -1,0 +1,28 @@
+// Times as reports print them: numbers, shares, and tables of both.
+//
+//   rank  busy  bubble
+//   0      6.5       3
+//
+// Tested by table_test.cpp.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace capo {
+
+/// At most six digits that matter, without trailing zeros; whole numbers in full.
+[[nodiscard]] std::string figure(double value);
+
+/// 0.1055 as "10.55 %".
+[[nodiscard]] std::string percent(double rate);
+
+/// Rows of cells, each column as wide as its widest. The first column begins at the left. The next
+/// ones end at the right as numbers do; from the column `numbers` on, cells are words and begin at
+/// the left again.
+[[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows,
+                                std::size_t numbers = 100);
+
+}  // namespace capo

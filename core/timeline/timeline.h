@@ -1,0 +1,64 @@
+// When each task of a step ran: predicted by the simulator, or measured in a run. Traces, grids
+// and every later picture are drawn from this one type.
+//
+//   rank 0   compute   |F1.0 |F1.1 |            a lane is a stream of a rank, whose tasks run one
+//            p2p             |send-F1.0|        after another
+//
+// The simulator itself computes on arrays by vertex (sim/task_times.h) and fills a Timeline only
+// for who draws it. A label is made when it is drawn, since a step of ten million tasks has more
+// text than times. Tested by tests/core/timeline/trace_test.cpp and grid_test.cpp.
+
+#pragma once
+
+#include "core/order/schedule.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capo {
+
+/// A stream of a rank.
+struct Lane {
+  std::int32_t rank = 0;
+  std::string name;  ///< "compute", "p2p"; empty if nothing is drawn on it
+};
+
+/// A task, or the tasks of a composite, which run as one.
+struct TimedTask {
+  double begin = 0;
+  double end = 0;
+  std::uint32_t lane = 0;  ///< an index of Timeline::lanes
+  std::uint32_t id = 0;    ///< an argument of Timeline::label
+  std::optional<std::int32_t> stage;
+  std::int32_t microbatch = kNoMicrobatch;
+  Kind kind = Kind::Forward;  ///< a composite has the kind of its first task
+};
+
+/// What a rank holds from a moment on, in the unit of the memory model.
+struct HeldMemory {
+  double time = 0;
+  double held = 0;
+};
+
+struct Timeline {
+  enum class Origin : std::uint8_t { Predicted, Measured };
+  enum class Unit : std::uint8_t { Costs, Microseconds };
+
+  Origin origin = Origin::Predicted;
+  Unit unit = Unit::Costs;
+  std::size_t ranks = 0;
+  double makespan = 0;
+  bool one_chunk = false;  ///< no rank holds more than one chunk, so labels can do without chunks
+  std::vector<Lane> lanes;
+  std::vector<TimedTask> tasks;
+  std::vector<std::vector<HeldMemory>> memory;  ///< by rank; empty if it is not known
+  /// The label of a task: "F1.0", and "F1.1&B1.0" of a composite. It reads what the timeline was
+  /// made from, which outlives the timeline.
+  std::function<std::string(std::uint32_t id)> label;
+};
+
+}  // namespace capo

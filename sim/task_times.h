@@ -1,0 +1,84 @@
+// When every vertex of a task graph ran, and where the time of each rank goes: computing, waiting
+// for another computation, or waiting for bytes.
+//
+//   rank 1   |--warm-up--|F1.0|  |F1.1|...|B1.1|-drain-|
+//
+// Times are in the unit of the costs and begin at 0 with the first task. They are kept by vertex,
+// so that a transfer has both when it was issued and when it was over, and so that each vertex can
+// be followed back to the beginning over what it waited for last.
+//
+// A rank is idle between its computations, before the first (warm-up) and after the last (drain).
+// Each idle interval has a cause: what the next computation waited for last, followed back over
+// everything that is communication to the computation that set it off. From the end of that one on
+// the rank waits for bytes alone; that part of the interval is exposed communication. If several
+// things were equally late, the one with the lowest vertex is named.
+//
+// Computations that overlap, on a stream of weight gradients, count once. Tested by
+// task_times_test.cpp.
+
+#pragma once
+
+#include "core/graph/task_graph.h"
+#include "sim/durations.h"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace capo {
+
+constexpr Vertex kNoVertex = 0xffffffff;
+
+struct TaskTimes {
+  std::vector<double> begin;  ///< by vertex: when all that it waited for was there
+  std::vector<double> done;   ///< by vertex: when it was over
+  /// By vertex: what it waited for last; kNoVertex if it waited for nothing.
+  std::vector<Vertex> bound_by;
+  double makespan = 0;  ///< when the last task was over
+
+  [[nodiscard]] double start_of(const TaskGraph& graph, TaskId task) const {
+    return begin[graph.start(task)];
+  }
+  [[nodiscard]] double end_of(const TaskGraph& graph, TaskId task) const {
+    return done[graph.end(task)];
+  }
+};
+
+struct Idle {
+  enum class Cause : std::uint8_t {
+    WarmUp,  ///< nothing ran yet
+    Wait,    ///< between two computations
+    Drain,   ///< nothing runs any more
+  };
+
+  Cause cause = Cause::Wait;
+  double begin = 0;
+  double end = 0;
+  double exposed = 0;          ///< the part of it that is communication which nothing hides
+  TaskId next = kNoTask;       ///< what runs then; none in the drain
+  TaskId waits_for = kNoTask;  ///< the computation that set off what was waited for; kNoTask: none
+};
+
+/// "warm-up", "wait", "drain".
+[[nodiscard]] std::string_view name_of(Idle::Cause cause);
+
+struct RankTimes {
+  double busy = 0;     ///< computing
+  double bubble = 0;   ///< not computing, from 0 to the makespan
+  double exposed = 0;  ///< the part of the bubble that is exposed communication
+  double first = 0;    ///< beginning of the first computation
+  double last = 0;     ///< end of the last
+  std::vector<Idle> idle;
+};
+
+/// One RankTimes for each rank. A rank without a computation is idle throughout.
+[[nodiscard]] std::vector<RankTimes> rank_times(const Subject& subject, const TaskTimes& times);
+
+/// The longest of the ranks' times from first to last computation: the papers' cost of a step.
+[[nodiscard]] double span_of(const std::vector<RankTimes>& ranks);
+
+/// The tasks that make the makespan: from one that begins at 0 to one that ends last, each waiting
+/// for the one before. Tasks of one vertex count once, by the first.
+[[nodiscard]] std::vector<TaskId> critical_path(const Subject& subject, const TaskTimes& times);
+
+}  // namespace capo

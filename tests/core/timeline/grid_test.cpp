@@ -1,0 +1,32 @@
+#include "core/timeline/grid.h"
+#include "tests/core/timeline/timelines.h"
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+using timelines::on_one_lane;
+
+const std::vector<TimedTask> kStep{{.begin = 0, .end = 6, .kind = Kind::Forward},
+                                   {.begin = 6, .end = 7, .kind = Kind::Backward},
+                                   {.begin = 8, .end = 12, .kind = Kind::Forward},
+                                   {.begin = 7, .end = 12, .kind = Kind::SendForward}};
+
+TEST(TextGrid, ShowsLabelsLettersAndIdleTime) {
+  const Timeline timeline = on_one_lane(kStep, {"F1.0", "B1.0", "F1.1&B1.1", "send-F1.0"});
+  EXPECT_EQ(text_grid(timeline, 8 + 12 + 1), "rank 0 |F1.0--b.F1.1|\none character is 1\n");
+}
+
+TEST(TextGrid, LeavesOutChunksIfEachRankHasOne) {
+  Timeline timeline = on_one_lane(kStep, {"F1.0", "B1.0", "F1.1&B1.1", "send-F1.0"});
+  timeline.one_chunk = true;
+  EXPECT_EQ(text_grid(timeline, 8 + 12 + 1), "rank 0 |F0----b.F1&B|\none character is 1\n");
+}
+
+TEST(TextGrid, OfNothingIsIdle) {
+  EXPECT_EQ(text_grid(on_one_lane({}, {}), 8 + 3 + 1), "rank 0 |...|\none character is 0\n");
+}
+
+}  // namespace
+}  // namespace capo
