@@ -1,6 +1,6 @@
 #include "testing/edits/entries.h"
 
-namespace capo::testing::faults {
+namespace capo::testing {
 
 std::vector<EntryPlace> entries_that(
     const Schedule& schedule, const std::function<bool(const Entry&, const RankOrder&)>& fits) {
@@ -49,4 +49,4 @@ std::optional<std::size_t> find(const RankOrder& rank, const Action& action) {
   return std::nullopt;
 }
 
-}  // namespace capo::testing::faults
+}  // namespace capo::testing

@@ -1,4 +1,8 @@
-// What the faults of named orders share: choosing an entry of a schedule, and saying where it is.
+// Finds entries of a schedule that an edit can break, and names their places as messages do.
+//
+//   entries_that(schedule, is_forward)   ->   {rank 0, at 0}, {rank 0, at 1}, ...
+//
+// Tested by tests/testing/faults/fault_test.cpp through the faults that are made of it.
 
 #pragma once
 
@@ -10,26 +14,26 @@
 #include <optional>
 #include <vector>
 
-namespace capo::testing::faults {
+namespace capo::testing {
 
 struct EntryPlace {
   std::size_t rank = 0;
   std::size_t at = 0;  ///< position in the rank's order
 };
 
-/// The entries of all ranks' capture orders that `fits`.
+/// The entries of all ranks' capture orders for which `fits` is true.
 [[nodiscard]] std::vector<EntryPlace> entries_that(
     const Schedule& schedule, const std::function<bool(const Entry&, const RankOrder&)>& fits);
-/// All compute entries.
+/// All entries that compute.
 [[nodiscard]] std::vector<EntryPlace> compute_entries(const Schedule& schedule);
 
-/// Where messages place an entry: members of a composite share one index.
+/// The place that messages name for an entry: members of a composite share one index.
 [[nodiscard]] FaultPlace fault_place(const Schedule& schedule, EntryPlace place);
 
-/// Where the lack of a microbatch's action is reported: at the action before which it belongs (its
-/// first for a forward, its weight gradient for a backward), else at its last.
+/// The entry at which the lack of a microbatch's action is reported: the action before which it
+/// belongs (the first for a forward, the weight gradient for a backward), or else the last one.
 [[nodiscard]] std::optional<std::size_t> lack_of(const RankOrder& rank, const Action& gone);
 /// The first entry that is this action.
 [[nodiscard]] std::optional<std::size_t> find(const RankOrder& rank, const Action& action);
 
-}  // namespace capo::testing::faults
+}  // namespace capo::testing

@@ -2,11 +2,11 @@
 //
 //   [1, 1, -1, -1.5, -1, -1.5]   --drop-entry-->   [1, 1, -1, -1.5, -1]      S16 at index 4
 //
-// Its subject is sound before and declares everything, so that there is one right diagnosis. The
-// rules may report more than the expected finding, where one slip breaks several; they may not
-// leave it out. What a fault breaks is a matter of `choice`, any number; nothing where the subject
-// has nothing to break. Tested by fault_test.cpp; that each is reported is a property in
-// tests/properties.
+// The subject is sound before and declares everything, so that there is one right diagnosis. The
+// rules may report more than the expected finding, since one slip can break several rules; they may
+// not leave it out. `choice`, any number, says which entry is broken; the result is nullopt if the
+// subject has nothing to break. Tested by tests/testing/faults/fault_test.cpp; that each fault is
+// reported is a property in tests/properties.
 
 #pragma once
 
@@ -19,10 +19,10 @@
 
 namespace capo::testing {
 
-/// Where the finding is: the first entry of its witness; of a cycle, one of its entries.
+/// The place of a finding: the first entry of its witness, or any entry of a cycle.
 struct FaultPlace {
   std::int32_t rank = 0;
-  std::size_t index = 0;  ///< as messages count: entries of a list or order, cells of a table
+  std::size_t index = 0;  ///< counted as in messages: entries of a list or order, cells of a table
 
   friend bool operator==(const FaultPlace&, const FaultPlace&) = default;
 };
@@ -31,17 +31,17 @@ template <typename Subject>
 struct Broken {
   Subject subject;
   std::string_view rule;            ///< the id of the rule that must report it
-  std::optional<FaultPlace> place;  ///< nothing: a finding without entries
+  std::optional<FaultPlace> place;  ///< nullopt if the finding has no entries
 };
 
 template <typename Subject>
 struct Fault {
   std::string_view name;                  ///< "drop-entry"
-  std::array<std::string_view, 4> rules;  ///< the ids of which one must report it; "" at the end
+  std::array<std::string_view, 4> rules;  ///< one of these ids must report it; "" fills the end
   std::optional<Broken<Subject>> (*apply)(const Subject& sound, std::size_t choice);
 };
 
-/// One of the candidates by choice; nothing if there are none.
+/// Picks one of the candidates by choice; nullopt if there are none.
 template <typename T>
 [[nodiscard]] std::optional<T> chosen(const std::vector<T>& candidates, std::size_t choice) {
   if (candidates.empty()) return std::nullopt;

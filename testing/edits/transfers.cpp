@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace capo::testing::faults {
+namespace capo::testing {
 
 namespace {
 
@@ -87,4 +87,4 @@ EntryPlace put_behind(Schedule& schedule, EntryPlace place, Entry entry) {
   return put(schedule, place, entry);
 }
 
-}  // namespace capo::testing::faults
+}  // namespace capo::testing

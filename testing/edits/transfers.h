@@ -1,5 +1,9 @@
-// What the faults of transfers share: finding a transfer and its other end, and taking entries out
-// of an order and putting them in.
+// Finds a transfer and its other end, takes entries out of an order and puts them in.
+//
+//   send F0 on gpu0   <- receive_of() ->   receive F0 on gpu1   <- reader_of() ->   F0 on gpu1
+//
+// Composites stay whole: an entry never comes between two members of one.
+// Tested by tests/testing/faults/fault_test.cpp through the faults that are made of it.
 
 #pragma once
 
@@ -9,25 +13,25 @@
 #include <optional>
 #include <vector>
 
-namespace capo::testing::faults {
+namespace capo::testing {
 
-/// The transfers of all ranks' orders of one kind.
+/// All ranks' transfers of one kind.
 [[nodiscard]] std::vector<EntryPlace> transfers_of(const Schedule& schedule, Kind kind);
-/// Those of either kind of send.
+/// All ranks' sends, forward and backward.
 [[nodiscard]] std::vector<EntryPlace> sends_of(const Schedule& schedule);
 
-/// The receive that a send is meant for, which the schedule has.
+/// The receive that a send is meant for. Precondition: the schedule has it.
 [[nodiscard]] EntryPlace receive_of(const Schedule& schedule, EntryPlace send);
-/// The computation that makes what a send carries, which the schedule has.
+/// The computation whose output a send carries. Precondition: the schedule has it.
 [[nodiscard]] EntryPlace maker_of(const Schedule& schedule, EntryPlace send);
-/// The computation that reads what a receive gets, which the schedule has.
+/// The computation that reads the received message. Precondition: the schedule has it.
 [[nodiscard]] EntryPlace reader_of(const Schedule& schedule, EntryPlace receive);
 
-/// Removes an entry; what is left of its composite stays one.
+/// Removes an entry; the rest of its composite stays a composite.
 Entry take_out(Schedule& schedule, EntryPlace place);
 /// Puts an entry before the one at `place`, before its composite if it is in one.
 EntryPlace put_before(Schedule& schedule, EntryPlace place, Entry entry);
 /// Puts an entry behind the one at `place`, behind its composite if it is in one.
 EntryPlace put_behind(Schedule& schedule, EntryPlace place, Entry entry);
 
-}  // namespace capo::testing::faults
+}  // namespace capo::testing

@@ -1,8 +1,23 @@
+// Faults of declared modules and of reductions: one chunk gets a module with a flag that its order
+// cannot bear, or its gradients are reduced early, late or never.
+//
+//   F1.0 B1.0 W1.0 with fuse_wgrad_accumulation   ->   without      wgrad-lost: G01 at W1.0
+//
+// The table at the end names the faults. Tested by fault_test.cpp and
+// tests/properties/module_faults_test.cpp.
+
 #include "testing/faults/modules.h"
 
-#include <algorithm>
+#include "testing/edits/transfers.h"
+#include "testing/faults/faults.h"
 
-namespace capo::testing::faults {
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+namespace capo::testing {
 
 namespace {
 
@@ -77,4 +92,303 @@ EntryPlace last_gradient(const Schedule& schedule, std::size_t rank, std::int32_
   return last;
 }
 
-}  // namespace capo::testing::faults
+namespace {
+
+// The finding is at the first delayed weight gradient of the chunk.
+constexpr ModuleSlip at_weight(std::string_view rule) {
+  return {.rule = rule, .of = Delayed::Yes, .shown_at = Kind::BackwardWeight};
+}
+
+// A delayed weight gradient is no longer fused.
+std::optional<Broken<Declared>> wgrad_lost(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, at_weight("G01"),
+                     [](Module& module) { module.flags.fuse_wgrad_accumulation = false; });
+}
+
+// A module that delays its weight gradient gets a bias.
+std::optional<Broken<Declared>> bias_gradient_lost(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, at_weight("G02"),
+                     [](Module& module) { module.flags.bias = true; });
+}
+
+// The delayed weight gradient of a grouped-linear is no longer fused.
+std::optional<Broken<Declared>> gradient_uninitialised(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "G03", .of = Delayed::Yes, .shown_at = Kind::Backward},
+                     [](Module& module) {
+                       module.kind = ModuleKind::GroupedLinear;
+                       module.flags.fuse_wgrad_accumulation = false;
+                     });
+}
+
+// The weight of a module that delays is frozen.
+std::optional<Broken<Declared>> frozen_weight(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, at_weight("G04"),
+                     [](Module& module) { module.flags.frozen_weight = true; });
+}
+
+// ops.BasicLinear is asked to overwrite main_grad.
+std::optional<Broken<Declared>> double_accumulation(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "G05", .of = Delayed::No, .shown_at = Kind::Backward},
+                     [](Module& module) {
+                       module.kind = ModuleKind::BasicLinearOp;
+                       module.flags.overwrite_main_grad = true;
+                     });
+}
+
+// Whether the schedule's table has the same actions in the same places and numbers the chunks of
+// each rank alike, by their stages. Chunks that are not wired would be put into another order.
+bool same_as_table(const Schedule& schedule) {
+  return schedule.topology != Topology::Independent &&
+         std::all_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
+           return std::is_sorted(rank.stages.begin(), rank.stages.end());
+         });
+}
+
+// Two layers of a stage share a weight, and PyTorch takes its backward apart.
+std::optional<Broken<Declared>> shared_weight(const Declared& sound, std::size_t choice) {
+  if (!same_as_table(sound.schedule)) return std::nullopt;
+  auto broken = with_module(sound, choice, at_weight("G06"), [](Module& module) {
+    module.flags.fuse_wgrad_accumulation = false;
+    module.flags.shared_weight = true;
+  });
+  if (!broken) return std::nullopt;
+  ModuleTable& table = broken->subject.options.modules;
+  const auto faulty = static_cast<std::int32_t>(table.list.size()) - 1;
+  for (auto& rank : table.layers) {
+    for (auto& layers : rank) {
+      if (layers.front() == faulty) layers.push_back(faulty);
+    }
+  }
+  broken->subject.options.plan = {};
+  broken->subject.table = true;
+  return broken;
+}
+
+// main_grad of a single weight is transposed.
+std::optional<Broken<Declared>> main_grad_layout(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "G07", .shown_at = Kind::Backward},
+                     [](Module& module) {
+                       module.kind = ModuleKind::GroupedLinearOp;
+                       module.flags.single_weight = true;
+                       module.main_grad = MainGrad{.shape = {2, 3, 5}, .strides = {15, 1, 3}};
+                     });
+}
+
+// Reductions hang on the hooks of an operation.
+std::optional<Broken<Declared>> hooks_not_run(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, at_weight("G08"), [](Module& module) {
+    module.kind = ModuleKind::GroupedLinearOp;
+    module.flags.wgrad_hooks = true;
+  });
+}
+
+// A transformer-layer makes two buckets ready.
+std::optional<Broken<Declared>> set_order(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, at_weight("G09"), [](Module& module) {
+    module.kind = ModuleKind::TransformerLayer;
+    module.flags.wgrad_hooks = true;
+    module.grad_buckets = 2;
+  });
+}
+
+// A returned weight gradient is not cloned.
+std::optional<Broken<Declared>> returned_gradient_alias(const Declared& sound, std::size_t choice) {
+  return with_module(
+      sound, choice,
+      {.rule = "G10", .of = Delayed::No, .shown_at = Kind::Backward, .microbatches = 2},
+      [](Module& module) {
+        module.flags.fuse_wgrad_accumulation = false;
+        module.flags.clone_param_grads = false;
+      });
+}
+
+// The weight of a module that delays is distributed.
+std::optional<Broken<Declared>> sharded_weight(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, at_weight("G11"),
+                     [](Module& module) { module.flags.sharded_weight = true; });
+}
+
+// Every weight gradient of several microbatches overwrites main_grad.
+std::optional<Broken<Declared>> overwriting_each(const Declared& sound, std::size_t choice) {
+  return with_module(
+      sound, choice,
+      {.rule = "G12", .of = Delayed::Yes, .shown_at = Kind::BackwardWeight, .microbatches = 2},
+      [](Module& module) { module.flags.overwrite_main_grad = true; });
+}
+
+// The microbatch with the first forward overwrites main_grad, and is not the first to write it.
+std::optional<Broken<Declared>> overwriting_late(const Declared& sound, std::size_t choice) {
+  auto broken = with_module(
+      sound, choice,
+      {.rule = "G12", .of = Delayed::Yes, .shown_at = Kind::BackwardWeight, .microbatches = 2},
+      [](Module& module) { module.flags.is_first_microbatch = true; });
+  if (!broken) return std::nullopt;
+  broken->subject.options.plan = {};
+  const auto rank = static_cast<std::size_t>(broken->place->rank);
+  const auto& layers = broken->subject.options.modules.layers[rank];
+  const auto faulty = static_cast<std::int32_t>(broken->subject.options.modules.list.size()) - 1;
+  const auto chunk = static_cast<std::int32_t>(
+      1 + (std::find(layers.begin(), layers.end(), std::vector{faulty}) - layers.begin()));
+  const auto& order = broken->subject.schedule.ranks[rank].order;
+  const auto first = [&](Kind kind) {
+    return std::find_if(
+               order.begin(), order.end(),
+               [&](const Entry& entry) { return entry.kind == kind && entry.chunk == chunk; })
+        ->microbatch;
+  };
+  if (first(Kind::Forward) == first(Kind::BackwardWeight)) return std::nullopt;
+  return broken;
+}
+
+// A reduction comes before the last entry that adds to its chunk's gradients.
+std::optional<Broken<Declared>> reduce_early(const Declared& sound, std::size_t choice) {
+  const auto reduction = chosen(reductions(sound.schedule), choice);
+  if (!reduction) return std::nullopt;
+  Declared broken = sound;
+  const Entry moved = take_out(broken.schedule, *reduction);
+  const EntryPlace last = last_gradient(broken.schedule, reduction->rank, moved.chunk);
+  const EntryPlace place = put_before(broken.schedule, last, moved);
+  return {{broken, "G13", fault_place(broken.schedule, place)}};
+}
+
+// One of several chunks is not reduced.
+std::optional<Broken<Declared>> reduce_missing(const Declared& sound, std::size_t choice) {
+  const auto all = reductions(sound.schedule);
+  if (all.size() < 2) return std::nullopt;
+  Declared broken = sound;
+  const EntryPlace reduction = all[choice % all.size()];
+  const Entry gone = take_out(broken.schedule, reduction);
+  const EntryPlace last = last_gradient(broken.schedule, reduction.rank, gone.chunk);
+  return {{broken, "G14", fault_place(broken.schedule, last)}};
+}
+
+// A chunk's gradients are reduced once more, at the end of the order.
+std::optional<Broken<Declared>> reduce_twice(const Declared& sound, std::size_t choice) {
+  const auto reduction = chosen(reductions(sound.schedule), choice);
+  if (!reduction) return std::nullopt;
+  Declared broken = sound;
+  auto& order = broken.schedule.ranks[reduction->rank].order;
+  Entry again = order[reduction->at];
+  again.group = Group::Alone;
+  order.push_back(again);
+  const EntryPlace place{.rank = reduction->rank, .at = order.size() - 1};
+  return {{broken, "G15", fault_place(broken.schedule, place)}};
+}
+
+// The splits of a grouped-linear move to the CPU, or it computes in fp32, which reads them there.
+std::optional<Broken<Declared>> host_splits(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "C01"}, [choice](Module& module) {
+    const bool by_type = choice % 2 == 1;
+    module.kind = ModuleKind::GroupedLinear;
+    module.splits = by_type ? Splits::Device : Splits::Host;
+    if (by_type) module.dtype = DataType::Fp32;
+  });
+}
+
+// A module waits for the device.
+std::optional<Broken<Declared>> synchronises(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "C02"},
+                     [](Module& module) { module.flags.synchronises = true; });
+}
+
+// Work of a module does not come back from another stream.
+std::optional<Broken<Declared>> unjoined_stream(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "C03"},
+                     [](Module& module) { module.flags.unjoined_stream = true; });
+}
+
+// A module that delays is called twice.
+std::optional<Broken<Declared>> called_twice(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, at_weight("C04"), [](Module& module) { module.calls = 2; });
+}
+
+// A grouped-linear has more groups than a product takes.
+std::optional<Broken<Declared>> too_many_groups(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "C05"}, [](Module& module) {
+    module.kind = ModuleKind::GroupedLinear;
+    module.splits = Splits::Device;
+    module.shape.groups = 65;
+  });
+}
+
+// The input of a fused linear needs no gradient.
+std::optional<Broken<Declared>> no_gradient(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "C06", .shown_at = Kind::Backward},
+                     [](Module& module) { module.flags.input_requires_grad = false; });
+}
+
+// Tensors of a module are offloaded, whether its input needs a gradient or not.
+std::optional<Broken<Declared>> offloaded_address(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "C07", .shown_at = Kind::Backward},
+                     [choice](Module& module) {
+                       module.flags.offloaded = true;
+                       module.flags.input_requires_grad = choice % 2 == 0;
+                     });
+}
+
+// One backward of a chunk that runs its backwards whole is taken apart; its weight gradient comes
+// right behind it.
+std::optional<Broken<Declared>> half_delayed(const Declared& sound, std::size_t choice) {
+  if (*sound.schedule.microbatches < 2) return std::nullopt;
+  const auto backwards =
+      entries_that(sound.schedule, [](const Entry& entry, const RankOrder& rank) {
+        return entry.kind == Kind::Backward &&
+               (*rank.delay)[static_cast<std::size_t>(entry.chunk) - 1] == Delay::Never;
+      });
+  const auto place = chosen(backwards, choice);
+  if (!place) return std::nullopt;
+  Declared broken = sound;
+  RankOrder& rank = broken.schedule.ranks[place->rank];
+  Entry& half = rank.order[place->at];
+  half.kind = Kind::BackwardInput;
+  const std::int32_t chunk = half.chunk;
+  const std::int32_t microbatch = half.microbatch;
+  (*rank.delay)[static_cast<std::size_t>(chunk) - 1] = Delay::Mixed;
+  put_behind(broken.schedule, *place,
+             {.chunk = chunk, .microbatch = microbatch, .kind = Kind::BackwardWeight});
+
+  // The witness begins with the chunk's first backward, which contradicts a later one.
+  const auto first_of = [&](Kind kind) {
+    return std::find_if(rank.order.begin(), rank.order.end(), [&](const Entry& entry) {
+      return entry.kind == kind && entry.chunk == chunk;
+    });
+  };
+  const auto first = std::min(first_of(Kind::Backward), first_of(Kind::BackwardInput));
+  const auto at = static_cast<std::size_t>(first - rank.order.begin());
+  return {{broken, "C08", fault_place(broken.schedule, {.rank = place->rank, .at = at})}};
+}
+
+constexpr std::array kModuleFaults{
+    ModuleFault{"wgrad-lost", {"G01"}, wgrad_lost},
+    ModuleFault{"bias-gradient-lost", {"G02"}, bias_gradient_lost},
+    ModuleFault{"gradient-uninitialised", {"G03"}, gradient_uninitialised},
+    ModuleFault{"frozen-weight", {"G04"}, frozen_weight},
+    ModuleFault{"double-accumulation", {"G05"}, double_accumulation},
+    ModuleFault{"shared-weight", {"G06"}, shared_weight},
+    ModuleFault{"main-grad-layout", {"G07"}, main_grad_layout},
+    ModuleFault{"hooks-not-run", {"G08"}, hooks_not_run},
+    ModuleFault{"set-order", {"G09"}, set_order},
+    ModuleFault{"returned-gradient-alias", {"G10"}, returned_gradient_alias},
+    ModuleFault{"sharded-weight", {"G11"}, sharded_weight},
+    ModuleFault{"overwriting-each", {"G12"}, overwriting_each},
+    ModuleFault{"overwriting-late", {"G12"}, overwriting_late},
+    ModuleFault{"reduce-early", {"G13"}, reduce_early},
+    ModuleFault{"reduce-missing", {"G14"}, reduce_missing},
+    ModuleFault{"reduce-twice", {"G15"}, reduce_twice},
+    ModuleFault{"host-splits", {"C01"}, host_splits},
+    ModuleFault{"synchronises", {"C02"}, synchronises},
+    ModuleFault{"unjoined-stream", {"C03"}, unjoined_stream},
+    ModuleFault{"called-twice", {"C04"}, called_twice},
+    ModuleFault{"too-many-groups", {"C05"}, too_many_groups},
+    ModuleFault{"no-gradient", {"C06"}, no_gradient},
+    ModuleFault{"offloaded-address", {"C07"}, offloaded_address},
+    ModuleFault{"half-delayed", {"C08"}, half_delayed},
+};
+
+}  // namespace
+
+std::span<const ModuleFault> module_faults() {
+  return kModuleFaults;
+}
+
+}  // namespace capo::testing

@@ -3,6 +3,7 @@
 #include "core/frameworks/torch/csv_printer.h"
 #include "testing/generators/executable_order.h"
 #include "testing/model_text.h"
+#include "testing/shown_order.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,7 +24,7 @@ std::string Table::text() const {
 
 namespace {
 
-// The rows below each other, as a table has them.
+// The rows stand below each other, as in a table.
 std::string json_of(const Table& table) {
   using Json = nlohmann::ordered_json;
   std::string text = "{\"csv\": [";
@@ -84,6 +85,11 @@ std::string shown_table(const Table& table, const CheckOptions& declared) {
 
 void showValue(const Table& table, std::ostream& out) {
   out << shown_table(table);
+}
+
+std::string shown(const Declared& declared) {
+  if (declared.table) return shown_table(table_of(declared.schedule), declared.options);
+  return shown_order(declared.schedule, declared.options);
 }
 
 }  // namespace capo::testing

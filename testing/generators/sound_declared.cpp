@@ -28,8 +28,7 @@ void reduce_all(Schedule& schedule) {
         const Entry& entry = rank.order[at];
         if (is_compute(entry.kind) && entry.chunk == chunk) last = at;
       }
-      faults::put_behind(schedule, {.rank = r, .at = last},
-                         {.chunk = chunk, .kind = Kind::ReduceGradient});
+      put_behind(schedule, {.rank = r, .at = last}, {.chunk = chunk, .kind = Kind::ReduceGradient});
     }
   }
 }

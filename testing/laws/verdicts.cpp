@@ -1,7 +1,6 @@
 #include "testing/laws/verdicts.h"
 
 #include "testing/faults/faults.h"
-#include "testing/faults/shown.h"
 #include "testing/laws/reported.h"
 
 #include <fmt/format.h>

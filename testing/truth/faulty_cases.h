@@ -1,4 +1,4 @@
-// Cases of the truth campaign that are at fault, drawn: what a run of them has to show.
+// Draws cases of the truth campaign that are at fault, whose runs have to show it.
 //
 // Tested by tests/testing/truth/drawn_cases_test.cpp.
 
@@ -9,9 +9,9 @@
 
 namespace capo::testing {
 
-/// A fault of testing/faults/plan or testing/faults/modules in what is sound without it, and of a
-/// sort that leaves something to run: under TransformerEngine's plan or, in one of two that are
-/// faults there too, under capo's own.
+/// Draws a sound order and puts one of plan_faults() or module_faults() into it that leaves the order
+/// runnable. The plan is TransformerEngine's or, in half of the cases that are faults there too,
+/// capo's own.
 [[nodiscard]] TruthCase draw_plan_fault_case(Dice& dice);
 [[nodiscard]] TruthCase draw_module_fault_case(Dice& dice);
 

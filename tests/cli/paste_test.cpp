@@ -2,7 +2,6 @@
 // rule that the fault is for.
 
 #include "testing/faults/faults.h"
-#include "testing/faults/shown.h"
 #include "testing/generators/sound_order.h"
 #include "testing/generators/sound_planned.h"
 #include "testing/generators/sound_schedule.h"

@@ -88,87 +88,87 @@ RC_GTEST_PROP(ModuleFaults, AreReportedBehindASoundLayer, ()) {
 
 // A module that lacks one thing to be at fault, of a chunk that delays its weight gradient or not.
 struct NearMiss {
-  faults::Delayed of;
+  Delayed of;
   std::int32_t microbatches;  ///< that the step may have at most
   void (*make)(Module&);
 };
 
 constexpr std::int32_t kAny = 1000;
 constexpr std::array kNearMisses{
-    NearMiss{faults::Delayed::Yes, kAny,
+    NearMiss{Delayed::Yes, kAny,
              [](Module& module) {  // G02: B makes the bias gradient
                module.kind = ModuleKind::GroupedLinear;
                module.splits = Splits::Device;
                module.flags.bias = true;
              }},
-    NearMiss{faults::Delayed::Yes, kAny,
+    NearMiss{Delayed::Yes, kAny,
              [](Module& module) {  // G02: and of fp8 operands
                module.dtype = DataType::Fp8;
                module.flags.bias = true;
              }},
-    NearMiss{faults::Delayed::Yes, kAny,
+    NearMiss{Delayed::Yes, kAny,
              [](Module& module) {  // G04: an empty queue is none of its concern
                module.kind = ModuleKind::GroupedLinear;
                module.splits = Splits::Device;
                module.flags.frozen_weight = true;
              }},
-    NearMiss{faults::Delayed::No, kAny,
+    NearMiss{Delayed::No, kAny,
              [](Module& module) {  // G05: nothing is written
                module.kind = ModuleKind::BasicLinearOp;
                module.flags.overwrite_main_grad = true;
                module.flags.frozen_weight = true;
              }},
-    NearMiss{faults::Delayed::Yes, kAny,
+    NearMiss{Delayed::Yes, kAny,
              [](Module& module) {  // G09: one bucket has one order
                module.kind = ModuleKind::TransformerLayer;
                module.flags.wgrad_hooks = true;
              }},
-    NearMiss{faults::Delayed::No, 1,
+    NearMiss{Delayed::No, 1,
              [](Module& module) {  // G10: nobody comes to overwrite it
                module.flags.fuse_wgrad_accumulation = false;
                module.flags.clone_param_grads = false;
              }},
-    NearMiss{faults::Delayed::Yes, 1,
+    NearMiss{Delayed::Yes, 1,
              [](Module& module) {  // G12: likewise
                module.flags.overwrite_main_grad = true;
              }},
-    NearMiss{faults::Delayed::Either, kAny,
+    NearMiss{Delayed::Either, kAny,
              [](Module& module) {  // C01: fp32 has no groups here
                module.dtype = DataType::Fp32;
              }},
-    NearMiss{faults::Delayed::No, kAny,
+    NearMiss{Delayed::No, kAny,
              [](Module& module) {  // C04: nothing is queued
                module.calls = 3;
              }},
-    NearMiss{faults::Delayed::Either, kAny,
+    NearMiss{Delayed::Either, kAny,
              [](Module& module) {  // C05: as many as there may be
                module.kind = ModuleKind::GroupedLinear;
                module.splits = Splits::Device;
                module.shape.groups = 64;
              }},
-    NearMiss{faults::Delayed::Either, kAny,
+    NearMiss{Delayed::Either, kAny,
              [](Module& module) {  // C05: one weight
                module.kind = ModuleKind::GroupedLinear;
                module.splits = Splits::Device;
                module.shape.groups = 65;
                module.flags.single_weight = true;
              }},
-    NearMiss{faults::Delayed::Either, kAny,
+    NearMiss{Delayed::Either, kAny,
              [](Module& module) {  // C05: nobody says that the sizes are on the device
                module.kind = ModuleKind::GroupedLinear;
                module.shape.groups = 65;
              }},
-    NearMiss{faults::Delayed::No, kAny,
+    NearMiss{Delayed::No, kAny,
              [](Module& module) {  // C06: nobody wants a gradient
                module.flags.frozen_weight = true;
                module.flags.input_requires_grad = false;
              }},
-    NearMiss{faults::Delayed::Either, kAny,
+    NearMiss{Delayed::Either, kAny,
              [](Module& module) {  // C06: the norm's
                module.kind = ModuleKind::LayerNormLinear;
                module.flags.input_requires_grad = false;
              }},
-    NearMiss{faults::Delayed::No, kAny,
+    NearMiss{Delayed::No, kAny,
              [](Module& module) {  // C06: the bias's
                module.flags.bias = true;
                module.flags.input_requires_grad = false;
@@ -181,7 +181,7 @@ RC_GTEST_PROP(ModuleFaults, AreNotSeenInTheirNearestNeighbours, ()) {
   for (std::size_t i = 0; i < kNearMisses.size(); ++i) {
     const NearMiss& near = kNearMisses[i];
     if (*sound.schedule.microbatches > near.microbatches) continue;
-    const auto declared = faults::with_module(sound, choice, {.of = near.of}, near.make);
+    const auto declared = with_module(sound, choice, {.of = near.of}, near.make);
     if (!declared) continue;
     const Checked verdict = checked(declared->subject);
     if (verdict.of(Family::Gradients).empty() && verdict.of(Family::Capture).empty()) continue;
@@ -201,14 +201,14 @@ std::optional<Broken<Declared>> broken_as(std::string_view rule, const Declared&
 RC_GTEST_PROP(ModuleFaults, OfAReductionAreNotMendedByALaterOne, ()) {
   Declared broken = *sound_declared();
   const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);
-  const auto in_time = chosen(faults::reductions(broken.schedule), choice);
+  const auto in_time = chosen(reductions(broken.schedule), choice);
   if (!in_time) return;
   Entry early = broken.schedule.ranks[in_time->rank].order[in_time->at];
   early.group = Group::Alone;
-  const faults::EntryPlace place = faults::put_before(
-      broken.schedule, faults::last_gradient(broken.schedule, in_time->rank, early.chunk), early);
+  const EntryPlace place = put_before(
+      broken.schedule, last_gradient(broken.schedule, in_time->rank, early.chunk), early);
   const Checked verdict = checked(broken);
-  RC_ASSERT(reports(verdict, "G13", faults::fault_place(broken.schedule, place)));
+  RC_ASSERT(reports(verdict, "G13", fault_place(broken.schedule, place)));
   RC_ASSERT(verdict.of(Family::Gradients).size() == 1U);
 }
 
