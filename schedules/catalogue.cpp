@@ -3,19 +3,8 @@
 #include "core/base/nearest.h"
 #include "core/text/number.h"
 #include "core/text/scan.h"
-#include "schedules/chimera.h"
-#include "schedules/dual_pipe.h"
-#include "schedules/group_interleaved.h"
-#include "schedules/hanayo.h"
-#include "schedules/interleaved.h"
-#include "schedules/linear.h"
-#include "schedules/one_f_one_b_v.h"
-#include "schedules/seq.h"
+#include "schedules/generators.h"
 #include "schedules/torch_tables.h"
-#include "schedules/v_adaptive.h"
-#include "schedules/v_greedy.h"
-#include "schedules/zero_bubble_search.h"
-#include "schedules/zero_bubble_v_search.h"
 
 #include <fmt/format.h>
 
@@ -27,8 +16,6 @@
 namespace capo::published {
 
 namespace {
-
-using Made = Result<PublishedOrders, std::string>;
 
 // Under the zero-bubble papers' model the input half gives up a part; under that of the papers on
 // memory, and here by default, all is held until the weight half.
@@ -48,10 +35,10 @@ struct Family {
   Entry entry;
   std::int32_t chunks;  ///< where the request does not say
   Memory memory;
-  std::function<Made(const Setting&, std::optional<std::int32_t> group)> make;
+  std::function<Generated(const Setting&, std::optional<std::int32_t> group)> make;
 };
 
-Made interleaved_zero_bubble(const Setting& setting) {
+Generated interleaved_zero_bubble(const Setting& setting) {
   return torch_table(TorchClass::InterleavedZeroBubble, {.ranks = setting.ranks,
                                                          .stages_per_rank = setting.chunks,
                                                          .microbatches = setting.microbatches});

@@ -7,7 +7,8 @@
 // A name and a setting make a Schedule, placed, its microbatches named; or the reason why there is
 // no such schedule. Searches look at costs and memory; the others are functions of the counts
 // alone. Memory is counted in microbatches of one rank: a chunk has its share, 1/chunks. Megatron's
-// orders are not here but in core/frameworks/megatron/orders.h, since they are a framework's and not a publication's.
+// orders are not here but in core/frameworks/megatron/orders.h, since they are a framework's and
+// not a publication's.
 //
 // Tested by catalogue_test.cpp, against the authors' own orders by golden_orders_test.cpp.
 

@@ -51,4 +51,21 @@ void CountedOrder::overlap(std::int32_t forward_chunk, std::int32_t backward_chu
   moves_.back().joins = true;
 }
 
+std::int32_t MicrobatchGroups::forward_chunk(std::int64_t step) const {
+  const std::int64_t group_steps = std::int64_t{group} * chunks;
+  const std::int64_t first = step - step % group_steps;  // of the step's group
+  const std::int64_t size = std::min<std::int64_t>(group, microbatches - first / chunks);
+  return static_cast<std::int32_t>((step - first) / size) + 1;
+}
+
+std::vector<Move> interleaved_rank(const MicrobatchGroups& groups, std::int64_t ahead) {
+  CountedOrder order(groups.chunks);
+  for (std::int64_t step = 0; step < ahead; ++step) order.forward(groups.forward_chunk(step));
+  for (std::int64_t step = 0; step < groups.steps(); ++step) {
+    if (ahead + step < groups.steps()) order.forward(groups.forward_chunk(ahead + step));
+    order.backward(groups.backward_chunk(step));
+  }
+  return std::move(order).take();
+}
+
 }  // namespace capo::published

@@ -1,5 +1,17 @@
-#include "schedules/interleaved.h"
+// The schedules of a loop: chunk c of rank r is stage (c-1)p + r, so that a microbatch passes all
+// ranks once for every chunk.
+//
+//   1f1b-interleaved, 2 ranks, 2 chunks, 4 microbatches, groups of 2; rank 0 runs 4 ahead
+//   F0.0 F1.0 F0.1 F1.1 | F2.0 BW0.1 F3.0 BW1.1 F2.1 BW0.0 F3.1 BW1.0 | BW2.1 BW3.1 BW2.0 BW3.0
+//
+// Costs and memory are not looked at.
+//
+// Interleaved 1F1B: Narayanan et al., arXiv 2104.04473, with groups as Megatron-LM has them since;
+// vpp.py of sail-sg/zero-bubble-pipeline-parallelism has groups of p only. Looped BFS:
+// Lamy-Poirier, arXiv 2211.05953. Tested by interleaved_test.cpp.
+
 #include "schedules/counted_order.h"
+#include "schedules/generators.h"
 #include "schedules/setting_checks.h"
 
 #include <fmt/format.h>
@@ -31,25 +43,7 @@ std::optional<std::string> refuse_group(std::int32_t ranks, std::int32_t microba
 
 }  // namespace
 
-std::int32_t MicrobatchGroups::forward_chunk(std::int64_t step) const {
-  const std::int64_t group_steps = std::int64_t{group} * chunks;
-  const std::int64_t first = step - step % group_steps;  // of the step's group
-  const std::int64_t size = std::min<std::int64_t>(group, microbatches - first / chunks);
-  return static_cast<std::int32_t>((step - first) / size) + 1;
-}
-
-std::vector<Move> interleaved_rank(const MicrobatchGroups& groups, std::int64_t ahead) {
-  CountedOrder order(groups.chunks);
-  for (std::int64_t step = 0; step < ahead; ++step) order.forward(groups.forward_chunk(step));
-  for (std::int64_t step = 0; step < groups.steps(); ++step) {
-    if (ahead + step < groups.steps()) order.forward(groups.forward_chunk(ahead + step));
-    order.backward(groups.backward_chunk(step));
-  }
-  return std::move(order).take();
-}
-
-Result<PublishedOrders, std::string> interleaved_one_f_one_b(const Setting& setting,
-                                                             std::optional<std::int32_t> group) {
+Generated interleaved_one_f_one_b(const Setting& setting, std::optional<std::int32_t> group) {
   if (auto refusal = refuse_counts("1f1b-interleaved", setting)) return *std::move(refusal);
   const MicrobatchGroups groups = {.microbatches = setting.microbatches,
                                    .chunks = setting.chunks,
@@ -66,7 +60,7 @@ Result<PublishedOrders, std::string> interleaved_one_f_one_b(const Setting& sett
   return orders;
 }
 
-Result<PublishedOrders, std::string> looped_bfs(const Setting& setting) {
+Generated looped_bfs(const Setting& setting) {
   if (auto refusal = refuse_counts("looped-bfs", setting)) return *std::move(refusal);
   CountedOrder order(setting.chunks);
   for (std::int32_t chunk = 1; chunk <= setting.chunks; ++chunk) {

@@ -1,5 +1,24 @@
-#include "schedules/seq.h"
+// Seq1F1B: 1F1B on pieces of a sequence. Each microbatch is cut in k segments,
+// and what runs ahead and in turn are segments, so that the bubble and what a
+// rank holds shrink to a kth.
+//
+//   2 ranks, 2 microbatches, 2 segments; a number is that of a segment: 2 and 3
+//   are microbatch 1 rank 0:  F0.0 F1.0 F2.0 BW1.0 F3.0 BW0.0 BW3.0 BW2.0 rank
+//   1:  F0.0 F1.0 BW1.0 F2.0 BW0.0 F3.0 BW3.0 BW2.0
+//
+// A segment looks back at those before it. Forwards of a microbatch run from
+// its first segment to its last, therefore, and backwards from the last to the
+// first, whose keys and values gather gradients from all behind it.
+//
+// Segments are numbered as microbatches are: segment s of microbatch i is i * k
+// + s, and the orders are those of m * k microbatches. Costs and memory, which
+// are not looked at, would be those of a segment. That all segments cost the
+// same, as the bubble of the paper has it, takes cuts that are shorter the
+// further back a segment looks; an even cut makes later segments dearer.
+//
+// Sun et al., arXiv 2406.03488. Tested by seq_test.cpp.
 
+#include "schedules/generators.h"
 #include "schedules/setting_checks.h"
 
 #include <fmt/format.h>
@@ -40,8 +59,7 @@ std::vector<Move> rank_running_ahead(const Segments& segments, std::int32_t ahea
 
 }  // namespace
 
-Result<PublishedOrders, std::string> seq_one_f_one_b(const Setting& setting,
-                                                     std::int32_t segments) {
+Generated seq_one_f_one_b(const Setting& setting, std::int32_t segments) {
   if (auto refusal = refuse_counts("seq1f1b", setting, 1)) return *std::move(refusal);
   if (segments < 1) {
     return fmt::format("seq1f1b cuts a microbatch in one segment at least, not {}", segments);

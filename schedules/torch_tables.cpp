@@ -1,9 +1,7 @@
 #include "schedules/torch_tables.h"
 #include "core/base/assert.h"
 #include "schedules/counted_order.h"
-#include "schedules/dual_pipe.h"
-#include "schedules/interleaved.h"
-#include "schedules/linear.h"
+#include "schedules/generators.h"
 #include "schedules/setting_checks.h"
 
 #include <fmt/format.h>

@@ -1,197 +1,72 @@
-#include "schedules/zero_bubble_v_search.h"
-#include "schedules/zero_bubble_search.h"
+// The zero bubble search of V pipelines, where every rank holds two chunks and a microbatch runs
+// down the ranks and back up. It works as zero_bubble_search.cpp does in a linear pipeline.
+//
+//   2 ranks, 2 microbatches, F = B = W, limit 4 F:
+//   rank 0:  F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 B0.0 W0.1 B1.0 W1.1 W0.0 W1.0
+//   rank 1:  F0.0 F0.1 F1.0 F1.1 B0.1 B0.0 B1.1 B1.0 W0.1 W0.0 W1.1 W1.0
+//
+// The first chunk of rank r is stage r, its second stage 2p-1-r of p ranks. The warm-up fills the
+// way of the first microbatch; after it every round gives each rank one B and at most one F, and Ws
+// go where the rank would wait otherwise or where memory demands one. Four combinations of two
+// choices are tried, each again with the waits of its last try as allowance for as long as that
+// helps, and the first of those whose most idle rank waits least is kept. Every decision is the one
+// of the authors' program, down to the order of the additions, so that equal times decide alike;
+// only a rank that is alone runs its Ws earlier than there.
+//
+// Ranks may differ in their times, which that program does not know. Work that a rank has beyond
+// the rank with the least counts as waiting then, so that waits go to ranks that can afford them.
+//
+// That program gives up where a rank may hold less than about 2p forwards at a time. Here an order
+// of another kind steps in: each rank starts what it can start first, and a forward only if the
+// oldest microbatch on the rank can still run to its end. It keeps to every limit that holds one
+// microbatch. It is no building block with a period: at their memory V-Half and V-Min are often
+// shorter by a tenth.
+//
+// Qi et al., arXiv 2401.10241, section 6; zbv.py of sail-sg/zero-bubble-pipeline-parallelism at
+// 39f2c186. Tested by zero_bubble_search_test.cpp.
+
+#include "core/base/assert.h"
+#include "schedules/generators.h"
+#include "schedules/zero_bubble_pipeline.h"
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace capo::published {
 
 namespace {
 
-constexpr double kNever = -std::numeric_limits<double>::infinity();
+using namespace zero_bubble;
 
-enum class Pass : std::uint8_t { Forward, Backward };
-/// A microbatch runs from rank 0 to the last one and back, in the forward pass and again in the
-/// backward pass: from stage to stage in the one and against them in the other.
-enum class Leg : std::uint8_t { Out, Back };
-
-struct Step {
-  Pass pass;
-  Leg leg;
-};
-
-constexpr std::size_t index_of(Step step) {
-  return 2 * static_cast<std::size_t>(step.pass) + static_cast<std::size_t>(step.leg);
+Pipeline v_pipeline(const Setting& setting) {
+  Pipeline pipeline(setting, Pipeline::Shape::V);
+  pipeline.count_surplus_work_as_idle();
+  return pipeline;
 }
 
-constexpr std::int32_t chunk_of(Step step) {
-  return (step.pass == Pass::Forward) == (step.leg == Leg::Out) ? 1 : 2;
-}
-
-constexpr Step kForwardOut{Pass::Forward, Leg::Out};
-constexpr Step kForwardBack{Pass::Forward, Leg::Back};
-constexpr Step kBackwardOut{Pass::Backward, Leg::Out};
-constexpr Step kBackwardBack{Pass::Backward, Leg::Back};
-
-struct Rank {
-  Costs costs;
-  double clock = 0;
-  double idle =
-      0;  ///< since its first forward, on top of its work beyond that of the lightest rank
-  std::array<std::vector<double>, 4> ends;  ///< by step, then by microbatch
-  MemoryLimit::Tasks run;
-  std::vector<Move> owed;  ///< the W of every backward that was run, first come, first served
-  std::vector<Move> order;
-
-  [[nodiscard]] std::int32_t count(Step step) const {
-    return static_cast<std::int32_t>(ends[index_of(step)].size());
-  }
-  [[nodiscard]] bool owes_weight() const { return run.weights < run.backwards; }
-};
-
-/// The ranks of a V pipeline and what they have run so far.
-class Pipeline {
- public:
-  explicit Pipeline(const Setting& setting)
-      : transfer_(setting.transfer()),
-        microbatches_(setting.microbatches),
-        memory_(setting),
-        ranks_(static_cast<std::size_t>(setting.ranks)) {
-    const auto steps = static_cast<std::size_t>(microbatches_);
-    const double least = least_work(setting);
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      Rank& rank = ranks_[r];
-      rank.costs = setting.costs_of(static_cast<std::int32_t>(r));
-      rank.idle = 2 * microbatches_ * (work(rank.costs) - least);
-      most_idle_ = std::max(most_idle_, rank.idle);
-      for (std::vector<double>& ends : rank.ends) ends.reserve(steps);
-      rank.owed.reserve(2 * steps);
-      rank.order.reserve(6 * steps);
-    }
-  }
-
-  [[nodiscard]] const MemoryLimit& memory() const { return memory_; }
-  [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
-  [[nodiscard]] std::size_t size() const { return ranks_.size(); }
-  [[nodiscard]] const Rank& operator[](std::size_t r) const { return ranks_[r]; }
-  [[nodiscard]] double most_idle() const { return most_idle_; }
-
-  /// Whether the next microbatch of the step has run on the rank before, if there is one.
-  [[nodiscard]] bool has_input(std::size_t r, Step step) const {
-    const auto neighbour = rank_before(r, step.leg);
-    return !neighbour || ranks_[*neighbour].count(step) > ranks_[r].count(step);
-  }
-
-  /// When the input arrives that another rank sends; never if none does, or none yet.
-  [[nodiscard]] double arrival(std::size_t r, Step step) const {
-    const auto neighbour = rank_before(r, step.leg);
-    if (!neighbour || !has_input(r, step)) return kNever;
-    const auto microbatch = static_cast<std::size_t>(ranks_[r].count(step));
-    return ranks_[*neighbour].ends[index_of(step)][microbatch] + transfer_;
-  }
-
-  /// Whether the step's next microbatch has done all that comes before it.
-  [[nodiscard]] bool ready(std::size_t r, Step step) const {
-    const Rank& rank = ranks_[r];
-    const std::int32_t next = rank.count(step);
-    if (next == microbatches_ || !has_input(r, step)) return false;
-    const std::size_t before = index_of(step);
-    return before == 0 || std::cmp_greater(rank.ends[before - 1].size(), next);
-  }
-
-  [[nodiscard]] bool fits(std::size_t r, Pass pass) const {
-    return pass == Pass::Forward ? memory_.fits_forwards(ranks_[r].run)
-                                 : memory_.fits_backward(ranks_[r].run);
-  }
-
-  void run(std::size_t r, Step step) {
-    Rank& rank = ranks_[r];
-    const bool forward = step.pass == Pass::Forward;
-    const double cost = forward ? rank.costs.forward : rank.costs.backward;
-    const double end_at_once = rank.clock + cost;
-    rank.clock = std::max(end_at_once, arrival(r, step) + cost);
-    if (rank.count(kForwardOut) > 0) {
-      rank.idle += rank.clock - end_at_once;
-      most_idle_ = std::max(most_idle_, rank.idle);
-    }
-    const Move move{.kind = forward ? Kind::Forward : Kind::BackwardInput,
-                    .chunk = chunk_of(step),
-                    .microbatch = rank.count(step)};
-    rank.order.push_back(move);
-    rank.ends[index_of(step)].push_back(rank.clock);
-    ++(forward ? rank.run.forwards : rank.run.backwards);
-    if (forward) return;
-    rank.owed.push_back(
-        {.kind = Kind::BackwardWeight, .chunk = move.chunk, .microbatch = move.microbatch});
-  }
-
-  void run_weight(std::size_t r) {
-    Rank& rank = ranks_[r];
-    CAPO_ASSERT(rank.owes_weight(), "a W follows its backward");
-    rank.order.push_back(rank.owed[static_cast<std::size_t>(rank.run.weights++)]);
-    rank.clock += rank.costs.weight;
-  }
-
-  void run_weights_left() {
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      while (ranks_[r].owes_weight()) run_weight(r);
-    }
-  }
-
-  [[nodiscard]] PublishedOrders orders() && {
-    PublishedOrders orders;
-    for (Rank& rank : ranks_) orders.push_back(std::move(rank.order));
-    return orders;
-  }
-
-  [[nodiscard]] std::optional<std::size_t> rank_after(std::size_t r, Leg leg) const {
-    return rank_before(r, leg == Leg::Out ? Leg::Back : Leg::Out);
-  }
-
- private:
-  [[nodiscard]] static double work(const Costs& costs) {
-    return costs.forward + costs.backward + costs.weight;
-  }
-
-  [[nodiscard]] static double least_work(const Setting& setting) {
-    double least = work(setting.costs_of(0));
-    for (const Costs& costs : setting.rank_costs) least = std::min(least, work(costs));
-    return least;
-  }
-
-  [[nodiscard]] std::optional<std::size_t> rank_before(std::size_t r, Leg leg) const {
-    if (leg == Leg::Out) return r > 0 ? std::optional(r - 1) : std::nullopt;
-    return r + 1 < ranks_.size() ? std::optional(r + 1) : std::nullopt;
-  }
-
-  double transfer_;
-  std::int32_t microbatches_;
-  MemoryLimit memory_;
-  std::vector<Rank> ranks_;
-  double most_idle_ = 0;
-};
-
-/// What becomes of a wait that is too short for a W and yet makes its rank the most idle one.
+/// Says whether a W fills a wait that is too short for it and yet makes its rank the most idle one.
 enum class LongWait { Filled, Kept };
 
 struct Choices {
-  LongWait before_backward_of_chunk_2;  ///< before that of chunk 1 it is always filled
+  LongWait before_backward_of_chunk_2;  ///< a wait before a backward of chunk 1 is always filled
   LongWait before_forward;
 };
 
-/// By rank: how long it may be idle in all, even where no other rank is.
+/// The time that each rank may be idle in all, even if no other rank is.
 using Allowance = std::vector<double>;
 
-/// The published heuristic, once.
+/// One try of the published heuristic.
 class VSearch {
  public:
   VSearch(const Setting& setting, const Choices& choices, const Allowance& allowance)
-      : choices_(choices), allowance_(allowance), pipeline_(setting) {}
+      : choices_(choices), allowance_(allowance), pipeline_(v_pipeline(setting)) {}
 
-  /// Whether an order came of it: with little memory the heuristic may find no way on.
+  /// False if the heuristic finds no way on, which happens with little memory.
   [[nodiscard]] bool search() {
     if (!send_first_microbatch() || !level_ranks()) return false;
     for (std::int32_t round = 0; round < 2 * pipeline_.microbatches(); ++round) {
@@ -227,7 +102,7 @@ class VSearch {
     return true;
   }
 
-  // With a place left for the two chunks of a microbatch on each rank on the way to the top.
+  // Memory must leave room for the two chunks of a microbatch on each rank on the way to the top.
   [[nodiscard]] bool has_time_for_another(std::size_t r, double arrival) const {
     const Rank& rank = pipeline_[r];
     const auto places = static_cast<std::int32_t>(2 * r + 2);
@@ -261,7 +136,7 @@ class VSearch {
 
   [[nodiscard]] bool run_backwards() {
     for (std::size_t r = 0; r < pipeline_.size(); ++r) {
-      if (!make_room(r, Pass::Backward)) return false;
+      if (!pipeline_.make_room(r, Pass::Backward)) return false;
     }
     std::vector<Leg> legs(pipeline_.size());
     for (std::size_t r = 0; r < pipeline_.size(); ++r) legs[r] = backward_leg(r);
@@ -292,7 +167,7 @@ class VSearch {
       const std::optional<Leg> leg = forward_leg(r);
       if (!leg) continue;
       const Step step{Pass::Forward, *leg};
-      if (!make_room(r, Pass::Forward)) return false;
+      if (!pipeline_.make_room(r, Pass::Forward)) return false;
       fill_wait(r, step, choices_.before_forward);
       if (!run(r, step)) return false;
     }
@@ -309,22 +184,12 @@ class VSearch {
     return std::nullopt;
   }
 
-  [[nodiscard]] bool make_room(std::size_t r, Pass pass) {
-    while (!pipeline_.fits(r, pass)) {
-      if (!pipeline_[r].owes_weight()) return false;
-      pipeline_.run_weight(r);
-    }
-    return true;
-  }
-
   void fill_wait(std::size_t r, Step step, LongWait long_wait) {
     const Rank& rank = pipeline_[r];
-    // Nobody waits for a rank that is alone, and owing a W wins it nothing.
+    // A rank that is alone makes no other rank wait, so it gains nothing by owing a W.
     const double arrival =
         pipeline_.size() > 1 ? pipeline_.arrival(r, step) : std::numeric_limits<double>::infinity();
-    while (rank.owes_weight() && arrival >= rank.clock + rank.costs.weight) {
-      pipeline_.run_weight(r);
-    }
+    pipeline_.run_weights_until(r, arrival);
     if (!rank.owes_weight() || long_wait == LongWait::Kept) return;
     const double harmless = std::max(pipeline_.most_idle(), allowance_[r]) - rank.idle;
     if (arrival - rank.clock > harmless) pipeline_.run_weight(r);
@@ -342,7 +207,7 @@ std::optional<Pipeline> attempt(const Setting& setting, const Choices& choices,
   return std::move(search).pipeline();
 }
 
-// A rank that waited less than the one that waited most may wait for longer the next time.
+// A rank that waited less than the most idle rank may wait longer the next time.
 Allowance allowance_after(const Pipeline& pipeline) {
   Allowance allowance;
   for (std::size_t r = 0; r < pipeline.size(); ++r) {
@@ -362,18 +227,18 @@ std::optional<Pipeline> search_with(const Setting& setting, const Choices& choic
   return best;
 }
 
-/// What steps in where the heuristic finds no way on: the task that can start first is run first, a
+/// Steps in if the heuristic finds no way on: the task that can start first is run first, a
 /// backward before a forward and a forward before a W.
 ///
 /// It always comes to its end. The oldest microbatch of a rank can run both its chunks there, its
-/// Ws then free all that it holds, and the next is the oldest; and all ranks have the same oldest
-/// ones, since microbatches do not overtake each other.
+/// Ws then free all its memory, and the next microbatch is the oldest. All ranks agree on the
+/// oldest one, since microbatches do not overtake each other.
 class FirstComeSchedule {
  public:
-  /// At most `at_once` microbatches are under way at a time: where they are too many, ranks fill up
-  /// with forwards that wait for each other.
+  /// At most `at_once` microbatches are under way at a time: with too many, ranks fill up with
+  /// forwards that wait for each other.
   FirstComeSchedule(const Setting& setting, std::int32_t at_once)
-      : at_once_(at_once), pipeline_(setting), next_(pipeline_.size()) {}
+      : at_once_(at_once), pipeline_(v_pipeline(setting)), next_(pipeline_.size()) {}
 
   void run() {
     for (std::size_t r = 0; r < next_.size(); ++r) next_[r] = next_of(r);
@@ -398,8 +263,8 @@ class FirstComeSchedule {
 
  private:
   struct Next {
-    double start = kNotYet;    ///< until a neighbour has run more
-    std::optional<Step> step;  ///< a W if none
+    double start = kNotYet;    ///< kNotYet until a neighbour has run more
+    std::optional<Step> step;  ///< nullopt is a W
   };
 
   [[nodiscard]] std::size_t first_to_start() const {
@@ -422,8 +287,8 @@ class FirstComeSchedule {
     return next;
   }
 
-  // Whether its memory is there once all Ws that are owed are run, and a forward of chunk 1 leaves
-  // the oldest microbatch the place of its chunk 2.
+  // Whether the step has memory once all owed Ws are run, and leaves room for the chunk 2 of the
+  // oldest microbatch if it is a forward of chunk 1.
   [[nodiscard]] bool may_run(std::size_t r, Step step) const {
     if (step.pass == Pass::Backward) return true;
     const Rank& rank = pipeline_[r];
@@ -456,8 +321,8 @@ std::optional<Pipeline> heuristic_order(const Setting& setting) {
   return best;
 }
 
-// As many microbatches can be under way on every rank as the limit holds whole, and twice as many
-// where the ranks between hold them for a part of the way only; a few numbers between are tried.
+// The limit holds a number of whole microbatches on every rank, and up to twice that number can be
+// under way if the ranks hold them for a part of the way only. A few numbers between are tried.
 Pipeline first_come_order(const Setting& setting) {
   const MemoryLimit memory(setting);
   std::int32_t whole = 1;
@@ -474,7 +339,7 @@ Pipeline first_come_order(const Setting& setting) {
 
 }  // namespace
 
-Result<PublishedOrders, std::string> zero_bubble_v_search(const Setting& setting) {
+Generated zero_bubble_v_search(const Setting& setting) {
   if (auto refusal = refuse_search("zbv", setting, 2)) {
     return std::move(*refusal);
   }

@@ -1,6 +1,6 @@
 // Chimera on its grid of slots: orders written by hand, who is refused, and the closed forms.
 
-#include "schedules/chimera.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // DualPipe and DualPipeV: orders written by hand, who is refused, and the laws of all others.
 
-#include "schedules/dual_pipe.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Interleaved 1F1B in groups: orders written by hand, what a group costs and holds, and the laws of
 // every setting that is accepted.
 
-#include "schedules/group_interleaved.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

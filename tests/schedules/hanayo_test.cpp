@@ -1,7 +1,7 @@
 // Hanayo by list scheduling: an order written by hand, the laws, and how near it comes to the
 // paper's bubble ratio.
 
-#include "schedules/hanayo.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,7 @@
 // Interleaved 1F1B with Megatron's groups, and looped BFS: orders written by hand, which groups are
 // accepted, and the laws of every accepted one.
 
-#include "schedules/interleaved.h"
-#include "schedules/linear.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

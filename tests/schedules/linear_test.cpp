@@ -1,7 +1,7 @@
 // GPipe, 1F1B, ZB-H1 and ZB-H2: orders small enough to have been written by hand, and the laws and
 // closed forms of each over a grid of ranks and microbatches.
 
-#include "schedules/linear.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

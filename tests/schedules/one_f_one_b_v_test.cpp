@@ -1,6 +1,6 @@
 // 1F1B on a V: orders written by hand, its memory, and the laws of every setting that is accepted.
 
-#include "schedules/one_f_one_b_v.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

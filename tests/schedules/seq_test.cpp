@@ -1,8 +1,7 @@
 // Seq1F1B: orders small enough to have been written by hand, the laws over a
 // grid, and its bubble and memory, which are a kth of 1F1B's and a little more.
 
-#include "schedules/seq.h"
-#include "schedules/linear.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

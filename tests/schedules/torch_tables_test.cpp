@@ -2,7 +2,7 @@
 // grid.
 
 #include "schedules/torch_tables.h"
-#include "schedules/linear.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // V schedules within a memory limit: an order written by hand, the limit kept, the bubbles that the
 // paper proves best, and which limits are refused.
 
-#include "schedules/v_adaptive.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

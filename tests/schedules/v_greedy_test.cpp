@@ -1,7 +1,7 @@
 // V-Half and V-Min: orders written by hand, their published bubbles and peaks, and the laws of
 // every setting that is accepted.
 
-#include "schedules/v_greedy.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

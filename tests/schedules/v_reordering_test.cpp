@@ -1,7 +1,8 @@
 // From building blocks to orders: every block either fits and gives whole orders that keep its
 // peak, or is left out.
 
-#include "schedules/v_reordering.h"
+#include "schedules/v_block.h"
+#include "schedules/v_grid.h"
 #include "tests/schedules/order_laws.h"
 
 #include <gtest/gtest.h>

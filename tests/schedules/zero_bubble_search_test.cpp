@@ -1,7 +1,7 @@
 // The zero bubble search of linear pipelines: small orders that can be followed by hand, what it
 // refuses, and laws over a grid of settings.
 
-#include "schedules/zero_bubble_search.h"
+#include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 
 #include <fmt/format.h>

@@ -8,7 +8,7 @@
 // rates, which are 0.0008 to 0.005 higher. Links between these two ranks that take no time give
 // neither: whoever waits still waits.
 
-#include "schedules/interleaved.h"
+#include "schedules/generators.h"
 #include "tests/sim/golden.h"
 
 #include <fmt/format.h>
