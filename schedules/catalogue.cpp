@@ -17,12 +17,12 @@ namespace capo::published {
 
 namespace {
 
-// Under the zero-bubble papers' model the input half gives up a part; under that of the papers on
-// memory, and here by default, all is held until the weight half.
+// The zero-bubble papers let the input half give up a part of the memory; the papers on memory, and
+// this catalogue by default, hold all of it until the weight half.
 constexpr Memory kHalfAtBackward{.forward = 1, .backward = -0.5, .weight = -0.5};
 constexpr Memory kAllAtWeight{.forward = 1, .backward = 0, .weight = -1};
 
-/// Of a microbatch of Seq1F1B, where the request does not say.
+/// Seq1F1B cuts a microbatch in so many segments if the request does not say.
 constexpr std::int32_t kSegments = 2;
 
 /// A name taken apart: its family and the number in it.
@@ -33,7 +33,7 @@ struct Name {
 
 struct Family {
   Entry entry;
-  std::int32_t chunks;  ///< where the request does not say
+  std::int32_t chunks;  ///< the default of a request
   Memory memory;
   std::function<Generated(const Setting&, std::optional<std::int32_t> group)> make;
 };
@@ -259,7 +259,7 @@ Result<Schedule, std::string> torch_schedule(const Request& request) {
   return schedule_of(*orders, v ? Topology::V : Topology::Loop, asked->stages_per_rank);
 }
 
-// What the number in the name stands for, said besides in a flag as well.
+// The number in the name and a flag must not both say the same thing.
 std::optional<std::string> contradiction(const Name& name, const Request& request) {
   if (!name.number) return std::nullopt;
   const bool memory = name.family == "zb" || name.family == "zbv";
@@ -278,7 +278,7 @@ std::optional<std::string> contradiction(const Name& name, const Request& reques
   return std::nullopt;
 }
 
-// An option that would be ignored in silence.
+// Refuses an option that would be ignored in silence.
 std::optional<std::string> unused_option(const Family& family, const Request& request) {
   if (request.group && family.entry.uses != "group") {
     return fmt::format("{} has no groups: --group has no use", family.entry.name);

@@ -5,10 +5,10 @@
 //   torch:Interleaved1F1B           PyTorch's own table
 //
 // A name and a setting make a Schedule, placed, its microbatches named; or the reason why there is
-// no such schedule. Searches look at costs and memory; the others are functions of the counts
-// alone. Memory is counted in microbatches of one rank: a chunk has its share, 1/chunks. Megatron's
-// orders are not here but in core/frameworks/megatron/orders.h, since they are a framework's and
-// not a publication's.
+// no such schedule. Searches look at costs and memory; the other generators are functions of the
+// counts alone. Memory is counted in microbatches of one rank: a chunk has its share, 1/chunks.
+// Megatron's orders are not here but in core/frameworks/megatron/orders.h, since they are a
+// framework's and not a publication's.
 //
 // Tested by catalogue_test.cpp, against the authors' own orders by golden_orders_test.cpp.
 
@@ -30,14 +30,16 @@ struct Request {
   std::string name;
   std::int32_t ranks = 1;
   std::int32_t microbatches = 1;
-  std::optional<std::int32_t> chunks;  ///< of each rank; nothing: what the schedule has
-  std::optional<std::int32_t> group;   ///< of interleaved schedules, or segments; or their default
-  Costs costs;                         ///< of one chunk's tasks
-  std::vector<Costs> rank_costs;       ///< likewise by rank, where ranks differ; else empty
-  std::optional<Memory> memory;        ///< of one microbatch on a rank; nothing: the publication's
-  std::optional<double> memory_limit;  ///< in the unit of `memory`
-  /// Of PyTorch's tables: an input half with its weight half right behind it is one whole backward,
-  /// as PyTorch's lowering makes of them (_merge_bw).
+  std::optional<std::int32_t> chunks;  ///< chunks of each rank; nullopt is the schedule's default
+  std::optional<std::int32_t>
+      group;    ///< for interleaved schedules, or segments; nullopt is their default
+  Costs costs;  ///< the times of one chunk's tasks
+  std::vector<Costs> rank_costs;  ///< the times of each rank if ranks differ; else empty
+  std::optional<Memory>
+      memory;  ///< memory of one microbatch on a rank; nullopt is the publication's
+  std::optional<double> memory_limit;  ///< counted in the unit of `memory`
+  /// In PyTorch's tables an input half and the weight half right behind it become one whole
+  /// backward, as PyTorch's lowering (_merge_bw) makes of them.
   bool merge_halves = false;
 };
 
@@ -47,22 +49,23 @@ struct Entry {
   std::string_view summary;
   Topology topology;
   std::string_view chunks;  ///< "1", "2", "any", "even"
-  std::string_view uses;    ///< besides counts: "", "group", "costs", "costs, memory"
+  std::string_view
+      uses;  ///< what the schedule looks at besides counts: "", "group", "costs", "costs, memory"
 };
 [[nodiscard]] const std::vector<Entry>& entries();
 
-/// Why no schedule goes by this name, and which may be meant; nothing if one does.
+/// Says that no schedule goes by this name, and which may be meant; nullopt if one does.
 [[nodiscard]] std::optional<std::string> unknown_name(const std::string& name);
 
-/// How much a request asks for, known before anything is made.
+/// The size of the schedule that a request asks for, known before it is made.
 struct Size {
-  std::int64_t chunks = 1;        ///< of each rank
-  std::int64_t microbatches = 1;  ///< that each chunk runs forward and backward
+  std::int64_t chunks = 1;        ///< the chunks of each rank
+  std::int64_t microbatches = 1;  ///< each chunk runs so many forward and backward
 };
-/// The error is schedule_named's.
+/// The error is the one that schedule_named() returns.
 [[nodiscard]] Result<Size, std::string> size_of(const Request& request);
 
-/// The error is one sentence for whoever typed the request.
+/// The error is one sentence for the user who typed the request.
 [[nodiscard]] Result<Schedule, std::string> schedule_named(const Request& request);
 
 /// The schedule of orders that a generator made; every rank holds `chunks`.

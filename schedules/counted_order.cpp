@@ -53,7 +53,7 @@ void CountedOrder::overlap(std::int32_t forward_chunk, std::int32_t backward_chu
 
 std::int32_t MicrobatchGroups::forward_chunk(std::int64_t step) const {
   const std::int64_t group_steps = std::int64_t{group} * chunks;
-  const std::int64_t first = step - step % group_steps;  // of the step's group
+  const std::int64_t first = step - step % group_steps;  // the first step of the step's group
   const std::int64_t size = std::min<std::int64_t>(group, microbatches - first / chunks);
   return static_cast<std::int32_t>((step - first) / size) + 1;
 }

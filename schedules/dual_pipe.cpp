@@ -33,18 +33,18 @@ namespace capo::published {
 
 namespace {
 
-/// A rank as its own order sees it. `own` is the stream that reaches it first, `other` the one that
-/// comes towards it.
+/// A rank's place as its own order sees it: the stream `own` reaches it first, and `other` comes
+/// towards it.
 struct Place {
   std::int32_t from_entry = 0;    ///< ranks between this one and where `own` enters
   std::int32_t from_turn = 0;     ///< ranks between this one and where the streams meet
-  std::int32_t microbatches = 0;  ///< of each stream
+  std::int32_t microbatches = 0;  ///< each stream has so many
   std::int32_t own = 1;
   std::int32_t other = 2;
 };
 
-/// Forwards of `own` until `other` arrives, of both in turn, and then what the backwards of `other`
-/// let in while those of `own` are still on their way.
+/// Runs forwards of `own` until `other` arrives, then forwards of both in turn, and then forwards
+/// of `other` behind its backwards while those of `own` are still on their way.
 void fill(const Place& place, CountedOrder& order) {
   for (std::int32_t i = 0; i < 2 * place.from_turn; ++i) order.forward(place.own);
   for (std::int32_t i = 0; i <= place.from_entry; ++i) {
@@ -58,12 +58,12 @@ void fill(const Place& place, CountedOrder& order) {
   }
 }
 
-/// Every forward beside a backward of the opposite stream, and at last, where `own` has no forward
-/// left, those of `other` alone.
+/// Runs every forward together with a backward of the opposite stream, and at last, when `own` has
+/// no forward left, the backwards of `other` alone.
 void overlap_streams(const Place& place, CountedOrder& order) {
   const std::int32_t forwards_so_far = 2 * place.from_turn + place.from_entry + 1;
   for (std::int32_t i = forwards_so_far; i < place.microbatches; ++i) {
-    // Where the streams meet, everybody waits for this backward: it goes without the forward.
+    // All ranks wait for this backward at the place where the streams meet, so it runs alone.
     if (i == forwards_so_far && place.from_turn == 0) {
       order.forward(place.own);
       order.backward(place.other);
@@ -78,8 +78,8 @@ void overlap_streams(const Place& place, CountedOrder& order) {
   }
 }
 
-/// Backwards of both streams in turn, the second half of them without their weight halves, which
-/// fill the waiting times to the end.
+/// Runs backwards of both streams in turn. The second half of them runs without weight halves,
+/// which fill the waiting times up to the end.
 void drain(const Place& place, CountedOrder& order) {
   const std::int32_t whole = place.from_entry + 1;
   for (std::int32_t i = 0; i < 2 * whole; ++i) {

@@ -28,10 +28,10 @@ namespace capo::published {
 
 namespace {
 
-/// A forward, an input half and a weight half.
+/// A forward, an input half and a weight half take a slot each.
 constexpr std::int64_t kSlotsOfTriple = 3;
 
-/// Where every task stands in the grid. Two tasks of a rank never share a slot: modulo a group's
+/// Gives every task its slot in the grid. Two tasks of a rank never share a slot: modulo a group's
 /// period, the chunks start at different multiples of the group, forwards and backwards alike.
 class SlotGrid {
  public:

@@ -35,8 +35,8 @@ namespace capo::published {
 
 namespace {
 
-/// A whole backward or a forward. What is smaller is started first; two tasks of one kind and
-/// microbatch are never ready together.
+/// A task is a whole backward or a forward. The smaller task is started first; two tasks of one
+/// kind and microbatch are never ready together.
 struct Task {
   enum class Way { Back, Forth };
   Way way = Way::Forth;
@@ -76,13 +76,14 @@ class ListScheduler {
   struct Event {
     double time = 0;
     std::int32_t rank = 0;
-    std::optional<Task> arrival;  ///< nothing where the rank has become free
+    std::optional<Task> arrival;  ///< nullopt if the rank has become free
   };
   struct IsLater {
     bool operator()(const Event& a, const Event& b) const { return a.time > b.time; }
   };
 
-  /// All that happens at `now`, before anything starts; the ranks that it happens to.
+  /// Lets everything happen that happens at `now`, before any task starts, and returns the ranks
+  /// that it happens to.
   std::vector<std::int32_t> take_events(double now) {
     std::vector<std::int32_t> touched;
     for (; !events_.empty() && events_.top().time <= now; events_.pop()) {

@@ -41,8 +41,8 @@ Generated each_rank(std::string_view schedule, const Setting& setting, const Wri
   return orders;
 }
 
-/// H1 and H2 differ in how many microbatches a hop is worth: so many forwards more the rank above
-/// runs ahead, and so many weight halves fewer it keeps back.
+/// H1 and H2 differ in the microbatches that a hop is worth: the rank above runs `per_hop` forwards
+/// more ahead and keeps `per_hop` weight halves fewer back.
 Generated hand_written(std::string_view schedule, const Setting& setting, std::int32_t per_hop) {
   return each_rank(schedule, setting, [&](std::int32_t rank, CountedOrder& order) {
     const std::int32_t ahead = std::min(per_hop * (setting.ranks - 1 - rank), setting.microbatches);

@@ -28,8 +28,8 @@ namespace capo::published {
 
 namespace {
 
-/// Slots before the first forward. The moves below use them up, and how far a task can move decides
-/// the order.
+/// The grid begins with so many free slots before the first forward. The moves below use them up,
+/// and the distance that a task can move decides the order.
 constexpr std::size_t kLead = kPeriod + 1;
 
 /// The slot of microbatch 0 of each pass.
@@ -68,7 +68,7 @@ constexpr Pass end_of(Pass pass) {
   return pass;
 }
 
-/// All ranks' slots, and the memory that each rank holds after each.
+/// Keeps all ranks' slots, and the memory that each rank holds after each slot.
 class Grid {
  public:
   Grid(std::size_t ranks, std::size_t microbatches)
@@ -116,7 +116,7 @@ class Grid {
     return slot_of_[(rank * kPasses + index_of(pass)) * microbatches_ + microbatch];
   }
 
-  /// The slot of what has to end before: a backward ends with its weight half.
+  /// The slot of the task that has to end before; a backward ends with its weight half.
   [[nodiscard]] std::optional<std::size_t> slot_of_input(std::size_t rank, Pass pass,
                                                          std::size_t microbatch) {
     if (goes_down(pass) && rank > 0) return slot_of(rank - 1, end_of(pass), microbatch);
@@ -169,10 +169,11 @@ class Grid {
   std::size_t ranks_;
   std::size_t microbatches_;
   std::size_t width_ = 0;
-  std::int64_t peak_ = 0;  ///< in chunks, of any rank
+  std::int64_t peak_ = 0;  ///< the most chunks that any rank holds
   std::vector<std::vector<Pass>> cells_;
   std::vector<std::vector<std::int64_t>> held_after_;
-  std::vector<std::size_t> slot_of_;  ///< by rank, pass and microbatch, as far as settled
+  std::vector<std::size_t>
+      slot_of_;  ///< indexed by rank, pass and microbatch; valid for tasks that have moved
 };
 
 std::vector<Move> order_of(const std::vector<Pass>& row) {

@@ -1,5 +1,5 @@
-// The orders of all ranks as the generators of published schedules make them, and what they are
-// made from.
+// The orders of all ranks as the generators of published schedules make them, and the settings that
+// they are made from.
 //
 //   rank 0:  F0.0 F1.0 F0.1 B0.1 W0.1 ...    kind, microbatch, chunk: as the authors print them
 //
@@ -19,7 +19,8 @@
 
 namespace capo::published {
 
-/// Times of one chunk's tasks, in any unit; `transfer` is added between ranks and occupies nobody.
+/// The times of one chunk's tasks, in any unit; `transfer` passes between ranks and occupies
+/// neither.
 struct Costs {
   double forward = 1;
   double backward = 1;  ///< the input-gradient half
@@ -29,7 +30,8 @@ struct Costs {
   friend bool operator==(const Costs&, const Costs&) = default;
 };
 
-/// What a task of one chunk adds to the memory that its rank holds, in any unit; the sum is 0.
+/// Each task of one chunk adds so much to the memory that its rank holds, in any unit; the sum is
+/// 0.
 struct Memory {
   double forward = 1;
   double backward = 0;
@@ -41,12 +43,12 @@ struct Memory {
 struct Setting {
   std::int32_t ranks = 1;
   std::int32_t microbatches = 1;
-  std::int32_t chunks = 1;  ///< of each rank
+  std::int32_t chunks = 1;  ///< each rank holds so many
   Costs costs;              ///< looked at by searches alone
-  /// By rank, where ranks differ, else empty; all links take the transfer of the first.
+  /// Each rank's times if ranks differ, else empty; all links take the transfer of the first rank.
   std::vector<Costs> rank_costs;
-  Memory memory;  ///< looked at by searches alone, like the costs
-  /// Of a rank, in the unit of `memory`.
+  Memory memory;  ///< looked at by searches alone
+  /// A rank may hold so much, in the unit of `memory`.
   double memory_limit = std::numeric_limits<double>::infinity();
 
   [[nodiscard]] const Costs& costs_of(std::int32_t rank) const {
@@ -57,14 +59,14 @@ struct Setting {
 
 struct Move {
   Kind kind = Kind::Forward;  ///< Forward, Backward (whole), BackwardInput or BackwardWeight
-  std::int32_t chunk = 1;     ///< of the rank, from 1
+  std::int32_t chunk = 1;     ///< counted from 1 on the rank
   std::int32_t microbatch = 0;
   bool joins = false;  ///< runs together with the move before it
 
   friend bool operator==(const Move&, const Move&) = default;
 };
 
-/// By rank.
+/// One order for each rank.
 using PublishedOrders = std::vector<std::vector<Move>>;
 
 }  // namespace capo::published

@@ -1,6 +1,5 @@
-// Seq1F1B: 1F1B on pieces of a sequence. Each microbatch is cut in k segments,
-// and what runs ahead and in turn are segments, so that the bubble and what a
-// rank holds shrink to a kth.
+// Seq1F1B: 1F1B on pieces of a sequence. Each microbatch is cut in k segments, and segments run
+// ahead and in turn, so that the bubble and the memory of a rank shrink to a kth.
 //
 //   2 ranks, 2 microbatches, 2 segments; a number is that of a segment: 2 and 3
 //   are microbatch 1 rank 0:  F0.0 F1.0 F2.0 BW1.0 F3.0 BW0.0 BW3.0 BW2.0 rank
@@ -30,14 +29,12 @@ namespace capo::published {
 
 namespace {
 
-/// The segments of a step, numbered from 0, and how many of them are a
-/// microbatch.
+/// A step has `count` segments, numbered from 0, and a microbatch is `of_microbatch` of them.
 struct Segments {
   std::int32_t count = 1;
   std::int32_t of_microbatch = 1;
 
-  /// Of the backward that is the rank's `step`-th: microbatches ascend, their
-  /// segments descend.
+  /// The segment of the rank's `step`-th backward: microbatches ascend, their segments descend.
   [[nodiscard]] std::int32_t backward(std::int32_t step) const {
     const std::int32_t within = step % of_microbatch;
     return step - within + of_microbatch - 1 - within;

@@ -1,6 +1,5 @@
-// What every generator asks of a setting before it looks closer. Each answers in one sentence why
-// the schedule cannot be made, or nothing.
-// Tested by setting_checks_test.cpp.
+// The first questions that every generator asks of a setting: each check returns one sentence if
+// the schedule cannot be made, and nullopt if it can. Tested by setting_checks_test.cpp.
 
 #pragma once
 
@@ -13,23 +12,23 @@
 
 namespace capo::published {
 
-/// Of a schedule, over all ranks and chunks. An order of so many fills gigabytes, and every number
-/// that a generator works with stays far below the largest of its type.
+/// A schedule has no more forwards than this over all ranks and chunks. Its orders fill gigabytes
+/// then, and every number of a generator stays far below the largest of its type.
 constexpr std::int64_t kMostForwards = 100'000'000;
 
-/// One rank, one microbatch and one chunk at least, and not beyond kMostForwards.
+/// Asks for one rank, one microbatch and one chunk at least, and for no more than kMostForwards.
 [[nodiscard]] std::optional<std::string> refuse_counts(std::string_view schedule,
                                                        const Setting& setting);
 
-/// The same for a schedule whose ranks hold exactly so many chunks.
+/// Asks besides that ranks hold exactly so many chunks.
 [[nodiscard]] std::optional<std::string> refuse_counts(std::string_view schedule,
                                                        const Setting& setting, std::int32_t chunks);
 
-/// Finite times that are not negative, of every rank if they are stated by rank.
+/// Asks for finite times that are not negative, of every rank if they are stated by rank.
 [[nodiscard]] std::optional<std::string> refuse_costs(std::string_view schedule,
                                                       const Setting& setting);
 
-/// Of a search that knows only times that are the same on all ranks.
+/// Refuses times by rank, for a search that knows only times that are the same on all ranks.
 [[nodiscard]] std::optional<std::string> refuse_rank_costs(std::string_view schedule,
                                                            const Setting& setting);
 

@@ -41,8 +41,8 @@ std::vector<Move> looped_bfs_rank(const Setting& setting) {
   return order;
 }
 
-/// max(1, m div p) of them, as large as each other: not Megatron's groups, which are as large as
-/// the user says and whose last may be smaller.
+/// PyTorch cuts m microbatches in max(1, m div p) rounds of one size. Megatron's groups differ: the
+/// user says how large they are, and the last may be smaller.
 Result<MicrobatchGroups, std::string> rounds_of(TorchClass torch_class, const Setting& setting) {
   const std::int32_t rounds = std::max(1, setting.microbatches / setting.ranks);
   if (setting.microbatches % rounds != 0) {
@@ -55,7 +55,8 @@ Result<MicrobatchGroups, std::string> rounds_of(TorchClass torch_class, const Se
                           .group = setting.microbatches / rounds};
 }
 
-/// Forwards of a rank before its first backward, with so many more for every hop to the last rank.
+/// The number of a rank's forwards before its first backward, with `per_hop` more for every hop to
+/// the last rank.
 std::int64_t forwards_ahead(const Setting& setting, const MicrobatchGroups& rounds,
                             std::int32_t rank, std::int32_t per_hop) {
   const std::int64_t ahead = std::int64_t{rounds.chunks - 1} * rounds.group +
@@ -83,11 +84,11 @@ void forward_and_split_backward(std::int32_t chunk, CountedOrder& order) {
   order.backward_weight(chunk);
 }
 
-/// ZB-V by hand, for at least 2p-1 microbatches; without a bubble where F, I and W take equally
+/// ZB-V by hand, made for at least 2p-1 microbatches; it has no bubble if F, I and W take equally
 /// long.
 std::vector<Move> zbv_rank(std::int32_t ranks, std::int32_t microbatches, std::int32_t rank) {
   CountedOrder order(2);
-  const std::int32_t to_turn = ranks - rank;  // of ranks, this one with it
+  const std::int32_t to_turn = ranks - rank;  // counts this rank as well
   for (std::int32_t i = 0; i < 2 * to_turn - 1; ++i) order.forward(kDown);
   for (std::int32_t i = 0; i < rank; ++i) {
     order.forward(kBack);
@@ -114,8 +115,7 @@ std::vector<Move> zbv_rank(std::int32_t ranks, std::int32_t microbatches, std::i
   return std::move(order).take();
 }
 
-/// With fewer microbatches than the V holds, those that are not there are left out of the order
-/// that would run them.
+/// With fewer microbatches than the V holds, the order leaves out the missing ones.
 std::vector<Move> zbv_rank_of_any(const Setting& setting, std::int32_t rank) {
   const std::int32_t full = std::max(2 * setting.ranks - 1, setting.microbatches);
   std::vector<Move> order = zbv_rank(setting.ranks, full, rank);

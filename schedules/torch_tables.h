@@ -1,6 +1,6 @@
-// The tables that torch.distributed.pipelining 2.11 makes of its own schedules, as orders: what
-// each rank runs and in which sequence, without the idle slots that torch pads tables with and
-// without REDUCE_GRAD.
+// The tables that torch.distributed.pipelining 2.11 makes of its own schedules, as orders: each
+// rank's actions in their sequence, without the idle slots that torch pads tables with and without
+// REDUCE_GRAD.
 //
 //   Interleaved1F1B, 2 ranks, 2 stages each, 2 microbatches
 //   torch    0F0,0F1,2F0,2F1,,,,2B0,,2B1,,0B0,,0B1
@@ -15,8 +15,8 @@
 // from 1 instead of from 0, so that its own validator refuses the table; the one made here is
 // right.
 //
-// Known from torch's schedules.py. Where a class goes by the name of a published schedule but
-// follows another rule, the rule says so. Tested by torch_tables_test.cpp.
+// The rules are known from torch's schedules.py. If a class goes by the name of a published
+// schedule but follows another rule, the rule says so. Tested by torch_tables_test.cpp.
 
 #pragma once
 
@@ -51,10 +51,10 @@ constexpr std::array<TorchClass, 7> kTorchClasses = {
     TorchClass::DualPipeV,
 };
 
-/// As torch spells it without "Schedule": "GPipe", "1F1B", "LoopedBFS", "Interleaved1F1B",
+/// torch's spelling without "Schedule": "GPipe", "1F1B", "LoopedBFS", "Interleaved1F1B",
 /// "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV".
 [[nodiscard]] std::string_view name_of(TorchClass torch_class);
-/// With or without "Schedule" before it; nothing if the word names none.
+/// Takes the word with or without "Schedule" before it; nullopt if it names no class.
 [[nodiscard]] std::optional<TorchClass> torch_class_named(std::string_view word);
 
 struct TorchSetting {
@@ -65,7 +65,7 @@ struct TorchSetting {
   friend bool operator==(const TorchSetting&, const TorchSetting&) = default;
 };
 
-/// Refused is what torch's constructor refuses, and whatever has no rank, stage or microbatch:
+/// Refuses what torch's constructor refuses, and a setting without a rank, stage or microbatch:
 ///
 /// - GPipe and 1F1B have one stage a rank, and 1F1B a microbatch for every rank;
 /// - the V schedules have two stages a rank, and DualPipeV two microbatches for every rank;

@@ -31,7 +31,7 @@ std::optional<PassSlots> next_rank(const PassSlots& slots, std::size_t step) {
   return with_weights(next);
 }
 
-/// The first slot from `from` on that is `wanted` in its period.
+/// The first slot at or after `from` that is `wanted` in its period.
 std::size_t next_such_slot(std::size_t from, std::size_t wanted) {
   return from + (wanted + kPeriod - from % kPeriod) % kPeriod;
 }

@@ -31,11 +31,11 @@ namespace capo::published {
 namespace {
 
 using Slot = std::size_t;
-/// The slots of one rank: by pass, then by microbatch, ascending. While the weight halves of both
-/// chunks are one queue, all of them are Weight2.
+/// The slots of one rank, indexed by pass, then by microbatch, ascending. While the weight halves
+/// of both chunks are one queue, all of them are Weight2.
 using RankSlots = std::array<std::vector<Slot>, kPasses>;
 using AllSlots = std::vector<RankSlots>;
-/// One rank, slot by slot.
+/// One rank's passes, indexed by slot.
 using Row = std::vector<Pass>;
 
 std::vector<Slot>& slots_of(RankSlots& rank, Pass pass) {
@@ -45,16 +45,16 @@ const std::vector<Slot>& slots_of(const RankSlots& rank, Pass pass) {
   return rank[index_of(pass)];
 }
 
-/// Where microbatch 0 stands on one rank, in the order of kChain.
+/// The slots of microbatch 0 on one rank, in the order of kChain.
 using Block = std::array<Slot, kChain.size()>;
 
-/// The smallest lifespans there are: every step of the way takes one slot.
+/// V-Min has the smallest lifespans there are: every step of the way takes one slot.
 Block min_block(Slot ranks, Slot rank) {
   const Slot pause = ranks % 3 == 0 ? 2 : 0;
   return {rank, 2 * ranks - rank - 1, 2 * ranks + pause + rank, 4 * ranks + pause - rank - 1};
 }
 
-/// Downwards two slots a rank, upwards one.
+/// V-Half takes two slots a rank on the way down and one on the way up.
 Block half_block(Slot ranks, Slot rank) {
   const Slot pause = ranks % 2 == 0 ? 3 : 0;
   return {2 * rank, 3 * ranks - rank - 2, 3 * ranks + pause + 2 * rank - 1,
@@ -128,7 +128,7 @@ struct Task {
   std::size_t microbatch = 0;
 };
 
-/// Every task, in the order of its slot and then its rank.
+/// All tasks in the order of their slots, and of their ranks within a slot.
 std::vector<Task> tasks_of(const AllSlots& all) {
   std::vector<Task> tasks;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -216,7 +216,7 @@ class RankMemory {
  private:
   struct State {
     std::int64_t held = 0;
-    std::int64_t waiting = 0;  ///< weight halves that are not placed
+    std::int64_t waiting = 0;  ///< counts the weight halves that are not placed
 
     friend bool operator==(const State&, const State&) = default;
   };
@@ -231,7 +231,8 @@ class RankMemory {
     return state;
   }
 
-  /// From `slot` on; what follows `last` is known once the state there is as it was.
+  /// Starts again at `slot`. Slots behind `last` need no second look once the state there is as
+  /// before.
   [[nodiscard]] bool stays_within(std::int64_t limit, Slot slot, Slot last) const {
     State state = before_[slot];
     for (; slot < row_.size(); ++slot) {
@@ -315,7 +316,7 @@ class Reordering {
   AllSlots all_;
   WeightsWhileMoving weights_;
   std::vector<RankMemory> memory_;
-  std::int64_t limit_ = 0;  ///< of any rank, in chunks
+  std::int64_t limit_ = 0;  ///< the most chunks that any rank may hold
   Phase phase_ = Phase::WarmUp;
 };
 

@@ -20,8 +20,8 @@ class Squeeze {
         end_of_rank_(grid.ranks(), 0),
         end_of_(grid.ranks(), microbatches, kNotYet, 0) {}
 
-  /// Nothing if a task stands before its input. Within a slot, inputs may come from a neighbour
-  /// that stands in the same one: what goes down is looked at downwards, the rest upwards.
+  /// Returns nullopt if a task stands before its input. An input may come from a neighbour in the
+  /// same slot: passes that go down are looked at downwards, the others upwards.
   [[nodiscard]] std::optional<VGrid> run() {
     const std::size_t ranks = from_.ranks();
     bool possible = true;
@@ -63,7 +63,7 @@ class Squeeze {
   SlotTable end_of_;
 };
 
-/// Every rank runs every pass once in the period from `slot` on.
+/// Whether every rank runs every pass once in the period that begins at `slot`.
 bool is_whole_period(const VGrid& grid, std::size_t slot) {
   for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
     Counts counts = {};
@@ -75,7 +75,7 @@ bool is_whole_period(const VGrid& grid, std::size_t slot) {
   return true;
 }
 
-/// The one nearest to the middle, as far from warm-up and cool-down as can be.
+/// The steady period nearest to the middle, as far from warm-up and cool-down as can be.
 std::optional<std::size_t> steady_slot(const VGrid& grid) {
   const auto is_steady = [&](std::size_t slot) {
     return slot + 2 * kPeriod <= grid.slots() && grid.are_equal(slot, slot + kPeriod, kPeriod) &&
@@ -147,7 +147,7 @@ double span_of(const VGrid& grid, std::size_t microbatches, const Costs& costs) 
     double first_end = -1;
   };
   std::vector<RankClock> clocks(grid.ranks());
-  // The border is there before anything is sent.
+  // The border has arrived before any rank sends.
   TaskTable<double> end_of(grid.ranks(), microbatches, std::numeric_limits<double>::infinity(),
                            -costs.transfer);
   for (std::size_t slot = 0; slot < grid.slots(); ++slot) {

@@ -1,5 +1,5 @@
-// What the ranks of a V do, slot by slot, and what can be asked of that: how much it holds, how
-// long it takes, and which orders it stands for.
+// The passes that the ranks of a V run, slot by slot, and questions to them: how much memory they
+// hold, how long they take, and which orders they stand for.
 //
 //   slot     0  1  2  3  4  5  6  7  8 ...
 //   rank 0   F1 F1 .. F2 B2 W2 F2 B1 W1         the k-th of a pass is that of microbatch k
@@ -22,7 +22,7 @@
 
 namespace capo::published {
 
-/// What every rank does in every slot.
+/// The pass that every rank runs in every slot.
 class VGrid {
  public:
   VGrid(std::size_t ranks, std::size_t slots)
@@ -31,7 +31,7 @@ class VGrid {
   [[nodiscard]] std::size_t ranks() const { return ranks_; }
   [[nodiscard]] std::size_t slots() const { return slots_; }
 
-  /// Slot by slot in memory: that is how nearly everything looks at it.
+  /// Cells lie slot by slot in memory, since nearly every reader goes through them so.
   [[nodiscard]] Pass& at(std::size_t rank, std::size_t slot) {
     return cells_[slot * ranks_ + rank];
   }
@@ -39,12 +39,12 @@ class VGrid {
     return cells_[slot * ranks_ + rank];
   }
 
-  /// Whether the slots from `a` on are those from `b` on, on every rank.
+  /// Whether `count` slots from `a` and from `b` on are equal on every rank.
   [[nodiscard]] bool are_equal(std::size_t a, std::size_t b, std::size_t count) const {
     return std::equal(begin_of(a), begin_of(a + count), begin_of(b));
   }
 
-  /// Copies slots of `other`, and puts them after those that are here.
+  /// Copies slots of `other` to the end of this grid.
   void append(const VGrid& other, std::size_t from, std::size_t count) {
     cells_.insert(cells_.end(), other.begin_of(from), other.begin_of(from + count));
     slots_ += count;
@@ -65,11 +65,11 @@ class VGrid {
   std::vector<Pass> cells_;
 };
 
-/// How often each pass has run.
+/// Counts how often each pass has run.
 using Counts = std::array<std::uint32_t, kPasses>;
 
-/// A value for every task, and a border beyond the first and the last rank for what comes from no
-/// other rank.
+/// A value for every task, and a border beyond the first and the last rank for inputs that come
+/// from no other rank.
 template <typename T>
 class TaskTable {
  public:
@@ -85,7 +85,7 @@ class TaskTable {
     return values_[index(rank, pass, microbatch)];
   }
 
-  /// The neighbour's, or the backward's for a weight half.
+  /// The value of the task's input: the neighbour's task, or the backward for a weight half.
   [[nodiscard]] T input_of(std::size_t rank, Pass pass, std::uint32_t microbatch) const {
     if (is_weight(pass)) return values_[index(rank, local_input(pass), microbatch)];
     const std::size_t here = index(rank, pass, microbatch);
@@ -101,26 +101,27 @@ class TaskTable {
   std::vector<T> values_;
 };
 
-/// Ends of tasks in slots, counted so that 0 is before the first slot.
+/// Holds the slots in which tasks end, counted so that 0 is before the first slot.
 using SlotTable = TaskTable<std::uint32_t>;
 inline constexpr std::uint32_t kNotYet = std::numeric_limits<std::uint32_t>::max();
 
-/// Every task in the first slot after its input and the task before it on its rank. Nothing if one
-/// stands before its input, or beyond the microbatches.
+/// Puts every task in the first slot after its input and the task before it on its rank; nullopt if
+/// a task stands before its input, or beyond the microbatches.
 [[nodiscard]] std::optional<VGrid> squeeze(const VGrid& grid, std::size_t microbatches);
 
-/// The most chunks that each rank holds, and that any does.
+/// The most chunks that each rank holds, and that any rank holds.
 [[nodiscard]] std::vector<std::int64_t> peaks_of(const VGrid& grid);
 [[nodiscard]] std::int64_t peak_of(const VGrid& grid);
 
-/// The grid of so many microbatches more: a period of its steady middle, repeated. Nothing where it
-/// has no such middle.
+/// Makes the grid longer by so many microbatches: a period of its steady middle is repeated. The
+/// result is nullopt if it has no steady middle.
 [[nodiscard]] std::optional<VGrid> lengthen(const VGrid& grid, std::size_t microbatches);
 
-/// The time from a rank's first start to its last end, of the rank where that is longest.
+/// The longest time between any rank's first start and last end.
 [[nodiscard]] double span_of(const VGrid& grid, std::size_t microbatches, const Costs& costs);
 
-/// Weight halves in the order of their backwards, whichever chunk's the grid names.
+/// The orders of the grid. Weight halves follow the order of their backwards, whichever chunk the
+/// grid names.
 [[nodiscard]] PublishedOrders orders_of(const VGrid& grid);
 
 }  // namespace capo::published

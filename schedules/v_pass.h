@@ -1,4 +1,5 @@
-// What a rank of a V does with a microbatch, and where a microbatch comes from and goes to.
+// The passes of a microbatch through a rank of a V, with the neighbour that each comes from and
+// goes to.
 //
 //            Forward1   Backward2   goes from rank 0 to the last rank
 //            Forward2   Backward1   comes back: chunk 1 is the way down, chunk 2 the way up
@@ -16,20 +17,20 @@
 
 namespace capo::published {
 
-/// In the order in which a microbatch goes through them. `Nothing` is an empty slot.
+/// A microbatch goes through the passes in this order. `Nothing` is an empty slot.
 enum class Pass : std::uint8_t {
   Forward1,
   Forward2,
-  Backward2,  ///< the input half, as the next
+  Backward2,  ///< Backward2 and Backward1 are input halves
   Backward1,
   Weight2,
   Weight1,
   Nothing,
 };
 inline constexpr std::size_t kPasses = 6;
-/// The slots of a building block: one for each pass.
+/// A building block has one slot for each pass.
 inline constexpr std::size_t kPeriod = kPasses;
-/// Those that a microbatch has to wait for; weight halves go where there is room.
+/// A microbatch waits for these passes; weight halves go where there is room.
 inline constexpr std::array kChain = {Pass::Forward1, Pass::Forward2, Pass::Backward2,
                                       Pass::Backward1};
 
@@ -55,7 +56,8 @@ inline constexpr std::array kChain = {Pass::Forward1, Pass::Forward2, Pass::Back
   return pass == Pass::Forward1 || pass == Pass::Backward1 || pass == Pass::Weight1 ? 1 : 2;
 }
 
-/// What a pass adds to the chunks that its rank holds: from the forward to the weight half.
+/// The number of chunks that a pass adds to its rank's memory, which holds them from the forward to
+/// the weight half.
 [[nodiscard]] constexpr std::int64_t held_by(Pass pass) {
   return is_forward(pass) ? 1 : is_weight(pass) ? -1 : 0;
 }

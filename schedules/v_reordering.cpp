@@ -41,7 +41,7 @@ VGrid repeat(const std::vector<PassSlots>& first_slots, std::size_t microbatches
   return grid;
 }
 
-/// Puts a task where nothing is; false where there is no such slot.
+/// Puts a task into an empty slot; false if the slot is not empty or not there.
 [[nodiscard]] bool put(VGrid& grid, std::size_t rank, std::size_t slot, Pass pass) {
   if (slot >= grid.slots() || grid.at(rank, slot) != Pass::Nothing) return false;
   grid.at(rank, slot) = pass;
@@ -60,8 +60,9 @@ class WarmUp {
     }
   }
 
-  /// First forwards until the second ones arrive, then both in turn, a second for every rank on the
-  /// way; then backwards, their weight halves and a forward in the room that each makes.
+  /// Runs first forwards until the second ones arrive, then both in turn, one of each for every
+  /// rank on the way, and then backwards, their weight halves and a forward in the room that each
+  /// makes.
   [[nodiscard]] bool run(std::size_t peak, std::size_t microbatches) {
     std::size_t second = std::min({rank_ + 1, peak / 2, microbatches});
     std::size_t first = std::min(peak - second, microbatches);
@@ -125,7 +126,7 @@ void drop_microbatches_from(VGrid& grid, std::size_t microbatches) {
   }
 }
 
-/// Adds slots at the end and puts there what each rank still has to do.
+/// Adds slots at the end and puts each rank's remaining tasks there.
 void append(VGrid& grid, const std::vector<std::vector<Pass>>& rest) {
   std::size_t longest = 0;
   for (const std::vector<Pass>& passes : rest) longest = std::max(longest, passes.size());
@@ -169,8 +170,8 @@ class CoolDown {
            put_back(Pass::Backward2, backwards2, turn_ + 1 + rank_);
   }
 
-  /// Fills the empty slots after the last weight half that is left with those that were taken,
-  /// chunk 2 first; gives those for which there is none.
+  /// Fills the empty slots after the last remaining weight half with the weight halves that were
+  /// taken out, chunk 2 first, and returns those for which there is no slot.
   [[nodiscard]] std::vector<Pass> put_weights_back() {
     std::size_t begin = grid_.slots();
     while (begin > 0 && !is_weight(grid_.at(rank_, begin - 1))) {
@@ -194,7 +195,7 @@ class CoolDown {
     return backward == Pass::Backward1 ? Pass::Weight1 : Pass::Weight2;
   }
 
-  /// Those that can be put back.
+  /// The weight halves that can be put back.
   std::int64_t& weights(Pass pass) { return pass == Pass::Weight1 ? weights1_ : weights2_; }
 
   std::size_t take_last(Pass pass, std::size_t most) {
@@ -207,7 +208,8 @@ class CoolDown {
     return taken;
   }
 
-  /// A peak full, and those of the backwards that were taken at least.
+  /// Takes out as many weight halves as fill the peak, and at least those of the backwards that
+  /// were taken out.
   void take_last_weights(std::size_t peak, std::size_t backwards1, std::size_t backwards2) {
     const auto enough = [&] {
       return weights1_ >= static_cast<std::int64_t>(backwards1) &&
@@ -270,7 +272,7 @@ class GapFilling {
         ranks_(grid.ranks()),
         end_of_(grid.ranks(), microbatches, kNotYet, 0) {}
 
-  /// Gives the peak that is left, which may have become lower.
+  /// Returns the peak of the result, which may have become lower.
   std::int64_t run() {
     std::int64_t peak = 0;
     for (std::size_t slot = 0; slot < grid_.slots(); ++slot) {
@@ -296,11 +298,10 @@ class GapFilling {
     std::int64_t held = 0;
   };
 
-  /// Of the passes whose next task could run in `slot`, the nearest that fits; `slot` itself if
-  /// there is none.
+  /// The nearest later slot whose task could run in `slot`; `slot` itself if there is none.
   [[nodiscard]] std::size_t slot_to_take(std::size_t rank, std::size_t slot) const {
     const RankState& state = ranks_[rank];
-    std::array<bool, kPasses + 1> ready = {};  // Nothing is never ready
+    std::array<bool, kPasses + 1> ready = {};  // an empty slot is never ready
     std::size_t passes_ready = 0;
     for (std::size_t pass = 0; pass < kPasses; ++pass) {
       ready[pass] = is_ready(rank, static_cast<Pass>(pass), slot);
@@ -336,8 +337,8 @@ class GapFilling {
   SlotTable end_of_;
 };
 
-/// Repeats the block and rearranges its warm-up, for so many microbatches that no end of it touches
-/// the other; then leaves those that are wanted.
+/// Repeats the block and rearranges its warm-up, for so many microbatches that warm-up and
+/// cool-down do not touch; then keeps the wanted microbatches.
 Reordered warm_up(const std::vector<PassSlots>& first_slots, std::size_t microbatches,
                   std::int64_t limit) {
   const std::size_t ranks = first_slots.size();
