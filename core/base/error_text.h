@@ -1,5 +1,5 @@
-// What the system calls an error, in English whatever locale the process speaks: messages are bytes
-// that tests compare and people search for.
+// The system's words for an error, in English whatever locale a host sets: messages are bytes that
+// tests compare and people search for. Tested by error_text_test.cpp and tests/locale/locale_test.cpp.
 
 #pragma once
 

@@ -7,7 +7,6 @@
 namespace capo {
 namespace {
 
-// `./dev locales` runs it under German too.
 TEST(ErrorText, IsEnglish) {
   EXPECT_EQ(error_text(ENOSPC), "No space left on device");
   EXPECT_EQ(error_text(EFBIG), "File too large");
