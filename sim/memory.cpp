@@ -61,7 +61,7 @@ class RankMemory {
   // Microbatches of two pipelines have the same names and are not the same.
   [[nodiscard]] std::size_t number_of(TaskId id) const {
     const Task& task = subject_.graph.tasks[id];
-    const auto microbatch = static_cast<std::size_t>(std::max(task.microbatch, 0));
+    const auto microbatch = static_cast<std::size_t>(std::max<std::int32_t>(task.microbatch, 0));
     if (subject_.schedule.topology != Topology::Bidirectional) return microbatch;
     const bool upwards = step_of(subject_.lowered, task).chunk % 2 == 0;
     return 2 * microbatch + (upwards ? 1 : 0);

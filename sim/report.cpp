@@ -128,7 +128,7 @@ Json task_json(const Simulation& simulation, TaskId task) {
   if (task == kNoTask) return nullptr;
   const Task& of = simulation.graph().tasks[task];
   return {{"task", simulation.label(task)},
-          {"rank", of.rank},
+          {"rank", std::int32_t{of.rank}},
           {"start", simulation.times().start_of(simulation.graph(), task)},
           {"end", simulation.times().end_of(simulation.graph(), task)}};
 }

@@ -47,7 +47,7 @@ std::int32_t usable_chunks(const std::vector<Entry>& order) {
   std::int32_t largest = 0;
   for (const Entry& entry : order) {
     if (static_cast<std::size_t>(entry.chunk) <= order.size())
-      largest = std::max(largest, entry.chunk);
+      largest = std::max<std::int32_t>(largest, entry.chunk);
   }
   return largest;
 }

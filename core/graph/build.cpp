@@ -332,8 +332,8 @@ class Builder {
   [[nodiscard]] Stream queue_of(const Task& task, const Step& step, Communicators layout) const {
     Stream stream{
         .rank = task.rank, .runs = Stream::Runs::Transfers, .communicator = step.communicator};
-    const std::int32_t stage = map_.neighbour(task.kind, task.stage);
-    const std::int32_t peer = stage == kNoStage ? task.rank : map_.home(stage).rank;
+    const StageId stage = map_.neighbour(task.kind, task.stage);
+    const RankId peer = stage == kNoStage ? task.rank : map_.home(stage).rank;
     if (layout == Communicators::PerPair) {
       stream.peer_low = std::min(task.rank, peer);
       stream.peer_high = std::max(task.rank, peer);

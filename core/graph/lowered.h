@@ -3,8 +3,8 @@
 //   F of stage 0   ->   rank 0: F1.0 send-F1.0        rank 1: recv-F1.0 F1.0
 //
 // Three sources give one: a table that holds its transfers (as_written), PyTorch's rule for a table
-// that does not (add_transfers.h), Megatron's calls (frameworks/megatron/calls.h). The task graph is built
-// from it, and it can be turned back into a schedule and printed.
+// that does not (add_transfers.h), Megatron's calls (frameworks/megatron/calls.h). The task graph
+// is built from it, and it can be turned back into a schedule and printed.
 
 #pragma once
 
@@ -33,8 +33,8 @@ enum class Part : std::uint8_t {
 };
 
 struct Step {
-  std::int32_t chunk = 0;
-  std::int32_t microbatch = kNoMicrobatch;
+  ChunkId chunk;
+  MicrobatchId microbatch = kNoMicrobatch;
   std::uint32_t entry =
       kNoEntry;  ///< of the rank's order: the step itself, or what it was made for
   Kind kind = Kind::Idle;

@@ -16,22 +16,20 @@ StageMap::StageMap(const Schedule& schedule)
     const RankOrder& rank = schedule.ranks[r];
     auto& stages = stages_.emplace_back();
     stages.reserve(static_cast<std::size_t>(rank.chunks));
-    for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk) {
-      const auto at = static_cast<std::size_t>(chunk) - 1;
-      const std::int32_t stage = wired_ && at < rank.stages.size() ? rank.stages[at] : next++;
+    for (ChunkId chunk = 1; chunk <= rank.chunks; ++chunk) {
+      const std::size_t at = chunk.index();
+      const StageId stage = wired_ && at < rank.stages.size() ? rank.stages[at] : next++;
       stages.push_back(stage);
-      if (static_cast<std::size_t>(stage) >= homes_.size()) {
-        homes_.resize(static_cast<std::size_t>(stage) + 1);
-      }
+      if (stage.index() >= homes_.size()) homes_.resize(stage.index() + 1);
       // The first holder is the home unless it is a stray, one that a table places elsewhere.
-      Place& home = homes_[static_cast<std::size_t>(stage)];
+      Place& home = homes_[stage.index()];
       const bool stray = chunk > rank.chunks - rank.strays;
       if (home.rank < 0 && !stray) home = {.rank = static_cast<std::int32_t>(r), .chunk = chunk};
     }
   }
 }
 
-std::int32_t StageMap::neighbour(Kind kind, std::int32_t stage) const {
+StageId StageMap::neighbour(Kind kind, StageId stage) const {
   switch (kind) {
     case Kind::SendForward:
     case Kind::ReceiveBackward:

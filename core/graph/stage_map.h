@@ -13,13 +13,13 @@
 
 namespace capo {
 
-constexpr std::int32_t kNoStage = -1;
+constexpr StageId kNoStage = -1;
 
 class StageMap {
  public:
   struct Place {
-    std::int32_t rank = -1;  ///< -1: the stage is on no rank
-    std::int32_t chunk = 0;
+    RankId rank = -1;  ///< -1: the stage is on no rank
+    ChunkId chunk;
   };
 
   /// Under Topology::Independent every chunk of every rank is a stage of its own, wired to none.
@@ -27,32 +27,28 @@ class StageMap {
 
   [[nodiscard]] bool wired() const { return wired_; }
   [[nodiscard]] std::int32_t stages() const { return static_cast<std::int32_t>(homes_.size()); }
-  [[nodiscard]] const Place& home(std::int32_t stage) const {
-    return homes_[static_cast<std::size_t>(stage)];
-  }
-  [[nodiscard]] std::int32_t stage_of(std::int32_t rank, std::int32_t chunk) const {
-    return stages_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(chunk) - 1];
+  [[nodiscard]] const Place& home(StageId stage) const { return homes_[stage.index()]; }
+  [[nodiscard]] StageId stage_of(RankId rank, ChunkId chunk) const {
+    return stages_[rank.index()][chunk.index()];
   }
   /// The stage whose output `stage` reads, or its gradient's; kNoStage at either end.
-  [[nodiscard]] std::int32_t before(std::int32_t stage) const {
-    return wired_ && stage > 0 && stage != second_pipeline_ ? stage - 1 : kNoStage;
+  [[nodiscard]] StageId before(StageId stage) const {
+    return wired_ && stage > 0 && stage != second_pipeline_ ? StageId(stage - 1) : kNoStage;
   }
-  [[nodiscard]] std::int32_t after(std::int32_t stage) const {
+  [[nodiscard]] StageId after(StageId stage) const {
     const bool last = stage + 1 == stages() || stage + 1 == second_pipeline_;
-    return wired_ && !last ? stage + 1 : kNoStage;
+    return wired_ && !last ? StageId(stage + 1) : kNoStage;
   }
   /// The other stage that an action of `stage` has to do with: where the other end of a transfer
   /// is, or whose output or gradient a computation reads.
-  [[nodiscard]] std::int32_t neighbour(Kind kind, std::int32_t stage) const;
-  [[nodiscard]] bool same_rank(std::int32_t a, std::int32_t b) const {
-    return home(a).rank == home(b).rank;
-  }
+  [[nodiscard]] StageId neighbour(Kind kind, StageId stage) const;
+  [[nodiscard]] bool same_rank(StageId a, StageId b) const { return home(a).rank == home(b).rank; }
 
  private:
   bool wired_ = false;
-  std::int32_t second_pipeline_;  // its first stage; with one pipeline a stage that is none
+  StageId second_pipeline_;  // its first stage; with one pipeline a stage that is none
   std::vector<Place> homes_;
-  std::vector<std::vector<std::int32_t>> stages_;
+  std::vector<std::vector<StageId>> stages_;
 };
 
 }  // namespace capo

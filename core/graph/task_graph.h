@@ -50,9 +50,9 @@ using Vertex = std::uint32_t;
 constexpr TaskId kNoTask = 0xffffffff;
 
 struct Task {
-  std::int32_t rank = 0;
-  std::int32_t stage = 0;
-  std::int32_t microbatch = kNoMicrobatch;
+  RankId rank;
+  StageId stage;
+  MicrobatchId microbatch = kNoMicrobatch;
   std::uint32_t step = 0;    ///< of the rank's lowered order
   std::uint32_t stream = 0;  ///< of TaskGraph::streams
   Vertex start = 0;          ///< the vertex, or a transfer's first
@@ -66,7 +66,7 @@ struct Task {
 struct Stream {
   enum class Runs : std::uint8_t { Computations, Transfers, Collectives };
 
-  std::int32_t rank = 0;
+  RankId rank;
   Runs runs = Runs::Computations;
   std::int32_t peer_low = -1;   ///< of transfers: the ranks that the communicator joins, if fewer
   std::int32_t peer_high = -1;  ///< than all

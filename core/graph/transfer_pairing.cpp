@@ -81,9 +81,9 @@ class Pairing {
   [[nodiscard]] TaskId find(Kind kind, std::int32_t stage, std::int32_t microbatch) const {
     return lookup_.find(thing_of(kind), stage, microbatch);
   }
-  [[nodiscard]] std::uint64_t channel_of(const Task& task, std::int32_t peer) const {
-    const std::int32_t from = is_send(task.kind) ? task.rank : peer;
-    const std::int32_t to = is_send(task.kind) ? peer : task.rank;
+  [[nodiscard]] std::uint64_t channel_of(const Task& task, RankId peer) const {
+    const RankId from = is_send(task.kind) ? task.rank : peer;
+    const RankId to = is_send(task.kind) ? peer : task.rank;
     return (static_cast<std::uint64_t>(from) << 32) | (static_cast<std::uint64_t>(to) << 1) |
            step_of(lowered_, task).communicator;
   }

@@ -22,8 +22,9 @@ void change_entries(RankOrder& rank, const Change& change) {
   if (rank.replay) std::for_each(rank.replay->begin(), rank.replay->end(), change);
 }
 
-void exchange(std::int32_t& value, std::int32_t a, std::int32_t b) {
-  value = value == a ? b : value == b ? a : value;
+template <typename Id>
+void exchange(Id& id, Id a, Id b) {
+  id = id == a ? b : id == b ? a : id;
 }
 
 template <typename Value>
@@ -34,7 +35,7 @@ void exchange_places(std::vector<Value>& of_chunk, std::size_t a, std::size_t b)
   of_chunk[b - 1] = first;
 }
 
-Schedule with_chunks_exchanged(Schedule schedule, std::size_t r, std::int32_t a, std::int32_t b) {
+Schedule with_chunks_exchanged(Schedule schedule, std::size_t r, ChunkId a, ChunkId b) {
   RankOrder& rank = schedule.ranks[r];
   change_entries(rank, [&](Entry& entry) { exchange(entry.chunk, a, b); });
   const auto first = static_cast<std::size_t>(a);
@@ -45,7 +46,7 @@ Schedule with_chunks_exchanged(Schedule schedule, std::size_t r, std::int32_t a,
   return schedule;
 }
 
-Schedule with_microbatches_exchanged(Schedule schedule, std::int32_t a, std::int32_t b) {
+Schedule with_microbatches_exchanged(Schedule schedule, MicrobatchId a, MicrobatchId b) {
   for (RankOrder& rank : schedule.ranks) {
     change_entries(rank, [&](Entry& entry) { exchange(entry.microbatch, a, b); });
   }

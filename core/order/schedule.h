@@ -15,6 +15,7 @@
 #pragma once
 
 #include "core/diag/span.h"
+#include "core/order/ids.h"
 #include "core/order/layers.h"
 
 #include <cstdint>
@@ -64,19 +65,17 @@ enum class Group : std::uint8_t {
   Continues,  ///< belongs to the composite that the entry before belongs to
 };
 
-constexpr std::int32_t kNoMicrobatch = -1;
-
 struct Action {
   Kind kind = Kind::Idle;
-  std::int32_t chunk = 0;  ///< from 1; 0 for Idle
-  std::int32_t microbatch = kNoMicrobatch;
+  ChunkId chunk;  ///< 0 for Idle
+  MicrobatchId microbatch = kNoMicrobatch;
 
   friend auto operator<=>(const Action&, const Action&) = default;
 };
 
 struct Entry {
-  std::int32_t chunk = 0;
-  std::int32_t microbatch = kNoMicrobatch;
+  ChunkId chunk;
+  MicrobatchId microbatch = kNoMicrobatch;
   std::uint32_t offset = 0;
   std::uint16_t length = 0;  ///< cut at 65535
   Kind kind = Kind::Idle;

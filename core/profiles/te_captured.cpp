@@ -54,7 +54,7 @@ std::optional<Input> captured(const Input& input) {
   std::int32_t chunks = 0;
   std::int32_t graphs = 0;
   for (const Entry& entry : captures.order) {
-    chunks = std::max(chunks, entry.chunk);
+    chunks = std::max<std::int32_t>(chunks, entry.chunk);
     graphs += entry.kind == capo::Kind::Forward ? 1 : 0;
   }
   if (chunks == 0 || graphs % chunks != 0) return std::nullopt;

@@ -61,7 +61,7 @@ std::int32_t largest_plus_one(const std::vector<OrderView>& orders) {
   std::int32_t largest = kNoMicrobatch;
   for (const OrderView& order : orders) {
     for (const Entry& entry : order.entries) {
-      if (is_compute(entry.kind)) largest = std::max(largest, entry.microbatch);
+      if (is_compute(entry.kind)) largest = std::max<std::int32_t>(largest, entry.microbatch);
     }
   }
   return largest + 1;
@@ -199,7 +199,7 @@ std::vector<std::uint32_t> positions_by_microbatch(const OrderView& order) {
     const Entry& entry = order.entries[at];
     if (is_compute(entry.kind) && order.knows(entry.chunk)) {
       positions.push_back(at);
-      most = std::max(most, entry.microbatch);
+      most = std::max<std::int32_t>(most, entry.microbatch);
     }
   }
   const auto microbatches = static_cast<std::size_t>(most) + 1;

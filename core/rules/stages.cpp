@@ -57,7 +57,7 @@ class StageOrder {
     const auto passes = passes_of(order);
     for (const auto& [pass, own] : passes) {
       const Kind kind = pass.forward ? Kind::Forward : Kind::Backward;
-      const std::int32_t stage = wiring_.map().neighbour(kind, pass.stage);
+      const StageId stage = wiring_.map().neighbour(kind, pass.stage);
       const auto made = passes.find({pass.forward, stage, pass.microbatch});
       if (made == passes.end() || !(own.exchanges || made->second.exchanges)) continue;
       const std::size_t needed = made->second.last;

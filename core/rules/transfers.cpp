@@ -52,8 +52,9 @@ void for_each_fault(const Context& context, TransferFault::Kind kind, Visit visi
 }
 
 std::int32_t peer_of(const Wiring& wiring, const Task& task) {
-  const std::int32_t stage = wiring.map().neighbour(task.kind, task.stage);
-  return stage == kNoStage ? -1 : wiring.map().home(stage).rank;
+  const StageId stage = wiring.map().neighbour(task.kind, task.stage);
+  if (stage == kNoStage) return -1;
+  return wiring.map().home(stage).rank;
 }
 
 bool is_of_capture(const Context& context, const Wiring& wiring, const TransferFault& fault) {
@@ -229,7 +230,7 @@ void input_not_received(const Context& context, Diagnostics& out) {
         if (fault.other != kNoTask || !out.wants("T05")) return;
         const Task& reader = graph.tasks[fault.task];
         const bool forward = reader.kind == Kind::Forward;
-        const std::int32_t maker = wiring.map().neighbour(reader.kind, reader.stage);
+        const StageId maker = wiring.map().neighbour(reader.kind, reader.stage);
         const StageMap::Place& home = wiring.map().home(maker);
         const OrderView& here = context.order_of(wiring, reader.rank);
         const OrderView& there = context.order_of(wiring, home.rank);

@@ -31,7 +31,8 @@ std::optional<Refusal> ScheduleBuilder::add_action(std::vector<Entry>& order,
   }
   order.push_back(
       {.chunk = static_cast<std::int32_t>(action->chunk),
-       .microbatch = named ? static_cast<std::int32_t>(*action->microbatch) : kNoMicrobatch,
+       .microbatch =
+           named ? MicrobatchId(static_cast<std::int32_t>(*action->microbatch)) : kNoMicrobatch,
        .offset = span.offset,
        .length = static_cast<std::uint16_t>(std::min<std::uint32_t>(span.length, 0xffff)),
        .kind = action->kind,
@@ -91,7 +92,7 @@ std::optional<Refusal> ScheduleBuilder::settle_chunks(RankOrder& rank, Span wher
     rank.chunks_declared = false;
     for (const Entry& entry : rank.order) {
       if (static_cast<std::size_t>(entry.chunk) <= rank.order.size()) {
-        rank.chunks = std::max(rank.chunks, entry.chunk);
+        rank.chunks = std::max<std::int32_t>(rank.chunks, entry.chunk);
       }
     }
   }

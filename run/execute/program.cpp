@@ -239,7 +239,7 @@ class Builder {
 
   [[nodiscard]] NodeId other_end_of(TaskId id) const {
     const Task& task = course_.graph->tasks[id];
-    const std::int32_t there = course_.map->neighbour(task.kind, task.stage);
+    const StageId there = course_.map->neighbour(task.kind, task.stage);
     const auto found = node_of_end_.find({other_end(task.kind), there, task.microbatch});
     return found == node_of_end_.end() ? kNoNode : found->second;
   }

@@ -256,8 +256,7 @@ bool runs_backward(const Entry& entry) {
 // stage that makes the output is `source` of the entry's own.
 std::optional<Broken<Schedule>> ahead_of_its_source(const Schedule& sound, std::size_t choice,
                                                     bool (*of_kind)(const Entry&),
-                                                    std::int32_t (StageMap::*source)(std::int32_t)
-                                                        const) {
+                                                    StageId (StageMap::*source)(StageId) const) {
   const StageMap map(sound);
   const auto source_of = [&](std::size_t rank, const Entry& entry) {
     return (map.*source)(map.stage_of(static_cast<std::int32_t>(rank), entry.chunk));
@@ -265,8 +264,8 @@ std::optional<Broken<Schedule>> ahead_of_its_source(const Schedule& sound, std::
   std::vector<EntryPlace> readers;
   for (const EntryPlace& place : compute_entries(sound)) {
     const Entry& entry = sound.ranks[place.rank].order[place.at];
-    const std::int32_t stage = map.stage_of(static_cast<std::int32_t>(place.rank), entry.chunk);
-    const std::int32_t from = source_of(place.rank, entry);
+    const StageId stage = map.stage_of(static_cast<std::int32_t>(place.rank), entry.chunk);
+    const StageId from = source_of(place.rank, entry);
     if (of_kind(entry) && from != kNoStage && map.same_rank(stage, from)) readers.push_back(place);
   }
   const auto reader = chosen(readers, choice);
@@ -298,9 +297,9 @@ std::optional<Broken<Schedule>> backward_order(const Schedule& sound, std::size_
 std::optional<Broken<Schedule>> dependency_cycle(const Schedule& sound, std::size_t choice) {
   const StageMap map(sound);
   // The stage before the previous one, if the rank holds it and not the one between.
-  const auto around = [&](std::int32_t stage) {
-    const std::int32_t between = map.before(stage);
-    const std::int32_t first = between == kNoStage ? kNoStage : map.before(between);
+  const auto around = [&](StageId stage) {
+    const StageId between = map.before(stage);
+    const StageId first = between == kNoStage ? kNoStage : map.before(between);
     const bool returns =
         first != kNoStage && map.same_rank(first, stage) && !map.same_rank(between, stage);
     return returns ? first : kNoStage;

@@ -94,7 +94,8 @@ Schedule settled(Schedule schedule) {
       rank.chunks = 0;
       for (const Entry& entry : rank.order) {
         const bool usable = static_cast<std::size_t>(entry.chunk) <= rank.order.size();
-        if (entry.kind != Kind::Idle && usable) rank.chunks = std::max(rank.chunks, entry.chunk);
+        if (entry.kind != Kind::Idle && usable)
+          rank.chunks = std::max<std::int32_t>(rank.chunks, entry.chunk);
       }
     }
     settle_order(rank.order, rank.chunks, schedule.naming);

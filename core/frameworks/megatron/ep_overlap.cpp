@@ -166,7 +166,7 @@ bool is_weight_of(const Step& of, const std::vector<Step>& steps, std::size_t at
 
 std::vector<Step> take_list_apart(const std::vector<Step>& steps, const EpOverlap& options) {
   std::int32_t chunks = 0;
-  for (const Step& step : steps) chunks = std::max(chunks, step.chunk);
+  for (const Step& step : steps) chunks = std::max<std::int32_t>(chunks, step.chunk);
   const std::vector<std::int32_t> one_layer(static_cast<std::size_t>(chunks), 1);
   EpOverlap whole = options;
   whole.delayed_weights = false;

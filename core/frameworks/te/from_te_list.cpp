@@ -68,7 +68,8 @@ TeReading TeListReader::read(std::span<const TeEntry> list, TeReading memory) {
       memory.odd_entries.push_back(index);
       continue;
     }
-    if (!declared && action.chunk <= length) rank.chunks = std::max(rank.chunks, action.chunk);
+    if (!declared && action.chunk <= length)
+      rank.chunks = std::max<std::int32_t>(rank.chunks, action.chunk);
     rank.order.push_back(
         {.chunk = action.chunk, .offset = raw.offset, .length = raw.length, .kind = action.kind});
   }

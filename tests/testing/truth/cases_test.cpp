@@ -54,7 +54,7 @@ TEST(TruthCases, OfThePullRequestHaveEightExpertsAndEightMicrobatches) {
     EXPECT_EQ(shape.groups.value_or(8), 8);
     std::int32_t last = 0;
     for (const Entry& entry : of.input.schedule.ranks.front().order) {
-      last = std::max(last, entry.microbatch);
+      last = std::max<std::int32_t>(last, entry.microbatch);
     }
     EXPECT_EQ(last, 7);
   }
