@@ -3,7 +3,6 @@
 #include "core/draw/marks.h"
 #include "core/report/report.h"
 #include "core/rules/context.h"
-#include "core/rules/first_finding.h"
 #include "core/rules/plan_view.h"
 #include "core/rules/wiring.h"
 

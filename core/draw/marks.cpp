@@ -1,5 +1,6 @@
 #include "core/draw/marks.h"
 
+#include "core/rules/rule.h"
 #include "core/rules/words.h"
 
 #include <cstddef>
@@ -43,12 +44,20 @@ Marks marks_of(const Context& context, const Wiring& wiring, const TaskGraph& gr
   const bool two = marks.tasks.size() == 2;
   if (finding.witness.kind == WitnessKind::Mismatch && two) {
     marks.pairs.emplace_back(marks.tasks.front(), marks.tasks.back());
-  } else if (finding.rule == "D03" && two) {
-    marks.cycle = against_the_order(marks.tasks.front(), marks.tasks.back(), graph);
-  } else if (finding.rule == "D04") {
-    marks.cycle = shortest_cycle(graph, wiring.direct_execution());
-  } else if (finding.rule == "T09") {
-    marks.cycle = shortest_cycle(graph, wiring.execution());
+    return marks;
+  }
+  switch (find_rule(finding.rule)->draws) {
+    case DrawnCycle::None:
+      break;
+    case DrawnCycle::AgainstTheOrder:
+      if (two) marks.cycle = against_the_order(marks.tasks.front(), marks.tasks.back(), graph);
+      break;
+    case DrawnCycle::OfComputations:
+      marks.cycle = shortest_cycle(graph, wiring.direct_execution());
+      break;
+    case DrawnCycle::OfTransfers:
+      marks.cycle = shortest_cycle(graph, wiring.execution());
+      break;
   }
   for (const WaitEdge& wait : marks.cycle) {
     marks.tasks.insert(marks.tasks.end(), {wait.task, wait.waited});

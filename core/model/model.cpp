@@ -34,4 +34,10 @@ const Module* ModuleTable::of(std::int32_t rank, std::int32_t chunk, std::int32_
   return index == nullptr ? nullptr : &list[static_cast<std::size_t>(*index)];
 }
 
+std::size_t ModuleTable::layers_told_apart(std::int32_t rank, std::int32_t chunk) const {
+  const auto* chunks = entry_of(layers, rank);
+  const auto* in_chunk = chunks == nullptr ? nullptr : entry_of(*chunks, chunk - 1);
+  return in_chunk == nullptr ? 0 : in_chunk->size();
+}
+
 }  // namespace capo

@@ -176,6 +176,8 @@ struct ModuleTable {
 
   /// Null if the layer is undeclared. Chunks are counted from 1, layers from 0.
   [[nodiscard]] const Module* of(std::int32_t rank, std::int32_t chunk, std::int32_t layer) const;
+  /// How many layers of a chunk have an entry: one if it speaks for all, 0 if none is declared.
+  [[nodiscard]] std::size_t layers_told_apart(std::int32_t rank, std::int32_t chunk) const;
 
   friend bool operator==(const ModuleTable&, const ModuleTable&) = default;
 };

@@ -3,10 +3,11 @@
 //   1 2 -2 -1 -2.5 -1.5     -2.5 reads a gradient that -1 has overwritten: B02
 //
 // Hazards are found by core/plan and judged in plan_view.h; here each kind gets its rule. Tested by
-// tests/corpus/rules/B01 to B08 and E01.
+// hazards_test.cpp, pool_test.cpp, buffers_test.cpp and tests/corpus/rules/B01 to B08 and E01.
 
 #include "core/plan/accesses.h"
-#include "core/rules/checks.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/hazard_words.h"
 #include "core/text/byte_size.h"
 
@@ -14,39 +15,44 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 namespace capo::rules {
 
-// A static input is its graph's until the last reader: the weight gradient, where that reads it.
+namespace {
+
+// The hazards that a rule reports: those of one kind of memory; nullopt: the races of every kind.
+// Hazards that only a replay order causes are Y01's.
+struct HazardRule {
+  std::optional<HazardKind> kind;
+};
+
+template <const HazardRule& kRule>
+void report_hazards(const Context& context, Findings& out) {
+  const PlanView& view = context.plan_view();
+  for (const JudgedHazard& judged : view.hazards()) {
+    const bool concerns = judged.hazard.race ? !kRule.kind.has_value()
+                                             : kRule.kind == judged.kind && !judged.by_replay;
+    if (concerns) report_hazard(context, view, judged, out);
+  }
+}
+
+// A static input is its graph's until the last reader: the weight gradient, if that reads it.
 //
 //   1 -1 1 -1.5 -1 -1.5      -1.5 pairs the input of microbatch 1 with the gradient of microbatch 0
 //
 // TE frees the input at the backward, and the next forward of the same signature takes the oldest
-// one that is free. Races and reorderings by replay are E01's and Y01's.
-
-void static_input_reuse(const Context& context, Diagnostics& out) {
-  const PlanView& view = context.plan_view();
-  for (const JudgedHazard& hazard : view.hazards()) {
-    if (hazard.kind == HazardKind::StaticInput && !hazard.hazard.race && !hazard.by_replay)
-      report_hazard(context, view, hazard, "B01", Family::Buffers, out);
-  }
-}
+// one that is free.
+constexpr HazardRule kStaticInputReuse{HazardKind::StaticInput};
 
 // The gradient that came in is there until the weight gradient has read it.
 //
 //   1 2 -2 -1 -2.5 -1.5      -2.5 reads the gradient of chunk 1
 //
 // TE has one static gradient for all graphs whose outputs look alike, and every backward copies its
-// own into it. Races and reorderings by replay are E01's and Y01's.
-
-void grad_output_reuse(const Context& context, Diagnostics& out) {
-  const PlanView& view = context.plan_view();
-  for (const JudgedHazard& hazard : view.hazards()) {
-    if (hazard.kind == HazardKind::GradOutput && !hazard.hazard.race && !hazard.by_replay)
-      report_hazard(context, view, hazard, "B02", Family::Buffers, out);
-  }
-}
+// own into it.
+constexpr HazardRule kGradOutputReuse{HazardKind::GradOutput};
 
 // Memory of the graphs' pool is its buffer's until the last reader.
 //
@@ -55,172 +61,132 @@ void grad_output_reuse(const Context& context, Diagnostics& out) {
 //
 // In the order of capture only one thing can outlive its memory: the gradient that a chunk hands
 // back to another chunk of the same rank. TE frees it when the next backward of any chunk is
-// captured, as if it were sent away by then. An output is kept until its own backward, and nothing
-// reads it after that. Which block a capture takes is up to PyTorch's allocator, so the finding
-// says may. What is sent is B04's; races and reorderings by replay are E01's and Y01's.
-
-void pool_reuse(const Context& context, Diagnostics& out) {
-  const PlanView& view = context.plan_view();
-  for (const JudgedHazard& hazard : view.hazards()) {
-    if (hazard.kind == HazardKind::Pool && !hazard.hazard.race && !hazard.by_replay)
-      report_hazard(context, view, hazard, "B03", Family::Buffers, out);
-  }
-}
+// captured, as if it were sent away by then. An output is kept until its own backward, and is not
+// read after that. PyTorch's allocator decides which block a capture takes, so the finding says
+// may.
+constexpr HazardRule kPoolReuse{HazardKind::Pool};
 
 // A grad input that goes to another rank is there until its send is over.
 //
 // TE frees it when the next backward of any chunk is captured, since Megatron's send is over by the
-// end of the next chunk's. Where every layer is a chunk of TE's list (EP overlap), the next chunk
-// is one layer, and the send may last to the end of the next chunk of the model: `--model-chunks`
-// says how many layers make one. Where transfers are known, the send itself is the reader; one that
-// is issued in time but that nobody waits for is a race, E01's.
+// end of the next chunk's. If every layer is a chunk of TE's list (EP overlap), the next chunk is
+// one layer, and the send may last to the end of the next chunk of the model: `--model-chunks` says
+// how many layers make one. If transfers are known, the send itself is the reader; one that is
+// issued in time but that nobody waits for is a race.
+constexpr HazardRule kP2pWindow{HazardKind::P2pWindow};
 
-void p2p_window(const Context& context, Diagnostics& out) {
+// Two uses of the same memory, one of them a write, are ordered by streams and events.
+//
+// One clock a stream says what is over before what: the order of a stream, and the events between
+// streams. A race may come out right, but no order makes it so. A send that may still read is no
+// race, but p2p_window's.
+constexpr HazardRule kSlotRace{std::nullopt};
+
+// A graph, and the module of a layer that it captured.
+struct Captured {
+  const Module* module;
+  Site site;
+};
+
+// Calls visit(owner, sharer) for each pair of modules whose graphs share a static tensor and that
+// `differ`, once a rank. The owner is the graph captured first, whose tensor it is.
+template <typename Differ, typename Visit>
+void for_each_sharing(const Context& context, BufferKind tensor, Differ differ, Visit visit) {
   const PlanView& view = context.plan_view();
-  for (const JudgedHazard& hazard : view.hazards()) {
-    if (hazard.kind == HazardKind::P2pWindow && !hazard.hazard.race && !hazard.by_replay)
-      report_hazard(context, view, hazard, "B04", Family::Buffers, out);
+  if (!view.declared() || view.kind() != PlanKind::Te) return;
+  if (context.options().modules.list.size() < 2) return;  // one module is like itself
+  for (std::size_t r = 0; r < view.captured().size(); ++r) {
+    const auto rank = static_cast<std::int32_t>(r);
+    std::map<std::int64_t, Captured> first;  // by address
+    std::set<std::pair<const Module*, const Module*>> reported;
+    for (const Work& work : view.captured()[r]) {
+      const bool uses =
+          tensor == BufferKind::StaticInput ? work.kind == Kind::Forward : is_backward(work.kind);
+      if (!uses) continue;
+      for_each_layer(view.table(), rank, work, [&](std::int32_t layer) {
+        const Module* module = view.table().facts(rank, work.chunk, layer).module;
+        if (module == nullptr) return;
+        const BufferId id = view.table().id(rank, work.chunk, layer, work.microbatch, tensor);
+        const Captured own{module, {.rank = rank, .entry = work.entry, .kind = work.kind}};
+        const Captured& owner = first.try_emplace(view.plan().address[id], own).first->second;
+        if (differ(*owner.module, *module) && reported.emplace(owner.module, module).second)
+          visit(owner, own);
+      });
+    }
   }
+}
+
+Witness witness_of(const Context& context, const Wiring& wiring, const Captured& owner,
+                   const Captured& sharer) {
+  return {.kind = WitnessKind::Replay,
+          .tasks = {site_reference(context, wiring, owner.site),
+                    site_reference(context, wiring, sharer.site)}};
+}
+
+bool differ_in_need(const Module& owner, const Module& sharer) {
+  return owner.flags.input_requires_grad != sharer.flags.input_requires_grad;
 }
 
 // Graphs that share a static input agree on whether it needs a gradient.
 //
 // TE's key of an input is shape, type and layout, not requires_grad. The later graph gets the
-// earlier one's sample: where that needs no gradient and the layer does, its backward hands back
-// nothing, without an error. The other way round a gradient is made that nobody wants, which is a
-// warning. One finding for each pair of modules.
-
-namespace {
-
-struct InputOwner {
-  const Module* module;
-  Site site;
-};
-
-void judge_inputs(const Context& context, const PlanView& view, std::int32_t rank,
-                  Diagnostics& out) {
-  const Wiring& wiring = *context.wirings().front();
-  std::map<std::int64_t, InputOwner> first;  // by address: whose sample it is
-  std::set<std::pair<const Module*, const Module*>> reported;
-  for (const Work& work : view.captured()[static_cast<std::size_t>(rank)]) {
-    if (work.kind != Kind::Forward) continue;
-    for_each_layer(view.table(), rank, work, [&](std::int32_t layer) {
-      const Module* module = view.table().facts(rank, work.chunk, layer).module;
-      if (module == nullptr) return;
-      const BufferId id =
-          view.table().id(rank, work.chunk, layer, work.microbatch, BufferKind::StaticInput);
-      const Site site{.rank = rank, .entry = work.entry, .kind = work.kind};
-      const InputOwner& owner =
-          first.try_emplace(view.plan().address[id], InputOwner{module, site}).first->second;
-      const bool agree =
-          owner.module->flags.input_requires_grad == module->flags.input_requires_grad;
-      if (agree || !reported.emplace(owner.module, module).second) return;
-      const bool loses = module->flags.input_requires_grad;
-      const Severity severity = loses ? Severity::Error : Severity::Warning;
-      if (!out.wants("B05", severity)) return;
-      Diagnostic finding{.rule = "B05", .family = Family::Buffers, .severity = severity};
-      finding.message = fmt::format(
-          "module `{}` at {} shares the static input that module `{}` made at {}, which {} "
-          "gradient: its own {}",
-          module->name, site_name(context, wiring, site), owner.module->name,
-          site_name(context, wiring, owner.site), loses ? "needs no" : "needs a",
-          loses ? "is lost, without an error" : "is computed for nobody");
-      finding.labels = {{site_span(context, wiring, site), "takes the input over"},
-                        {site_span(context, wiring, owner.site), "its sample decides"}};
-      finding.witness = {.kind = WitnessKind::Replay,
-                         .tasks = {site_reference(context, wiring, owner.site),
-                                   site_reference(context, wiring, site)}};
-      finding.help.text =
-          "let both samples need a gradient, or give them shapes that TransformerEngine tells "
-          "apart";
-      out.keep(std::move(finding));
-    });
-  }
+// earlier one's sample: if that needs no gradient and the layer does, its backward hands no
+// gradient back, without an error. The other way round a gradient is made that nobody wants, which
+// is a warning.
+void weak_input_key(const Context& context, Findings& out) {
+  const auto report = [&](const Captured& owner, const Captured& sharer) {
+    const bool loses = sharer.module->flags.input_requires_grad;
+    const Severity severity = loses ? Severity::Error : Severity::Warning;
+    if (!out.found(severity)) return;
+    const Wiring& wiring = *context.wirings().front();
+    out.report(
+        {.severity = severity,
+         .message = fmt::format(
+             "module `{}` at {} shares the static input that module `{}` made at {}, which {} "
+             "gradient: its own {}",
+             sharer.module->name, site_name(context, wiring, sharer.site), owner.module->name,
+             site_name(context, wiring, owner.site), loses ? "needs no" : "needs a",
+             loses ? "is lost, without an error" : "is computed for nobody"),
+         .labels = {{site_span(context, wiring, sharer.site), "takes the input over"},
+                    {site_span(context, wiring, owner.site), "its sample decides"}},
+         .help = {.text = "let both samples need a gradient, or give them shapes that "
+                          "TransformerEngine tells apart"},
+         .witness = witness_of(context, wiring, owner, sharer)});
+  };
+  for_each_sharing(context, BufferKind::StaticInput, differ_in_need, report);
 }
 
-}  // namespace
-
-void weak_input_key(const Context& context, Diagnostics& out) {
-  const PlanView& view = context.plan_view();
-  if (!view.declared() || view.kind() != PlanKind::Te) return;
-  if (context.options().modules.list.size() < 2) return;  // one module is like itself
-  for (std::size_t r = 0; r < view.captured().size(); ++r) {
-    judge_inputs(context, view, static_cast<std::int32_t>(r), out);
-  }
+bool differ_in_position(const Module& owner, const Module& sharer) {
+  return owner.output_position != sharer.output_position;
 }
 
 // Graphs that share incoming gradients have the output that needs one at the same position.
 //
 // TE's key of outputs is the shapes, types and layouts of those that need a gradient, not where
 // they stand among the others. A graph that returns (y, aux) then shares the tuple of one that
-// returns (aux, y), and its backward reads the zeros of aux. One finding for each pair of modules.
-
-namespace {
-
-struct OutputOwner {
-  const Module* module;
-  Site site;
-};
-
-void judge_outputs(const Context& context, const PlanView& view, std::int32_t rank,
-                   Diagnostics& out) {
-  const Wiring& wiring = *context.wirings().front();
-  std::map<std::int64_t, OutputOwner> first;  // by address: who made the tuple
-  std::set<std::pair<const Module*, const Module*>> reported;
-  for (const Work& work : view.captured()[static_cast<std::size_t>(rank)]) {
-    if (!is_backward(work.kind)) continue;
-    for_each_layer(view.table(), rank, work, [&](std::int32_t layer) {
-      const Module* module = view.table().facts(rank, work.chunk, layer).module;
-      if (module == nullptr) return;
-      const BufferId id =
-          view.table().id(rank, work.chunk, layer, work.microbatch, BufferKind::GradOutput);
-      const Site site{.rank = rank, .entry = work.entry, .kind = work.kind};
-      const OutputOwner& owner =
-          first.try_emplace(view.plan().address[id], OutputOwner{module, site}).first->second;
-      if (owner.module->output_position == module->output_position ||
-          !reported.emplace(owner.module, module).second || !out.wants("B06")) {
-        return;
-      }
-      Diagnostic finding{.rule = "B06", .family = Family::Buffers};
-      finding.message = fmt::format(
-          "module `{}` at {} shares the incoming gradients of module `{}` at {}, whose output {} "
-          "needs one where its own is output {}: it reads zeros",
-          module->name, site_name(context, wiring, site), owner.module->name,
-          site_name(context, wiring, owner.site), owner.module->output_position,
-          module->output_position);
-      finding.labels = {{site_span(context, wiring, site), "reads the wrong gradient"},
-                        {site_span(context, wiring, owner.site), "its tuple is shared"}};
-      finding.witness = {.kind = WitnessKind::Replay,
-                         .tasks = {site_reference(context, wiring, owner.site),
-                                   site_reference(context, wiring, site)}};
-      finding.help.text = "return the outputs of both modules in the same order";
-      out.keep(std::move(finding));
-    });
-  }
+// returns (aux, y), and its backward reads the zeros of aux.
+void weak_output_key(const Context& context, Findings& out) {
+  const auto report = [&](const Captured& owner, const Captured& sharer) {
+    if (!out.found()) return;
+    const Wiring& wiring = *context.wirings().front();
+    out.report(
+        {.message = fmt::format(
+             "module `{}` at {} shares the incoming gradients of module `{}` at {}, whose output "
+             "{} needs one where its own is output {}: it reads zeros",
+             sharer.module->name, site_name(context, wiring, sharer.site), owner.module->name,
+             site_name(context, wiring, owner.site), owner.module->output_position,
+             sharer.module->output_position),
+         .labels = {{site_span(context, wiring, sharer.site), "reads the wrong gradient"},
+                    {site_span(context, wiring, owner.site), "its tuple is shared"}},
+         .help = {.text = "return the outputs of both modules in the same order"},
+         .witness = witness_of(context, wiring, owner, sharer)});
+  };
+  for_each_sharing(context, BufferKind::GradOutput, differ_in_position, report);
 }
-
-}  // namespace
-
-void weak_output_key(const Context& context, Diagnostics& out) {
-  const PlanView& view = context.plan_view();
-  if (!view.declared() || view.kind() != PlanKind::Te) return;
-  if (context.options().modules.list.size() < 2) return;  // one module is like itself
-  for (std::size_t r = 0; r < view.captured().size(); ++r) {
-    judge_outputs(context, view, static_cast<std::int32_t>(r), out);
-  }
-}
-
-// Static tensors are contiguous: a graph's weak handle keeps address, type and shape, not strides.
-//
-// A transposed, expanded or sliced output is then read as if it were contiguous, permuted or
-// foreign data; so is the gradient of an input whose sample is not contiguous. One finding for each
-// module and end.
-
-namespace {
 
 class Judge {
  public:
-  Judge(const Context& context, Diagnostics& out) : context_(context), out_(out) {}
+  Judge(const Context& context, Findings& out) : context_(context), out_(out) {}
 
   void look_at(const Module& module, const Site& site) {
     if (!judged_.insert(&module).second) return;
@@ -233,9 +199,9 @@ class Judge {
  private:
   void report(const Module& module, const Site& site, std::string_view end,
               std::string_view permuted) {
-    if (!out_.wants("B07")) return;
+    if (!out_.found()) return;
     const Wiring& wiring = *context_.wirings().front();
-    Diagnostic finding{.rule = "B07", .family = Family::Buffers};
+    Diagnostic finding;
     finding.message = fmt::format(
         "the {} of module `{}`, first at {}, is not contiguous, and its graph forgets the strides: "
         "{} is permuted",
@@ -244,17 +210,20 @@ class Judge {
     finding.witness = {.kind = WitnessKind::Replay,
                        .tasks = {site_reference(context_, wiring, site)}};
     finding.help.text = fmt::format("make the {} contiguous inside the module", end);
-    out_.keep(std::move(finding));
+    out_.report(std::move(finding));
   }
 
   const Context& context_;
-  Diagnostics& out_;
+  Findings& out_;
   std::set<const Module*> judged_;
 };
 
-}  // namespace
-
-void strides_lost(const Context& context, Diagnostics& out) {
+// Static tensors are contiguous: a graph's weak handle keeps address, type and shape, not strides.
+//
+// A transposed, expanded or sliced output is then read as if it were contiguous: permuted or
+// foreign data. So is the gradient of an input whose sample is not contiguous. There is one finding
+// for each module and end.
+void strides_lost(const Context& context, Findings& out) {
   const PlanView& view = context.plan_view();
   if (!view.declared() || view.kind() != PlanKind::Te) return;
   Judge judge(context, out);
@@ -273,18 +242,15 @@ void strides_lost(const Context& context, Diagnostics& out) {
 
 // A rank's buffers and weights fit into the budget that was declared for it.
 //
-// Counted are the buffers of the plan at its peak and the weights that modules declare; not
-// optimizer states, workspaces, or what the allocator loses. Needs the sizes of all layers, and
-// warns where they are not declared. One finding for each rank.
-
-void over_budget(const Context& context, Diagnostics& out) {
+// It counts the buffers of the plan at its peak and the weights that modules declare; not optimizer
+// states, workspaces, or what the allocator loses. It needs the sizes of all layers, and warns if
+// they are not declared. There is one finding for each rank.
+void over_budget(const Context& context, Findings& out) {
   const PlanView& view = context.plan_view();
   const auto budget = context.options().plan.budget;
   if (!view.declared() || !budget) return;
   if (!view.table().sized()) {
-    out.add({.rule = "B08",
-             .family = Family::Buffers,
-             .severity = Severity::Warning,
+    out.add({.severity = Severity::Warning,
              .message = fmt::format("the budget of {} cannot be held against sizes that nobody "
                                     "declared",
                                     byte_words(*budget)),
@@ -296,10 +262,10 @@ void over_budget(const Context& context, Diagnostics& out) {
   for (std::size_t r = 0; r < view.plan().ranks.size(); ++r) {
     const RankMemory& memory = view.plan().ranks[r];
     const std::int64_t needed = memory.peak() + memory.weights;
-    if (needed <= *budget || !out.wants("B08")) continue;
+    if (needed <= *budget || !out.found()) continue;
     const Site site{.rank = static_cast<std::int32_t>(r), .entry = memory.peak_entry};
     const OrderView& order = context.order_of(wiring, site.rank);
-    Diagnostic finding{.rule = "B08", .family = Family::Buffers};
+    Diagnostic finding;
     finding.message = fmt::format(
         "rank {} needs {} at {}, more than the budget of {}: {} of buffers and {} of weights", r,
         byte_words(needed),
@@ -320,21 +286,35 @@ void over_budget(const Context& context, Diagnostics& out) {
     } else {
       finding.help.text = "fewer microbatches in flight, or smaller ones";
     }
-    out.keep(std::move(finding));
+    out.report(std::move(finding));
   }
 }
 
-// Two uses of the same memory, one of them a write, are ordered by streams and events.
-//
-// What is over before what is known from one clock a stream: the order of a stream, and the events
-// between streams. A race may come out right; nothing says that it will.
+constexpr Rule kRules[] = {
+    {"B01", "static-input-reuse", "an input that was overwritten before its last reader",
+     Family::Buffers, Pass::Buffers, report_hazards<kStaticInputReuse>},
+    {"B02", "grad-output-reuse", "an incoming gradient that was overwritten before its reader",
+     Family::Buffers, Pass::Buffers, report_hazards<kGradOutputReuse>},
+    {"B03", "pool-reuse", "pool memory that was taken over before its last reader", Family::Buffers,
+     Pass::Buffers, report_hazards<kPoolReuse>},
+    {"B04", "p2p-window", "a gradient that is overwritten while it is sent", Family::Buffers,
+     Pass::Buffers, report_hazards<kP2pWindow>},
+    {"B05", "weak-input-key", "graphs share an input, and one of them needs no gradient of it",
+     Family::Buffers, Pass::Buffers, weak_input_key},
+    {"B06", "weak-output-key", "graphs share incoming gradients of different outputs",
+     Family::Buffers, Pass::Buffers, weak_output_key},
+    {"B07", "strides-lost", "a static tensor whose strides a graph forgets", Family::Buffers,
+     Pass::Buffers, strides_lost},
+    {"B08", "over-budget", "more memory than the budget", Family::Buffers, Pass::Buffers,
+     over_budget},
+    {"E01", "slot-race", "memory used by two streams that nothing orders", Family::Streams,
+     Pass::Buffers, report_hazards<kSlotRace>},
+};
 
-void slot_race(const Context& context, Diagnostics& out) {
-  const PlanView& view = context.plan_view();
-  for (const JudgedHazard& hazard : view.hazards()) {
-    // A send that may still read is no race, but B04's.
-    if (hazard.hazard.race) report_hazard(context, view, hazard, "E01", Family::Streams, out);
-  }
+}  // namespace
+
+std::span<const Rule> buffer_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

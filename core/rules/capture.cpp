@@ -3,34 +3,26 @@
 //   [1, -1]                 a module that waits for the device fails the capture: C02
 //
 // All but C08 judge declared modules by themselves: modules.h says how much a fault weighs under
-// which plan. Tested by tests/corpus/rules/C01 to C08.
+// which plan. Tested by module_rules_test.cpp, capture_test.cpp and tests/corpus/rules/C01 to C08.
 
-#include "core/diag/diagnostics.h"
 #include "core/frameworks/te/contract.h"
 #include "core/model/module_kinds.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/modules.h"
 #include "core/rules/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 namespace capo::rules {
 
-// Sizes of groups that are numbers on the CPU are constants of a graph.
-//
-//   [1, -1]     the capture cuts the tokens into groups as it finds them; replays with other tokens
-//               cut them at the same places, without an error
-//
-// Where the sizes come from a tensor on the device, asking for them waits for the device, which
-// cannot be captured: that is C02. A grouped product in fp32 has no path but this one, in
-// TransformerEngine and in capo's own modules alike: so this is an error under either plan.
-
 namespace {
 
-bool is_host_splits(const Context& /*context*/, const Module& module) {
+bool bakes_in_splits(const Context& /*context*/, const Module& module) {
   const bool in_fp32 = module.kind && is_grouped(*module.kind) && module.dtype == DataType::Fp32;
   return module.splits == Splits::Host || in_fp32;
 }
@@ -48,31 +40,20 @@ ModuleFinding describe_host_splits(const Context& context, const ModuleUse& use)
                         : "compute in bf16 or fp16, or leave the layer out of the graphs"};
 }
 
-constexpr ModuleRule k_host_splits{.id = "C01",
-                                   .family = Family::Capture,
-                                   .shows_at = ShowsAt::Forward,
-                                   .at_fault = is_host_splits,
-                                   .describe = describe_host_splits};
-
-}  // namespace
-
-void host_splits(const Context& context, Diagnostics& out) {
-  const Severity severity = captured_by_te(context).value_or(Severity::Error);
-  const auto faulty = [&](const Module& module) { return is_host_splits(context, module); };
-  for (const ModuleUse& use : modules_at_fault(context, k_host_splits.shows_at, faulty)) {
-    if (out.wants(k_host_splits.id, severity))
-      out.keep(module_diagnostic(context, k_host_splits, use, severity));
-  }
-}
-
-// A stream that is being captured cannot be waited for.
+// Sizes of groups that are numbers on the CPU are constants of a graph.
 //
-//   [1, -1]     `tensor.cpu()`, `item()`, a synchronisation: "operation not permitted when
-//               stream is capturing", and everything after it fails too
+//   [1, -1]     the capture cuts the tokens into groups as it finds them; replays with other tokens
+//               cut them at the same places, without an error
+//
+// If the sizes come from a tensor on the device, asking for them waits for the device, which cannot
+// be captured: that is C02. A grouped product in fp32 has no path but this one, in TE and in capo's
+// own modules alike: so this is an error under either plan.
+constexpr ModuleRule kHostSplits{.shows_at = ShowsAt::Forward,
+                                 .at_fault = bakes_in_splits,
+                                 .describe = describe_host_splits,
+                                 .under_every_plan = true};
 
-namespace {
-
-bool is_synchronises(const Context& /*context*/, const Module& module) {
+bool waits_for_device(const Context& /*context*/, const Module& module) {
   return module.flags.synchronises;
 }
 
@@ -85,26 +66,14 @@ ModuleFinding describe_synchronises(const Context& context, const ModuleUse& use
           .help = "keep the value on the device, or leave the layer out of the graphs"};
 }
 
-constexpr ModuleRule k_synchronises{.id = "C02",
-                                    .family = Family::Capture,
-                                    .shows_at = ShowsAt::Forward,
-                                    .at_fault = is_synchronises,
-                                    .describe = describe_synchronises};
-
-}  // namespace
-
-void synchronises(const Context& context, Diagnostics& out) {
-  report_modules(context, k_synchronises, out);
-}
-
-// Work that goes to another stream must come back before the capture ends.
+// A stream that is being captured cannot be waited for.
 //
-//   [1, -1]     the capture follows an event to the other stream; where no event leads back, ending
-//               it fails
+//   [1, -1]     `tensor.cpu()`, `item()`, a synchronisation: "operation not permitted when
+//               stream is capturing", and everything after it fails too
+constexpr ModuleRule kSynchronises{
+    .shows_at = ShowsAt::Forward, .at_fault = waits_for_device, .describe = describe_synchronises};
 
-namespace {
-
-bool is_unjoined_stream(const Context& /*context*/, const Module& module) {
+bool leaves_stream_unjoined(const Context& /*context*/, const Module& module) {
   return module.flags.unjoined_stream;
 }
 
@@ -117,27 +86,13 @@ ModuleFinding describe_unjoined_stream(const Context& context, const ModuleUse& 
           .help = "record an event behind that work, and let the captured stream wait for it"};
 }
 
-constexpr ModuleRule k_unjoined_stream{.id = "C03",
-                                       .family = Family::Capture,
-                                       .shows_at = ShowsAt::Forward,
-                                       .at_fault = is_unjoined_stream,
-                                       .describe = describe_unjoined_stream};
-
-}  // namespace
-
-void unjoined_stream(const Context& context, Diagnostics& out) {
-  report_modules(context, k_unjoined_stream, out);
-}
-
-// A module queues an entry for each of its calls, and a weight gradient takes one of them.
+// Work that goes to another stream must come back before the capture ends.
 //
-//   [1, -1, -1.5]     called twice: B queues two entries, W takes the older one; the other stays,
-//                     so that the next W takes what an earlier microbatch, or the warm-up, left
-//
-// There is one queue for each module, first in, first out, for all microbatches and graphs. Nothing
-// looks whether it is empty.
-
-namespace {
+//   [1, -1]     the capture follows an event to the other stream; where no event leads back, ending
+//               it fails
+constexpr ModuleRule kUnjoinedStream{.shows_at = ShowsAt::Forward,
+                                     .at_fault = leaves_stream_unjoined,
+                                     .describe = describe_unjoined_stream};
 
 bool is_called_twice(const Context& /*context*/, const Module& module) {
   return queues_weight_gradient(module) && module.calls > 1;
@@ -154,30 +109,20 @@ ModuleFinding describe_called_twice(const Context& context, const ModuleUse& use
           .second_label = "takes what was left"};
 }
 
-constexpr ModuleRule k_called_twice{.id = "C04",
-                                    .family = Family::Capture,
-                                    .shows_at = ShowsAt::WeightGradient,
-                                    .at_fault = is_called_twice,
-                                    .describe = describe_called_twice};
-
-}  // namespace
-
-void called_twice(const Context& context, Diagnostics& out) {
-  report_modules(context, k_called_twice, out);
-}
-
-// A grouped product over weights of their own takes at most 64 of them.
+// A module queues an entry for each of its calls, and a weight gradient takes one of them.
 //
-//   [1, -1]     with splits on the device, the addresses of the weights are arguments of one
-//               kernel, which has room for 64
+//   [1, -1, -1.5]     called twice: B queues two entries, W takes the older one; the other stays,
+//                     so that the next W takes what an earlier microbatch, or the warm-up, left
 //
-// One weight for all groups is one address, and the split path calls one product for each group.
-
-namespace {
+// There is one queue for each module, first in, first out, for all microbatches and graphs. No
+// check asks whether it is empty.
+constexpr ModuleRule kCalledTwice{.shows_at = ShowsAt::WeightGradient,
+                                  .at_fault = is_called_twice,
+                                  .describe = describe_called_twice};
 
 constexpr std::int64_t kMostGroups = 64;
 
-bool is_too_many_groups(const Context& /*context*/, const Module& module) {
+bool has_too_many_groups(const Context& /*context*/, const Module& module) {
   const bool on_device = module.splits && module.splits != Splits::Host;
   return module.kind && is_grouped(*module.kind) && on_device && !module.flags.single_weight &&
          module.shape.groups.value_or(0) > kMostGroups;
@@ -194,31 +139,17 @@ ModuleFinding describe_too_many_groups(const Context& context, const ModuleUse& 
       .help = "set single_weight, one parameter for all groups, or split the module"};
 }
 
-constexpr ModuleRule k_too_many_groups{.id = "C05",
-                                       .family = Family::Capture,
-                                       .shows_at = ShowsAt::Forward,
-                                       .at_fault = is_too_many_groups,
-                                       .describe = describe_too_many_groups};
-
-}  // namespace
-
-void too_many_groups(const Context& context, Diagnostics& out) {
-  report_modules(context, k_too_many_groups, out);
-}
-
-// A backward that hands nobody a gradient cannot be captured.
+// A grouped product over weights of their own takes at most 64 of them.
 //
-//   [1, -1]     the input needs none, and the weight's is None, being fused or delayed: the leaf
-//               stays bound to the stream of the warm-up, and the engine joins that within the
-//               capture
+//   [1, -1]     with splits on the device, the addresses of the weights are arguments of one
+//               kernel, which has room for 64
 //
-// A real gradient of anything draws that stream into the capture, a dummy does too; so a bias or a
-// norm in front is enough. Found with PyTorch 2.11. Who returns what is
-// core/frameworks/te/contract.h's to say; a module of undeclared kind may have a norm.
+// One weight for all groups is one address, and the split path calls one product for each group.
+constexpr ModuleRule kTooManyGroups{.shows_at = ShowsAt::Forward,
+                                    .at_fault = has_too_many_groups,
+                                    .describe = describe_too_many_groups};
 
-namespace {
-
-bool is_no_gradient(const Context& /*context*/, const Module& module) {
+bool hands_no_gradient(const Context& /*context*/, const Module& module) {
   const ModuleFlags& flags = module.flags;
   if (!module.kind || flags.input_requires_grad || flags.frozen_weight) return false;
   if (!gradients::contract_under(*module.kind, flags, gradients::Whose::Te)) return false;
@@ -236,26 +167,19 @@ ModuleFinding describe_no_gradient(const Context& context, const ModuleUse& use)
               "backward returns a dummy"};
 }
 
-constexpr ModuleRule k_no_gradient{.id = "C06",
-                                   .family = Family::Capture,
-                                   .shows_at = ShowsAt::Backward,
-                                   .at_fault = is_no_gradient,
-                                   .describe = describe_no_gradient};
-
-}  // namespace
-
-void no_gradient(const Context& context, Diagnostics& out) {
-  report_modules(context, k_no_gradient, out);
-}
-
-// A graph reads where its tensors were when it was captured.
+// A backward that hands nobody a gradient cannot be captured.
 //
-//   [1, -1]     offloaded after F and loaded again before B, the tensors lie somewhere else; the
-//               replay of B reads the old place, which may be another's by now, or be unmapped
+//   [1, -1]     the input needs none, and the weight's is None, being fused or delayed: the leaf
+//               stays bound to the stream of the warm-up, and the engine joins that within the
+//               capture
+//
+// A real gradient of anything draws that stream into the capture, a dummy does too; so a bias or a
+// norm in front is enough. This was found with PyTorch 2.11. core/frameworks/te/contract.h says
+// which module returns what; a module of undeclared kind may have a norm.
+constexpr ModuleRule kNoGradient{
+    .shows_at = ShowsAt::Backward, .at_fault = hands_no_gradient, .describe = describe_no_gradient};
 
-namespace {
-
-bool is_offloaded_address(const Context& /*context*/, const Module& module) {
+bool is_offloaded(const Context& /*context*/, const Module& module) {
   return module.flags.offloaded;
 }
 
@@ -273,31 +197,13 @@ ModuleFinding describe_offloaded_address(const Context& context, const ModuleUse
           .second_label = "made here, then moved away"};
 }
 
-constexpr ModuleRule k_offloaded_address{.id = "C07",
-                                         .family = Family::Capture,
-                                         .shows_at = ShowsAt::Backward,
-                                         .at_fault = is_offloaded_address,
-                                         .describe = describe_offloaded_address};
-
-}  // namespace
-
-void offloaded_address(const Context& context, Diagnostics& out) {
-  report_modules(context, k_offloaded_address, out);
-}
-
-// A chunk leaves all of its weight gradients to W, or none: its modules are made to delay them or
-// not, once and for every graph.
+// A graph reads where its tensors were when it was captured.
 //
-//   rank 0: F1.0 F1.1 I1.0 W1.0 B1.1     modules that delay leave B1.1's gradient in their queue;
-//                                        of those that do not, there is nothing for W1.0 to capture
-//
-// Either way TransformerEngine ends in an error at capture, and no TE list can say such an order.
-// Capo's own plan takes each backward apart for itself, so this is about plan te alone; whoever
-// declares no plan may have an order of PyTorch's, where it is usual.
-//
-// One finding for each chunk of an order, at the entry that is at odds with the ones before.
-
-namespace {
+//   [1, -1]     offloaded after F and loaded again before B, the tensors lie somewhere else; the
+//               replay of B reads the old place, which may be another's by now, or be unmapped
+constexpr ModuleRule kOffloadedAddress{.shows_at = ShowsAt::Backward,
+                                       .at_fault = is_offloaded,
+                                       .describe = describe_offloaded_address};
 
 Diagnostic at_odds(const Context& context, const OrderView& order, std::int32_t chunk) {
   const std::size_t whole = order.find(Kind::Backward, chunk, 0);
@@ -306,8 +212,6 @@ Diagnostic at_odds(const Context& context, const OrderView& order, std::int32_t 
   const Label is_whole{order.entries[whole].span(), "whole"};
   const Label is_half{order.entries[half].span(), "the input half"};
   return {
-      .rule = "C08",
-      .family = Family::Capture,
       .message = fmt::format(
           "{} {}, and {} before it {}: TransformerEngine captures the modules of a chunk with "
           "delay_wgrad_compute or without",
@@ -321,18 +225,52 @@ Diagnostic at_odds(const Context& context, const OrderView& order, std::int32_t 
       .witness = words::entries(context, order, {std::min(whole, half), std::max(whole, half)})};
 }
 
-}  // namespace
-
-void half_delayed(const Context& context, Diagnostics& out) {
+// A chunk leaves all of its weight gradients to W, or none: its modules are made to delay them or
+// not, once and for every graph.
+//
+//   rank 0: F1.0 F1.1 I1.0 W1.0 B1.1     modules that delay leave B1.1's gradient in their queue;
+//                                        of those that do not, there is nothing for W1.0 to capture
+//
+// Either way TE ends in an error at capture, and no TE list can say such an order. Capo's own plan
+// takes each backward apart for itself, so this is about plan te alone; an order without a plan may
+// be PyTorch's, which often does this.
+//
+// There is one finding for each chunk of an order, at the entry that is at odds with those before.
+void half_delayed(const Context& context, Findings& out) {
   if (context.options().plan.kind != PlanKind::Te) return;
   for (const OrderView& order : context.orders()) {
-    if (order.replay) continue;  // what is replayed has been captured
+    if (order.replay) continue;  // every replayed entry has been captured
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
       const ChunkTally& tally = order.of(chunk);
-      if (tally.inputs == 0 || tally.backwards == 0 || !out.wants("C08")) continue;
-      out.keep(at_odds(context, order, chunk));
+      if (tally.inputs == 0 || tally.backwards == 0 || !out.found()) continue;
+      out.report(at_odds(context, order, chunk));
     }
   }
+}
+
+constexpr Rule kRules[] = {
+    {"C01", "host-splits", "sizes of groups that a capture bakes in", Family::Capture,
+     Pass::Modules, judge_modules<kHostSplits>},
+    {"C02", "synchronises", "a wait for the device in a graph", Family::Capture, Pass::Modules,
+     judge_modules<kSynchronises>},
+    {"C03", "unjoined-stream", "work on a stream that nothing waits for", Family::Capture,
+     Pass::Modules, judge_modules<kUnjoinedStream>},
+    {"C04", "called-twice", "a module that queues more than its weight gradient takes",
+     Family::Capture, Pass::Modules, judge_modules<kCalledTwice>},
+    {"C05", "too-many-groups", "more groups than a grouped product takes", Family::Capture,
+     Pass::Modules, judge_modules<kTooManyGroups>},
+    {"C06", "no-gradient", "a backward that hands nobody a gradient", Family::Capture,
+     Pass::Modules, judge_modules<kNoGradient>},
+    {"C07", "offloaded-address", "tensors that move after their capture", Family::Capture,
+     Pass::Modules, judge_modules<kOffloadedAddress>},
+    {"C08", "half-delayed", "a chunk that delays only some of its weight gradients",
+     Family::Capture, Pass::Buffers, half_delayed},
+};
+
+}  // namespace
+
+std::span<const Rule> capture_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

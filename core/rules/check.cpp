@@ -2,6 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/rules/context.h"
+#include "core/rules/findings.h"
 #include "core/rules/hazard_words.h"
 #include "core/rules/passes.h"
 #include "core/rules/plan_view.h"
@@ -13,8 +14,8 @@ namespace capo {
 
 namespace {
 
-// Asked only after a pass of transfers that found no ground missing. Of a transfer that is there
-// twice nobody can say which of the two the other end meets.
+// This is asked only after a pass of transfers that had its ground. If a transfer is there twice,
+// the answer is unknown, since the other end may meet either of the two.
 std::optional<bool> finishes(const Context& context) {
   bool all = true;
   for (const auto& wiring : context.wirings()) {
@@ -54,13 +55,13 @@ bool executable(const Context& context) {
                      [](const auto& wiring) { return wiring->executable(); });
 }
 
-// Whether all that is wrong with the orders is that actions run on a rank that does not hold their
-// stage. They can still be executed on paper: such an action makes nothing that another could use.
+// Whether the orders are wrong only in that actions run on a rank that does not hold their stage.
+// They can still be executed on paper: such an action makes no output that another could use.
 bool only_misplaced(const Diagnostics& diagnostics) {
   const auto& kept = diagnostics.kept();
   return diagnostics.dropped() == 0 &&
          std::all_of(kept.begin(), kept.end(), [](const Diagnostic& finding) {
-           return finding.rule == "P01" || finding.rule == "S21";
+           return find_rule(finding.rule)->leaves_executable;
          });
 }
 
@@ -76,7 +77,8 @@ bool orders_are_clean(const Context& context) {
   for (const Rule& rule : catalogue()) {
     if (rule.check == nullptr || rule.pass > Pass::Placement) continue;
     if (rule.pass > Pass::Entries && diagnostics.errors() > 0) return false;
-    rule.check(context, diagnostics);
+    Findings findings(rule, diagnostics);
+    rule.check(context, findings);
   }
   return diagnostics.errors() == 0;
 }
@@ -98,10 +100,7 @@ CheckResult check(const Context& context) {
   }
   Passes passes(context, result.diagnostics);
   passes.run();
-  for (Pass pass = Pass::Reading; pass <= Pass::Buffers;
-       pass = static_cast<Pass>(static_cast<int>(pass) + 1)) {
-    if (passes.skipped(pass)) result.skipped.push_back(pass);
-  }
+  result.skipped = passes.skipped();
   result.orders_clean = passes.orders_clean();
   if (passes.ran(Pass::Buffers)) result.plan = plan_result(context, context.plan_view());
   result.left_unasked = passes.left_unasked();
@@ -116,6 +115,15 @@ CheckResult check(const Context& context) {
   result.diagnostics.sort();
   result.verdict = passes.verdict();
   return result;
+}
+
+const Diagnostic* first_finding(const Diagnostics& findings) {
+  const auto& kept = findings.kept();
+  const auto error = std::find_if(kept.begin(), kept.end(), [](const Diagnostic& finding) {
+    return finding.severity == Severity::Error;
+  });
+  if (error != kept.end()) return &*error;
+  return kept.empty() ? nullptr : &kept.front();
 }
 
 }  // namespace capo

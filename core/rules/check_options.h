@@ -1,5 +1,5 @@
-// What a verdict is relative to beyond the input itself. Nothing here is guessed: what is left out
-// is undeclared, and the report says so.
+// The declarations that a verdict is relative to, beyond the input itself. None is guessed: a field
+// that is left out is undeclared, and the report says so.
 
 #pragma once
 

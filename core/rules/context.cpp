@@ -11,8 +11,8 @@ namespace capo {
 
 namespace {
 
-// Tallies, and who runs ahead. The members of a composite run together, so what one of them makes
-// is not there yet for the others.
+// Counts the tallies, and notes the entries that run ahead. The members of a composite run
+// together, so an output of one of them is not there yet for the others.
 void count(OrderView& view, Naming naming) {
   view.tally.assign(static_cast<std::size_t>(std::max(view.holder->chunks, 0)), {});
   view.ahead.clear();
@@ -37,7 +37,7 @@ void count(OrderView& view, Naming naming) {
   }
 }
 
-// As resolved_delay() says; the tallies of the order itself know it already.
+// Delays as resolved_delay() finds them, which the tallies of a capture order know already.
 void resolve_delay(OrderView& view) {
   if (view.replay || view.holder->delay) {
     view.delay = resolved_delay(*view.holder);
@@ -180,7 +180,7 @@ const OrderView& Context::order_of(const Wiring& wiring, std::int32_t rank) cons
   const auto captured = std::partition_point(
       orders_.begin(), orders_.end(), [&](const OrderView& order) { return order.rank < rank; });
   CAPO_ASSERT(captured != orders_.end() && captured->rank == rank, "every rank has an order");
-  // The one replayed comes right behind it.
+  // The replay order of a rank follows its capture order.
   return wiring.replay() && captured->holder->replay ? *std::next(captured) : *captured;
 }
 

@@ -1,7 +1,8 @@
-// What a rule sees: the input, and each order of it counted once, so that no rule counts again.
+// The context of a rule: the input, and each order of it counted once, so that no rule counts
+// again.
 //
 // A rank's capture order and its replay order, where the two differ, are judged alike; both appear
-// in orders(). Tallies are by chunk and cost one pass over the entries.
+// in orders(). Tallies are by chunk and cost one pass over the entries. Tested by context_test.cpp.
 
 #pragma once
 
@@ -29,14 +30,14 @@ struct ChunkTally {
 
   [[nodiscard]] bool absent() const { return forwards + backwards + inputs + weights == 0; }
 
-  /// Whether what the k-th entry (from 0) of a kind needs is not there yet. Counted microbatches
-  /// are first in, first out: the k-th backward needs the k-th forward, the k-th weight gradient
-  /// the k-th backward.
+  /// Whether the k-th entry (from 0) of a kind would run before the entry that it needs. Counted
+  /// microbatches are first in, first out: the k-th backward needs the k-th forward, the k-th
+  /// weight gradient the k-th backward.
   [[nodiscard]] bool lacks_need_of(Kind kind, std::int32_t k) const {
     const std::int32_t made = kind == Kind::Backward ? forwards : backwards;
     return (kind == Kind::Backward || kind == Kind::BackwardWeight) && k >= made;
   }
-  /// The same of the next one of a kind.
+  /// Whether the next entry of a kind would run before the entry that it needs.
   [[nodiscard]] bool lacks_need_of_next(Kind kind) const {
     return lacks_need_of(kind, kind == Kind::Backward ? backwards : weights);
   }
@@ -58,10 +59,10 @@ struct OrderView {
   bool replay = false;
   const RankOrder* holder = nullptr;
   std::span<const Entry> entries;
-  std::vector<ChunkTally> tally;  ///< of chunk c at c - 1
-  std::vector<Delay> delay;       ///< likewise
-  /// Positions of the entries that run ahead of what they need, or beside it in one composite; only
-  /// where microbatches are counted.
+  std::vector<ChunkTally> tally;  ///< tally[c - 1] is chunk c's
+  std::vector<Delay> delay;       ///< delay[c - 1] is chunk c's
+  /// Positions of the entries that run ahead of what they need, or beside it in one composite;
+  /// empty if microbatches are named.
   std::vector<std::uint32_t> ahead;
   /// Positions of the entries that run together with the one before them, ascending.
   std::vector<std::uint32_t> continuing;
@@ -94,6 +95,8 @@ struct MicrobatchView {
 class PlanView;
 class Wiring;
 
+/// A Context belongs to one thread: const calls of wirings(), plan_view() and
+/// for_each_microbatch() make what they return when they are first asked for.
 class Context {
  public:
   /// Input and options outlive the context.
@@ -102,7 +105,7 @@ class Context {
   Context& operator=(const Context&) = delete;
   ~Context();
 
-  /// The input holds other entries than it did: counts them, in the memory of those before.
+  /// Counts the entries of an input that has changed, in the memory of those before.
   void look_again();
 
   [[nodiscard]] const Input& input() const { return input_; }
@@ -116,12 +119,12 @@ class Context {
   [[nodiscard]] const std::vector<OrderView>& orders() const { return orders_; }
   [[nodiscard]] bool counted() const { return schedule().naming == Naming::Counted; }
 
-  /// Microbatches of the step: as declared; else, where they are counted, the number of
-  /// forwards that most chunks have, and where they are named, the largest plus one.
+  /// Microbatches of the step: as declared. If undeclared, the number of forwards that most chunks
+  /// have if they are counted, and the largest plus one if they are named.
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
 
-  /// All ranks' orders wired together: those captured, and, where they differ, those replayed.
-  /// Empty without ranks. Made when they are first asked for.
+  /// All ranks' orders wired together: the captured ones, and the replayed ones if they differ.
+  /// Empty without ranks. The first call costs one pass over the placement.
   [[nodiscard]] const std::vector<std::unique_ptr<Wiring>>& wirings() const;
   /// The view of a rank's order in a wiring.
   [[nodiscard]] const OrderView& order_of(const Wiring& wiring, std::int32_t rank) const;
@@ -132,7 +135,8 @@ class Context {
 
   /// Whether there is a plan to look at.
   [[nodiscard]] bool plan_wanted() const;
-  /// The plan, which is wanted, and what is wrong with it. Only for a rule of the pass Buffers.
+  /// The plan, which is wanted, and its hazards. Only rules of the pass Buffers may ask. The first
+  /// call plans and judges the whole step, the most expensive part of a check.
   [[nodiscard]] const PlanView& plan_view() const;
 
   /// Calls `visit` for every microbatch of every chunk that occurs, by chunk and microbatch.

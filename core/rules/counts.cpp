@@ -3,11 +3,12 @@
 //   [1, 2, -1, -1]          chunk 1 has two backwards for one forward, chunk 2 has none: S15
 //
 // An order whose entries name their microbatches is judged by microbatches.cpp; what comes before
-// what is for order.cpp. Tested by tests/corpus/rules/S12 to S18.
+// what is for order.cpp. Tested by counts_test.cpp, weight_counts_test.cpp and
+// tests/corpus/rules/S12 to S18.
 
-#include "core/diag/diagnostics.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/words.h"
 
 #include <fmt/format.h>
@@ -15,13 +16,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <span>
+#include <string>
 
 namespace capo::rules {
-
-// An entry names a chunk that the rank has.
-//
-//   layers per chunk [1]:  [1, -2]      chunk 2 is not declared
-//   [1, 1000000, -1, -1000000]          chunks 1 to 1000000 cannot all occur in four entries
 
 namespace {
 
@@ -30,17 +28,17 @@ std::string declared_chunks(std::int32_t chunks) {
   return chunks == 1 ? "only chunk 1 is" : fmt::format("only chunks 1 to {} are", chunks);
 }
 
-}  // namespace
-
-void unknown_chunk(const Context& context, Diagnostics& out) {
+// An entry names a chunk that the rank has.
+//
+//   layers per chunk [1]:  [1, -2]      chunk 2 is not declared
+//   [1, 1000000, -1, -1000000]          chunks 1 to 1000000 cannot all occur in four entries
+void unknown_chunk(const Context& context, Findings& out) {
   for (const OrderView& order : context.orders()) {
     for (std::size_t at = 0; at < order.entries.size(); ++at) {
       const Entry& entry = order.entries[at];
-      if (entry.kind == Kind::Idle || order.knows(entry.chunk) ||
-          !out.wants_at("S12", entry.span()))
+      if (entry.kind == Kind::Idle || order.knows(entry.chunk) || !out.found_at(entry.span()))
         continue;
-      Diagnostic finding{.rule = "S12",
-                         .labels = {{entry.span(), ""}},
+      Diagnostic finding{.labels = {{entry.span(), ""}},
                          .witness = words::entries(context, order, {at})};
       const std::string where = words::placed(context, order, at);
       if (order.holder->chunks_declared) {
@@ -59,24 +57,13 @@ void unknown_chunk(const Context& context, Diagnostics& out) {
         finding.message = fmt::format("{} names a chunk beyond the length of the order", where);
         finding.help.text = "chunks are numbered from 1 without gaps";
       }
-      out.keep(std::move(finding));
+      out.report(std::move(finding));
     }
   }
 }
 
-// Every chunk from 1 to the last one runs.
-//
-//   [2, -2]                 there is no chunk 1
-//   [1, 1, 3, -3, -1, -1]   there is no chunk 2; TE counts only totals, accepts, and lets the
-//   second
-//                           forward of chunk 1 (unequal_microbatches) fill chunk 2's graphs
-//
-// The last chunk is the one that is declared, else the largest that occurs.
-
-namespace {
-
-// The first entry of the largest chunk, which says how many there are where nothing is declared.
-// Larger ones that are unknown say nothing.
+// The first entry of the largest chunk, which says how many chunks there are; null if that is
+// declared. Larger chunks that are unknown do not count.
 const Entry* largest_named(const OrderView& order) {
   if (order.holder->chunks_declared || order.replay) return nullptr;
   const auto found =
@@ -90,19 +77,24 @@ std::optional<Span> place_of_entry(const Entry* entry) {
   return entry->span();
 }
 
-}  // namespace
-
-void missing_chunk(const Context& context, Diagnostics& out) {
+// Every chunk from 1 to the last one runs.
+//
+//   [2, -2]                 there is no chunk 1
+//   [1, 1, 3, -3, -1, -1]   there is no chunk 2; TE counts only totals, accepts, and lets the
+//                           second forward of chunk 1 (unequal_microbatches) fill its graphs
+//
+// The last chunk is the one that is declared, else the largest that occurs.
+void missing_chunk(const Context& context, Findings& out) {
   for (const OrderView& order : context.orders()) {
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
       if (!order.of(chunk).absent()) continue;
-      if (!out.wants_at("S13", [&] { return place_of_entry(largest_named(order)); })) continue;
+      if (!out.found_at([&] { return place_of_entry(largest_named(order)); })) continue;
       const Entry* largest = largest_named(order);
       const std::string part = words::part(context, order, chunk);
       const bool table =
           context.input().form == Form::TorchCompute || context.input().form == Form::TorchComms;
       const std::string parts = words::count(order.holder->chunks, table ? "stage" : "chunk");
-      Diagnostic finding{.rule = "S13"};
+      Diagnostic finding;
       finding.message =
           fmt::format("{} never runs{}: the rank {} {}", part, words::on_order(context, order),
                       order.holder->chunks_declared ? "is declared to have" : "has", parts);
@@ -118,22 +110,13 @@ void missing_chunk(const Context& context, Diagnostics& out) {
         finding.help.text =
             fmt::format("number the chunks without gaps, or add {} for every microbatch", part);
       }
-      out.keep(std::move(finding));
+      out.report(std::move(finding));
     }
   }
 }
 
-// Every chunk runs every microbatch of the step forward, once.
-//
-//   [1, 1, 2, -2, -1, -1]   chunk 1 has two microbatches, chunk 2 one
-//
-// How many there are is declared, or is what most chunks have. TE checks the total only. Chunks
-// that never occur are missing_chunk's. Where microbatches are named this is missing_action's and
-// repeated_action's concern.
-
-namespace {
-
-// The first forward too many; where they are too few the last one, or what there is in its stead.
+// The first forward too many; the last forward if they are too few, or the first backward if there
+// is no forward at all.
 std::size_t position(const OrderView& order, std::int32_t chunk, std::int32_t expected) {
   const std::int32_t forwards = order.of(chunk).forwards;
   if (forwards > expected) return order.find(Kind::Forward, chunk, expected);
@@ -146,9 +129,14 @@ std::optional<Span> place_of(const OrderView& order, std::size_t at) {
   return order.entries[at].span();
 }
 
-}  // namespace
-
-void unequal_microbatches(const Context& context, Diagnostics& out) {
+// Every chunk runs every microbatch of the step forward, once.
+//
+//   [1, 1, 2, -2, -1, -1]   chunk 1 has two microbatches, chunk 2 one
+//
+// Their number is declared, or is what most chunks have. TE checks the total only. Chunks that
+// never occur are missing_chunk's. If microbatches are named this is missing_action's and
+// repeated_action's concern.
+void unequal_microbatches(const Context& context, Findings& out) {
   if (!context.counted()) return;
   const std::int32_t expected = context.microbatches();
   for (const OrderView& order : context.orders()) {
@@ -156,11 +144,11 @@ void unequal_microbatches(const Context& context, Diagnostics& out) {
       const ChunkTally& tally = order.of(chunk);
       if (tally.absent() || tally.forwards == expected) continue;
       const bool surplus = tally.forwards > expected;
-      if (!out.wants_at("S14", [&] { return place_of(order, position(order, chunk, expected)); }))
+      if (!out.found_at([&] { return place_of(order, position(order, chunk, expected)); }))
         continue;
       const std::size_t at = position(order, chunk, expected);
       const std::string part = words::part(context, order, chunk);
-      Diagnostic finding{.rule = "S14"};
+      Diagnostic finding;
       finding.message = fmt::format(
           "{} has {}{}, but {} {}", part, words::count(tally.forwards, "forward"),
           words::on_order(context, order),
@@ -183,22 +171,12 @@ void unequal_microbatches(const Context& context, Diagnostics& out) {
       finding.help.text =
           fmt::format("{} {} of {}: every chunk runs every microbatch once",
                       surplus ? "remove" : "add", words::count(difference, "forward"), part);
-      out.keep(std::move(finding));
+      out.report(std::move(finding));
     }
   }
 }
 
-// A chunk has as many backwards as forwards.
-//
-//   [1, 2, -1, -1]          chunk 1 has one forward and two backwards, chunk 2 no backward at all
-//
-// TE accepts this one in silence: it compares totals, and the surplus backward of chunk 1 takes the
-// graph of chunk 2.
-
-namespace {
-
-// One backward written with the number of another chunk: the only surplus_backward of the order and
-// its only lack.
+// One backward is written with the number of another chunk: the order has one surplus and one lack.
 struct Slip {
   std::int32_t surplus;
   std::int32_t lacking;
@@ -235,7 +213,7 @@ std::size_t lone_forward_at(const OrderView& order, std::int32_t chunk) {
 Diagnostic surplus_backward(const Context& context, const OrderView& order, std::int32_t chunk) {
   const ChunkTally& tally = order.of(chunk);
   const std::size_t at = surplus_backward_at(order, chunk);
-  Diagnostic finding{.rule = "S15"};
+  Diagnostic finding;
   finding.message = fmt::format(
       "{} is a backward of {} without a forward: the chunk has {} and {}",
       words::placed(context, order, at), words::part(context, order, chunk),
@@ -272,7 +250,7 @@ Diagnostic missing_backward(const Context& context, const OrderView& order, std:
   const ChunkTally& tally = order.of(chunk);
   const std::string part = words::part(context, order, chunk);
   const std::size_t forward = lone_forward_at(order, chunk);
-  Diagnostic finding{.rule = "S15"};
+  Diagnostic finding;
   finding.message =
       tally.backwards == 0
           ? fmt::format("{} has {}{} and no backward", part,
@@ -286,22 +264,26 @@ Diagnostic missing_backward(const Context& context, const OrderView& order, std:
   return finding;
 }
 
-}  // namespace
-
-void backward_count(const Context& context, Diagnostics& out) {
+// A chunk has as many backwards as forwards.
+//
+//   [1, 2, -1, -1]          chunk 1 has one forward and two backwards, chunk 2 no backward at all
+//
+// TE accepts this one in silence: it compares totals, and the surplus backward of chunk 1 takes the
+// graph of chunk 2.
+void backward_count(const Context& context, Findings& out) {
   if (!context.counted()) return;
   for (const OrderView& order : context.orders()) {
     if (const auto slip = single_slip(context, order)) {
       const auto place = [&] {
         return order.entries[surplus_backward_at(order, slip->surplus)].span();
       };
-      if (out.wants_at("S15", place)) out.keep(slipped(context, order, *slip));
+      if (out.found_at(place)) out.report(slipped(context, order, *slip));
       continue;
     }
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
       const ChunkTally& tally = order.of(chunk);
       if (tally.backwards == tally.forwards) continue;
-      // Where the backwards are the right number it is the forwards that are not.
+      // If the backwards are as many as they should be, the forwards are not.
       if (tally.backwards == context.microbatches()) continue;
       const bool too_many = tally.backwards > tally.forwards;
       const auto place = [&] {
@@ -309,18 +291,12 @@ void backward_count(const Context& context, Diagnostics& out) {
             .entries[too_many ? surplus_backward_at(order, chunk) : lone_forward_at(order, chunk)]
             .span();
       };
-      if (!out.wants_at("S15", place)) continue;
-      out.keep(too_many ? surplus_backward(context, order, chunk)
-                        : missing_backward(context, order, chunk));
+      if (!out.found_at(place)) continue;
+      out.report(too_many ? surplus_backward(context, order, chunk)
+                          : missing_backward(context, order, chunk));
     }
   }
 }
-
-// A chunk that delays its weight gradient has one for every backward.
-//
-//   [1, 1, -1, -1.5, -1]    the second backward of chunk 1 has no weight gradient
-
-namespace {
 
 // The first weight gradient without a backward.
 std::size_t surplus_weight_at(const OrderView& order, std::int32_t chunk) {
@@ -335,8 +311,7 @@ std::size_t unweighted_at(const OrderView& order, std::int32_t chunk) {
 Diagnostic surplus_weight(const Context& context, const OrderView& order, std::int32_t chunk) {
   const ChunkTally& tally = order.of(chunk);
   const std::size_t at = surplus_weight_at(order, chunk);
-  return {.rule = "S16",
-          .message = fmt::format(
+  return {.message = fmt::format(
               "{} is a weight gradient of {} without a backward: the chunk has {} and {}",
               words::placed(context, order, at), words::part(context, order, chunk),
               words::count(tally.backwards, "backward"),
@@ -354,7 +329,6 @@ Diagnostic missing_weight(const Context& context, const OrderView& order, std::i
                       .chunk = chunk,
                       .microbatch = order.entries[backward].microbatch};
   return {
-      .rule = "S16",
       .message = tally.weights == 0 ? fmt::format("{} delays its weight gradient and has none{}",
                                                   part, words::on_order(context, order))
                                     : fmt::format("{} has {} and only {}{}", part,
@@ -367,15 +341,16 @@ Diagnostic missing_weight(const Context& context, const OrderView& order, std::i
       .witness = words::entries(context, order, {backward})};
 }
 
-}  // namespace
-
-void weight_count(const Context& context, Diagnostics& out) {
+// A chunk that delays its weight gradient has one for every backward.
+//
+//   [1, 1, -1, -1.5, -1]    the second backward of chunk 1 has no weight gradient
+void weight_count(const Context& context, Findings& out) {
   if (!context.counted()) return;
   for (const OrderView& order : context.orders()) {
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
       const ChunkTally& tally = order.of(chunk);
       if (order.delay_of(chunk) != Delay::Always || tally.weights == tally.backwards) continue;
-      // Where the weight gradients are the right number it is the backwards that are not.
+      // If the weight gradients are as many as they should be, the backwards are not.
       if (tally.weights == tally.forwards) continue;
       const bool too_many = tally.weights > tally.backwards;
       const auto place = [&] {
@@ -383,9 +358,9 @@ void weight_count(const Context& context, Diagnostics& out) {
             .entries[too_many ? surplus_weight_at(order, chunk) : unweighted_at(order, chunk)]
             .span();
       };
-      if (!out.wants_at("S16", place)) continue;
-      out.keep(too_many ? surplus_weight(context, order, chunk)
-                        : missing_weight(context, order, chunk));
+      if (!out.found_at(place)) continue;
+      out.report(too_many ? surplus_weight(context, order, chunk)
+                          : missing_weight(context, order, chunk));
     }
   }
 }
@@ -396,8 +371,7 @@ void weight_count(const Context& context, Diagnostics& out) {
 //
 // Without a declaration the entries themselves say which chunks delay, and this rule has nothing to
 // find.
-
-void weight_undeclared(const Context& context, Diagnostics& out) {
+void weight_undeclared(const Context& context, Findings& out) {
   for (const OrderView& order : context.orders()) {
     for (std::size_t at = 0; at < order.entries.size(); ++at) {
       const Entry& entry = order.entries[at];
@@ -406,53 +380,49 @@ void weight_undeclared(const Context& context, Diagnostics& out) {
       const Delay delay = order.delay_of(entry.chunk);
       const bool fault =
           delay == Delay::Never || (delay == Delay::Always && entry.kind == Kind::BackwardInput);
-      if (!fault || !out.wants_at("S17", entry.span())) continue;
+      if (!fault || !out.found_at(entry.span())) continue;
       const std::string part = words::part(context, order, entry.chunk);
       if (delay == Delay::Always) {
-        out.keep({.rule = "S17",
-                  .message = fmt::format(
-                      "{} splits off an input gradient, but every backward of {} is one",
-                      words::placed(context, order, at), part),
-                  .labels = {{entry.span(), ""}},
-                  .help = {.text = "write B, or declare the chunk `mixed`"},
-                  .witness = words::entries(context, order, {at})});
+        out.report({.message = fmt::format(
+                        "{} splits off an input gradient, but every backward of {} is one",
+                        words::placed(context, order, at), part),
+                    .labels = {{entry.span(), ""}},
+                    .help = {.text = "write B, or declare the chunk `mixed`"},
+                    .witness = words::entries(context, order, {at})});
         continue;
       }
-      out.keep({.rule = "S17",
-                .message =
-                    fmt::format("{} is {} gradient of {}, which does not delay its weight gradient",
-                                words::placed(context, order, at),
-                                entry.kind == Kind::BackwardInput ? "an input" : "a weight", part),
-                .labels = {{entry.span(), ""}},
-                .help = {.text = fmt::format(
-                             "remove it, or declare that {} delays its weight gradient", part)},
-                .witness = words::entries(context, order, {at})});
+      out.report({.message = fmt::format(
+                      "{} is {} gradient of {}, which does not delay its weight gradient",
+                      words::placed(context, order, at),
+                      entry.kind == Kind::BackwardInput ? "an input" : "a weight", part),
+                  .labels = {{entry.span(), ""}},
+                  .help = {.text = fmt::format(
+                               "remove it, or declare that {} delays its weight gradient", part)},
+                  .witness = words::entries(context, order, {at})});
     }
   }
 }
 
-// What is declared per chunk is declared for every chunk, and a chunk has layers.
+// Declarations per chunk are made for every chunk, and a chunk has layers.
 //
 //   layers per chunk [2, -1]
 //   two chunks' layers, three chunks' delays
-//   layers per chunk [2, 0]             a warning: chunk 2 runs, and nothing of it is captured
+//   layers per chunk [2, 0]             a warning: chunk 2 runs, and no layer of it is captured
 //
 // Megatron makes chunks without a layer: embedding or loss on a stage of their own.
 //
 // That a list is as long as the order has chunks is judged by unknown_chunk and missing_chunk,
 // since the list is what declares them.
-
-void layers_per_chunk(const Context& context, Diagnostics& out) {
+void layers_per_chunk(const Context& context, Findings& out) {
   for (const OrderView& order : context.orders()) {
     if (order.replay) continue;
     const RankOrder& rank = *order.holder;
     for (std::size_t c = 0; c < rank.layers.values.size(); ++c) {
       const std::int64_t layers = rank.layers.values[c];
       const Severity severity = layers == 0 ? Severity::Warning : Severity::Error;
-      if (layers >= 1 || !out.wants("S18", severity)) continue;
-      out.keep(
-          {.rule = "S18",
-           .severity = severity,
+      if (layers >= 1 || !out.found(severity)) continue;
+      out.report(
+          {.severity = severity,
            .message =
                fmt::format("{}{} is declared to have {}{}",
                            rank.layers.form == Layers::Form::Count ? "every chunk"
@@ -464,17 +434,38 @@ void layers_per_chunk(const Context& context, Diagnostics& out) {
     }
     const auto chunks = static_cast<std::size_t>(rank.chunks);
     const auto mismatch = [&](std::size_t length, std::string_view what) {
-      if (length == chunks || !out.wants("S18")) return;
-      out.keep({.rule = "S18",
-                .message = fmt::format("{} declared for {}{}, but there {} {}", what,
-                                       words::count(static_cast<std::int64_t>(length), "chunk"),
-                                       words::on_order(context, order), chunks == 1 ? "is" : "are",
-                                       chunks),
-                .help = {.text = "declare it for every chunk, in order"}});
+      if (length == chunks || !out.found()) return;
+      out.report({.message = fmt::format("{} declared for {}{}, but there {} {}", what,
+                                         words::count(static_cast<std::int64_t>(length), "chunk"),
+                                         words::on_order(context, order),
+                                         chunks == 1 ? "is" : "are", chunks),
+                  .help = {.text = "declare it for every chunk, in order"}});
     };
     if (rank.layers.form == Layers::Form::List) mismatch(rank.layers.values.size(), "layers are");
     if (rank.delay) mismatch(rank.delay->size(), "whether the weight gradient is delayed is");
   }
+}
+
+constexpr Rule kRules[] = {
+    {"S12", "unknown-chunk", "a chunk that the rank does not have", Family::Shape, Pass::Counts,
+     unknown_chunk},
+    {"S13", "missing-chunk", "a chunk that never runs", Family::Shape, Pass::Counts, missing_chunk},
+    {"S14", "unequal-microbatches", "chunks run different numbers of microbatches", Family::Shape,
+     Pass::Counts, unequal_microbatches},
+    {"S15", "backward-count", "a chunk has not as many backwards as forwards", Family::Shape,
+     Pass::Counts, backward_count},
+    {"S16", "weight-count", "a chunk has not as many weight gradients as backwards", Family::Shape,
+     Pass::Counts, weight_count},
+    {"S17", "weight-undeclared", "a weight gradient of a chunk that does not delay it",
+     Family::Shape, Pass::Counts, weight_undeclared},
+    {"S18", "layers-per-chunk", "layers that do not fit the chunks", Family::Shape, Pass::Counts,
+     layers_per_chunk},
+};
+
+}  // namespace
+
+std::span<const Rule> count_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

@@ -3,14 +3,14 @@
 //   rank 0: send-F1.1 recv-B1.0         under rendezvous each waits for the other to receive: T09
 //   rank 1: send-B1.0 recv-F1.1
 //
-// Transfers without a partner and the like are for transfers.cpp. Tested by
+// Transfers without a partner and the like are for transfers.cpp. Tested by deadlock_test.cpp and
 // tests/corpus/rules/T09 and T10.
 
 #include "core/base/assert.h"
-#include "core/diag/diagnostics.h"
 #include "core/graph/collective_races.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/task_words.h"
 #include "core/rules/wiring.h"
 #include "core/rules/words.h"
@@ -19,25 +19,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace capo::rules {
 
-// The transfers finish: no rank waits, around some corner, for itself.
-//
-//   rank 0: send-F1.1 recv-B1.0         under rendezvous each waits for the other to receive
-//   rank 1: send-B1.0 recv-F1.1
-//
-// Relative to the communicators and to whether a send waits for its receive; where another layout,
-// buffered sends, or another of Megatron's ways of calling would finish, a note says which. The
-// finding stands at the first transfer that is never over, the witness is the shortest cycle of
-// waits. Nothing here comes of a time-out. Transfers without a
-// partner and the like have rules of their own, and are what a schedule waits for then.
-
 namespace {
 
-// In words, the environments nearest to this one under which the transfers finish.
+// The environments nearest to this one under which the transfers finish, in words.
 std::vector<std::string> ways_out(const Context& context, const Wiring& wiring) {
   std::vector<std::string> ways;
   const Environment& given = wiring.environment();
@@ -66,9 +56,17 @@ std::vector<std::string> ways_out(const Context& context, const Wiring& wiring) 
   return ways;
 }
 
-}  // namespace
-
-void deadlock(const Context& context, Diagnostics& out) {
+// The transfers finish: no rank waits, around some corner, for itself.
+//
+//   rank 0: send-F1.1 recv-B1.0         under rendezvous each waits for the other to receive
+//   rank 1: send-B1.0 recv-F1.1
+//
+// The verdict is relative to the communicators and to whether a send waits for its receive; if
+// another layout, buffered sends, or another of Megatron's ways of calling would finish, a note
+// says which. The finding stands at the first transfer that is never over, the witness is the
+// shortest cycle of waits. No time-out is involved. Transfers without a partner and the like have
+// rules of their own, and are then the reason that a schedule waits.
+void deadlock(const Context& context, Findings& out) {
   for (const auto& wiring : context.wirings()) {
     if (!wiring->transfers_matter() || wiring->execution().finishes()) continue;
     const WiredTransfers& wired = wiring->transfers();
@@ -81,8 +79,8 @@ void deadlock(const Context& context, Diagnostics& out) {
     if (cycle.empty() || context.judged_before(*wiring, ranks)) continue;
     const TaskId first = words::first_stuck(wired.graph, wiring->execution());
     const auto place = [&] { return words::task_span(context, *wiring, wired.graph, first); };
-    if (!out.wants_at("T09", place)) continue;
-    Diagnostic finding{.rule = "T09", .family = Family::Transfers};
+    if (!out.found_at(place)) continue;
+    Diagnostic finding;
     // One rank alone waits for nothing that it lists later: D02, D03 and D06 have seen to that.
     CAPO_ASSERT(ranks.size() > 1, "a circle of waits goes around several ranks");
     finding.message = fmt::format("deadlock{}: {} wait for each other for ever",
@@ -96,27 +94,16 @@ void deadlock(const Context& context, Diagnostics& out) {
         wiring->by_megatron()
             ? "Megatron makes these calls itself: choose other communicators or other calls"
             : "let the two ends of each transfer come at the same point of both orders";
-    out.keep(std::move(finding));
+    out.report(std::move(finding));
   }
 }
 
-// The ranks of a group perform the same collectives in the same order, whatever their streams do.
-//
-//   group 0,1:  rank 0: dispatch-F1.0 combine-B1.0      rank 0 waits in the one for rank 1,
-//               rank 1: combine-B1.0 dispatch-F1.0      which waits in the other for rank 0
-//
-// Groups are declared in model.json. Two findings: members whose sequences differ, and a member on
-// which two collectives run on different streams with nothing between them, so that either may be
-// first. The first of each group is reported.
-
-namespace {
-
 void report_order(const Context& context, const Wiring& wiring, const TaskGraph& graph,
-                  const TransferFault& fault, Diagnostics& out) {
-  if (!out.wants("T10")) return;
+                  const TransferFault& fault, Findings& out) {
+  if (!out.found()) return;
   const std::string& group = wiring.groups()[fault.group].name;
   const std::string task = words::task_placed(context, wiring, graph, fault.task);
-  Diagnostic finding{.rule = "T10", .family = Family::Transfers};
+  Diagnostic finding;
   finding.labels = {{words::task_span(context, wiring, graph, fault.task), ""}};
   if (fault.other == kNoTask) {
     finding.message = fmt::format(
@@ -135,34 +122,39 @@ void report_order(const Context& context, const Wiring& wiring, const TaskGraph&
                                           {fault.other, fault.task});
   }
   finding.help.text = "give all members of the group the same sequence of collectives";
-  out.keep(std::move(finding));
+  out.report(std::move(finding));
 }
 
 void report_race(const Context& context, const Wiring& wiring, const CollectiveRace& race,
-                 Diagnostics& out) {
-  if (!out.wants("T10")) return;
+                 Findings& out) {
+  if (!out.found()) return;
   const TaskGraph& graph = wiring.transfers().graph;
   const Task& task = graph.tasks[race.earlier];
   const std::string earlier = words::task_name(context, wiring, graph, race.earlier, task.rank);
   const std::string later = words::task_name(context, wiring, graph, race.later, task.rank);
-  out.keep({.rule = "T10",
-            .family = Family::Transfers,
-            .message = fmt::format(
-                "nothing orders {} and {}{}, which run on the streams {} and {}: "
-                "the members of group {} may perform them either way round",
-                earlier, later, words::on_order(context, context.order_of(wiring, task.rank)),
-                graph.streams[task.stream].name, graph.streams[graph.tasks[race.later].stream].name,
-                wiring.groups()[race.group].name),
-            .labels = {{words::task_span(context, wiring, graph, race.later), "may start first"},
-                       {words::task_span(context, wiring, graph, race.earlier), "or this"}},
-            .help = {.text = "give them one stream, or an event from the one to the other"},
-            .witness = words::task_witness(context, wiring, graph, WitnessKind::Mismatch,
-                                           {race.earlier, race.later})});
+  out.report(
+      {.message = fmt::format(
+           "nothing orders {} and {}{}, which run on the streams {} and {}: "
+           "the members of group {} may perform them either way round",
+           earlier, later, words::on_order(context, context.order_of(wiring, task.rank)),
+           graph.streams[task.stream].name, graph.streams[graph.tasks[race.later].stream].name,
+           wiring.groups()[race.group].name),
+       .labels = {{words::task_span(context, wiring, graph, race.later), "may start first"},
+                  {words::task_span(context, wiring, graph, race.earlier), "or this"}},
+       .help = {.text = "give them one stream, or an event from the one to the other"},
+       .witness = words::task_witness(context, wiring, graph, WitnessKind::Mismatch,
+                                      {race.earlier, race.later})});
 }
 
-}  // namespace
-
-void collective_order(const Context& context, Diagnostics& out) {
+// The ranks of a group perform the same collectives in the same order, whatever their streams do.
+//
+//   group 0,1:  rank 0: dispatch-F1.0 combine-B1.0      rank 0 waits in the one for rank 1,
+//               rank 1: combine-B1.0 dispatch-F1.0      which waits in the other for rank 0
+//
+// Groups are declared in model.json. A finding is either members whose sequences differ, or a
+// member that runs two collectives on different streams with nothing between them, so that either
+// may be first. The first finding of each group is reported.
+void collective_order(const Context& context, Findings& out) {
   for (const auto& wiring : context.wirings()) {
     if (wiring->groups().empty()) continue;
     const WiredTransfers& wired = wiring->transfers();
@@ -179,6 +171,24 @@ void collective_order(const Context& context, Diagnostics& out) {
       if (concerns(race.group)) report_race(context, *wiring, race, out);
     }
   }
+}
+
+constexpr Rule kRules[] = {
+    {.id = "T09",
+     .name = "deadlock",
+     .title = "ranks that wait for each other for ever",
+     .family = Family::Transfers,
+     .pass = Pass::Transfers,
+     .check = deadlock,
+     .draws = DrawnCycle::OfTransfers},
+    {"T10", "collective-order", "collectives that do not meet", Family::Transfers, Pass::Transfers,
+     collective_order},
+};
+
+}  // namespace
+
+std::span<const Rule> deadlock_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

@@ -4,11 +4,11 @@
 //
 // The first half judges what a list for TE holds, the second half what a table of PyTorch holds
 // that its own readers take in silence. How often something occurs is for counts.cpp. Tested by
-// tests/corpus/rules/S01 to S11.
+// entries_test.cpp, cells_test.cpp and tests/corpus/rules/S01 to S11.
 
-#include "core/diag/diagnostics.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/words.h"
 #include "core/text/scan.h"
 
@@ -18,15 +18,15 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
 namespace capo::rules {
 
-// The entries of a TE list that stand for no action, and the finding that each rule about them
-// makes.
+namespace {
 
-/// Calls `visit(entry, index)` for the entries that from_te_list could not read.
+// Calls `visit(entry, index)` for the entries that from_te_list could not read.
 template <typename Visit>
 void for_each_odd_entry(const Context& context, Visit&& visit) {
   for (const std::uint32_t index : context.input().odd_entries) {
@@ -34,20 +34,18 @@ void for_each_odd_entry(const Context& context, Visit&& visit) {
   }
 }
 
-/// The entry as written, without the quotes of JSON.
-[[nodiscard]] inline std::string written(const Context& context, const TeEntry& entry) {
+// The entry as written, without the quotes of JSON.
+std::string written(const Context& context, const TeEntry& entry) {
   std::string_view text = context.input().source.slice(entry.span());
   if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
   return std::string(text);
 }
 
-/// A finding about one entry by itself.
-[[nodiscard]] inline Diagnostic about_entry(const Context& context, const TeEntry& entry,
-                                            std::uint32_t index, std::string_view rule,
-                                            const std::string& what, Help help) {
+// A finding about one entry by itself.
+Diagnostic about_entry(const Context& context, const TeEntry& entry, std::uint32_t index,
+                       const std::string& what, Help help) {
   const std::string text = written(context, entry);
-  return {.rule = rule,
-          .message = fmt::format("{} at index {} {}", shown(text), index, what),
+  return {.message = fmt::format("{} at index {} {}", shown(text), index, what),
           .labels = {{entry.span(), ""}},
           .help = std::move(help),
           .witness = {.tasks = {{.index = index, .text = text, .action = ""}}}};
@@ -56,14 +54,13 @@ void for_each_odd_entry(const Context& context, Visit&& visit) {
 // An entry of a TE list is a finite number.
 //
 //   [1, nan, -1]            TE computes ceil() of every entry, which fails on NaN and on infinity
-
-void not_finite(const Context& context, Diagnostics& out) {
+void not_finite(const Context& context, Findings& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
-    if (std::isfinite(entry.value) || !out.wants_at("S01", entry.span())) return;
+    if (std::isfinite(entry.value) || !out.found_at(entry.span())) return;
     const char* what = std::isnan(entry.value) ? "is not a number" : "is infinite";
-    out.keep(about_entry(context, entry, index, "S01", what,
-                         {.text = "write the chunk that runs here; is a value missing where the "
-                                  "list was made?"}));
+    out.report(about_entry(context, entry, index, what,
+                           {.text = "write the chunk that runs here; is a value missing where the "
+                                    "list was made?"}));
   });
 }
 
@@ -73,56 +70,54 @@ void not_finite(const Context& context, Diagnostics& out) {
 //
 // TE finds this during capture only, after all warm-up passes. Positive fractions are
 // half_forward's.
-
-void not_a_half(const Context& context, Diagnostics& out) {
+void not_a_half(const Context& context, Findings& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
     const double fraction = std::ceil(entry.value) - entry.value;
     const bool fault =
         std::isfinite(entry.value) && entry.value < -1 && fraction != 0;  // a half is not odd
-    if (!fault || !out.wants_at("S02", entry.span())) return;
+    if (!fault || !out.found_at(entry.span())) return;
     const std::string half = fmt::format("{:.0f}.5", std::ceil(entry.value));
-    out.keep(about_entry(context, entry, index, "S02", "has a fraction other than one half",
-                         {.text = fmt::format("write `{}` for the weight gradient of chunk {:.0f}",
-                                              half, -std::ceil(entry.value)),
-                          .edits = {{entry.span(), half}}}));
+    out.report(
+        about_entry(context, entry, index, "has a fraction other than one half",
+                    {.text = fmt::format("write `{}` for the weight gradient of chunk {:.0f}", half,
+                                         -std::ceil(entry.value)),
+                     .edits = {{entry.span(), half}}}));
   });
 }
 
 // A forward or backward is written as an integer: `1`, not `1.0`.
 //
-//   [1.0, -1]               equal numbers, but TE indexes lists with them, which a Python float
-//   cannot
+//   [1.0, -1]               equal numbers, but TE indexes lists with them, and a Python float
+//                           is no index
 //
 // A fault of type and not of schedule; only a weight gradient is a float.
-
-void float_chunk(const Context& context, Diagnostics& out) {
+void float_chunk(const Context& context, Findings& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
     const bool whole = std::isfinite(entry.value) && std::floor(entry.value) == entry.value;
-    if (!whole || entry.value == 0 || !out.wants_at("S03", entry.span())) return;
+    if (!whole || entry.value == 0 || !out.found_at(entry.span())) return;
     const std::string integer = fmt::format("{:.0f}", entry.value);
     Help help{.text = "write it as an integer"};
     if (integer.size() < 12) {
       help.text = fmt::format("write `{}`", integer);
       help.edits = {{entry.span(), integer}};
     }
-    out.keep(about_entry(context, entry, index, "S03",
-                         "is a float; the id of a chunk is an integer", std::move(help)));
+    out.report(about_entry(context, entry, index, "is a float; the id of a chunk is an integer",
+                           std::move(help)));
   });
 }
 
 // Chunks are counted from 1: `0` names none, and neither does `-0.5`.
 //
 //   [1, 0]                  TE reads 0 as a backward of Python index -1, the last chunk
-
-void chunk_zero(const Context& context, Diagnostics& out) {
+void chunk_zero(const Context& context, Findings& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
-    if (!(entry.value > -1 && entry.value <= 0) || !out.wants_at("S04", entry.span())) return;
+    if (!(entry.value > -1 && entry.value <= 0) || !out.found_at(entry.span())) return;
     const char* what = entry.value == 0 ? "is no chunk; chunks are counted from 1"
                        : entry.value == -0.5
                            ? "is a weight gradient of chunk 0; chunks are counted from 1"
                            : "names no chunk";
-    out.keep(about_entry(
-        context, entry, index, "S04", what,
+    out.report(about_entry(
+        context, entry, index, what,
         {.text = entry.value == 0
                      ? "write `i` for a forward and `-i` for a backward of chunk i"
                      : "write `-i.5` for the weight gradient of chunk i: `-1.5` for chunk 1"}));
@@ -132,11 +127,10 @@ void chunk_zero(const Context& context, Diagnostics& out) {
 // A half is a weight gradient and therefore negative; a forward is a whole number.
 //
 //   [1, 1.5, -1, -1.5]      1.5 is no entry
-
-void half_forward(const Context& context, Diagnostics& out) {
+void half_forward(const Context& context, Findings& out) {
   for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
     const bool fractional = std::isfinite(entry.value) && std::floor(entry.value) != entry.value;
-    if (!fractional || entry.value < 0 || !out.wants_at("S05", entry.span())) return;
+    if (!fractional || entry.value < 0 || !out.found_at(entry.span())) return;
     const double chunk = std::floor(entry.value);
     Help help{.text = "a forward is a whole number"};
     if (entry.value - chunk == 0.5 && chunk >= 1) {
@@ -146,7 +140,7 @@ void half_forward(const Context& context, Diagnostics& out) {
           chunk, chunk);
       help.edits = {{entry.span(), weight}};
     }
-    out.keep(about_entry(context, entry, index, "S05", "is a fractional forward", std::move(help)));
+    out.report(about_entry(context, entry, index, "is a fractional forward", std::move(help)));
   });
 }
 
@@ -156,10 +150,9 @@ void half_forward(const Context& context, Diagnostics& out) {
 //   [-1.5]                  a weight gradient alone
 //
 // A list for TE always runs something: TE has no other use for it. Of several ranks, one that is
-// declared to hold no chunk may have an order of nothing but idle slots. Says nothing where other
-// entries are unreadable: a forward may hide among them.
-
-void empty_order(const Context& context, Diagnostics& out) {
+// declared to hold no chunk may have an order of nothing but idle slots. The rule is silent if
+// other entries are unreadable: a forward may hide among them.
+void empty_order(const Context& context, Findings& out) {
   if (!context.input().odd_entries.empty()) return;
   for (const OrderView& order : context.orders()) {
     const bool runs_nothing =
@@ -172,8 +165,8 @@ void empty_order(const Context& context, Diagnostics& out) {
                     [](const Entry& entry) { return entry.kind == Kind::Forward; });
     std::optional<Span> place;
     if (!order.entries.empty()) place = order.entries.front().span();
-    if (forward || !out.wants_at("S06", place)) continue;
-    Diagnostic finding{.rule = "S06"};
+    if (forward || !out.found_at(place)) continue;
+    Diagnostic finding;
     const std::string which = order.replay ? fmt::format("rank {}'s replay order", order.rank)
                                            : "the order" + words::of_rank(context, order);
     finding.message = which + (order.entries.empty() ? " is empty" : " has no forward");
@@ -182,18 +175,17 @@ void empty_order(const Context& context, Diagnostics& out) {
                             ? "the smallest order is one forward and its backward, `[1, -1]`"
                             : "the smallest order is one forward and its backward";
     if (!order.entries.empty()) finding.witness = words::entries(context, order, {0});
-    out.keep(std::move(finding));
+    out.report(std::move(finding));
   }
 }
 
-// Where actions name their microbatches, every action of a microbatch does.
+// If actions name their microbatches, every action of a microbatch does.
 //
 //   0F0,0F,0B0              PyTorch reads `0F` without a word: a forward of no microbatch
 //
-// Where the microbatch is missing because PyTorch drops the text behind it (`0FOO`, `2BW0`),
+// If the microbatch is missing because PyTorch drops the text behind it (`0FOO`, `2BW0`),
 // dropped_text says so.
-
-void microbatch_missing(const Context& context, Diagnostics& out) {
+void microbatch_missing(const Context& context, Findings& out) {
   if (context.counted()) return;
   std::set<std::uint32_t> cut;  // where the cells begin of which PyTorch reads only a part
   for (const CellFault& fault : context.input().cell_faults) {
@@ -203,23 +195,19 @@ void microbatch_missing(const Context& context, Diagnostics& out) {
     for (std::size_t at = 0; at < order.entries.size(); ++at) {
       const Entry& entry = order.entries[at];
       if (!has_microbatch(entry.kind) || entry.microbatch != kNoMicrobatch) continue;
-      if (cut.contains(entry.offset) || !out.wants_at("S07", entry.span())) continue;
-      out.keep({.rule = "S07",
-                .message = words::placed(context, order, at) + " does not say its microbatch",
-                .labels = {{entry.span(), ""}},
-                .help = {.text = "add the number of the microbatch, counted from 0"},
-                .witness = words::entries(context, order, {at})});
+      if (cut.contains(entry.offset) || !out.found_at(entry.span())) continue;
+      out.report({.message = words::placed(context, order, at) + " does not say its microbatch",
+                  .labels = {{entry.span(), ""}},
+                  .help = {.text = "add the number of the microbatch, counted from 0"},
+                  .witness = words::entries(context, order, {at})});
     }
   }
 }
 
-// The cells of a PyTorch table that are readable and yet wrong, and the finding a rule makes of
-// one.
-
-/// Calls `describe(fault)`, which returns {what, help}, for every cell with a fault of this kind.
+// Calls `describe(fault)`, which returns {what, help}, for every cell with a fault of this kind.
 template <typename Describe>
-void report_cells(const Context& context, CellFault::Kind kind, std::string_view rule,
-                  Diagnostics& out, Describe&& describe) {
+void report_cells(const Context& context, CellFault::Kind kind, Findings& out,
+                  Describe&& describe) {
   const CellFault* before = nullptr;
   for (const CellFault& fault : context.input().cell_faults) {
     if (fault.kind != kind) continue;
@@ -227,30 +215,28 @@ void report_cells(const Context& context, CellFault::Kind kind, std::string_view
     const bool again =
         before != nullptr && before->rank == fault.rank && before->cell == fault.cell;
     before = &fault;
-    if (again || !out.wants(rule)) continue;
+    if (again || !out.found()) continue;
     const std::string cell(context.input().source.slice(fault.span));
     const std::string name = cell.empty() ? "the empty cell" : shown(cell);
     const std::string where = fmt::format(" at index {} of rank {} ", fault.cell, fault.rank);
     auto [what, help] = describe(fault);
-    out.keep({.rule = rule,
-              .message = fmt::format("{}{}{}", name, where, what),
-              .labels = {{fault.span, ""}},
-              .help = {.text = std::move(help)},
-              .witness = {.tasks = {{.rank = fault.rank,
-                                     .index = fault.cell,
-                                     .text = cell,
-                                     .action = fault.torch_reads}}}});
+    out.report({.message = fmt::format("{}{}{}", name, where, what),
+                .labels = {{fault.span, ""}},
+                .help = {.text = std::move(help)},
+                .witness = {.tasks = {{.rank = fault.rank,
+                                       .index = fault.cell,
+                                       .text = cell,
+                                       .action = fault.torch_reads}}}});
   }
 }
 
 // PyTorch reads a cell completely.
 //
-//   0F1.5                   PyTorch reads 0F1 and drops the rest, because its pattern is anchored
-//   at 0F0 1B0                 the beginning of the cell only 2BW0                    an older name
-//   of the whole backward: read as `2B`, without a microbatch
-
-void dropped_text(const Context& context, Diagnostics& out) {
-  report_cells(context, CellFault::Kind::DroppedText, "S08", out, [](const CellFault& fault) {
+//   0F1.5                   PyTorch reads 0F1 and drops the rest, since its pattern is anchored
+//                           at the beginning of the cell only
+//   2BW0                    an older name of the whole backward: read as `2B`, no microbatch
+void dropped_text(const Context& context, Findings& out) {
+  report_cells(context, CellFault::Kind::DroppedText, out, [](const CellFault& fault) {
     return std::pair(
         fmt::format("is read by PyTorch as {}, and the rest is dropped", shown(fault.torch_reads)),
         std::string("one action a cell, `<stage><type><microbatch>`; the members of a "
@@ -262,15 +248,14 @@ void dropped_text(const Context& context, Diagnostics& out) {
 //
 //   (0F0;1B0)B              PyTorch takes any type for a container
 //   ()OVERLAP_F_B           and one without members
-
-void composite_form(const Context& context, Diagnostics& out) {
-  report_cells(context, CellFault::Kind::WrongContainer, "S09", out, [](const CellFault&) {
+void composite_form(const Context& context, Findings& out) {
+  report_cells(context, CellFault::Kind::WrongContainer, out, [](const CellFault&) {
     return std::pair(
         std::string("is a composite of a type other than OVERLAP_F_B"),
         std::string(
             "write `(<a>;<b>)OVERLAP_F_B`; PyTorch reads it and does not know what to run"));
   });
-  report_cells(context, CellFault::Kind::EmptyComposite, "S09", out, [](const CellFault& fault) {
+  report_cells(context, CellFault::Kind::EmptyComposite, out, [](const CellFault& fault) {
     return std::pair(fmt::format("is a composite without members, which PyTorch reads as {}",
                                  shown(fault.torch_reads)),
                      std::string("leave the cell empty for an idle slot"));
@@ -280,9 +265,8 @@ void composite_form(const Context& context, Diagnostics& out) {
 // UNSHARD, RESHARD and REDUCE_GRAD are actions of a whole stage and have no microbatch.
 //
 //   5REDUCE_GRAD7           PyTorch keeps the 7 and never looks at it
-
-void surplus_microbatch(const Context& context, Diagnostics& out) {
-  report_cells(context, CellFault::Kind::SurplusMicrobatch, "S10", out, [](const CellFault&) {
+void surplus_microbatch(const Context& context, Findings& out) {
+  report_cells(context, CellFault::Kind::SurplusMicrobatch, out, [](const CellFault&) {
     return std::pair(std::string("names a microbatch, but acts on a whole stage"),
                      std::string("leave the number of the microbatch out"));
   });
@@ -292,18 +276,45 @@ void surplus_microbatch(const Context& context, Diagnostics& out) {
 //
 //   0F0,0SEND_F0            read as compute-only: PyTorch adds the transfers itself and stops here
 //   0F0,,0B0                read with transfers: PyTorch's runtime has no idle action
-
-void table_form(const Context& context, Diagnostics& out) {
-  report_cells(context, CellFault::Kind::TransferInCompute, "S11", out, [](const CellFault&) {
+void table_form(const Context& context, Findings& out) {
+  report_cells(context, CellFault::Kind::TransferInCompute, out, [](const CellFault&) {
     return std::pair(
         std::string("is a transfer in a compute-only table"),
         std::string("read the table with `--csv comms`, or leave the transfers to PyTorch"));
   });
-  report_cells(context, CellFault::Kind::IdleSlot, "S11", out, [](const CellFault&) {
+  report_cells(context, CellFault::Kind::IdleSlot, out, [](const CellFault&) {
     return std::pair(
         std::string("is an idle slot in a table with transfers"),
         std::string("remove the empty cell: idle slots belong to compute-only tables"));
   });
+}
+
+constexpr Rule kRules[] = {
+    {"S01", "not-finite", "an entry is NaN or infinite", Family::Shape, Pass::Entries, not_finite},
+    {"S02", "not-a-half", "a fraction other than one half", Family::Shape, Pass::Entries,
+     not_a_half},
+    {"S03", "float-chunk", "a whole number written as a float", Family::Shape, Pass::Entries,
+     float_chunk},
+    {"S04", "chunk-zero", "chunks are counted from 1", Family::Shape, Pass::Entries, chunk_zero},
+    {"S05", "half-forward", "a forward cannot be a half", Family::Shape, Pass::Entries,
+     half_forward},
+    {"S06", "empty-order", "an order without a forward", Family::Shape, Pass::Entries, empty_order},
+    {"S07", "microbatch-missing", "an action without its microbatch", Family::Shape, Pass::Entries,
+     microbatch_missing},
+    {"S08", "dropped-text", "PyTorch reads only the beginning of a cell", Family::Shape,
+     Pass::Entries, dropped_text},
+    {"S09", "composite-form", "a composite that is none", Family::Shape, Pass::Entries,
+     composite_form},
+    {"S10", "surplus-microbatch", "a microbatch on an action of a whole stage", Family::Shape,
+     Pass::Entries, surplus_microbatch},
+    {"S11", "table-form", "an action that this kind of table does not hold", Family::Shape,
+     Pass::Entries, table_form},
+};
+
+}  // namespace
+
+std::span<const Rule> entry_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

@@ -3,13 +3,13 @@
 //   rank 0: F1.0 B1.0 reduce1 W1.0     reduce1 reads what W1.0 has yet to add to: G13
 //
 // What a module does to its gradient by itself is for module_gradients.cpp. Tested by
-// tests/corpus/rules/G12 to G15.
+// gradients_test.cpp and tests/corpus/rules/G12 to G15.
 
 #include "core/base/assert.h"
-#include "core/diag/diagnostics.h"
 #include "core/frameworks/te/contract.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/modules.h"
 #include "core/rules/words.h"
 
@@ -19,29 +19,26 @@
 #include <cstddef>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 namespace capo::rules {
 
-// Which entries of an order make weight gradients: W, and B where it is whole.
+namespace {
 
-/// Of an entry of a chunk that the order knows.
-[[nodiscard]] inline bool makes_weight_gradient(const OrderView& order, const Entry& entry) {
+// Whether the entry makes a weight gradient: a W, or a B that is whole. The order knows its chunk.
+bool makes_weight_gradient(const OrderView& order, const Entry& entry) {
   return entry.kind == Kind::BackwardWeight ||
          (entry.kind == Kind::Backward && order.delay_of(entry.chunk) != Delay::Always);
 }
 
-// When each chunk of an order is reduced first, and whether all of its gradients are made by then.
-// Tested through the rules that ask: reduce_early, reduce_twice.
-
+// When a chunk is reduced first, and whether all of its gradients are made by then.
 struct Reduced {
   std::size_t at = 0;        ///< the first reduction of the chunk
   std::size_t gradient = 0;  ///< the first gradient behind it; neither yet: entries.size()
 };
 
-/// Of every chunk of the order; empty where it reduces nothing.
-[[nodiscard]] std::vector<Reduced> reduced_chunks(const OrderView& order);
-
+// Every chunk of the order; empty if the order reduces none.
 std::vector<Reduced> reduced_chunks(const OrderView& order) {
   if (std::none_of(order.entries.begin(), order.entries.end(),
                    [](const Entry& entry) { return entry.kind == Kind::ReduceGradient; }))
@@ -59,22 +56,6 @@ std::vector<Reduced> reduced_chunks(const OrderView& order) {
   return chunks;
 }
 
-// Whoever overwrites main_grad must be the first to write it in a step.
-//
-//   overwrite_main_grad     [1, 1, -1, -1.5, -1, -1.5]     every W overwrites, the last one remains
-//   is_first_microbatch     F1.0 F1.1 B1.1 W1.1 B1.0 W1.0  microbatch 0 was the first forward, so
-//                                                          W1.0 overwrites, and erases W1.1's
-//
-// Both are about a fused gradient; without fuse nobody writes main_grad. The first is for weights
-// with one microbatch a step, or for a reader that takes main_grad after every microbatch. The
-// second is a flag of the call: operations do not look at it, and a capture bakes in that W adds,
-// so under TransformerEngine's plan there is nothing to erase. Under capo's plan the first write of
-// a step overwrites, whichever it is, and the rule is silent.
-//
-// One finding for each module.
-
-namespace {
-
 bool writes_main_grad(const Module& module) {
   return module.flags.fuse_wgrad_accumulation && !module.flags.frozen_weight;
 }
@@ -83,13 +64,13 @@ bool always_overwrites(const Module& module) {
   return writes_main_grad(module) && module.flags.overwrite_main_grad;
 }
 
-// Of those that do not always.
+// Whether a module that does not always overwrite does so when its call says so.
 bool overwrites_by_call(const Module& module) {
   return writes_main_grad(module) && module.flags.is_first_microbatch &&
          !(module.kind && gradients::is_operation(*module.kind));
 }
 
-// The gradients of a chunk in an order, by position; none yet: entries.size().
+// The positions of a chunk's gradients in an order; entries.size() if there is none.
 struct Writes {
   std::size_t first = 0;
   std::size_t second = 0;
@@ -118,9 +99,7 @@ std::vector<Writes> writes_of(const OrderView& order) {
 Diagnostic overwritten(const Context& context, const Module& module, const OrderView& order,
                        std::size_t lost, std::size_t by, const std::string& why,
                        const std::string& help) {
-  Diagnostic finding{.rule = "G12",
-                     .family = Family::Gradients,
-                     .message = fmt::format("{} overwrites what {} wrote to main_grad: {}",
+  Diagnostic finding{.message = fmt::format("{} overwrites what {} wrote to main_grad: {}",
                                             words::placed(context, order, by),
                                             words::quoted(context, order.entries[lost]), why),
                      .labels = {{order.entries[lost].span(), "this gradient is lost"},
@@ -152,9 +131,20 @@ Diagnostic overwritten_late(const Context& context, const Module& module, const 
       "the step and leave is_first_microbatch out");
 }
 
-}  // namespace
-
-void first_writer(const Context& context, Diagnostics& out) {
+// Whoever overwrites main_grad must be the first to write it in a step.
+//
+//   overwrite_main_grad     [1, 1, -1, -1.5, -1, -1.5]     every W overwrites, the last one remains
+//   is_first_microbatch     F1.0 F1.1 B1.1 W1.1 B1.0 W1.0  microbatch 0 was the first forward, so
+//                                                          W1.0 overwrites, and erases W1.1's
+//
+// Both are about a fused gradient; without fuse nobody writes main_grad. The first is for weights
+// with one microbatch a step, or for a reader that takes main_grad after every microbatch. The
+// second is a flag of the call: operations do not look at it, and a capture bakes in that W adds,
+// so under TE's plan there is nothing to erase. Under capo's plan the first write of
+// a step overwrites, whichever it is, and the rule is silent.
+//
+// There is one finding for each module.
+void first_writer(const Context& context, Findings& out) {
   const std::optional<PlanKind> plan = context.options().plan.kind;
   const ModuleTable& modules = context.options().modules;
   if (plan == PlanKind::Safe || modules.layers.empty()) return;
@@ -165,8 +155,8 @@ void first_writer(const Context& context, Diagnostics& out) {
   }
   std::set<const Module*> reported;
   const auto report = [&](const Module* module, auto describe) {
-    if (!reported.insert(module).second || !out.wants("G12")) return;
-    out.keep(describe(*module));
+    if (!reported.insert(module).second || !out.found()) return;
+    out.report(describe(*module));
   };
   for (const OrderView& order : context.orders()) {
     const std::vector<Writes> writes = writes_of(order);
@@ -191,23 +181,9 @@ void first_writer(const Context& context, Diagnostics& out) {
   }
 }
 
-// A chunk's gradients are all there before they are reduced.
-//
-//   rank 0: F1.0 B1.0 reduce1 W1.0     the reduction reads main_grad, which W1.0 has yet to add to
-//
-// What counts is W, or B where that is whole, of any microbatch of the chunk. A flag such as
-// grad_added_to_main_grad, which TransformerEngine sets at B already, changes nothing about it.
-// Lists and tables without reductions are at no fault; a chunk that is never reduced is
-// reduce_missing's, one that is reduced twice behind all of its gradients reduce_twice's. One
-// finding for each chunk of an order.
-
-namespace {
-
 Diagnostic early(const Context& context, const OrderView& order, const Reduced& reduced) {
   const Entry& gradient = order.entries[reduced.gradient];
-  return {.rule = "G13",
-          .family = Family::Gradients,
-          .message = fmt::format("{} reduces the gradients of {} before they are complete: {} adds "
+  return {.message = fmt::format("{} reduces the gradients of {} before they are complete: {} adds "
                                  "to them {}",
                                  words::placed(context, order, reduced.at),
                                  words::part(context, order, gradient.chunk),
@@ -220,27 +196,23 @@ Diagnostic early(const Context& context, const OrderView& order, const Reduced& 
           .witness = words::entries(context, order, {reduced.at, reduced.gradient})};
 }
 
-}  // namespace
-
-void reduce_early(const Context& context, Diagnostics& out) {
+// A chunk's gradients are all there before they are reduced.
+//
+//   rank 0: F1.0 B1.0 reduce1 W1.0     the reduction reads main_grad, which W1.0 has yet to add to
+//
+// A gradient is made by W, or by a whole B, of any microbatch of the chunk. A flag such as
+// grad_added_to_main_grad, which TE sets at B already, changes nothing about it.
+// Lists and tables without reductions are at no fault; a chunk that is never reduced is
+// reduce_missing's, one that is reduced twice behind all of its gradients reduce_twice's. There is
+// one finding for each chunk of an order.
+void reduce_early(const Context& context, Findings& out) {
   for (const OrderView& order : context.orders()) {
     for (const Reduced& reduced : reduced_chunks(order)) {
-      if (reduced.gradient == order.entries.size() || !out.wants("G13")) continue;
-      out.keep(early(context, order, reduced));
+      if (reduced.gradient == order.entries.size() || !out.found()) continue;
+      out.report(early(context, order, reduced));
     }
   }
 }
-
-// Where one chunk's gradients are reduced, every chunk's are.
-//
-//   rank 0: F1.0 B1.0 reduce1
-//   rank 1: F1.0 B1.0             stage 1 keeps gradients of its own, and its replicas drift apart
-//
-// An order without any reduction leaves them to somebody else and says nothing about it; with one,
-// the others were forgotten. A chunk accumulates gradients if it has a W or a whole B, unless it is
-// declared and all its layers are frozen. A replay order is judged like a capture order.
-
-namespace {
 
 struct Reduction {
   const OrderView* order;
@@ -266,7 +238,7 @@ bool frozen(const Context& context, std::int32_t rank, std::int32_t chunk) {
          module_at_fault(context, rank, chunk, trains) == nullptr;
 }
 
-// By chunk: whether it is reduced, and where its last gradient is.
+// Whether a chunk is reduced, and the position of its last gradient.
 struct Chunk {
   bool reduced = false;
   std::size_t gradient = 0;
@@ -291,8 +263,6 @@ Diagnostic missing(const Context& context, const OrderView& order, std::size_t g
   const Entry& reduction = other.order->entries[other.at];
   const Action reduce{.kind = Kind::ReduceGradient, .chunk = last.chunk};
   return {
-      .rule = "G14",
-      .family = Family::Gradients,
       .message = fmt::format("the gradients of {}{} are never reduced, though {} reduces those "
                              "of {}{}",
                              words::part(context, order, last.chunk),
@@ -306,9 +276,15 @@ Diagnostic missing(const Context& context, const OrderView& order, std::size_t g
       .witness = words::entries(context, order, {gradient})};
 }
 
-}  // namespace
-
-void reduce_missing(const Context& context, Diagnostics& out) {
+// If one chunk's gradients are reduced, every chunk's are.
+//
+//   rank 0: F1.0 B1.0 reduce1
+//   rank 1: F1.0 B1.0             stage 1 keeps gradients of its own, and its replicas drift apart
+//
+// An order without any reduction leaves reductions to others; with one, the missing ones were
+// forgotten. A chunk accumulates gradients if it has a W or a whole B, unless it is
+// declared and all its layers are frozen. A replay order is judged like a capture order.
+void reduce_missing(const Context& context, Findings& out) {
   const std::optional<Reduction> other = first_reduction(context);
   if (!other) return;
   for (const OrderView& order : context.orders()) {
@@ -316,25 +292,14 @@ void reduce_missing(const Context& context, Diagnostics& out) {
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       if (chunks[c].reduced) continue;
       if (frozen(context, order.rank, static_cast<std::int32_t>(c) + 1)) continue;
-      if (out.wants("G14")) out.keep(missing(context, order, chunks[c].gradient, *other));
+      if (out.found()) out.report(missing(context, order, chunks[c].gradient, *other));
     }
   }
 }
 
-// A chunk's gradients are reduced once.
-//
-//   rank 0: F1.0 B1.0 reduce1 reduce1     the sum over all replicas is summed over them again
-//
-// A first reduction that comes too early for a gradient is reduce_early's, with all that follow it.
-// One finding for each reduction behind the first.
-
-namespace {
-
 Diagnostic twice(const Context& context, const OrderView& order, std::size_t first,
                  std::size_t again) {
-  return {.rule = "G15",
-          .family = Family::Gradients,
-          .message = fmt::format("{} reduces the gradients of {} a second time",
+  return {.message = fmt::format("{} reduces the gradients of {} a second time",
                                  words::placed(context, order, again),
                                  words::part(context, order, order.entries[again].chunk)),
           .labels = {{order.entries[again].span(), ""},
@@ -343,9 +308,13 @@ Diagnostic twice(const Context& context, const OrderView& order, std::size_t fir
           .witness = words::entries(context, order, {again, first})};
 }
 
-}  // namespace
-
-void reduce_twice(const Context& context, Diagnostics& out) {
+// A chunk's gradients are reduced once.
+//
+//   rank 0: F1.0 B1.0 reduce1 reduce1     the sum over all replicas is summed over them again
+//
+// A first reduction that comes too early for a gradient is reduce_early's, with all that follow it.
+// There is one finding for each reduction behind the first.
+void reduce_twice(const Context& context, Findings& out) {
   for (const OrderView& order : context.orders()) {
     const std::vector<Reduced> chunks = reduced_chunks(order);
     if (chunks.empty()) continue;
@@ -355,9 +324,26 @@ void reduce_twice(const Context& context, Diagnostics& out) {
       CAPO_ASSERT(order.knows(entry.chunk), "orders that name unknown chunks come no further");
       const Reduced& of = chunks[static_cast<std::size_t>(entry.chunk) - 1];
       if (at == of.at || of.gradient != order.entries.size()) continue;
-      if (out.wants("G15")) out.keep(twice(context, order, of.at, at));
+      if (out.found()) out.report(twice(context, order, of.at, at));
     }
   }
+}
+
+constexpr Rule kRules[] = {
+    {"G12", "first-writer", "a weight gradient that overwrites another", Family::Gradients,
+     Pass::Gradients, first_writer},
+    {"G13", "reduce-early", "a reduction before the last gradient", Family::Gradients,
+     Pass::Gradients, reduce_early},
+    {"G14", "reduce-missing", "a chunk whose gradients are never reduced", Family::Gradients,
+     Pass::Gradients, reduce_missing},
+    {"G15", "reduce-twice", "gradients that are reduced a second time", Family::Gradients,
+     Pass::Gradients, reduce_twice},
+};
+
+}  // namespace
+
+std::span<const Rule> gradient_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

@@ -15,7 +15,7 @@ const Entry& entry_of(const Context& context, const Wiring& wiring, const Site& 
   return context.order_of(wiring, site.rank).entries[site.entry];
 }
 
-// The work that writes a buffer, for its chunk and microbatch.
+// Whether the entry is the work that writes a buffer, for its chunk and microbatch.
 bool writes(const Entry& entry, BufferKind kind) {
   switch (kind) {
     case BufferKind::StaticInput:
@@ -135,19 +135,19 @@ Span site_span(const Context& context, const Wiring& wiring, const Site& site) {
 }
 
 void report_hazard(const Context& context, const PlanView& view, const JudgedHazard& judged,
-                   std::string_view rule, Family family, Diagnostics& out) {
+                   Findings& out) {
   const Severity severity = severity_of(view, judged);
   const Hazard& hazard = judged.hazard;
   const Wiring& wiring = *judged.wiring;
   const auto place = [&] { return site_span(context, wiring, hazard.reader); };
-  if (!out.wants_at(rule, place, severity)) return;
+  if (!out.found_at(place, severity)) return;
   const std::string reader = site_name(context, wiring, hazard.reader);
   const std::string writer = site_name(context, wiring, hazard.writer);
   const std::string victim = buffer_name(context, view, hazard.victim);
   const bool allocated = view.kind() == PlanKind::Te &&
                          (judged.kind == HazardKind::Pool || judged.kind == HazardKind::P2pWindow);
 
-  Diagnostic finding{.rule = rule, .family = family, .severity = severity};
+  Diagnostic finding{.severity = severity};
   std::string message = condition(view, judged);
   if (hazard.window) {
     const std::string end = hazard.reader == hazard.writer ? "that" : reader;
@@ -171,7 +171,7 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
        fmt::format("its memory goes to {}",
                    buffer_name(context, view, view.table().at(hazard.taker)))});
   finding.witness.kind = WitnessKind::Replay;
-  // What a weight gradient takes for itself is written and read by one piece of work.
+  // One piece of work writes and reads what a weight gradient takes for itself.
   const Site origin = origin_of(context, wiring, hazard.victim);
   if (origin != hazard.reader) {
     finding.labels.push_back({site_span(context, wiring, origin), "it is written here"});
@@ -183,7 +183,7 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
     finding.notes.push_back({.text = std::string(reason), .span = std::nullopt});
   }
   finding.help.text = cure(context, judged);
-  out.keep(std::move(finding));
+  out.report(std::move(finding));
 }
 
 }  // namespace capo::rules

@@ -1,13 +1,13 @@
-// What the rules about shared memory have in common: a hazard put into words, with its witness.
+// A hazard put into words, with its witness, for the rules about shared memory.
 //
 // The witness is a replay in three steps: who wrote the buffer, who took its memory over, who then
-// reads it. Where the plan or the operands are undeclared the finding is a warning, and its message
-// begins with the condition.
+// reads it. If the plan or the operands are undeclared the finding is a warning, and its message
+// begins with the condition. Tested by tests/corpus/rules/B01 to B04, E01 and Y01.
 
 #pragma once
 
-#include "core/diag/diagnostics.h"
 #include "core/rules/context.h"
+#include "core/rules/findings.h"
 #include "core/rules/plan_view.h"
 
 #include <string>
@@ -18,9 +18,9 @@ namespace capo::rules {
 /// Whether the finding is an error: what it depends on was declared.
 [[nodiscard]] Severity severity_of(const PlanView& view, const JudgedHazard& hazard);
 
-/// Keeps a finding of `rule` for the hazard, or counts it.
+/// Reports a finding of the rule that runs for the hazard.
 void report_hazard(const Context& context, const PlanView& view, const JudgedHazard& hazard,
-                   std::string_view rule, Family family, Diagnostics& out);
+                   Findings& out);
 
 /// "the static input of chunk 2, microbatch 0".
 [[nodiscard]] std::string buffer_name(const Context& context, const PlanView& view,

@@ -1,13 +1,13 @@
-// A schedule with the transfers that its ranks perform, for printing: what the transfer rules
-// judge.
+// A schedule with the transfers that its ranks perform, as the transfer rules judge them, for
+// printing.
 //
 //   capo convert table.csv --to csv --lower       PyTorch's table with its sends and receives
 //
-// As written where the orders write them, as Megatron calls them with Environment::p2p, else as
-// PyTorch adds them. What is replayed otherwise than it was captured has its own. No form says who
-// waits for a transfer and, between two ranks, which communicator it goes through, as Megatron's
-// calls do: where the verdict depends on it there is nothing to print. Tested by lower_test.cpp and
-// tests/cli/convert_test.cpp.
+// Transfers are as written if the orders write them, as Megatron calls them with Environment::p2p,
+// and otherwise as PyTorch adds them. A replay order that differs from its capture has its own. No
+// form says who waits for a transfer and, between two ranks, which communicator it goes through, as
+// Megatron's calls do: a schedule whose verdict depends on that is not printed. Tested by
+// lower_test.cpp and tests/cli/convert_test.cpp.
 
 #pragma once
 

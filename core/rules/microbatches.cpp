@@ -2,13 +2,13 @@
 //
 //   0F0,0F1,0B0             microbatch 1 is never run backward: S21
 //
-// An order of counted microbatches is judged by counts.cpp. Tested by tests/corpus/rules/S19 to
-// S22.
+// An order of counted microbatches is judged by counts.cpp. Tested by microbatches_test.cpp and
+// tests/corpus/rules/S19 to S22.
 
-#include "core/diag/diagnostics.h"
 #include "core/graph/stage_map.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/wiring.h"
 #include "core/rules/words.h"
 
@@ -22,25 +22,25 @@
 
 namespace capo::rules {
 
+namespace {
+
 // Microbatches are counted from 0 to one less than the step has.
 //
 //   4 microbatches:  0F7                PyTorch's validator counts distinct numbers and not which
-
-void microbatch_out_of_range(const Context& context, Diagnostics& out) {
+void microbatch_out_of_range(const Context& context, Findings& out) {
   if (context.counted() || !context.schedule().microbatches) return;
   for (const OrderView& order : context.orders()) {
     for (std::size_t at = 0; at < order.entries.size(); ++at) {
       const Entry& entry = order.entries[at];
-      if (entry.microbatch < context.microbatches() || !out.wants("S19")) continue;
-      out.keep({.rule = "S19",
-                .message =
-                    fmt::format("{} is an action of microbatch {}, but the step has {} ({})",
-                                words::placed(context, order, at), entry.microbatch,
-                                words::count(context.microbatches(), "microbatch", "microbatches"),
-                                words::range(context.microbatches())),
-                .labels = {{entry.span(), ""}},
-                .help = {.text = "correct the microbatch, or the number that is declared"},
-                .witness = words::entries(context, order, {at})});
+      if (entry.microbatch < context.microbatches() || !out.found()) continue;
+      out.report({.message = fmt::format(
+                      "{} is an action of microbatch {}, but the step has {} ({})",
+                      words::placed(context, order, at), entry.microbatch,
+                      words::count(context.microbatches(), "microbatch", "microbatches"),
+                      words::range(context.microbatches())),
+                  .labels = {{entry.span(), ""}},
+                  .help = {.text = "correct the microbatch, or the number that is declared"},
+                  .witness = words::entries(context, order, {at})});
     }
   }
 }
@@ -48,13 +48,10 @@ void microbatch_out_of_range(const Context& context, Diagnostics& out) {
 // A named action stands in its rank's order once.
 //
 //   0F0,0B0,0B0             microbatch 0 would be run backward twice; every check that PyTorch
-//   makes
-//                           ahead of time passes, and its runtime stops in the middle of the step
+//                           makes ahead of time passes, and its runtime stops in the step
 //
-// Transfers are judged with the others, where the network is. Where microbatches are counted
-// nothing can repeat.
-
-void repeated_action(const Context& context, Diagnostics& out) {
+// Transfers are judged by transfers.cpp. If microbatches are counted no action can repeat.
+void repeated_action(const Context& context, Findings& out) {
   if (context.counted()) return;
   for (const OrderView& order : context.orders()) {
     Context::for_each_microbatch(order, [&](const MicrobatchView& view) {
@@ -65,10 +62,9 @@ void repeated_action(const Context& context, Diagnostics& out) {
             [&](std::uint32_t earlier) {
               return order.entries[earlier].kind == order.entries[at].kind;
             });
-        if (*before == at || !out.wants("S20")) continue;
-        out.keep(
-            {.rule = "S20",
-             .message = fmt::format("{} runs a second time", words::placed(context, order, at)),
+        if (*before == at || !out.found()) continue;
+        out.report(
+            {.message = fmt::format("{} runs a second time", words::placed(context, order, at)),
              .labels = {{order.entries[at].span(), "the same action again"},
                         {order.entries[*before].span(), "it runs here already"}},
              .help = {.text = "remove one of the two; is another microbatch meant?"},
@@ -77,16 +73,6 @@ void repeated_action(const Context& context, Diagnostics& out) {
     });
   }
 }
-
-// Every chunk runs each microbatch forward and backward, and where it splits the backward, its
-// weight gradient.
-//
-//   0F0,0F1,0B0             microbatch 1 is never run backward
-//
-// Where microbatches are counted this is what the rules about counts say. Chunks that never occur
-// are missing_chunk's.
-
-namespace {
 
 struct Present {
   bool forward = false;
@@ -115,7 +101,7 @@ std::vector<Kind> lacking(const Present& present, Delay delay) {
     if (!present.whole && !present.input) {
       kinds.push_back(present.weight ? Kind::BackwardInput : Kind::Backward);
     }
-    // Beside a whole backward it is the input half that is one too many: split_and_whole's.
+    // If there is a whole backward, the input half is one too many: split_and_whole's.
     if (present.input && !present.weight && !present.whole) kinds.push_back(Kind::BackwardWeight);
     return kinds;
   }
@@ -125,9 +111,8 @@ std::vector<Kind> lacking(const Present& present, Delay delay) {
   return kinds;
 }
 
-// Behind which entry a missing backward has all that it reads, or a weight gradient. Nothing where
-// another rank has part of it, or nobody: how late is late enough, that order alone does not say,
-// and too early the ranks would wait for each other.
+// The earliest entry after which the missing action could be inserted; nullopt if that depends on
+// another rank's order, where too early would make the ranks wait for each other.
 std::optional<std::size_t> ready_behind(const Context& context, const OrderView& order,
                                         const Action& action,
                                         std::span<const std::uint32_t> others) {
@@ -146,7 +131,7 @@ std::optional<std::size_t> ready_behind(const Context& context, const OrderView&
   return std::max<std::size_t>(others.back(), static_cast<std::size_t>(gradient - entries.begin()));
 }
 
-// `others`: what there is of its microbatch, not nothing.
+// `others` are the entries of its microbatch that are there; there is at least one.
 void say_where(const Context& context, const OrderView& order, const Action& action,
                std::span<const std::uint32_t> others, Diagnostic& finding) {
   const auto needs_it = std::find_if(others.begin(), others.end(), [&](std::uint32_t at) {
@@ -173,16 +158,21 @@ void say_where(const Context& context, const OrderView& order, const Action& act
   }
 }
 
-}  // namespace
-
-void missing_action(const Context& context, Diagnostics& out) {
+// Every chunk runs each microbatch forward and backward, and where it splits the backward, its
+// weight gradient.
+//
+//   0F0,0F1,0B0             microbatch 1 is never run backward
+//
+// If microbatches are counted the rules about counts say this. Chunks that never occur are
+// missing_chunk's.
+void missing_action(const Context& context, Findings& out) {
   if (context.counted()) return;
   for (const OrderView& order : context.orders()) {
     const auto report = [&](std::int32_t chunk, std::int32_t microbatch,
                             std::span<const std::uint32_t> others, Kind kind) {
-      if (!out.wants("S21")) return;
+      if (!out.found()) return;
       const Action action{.kind = kind, .chunk = chunk, .microbatch = microbatch};
-      Diagnostic finding{.rule = "S21"};
+      Diagnostic finding;
       finding.message = fmt::format(
           "`{}` is missing{}: {} does not run {}", words::entry_text(context, order, action),
           words::on_order(context, order), words::part(context, order, chunk),
@@ -192,7 +182,7 @@ void missing_action(const Context& context, Diagnostics& out) {
                                   : fmt::format("microbatch {} backward", microbatch));
       finding.help.text = "add it";
       if (!others.empty()) say_where(context, order, action, others, finding);
-      out.keep(std::move(finding));
+      out.report(std::move(finding));
     };
     // A stage that strayed here from another rank is stage_twice's.
     const auto strays = [&](std::int32_t chunk) {
@@ -203,8 +193,8 @@ void missing_action(const Context& context, Diagnostics& out) {
     const auto report_gap = [&](std::int32_t chunk, std::int32_t end) {
       const std::vector<Kind> kinds = lacking({}, order.delay_of(chunk));
       for (std::int32_t m = next[static_cast<std::size_t>(chunk) - 1]; m < end; ++m) {
-        if (out.full("S21")) {
-          out.count_unseen("S21", static_cast<std::size_t>(end - m) * kinds.size());
+        if (out.full()) {
+          out.count_unseen(static_cast<std::size_t>(end - m) * kinds.size());
           return;
         }
         for (const Kind kind : kinds) report(chunk, m, {}, kind);
@@ -228,10 +218,8 @@ void missing_action(const Context& context, Diagnostics& out) {
 // ways.
 //
 //   0F0,0B0,0I0,0W0         its gradient would be added twice; PyTorch's validator counts B plus
-//   half of
-//                           I and W over the stage, so a second one elsewhere can hide the fault
-
-void split_and_whole(const Context& context, Diagnostics& out) {
+//                           half of I and W over the stage, so another fault can hide this one
+void split_and_whole(const Context& context, Findings& out) {
   if (context.counted()) return;
   for (const OrderView& order : context.orders()) {
     Context::for_each_microbatch(order, [&](const MicrobatchView& view) {
@@ -243,20 +231,40 @@ void split_and_whole(const Context& context, Diagnostics& out) {
       const auto whole = first([](Kind kind) { return kind == Kind::Backward; });
       const auto half = first(
           [](Kind kind) { return kind == Kind::BackwardInput || kind == Kind::BackwardWeight; });
-      if (whole == view.positions.end() || half == view.positions.end() || !out.wants("S22"))
-        return;
+      if (whole == view.positions.end() || half == view.positions.end() || !out.found()) return;
       const std::uint32_t later = std::max(*whole, *half);
       const std::uint32_t earlier = std::min(*whole, *half);
-      out.keep({.rule = "S22",
-                .message = fmt::format("microbatch {} of {} has a whole backward and a split one{}",
-                                       view.microbatch, words::part(context, order, view.chunk),
-                                       words::on_order(context, order)),
-                .labels = {{order.entries[later].span(), "again"},
-                           {order.entries[earlier].span(), "run backward here already"}},
-                .help = {.text = "keep the whole backward, or the input and weight halves"},
-                .witness = words::entries(context, order, {earlier, later})});
+      out.report({.message = fmt::format(
+                      "microbatch {} of {} has a whole backward and a split one{}", view.microbatch,
+                      words::part(context, order, view.chunk), words::on_order(context, order)),
+                  .labels = {{order.entries[later].span(), "again"},
+                             {order.entries[earlier].span(), "run backward here already"}},
+                  .help = {.text = "keep the whole backward, or the input and weight halves"},
+                  .witness = words::entries(context, order, {earlier, later})});
     });
   }
+}
+
+constexpr Rule kRules[] = {
+    {"S19", "microbatch-out-of-range", "a microbatch that the step does not have", Family::Shape,
+     Pass::Counts, microbatch_out_of_range},
+    {"S20", "repeated-action", "the same action twice", Family::Shape, Pass::Counts,
+     repeated_action},
+    {.id = "S21",
+     .name = "missing-action",
+     .title = "an action of a microbatch is missing",
+     .family = Family::Shape,
+     .pass = Pass::Counts,
+     .check = missing_action,
+     .leaves_executable = true},
+    {"S22", "split-and-whole", "a microbatch has a whole backward and a split one", Family::Shape,
+     Pass::Counts, split_and_whole},
+};
+
+}  // namespace
+
+std::span<const Rule> microbatch_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

@@ -3,33 +3,35 @@
 //   [1, -1, -1.5]           a delayed, unfused weight gradient that no replay hands over: G01
 //
 // Each but G06 is a fact about TE's captures: modules.h says how much it weighs under which plan.
-// Tested by tests/corpus/rules/G01 to G11.
+// Tested by module_rules_test.cpp, module_gradients_test.cpp and tests/corpus/rules/G01 to G11.
 
 #include "core/base/assert.h"
-#include "core/diag/diagnostics.h"
 #include "core/frameworks/te/contract.h"
 #include "core/frameworks/te/main_grad.h"
 #include "core/model/module_kinds.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/modules.h"
 #include "core/rules/words.h"
 
 #include <fmt/format.h>
 
 #include <set>
+#include <span>
 #include <string_view>
 
 namespace capo::rules {
+
+namespace {
 
 // Whether PyTorch itself takes the backward of a module apart: its tables with I and W are run by
 // torch.distributed.pipelining, whose W asks autograd for the weights' gradients and knows no
 // queue.
 //
-// That is so for a table, as long as no plan says that somebody else captures its actions. Of
-// interest for shared weights, which only shared_weight (G06) then judges.
-
-[[nodiscard]] inline bool split_by_torch(const Context& context, const Module& module) {
+// A table is run so as long as no plan says that somebody else captures its actions. Then
+// shared_weight (G06) alone judges shared weights.
+bool split_by_torch(const Context& context, const Module& module) {
   const Form form = context.input().form;
   const bool table = form == Form::TorchCompute || form == Form::TorchComms;
   return table && !context.options().plan.kind && module.flags.shared_weight &&
@@ -37,17 +39,7 @@ namespace capo::rules {
          !module.flags.frozen_weight;
 }
 
-// A weight gradient that is delayed and not fused ends nowhere under CUDA graphs.
-//
-//   [1, -1, -1.5]     W computes the gradient, and Python then says `.grad = ...`: at capture. A
-//                     replay runs kernels only, so autograd's `.grad` never sees what it computed.
-//
-// Concerns neither a frozen weight (G04) nor grouped-linear, which hands autograd a buffer (G03),
-// nor the shared weight of a step that PyTorch itself takes apart (G06).
-
-namespace {
-
-bool is_wgrad_lost(const Context& context, const Module& module) {
+bool loses_weight_gradient(const Context& context, const Module& module) {
   return queues_weight_gradient(module) && !module.flags.fuse_wgrad_accumulation &&
          module.kind != ModuleKind::GroupedLinear && !split_by_torch(context, module);
 }
@@ -62,32 +54,18 @@ ModuleFinding describe_wgrad_lost(const Context& context, const ModuleUse& use) 
           .replayed = use.entries({Kind::BackwardWeight}, 8)};
 }
 
-constexpr ModuleRule k_wgrad_lost{.id = "G01",
-                                  .family = Family::Gradients,
-                                  .shows_at = ShowsAt::WeightGradient,
-                                  .at_fault = is_wgrad_lost,
-                                  .describe = describe_wgrad_lost};
-
-}  // namespace
-
-void wgrad_lost(const Context& context, Diagnostics& out) {
-  report_modules(context, k_wgrad_lost, out);
-}
-
-// The gradient of a bias that comes out of the delayed product is lost under CUDA graphs.
+// A weight gradient that is delayed and not fused ends nowhere under CUDA graphs.
 //
-//   [1, -1, -1.5]     the product of W makes both gradients; the weight's goes to main_grad, the
-//                     bias's to `.grad`, by an assignment in Python that no replay runs
+//   [1, -1, -1.5]     W computes the gradient, and Python then says `.grad = ...`: at capture. A
+//                     replay runs kernels only, so autograd's `.grad` never sees what it computed.
 //
-// That product makes it in linear, layernorm-linear and layernorm-mlp (so also in a
-// transformer-layer) and on the split path of the module grouped-linear, which is the one without
-// splits on the device; everywhere else, and from fp8 operands, B makes it. (TransformerEngine's
-// capture of fp8 with bias and delay fails in warm-up.) A type that is not declared is taken for
-// one that is not fp8.
+// The rule concerns neither a frozen weight (G04) nor grouped-linear, which hands autograd a buffer
+// (G03), nor the shared weight of a step that PyTorch itself takes apart (G06).
+constexpr ModuleRule kWgradLost{.shows_at = ShowsAt::WeightGradient,
+                                .at_fault = loses_weight_gradient,
+                                .describe = describe_wgrad_lost};
 
-namespace {
-
-bool is_bias_gradient_lost(const Context& /*context*/, const Module& module) {
+bool loses_bias_gradient(const Context& /*context*/, const Module& module) {
   return queues_weight_gradient(module) && module.flags.bias &&
          gradients::te_makes_bias_gradient_with_weight(module);
 }
@@ -103,29 +81,21 @@ ModuleFinding describe_bias_gradient_lost(const Context& context, const ModuleUs
       .replayed = use.entries({Kind::BackwardWeight}, 8)};
 }
 
-constexpr ModuleRule k_bias_gradient_lost{.id = "G02",
-                                          .family = Family::Gradients,
-                                          .shows_at = ShowsAt::WeightGradient,
-                                          .at_fault = is_bias_gradient_lost,
-                                          .describe = describe_bias_gradient_lost};
-
-}  // namespace
-
-void bias_gradient_lost(const Context& context, Diagnostics& out) {
-  report_modules(context, k_bias_gradient_lost, out);
-}
-
-// The module grouped-linear returns memory that nobody has written.
+// The gradient of a bias that comes out of the delayed product is lost under CUDA graphs.
 //
-//   [1, -1, -1.5]     B allocates the weight gradient, queues it for W and hands the same tensor to
-//                     autograd, which adds what happens to lie there to `.grad`; W fills it later
+//   [1, -1, -1.5]     the product of W makes both gradients; the weight's goes to main_grad, the
+//                     bias's to `.grad`, by an assignment in Python that no replay runs
 //
-// Only without fuse_wgrad_accumulation, and only that module: the operation returns None. Elsewhere
-// such a gradient is lost and not made up (G01).
+// That product makes it in linear, layernorm-linear and layernorm-mlp (so also in a
+// transformer-layer) and on the split path of the module grouped-linear, which is the one without
+// splits on the device; everywhere else, and from fp8 operands, B makes it. (TE's capture of fp8
+// with bias and delay fails in warm-up.) A type that is not declared is taken for one that is not
+// fp8.
+constexpr ModuleRule kBiasGradientLost{.shows_at = ShowsAt::WeightGradient,
+                                       .at_fault = loses_bias_gradient,
+                                       .describe = describe_bias_gradient_lost};
 
-namespace {
-
-bool is_gradient_uninitialised(const Context& /*context*/, const Module& module) {
+bool returns_unwritten_memory(const Context& /*context*/, const Module& module) {
   return queues_weight_gradient(module) && !module.flags.fuse_wgrad_accumulation &&
          module.kind == ModuleKind::GroupedLinear;
 }
@@ -144,29 +114,18 @@ ModuleFinding describe_gradient_uninitialised(const Context& context, const Modu
           .second_label = "this fills it"};
 }
 
-constexpr ModuleRule k_gradient_uninitialised{.id = "G03",
-                                              .family = Family::Gradients,
-                                              .shows_at = ShowsAt::Backward,
-                                              .at_fault = is_gradient_uninitialised,
-                                              .describe = describe_gradient_uninitialised};
-
-}  // namespace
-
-void gradient_uninitialised(const Context& context, Diagnostics& out) {
-  report_modules(context, k_gradient_uninitialised, out);
-}
-
-// A frozen weight queues nothing, and the delayed weight gradient takes something all the same.
+// The module grouped-linear returns memory that nobody has written.
 //
-//   [1, -1, -1.5]     W finds the queue empty: "Pop empty queue", outside of graphs as well
+//   [1, -1, -1.5]     B allocates the weight gradient, queues it for W and hands the same tensor to
+//                     autograd, which adds what happens to lie there to `.grad`; W fills it later
 //
-// A layernorm-mlp has two weights and W takes two entries, that of fc2 first; with one of them
-// frozen there is one entry, which is taken for the other weight's. grouped-linear and the
-// operations look before they take, so they are not at fault.
+// It does so only without fuse_wgrad_accumulation, and no other module does: the operation returns
+// None. Elsewhere such a gradient is lost and not made up (G01).
+constexpr ModuleRule kGradientUninitialised{.shows_at = ShowsAt::Backward,
+                                            .at_fault = returns_unwritten_memory,
+                                            .describe = describe_gradient_uninitialised};
 
-namespace {
-
-bool is_frozen_weight(const Context& /*context*/, const Module& module) {
+bool delays_frozen_weight(const Context& /*context*/, const Module& module) {
   return module.flags.delay_wgrad && module.flags.frozen_weight &&
          (!module.kind || gradients::te_raises_on_empty_queue(*module.kind));
 }
@@ -183,30 +142,18 @@ ModuleFinding describe_frozen_weight(const Context& context, const ModuleUse& us
       .help = "do not delay the weight gradient of a module with a frozen weight"};
 }
 
-constexpr ModuleRule k_frozen_weight{.id = "G04",
-                                     .family = Family::Gradients,
-                                     .shows_at = ShowsAt::WeightGradient,
-                                     .at_fault = is_frozen_weight,
-                                     .describe = describe_frozen_weight};
-
-}  // namespace
-
-void frozen_weight(const Context& context, Diagnostics& out) {
-  report_modules(context, k_frozen_weight, out);
-}
-
-// ops.BasicLinear hands out main_grad itself as the gradient to be added to main_grad.
+// A frozen weight queues nothing, and the delayed weight gradient takes something all the same.
 //
-//   [1, -1]     with accumulate_into_main_grad and overwrite_main_grad, B writes main_grad,
-//               returns a view of it to autograd and leaves grad_added_to_main_grad unset:
-//               whoever adds `.grad` to main_grad, as Megatron's DDP does, doubles the gradient
+//   [1, -1, -1.5]     W finds the queue empty: "Pop empty queue", outside of graphs as well
 //
-// The operation keeps one flag for "write to main_grad" and "add to it". Modules and
-// ops.GroupedLinear keep two.
+// A layernorm-mlp has two weights and W takes two entries, that of fc2 first; with one of them
+// frozen there is one entry, which is taken for the other weight's. grouped-linear and the
+// operations look before they take, so they are not at fault.
+constexpr ModuleRule kFrozenWeight{.shows_at = ShowsAt::WeightGradient,
+                                   .at_fault = delays_frozen_weight,
+                                   .describe = describe_frozen_weight};
 
-namespace {
-
-bool is_double_accumulation(const Context& /*context*/, const Module& module) {
+bool doubles_gradient(const Context& /*context*/, const Module& module) {
   return module.kind == ModuleKind::BasicLinearOp && module.flags.fuse_wgrad_accumulation &&
          module.flags.overwrite_main_grad && !module.flags.frozen_weight;
 }
@@ -222,32 +169,19 @@ ModuleFinding describe_double_accumulation(const Context& context, const ModuleU
       .help = "clear main_grad before the step and leave overwrite_main_grad out"};
 }
 
-constexpr ModuleRule k_double_accumulation{.id = "G05",
-                                           .family = Family::Gradients,
-                                           .shows_at = ShowsAt::Backward,
-                                           .at_fault = is_double_accumulation,
-                                           .describe = describe_double_accumulation};
-
-}  // namespace
-
-void double_accumulation(const Context& context, Diagnostics& out) {
-  report_modules(context, k_double_accumulation, out);
-}
-
-// PyTorch's split backward counts a weight twice that two layers of one stage share.
+// ops.BasicLinear hands out main_grad itself as the gradient to be added to main_grad.
 //
-//   0F0,0I0,0W0     the input half keeps a gradient for each place where the weight is used; the
-//                   weight half starts at each of them, and on its way from the later layer it
-//                   passes the earlier one, which so counts a second time
+//   [1, -1]     with accumulate_into_main_grad and overwrite_main_grad, B writes main_grad,
+//               returns a view of it to autograd and leaves grad_added_to_main_grad unset:
+//               whoever adds `.grad` to main_grad, as Megatron's DDP does, doubles the gradient
 //
-// Concerns PyTorch's tables without a plan, and a stage that names the same module at least twice
-// among its layers: on one path from output to input, which layers of a stage are. A whole backward
-// is right. TransformerEngine's W has its own operands and counts each layer once, so under its
-// plan such a weight is like any other.
+// The operation keeps one flag for "write to main_grad" and "add to it". Modules and
+// ops.GroupedLinear keep two.
+constexpr ModuleRule kDoubleAccumulation{.shows_at = ShowsAt::Backward,
+                                         .at_fault = doubles_gradient,
+                                         .describe = describe_double_accumulation};
 
-namespace {
-
-// A module that two layers of the chunk are, and whose backward PyTorch takes apart.
+// The module of two layers of the chunk whose backward PyTorch takes apart; null if there is none.
 const Module* shared_within(const Context& context, const OrderView& order, std::int32_t chunk) {
   std::set<const Module*> seen;
   const std::int32_t layers = distinct_layers(context, order.rank, chunk);
@@ -268,42 +202,34 @@ ModuleFinding describe_shared_weight(const Context& context, const ModuleUse& us
           .help = "run this stage's backward whole, or give each layer a weight of its own"};
 }
 
-constexpr ModuleRule k_shared_weight{.id = "G06",
-                                     .family = Family::Gradients,
-                                     .shows_at = ShowsAt::WeightGradient,
-                                     .at_fault = nullptr,
-                                     .describe = describe_shared_weight};
-
-}  // namespace
-
-void shared_weight(const Context& context, Diagnostics& out) {
+// PyTorch's split backward counts a weight twice that two layers of one stage share.
+//
+//   0F0,0I0,0W0     the input half keeps a gradient for each place where the weight is used; the
+//                   weight half starts at each of them, and on its way from the later layer it
+//                   passes the earlier one, which so counts a second time
+//
+// The rule concerns PyTorch's tables without a plan, and a stage that names the same module at
+// least twice among its layers, which are on one path from output to input. A whole backward is
+// right. TE's W has its own operands and counts each layer once, so under its plan such a weight is
+// like any other.
+void shared_weight(const Context& context, Findings& out) {
   std::set<const Module*> reported;
   for (const OrderView& order : context.orders()) {
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
       if (order.of(chunk).weights == 0) continue;
       const Module* module = shared_within(context, order, chunk);
-      if (module == nullptr || !reported.insert(module).second || !out.wants("G06")) continue;
+      if (module == nullptr || !reported.insert(module).second || !out.found()) continue;
       const ModuleUse use{.module = module,
                           .order = &order,
                           .chunk = chunk,
                           .at = order.find(Kind::BackwardWeight, chunk, 0)};
-      out.keep(module_diagnostic(context, k_shared_weight, use, Severity::Error));
+      out.report(
+          module_diagnostic(context, describe_shared_weight(context, use), use, Severity::Error));
     }
   }
 }
 
-// One weight for all groups needs a main_grad that lies in memory as (groups, out, in).
-//
-//   shape (4, 64, 32), strides (2048, 1, 64)    the right shape, transposed: a grouped product
-//                                               writes a copy, and main_grad never changes
-//
-// What fits is decided in core/frameworks/te/main_grad.h. The sizes are the module's groups, ffn
-// and hidden; where they are not declared, and of a grouped-mlp, which has two weights, those of a
-// main_grad with three dimensions.
-
-namespace {
-
-// The weight that main_grad is of; nothing where its sizes are not known.
+// The weight that main_grad belongs to; nullopt if its sizes are not known.
 std::optional<gradients::GroupedWeight> weight_of(const Module& module) {
   const ModuleShape& shape = module.shape;
   if (module.kind != ModuleKind::GroupedMlp && shape.groups && shape.ffn && shape.hidden)
@@ -333,7 +259,7 @@ std::string_view consequence_of_layout(const Module& module) {
   CAPO_UNREACHABLE();
 }
 
-bool is_main_grad_layout(const Context& /*context*/, const Module& module) {
+bool has_unfit_main_grad(const Context& /*context*/, const Module& module) {
   return module.flags.single_weight && module.flags.fuse_wgrad_accumulation &&
          !module.flags.frozen_weight && module.main_grad && refusal(module);
 }
@@ -347,29 +273,19 @@ ModuleFinding describe_main_grad_layout(const Context& context, const ModuleUse&
           .help = "give the parameter a contiguous main_grad of shape (groups, out, in)"};
 }
 
-constexpr ModuleRule k_main_grad_layout{.id = "G07",
-                                        .family = Family::Gradients,
-                                        .shows_at = ShowsAt::Backward,
-                                        .at_fault = is_main_grad_layout,
-                                        .describe = describe_main_grad_layout};
-
-}  // namespace
-
-void main_grad_layout(const Context& context, Diagnostics& out) {
-  report_modules(context, k_main_grad_layout, out);
-}
-
-// Reductions that hang on the weight-gradient hooks of an operation never start under CUDA graphs.
+// One weight for all groups needs a main_grad that lies in memory as (groups, out, in).
 //
-//   [1, -1, -1.5]     the replay of W runs the graph, then the hooks of its modules; operations,
-//                     which have the same list of hooks, are left out
+//   shape (4, 64, 32), strides (2048, 1, 64)    the right shape, transposed: a grouped product
+//                                               writes a copy, and main_grad never changes
 //
-// skip_backward_post_hook took the reduction off autograd's hook, so nothing is left that would
-// start it: the parameter is never reduced.
+// core/frameworks/te/main_grad.h decides what fits. The sizes are the module's groups, ffn and
+// hidden; if they are not declared, or the module is a grouped-mlp, which has two weights, the
+// sizes are those of a main_grad with three dimensions.
+constexpr ModuleRule kMainGradLayout{.shows_at = ShowsAt::Backward,
+                                     .at_fault = has_unfit_main_grad,
+                                     .describe = describe_main_grad_layout};
 
-namespace {
-
-bool is_hooks_not_run(const Context& /*context*/, const Module& module) {
+bool reduces_on_lost_hooks(const Context& /*context*/, const Module& module) {
   return module.flags.delay_wgrad && module.flags.wgrad_hooks && module.kind &&
          gradients::is_operation(*module.kind);
 }
@@ -386,31 +302,18 @@ ModuleFinding describe_hooks_not_run(const Context& context, const ModuleUse& us
           .replayed = use.entries({Kind::BackwardWeight}, 8)};
 }
 
-constexpr ModuleRule k_hooks_not_run{.id = "G08",
-                                     .family = Family::Gradients,
-                                     .shows_at = ShowsAt::WeightGradient,
-                                     .at_fault = is_hooks_not_run,
-                                     .describe = describe_hooks_not_run};
-
-}  // namespace
-
-void hooks_not_run(const Context& context, Diagnostics& out) {
-  report_modules(context, k_hooks_not_run, out);
-}
-
-// Two gradient buckets that become ready in one weight-gradient graph may start in any order.
+// Reductions that hang on the weight-gradient hooks of an operation never start under CUDA graphs.
 //
-//   [1, -1, -1.5]     the modules whose weight gradients one graph holds are a Python set, sorted
-//                     by addresses; after a replay their hooks run in that order, which another
-//                     rank need not share, and the collectives of the buckets cross
+//   [1, -1, -1.5]     the replay of W runs the graph, then the hooks of its modules; operations,
+//                     which have the same list of hooks, are left out
 //
-// A set of one has one order, and a module runs its own hooks in the order in which they were
-// added: so this concerns a transformer-layer only, the one kind that is several modules. Calling a
-// module twice does not put it into the set twice. (A grouped-mlp is several operations: see G08.)
+// skip_backward_post_hook took the reduction off autograd's hook, so nothing is left that would
+// start it: the parameter is never reduced.
+constexpr ModuleRule kHooksNotRun{.shows_at = ShowsAt::WeightGradient,
+                                  .at_fault = reduces_on_lost_hooks,
+                                  .describe = describe_hooks_not_run};
 
-namespace {
-
-bool is_set_order(const Context& /*context*/, const Module& module) {
+bool reduces_in_any_order(const Context& /*context*/, const Module& module) {
   return module.flags.delay_wgrad && module.flags.wgrad_hooks && module.grad_buckets > 1 &&
          module.kind == ModuleKind::TransformerLayer;
 }
@@ -427,29 +330,18 @@ ModuleFinding describe_set_order(const Context& context, const ModuleUse& use) {
       .replayed = use.entries({Kind::BackwardWeight}, 8)};
 }
 
-constexpr ModuleRule k_set_order{.id = "G09",
-                                 .family = Family::Gradients,
-                                 .shows_at = ShowsAt::WeightGradient,
-                                 .at_fault = is_set_order,
-                                 .describe = describe_set_order};
-
-}  // namespace
-
-void set_order(const Context& context, Diagnostics& out) {
-  report_modules(context, k_set_order, out);
-}
-
-// A gradient that a replay returns lies in the graphs' own memory, and autograd keeps it.
+// Two gradient buckets that become ready in one weight-gradient graph may start in any order.
 //
-//   [1, 1, -1, -1]     the first B's weight gradient becomes `.grad`; the second B's replay writes
-//                      over it before autograd adds the two
+//   [1, -1, -1.5]     the modules whose weight gradients one graph holds are a Python set, sorted
+//                     by addresses; after a replay their hooks run in that order, which another
+//                     rank need not share, and the collectives of the buckets cross
 //
-// clone_param_grads makes a copy of what is returned. It concerns gradients that are really
-// returned: a weight's where it is neither fused nor delayed, a bias's where it comes with B, those
-// of a norm's parameters always. With grad_added_to_main_grad somebody, as Megatron's DDP does,
-// takes `.grad` into main_grad after every backward, so nothing is left to be overwritten.
-
-namespace {
+// A set of one has one order, and a module runs its own hooks in the order in which they were
+// added: so this concerns a transformer-layer only, the one kind that is several modules. Calling a
+// module twice does not put it into the set twice. (A grouped-mlp is several operations: see G08.)
+constexpr ModuleRule kSetOrder{.shows_at = ShowsAt::WeightGradient,
+                               .at_fault = reduces_in_any_order,
+                               .describe = describe_set_order};
 
 // Which gradient a backward returns to autograd, in words; empty if none.
 std::string_view returned_by(const Module& module) {
@@ -464,7 +356,7 @@ std::string_view returned_by(const Module& module) {
   return norms ? "norm's gradients" : "";
 }
 
-bool is_returned_gradient_alias(const Context& context, const Module& module) {
+bool returns_reused_memory(const Context& context, const Module& module) {
   return !returned_by(module).empty() && !module.flags.clone_param_grads &&
          !module.flags.grad_added_to_main_grad && context.microbatches() > 1;
 }
@@ -481,25 +373,18 @@ ModuleFinding describe_returned_gradient_alias(const Context& context, const Mod
       .second_label = "and this overwrites it"};
 }
 
-constexpr ModuleRule k_returned_gradient_alias{.id = "G10",
-                                               .family = Family::Gradients,
-                                               .shows_at = ShowsAt::Backward,
-                                               .at_fault = is_returned_gradient_alias,
-                                               .describe = describe_returned_gradient_alias};
-
-}  // namespace
-
-void returned_gradient_alias(const Context& context, Diagnostics& out) {
-  report_modules(context, k_returned_gradient_alias, out);
-}
-
-// The gradient of a distributed weight is scattered when B is over, and a delayed one is not there
-// yet.
+// A gradient that a replay returns lies in the graphs' own memory, and autograd keeps it.
 //
-//   [1, -1, -1.5]     grouped-linear scatters at B what W has not made; linear and layernorm-linear
-//                     never scatter it; the operations refuse to delay such a weight
-
-namespace {
+//   [1, 1, -1, -1]     the first B's weight gradient becomes `.grad`; the second B's replay writes
+//                      over it before autograd adds the two
+//
+// clone_param_grads makes a copy of what is returned. It concerns gradients that are really
+// returned: a weight's where it is neither fused nor delayed, a bias's where it comes with B, those
+// of a norm's parameters always. With grad_added_to_main_grad somebody, as Megatron's DDP does,
+// takes `.grad` into main_grad after every backward, so nothing is left to be overwritten.
+constexpr ModuleRule kReturnedGradientAlias{.shows_at = ShowsAt::Backward,
+                                            .at_fault = returns_reused_memory,
+                                            .describe = describe_returned_gradient_alias};
 
 std::string_view consequence(const Module& module) {
   if (!module.kind) return "its gradient is not scattered when it is done";
@@ -509,7 +394,7 @@ std::string_view consequence(const Module& module) {
   return "its gradient is never scattered";
 }
 
-bool is_sharded_weight(const Context& /*context*/, const Module& module) {
+bool delays_sharded_weight(const Context& /*context*/, const Module& module) {
   return queues_weight_gradient(module) && module.flags.sharded_weight;
 }
 
@@ -521,16 +406,44 @@ ModuleFinding describe_sharded_weight(const Context& context, const ModuleUse& u
           .help = "do not delay the weight gradient of a distributed weight"};
 }
 
-constexpr ModuleRule k_sharded_weight{.id = "G11",
-                                      .family = Family::Gradients,
-                                      .shows_at = ShowsAt::WeightGradient,
-                                      .at_fault = is_sharded_weight,
-                                      .describe = describe_sharded_weight};
+// The gradient of a distributed weight is scattered when B is over, and a delayed one is not there
+// yet.
+//
+//   [1, -1, -1.5]     grouped-linear scatters at B what W has not made; linear and layernorm-linear
+//                     never scatter it; the operations refuse to delay such a weight
+constexpr ModuleRule kShardedWeight{.shows_at = ShowsAt::WeightGradient,
+                                    .at_fault = delays_sharded_weight,
+                                    .describe = describe_sharded_weight};
+
+constexpr Rule kRules[] = {
+    {"G01", "wgrad-lost", "a weight gradient that no replay hands over", Family::Gradients,
+     Pass::Modules, judge_modules<kWgradLost>},
+    {"G02", "bias-gradient-lost", "a bias gradient that no replay hands over", Family::Gradients,
+     Pass::Modules, judge_modules<kBiasGradientLost>},
+    {"G03", "gradient-uninitialised", "a gradient of memory that nobody has written",
+     Family::Gradients, Pass::Modules, judge_modules<kGradientUninitialised>},
+    {"G04", "frozen-weight", "a delayed weight gradient of a frozen weight", Family::Gradients,
+     Pass::Modules, judge_modules<kFrozenWeight>},
+    {"G05", "double-accumulation", "a gradient that is added to itself", Family::Gradients,
+     Pass::Modules, judge_modules<kDoubleAccumulation>},
+    {"G06", "shared-weight", "a weight of two layers that is counted twice", Family::Gradients,
+     Pass::Modules, shared_weight},
+    {"G07", "main-grad-layout", "a main_grad that a grouped product cannot write",
+     Family::Gradients, Pass::Modules, judge_modules<kMainGradLayout>},
+    {"G08", "hooks-not-run", "reductions on hooks that no replay runs", Family::Gradients,
+     Pass::Modules, judge_modules<kHooksNotRun>},
+    {"G09", "set-order", "reductions that start in an order of chance", Family::Gradients,
+     Pass::Modules, judge_modules<kSetOrder>},
+    {"G10", "returned-gradient-alias", "a returned gradient that a later replay overwrites",
+     Family::Gradients, Pass::Modules, judge_modules<kReturnedGradientAlias>},
+    {"G11", "sharded-weight", "a delayed weight gradient of a distributed weight",
+     Family::Gradients, Pass::Modules, judge_modules<kShardedWeight>},
+};
 
 }  // namespace
 
-void sharded_weight(const Context& context, Diagnostics& out) {
-  report_modules(context, k_sharded_weight, out);
+std::span<const Rule> module_gradient_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

@@ -1,6 +1,5 @@
 #include "core/rules/modules.h"
 
-#include "core/diag/diagnostics.h"
 #include "core/rules/words.h"
 
 #include <algorithm>
@@ -10,12 +9,11 @@ namespace capo::rules {
 
 namespace {
 
-// Where a level of the table has one entry it speaks for all.
-template <typename Level>
-const typename Level::value_type* entry_of(const Level& level, std::int32_t index) {
-  if (level.size() == 1) return &level.front();
-  const auto at = static_cast<std::size_t>(index);
-  return at < level.size() ? &level[at] : nullptr;
+// A warning names the condition under which it holds.
+std::string_view te_condition(Severity severity) {
+  return severity == Severity::Error
+             ? ""
+             : "if these layers are captured as TransformerEngine captures them, ";
 }
 
 std::optional<std::int64_t> stated_layers(const RankOrder& rank, std::int32_t chunk) {
@@ -27,7 +25,7 @@ std::optional<std::int64_t> stated_layers(const RankOrder& rank, std::int32_t ch
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
-// Where a chunk's first entries stand.
+// The positions of a chunk's first entries; kNowhere if it has none.
 struct Firsts {
   std::size_t forward = kNowhere;
   std::size_t backward = kNowhere;
@@ -62,12 +60,6 @@ std::optional<Severity> captured_by_te(const Context& context) {
   return plan == PlanKind::Te ? Severity::Error : Severity::Warning;
 }
 
-std::string_view te_condition(Severity severity) {
-  return severity == Severity::Error
-             ? ""
-             : "if these layers are captured as TransformerEngine captures them, ";
-}
-
 std::vector<std::size_t> ModuleUse::entries(std::initializer_list<Kind> kinds,
                                             std::size_t limit) const {
   std::vector<std::size_t> found;
@@ -80,10 +72,8 @@ std::vector<std::size_t> ModuleUse::entries(std::initializer_list<Kind> kinds,
 }
 
 std::int32_t distinct_layers(const Context& context, std::int32_t rank, std::int32_t chunk) {
-  const auto* chunks = entry_of(context.options().modules.layers, rank);
-  const auto* layers = chunks == nullptr ? nullptr : entry_of(*chunks, chunk - 1);
-  if (layers == nullptr) return 0;
-  const auto declared = static_cast<std::int64_t>(layers->size());
+  const auto declared =
+      static_cast<std::int64_t>(context.options().modules.layers_told_apart(rank, chunk));
   const auto& holder = context.schedule().ranks[static_cast<std::size_t>(rank)];
   const std::int64_t stated = stated_layers(holder, chunk).value_or(declared);
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(stated, 0, declared));
@@ -128,12 +118,9 @@ std::vector<ModuleUse> modules_at_fault(const Context& context, ShowsAt shows_at
   return uses;
 }
 
-Diagnostic module_diagnostic(const Context& context, const ModuleRule& rule, const ModuleUse& use,
+Diagnostic module_diagnostic(const Context& context, ModuleFinding found, const ModuleUse& use,
                              Severity severity) {
-  ModuleFinding found = rule.describe(context, use);
-  Diagnostic finding{.rule = rule.id,
-                     .family = rule.family,
-                     .severity = severity,
+  Diagnostic finding{.severity = severity,
                      .message = std::string(te_condition(severity)) + found.message,
                      .labels = {{use.order->entries[use.at].span(), std::move(found.label)}},
                      .help = {.text = std::move(found.help)},
@@ -152,13 +139,14 @@ Diagnostic module_diagnostic(const Context& context, const ModuleRule& rule, con
   return finding;
 }
 
-void report_modules(const Context& context, const ModuleRule& rule, Diagnostics& out) {
-  const std::optional<Severity> severity = captured_by_te(context);
+void report_modules(const Context& context, const ModuleRule& rule, Findings& out) {
+  std::optional<Severity> severity = captured_by_te(context);
+  if (!severity && rule.under_every_plan) severity = Severity::Error;
   if (!severity) return;
   const auto at_fault = [&](const Module& module) { return rule.at_fault(context, module); };
   for (const ModuleUse& use : modules_at_fault(context, rule.shows_at, at_fault)) {
-    if (!out.wants(rule.id, *severity)) continue;
-    out.keep(module_diagnostic(context, rule, use, *severity));
+    if (out.found(*severity))
+      out.report(module_diagnostic(context, rule.describe(context, use), use, *severity));
   }
 }
 

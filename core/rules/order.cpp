@@ -3,12 +3,13 @@
 //   [1, -1.5, -1]           the weight gradient comes before the backward that feeds it: S24
 //
 // Each looks at one rank alone; what several ranks make impossible together is for stages.cpp.
-// Tested by tests/corpus/rules/S23, S24, D01, D02, D05 and D06.
+// Tested by order_test.cpp, tests/core/enumeration/parameters_test.cpp and tests/corpus/rules/S23,
+// S24, D01, D02, D05 and D06.
 
-#include "core/diag/diagnostics.h"
 #include "core/graph/lowered.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/words.h"
 
 #include <fmt/format.h>
@@ -19,89 +20,79 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace capo::rules {
 
-// In no beginning of an order has a chunk run more backwards than forwards.
+namespace {
+
+// An action that runs ahead of what it needs, as S23 and S24 tell it.
+struct Ahead {
+  Kind kind;
+  Kind needs;
+  std::string_view name;    ///< of the kind
+  std::string_view needed;  ///< the name of the kind that it needs
+  const char* lacks;
+};
+constexpr Ahead kBackwards{.kind = Kind::Backward,
+                           .needs = Kind::Forward,
+                           .name = "backward",
+                           .needed = "forward",
+                           .lacks = "the activations are not there yet"};
+constexpr Ahead kWeights{.kind = Kind::BackwardWeight,
+                         .needs = Kind::Backward,
+                         .name = "weight gradient",
+                         .needed = "backward",
+                         .lacks = "nothing is queued for it yet"};
+
+Diagnostic ahead_finding(const Context& context, const OrderView& order, const Ahead& ahead,
+                         std::size_t at) {
+  const Entry& entry = order.entries[at];
+  const std::size_t needed = order.find(ahead.needs, entry.chunk, entry.microbatch);
+  const bool together = words::run_together(order, at, needed);
+  return {.message = fmt::format("{} is the {} of microbatch {}, whose {} {} {}",
+                                 words::placed(context, order, at), ahead.name, entry.microbatch,
+                                 ahead.needed, together ? "runs" : "comes only",
+                                 words::later(order, at, needed)),
+          .labels = {{entry.span(), ahead.lacks},
+                     {order.entries[needed].span(), fmt::format("its {} is here", ahead.needed)}},
+          .help = {.text = fmt::format("move it behind {}; the k-th {} of a chunk and the k-th {} "
+                                       "belong together",
+                                       words::quoted(context, order.entries[needed]), ahead.needed,
+                                       ahead.name)},
+          .witness = words::entries(context, order, {at, needed})};
+}
+
+// In no beginning of an order has a chunk run more backwards than forwards, nor more weight
+// gradients than backwards.
 //
 //   [1, -1, -1, 1]          the second backward of chunk 1 comes before its second forward
-//
-// Counted microbatches are first in, first out, so the k-th backward needs the k-th forward. Where
-// microbatches are named this is backward_before_forward's concern.
-
-void backward_ahead(const Context& context, Diagnostics& out) {
-  if (!context.counted()) return;
-  for (const OrderView& order : context.orders()) {
-    for (const std::uint32_t at : order.ahead) {
-      const Entry& entry = order.entries[at];
-      if (entry.kind != Kind::Backward) continue;
-      // One that never gets its forward is a matter of counts.
-      if (entry.microbatch >= order.of(entry.chunk).forwards) continue;
-      if (!out.wants_at("S23", entry.span())) continue;
-      const std::size_t needed = order.find(Kind::Forward, entry.chunk, entry.microbatch);
-      const bool together = words::run_together(order, at, needed);
-      out.keep(
-          {.rule = "S23",
-           .message =
-               fmt::format("{} is the backward of microbatch {}, whose forward {} {}",
-                           words::placed(context, order, at), entry.microbatch,
-                           together ? "runs" : "comes only", words::later(order, at, needed)),
-           .labels = {{entry.span(), "the activations are not there yet"},
-                      {order.entries[needed].span(), "its forward is here"}},
-           .help = {.text = fmt::format("move it behind {}; the k-th forward of a chunk and the "
-                                        "k-th backward belong together",
-                                        words::quoted(context, order.entries[needed]))},
-           .witness = words::entries(context, order, {at, needed})});
-    }
-  }
-}
-
-// In no beginning of an order has a chunk run more weight gradients than backwards.
-//
 //   [1, -1.5, -1]           the weight gradient of chunk 1 comes before its backward
 //
-// TE binds a weight gradient to the newest backward of its chunk, so a wrong place here runs the
-// wrong graph or dies on an empty queue.
-
-void weight_ahead(const Context& context, Diagnostics& out) {
+// Counted microbatches are first in, first out, so the k-th backward needs the k-th forward. TE
+// binds a weight gradient to the newest backward of its chunk, so a wrong place runs the wrong
+// graph or dies on an empty queue. If microbatches are named this is backward_before_forward's and
+// weight_before_backward's concern.
+template <const Ahead& kAhead>
+void ahead(const Context& context, Findings& out) {
   if (!context.counted()) return;
   for (const OrderView& order : context.orders()) {
     for (const std::uint32_t at : order.ahead) {
       const Entry& entry = order.entries[at];
-      if (entry.kind != Kind::BackwardWeight) continue;
-      if (order.delay_of(entry.chunk) == Delay::Never) continue;  // weight_undeclared's
-      // One that never gets its backward is a matter of counts.
-      if (entry.microbatch >= order.of(entry.chunk).backwards) continue;
-      if (!out.wants_at("S24", entry.span())) continue;
-      const std::size_t needed = order.find(Kind::Backward, entry.chunk, entry.microbatch);
-      const bool together = words::run_together(order, at, needed);
-      out.keep(
-          {.rule = "S24",
-           .message =
-               fmt::format("{} is the weight gradient of microbatch {}, whose backward {} {}",
-                           words::placed(context, order, at), entry.microbatch,
-                           together ? "runs" : "comes only", words::later(order, at, needed)),
-           .labels = {{entry.span(), "nothing is queued for it yet"},
-                      {order.entries[needed].span(), "its backward is here"}},
-           .help = {.text = fmt::format("move it behind {}; the k-th backward of a chunk and the "
-                                        "k-th weight gradient belong together",
-                                        words::quoted(context, order.entries[needed]))},
-           .witness = words::entries(context, order, {at, needed})});
+      if (entry.kind != kAhead.kind) continue;
+      // A weight gradient that is not delayed is weight_undeclared's.
+      if (entry.kind == Kind::BackwardWeight && order.delay_of(entry.chunk) == Delay::Never)
+        continue;
+      // An entry that never gets what it needs is a matter of counts.
+      if (order.of(entry.chunk).lacks_need_of(entry.kind, entry.microbatch)) continue;
+      if (out.found_at(entry.span())) out.report(ahead_finding(context, order, kAhead, at));
     }
   }
 }
-
-// On every stage, a backward comes after the forward of the same microbatch.
-//
-//   0B0,0F0                 the activations that 0B0 reads are stored by 0F0
-//
-// Judges one rank at a time. Where microbatches are counted, backward_ahead says the same of the
-// k-th of each.
-
-namespace {
 
 // A cell of a table that overlaps two actions is one text for both.
 bool shares_its_text(const OrderView& order, std::size_t at) {
@@ -119,16 +110,20 @@ std::string quoted_action(const Context& context, const OrderView& order, std::s
   return fmt::format("`{}`", words::entry_text(context, order, entry.action()));
 }
 
-// And where it stands: "`0B1` at index 1", "`0B1` of `(0F1;0B1)OVERLAP_F_B` at index 1".
+// It says where the action stands: "`0B1` at index 1", "`0B1` of `(0F1;0B1)OVERLAP_F_B` at index
+// 1".
 std::string placed_action(const Context& context, const OrderView& order, std::size_t at) {
   const std::string placed = words::placed(context, order, at);
   if (!shares_its_text(order, at)) return placed;
   return fmt::format("{} of {}", quoted_action(context, order, at), placed);
 }
 
-}  // namespace
-
-void backward_before_forward(const Context& context, Diagnostics& out) {
+// On every stage, a backward comes after the forward of the same microbatch.
+//
+//   0B0,0F0                 the activations that 0B0 reads are stored by 0F0
+//
+// If microbatches are counted, S23 says this of the k-th of each.
+void backward_before_forward(const Context& context, Findings& out) {
   if (context.counted()) return;
   for (const OrderView& order : context.orders()) {
     Context::for_each_microbatch(order, [&](const MicrobatchView& view) {
@@ -141,22 +136,20 @@ void backward_before_forward(const Context& context, Diagnostics& out) {
           first([](Kind kind) { return kind == Kind::Backward || kind == Kind::BackwardInput; });
       if (needed == view.positions.end() || reader == view.positions.end()) return;
       const bool together = words::run_together(order, *needed, *reader);
-      if ((*needed < *reader && !together) || !out.wants("D01")) return;
+      if ((*needed < *reader && !together) || !out.found()) return;
       const std::string forward = quoted_action(context, order, *needed);
       std::vector<Label> labels{{order.entries[*reader].span(), ""}};
       if (order.entries[*needed].span() != order.entries[*reader].span()) {
         labels.push_back({order.entries[*needed].span(), "the forward is here"});
       }
-      out.keep({.rule = "D01",
-                .family = Family::Dependencies,
-                .message = fmt::format("{} runs {} {}, whose activations it reads",
-                                       placed_action(context, order, *reader),
-                                       together ? "together with" : "before", forward),
-                .labels = std::move(labels),
-                .help = {.text = fmt::format("move {}{} behind {}",
-                                             quoted_action(context, order, *reader),
-                                             together ? " out of the composite," : "", forward)},
-                .witness = words::entries(context, order, {*reader, *needed})});
+      out.report({.message = fmt::format("{} runs {} {}, whose activations it reads",
+                                         placed_action(context, order, *reader),
+                                         together ? "together with" : "before", forward),
+                  .labels = std::move(labels),
+                  .help = {.text = fmt::format("move {}{} behind {}",
+                                               quoted_action(context, order, *reader),
+                                               together ? " out of the composite," : "", forward)},
+                  .witness = words::entries(context, order, {*reader, *needed})});
     });
   }
 }
@@ -165,10 +158,8 @@ void backward_before_forward(const Context& context, Diagnostics& out) {
 //
 //   0F0,0W0,0I0             the operands that 0W0 multiplies are queued by 0I0
 //
-// Judges one rank at a time. Where microbatches are counted, weight_ahead says the same of the k-th
-// of each.
-
-void weight_before_backward(const Context& context, Diagnostics& out) {
+// If microbatches are counted, S24 says this of the k-th of each.
+void weight_before_backward(const Context& context, Findings& out) {
   if (context.counted()) return;
   for (const OrderView& order : context.orders()) {
     Context::for_each_microbatch(order, [&](const MicrobatchView& view) {
@@ -178,42 +169,26 @@ void weight_before_backward(const Context& context, Diagnostics& out) {
       };
       const Delay delay = order.delay_of(view.chunk);
       if (delay == Delay::Never) return;  // weight_undeclared's
-      // Beside whole backwards only a split-off input half queues anything.
+      // In a mixed chunk only a split-off input half queues anything.
       const Kind feeder = delay == Delay::Mixed ? Kind::BackwardInput : Kind::Backward;
-      const auto needed = first([feeder](Kind kind) { return kind == feeder; });
+      const auto queued = first([feeder](Kind kind) { return kind == feeder; });
       const auto reader = first([](Kind kind) { return kind == Kind::BackwardWeight; });
-      if (needed == view.positions.end() || reader == view.positions.end()) return;
-      const bool together = words::run_together(order, *needed, *reader);
-      if ((*needed < *reader && !together) || !out.wants("D02")) return;
-      out.keep({.rule = "D02",
-                .family = Family::Dependencies,
-                .message = fmt::format("{} runs {} {}, which queues its operands",
-                                       words::placed(context, order, *reader),
-                                       together ? "together with" : "before",
-                                       words::quoted(context, order.entries[*needed])),
-                .labels = {{order.entries[*reader].span(), ""},
-                           {order.entries[*needed].span(), "the backward is here"}},
-                .help = {.text = fmt::format("move {} behind {}",
-                                             words::quoted(context, order.entries[*reader]),
-                                             words::quoted(context, order.entries[*needed]))},
-                .witness = words::entries(context, order, {*reader, *needed})});
+      if (queued == view.positions.end() || reader == view.positions.end()) return;
+      const bool together = words::run_together(order, *queued, *reader);
+      if ((*queued < *reader && !together) || !out.found()) return;
+      out.report({.message = fmt::format("{} runs {} {}, which queues its operands",
+                                         words::placed(context, order, *reader),
+                                         together ? "together with" : "before",
+                                         words::quoted(context, order.entries[*queued])),
+                  .labels = {{order.entries[*reader].span(), ""},
+                             {order.entries[*queued].span(), "the backward is here"}},
+                  .help = {.text = fmt::format("move {} behind {}",
+                                               words::quoted(context, order.entries[*reader]),
+                                               words::quoted(context, order.entries[*queued]))},
+                  .witness = words::entries(context, order, {*reader, *queued})});
     });
   }
 }
-
-// A chunk computes behind the unshard that gathers its parameters and before the reshard that gives
-// them up.
-//
-//   rank 0: unshard1 F1.0 reshard1 B1.0     B1.0 multiplies with what reshard1 has given up
-//
-// A chunk of which an order says neither has its parameters all the time; where a reshard comes
-// first, it had them when the step began. Nor is gathered what is there, or given up what is not:
-// PyTorch's runtime stops at any of the three in the middle of the step, at a W as at an F or B.
-// Of a composite the members count in the order in which they are listed, as in the task graph.
-// One finding from an unshard or reshard to the next. That ranks gather in one order is
-// collective_order's.
-
-namespace {
 
 bool moves_parameters(Kind kind) {
   return kind == Kind::Unshard || kind == Kind::Reshard;
@@ -227,7 +202,7 @@ struct Parameters {
   std::size_t by = 0;     ///< the entry that made them so, or that will be the first to change it
 };
 
-// As they are when the step begins.
+// Whether they are there when the step begins.
 std::vector<Parameters> at_the_beginning(const OrderView& order) {
   std::vector<Parameters> chunks(order.tally.size());
   for (std::size_t at = 0; at < order.entries.size(); ++at) {
@@ -274,16 +249,14 @@ Told told(const Context& context, const OrderView& order, std::size_t at, std::s
 
 Diagnostic away(const Context& context, const OrderView& order, std::size_t at, std::size_t by) {
   Told words = told(context, order, at, by);
-  return {.rule = "D05",
-          .family = Family::Dependencies,
-          .message = fmt::format("{} {}", words::placed(context, order, at), words.what),
+  return {.message = fmt::format("{} {}", words::placed(context, order, at), words.what),
           .labels = {{order.entries[at].span(), ""},
                      {order.entries[by].span(), std::move(words.label)}},
           .help = {.text = std::move(words.help)},
           .witness = words::entries(context, order, {at, by})};
 }
 
-void find_away(const Context& context, const OrderView& order, Diagnostics& out) {
+void find_away(const Context& context, const OrderView& order, Findings& out) {
   std::vector<Parameters> chunks = at_the_beginning(order);
   for (std::size_t at = 0; at < order.entries.size(); ++at) {
     const Entry& entry = order.entries[at];
@@ -294,15 +267,24 @@ void find_away(const Context& context, const OrderView& order, Diagnostics& out)
     const bool needed = entry.kind != Kind::Unshard;
     if (of.there != needed && !of.reported) {
       of.reported = true;
-      if (out.wants("D05")) out.keep(away(context, order, at, of.by));
+      if (out.found()) out.report(away(context, order, at, of.by));
     }
     if (moves) of = {.spoken_of = true, .there = entry.kind == Kind::Unshard, .by = at};
   }
 }
 
-}  // namespace
-
-void parameters_away(const Context& context, Diagnostics& out) {
+// A chunk computes behind the unshard that gathers its parameters and before the reshard that gives
+// them up.
+//
+//   rank 0: unshard1 F1.0 reshard1 B1.0     B1.0 multiplies with what reshard1 has given up
+//
+// A chunk whose order has neither keeps its parameters all the time; if a reshard comes first, they
+// were there when the step began. An unshard of what is there is at fault too, and so is a reshard
+// of what is not: PyTorch's runtime stops at any of the three in the middle of the step, at a W as
+// at an F or B. The members of a composite count in the order in which they are listed, as in the
+// task graph. There is one finding from an unshard or reshard to the next. That ranks gather in one
+// order is collective_order's.
+void parameters_away(const Context& context, Findings& out) {
   for (const OrderView& order : context.orders()) {
     if (std::any_of(order.entries.begin(), order.entries.end(),
                     [](const Entry& entry) { return moves_parameters(entry.kind); }))
@@ -310,28 +292,16 @@ void parameters_away(const Context& context, Diagnostics& out) {
   }
 }
 
-// Tokens travel between the computations that make them and those that read them.
-//
-//   rank 0: dispatch-F1.0 F1.0 B1.0      what dispatch-F1.0 takes along is not made yet
-//
-// Exchanges of a forward come behind it, ahead of its backward and of what that exchanges; those of
-// a backward behind the forward, and all of them on one side of the backward: in between tokens are
-// away. An exchange of a microbatch that its chunk does not run has nothing to take along. Looks at
-// one chunk at a time; that an exchange reads what another stage made is stage_order's. One finding
-// for each exchange.
-
-namespace {
-
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
-// Of one microbatch of a chunk: the first entry of each sort.
-struct Passes {
+// The first entry of each sort that a microbatch of a chunk has; kNowhere if it has none.
+struct Firsts {
   std::size_t forward = kNowhere;
   std::size_t backward = kNowhere;
   std::size_t of_backward = kNowhere;  ///< an exchange
 };
 
-using Places = std::map<std::pair<std::int32_t, std::int32_t>, Passes>;
+using Places = std::map<std::pair<std::int32_t, std::int32_t>, Firsts>;
 
 Places places_of(const OrderView& order) {
   Places places;
@@ -339,7 +309,7 @@ Places places_of(const OrderView& order) {
     const Entry& entry = order.entries[at];
     const bool backwards = is_exchange(entry.kind) && !is_forward_exchange(entry.kind);
     if (entry.kind != Kind::Forward && !is_backward(entry.kind) && !backwards) continue;
-    Passes& passes = places[{entry.chunk, entry.microbatch}];
+    Firsts& passes = places[{entry.chunk, entry.microbatch}];
     std::size_t& first = backwards                     ? passes.of_backward
                          : entry.kind == Kind::Forward ? passes.forward
                                                        : passes.backward;
@@ -348,13 +318,13 @@ Places places_of(const OrderView& order) {
   return places;
 }
 
-// What an exchange stands on the wrong side of, and why that side is wrong.
+// An exchange stands on the wrong side of an entry.
 struct Conflict {
   std::size_t with;
-  const char* why;
+  const char* why;  ///< why that side is wrong
 };
 
-std::optional<Conflict> conflict_of(const OrderView& order, std::size_t at, const Passes& passes) {
+std::optional<Conflict> conflict_of(const OrderView& order, std::size_t at, const Firsts& passes) {
   const auto together = [&](std::size_t other) {
     return other != kNowhere && words::run_together(order, at, other);
   };
@@ -380,7 +350,7 @@ Diagnostic misplaced(const Context& context, const OrderView& order, std::size_t
   const bool early = at < conflict.with;
   const std::string own = words::quoted(context, order.entries[at]);
   const std::string name = words::quoted(context, other);
-  Diagnostic finding{.rule = "D06", .family = Family::Dependencies};
+  Diagnostic finding;
   if (together) {
     finding.message = fmt::format("{} runs together with {}, {}", words::placed(context, order, at),
                                   name, conflict.why);
@@ -398,9 +368,7 @@ Diagnostic misplaced(const Context& context, const OrderView& order, std::size_t
 
 Diagnostic of_nothing(const Context& context, const OrderView& order, std::size_t at) {
   const Entry& entry = order.entries[at];
-  return {.rule = "D06",
-          .family = Family::Dependencies,
-          .message = fmt::format("{} takes tokens of microbatch {} along, which {} does not run",
+  return {.message = fmt::format("{} takes tokens of microbatch {} along, which {} does not run",
                                  words::placed(context, order, at), entry.microbatch,
                                  words::part(context, order, entry.chunk)),
           .labels = {{entry.span(), ""}},
@@ -408,17 +376,24 @@ Diagnostic of_nothing(const Context& context, const OrderView& order, std::size_
           .witness = words::entries(context, order, {at})};
 }
 
-// Of chunks that there are not or that never run other rules speak, and of microbatches beyond
-// those that are declared.
+// Other rules speak of chunks that do not exist or never run, and of microbatches beyond those that
+// are declared.
 bool is_anothers(const Context& context, const OrderView& order, const Entry& entry) {
   if (!order.knows(entry.chunk) || order.of(entry.chunk).absent()) return true;
   return !context.counted() && context.schedule().microbatches &&
          entry.microbatch >= context.microbatches();
 }
 
-}  // namespace
-
-void exchange_order(const Context& context, Diagnostics& out) {
+// Tokens travel between the computations that make them and those that read them.
+//
+//   rank 0: dispatch-F1.0 F1.0 B1.0      what dispatch-F1.0 takes along is not made yet
+//
+// Exchanges of a forward come behind it, ahead of its backward and of what that exchanges. Those of
+// a backward come behind the forward, and all of them on one side of the backward: in between
+// tokens are away. An exchange of a microbatch that its chunk does not run has nothing to take
+// along. The rule looks at one chunk at a time; that an exchange reads what another stage made is
+// stage_order's. There is one finding for each exchange.
+void exchange_order(const Context& context, Findings& out) {
   for (const OrderView& order : context.orders()) {
     if (std::none_of(order.entries.begin(), order.entries.end(),
                      [](const Entry& entry) { return is_exchange(entry.kind); }))
@@ -431,10 +406,31 @@ void exchange_order(const Context& context, Diagnostics& out) {
       const bool runs = found != places.end() && found->second.forward != kNowhere;
       const auto conflict = runs ? conflict_of(order, at, found->second) : std::nullopt;
       const bool wrong = runs ? conflict.has_value() : !is_anothers(context, order, entry);
-      if (!wrong || !out.wants("D06")) continue;
-      out.keep(runs ? misplaced(context, order, at, *conflict) : of_nothing(context, order, at));
+      if (!wrong || !out.found()) continue;
+      out.report(runs ? misplaced(context, order, at, *conflict) : of_nothing(context, order, at));
     }
   }
+}
+
+constexpr Rule kRules[] = {
+    {kBackwardAhead, "backward-ahead", "backwards run ahead of forwards", Family::Shape,
+     Pass::Order, ahead<kBackwards>},
+    {kWeightAhead, "weight-ahead", "weight gradients run ahead of backwards", Family::Shape,
+     Pass::Order, ahead<kWeights>},
+    {"D01", "backward-before-forward", "a backward before its own forward", Family::Dependencies,
+     Pass::Order, backward_before_forward},
+    {"D02", "weight-before-backward", "a weight gradient before its own backward",
+     Family::Dependencies, Pass::Order, weight_before_backward},
+    {"D05", "parameters-away", "a chunk without its parameters, or with them twice",
+     Family::Dependencies, Pass::Order, parameters_away},
+    {"D06", "exchange-order", "an exchange of tokens out of its place", Family::Dependencies,
+     Pass::Order, exchange_order},
+};
+
+}  // namespace
+
+std::span<const Rule> order_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

@@ -3,8 +3,10 @@
 #include "core/base/assert.h"
 #include "core/diag/diagnostics.h"
 #include "core/rules/context.h"
+#include "core/rules/findings.h"
 #include "core/rules/plan_view.h"
 #include "core/rules/wiring.h"
+#include "core/text/refusal.h"
 
 #include <fmt/format.h>
 
@@ -29,19 +31,73 @@ bool related(const Context& context) {
          options.environment.weight_stream;
 }
 
-// Whether there is anything for the pass to look at.
-bool applies(Pass pass, const Context& context) {
-  if (pass < Pass::Stages) return true;
-  if (pass == Pass::Gradients) {
-    return !context.options().modules.layers.empty() || has_reductions(context.schedule());
+bool any_wiring(const Context& context, bool (*concerns)(const Wiring&)) {
+  return related(context) &&
+         std::any_of(context.wirings().begin(), context.wirings().end(),
+                     [concerns](const auto& wiring) { return concerns(*wiring); });
+}
+
+bool always(const Context& /*context*/) {
+  return true;
+}
+
+bool stages_are_wired(const Context& context) {
+  return any_wiring(context, [](const Wiring& wiring) { return wiring.map().wired(); });
+}
+
+bool megatron_calls(const Context& context) {
+  return any_wiring(context, [](const Wiring& wiring) { return wiring.by_megatron(); });
+}
+
+bool transfers_matter(const Context& context) {
+  return any_wiring(context, [](const Wiring& wiring) { return wiring.transfers_matter(); });
+}
+
+bool modules_are_declared(const Context& context) {
+  return !context.options().modules.layers.empty();
+}
+
+bool gradients_are_told(const Context& context) {
+  return modules_are_declared(context) || has_reductions(context.schedule());
+}
+
+bool plan_is_wanted(const Context& context) {
+  return context.plan_wanted();
+}
+
+struct PassFacts {
+  Pass pass;
+  std::string_view name;
+  Passes::Ground needs;
+  bool (*applies)(const Context&);  ///< whether there is anything for the pass to look at
+};
+
+// Counts, Order and Placement are independent of each other, since no rule reports what another
+// one does.
+constexpr std::array kPasses{
+    PassFacts{Pass::Reading, "reading", Passes::Ground::None, always},
+    PassFacts{Pass::Entries, "entries", Passes::Ground::None, always},
+    PassFacts{Pass::Counts, "counts", Passes::Ground::Entries, always},
+    PassFacts{Pass::Order, "order", Passes::Ground::Entries, always},
+    PassFacts{Pass::Placement, "placement", Passes::Ground::Entries, always},
+    PassFacts{Pass::Stages, "stages", Passes::Ground::Orders, stages_are_wired},
+    PassFacts{Pass::Routing, "routing", Passes::Ground::Orders, megatron_calls},
+    PassFacts{Pass::Transfers, "transfers", Passes::Ground::All, transfers_matter},
+    PassFacts{Pass::Modules, "modules", Passes::Ground::Entries, modules_are_declared},
+    PassFacts{Pass::Gradients, "gradients", Passes::Ground::Orders, gradients_are_told},
+    PassFacts{Pass::Buffers, "buffers", Passes::Ground::All, plan_is_wanted},
+};
+
+constexpr bool in_the_order_of_the_enum() {
+  for (std::size_t at = 0; at < kPasses.size(); ++at) {
+    if (static_cast<std::size_t>(kPasses[at].pass) != at) return false;
   }
-  if (pass == Pass::Buffers) return context.plan_wanted();
-  if (pass == Pass::Modules) return !context.options().modules.layers.empty();
-  if (!related(context)) return false;
-  return std::any_of(context.wirings().begin(), context.wirings().end(), [&](const auto& wiring) {
-    if (pass == Pass::Routing) return wiring->by_megatron();
-    return pass == Pass::Transfers ? wiring->transfers_matter() : wiring->map().wired();
-  });
+  return true;
+}
+static_assert(in_the_order_of_the_enum());
+
+const PassFacts& facts_of(Pass pass) {
+  return kPasses[static_cast<std::size_t>(pass)];
 }
 
 bool too_large(const Context& context) {
@@ -53,7 +109,7 @@ bool too_large(const Context& context) {
 
 Diagnostic beyond_addresses_finding(std::int32_t rank) {
   return {
-      .rule = "I02",
+      .rule = kLimitRule,
       .family = Family::Input,
       .message = fmt::format(
           "the buffers and weights of rank {} take more than {} PiB, beyond which plans have no "
@@ -63,7 +119,7 @@ Diagnostic beyond_addresses_finding(std::int32_t rank) {
 }
 
 Diagnostic too_large_finding(const PlanOptions& plan) {
-  return {.rule = "I02",
+  return {.rule = kLimitRule,
           .family = Family::Input,
           .message = fmt::format("the plan has more than {} buffers", plan.max_buffers),
           .help = {.text = "raise the limit with --max-buffers", .edits = {}}};
@@ -81,12 +137,15 @@ void Passes::run() {
       current = rule.pass;
       runs = begin(current);
     }
-    if (runs) rule.check(context_, out_);
+    if (!runs) continue;
+    Findings findings(rule, out_);
+    rule.check(context_, findings);
   }
 }
 
 Verdict Passes::verdict() const {
-  // What is wrong without the plan is wrong with it; but nothing is right that was not looked at.
+  // An error of the orders is one under every plan. An order whose plan nobody looked at is not
+  // accepted, and not rejected for that alone.
   if (refused_ && out_.errors() == 1) return Verdict::NoVerdict;
   return out_.errors() == 0 ? Verdict::Accepted : Verdict::Rejected;
 }
@@ -95,29 +154,8 @@ bool Passes::left_unasked() const {
   return limited_ && !refused_ && has_ground(Pass::Buffers);
 }
 
-// What a pass asks of the passes before it.
 bool Passes::has_ground(Pass pass) const {
-  switch (pass) {
-    case Pass::Reading:
-    case Pass::Entries:
-      return true;
-    case Pass::Counts:
-    case Pass::Order:
-    case Pass::Placement:
-      // Nothing else depends on anything, since each rule leaves alone what another one reports.
-      return ground_.entries;
-    case Pass::Stages:
-    case Pass::Routing:
-      return ground_.orders;
-    case Pass::Transfers:
-    case Pass::Buffers:
-      return ground_.all;
-    case Pass::Modules:
-      return ground_.entries;
-    case Pass::Gradients:
-      return ground_.orders;
-  }
-  CAPO_UNREACHABLE();
+  return clean(facts_of(pass).needs);
 }
 
 // Whether the rules of the pass are to run.
@@ -125,16 +163,16 @@ bool Passes::begin(Pass pass) {
   const auto at = static_cast<std::size_t>(pass);
   const bool planned = pass == Pass::Buffers;
   const bool declared = !planned || context_.options().plan.kind.has_value();
-  // Who wants the first error alone asks neither for warnings nor for what was skipped.
+  // A caller that wants the first error alone needs neither warnings nor what was skipped.
   if (out_.only_first() && (planned ? !declared : !has_ground(pass))) return false;
-  if (!applies(pass, context_)) return false;
+  if (!facts_of(pass).applies(context_)) return false;
   const bool ground = has_ground(pass);
   if (planned && too_large(context_)) {
     limited_ = true;
-    if (declared) refuse(too_large_finding(context_.options().plan));
+    if (declared) refuse_plan(too_large_finding(context_.options().plan));
   } else if (planned && ground) {
     const auto rank = context_.plan_view().table().beyond_addresses();
-    if (rank) refuse(beyond_addresses_finding(*rank));
+    if (rank) refuse_plan(beyond_addresses_finding(*rank));
   }
   if (ground && !(planned && limited_)) {
     ran_[at] = true;
@@ -144,15 +182,29 @@ bool Passes::begin(Pass pass) {
   return false;
 }
 
-void Passes::refuse(Diagnostic finding) {
+void Passes::refuse_plan(Diagnostic finding) {
   limited_ = refused_ = true;
   out_.add(std::move(finding));
 }
 
 void Passes::end(Pass pass) {
-  if (pass <= Pass::Transfers) ground_.all = out_.errors() == 0;
-  if (pass == Pass::Entries) ground_.entries = ground_.all;
-  if (pass == Pass::Placement) ground_.orders = ground_.all;
+  const bool clean = out_.errors() == 0;
+  const auto note = [&](Ground ground) { clean_[static_cast<std::size_t>(ground)] = clean; };
+  if (pass == Pass::Entries) note(Ground::Entries);
+  if (pass == Pass::Placement) note(Ground::Orders);
+  if (pass <= Pass::Transfers) note(Ground::All);
+}
+
+std::vector<Pass> Passes::skipped() const {
+  std::vector<Pass> passes;
+  for (const PassFacts& facts : kPasses) {
+    if (skipped_[static_cast<std::size_t>(facts.pass)]) passes.push_back(facts.pass);
+  }
+  return passes;
+}
+
+std::string_view name_of(Pass pass) {
+  return facts_of(pass).name;
 }
 
 std::string_view name_of(Verdict verdict) {

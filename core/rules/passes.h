@@ -1,8 +1,9 @@
-// The catalogue run over an input, pass by pass: each pass whose ground the passes before have left
-// without an error.
+// The catalogue run over an input, pass by pass: each pass for which the passes before have left
+// the ground that it needs.
 //
-// The one way from rules to a verdict, for reports and for who wants the verdict alone; what is
-// wanted is said by the Diagnostics. Tested through check_test.cpp and verdicts_test.cpp.
+// This is the one way from rules to a verdict, for reports and for callers that want the verdict
+// alone; the Diagnostics say which of the two it is. Tested by check_test.cpp and
+// verdicts_test.cpp.
 
 #pragma once
 
@@ -11,6 +12,7 @@
 
 #include <array>
 #include <cstddef>
+#include <vector>
 
 namespace capo {
 
@@ -28,32 +30,35 @@ class Passes {
   [[nodiscard]] Verdict verdict() const;
   /// Whether its rules were asked.
   [[nodiscard]] bool ran(Pass pass) const { return ran_[static_cast<std::size_t>(pass)]; }
-  /// Whether they had something to look at, but errors of earlier passes left them no ground. Not
-  /// known where only the first error is asked for.
-  [[nodiscard]] bool skipped(Pass pass) const { return skipped_[static_cast<std::size_t>(pass)]; }
-  /// Whether TransformerEngine's plan, which nobody declared, was too large to look what it hurts.
-  /// Not known where only the first error is asked for.
+  /// The passes that had something to look at, and no ground to stand on because of errors of
+  /// earlier ones. Not known where only the first error is asked for.
+  [[nodiscard]] std::vector<Pass> skipped() const;
+  /// Whether TE's plan, which nobody declared, was too large to look what it hurts. Not known where
+  /// only the first error is asked for.
   [[nodiscard]] bool left_unasked() const;
   /// Whether no order by itself, nor the placement, has an error.
-  [[nodiscard]] bool orders_clean() const { return ground_.orders; }
+  [[nodiscard]] bool orders_clean() const { return clean(Ground::Orders); }
+
+  /// The part of the catalogue that must be free of errors before a pass can run.
+  enum class Ground : std::uint8_t {
+    None,
+    Entries,  ///< every entry by itself
+    Orders,   ///< every order by itself, and the placement
+    All,      ///< every pass up to the transfers
+  };
 
  private:
-  // What of the passes before was without an error.
-  struct Ground {
-    bool entries = true;
-    bool orders = true;  // every pass that looks at one rank or at the placement
-    bool all = true;     // every pass up to the transfers
-  };
   using OfEachPass = std::array<bool, static_cast<std::size_t>(Pass::Buffers) + 1>;
 
+  [[nodiscard]] bool clean(Ground ground) const { return clean_[static_cast<std::size_t>(ground)]; }
   [[nodiscard]] bool has_ground(Pass pass) const;
   [[nodiscard]] bool begin(Pass pass);
-  void refuse(Diagnostic finding);  // the plan
+  void refuse_plan(Diagnostic finding);
   void end(Pass pass);
 
   const Context& context_;
   Diagnostics& out_;
-  Ground ground_;
+  std::array<bool, 4> clean_{true, true, true, true};  // by Ground
   OfEachPass ran_{};
   OfEachPass skipped_{};
   bool limited_ = false;  // the plan would be too large to look at

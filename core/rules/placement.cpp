@@ -3,11 +3,11 @@
 //   0F0,1F0,0B0             rank 0 runs stage 1,
 //   1F0,1B0                 and so does rank 1: P01
 //
-// Tested by tests/corpus/rules/P01 to P03.
+// Tested by placement_test.cpp and tests/corpus/rules/P01 to P03.
 
-#include "core/diag/diagnostics.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/words.h"
 
 #include <fmt/format.h>
@@ -15,21 +15,20 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 namespace capo::rules {
 
-// Which chunks of which ranks hold each stage, under a topology that says so.
+namespace {
 
 struct Holder {
   std::int32_t rank;
   std::int32_t chunk;
 };
 
-/// Holders by stage, ranks ascending; empty where chunks are not wired to stages. A stage that the
-/// model does not have is left out: it is stage_unknown's.
-[[nodiscard]] std::map<std::int32_t, std::vector<Holder>> holders_by_stage(const Context& context);
-
+// The holders of each stage, ranks ascending; empty if chunks are not wired to stages. A stage that
+// the model does not have is left out: it is stage_unknown's.
 std::map<std::int32_t, std::vector<Holder>> holders_by_stage(const Context& context) {
   const Schedule& schedule = context.schedule();
   std::map<std::int32_t, std::vector<Holder>> holders;
@@ -45,22 +44,12 @@ std::map<std::int32_t, std::vector<Holder>> holders_by_stage(const Context& cont
   return holders;
 }
 
-// A stage lives on one rank.
-//
-//   0F0,1F0,0B0             rank 0 runs stage 1,
-//   1F0,1B0                 and so does rank 1: the parameters are there only once
-//
-// Where the placement is declared, the rank that runs a stage of another is the one reported; else
-// the one that runs less of it.
-
-namespace {
-
 const OrderView& capture_order_of(const Context& context, const Holder& holder) {
   return *std::find_if(context.orders().begin(), context.orders().end(),
                        [&](const OrderView& order) { return order.rank == holder.rank; });
 }
 
-// The holder that the stage belongs to: the declared one, else the one that runs it most.
+// The holder that the stage belongs to: the declared one, or the one that runs it most.
 const Holder& home_of(const Context& context, const std::vector<Holder>& holders) {
   const auto claim = [&](const Holder& holder) {
     const OrderView& order = capture_order_of(context, holder);
@@ -72,15 +61,20 @@ const Holder& home_of(const Context& context, const std::vector<Holder>& holders
                            [&](const Holder& a, const Holder& b) { return claim(a) < claim(b); });
 }
 
-}  // namespace
-
-void stage_twice(const Context& context, Diagnostics& out) {
+// A stage lives on one rank.
+//
+//   0F0,1F0,0B0             rank 0 runs stage 1,
+//   1F0,1B0                 and so does rank 1: the parameters are there only once
+//
+// If the placement is declared, the rank that runs a stage of another is reported; otherwise the
+// one that runs less of it.
+void stage_twice(const Context& context, Findings& out) {
   for (const auto& [stage, holders] : holders_by_stage(context)) {
     if (holders.size() < 2) continue;
     const Holder& home = home_of(context, holders);
     for (const Holder& holder : holders) {
-      if (&holder == &home || !out.wants("P01")) continue;
-      Diagnostic finding{.rule = "P01", .family = Family::Placement};
+      if (&holder == &home || !out.found()) continue;
+      Diagnostic finding;
       if (holder.rank == home.rank) {
         finding.message = fmt::format("stage {} is both chunk {} and chunk {} of rank {}", stage,
                                       home.chunk, holder.chunk, home.rank);
@@ -101,7 +95,7 @@ void stage_twice(const Context& context, Diagnostics& out) {
                              : fmt::format("run by rank {} here", holder.rank)}};
         finding.witness = words::entries(context, order, {position});
       }
-      out.keep(std::move(finding));
+      out.report(std::move(finding));
     }
   }
 }
@@ -110,25 +104,22 @@ void stage_twice(const Context& context, Diagnostics& out) {
 //
 //   4 stages:  0F0,0B0                  stages 1, 2 and 3 are on no rank
 //              ...
-
-void stage_nowhere(const Context& context, Diagnostics& out) {
+void stage_nowhere(const Context& context, Findings& out) {
   const auto holders = holders_by_stage(context);
   const std::int32_t last = holders.empty() ? 0 : holders.rbegin()->first + 1;
   const std::int32_t stages = context.schedule().stages.value_or(last);
   if (context.schedule().topology == Topology::Independent) return;
   for (std::int32_t stage = 0; stage < stages; ++stage) {
     if (holders.contains(stage)) continue;
-    if (out.full("P02")) {
+    if (out.full()) {
       const auto next = holders.upper_bound(stage);
       const std::int32_t end = next == holders.end() ? stages : next->first;
-      out.count_unseen("P02", static_cast<std::size_t>(end - stage));
+      out.count_unseen(static_cast<std::size_t>(end - stage));
       stage = end - 1;
       continue;
     }
     out.add(
-        {.rule = "P02",
-         .family = Family::Placement,
-         .message = fmt::format("stage {} is on no rank, but there are {} stages", stage, stages),
+        {.message = fmt::format("stage {} is on no rank, but there are {} stages", stage, stages),
          .help = {.text = "give its actions to a rank, or number the stages without gaps"}});
   }
 }
@@ -136,18 +127,15 @@ void stage_nowhere(const Context& context, Diagnostics& out) {
 // A stage has a number below the number of stages.
 //
 //   1 stage:  0F0,0B0,1F0,1B0           PyTorch fails with a bare KeyError: 1
-
-void stage_unknown(const Context& context, Diagnostics& out) {
+void stage_unknown(const Context& context, Findings& out) {
   if (!context.schedule().stages) return;
   const std::int32_t stages = *context.schedule().stages;
   for (const OrderView& order : context.orders()) {
     if (order.replay) continue;
     for (std::size_t c = 0; c < order.holder->stages.size(); ++c) {
       const std::int32_t stage = order.holder->stages[c];
-      if (stage < stages || !out.wants("P03")) continue;
+      if (stage < stages || !out.found()) continue;
       Diagnostic finding{
-          .rule = "P03",
-          .family = Family::Placement,
           .message = fmt::format("rank {} runs stage {}, but the model has {} ({})", order.rank,
                                  stage, words::count(stages, "stage"), words::range(stages)),
           .help = {.text = "correct the stage, or the number that is declared"}};
@@ -159,9 +147,29 @@ void stage_unknown(const Context& context, Diagnostics& out) {
         finding.witness =
             words::entries(context, order, {static_cast<std::size_t>(at - order.entries.begin())});
       }
-      out.keep(std::move(finding));
+      out.report(std::move(finding));
     }
   }
+}
+
+constexpr Rule kRules[] = {
+    {.id = "P01",
+     .name = "stage-twice",
+     .title = "a stage on two ranks",
+     .family = Family::Placement,
+     .pass = Pass::Placement,
+     .check = stage_twice,
+     .leaves_executable = true},
+    {"P02", "stage-nowhere", "a stage on no rank", Family::Placement, Pass::Placement,
+     stage_nowhere},
+    {"P03", "stage-unknown", "a stage that the model does not have", Family::Placement,
+     Pass::Placement, stage_unknown},
+};
+
+}  // namespace
+
+std::span<const Rule> placement_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

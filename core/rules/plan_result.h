@@ -1,4 +1,4 @@
-// What a plan came to, as a plain value: how much memory, and which memory is read too late.
+// A plan's outcome as a plain value: how much memory it takes, and which memory is read too late.
 
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace capo {
 
-/// What JSON and the user call it.
+/// The kind of memory, under the name that JSON and the user give it.
 enum class HazardKind : std::uint8_t { StaticInput, GradOutput, Pool, P2pWindow };
 
 /// "static-input", "grad-output", "pool", "p2p-window".
 [[nodiscard]] std::string_view name_of(HazardKind kind);
 
-/// Memory that is read after it was taken over, as programs want to know it.
+/// Memory that is read after it was taken over, for programs.
 struct FoundHazard {
   HazardKind kind = HazardKind::StaticInput;
   Buffer victim;
@@ -30,7 +30,7 @@ struct FoundHazard {
   friend bool operator==(const FoundHazard&, const FoundHazard&) = default;
 };
 
-/// What a plan came to.
+/// The outcome of a plan.
 struct PlanResult {
   PlanKind kind = PlanKind::Te;
   bool declared = false;

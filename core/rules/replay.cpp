@@ -1,30 +1,22 @@
 // The rule about replay orders that are not the order of capture.
 //
-// Tested by tests/corpus/rules/Y01.
+// Tested by replay_test.cpp and tests/corpus/rules/Y01.
 
-#include "core/rules/checks.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/hazard_words.h"
 #include "core/rules/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 namespace capo::rules {
 
-// A replay in another order than the capture's finds all memory as its readers expect it.
-//
-//   captured  1 -1 -1.5 1 -1 -1.5      the second forward was given the input that the first freed
-//   replayed  1 1 -1 -1.5 -1 -1.5      now it overwrites it before the first backward
-//
-// That the orders differ is no error by itself: what changed places may share no memory. The
-// finding is a warning then, and says so; where memory is read after it was taken over, and would
-// not be in the order of capture, it is an error, and the witness is the first read that is wrong
-// for certain. Entries that only one of the orders has are for the rules of shape.
-
 namespace {
 
-// The first position at which they differ; nothing where they do not.
+// The first position at which capture and replay differ; nullopt if they do not.
 std::optional<std::size_t> divergence(const RankOrder& rank) {
   if (!rank.replay) return std::nullopt;
   const auto [captured, replayed] =
@@ -38,7 +30,7 @@ Diagnostic divergence_finding(const Context& context, std::int32_t rank, std::si
                               Severity severity) {
   const OrderView& captured = context.order_of(*context.wirings().front(), rank);
   const OrderView& replayed = context.order_of(*context.wirings().back(), rank);
-  Diagnostic finding{.rule = "Y01", .family = Family::Replay, .severity = severity};
+  Diagnostic finding{.severity = severity};
   const std::string of =
       context.schedule().ranks.size() > 1 ? fmt::format(" of rank {}", rank) : "";
   finding.message = fmt::format(
@@ -52,9 +44,16 @@ Diagnostic divergence_finding(const Context& context, std::int32_t rank, std::si
   return finding;
 }
 
-}  // namespace
-
-void replay_order(const Context& context, Diagnostics& out) {
+// A replay in another order than the capture's finds all memory as its readers expect it.
+//
+//   captured  1 -1 -1.5 1 -1 -1.5      the second forward was given the input that the first freed
+//   replayed  1 1 -1 -1.5 -1 -1.5      now it overwrites it before the first backward
+//
+// A difference is no error by itself: entries that changed places may share no memory. The finding
+// is a warning then, and says so. If memory is read after it was taken over, and would not be in
+// the order of capture, it is an error, and the witness is the first read that is wrong for
+// certain. Entries that only one of the orders has are for the rules of shape.
+void replay_order(const Context& context, Findings& out) {
   const PlanView& view = context.plan_view();
   const auto& ranks = context.schedule().ranks;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -69,7 +68,7 @@ void replay_order(const Context& context, Diagnostics& out) {
       return severity_of(view, *hazard) == Severity::Error;
     });
     const Severity severity = error ? Severity::Error : Severity::Warning;
-    if (!out.wants("Y01", severity)) continue;
+    if (!out.found(severity)) continue;
     Diagnostic finding = divergence_finding(context, rank, *at, severity);
     if (caused.empty()) {
       finding.message += "; it does no harm";
@@ -102,8 +101,19 @@ void replay_order(const Context& context, Diagnostics& out) {
           {.text = "no plan is declared; this is under TransformerEngine's reuse of buffers",
            .span = std::nullopt});
     }
-    out.keep(std::move(finding));
+    out.report(std::move(finding));
   }
+}
+
+constexpr Rule kRules[] = {
+    {"Y01", "replay-order", "a replay that is not in the order of capture", Family::Replay,
+     Pass::Buffers, replay_order},
+};
+
+}  // namespace
+
+std::span<const Rule> replay_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

@@ -2,12 +2,12 @@
 //
 //   1 1 -1 -1 1 -1          two backwards follow the first pair, though a forward is left: R01
 //
-// What the calls do once they are worked out is for transfers.cpp. Tested by
+// What the calls do once they are worked out is for transfers.cpp. Tested by routing_test.cpp and
 // tests/corpus/rules/R01 and R02.
 
-#include "core/diag/diagnostics.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/wiring.h"
 #include "core/rules/words.h"
 
@@ -15,16 +15,16 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 
 namespace capo::rules {
 
-// What working out Megatron's calls found wrong, for the two rules that report it.
+namespace {
 
-/// Whether the orders as captured, which are judged first, have this fault too. What a rank
-/// receives depends on the other ranks' orders as well, so its own being the same is not enough.
-[[nodiscard]] inline bool is_of_capture(const Context& context, const Wiring& wiring,
-                                        const RoutingFault& fault) {
+// Whether the orders as captured, which are judged first, have this fault too. What a rank
+// receives depends on the other ranks' orders as well, so its own being the same is not enough.
+bool is_of_capture(const Context& context, const Wiring& wiring, const RoutingFault& fault) {
   const Wiring& captured = *context.wirings().front();
   const RankOrder& rank = context.schedule().ranks[static_cast<std::size_t>(fault.rank)];
   if (!wiring.replay() || rank.replay || !captured.by_megatron()) return false;
@@ -32,7 +32,7 @@ namespace capo::rules {
   return std::find(faults.begin(), faults.end(), fault) != faults.end();
 }
 
-/// Calls visit(wiring, fault) for every fault of routing, that of a capture order once.
+// Calls visit(wiring, fault) for every fault of routing, that of a capture order once.
 template <typename Visit>
 void for_each_routing_fault(const Context& context, Visit visit) {
   for (const auto& wiring : context.wirings()) {
@@ -43,28 +43,14 @@ void for_each_routing_fault(const Context& context, Visit visit) {
   }
 }
 
-// Megatron-LM's runtime executes warm-up forwards, then pairs of a forward and a backward, then the
-// remaining backwards, on stages that go around the ranks in a loop.
-//
-//   1 1 -1 -1 1 -1          behind the first pair two backwards, though a forward is left
-//
-// Where it overlaps the exchanges of experts, no backward of a pair may need the forward beside it.
-//
-// It works its transfers out from that form, so another order has none. Asked for with --p2p, of
-// two ranks or more.
-
-namespace {
-
 constexpr const char* kForm =
     "warm-up forwards, then pairs of a forward and a backward, then the remaining backwards, with "
     "the microbatches of each chunk in ascending order";
 
-bool has_placement(const Context& context, Diagnostics& out) {
+bool has_placement(const Context& context, Findings& out) {
   for (const auto& wiring : context.wirings()) {
     if (!wiring->by_megatron() || wiring->megatron_placement()) continue;
-    out.add({.rule = "R01",
-             .family = Family::Routing,
-             .message = "Megatron's transfers need stages that go around the ranks in a loop, with "
+    out.add({.message = "Megatron's transfers need stages that go around the ranks in a loop, with "
                         "as many chunks on every rank",
              .help = {.text = "place the stages in a loop, or leave --p2p out"}});
     return false;
@@ -73,18 +59,14 @@ bool has_placement(const Context& context, Diagnostics& out) {
 }
 
 Diagnostic of_waiting_loop(const Context& context, const OrderView& order) {
-  return {.rule = "R01",
-          .family = Family::Routing,
-          .message = fmt::format("the warm-up{} is that of Megatron's loop without model chunks, "
+  return {.message = fmt::format("the warm-up{} is that of Megatron's loop without model chunks, "
                                  "which does not overlap",
                                  words::on_order(context, order)),
           .help = {.text = "--p2p batch; the loop with model chunks has twice the warm-up"}};
 }
 
 Diagnostic of_own_forward(const Context& context, const OrderView& order, std::uint32_t entry) {
-  return {.rule = "R01",
-          .family = Family::Routing,
-          .message = fmt::format("{} runs beside the forward whose activations it reads: where "
+  return {.message = fmt::format("{} runs beside the forward whose activations it reads: where "
                                  "exchanges overlap, Megatron runs each forward behind the warm-up "
                                  "together with the backward of its step",
                                  words::placed(context, order, entry)),
@@ -94,7 +76,7 @@ Diagnostic of_own_forward(const Context& context, const OrderView& order, std::u
 }
 
 Diagnostic of_form(const Context& context, const OrderView& order, std::uint32_t entry) {
-  Diagnostic finding{.rule = "R01", .family = Family::Routing};
+  Diagnostic finding;
   if (entry == kNoEntry) {
     finding.message =
         fmt::format("Megatron's loop does not run what stands{}", words::on_order(context, order));
@@ -109,9 +91,16 @@ Diagnostic of_form(const Context& context, const OrderView& order, std::uint32_t
   return finding;
 }
 
-}  // namespace
-
-void megatron_form(const Context& context, Diagnostics& out) {
+// Megatron-LM's runtime executes warm-up forwards, then pairs of a forward and a backward, then the
+// remaining backwards, on stages that go around the ranks in a loop.
+//
+//   1 1 -1 -1 1 -1          behind the first pair two backwards, though a forward is left
+//
+// Where it overlaps the exchanges of experts, no backward of a pair may need the forward beside it.
+//
+// It works its transfers out from that form, so another order has none. Asked for with --p2p, of
+// two ranks or more.
+void megatron_form(const Context& context, Findings& out) {
   if (!has_placement(context, out)) return;
   for_each_routing_fault(context, [&](const Wiring& wiring, const RoutingFault& fault) {
     const OrderView& order = context.order_of(wiring, fault.rank);
@@ -120,29 +109,17 @@ void megatron_form(const Context& context, Diagnostics& out) {
       case RoutingFault::Kind::NoReceive:
         return;  // input_not_routed's
       case RoutingFault::Kind::Form:
-        if (out.wants("R01")) out.keep(of_form(context, order, fault.entry));
+        if (out.found()) out.report(of_form(context, order, fault.entry));
         return;
       case RoutingFault::Kind::NoOverlap:
-        if (out.wants("R01")) out.keep(of_waiting_loop(context, order));
+        if (out.found()) out.report(of_waiting_loop(context, order));
         return;
       case RoutingFault::Kind::OwnForward:
-        if (out.wants("R01")) out.keep(of_own_forward(context, order, fault.entry));
+        if (out.found()) out.report(of_own_forward(context, order, fault.entry));
         return;
     }
   });
 }
-
-// Megatron-LM posts a receive for every input before the computation that reads it.
-//
-//   PP 4, group size 2, rank 0:  F of chunk 2 comes before the last rank can have made its input,
-//                                and no receive was posted: IndexError in the middle of the step
-//
-// What each rank receives it works out from its own order and the place of its neighbour in the
-// same pattern; an order that looks right on every rank can still ask too late. In flush mode a
-// wait without a posted receive is an assertion. The rank stops there, so there is one finding a
-// rank at most. Asked for with --p2p, of two ranks or more.
-
-namespace {
 
 std::string message_for(const Context& context, const OrderView& order, const RoutingFault& fault) {
   const std::string entry = words::placed(context, order, fault.entry);
@@ -166,21 +143,39 @@ const char* cure_of(const OrderView& order, const RoutingFault& fault) {
          "included";
 }
 
-}  // namespace
-
-void input_not_routed(const Context& context, Diagnostics& out) {
+// Megatron-LM posts a receive for every input before the computation that reads it.
+//
+//   PP 4, group size 2, rank 0:  F of chunk 2 comes before the last rank can have made its input,
+//                                and no receive was posted: IndexError in the middle of the step
+//
+// What each rank receives it works out from its own order and the place of its neighbour in the
+// same pattern; an order that looks right on every rank can still ask too late. In flush mode a
+// wait without a posted receive is an assertion. The rank stops there, so there is one finding a
+// rank at most. Asked for with --p2p, of two ranks or more.
+void input_not_routed(const Context& context, Findings& out) {
   for_each_routing_fault(context, [&](const Wiring& wiring, const RoutingFault& fault) {
     const bool late =
         fault.kind == RoutingFault::Kind::NoInput || fault.kind == RoutingFault::Kind::NoReceive;
-    if (!late || !out.wants("R02")) return;
+    if (!late || !out.found()) return;
     const OrderView& order = context.order_of(wiring, fault.rank);
-    out.keep({.rule = "R02",
-              .family = Family::Routing,
-              .message = message_for(context, order, fault),
-              .labels = {{order.entries[fault.entry].span(), ""}},
-              .help = {.text = cure_of(order, fault)},
-              .witness = words::entries(context, order, {fault.entry})});
+    out.report({.message = message_for(context, order, fault),
+                .labels = {{order.entries[fault.entry].span(), ""}},
+                .help = {.text = cure_of(order, fault)},
+                .witness = words::entries(context, order, {fault.entry})});
   });
+}
+
+constexpr Rule kRules[] = {
+    {"R01", "megatron-form", "an order that Megatron's loop does not run", Family::Routing,
+     Pass::Routing, megatron_form},
+    {"R02", "input-not-routed", "an input that Megatron does not receive in time", Family::Routing,
+     Pass::Routing, input_not_routed},
+};
+
+}  // namespace
+
+std::span<const Rule> routing_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

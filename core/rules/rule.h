@@ -1,9 +1,10 @@
-// A rule of the model: a row of the catalogue, one source file, one test file, one essay, one
-// corpus.
+// A rule of the model: a row in the table of its family's file, one essay, one corpus.
 //
 // Rules run in passes. What a later pass takes for granted an earlier one has checked: counting
 // makes no sense in a list that holds NaN. A pass with an error skips those that need it, and the
 // report says which.
+//
+// Tested by tests/cli/rules_test.cpp.
 
 #pragma once
 
@@ -16,20 +17,29 @@
 namespace capo {
 
 class Context;
-class Diagnostics;
+class Findings;
 
+/// The passes in the order in which their first rules run; passes.cpp says what each needs.
 enum class Pass : std::uint8_t {
   Reading,    ///< done by a reader; the rule has no check of its own
   Entries,    ///< each entry by itself
-  Counts,     ///< what occurs how often; needs Entries
-  Order,      ///< what comes before what; needs Entries, and stands beside Counts
-  Placement,  ///< which rank runs which stage; needs Entries
-  Stages,     ///< all ranks' orders together; needs all before
-  Routing,    ///< Megatron's transfers worked out, where asked for; needs all but Stages
-  Transfers,  ///< every transfer in its queue; needs all before
-  Modules,    ///< the declared modules by themselves; needs Entries
-  Gradients,  ///< the declared modules in these orders; needs all but Stages, Routing, Transfers
-  Buffers,    ///< who uses which memory when, under a plan; needs all but Modules and Gradients
+  Counts,     ///< what occurs how often
+  Order,      ///< what comes before what on one rank
+  Placement,  ///< which rank runs which stage
+  Stages,     ///< all ranks' orders together
+  Routing,    ///< Megatron's transfers worked out, where asked for
+  Transfers,  ///< every transfer in its queue
+  Modules,    ///< the declared modules by themselves
+  Gradients,  ///< the declared modules in these orders
+  Buffers,    ///< who uses which memory when, under a plan
+};
+
+/// The cycle that a drawing of a finding shows beside the entries of its witness.
+enum class DrawnCycle : std::uint8_t {
+  None,             ///< the entries alone
+  AgainstTheOrder,  ///< the reader, and what it reads further down in the same order
+  OfComputations,   ///< the shortest cycle of waits, leaving out how ranks communicate
+  OfTransfers,      ///< the shortest cycle of waits, with transfers
 };
 
 struct Rule {
@@ -38,13 +48,16 @@ struct Rule {
   std::string_view title;
   Family family;
   Pass pass;
-  void (*check)(const Context&, Diagnostics&);  ///< null for Pass::Reading
+  void (*check)(const Context&, Findings&);  ///< null for Pass::Reading
+  /// Whether orders with such findings alone can still be executed on paper.
+  bool leaves_executable = false;
+  DrawnCycle draws = DrawnCycle::None;
 };
 
 /// All rules, in the order in which they run and docs/rules.md lists them.
 [[nodiscard]] std::span<const Rule> catalogue();
 
-/// By id or by name; null if there is none.
+/// The rule of this id or name; null if there is none.
 [[nodiscard]] const Rule* find_rule(std::string_view id_or_name);
 
 [[nodiscard]] std::string_view name_of(Family family);

@@ -3,11 +3,11 @@
 //   2 1 -1 -2               chunk 2 runs forward before chunk 1, whose output is its input: D03
 //
 // How ranks communicate is left out here: what goes wrong there is for transfers.cpp and
-// deadlock.cpp. Tested by tests/corpus/rules/D03 and D04.
+// deadlock.cpp. Tested by stages_test.cpp and tests/corpus/rules/D03 and D04.
 
-#include "core/diag/diagnostics.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/task_words.h"
 #include "core/rules/wiring.h"
 #include "core/rules/words.h"
@@ -16,34 +16,25 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace capo::rules {
 
-// A stage runs after the stage whose output it reads: forwards in the order of the stages,
-// backwards against it.
-//
-//   2 1 -1 -2               chunk 2 runs forward before chunk 1, whose output is its input
-//
-// Judges what one rank holds, where chunks are wired to each other; what several ranks together
-// make impossible is dependency_cycle's. Members of a composite run side by side, so that none of
-// them can read another. Exchanges of tokens belong to the forward or backward that they stand
-// beside: nothing is over before its last one.
-
 namespace {
 
 class StageOrder {
  public:
-  StageOrder(const Context& context, const Wiring& wiring, Diagnostics& out)
+  StageOrder(const Context& context, const Wiring& wiring, Findings& out)
       : context_(context), wiring_(wiring), out_(out) {}
 
-  // Each computation whose input a later one of the same rank makes.
+  // Finds each computation whose input a later one of the same rank makes.
   void find_against_the_order() {
     wiring_.direct().for_each_task_edge([&](const TaskEdge& edge) {
       const Task& made = wiring_.direct().tasks[edge.before];
       const Task& reader = wiring_.direct().tasks[edge.after];
-      // Within a stage other rules say what is wrong, and of exchanges the next function.
+      // Other rules judge within a stage, and the next function judges exchanges.
       const bool of_another = edge.kind == EdgeKind::Data && reader.stage != made.stage &&
                               !is_exchange(reader.kind) && !is_exchange(made.kind);
       if (of_another && reader.rank == made.rank && reader.step < made.step)
@@ -51,7 +42,8 @@ class StageOrder {
     });
   }
 
-  // The same of what exchanges tokens: its first entry reads, its last one makes.
+  // Finds forwards and backwards with exchanges of tokens: the first entry reads, the last one
+  // makes.
   void find_exchanges_against_the_order(std::int32_t rank) {
     const OrderView& order = context_.order_of(wiring_, rank);
     const auto passes = passes_of(order);
@@ -104,7 +96,7 @@ class StageOrder {
   [[nodiscard]] static Pass pass_of(const Task& task) {
     return {task.kind == Kind::Forward, task.stage, task.microbatch};
   }
-  // The one before it.
+  // The forward or backward whose output the task reads.
   [[nodiscard]] Pass read_by(const Task& task) const {
     return {task.kind == Kind::Forward, wiring_.map().neighbour(task.kind, task.stage),
             task.microbatch};
@@ -155,9 +147,9 @@ class StageOrder {
     if (context_.judged_before(wiring_, {reading.rank})) return;
     const OrderView& order = context_.order_of(wiring_, reading.rank);
     const auto& [rank, at, needed, forward, made_by, microbatch] = reading;
-    if (!out_.wants_at("D03", order.entries[at].span())) return;
+    if (!out_.found_at(order.entries[at].span())) return;
     const char* what = forward ? "output" : "gradient";
-    Diagnostic finding{.rule = "D03", .family = Family::Dependencies};
+    Diagnostic finding;
     finding.labels = {{order.entries[at].span(), ""}};
     if (together) {
       const std::string own = member(order, at);
@@ -183,7 +175,7 @@ class StageOrder {
     finding.witness = {.kind = WitnessKind::Path,
                        .tasks = {words::reference(context_, order, at),
                                  words::reference(context_, order, needed)}};
-    out_.keep(std::move(finding));
+    out_.report(std::move(finding));
   }
 
   // A member of a composite by itself: a table's cell holds all of them.
@@ -193,12 +185,19 @@ class StageOrder {
 
   const Context& context_;
   const Wiring& wiring_;
-  Diagnostics& out_;
+  Findings& out_;
 };
 
-}  // namespace
-
-void stage_order(const Context& context, Diagnostics& out) {
+// A stage runs after the stage whose output it reads: forwards in the order of the stages,
+// backwards against it.
+//
+//   2 1 -1 -2               chunk 2 runs forward before chunk 1, whose output is its input
+//
+// The rule judges what one rank holds, if chunks are wired to each other; what several ranks make
+// impossible together is dependency_cycle's. Members of a composite run side by side, so that none
+// of them can read another. Exchanges of tokens belong to the forward or backward that they stand
+// beside: nothing is over before its last one.
+void stage_order(const Context& context, Findings& out) {
   for (const auto& wiring : context.wirings()) {
     StageOrder rule(context, *wiring, out);
     if (has_composites(wiring->schedule())) rule.find_in_composites();
@@ -217,11 +216,9 @@ void stage_order(const Context& context, Diagnostics& out) {
 //
 // Each order may be right by itself. The finding stands at the first computation that never runs;
 // the witness is the shortest cycle: any distance along one
-// rank's order counts as one step. How ranks communicate is left out here; what goes wrong there is
-// the transfer rules'. Where a rank contradicts itself, stage_order has said so and this rule is
-// silent.
-
-void dependency_cycle(const Context& context, Diagnostics& out) {
+// rank's order counts as one step. If a rank contradicts itself, stage_order has said so and this
+// rule is silent.
+void dependency_cycle(const Context& context, Findings& out) {
   if (context.schedule().ranks.size() < 2) return;
   for (const auto& wiring : context.wirings()) {
     // A composite by itself may be what cannot be executed: stage_order names it.
@@ -232,16 +229,39 @@ void dependency_cycle(const Context& context, Diagnostics& out) {
     if (ranks.size() < 2 || context.judged_before(*wiring, ranks)) continue;
     const TaskId first = words::first_stuck(graph, wiring->direct_execution());
     const auto place = [&] { return words::task_span(context, *wiring, graph, first); };
-    if (!out.wants_at("D04", place)) continue;
-    Diagnostic finding{.rule = "D04", .family = Family::Dependencies};
+    if (!out.found_at(place)) continue;
+    Diagnostic finding;
     finding.message =
         fmt::format("{} wait for each other: their orders cannot be {} together",
                     words::list_of(ranks), wiring->replay() ? "replayed" : "executed");
     finding.witness.kind = WitnessKind::Path;
     words::describe_waits(context, *wiring, graph, cycle, first, finding);
     finding.help.text = "move one of these in its rank's order, so that the circle opens";
-    out.keep(std::move(finding));
+    out.report(std::move(finding));
   }
+}
+
+constexpr Rule kRules[] = {
+    {.id = "D03",
+     .name = "stage-order",
+     .title = "a stage before the stage whose output it reads",
+     .family = Family::Dependencies,
+     .pass = Pass::Stages,
+     .check = stage_order,
+     .draws = DrawnCycle::AgainstTheOrder},
+    {.id = "D04",
+     .name = "dependency-cycle",
+     .title = "orders that wait for each other",
+     .family = Family::Dependencies,
+     .pass = Pass::Stages,
+     .check = dependency_cycle,
+     .draws = DrawnCycle::OfComputations},
+};
+
+}  // namespace
+
+std::span<const Rule> stage_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

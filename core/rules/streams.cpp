@@ -1,28 +1,22 @@
 // The rule about grouped products of two streams in one workspace.
 //
 // That two streams use one buffer is E01, which buffers.cpp reports with the other hazards. Tested
-// by tests/corpus/rules/E02.
+// by streams_test.cpp and tests/corpus/rules/E02.
 
 #include "core/plan/accesses.h"
-#include "core/rules/checks.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/hazard_words.h"
 
 #include <fmt/format.h>
 
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace capo::rules {
-
-// Grouped products that may run at the same time do not share a workspace.
-//
-// TE keeps one setup workspace for each device and number of groups: every grouped product writes
-// its pointers there before it runs. Two graphs with grouped products on two streams, a weight
-// gradient beside a forward, may run with each other's pointers. One finding for each rank and
-// number of groups. Only of declared grouped modules that are not fused on the host; plan `safe`
-// gives each stream a workspace of its own.
 
 namespace {
 
@@ -67,13 +61,18 @@ class Finder final : public CourseVisitor {
   };
 
   const BufferTable& table_;
-  // By rank and number of groups, then stream: the latest.
+  // The latest use of each workspace by each stream.
   std::map<std::pair<std::int32_t, std::int64_t>, std::map<std::uint32_t, User>> users_;
 };
 
-}  // namespace
-
-void workspace_race(const Context& context, Diagnostics& out) {
+// Grouped products that may run at the same time do not share a workspace.
+//
+// TE keeps one setup workspace for each device and number of groups: every grouped product writes
+// its pointers there before it runs. Two graphs with grouped products on two streams, a weight
+// gradient beside a forward, may run with each other's pointers. There is one finding for each rank
+// and number of groups. It concerns declared grouped modules that are not fused on the host; plan
+// `safe` gives each stream a workspace of its own.
+void workspace_race(const Context& context, Findings& out) {
   const PlanView& view = context.plan_view();
   if (!view.declared() || view.kind() != PlanKind::Te) return;
   if (view.course().graph == nullptr) return;  // every rank is one stream
@@ -81,10 +80,10 @@ void workspace_race(const Context& context, Diagnostics& out) {
   run_course(view.table(), view.course(), finder);
   const Wiring& wiring = *context.wirings().front();
   for (const auto& [workspace, race] : finder.races) {
-    if (!out.wants("E02")) continue;
+    if (!out.found()) continue;
     const std::string first = site_name(context, wiring, race.first);
     const std::string second = site_name(context, wiring, race.second);
-    Diagnostic finding{.rule = "E02", .family = Family::Streams};
+    Diagnostic finding;
     finding.message = fmt::format(
         "{} and {} may run at the same time, and their grouped products (module `{}`) set up one "
         "workspace: each may read the other's pointers",
@@ -95,8 +94,19 @@ void workspace_race(const Context& context, Diagnostics& out) {
                        .tasks = {site_reference(context, wiring, race.first),
                                  site_reference(context, wiring, race.second)}};
     finding.help.text = fmt::format("let {} wait for {}", second, first);
-    out.keep(std::move(finding));
+    out.report(std::move(finding));
   }
+}
+
+constexpr Rule kRules[] = {
+    {"E02", "workspace-race", "grouped products of two streams in one workspace", Family::Streams,
+     Pass::Buffers, workspace_race},
+};
+
+}  // namespace
+
+std::span<const Rule> stream_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

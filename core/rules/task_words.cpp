@@ -37,7 +37,7 @@ std::string of_rank(const Context& context, const Task& task, std::int32_t seen_
   return own ? "" : fmt::format(" of rank {}", task.rank);
 }
 
-// What was added to an order, by a word.
+// The word for a task that was added to an order.
 std::string_view added_task(const Task& task) {
   if (is_send(task.kind)) return "send";
   if (is_receive(task.kind)) return "receive";
@@ -53,7 +53,7 @@ std::string added_name(const Context& context, const Origin& origin, const Task&
   const std::string entry = quoted(context, origin.order.entries[origin.entry]);
   const std::string_view what = added_task(task);
   if (is_exchange(task.kind)) {
-    // Where layers were taken apart.
+    // Exchanges are added only if layers were taken apart.
     return fmt::format("the {} of layer {} of {}", what, step.layer + 1, entry);
   }
   return fmt::format("the {} {} {}", what, is_receive(task.kind) ? "for" : "of", entry);
@@ -140,7 +140,7 @@ Witness task_witness(const Context& context, const Wiring& wiring, const TaskGra
 
 void describe_waits(const Context& context, const Wiring& wiring, const TaskGraph& graph,
                     std::vector<WaitEdge> cycle, TaskId first, Diagnostic& finding) {
-  // Of a composite that is one cell of a table, all members stand at the same place.
+  // All members of a composite stand at the same place if it is one cell of a table.
   const Span place = task_span(context, wiring, graph, first);
   const auto there = std::find_if(cycle.begin(), cycle.end(), [&](const WaitEdge& wait) {
     return graph.start(wait.task) == graph.start(first) &&

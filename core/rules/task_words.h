@@ -1,8 +1,7 @@
-// How rules about the task graph speak: a task under the name that the user wrote, or, where a
+// How rules about the task graph speak: a task under the name that the user wrote, or, if a
 // transfer was added, under that of what it carries.
 //
-// Where microbatches are counted, an entry's text says nothing of which one it is, so the name
-// does:
+// If microbatches are counted, an entry's text does not say which one it is, so the name does:
 // "`B2` (microbatch 4) of rank 1". Tested through the golden texts of the rules that use it.
 
 #pragma once
@@ -18,7 +17,7 @@ namespace capo::words {
 /// "`0F3` of rank 0", "the send of `0F3` of rank 0".
 [[nodiscard]] std::string task_name(const Context& context, const Wiring& wiring,
                                     const TaskGraph& graph, TaskId task);
-/// The same as rank `seen_from` calls it: "`0F3`" if it is its own.
+/// The name that rank `seen_from` uses: "`0F3`" if the task is its own.
 [[nodiscard]] std::string task_name(const Context& context, const Wiring& wiring,
                                     const TaskGraph& graph, TaskId task, std::int32_t seen_from);
 /// The name with its place: "`0F3` at index 7 of rank 0".
@@ -34,14 +33,14 @@ namespace capo::words {
 [[nodiscard]] Witness task_witness(const Context& context, const Wiring& wiring,
                                    const TaskGraph& graph, WitnessKind kind,
                                    std::initializer_list<TaskId> tasks);
-/// What a cycle of waits has to say, from `first` on: a label and a witness task for each of its
-/// tasks. Where `first` is none of them it has a label of its own.
+/// Adds a label and a witness task for each task of a cycle of waits, from `first` on. If `first`
+/// is not in the cycle it gets a label of its own.
 void describe_waits(const Context& context, const Wiring& wiring, const TaskGraph& graph,
                     std::vector<WaitEdge> cycle, TaskId first, Diagnostic& finding);
 
-/// The first task that never runs, rank by rank, of a graph that does not finish: the first that is
-/// no computation where there is one, since computations wait for those. There a finding about
-/// tasks that wait for each other stands, wherever its circle lies.
+/// The first task that never runs, rank by rank, of a graph that does not finish: the first
+/// transfer or collective if there is one, since computations wait for those. A finding about tasks
+/// that wait for each other stands there, wherever its cycle lies.
 [[nodiscard]] TaskId first_stuck(const TaskGraph& graph, const Execution& execution);
 
 /// The ranks of the tasks, ascending.

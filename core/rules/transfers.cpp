@@ -3,12 +3,13 @@
 //   0F0,0SEND_F0 | 1F0      nobody receives what rank 0 sends: T03
 //
 // Each reports one kind of fault that wiring the transfers has found (core/graph). Whether all of
-// them finish together is for deadlock.cpp. Tested by tests/corpus/rules/T01 to T08.
+// them finish together is for deadlock.cpp. Tested by transfers_test.cpp and tests/corpus/rules/T01
+// to T08.
 
 #include "core/base/assert.h"
-#include "core/diag/diagnostics.h"
-#include "core/rules/checks.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
+#include "core/rules/findings.h"
 #include "core/rules/task_words.h"
 #include "core/rules/wiring.h"
 #include "core/rules/words.h"
@@ -16,21 +17,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 namespace capo::rules {
 
-// What wiring the transfers found wrong, for the rules that each report one kind of it.
+namespace {
 
-/// The rank at the other end of a transfer, or the one that makes what a computation reads; -1 if
-/// there is none.
-[[nodiscard]] std::int32_t peer_of(const Wiring& wiring, const Task& task);
+// The action that would be the other end of a transfer.
+Action missing_partner(const Wiring& wiring, const Task& transfer) {
+  return {.kind = other_end(transfer.kind),
+          .chunk = wiring.map().home(wiring.map().neighbour(transfer.kind, transfer.stage)).chunk,
+          .microbatch = transfer.microbatch};
+}
 
-/// Whether the orders as captured, which are judged first, have the fault too.
-[[nodiscard]] bool is_of_capture(const Context& context, const Wiring& wiring,
-                                 const TransferFault& fault);
+// The rank at the other end of a transfer, or the one that makes what a computation reads; -1 if
+// there is none.
+std::int32_t peer_of(const Wiring& wiring, const Task& task) {
+  const StageId stage = wiring.map().neighbour(task.kind, task.stage);
+  if (stage == kNoStage) return -1;
+  return wiring.map().home(stage).rank;
+}
 
-/// Calls visit(wiring, graph, fault) for every fault of `kind`, that of a capture order once.
+// Whether the orders as captured, which are judged first, have the fault too.
+bool is_of_capture(const Context& context, const Wiring& wiring, const TransferFault& fault) {
+  using enum TransferFault::Kind;
+  CAPO_ASSERT(fault.kind != CollectiveOrder, "it concerns more ranks than two");
+  const Task& task = wiring.transfers().graph.tasks[fault.task];
+  const bool local = fault.kind == Repeated || fault.kind == Nowhere ||
+                     fault.kind == SendTooEarly || fault.kind == ReceiveTooLate;
+  if (local) return context.judged_before(wiring, {task.rank});
+  return context.judged_before(wiring, {task.rank, peer_of(wiring, task)});
+}
+
+// Calls visit(wiring, graph, fault) for every fault of `kind`, that of a capture order once.
 template <typename Visit>
 void for_each_fault(const Context& context, TransferFault::Kind kind, Visit visit) {
   for (const auto& wiring : context.wirings()) {
@@ -44,70 +64,35 @@ void for_each_fault(const Context& context, TransferFault::Kind kind, Visit visi
   }
 }
 
-/// The action that would be the other end of a transfer.
-[[nodiscard]] Action missing_partner(const Wiring& wiring, const Task& transfer) {
-  return {.kind = other_end(transfer.kind),
-          .chunk = wiring.map().home(wiring.map().neighbour(transfer.kind, transfer.stage)).chunk,
-          .microbatch = transfer.microbatch};
-}
-
-std::int32_t peer_of(const Wiring& wiring, const Task& task) {
-  const StageId stage = wiring.map().neighbour(task.kind, task.stage);
-  if (stage == kNoStage) return -1;
-  return wiring.map().home(stage).rank;
-}
-
-bool is_of_capture(const Context& context, const Wiring& wiring, const TransferFault& fault) {
-  using enum TransferFault::Kind;
-  CAPO_ASSERT(fault.kind != CollectiveOrder, "it concerns more ranks than two");
-  const Task& task = wiring.transfers().graph.tasks[fault.task];
-  const bool local = fault.kind == Repeated || fault.kind == Nowhere ||
-                     fault.kind == SendTooEarly || fault.kind == ReceiveTooLate;
-  if (local) return context.judged_before(wiring, {task.rank});
-  return context.judged_before(wiring, {task.rank, peer_of(wiring, task)});
-}
-
 // A transfer happens once.
 //
 //   1RECV_F0,1F0,1RECV_F0   the second receive waits for a send that never comes, or, worse, takes
 //                           the next message; PyTorch's simulator accepts it
-
-void transfer_twice(const Context& context, Diagnostics& out) {
+void transfer_twice(const Context& context, Findings& out) {
   for_each_fault(
       context, TransferFault::Kind::Repeated,
       [&](const Wiring& wiring, const TaskGraph& graph, const TransferFault& fault) {
-        if (!out.wants("T01")) return;
-        out.keep({.rule = "T01",
-                  .family = Family::Transfers,
-                  .message = fmt::format("{} is the same transfer a second time",
-                                         words::task_placed(context, wiring, graph, fault.task)),
-                  .labels = {{words::task_span(context, wiring, graph, fault.task), "again"},
-                             {words::task_span(context, wiring, graph, fault.other),
-                              "it is done here already"}},
-                  .help = {.text = "remove one of the two; is another microbatch meant?"},
-                  .witness = words::task_witness(context, wiring, graph, WitnessKind::Entries,
-                                                 {fault.other, fault.task})});
+        if (!out.found()) return;
+        out.report({.message = fmt::format("{} is the same transfer a second time",
+                                           words::task_placed(context, wiring, graph, fault.task)),
+                    .labels = {{words::task_span(context, wiring, graph, fault.task), "again"},
+                               {words::task_span(context, wiring, graph, fault.other),
+                                "it is done here already"}},
+                    .help = {.text = "remove one of the two; is another microbatch meant?"},
+                    .witness = words::task_witness(context, wiring, graph, WitnessKind::Entries,
+                                                   {fault.other, fault.task})});
       });
 }
 
-// A transfer goes to another rank that holds the stage at its other end.
-//
-//   3 stages:  2SEND_F0     stage 2 is the last: nobody reads its output
-//
-// And it carries a microbatch that the step has.
-
-namespace {
-
 void report(const Context& context, const Wiring& wiring, const TaskGraph& graph, TaskId task,
-            const std::string& reason, Diagnostics& out) {
-  if (!out.wants("T02")) return;
-  out.keep({.rule = "T02",
-            .family = Family::Transfers,
-            .message = fmt::format("{} has no other end: {}",
-                                   words::task_placed(context, wiring, graph, task), reason),
-            .labels = {{words::task_span(context, wiring, graph, task), ""}},
-            .help = {.text = "remove it"},
-            .witness = words::task_witness(context, wiring, graph, WitnessKind::Entries, {task})});
+            const std::string& reason, Findings& out) {
+  if (!out.found()) return;
+  out.report(
+      {.message = fmt::format("{} has no other end: {}",
+                              words::task_placed(context, wiring, graph, task), reason),
+       .labels = {{words::task_span(context, wiring, graph, task), ""}},
+       .help = {.text = "remove it"},
+       .witness = words::task_witness(context, wiring, graph, WitnessKind::Entries, {task})});
 }
 
 std::string reason_of(const Wiring& wiring, const Task& task) {
@@ -125,9 +110,12 @@ bool is_beyond(const Context& context, const Wiring& wiring, const Task& task) {
          peer != task.rank && !context.judged_before(wiring, {task.rank});
 }
 
-}  // namespace
-
-void transfer_nowhere(const Context& context, Diagnostics& out) {
+// A transfer goes to another rank that holds the stage at its other end.
+//
+//   3 stages:  2SEND_F0     stage 2 is the last: nobody reads its output
+//
+// It carries a microbatch that the step has, too.
+void transfer_nowhere(const Context& context, Findings& out) {
   for_each_fault(context, TransferFault::Kind::Nowhere,
                  [&](const Wiring& wiring, const TaskGraph& graph, const TransferFault& fault) {
                    report(context, wiring, graph, fault.task,
@@ -146,15 +134,6 @@ void transfer_nowhere(const Context& context, Diagnostics& out) {
   }
 }
 
-// What is sent is received.
-//
-//   0F0,0SEND_F0 | 1F0      nobody receives: the send waits for ever, or the next receive takes it
-//
-// The computation that reads what is sent is part of the finding, so that the missing receive is
-// one finding and not two.
-
-namespace {
-
 // The computation that lacks what the send brings.
 TaskId reader_of(const std::vector<TransferFault>& faults, TaskId send) {
   const auto lacks = std::find_if(faults.begin(), faults.end(), [&](const TransferFault& fault) {
@@ -164,18 +143,22 @@ TaskId reader_of(const std::vector<TransferFault>& faults, TaskId send) {
   return lacks->task;
 }
 
-}  // namespace
-
-void send_without_receive(const Context& context, Diagnostics& out) {
+// Every send has its receive.
+//
+//   0F0,0SEND_F0 | 1F0      nobody receives: the send waits for ever, or the next receive takes it
+//
+// The computation that reads what is sent is part of the finding, so that the missing receive is
+// one finding and not two.
+void send_without_receive(const Context& context, Findings& out) {
   for_each_fault(
       context, TransferFault::Kind::SendWithout,
       [&](const Wiring& wiring, const TaskGraph& graph, const TransferFault& fault) {
-        if (!out.wants("T03")) return;
+        if (!out.found()) return;
         const Task& send = graph.tasks[fault.task];
         const OrderView& there = context.order_of(wiring, peer_of(wiring, send));
         const std::string missing =
             words::entry_text(context, there, missing_partner(wiring, send));
-        Diagnostic finding{.rule = "T03", .family = Family::Transfers};
+        Diagnostic finding;
         finding.message = fmt::format("{} is never received: there is no `{}`{}",
                                       words::task_placed(context, wiring, graph, fault.task),
                                       missing, words::on_order(context, there));
@@ -187,33 +170,30 @@ void send_without_receive(const Context& context, Diagnostics& out) {
             {words::task_span(context, wiring, graph, reader), "this reads what is sent"});
         finding.help.text = fmt::format("add `{}` before {}", missing,
                                         words::task_placed(context, wiring, graph, reader));
-        out.keep(std::move(finding));
+        out.report(std::move(finding));
       });
 }
 
-// What is received is sent.
+// Every receive has its send.
 //
 //   0F0 | 1RECV_F0,1F0      nobody sends: the receive waits for ever
-
-void receive_without_send(const Context& context, Diagnostics& out) {
+void receive_without_send(const Context& context, Findings& out) {
   for_each_fault(
       context, TransferFault::Kind::ReceiveWithout,
       [&](const Wiring& wiring, const TaskGraph& graph, const TransferFault& fault) {
-        if (!out.wants("T04")) return;
+        if (!out.found()) return;
         const Task& receive = graph.tasks[fault.task];
         const OrderView& there = context.order_of(wiring, peer_of(wiring, receive));
         const std::string missing =
             words::entry_text(context, there, missing_partner(wiring, receive));
-        out.keep({.rule = "T04",
-                  .family = Family::Transfers,
-                  .message = fmt::format("{} waits for ever: there is no `{}`{}",
-                                         words::task_placed(context, wiring, graph, fault.task),
-                                         missing, words::on_order(context, there)),
-                  .labels = {{words::task_span(context, wiring, graph, fault.task), ""}},
-                  .help = {.text = fmt::format("add `{}`{}, or remove the receive", missing,
-                                               words::on_order(context, there))},
-                  .witness = words::task_witness(context, wiring, graph, WitnessKind::Entries,
-                                                 {fault.task})});
+        out.report({.message = fmt::format("{} waits for ever: there is no `{}`{}",
+                                           words::task_placed(context, wiring, graph, fault.task),
+                                           missing, words::on_order(context, there)),
+                    .labels = {{words::task_span(context, wiring, graph, fault.task), ""}},
+                    .help = {.text = fmt::format("add `{}`{}, or remove the receive", missing,
+                                                 words::on_order(context, there))},
+                    .witness = words::task_witness(context, wiring, graph, WitnessKind::Entries,
+                                                   {fault.task})});
       });
 }
 
@@ -222,12 +202,11 @@ void receive_without_send(const Context& context, Diagnostics& out) {
 //   0F0 | 1F0               nothing brings the output of stage 0 to rank 1
 //
 // Where the other rank sends it all the same, send_without_receive reports it.
-
-void input_not_received(const Context& context, Diagnostics& out) {
+void input_not_received(const Context& context, Findings& out) {
   for_each_fault(
       context, TransferFault::Kind::NotReceived,
       [&](const Wiring& wiring, const TaskGraph& graph, const TransferFault& fault) {
-        if (fault.other != kNoTask || !out.wants("T05")) return;
+        if (fault.other != kNoTask || !out.found()) return;
         const Task& reader = graph.tasks[fault.task];
         const bool forward = reader.kind == Kind::Forward;
         const StageId maker = wiring.map().neighbour(reader.kind, reader.stage);
@@ -240,81 +219,63 @@ void input_not_received(const Context& context, Diagnostics& out) {
         const Action receive{.kind = forward ? Kind::ReceiveForward : Kind::ReceiveBackward,
                              .chunk = wiring.map().home(reader.stage).chunk,
                              .microbatch = reader.microbatch};
-        out.keep({.rule = "T05",
-                  .family = Family::Transfers,
-                  .message = fmt::format(
-                      "{} reads {} of stage {}, but there is no `{}`{} and no `{}`{}",
-                      words::task_placed(context, wiring, graph, fault.task),
-                      forward ? "the output" : "the gradient", maker,
-                      words::entry_text(context, there, send), words::on_order(context, there),
-                      words::entry_text(context, here, receive), words::on_order(context, here)),
-                  .labels = {{words::task_span(context, wiring, graph, fault.task), ""}},
-                  .help = {.text = "add both; an order that writes no transfer at all gets them as "
-                                   "PyTorch adds them"},
-                  .witness = words::task_witness(context, wiring, graph, WitnessKind::Entries,
-                                                 {fault.task})});
+        out.report(
+            {.message = fmt::format(
+                 "{} reads {} of stage {}, but there is no `{}`{} and no `{}`{}",
+                 words::task_placed(context, wiring, graph, fault.task),
+                 forward ? "the output" : "the gradient", maker,
+                 words::entry_text(context, there, send), words::on_order(context, there),
+                 words::entry_text(context, here, receive), words::on_order(context, here)),
+             .labels = {{words::task_span(context, wiring, graph, fault.task), ""}},
+             .help = {.text = "add both; an order that writes no transfer at all gets them as "
+                              "PyTorch adds them"},
+             .witness =
+                 words::task_witness(context, wiring, graph, WitnessKind::Entries, {fault.task})});
       });
 }
 
-// A send comes after the computation that makes what it sends.
+// A transfer that stands on the wrong side of the computation that makes or reads what it carries.
+struct Misplaced {
+  TransferFault::Kind fault;
+  const char* side;   ///< on which it stands
+  const char* role;   ///< of the computation
+  const char* there;  ///< the label of the computation
+  const char* cure;   ///< the side on which it should stand
+};
+constexpr Misplaced kSendTooEarly{.fault = TransferFault::Kind::SendTooEarly,
+                                  .side = "before",
+                                  .role = "which makes what it sends",
+                                  .there = "what it sends is made here",
+                                  .cure = "behind"};
+constexpr Misplaced kReceiveTooLate{.fault = TransferFault::Kind::ReceiveTooLate,
+                                    .side = "behind",
+                                    .role = "which reads what it receives",
+                                    .there = "what it receives is read here",
+                                    .cure = "before"};
+
+// A send comes after the computation that makes what it sends, and a receive before the computation
+// that reads what it receives.
 //
 //   0SEND_F0,0F0            there is nothing to send yet
-
-void send_too_early(const Context& context, Diagnostics& out) {
-  for_each_fault(
-      context, TransferFault::Kind::SendTooEarly,
-      [&](const Wiring& wiring, const TaskGraph& graph, const TransferFault& fault) {
-        if (!out.wants("T06")) return;
-        const std::string maker =
-            words::task_name(context, wiring, graph, fault.other, graph.tasks[fault.other].rank);
-        out.keep(
-            {.rule = "T06",
-             .family = Family::Transfers,
-             .message = fmt::format("{} comes before {}, which makes what it sends",
-                                    words::task_placed(context, wiring, graph, fault.task), maker),
-             .labels = {{words::task_span(context, wiring, graph, fault.task), ""},
-                        {words::task_span(context, wiring, graph, fault.other),
-                         "what it sends is made here"}},
-             .help = {.text = fmt::format("move it behind {}", maker)},
-             .witness = words::task_witness(context, wiring, graph, WitnessKind::Entries,
-                                            {fault.task, fault.other})});
-      });
-}
-
-// A receive comes before the computation that reads what it receives.
-//
 //   1F0,1RECV_F0            the forward has nothing to read
-
-void receive_too_late(const Context& context, Diagnostics& out) {
+template <const Misplaced& kWay>
+void report_misplaced(const Context& context, Findings& out) {
   for_each_fault(
-      context, TransferFault::Kind::ReceiveTooLate,
+      context, kWay.fault,
       [&](const Wiring& wiring, const TaskGraph& graph, const TransferFault& fault) {
-        if (!out.wants("T07")) return;
-        const std::string reader =
+        if (!out.found()) return;
+        const std::string other =
             words::task_name(context, wiring, graph, fault.other, graph.tasks[fault.other].rank);
-        out.keep(
-            {.rule = "T07",
-             .family = Family::Transfers,
-             .message = fmt::format("{} comes behind {}, which reads what it receives",
-                                    words::task_placed(context, wiring, graph, fault.task), reader),
-             .labels = {{words::task_span(context, wiring, graph, fault.task), ""},
-                        {words::task_span(context, wiring, graph, fault.other),
-                         "what it receives is read here"}},
-             .help = {.text = fmt::format("move it before {}", reader)},
-             .witness = words::task_witness(context, wiring, graph, WitnessKind::Entries,
-                                            {fault.task, fault.other})});
+        out.report({.message = fmt::format("{} comes {} {}, {}",
+                                           words::task_placed(context, wiring, graph, fault.task),
+                                           kWay.side, other, kWay.role),
+                    .labels = {{words::task_span(context, wiring, graph, fault.task), ""},
+                               {words::task_span(context, wiring, graph, fault.other), kWay.there}},
+                    .help = {.text = fmt::format("move it {} {}", kWay.cure, other)},
+                    .witness = words::task_witness(context, wiring, graph, WitnessKind::Entries,
+                                                   {fault.task, fault.other})});
       });
 }
-
-// Between two ranks, messages are received in the order in which they are sent.
-//
-//   0SEND_F0,0SEND_F1 | 1RECV_F1,1RECV_F0     rank 1 takes microbatch 0's output for that of 1
-//
-// NCCL's messages carry no tag: the k-th send from one rank to another meets the k-th receive
-// there, and where the two are of one size nothing ever notices. The first pair that disagrees on a
-// channel is reported; those behind it follow from it.
-
-namespace {
 
 std::string cure_of(const Wiring& wiring, const TaskGraph& graph, const TransferFault& fault) {
   if (!wiring.by_megatron()) {
@@ -327,17 +288,20 @@ std::string cure_of(const Wiring& wiring, const TaskGraph& graph, const Transfer
                "of one schedule that it makes";
 }
 
-}  // namespace
-
-void message_mismatch(const Context& context, Diagnostics& out) {
+// Between two ranks, messages are received in the order in which they are sent.
+//
+//   0SEND_F0,0SEND_F1 | 1RECV_F1,1RECV_F0     rank 1 takes microbatch 0's output for that of 1
+//
+// NCCL's messages carry no tag: the k-th send from one rank to another meets the k-th receive
+// there, and where the two are of one size nothing ever notices. The first pair that disagrees on a
+// channel is reported; those behind it follow from it.
+void message_mismatch(const Context& context, Findings& out) {
   for_each_fault(
       context, TransferFault::Kind::Mismatch,
       [&](const Wiring& wiring, const TaskGraph& graph, const TransferFault& fault) {
-        if (!out.wants("T08")) return;
-        out.keep(
-            {.rule = "T08",
-             .family = Family::Transfers,
-             .message = fmt::format("{} meets {}: messages between two ranks meet in the order in "
+        if (!out.found()) return;
+        out.report(
+            {.message = fmt::format("{} meets {}: messages between two ranks meet in the order in "
                                     "which they are issued",
                                     words::task_placed(context, wiring, graph, fault.task),
                                     words::task_name(context, wiring, graph, fault.other)),
@@ -351,6 +315,31 @@ void message_mismatch(const Context& context, Diagnostics& out) {
              .witness = words::task_witness(context, wiring, graph, WitnessKind::Mismatch,
                                             {fault.other, fault.task})});
       });
+}
+
+constexpr Rule kRules[] = {
+    {"T01", "transfer-twice", "the same transfer twice", Family::Transfers, Pass::Transfers,
+     transfer_twice},
+    {"T02", "transfer-nowhere", "a transfer without another end", Family::Transfers,
+     Pass::Transfers, transfer_nowhere},
+    {"T03", "send-without-receive", "a send that nobody receives", Family::Transfers,
+     Pass::Transfers, send_without_receive},
+    {"T04", "receive-without-send", "a receive that nobody sends to", Family::Transfers,
+     Pass::Transfers, receive_without_send},
+    {"T05", "input-not-received", "an input that never arrives", Family::Transfers, Pass::Transfers,
+     input_not_received},
+    {"T06", "send-too-early", "a send before there is something to send", Family::Transfers,
+     Pass::Transfers, report_misplaced<kSendTooEarly>},
+    {"T07", "receive-too-late", "a receive behind its reader", Family::Transfers, Pass::Transfers,
+     report_misplaced<kReceiveTooLate>},
+    {"T08", "message-mismatch", "a receive that takes the wrong message", Family::Transfers,
+     Pass::Transfers, message_mismatch},
+};
+
+}  // namespace
+
+std::span<const Rule> transfer_rules() {
+  return kRules;
 }
 
 }  // namespace capo::rules

@@ -1,4 +1,4 @@
-// What a check comes to.
+// The verdict of a check.
 //
 //   accepted     no execution that docs/model.md permits breaks a rule of the families checked
 //   rejected     at least one rule is broken; each finding has a witness

@@ -3,6 +3,7 @@
 #include "core/diag/diagnostics.h"
 #include "core/plan/buffer_kind.h"
 #include "core/rules/context.h"
+#include "core/rules/families.h"
 #include "core/rules/passes.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace capo {
 
 namespace {
 
-// What the rules of shape find in a list in which nothing but its microbatches is declared, where
+// The finding of the rules of shape about a list of which only the microbatches are declared, if
 // the tallies alone say it.
 //
 // Counts only from where the list differs from the one before: an enumeration or a search changes
@@ -34,7 +35,7 @@ class Shape {
     return ahead_ == kNone ? Says::Nothing : Says::Ahead;
   }
 
-  /// The first entry that is ahead, and its kind.
+  /// The position of the first entry that is ahead; kNone if there is none.
   [[nodiscard]] std::size_t ahead() const { return ahead_; }
   [[nodiscard]] Kind kind_ahead() const { return counted_[ahead_].kind; }
 
@@ -59,7 +60,7 @@ class Shape {
     return tally_[static_cast<std::size_t>(chunk) - 1];
   }
 
-  // Whether it could.
+  // Counts an entry, and returns whether it could.
   [[nodiscard]] bool count(const TeEntry& entry) {
     const Action action = read_te_entry(entry);
     if (action.kind == Kind::Idle || action.chunk > kMostChunks) return false;
@@ -153,7 +154,8 @@ class Verdicts::State {
       const Shape::Says says = shape_.judge(list, declared_.list.microbatches);
       if (says == Shape::Says::Ahead) {
         return {.verdict = Verdict::Rejected,
-                .rule = shape_.kind_ahead() == Kind::Backward ? "S23" : "S24",
+                .rule = shape_.kind_ahead() == Kind::Backward ? rules::kBackwardAhead
+                                                              : rules::kWeightAhead,
                 .place = EntryPlace{.rank = 0, .index = shape_.ahead()}};
       }
       if (says == Shape::Says::Nothing && shape_alone_) return {.verdict = Verdict::Accepted};

@@ -6,7 +6,7 @@
 //
 // The rules are those of check(), run by the same Passes over the same Context; what is left out is
 // words, warnings and results beside the verdict. Memory is used again from order to order: one
-// that is wrong by itself, or that has nothing but its shape to be judged, costs no allocation.
+// that is wrong by itself, or of which only the shape is judged, costs no allocation.
 //
 // Most orders that a search or an enumeration comes to are wrong by themselves, so a list is
 // counted first, with the tallies that the rules of shape read, and only from where it differs from
@@ -14,8 +14,12 @@
 // that entries run ahead of what they need, and the first that does is known from the counting.
 // Everything else is left to the rules.
 //
-// That this is check()'s answer is tested by verdicts_test.cpp, by tests/exhaustive and by
-// fuzz_verdicts; bench_verdicts prints how fast it is.
+// This is a feature of the library, for programs that search for orders (docs/verdicts.md); no
+// command uses it. `check --batch` prints reports with words, and minimise asks whether a certain
+// rule is still broken anywhere, warnings included, where this knows the first error alone.
+//
+// verdicts_test.cpp, tests/exhaustive and fuzz_verdicts test that this is check()'s answer;
+// bench_verdicts prints how fast it is.
 
 #pragma once
 
@@ -33,7 +37,7 @@
 
 namespace capo {
 
-/// Where a finding stands: the entry of a rank's order, both counted from 0.
+/// The entry at which a finding stands: a rank and a position in its order, both counted from 0.
 struct EntryPlace {
   std::int32_t rank = 0;
   std::size_t index = 0;
@@ -43,9 +47,10 @@ struct EntryPlace {
 
 struct FirstFinding {
   Verdict verdict = Verdict::NoVerdict;
-  /// Of the error that a report lists first: by place, then by rule; empty if there is none.
+  /// The rule of the error that a report lists first: by place, then by rule; empty if there is
+  /// none.
   std::string_view rule;
-  /// Nothing where the finding is about the input as a whole.
+  /// nullopt if the finding is about the input as a whole.
   std::optional<EntryPlace> place;
 
   friend bool operator==(const FirstFinding&, const FirstFinding&) = default;
@@ -54,8 +59,8 @@ struct FirstFinding {
 class Verdicts {
  public:
   struct Declared {
-    TeDeclarations list;                        ///< of each TE list
-    Topology topology = Topology::Independent;  ///< of each TE list; not Custom
+    TeDeclarations list;                        ///< holds for each TE list
+    Topology topology = Topology::Independent;  ///< holds for each TE list; not Custom
     CheckOptions options;
   };
 
@@ -64,10 +69,10 @@ class Verdicts {
   Verdicts& operator=(Verdicts&&) noexcept;
   ~Verdicts();
 
-  /// Of a TE list. Where its numbers stood in a text does not matter.
+  /// Judges a TE list. The offsets of its entries in a text do not matter.
   [[nodiscard]] FirstFinding of(std::span<const TeEntry> list);
-  /// Of any input; what it declares itself is not overruled. Its entries have different places, in
-  /// the order of the ranks, and none is longer than the distance to the next.
+  /// Judges any input. Declarations inside the input win over `Declared`. Precondition: the spans
+  /// of its entries are disjoint and ascend in the order of the ranks.
   [[nodiscard]] FirstFinding of(const Input& input);
 
  private:

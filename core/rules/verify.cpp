@@ -96,7 +96,7 @@ bool PlannedStep::replays_as_captured() const {
 }
 
 bool can_be_admitted(const CheckResult& result) {
-  // What cannot be run is found before there is a plan.
+  // Faults that cannot be run are found before there is a plan.
   return result.verdict != Verdict::NoVerdict && unplanned(result).empty();
 }
 

@@ -1,8 +1,10 @@
 // The orders of all ranks wired together, for the rules that look across ranks: lowered, made into
 // a task graph and executed on paper, each on first use and once.
 //
-// Only a rule of a pass behind Shape and Placement may ask, since lowering takes for granted that
-// every microbatch of every chunk is there once and that every stage has one rank.
+// Only a rule of a pass behind Placement may ask, since lowering takes for granted that every
+// microbatch of every chunk is there once and that every stage has one rank. The first const call
+// of a graph lowers the whole step and executes it once; a Wiring belongs to one thread. Tested by
+// wiring_test.cpp.
 
 #pragma once
 
@@ -34,21 +36,21 @@ class Wiring {
 
   [[nodiscard]] std::span<const CollectiveGroup> groups() const { return groups_; }
 
-  /// Whether Megatron's calls are to be worked out: asked for, the order has no transfers of its
-  /// own, and there is more than one rank to transfer between.
+  /// Whether Megatron's calls are to be worked out: they are asked for, the order has no transfers
+  /// of its own, and there is more than one rank to transfer between.
   [[nodiscard]] bool by_megatron() const;
   /// Whether stages go around the ranks in a loop, as Megatron's transfers take for granted.
   [[nodiscard]] bool megatron_placement() const;
   [[nodiscard]] const MegatronLowering& megatron() const;
 
-  /// Computations, each stage reading straight from where its input was made; with them exchanges
-  /// of tokens, where transfers are put in around both.
+  /// Computations, each stage reading straight from the task that made its input; with exchanges of
+  /// tokens, if transfers are put in around both.
   [[nodiscard]] const TaskGraph& direct() const;
   [[nodiscard]] const Execution& direct_execution() const;
   /// Whether every computation can run, leaving out how ranks communicate.
   [[nodiscard]] bool executable() const;
 
-  /// As the orders are simulated where links are ideal: no transfers, layers taken apart where
+  /// The orders as they are simulated with ideal links: no transfers, and layers taken apart if
   /// Megatron overlaps their exchanges.
   struct Ideal {
     Lowered lowered;
@@ -84,7 +86,7 @@ class Wiring {
   bool writes_exchanges_;
   StageMap map_;
 
-  // Made when they are first asked for, apart from what every verdict needs.
+  // Each is null until it is first asked for.
   mutable std::unique_ptr<const WithTransfers> added_;
   mutable std::unique_ptr<const Lowered> written_;
   mutable std::unique_ptr<const MegatronLowering> megatron_;

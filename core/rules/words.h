@@ -19,10 +19,10 @@ namespace capo::words {
 /// "`-1.5` at index 4", in an order of several ranks "`B1.0` at index 4 of rank 2".
 [[nodiscard]] std::string placed(const Context& context, const OrderView& order, std::size_t at);
 
-/// " of rank 2", or nothing where there is only one rank.
+/// " of rank 2"; empty if there is only one rank.
 [[nodiscard]] std::string of_rank(const Context& context, const OrderView& order);
 
-/// " of rank 2", " of rank 2's replay order", or nothing where there is only one order.
+/// " of rank 2", " of rank 2's replay order"; empty if there is only one order.
 [[nodiscard]] std::string of_order(const Context& context, const OrderView& order);
 
 /// The index a user would count: cells of a table, not members of a composite.
@@ -31,7 +31,7 @@ namespace capo::words {
 /// Whether two entries are members of one composite.
 [[nodiscard]] bool run_together(const OrderView& order, std::size_t a, std::size_t b);
 
-/// Where another entry stands: "at index 5", or "in the same composite".
+/// The place of another entry: "at index 5", or "in the same composite".
 [[nodiscard]] std::string later(const OrderView& order, std::size_t from, std::size_t at);
 
 /// "chunk 2", or "stage 5" where the user's table speaks of stages.
@@ -55,18 +55,18 @@ namespace capo::words {
 [[nodiscard]] Edit replace(const Context& context, const OrderView& order, std::size_t at,
                            const std::string& text);
 
-/// The edit that puts `action` behind the entry at `at`; none where the form has no place for one.
+/// The edit that puts `action` behind the entry at `at`; empty if the form has no place for one.
 [[nodiscard]] std::vector<Edit> insert_after(const Context& context, const OrderView& order,
                                              std::size_t at, const Action& action);
 
-/// " on rank 2", " in rank 2's replay order", or nothing where there is only one order.
+/// " on rank 2", " in rank 2's replay order"; empty if there is only one order.
 [[nodiscard]] std::string on_order(const Context& context, const OrderView& order);
 
 /// "1 forward", "3 forwards"; the plural where it is not one s more.
 [[nodiscard]] std::string count(std::int64_t number, std::string_view noun,
                                 std::string_view plural = {});
 
-/// What `count` things counted from 0 are numbered: "0 to 3", "only 0".
+/// The numbers of `count` things that are counted from 0: "0 to 3", "only 0".
 [[nodiscard]] std::string range(std::int64_t count);
 
 }  // namespace capo::words

@@ -23,12 +23,16 @@ struct Refusal {
   Diagnostic finding;
 };
 
+/// The rules of the readers, by id.
+inline constexpr std::string_view kMalformedRule = "I01";
+inline constexpr std::string_view kLimitRule = "I02";
+
 template <typename T>
 using Read = Result<T, Refusal>;
 
 [[nodiscard]] inline Refusal malformed(Span span, std::string message, std::string help = {}) {
   return {.kind = Refusal::Kind::Malformed,
-          .finding = {.rule = "I01",
+          .finding = {.rule = kMalformedRule,
                       .family = Family::Input,
                       .message = std::move(message),
                       .labels = {{span, ""}},
@@ -37,7 +41,7 @@ using Read = Result<T, Refusal>;
 
 [[nodiscard]] inline Refusal over_limit(Span span, std::string message, std::string flag) {
   return {.kind = Refusal::Kind::Limit,
-          .finding = {.rule = "I02",
+          .finding = {.rule = kLimitRule,
                       .family = Family::Input,
                       .message = std::move(message),
                       .labels = {{span, ""}},

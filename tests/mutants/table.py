@@ -1,7 +1,7 @@
 """The table of mutants: faults of capo's own verdict code, by hand, each in one place.
 
     weight-may-come-first: a weight gradient may come one place before its backward
-      core/rules/shape/weight_ahead.cpp
+      core/rules/order.cpp
       - entry.microbatch < done[chunk] && !together
       + entry.microbatch <= done[chunk] && !together
 

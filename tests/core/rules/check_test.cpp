@@ -1,4 +1,5 @@
-// What check() says beside the findings: whether the step finishes, and what was not looked at.
+// The driver of the rules: each finding carries the id and the family of its rule, and the result
+// says whether the step finishes and what was not looked at.
 
 #include "core/rules/check.h"
 
@@ -28,6 +29,28 @@ CheckResult declared(std::string text, std::vector<std::int32_t> stage_to_rank,
                           {.torch = {.stage_to_rank = std::move(stage_to_rank)}});
   EXPECT_TRUE(input);
   return check(*input, options);
+}
+
+TEST(Check, BindsIdAndFamilyOfTheRuleToEachFinding) {
+  CheckOptions planned;
+  planned.plan.kind = PlanKind::Te;
+  std::vector<std::string> rules;
+  for (const CheckResult& result :
+       {checked("[1, 0, -1]"), checked("[1, -1, -1, 1]"), checked("capo 1\nrank 0: B1.0 F1.0\n"),
+        declared("0F0,0B0,1F0,1B0\n1F0,1B0\n", {0, 1}),
+        checked("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n"),
+        checked("capo 1\nrank 0: F1 F2 B1 B2 reduce1\n"),
+        checked("[1, -1, 1, -1.5, -1, -1.5]", planned)}) {
+    ASSERT_FALSE(result.diagnostics.kept().empty());
+    for (const Diagnostic& finding : result.diagnostics.kept()) {
+      const Rule* rule = find_rule(finding.rule);
+      ASSERT_NE(rule, nullptr) << finding.message;
+      EXPECT_EQ(rule->id, finding.rule);
+      EXPECT_EQ(rule->family, finding.family) << finding.rule;
+    }
+    rules.emplace_back(result.diagnostics.kept().front().rule);
+  }
+  EXPECT_EQ(rules, (std::vector<std::string>{"S04", "S23", "D01", "P01", "T03", "G14", "B01"}));
 }
 
 // An action on a rank that does not hold its stage makes nothing, and the rest may still finish.
