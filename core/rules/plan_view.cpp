@@ -1,8 +1,9 @@
 #include "core/rules/plan_view.h"
 
+#include "core/frameworks/te/could_hurt.h"
+
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <set>
 #include <tuple>
 
@@ -10,50 +11,7 @@ namespace capo {
 
 namespace {
 
-// Whether TE's reuse of one signature would hurt an order of counted microbatches: a forward takes
-// over the input of a graph whose weight gradient is still to come, or a backward comes while
-// another's is. The same as the plan finds, in memory of what is in flight. An order with two
-// weight gradients of one chunk outstanding TE cannot capture at all, so it hurts nobody.
-bool te_could_hurt(const RankOrder& rank) {
-  const std::vector<Delay> delay = resolved_delay(rank);
-  struct Chunk {
-    std::int32_t backwards = 0;
-    std::int32_t weights = 0;
-    bool waits = false;  // a backward was, and its weight gradient is to come
-  };
-  struct Freed {
-    std::size_t chunk;
-    std::int32_t microbatch;
-  };
-  std::vector<Chunk> chunks(delay.size());
-  std::deque<Freed> freed;
-  std::size_t waiting = 0;  // chunks that wait
-  bool hurts = false;
-  for (const Entry& entry : rank.order) {
-    const auto at = static_cast<std::size_t>(entry.chunk) - 1;
-    if (at >= delay.size()) return false;  // no order that anybody could capture
-    Chunk& chunk = chunks[at];
-    if (entry.kind == Kind::Forward && !freed.empty()) {
-      const Freed slot = freed.front();
-      freed.pop_front();
-      hurts = hurts ||
-              (delay[slot.chunk] == Delay::Always && chunks[slot.chunk].weights <= slot.microbatch);
-    } else if (entry.kind == Kind::Backward) {
-      if (chunk.waits) return false;
-      hurts = hurts || waiting > 0;
-      freed.push_back({at, chunk.backwards++});
-      chunk.waits = delay[at] == Delay::Always;
-      waiting += chunk.waits ? 1 : 0;
-    } else if (entry.kind == Kind::BackwardWeight) {
-      ++chunk.weights;
-      waiting -= chunk.waits ? 1 : 0;
-      chunk.waits = false;
-    }
-  }
-  return hurts;
-}
-
-// As far as two orders can have the same hazard.
+// Two orders have the same hazard if these are equal.
 using Signature = std::tuple<BufferId, std::int32_t, Kind, std::int32_t, std::int32_t>;
 
 Signature signature_of(const BufferTable& table, const Hazard& hazard, const Action& reader) {

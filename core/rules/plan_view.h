@@ -1,9 +1,11 @@
-// The plan of a step and what is wrong with it, for the rules about memory: assigned once from the
-// orders as captured, judged by the orders as replayed.
+// The plan of a step and its hazards, for the rules about memory: assigned once from the orders as
+// captured, judged by the orders as replayed.
 //
-// There is one where a plan is declared. Where none is, TransformerEngine's is looked at in two
-// cases, and what it shows are warnings that name their condition: a TE list with weight gradients
-// of their own, up to --max-unasked-buffers, and a replay order that is not the order of capture.
+// A declared plan is always looked at. If none is declared, TE's is looked at in two cases, and its
+// hazards are warnings that name their condition: a TE list with weight gradients of their own, up
+// to
+// --max-unasked-buffers, and a replay order that is not the order of capture. Tested by
+// tests/core/frameworks/te/could_hurt_test.cpp and tests/corpus/rules/B01 to B08, E01, E02, Y01.
 
 #pragma once
 
@@ -23,7 +25,7 @@ namespace capo {
 /// A hazard of the orders as they run.
 struct JudgedHazard {
   Hazard hazard;
-  const Wiring* wiring = nullptr;  ///< of the orders that writer and reader stand in
+  const Wiring* wiring = nullptr;  ///< holds the orders that writer and reader stand in
   HazardKind kind = HazardKind::StaticInput;
   bool unsure = false;     ///< nobody declared whether the reader reads it
   bool possible = false;   ///< it depends on PyTorch's allocator, or on operands nobody declared
@@ -45,11 +47,10 @@ class PlanView {
 
   /// Whether there is anything to look at; cheap.
   [[nodiscard]] static bool wanted(const Input& input, const CheckOptions& options);
-  /// Whether who wrote the input asks: by declaring a plan, or a replay that parts from its
-  /// capture.
+  /// Whether the input asks for it: by declaring a plan, or a replay that parts from its capture.
   [[nodiscard]] static bool asked_for(const Input& input, const CheckOptions& options);
 
-  /// Where table() is beyond addresses there is no plan, and nothing else to look at.
+  /// If table() is beyond addresses there is no plan, and no other member may be asked.
   explicit PlanView(const Subject& subject);
 
   [[nodiscard]] bool declared() const { return declared_; }
@@ -57,12 +58,12 @@ class PlanView {
   [[nodiscard]] const BufferTable& table() const { return table_; }
   /// Without lower bounds, which memory() has.
   [[nodiscard]] const Plan& plan() const { return plan_; }
-  /// What each rank takes, and the least that any plan takes, which is worked out when it is first
-  /// asked for.
+  /// The memory that each rank takes, and the least that any plan takes. The first call, though
+  /// const, plans the whole step again for those lower bounds; a view belongs to one thread.
   [[nodiscard]] const std::vector<RankMemory>& memory() const;
   /// The orders as captured, rank by rank.
   [[nodiscard]] const std::vector<std::vector<Work>>& captured() const { return captured_.work; }
-  /// And as they run then.
+  /// The orders as they run when captured.
   [[nodiscard]] const Course& course() const { return captured_; }
   /// How the orders of a wiring run: the captured ones, or those that are replayed. Views into
   /// both.
