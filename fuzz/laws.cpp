@@ -1,7 +1,6 @@
 #include "fuzz/laws.h"
 
-#include "core/frameworks/te/list_printer.h"
-#include "core/frameworks/te/list_reader.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/profiles/consult.h"

@@ -5,7 +5,7 @@
 #include "core/base/assert.h"
 #include "core/frameworks/megatron/chunk_order.h"
 #include "core/frameworks/megatron/orders.h"
-#include "core/frameworks/te/list_printer.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/text/json_printer.h"
 #include "core/text/order_printer.h"

@@ -2,7 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/convert/left_out.h"
-#include "core/frameworks/te/list_printer.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/text/json_printer.h"

@@ -1,6 +1,6 @@
 #include "core/input/load.h"
 
-#include "core/frameworks/te/list_reader.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/input/json_reader.h"
 #include "core/text/order_reader.h"
 #include "core/text/scan.h"

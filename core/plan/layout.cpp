@@ -1,7 +1,5 @@
 #include "core/plan/layout.h"
 
-#include "core/plan/arena.h"
-
 #include <algorithm>
 #include <numeric>
 #include <queue>

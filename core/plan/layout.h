@@ -4,7 +4,7 @@
 //   4 bytes in [0, 2), 2 bytes in [1, 3), 4 bytes in [2, 4)   ->   0, 4, 0
 //
 // lay_out() tries two ways and takes the better one. The first gives each block the tightest gap as
-// time goes on (arena.h), which is exact for blocks of one size, and linear. The second lays out
+// time goes on (arena.cpp), which is exact for blocks of one size, and linear. The second lays out
 // large blocks first, each at the lowest offset that is free as long as it is alive, which is
 // better if sizes differ. It takes time of blocks times their neighbours, so it is tried for at
 // most kMostSorted blocks, and only if the first way wastes something. Addresses of buffers are not
@@ -15,6 +15,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace capo {
@@ -34,5 +37,23 @@ inline constexpr std::size_t kMostSorted = 100'000;
 
 /// Blocks come in the order of their beginnings; `least` bytes are the most that is alive at once.
 [[nodiscard]] Layout lay_out(const std::vector<Block>& blocks, std::int64_t least);
+
+/// Gives memory out by the byte, first from the tightest gap (arena.cpp).
+class Arena {
+ public:
+  /// The offset of a range of `bytes`, at least one, that is free.
+  std::int64_t take(std::int64_t bytes);
+  void give_back(std::int64_t offset, std::int64_t bytes);
+  /// One past the last byte that was ever taken.
+  [[nodiscard]] std::int64_t top() const { return top_; }
+
+ private:
+  void insert(std::int64_t offset, std::int64_t bytes);
+  void erase(std::map<std::int64_t, std::int64_t>::iterator gap);
+
+  std::map<std::int64_t, std::int64_t> gaps_;                // bytes by offset
+  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  // bytes, offset
+  std::int64_t top_ = 0;
+};
 
 }  // namespace capo

@@ -1,6 +1,6 @@
 #include "testing/generators/arbitrary_numbers.h"
 
-#include "core/frameworks/te/list_printer.h"
+#include "core/frameworks/te/list_text.h"
 #include "testing/generators/sound_order.h"
 #include "testing/generators/te_capturable_order.h"
 

@@ -1,6 +1,6 @@
 #include "testing/generators/te_order.h"
 
-#include "core/frameworks/te/list_printer.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/text/number.h"
 #include "testing/representable.h"
 #include "testing/shown_order.h"

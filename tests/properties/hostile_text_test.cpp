@@ -1,8 +1,7 @@
 // Readers never crash, always say why they refuse and where, and never accept what cannot be
 // printed and read back.
 
-#include "core/frameworks/te/list_printer.h"
-#include "core/frameworks/te/list_reader.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/input/load.h"
 #include "core/rules/check.h"

@@ -1,7 +1,6 @@
 // Printing a value and reading it back is the identity, in each of the four forms.
 
-#include "core/frameworks/te/list_printer.h"
-#include "core/frameworks/te/list_reader.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/input/load.h"

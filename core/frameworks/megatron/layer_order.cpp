@@ -1,4 +1,20 @@
-#include "core/frameworks/megatron/layer_order.h"
+// Megatron-LM expands a chunk-wise order into layers if it overlaps the communication of expert
+// parallelism: every layer becomes a chunk of its own to TransformerEngine.
+//
+//   order [1, 2, -2, 1, -1, -1], layers per chunk [1, 2], delayed weight gradients:
+//   1 | 2 3 | 1 -3 -3.5 -2 -2.5 | -1 -1.5 | -1 -1.5
+//
+// Up to the first backward each forward ascends through its layers. From there to the last forward
+// the entries are taken two by two, a backward and the forward that runs beside it, layer by layer:
+// forward, backward, weight gradient; the last weight gradient of a pair waits for all of its
+// forwards. What is left descends.
+//
+// The function trusts its input to alternate in between. Where it does not, entries are lost,
+// doubled or in the wrong place, without a word; that is reproduced. An order without a backward or
+// without a forward raises, and so does a chunk without a layer count. The function is read at the
+// commit in version.h. Tested by orders_test.cpp against the function itself.
+
+#include "core/frameworks/megatron/orders.h"
 
 #include <fmt/format.h>
 

@@ -16,7 +16,6 @@
 
 #pragma once
 
-#include "core/frameworks/megatron/layer_order.h"
 #include "core/frameworks/megatron/mcore.h"
 #include "core/frameworks/megatron/no_order.h"
 #include "core/order/schedule.h"
@@ -24,10 +23,39 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace capo::megatron {
+
+/// Python's None: a forward stood where a backward belongs.
+constexpr std::int32_t kNoLayer = -1;
+
+enum class WeightGradients {
+  InBackward,  ///< they have no entries of their own
+  Delayed,     ///< every -c has a -c-0.5
+};
+
+/// A forward entry of a layer order runs this layer of this chunk, both counted from 0.
+struct ForwardPlace {
+  std::int32_t chunk = 0;
+  std::int32_t layer = kNoLayer;  ///< in its chunk
+
+  friend bool operator==(const ForwardPlace&, const ForwardPlace&) = default;
+};
+
+struct LayerOrder {
+  TeList order;
+  std::vector<std::optional<ForwardPlace>> places;  ///< by entry; nullopt for a backward
+};
+
+/// get_overlap_moe_expert_parallel_comm_order. Layer counts beyond the chunks of the order are not
+/// looked at, and negative ones are no layers.
+[[nodiscard]] Made<LayerOrder> layer_order(std::span<const std::int64_t> order,
+                                           std::span<const std::int64_t> layers_per_chunk,
+                                           WeightGradients weight_gradients,
+                                           const Limits& limits = {});
 
 enum class Which {
   Capture,  ///< handed to make_graphed_callables

@@ -1,4 +1,4 @@
-#include "core/frameworks/te/read_entry.h"
+#include "core/frameworks/te/from_te_list.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,10 @@
-#include "core/frameworks/torch/rows.h"
+// A schedule as the rows of actions that PyTorch's functions work on.
+//
+// A row keeps what PyTorch would have read: a composite without members has stage -1 and no actions
+// of its own. Idle slots stay in place, since PyTorch counts steps with them. Tested by
+// predict_test.cpp.
+
+#include "core/frameworks/torch/predict.h"
 
 #include "core/frameworks/torch/words.h"
 

@@ -1,6 +1,6 @@
 #include "core/minimise/minimise.h"
 
-#include "core/frameworks/te/list_printer.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/minimise/deletions.h"
 #include "core/minimise/size.h"

@@ -1,6 +1,6 @@
 // The arena against a map of every byte: nothing is given out twice, and gaps are used.
 
-#include "core/plan/arena.h"
+#include "core/plan/layout.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,7 @@
 
 #include "core/frameworks/megatron/orders.h"
 #include "core/frameworks/megatron/chunk_order.h"
-#include "core/frameworks/megatron/layer_order.h"
-#include "core/frameworks/te/list_printer.h"
+#include "core/frameworks/te/list_text.h"
 #include "tests/support/data.h"
 
 #include <gtest/gtest.h>

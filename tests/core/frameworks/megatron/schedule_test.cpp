@@ -2,7 +2,7 @@
 // order language, and the way back to a list for every rank.
 
 #include "core/frameworks/megatron/orders.h"
-#include "core/frameworks/te/list_printer.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/text/order_printer.h"
 

@@ -1,6 +1,6 @@
 #include "core/frameworks/te/from_te_list.h"
 
-#include "core/frameworks/te/list_reader.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/text/action_token.h"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include "core/frameworks/te/predict.h"
 #include "core/frameworks/te/from_te_list.h"
-#include "core/frameworks/te/list_reader.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/rules/check.h"
 #include "tests/support/data.h"
 

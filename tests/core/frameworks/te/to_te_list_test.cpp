@@ -1,6 +1,6 @@
 #include "core/frameworks/te/to_te_list.h"
 
-#include "core/frameworks/te/list_printer.h"
+#include "core/frameworks/te/list_text.h"
 #include "core/text/order_reader.h"
 
 #include <gtest/gtest.h>

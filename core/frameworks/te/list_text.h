@@ -1,4 +1,4 @@
-// read_te_list() reads text as a TE list.
+// read_te_list() reads text as a TE list, and print_te_list() writes one.
 //
 //   [1, 1, -1, -1.5]        commas or blanks; brackets optional
 //   1 1 -1(dgrad) -1.5(delayed wgrad)   # annotations and comments are skipped
@@ -8,7 +8,9 @@
 // Anything else is refused with its place. Ten million entries are an ordinary input: the common
 // forms, a small whole number or half, are read without a library call.
 //
-// The meaning of the numbers is decided by read_entry.h. Tested by list_reader_test.cpp.
+// from_te_list.h decides what the numbers mean. Tested by
+// list_text_test.cpp; tests/properties/round_trip_test.cpp holds that printing, then reading, is
+// the identity.
 
 #pragma once
 
@@ -16,10 +18,14 @@
 #include "core/text/limits.h"
 #include "core/text/refusal.h"
 
+#include <string>
 #include <string_view>
 
 namespace capo {
 
 [[nodiscard]] Read<TeList> read_te_list(std::string_view text, const Limits& limits);
+
+/// "[1, 1, -1, -1.5]\n": every number in the shortest form that reads back the same.
+[[nodiscard]] std::string print_te_list(const TeList& list);
 
 }  // namespace capo

@@ -1,5 +1,4 @@
-#include "core/frameworks/te/list_reader.h"
-#include "core/frameworks/te/list_printer.h"
+#include "core/frameworks/te/list_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/frameworks/te/list_reader.h"
+#include "core/frameworks/te/list_text.h"
 
 #include "core/text/number.h"
 #include "core/text/scan.h"
@@ -140,6 +140,15 @@ class Reader {
 Read<TeList> read_te_list(std::string_view text, const Limits& limits) {
   if (auto refusal = refuse_bytes(text, limits)) return std::move(*refusal);
   return Reader(text, limits).read();
+}
+
+std::string print_te_list(const TeList& list) {
+  std::string text = "[";
+  for (const TeEntry& entry : list.entries) {
+    if (text.size() > 1) text += ", ";
+    text += to_text(Number{.value = entry.value, .type = entry.type});
+  }
+  return text + "]\n";
 }
 
 }  // namespace capo
