@@ -35,7 +35,7 @@ Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& wo
     write(BufferKind::Scratch);
     read(facts.aliases.input ? BufferKind::StaticInput : BufferKind::Activations);
     if (facts.aliases.grad_output) read(BufferKind::GradOutput);
-    read(BufferKind::Operands);  // whatever B kept for it, if anything
+    read(BufferKind::Operands);  // they have no bytes if B kept nothing
   }
   return accesses;
 }

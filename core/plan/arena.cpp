@@ -29,7 +29,7 @@ std::int64_t Arena::take(std::int64_t bytes) {
     if (size > bytes) insert(offset + bytes, size - bytes);
     return offset;
   }
-  // Grow; from within the last gap if that one ends where the memory does.
+  // The memory grows, from within the last gap if that one ends where the memory does.
   std::int64_t offset = top_;
   if (!gaps_.empty()) {
     const auto last = std::prev(gaps_.end());

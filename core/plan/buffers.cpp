@@ -139,7 +139,7 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
   size_all(options.alignment);
 }
 
-// Each rank by itself, since each captures its own.
+// Each rank has keys of its own, since each captures by itself.
 void BufferTable::key_all() {
   for (Rank& rank : ranks_) {
     Keys inputs;
@@ -155,7 +155,7 @@ void BufferTable::key_all() {
   }
 }
 
-// All in bytes, or none.
+// Either all sizes are bytes, or none is.
 void BufferTable::size_all(std::int64_t alignment) {
   for (const Rank& rank : ranks_) {
     for (const LayerFacts& facts : rank.facts) {

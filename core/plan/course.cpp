@@ -39,7 +39,7 @@ class Clocks {
   explicit Clocks(std::size_t vertices, std::size_t streams)
       : streams_(streams), slot_(vertices, kNone) {}
 
-  // Null for a vertex that waited for nothing.
+  // Null if the vertex waited for nothing.
   std::uint32_t* of(Vertex vertex) { return slot_[vertex] == kNone ? nullptr : at(slot_[vertex]); }
   std::uint32_t* make(Vertex vertex) {
     if (slot_[vertex] == kNone) {
@@ -134,7 +134,7 @@ class GraphCourse {
   }
 
  private:
-  // Each task's position on its stream; tasks of one vertex share it.
+  // Gives each task its position on its stream; tasks of one vertex share one.
   void number() {
     std::vector<std::uint32_t> last(graph_.streams.size(), 0);
     std::vector<Vertex> vertex(graph_.streams.size(), 0xffffffff);

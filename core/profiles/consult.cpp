@@ -12,7 +12,7 @@ namespace capo {
 
 namespace {
 
-// One rank's list as TE gets it.
+// TE gets one rank's list at a time, with these declarations.
 struct TeQuestion {
   TeList list;
   Layers layers;
@@ -53,7 +53,7 @@ void raise(Opinion& opinion, std::string kind, std::string reason, std::optional
   opinion.where = where;
 }
 
-// Fills in what TE says about one rank; false ends the round.
+// Fills in TE's answer for one rank; false ends the round.
 bool ask_te(const Input& input, std::size_t r, const TeQuestion& question,
             const te::Options& options, Opinion& opinion) {
   const auto prediction = te::predict(question.list, question.layers, question.need_wgrad, options);
@@ -159,8 +159,8 @@ Opinion consult_torch(const Input& input) {
       }
     }
   }
-  // Validation and lowering are what stands between a table and its training run; the simulator is
-  // a tool beside it, and cannot take composites.
+  // A table has to pass validation and lowering before it trains; the simulator is a tool that no
+  // run uses, and cannot take composites.
   const CheckOptions nothing_declared;
   const Context context(input, nothing_declared);
   const torch::Predicted said = torch::predict(input, stages, context.microbatches());

@@ -4,10 +4,10 @@
 //   [1, 2, -1, -1]     the second -1 captures the backward of chunk 2
 //
 // TE never counts by chunk: an entry beyond a chunk's microbatches goes to the next chunk's graphs,
-// and a weight gradient to the latest backward of its chunk. Lists that TE accepts and capo rejects
-// can so be asked which memory their replay would overwrite. Only of chunks of one layer each.
-// One difference is left: where TE has nothing to free at a surplus backward, this schedule frees
-// the input of the graph that it hits. Tested by te_captured_test.cpp.
+// and a weight gradient to the latest backward of its chunk. So capo can tell which memory a replay
+// would overwrite even for a list that TE accepts and capo rejects. Every chunk has one layer. One
+// difference is left: at a surplus backward TE may have no input to free, and this schedule frees
+// that of the graph that it hits. Tested by te_captured_test.cpp.
 
 #pragma once
 

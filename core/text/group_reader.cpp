@@ -126,7 +126,7 @@ class Reader {
     return actions;
   }
 
-  // A rank that performs an action does so with one group; else nobody knows with which.
+  // A rank performs an action with one group only; with two it would be unknown which one is meant.
   Maybe refuse_second_group(const Members& members, const Actions& actions) {
     for (const auto& [rank, span] : members) {
       for (const auto& [action, where] : actions) {

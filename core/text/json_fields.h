@@ -34,35 +34,35 @@ inline constexpr std::string_view kModelSchema = "docs/schema/model.schema.json"
 [[nodiscard]] Refusal wrong_type(const JsonValue& value, std::string_view what,
                                  std::string_view wanted);
 
-/// The first key of `object` that is not among `known`; `page` lists them.
+/// Refuses the first key of `object` that is not among `known`; `page` lists them.
 [[nodiscard]] std::optional<Refusal> refuse_unknown_keys(const JsonValue& object,
                                                          std::span<const std::string_view> known,
                                                          std::string_view page);
 
-/// A `schema` that this capo does not read; it may be left out.
+/// Refuses a `schema` that this capo does not read; it may be left out.
 [[nodiscard]] std::optional<Refusal> refuse_schema(const JsonValue& root);
 
-/// A whole number of at least `least`, under the limit for counts.
+/// Reads a whole number of at least `least`, under the limit for counts.
 [[nodiscard]] Read<std::int32_t> read_count(const JsonValue& value, std::string_view what,
                                             const Limits& limits, double least = 0);
 [[nodiscard]] Read<std::vector<std::int32_t>> read_counts(const JsonValue& value,
                                                           std::string_view what,
                                                           const Limits& limits, double least = 0);
 
-/// A whole number between the two, both allowed; below 2^53, so that none is rounded.
+/// Reads a whole number between the two, both allowed; below 2^53, so that none is rounded.
 [[nodiscard]] Read<std::int64_t> read_whole(const JsonValue& value, std::string_view what,
                                             std::int64_t least, std::int64_t most);
-/// Any number between the two, both allowed.
+/// Reads any number between the two, both allowed.
 [[nodiscard]] Read<double> read_real(const JsonValue& value, std::string_view what, double least,
                                      double most);
-/// From 0 to 2^53 - 1.
+/// Reads a whole number from 0 to 2^53 - 1.
 [[nodiscard]] Read<std::int64_t> read_bytes(const JsonValue& value, std::string_view what);
-/// From 0 to 10^12, which are eleven days.
+/// Reads a number from 0 to 10^12, which are eleven days.
 [[nodiscard]] Read<double> read_microseconds(const JsonValue& value, std::string_view what);
 [[nodiscard]] Read<bool> read_boolean(const JsonValue& value, std::string_view what);
-/// A string that is not empty.
+/// Reads a string that is not empty.
 [[nodiscard]] Read<std::string> read_name(const JsonValue& value, std::string_view what);
-/// A string that is one of `words`: its index.
+/// Reads a string that is one of `words`, as its index.
 [[nodiscard]] Read<std::size_t> read_word(const JsonValue& value, std::string_view what,
                                           std::span<const std::string_view> words);
 

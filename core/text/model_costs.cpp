@@ -20,7 +20,7 @@ void state(Json& object, const char* name, const std::optional<double>& value) {
   if (value) object[name] = rounded(*value);
 }
 
-// The object of that name, made where there is none: null would turn into one by itself, and not if
+// Makes the object of that name if there is none: null would turn into one by itself, but not if
 // memory runs out.
 Json& object_in(Json& json, const char* name) {
   return json.emplace(name, Json::object()).first.value();

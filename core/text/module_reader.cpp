@@ -41,8 +41,8 @@ Maybe read_dimensions(const JsonValue& main_grad, std::string_view key, std::int
   return std::nullopt;
 }
 
-// Its elements, and the distance from the first to the last of them, stay small enough for whoever
-// multiplies.
+// Its elements, and the distance from the first to the last of them, must be small enough that
+// products of them fit.
 bool too_large(const MainGrad& main_grad) {
   std::int64_t elements = 1;
   std::int64_t reach = 1;
@@ -195,7 +195,7 @@ class LayerReader {
   }
 
  private:
-  // How many arrays lie around a name.
+  // So many arrays lie around a name.
   static constexpr int kLayers = 1;
   static constexpr int kChunks = 2;
   static constexpr int kRanks = 3;

@@ -18,7 +18,7 @@ constexpr Cell fused(Returned returned, Written written, Flagged flagged) {
   return {returned, Destination::AddsToMainGrad, written, flagged};
 }
 
-// One cell of the sound contract a configuration, for every kind.
+// The sound contract has one cell a configuration, which holds for every kind.
 constexpr std::array<Cell, kConfigurations.size()> kSound{{
     kToAutograd,
     {Returned::Nothing, Destination::AddsToGrad, Written::WithW, Flagged::Never},
@@ -40,7 +40,7 @@ constexpr Cell kSharedAhead = fused(Returned::SharedDummy, Written::WithW, Flagg
 
 }  // namespace
 
-// A row a configuration; its cells are those of linear, layernorm-linear, layernorm-mlp,
+// Each row is a configuration; its cells are those of linear, layernorm-linear, layernorm-mlp,
 // grouped-linear, grouped-linear-op and grouped-mlp.
 struct TeCells {
   std::array<std::array<Cell, kColumns.size()>, kConfigurations.size()> rows;

@@ -43,7 +43,7 @@ constexpr std::array<std::string_view, 6> kFacts{
     "copy and lie in one piece; else it is refused, with its shape and strides.",
 };
 
-// `text` in lines of kWidth, all but the first indented as far as the first one's mark is wide.
+// Breaks `text` into lines of kWidth; all but the first are indented by the width of the mark.
 std::string paragraph(std::string_view mark, std::string_view text) {
   std::string out(mark);
   std::size_t column = mark.size();

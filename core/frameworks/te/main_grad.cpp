@@ -37,12 +37,13 @@ struct Run {
   std::int64_t stride;
 };
 
-// Dimensions of one element belong to any run. Innermost first.
+// Runs come innermost first; a dimension of one element belongs to any run.
 std::vector<Run> runs_of(Sizes shape, Sizes strides) {
   std::vector<Run> runs;
   for (std::size_t i = shape.size(); i-- > 0;) {
     if (shape[i] == 1) continue;
-    // The product of sizes fits, as that of all does; where the distance does not, no stride is it.
+    // The product of sizes fits, as that of all does; if the distance does not fit, no stride has
+    // it.
     const auto goes_on =
         runs.empty() ? std::nullopt : product(runs.back().size, runs.back().stride);
     if (goes_on == strides[i]) {
@@ -161,7 +162,7 @@ TeMainGrad te_with_main_grad(ModuleKind kind, const MainGrad& main_grad,
                              const GroupedWeight& weight) {
   if (!is_grouped(kind) || !main_grad_refusal(main_grad, weight)) return TeMainGrad::Writes;
 
-  // A right shape is not looked at again; any other must be viewable.
+  // TE takes a right shape as it is; any other must be viewable.
   const std::array<std::int64_t, 3> target = shape_of(weight);
   const Sizes shape = main_grad.shape;
   auto viewed = view_strides(shape, main_grad.strides, target);

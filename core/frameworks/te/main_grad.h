@@ -1,4 +1,4 @@
-// May main_grad be written as the gradient of one weight for all groups, (groups, out, in)?
+// main_grad may be written as the gradient of one weight for all groups, (groups, out, in), or not.
 //
 // A product writes elements that lie one behind another. So main_grad may have any shape with as
 // many elements that can be viewed so without a copy, as torch.Tensor.view would; a copy would take
@@ -33,15 +33,15 @@ struct GroupedWeight {
 };
 
 /// The strides under which a tensor of `shape` and `strides` is viewed as `target` without a copy,
-/// by torch.Tensor.view's rule: adjacent dimensions merge where one goes on where the other ends,
-/// and each merged one may be split. Nothing where it cannot, where the numbers of elements differ,
-/// or where one does not fit 64 bits.
+/// by torch.Tensor.view's rule: adjacent dimensions merge if one goes on where the other ends, and
+/// each merged one may be split. nullopt if there is no such view, if the numbers of elements
+/// differ, or if one does not fit 64 bits.
 [[nodiscard]] std::optional<std::vector<std::int64_t>> view_strides(
     std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
     std::span<const std::int64_t> target);
 
 /// Why the weight's gradient cannot be written there: a sentence that names shape and strides.
-/// Nothing if it can.
+/// nullopt if it can.
 [[nodiscard]] std::optional<std::string> main_grad_refusal(const MainGrad& main_grad,
                                                            const GroupedWeight& weight);
 

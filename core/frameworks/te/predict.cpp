@@ -11,7 +11,7 @@ namespace capo::te {
 
 namespace {
 
-// Python's // on integers.
+// This is Python's // on integers.
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   const std::int64_t quotient = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
@@ -41,7 +41,7 @@ class Simulation {
 
   static bool fractional(const TeEntry& entry) { return std::ceil(entry.value) != entry.value; }
 
-  // parse: split off the fractional entries, find the number of chunks
+  // Splits off the fractional entries and finds the number of chunks.
 
   bool parse() {
     bool any = false;
@@ -58,7 +58,7 @@ class Simulation {
         continue;
       }
       ++whole_entries_;
-      // max() keeps the first of equal elements, and with it the type.
+      // max() keeps the first of equal elements, and thereby its type.
       if (!any || entry.value > largest_.value) largest_ = entry;
       any = true;
     }
@@ -66,7 +66,7 @@ class Simulation {
     return true;
   }
 
-  // dimensions
+  // Works out chunks, microbatches and layers, as TE does before it looks at the order.
 
   bool dimensions() {
     const auto length = static_cast<std::int64_t>(whole_entries_);
@@ -156,7 +156,7 @@ class Simulation {
     return true;
   }
 
-  // shared by the walks
+  // The walks below share these.
 
   [[nodiscard]] std::int64_t layers_of(std::int64_t chunk) const {
     return layer_counts_[static_cast<std::size_t>(chunk)];
@@ -172,7 +172,7 @@ class Simulation {
     return static_cast<std::size_t>(chunk < 0 ? static_cast<double>(chunks_) + chunk : chunk);
   }
 
-  // reuse: hand static inputs from finished backwards to later forwards
+  // Hands static inputs from finished backwards to later forwards.
 
   bool reuse() {
     std::vector<std::int64_t> forwards(
@@ -203,7 +203,7 @@ class Simulation {
     return true;
   }
 
-  // list: which graph each forward belongs to
+  // Finds the graph that each forward belongs to.
 
   bool list() {
     std::vector<std::int64_t> forwards(
@@ -241,7 +241,7 @@ class Simulation {
     return true;
   }
 
-  // warm-up: every forward and backward once, eagerly
+  // Runs every forward and backward once, eagerly.
 
   bool warm_up() {
     owner_.assign(static_cast<std::size_t>(graphs_), kNoChunk);
@@ -300,7 +300,7 @@ class Simulation {
     return true;
   }
 
-  // capture
+  // Captures backwards and weight gradients in the order of the list.
 
   [[nodiscard]] bool delays(std::int64_t graph) const {
     const std::int32_t module = owner_[static_cast<std::size_t>(graph)];
@@ -346,8 +346,8 @@ class Simulation {
   }
 
   bool capture_weight(std::size_t i, double chunk, std::int64_t backwards) {
-    // No counter of its own: the newest backward of the chunk, or one before the chunk's first
-    // graph.
+    // TE has no counter of weight gradients: it takes the newest backward of the chunk, or the
+    // graph before the chunk's first.
     const std::int64_t base =
         chunk < 0 ? graphs_ : prefix_[static_cast<std::size_t>(chunk)] * microbatches_;
     const std::int64_t graph = base + backwards - 1;
@@ -399,10 +399,10 @@ class Simulation {
   std::int64_t graphs_ = 0;
   bool too_large_ = false;
 
-  std::vector<std::int32_t> owner_;  // of a graph: the chunk whose module ran forward there
+  std::vector<std::int32_t> owner_;  // by graph, the chunk whose module ran forward there
   std::vector<bool> backward_done_;
   std::vector<bool> weight_captured_;
-  std::vector<std::int64_t> queued_;  // of a module: entries in its WeightGradStore
+  std::vector<std::int64_t> queued_;  // by module, the entries in its WeightGradStore
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace capo {
 
 namespace {
 
-// First in, first out; what has been taken stays until it is the larger half.
+// A queue of freed offsets; those that were taken stay until they are the larger half.
 class Freed {
  public:
   [[nodiscard]] bool empty() const { return next_ == offsets_.size(); }
@@ -31,7 +31,7 @@ class Freed {
   std::size_t next_ = 0;
 };
 
-// PyTorch's allocator as assumed: a stack of freed blocks for each size.
+// PyTorch's allocator is assumed to keep a stack of freed blocks for each size.
 class Pool {
  public:
   std::int64_t take(std::int64_t bytes) {
@@ -139,7 +139,7 @@ class Capture {
       if (above) give_back(work, *above, BufferKind::GradInput);
       above = layer;
     });
-    // The static inputs, in the order of the layers.
+    // TE frees the static inputs in the order of the layers.
     const std::int32_t first = work.layer == kAllLayers ? 0 : work.layer;
     const std::int32_t last =
         work.layer == kAllLayers ? table_.layers(rank_, work.chunk) - 1 : work.layer;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-// The chunk (from 0) whose count the entry changes; an entry such as -1.25 changes none.
+// The chunk (from 0) whose count the entry changes, or kNone: an entry such as -1.25 changes none.
 std::size_t counted_chunk(const TeEntry& entry, std::size_t chunks) {
   if (!(entry.value <= -1)) return kNone;
   const double up = std::ceil(entry.value);
