@@ -12,7 +12,7 @@
 #include "run/execute/step_inputs.h"
 #include "run/execute/step_outputs.h"
 #include "run/execute/stepper.h"
-#include "run/run_report.h"
+#include "run/report.h"
 #include "run/setup/deposits.h"
 #include "run/setup/step_layers.h"
 

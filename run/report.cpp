@@ -76,7 +76,7 @@ Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
-// What was compared is equal or not; without replays nothing was.
+// true or false if something was compared; null without replays.
 Json equal_or_null(const RunReport& report, bool equal) {
   return report.replays > 0 ? Json(equal) : Json(nullptr);
 }
@@ -349,7 +349,7 @@ Timeline timeline_of(const RunReport& report, const Schedule& schedule) {
          .lane = program.ops[measured.op].stream,
          .id = measured.op,
          .stage = works ? stage_of(first->work, first->rank, schedule) : std::nullopt,
-         .microbatch = works ? first->work.microbatch : kNoMicrobatch,
+         .microbatch = works ? MicrobatchId(first->work.microbatch) : kNoMicrobatch,
          .kind = kind_of(*first)});
   }
   timeline.label = [&program](std::uint32_t op) { return label_of(program, program.ops[op]); };

@@ -1,8 +1,8 @@
-// A run in words, as JSON and as a timeline.
+// The outcome of a run as plain values, and its words, its JSON and its timeline.
 //
-// JSON follows docs/schema/run.schema.json; same run, same bytes but for times. A victim is [chunk,
-// microbatch], with its rank in front where the schedule has several. The timeline is a Chrome
-// trace as the simulator's: a process a rank, a thread a stream, microseconds. Tested by
+// run() and its judge fill the values: what was equal, what was not, who was hurt, and what it
+// took. JSON follows docs/schema/run.schema.json; same run, same bytes but for times. A victim is
+// [chunk, microbatch], with its rank in front if the schedule has several. Tested by
 // tests/cli/run_test.cpp and tests/schema/.
 
 #pragma once
@@ -10,23 +10,108 @@
 #include "core/order/schedule.h"
 #include "core/rules/verify.h"
 #include "core/timeline/timeline.h"
-#include "run/run.h"
+#include "run/execute/program.h"
+#include "run/execute/stepper.h"
+#include "run/reference/compare.h"
 
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace capo::run {
 
-/// `assumed`: what was not declared.
+/// One gradient over all replays.
+struct TensorReport {
+  std::string name;
+  std::int64_t elements = 0;
+  std::optional<Difference> difference;   ///< from eager execution, in the first replay with one
+  std::uint32_t replay = 0;               ///< which that was, from 1
+  double float64_error = 0;               ///< the largest relative error of eager execution
+  double bound = 0;                       ///< what that error must stay within
+  std::optional<double> ascending_error;  ///< from the sum in the order of microbatches; nullopt of
+                                          ///< an input gradient
+};
+
+/// A chunk's microbatch.
+struct Victim {
+  std::int32_t rank = 0;
+  std::int32_t chunk = 0;
+  std::int32_t microbatch = 0;
+
+  friend auto operator<=>(const Victim&, const Victim&) = default;
+};
+
+/// The microbatches whose memory was read too late, by what it held.
+struct Victims {
+  std::set<Victim> static_input;
+  std::set<Victim> grad_output;
+  std::set<Victim> grad_input;  ///< sent on
+  std::set<Victim> other;       ///< other memory of the pool
+
+  friend bool operator==(const Victims&, const Victims&) = default;
+};
+
+struct RunBytes {
+  std::int64_t planned = 0;
+  std::int64_t allocated = 0;
+  std::int64_t eager_peak = 0;
+};
+
+/// Microseconds, on the clock of whoever drives.
+struct RunTimes {
+  double capture = 0;      ///< until all graphs can be replayed
+  double instantiate = 0;  ///< the part of capture that makes graphs executable
+  double upload = 0;       ///< the part of capture that hands them to the device, without copies
+  double eager = 0;        ///< one step, the median
+  double replay = 0;       ///< one replay, the median
+  double launch = 0;    ///< what launching the graphs of a replay takes the processor, the median
+  double makespan = 0;  ///< from the first replayed action that began to the last, the median
+  double busy = 0;      ///< the sum of what the parts of the makespan took, the median
+};
+
+struct RunReport {
+  std::string engine;
+  std::string device;
+  bool unchecked = false;
+  bool bit_equal = true;  ///< every gradient in every replay
+  bool float64_compared = true;
+  bool within_bounds = true;  ///< of float64; true if that was not compared
+  std::vector<TensorReport> parameters;
+  std::vector<TensorReport> input_gradients;
+  Victims victims;                   ///< observed
+  Victims predicted;                 ///< by the verifier
+  std::set<Victim> wrong_gradients;  ///< microbatches whose weight gradient was not eager's
+  std::vector<std::string> stories;  ///< what each victim read, and what had taken its place
+  double worst_relative_error = 0;   ///< of eager execution, against float64
+  std::size_t graphs = 0;
+  std::size_t nodes = 0;
+  std::uint32_t replays = 0;
+  RunBytes bytes;
+  RunTimes times;
+  /// Microseconds that a simulation gives the step; nullopt: nobody asked for one.
+  std::optional<double> predicted_makespan;
+  std::vector<Measured> timeline;  ///< the ops of the last replay of actions
+  Program program;                 ///< holds these ops
+};
+
+/// `assumed` lists what was not declared, and what was taken for it.
 [[nodiscard]] std::string text_report(const RunReport& report, const PlannedStep& step,
                                       const std::vector<std::string>& assumed);
 [[nodiscard]] std::string json_report(const RunReport& report, const PlannedStep& step);
+
+/// Why there was no run.
 struct Reason {
   std::string_view reason;
   std::string_view help = {};  ///< may be empty
 };
-/// Of a run that was not, or that broke off: why. `result`: whose findings tell more, or null.
+
+/// The report of a run that was refused, or that broke off. `result` has findings that tell more,
+/// or is null.
 [[nodiscard]] std::string json_refusal(std::string_view verdict, std::string_view engine,
                                        const Reason& reason, const CheckResult* result);
 /// "rejected for B01, E01".

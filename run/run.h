@@ -27,7 +27,7 @@
 #include "run/execute/loaded_step.h"
 #include "run/execute/stepper.h"
 #include "run/execute/transport.h"
-#include "run/run_report.h"
+#include "run/report.h"
 #include "run/setup/values.h"
 
 #include <cstdint>

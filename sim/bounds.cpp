@@ -64,7 +64,7 @@ struct Uniform {
 void bound_linear(const Uniform& u, Bounds& bounds) {
   const double work = u.m * (u.f + u.b + u.w);
   const double k = u.fit(kInfinite);
-  // What other microbatches can offer inside a window, besides forwards.
+  // The work that other microbatches can offer inside a window, besides forwards.
   const double offer = std::max((u.memory - 1) * (u.b + u.w),
                                 u.kept > 0 ? (u.memory - 1) * u.w / u.kept : kInfinite);
   for (std::int32_t rank = 0; rank < u.p; ++rank) {
@@ -105,7 +105,7 @@ void bound_v(const Uniform& u, Bounds& bounds) {
   }
 }
 
-// Work and ways, whatever the placement and the costs.
+// Bounds from work and ways, which hold for every placement and all costs.
 class General {
  public:
   General(const Subject& subject, const Costs& costs, std::int32_t microbatches)
@@ -150,7 +150,7 @@ class General {
     return costs_.between(map.home(from).rank, map.home(to).rank).total();
   }
 
-  // When the first microbatch can be at each stage at the earliest, and how long it takes from
+  // The earliest time of the first microbatch at each stage, and how long it takes from
   // there to the last stage of its pipeline and back.
   void arrive() {
     arrival_.assign(stages_.size(), 0);

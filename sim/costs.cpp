@@ -82,7 +82,7 @@ std::optional<std::int32_t> index_of(std::string_view text) {
   return whole && value >= 0 ? std::optional(value) : std::nullopt;
 }
 
-// "r0.c2.l1" or "r0-r1".
+// Reads a scope: "r0.c2.l1" or "r0-r1".
 Result<CostScope, std::string> read_scope(std::string_view text) {
   CostScope scope;
   const auto refused = [&](std::string_view item) {
@@ -118,14 +118,14 @@ Result<CostScope, std::string> read_scope(std::string_view text) {
   return scope;
 }
 
-// What the key cannot be, or cannot be said of; empty if all is well.
+// The reason why a key cannot have this value or this scope; empty if it can.
 std::string misfit(const CostSetting& setting, std::string_view word) {
   const CostScope& scope = setting.scope;
   const double value = setting.value;
   if (!std::isfinite(value) || value < 0 || value > 1e12) {
     return fmt::format("{} is no number from 0 to 1e12", word);
   }
-  // As of a model file, so that no quotient is infinite.
+  // Values end where those of a model file end, so that no quotient is infinite.
   if (setting.key == Key::Bandwidth && value < 1e-6) return "bw is at least 1e-06";
   if (setting.key == Key::Experts && value > 1) return "experts is a part, from 0 to 1";
   if (setting.key == Key::Slowdown && value < 1) return "slowdown is at least 1";

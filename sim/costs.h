@@ -1,4 +1,4 @@
-// How long each task takes, as declared: by kind, and where wanted by rank, chunk, layer or link.
+// Costs say how long each task takes: by kind, and more closely by rank, chunk, layer or link.
 //
 //   f=12,b=13,w=9,comm=1        every forward 12, every input-gradient half 13, ...
 //   r0:f=14                     but forwards of rank 0 take 14
@@ -6,11 +6,11 @@
 //   r0-r1:comm=2,bw=100         the link from rank 0 to rank 1
 //
 // Units are the user's own, one for times and one for bytes; a model file states microseconds and
-// bytes. A time is that of one task, so of a whole chunk: taken apart into n layers each has a nth
-// of it, unless a setting is about that layer or a model file states what its module takes. A whole
-// backward takes b + w. Where a computation is not taken apart into its exchanges, these are part
-// of it: a forward takes f + dispatch + combine. Later settings win over earlier ones, and all over
-// the model file.
+// bytes. A time is that of one task, so of a whole chunk: if it is taken apart into n layers, each
+// takes an nth of it, unless a setting is about that layer or a model file states what its module
+// takes. A whole backward takes b + w. If a computation is not taken apart into its exchanges,
+// these are part of it: a forward takes f + dispatch + combine. Later settings win over earlier
+// ones, and all over the model file.
 //
 // Nothing here knows an order; durations.h applies costs to a task graph. Tested by costs_test.cpp.
 
@@ -27,14 +27,15 @@
 
 namespace capo {
 
-/// What the tasks of one microbatch of a chunk or layer take.
+/// Times of the tasks of one microbatch in a chunk or layer.
 struct TaskCosts {
   double forward = 1;
   double backward = 1;  ///< the input-gradient half
   double weight = 1;
   double dispatch = 0;
   double combine = 0;
-  double experts = 0.5;  ///< the part of f, b and w that a layer's experts are, where taken apart
+  double experts =
+      0.5;  ///< the share of f, b and w that experts have in a layer that is taken apart
   double unshard = 0;
   double reshard = 0;
   double reduce = 0;
@@ -44,7 +45,7 @@ struct TaskCosts {
 
 struct LinkCosts {
   double latency = 0;
-  std::optional<double> bandwidth;  ///< bytes in a unit of time; nothing: infinite
+  std::optional<double> bandwidth;  ///< bytes in a unit of time; nullopt: infinite
   double bytes = 0;                 ///< of a message
 
   [[nodiscard]] double occupied() const { return bandwidth ? bytes / *bandwidth : 0; }
@@ -91,22 +92,22 @@ struct CostSetting {
 };
 
 struct Costs {
-  ModuleTable modules;                ///< whose times a model file states; empty: it states none
-  LinkCosts link;                     ///< of every link for which no setting says otherwise
+  ModuleTable modules;  ///< modules with the times of a model file; empty: it states none
+  LinkCosts link;       ///< of every link for which no setting says otherwise
   std::vector<CostSetting> settings;  ///< in the order in which they were made
   bool in_microseconds = false;  ///< a model file states times; else their unit is the user's own
-  /// Of a composite, relative to the sum of its members: 1 is one after the other.
+  /// A composite takes this share of the sum of its members: 1 is one after the other.
   double overlap = 1;
-  /// By which computation takes longer while its device also communicates.
+  /// Computation takes this many times as long while its device also communicates.
   double slowdown = 1;
   std::vector<std::int32_t> devices;  ///< by rank; empty: each rank has one of its own
 
   void set(const CostSetting& setting);
 
-  /// Of one of the `layers` layers of a chunk.
+  /// The costs of one of the `layers` layers of a chunk.
   [[nodiscard]] TaskCosts of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t layer,
                                    std::int32_t layers) const;
-  /// Of a whole chunk: the sum of its layers.
+  /// The costs of a whole chunk: the sum of its layers.
   [[nodiscard]] TaskCosts of_chunk(std::int32_t rank, std::int32_t chunk,
                                    std::int32_t layers) const;
   [[nodiscard]] LinkCosts between(std::int32_t from, std::int32_t to) const;
@@ -117,8 +118,8 @@ struct Costs {
 /// "f=12,b=13,comm=1", optionally behind a scope and a colon. The error says what is wrong.
 [[nodiscard]] Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text);
 
-/// What a model file states of times. The error names a module that lacks one while it or another
-/// states some: what is left out is undeclared, and not nothing.
+/// The times that a model file states. The error names a module that lacks one while it or another
+/// states some: a time that is left out is undeclared, and not zero.
 [[nodiscard]] Result<Costs, std::string> costs_of(const Model& model);
 
 }  // namespace capo

@@ -23,7 +23,7 @@ bool any_step(const std::vector<Step>& steps, Predicate predicate) {
   return std::any_of(steps.begin(), steps.end(), predicate);
 }
 
-// Of a part of a layer, the share of what the whole layer takes.
+// The share of a layer's time that one of its parts takes.
 double share(const TaskCosts& costs, Part part) {
   switch (part) {
     case Part::Whole:

@@ -1,7 +1,7 @@
 // Costs applied to a task graph: how long each vertex takes, and how long what one vertex made is
 // on its way to the next.
 //
-// Three ways for a message to travel:
+// A message travels in one of three ways:
 //
 //   Ideal       it takes latency and bytes/bandwidth, occupies nobody and never queues: what the
 //               papers on schedules assume; the graph is Wiring::ideal()
@@ -27,7 +27,7 @@ enum class Links : std::uint8_t { Ideal, Rendezvous, Buffered };
 /// "ideal", "rendezvous", "buffered".
 [[nodiscard]] std::string_view name_of(Links links);
 
-/// What is simulated; all of it outlives what is made from it.
+/// The step to simulate; all of it outlives what is made from it.
 struct Subject {
   const Schedule& schedule;
   const StageMap& map;
@@ -36,21 +36,21 @@ struct Subject {
   Links links = Links::Ideal;
 };
 
-/// By chunk - 1, whether what a rank calls B is the input-gradient half: there are W of that chunk,
-/// and no microbatch is split by an I of its own.
+/// Tells for each chunk (at chunk - 1) of a rank whether its B is the input-gradient half: the rank
+/// lists W of that chunk, and no microbatch is split by an I of its own.
 [[nodiscard]] std::vector<bool> half_backwards(const std::vector<Step>& steps, std::size_t chunks);
 
 class Durations {
  public:
   Durations(const Subject& subject, const Costs& costs);
 
-  /// From when a vertex begins to when it is done.
+  /// The time from when a vertex begins to when it is done.
   [[nodiscard]] double of(Vertex vertex) const { return vertices_[vertex]; }
-  /// From when `from` is done to when `to` has what came over the edge.
+  /// The time from when `from` is done to when `to` has what came over the edge.
   [[nodiscard]] double lag(EdgeKind kind, Vertex from, Vertex to) const {
     return kind == lagging_ && !instant_ ? lag_between(from, to) : 0;
   }
-  /// What a computation takes by itself; of a composite, its share of the whole.
+  /// The time of a computation by itself; a member of a composite has its share of the whole.
   [[nodiscard]] double of_task(TaskId task) const;
 
  private:
@@ -65,7 +65,7 @@ class Durations {
   bool alike_ = true;    // all links take as long
   LinkCosts common_link_;
   std::vector<std::vector<TaskCosts>> chunks_;               // by rank and chunk - 1
-  std::vector<std::vector<std::vector<TaskCosts>>> layers_;  // and layer; where taken apart
+  std::vector<std::vector<std::vector<TaskCosts>>> layers_;  // and layer, if layers are taken apart
   std::vector<std::vector<bool>> halves_;  // by rank and chunk - 1: its Backward is the input half
   std::vector<bool> exchanges_;            // by rank: its exchanges are tasks of their own
   std::vector<bool> apart_;                // by rank: its layers are taken apart

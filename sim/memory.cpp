@@ -17,7 +17,7 @@ namespace {
 struct Change {
   double time = 0;
   double by = 0;
-  bool takes = false;  ///< a forward's
+  bool takes = false;  ///< true of a forward
   bool ends = false;   ///< nothing of its microbatch and chunk is held any more
   TaskId task = kNoTask;
 };
@@ -58,7 +58,7 @@ class RankMemory {
   }
 
  private:
-  // Microbatches of two pipelines have the same names and are not the same.
+  // Microbatches of two pipelines share their numbers and are different ones.
   [[nodiscard]] std::size_t number_of(TaskId id) const {
     const Task& task = subject_.graph.tasks[id];
     const auto microbatch = static_cast<std::size_t>(std::max<std::int32_t>(task.microbatch, 0));
@@ -67,7 +67,7 @@ class RankMemory {
     return 2 * microbatch + (upwards ? 1 : 0);
   }
 
-  // Where a layer is taken apart its first node takes the memory and its last gives it up.
+  // The first node of a layer that is taken apart takes the memory, and the last gives it up.
   void note(TaskId id) {
     const Task& task = subject_.graph.tasks[id];
     if (!is_compute(task.kind)) return;
@@ -157,7 +157,7 @@ Result<MemoryChange, std::string> read_memory(std::string_view text) {
 
 MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change) {
   MemoryChanges changes;
-  // Of two pipelines a microbatch is in one, and passes only that one's chunks.
+  // A microbatch is in one of two pipelines, and passes only the chunks of that one.
   const double pipelines = schedule.topology == Topology::Bidirectional ? 2 : 1;
   for (const RankOrder& rank : schedule.ranks) {
     const double share = rank.chunks > 0 ? pipelines / rank.chunks : 0;

@@ -9,7 +9,7 @@
 //
 // Both count microbatches of a rank: one chunk of v holds 1/v, of two pipelines 2/v, since a
 // microbatch is in one of them. A whole backward gives up both at its end. At one moment what ends
-// makes room for what begins behind it on the same stream. Tested by memory_test.cpp.
+// makes room for what begins after it on the same stream. Tested by memory_test.cpp.
 
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace capo {
 
-/// What tasks add to the memory of their rank, of one chunk or of all; the sum is 0.
+/// The memory that each task of a microbatch adds to its rank; the sum is 0.
 struct MemoryChange {
   double forward = 1;
   double backward = 0;  ///< the input-gradient half
@@ -35,14 +35,14 @@ struct MemoryChange {
   friend bool operator==(const MemoryChange&, const MemoryChange&) = default;
 };
 
-/// By rank and chunk - 1.
+/// A change for each chunk, indexed by rank and chunk - 1.
 using MemoryChanges = std::vector<std::vector<MemoryChange>>;
 
 /// A moment at which what a rank holds changes.
 struct MemoryStep {
   double time = 0;
   double held = 0;                ///< from then on
-  std::int32_t microbatches = 0;  ///< of which something is held
+  std::int32_t microbatches = 0;  ///< number of microbatches of which something is held
   TaskId task = kNoTask;
 };
 
@@ -53,7 +53,7 @@ struct MemoryPeak {
   std::int32_t microbatches = 0;  ///< the most that are held at one time; not at the same moment
 };
 
-/// The course of one rank's memory.
+/// The steps of one rank's memory, in the order of time.
 [[nodiscard]] std::vector<MemoryStep> memory_of(const Subject& subject, const TaskTimes& times,
                                                 const MemoryChanges& changes, std::int32_t rank);
 [[nodiscard]] MemoryPeak peak_of(const std::vector<MemoryStep>& course);
@@ -61,11 +61,12 @@ struct MemoryPeak {
 /// "f=1,b=-0.5,w=-0.5": all three, which add up to nothing. The error says what is wrong.
 [[nodiscard]] Result<MemoryChange, std::string> read_memory(std::string_view text);
 
-/// Of a microbatch on a rank; each of the chunks that it passes there has an equal share.
+/// Applies one change of a microbatch on a rank to all ranks; each of the chunks that it passes
+/// there has an equal share.
 [[nodiscard]] MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change);
 
-/// In bytes, from what the model file states of each layer's activations and weight-gradient
-/// operands; nothing where it does not state, and a shape does not give, one of them.
+/// Changes in bytes, from what the model file states of each layer's activations and
+/// weight-gradient operands; nullopt if one of them is neither stated nor given by a shape.
 [[nodiscard]] std::optional<MemoryChanges> bytes_of(const Schedule& schedule,
                                                     const ModuleTable& modules);
 

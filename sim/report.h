@@ -18,7 +18,7 @@ struct ReportOptions {
   std::size_t most = 1000;  ///< items of a list
 };
 
-/// Ends with a newline, as all of these.
+/// The text ends with a newline, as that of each function here.
 [[nodiscard]] std::string text_report(const Simulation& simulation);
 [[nodiscard]] std::string json_report(const Simulation& simulation, const ReportOptions& options);
 
@@ -28,7 +28,8 @@ struct Named {
   const Simulation* simulation = nullptr;
 };
 
-/// One row for each figure, one column for each simulation; against the first where they differ.
+/// One row for each figure, one column for each simulation; figures that differ from the first
+/// simulation's say by how much.
 [[nodiscard]] std::string text_comparison(const std::vector<Named>& simulations);
 [[nodiscard]] std::string json_comparison(const std::vector<Named>& simulations);
 

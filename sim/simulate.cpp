@@ -8,7 +8,8 @@ namespace capo {
 
 namespace {
 
-// What one visit of a vertex needs, side by side: half of the time goes into fetching it.
+// A node holds side by side all that one visit of a vertex needs, since half of the time goes into
+// fetching it.
 struct Node {
   double begin = 0;
   double duration = 0;
@@ -52,7 +53,7 @@ TaskTimes run_freely(const Subject& subject, const Durations& durations) {
       const Vertex to = boost::target(*edge, graph.edges);
       const double there = done + durations.lag(graph.edges[*edge], from, to);
       Node& node = nodes[to];
-      // Of equals the lower vertex, so that the order of the visits does not show.
+      // The lower of two equal vertices counts, so that the order of the visits does not show.
       const bool later = there > node.begin || (there == node.begin && from < node.bound_by);
       if (later) node.bound_by = from;
       node.begin = std::max(node.begin, there);

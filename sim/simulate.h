@@ -1,13 +1,13 @@
 // The simulator: every task begins as soon as all that it waits for is there.
 //
-// Two ways to the same result. Where no task can slow down or keep out another, the order of events
-// does not matter, and one pass along the graph's edges gives all times (run_freely). Where a
+// Two ways lead to the same result. If no task can slow down or keep out another, the order of
+// events does not matter, and one pass along the graph's edges gives all times (run_freely). If a
 // device is shared, by ranks or by computation with communication, events are taken in the order of
 // time (run_shared): a device computes for one rank at a time, first come first served, and
 // computes slower by Costs::slowdown while it also communicates. A test holds the two against each
 // other.
 //
-// Only of graphs that finish (execution.h). Ideal links occupy nobody and slow nobody down. Tested
+// The graph must finish (execution.h). Ideal links occupy nobody and slow nobody down. Tested
 // by simulate_test.cpp; bench/simulate prints its speed.
 
 #pragma once

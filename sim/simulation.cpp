@@ -23,7 +23,7 @@ Subject subject_of(const Wiring& wiring, Links links) {
           .links = links};
 }
 
-// Captured is once, what is replayed runs step after step.
+// An order is captured once and replayed step after step, so the replay is what runs.
 const Wiring& as_run(const Context& context) {
   return *context.wirings().back();
 }
@@ -36,7 +36,7 @@ Links links_of(const Wiring& wiring, const SimulationOptions& options) {
   return across.buffered() ? Links::Buffered : Links::Rendezvous;
 }
 
-// Why the orders have no timeline under these links; empty if they have one.
+// The reason why the orders have no times under these links; empty if they have some.
 std::string obstacle(const Wiring& wiring, Links links) {
   if (wiring.by_megatron() && !wiring.megatron_placement()) {
     return "Megatron's transfers need stages that go around the ranks in a loop";

@@ -32,7 +32,7 @@ namespace capo {
 struct Bound {
   double value = 0;
   std::string by;          ///< "L1", "L2", "L3", "work", "path"
-  std::int32_t rank = -1;  ///< at which it is reached; -1: at none in particular
+  std::int32_t rank = -1;  ///< the rank at which it is reached; -1: none in particular
 };
 
 struct Bounds {
@@ -86,7 +86,7 @@ class Simulation {
   [[nodiscard]] double bubble_rate_of_makespan() const { return rate(times_.makespan); }
   [[nodiscard]] double peak() const;  ///< the highest of the ranks
 
-  /// "F1.0", "dispatch-F1.0 l1", "B1.3 experts": one notation for every input.
+  /// A task in one notation for every input: "F1.0", "dispatch-F1.0 l1", "B1.3 experts".
   [[nodiscard]] std::string label(TaskId task) const;
 
  private:

@@ -30,11 +30,10 @@ namespace capo {
 constexpr Vertex kNoVertex = 0xffffffff;
 
 struct TaskTimes {
-  std::vector<double> begin;  ///< by vertex: when all that it waited for was there
-  std::vector<double> done;   ///< by vertex: when it was over
-  /// By vertex: what it waited for last; kNoVertex if it waited for nothing.
-  std::vector<Vertex> bound_by;
-  double makespan = 0;  ///< when the last task was over
+  std::vector<double> begin;     ///< by vertex: when all that it waited for was there
+  std::vector<double> done;      ///< by vertex: when it was over
+  std::vector<Vertex> bound_by;  ///< by vertex: what it waited for last; kNoVertex: for nothing
+  double makespan = 0;           ///< when the last task was over
 
   [[nodiscard]] double start_of(const TaskGraph& graph, TaskId task) const {
     return begin[graph.start(task)];

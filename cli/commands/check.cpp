@@ -4,10 +4,7 @@
 #include "cli/options/files.h"
 #include "core/base/nearest.h"
 #include "core/profiles/te_captured.h"
-#include "core/report/explain_setting.h"
-#include "core/report/json_report.h"
-#include "core/report/sarif_report.h"
-#include "core/report/text_report.h"
+#include "core/report/report.h"
 
 #include <CLI/CLI.hpp>
 

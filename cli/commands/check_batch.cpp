@@ -12,7 +12,7 @@
 #include "cli/options/files.h"
 #include "core/base/in_parallel.h"
 #include "core/input/json_reader.h"
-#include "core/report/json_report.h"
+#include "core/report/report.h"
 
 #include <fmt/format.h>
 

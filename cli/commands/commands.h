@@ -27,4 +27,9 @@ using Run = std::function<int()>;
 [[nodiscard]] Run add_rules(CLI::App& app);
 [[nodiscard]] Run add_devices(CLI::App& app);
 
+/// Declares `capo generate megatron`, a command of its own below `generate`, since a framework's
+/// configuration has other words than a published schedule. `run` becomes the function that runs
+/// it; the result is asked whether it was given.
+[[nodiscard]] CLI::App* add_generate_megatron(CLI::App& generate, Run& run);
+
 }  // namespace capo::cli

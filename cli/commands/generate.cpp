@@ -1,7 +1,6 @@
 // `capo generate NAME`: a published schedule by its name; `capo generate megatron`: a framework's.
 
 #include "cli/commands/commands.h"
-#include "cli/commands/generate_megatron.h"
 #include "cli/options/cost_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"

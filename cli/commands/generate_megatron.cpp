@@ -1,4 +1,4 @@
-#include "cli/commands/generate_megatron.h"
+#include "cli/commands/commands.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/input_options.h"

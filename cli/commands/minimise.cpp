@@ -6,7 +6,7 @@
 #include "cli/options/judged_input.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
-#include "core/report/text_report.h"
+#include "core/report/report.h"
 #include "core/rules/check.h"
 #include "core/text/order_printer.h"
 

@@ -8,7 +8,6 @@
 #include "cli/options/files.h"
 #include "cli/options/judged_input.h"
 #include "core/report/report.h"
-#include "core/report/text_report.h"
 #include "core/timeline/trace.h"
 #include "run/report.h"
 #include "run/setup/complete_model.h"

@@ -3,7 +3,6 @@
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "core/report/report.h"
-#include "core/report/text_report.h"
 
 namespace capo::cli {
 

@@ -6,7 +6,6 @@
 #include "cli/options/judged_input.h"
 #include "cli/options/numbers.h"
 #include "core/report/report.h"
-#include "core/report/text_report.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-#include "core/draw/dot.h"
+#include "core/draw/draw.h"
 
 #include "core/base/assert.h"
 #include "core/draw/reduction.h"
@@ -15,7 +15,7 @@ namespace capo {
 
 namespace {
 
-// How an edge is drawn; kinds that mean the same to a reader share a class.
+// The ways to draw an edge. Kinds that mean the same to a reader share a class.
 enum class EdgeClass : std::uint8_t { Order, Data, Message, Issue, Wait, Event, Collective };
 constexpr std::size_t kClasses = 7;
 
@@ -24,7 +24,8 @@ struct Style {
   std::string_view attributes;
 };
 
-// Told apart by style as well as by colour, for grey print and for those who see colours otherwise.
+// Edges differ in style as well as in colour, for grey print and for those who see colours
+// otherwise.
 constexpr std::array<Style, kClasses> kStyles{{
     {"order", "color=\"#b0b0b0\", weight=10, arrowsize=0.5"},
     {"data", "color=\"#1f4e8c\", style=solid"},
@@ -133,7 +134,7 @@ class Picture {
   void choose_nodes() {
     node_of_.assign(graph_.tasks.size(), kNoTask);
     for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
-      // What is wrong is always in view.
+      // Every option leaves the witness in view.
       if (!in_view(graph_.tasks[id]) && !red_.contains(id)) continue;
       node_of_[id] = static_cast<TaskId>(tasks_.size());
       tasks_.push_back(id);
@@ -141,7 +142,7 @@ class Picture {
     name_nodes();
   }
 
-  // By rank, chunk, microbatch and kind; what occurs again gets a number.
+  // A node is named by rank, chunk, microbatch and kind; a task that occurs again gets a number.
   void name_nodes() {
     std::map<std::string, int> seen;
     for (const TaskId id : tasks_) {
@@ -186,7 +187,7 @@ class Picture {
     if (open >= 0) out_ += "  }\n";
   }
 
-  // What an edge of the graph joins, as nodes of the picture.
+  // The two nodes of the picture that an edge of the graph joins.
   void collect_edges() {
     graph_.for_each_task_edge([&](const TaskEdge& edge) {
       // A rendezvous is a message seen from its other end, and what comes behind the point where a
@@ -203,7 +204,7 @@ class Picture {
     edges_[static_cast<std::size_t>(edge_class)].emplace_back(from, to);
   }
 
-  // From whoever makes what a send carries to whoever reads what its receive brings.
+  // An edge leads from the task that makes what a send carries to the task that reads it.
   void add_collapsed_messages() {
     std::vector<TaskId> makers(graph_.tasks.size(), kNoTask);  // by send
     std::vector<TaskId> sender(graph_.tasks.size(), kNoTask);  // by receive
@@ -229,14 +230,14 @@ class Picture {
     for (std::size_t i = 0; i < marks_.cycle.size(); ++i) {
       const WaitEdge& wait = marks_.cycle[i];
       add_red(wait.waited, wait.task, word_for(wait.kind));
-      // Of a group one member waits and another is waited for.
+      // One member of a group waits, and another is waited for.
       const TaskId next = marks_.cycle[(i + 1) % marks_.cycle.size()].task;
       if (next != wait.waited) add_red(next, wait.waited, "together");
     }
     for (const auto& [from, to] : marks_.pairs) add_red(from, to, "meets");
   }
 
-  // An edge that is red, and an issue beside data, would say the same twice.
+  // A red edge is drawn already, and an issue says no more than the data beside it.
   void draw_class(EdgeClass edge_class) {
     auto& edges = edges_[static_cast<std::size_t>(edge_class)];
     const Style& style = kStyles[static_cast<std::size_t>(edge_class)];

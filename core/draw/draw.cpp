@@ -1,10 +1,11 @@
 #include "core/draw/draw.h"
 
-#include "core/draw/marks.h"
 #include "core/report/report.h"
 #include "core/rules/context.h"
 #include "core/rules/plan_view.h"
+#include "core/rules/rule.h"
 #include "core/rules/wiring.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 
@@ -37,7 +38,7 @@ const Wiring& wiring_of(const Context& context, const Diagnostic* finding) {
   return of_capture ? captured : replayed;
 }
 
-// The graph that the verdict is about. Where Megatron's runtime stops there are no transfers.
+// The graph that the verdict is about. It has no transfers if Megatron's runtime stops.
 const TaskGraph& graph_of(const Wiring& wiring) {
   const bool routed =
       !wiring.by_megatron() || (wiring.megatron_placement() && wiring.megatron().faults.empty());
@@ -64,6 +65,63 @@ std::string title_of(const CheckResult& result, const Context& context, const Wi
     if (environment.p2p) title += fmt::format(", Megatron's calls ({})", name_of(*environment.p2p));
   }
   return title;
+}
+
+std::vector<TaskId> tasks_of(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                             const TaskReference& entry) {
+  const OrderView& order = context.order_of(wiring, entry.rank);
+  const Lowered& lowered = wiring.lowered_for(graph);
+  const auto rank = static_cast<std::size_t>(entry.rank);
+  std::vector<TaskId> tasks;
+  for (TaskId id = graph.first_of[rank]; id < graph.first_of[rank + 1]; ++id) {
+    const Step& step = step_of(lowered, graph.tasks[id]);
+    if (words::index_of(order, step.entry) != entry.index) continue;
+    const Action action{.kind = step.kind, .chunk = step.chunk, .microbatch = step.microbatch};
+    if (words::action_name(action) == entry.action) tasks.push_back(id);
+  }
+  return tasks;
+}
+
+// Two waits that make a cycle: the reader waits for what it reads, which its rank lists later and
+// which therefore waits for the reader.
+std::vector<WaitEdge> against_the_order(TaskId reader, TaskId made, const TaskGraph& graph) {
+  std::vector<WaitEdge> cycle{{.task = reader, .kind = EdgeKind::Data, .waited = made}};
+  const bool together = graph.start(reader) == graph.start(made);
+  if (!together) cycle.push_back({.task = made, .kind = EdgeKind::Stream, .waited = reader});
+  return cycle;
+}
+
+// The finding's witness in a graph of the wiring: a circle of waits with all that lies between, two
+// ends that should not meet, or tasks alone. A witness names entries of orders, a picture has
+// tasks. An entry may be several, if its layers are taken apart, and a transfer that was added is
+// found by the entry that it was added for.
+Marks marks_of(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+               const Diagnostic& finding) {
+  Marks marks;
+  for (const TaskReference& entry : finding.witness.tasks) {
+    const auto tasks = tasks_of(context, wiring, graph, entry);
+    marks.tasks.insert(marks.tasks.end(), tasks.begin(), tasks.end());
+  }
+  const bool two = marks.tasks.size() == 2;
+  const bool swapped = finding.witness.kind == WitnessKind::Mismatch && two;
+  if (swapped) marks.pairs.emplace_back(marks.tasks.front(), marks.tasks.back());
+  switch (swapped ? DrawnCycle::None : find_rule(finding.rule)->draws) {
+    case DrawnCycle::None:
+      break;
+    case DrawnCycle::AgainstTheOrder:
+      if (two) marks.cycle = against_the_order(marks.tasks.front(), marks.tasks.back(), graph);
+      break;
+    case DrawnCycle::OfComputations:
+      marks.cycle = shortest_cycle(graph, wiring.direct_execution());
+      break;
+    case DrawnCycle::OfTransfers:
+      marks.cycle = shortest_cycle(graph, wiring.execution());
+      break;
+  }
+  for (const WaitEdge& wait : marks.cycle) {
+    marks.tasks.insert(marks.tasks.end(), {wait.task, wait.waited});
+  }
+  return marks;
 }
 
 }  // namespace

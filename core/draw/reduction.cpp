@@ -27,7 +27,7 @@ std::vector<std::uint32_t> components_of(const std::vector<DrawnEdge>& edges, st
   return component;
 }
 
-// Edges without cycles, sorted, along which numbers fall.
+// Sorted edges without cycles, along which the numbers of nodes fall.
 class Condensed {
  public:
   Condensed(const std::vector<DrawnEdge>& edges, std::uint32_t count)
@@ -63,8 +63,8 @@ class Condensed {
     return std::span(edges_).subspan(first_[node], first_[node + 1] - first_[node]);
   }
 
-  // Where the edges of a node lead that do not go beyond `lowest`, the nearest to it on top: where
-  // there is a way, most often it is the shortest.
+  // Pushes the ends of a node's edges that do not go beyond `lowest`, the nearest to it on top: if
+  // there is a way, it is most often the shortest.
   void open(std::uint32_t node, std::uint32_t lowest) {
     const auto edges = leaving(node);
     const auto first = std::lower_bound(edges.begin(), edges.end(), DrawnEdge{node, lowest});
@@ -94,7 +94,7 @@ std::vector<DrawnEdge> transitively_reduced(std::vector<DrawnEdge> edges, std::u
   const std::vector<std::uint32_t> component = components_of(edges, nodes, count);
 
   std::vector<DrawnEdge> kept;
-  std::vector<std::pair<DrawnEdge, DrawnEdge>> between;  // two components, and an edge there
+  std::vector<std::pair<DrawnEdge, DrawnEdge>> between;  // two components, and an edge of theirs
   for (const DrawnEdge& edge : edges) {
     const DrawnEdge ends{component[edge.first], component[edge.second]};
     if (ends.first == ends.second) {
@@ -103,7 +103,7 @@ std::vector<DrawnEdge> transitively_reduced(std::vector<DrawnEdge> edges, std::u
       between.emplace_back(ends, edge);
     }
   }
-  // Of several the first stands for all.
+  // The first of several edges stands for all.
   std::sort(between.begin(), between.end());
   between.erase(std::unique(between.begin(), between.end(),
                             [](const auto& a, const auto& b) { return a.first == b.first; }),

@@ -1,4 +1,4 @@
-#include "core/report/explain_setting.h"
+#include "core/report/report.h"
 
 #include "core/base/assert.h"
 

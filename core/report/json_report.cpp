@@ -1,4 +1,4 @@
-#include "core/report/json_report.h"
+#include "core/report/report.h"
 
 #include "core/base/assert.h"
 #include "core/diag/lines.h"
@@ -164,7 +164,7 @@ Json bytes_of(const PlanResult& plan) {
   return {{"ranks", std::move(ranks)}};
 }
 
-// What a plan came to; nothing where there was none to look at.
+// The result of a plan; null if there was none to look at.
 void add_plan(Json& out, const std::optional<PlanResult>& plan) {
   for (const char* key : {"hazards", "victims", "slots", "bytes"}) out[key] = nullptr;
   if (!plan) return;

@@ -1,7 +1,15 @@
 // Everything a check found, ready to be put into words: the input's name for itself, the verdict,
 // the findings, what was assumed, and what other programs would say.
 //
-// The three renderers (text, JSON, SARIF) take this and nothing else, so they cannot disagree.
+//   error[S15]: `-1` at index 3 is a backward of chunk 1 without a forward: ...
+//    --> <order>:1:12
+//     |
+//   1 | [1, 2, -1, -1]
+//     |            ^^ no forward is left for it
+//     = help: chunk 2 lacks a backward; is `-2` meant?
+//
+// All renderers take a Report and nothing else, so they cannot disagree. Tested by
+// tests/cli/check_test.cpp, tests/schema/ and the golden texts of every rule.
 
 #pragma once
 
@@ -19,26 +27,26 @@
 
 namespace capo {
 
-/// What the verdict is relative to, as far as a report has to say it.
+/// The facts that the verdict is relative to, as far as a report has to say them.
 struct Setting {
   std::string_view topology = "independent";
   std::size_t ranks = 0;
   std::vector<std::int32_t> chunks;  ///< per rank
   std::int32_t microbatches = 0;
   Layers layers;                          ///< of the first rank
-  std::vector<std::int32_t> delayed;      ///< of the first rank: chunks that delay W
+  std::vector<std::int32_t> delayed;      ///< chunks of the first rank that delay W
   bool delayed_everywhere = false;        ///< every chunk delays; `delayed` is then empty
   std::vector<std::string_view> assumed;  ///< facts that were not declared
-  bool communicates = false;              ///< ranks transfer; what follows matters
-  Environment across;                     ///< how
+  bool communicates = false;              ///< ranks transfer, so `across` matters
+  Environment across;                     ///< how they transfer
   std::size_t groups = 0;                 ///< groups of ranks whose collectives are declared
-  std::optional<PlanKind> plan;           ///< where declared
+  std::optional<PlanKind> plan;           ///< nullopt if none was declared
   std::vector<std::string> modules;       ///< names of those declared, in the order of the text
 };
 
 [[nodiscard]] Setting setting_of(const Input& input, const CheckResult& result);
 
-/// What reports say of an order of which CheckResult::left_unasked holds.
+/// The sentence of reports about an order of which CheckResult::left_unasked holds.
 inline constexpr std::string_view kLeftUnasked =
     "TransformerEngine's reuse of memory could hurt this order; one so large is looked at only "
     "with --plan te";
@@ -48,10 +56,10 @@ struct Report {
   Verdict verdict = Verdict::NoVerdict;
   Diagnostics diagnostics;
   std::vector<Pass> skipped;
-  std::optional<Setting> environment;  ///< nothing where the input was refused
+  std::optional<Setting> environment;  ///< nullopt if the input was refused
   std::optional<bool> finishes;        ///< as CheckResult has it
-  std::optional<PlanResult> plan;      ///< likewise
-  bool left_unasked = false;           ///< likewise
+  std::optional<PlanResult> plan;      ///< as CheckResult has it
+  bool left_unasked = false;           ///< as CheckResult has it
   std::vector<Opinion> opinions;
 };
 
@@ -62,7 +70,32 @@ struct Report {
 [[nodiscard]] std::string_view name_of(WitnessKind kind);
 [[nodiscard]] std::string_view name_of(Severity severity);
 
-/// The two interesting cases, in words; empty where verdict and opinion agree.
+/// The two interesting cases, in words; empty if verdict and opinion agree.
 [[nodiscard]] std::string_view disagreement(Verdict verdict, const Opinion& opinion);
+
+enum class Colour { Off, On };
+
+/// The report for a person at a terminal, in rustc's manner. A line too long for a terminal is
+/// shown as a window around the place.
+[[nodiscard]] std::string to_text(const Report& report, Colour colour = Colour::Off);
+
+enum class JsonLayout {
+  Indented,  ///< for people who look at it
+  OneLine,   ///< for JSON lines
+};
+
+/// The report for a program: schema 1, described in docs/schema/report.schema.json. `extra_input`
+/// is the inside of a JSON object (`"note":"..."`), handed through under "input".
+[[nodiscard]] std::string to_json(const Report& report, JsonLayout layout,
+                                  const std::string& extra_input = {});
+
+/// The report as SARIF 2.1.0, within what GitHub's code scanning takes: it shows 5,000 results of a
+/// run and 100 locations of a result. The run says in a notification how much is left out, so that
+/// a cut is never mistaken for a clean file.
+[[nodiscard]] std::string to_sarif(const Report& report, std::string_view version);
+
+/// Every fact that the verdict is relative to, where it came from, and what it means; `capo check
+/// --explain-model` adds it to a report. Empty for an input that was refused.
+[[nodiscard]] std::string explain_setting(const Report& report);
 
 }  // namespace capo

@@ -1,4 +1,4 @@
-#include "core/report/sarif_report.h"
+#include "core/report/report.h"
 
 #include "core/diag/lines.h"
 #include "core/text/printable.h"
@@ -18,9 +18,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostResults = 5'000;
 constexpr std::size_t kMostLocations = 100;
-constexpr std::size_t kMostSteps = 1'000;  // of a code flow, as GitHub shows
+constexpr std::size_t kMostSteps = 1'000;  // GitHub shows so many steps of a code flow
 
-// FNV-1a: the same finding keeps its fingerprint when lines above it change.
+// The hash is FNV-1a. A finding keeps its fingerprint when lines above it change.
 std::string fingerprint(const Diagnostic& diagnostic) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : std::string(diagnostic.rule) + diagnostic.message) {
@@ -153,8 +153,7 @@ class Writer {
              {"level", name_of(diagnostic.severity)},
              {"message", {{"text", diagnostic.message}}},
              {"partialFingerprints", {{"capo/v1", fingerprint(diagnostic)}}}};
-    // GitHub shows a result only where it has a place: the beginning of the file stands for the
-    // whole.
+    // GitHub shows a result only if it has a place: the beginning of the file stands for the whole.
     const Label whole{};
     out["locations"] = Json::array(
         {location((diagnostic.labels.empty() ? whole : diagnostic.labels.front()).span, "")});

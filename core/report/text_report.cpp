@@ -1,4 +1,4 @@
-#include "core/report/text_report.h"
+#include "core/report/report.h"
 
 #include "core/base/plural.h"
 #include "core/diag/lines.h"
@@ -14,8 +14,8 @@ namespace capo {
 
 namespace {
 
-constexpr std::size_t kWidth = 96;          // of a source line's window, in bytes
-constexpr std::size_t kLongestText = 2000;  // of a message or a help
+constexpr std::size_t kWidth = 96;          // bytes in the window of a source line
+constexpr std::size_t kLongestText = 2000;  // bytes of a message or a help
 constexpr std::size_t kMostLabels = 24;     // a circle of waits can go through all ranks
 
 class Writer {
@@ -119,7 +119,7 @@ class Writer {
   };
 
   // The part of the span's line to show, control characters blanked: the window made for `primary`
-  // where that holds the span, else one around the span itself.
+  // if that holds the span, else one around the span itself.
   Window window_of(Span span, Span primary) const {
     const std::string_view line = lines_.line_at(span.offset);
     const auto first_for = [&](Span of) {
@@ -150,8 +150,8 @@ class Writer {
     std::size_t columns = 0;
   };
 
-  // Bytes [begin, end) of a line as they appear: one column a character, one for what does not
-  // print.
+  // Bytes [begin, end) of a line as they appear: each character takes a column, and so does each
+  // byte that does not print.
   static Shown shown(std::string_view line, std::size_t begin, std::size_t end) {
     Shown out;
     while (begin < end) {
@@ -176,7 +176,7 @@ class Writer {
             inked(Ink::Strong, std::string(kind) + ":") + " " + std::string(text) + "\n";
   }
 
-  // The edit itself, where the words of the help do not quote it already.
+  // Writes the edit itself, unless the words of the help quote it already.
   static std::string edit_words(const Help& help) {
     if (help.edits.empty()) return "";
     std::string_view text = help.edits.front().replacement;
@@ -271,7 +271,7 @@ class Writer {
     return printable(words, kLongestText);
   }
 
-  // What the plan takes, of the rank that needs most.
+  // The memory that the plan takes on the rank that needs most.
   static std::string plan_words(const PlanResult& plan) {
     const auto most = std::max_element(plan.ranks.begin(), plan.ranks.end(),
                                        [](const RankMemory& a, const RankMemory& b) {

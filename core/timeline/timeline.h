@@ -38,7 +38,7 @@ struct TimedTask {
   Kind kind = Kind::Forward;  ///< a composite has the kind of its first task
 };
 
-/// What a rank holds from a moment on, in the unit of the memory model.
+/// The memory that a rank holds from a moment on, in the unit of the memory model.
 struct HeldMemory {
   double time = 0;
   double held = 0;

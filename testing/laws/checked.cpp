@@ -2,7 +2,6 @@
 
 #include "core/input/load.h"
 #include "core/report/report.h"
-#include "core/report/text_report.h"
 #include "core/text/order_printer.h"
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include "run/run_report.h"
+#include "run/report.h"
 
 #include <array>
 #include <cstddef>

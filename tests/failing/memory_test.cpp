@@ -4,7 +4,7 @@
 // memory`, or which memory of a run there is not) and leaves with 5: nothing on standard output,
 // each file as it was or whole, and nothing that was allocated is left behind, save in JSON
 // (scenarios.h) and where CLI11 lets nothing be caught and capo leaves at once
-// (cli/options/out_of_memory.h). All commands allocate alike until their options are read; that
+// (cli/main.cpp). All commands allocate alike until their options are read; that
 // beginning is gone through once, by a command line that says nothing.
 
 #include "tests/failing/judged.h"

@@ -2,9 +2,7 @@
 
 #include "core/input/load.h"
 #include "core/profiles/consult.h"
-#include "core/report/json_report.h"
-#include "core/report/sarif_report.h"
-#include "core/report/text_report.h"
+#include "core/report/report.h"
 #include "core/rules/check.h"
 #include "testing/generators/mutated_text.h"
 

@@ -1,7 +1,7 @@
 // What --explain-model prints: every fact that a verdict is relative to, where it came from and
 // what it means, as whole text.
 
-#include "core/report/explain_setting.h"
+#include "core/report/report.h"
 #include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
