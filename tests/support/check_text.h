@@ -21,6 +21,8 @@ struct Checked {
   [[nodiscard]] std::vector<std::string> findings() const;
   /// The findings of one family alone, in their order.
   [[nodiscard]] std::vector<Diagnostic> of(Family family) const;
+  /// The finding that a report lists first, of which there is one.
+  [[nodiscard]] const Diagnostic& first() const { return result.diagnostics.kept().at(0); }
   [[nodiscard]] bool accepted() const { return result.verdict == Verdict::Accepted; }
 };
 

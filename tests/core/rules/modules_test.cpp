@@ -1,5 +1,5 @@
-// How many findings a fact about a module is, and where they stand: what the rules under gradients/
-// and capture/ share.
+// How many findings a fact about a module is, and where they stand, for module_gradients.cpp
+// and capture.cpp.
 
 #include "core/rules/modules.h"
 

@@ -1,0 +1,406 @@
+// The rules of core/rules/buffers.cpp: where each finding stands, and where there is none.
+//
+// The words of the findings are compared by tests/corpus/rules.
+
+#include "tests/support/check_text.h"
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+using Findings = std::vector<std::string>;
+using testing_support::check_in;
+using testing_support::Checked;
+
+constexpr Aliases kInput{.input = true};
+constexpr const char* kLate = "[1, -1, 1, -1.5, -1, -1.5]";
+
+Checked check_plan(const PlanOptions& plan, const std::string& text) {
+  return check_in({.plan = plan}, text);
+}
+
+Checked check_te_plan(const std::string& text) {
+  return check_plan({.kind = PlanKind::Te, .aliases = kInput}, text);
+}
+
+TEST(StaticInputReuse, ShowsWhoWroteWhoTookAndWhoReads) {
+  const Checked checked = check_te_plan(kLate);
+  ASSERT_EQ(checked.findings(), Findings{"B01@0"});
+  const Diagnostic& finding = checked.first();
+  EXPECT_EQ(finding.severity, Severity::Error);
+  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
+  EXPECT_EQ(finding.witness.tasks,
+            (std::vector<TaskReference>{
+                {0, 0, "1", "F(c1,m0)"}, {0, 2, "1", "F(c1,m1)"}, {0, 3, "-1.5", "W(c1,m0)"}}));
+  EXPECT_FALSE(checked.accepted());
+}
+
+TEST(StaticInputReuse, IsNoneWhereTheWeightGradientComesFirst) {
+  EXPECT_TRUE(check_te_plan("[1, -1, -1.5, 1, -1, -1.5]").findings().empty());
+  EXPECT_TRUE(check_te_plan("[1, 1, -1, -1.5, -1, -1.5]").findings().empty());
+}
+
+TEST(StaticInputReuse, TakesTheOldestThatIsFree) {
+  // The third forward gets the input of microbatch 0, whose weight gradient is over.
+  EXPECT_TRUE(check_te_plan("[1, 1, -1, -1.5, -1, 1, -1.5, -1, -1.5]").findings().empty());
+  EXPECT_EQ(check_te_plan("[1, 1, -1, -1.5, -1, 1, 1, -1.5, -1, -1.5, -1, -1.5]").findings(),
+            Findings{"B01@1"});
+}
+
+TEST(StaticInputReuse, GoesAcrossChunks) {
+  EXPECT_EQ(check_te_plan("[1, -1, 2, -1.5, -2, -2.5]").findings(), Findings{"B01@0"});
+}
+
+TEST(StaticInputReuse, ConcernsReadersOfTheInputItself) {
+  EXPECT_TRUE(check_plan({.kind = PlanKind::Te, .aliases = Aliases{}}, kLate).findings().empty());
+  EXPECT_TRUE(check_plan({.kind = PlanKind::Te, .aliases = Aliases{.grad_output = true}}, kLate)
+                  .findings()
+                  .empty());
+}
+
+TEST(StaticInputReuse, KnowsModulesThatReadIt) {
+  const auto findings = [](const Module& module) {
+    return check_in(
+               {.modules = {.list = {module}, .layers = {{{0}}}}, .plan = {.kind = PlanKind::Te}},
+               kLate)
+        .of(Family::Buffers)
+        .size();
+  };
+  const ModuleFlags sound{.delay_wgrad = true, .fuse_wgrad_accumulation = true};
+  EXPECT_EQ(findings({.name = "m", .kind = ModuleKind::Linear, .flags = sound}), 1u);
+  EXPECT_EQ(findings({.name = "m", .kind = ModuleKind::GroupedLinear, .flags = sound}), 1u);
+  EXPECT_EQ(findings({.name = "m", .kind = ModuleKind::LayerNormLinear, .flags = sound}), 0u);
+  EXPECT_EQ(
+      findings({.name = "m", .kind = ModuleKind::Linear, .dtype = DataType::Fp8, .flags = sound}),
+      0u);
+  EXPECT_EQ(findings({.name = "m",
+                      .kind = ModuleKind::GroupedLinear,
+                      .dtype = DataType::Fp8,
+                      .flags = sound,
+                      .splits = Splits::Input}),
+            1u)
+      << "the sizes of the groups are an input too";
+  ModuleFlags gathered = sound;
+  gathered.gathered_input = true;
+  EXPECT_EQ(findings({.name = "m", .kind = ModuleKind::Linear, .flags = gathered}), 0u);
+}
+
+TEST(StaticInputReuse, TellsShapesApart) {
+  const auto findings = [](std::int64_t tokens) {
+    const ModuleFlags sound{.delay_wgrad = true, .fuse_wgrad_accumulation = true};
+    const ModuleTable modules{
+        .list = {{.name = "a", .kind = ModuleKind::Linear, .shape = {.tokens = 16}, .flags = sound},
+                 {.name = "b",
+                  .kind = ModuleKind::Linear,
+                  .shape = {.tokens = tokens},
+                  .flags = sound}},
+        .layers = {{{0}, {1}}}};
+    return check_in({.modules = modules, .plan = {.kind = PlanKind::Te}},
+                    "[1, -1, 2, -1.5, -2, -2.5]")
+        .findings();
+  };
+  EXPECT_EQ(findings(16), Findings{"B01@0"});
+  EXPECT_EQ(findings(32), Findings{});
+}
+
+TEST(StaticInputReuse, OfUndeclaredOperandsIsAWarning) {
+  const Checked checked = check_plan({.kind = PlanKind::Te}, kLate);
+  ASSERT_EQ(checked.findings(), Findings{"B01@0"});
+  EXPECT_EQ(checked.first().severity, Severity::Warning);
+  EXPECT_TRUE(checked.accepted());
+}
+
+TEST(StaticInputReuse, OfAListWithoutAPlanIsAWarning) {
+  const Checked unsure = check_plan({}, kLate);
+  ASSERT_EQ(unsure.findings(), Findings{"B01@0"});
+  EXPECT_EQ(unsure.first().severity, Severity::Warning);
+  EXPECT_TRUE(unsure.accepted());
+  const Checked known = check_plan({.aliases = kInput}, kLate);
+  EXPECT_EQ(known.first().severity, Severity::Warning);
+  EXPECT_TRUE(known.accepted());
+  EXPECT_TRUE(check_plan({}, "[1, -1, -1.5, 1, -1, -1.5]").findings().empty());
+}
+
+TEST(StaticInputReuse, OfAnOrderFileWithoutAPlanIsNotLookedFor) {
+  EXPECT_TRUE(check_plan({}, "capo 1\nrank 0: F1 B1 F1 W1 B1 W1\n").findings().empty());
+}
+
+TEST(StaticInputReuse, UnderCaposPlanIsNone) {
+  for (const Aliases aliases : {Aliases{}, kInput, Aliases{true, true}}) {
+    const Checked checked = check_plan({.kind = PlanKind::Safe, .aliases = aliases}, kLate);
+    EXPECT_TRUE(checked.findings().empty());
+    EXPECT_TRUE(checked.accepted());
+  }
+}
+
+TEST(StaticInputReuse, LooksAtEveryRankByItself) {
+  const Checked checked = check_te_plan(
+      "capo 1\n"
+      "rank 0: F1.0 B1.0 W1.0 F1.1 B1.1 W1.1\n"
+      "rank 1: F1.1 B1.1 F1.0 W1.1 B1.0 W1.0\n"
+      "rank 2: F1.0 B1.0 F1.1 W1.0 B1.1 W1.1\n");
+  ASSERT_EQ(checked.findings(), (Findings{"B01@0", "B01@0"}));
+  EXPECT_EQ(checked.result.diagnostics.kept().at(1).witness.tasks.at(0).rank, 2);
+}
+
+TEST(StaticInputReuse, ShowsEveryLayerOfAChunk) {
+  EXPECT_EQ(check_te_plan("capo 1\nlayers 2\nrank 0: F1 B1 F1 W1 B1 W1\n").findings(),
+            (Findings{"B01@0", "B01@0"}));
+}
+
+TEST(StaticInputReuse, LeavesReplayOrdersToReplayOrder) {
+  const Checked checked =
+      check_te_plan("capo 1\nrank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 B1 F1 W1 B1 W1\n");
+  EXPECT_EQ(checked.findings(), Findings{"Y01@2"});
+}
+
+constexpr Aliases kGradient{.grad_output = true};
+constexpr const char* kLateGradient = "[1, 2, -2, -1, -2.5, -1.5]";
+
+Checked check_te_plan_of_grad_output_reuse(const std::string& text) {
+  return check_plan({.kind = PlanKind::Te, .aliases = kGradient}, text);
+}
+
+TEST(GradOutputReuse, ShowsWhoWroteWhoTookAndWhoReads) {
+  const Checked checked = check_te_plan_of_grad_output_reuse(kLateGradient);
+  ASSERT_EQ(checked.findings(), Findings{"B02@2"});
+  const Diagnostic& finding = checked.first();
+  EXPECT_EQ(finding.severity, Severity::Error);
+  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
+  EXPECT_EQ(finding.witness.tasks,
+            (std::vector<TaskReference>{
+                {0, 2, "-2", "B(c2,m0)"}, {0, 3, "-1", "B(c1,m0)"}, {0, 4, "-2.5", "W(c2,m0)"}}));
+  EXPECT_FALSE(checked.accepted());
+}
+
+TEST(GradOutputReuse, IsNoneWhereTheWeightGradientFollowsItsBackward) {
+  EXPECT_TRUE(check_te_plan_of_grad_output_reuse("[1, 2, -2, -2.5, -1, -1.5]").findings().empty());
+  EXPECT_TRUE(
+      check_te_plan_of_grad_output_reuse("[1, 2, -2, 1, -2.5, 2, -1, -1.5, -2, -2.5, -1, -1.5]")
+          .findings()
+          .empty())
+      << "a forward between them does not matter";
+}
+
+TEST(GradOutputReuse, ConcernsReadersOfTheGradientItself) {
+  EXPECT_TRUE(
+      check_plan({.kind = PlanKind::Te, .aliases = Aliases{}}, kLateGradient).findings().empty());
+  EXPECT_TRUE(check_plan({.kind = PlanKind::Te, .aliases = Aliases{.input = true}}, kLateGradient)
+                  .findings()
+                  .empty());
+}
+
+TEST(GradOutputReuse, KnowsModulesThatReadIt) {
+  const auto findings = [](const Module& module) {
+    return check_in(
+               {.modules = {.list = {module}, .layers = {{{0}}}}, .plan = {.kind = PlanKind::Te}},
+               kLateGradient)
+        .of(Family::Buffers)
+        .size();
+  };
+  const ModuleFlags sound{.delay_wgrad = true, .fuse_wgrad_accumulation = true};
+  EXPECT_EQ(findings({.name = "m", .kind = ModuleKind::LayerNormMlp, .flags = sound}), 1u);
+  EXPECT_EQ(findings({.name = "m", .kind = ModuleKind::Linear, .flags = sound}), 1u);
+  EXPECT_EQ(findings({.name = "m", .kind = ModuleKind::GroupedMlp, .flags = sound}), 0u);
+  EXPECT_EQ(
+      findings(
+          {.name = "m", .kind = ModuleKind::LayerNormMlp, .dtype = DataType::Fp8, .flags = sound}),
+      0u);
+  ModuleFlags gathered = sound;
+  gathered.gathered_grad_output = true;
+  EXPECT_EQ(findings({.name = "m", .kind = ModuleKind::LayerNormMlp, .flags = gathered}), 0u);
+}
+
+TEST(GradOutputReuse, TellsShapesApart) {
+  const auto findings = [](std::int64_t columns) {
+    const ModuleFlags sound{.delay_wgrad = true, .fuse_wgrad_accumulation = true};
+    const ModuleTable modules{.list = {{.name = "a",
+                                        .kind = ModuleKind::LayerNormLinear,
+                                        .shape = {.tokens = 16, .ffn = 64},
+                                        .flags = sound},
+                                       {.name = "b",
+                                        .kind = ModuleKind::LayerNormLinear,
+                                        .shape = {.tokens = 16, .ffn = columns},
+                                        .flags = sound}},
+                              .layers = {{{0}, {1}}}};
+    return check_in({.modules = modules, .plan = {.kind = PlanKind::Te}}, kLateGradient).findings();
+  };
+  EXPECT_EQ(findings(64), Findings{"B02@2"});
+  EXPECT_EQ(findings(32), Findings{});
+}
+
+TEST(GradOutputReuse, WithoutADeclarationIsAWarning) {
+  const Checked no_operands = check_plan({.kind = PlanKind::Te}, kLateGradient);
+  ASSERT_EQ(no_operands.findings(), Findings{"B02@2"});
+  EXPECT_EQ(no_operands.first().severity, Severity::Warning);
+  EXPECT_TRUE(no_operands.accepted());
+  const Checked no_plan = check_plan({}, kLateGradient);
+  ASSERT_EQ(no_plan.findings(), Findings{"B02@2"});
+  EXPECT_TRUE(no_plan.accepted());
+}
+
+TEST(GradOutputReuse, UnderCaposPlanIsNone) {
+  const Checked checked = check_plan({.kind = PlanKind::Safe, .aliases = kGradient}, kLateGradient);
+  EXPECT_TRUE(checked.findings().empty());
+  EXPECT_TRUE(checked.accepted());
+}
+
+TEST(GradOutputReuse, LooksAtEveryRankByItself) {
+  EXPECT_EQ(check_te_plan_of_grad_output_reuse("capo 1\nchunks 2\n"
+                                               "rank 0: F1.0 F2.0 B2.0 W2.0 B1.0 W1.0\n"
+                                               "rank 1: F1.0 F2.0 B2.0 B1.0 W2.0 W1.0\n")
+                .findings(),
+            Findings{"B02@2"});
+}
+
+TEST(GradOutputReuse, HappensBetweenTheLayersOfOneChunk) {
+  // The backward of layer 0 runs behind that of layer 1, within one graph.
+  const Checked checked =
+      check_te_plan_of_grad_output_reuse("capo 1\nlayers 2\nrank 0: F1 B1 W1\n");
+  ASSERT_EQ(checked.findings(), Findings{"B02@1"});
+  EXPECT_EQ(
+      checked.first().message,
+      "`W1` at index 2 reads the grad output of chunk 1, layer 1, microbatch 0, which `B1` at "
+      "index 1 has overwritten");
+}
+
+TEST(GradOutputReuse, StandsBesideStaticInputReuse) {
+  const Checked checked = check_plan({.kind = PlanKind::Te, .aliases = Aliases{true, true}},
+                                     "[1, -1, 2, -2, -1.5, -2.5]");
+  EXPECT_EQ(checked.findings(), (Findings{"B01@0", "B02@1"}));
+}
+
+constexpr Environment kWeightStream{.weight_stream = true};
+constexpr Aliases kBoth{.input = true, .grad_output = true};
+
+Checked check_beside(const std::string& text,
+                     const PlanOptions& plan = {.kind = PlanKind::Te, .aliases = kBoth}) {
+  return check_in({.environment = kWeightStream, .plan = plan}, text);
+}
+
+TEST(SlotRace, ShowsWhatNothingOrders) {
+  const Checked checked = check_beside("[1, -1, -1.5, 1, -1, -1.5]");
+  ASSERT_EQ(checked.findings(), (Findings{"E01@0", "E01@1"}));
+  const Diagnostic& finding = checked.first();
+  EXPECT_EQ(finding.severity, Severity::Error);
+  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
+  EXPECT_EQ(finding.witness.tasks,
+            (std::vector<TaskReference>{
+                {0, 0, "1", "F(c1,m0)"}, {0, 3, "1", "F(c1,m1)"}, {0, 2, "-1.5", "W(c1,m0)"}}));
+  EXPECT_FALSE(checked.accepted());
+}
+
+TEST(SlotRace, IsNoneOnOneStream) {
+  EXPECT_TRUE(
+      check_in({.plan = {.kind = PlanKind::Te, .aliases = kBoth}}, "[1, -1, -1.5, 1, -1, -1.5]")
+          .findings()
+          .empty());
+}
+
+TEST(SlotRace, IsNoneWhereNothingComesBehind) {
+  EXPECT_TRUE(check_beside("[1, -1, -1.5]").findings().empty());
+}
+
+TEST(SlotRace, LeavesWhatIsOverwrittenForCertainToTheRulesOfBuffers) {
+  // The forward was launched before the weight gradient, the backward behind it.
+  EXPECT_EQ(check_beside("[1, -1, 1, -1.5, -1, -1.5]").findings(), (Findings{"B01@0", "E01@1"}));
+}
+
+TEST(SlotRace, ConcernsMemoryOfThePool) {
+  const Checked checked =
+      check_beside("[1, 1, -1, -1.5, -1, -1.5]", {.kind = PlanKind::Te, .aliases = Aliases{}});
+  ASSERT_FALSE(checked.findings().empty());
+  EXPECT_EQ(
+      checked.first().message,
+      "`-1.5` at index 3 reads the operands of chunk 1, microbatch 0 while `-1` at index 4 may "
+      "overwrite it: nothing orders the two");
+}
+
+TEST(SlotRace, SaysWhereMemoryIsWrittenAndReadByOnePieceOfWork) {
+  const Checked checked = check_beside("[1, 2, -2, -2.5, -1, -1.5]",
+                                       {.kind = PlanKind::Te, .aliases = Aliases{.input = true}});
+  const auto found = checked.of(Family::Streams);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(
+      found[1].message,
+      "`-2.5` at index 3 reads the scratch of chunk 2, microbatch 0 while `-1` at index 4 may "
+      "overwrite it: nothing orders the two");
+  EXPECT_EQ(found[1].labels.size(), 2u);
+  EXPECT_EQ(found[1].witness.tasks.front(), (TaskReference{0, 3, "-2.5", "W(c2,m0)"}));
+}
+
+TEST(SlotRace, OfUndeclaredOperandsIsAWarning) {
+  const Checked checked = check_beside("[1, -1, -1.5, 1, -1, -1.5]", {.kind = PlanKind::Te});
+  ASSERT_EQ(checked.findings(), (Findings{"E01@0", "E01@1"}));
+  EXPECT_EQ(checked.first().severity, Severity::Warning);
+  EXPECT_TRUE(checked.accepted());
+}
+
+TEST(SlotRace, WithoutAPlanIsAWarning) {
+  const Checked checked = check_beside("[1, -1, 1, -1.5, -1, -1.5]", {.aliases = kBoth});
+  for (const Diagnostic& finding : checked.result.diagnostics.kept()) {
+    EXPECT_EQ(finding.severity, Severity::Warning);
+    EXPECT_TRUE(finding.message.starts_with("under TransformerEngine's reuse of buffers, "));
+  }
+  EXPECT_EQ(checked.findings(), (Findings{"B01@0", "E01@1"}));
+  EXPECT_TRUE(checked.accepted());
+}
+
+TEST(SlotRace, UnderCaposPlanIsNone) {
+  EXPECT_TRUE(check_beside("[1, -1, -1.5, 1, -1, -1.5]", {.kind = PlanKind::Safe, .aliases = kBoth})
+                  .findings()
+                  .empty());
+}
+
+constexpr const char* kSender =
+    "capo 1\nplacement chain\n"
+    "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 F1.2 send-F1.2 recv-B1.0 B1.0 recv-B1.1 B1.1 recv-B1.2 "
+    "B1.2\n"
+    "rank 1: recv-F1.0 F1.0 recv-F1.1 F1.1 recv-F1.2 F1.2 B1.0 send-B1.0 B1.1 send-B1.1 B1.2 "
+    "send-B1.2\n";
+
+TEST(SlotRace, IsBetweenASendAndWhatTakesItsMemory) {
+  EXPECT_EQ(check_in({.plan = {.kind = PlanKind::Te}}, kSender).findings(), Findings{"E01@6"});
+  EXPECT_TRUE(check_in({.plan = {.kind = PlanKind::Safe}}, kSender).findings().empty());
+}
+
+TEST(SlotRace, SeesSendsThatPyTorchAdds) {
+  EXPECT_EQ(testing_support::check_in({.plan = {.kind = PlanKind::Te}},
+                                      "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1F2,1B0,1B1,1B2\n")
+                .findings(),
+            Findings{"E01@3"});
+}
+
+TEST(SlotRace, IsNoneWhereAnAnswerSaysThatTheSendIsOver) {
+  // Each forward of rank 1 needs one of rank 0, which comes behind the gradient that it got.
+  EXPECT_TRUE(check_in({.plan = {.kind = PlanKind::Te}},
+                       "capo 1\nplacement chain\n"
+                       "rank 0: F1 F1 B1 F1 B1 B1\nrank 1: F1 B1 F1 B1 F1 B1\n")
+                  .findings()
+                  .empty());
+}
+
+TEST(SlotRace, IsNoneWhereMegatronWaits) {
+  const std::string order =
+      "capo 1\nplacement chain\nrank 0: F1 F1 F1 B1 B1 B1\nrank 1: F1 F1 F1 B1 B1 B1\n";
+  const PlanOptions plan{.kind = PlanKind::Te};
+  EXPECT_EQ(check_in({.plan = plan}, order).findings(), Findings{"E01@3"});
+  EXPECT_TRUE(check_in({.environment = {.p2p = MegatronCalls::Batch}, .plan = plan}, order)
+                  .findings()
+                  .empty());
+}
+
+TEST(SlotRace, LooksAtEveryRank) {
+  const Checked checked = check_beside(
+      "capo 1\n"
+      "rank 0: F1.0 B1.0 W1.0 F1.1 B1.1 W1.1\n"
+      "rank 1: F1.0 B1.0 W1.0 F1.1 B1.1 W1.1\n");
+  std::vector<std::int32_t> ranks;
+  for (const Diagnostic& finding : checked.result.diagnostics.kept())
+    ranks.push_back(finding.witness.tasks.front().rank);
+  EXPECT_EQ(ranks, (std::vector<std::int32_t>{0, 0, 1, 1}));
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,119 @@
+// The rules of core/rules/replay.cpp: where each finding stands, and where there is none.
+//
+// The words of the findings are compared by tests/corpus/rules.
+
+#include "tests/support/check_text.h"
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+using Findings = std::vector<std::string>;
+using testing_support::check_in;
+using testing_support::Checked;
+
+constexpr const char* kOverlapped =
+    "capo 1\nrank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 F1 B1 W1 B1 W1\n";
+constexpr const char* kSequential =
+    "capo 1\nrank 0: F1 F1 B1 W1 B1 W1\nrank 0 replay: F1 B1 W1 F1 B1 W1\n";
+
+Checked check_plan(const PlanOptions& plan, const std::string& text) {
+  return check_in({.plan = plan}, text);
+}
+
+TEST(ReplayOrder, ShowsWhereTheOrdersPartAndWhatItBreaks) {
+  const Checked checked = check_plan({.kind = PlanKind::Te, .aliases = Aliases{}}, kOverlapped);
+  ASSERT_EQ(checked.findings(), Findings{"Y01@1"});
+  const Diagnostic& finding = checked.first();
+  EXPECT_EQ(finding.severity, Severity::Error);
+  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
+  EXPECT_EQ(finding.witness.tasks,
+            (std::vector<TaskReference>{
+                {0, 1, "F1", "F(c1,m1)"}, {0, 1, "F1", "F(c1,m1)"}, {0, 2, "B1", "B(c1,m0)"}}));
+  EXPECT_FALSE(checked.accepted());
+}
+
+TEST(ReplayOrder, ThatDoesNoHarmIsAWarning) {
+  const Checked checked =
+      check_plan({.kind = PlanKind::Te, .aliases = Aliases{true, true}}, kSequential);
+  ASSERT_EQ(checked.findings(), Findings{"Y01@1"});
+  const Diagnostic& finding = checked.first();
+  EXPECT_EQ(finding.severity, Severity::Warning);
+  EXPECT_TRUE(finding.help.text.empty());
+  EXPECT_TRUE(checked.accepted());
+}
+
+TEST(ReplayOrder, IsNoneWhereTheOrdersAgree) {
+  const PlanOptions plan{.kind = PlanKind::Te, .aliases = Aliases{true, true}};
+  EXPECT_TRUE(check_plan(plan, "capo 1\nrank 0: F1 F1 B1 W1 B1 W1\n").findings().empty());
+  EXPECT_TRUE(
+      check_plan(plan, "capo 1\nrank 0: F1 F1 B1 W1 B1 W1\nrank 0 replay: F1 F1 B1 W1 B1 W1\n")
+          .findings()
+          .empty());
+}
+
+TEST(ReplayOrder, PutsAReadThatIsWrongForCertainFirst) {
+  // The output's block is up to the allocator, the static input is not.
+  const Checked checked =
+      check_plan({.kind = PlanKind::Te, .aliases = Aliases{true, true}}, kOverlapped);
+  ASSERT_EQ(checked.findings(), Findings{"Y01@1"});
+}
+
+TEST(ReplayOrder, WithoutAPlanIsAWarning) {
+  const Checked checked = check_plan({.aliases = Aliases{true, true}}, kOverlapped);
+  ASSERT_EQ(checked.findings(), Findings{"Y01@1"});
+  EXPECT_EQ(checked.first().severity, Severity::Warning);
+  EXPECT_TRUE(checked.accepted());
+}
+
+TEST(ReplayOrder, OfUndeclaredOperandsAloneIsAWarning) {
+  const std::string order = "capo 1\nrank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 B1 F1 W1 B1 W1\n";
+  const Checked unsure = check_plan({.kind = PlanKind::Te}, order);
+  ASSERT_EQ(unsure.findings(), Findings{"Y01@2"});
+  EXPECT_EQ(unsure.first().severity, Severity::Warning);
+  EXPECT_TRUE(unsure.accepted());
+  EXPECT_FALSE(
+      check_plan({.kind = PlanKind::Te, .aliases = Aliases{.input = true}}, order).accepted());
+}
+
+TEST(ReplayOrder, IsAMatterOfCaposPlanToo) {
+  const Checked checked = check_plan({.kind = PlanKind::Safe, .aliases = Aliases{}}, kOverlapped);
+  ASSERT_EQ(checked.findings(), Findings{"Y01@1"});
+  EXPECT_FALSE(checked.accepted());
+  EXPECT_TRUE(check_plan({.kind = PlanKind::Safe, .aliases = Aliases{}}, kSequential).accepted());
+}
+
+TEST(ReplayOrder, LeavesHazardsOfTheCaptureToTheRulesOfBuffers) {
+  const Checked checked = check_plan(
+      {.kind = PlanKind::Te, .aliases = Aliases{.input = true}},
+      "capo 1\nrank 0: F1 B1 F1 W1 B1 W1 F1 B1 W1\nrank 0 replay: F1 B1 F1 W1 B1 W1 F1 B1 W1\n");
+  EXPECT_EQ(checked.findings(), Findings{"B01@0"});
+}
+
+TEST(ReplayOrder, IsOneFindingForEachRankThatLeaves) {
+  const Checked checked = check_plan({.kind = PlanKind::Te, .aliases = Aliases{true, true}},
+                                     "capo 1\n"
+                                     "rank 0: F1.0 B1.0 W1.0 F1.1 B1.1 W1.1\n"
+                                     "rank 1: F1.0 B1.0 W1.0 F1.1 B1.1 W1.1\n"
+                                     "rank 1 replay: F1.0 B1.0 F1.1 B1.1 W1.0 W1.1\n"
+                                     "rank 2: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\n"
+                                     "rank 2 replay: F1.1 F1.0 B1.0 W1.0 B1.1 W1.1\n");
+  ASSERT_EQ(checked.findings(), (Findings{"Y01@2", "Y01@0"}));
+  EXPECT_EQ(checked.result.diagnostics.kept().at(1).severity, Severity::Warning);
+}
+
+TEST(ReplayOrder, LooksAtEveryLayerOfAChunk) {
+  const Checked checked =
+      check_plan({.kind = PlanKind::Te, .aliases = Aliases{.input = true}},
+                 "capo 1\nlayers 2\nrank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 B1 F1 W1 B1 W1\n");
+  ASSERT_EQ(checked.findings(), Findings{"Y01@2"});
+  EXPECT_EQ(
+      checked.first().notes.at(0).text,
+      "then `W1` at index 3 of rank 0's replay order reads the static input of chunk 1, layer "
+      "1, microbatch 0, which `F1` at index 2 of rank 0's replay order has overwritten; 5 such "
+      "reads in all");
+}
+
+}  // namespace
+}  // namespace capo

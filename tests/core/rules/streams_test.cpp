@@ -1,0 +1,86 @@
+// The rules of core/rules/streams.cpp: where each finding stands, and where there is none.
+//
+// The words of the findings are compared by tests/corpus/rules.
+
+#include "tests/support/check_text.h"
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+using Findings = std::vector<std::string>;
+using testing_support::check_in;
+using testing_support::Checked;
+
+// Shapes differ, so that nothing is shared but the workspace.
+Module grouped(const char* name, std::int64_t columns, std::int64_t groups) {
+  return {.name = name,
+          .kind = ModuleKind::GroupedLinear,
+          .shape = {.tokens = 512, .hidden = columns, .ffn = columns, .groups = groups},
+          .flags = {.delay_wgrad = true, .fuse_wgrad_accumulation = true},
+          .splits = Splits::Device};
+}
+
+Checked check_pair(const Module& first, const Module& second, const std::string& text,
+                   std::optional<PlanKind> plan = PlanKind::Te, bool weight_stream = true) {
+  return check_in({.environment = {.weight_stream = weight_stream},
+                   .modules = {.list = {first, second}, .layers = {{{0}, {1}}}},
+                   .plan = {.kind = plan}},
+                  text);
+}
+
+const Module kNarrow = grouped("narrow", 64, 8);
+const Module kWide = grouped("wide", 128, 8);
+constexpr const char* kBeside = "[1, 2, -2, -2.5, -1, -1.5]";
+
+TEST(WorkspaceRace, ShowsBothProducts) {
+  const Checked checked = check_pair(kNarrow, kWide, kBeside);
+  ASSERT_EQ(checked.findings(), Findings{"E02@3"});
+  const Diagnostic& finding = checked.first();
+  EXPECT_EQ(finding.severity, Severity::Error);
+  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
+  EXPECT_EQ(finding.witness.tasks,
+            (std::vector<TaskReference>{{0, 3, "-2.5", "W(c2,m0)"}, {0, 4, "-1", "B(c1,m0)"}}));
+  EXPECT_FALSE(checked.accepted());
+}
+
+TEST(WorkspaceRace, IsBesideAForwardToo) {
+  EXPECT_EQ(check_pair(kNarrow, kWide, "[1, -1, -1.5, 2, -2, -2.5]").findings(), Findings{"E02@2"});
+}
+
+TEST(WorkspaceRace, IsNoneOnOneStream) {
+  EXPECT_TRUE(check_pair(kNarrow, kWide, kBeside, PlanKind::Te, false).findings().empty());
+}
+
+TEST(WorkspaceRace, IsNoneWhereTheNumbersOfGroupsDiffer) {
+  EXPECT_TRUE(check_pair(kNarrow, grouped("wide", 128, 4), kBeside).findings().empty());
+}
+
+TEST(WorkspaceRace, ConcernsGroupedProducts) {
+  Module plain = kWide;
+  plain.kind = ModuleKind::Linear;
+  EXPECT_TRUE(check_pair(kNarrow, plain, kBeside).findings().empty());
+}
+
+TEST(WorkspaceRace, IsNoneWhereEverythingIsWaitedFor) {
+  EXPECT_TRUE(check_pair(kNarrow, kWide, "[1, 2, -2, -1, -1.5, -2.5]").findings().empty())
+      << "weight gradients share a stream";
+}
+
+TEST(WorkspaceRace, IsOneFindingForEachRankAndNumberOfGroups) {
+  const Checked checked = check_pair(kNarrow, kWide,
+                                     "capo 1\nchunks 2\n"
+                                     "rank 0: F1.0 F2.0 B2.0 W2.0 B1.0 W1.0\n"
+                                     "rank 1: F1.0 B1.0 W1.0 F2.0 B2.0 W2.0\n");
+  ASSERT_EQ(checked.findings(), (Findings{"E02@3", "E02@2"}));
+  EXPECT_EQ(checked.result.diagnostics.kept().at(1).witness.tasks.front().rank, 1);
+}
+
+TEST(WorkspaceRace, WithoutAPlanOrUnderCaposIsNone) {
+  EXPECT_TRUE(check_pair(kNarrow, kWide, kBeside, std::nullopt).of(Family::Streams).empty());
+  EXPECT_TRUE(check_pair(kNarrow, kWide, kBeside, PlanKind::Safe).findings().empty());
+}
+
+}  // namespace
+}  // namespace capo
