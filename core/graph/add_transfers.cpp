@@ -14,15 +14,11 @@ namespace capo {
 
 namespace {
 
-bool is_forward_node(Kind kind) {
-  return kind == Kind::Forward || is_forward_exchange(kind);
-}
-
 // Where the forward and the backward of each microbatch begin and end: at the computation, or,
 // where exchanges of tokens are written beside it, at the first and the last of them all.
-class Passes {
+class NodeEnds {
  public:
-  explicit Passes(const Schedule& schedule) : schedule_(schedule) {
+  explicit NodeEnds(const Schedule& schedule) : schedule_(schedule) {
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
       const auto& order = schedule.ranks[r].order;
       if (std::any_of(order.begin(), order.end(),
@@ -58,10 +54,6 @@ class Passes {
     }
   }
 
-  [[nodiscard]] static bool is_node(Kind kind) {
-    return kind == Kind::Forward || is_backward(kind) || is_exchange(kind);
-  }
-
   [[nodiscard]] bool is_end_of(const Ends& all, std::int32_t rank, std::uint32_t at) const {
     if (!is_node(schedule_.ranks[static_cast<std::size_t>(rank)].order[at].kind)) return false;
     const auto found = all.find(rank);
@@ -77,7 +69,7 @@ class Sweeps {
  public:
   Sweeps(const Schedule& schedule, const StageMap& map, std::int32_t microbatches)
       : schedule_(schedule),
-        passes_(schedule),
+        ends_(schedule),
         map_(map),
         microbatches_(static_cast<std::size_t>(microbatches)),
         cursor_(schedule.ranks.size()),
@@ -128,7 +120,7 @@ class Sweeps {
 
   // The first thing that the entry needs and that is not there.
   std::uint64_t missing(std::int32_t rank, std::uint32_t at) const {
-    if (!passes_.begins(rank, at)) return kNothing;
+    if (!ends_.begins(rank, at)) return kNothing;
     const Entry& entry = order_of(rank)[at];
     const bool forward = is_forward_node(entry.kind);
     const std::int32_t stage = map_.stage_of(rank, entry.chunk);
@@ -166,7 +158,7 @@ class Sweeps {
   }
 
   void hand_on(std::int32_t rank, std::uint32_t at) {
-    if (!passes_.ends(rank, at)) return;
+    if (!ends_.ends(rank, at)) return;
     const Entry& entry = order_of(rank)[at];
     const bool forward = is_forward_node(entry.kind);
     const std::int32_t stage = map_.stage_of(rank, entry.chunk);
@@ -205,7 +197,7 @@ class Sweeps {
   }
 
   const Schedule& schedule_;
-  Passes passes_;
+  NodeEnds ends_;
   const StageMap& map_;
   std::size_t microbatches_;
   std::vector<std::size_t> cursor_;

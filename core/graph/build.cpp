@@ -1,9 +1,8 @@
 #include "core/graph/build.h"
 
-#include "core/graph/collectives.h"
 #include "core/graph/edge_list.h"
+#include "core/graph/meetings.h"
 #include "core/graph/task_lookup.h"
-#include "core/graph/transfer_pairing.h"
 
 #include <algorithm>
 #include <array>
@@ -125,9 +124,7 @@ class Builder {
     TaskLookup latest(map_.stages(), lookup_.microbatches());
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {
       const Task& task = graph.tasks[id];
-      const bool node =
-          is_exchange(task.kind) || task.kind == Kind::Forward || is_backward(task.kind);
-      if (!node || !lookup_.holds(task.stage, task.microbatch)) continue;
+      if (!is_node(task.kind) || !lookup_.holds(task.stage, task.microbatch)) continue;
       TaskId& before = latest.at(Thing::Forward, task.stage, task.microbatch);
       const bool crosses = before != kNoTask && graph.tasks[before].stream != task.stream;
       if (crosses) edge(before, id, EdgeKind::Event);
@@ -149,7 +146,7 @@ class Builder {
   void add_direct_data() {
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {
       const Task& task = graph.tasks[id];
-      if (!(is_forward_node(task.kind) || is_backward_node(task.kind)) || !begins(id)) continue;
+      if (!is_node(task.kind) || !begins(id)) continue;
       const Thing made = is_forward_node(task.kind) ? Thing::Forward : Thing::Backward;
       const std::int32_t maker = map_.neighbour(task.kind, task.stage);
       data(lookup_.find(made, maker, task.microbatch), id);
@@ -217,12 +214,6 @@ class Builder {
   }
   [[nodiscard]] static bool is_parameter_action(Kind kind) {
     return kind == Kind::Unshard || kind == Kind::Reshard || kind == Kind::ReduceGradient;
-  }
-  [[nodiscard]] static bool is_forward_node(Kind kind) {
-    return kind == Kind::Forward || is_forward_exchange(kind);
-  }
-  [[nodiscard]] static bool is_backward_node(Kind kind) {
-    return is_backward(kind) || kind == Kind::DispatchBackward || kind == Kind::CombineBackward;
   }
   // Whether the task is the first node of its forward or backward.
   [[nodiscard]] bool begins(TaskId id) const {
@@ -301,7 +292,7 @@ class Builder {
     if (!lookup_.holds(task.stage, task.microbatch) || map_.home(task.stage).rank != task.rank) {
       return;
     }
-    if (exchanges_ && (is_forward_node(task.kind) || is_backward_node(task.kind))) {
+    if (exchanges_ && is_node(task.kind)) {
       // The first node reads the input, the last one makes the output.
       const Thing thing = is_forward_node(task.kind) ? Thing::Forward : Thing::Backward;
       TaskId& first = first_->at(thing, task.stage, task.microbatch);

@@ -17,7 +17,6 @@
 #include "core/graph/lowered.h"
 #include "core/graph/stage_map.h"
 #include "core/graph/task_graph.h"
-#include "core/graph/transfer_fault.h"
 #include "core/model/environment.h"
 #include "core/model/model.h"
 

@@ -1,6 +1,8 @@
-#include "core/graph/collective_races.h"
+// The part of meetings.h that looks for races. It stands apart since Boost's topological sort
+// throws, and the rest of what decides a verdict is measured without exceptions
+// (core/CMakeLists.txt).
 
-#include "core/graph/collectives.h"
+#include "core/graph/meetings.h"
 
 #include <boost/graph/topological_sort.hpp>
 
@@ -16,7 +18,7 @@ namespace {
 
 constexpr TaskId kBeforeAll = 0;  // clocks count tasks from 1
 
-// For each vertex, how many tasks of `stream` are over before it starts.
+// Returns for each vertex how many tasks of `stream` are over before it starts.
 std::vector<TaskId> clock_of(const TaskGraph& graph, const std::vector<Vertex>& order,
                              std::uint32_t stream) {
   std::vector<TaskId> ended_at(graph.task_of.size(), kBeforeAll);  // by vertex, the count it adds
@@ -64,10 +66,10 @@ class Races {
   std::map<std::uint32_t, std::vector<TaskId>> clocks_;
 };
 
-// Two of the group's collectives on one rank, one issued behind the other, that nothing orders.
+// Returns two of the group's collectives on one rank, one issued right behind the other, that
+// nothing orders.
 std::optional<std::pair<TaskId, TaskId>> first_race(const TaskGraph& graph, Races& races,
-                                                    const CollectiveGroup& group,
-                                                    std::int32_t rank) {
+                                                    const CollectiveGroup& group, RankId rank) {
   TaskId earlier = kNoTask;
   for (const TaskId id : collectives_of(graph, group, rank)) {
     if (earlier != kNoTask && !races.ordered(earlier, id)) return std::pair(earlier, id);

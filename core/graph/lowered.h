@@ -77,6 +77,18 @@ constexpr bool is_backward(Kind kind) {
   return kind == Kind::Backward || kind == Kind::BackwardInput;
 }
 
+/// The nodes of a forward or backward are its computation and the exchanges of tokens of the same
+/// microbatch: the pass begins at its first node, which reads its input, and ends at its last.
+constexpr bool is_forward_node(Kind kind) {
+  return kind == Kind::Forward || is_forward_exchange(kind);
+}
+constexpr bool is_backward_node(Kind kind) {
+  return is_backward(kind) || kind == Kind::DispatchBackward || kind == Kind::CombineBackward;
+}
+constexpr bool is_node(Kind kind) {
+  return is_forward_node(kind) || is_backward_node(kind);
+}
+
 /// The entries as they stand, without idle slots.
 [[nodiscard]] Lowered as_written(const Schedule& schedule);
 

@@ -138,6 +138,27 @@ struct TaskGraph {
   }
 };
 
+/// A transfer or collective of a task graph that does not fit. Whoever builds the graph finds it;
+/// the rules about transfers put it into words.
+struct TransferFault {
+  enum class Kind : std::uint8_t {
+    Repeated,         ///< the same transfer again; `other` is the first
+    Nowhere,          ///< no rank, or this very rank, holds the stage at the other end
+    SendWithout,      ///< nobody receives it
+    ReceiveWithout,   ///< nobody sends it
+    NotReceived,      ///< a computation whose input nobody receives; `other` is its send, if any
+    SendTooEarly,     ///< issued before `other`, which makes what it sends
+    ReceiveTooLate,   ///< issued behind `other`, which reads what it receives
+    Mismatch,         ///< the receive that NCCL pairs with the send `other`, which holds another
+    CollectiveOrder,  ///< another member of its group performs `other` at this point, or nothing
+  };
+
+  Kind kind = Kind::Repeated;
+  TaskId task = kNoTask;
+  TaskId other = kNoTask;
+  std::uint32_t group = 0;  ///< of the declared groups, for collectives
+};
+
 /// The step that a task of a graph made of `lowered` is.
 [[nodiscard]] inline const Step& step_of(const Lowered& lowered, const Task& task) {
   return lowered.ranks[static_cast<std::size_t>(task.rank)][task.step];

@@ -7,7 +7,7 @@
 // tests/corpus/rules/T09 and T10.
 
 #include "core/base/assert.h"
-#include "core/graph/collective_races.h"
+#include "core/graph/meetings.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
 #include "core/rules/findings.h"

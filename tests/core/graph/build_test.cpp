@@ -3,9 +3,8 @@
 
 #include "core/graph/build.h"
 #include "core/frameworks/megatron/calls.h"
-#include "core/graph/collectives.h"
 #include "core/graph/execution.h"
-#include "core/graph/transfer_pairing.h"
+#include "core/graph/meetings.h"
 #include "tests/core/graph/graph_text.h"
 
 #include <gtest/gtest.h>

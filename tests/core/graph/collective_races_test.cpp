@@ -1,6 +1,6 @@
 // Collectives of one group on two streams of a member: ordered by data, by events, or not at all.
 
-#include "core/graph/collective_races.h"
+#include "core/graph/meetings.h"
 #include "core/graph/build.h"
 #include "core/graph/execution.h"
 #include "tests/core/graph/graph_text.h"

@@ -1,6 +1,8 @@
-#include "core/graph/transfer_pairing.h"
+#include "core/graph/meetings.h"
 
 #include "core/base/assert.h"
+#include "core/graph/edge_list.h"
+#include "core/graph/task_lookup.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +11,7 @@ namespace capo {
 
 namespace {
 
-// One end of a message, with the ranks and the communicator that it runs between.
+// One end of a message. Its channel stands for the two ranks and the communicator between them.
 struct End {
   std::uint64_t channel;
   TaskId task;
@@ -31,7 +33,7 @@ class Pairing {
     for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
       Task& task = graph_.tasks[id];
       if (!is_transfer(task.kind)) continue;
-      const std::int32_t there = map_.neighbour(task.kind, task.stage);
+      const StageId there = map_.neighbour(task.kind, task.stage);
       const bool nowhere =
           there == kNoStage || map_.home(there).rank < 0 || map_.home(there).rank == task.rank;
       if (nowhere) {
@@ -39,7 +41,7 @@ class Pairing {
         task.never = true;
         continue;
       }
-      // A repeated transfer, which was reported; or one that a stray rank makes.
+      // The task repeats a transfer, which was reported, or a stray rank makes it.
       const bool another = find(task.kind, task.stage, task.microbatch) != id;
       if (another) continue;
       const bool sends = is_send(task.kind);
@@ -62,7 +64,7 @@ class Pairing {
       CAPO_ASSERT(sends_[i].channel == receives_[i].channel, "each has its partner on its channel");
       const TaskId send = sends_[i].task;
       const TaskId receive = receives_[i].task;
-      // The first pair that disagrees; those behind it follow from it.
+      // Only the first pair that disagrees is a fault: those behind it follow from it.
       const bool agree = message_of(graph_.tasks[send]) == message_of(graph_.tasks[receive]);
       if (!agree && reported != sends_[i].channel) {
         reported = sends_[i].channel;
@@ -78,7 +80,7 @@ class Pairing {
   }
 
  private:
-  [[nodiscard]] TaskId find(Kind kind, std::int32_t stage, std::int32_t microbatch) const {
+  [[nodiscard]] TaskId find(Kind kind, StageId stage, MicrobatchId microbatch) const {
     return lookup_.find(thing_of(kind), stage, microbatch);
   }
   [[nodiscard]] std::uint64_t channel_of(const Task& task, RankId peer) const {
@@ -122,6 +124,87 @@ void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLooku
   Pairing pairing(lowered, map, lookup, graph, environment.buffered(), faults);
   pairing.find_partners();
   pairing.meet(edges);
+}
+
+namespace {
+
+bool performs(const CollectiveGroup& group, Kind kind) {
+  return std::find(group.actions.begin(), group.actions.end(), kind) != group.actions.end();
+}
+
+bool same_collective(const Lowered& lowered, const Task& a, const Task& b) {
+  const Step& x = step_of(lowered, a);
+  const Step& y = step_of(lowered, b);
+  return x.kind == y.kind && x.chunk == y.chunk && x.microbatch == y.microbatch &&
+         x.layer == y.layer;
+}
+
+// Lets the k-th collective of each member meet. Returns false and notes a fault if they differ.
+bool meet(const Lowered& lowered, const std::vector<std::vector<TaskId>>& members, std::size_t k,
+          std::uint32_t group, TaskGraph& graph, EdgeList& edges,
+          std::vector<TransferFault>& faults) {
+  TaskId first = kNoTask;
+  for (const auto& member : members) {
+    if (k < member.size() && first == kNoTask) first = member[k];
+  }
+  for (const auto& member : members) {
+    const bool ends = k >= member.size();
+    if (!ends && same_collective(lowered, graph.tasks[member[k]], graph.tasks[first])) continue;
+    faults.push_back({.kind = TransferFault::Kind::CollectiveOrder,
+                      .task = ends ? first : member[k],
+                      .other = ends ? kNoTask : first,
+                      .group = group});
+    for (const auto& waiting : members) {
+      if (k < waiting.size()) graph.tasks[waiting[k]].never = true;
+    }
+    return false;
+  }
+  // All starts before one point, all ends behind it.
+  const auto point = static_cast<Vertex>(graph.task_of.size());
+  graph.task_of.push_back(first);
+  for (const auto& member : members) {
+    const TaskId task = member[k];
+    edges.add(graph, {task, graph.start(task)}, {first, point}, EdgeKind::Collective);
+    edges.add(graph, {first, point}, {task, graph.end(task)}, EdgeKind::Collective);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint32_t group_of(std::span<const CollectiveGroup> groups, RankId rank, Kind kind) {
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+    const auto& members = group.members;
+    return performs(group, kind) &&
+           std::find(members.begin(), members.end(), rank) != members.end();
+  });
+  return static_cast<std::uint32_t>(found - groups.begin());
+}
+
+std::vector<TaskId> collectives_of(const TaskGraph& graph, const CollectiveGroup& group,
+                                   RankId rank) {
+  std::vector<TaskId> found;
+  const std::size_t r = rank.index();
+  if (r + 1 >= graph.first_of.size()) return found;
+  for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) {
+    if (performs(group, graph.tasks[id].kind)) found.push_back(id);
+  }
+  return found;
+}
+
+void meet_collectives(const Lowered& lowered, std::span<const CollectiveGroup> groups,
+                      TaskGraph& graph, EdgeList& edges, std::vector<TransferFault>& faults) {
+  for (std::uint32_t g = 0; g < groups.size(); ++g) {
+    std::vector<std::vector<TaskId>> members;
+    std::size_t longest = 0;
+    for (const std::int32_t rank : groups[g].members) {
+      members.push_back(collectives_of(graph, groups[g], rank));
+      longest = std::max(longest, members.back().size());
+    }
+    for (std::size_t k = 0; k < longest; ++k) {
+      if (!meet(lowered, members, k, g, graph, edges, faults)) break;
+    }
+  }
 }
 
 }  // namespace capo

@@ -1,0 +1,76 @@
+// Where tasks of several ranks meet in a task graph: the two ends of each message, and the members
+// of each collective.
+//
+//   rank 0: send-F1.0 send-F1.1        the k-th send from rank 0 to rank 1 on a communicator meets
+//   rank 1: recv-F1.0 recv-F1.1        the k-th receive there, and the k-th collective of a group's
+//                                      one member meets those of the others
+//
+// Messages carry no tag in NCCL, so this is how they pair, whatever the two were meant for.
+// Transfers that have no partner by name are left out of the pairing, since they are faults of
+// their own and would shift everything behind them. Collectives meet as long as they are the same;
+// the first that is not is a fault, and whoever waits there waits for ever.
+//
+// Two streams of a rank are unordered but for events and data. A member whose collectives run on
+// more than one stream must have a path from the end of each to the start of the next, or another
+// member may see them the other way round. One clock per stream and vertex would be too much to
+// keep; one pass over the graph for each stream in question is enough. Tested by build_test.cpp and
+// collective_races_test.cpp.
+
+#pragma once
+
+#include "core/graph/lowered.h"
+#include "core/graph/stage_map.h"
+#include "core/graph/task_graph.h"
+#include "core/model/environment.h"
+#include "core/model/model.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace capo {
+
+class EdgeList;
+class TaskLookup;
+
+/// The message that a transfer carries: what the stage on the receiving side reads.
+struct Message {
+  bool forward = true;
+  StageId reader = kNoStage;
+  MicrobatchId microbatch = kNoMicrobatch;
+
+  friend bool operator==(const Message&, const Message&) = default;
+};
+[[nodiscard]] Message message_of(const Task& transfer);
+
+/// Precondition: the graph has no edges yet. A receive without a partner never ends. A send ends
+/// without one only if sends are buffered; a buffered send does not wait for its partner.
+void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLookup& lookup,
+                    const Environment& environment, TaskGraph& graph, EdgeList& edges,
+                    std::vector<TransferFault>& faults);
+
+/// The group in which a rank performs an action; groups.size() if none.
+[[nodiscard]] std::uint32_t group_of(std::span<const CollectiveGroup> groups, RankId rank,
+                                     Kind kind);
+
+/// The collectives that a rank performs in a group, in the order of issue; none if the graph has no
+/// such rank.
+[[nodiscard]] std::vector<TaskId> collectives_of(const TaskGraph& graph,
+                                                 const CollectiveGroup& group, RankId rank);
+
+/// Precondition: the graph has no edges yet, since each meeting becomes a vertex of its own.
+void meet_collectives(const Lowered& lowered, std::span<const CollectiveGroup> groups,
+                      TaskGraph& graph, EdgeList& edges, std::vector<TransferFault>& faults);
+
+/// Two collectives of one group that one rank may start in either order.
+struct CollectiveRace {
+  std::uint32_t group = 0;
+  TaskId earlier = kNoTask;  ///< in the order of issue
+  TaskId later = kNoTask;
+};
+
+/// The first race of each group, on its first member that has one. The graph has no cycle.
+[[nodiscard]] std::vector<CollectiveRace> collective_races(const TaskGraph& graph,
+                                                           std::span<const CollectiveGroup> groups);
+
+}  // namespace capo
