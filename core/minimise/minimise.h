@@ -17,23 +17,44 @@
 
 #pragma once
 
-#include "core/minimise/minimised.h"
 #include "core/order/input.h"
+#include "core/order/schedule.h"
 #include "core/rules/check_options.h"
+#include "core/text/limits.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 
 namespace capo {
 
-/// Nothing if `schedule`, settled and without what .order text cannot say, is not broken itself.
+struct MinimiseOptions {
+  std::uint64_t max_checks = 20'000;
+  Limits limits;  ///< of a schedule's text
+  /// The first so many ranks stay, since something outside the schedule numbers them.
+  std::size_t fixed_ranks = 0;
+  bool fixed_chunks = false;  ///< all chunks stay, for the same reason
+};
+
+struct Minimised {
+  Schedule schedule;
+  std::uint64_t checks = 0;
+  bool at_limit = false;  ///< max_checks ended it, and it may not be minimal
+};
+
+using StillBroken = std::function<bool(const Schedule&)>;
+
+/// Returns nullopt if `schedule` is not broken itself once it is settled and reduced to what .order
+/// text can say.
 [[nodiscard]] std::optional<Minimised> minimise(const Schedule& schedule, const StillBroken& broken,
                                                 const MinimiseOptions& options = {});
 
-/// Broken is what has a finding of this rule, by its id, that is an error where one in `input` is.
-/// Fixes what `declared` numbers. Nothing if the input does not break the rule, or only by its
-/// form, such as a number that is no action, or an action that only a PyTorch table splits as it
-/// does.
+/// A schedule is broken if it has a finding of this rule, named by its id, that is an error if one
+/// in `input` is. Ranks and chunks that `declared` numbers stay. Returns nullopt if the input does
+/// not break the rule, or only by its form, such as a number that is no action, or an action that
+/// only a PyTorch table splits as it does.
 [[nodiscard]] std::optional<Minimised> minimise(const Input& input, std::string_view rule,
                                                 const CheckOptions& declared,
                                                 MinimiseOptions options = {});
