@@ -2,8 +2,7 @@
 
 #include "cli/options/files.h"
 #include "core/graph/lowered.h"
-#include "core/order/declare_layers.h"
-#include "core/order/declare_topology.h"
+#include "core/order/declare.h"
 #include "core/text/model_reader.h"
 
 #include <fmt/format.h>

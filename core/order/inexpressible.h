@@ -1,4 +1,5 @@
-// Why a form of text cannot say a schedule: each notation leaves something out, and a writer says what.
+// Why a form of text cannot say a schedule: each notation leaves something out, and its writer says
+// which entry or declaration. Tested by the tests of the writers, such as te_list_printer_test.cpp.
 
 #pragma once
 
@@ -13,11 +14,12 @@ namespace capo {
 struct Inexpressible {
   std::string reason;
   std::optional<Span> span;
-  bool droppable = false;  ///< Beside::Drop would leave it out
+  bool droppable = false;  ///< whether Beside::Drop leaves it out instead
 };
 
-/// What to do with an entry that the target has no notation for and that does not change what is
-/// computed: idle slots, transfers, dispatch and combine, and actions of whole stages.
+/// Whether an entry is refused or dropped if the target has no notation for it and it does not
+/// change what is computed: idle slots, transfers, dispatch and combine, and actions of whole
+/// stages.
 enum class Beside { Refuse, Drop };
 
 }  // namespace capo

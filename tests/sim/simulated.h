@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/input/load.h"
-#include "core/order/declare_topology.h"
+#include "core/order/declare.h"
 #include "schedules/catalogue.h"
 #include "sim/simulation.h"
 

@@ -1,6 +1,6 @@
 #include "tests/support/check_text.h"
 
-#include "core/order/declare_topology.h"
+#include "core/order/declare.h"
 
 #include <fmt/format.h>
 

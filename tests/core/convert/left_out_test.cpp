@@ -1,6 +1,6 @@
 // What a TE list and a table leave out, and what they need not say.
 
-#include "core/convert/left_out.h"
+#include "core/convert/written.h"
 
 #include "core/convert/written.h"
 #include "core/text/order_reader.h"

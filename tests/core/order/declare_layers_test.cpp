@@ -1,4 +1,4 @@
-#include "core/order/declare_layers.h"
+#include "core/order/declare.h"
 
 #include <gtest/gtest.h>
 

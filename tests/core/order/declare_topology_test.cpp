@@ -1,7 +1,7 @@
 // A topology declared beside a schedule: taken where the schedule is silent, compared where it
 // speaks.
 
-#include "core/order/declare_topology.h"
+#include "core/order/declare.h"
 #include "core/input/load.h"
 
 #include <gtest/gtest.h>

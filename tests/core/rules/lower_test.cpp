@@ -2,7 +2,7 @@
 
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/input/load.h"
-#include "core/order/declare_topology.h"
+#include "core/order/declare.h"
 #include "core/text/order_printer.h"
 
 #include <gtest/gtest.h>
