@@ -11,7 +11,6 @@
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/text/json_printer.h"
 #include "core/text/order_printer.h"
-#include "core/text/tokens_printer.h"
 #include "schedules/catalogue.h"
 
 #include <fmt/format.h>

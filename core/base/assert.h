@@ -1,4 +1,4 @@
-// What capo says when capo is wrong.
+// Assertions of capo about itself.
 //
 // CAPO_ASSERT states an invariant of capo's own code, never a fault of the user's input (that is a
 // Diagnostic) nor of the world (that is an Error). It stays on in release builds: a verdict from a
@@ -25,6 +25,6 @@ class InternalError : public std::logic_error {
 #define CAPO_ASSERT(expression, sentence) \
   ((expression) ? void(0) : ::capo::fail_assertion(#expression, sentence, __FILE__, __LINE__))
 
-/// Behind a switch that names every case and returns in each.
+/// Stands after a switch that names every case and returns in each.
 #define CAPO_UNREACHABLE() \
   ::capo::fail_assertion("unreachable", "every case returns", __FILE__, __LINE__)

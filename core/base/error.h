@@ -1,5 +1,5 @@
-// Why something outside capo's control did not work: what was tried, on what, and the system's
-// words.
+// The reason why something outside capo's control did not work. It says what was tried, on what,
+// and the system's words.
 //
 // An Error is not a finding about the user's order (that is a Diagnostic): it means that there is
 // no verdict. Its kind decides the exit code.

@@ -7,7 +7,7 @@
 
 namespace capo {
 
-/// `code` as errno has it.
+/// `code` is a value of errno. Example: error_text(ENOENT) is "No such file or directory".
 [[nodiscard]] std::string error_text(int code);
 
 }  // namespace capo

@@ -1,9 +1,9 @@
 // Independent pieces of work on several threads: each takes the next piece that nobody has.
 //
 // Results belong in places of their own, so that they stand in the order of the pieces whatever the
-// threads did. An exception stops its thread, and is thrown again when all have ended. Where no
-// more threads are to be had, those that there are do the work. Tested by in_parallel_test.cpp, and
-// through its users with one thread and several.
+// threads did. An exception stops its thread, and is thrown again when all have ended. If the
+// system refuses more threads, those that there are do the work. Tested by in_parallel_test.cpp,
+// and through its users with one thread and several.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace capo {
 
-/// Calls work(0) to work(count - 1); on the caller's thread where `threads` is 1.
+/// Calls work(0) to work(count - 1). With one thread everything runs on the caller's.
 void in_parallel(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work);
 
 }  // namespace capo

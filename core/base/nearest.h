@@ -12,7 +12,7 @@
 
 namespace capo {
 
-/// Insertions, deletions, replacements and swaps of neighbours between two words.
+/// The number of insertions, deletions, replacements and swaps of neighbours between two words.
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The nearest of `known` within a third of the word's length, but at least within one edit; empty

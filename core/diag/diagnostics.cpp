@@ -24,7 +24,7 @@ bool Diagnostics::wants(std::string_view rule, Severity severity) {
   return ++count_of(rule).seen <= limit_;
 }
 
-// The order of sort().
+// Says whether `a` stands before `b` after sort().
 void Diagnostics::note(std::string_view rule, std::optional<Span> place) {
   const auto key = [](std::string_view of, const std::optional<Span>& at) {
     return std::tuple(at.value_or(Span{}), of);

@@ -2,8 +2,8 @@
 //
 // A list of ten million entries can break a rule ten million times. Every finding counts towards
 // the verdict; the first `limit` of each rule are kept in full, and the report says how many were
-// not. Who wants a verdict and nothing else asks for the first error alone: then no words are kept,
-// and a rule that names its place before it builds them is spared the building. Tested by
+// not. A caller that wants nothing but a verdict asks for the first error alone: then no words are
+// kept, and a rule that names its place before it builds them is spared the building. Tested by
 // diagnostics_test.cpp.
 
 #pragma once
@@ -39,8 +39,9 @@ class Diagnostics {
   /// Counts a finding of `rule` and says whether it will be kept; a rule whose message is costly to
   /// build asks first and builds only if it is wanted.
   [[nodiscard]] bool wants(std::string_view rule, Severity severity = Severity::Error);
-  /// The same, of a finding that will stand at `place`: a span, or nothing for the input as a
-  /// whole, or what returns one of these, which is asked only where the finding could be the first.
+  /// Does what wants() does for a finding that will stand at `place`: a span, or nullopt for the
+  /// input as a whole, or a function that returns one of these and is called only if the finding
+  /// could be the first.
   template <typename Place>
   [[nodiscard]] bool wants_at(std::string_view rule, Place place,
                               Severity severity = Severity::Error) {
@@ -62,14 +63,14 @@ class Diagnostics {
   /// wants() and keep() in one, for findings that are cheap to describe.
   void add(Diagnostic diagnostic);
 
-  /// By place, then by rule: the same input gives the same list.
+  /// Sorts by place and then by rule, so that equal inputs give equal lists.
   void sort();
-  /// Forgets all findings, not what was asked for.
+  /// Forgets all findings, and keeps the limit and the mode.
   void clear();
 
   /// Whether nothing is kept but the place of the first error.
   [[nodiscard]] bool only_first() const { return only_first_; }
-  /// Only where nothing else is kept; nothing if there is no error.
+  /// nullopt if there is no error. Precondition: only_first().
   [[nodiscard]] const std::optional<FirstError>& first_error() const { return first_; }
 
   [[nodiscard]] const std::vector<Diagnostic>& kept() const { return kept_; }

@@ -1,4 +1,4 @@
-// The lines of a source: where an editor shows an offset.
+// The lines of a source, which say where an editor shows an offset.
 //
 // A report asks for the places of thousands of spans, in texts of which one line may be all; so
 // line ends are found once, and not by walking the text for each. Columns count bytes from 1, as
@@ -37,8 +37,8 @@ class Lines {
   [[nodiscard]] std::size_t index_of(std::size_t offset) const;  // in begins_
 
   const Source* source_;
-  std::vector<std::size_t> begins_;  // of lines, the first 0
-  std::size_t appended_ = 0;         // index of the second text's first line; 0 without one
+  std::vector<std::size_t> begins_;  // the offset at which each line begins; the first is 0
+  std::size_t appended_ = 0;         // the index of the second text's first line; 0: no second text
 };
 
 }  // namespace capo

@@ -22,7 +22,7 @@ struct Source {
 
   static constexpr std::size_t kNothingAppended = static_cast<std::size_t>(-1);
 
-  /// Puts another text behind this one; returns what its offsets have grown by.
+  /// Puts another text behind this one. Returns the number by which its offsets have grown.
   std::size_t append(const Source& other);
   /// The name of the text that holds `offset`.
   [[nodiscard]] const std::string& name_at(std::size_t offset) const {

@@ -56,8 +56,6 @@ class Reader {
   }
 
  private:
-  // --- a TE list -------------------------------------------------------------------------------
-
   Maybe read_te(const JsonValue& root, const JsonValue& order, TeDeclarations& declared) {
     if (auto refusal = check_keys(root, kTeKeys, extra_)) return refusal;
     input_.form = Form::TeList;
@@ -142,8 +140,6 @@ class Reader {
     return take(slot, read_count(*value, "`microbatches`", limits_, 1));
   }
 
-  // --- a PyTorch table -------------------------------------------------------------------------
-
   Maybe read_torch(const JsonValue& root, const JsonValue& csv, TorchDeclarations& declared) {
     if (auto refusal = check_keys(root, kTorchKeys, extra_)) return refusal;
     if (auto refusal = read_microbatches(root, declared.microbatches)) return refusal;
@@ -188,7 +184,7 @@ class Reader {
       return malformed(item.span(),
                        split ? "a row holds a line end" : split.error().finding.message);
     }
-    // Offsets move to the document's where the string stands there byte for byte.
+    // Offsets move to those of the document if the string stands there byte for byte.
     const bool verbatim = item.span().length == item.string().size() + 2;
     for (TorchRow::Cell& cell : split->front().cells) {
       if (verbatim) {
@@ -200,8 +196,6 @@ class Reader {
     rows.push_back(std::move(split->front()));
     return std::nullopt;
   }
-
-  // --- one order per rank ----------------------------------------------------------------------
 
   Maybe read_ranks(const JsonValue& root, const JsonValue& ranks) {
     if (auto refusal = check_keys(root, kOrderKeys, extra_)) return refusal;

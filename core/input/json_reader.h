@@ -1,4 +1,4 @@
-// A JSON text to a schedule; docs/schema/schedule.schema.json is the published schema.
+// Reads a JSON text as a schedule; docs/schema/schedule.schema.json is the published schema.
 //
 //   {"order": [1, -1], "num_layers_per_chunk": [1], "need_wgrad": [false]}           a TE list
 //   {"csv": ["0F0,0B0"], "stage_to_rank": [0], "microbatches": 1}                   a PyTorch table
@@ -21,10 +21,10 @@
 
 namespace capo {
 
-/// Whether keys that are no part of a schedule are a mistake, or somebody's own (a batch line's).
+/// Whether keys that are no part of a schedule are a mistake, or allowed as in a line of a batch.
 enum class ExtraKeys { Refused, Allowed };
 
-/// The keys of the text's object that are part of its schedule; none where it holds no order.
+/// The keys of the text's object that are part of its schedule; none if it holds no order.
 [[nodiscard]] std::span<const std::string_view> schedule_keys(const JsonDocument& document);
 
 /// Fills an Input except for its source. Declarations in the text win over those handed in.

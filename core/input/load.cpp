@@ -13,7 +13,7 @@ namespace capo {
 
 namespace {
 
-// The first cell is digits and a letter, a composite, or an idle slot before others.
+// A table's first cell is digits and a letter, a composite, or an idle slot before others.
 bool looks_like_torch_csv(std::string_view text) {
   const std::size_t first = std::min(text.find_first_not_of(" \t\r\n\""), text.size());
   text.remove_prefix(first);
@@ -24,7 +24,7 @@ bool looks_like_torch_csv(std::string_view text) {
   return digits > 0 && digits < text.size() && text[digits] >= 'A' && text[digits] <= 'Z';
 }
 
-// A declaration is a number like any other: what it makes capo allocate stays under the limit.
+// Refuses declarations that would make capo allocate more than the limits allow.
 std::optional<Refusal> refuse_declarations(const LoadOptions& options) {
   const auto above = [&](std::int64_t number) {
     return number > static_cast<std::int64_t>(options.limits.counts);

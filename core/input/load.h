@@ -1,7 +1,7 @@
-// Any text to an Input: finds out which form it is in, and reads it.
+// Reads any text as an Input, after finding out which form it is in.
 //
-// A form that is not named follows from the file's name (.order, .csv, .json), else from how the
-// text begins: `{` is JSON, the word `capo` an .order file, a cell such as 0F0 a PyTorch table,
+// A form that is not named follows from the file's name (.order, .csv, .json), or from how the text
+// begins: `{` is JSON, the word `capo` an .order file, a cell such as 0F0 a PyTorch table,
 // anything else a TE list. Tested by load_test.cpp.
 
 #pragma once
@@ -22,7 +22,7 @@ enum class TextForm { TeList, OrderFile, TorchCsv, Json };
 [[nodiscard]] TextForm detect_form(std::string_view name, std::string_view text);
 
 struct LoadOptions {
-  std::optional<TextForm> form;  ///< else detected
+  std::optional<TextForm> form;  ///< nullopt: it is detected
   Limits limits;
   TeDeclarations te;
   TorchDeclarations torch;

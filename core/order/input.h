@@ -1,5 +1,5 @@
-// What a reader hands to the rules: the text, the schedule it means, and what the schedule cannot
-// say.
+// The input that a reader hands to the rules: a text, the schedule that it means, and those parts
+// of it that a schedule cannot say.
 //
 // A schedule holds actions; a text can hold things that are none, such as the number `-1.25` or the
 // cell `0F0x`. They are kept beside the schedule, with their places, and judged by rules of their
@@ -18,7 +18,7 @@
 namespace capo {
 
 enum class Form : std::uint8_t {
-  TeList,        ///< TransformerEngine's list of numbers, as text or in JSON
+  TeList,        ///< a bare list of numbers, as text or in JSON
   OrderFile,     ///< capo's own text
   TorchCompute,  ///< PyTorch's CSV: F, I, W, B and composites, idle slots allowed
   TorchComms,    ///< PyTorch's CSV with transfers; idle slots refused
@@ -40,7 +40,7 @@ struct CellFault {
   std::int32_t rank = 0;
   std::uint32_t cell = 0;  ///< position in the row, from 0
   Span span;
-  std::string torch_reads;  ///< what torch makes of it
+  std::string torch_reads;  ///< the action that torch reads there
 };
 
 struct Input {
@@ -48,10 +48,10 @@ struct Input {
   Form form = Form::TeList;
   Schedule schedule;
 
-  TeList te_list;                          ///< the raw list; only of Form::TeList
-  std::vector<std::uint32_t> odd_entries;  ///< entries of te_list that are no action
-  bool csv_in_json = false;                ///< rows of a table that stand in a JSON text
-  std::vector<CellFault> cell_faults;      ///< only of the torch forms
+  TeList te_list;                          ///< the raw list; empty in all other forms
+  std::vector<std::uint32_t> odd_entries;  ///< positions in te_list that hold no action
+  bool csv_in_json = false;                ///< whether a table's rows stand in a JSON text
+  std::vector<CellFault> cell_faults;      ///< empty but in the torch forms
 };
 
 }  // namespace capo

@@ -1,7 +1,7 @@
-// How many layers each chunk has, in the form in which TransformerEngine was or would be told.
+// The number of layers of each chunk, in the form in which a framework was or would be told.
 //
-// TE tells `None`, an int and a list apart (te-semantics: a delayed weight gradient accepts the
-// list only), so capo keeps the form and not just the numbers.
+// A framework tells Python's `None`, an int and a list apart (with delayed weight gradients it may
+// accept the list only), so capo keeps the form and not just the numbers.
 
 #pragma once
 
@@ -14,19 +14,19 @@ namespace capo {
 
 struct Layers {
   enum class Form {
-    Unstated,  ///< nothing was said: one layer a chunk, told to TE as a list
+    Unstated,  ///< nothing was said: one layer a chunk, handed to the framework as a list
     Null,      ///< Python's None
     Count,     ///< one int for all chunks
     List,      ///< one int per chunk
   };
 
   Form form = Form::Unstated;
-  std::vector<std::int64_t> values;  ///< Count: one; List: any number; else none
+  std::vector<std::int64_t> values;  ///< one under Count, any number under List, otherwise none
 
   friend bool operator==(const Layers&, const Layers&) = default;
 };
 
-/// Whether so many chunks have the layers that they are taken to have where nothing is said.
+/// Whether `layers` give each of so many chunks one layer, which is what unstated layers mean.
 [[nodiscard]] inline bool says_nothing_new(const Layers& layers, std::int32_t chunks) {
   if (layers.form == Layers::Form::Unstated) return true;
   return layers.form == Layers::Form::List &&

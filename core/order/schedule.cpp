@@ -41,7 +41,7 @@ std::vector<Delay> resolved_delay(const RankOrder& rank) {
   std::vector<Delay> delay(chunks, Delay::Never);
   for (const Entry& entry : rank.order) {
     if (entry.chunk < 1 || entry.chunk > rank.chunks) continue;
-    Delay& of_chunk = delay[static_cast<std::size_t>(entry.chunk) - 1];
+    Delay& of_chunk = delay[entry.chunk.index()];
     if (entry.kind == Kind::BackwardInput) of_chunk = Delay::Mixed;
     if (entry.kind == Kind::BackwardWeight && of_chunk == Delay::Never) of_chunk = Delay::Always;
   }
@@ -53,8 +53,7 @@ void number_microbatches(std::vector<Entry>& order, std::int32_t chunks) {
   std::vector<std::array<std::int32_t, kKinds>> next(static_cast<std::size_t>(std::max(chunks, 0)));
   for (Entry& entry : order) {
     if (!has_microbatch(entry.kind) || entry.chunk < 1 || entry.chunk > chunks) continue;
-    entry.microbatch =
-        next[static_cast<std::size_t>(entry.chunk) - 1][static_cast<std::size_t>(entry.kind)]++;
+    entry.microbatch = next[entry.chunk.index()][static_cast<std::size_t>(entry.kind)]++;
   }
 }
 
@@ -79,7 +78,8 @@ bool has_composites(const Schedule& schedule) {
 
 namespace {
 
-// Readers refuse stages above their limit; until then a number too large must not wrap around.
+// Readers refuse stages above their limit. Until then a number that is too large must not wrap
+// around.
 std::int32_t saturated(std::int64_t stage) {
   return static_cast<std::int32_t>(
       std::min<std::int64_t>(stage, std::numeric_limits<std::int32_t>::max()));
@@ -114,7 +114,7 @@ void place_stages(Schedule& schedule) {
   if (schedule.topology == Topology::Custom || schedule.topology == Topology::Independent) return;
   const auto ranks = static_cast<std::int64_t>(schedule.ranks.size());
   const std::int64_t first_pipeline = stages_of_first_pipeline(schedule);
-  std::int64_t next = 0;  // of a chain
+  std::int64_t next = 0;  // the next stage of a chain
   for (std::int64_t r = 0; r < ranks; ++r) {
     RankOrder& rank = schedule.ranks[static_cast<std::size_t>(r)];
     rank.stages.clear();

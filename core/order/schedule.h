@@ -1,5 +1,5 @@
-// The schedule: what every rank does, in its order. The one value that all readers make, all rules
-// judge and all writers print.
+// The schedule: the order of actions of every rank. It is the one value that all readers make, all
+// rules judge and all writers print.
 //
 //   rank 0:  F1.0 F1.1 B1.0 W1.0 B1.1 W1.1        F of chunk 1, microbatch 0; ...
 //
@@ -28,17 +28,17 @@ namespace capo {
 enum class Kind : std::uint8_t {
   Forward,
   Backward,        ///< the input-gradient half if the chunk always delays its W, else the whole
-  BackwardInput,   ///< the input-gradient half, in a chunk that splits only some microbatches
+  BackwardInput,   ///< I: the input-gradient half, in a chunk that splits only some microbatches
   BackwardWeight,  ///< W: the weight-gradient half
   SendForward,     ///< an activation leaves for the next stage
   ReceiveForward,
   SendBackward,  ///< a gradient leaves for the previous stage
   ReceiveBackward,
   DispatchForward,  ///< tokens leave for the ranks of their experts
-  CombineForward,   ///< and what the experts made of them comes back
+  CombineForward,   ///< the experts' results come back
   DispatchBackward,
   CombineBackward,
-  Unshard,  ///< of a stage's parameters; no microbatch, as the next two
+  Unshard,  ///< gathers a stage's parameters; it has no microbatch, as the next two
   Reshard,
   ReduceGradient,
   Idle,  ///< an empty slot of a table; no chunk
@@ -50,7 +50,8 @@ enum class Kind : std::uint8_t {
 [[nodiscard]] constexpr bool is_compute(Kind kind) {
   return kind <= Kind::BackwardWeight;
 }
-/// A dispatch or combine: tokens between the ranks that share a layer's experts.
+/// Whether the kind is a dispatch or combine, which moves tokens between the ranks that share a
+/// layer's experts.
 [[nodiscard]] constexpr bool is_exchange(Kind kind) {
   return kind >= Kind::DispatchForward && kind <= Kind::CombineBackward;
 }
@@ -77,7 +78,7 @@ struct Entry {
   ChunkId chunk;
   MicrobatchId microbatch = kNoMicrobatch;
   std::uint32_t offset = 0;
-  std::uint16_t length = 0;  ///< cut at 65535
+  std::uint16_t length = 0;  ///< in bytes, cut at 65535
   Kind kind = Kind::Idle;
   Group group = Group::Alone;
 
@@ -87,7 +88,7 @@ struct Entry {
   [[nodiscard]] Span span() const { return {.offset = offset, .length = length}; }
 };
 
-/// When the weight gradient of a chunk is an action of its own.
+/// Whether the weight gradient of a chunk is an action of its own.
 enum class Delay : std::uint8_t {
   Never,   ///< every backward is whole; a W is a mistake
   Always,  ///< every backward is the input half and has its W
@@ -100,68 +101,70 @@ enum class Topology : std::uint8_t {
   Chain,        ///< stages in a row, rank by rank: with V chunks a rank, stage r*V + c - 1
   Loop,         ///< stage s on rank s mod P
   V,            ///< stages 0..P-1 downwards, then P-1..0 back
-  /// Two pipelines with weights of their own, each with all the microbatches of the step: odd
-  /// chunks loop down the ranks, even ones up. The second one's stages come behind the first's.
+  /// Two pipelines have weights of their own and each all microbatches of the step: odd chunks loop
+  /// down the ranks, even ones up. The stages of the second come behind those of the first.
   Bidirectional,
-  Custom,  ///< stages are listed rank by rank
+  Custom,  ///< RankOrder::stages are listed, not computed
 };
 
 /// "independent", "chain", "loop", "v", "bidirectional", "custom".
 [[nodiscard]] std::string_view name_of(Topology topology);
-/// Nothing if the word names none.
+/// nullopt if the word names no topology.
 [[nodiscard]] std::optional<Topology> topology_named(std::string_view word);
 
 /// How microbatches are told apart in the text that the schedule was read from.
 enum class Naming : std::uint8_t {
-  Counted,  ///< first in, first out: the k-th of a kind and chunk is microbatch k
+  Counted,  ///< by position: the k-th entry of a kind and chunk is microbatch k
   Named,    ///< every entry says its microbatch
 };
 
-/// What one rank holds and does.
+/// The chunks that one rank holds, and its order of actions.
 struct RankOrder {
-  std::vector<Entry> order;  ///< as captured, and replayed unless `replay` says otherwise
-  std::optional<std::vector<Entry>> replay;  ///< where replay differs from capture
-  std::int32_t chunks = 0;                   ///< declared, or the largest id in the order
+  std::vector<Entry> order;  ///< the order of capture, and of replay too unless `replay` is set
+  std::optional<std::vector<Entry>> replay;  ///< nullopt: replay runs in the order of capture
+  std::int32_t chunks = 0;                   ///< as declared, otherwise the largest id in the order
   bool chunks_declared = false;
-  std::int32_t strays =
-      0;  ///< the last so many chunks run here though a table places them elsewhere
+  /// The last so many chunks run on this rank although a table places them elsewhere.
+  std::int32_t strays = 0;
   Layers layers;
-  std::optional<std::vector<Delay>> delay;  ///< per chunk where declared; else read off the entries
-  std::vector<std::int32_t> stages;  ///< of each chunk, from 0; not looked at under Independent
+  std::optional<std::vector<Delay>> delay;  ///< per chunk; nullopt: the entries show it
+  std::vector<std::int32_t> stages;         ///< the stage of each chunk; unused under Independent
 };
 
 struct Schedule {
   Naming naming = Naming::Counted;
   Topology topology = Topology::Independent;
-  std::optional<std::int32_t> microbatches;  ///< where declared
-  std::optional<std::int32_t> stages;  ///< where declared; else by the largest stage of a rank
+  std::optional<std::int32_t> microbatches;  ///< nullopt: not declared
+  std::optional<std::int32_t>
+      stages;  ///< nullopt: not declared, so the largest stage says how many
   std::vector<RankOrder> ranks;
 };
 
-/// What each chunk of `rank` does about W: as declared, else Always exactly for chunks with a W
-/// entry and no split-off I, Mixed where I occurs beside B. Never for chunks without W or I.
+/// The delay of each chunk of `rank`. A declared one holds. Otherwise a chunk with an I is Mixed,
+/// one with a W and no I is Always, and one with neither is Never.
 [[nodiscard]] std::vector<Delay> resolved_delay(const RankOrder& rank);
 
-/// How many stages the first pipeline has under Bidirectional; else more than there can be.
+/// The number of stages of the first pipeline under Bidirectional; INT32_MAX otherwise, which is
+/// more than there can be.
 [[nodiscard]] std::int32_t stages_of_first_pipeline(const Schedule& schedule);
 
 /// Numbers the entries of a Counted order: the k-th of a kind and chunk is microbatch k. Entries of
-/// chunks beyond `chunks` are left without one.
+/// chunks beyond `chunks` keep kNoMicrobatch.
 void number_microbatches(std::vector<Entry>& order, std::int32_t chunks);
 
-/// Whether dispatches or combines are written.
+/// Whether any order of capture holds a dispatch or combine.
 [[nodiscard]] bool has_exchanges(const Schedule& schedule);
-/// Whether some actions run together.
+/// Whether any order of capture holds a composite.
 [[nodiscard]] bool has_composites(const Schedule& schedule);
 
-/// By rank and chunk, as declared; one where nothing is said.
+/// The number of layers by rank and chunk, as declared; 1 if nothing is said.
 [[nodiscard]] std::vector<std::vector<std::int32_t>> layer_counts(const Schedule& schedule);
 
-/// The stages that a topology gives to each rank of a schedule whose ranks know their chunks;
-/// Custom and Independent leave the stages alone.
+/// Sets the stages that the topology gives to each rank. Custom and Independent leave them alone.
+/// Precondition: the ranks know how many chunks they have.
 void place_stages(Schedule& schedule);
 
-/// Where the schedule came from does not matter to its meaning: equality without spans.
+/// Whether two schedules are equal but for the bytes that they were read from.
 [[nodiscard]] bool same_meaning(const Schedule& a, const Schedule& b);
 
 }  // namespace capo

@@ -1,11 +1,12 @@
-// TransformerEngine's `_order`, exactly as Python holds it: a list of numbers.
+// A list of numbers as a bare order is written, exactly as Python holds it.
 //
-//   [1, 1, -1, -1.5, -1, -1.5]     +i forward of chunk i, -i backward, -i-0.5 delayed weight
-//   gradient
+//   [1, 1, -1, -1.5, -1, -1.5]     +i is a forward of chunk i, -i its backward, -i-0.5 the weight
+//                                  gradient of a backward that delays it
 //
-// The list is kept raw, because TE sees it raw: NaN, `-1.25`, `0` and the float-typed `1.0` all
-// have a behaviour there, which the te profile predicts. What the numbers mean is read by
-// core/order/read_te_list; whether they mean anything is judged by the rules of shape.
+// The list is kept raw, because the framework sees it raw: NaN, `-1.25`, `0` and the float-typed
+// `1.0` all have a behaviour there, which a profile predicts. core/frameworks/te/read_te_entry.h
+// reads the numbers; the rules of shape judge whether they mean anything. Tested by
+// te_list_reader_test.cpp.
 
 #pragma once
 
@@ -22,7 +23,8 @@ enum class NumberType : std::uint8_t {
 };
 
 struct TeEntry {
-  double value = 0;  ///< an int beyond 2^53 is rounded: no list is that long, so no verdict changes
+  /// An int beyond 2^53 is rounded. No list is that long, so no verdict changes.
+  double value = 0;
   std::uint32_t offset = 0;
   std::uint16_t length = 0;  ///< cut at 65535
   NumberType type = NumberType::Integer;

@@ -11,25 +11,24 @@ namespace capo {
 
 namespace {
 
-// Whether the input lists the stages of each rank, as tables do: then a chunk is what its stage is,
-// and its number is its place among those that the input runs.
+// Whether the input lists the stages of each rank, as tables do. Then its stage names a chunk, and
+// the chunk's number is its place among those that the input runs.
 bool lists_stages(const Input& input) {
   return input.schedule.topology == Topology::Custom;
 }
 
-// Numbers the chunks of a replayed rank as the capture does; or says which the capture has not.
+// Numbers the chunks of a replayed rank as the capture does, or says which one the capture lacks.
 std::optional<std::string> renumber(std::vector<Entry>& replay, std::size_t r,
                                     const Input& captured, const Input& replayed) {
   const std::vector<std::int32_t>& stages = captured.schedule.ranks[r].stages;
   for (Entry& entry : replay) {
     if (entry.chunk < 1) continue;
-    const auto chunk = static_cast<std::size_t>(entry.chunk);
     if (!lists_stages(replayed)) {
-      if (chunk <= stages.size()) continue;
+      if (entry.chunk.index() < stages.size()) continue;
       return fmt::format("{} runs chunk {} on rank {}, which has {} in {}", replayed.source.name,
-                         chunk, r, stages.size(), captured.source.name);
+                         std::int32_t{entry.chunk}, r, stages.size(), captured.source.name);
     }
-    const std::int32_t stage = replayed.schedule.ranks[r].stages[chunk - 1];
+    const std::int32_t stage = replayed.schedule.ranks[r].stages[entry.chunk.index()];
     const auto at = std::find(stages.begin(), stages.end(), stage);
     if (at == stages.end()) {
       return fmt::format("{} runs stage {} on rank {}, and {} does not", replayed.source.name,

@@ -2,9 +2,9 @@
 //
 //   capo check --capture captured.te --replay replayed.te
 //
-// What is declared of the first (chunks, layers, stages) holds; the second gives its entries, which
-// keep their places in their own text. Where both list the stages of each rank, as tables do,
-// chunks are the same where their stages are. Tested by with_replay_test.cpp.
+// The declarations of the first (chunks, layers, stages) hold; the second gives its entries, which
+// keep their places in their own text. If both list the stages of each rank, as tables do, two
+// chunks are the same if their stages are. Tested by with_replay_test.cpp.
 
 #pragma once
 
@@ -15,7 +15,8 @@
 
 namespace capo {
 
-/// The capture with the replay's orders beside its own; or why the two are not of one schedule.
+/// The capture with the replay's orders beside its own, or the reason why the two are not of one
+/// schedule.
 [[nodiscard]] Result<Input, std::string> with_replay(Input capture, const Input& replay);
 
 }  // namespace capo

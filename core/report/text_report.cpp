@@ -2,7 +2,7 @@
 
 #include "core/base/plural.h"
 #include "core/diag/lines.h"
-#include "core/text/byte_size.h"
+#include "core/text/number.h"
 #include "core/text/printable.h"
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 #include "core/rules/families.h"
 #include "core/rules/findings.h"
 #include "core/rules/hazard_words.h"
-#include "core/text/byte_size.h"
+#include "core/text/number.h"
 
 #include <fmt/format.h>
 

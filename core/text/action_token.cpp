@@ -31,8 +31,8 @@ constexpr std::array<std::pair<std::string_view, Kind>, 15> kWords{{
     {"reduce", Kind::ReduceGradient},
 }};
 
-// Digits without a leading zero. A number too long for 64 bits is above every limit: it stays the
-// largest.
+// Reads digits without a leading zero. A number too long for 64 bits is above every limit, so it
+// becomes the largest.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
   std::uint64_t value = 0;
   std::size_t digits = 0;

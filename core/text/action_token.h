@@ -2,7 +2,7 @@
 // unshard1, reduce1, `.`
 //
 // The letter or word is the kind, the number the chunk, the number after the point the microbatch.
-// Where an order counts its microbatches the second number is left out. The same words name actions
+// An order that counts its microbatches leaves the second number out. The same words name actions
 // in .order files and in JSON. Tested by action_token_test.cpp.
 
 #pragma once
@@ -22,7 +22,7 @@ struct ActionToken {
   std::optional<std::uint64_t> microbatch;
 };
 
-/// Nothing if the text is no action; a number of more than 19 digits is the largest.
+/// nullopt if the text is no action. A number of more than 19 digits becomes the largest number.
 [[nodiscard]] std::optional<ActionToken> read_action_token(std::string_view text);
 
 /// "F", "send-B", "reduce".

@@ -42,8 +42,8 @@ std::string print_json(const Schedule& schedule) {
   out["placement"] = name_of(schedule.topology);
   out["ranks"] = Json::array();
   for (const RankOrder& rank : schedule.ranks) {
-    Json item = Json::object();  // null would turn into one by itself, and not if memory runs out
-    const bool listed = schedule.topology == Topology::Custom;  // the stages say how many
+    Json item = Json::object();  // null would become an object by itself unless memory runs out
+    const bool listed = schedule.topology == Topology::Custom;  // the stages say how many chunks
     if (rank.chunks_declared && !listed) item["chunks"] = rank.chunks;
     if (rank.layers.form == Layers::Form::Null) item["layers"] = nullptr;
     if (rank.layers.form == Layers::Form::Count) item["layers"] = rank.layers.values.front();

@@ -1,5 +1,6 @@
-// A schedule to JSON, in the form with one object per rank; docs/schema/schedule.schema.json.
-// Tested by tests/properties/round_trip_test.cpp: printing then reading is the identity.
+// Prints a schedule as JSON, in the form with one object per rank, as
+// docs/schema/schedule.schema.json describes it. Tested by tests/properties/round_trip_test.cpp:
+// printing then reading is the identity.
 
 #pragma once
 

@@ -44,8 +44,8 @@ class CountingIterator {
   const char** mirror_;
 };
 
-// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while ..."
-// without the parts that the report says better.
+// Takes out of "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ..."
+// those parts that the report says better.
 std::string plain_reason(std::string_view what) {
   for (const std::string_view mark : {"column ", "] "}) {
     if (const std::size_t at = what.find(mark); at != what.npos)
@@ -54,7 +54,7 @@ std::string plain_reason(std::string_view what) {
   if (const std::size_t colon = what.find(": "); colon != what.npos && colon < 12) {
     what.remove_prefix(colon + 2);
   }
-  // What was read last can be the whole text.
+  // The token that was read last can be the whole text.
   const std::size_t last = what.find("; last read: ");
   if (last == what.npos) return std::string(what);
   const std::size_t expected = what.rfind("; expected ");
@@ -98,7 +98,7 @@ class JsonBuilder {
     return add(
         {.text = static_cast<std::uint32_t>(document_.texts_.size() - 1), .type = Type::String});
   }
-  bool binary(nlohmann::json::binary_t& /*value*/) { return false; }  // JSON texts hold none
+  bool binary(nlohmann::json::binary_t& /*value*/) { return false; }  // a text never holds one
 
   bool start_object(std::size_t /*elements*/) { return open(Type::Object); }
   bool start_array(std::size_t /*elements*/) { return open(Type::Array); }
@@ -143,9 +143,8 @@ class JsonBuilder {
 
   bool integer(double value) { return add({.number = value, .type = Type::Number}); }
 
-  // The bytes of the token that was just read: from the first one after the last token that
-  // separates nothing, to where the lexer stands. A number is known to end only by the byte after
-  // it.
+  // Returns the bytes of the token that was just read: from the first one after the last token that
+  // separates nothing, to where the lexer stands. Only the byte after a number shows that it ends.
   Span token() {
     std::size_t begin = done_;
     while (begin < text_.size() &&
@@ -202,7 +201,7 @@ class JsonBuilder {
     return true;
   }
 
-  // Values of a schedule that are no entries: counts, lists of layers and stages, keys.
+  // These values of a schedule are no entries: counts, lists of layers and stages, keys.
   static constexpr std::size_t kNodesBesideEntries = 1 << 20;
 
   std::string_view text_;
@@ -268,7 +267,7 @@ std::optional<JsonValue> JsonValue::find(std::string_view key) const {
 }
 
 std::string json_quoted(std::string_view text) {
-  // Bytes that are no UTF-8 become U+FFFD, so that what is written can always be read.
+  // Bytes that are no UTF-8 become U+FFFD, so that the text can always be read again.
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -13,7 +14,7 @@ namespace capo {
 
 namespace {
 
-// `3`, `-12`, `-1.5`: nearly every entry of every order.
+// Reads `3`, `-12` and `-1.5` without a detour: nearly every entry of every order is one of these.
 std::optional<Number> read_small(std::string_view token) {
   const bool negative = token.front() == '-';
   std::size_t at = negative ? 1 : 0;
@@ -49,7 +50,7 @@ std::optional<Number> read_named(std::string_view word, double sign) {
   return std::nullopt;
 }
 
-// Digits with optional fraction and exponent, at least one digit before or after the point.
+// Accepts digits with optional fraction and exponent, at least one digit before or after the point.
 bool is_decimal(std::string_view body, bool& floating) {
   std::size_t at = 0;
   const auto digits = [&] {
@@ -122,6 +123,19 @@ std::string to_text(const Number& number) {
   std::string text = fmt::format("{}", number.value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
+}
+
+std::string byte_words(std::int64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  std::int64_t scale = 1;
+  while (unit + 1 < kUnits.size() && bytes / 1024 >= scale) {
+    scale *= 1024;
+    ++unit;
+  }
+  if (bytes % scale == 0) return fmt::format("{} {}", bytes / scale, kUnits[unit]);
+  return fmt::format("{:.2f} {}", static_cast<double>(bytes) / static_cast<double>(scale),
+                     kUnits[unit]);
 }
 
 }  // namespace capo

@@ -1,13 +1,14 @@
-// One Python number: `-1.5`, `2`, `1.0`, `nan`.
+// Numbers in texts: one Python number, `-1.5`, `2`, `1.0`, `nan`, and amounts of bytes for people.
 //
 // Python tells `1` from `1.0` (an int indexes a list, a float does not), so the type is part of
-// what is read. Refused, as Python refuses them: `01`, `1_000`'s cousins `1__0`, `0x1f`, `1.5.2`.
+// what is read. `01`, `1__0`, `0x1f` and `1.5.2` are refused, as Python refuses them.
 // Tested by number_test.cpp.
 
 #pragma once
 
 #include "core/order/te_list.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,5 +24,9 @@ struct Number {
 
 /// The shortest text that reads back as the same number: "-1.5", "1.0", "3", "nan".
 [[nodiscard]] std::string to_text(const Number& number);
+
+/// Bytes as a person reads them, in the largest binary unit of which there is at least one, to two
+/// decimals: "1.25 GiB", "512 B". Machines are given the number itself.
+[[nodiscard]] std::string byte_words(std::int64_t bytes);
 
 }  // namespace capo

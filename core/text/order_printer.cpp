@@ -70,7 +70,7 @@ std::string print_order_file(const Schedule& schedule) {
   }
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& rank = schedule.ranks[r];
-    const bool listed = schedule.topology == Topology::Custom;  // the stages say how many
+    const bool listed = schedule.topology == Topology::Custom;  // the stages say how many chunks
     if (rank.chunks_declared && !listed) out += fmt::format("rank {} chunks {}\n", r, rank.chunks);
     print_layers(out, r, rank.layers);
     if (rank.delay) {

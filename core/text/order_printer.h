@@ -1,8 +1,22 @@
-// A schedule to capo's own .order text, which can say everything a schedule holds.
-// Tested by tests/properties/round_trip_test.cpp: printing then reading is the identity.
+// A schedule as text in capo's own notation, and in the one that papers print.
+//
+//   capo 1                        an .order file, which can say everything that a schedule holds
+//   microbatches 2
+//   rank 0: F1 F1 B1 B1
+//
+//   F0 F1 B0 W0 F2 BW1            tokens, a rank a line: kind and microbatch; BW is a whole
+//   backward F0.0 F0.1 F3.0&BW1.1          with the chunk, from 0, if ranks hold several; & runs
+//   together
+//
+// Tokens are what the authors of zero-bubble and DualPipe schedules print. They do not say the
+// placement, and have no notation for an action that computes nothing. Tested by
+// tests/properties/round_trip_test.cpp (printing then reading an .order file is the identity) and
+// tokens_printer_test.cpp.
 
 #pragma once
 
+#include "core/base/result.h"
+#include "core/order/inexpressible.h"
 #include "core/order/schedule.h"
 
 #include <string>
@@ -10,5 +24,7 @@
 namespace capo {
 
 [[nodiscard]] std::string print_order_file(const Schedule& schedule);
+
+[[nodiscard]] Result<std::string, Inexpressible> print_tokens(const Schedule& schedule);
 
 }  // namespace capo

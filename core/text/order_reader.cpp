@@ -44,9 +44,7 @@ class Reader {
  private:
   using Maybe = std::optional<Refusal>;
 
-  // --- words -----------------------------------------------------------------------------------
-
-  // A word is a run of other bytes than blanks, commas and comments; parentheses and the colon
+  // A word is a run of bytes other than blanks, commas and comments; parentheses and the colon
   // stand alone. A line that begins with a blank goes on with the statement before it.
   std::optional<Word> next_word() {
     while (at_ < text_.size()) {
@@ -79,14 +77,14 @@ class Reader {
 
   static bool is_mark(char c) { return c == '(' || c == ')' || c == ':'; }
 
-  // Moves to the first word of the next statement; false at the end.
+  // Moves to the first word of the next statement. Returns false at the end.
   bool next_statement() {
     while (at_ < text_.size()) {
       if (auto word = next_word()) {
         statement_ = *word;
         return true;
       }
-      if (at_ < text_.size()) ++at_;  // over the newline
+      if (at_ < text_.size()) ++at_;  // skips the newline
     }
     return false;
   }
@@ -98,8 +96,6 @@ class Reader {
     }
     return std::nullopt;
   }
-
-  // --- statements ------------------------------------------------------------------------------
 
   Maybe read_statement() {
     const std::string_view word = statement_.text;
@@ -301,10 +297,8 @@ class Reader {
     return std::nullopt;
   }
 
-  // --- ranks -----------------------------------------------------------------------------------
-
   struct RankText {
-    Span where;  // its first statement; where faults of the whole rank are reported
+    Span where;  // the rank's first statement, at which faults of the whole rank are reported
     RankFacts facts;
     std::optional<std::vector<Entry>> order;
     std::optional<std::vector<Entry>> replay;
@@ -368,8 +362,6 @@ class Reader {
     if (open) return malformed(*open, "this composite is never closed", "close it with `)`");
     return std::nullopt;
   }
-
-  // --- the schedule ----------------------------------------------------------------------------
 
   Read<Schedule> finish() {
     if (texts_.empty()) {

@@ -1,4 +1,4 @@
-// capo's own .order text to a schedule.
+// Reads capo's own .order text as a schedule.
 //
 //   capo 1
 //   microbatches 2

@@ -1,6 +1,6 @@
-// Bytes of an input, made fit for a message: nothing in them moves the cursor, rings a bell or ends
-// the line, what is no UTF-8 shows as its code, and a long piece is cut between characters. Tested
-// by printable_test.cpp.
+// Bytes of an input, made fit for a message: none of them moves the cursor, rings a bell or ends
+// the line, bytes that are no UTF-8 show as their codes, and a long piece is cut between
+// characters. Tested by printable_test.cpp.
 
 #pragma once
 

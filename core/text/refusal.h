@@ -1,4 +1,4 @@
-// Why a text is no schedule: it is not in the language, or it is larger than a limit allows.
+// The reason why a text is no schedule: it is not in the language, or larger than a limit allows.
 //
 // A reader stops at its first refusal, since what follows a syntax error is guesswork. A refusal is
 // a Diagnostic of family Input, so that it is reported like every other finding.

@@ -1,5 +1,5 @@
-// What the readers share: which bytes can be part of a text at all, and how to name one.
-// Tested by scan_test.cpp.
+// The parts that all readers share: the bytes that a text may hold at all, and their names in
+// messages. Tested by scan_test.cpp.
 
 #pragma once
 
@@ -24,7 +24,7 @@ namespace capo {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/// A character as a message shows it: `x`, or its code where it does not print.
+/// A character as a message shows it: `x`, or its code if it does not print.
 [[nodiscard]] std::string shown(char c);
 /// A piece of the input as a message shows it: quoted, cut to a readable length.
 [[nodiscard]] std::string shown(std::string_view text);
@@ -32,17 +32,17 @@ namespace capo {
 /// The span of bytes [begin, end).
 [[nodiscard]] Span span_of(std::size_t begin, std::size_t end);
 
-/// What no capo input may hold: too many bytes, a byte order mark, a NUL, a carriage return that
-/// ends no line. Nothing if the text passes.
+/// Refuses a text with too many bytes, a byte order mark, a NUL, or a carriage return that ends no
+/// line. nullopt if the text passes.
 [[nodiscard]] std::optional<Refusal> refuse_bytes(std::string_view text, const Limits& limits);
 
 [[nodiscard]] Refusal too_many_entries(Span span, const Limits& limits);
 
-/// An I without its microbatch: beside whole backwards, counting cannot tell whose it is.
+/// Refuses an I without its microbatch: beside whole backwards, counting cannot tell whose it is.
 [[nodiscard]] Refusal unnamed_input(Span span);
 
-/// A schedule may declare far more than it holds; its chunks in all and its stages stay under the
-/// limit for counts, so that nothing is allocated for a number alone.
+/// Refuses a schedule whose chunks in all, or whose stages, are more than the limit for counts. A
+/// schedule may declare far more than it holds, and nothing is to be allocated for a number alone.
 [[nodiscard]] std::optional<Refusal> refuse_size(const Schedule& schedule, const Limits& limits);
 
 }  // namespace capo

@@ -1,9 +1,9 @@
-// From actions and facts, as an .order file or JSON states them, to a schedule.
+// Builds a schedule from actions and facts, as an .order file or JSON states them.
 //
-// Both readers hand over what they read with its place; what the two forms have in common is judged
-// here once: limits, whether microbatches are named, how many chunks a rank has, which of them
-// split their backwards, where stages live. Tested through order_reader_test.cpp and
-// json_reader_test.cpp.
+// Both readers hand over each thing that they read with its place. The questions that the two forms
+// have in common are settled here once: limits, whether microbatches are named, how many chunks a
+// rank has, which of them split their backwards, where stages live. Tested through
+// order_reader_test.cpp and json_reader_test.cpp.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace capo {
 
-/// A chunk where it is said to split its backwards.
+/// A chunk that is said to split its backwards, and the place that says so.
 struct ChunkMention {
   static constexpr std::int32_t kAll = 0;
 
@@ -26,7 +26,7 @@ struct ChunkMention {
   Span span;
 };
 
-/// What is stated about a rank, or about all of them.
+/// The facts that are stated about a rank, or about all of them.
 struct RankFacts {
   std::optional<std::int32_t> chunks;
   std::optional<Layers> layers;
@@ -39,19 +39,19 @@ class ScheduleBuilder {
  public:
   explicit ScheduleBuilder(const Limits& limits) : limits_(limits) {}
 
-  /// Topology, microbatches and stages are the caller's to set; ranks are not.
+  /// The caller sets topology, microbatches and stages, and leaves the ranks alone.
   Schedule& schedule() { return schedule_; }
 
   /// Appends the action that `token` names.
   [[nodiscard]] std::optional<Refusal> add_action(std::vector<Entry>& order, std::string_view token,
                                                   Span span, Group group);
 
-  /// Appends a rank. Facts that it does not state itself are those of `shared`.
+  /// Appends a rank. `shared` gives the facts that it does not state itself.
   [[nodiscard]] std::optional<Refusal> add_rank(Span where, RankFacts facts,
                                                 const RankFacts& shared, std::vector<Entry> order,
                                                 std::optional<std::vector<Entry>> replay);
 
-  /// After the last rank: numbers microbatches, places stages.
+  /// Numbers microbatches and places stages. Precondition: all ranks are added.
   [[nodiscard]] Read<Schedule> finish() &&;
 
  private:

@@ -1,4 +1,4 @@
-#include "core/text/tokens_printer.h"
+#include "core/text/order_printer.h"
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ Result<std::string, Inexpressible> print_tokens(const Schedule& schedule) {
       }
       if (!first) text += entry.group == Group::Continues ? '&' : ' ';
       first = false;
-      const Delay of_chunk = delay[static_cast<std::size_t>(entry.chunk) - 1];
+      const Delay of_chunk = delay[entry.chunk.index()];
       text += fmt::format("{}{}", word_of_computation(entry.kind, of_chunk), entry.microbatch);
       if (several) text += fmt::format(".{}", entry.chunk - 1);
     }
