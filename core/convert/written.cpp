@@ -118,7 +118,7 @@ class Comparison {
     std::vector<bool> split(delay.size());
     std::vector<bool> named(delay.size());  // whether its input halves are I
     for (const Entry& entry : rank.order) {
-      const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+      const std::size_t chunk = entry.chunk.index();
       if (!is_compute(entry.kind) || chunk >= delay.size()) continue;
       if (entry.kind == Kind::Backward) whole[chunk] = true;
       if (entry.kind == Kind::BackwardInput) named[chunk] = true;

@@ -14,8 +14,8 @@ namespace capo {
 
 namespace {
 
-// Where the forward and the backward of each microbatch begin and end: at the computation, or,
-// where exchanges of tokens are written beside it, at the first and the last of them all.
+// The first and the last node of each forward and backward (see is_node()): its computation, or, if
+// exchanges of tokens are written beside it, the first and the last of them all.
 class NodeEnds {
  public:
   explicit NodeEnds(const Schedule& schedule) : schedule_(schedule) {
@@ -35,7 +35,8 @@ class NodeEnds {
   }
 
  private:
-  // Of a rank that exchanges tokens, where entries are looked up.
+  // The ends by rank. A rank without exchanges is missing: each of its nodes begins and ends a
+  // pass.
   using Ends = std::map<std::int32_t, std::set<std::uint32_t>>;
 
   void look_at(std::int32_t rank, const std::vector<Entry>& order) {
@@ -101,7 +102,8 @@ class Sweeps {
   }
 
  private:
-  // What a rank waits for: the forward or the backward of a stage and microbatch.
+  // A key stands for the forward or the backward of a stage and microbatch, which a rank may wait
+  // for.
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
   std::uint64_t key(bool forward, std::int32_t stage, std::int32_t microbatch) const {
     const auto cell =
@@ -113,12 +115,12 @@ class Sweeps {
     return schedule_.ranks[static_cast<std::size_t>(rank)].order;
   }
 
-  // Both flags of a key live in one table each.
+  // Forwards and backwards have a table each.
   bool done(std::uint64_t of) const {
     return of % 2 == 1 ? forward_done_[of / 2] : backward_done_[of / 2];
   }
 
-  // The first thing that the entry needs and that is not there.
+  // Returns the key of the input that the entry needs and that is not there, or kNothing.
   std::uint64_t missing(std::int32_t rank, std::uint32_t at) const {
     if (!ends_.begins(rank, at)) return kNothing;
     const Entry& entry = order_of(rank)[at];
@@ -130,7 +132,8 @@ class Sweeps {
     return done(needed) ? kNothing : needed;
   }
 
-  // One action of a rank, a composite's members together; a rank that lacks something sleeps.
+  // Moves a rank on by one action, or by all members of a composite. A rank that lacks an input
+  // sleeps.
   void visit(std::int32_t rank) {
     const std::vector<Entry>& order = order_of(rank);
     std::size_t& at = cursor_[static_cast<std::size_t>(rank)];
@@ -201,7 +204,7 @@ class Sweeps {
   const StageMap& map_;
   std::size_t microbatches_;
   std::vector<std::size_t> cursor_;
-  std::vector<std::uint64_t> waits_for_;  // by rank; kNothing: awake or at its end
+  std::vector<std::uint64_t> waits_for_;  // by rank; kNothing: the rank is awake or at its end
   std::vector<bool> forward_done_;
   std::vector<bool> backward_done_;
   std::priority_queue<std::int32_t, std::vector<std::int32_t>, std::greater<>> now_;
@@ -209,7 +212,7 @@ class Sweeps {
   WithTransfers result_;
 };
 
-// A receive was put in before its reader was reached: now it can be named.
+// Names the entry that each receive was made for. Receives were put in before their readers.
 void name_readers(WithTransfers& result, const StageMap& map, std::int32_t microbatches) {
   const auto cells =
       static_cast<std::size_t>(map.stages()) * static_cast<std::size_t>(microbatches);

@@ -1,4 +1,4 @@
-// The transfers of an order that does not write them, put in as PyTorch puts them in.
+// Adds transfers to an order that does not write them, as PyTorch does.
 //
 //   0F0 | 1F0   ->   0F0 0SEND_F0 | 1RECV_F0 1F0
 //
@@ -9,9 +9,9 @@
 // here are the same. A rank that waits is not swept but woken: one heap operation an action instead
 // of one look an action and sweep.
 //
-// Where nothing can move the schedule has a cycle; the steps that did come out are kept, and
-// finding the cycle is the dependency rules' work. Tested by add_transfers_test.cpp against
-// PyTorch's own lists.
+// If no rank can move, the schedule has a cycle. The steps that did come out are kept, and the
+// rules about dependencies find the cycle. Tested by add_transfers_test.cpp against PyTorch's own
+// lists.
 
 #pragma once
 
@@ -25,7 +25,8 @@ struct WithTransfers {
   bool complete = false;  ///< every action found its place
 };
 
-/// The schedule's entries name a chunk and, where they have one, a microbatch below `microbatches`.
+/// Precondition: every entry names a chunk and, if its kind has one, a microbatch below
+/// `microbatches`.
 [[nodiscard]] WithTransfers add_transfers(const Schedule& schedule, const StageMap& map,
                                           std::int32_t microbatches);
 

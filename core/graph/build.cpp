@@ -36,7 +36,7 @@ class Builder {
 
   enum class Take : std::uint8_t { Computations, WithExchangesInTurn, AllButTransfers, All };
 
-  // Tasks, streams and vertices, rank by rank in the order of issue.
+  // Adds tasks, streams and vertices, rank by rank in the order of issue.
   void add_tasks(Take take, const Environment& environment) {
     const Communicators layout = environment.layout();
     exchanges_in_turn_ = take == Take::WithExchangesInTurn;
@@ -56,13 +56,14 @@ class Builder {
     graph.first_of.push_back(static_cast<TaskId>(graph.tasks.size()));
   }
 
-  // Each task behind the one before on its stream; a transfer behind the computation before it, and
-  // computations behind the transfers that they wait for.
+  // Puts each task behind the one before on its stream, a transfer behind the computation before
+  // it, and computations behind the transfers that they wait for.
   void add_issue_order() {
     std::vector<TaskId> latest_in(graph.streams.size(), kNoTask);
     for (std::size_t r = 0; r + 1 < graph.first_of.size(); ++r) {
       TaskId computation = kNoTask;
-      std::array<TaskId, 2> unwaited{kNoTask, kNoTask};  // sends waited for at the next of theirs
+      std::array<TaskId, 2> unwaited{kNoTask,
+                                     kNoTask};  // the next send of their kind waits for them
       pending_waits_.clear();
       for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) {
         const Task& task = graph.tasks[id];
@@ -88,14 +89,15 @@ class Builder {
     }
   }
 
-  // Parameters are there before their first reader behind an unshard, and all computations of the
-  // chunk before are over when they are given up or their gradients reduced.
+  // An unshard is over before the first computation that reads its parameters, and all computations
+  // of the chunk are over before its parameters are given up or their gradients reduced.
   void add_parameter_order() {
     if (!has_parameter_actions_) return;
     for (std::size_t r = 0; r + 1 < graph.first_of.size(); ++r) {
-      std::map<std::int32_t, TaskId> computed;   // by stage: the latest computation
-      std::map<std::int32_t, TaskId> weighed;    // likewise, on the stream of weight gradients
-      std::map<std::int32_t, TaskId> unsharded;  // by stage: an unshard that nobody has read
+      std::map<std::int32_t, TaskId> computed;  // by stage: the latest computation
+      std::map<std::int32_t, TaskId>
+          weighed;  // by stage: the latest on the stream of weight gradients
+      std::map<std::int32_t, TaskId> unsharded;  // by stage: an unshard that no task has read
       for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) {
         const Task& task = graph.tasks[id];
         if (is_compute(task.kind)) {
@@ -117,8 +119,8 @@ class Builder {
     }
   }
 
-  // The nodes of one microbatch of a stage form one chain over all streams, with one event that
-  // each waits for and records; a weight gradient does neither.
+  // Chains the nodes of one microbatch of a stage over all streams, with one event that each waits
+  // for and records. A weight gradient does neither.
   void add_events() {
     if (!exchanges_) return;
     TaskLookup latest(map_.stages(), lookup_.microbatches());
@@ -132,28 +134,29 @@ class Builder {
     }
   }
 
-  // Forward before backward before weight gradient, of one stage and microbatch.
+  // Puts forward before backward before weight gradient of one stage and microbatch.
   void add_local_data() {
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {
       const Task& task = graph.tasks[id];
       if (is_backward(task.kind) && begins(id)) data(find(Thing::Forward, task), id);
-      // Where layers are taken apart, each W has its own B before it on the same stream.
+      // If layers are taken apart, each W has its own B before it on the same stream.
       if (task.kind == Kind::BackwardWeight && !exchanges_) data(find(Thing::Backward, task), id);
     }
   }
 
-  // What a stage reads of its neighbour, straight from where it was made.
+  // Lets each stage read its input straight from the task of the neighbour that made it.
   void add_direct_data() {
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {
       const Task& task = graph.tasks[id];
       if (!is_node(task.kind) || !begins(id)) continue;
       const Thing made = is_forward_node(task.kind) ? Thing::Forward : Thing::Backward;
-      const std::int32_t maker = map_.neighbour(task.kind, task.stage);
+      const StageId maker = map_.neighbour(task.kind, task.stage);
       data(lookup_.find(made, maker, task.microbatch), id);
     }
   }
 
-  // The same where a transfer lies between, and every local fault of a transfer.
+  // Lets each stage read its input through a transfer, and notes every fault of a transfer that one
+  // rank alone shows.
   void add_transferred_data() {
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {
       Task& task = graph.tasks[id];
@@ -208,14 +211,14 @@ class Builder {
     return graph.tasks[a].rank == graph.tasks[b].rank;
   }
 
-  // Whether a task of this kind is a computation beside the others.
+  // Whether a task of this kind is a computation on a stream beside the others.
   [[nodiscard]] bool runs_apart(Kind kind) const {
     return weight_stream_ && kind == Kind::BackwardWeight;
   }
   [[nodiscard]] static bool is_parameter_action(Kind kind) {
     return kind == Kind::Unshard || kind == Kind::Reshard || kind == Kind::ReduceGradient;
   }
-  // Whether the task is the first node of its forward or backward.
+  // Whether the task is the first node of its forward or backward (see is_node()).
   [[nodiscard]] bool begins(TaskId id) const {
     if (!exchanges_) return true;
     const Task& task = graph.tasks[id];
@@ -279,14 +282,14 @@ class Builder {
     if (has_microbatch(step.kind)) enter(id);
   }
 
-  // Whether two steps are of one composite or group, also where those between are left out here.
+  // Whether two steps belong to one composite or group, even if steps between them are left out.
   [[nodiscard]] static bool in_one(const std::vector<Step>& steps, std::uint32_t first,
                                    std::uint32_t last) {
     while (last > first && steps[last].group == Group::Continues) --last;
     return last == first;
   }
 
-  // Into the lookup, unless something of the same name is there or the stage lives elsewhere.
+  // Enters the task into the lookup, unless its name is taken or its stage lives elsewhere.
   void enter(TaskId id) {
     Task& task = graph.tasks[id];
     if (!lookup_.holds(task.stage, task.microbatch) || map_.home(task.stage).rank != task.rank) {
@@ -308,7 +311,8 @@ class Builder {
     }
   }
 
-  // The stream of what is no computation; a rank has few, so a scan finds it.
+  // Returns the stream of a task that runs beside the computations. A rank has few, so a scan finds
+  // it.
   std::uint32_t stream_of(const Task& task, const Step& step, Communicators layout) {
     const Stream stream = is_transfer(task.kind)  ? queue_of(task, step, layout)
                           : is_compute(task.kind) ? Stream{.rank = task.rank, .name = "wgrad"}
@@ -347,10 +351,10 @@ class Builder {
     return stream;
   }
 
-  // The input of `reader`: made on this rank, or received.
+  // Adds the edge to `reader` from its input, which is made on this rank or received.
   void receive_input(TaskId reader, Thing made, Thing received) {
     Task& task = graph.tasks[reader];
-    const std::int32_t producer_stage = map_.neighbour(task.kind, task.stage);
+    const StageId producer_stage = map_.neighbour(task.kind, task.stage);
     if (producer_stage == kNoStage) return;
     if (map_.same_rank(producer_stage, task.stage)) {
       data(lookup_.find(made, producer_stage, task.microbatch), reader);
@@ -373,13 +377,13 @@ class Builder {
   const Lowered& lowered_;
   const StageMap& map_;
   std::span<const CollectiveGroup> groups_;
-  TaskLookup lookup_;                // of what has several nodes, the last
-  std::optional<TaskLookup> first_;  // and the first; only where layers exchange
+  TaskLookup lookup_;                // the last node of a pass that has several
+  std::optional<TaskLookup> first_;  // the first node of a pass; nullopt without exchanges
   bool exchanges_ = false;
-  bool exchanges_in_turn_ = false;  // and nothing else but computations
+  bool exchanges_in_turn_ = false;  // exchanges run on the stream of computations
   bool weight_stream_ = false;
   bool has_parameter_actions_ = false;
-  std::uint32_t first_stream_ = 0;  // of the rank at hand: its computations
+  std::uint32_t first_stream_ = 0;  // the stream of computations of the rank at hand
   std::vector<TaskId> pending_waits_;
   EdgeList edges_;
 };

@@ -1,4 +1,4 @@
-// Lowered orders made into a task graph, with what does not fit noted on the way.
+// Builds a task graph from lowered orders, and notes on the way the transfers that do not fit.
 //
 // wire_directly() leaves transfers out: a stage reads what the stage before made, wherever that
 // was. It answers whether an order can be executed at all. wire_transfers() puts every transfer in
@@ -9,7 +9,7 @@
 // same action on all of them. On each member they must come in one order whatever the streams do:
 // two that run on different streams, with no path between them, may start either way round.
 //
-// What a fault leaves waiting for ever is marked in the graph (Task::never), so that
+// A task that a fault leaves waiting for ever is marked in the graph (Task::never), so that
 // finishes() answers for broken tables as well. Tested by build_test.cpp.
 
 #pragma once
@@ -31,20 +31,20 @@ struct WiredTransfers {
   std::vector<TransferFault> faults;
 };
 
-/// Of exchanges of tokens, beside computations that run in the order of the list.
+/// Whether wire_directly() takes exchanges of tokens beside the computations.
 enum class Exchanges : std::uint8_t {
   LeftOut,
-  InTurn,  ///< they run in that order as well
+  InTurn,  ///< they run in the order of the list, as computations do
 };
 
-/// Computations, and exchanges if wanted; transfers of the lowered orders are left out. Data edges
-/// against a rank's own order are in it as well, and make a cycle.
+/// The graph of computations, and of exchanges if wanted, without the transfers of the lowered
+/// orders. Data edges against a rank's own order are in it as well, and make a cycle.
 [[nodiscard]] TaskGraph wire_directly(const Lowered& lowered, const StageMap& map,
                                       std::int32_t microbatches,
                                       Exchanges exchanges = Exchanges::LeftOut);
 
-/// Everything but transfers, which are left out: each stage reads straight from where its input was
-/// made, as if links were ideal. A computation that reads across ranks has a Data edge.
+/// The graph of everything but transfers: each stage reads straight from the task that made its
+/// input, as if links were ideal. A computation that reads across ranks has a Data edge.
 [[nodiscard]] TaskGraph wire_ideally(const Lowered& lowered, const StageMap& map,
                                      std::int32_t microbatches, const Environment& environment,
                                      std::span<const CollectiveGroup> groups = {});

@@ -1,5 +1,6 @@
-// Edges on their way into a task graph: three arrays, nine bytes an edge, as the graph's
-// constructor reads them twice; and between which tasks they are where several share a vertex.
+// Edges on their way into a task graph: three arrays, nine bytes an edge, since the graph's
+// constructor reads them twice. An edge at a vertex that several tasks share keeps its two tasks as
+// well. Tested through build_test.cpp.
 
 #pragma once
 
@@ -29,7 +30,7 @@ class EdgeList {
     TaskId task;
     Vertex vertex;
   };
-  /// Of tasks that are all in the graph.
+  /// Adds an edge between two tasks. Precondition: both are in the graph.
   void add(const TaskGraph& graph, End from, End to, EdgeKind kind) {
     add(from.vertex, to.vertex, kind);
     if (!graph.tasks[from.task].member && !graph.tasks[to.task].member) return;

@@ -20,7 +20,7 @@ void for_each_edge(const TaskGraph& graph, Vertex from, Visit visit) {
   }
 }
 
-// What waits for something that nobody makes waits, or finds it there.
+// Whether a task that waits for something that nobody makes waits for ever, or finds it there.
 enum class Never : std::uint8_t { Waits, IsThere };
 
 Execution execute(const TaskGraph& graph, Never never) {
@@ -84,7 +84,7 @@ class CycleSearch {
   static constexpr State kNoState = 0xffffffff;
 
   struct Came {
-    State state = kNoState;  // the one before; kNoState: the search began here
+    State state = kNoState;  // the state before; kNoState: the search began here
     std::uint32_t distance = 0;
     EdgeKind kind = EdgeKind::Stream;
   };
@@ -94,7 +94,7 @@ class CycleSearch {
   struct Wait {
     Vertex waiting;
     Vertex waited;
-    std::optional<Vertex> meeting;  // between the two
+    std::optional<Vertex> meeting;  // the point between the two; nullopt: they do not meet
     TaskId rider = kNoTask;         // the task that waits along its stream
     EdgeKind kind;
   };
@@ -115,9 +115,9 @@ class CycleSearch {
     return at_start ? graph_.start(passed(state)) : graph_.end(passed(state));
   }
 
-  // Whatever would still not run if what nobody makes were there waits for another such, so that
-  // going from one to the next comes around. A point where a collective's members meet waits for
-  // one of these.
+  // Imagine that everything that nobody makes were there. A task that would still not run waits for
+  // another such task, so going from one to the next comes around. The meeting point of a
+  // collective waits for one of these.
   [[nodiscard]] std::optional<Vertex> vertex_on_a_cycle() const {
     const Execution given = execute(graph_, Never::IsThere);
     if (given.finishes()) return std::nullopt;
@@ -145,7 +145,7 @@ class CycleSearch {
     return roots;
   }
 
-  // Breadth first with steps of cost 0 and 1, no deeper than what is known already.
+  // Searches breadth first with steps of cost 0 and 1, no deeper than the best cycle so far.
   void search(Vertex root) {
     ++round_;
     root_ = root;
@@ -156,7 +156,7 @@ class CycleSearch {
       const State state = open_.front();
       open_.pop_front();
       if (!best_.empty() && from_[state].distance >= best_.size()) return;
-      // What waits for what did not run did not run either.
+      // A task behind one that did not run did not run either.
       for_each_edge(graph_, vertex_of(state), [&](Vertex to, EdgeKind kind) {
         if (work_left_ > 0) --work_left_;
         step(state, to, kind);
@@ -213,9 +213,9 @@ class CycleSearch {
     }
   }
 
-  // From the root along dependencies to `last`, and by an edge of kind `closing` back to the root,
-  // where that is a way along a stream to its task `arrived`: the same the other way round, as
-  // tasks that wait.
+  // The path goes from the root along dependencies to `last`, and by an edge of kind `closing` back
+  // to the root; if that edge goes along a stream, it arrives at the root's task `arrived`. Returns
+  // the path the other way round, as tasks that wait.
   [[nodiscard]] std::vector<Wait> cycle_through(State last, EdgeKind closing,
                                                 TaskId arrived) const {
     std::vector<Wait> waits;
@@ -223,7 +223,7 @@ class CycleSearch {
     TaskId rider = arrived;
     EdgeKind kind = closing;
     std::optional<Vertex> meeting;
-    std::optional<std::uint32_t> ridden;  // the stream along which the wait added last goes
+    std::optional<std::uint32_t> ridden;  // the stream of the latest wait; nullopt: not along one
     for (State state = last; state != kNoState; state = from_[state].state) {
       const Vertex waited = vertex_of(state);
       if (graph_.is_meeting(waited)) {
@@ -247,7 +247,7 @@ class CycleSearch {
     return waits;
   }
 
-  // The best cycle by tasks. Where a vertex is of several, those that the edge is between.
+  // Returns the best cycle by tasks. If several tasks share a vertex, an edge names its own two.
   [[nodiscard]] std::vector<WaitEdge> named() const {
     std::vector<WaitEdge> edges;
     for (const Wait& wait : best_) {
@@ -262,7 +262,7 @@ class CycleSearch {
       });
     }
     name_members(edges);
-    // Of several on one stream, the one that waits in its turn.
+    // If several tasks share a stream, the one that waits in its turn is named.
     for (std::size_t i = 0; i < edges.size(); ++i) {
       const TaskId next = edges[(i + 1) % edges.size()].task;
       if (rides(best_[i].kind) && graph_.tasks[next].stream == graph_.tasks[edges[i].task].stream)
@@ -277,7 +277,7 @@ class CycleSearch {
       waits_at.emplace(best_[i].waiting, i);
       waits_at.emplace(best_[i].waited, i);
     }
-    // Of several edges between the same, the first is named last.
+    // If several edges join the same two, the first is visited last and so wins.
     for (std::size_t at = graph_.member_edges.size(); at > 0; --at) {
       const TaskEdge& member = graph_.member_edges[at - 1];
       for (const Vertex end : {member.from, member.to}) {
@@ -303,7 +303,7 @@ class CycleSearch {
   std::uint32_t round_ = 0;
   Vertex root_ = 0;
   bool closed_ = false;
-  std::vector<std::uint32_t> seen_;  // by state: the search that reached it
+  std::vector<std::uint32_t> seen_;  // by state: the number of the search that reached it
   std::vector<Came> from_;
   std::deque<State> open_;
   std::vector<Wait> best_;

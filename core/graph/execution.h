@@ -1,11 +1,13 @@
-// Running a task graph on paper: whatever can start does, until nothing can.
+// Runs a task graph on paper: every task that can start does, until none can.
 //
 // Every order in the graph is fixed, so which tasks run in the end does not depend on the order in
 // which they are picked. If some never run, they form the stuck state: on each stream a first task
-// that waits, and among those a cycle of waits or something that waits for what nobody makes.
+// that waits, and among those a cycle of waits or a task that waits for something that nobody
+// makes.
 //
-// Kahn's method rather than boost::topological_sort: what is asked for is the stuck state and not
-// only that there is one, and it is faster (bench/graph prints both). Tested by execution_test.cpp.
+// This is Kahn's method rather than boost::topological_sort, since it yields the stuck state and
+// not only the fact that there is one, and is faster (bench/graph prints both). Tested by
+// execution_test.cpp.
 
 #pragma once
 
@@ -17,7 +19,7 @@
 namespace capo {
 
 struct Execution {
-  std::vector<bool> ran;  ///< by vertex
+  std::vector<bool> ran;  ///< by vertex: whether it ran
   std::size_t stuck = 0;  ///< vertices that never run
 
   [[nodiscard]] bool finishes() const { return stuck == 0; }
@@ -28,16 +30,18 @@ struct Execution {
 /// A step of a cycle of waits.
 struct WaitEdge {
   TaskId task;
-  EdgeKind kind;  ///< why it waits
-  TaskId waited;  ///< what for: the next one's task (the last one's the first), or another member
-                  ///< of its composite or fused group
+  EdgeKind kind;  ///< the reason why it waits
+  /// The task that it waits for: that of the next edge (of the first for the last edge), or another
+  /// member of its composite or fused group.
+  TaskId waited;
 };
 
 /// The shortest cycle of waits, where any distance along one stream or queue counts as one step.
-/// The search begins at the first tasks of the stuck state, goes on everywhere, and stops after
-/// `max_work` edges looked at: up to some thousand stuck tasks the cycle is the shortest of all,
-/// beyond that of those through the vertices that it came to, among which there is one that is
-/// known to be on a cycle. Empty if there is none: then tasks wait for what nobody makes.
+/// The search begins at the first tasks of the stuck state, goes on everywhere, and stops after it
+/// has looked at `max_work` edges. Up to some thousand stuck tasks the cycle is the shortest of
+/// all; beyond that it is the shortest through the vertices that the search came to, one of which
+/// is known to be on a cycle. Empty if there is no cycle: then tasks wait for something that nobody
+/// makes.
 [[nodiscard]] std::vector<WaitEdge> shortest_cycle(const TaskGraph& graph,
                                                    const Execution& execution,
                                                    std::uint64_t max_work = 10'000'000);

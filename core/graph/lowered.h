@@ -1,4 +1,4 @@
-// A schedule with its transfers in place: what each rank issues, in the order in which it does.
+// A schedule with its transfers in place: the steps that each rank issues, in order.
 //
 //   F of stage 0   ->   rank 0: F1.0 send-F1.0        rank 1: recv-F1.0 F1.0
 //
@@ -17,33 +17,35 @@ namespace capo {
 
 constexpr std::uint32_t kNoEntry = 0xffffffff;
 
-/// Who waits for a transfer on the rank that issues it. Readers of what is received always do.
+/// The computations that wait for a transfer on the rank that issues it. A reader of a received
+/// tensor always does.
 enum class Wait : std::uint8_t {
-  ByReader,  ///< nobody else
-  AtOnce,    ///< all computation after it
-  AtNext,    ///< all computation after the next transfer of its kind
+  ByReader,  ///< only its reader
+  AtOnce,    ///< every computation after it
+  AtNext,    ///< every computation after the next transfer of its kind
 };
 
-/// The part of a layer that a computation is, where layers are taken apart.
+/// The part of a layer that a computation is, if layers are taken apart.
 enum class Part : std::uint8_t {
   Whole,        ///< a chunk's computation in one piece
   PreDispatch,  ///< attention, norm, router and the preparation of the dispatch
   Experts,
-  PostProcess,  ///< of multi-token prediction
+  PostProcess,  ///< the end of multi-token prediction
 };
 
+/// An action as a rank issues it, before it becomes a task of the graph.
 struct Step {
   ChunkId chunk;
   MicrobatchId microbatch = kNoMicrobatch;
-  std::uint32_t entry =
-      kNoEntry;  ///< of the rank's order: the step itself, or what it was made for
+  /// The position in the rank's order of the entry that the step is, or was made for.
+  std::uint32_t entry = kNoEntry;
   Kind kind = Kind::Idle;
   Wait wait = Wait::ByReader;
-  Group group = Group::Alone;     ///< computations of a composite, transfers of a fused group
-  std::uint8_t communicator = 0;  ///< 1: a second one, for the way from odd to even ranks
+  Group group = Group::Alone;     ///< a composite of computations or a fused group of transfers
+  std::uint8_t communicator = 0;  ///< 1: the second one, from odd to even ranks
   Part part = Part::Whole;
-  std::uint8_t slot = 0;    ///< of a step of Megatron's EP overlap, from 1; 0: not of one
-  std::uint16_t layer = 0;  ///< in its chunk, where layers are taken apart
+  std::uint8_t slot = 0;    ///< the slot of Megatron's EP overlap, from 1; 0: it overlaps nothing
+  std::uint16_t layer = 0;  ///< the layer in its chunk, from 0; 0 if layers are not taken apart
 };
 
 struct Lowered {
@@ -59,7 +61,7 @@ constexpr bool is_receive(Kind kind) {
 constexpr bool is_transfer(Kind kind) {
   return is_send(kind) || is_receive(kind);
 }
-/// The kind of a transfer's other end.
+/// The kind of the other end of a transfer.
 constexpr Kind other_end(Kind transfer) {
   switch (transfer) {
     case Kind::SendForward:
@@ -72,7 +74,7 @@ constexpr Kind other_end(Kind transfer) {
       return Kind::SendBackward;
   }
 }
-/// Whether a backward hands its input gradient on: all but W do.
+/// Whether the kind is a backward that hands an input gradient on, which a W does not.
 constexpr bool is_backward(Kind kind) {
   return kind == Kind::Backward || kind == Kind::BackwardInput;
 }
@@ -89,10 +91,10 @@ constexpr bool is_node(Kind kind) {
   return is_forward_node(kind) || is_backward_node(kind);
 }
 
-/// The entries as they stand, without idle slots.
+/// The steps of the entries as they stand, without idle slots.
 [[nodiscard]] Lowered as_written(const Schedule& schedule);
 
-/// Whether any order of the schedule says when it transfers.
+/// Whether any order of capture holds a transfer.
 [[nodiscard]] bool has_transfers(const Schedule& schedule);
 
 /// The lowered orders as a schedule of named microbatches, for printing. Spans are those of the

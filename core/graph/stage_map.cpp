@@ -21,7 +21,7 @@ StageMap::StageMap(const Schedule& schedule)
       const StageId stage = wired_ && at < rank.stages.size() ? rank.stages[at] : next++;
       stages.push_back(stage);
       if (stage.index() >= homes_.size()) homes_.resize(stage.index() + 1);
-      // The first holder is the home unless it is a stray, one that a table places elsewhere.
+      // The first holder is the home unless it is a stray, which a table places elsewhere.
       Place& home = homes_[stage.index()];
       const bool stray = chunk > rank.chunks - rank.strays;
       if (home.rank < 0 && !stray) home = {.rank = static_cast<std::int32_t>(r), .chunk = chunk};

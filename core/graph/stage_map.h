@@ -1,7 +1,8 @@
-// Where each stage lives, and where each thing of a stage and microbatch is looked up.
+// The map between stages and the chunks that hold them.
 //
 // Stages are numbered over all ranks; a rank numbers its chunks. Rules, lowering and the task graph
-// go from one to the other all the time, so both directions are tables.
+// go from one to the other all the time, so both directions are tables. Tested by
+// stage_map_test.cpp.
 
 #pragma once
 
@@ -39,14 +40,14 @@ class StageMap {
     const bool last = stage + 1 == stages() || stage + 1 == second_pipeline_;
     return wired_ && !last ? StageId(stage + 1) : kNoStage;
   }
-  /// The other stage that an action of `stage` has to do with: where the other end of a transfer
-  /// is, or whose output or gradient a computation reads.
+  /// The stage that holds the other end of a transfer of `stage`, or whose output or gradient a
+  /// computation of `stage` reads; kNoStage if there is none.
   [[nodiscard]] StageId neighbour(Kind kind, StageId stage) const;
   [[nodiscard]] bool same_rank(StageId a, StageId b) const { return home(a).rank == home(b).rank; }
 
  private:
   bool wired_ = false;
-  StageId second_pipeline_;  // its first stage; with one pipeline a stage that is none
+  StageId second_pipeline_;  // the first stage of the second pipeline; INT32_MAX: there is none
   std::vector<Place> homes_;
   std::vector<std::vector<StageId>> stages_;
 };

@@ -1,4 +1,5 @@
-// The task graph: every task of every rank on its stream, and what must be over before what.
+// The task graph: every task of every rank on its stream, and an edge from each task to those that
+// wait for it.
 //
 //   rank 0  comp   F1.0 ------> F1.1 ...          edges by kind: stream order, data, the issue of a
 //           p2p       \-> send-F1.0 ...           transfer behind the computation before it, a
@@ -29,16 +30,16 @@
 namespace capo {
 
 enum class EdgeKind : std::uint8_t {
-  Stream,      ///< next on the same stream of computations
-  Queue,       ///< next on the same communicator
-  Issue,       ///< a transfer is issued behind the computations before it
-  Data,        ///< what one makes the other reads
-  Span,        ///< a transfer's start and its end
-  Message,     ///< a send's start before its receive's end
-  Rendezvous,  ///< a receive's start before its send's end
-  Wait,        ///< a computation waits for a transfer that it does not read
-  Event,       ///< next node of the same microbatch, on the other stream
-  Collective,  ///< each member of a collective starts before any ends
+  Stream,      ///< to the next task on the same stream of computations
+  Queue,       ///< to the next task on the same communicator
+  Issue,       ///< from a computation to a transfer that is issued behind it
+  Data,        ///< from a task to one that reads its output
+  Span,        ///< from a transfer's start to its end
+  Message,     ///< from a send's start to its receive's end
+  Rendezvous,  ///< from a receive's start to its send's end
+  Wait,        ///< from a transfer to a computation that waits for it without reading it
+  Event,       ///< to the next node of the same microbatch, on another stream
+  Collective,  ///< from each start to the meeting point of a collective, and on to each end
 };
 
 using DependencyGraph =
@@ -53,13 +54,13 @@ struct Task {
   RankId rank;
   StageId stage;
   MicrobatchId microbatch = kNoMicrobatch;
-  std::uint32_t step = 0;    ///< of the rank's lowered order
-  std::uint32_t stream = 0;  ///< of TaskGraph::streams
-  Vertex start = 0;          ///< the vertex, or a transfer's first
+  std::uint32_t step = 0;    ///< position in the rank's lowered order
+  std::uint32_t stream = 0;  ///< position in TaskGraph::streams
+  Vertex start = 0;          ///< its vertex, or the first of its two
   Kind kind = Kind::Idle;
-  bool split = false;   ///< it has a start and an end
-  bool never = false;   ///< it waits for something that nobody makes
-  bool member = false;  ///< of a composite or fused group: others have its vertices too
+  bool split = false;   ///< it has two vertices, a start and an end
+  bool never = false;   ///< it waits for something that no task makes
+  bool member = false;  ///< it shares its vertices with others of a composite or fused group
 };
 
 /// Tasks of one rank that run one after another.
@@ -68,16 +69,18 @@ struct Stream {
 
   RankId rank;
   Runs runs = Runs::Computations;
-  std::int32_t peer_low = -1;   ///< of transfers: the ranks that the communicator joins, if fewer
-  std::int32_t peer_high = -1;  ///< than all
+  /// The two ranks that a communicator of transfers joins; -1: it joins all ranks.
+  std::int32_t peer_low = -1;
+  std::int32_t peer_high = -1;
   std::uint8_t communicator = 0;
-  std::string name;  ///< of collectives: "comm" for dispatch and combine, "dp" for the others, or
-                     ///< as their group says; of weight gradients that run apart: "wgrad"
+  /// Collectives: "comm" for dispatch and combine, "dp" for the others, or the name that their
+  /// group states. Weight gradients that run apart: "wgrad". Empty otherwise.
+  std::string name;
 
   friend bool operator==(const Stream&, const Stream&) = default;
 };
 
-/// An edge, and the tasks that it is between.
+/// An edge with the two tasks that it joins.
 struct TaskEdge {
   Vertex from;
   Vertex to;
@@ -90,12 +93,12 @@ struct TaskGraph {
   std::vector<Task> tasks;       ///< rank by rank, in the order of issue
   std::vector<TaskId> first_of;  ///< the first task of each rank, and one past the last of all
   std::vector<Stream> streams;
-  /// By vertex; of a fused group its first member, of the point where a collective's members meet
-  /// the first of those.
+  /// By vertex: its task. A fused group maps to its first member, the meeting point of a collective
+  /// to the first member that meets there.
   std::vector<TaskId> task_of;
   DependencyGraph edges;
-  /// The edges at composites and fused groups that are one member's, which those of_all() are not;
-  /// in the order in which they were put in.
+  /// The edges at composites and fused groups that belong to one member and not to all (see
+  /// of_all()), in the order in which they were added.
   std::vector<TaskEdge> member_edges;
 
   [[nodiscard]] Vertex start(TaskId task) const { return tasks[task].start; }
@@ -111,8 +114,8 @@ struct TaskGraph {
       visit(task);
     }
   }
-  /// Calls visit(TaskEdge) for each edge: those of members last, and one that is for all members of
-  /// a composite or fused group with the first.
+  /// Calls visit(TaskEdge) for each edge. Edges of single members come last; an edge for all
+  /// members of a composite or fused group names the first.
   template <typename Visit>
   void for_each_task_edge(Visit visit) const {
     for (Vertex from = 0; from < task_of.size(); ++from) {
@@ -131,7 +134,7 @@ struct TaskGraph {
     return kind == EdgeKind::Stream || kind == EdgeKind::Queue || kind == EdgeKind::Issue ||
            kind == EdgeKind::Span;
   }
-  /// Whether the vertex is no task's but the point where the members of a collective meet.
+  /// Whether the vertex belongs to no task and is the point where the members of a collective meet.
   [[nodiscard]] bool is_meeting(Vertex vertex) const {
     const Vertex first = tasks[task_of[vertex]].start;
     return vertex > first + 1;
@@ -142,24 +145,24 @@ struct TaskGraph {
 /// the rules about transfers put it into words.
 struct TransferFault {
   enum class Kind : std::uint8_t {
-    Repeated,         ///< the same transfer again; `other` is the first
-    Nowhere,          ///< no rank, or this very rank, holds the stage at the other end
-    SendWithout,      ///< nobody receives it
-    ReceiveWithout,   ///< nobody sends it
-    NotReceived,      ///< a computation whose input nobody receives; `other` is its send, if any
-    SendTooEarly,     ///< issued before `other`, which makes what it sends
-    ReceiveTooLate,   ///< issued behind `other`, which reads what it receives
-    Mismatch,         ///< the receive that NCCL pairs with the send `other`, which holds another
+    Repeated,        ///< it is issued a second time; `other` is the first
+    Nowhere,         ///< no rank, or this very rank, holds the stage at the other end
+    SendWithout,     ///< no rank receives it
+    ReceiveWithout,  ///< no rank sends it
+    NotReceived,   ///< no rank receives the input of this computation; `other` is its send, if any
+    SendTooEarly,  ///< it is issued before `other`, which makes the tensor that it sends
+    ReceiveTooLate,  ///< it is issued behind `other`, which reads the tensor that it receives
+    Mismatch,  ///< NCCL pairs this receive with the send `other`, which carries another message
     CollectiveOrder,  ///< another member of its group performs `other` at this point, or nothing
   };
 
   Kind kind = Kind::Repeated;
   TaskId task = kNoTask;
   TaskId other = kNoTask;
-  std::uint32_t group = 0;  ///< of the declared groups, for collectives
+  std::uint32_t group = 0;  ///< the declared group of a collective
 };
 
-/// The step that a task of a graph made of `lowered` is.
+/// The step that became the task. Precondition: the graph was made of `lowered`.
 [[nodiscard]] inline const Step& step_of(const Lowered& lowered, const Task& task) {
   return lowered.ranks[static_cast<std::size_t>(task.rank)][task.step];
 }

@@ -1,5 +1,6 @@
-// Tasks by what they are: the forward of stage 3 and microbatch 7, the receive of its input. A part
-// of building a task graph; dense, since every stage has every microbatch.
+// Finds tasks by kind, stage and microbatch, such as the forward of stage 3 and microbatch 7 or the
+// receive of its input, while a task graph is built. The table is dense, since every stage has
+// every microbatch. Tested through build_test.cpp.
 
 #pragma once
 
@@ -12,7 +13,7 @@
 
 namespace capo {
 
-// One slot for each stage, microbatch and one of seven things there are of it.
+// A stage and microbatch have one slot for each of these.
 enum class Thing : std::uint8_t { Forward, Backward, Weight, SendF, ReceiveF, SendB, ReceiveB };
 constexpr std::size_t kThings = 7;
 
@@ -46,21 +47,20 @@ class TaskLookup {
                kNoTask) {}
 
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
-  [[nodiscard]] bool holds(std::int32_t stage, std::int32_t microbatch) const {
+  [[nodiscard]] bool holds(StageId stage, MicrobatchId microbatch) const {
     return stage != kNoStage && microbatch >= 0 && microbatch < microbatches_;
   }
-  TaskId& at(Thing thing, std::int32_t stage, std::int32_t microbatch) {
+  TaskId& at(Thing thing, StageId stage, MicrobatchId microbatch) {
     return tasks_[slot(thing, stage, microbatch)];
   }
-  [[nodiscard]] TaskId find(Thing thing, std::int32_t stage, std::int32_t microbatch) const {
+  [[nodiscard]] TaskId find(Thing thing, StageId stage, MicrobatchId microbatch) const {
     return holds(stage, microbatch) ? tasks_[slot(thing, stage, microbatch)] : kNoTask;
   }
 
  private:
-  [[nodiscard]] std::size_t slot(Thing thing, std::int32_t stage, std::int32_t microbatch) const {
+  [[nodiscard]] std::size_t slot(Thing thing, StageId stage, MicrobatchId microbatch) const {
     CAPO_ASSERT(stage < stages_, "it is one of the schedule's");
-    const auto cell = static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches_) +
-                      static_cast<std::size_t>(microbatch);
+    const auto cell = stage.index() * static_cast<std::size_t>(microbatches_) + microbatch.index();
     return cell * kThings + static_cast<std::size_t>(thing);
   }
 

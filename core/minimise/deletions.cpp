@@ -33,9 +33,7 @@ std::int32_t below(std::span<const std::int32_t> sorted, std::int32_t value) {
                                    sorted.begin());
 }
 
-// --- stages ------------------------------------------------------------------------------------
-
-// How many ranks hold each stage that somebody holds.
+// Returns by stage how many ranks hold it; a stage that no rank holds is missing.
 std::map<std::int32_t, int> holders(const Schedule& schedule) {
   std::map<std::int32_t, int> held;
   for (const RankOrder& rank : schedule.ranks) {
@@ -55,14 +53,15 @@ bool transfer_without_peer(const Entry& entry, const RankOrder& rank,
   const bool up = entry.kind == Kind::SendForward || entry.kind == Kind::ReceiveBackward;
   const bool down = entry.kind == Kind::SendBackward || entry.kind == Kind::ReceiveForward;
   if (!up && !down) return false;
-  const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+  const std::size_t chunk = entry.chunk.index();
   if (chunk >= rank.stages.size()) return false;
   const std::int32_t peer = rank.stages[chunk] + (up ? 1 : -1);
   return !held.contains(peer) ||
          std::find(rank.stages.begin(), rank.stages.end(), peer) != rank.stages.end();
 }
 
-// A span has no meaning while a schedule is being cut: its length says what lacked a peer before.
+// Spans have no meaning while a schedule is being cut, so the length marks transfers that lacked a
+// peer before.
 constexpr std::uint16_t kLackedPeer = 1;
 
 void mark_without_peer(Schedule& schedule) {
@@ -88,7 +87,8 @@ void erase_without_peer(Schedule& schedule) {
   }
 }
 
-// Under Custom a stage that nobody holds any longer leaves no gap.
+// Renumbers the stages of a Custom topology, so that one that no rank holds any longer leaves no
+// gap.
 void close_gaps(Schedule& schedule, const std::map<std::int32_t, int>& before) {
   const auto held = holders(schedule);
   std::vector<std::int32_t> gone;
@@ -100,7 +100,7 @@ void close_gaps(Schedule& schedule, const std::map<std::int32_t, int>& before) {
   }
 }
 
-// After chunks or ranks of `schedule` went: its stages, and the transfers between them.
+// Places the stages anew after chunks or ranks went, and deletes transfers that lost their peer.
 std::optional<Schedule> restaged(Schedule schedule, const std::map<std::int32_t, int>& before) {
   if (schedule.topology == Topology::Independent) {
     settle(schedule);
@@ -119,8 +119,6 @@ std::optional<Schedule> restaged(Schedule schedule, const std::map<std::int32_t,
   settle(schedule);
   return schedule;
 }
-
-// --- chunks ------------------------------------------------------------------------------------
 
 template <typename Value>
 void erase_chunks(std::vector<Value>& of_chunk, std::span<const std::int32_t> gone) {
@@ -311,7 +309,7 @@ bool keeps_delays(const Schedule& before, const Schedule& after) {
     const std::vector<Delay> was = resolved_delay(before.ranks[r]);
     const std::vector<Delay> is = resolved_delay(after.ranks[r]);
     for (const Entry& entry : after.ranks[r].order) {
-      const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+      const std::size_t chunk = entry.chunk.index();
       if (!is_compute(entry.kind) || chunk >= is.size() || chunk >= was.size()) continue;
       if (was[chunk] != is[chunk]) return false;
     }

@@ -1,11 +1,11 @@
-// The ways in which a schedule loses a part and stays a schedule.
+// Deletions: the ways in which a schedule loses a part and stays a schedule.
 //
 //   F1.0 F1.1 B1.0 W1.0 B1.1 W1.1   without microbatch 0   ->   F1.0 B1.0 W1.0
 //
-// What is left is renumbered, so that nothing has a gap: the microbatches, the chunks of a rank,
-// the ranks, and the stages, which are placed again by the topology. Capture and replay orders lose
-// the same. A transfer whose other end went with what was deleted goes as well. What a deletion
-// does to the verdict is not looked at: minimise() asks. Every result is settled. Tested by
+// The rest is renumbered, so that nothing has a gap: the microbatches, the chunks of a rank, the
+// ranks, and the stages, which are placed again by the topology. Capture and replay orders lose the
+// same entries. A transfer goes if its other end does. No function here asks whether the verdict
+// changes: minimise() does. Every result is settled. Tested by
 // deletions_test.cpp.
 
 #pragma once
@@ -22,10 +22,10 @@
 
 namespace capo {
 
-/// A chunk where it is held.
+/// One chunk of one rank.
 struct HeldChunk {
-  std::int32_t rank = 0;
-  std::int32_t chunk = 0;
+  RankId rank;
+  ChunkId chunk;
 
   friend auto operator<=>(const HeldChunk&, const HeldChunk&) = default;
 };
@@ -37,36 +37,36 @@ struct HeldChunk {
 /// The numbers of chunks that any rank has or names, ascending.
 [[nodiscard]] std::vector<std::int32_t> layers_in(const Schedule& schedule);
 
-/// All of these are sorted.
+/// Precondition: `gone` is sorted, here and below.
 [[nodiscard]] Schedule without_microbatches(Schedule schedule, std::span<const std::int32_t> gone);
-/// Nothing where each stage was on one rank and no longer would be, as for one chunk of a loop.
+/// nullopt if each stage was on one rank and no longer would be, as for one chunk of a loop.
 [[nodiscard]] std::optional<Schedule> without_chunks(const Schedule& schedule,
                                                      std::span<const HeldChunk> gone);
-/// The chunks of these numbers of every rank.
+/// Takes the chunks with these numbers from every rank.
 [[nodiscard]] std::optional<Schedule> without_layers(const Schedule& schedule,
                                                      std::span<const std::int32_t> gone);
-/// Ranks `begin` up to `end`; nothing where none would be left, or as for chunks.
+/// Takes ranks `begin` up to `end` away. nullopt if none would be left, or as for chunks.
 [[nodiscard]] std::optional<Schedule> without_ranks(const Schedule& schedule, std::size_t begin,
                                                     std::size_t end);
 
-/// The weight gradients of ranks `begin` up to `end`, whose backwards become whole.
+/// Takes the weight gradients of ranks `begin` up to `end` away; their backwards become whole.
 [[nodiscard]] Schedule without_weights(Schedule schedule, std::size_t begin, std::size_t end);
 
-/// Which of a rank's orders.
+/// The orders of a rank that lose entries.
 enum class From {
-  Both,  ///< positions are those of the capture order; replay loses the same actions
+  Both,  ///< positions are those of capture; replay loses the same actions
   Capture,
   Replay,
 };
-/// Positions `begin` up to `end` of a rank's order.
+/// Takes positions `begin` up to `end` of a rank's order away.
 [[nodiscard]] Schedule without_entries(Schedule schedule, std::size_t rank, From from,
                                        std::size_t begin, std::size_t end);
-/// Every entry of all ranks that `goes`.
+/// Takes every entry away for which `goes` returns true.
 [[nodiscard]] Schedule without_entries(Schedule schedule,
                                        const std::function<bool(const Entry&)>& goes);
 
-/// Only two microbatches of one chunk, or one of each of two, of a schedule of one rank; each is
-/// the first again, so that they need not have been the same.
+/// Keeps only two microbatches of one chunk, or one microbatch of each of two chunks, of a schedule
+/// of one rank. Each is numbered from the first again, so that the two need not have been the same.
 [[nodiscard]] std::optional<Schedule> with_only(const Schedule& schedule, const Action& one,
                                                 const Action& other);
 

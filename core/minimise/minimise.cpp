@@ -22,7 +22,7 @@ namespace capo {
 
 namespace {
 
-// With more parts than this, two at a time are more than a few thousand candidates.
+// More parts than this make more than a few thousand pairs.
 constexpr std::size_t kMostToPair = 64;
 
 struct RankPart {
@@ -123,7 +123,7 @@ class Search {
     return true;
   }
 
-  // A chunk whose last entry goes is gone where nothing declares how many there are.
+  // A chunk is gone with its last entry if nothing declares how many chunks there are.
   bool loses_a_fixed_chunk(const Schedule& candidate) const {
     return options_.fixed_chunks && candidate.ranks.size() == schedule_.ranks.size() &&
            !std::equal(candidate.ranks.begin(), candidate.ranks.end(), schedule_.ranks.begin(),
@@ -283,7 +283,7 @@ class Search {
     return false;
   }
 
-  // The candidates follow from the schedule, so each that helps asks for new ones.
+  // The candidates follow from the schedule, so each one that helps calls for new ones.
   bool try_each_of(std::vector<Schedule> (*candidates)(const Schedule&)) {
     bool helped = false;
     for (bool again = true; again && !at_limit_;) {
@@ -339,7 +339,7 @@ bool breaks(const CheckResult& result, std::string_view rule, Severity at_least)
   });
 }
 
-// The candidate goes through its text: what is checked is what the user will paste.
+// The candidate goes through its text, so that the check sees what the user will paste.
 bool breaks(const Schedule& schedule, const Limits& limits, const CheckOptions& declared,
             std::string_view rule, Severity at_least) {
   const auto input = load({.name = "minimal.order", .text = print_order_file(schedule)},

@@ -13,7 +13,8 @@ namespace capo {
 
 namespace {
 
-// Of more chunks or microbatches no pairs are exchanged: it is small orders that are made pretty.
+// Pairs are exchanged among at most so many chunks or microbatches: only small orders are to read
+// well, and the number of pairs grows with the square.
 constexpr std::int32_t kMostToExchange = 16;
 
 template <typename Change>
@@ -28,20 +29,18 @@ void exchange(Id& id, Id a, Id b) {
 }
 
 template <typename Value>
-void exchange_places(std::vector<Value>& of_chunk, std::size_t a, std::size_t b) {
-  if (std::max(a, b) > of_chunk.size()) return;
-  const Value first = of_chunk[a - 1];
-  of_chunk[a - 1] = of_chunk[b - 1];
-  of_chunk[b - 1] = first;
+void exchange_places(std::vector<Value>& of_chunk, ChunkId a, ChunkId b) {
+  if (std::max(a, b).index() >= of_chunk.size()) return;
+  const Value first = of_chunk[a.index()];
+  of_chunk[a.index()] = of_chunk[b.index()];
+  of_chunk[b.index()] = first;
 }
 
 Schedule with_chunks_exchanged(Schedule schedule, std::size_t r, ChunkId a, ChunkId b) {
   RankOrder& rank = schedule.ranks[r];
   change_entries(rank, [&](Entry& entry) { exchange(entry.chunk, a, b); });
-  const auto first = static_cast<std::size_t>(a);
-  const auto second = static_cast<std::size_t>(b);
-  if (rank.layers.form == Layers::Form::List) exchange_places(rank.layers.values, first, second);
-  if (rank.delay) exchange_places(*rank.delay, first, second);
+  if (rank.layers.form == Layers::Form::List) exchange_places(rank.layers.values, a, b);
+  if (rank.delay) exchange_places(*rank.delay, a, b);
   settle(schedule);
   return schedule;
 }
@@ -67,7 +66,7 @@ Schedule with_microbatches_from_zero(Schedule schedule) {
   return schedule;
 }
 
-// Chunks that a rank names and does not have: the first numbers behind those that it has.
+// Gives the chunks that a rank names and does not have the first numbers behind those that it has.
 Schedule with_unknown_chunks_near(Schedule schedule) {
   for (RankOrder& rank : schedule.ranks) {
     std::vector<std::int32_t> unknown;
@@ -94,7 +93,7 @@ Schedule without_composites(Schedule schedule) {
   return schedule;
 }
 
-// The number of chunks of every rank that an order by itself says.
+// Leaves the number of chunks of every rank to its order, unless a list of layers states it.
 void infer_chunks(Schedule& schedule) {
   for (RankOrder& rank : schedule.ranks) {
     if (rank.layers.form != Layers::Form::List) rank.chunks_declared = false;

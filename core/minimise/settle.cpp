@@ -7,7 +7,8 @@ namespace capo {
 
 namespace {
 
-// The largest id that the order is long enough to use, as the readers take it.
+// Returns the largest chunk that is at most the length of the order, which is how the readers infer
+// the number of chunks.
 std::int32_t inferred_chunks(const std::vector<Entry>& order) {
   std::int32_t largest = 0;
   for (const Entry& entry : order) {
@@ -21,7 +22,7 @@ std::int32_t inferred_chunks(const std::vector<Entry>& order) {
 void settle_chunks(RankOrder& rank, Topology topology) {
   if (rank.layers.form == Layers::Form::List && rank.layers.values.empty()) rank.layers = {};
   if (topology == Topology::Custom) {
-    rank.chunks_declared = true;  // by the list of stages
+    rank.chunks_declared = true;  // the list of stages declares them
     rank.chunks = static_cast<std::int32_t>(rank.stages.size());
   } else if (rank.layers.form == Layers::Form::List) {
     rank.chunks_declared = true;

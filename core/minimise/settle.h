@@ -1,4 +1,4 @@
-// A schedule that was cut, put in order again: what a reader would work out from its text.
+// Puts a schedule that was cut in order again: everything that a reader would infer from its text.
 //
 //   F1 F1 B1 B1  without its first F1   ->   F1.0 B1.0 B1.1: counted anew
 //
@@ -15,11 +15,11 @@
 
 namespace capo {
 
-/// Numbers what is counted, infers what is not declared, places stages by their topology. Entries
-/// lose their spans, since their text is gone.
+/// Numbers counted microbatches, infers undeclared chunks, and places stages by their topology.
+/// Entries lose their spans, since their text is gone.
 void settle(Schedule& schedule);
 
-/// Removes entries; what is left of a composite stays one while it has two members.
+/// Removes entries. A composite stays one while it has two members.
 void erase_entries(std::vector<Entry>& order, const std::function<bool(const Entry&)>& goes);
 
 }  // namespace capo

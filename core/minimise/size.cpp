@@ -10,7 +10,7 @@ namespace capo {
 
 namespace {
 
-// Within one chunk and microbatch.
+// Returns the place of a kind among those of one chunk and microbatch, from 0.
 int turn_of(Kind kind) {
   switch (kind) {
     case Kind::Unshard:
@@ -100,7 +100,7 @@ CanonicalPlace canonical_place(const Entry& entry, const RankOrder& rank, Topolo
   if (!has_microbatch(entry.kind) && entry.kind != Kind::Unshard) {
     microbatch = std::numeric_limits<std::int32_t>::max();
   }
-  const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+  const std::size_t chunk = entry.chunk.index();
   if (topology == Topology::Independent || chunk >= rank.stages.size()) {
     return {microbatch, false, entry.chunk, turn};
   }

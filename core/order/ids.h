@@ -60,9 +60,10 @@ bool operator==(Id<A, kFirstA>, Id<B, kFirstB>) = delete;
 template <typename A, std::int32_t kFirstA, typename B, std::int32_t kFirstB>
 std::strong_ordering operator<=>(Id<A, kFirstA>, Id<B, kFirstB>) = delete;
 
-using ChunkId = Id<struct ChunkTag, 1>;  ///< of one rank, from 1; 0: of none, as an idle slot
-using StageId = Id<struct StageTag, 0>;  ///< over all ranks, from 0; kNoStage: none
-using RankId = Id<struct RankTag, 0>;    ///< from 0; -1: none
+using ChunkId =
+    Id<struct ChunkTag, 1>;  ///< a chunk of one rank, from 1; 0: none, as in an idle slot
+using StageId = Id<struct StageTag, 0>;            ///< a stage of all ranks, from 0; -1: none
+using RankId = Id<struct RankTag, 0>;              ///< from 0; -1: none
 using MicrobatchId = Id<struct MicrobatchTag, 0>;  ///< from 0; kNoMicrobatch: none
 
 constexpr MicrobatchId kNoMicrobatch = -1;
