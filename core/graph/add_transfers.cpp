@@ -27,20 +27,20 @@ class NodeEnds {
     }
   }
 
-  [[nodiscard]] bool begins(std::int32_t rank, std::uint32_t at) const {
+  [[nodiscard]] bool begins(RankId rank, std::uint32_t at) const {
     return is_end_of(begins_, rank, at);
   }
-  [[nodiscard]] bool ends(std::int32_t rank, std::uint32_t at) const {
+  [[nodiscard]] bool ends(RankId rank, std::uint32_t at) const {
     return is_end_of(ends_, rank, at);
   }
 
  private:
   // The ends by rank. A rank without exchanges is missing: each of its nodes begins and ends a
   // pass.
-  using Ends = std::map<std::int32_t, std::set<std::uint32_t>>;
+  using Ends = std::map<RankId, std::set<std::uint32_t>>;
 
-  void look_at(std::int32_t rank, const std::vector<Entry>& order) {
-    std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::pair<std::uint32_t, std::uint32_t>>
+  void look_at(RankId rank, const std::vector<Entry>& order) {
+    std::map<std::tuple<ChunkId, MicrobatchId, bool>, std::pair<std::uint32_t, std::uint32_t>>
         passes;
     for (std::uint32_t at = 0; at < order.size(); ++at) {
       const Entry& entry = order[at];
@@ -55,8 +55,8 @@ class NodeEnds {
     }
   }
 
-  [[nodiscard]] bool is_end_of(const Ends& all, std::int32_t rank, std::uint32_t at) const {
-    if (!is_node(schedule_.ranks[static_cast<std::size_t>(rank)].order[at].kind)) return false;
+  [[nodiscard]] bool is_end_of(const Ends& all, RankId rank, std::uint32_t at) const {
+    if (!is_node(schedule_.ranks[rank.index()].order[at].kind)) return false;
     const auto found = all.find(rank);
     return found == all.end() || found->second.contains(at);
   }
@@ -87,11 +87,11 @@ class Sweeps {
   WithTransfers run() {
     while (!now_.empty()) {
       while (!now_.empty()) {
-        const std::int32_t rank = now_.top();
+        const RankId rank = now_.top();
         now_.pop();
         visit(rank);
       }
-      for (const std::int32_t rank : next_) now_.push(rank);
+      for (const RankId rank : next_) now_.push(rank);
       next_.clear();
     }
     result_.complete = true;
@@ -105,14 +105,13 @@ class Sweeps {
   // A key stands for the forward or the backward of a stage and microbatch, which a rank may wait
   // for.
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
-  std::uint64_t key(bool forward, std::int32_t stage, std::int32_t microbatch) const {
-    const auto cell =
-        static_cast<std::uint64_t>(stage) * microbatches_ + static_cast<std::uint64_t>(microbatch);
+  std::uint64_t key(bool forward, StageId stage, MicrobatchId microbatch) const {
+    const std::uint64_t cell = stage.index() * microbatches_ + microbatch.index();
     return cell * 2 + (forward ? 1 : 0);
   }
 
-  const std::vector<Entry>& order_of(std::int32_t rank) const {
-    return schedule_.ranks[static_cast<std::size_t>(rank)].order;
+  const std::vector<Entry>& order_of(RankId rank) const {
+    return schedule_.ranks[rank.index()].order;
   }
 
   // Forwards and backwards have a table each.
@@ -121,12 +120,12 @@ class Sweeps {
   }
 
   // Returns the key of the input that the entry needs and that is not there, or kNothing.
-  std::uint64_t missing(std::int32_t rank, std::uint32_t at) const {
+  std::uint64_t missing(RankId rank, std::uint32_t at) const {
     if (!ends_.begins(rank, at)) return kNothing;
     const Entry& entry = order_of(rank)[at];
     const bool forward = is_forward_node(entry.kind);
-    const std::int32_t stage = map_.stage_of(rank, entry.chunk);
-    const std::int32_t producer = map_.neighbour(entry.kind, stage);
+    const StageId stage = map_.stage_of(rank, entry.chunk);
+    const StageId producer = map_.neighbour(entry.kind, stage);
     if (producer == kNoStage) return kNothing;
     const std::uint64_t needed = key(forward, producer, entry.microbatch);
     return done(needed) ? kNothing : needed;
@@ -134,9 +133,9 @@ class Sweeps {
 
   // Moves a rank on by one action, or by all members of a composite. A rank that lacks an input
   // sleeps.
-  void visit(std::int32_t rank) {
+  void visit(RankId rank) {
     const std::vector<Entry>& order = order_of(rank);
-    std::size_t& at = cursor_[static_cast<std::size_t>(rank)];
+    std::size_t& at = cursor_[rank.index()];
     while (at < order.size() && order[at].kind == Kind::Idle) ++at;
     if (at == order.size()) return;
     std::size_t end = at + 1;
@@ -144,10 +143,10 @@ class Sweeps {
     for (std::size_t i = at; i < end; ++i) {
       const std::uint64_t lacks = missing(rank, static_cast<std::uint32_t>(i));
       if (lacks == kNothing) continue;
-      waits_for_[static_cast<std::size_t>(rank)] = lacks;
+      waits_for_[rank.index()] = lacks;
       return;
     }
-    auto& steps = result_.lowered.ranks[static_cast<std::size_t>(rank)];
+    auto& steps = result_.lowered.ranks[rank.index()];
     for (std::size_t i = at; i < end; ++i) {
       steps.push_back({.chunk = order[i].chunk,
                        .microbatch = order[i].microbatch,
@@ -160,14 +159,14 @@ class Sweeps {
     next_.push_back(rank);
   }
 
-  void hand_on(std::int32_t rank, std::uint32_t at) {
+  void hand_on(RankId rank, std::uint32_t at) {
     if (!ends_.ends(rank, at)) return;
     const Entry& entry = order_of(rank)[at];
     const bool forward = is_forward_node(entry.kind);
-    const std::int32_t stage = map_.stage_of(rank, entry.chunk);
+    const StageId stage = map_.stage_of(rank, entry.chunk);
     auto& done = forward ? forward_done_ : backward_done_;
     done[key(forward, stage, entry.microbatch) / 2] = true;
-    const std::int32_t reader = forward ? map_.after(stage) : map_.before(stage);
+    const StageId reader = forward ? map_.after(stage) : map_.before(stage);
     if (reader == kNoStage) return;
     const StageMap::Place& there = map_.home(reader);
     if (there.rank < 0) return;
@@ -182,8 +181,8 @@ class Sweeps {
   }
 
   // A rank behind the one that moved gets its turn in this sweep, one before it in the next.
-  void wake(std::int32_t sleeper, std::int32_t mover, std::uint64_t with) {
-    std::uint64_t& waits = waits_for_[static_cast<std::size_t>(sleeper)];
+  void wake(RankId sleeper, RankId mover, std::uint64_t with) {
+    std::uint64_t& waits = waits_for_[sleeper.index()];
     if (waits != with) return;
     waits = kNothing;
     if (sleeper > mover) {
@@ -193,9 +192,8 @@ class Sweeps {
     }
   }
 
-  void add(std::int32_t rank, Kind kind, std::int32_t chunk, std::int32_t microbatch,
-           std::uint32_t entry) {
-    result_.lowered.ranks[static_cast<std::size_t>(rank)].push_back(
+  void add(RankId rank, Kind kind, ChunkId chunk, MicrobatchId microbatch, std::uint32_t entry) {
+    result_.lowered.ranks[rank.index()].push_back(
         {.chunk = chunk, .microbatch = microbatch, .entry = entry, .kind = kind});
   }
 
@@ -207,8 +205,8 @@ class Sweeps {
   std::vector<std::uint64_t> waits_for_;  // by rank; kNothing: the rank is awake or at its end
   std::vector<bool> forward_done_;
   std::vector<bool> backward_done_;
-  std::priority_queue<std::int32_t, std::vector<std::int32_t>, std::greater<>> now_;
-  std::vector<std::int32_t> next_;
+  std::priority_queue<RankId, std::vector<RankId>, std::greater<>> now_;
+  std::vector<RankId> next_;
   WithTransfers result_;
 };
 
@@ -217,11 +215,9 @@ void name_readers(WithTransfers& result, const StageMap& map, std::int32_t micro
   const auto cells =
       static_cast<std::size_t>(map.stages()) * static_cast<std::size_t>(microbatches);
   std::vector<std::uint32_t> reader(cells * 2, kNoEntry);
-  const auto cell = [&](std::int32_t rank, const Step& step, bool forward) -> std::uint32_t& {
-    const auto stage = static_cast<std::size_t>(map.stage_of(rank, step.chunk));
-    return reader[(stage * static_cast<std::size_t>(microbatches) +
-                   static_cast<std::size_t>(step.microbatch)) *
-                      2 +
+  const auto cell = [&](RankId rank, const Step& step, bool forward) -> std::uint32_t& {
+    const auto stage = map.stage_of(rank, step.chunk).index();
+    return reader[(stage * static_cast<std::size_t>(microbatches) + step.microbatch.index()) * 2 +
                   (forward ? 1 : 0)];
   };
   for (std::size_t r = 0; r < result.lowered.ranks.size(); ++r) {

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include "core/order/ids.h"
 #include "core/order/schedule.h"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where tasks of several ranks meet in a task graph: the two ends of each message, and the members
+// Meetings of tasks of several ranks in a task graph: the two ends of each message, and the members
 // of each collective.
 //
 //   rank 0: send-F1.0 send-F1.1        the k-th send from rank 0 to rank 1 on a communicator meets

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include "core/order/ids.h"
 #include "core/order/schedule.h"
 
 #include <cstddef>

@@ -93,8 +93,8 @@ struct TaskGraph {
   std::vector<Task> tasks;       ///< rank by rank, in the order of issue
   std::vector<TaskId> first_of;  ///< the first task of each rank, and one past the last of all
   std::vector<Stream> streams;
-  /// By vertex: its task. A fused group maps to its first member, the meeting point of a collective
-  /// to the first member that meets there.
+  /// The task of each vertex. A fused group maps to its first member, the meeting point of a
+  /// collective to the first member that meets there.
   std::vector<TaskId> task_of;
   DependencyGraph edges;
   /// The edges at composites and fused groups that belong to one member and not to all (see
@@ -164,7 +164,7 @@ struct TransferFault {
 
 /// The step that became the task. Precondition: the graph was made of `lowered`.
 [[nodiscard]] inline const Step& step_of(const Lowered& lowered, const Task& task) {
-  return lowered.ranks[static_cast<std::size_t>(task.rank)][task.step];
+  return lowered.ranks[task.rank.index()][task.step];
 }
 
 }  // namespace capo

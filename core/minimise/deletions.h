@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include "core/order/ids.h"
 #include "core/order/schedule.h"
 
 #include <compare>

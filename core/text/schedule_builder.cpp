@@ -129,7 +129,7 @@ std::optional<Refusal> ScheduleBuilder::settle_delay(RankOrder& rank, const Rank
                         mention.chunk,
                         rank.chunks == 1 ? "1 chunk" : fmt::format("{} chunks", rank.chunks)));
       } else {
-        (*rank.delay)[static_cast<std::size_t>(mention.chunk) - 1] = delay;
+        (*rank.delay)[mention.chunk.index()] = delay;
       }
     }
   }

@@ -20,9 +20,9 @@ namespace capo {
 
 /// A chunk that is said to split its backwards, and the place that says so.
 struct ChunkMention {
-  static constexpr std::int32_t kAll = 0;
+  static constexpr ChunkId kAll = 0;  // every chunk of the rank
 
-  std::int32_t chunk = kAll;
+  ChunkId chunk = kAll;
   Span span;
 };
 
