@@ -1,5 +1,5 @@
 // The inputs of a step, new for every replay: rows and incoming gradients that no stage makes,
-//  sizes of groups, probabilities, scales, and the router's permutations.
+// sizes of groups, probabilities, scales, and the permutations of the router.
 //
 // Numbers are drawn by seed, replay and place alone (setup/values.h), so that eager execution,
 // every replay and the float64 reference are given the same ones, on whatever engine. Memory for

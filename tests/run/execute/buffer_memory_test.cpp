@@ -1,8 +1,8 @@
-// Memory of planned and of eager buffers, on plans written by hand: addresses, who took over from
-// whom, what is poisoned and when.
+// Memory of planned and of eager buffers, on plans written by hand: addresses, which buffer took
+// over from which, and when memory is poisoned.
 //
 // All buffers are of one chunk of a layer with two microbatches: an input takes 8 bytes, an output
-// 8, what is kept 34, and nothing else takes any.
+// 8, kept activations 34, and nothing else takes any.
 
 #include "run/execute/buffer_memory.h"
 #include "run/host/host_engine.h"
@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,7 +63,7 @@ void fill(std::byte* memory, std::int64_t bytes, int value) {
   std::fill_n(memory, bytes, static_cast<std::byte>(value));
 }
 
-// "11.." : bytes that are 1, and those that are poison.
+// Two bytes that are 1 and two that are poison are "11..".
 std::string bytes_at(const std::byte* memory, std::int64_t bytes) {
   std::string text;
   for (std::int64_t i = 0; i < bytes; ++i) {
@@ -125,132 +126,112 @@ TEST(PlannedMemory, BeginsAsPoisonEvenWherePoisonIsOff) {
   }
 }
 
-TEST(PlannedMemory, WhatIsReleasedIsPoisonedWhenTheOpIsOver) {
-  Bench bench;
-  const BufferId output = bench.place(kOutput, 0, 8);
-  const BufferId other = bench.place(kOutput, 1, 0);
-  PlannedMemory memory = bench.planned();
-  memory.written(output);
-  memory.written(other);
-  fill(memory.at(other), 16, 1);
-  memory.released(output, 0);
-  EXPECT_EQ(bytes_at(memory.at(other), 16), "1111111111111111");
-  memory.op_done(0);
-  EXPECT_EQ(bytes_at(memory.at(other), 16), "11111111........");
-}
+struct Placed {
+  BufferKind kind;
+  std::int32_t microbatch;
+  std::int64_t offset;
+  Region region = Region::Pool;
+};
 
-TEST(PlannedMemory, WhatIsReleasedIsPoisonedOnce) {
-  Bench bench;
-  const BufferId output = bench.place(kOutput, 0, 0);
-  PlannedMemory memory = bench.planned();
-  memory.written(output);
-  memory.released(output, 0);
-  memory.op_done(0);
-  fill(memory.at(output), 8, 1);
-  memory.op_done(0);
-  EXPECT_EQ(bytes_at(memory.at(output), 8), "11111111");
-}
+// Buffers a, b, c ... at their places, and what becomes of them: "+a" writes it and fills it with
+// its number, "-a" releases it, "." ends the op. Then `owners` has a letter for each buffer, that
+// of the one that took it over, or "-"; `bytes` is what the first 16 bytes of the pool hold.
+struct Life {
+  const char* what;
+  std::vector<Placed> places;
+  const char* calls;
+  const char* owners;
+  const char* bytes;
+  Poison poison = Poison::On;
+};
 
-TEST(PlannedMemory, WithPoisonOffWhatIsReleasedStays) {
-  Bench bench;
-  const BufferId output = bench.place(kOutput, 0, 0);
-  PlannedMemory memory = bench.planned(Poison::Off);
-  memory.written(output);
-  fill(memory.at(output), 8, 1);
-  memory.released(output, 0);
-  memory.op_done(0);
-  EXPECT_EQ(bytes_at(memory.at(output), 8), "11111111");
-}
-
-// Poison would make a victim of the buffer that lies there now.
-TEST(PlannedMemory, WhatWasTakenOverIsNotPoisoned) {
-  Bench bench;
-  const BufferId first = bench.place(kOutput, 0, 0);
-  const BufferId second = bench.place(kOutput, 1, 0);
-  PlannedMemory memory = bench.planned();
-  memory.written(first);
-  memory.written(second);
-  fill(memory.at(second), 8, 2);
-  EXPECT_EQ(memory.taken_by(first), second);
-  memory.released(first, 0);
-  memory.op_done(0);
-  EXPECT_EQ(bytes_at(memory.at(second), 8), "22222222");
-  memory.released(second, 0);
-  memory.op_done(0);
-  EXPECT_EQ(bytes_at(memory.at(second), 8), "........");
-}
-
-// As where a slot passes from one layer to the next within one piece of work.
-TEST(PlannedMemory, WhatIsTakenOverBehindItsReleaseInTheSameOpIsNotPoisonedEither) {
-  Bench bench;
-  const BufferId first = bench.place(kOutput, 0, 0);
-  const BufferId second = bench.place(kOutput, 1, 0);
-  PlannedMemory memory = bench.planned();
-  memory.written(first);
-  memory.released(first, 0);
-  memory.written(second);
-  fill(memory.at(second), 8, 2);
-  memory.op_done(0);
-  EXPECT_EQ(bytes_at(memory.at(second), 8), "22222222");
-}
-
-// 34 bytes from 4 on lie on an output that ends at 8 and on one that begins at 36.
-TEST(PlannedMemory, WhoeverMeetsARangeInAByteTakesItOver) {
-  Bench bench;
-  const BufferId below = bench.place(kOutput, 0, 0);
-  const BufferId above = bench.place(kOutput, 1, 36);
-  const BufferId inside = bench.place(kInput, 0, 16);
-  const BufferId beyond = bench.place(kInput, 1, 44);
-  const BufferId taker = bench.place(kKept, 0, 4);
-  PlannedMemory memory = bench.planned();
-  for (const BufferId buffer : {below, above, inside, beyond}) memory.written(buffer);
-  for (const BufferId buffer : {below, above, inside, beyond}) {
-    EXPECT_EQ(memory.taken_by(buffer), kNoBuffer);
+std::string owners_of(const PlannedMemory& memory, const std::vector<BufferId>& buffers) {
+  std::string owners;
+  for (const BufferId buffer : buffers) {
+    const auto taker = std::find(buffers.begin(), buffers.end(), memory.taken_by(buffer));
+    owners += taker == buffers.end() ? '-' : static_cast<char>('a' + (taker - buffers.begin()));
   }
-  memory.written(taker);
-  for (const BufferId buffer : {below, above, inside}) EXPECT_EQ(memory.taken_by(buffer), taker);
-  EXPECT_EQ(memory.taken_by(beyond), kNoBuffer);
-  EXPECT_EQ(memory.taken_by(taker), kNoBuffer);
+  return owners;
 }
 
-TEST(PlannedMemory, NeighboursDoNotMeet) {
+class PlannedLives : public ::testing::TestWithParam<Life> {};
+
+TEST_P(PlannedLives, AreAsCallsSay) {
+  const Life& life = GetParam();
+  SCOPED_TRACE(life.what);
   Bench bench;
-  const BufferId first = bench.place(kOutput, 0, 0);
-  const BufferId second = bench.place(kOutput, 1, 8);
-  const BufferId third = bench.place(kInput, 0, 16);
-  PlannedMemory memory = bench.planned();
-  memory.written(first);
-  memory.written(third);
-  memory.written(second);
-  EXPECT_EQ(memory.taken_by(first), kNoBuffer);
-  EXPECT_EQ(memory.taken_by(third), kNoBuffer);
+  std::vector<BufferId> buffers;
+  for (const Placed& at : life.places) {
+    buffers.push_back(bench.place(at.kind, at.microbatch, at.offset, at.region));
+  }
+  PlannedMemory memory = bench.planned(life.poison);
+  std::istringstream calls(life.calls);
+  for (std::string call; calls >> call;) {
+    if (call == ".") {
+      memory.op_done(0);
+      continue;
+    }
+    const auto number = static_cast<std::size_t>(call[1] - 'a');
+    const BufferId buffer = buffers[number];
+    if (call[0] == '-') {
+      memory.released(buffer, 0);
+    } else {
+      memory.written(buffer);
+      fill(memory.at(buffer), bench.table.bytes(bench.table.at(buffer)),
+           static_cast<int>(number) + 1);
+    }
+  }
+  EXPECT_EQ(owners_of(memory, buffers), life.owners);
+  const auto& pool = memory.extent(0, Region::Pool);
+  EXPECT_EQ(bytes_at(pool.begin, std::min(pool.bytes, std::int64_t{16})), life.bytes);
 }
 
-TEST(PlannedMemory, RegionsDoNotMeet) {
-  Bench bench;
-  const BufferId first = bench.place(kOutput, 0, 0, Region::Pool);
-  const BufferId second = bench.place(kOutput, 1, 0, Region::GradOutputs);
-  PlannedMemory memory = bench.planned();
-  memory.written(first);
-  memory.written(second);
-  EXPECT_EQ(memory.taken_by(first), kNoBuffer);
-  EXPECT_NE(memory.at(first), memory.at(second));
-}
+// Two outputs at one place, or one after another.
+const std::vector<Placed> kOne{{kOutput, 0, 0}};
+const std::vector<Placed> kShared{{kOutput, 0, 0}, {kOutput, 1, 0}};
+const std::vector<Placed> kBeside{{kOutput, 0, 0}, {kOutput, 1, 8}};
 
-// The next replay's.
-TEST(PlannedMemory, WhatIsWrittenAgainHasItsPlaceBack) {
-  Bench bench;
-  const BufferId first = bench.place(kOutput, 0, 0);
-  const BufferId second = bench.place(kOutput, 1, 0);
-  PlannedMemory memory = bench.planned();
-  memory.written(first);
-  memory.written(second);
-  memory.written(first);
-  EXPECT_EQ(memory.taken_by(first), kNoBuffer);
-  EXPECT_EQ(memory.taken_by(second), first);
-  memory.written(first);
-  EXPECT_EQ(memory.taken_by(first), kNoBuffer);
-}
+INSTANTIATE_TEST_SUITE_P(
+    Calls, PlannedLives,
+    ::testing::Values(
+        Life{"a released buffer stays until the op is over", kBeside, "+a +b -b", "--",
+             "1111111122222222"},
+        Life{"then it is poisoned", kBeside, "+a +b -b .", "--", "11111111........"},
+        Life{"it is poisoned once", kOne, "+a -a . +a .", "-", "11111111"},
+        Life{"with poison off it stays", kOne, "+a -a .", "-", "11111111", Poison::Off},
+        // Poison would make a victim of the buffer that lies there now.
+        Life{"a place that was taken over is not poisoned", kShared, "+a +b -a .", "b-",
+             "22222222"},
+        Life{"the one that took it over is", kShared, "+a +b -a . -b .", "b-", "........"},
+        // A slot passes so from one layer to the next within one piece of work.
+        Life{"nor is it if that comes after the release in the same op", kShared, "+a -a +b .",
+             "b-", "22222222"},
+        // 34 bytes from 4 on lie on an output that ends at 8 and on one that begins at 36.
+        Life{"a buffer takes over whatever it shares a byte with",
+             {{kOutput, 0, 0}, {kOutput, 1, 36}, {kInput, 0, 16}, {kInput, 1, 44}, {kKept, 0, 4}},
+             "+a +b +c +d +e",
+             "eee--",
+             "1111555555555555"},
+        Life{"before that none is taken over",
+             {{kOutput, 0, 0}, {kOutput, 1, 36}, {kInput, 0, 16}, {kInput, 1, 44}, {kKept, 0, 4}},
+             "+a +b +c +d",
+             "-----",
+             "11111111........"},
+        Life{"neighbours do not meet",
+             {{kOutput, 0, 0}, {kOutput, 1, 8}, {kInput, 0, 16}},
+             "+a +c +b",
+             "---",
+             "1111111122222222"},
+        Life{"regions do not meet",
+             {{kOutput, 0, 0}, {kOutput, 1, 0, Region::GradOutputs}},
+             "+a +b",
+             "--",
+             "11111111"},
+        // The next replay writes it again.
+        Life{"a buffer that is written again has its place back", kShared, "+a +b +a", "-a",
+             "11111111"},
+        Life{"and keeps it when it is written once more", kShared, "+a +b +a +a", "-a",
+             "11111111"}));
 
 TEST(EagerMemory, ABufferIsThereFromItsWriteToItsRelease) {
   Bench bench;

@@ -1,5 +1,5 @@
-// Captures and graphs of the host engine: what is recorded, what waits for what, what a replay
-// does, and each way to go wrong.
+// Captures and graphs of the host engine: the nodes that are recorded, which of them wait for
+// which, what a replay does, and each way to go wrong.
 //
 //   origin 0:   a ---- fork ---- c ---- join ---- d       d is after b and c, both after a
 //   stream 1:             \----- b ----/
@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <sstream>
 #include <string>
 #include <variant>
 #include <vector>
@@ -36,8 +37,37 @@ class HostCapture : public ::testing::Test {
   }
   void launch(StreamId stream, std::uint8_t value) { engine.launch(stream, fill(value)); }
   void fork(StreamId from, StreamId to) { engine.wait(to, engine.record(from)); }
+  // Makes calls that are written as words:
+  //
+  //   (0       begins a capture on stream 0       0!   records the event on stream 0
+  //   )        ends it                            1?   makes stream 1 wait for it
+  //   0        launches on stream 0               0>1  both: a fork, or a join
+  void call(const std::string& words) {
+    std::istringstream in(words);
+    EventId event = 1234;  // nobody recorded it
+    for (std::string word; in >> word;) {
+      const auto stream = static_cast<StreamId>(word[0] - '0');
+      if (word[0] == '(') {
+        engine.begin_capture(static_cast<StreamId>(word[1] - '0'));
+      } else if (word == ")") {
+        static_cast<void>(engine.end_capture());
+      } else if (word == "new") {
+        EXPECT_EQ(engine.allocate(1, "a byte"), nullptr);
+      } else if (word == "replay") {
+        engine.replay(0, 0);
+      } else if (word.ends_with('!')) {
+        event = engine.record(stream);
+      } else if (word.find('?') != std::string::npos) {
+        engine.wait(stream, word.ends_with('?') ? event : EventId{1234});
+      } else if (word.find('>') != std::string::npos) {
+        fork(stream, static_cast<StreamId>(word[2] - '0'));
+      } else {
+        launch(stream, 1);
+      }
+    }
+  }
   [[nodiscard]] int value() const { return static_cast<int>(*memory); }
-  // By node in the order of launches: what it waits for.
+  // The nodes that each node waits for, in the order of launches.
   [[nodiscard]] std::vector<Nodes> afters(GraphId graph) {
     std::vector<Nodes> all;
     for (const GraphNode& node : engine.inspect(graph)) all.push_back(node.after);
@@ -90,110 +120,6 @@ TEST_F(HostCapture, GraphsHaveNumbersOfTheirOwn) {
   EXPECT_TRUE(engine.inspect(second + 1).empty());
 }
 
-TEST_F(HostCapture, OnOneStreamEachNodeWaitsForTheOneBefore) {
-  engine.begin_capture(2);
-  for (std::uint8_t i = 0; i < 4; ++i) launch(2, i);
-  EXPECT_EQ(afters(engine.end_capture()), (std::vector<Nodes>{{}, {0}, {1}, {2}}));
-}
-
-TEST_F(HostCapture, AForkAndAJoinAreWhatTheyWereDrawnAs) {
-  engine.begin_capture(0);
-  launch(0, 0);
-  fork(0, 1);
-  launch(1, 1);
-  launch(0, 2);
-  fork(1, 0);
-  launch(0, 3);
-  EXPECT_EQ(afters(engine.end_capture()), (std::vector<Nodes>{{}, {0}, {0}, {1, 2}}));
-  EXPECT_EQ(message_of(engine), "no error");
-}
-
-// Behind nothing at all: the two streams have no node before them.
-TEST_F(HostCapture, AForkAtTheBeginningWaitsForNothing) {
-  engine.begin_capture(0);
-  fork(0, 1);
-  launch(1, 1);
-  launch(0, 2);
-  fork(1, 0);
-  EXPECT_EQ(afters(engine.end_capture()), (std::vector<Nodes>{{}, {}}));
-}
-
-TEST_F(HostCapture, AnEventIsOfTheMomentWhenItWasRecorded) {
-  engine.begin_capture(0);
-  launch(0, 0);
-  const EventId early = engine.record(0);
-  launch(0, 1);
-  engine.wait(1, early);
-  launch(1, 2);
-  fork(1, 0);
-  launch(0, 3);
-  EXPECT_EQ(afters(engine.end_capture()), (std::vector<Nodes>{{}, {0}, {0}, {1, 2}}));
-}
-
-TEST_F(HostCapture, WhatIsWaitedForTwiceIsNamedOnce) {
-  engine.begin_capture(0);
-  launch(0, 0);
-  const EventId event = engine.record(0);
-  engine.wait(1, event);
-  engine.wait(1, event);
-  launch(1, 1);
-  fork(1, 0);
-  fork(1, 0);
-  launch(0, 2);
-  EXPECT_EQ(afters(engine.end_capture()), (std::vector<Nodes>{{}, {0}, {0, 1}}));
-}
-
-TEST_F(HostCapture, AStreamThatWasDrawnInAndNotJoinedIsAnError) {
-  engine.begin_capture(0);
-  launch(0, 0);
-  fork(0, 2);
-  launch(2, 1);
-  launch(0, 2);
-  static_cast<void>(engine.end_capture());
-  EXPECT_EQ(message_of(engine), "host engine: the capture ended with stream 2 unjoined");
-}
-
-TEST_F(HostCapture, WhatFollowsAJoinHasToBeJoinedAsWell) {
-  engine.begin_capture(0);
-  fork(0, 2);
-  launch(2, 1);
-  fork(2, 0);
-  launch(2, 2);
-  static_cast<void>(engine.end_capture());
-  EXPECT_EQ(message_of(engine), "host engine: the capture ended with stream 2 unjoined");
-}
-
-TEST_F(HostCapture, AnEventFromBeforeTheLastNodeDoesNotJoin) {
-  engine.begin_capture(0);
-  fork(0, 2);
-  launch(2, 1);
-  const EventId early = engine.record(2);
-  launch(2, 2);
-  engine.wait(0, early);
-  static_cast<void>(engine.end_capture());
-  EXPECT_EQ(message_of(engine), "host engine: the capture ended with stream 2 unjoined");
-}
-
-TEST_F(HostCapture, AStreamThatIsNoPartOfItMayNotBeUsed) {
-  engine.begin_capture(0);
-  launch(1, 1);
-  EXPECT_EQ(message_of(engine),
-            "host engine: stream 1 was used during a capture that it is no part of");
-}
-
-// The streams of one capture are no part of the next.
-TEST_F(HostCapture, EachCaptureDrawsInItsOwnStreams) {
-  engine.begin_capture(0);
-  fork(0, 1);
-  launch(1, 1);
-  fork(1, 0);
-  static_cast<void>(engine.end_capture());
-  engine.begin_capture(0);
-  launch(1, 2);
-  EXPECT_EQ(message_of(engine),
-            "host engine: stream 1 was used during a capture that it is no part of");
-}
-
 TEST_F(HostCapture, MemoryIsNotWrittenFromOutside) {
   engine.begin_capture(0);
   const std::byte one{1};
@@ -212,81 +138,6 @@ TEST_F(HostCapture, MemoryIsNotReadFromOutside) {
   EXPECT_EQ(static_cast<int>(one), 1);
 }
 
-TEST_F(HostCapture, AnEventOfBeforeTheCaptureIsOutsideOfIt) {
-  const EventId event = engine.record(1);
-  engine.begin_capture(0);
-  engine.wait(0, event);
-  EXPECT_EQ(message_of(engine),
-            "host engine: a captured stream waits for an event outside the capture");
-}
-
-TEST_F(HostCapture, AnEventOfAStreamThatIsNoPartOfItIsOutsideOfIt) {
-  engine.begin_capture(0);
-  engine.wait(0, engine.record(1));
-  EXPECT_EQ(message_of(engine),
-            "host engine: a captured stream waits for an event outside the capture");
-}
-
-TEST_F(HostCapture, AnEventOfACaptureThatIsOverIsWaitedForByNobody) {
-  engine.begin_capture(0);
-  launch(0, 1);
-  const EventId event = engine.record(0);
-  static_cast<void>(engine.end_capture());
-  engine.wait(0, event);
-  EXPECT_EQ(message_of(engine),
-            "host engine: a stream waits for an event of a capture that is over");
-}
-
-TEST_F(HostCapture, AnUnknownEventIsAnErrorDuringACaptureAsWell) {
-  engine.begin_capture(0);
-  engine.wait(0, 1234);
-  EXPECT_EQ(message_of(engine), "host engine: a stream waits for an event that nobody recorded");
-}
-
-TEST_F(HostCapture, AnEndWithoutABeginIsAnError) {
-  static_cast<void>(engine.end_capture());
-  EXPECT_EQ(message_of(engine), "host engine: a capture was ended that nobody began");
-}
-
-TEST_F(HostCapture, ABeginWithinACaptureIsAnError) {
-  engine.begin_capture(0);
-  engine.begin_capture(1);
-  EXPECT_EQ(message_of(engine), "host engine: a capture was begun while another was open");
-}
-
-TEST_F(HostCapture, AGraphThatNobodyCapturedIsNotReplayed) {
-  engine.replay(0, 0);
-  EXPECT_EQ(message_of(engine), "host engine: a graph was replayed that nobody captured");
-}
-
-// 1 forks to 2, which joins 1, which joins the origin.
-TEST_F(HostCapture, AStreamMayForkOnAndJoinTheOneThatItCameFrom) {
-  engine.begin_capture(0);
-  launch(0, 0);
-  fork(0, 1);
-  launch(1, 1);
-  fork(1, 2);
-  launch(2, 2);
-  launch(1, 3);
-  fork(2, 1);
-  launch(1, 4);
-  fork(1, 0);
-  launch(0, 5);
-  EXPECT_EQ(afters(engine.end_capture()), (std::vector<Nodes>{{}, {0}, {1}, {1}, {2, 3}, {0, 4}}));
-  EXPECT_EQ(message_of(engine), "no error");
-}
-
-TEST_F(HostCapture, AnEventOfAnEarlierCaptureIsOutsideOfTheNext) {
-  engine.begin_capture(0);
-  launch(0, 1);
-  const EventId event = engine.record(0);
-  static_cast<void>(engine.end_capture());
-  engine.begin_capture(0);
-  engine.wait(0, event);
-  EXPECT_EQ(message_of(engine),
-            "host engine: a captured stream waits for an event outside the capture");
-}
-
 TEST_F(HostCapture, AGraphIsNotRunWhileACaptureIsOpen) {
   engine.begin_capture(0);
   launch(0, 5);
@@ -296,11 +147,74 @@ TEST_F(HostCapture, AGraphIsNotRunWhileACaptureIsOpen) {
   EXPECT_EQ(value(), 0);
 }
 
-TEST_F(HostCapture, NothingIsAllocatedWhileACaptureIsOpen) {
-  engine.begin_capture(0);
-  EXPECT_EQ(engine.allocate(1, "a byte"), nullptr);
-  EXPECT_EQ(message_of(engine), "host engine: memory was allocated while a capture was open");
+struct Shape {
+  const char* what;
+  const char* calls;
+  std::vector<Nodes> afters;
+};
+
+TEST_F(HostCapture, ANodeWaitsForWhatStreamsAndEventsSay) {
+  const std::vector<Shape> shapes{
+      {"on one stream each node waits for the one before", "(2 2 2 2 2 )", {{}, {0}, {1}, {2}}},
+      {"a fork and a join", "(0 0 0>1 1 0 1>0 0 )", {{}, {0}, {0}, {1, 2}}},
+      {"a fork at the beginning, with no node before it", "(0 0>1 1 0 1>0 )", {{}, {}}},
+      {"an event of the moment when it was recorded",
+       "(0 0 0! 0 1? 1 1>0 0 )",
+       {{}, {0}, {0}, {1, 2}}},
+      {"a node that is waited for twice is named once",
+       "(0 0 0! 1? 1? 1 1>0 1>0 0 )",
+       {{}, {0}, {0, 1}}},
+      {"a stream forks on and joins the one that it came from",
+       "(0 0 0>1 1 1>2 2 1 2>1 1 1>0 0 )",
+       {{}, {0}, {1}, {1}, {2, 3}, {0, 4}}},
+  };
+  for (std::uint32_t graph = 0; graph < shapes.size(); ++graph) {
+    SCOPED_TRACE(shapes[graph].what);
+    call(shapes[graph].calls);
+    EXPECT_EQ(afters(graph), shapes[graph].afters);
+    EXPECT_EQ(message_of(engine), "no error");
+  }
 }
+
+struct Misuse {
+  const char* what;
+  const char* calls;
+  const char* message;
+};
+
+constexpr const char* kUnjoined = "the capture ended with stream 2 unjoined";
+constexpr const char* kNoPart = "stream 1 was used during a capture that it is no part of";
+constexpr const char* kOutside = "a captured stream waits for an event outside the capture";
+
+class HostMisuse : public HostCapture, public ::testing::WithParamInterface<Misuse> {};
+
+TEST_P(HostMisuse, IsAnError) {
+  call(GetParam().calls);
+  EXPECT_EQ(message_of(engine), std::string("host engine: ") + GetParam().message)
+      << GetParam().what;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Calls, HostMisuse,
+    ::testing::Values(
+        Misuse{"a stream that was drawn in is not joined", "(0 0 0>2 2 0 )", kUnjoined},
+        Misuse{"a node after the join is not joined", "(0 0>2 2 2>0 2 )", kUnjoined},
+        Misuse{"the event is from before the last node", "(0 0>2 2 2! 2 0? )", kUnjoined},
+        Misuse{"a stream was not drawn in", "(0 1", kNoPart},
+        Misuse{"each capture draws in its own streams", "(0 0>1 1 1>0 ) (0 1", kNoPart},
+        Misuse{"an event from before the capture", "1! (0 0?", kOutside},
+        Misuse{"an event of a stream that is no part of it", "(0 1! 0?", kOutside},
+        Misuse{"an event of an earlier capture", "(0 0 0! ) (0 0?", kOutside},
+        Misuse{"an event of a capture that is over", "(0 0 0! ) 0?",
+               "a stream waits for an event of a capture that is over"},
+        Misuse{"an unknown event during a capture", "(0 0?unknown",
+               "a stream waits for an event that nobody recorded"},
+        Misuse{"an end without a begin", ")", "a capture was ended that nobody began"},
+        Misuse{"a begin within a capture", "(0 (1", "a capture was begun while another was open"},
+        Misuse{"a replay of a graph that was not captured", "replay",
+               "a graph was replayed that nobody captured"},
+        Misuse{"an allocation during a capture", "(0 new",
+               "memory was allocated while a capture was open"}));
 
 }  // namespace
 }  // namespace capo::run::host

@@ -1,4 +1,4 @@
-// What each action of a short step leaves, cell by cell, written out by hand.
+// The deposits of each action of a short step, written out by hand.
 //
 // deposits_test.cpp compares all cells in all orders; here are the steps that a reader wants to
 // see, and those in which some backwards are whole and some are not, which the accumulator has no
@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -60,28 +61,15 @@ std::string handed_by(const Deposit& deposit) {
   return "";
 }
 
-struct Action {
-  enum class Kind : std::uint8_t { Whole, Half, Weight };
-  Kind kind;
-  std::int32_t microbatch;
-};
-constexpr Action whole(std::int32_t microbatch) {
-  return {Action::Kind::Whole, microbatch};
-}
-constexpr Action half(std::int32_t microbatch) {
-  return {Action::Kind::Half, microbatch};
-}
-constexpr Action weight(std::int32_t microbatch) {
-  return {Action::Kind::Weight, microbatch};
-}
-
-// A line an action: its product, what autograd gets, and the flag where it is set.
-Lines words(GradientBook book, const std::vector<Action>& actions) {
+// A line an action: its product, what autograd gets, and the flag where it is set. "B1" is a whole
+// backward of microbatch 1, "I1 W1" are its halves.
+Lines words(GradientBook book, const std::string& actions) {
   Lines lines;
-  for (const auto& [kind, microbatch] : actions) {
-    const Deposit deposit = kind == Action::Kind::Weight
-                                ? book.weight_gradient(microbatch)
-                                : book.backward(microbatch, kind == Action::Kind::Half);
+  std::istringstream in(actions);
+  for (std::string action; in >> action;) {
+    const std::int32_t microbatch = action[1] - '0';
+    const Deposit deposit = action[0] == 'W' ? book.weight_gradient(microbatch)
+                                             : book.backward(microbatch, action[0] == 'I');
     std::string line = product_of(deposit);
     const std::string handed = handed_by(deposit);
     if (!line.empty() && !handed.empty()) line += ", ";
@@ -102,86 +90,117 @@ GradientBook book_of(ModuleFlags flags, Whose whose = Whose::Sound,
   return {whole_cell.value_or(Cell{}), delayed.value_or(Cell{})};
 }
 
+constexpr ModuleFlags kPlain;
 constexpr ModuleFlags kFuse{.fuse_wgrad_accumulation = true};
 constexpr ModuleFlags kFuseAttr{.fuse_wgrad_accumulation = true, .grad_added_to_main_grad = true};
+constexpr ModuleFlags kOverwrite{.fuse_wgrad_accumulation = true, .overwrite_main_grad = true};
+constexpr ModuleFlags kFirst{.fuse_wgrad_accumulation = true, .is_first_microbatch = true};
 
-TEST(DepositsInWords, PlainBackwardsReturnTheirGradients) {
-  EXPECT_EQ(words(book_of({}), {whole(0), whole(1)}),
-            (Lines{"overwrites what it returns, what it returns becomes .grad",
-                   "overwrites what it returns, what it returns is added to .grad"}));
-}
+struct Step {
+  const char* what;
+  GradientBook book;
+  const char* actions;
+  Lines lines;
+};
 
-TEST(DepositsInWords, ADelayedGradientIsWrittenByWAndTheSecondAdds) {
-  EXPECT_EQ(words(book_of({}), {half(0), half(1), weight(1), weight(0)}),
-            (Lines{"nothing", "nothing", "overwrites .grad", "adds to .grad"}));
-}
-
-TEST(DepositsInWords, TransformerEnginesWAssignsEachTime) {
-  EXPECT_EQ(words(book_of({}, Whose::Te), {half(0), weight(0), half(1), weight(1)}),
-            (Lines{"nothing", "overwrites .grad", "nothing", "overwrites .grad"}));
-}
-
-TEST(DepositsInWords, TransformerEnginesGroupedLinearReturnsWhatWWillWrite) {
-  EXPECT_EQ(words(book_of({}, Whose::Te, ModuleKind::GroupedLinear),
-                  {half(0), weight(0), half(1), weight(1)}),
-            (Lines{"what it returns becomes .grad", "overwrites .grad",
-                   "what it returns is added to .grad", "overwrites .grad"}));
-}
-
-TEST(DepositsInWords, AFusedGradientIsAddedToMainGrad) {
-  EXPECT_EQ(words(book_of(kFuse), {whole(0), whole(1)}),
-            (Lines{"adds to main_grad", "adds to main_grad"}));
-  EXPECT_EQ(words(book_of(kFuse), {half(0), half(1), weight(1), weight(0)}),
-            (Lines{"nothing", "nothing", "adds to main_grad", "adds to main_grad"}));
-}
-
-TEST(DepositsInWords, WithTheAttributeAutogradGetsADummyOnceTheFlagIsSet) {
-  EXPECT_EQ(words(book_of(kFuseAttr), {whole(0), whole(1)}),
-            (Lines{"adds to main_grad, a dummy becomes .grad; done",
-                   "adds to main_grad, a dummy is added to .grad; done"}));
-}
-
-// While a W is queued nothing is done, and what autograd gets may be added.
-TEST(DepositsInWords, DelayedWithTheAttributeTheFlagIsSetByTheLastW) {
-  EXPECT_EQ(words(book_of(kFuseAttr), {half(0), half(1), weight(1), weight(0)}),
-            (Lines{"zeros becomes .grad", "zeros is added to .grad", "adds to main_grad",
-                   "adds to main_grad; done"}));
-  EXPECT_EQ(words(book_of(kFuseAttr), {half(0), weight(0), half(1), weight(1)}),
-            (Lines{"zeros becomes .grad", "adds to main_grad; done", "zeros is added to .grad",
-                   "adds to main_grad; done"}));
-}
-
-TEST(DepositsInWords, TransformerEngineSetsTheFlagAheadOfW) {
-  EXPECT_EQ(words(book_of(kFuseAttr, Whose::Te), {half(0), weight(0)}),
-            (Lines{"a dummy becomes .grad; done", "adds to main_grad; done"}));
-}
-
-TEST(DepositsInWords, WhatIsWrittenFirstOverwritesWhicheverMicrobatchItIs) {
-  ModuleFlags flags = kFuse;
-  flags.overwrite_main_grad = true;
-  EXPECT_EQ(words(book_of(flags), {half(0), half(1), weight(1), weight(0)}),
-            (Lines{"nothing", "nothing", "overwrites main_grad", "adds to main_grad"}));
-  EXPECT_EQ(words(book_of(flags, Whose::Te), {half(0), half(1), weight(1), weight(0)}),
-            (Lines{"nothing", "nothing", "overwrites main_grad", "overwrites main_grad"}));
-}
-
-// The erased one is microbatch 1.
-TEST(DepositsInWords, TransformerEnginesFirstMicrobatchOverwritesWhenItComes) {
-  ModuleFlags flags = kFuse;
-  flags.is_first_microbatch = true;
-  EXPECT_EQ(words(book_of(flags, Whose::Te), {whole(1), whole(0)}),
-            (Lines{"adds to main_grad", "overwrites main_grad"}));
-  EXPECT_EQ(words(book_of(flags), {whole(1), whole(0)}),
-            (Lines{"overwrites main_grad", "adds to main_grad"}));
+TEST(DepositsInWords, OfShortSteps) {
+  const std::string returns = "overwrites what it returns, what it returns";
+  const std::vector<Step> steps{
+      {"plain backwards return their gradients",
+       book_of(kPlain),
+       "B0 B1",
+       {returns + " becomes .grad", returns + " is added to .grad"}},
+      {"a delayed gradient is written by W, and the second adds",
+       book_of(kPlain),
+       "I0 I1 W1 W0",
+       {"nothing", "nothing", "overwrites .grad", "adds to .grad"}},
+      {"TransformerEngine's W assigns each time",
+       book_of(kPlain, Whose::Te),
+       "I0 W0 I1 W1",
+       {"nothing", "overwrites .grad", "nothing", "overwrites .grad"}},
+      {"TransformerEngine's grouped linear returns what W will write",
+       book_of(kPlain, Whose::Te, ModuleKind::GroupedLinear),
+       "I0 W0 I1 W1",
+       {"what it returns becomes .grad", "overwrites .grad", "what it returns is added to .grad",
+        "overwrites .grad"}},
+      {"a fused gradient is added to main_grad",
+       book_of(kFuse),
+       "B0 B1",
+       {"adds to main_grad", "adds to main_grad"}},
+      {"also by W",
+       book_of(kFuse),
+       "I0 I1 W1 W0",
+       {"nothing", "nothing", "adds to main_grad", "adds to main_grad"}},
+      {"with the attribute autograd gets a dummy once the flag is set",
+       book_of(kFuseAttr),
+       "B0 B1",
+       {"adds to main_grad, a dummy becomes .grad; done",
+        "adds to main_grad, a dummy is added to .grad; done"}},
+      // While a W is queued nothing is done, and the tensor that autograd gets may be added.
+      {"delayed, the flag is set by the last W",
+       book_of(kFuseAttr),
+       "I0 I1 W1 W0",
+       {"zeros becomes .grad", "zeros is added to .grad", "adds to main_grad",
+        "adds to main_grad; done"}},
+      {"or by each that leaves none queued",
+       book_of(kFuseAttr),
+       "I0 W0 I1 W1",
+       {"zeros becomes .grad", "adds to main_grad; done", "zeros is added to .grad",
+        "adds to main_grad; done"}},
+      {"TransformerEngine sets the flag ahead of W",
+       book_of(kFuseAttr, Whose::Te),
+       "I0 W0",
+       {"a dummy becomes .grad; done", "adds to main_grad; done"}},
+      {"the first write overwrites, whichever microbatch it is",
+       book_of(kOverwrite),
+       "I0 I1 W1 W0",
+       {"nothing", "nothing", "overwrites main_grad", "adds to main_grad"}},
+      {"TransformerEngine's overwrites each time",
+       book_of(kOverwrite, Whose::Te),
+       "I0 I1 W1 W0",
+       {"nothing", "nothing", "overwrites main_grad", "overwrites main_grad"}},
+      // It erases microbatch 1.
+      {"TransformerEngine's first microbatch overwrites when it comes",
+       book_of(kFirst, Whose::Te),
+       "B1 B0",
+       {"adds to main_grad", "overwrites main_grad"}},
+      {"the sound one overwrites with the first write",
+       book_of(kFirst),
+       "B1 B0",
+       {"overwrites main_grad", "adds to main_grad"}},
+      // From here on microbatch 0 has a whole backward and microbatch 1 has two halves.
+      {"whole and split backwards of one chunk add up",
+       book_of(kPlain),
+       "B0 I1 W1",
+       {returns + " becomes .grad", "nothing", "adds to .grad"}},
+      {"in whatever order",
+       book_of(kPlain),
+       "I1 W1 B0",
+       {"nothing", "overwrites .grad", returns + " is added to .grad"}},
+      {"an overwrite is the first of whole and split together",
+       book_of(kOverwrite),
+       "I1 B0 W1",
+       {"nothing", "overwrites main_grad", "adds to main_grad"}},
+      {"also if that is a W",
+       book_of(kOverwrite),
+       "I1 W1 B0",
+       {"nothing", "overwrites main_grad", "adds to main_grad"}},
+      // Otherwise a reader after B0 would take an incomplete main_grad for a complete one.
+      {"a whole backward beside a queued one does not say that all is done",
+       book_of(kFuseAttr),
+       "I1 B0 W1",
+       {"zeros becomes .grad", "adds to main_grad, zeros is added to .grad",
+        "adds to main_grad; done"}},
+  };
+  for (const Step& step : steps) EXPECT_EQ(words(step.book, step.actions), step.lines) << step.what;
 }
 
 TEST(DepositsInWords, AViewOfMainGradBecomesGrad) {
   ModuleFlags flags = kFuse;
   flags.overwrite_main_grad = true;
   GradientBook book = book_of(flags, Whose::Te, ModuleKind::BasicLinearOp);
-  EXPECT_EQ(words(book, {whole(0), whole(1)}),
-            (Lines{"overwrites main_grad, a view becomes .grad",
-                   "overwrites main_grad, a view is added to .grad"}));
+  EXPECT_EQ(words(book, "B0 B1"), (Lines{"overwrites main_grad, a view becomes .grad",
+                                         "overwrites main_grad, a view is added to .grad"}));
   EXPECT_FALSE(book.has_grad());
   static_cast<void>(book.backward(0, false));
   EXPECT_TRUE(book.has_grad());
@@ -194,7 +213,7 @@ TEST(DepositsInWords, WhatIsNotCopiedBecomesGradItself) {
   const auto cell = gradients::contract_under(ModuleKind::Linear, flags, Whose::Te);
   ASSERT_TRUE(cell);
   GradientBook book(*cell, Cell{}, Clones::No);
-  EXPECT_EQ(words(book, {whole(0), whole(1)}),
+  EXPECT_EQ(words(book, "B0 B1"),
             (Lines{"overwrites what it returns, the returned tensor itself becomes .grad",
                    "overwrites what it returns, the returned tensor itself is added to .grad"}));
   EXPECT_FALSE(book.grad_is_returned());
@@ -209,42 +228,16 @@ TEST(DepositsInWords, ABiasOfTransformerEngineIsAssignedOnlyOnce) {
   const ModuleFlags flags{.delay_wgrad = true, .bias = true};
   const auto cell = gradients::bias_contract(ModuleKind::Linear, flags, Whose::Te);
   ASSERT_TRUE(cell);
-  EXPECT_EQ(words({*cell, *cell}, {half(0), weight(0), half(1), weight(1)}),
+  EXPECT_EQ(words({*cell, *cell}, "I0 W0 I1 W1"),
             (Lines{"nothing", "overwrites .grad", "nothing", "nothing"}));
 }
 
 TEST(DepositsInWords, AGradientOfATemporaryIsKeptByNobody) {
   const Cell cell{Returned::Nothing, Destination::AssignsTemporary, Written::WithW, Flagged::Never};
   GradientBook book(cell, cell);
-  EXPECT_EQ(words(book, {half(0), weight(0)}), (Lines{"nothing", "overwrites a temporary"}));
+  EXPECT_EQ(words(book, "I0 W0"), (Lines{"nothing", "overwrites a temporary"}));
   static_cast<void>(book.weight_gradient(0));
   EXPECT_FALSE(book.has_grad());
-}
-
-// A chunk in which microbatch 0 has a whole backward and microbatch 1 has two halves.
-TEST(DepositsInWords, WholeAndSplitBackwardsOfOneChunkAddUp) {
-  EXPECT_EQ(words(book_of({}), {whole(0), half(1), weight(1)}),
-            (Lines{"overwrites what it returns, what it returns becomes .grad", "nothing",
-                   "adds to .grad"}));
-  EXPECT_EQ(words(book_of({}), {half(1), weight(1), whole(0)}),
-            (Lines{"nothing", "overwrites .grad",
-                   "overwrites what it returns, what it returns is added to .grad"}));
-}
-
-TEST(DepositsInWords, AnOverwriteIsTheFirstOfWholeAndSplitTogether) {
-  ModuleFlags flags = kFuse;
-  flags.overwrite_main_grad = true;
-  EXPECT_EQ(words(book_of(flags), {half(1), whole(0), weight(1)}),
-            (Lines{"nothing", "overwrites main_grad", "adds to main_grad"}));
-  EXPECT_EQ(words(book_of(flags), {half(1), weight(1), whole(0)}),
-            (Lines{"nothing", "overwrites main_grad", "adds to main_grad"}));
-}
-
-// Else a reader behind B0 took an incomplete main_grad for a complete one.
-TEST(DepositsInWords, AWholeBackwardBesideAQueuedOneDoesNotSayThatAllIsDone) {
-  EXPECT_EQ(words(book_of(kFuseAttr), {half(1), whole(0), weight(1)}),
-            (Lines{"zeros becomes .grad", "adds to main_grad, zeros is added to .grad",
-                   "adds to main_grad; done"}));
 }
 
 }  // namespace
