@@ -116,12 +116,12 @@ class GraphMemory {
       tensor(*each, Owner::Gradient);
     }
   }
-  // Of runs of unchecked plans.
+  // Only runs of unchecked plans have these.
   void own(std::uint32_t parameter, std::int32_t microbatch) {
     const auto& all = at_.outputs.gradients(parameter).own;
     if (!all.empty()) tensor(all[static_cast<std::size_t>(microbatch)], Owner::Gradient);
   }
-  // What the step gives a cell on a way through it, or where a transfer leaves it.
+  // The rows that the step gives a cell on a way through it, or that a transfer leaves there.
   void end(std::uint32_t cell, Way way, Origin::Kind from) {
     const bool given = from == Origin::Kind::Given;
     if (!given && from != Origin::Kind::Landing) return;

@@ -1,4 +1,4 @@
-// What is measured, on an engine whose clock a test can foresee: every launch takes what its bytes
+// Measurements on an engine whose clock a test can foresee: every launch takes as long as its bytes
 // say, so that the median of each kind of task is known.
 
 #include "run/measure.h"

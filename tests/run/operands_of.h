@@ -175,7 +175,7 @@ class TakenApart {
   Operands all_;
 };
 
-/// Of a call in this engine's memory.
+/// The operands of a call in this engine's memory.
 [[nodiscard]] inline Operands operands_of(const Call& call, Engine& engine) {
   return TakenApart(call, engine).all();
 }

@@ -104,7 +104,7 @@ inline UncheckedPlan admitted(Input input, const CheckOptions& declared) {
   return std::get<UncheckedPlan>(std::move(plan));
 }
 
-/// What a run comes to, failures included.
+/// The report of a run, or its failure.
 inline Result<RunReport, RunFailure> attempt_on(Engine& engine, const VerifiedPlan& plan,
                                                 const RunOptions& options) {
   return run(engine, plan, options);
@@ -114,7 +114,7 @@ inline Result<RunReport, RunFailure> attempt_on(Engine& engine, const UncheckedP
   return run_unchecked(engine, plan, options);
 }
 
-/// Likewise, on an engine of its own.
+/// Runs on an engine of its own.
 template <typename AnyPlan>
 Result<RunReport, RunFailure> attempt(const AnyPlan& plan, const RunOptions& options) {
   return attempt_on(*test_engine(), plan, options);

@@ -5,7 +5,7 @@
 //   capo_run_tests, capo_cli_tests   tests/run/host_test_engine.cpp
 //   capo_gpu_step_tests              tests/gpu/cuda_test_engine.cpp
 //
-// Where the second finds no device, every test of it is skipped, and says what is missing.
+// If the second finds no device, every test of it is skipped, and says what is missing.
 
 #pragma once
 
@@ -20,10 +20,10 @@ namespace capo::run {
 /// A new one for each run, as programs make it.
 [[nodiscard]] std::unique_ptr<Engine> test_engine();
 
-/// As `capo run --device` calls it.
+/// Its name for `capo run --device`.
 [[nodiscard]] std::string_view test_device();
 
-/// Of many cases that are alike this engine runs the first, and from there on every how manyth. 1
+/// The engine runs the first of many cases that are alike, and every nth from there on. It is 1
 /// on the host; more on a device, where memory of its own for each run takes most of the time.
 [[nodiscard]] std::size_t every_nth();
 

@@ -29,13 +29,13 @@ namespace {
 constexpr Environment kPairs{.communicators = Communicators::PerPair,
                              .transfers = TransferMode::Buffered};
 
-// Where an act is launched.
+// The place of an act in the order of launches.
 struct At {
   std::size_t op = 0;
   std::size_t act = 0;
 };
 
-// By op: every op that is over before it begins.
+// Knows for every op which ops are over before it begins.
 class Behind {
  public:
   explicit Behind(const Program& program) {
@@ -193,7 +193,7 @@ class Laws {
     return {Origin::Kind::Buffer, table_.id(home.rank, home.chunk, end, work.microbatch, made)};
   }
 
-  // Of works whose rows no exchange has moved.
+  // The law holds of works whose rows no exchange has moved.
   void origins_are_where_makers_put_it() const {
     for_each_act([&](const Act& act, At) {
       if (act.kind != Act::Kind::Work || act.work.kind == Kind::BackwardWeight) return;
@@ -324,7 +324,7 @@ TEST(ProgramLaws, HoldOfThePublishedSchedules) {
   EXPECT_GT(schedules, 60U);
 }
 
-// What is sent is what the last layer made, and back from the first.
+// A stage sends what its last layer made, and sends back from its first.
 TEST(ProgramLaws, HoldOfChunksOfSeveralLayers) {
   for (const char* name : {"1f1b", "zb-h1", "1f1b-v", "v-half", "dualpipev"}) {
     Schedule schedule =
@@ -377,7 +377,7 @@ TEST(ProgramLaws, HoldWhereLayersAreTakenApart) {
                    Kind::CombineBackward}}};
   const Launched launched(schedule, {}, {.ep_overlap = true}, experts);
   const Laws laws(launched, "apart");
-  // Of two ranks, two microbatches and two layers one in each forward, and in each backward.
+  // Two ranks, microbatches and layers have one in each forward, and one in each backward.
   EXPECT_GE(laws.exchanges(), 8U);
   EXPECT_EQ(laws.deliveries(), 0U);
 }

@@ -1,4 +1,4 @@
-// What is launched, op by op, of steps small enough to be written out; larger ones are
+// Programs, op by op, of steps small enough to be written out; larger ones are
 // program_laws_test.cpp's.
 
 #include "run/execute/program.h"
@@ -36,7 +36,8 @@ TEST(Program, OfATeListRunsInItsOrderOnOneStream) {
   EXPECT_TRUE(launched.program.exchanges.empty());
 }
 
-// What the last layer of chunk 1 made is read, and what the first layer of chunk 2 handed back.
+// A chunk reads what the last layer of chunk 1 made, or what the first layer of chunk 2 handed
+// back.
 TEST(Program, OfAChainOnOneRankReadsTheNeighboursBuffers) {
   EXPECT_EQ(
       lines("ranks 1\nmicrobatches 1\nplacement chain\nlayers 2,1\n"
@@ -60,7 +61,7 @@ TEST(Program, WhatRunsTogetherIsLaunchedTogether) {
                    "0: B1.1 from given 1.1, collect grad input of 1.1 at 1.1"}));
 }
 
-// Nothing runs beside what is the only work of its composite.
+// The only work of its composite has nothing beside it.
 TEST(Program, WhatOpensACompositeNeedNotBeWork) {
   EXPECT_EQ(
       lines("ranks 1\nmicrobatches 2\nrank 0: (unshard1 F1.0) B1.0 (unshard1 F1.1) B1.1\n"),
@@ -125,7 +126,8 @@ TEST(Program, AForcedWriterIsLaunchedBeforeItsReader) {
                    "1: W1.1; after 3"}));
 }
 
-// What is launched one by one runs so: nothing but the forced edge would keep the other rank.
+// Ops that are launched one by one run so: otherwise only the forced edge would keep the other
+// rank.
 TEST(Program, WhereAnEdgeIsForcedEachOpWaitsForTheOneBeforeIt) {
   const char* const ranks =
       "ranks 2\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\n"

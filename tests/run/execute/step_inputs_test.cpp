@@ -1,5 +1,5 @@
-// What a step is given: the same for the same seed and replay, another for every other, rows beyond
-// the groups NaN where there are any, and in the engine's memory what was drawn.
+// The inputs of a step are the same for the same seed and replay and others for every other, rows
+// beyond the groups are NaN, and the engine's memory holds the numbers that were drawn.
 
 #include "run/execute/step_inputs.h"
 #include "run/host/host_engine.h"

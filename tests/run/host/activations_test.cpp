@@ -70,7 +70,7 @@ struct Problem {
   Tensor dprobabilities;
 };
 
-// By element of a row: how fast dy * y changes with the gate (0), linear (1) or probability (2).
+// How fast dy * y of an element changes with its gate (0), linear (1) or probability (2).
 double slope_at(const Problem& p, std::int64_t row, std::int64_t i, std::size_t of) {
   const auto weighed = [&](const Values& at) {
     return p.incoming(row, i) * swiglu(at[0], at[1], at[2]);

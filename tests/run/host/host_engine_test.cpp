@@ -25,7 +25,7 @@ std::string message_of(const Engine& engine) {
   return engine.error() ? engine.error()->message : "no error";
 }
 
-// Of the first byte.
+// The value of the first byte.
 int value_at(Engine& engine, const std::byte* memory) {
   std::byte value{};
   engine.read(&value, memory, 1);

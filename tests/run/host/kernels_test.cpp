@@ -1,5 +1,5 @@
-// What moves, adds and compares memory, and what every kernel refuses. The kernels that compute are
-// tested beside this: products_, norms_, activations_ and biases_test.cpp.
+// The kernels that move, add and compare memory, and the calls that every kernel refuses. Others
+// are tested by products_test.cpp, norms_test.cpp, activations_test.cpp and biases_test.cpp.
 
 #include "core/base/assert.h"
 #include "core/model/model.h"

@@ -36,7 +36,7 @@ struct Problem {
         dy(at_random(type, kRows * kColumns, 4)),
         result(at_random(type, kRows * kColumns, 5)) {}
 
-  // What a row of dy makes of the row's y: its gradient is what the kernels compute.
+  // The product of a row of dy with its row of y: the kernels compute the gradient of that.
   [[nodiscard]] double loss(std::int64_t row, const Values& row_of_x) const {
     const Values normal = normalised(row_of_x);
     double sum = 0;

@@ -220,7 +220,7 @@ TEST(HostProducts, PointersMayLeadIntoOneAllocationInAnyOrder) {
       << "the empty group's, which lies last";
 }
 
-// As far as a type counts without gaps, sums are exact, whatever their order.
+// Sums are exact in whatever order as far as a type counts without gaps.
 TEST(HostProducts, SmallWholeNumbersAreExactToTheBit) {
   for (const DataType type : kTypes) {
     SCOPED_TRACE(name_of(type));

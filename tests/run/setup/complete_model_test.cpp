@@ -1,4 +1,4 @@
-// What is filled in, what is said to be, and what is left as it was declared.
+// Completion fills in sizes, names those that it assumed, and leaves what was declared.
 
 #include "run/setup/complete_model.h"
 #include "tests/run/running.h"
@@ -96,7 +96,7 @@ TEST(CompleteModel, WhereSizesArePartOfTheInputItIsLonger) {
   EXPECT_EQ(of(complete("[1, -1]", of_module(module)), 1).bytes.input, std::nullopt);
 }
 
-// Behind 7 rows of 3 columns, 42 bytes, the next multiple of 8 is 48.
+// After 7 rows of 3 columns, which take 42 bytes, the next multiple of 8 is 48.
 TEST(CompleteModel, SizesInTheInputBeginAtAWord) {
   Module module = small(ModuleKind::GroupedLinear);
   module.shape = {.tokens = 7, .hidden = 3, .ffn = 3, .groups = 2};

@@ -54,7 +54,7 @@ class Memory {
   [[nodiscard]] bool has_grad() const { return grad_.has_value() || grad_is_view_; }
   [[nodiscard]] bool grad_is_view() const { return grad_is_view_; }
 
-  // What Megatron finds; the memory stays as it is.
+  // The gradient that Megatron finds; the memory stays as it is.
   [[nodiscard]] Holding read(bool flag, bool zero_out_wgrad) const {
     Holding held = main_grad_;
     if (flag && !zero_out_wgrad) return held;
@@ -139,7 +139,7 @@ ModuleFlags flags_of(Configuration configuration) {
   return flags;
 }
 
-// By every combination of what a step may ask for besides.
+// The configuration with every combination of the flags that a step may set.
 std::vector<ModuleFlags> variants(Configuration configuration) {
   std::vector<ModuleFlags> all;
   for (unsigned bits = 0; bits < 8; ++bits) {

@@ -1,5 +1,5 @@
-// What is asked of drawn numbers: that they depend on seed, stream and index alone, that they stay
-// in their range, and that they are spread evenly. Counts are those of fixed seeds, so that a bound
+// Drawn numbers must depend on seed, stream and index alone, stay in their range, and be spread
+// evenly. Counts are those of fixed seeds, so that a bound
 // that holds once holds always.
 
 #include "run/setup/values.h"
@@ -120,7 +120,7 @@ TEST(Draw, BelowTakesTheLargestCountThatItPromises) {
   EXPECT_GT(most, kLargest / 100 * 99);
 }
 
-// Of 100,000 in 16 parts each gets 6250, give or take 77 (one standard deviation); of fair coins
+// Each of 16 parts gets 6250 of 100,000, give or take 77 (one standard deviation); as fair coins
 // all 64 bits are set half of the time, give or take 158.
 TEST(Draw, NumbersAreSpreadEvenly) {
   const Draw draw{.seed = 11, .stream = 13};
@@ -138,7 +138,7 @@ TEST(Draw, NumbersAreSpreadEvenly) {
   for (const std::int64_t count : bits) EXPECT_NEAR(static_cast<double>(count), 50'000, 4 * 158);
 }
 
-// Of one index, as of one stream: neighbours have nothing to do with each other.
+// Neighbouring streams at one index have nothing to do with each other, like neighbouring indices.
 TEST(Draw, NeighbouringStreamsAgreeInHalfOfTheirBits) {
   std::int64_t differing = 0;
   for (std::uint64_t stream = 0; stream < 1000; ++stream) {

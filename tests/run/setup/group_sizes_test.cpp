@@ -61,7 +61,7 @@ TEST(GroupSizes, ZipfLeavesAnEighthOfTheGroupsEmpty) {
   }
 }
 
-// Of eight groups seven are served; 1 + 1/2 + ... + 1/7 is 2.5929, so of 10,000 rows the second
+// Seven of eight groups are served; 1 + 1/2 + ... + 1/7 is 2.5929, so the second of 10,000 rows
 // gets 1928, the third 1285, and the first 3856 and what rounding left.
 TEST(GroupSizes, ZipfGivesTheKthGroupAKthOfTheFirst) {
   Sizes sizes = group_sizes(SizeKind::Zipf, 8, 10'000, {.seed = 2});
@@ -93,7 +93,7 @@ TEST(GroupSizes, RandomRowsChooseEvenlyAndNotTheSame) {
   EXPECT_GT(*most - *least, 31);
 }
 
-// Of 64 groups with a row each on average about 64/e get none.
+// About 64/e of 64 groups with a row each on average get none.
 TEST(GroupSizes, RandomGroupsMayStayEmpty) {
   const Sizes sizes = group_sizes(SizeKind::Random, 64, 64, {.seed = 5});
   EXPECT_GT(empty(sizes), 12);

@@ -1,4 +1,4 @@
-// What parameters layers have, where their parts lie on an engine, and who is alive.
+// The parameters of layers, the places of their parts on an engine, and handles to live ones.
 
 #include "run/setup/parameters.h"
 #include "run/host/host_engine.h"
@@ -177,7 +177,7 @@ TEST(ParameterRegistry, AHandleFindsItsParameterUntilItExpires) {
   EXPECT_EQ(registry.name(first.index), "one");
 }
 
-// What stands in the parameter's place later is another object.
+// A parameter that takes another's place later is another object.
 TEST(ParameterRegistry, AnExpiredHandleStaysExpiredThoughOthersAreTaken) {
   ParameterRegistry registry;
   const ParameterHandle old = registry.add("one");

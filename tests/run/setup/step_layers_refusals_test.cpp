@@ -1,4 +1,4 @@
-// What cannot be run is refused before anything runs, in a sentence that names it.
+// A step that cannot be run is refused before anything runs, in a sentence that names the module.
 
 #include "run/setup/step_layers.h"
 #include "tests/run/running.h"
@@ -14,7 +14,7 @@
 namespace capo::run {
 namespace {
 
-// As declared, sizes and all: nothing is filled in.
+// The step is taken as declared: no size is filled in.
 std::string refusal_of(const std::string& order, const CheckOptions& options) {
   auto plan = admit_unchecked(typed(order), options);
   if (const auto* why = std::get_if<NotVerified>(&plan)) return "not admitted, " + words_of(*why);
@@ -142,7 +142,7 @@ TEST(StepLayersRefusals, AnOutputThatIsTooSmallIsRefused) {
             "module `experts` takes 512 bytes of output, and the model file gives it 500");
 }
 
-// Behind a norm a copy is kept in any case.
+// After a norm a copy is kept in any case.
 TEST(StepLayersRefusals, ActivationsThatAreTooSmallAreRefused) {
   Module module = declared();
   module.kind = ModuleKind::LayerNormLinear;

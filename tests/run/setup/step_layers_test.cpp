@@ -1,6 +1,6 @@
 // Layers of a step: their shapes, their parameters in order, and what the contract says of each.
 //
-// What is refused is step_layers_refusals_test.cpp's.
+// Refusals are tested by step_layers_refusals_test.cpp.
 
 #include "run/setup/step_layers.h"
 #include "tests/run/running.h"
@@ -97,7 +97,7 @@ TEST(StepLayers, AShapeIsWhatTheModuleSays) {
                                                   .scale_bias = true}));
 }
 
-// Of a linear `groups` says nothing.
+// A linear has no use for `groups`.
 TEST(StepLayers, OnlyGroupedKindsHaveGroups) {
   Module module = small(ModuleKind::Linear);
   module.shape.groups = 7;

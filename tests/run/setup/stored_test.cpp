@@ -65,7 +65,7 @@ TEST(Stored, SignsInfinitiesAndNansStay) {
   }
 }
 
-// What was stored once changes no more.
+// A number that was stored once changes no more.
 TEST(Stored, BytesComeBackFromTheFloatsThatTheyAre) {
   for (const DataType type : {DataType::Bf16, DataType::Fp16}) {
     std::vector<std::byte> all;

@@ -75,7 +75,7 @@ void expect_right(const RunReport& report) {
   EXPECT_GT(report.bytes.planned, 0);
 }
 
-// Of one kind of module, over all schedules.
+// The counts of one kind of module over all schedules.
 struct Tally {
   double worst = 0;
   std::string where;
@@ -124,7 +124,7 @@ TEST(Bytes, OfTransformerEnginesPlanAreAllocatedAsPlanned) {
   }
 }
 
-// What a weight gradient takes while it runs beside others is allocated as well.
+// A weight gradient also needs the bytes that it takes while it runs beside others.
 TEST(Bytes, OfModulesThatCopyAreAllocatedAsPlanned) {
   Module copying = small(ModuleKind::Linear);
   copying.flags.gathered_input = true;

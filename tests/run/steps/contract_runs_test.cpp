@@ -2,7 +2,7 @@
 // comes out right under the sound contract; under TransformerEngine's it goes wrong exactly where
 // the table of core/frameworks/te/contract.h says so, and how it says.
 //
-// That defects show is half of what a comparison has to prove: a run that cannot fail says nothing.
+// A comparison must also prove that defects show: a run that cannot fail says nothing.
 // For the same modules the verifier names the rule, under plan te.
 
 #include "core/frameworks/te/contract.h"
@@ -74,7 +74,7 @@ TEST(ContractRuns, EveryCellIsRightUnderTheSoundContract) {
           const RunReport report = report_of(plan, {.graphs = graphs});
           expect_right(report);
           EXPECT_EQ(report.replays, 3U);
-          // What is rounded to bf16 may well be exact; sums in fp32 are not.
+          // Numbers rounded to bf16 may well be exact; sums in fp32 are not.
           EXPECT_TRUE(!fuses(configuration) || report.worst_relative_error > 0);
           ++runs;
         }
@@ -84,7 +84,7 @@ TEST(ContractRuns, EveryCellIsRightUnderTheSoundContract) {
   EXPECT_EQ(runs, 180U);
 }
 
-// The same with biases, whose gradients come with the weight's and are never fused.
+// Gradients of biases come with the weight's and are never fused.
 TEST(ContractRuns, BiasesAreRightInEveryCell) {
   for (const ModuleKind kind : kColumns) {
     for (const Configuration configuration : kConfigurations) {
@@ -213,8 +213,8 @@ TEST(ContractRuns, AViewOfMainGradDoublesExactly) {
 
 // --- overwriting ---------------------------------------------------------------------------------
 
-// Who overwrites, as graphs have it baked in: the products of weight gradients, in the order of
-// capture.
+// Whether products of weight gradients overwrite or add, as graphs have it baked in, in the order
+// of capture.
 std::vector<Write> baked_in(const Inspection& at) {
   std::vector<Write> writes;
   for (const Stepper::Captured& captured : at.graphs) {
@@ -228,7 +228,7 @@ std::vector<Write> baked_in(const Inspection& at) {
   return writes;
 }
 
-// Of each of the two weights of an MLP there are as many.
+// There are as many for each of the two weights of an MLP.
 std::vector<Write> writes_of(ModuleKind kind, Write first, Write second) {
   return is_mlp(kind) ? std::vector{first, first, second, second} : std::vector{first, second};
 }

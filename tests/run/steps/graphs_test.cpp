@@ -214,7 +214,7 @@ TEST(Graphs, OfActionsAreChainsThatTouchTheirOwnMemoryAlone) {
     ASSERT_EQ(seen.size(), 2U);
     EXPECT_TRUE(seen[0] == seen[1]);
     EXPECT_EQ(report.replays, 3U);
-    // What TransformerEngine's contract makes of gradients is no matter of graphs.
+    // Graphs do not depend on what TransformerEngine's contract makes of gradients.
     EXPECT_TRUE(report.bit_equal || each.options.plan.kind == PlanKind::Te);
     ++runs;
     if (HasFailure()) return;

@@ -36,7 +36,7 @@ void PrintTo(const Products& products, std::ostream* out) {
        << " of weights";
 }
 
-// Of one microbatch of two, in all graphs together.
+// The counts are those of one microbatch of two, in all graphs together.
 Products products_of(const Inspection& at) {
   Products all;
   for (const Stepper::Captured& captured : at.graphs) {
@@ -113,7 +113,7 @@ TEST(PartialGradients, WeightsAloneLeaveOutTheInputsProduct) {
   });
 }
 
-// Of two weights the first is frozen.
+// If there are two weights, the first is frozen.
 TEST(PartialGradients, AFrozenWeightHasNoProductOfItsOwn) {
   each_run([](ModuleKind kind, const char* order, Granularity graphs) {
     Module module = small(kind);

@@ -6,12 +6,12 @@
 //   rank 0: F1.0 send-F1.0 F1.1 ...              the send reads an output that a later piece of
 //                                                work of its rank takes over, and nobody waits
 //
-// What is seen is compared with what the verifier predicts, and it must be seen: every such run has
+// The victims seen are compared with those predicted, and some must be seen: every such run has
 // a wrong gradient. As one graph such a step is a chain, so that nothing is left to chance.
 //
 // Sends hand on what they should not, so that two pieces of work may compute the same wrong
-// numbers. Where the one takes the other's memory over nothing changes there, and that victim stays
-// unseen: of sends there are no other victims than predicted, and in most orders no fewer.
+// numbers. If the one takes the other's memory over nothing changes there, and that victim stays
+// unseen: sends have no other victims than predicted, and in most orders no fewer.
 
 #include "schedules/catalogue.h"
 #include "tests/run/read_back.h"

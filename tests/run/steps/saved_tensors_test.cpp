@@ -1,5 +1,5 @@
-// What happens between a forward and its backward to what was saved: a parameter that is freed is
-// an error with its name, and a tensor that comes back at another address changes nothing.
+// Saved tensors between a forward and its backward: a parameter that is freed is an error with its
+// name, and a tensor that comes back at another address changes nothing.
 //
 // A backward finds its parameter by a weak handle, taken by the forward; with it saved tensors are
 // only read. Graphs read where they were captured, so substitution is eager execution's alone.
@@ -141,7 +141,7 @@ void expect_same(const std::vector<TensorReport>& is, const std::vector<TensorRe
   ASSERT_EQ(is.size(), should.size());
   for (std::size_t i = 0; i < is.size(); ++i) {
     EXPECT_EQ(is[i].name, should[i].name);
-    // Of all elements together, as a double: another gradient has another one.
+    // The sum of all elements, as a double: another gradient has another sum.
     EXPECT_EQ(is[i].float64_error, should[i].float64_error) << is[i].name;
     EXPECT_EQ(is[i].ascending_error, should[i].ascending_error) << is[i].name;
     EXPECT_LE(is[i].float64_error, is[i].bound);

@@ -26,7 +26,7 @@ constexpr std::array kGrouped{ModuleKind::GroupedLinear, ModuleKind::GroupedLine
                               ModuleKind::GroupedMlp};
 constexpr std::array kOrders{"[1, 1, -1, -1]", "[1, 1, -1, -1.5, -1, -1.5]"};
 
-// Of nine rows in three groups: balanced ones have three each in every microbatch.
+// Three groups have nine rows: balanced ones have three each in every microbatch.
 Module grouped(ModuleKind kind, Splits splits, DataType type = DataType::Bf16) {
   Module module = small(kind);
   module.shape.tokens = 9;
@@ -163,7 +163,7 @@ TEST(SplitPath, InFp32AGroupedProductRunsEagerly) {
   }
 }
 
-// As a graph it bakes its sizes in like any other, wherever they lie.
+// Its graph bakes the sizes in like any other, wherever they lie.
 TEST(SplitPath, InFp32AReplayWithOtherSizesIsWrong) {
   each_run([](ModuleKind kind, const char* order, Granularity graphs) {
     const CheckOptions options = every_layer(grouped(kind, Splits::Device, DataType::Fp32));

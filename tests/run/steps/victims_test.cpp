@@ -1,4 +1,4 @@
-// What probes see under TransformerEngine's plan is what really went wrong: the victims of
+// Probes see under TransformerEngine's plan what really went wrong: the victims of
 // unmodified TE, by symbolic runs and by real graphs on an H200, row by row.
 //
 // tests/core/plan/te_vectors_test.cpp compares the verifier with the same rows, read in the same
@@ -198,7 +198,7 @@ TEST(Victims, OfShapesToldApartAreAsSeen) {
   EXPECT_EQ(runs, 2 * sampled(198));
 }
 
-// Of two linears in one graph the first keeps the input, and the last the gradient.
+// If two linears are in one graph, the first keeps the input and the last the gradient.
 TEST(Victims, OfTwoLinearsAreThoseOfTheirEnds) {
   Rows rows;
   Sample sample;
