@@ -12,13 +12,13 @@
 #include "cli/options/files.h"
 #include "cli/options/numbers.h"
 #include "core/base/nearest.h"
+#include "core/base/plural.h"
 #include "core/frameworks/megatron/version.h"
 #include "core/frameworks/te/version.h"
 #include "core/frameworks/torch/version.h"
 #include "core/text/printable.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -159,9 +159,7 @@ int run(int argc, char** argv) {
     for (const auto& [name, command] : commands) {
       if (app.got_subcommand(std::string(name))) return command();
     }
-    const std::span most = std::span(names).first(names.size() - 1);
-    return fail_usage(
-        fmt::format("no command; there are {} and {}", fmt::join(most, ", "), names.back()));
+    return fail_usage("no command; there are " + capo::listed(names));
   } catch (const CLI::Success& wanted) {
     return print_and_leave(app, wanted);
   } catch (const CLI::ExtrasError& error) {

@@ -1,8 +1,11 @@
 #include "cli/commands/check_options.h"
 #include "cli/commands/commands.h"
+#include "cli/options/choice.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
+#include "core/base/assert.h"
 #include "core/base/nearest.h"
+#include "core/base/plural.h"
 #include "core/profiles/te_captured.h"
 #include "core/report/report.h"
 
@@ -21,16 +24,16 @@ namespace capo::cli {
 
 namespace {
 
-// The flags of Megatron's configuration; it is judged only if --pp says that there is one.
+// The flags of Megatron's configuration, which is judged only if --pp is given.
 struct MegatronFlags {
   std::int64_t pipeline = 0;
   std::int64_t virtual_stages = 0;
   std::int64_t group_size = 0;
 };
 
-Colour colour_of(const std::string& choice) {
-  if (choice == "always") return Colour::On;
-  if (choice == "never") return Colour::Off;
+Colour colour_of(ColourChoice choice) {
+  if (choice == ColourChoice::Always) return Colour::On;
+  if (choice == ColourChoice::Never) return Colour::Off;
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
   const bool dumb = term != nullptr && std::string_view(term) == "dumb";
@@ -39,12 +42,16 @@ Colour colour_of(const std::string& choice) {
 }
 
 std::string render(const Report& report, const CheckRequest& request) {
-  if (request.explain_model) {
-    return to_text(report, colour_of(request.colour)) + explain_setting(report);
+  switch (request.format) {
+    case CheckFormat::Text:
+      return to_text(report, colour_of(request.colour)) +
+             (request.explain_model ? explain_setting(report) : "");
+    case CheckFormat::Json:
+      return to_json(report, JsonLayout::Indented) + "\n";
+    case CheckFormat::Sarif:
+      return to_sarif(report, CAPO_VERSION);
   }
-  if (request.format == "json") return to_json(report, JsonLayout::Indented) + "\n";
-  if (request.format == "sarif") return to_sarif(report, CAPO_VERSION);
-  return to_text(report, colour_of(request.colour));
+  CAPO_UNREACHABLE();
 }
 
 int write_report(const Report& report, const CheckRequest& request, int code) {
@@ -70,19 +77,28 @@ int check_one(const CheckRequest& request) {
   return write_report(report_of(input, std::move(result), std::move(opinions)), request, code);
 }
 
-std::vector<std::string> profile_names(const std::string& text) {
-  std::vector<std::string> names;
+constexpr std::array<std::pair<std::string_view, Profile>, 4> kProfiles{
+    {{"sound", Profile::Sound},
+     {"te", Profile::Te},
+     {"mcore", Profile::Mcore},
+     {"torch", Profile::Torch}}};
+
+std::vector<Profile> profiles_of(const std::string& text) {
+  std::array<std::string_view, kProfiles.size()> names;
+  std::transform(kProfiles.begin(), kProfiles.end(), names.begin(),
+                 [](const auto& profile) { return profile.first; });
+  std::vector<Profile> profiles;
   std::stringstream in(text);
   for (std::string name; std::getline(in, name, ',');) {
-    constexpr std::array<std::string_view, 4> kProfiles{"sound", "te", "mcore", "torch"};
-    if (std::find(kProfiles.begin(), kProfiles.end(), name) == kProfiles.end()) {
+    const auto known = std::find(names.begin(), names.end(), name);
+    if (known == names.end()) {
       throw CLI::ValidationError(
-          "--profile", "no profile `" + name + "`; " +
-                           did_you_mean(name, kProfiles, "there are sound, te, mcore and torch"));
+          "--profile",
+          "no profile `" + name + "`; " + did_you_mean(name, names, "there are " + listed(names)));
     }
-    names.push_back(name);
+    profiles.push_back(kProfiles[static_cast<std::size_t>(known - names.begin())].second);
   }
-  return names;
+  return profiles;
 }
 
 void add_options(CLI::App& app, CheckRequest& request) {
@@ -103,16 +119,19 @@ void add_options(CLI::App& app, CheckRequest& request) {
       ->excludes("--batch");
   app.add_option_function<std::string>(
          "--profile",
-         [&request](const std::string& names) { request.profiles = profile_names(names); },
+         [&request](const std::string& names) { request.profiles = profiles_of(names); },
          "What to report, with commas: sound (capo's verdict, always given), te, mcore, torch")
       ->default_str("sound");
-  app.add_option("--format", request.format, "text, json or sarif")
-      ->check(CLI::IsMember({"text", "json", "sarif"}))
-      ->excludes("--batch")
-      ->capture_default_str();
-  app.add_option("--color", request.colour, "auto, always or never; NO_COLOR is respected")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->capture_default_str();
+  add_choice(
+      app, "--format", request.format,
+      {{"text", CheckFormat::Text}, {"json", CheckFormat::Json}, {"sarif", CheckFormat::Sarif}},
+      "text, json or sarif")
+      ->excludes("--batch");
+  add_choice(app, "--color", request.colour,
+             {{"auto", ColourChoice::Auto},
+              {"always", ColourChoice::Always},
+              {"never", ColourChoice::Never}},
+             "auto, always or never; NO_COLOR is respected");
   app.add_flag("--explain-model", request.explain_model,
                "Say behind the report what the verdict is relative to, and what each default means")
       ->excludes("--batch");
@@ -154,21 +173,17 @@ void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& me
       ->group(group);
 }
 
-// A flag of a profile that was not asked for would be ignored in silence.
+// Refuses a flag of a profile that was not asked for, since it would be ignored in silence.
 void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
-  const auto asked = [&](std::string_view profile) {
-    return std::find(request.profiles.begin(), request.profiles.end(), profile) !=
-           request.profiles.end();
-  };
-  const bool te = asked("te") || asked("mcore");
+  const bool te = request.asks(Profile::Te) || request.asks(Profile::Mcore);
   if (request.consult.te.reuse && !te)
     throw CLI::ValidationError("--te-reuse", "needs --profile te or mcore");
   if (request.consult.te.empty_store == te::EmptyStore::Silent && !te) {
     throw CLI::ValidationError("--te-silent-store", "needs --profile te or mcore");
   }
-  if (request.explain_model && request.format != "text")
+  if (request.explain_model && request.format != CheckFormat::Text)
     throw CLI::ValidationError("--explain-model", "is for the text report; the others hold it");
-  if (flags.pipeline != 0 && !asked("mcore"))
+  if (flags.pipeline != 0 && !request.asks(Profile::Mcore))
     throw CLI::ValidationError("--pp", "needs --profile mcore");
 }
 
@@ -204,13 +219,14 @@ CheckOptions CheckRequest::check_options(const Model& declared) const {
 
 std::vector<Opinion> CheckRequest::opinions(const Input& of) const {
   std::vector<Opinion> said;
-  for (const std::string_view profile : {"te", "mcore", "torch"}) {
-    if (std::find(profiles.begin(), profiles.end(), profile) == profiles.end()) continue;
-    said.push_back(profile == "te"      ? consult_te(of, consult)
-                   : profile == "mcore" ? consult_mcore(of, consult)
-                                        : consult_torch(of));
-  }
+  if (asks(Profile::Te)) said.push_back(consult_te(of, consult));
+  if (asks(Profile::Mcore)) said.push_back(consult_mcore(of, consult));
+  if (asks(Profile::Torch)) said.push_back(consult_torch(of));
   return said;
+}
+
+bool CheckRequest::asks(Profile profile) const {
+  return std::find(profiles.begin(), profiles.end(), profile) != profiles.end();
 }
 
 Run add_check(CLI::App& app) {

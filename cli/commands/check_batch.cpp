@@ -23,7 +23,7 @@ namespace capo::cli {
 
 namespace {
 
-// The members of the line's object that are no part of a schedule, as they stand in the text.
+// The members of the line's object that belong to no schedule, as they stand in the text.
 std::string extra_members(const JsonDocument& document, const Source& line) {
   std::string extra;
   if (document.root().type() != JsonValue::Type::Object) return extra;
@@ -39,7 +39,7 @@ std::string extra_members(const JsonDocument& document, const Source& line) {
   return extra;
 }
 
-// The options under the plan that the line names, if it names one; or what is wrong with that.
+// The options with the plan that the line names, if it names one, or the mistake in that name.
 Read<CheckOptions> with_plan_of(const JsonDocument& document, CheckOptions options) {
   const auto plan = document.root().find("plan");
   if (!plan) return options;
@@ -52,7 +52,7 @@ Read<CheckOptions> with_plan_of(const JsonDocument& document, CheckOptions optio
 
 struct LineResult {
   std::string json;
-  int code = kAccepted;  ///< of a line without a verdict; kAccepted for both verdicts
+  int code = kAccepted;  ///< the exit code of a line without a verdict; kAccepted for both verdicts
 };
 
 LineResult refused(const Source& line, const Refusal& refusal, const std::string& extra) {
@@ -98,7 +98,7 @@ class Batch {
   CheckOptions options_;
 };
 
-// The lines of a text, under names that say where they stand.
+// Cuts a text into lines, whose names say where they stand.
 class Lines {
  public:
   explicit Lines(const Source& source) : source_(source) {}
@@ -129,7 +129,7 @@ std::vector<LineResult> check_lines(const Batch& batch, std::vector<Source> line
   return results;
 }
 
-// In one line, since the results of a batch are lines too.
+// Tells the mistake in one line, since the results of a batch are lines too.
 int refuse_declarations(const CommandError& error) {
   if (const auto* failed = std::get_if<Error>(&error)) return fail(*failed);
   const auto& [source, refusal] = std::get<RefusedInput>(error);

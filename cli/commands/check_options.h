@@ -1,4 +1,4 @@
-// What `capo check` was asked for, beside its input.
+// The options of `capo check`, for one input and for a batch.
 
 #pragma once
 
@@ -11,27 +11,32 @@
 
 namespace capo::cli {
 
+enum class Profile { Sound, Te, Mcore, Torch };
+enum class CheckFormat { Text, Json, Sarif };
+enum class ColourChoice { Auto, Always, Never };
+
 struct CheckRequest : InputRequest {
   std::string batch;
-  std::vector<std::string> profiles{"sound"};
-  std::string format = "text";
-  std::string colour = "auto";
+  std::vector<Profile> profiles{Profile::Sound};
+  CheckFormat format = CheckFormat::Text;
+  ColourChoice colour = ColourChoice::Auto;
   bool explain_model = false;
-  unsigned threads = 1;  ///< of a batch
+  unsigned threads = 1;  ///< threads of a batch
   std::size_t findings_per_rule = Diagnostics::kDefaultLimit;
   ConsultOptions consult;
 
-  /// How to check under what was declared.
+  /// The options of a check under what was declared.
   [[nodiscard]] CheckOptions check_options(const Model& declared) const;
-  /// What the profiles that were asked for say.
+  [[nodiscard]] bool asks(Profile profile) const;
+  /// The opinions of the profiles that were asked for.
   [[nodiscard]] std::vector<Opinion> opinions(const Input& input) const;
 };
 
-/// The check, and of a list that is not sound but that TransformerEngine captures under plan `te`
-/// what its graphs would do to each other.
+/// The check. For a list that is unsound and that TE captures all the same under plan `te`, the
+/// result also says what its graphs would do to each other.
 [[nodiscard]] CheckResult check_planned(const Input& input, const CheckOptions& options);
 
-/// One JSON result for each line of a JSON-lines file.
+/// Prints one JSON result for each line of a JSON-lines file. Returns the exit code.
 [[nodiscard]] int check_batch(const CheckRequest& request);
 
 }  // namespace capo::cli

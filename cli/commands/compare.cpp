@@ -1,6 +1,7 @@
 // `capo compare A B [C ...]`: the same simulation of several orders, side by side.
 
 #include "cli/commands/commands.h"
+#include "cli/options/choice.h"
 #include "cli/options/cost_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
@@ -11,6 +12,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 
 namespace capo::cli {
 
@@ -18,15 +20,15 @@ namespace {
 
 struct CompareRequest {
   std::vector<std::string> files;
-  std::string form;
+  std::optional<TextForm> form;
   EnvironmentOptions environment;
   CostOptions costs;
-  std::string format = "text";
+  TextOrJson format = TextOrJson::Text;
   std::string output = "-";
   Limits limits;
 };
 
-/// One of the compared orders; the simulation refers to what stands before it.
+/// One of the compared orders. The simulation refers to the members before it.
 struct Compared {
   JudgedInput judged;
   SimulationOptions options;
@@ -62,7 +64,7 @@ int compare(const CompareRequest& request) {
     named.push_back({.name = file, .simulation = each.simulation.get()});
   }
   const std::string text =
-      request.format == "json" ? json_comparison(named) : text_comparison(named);
+      request.format == TextOrJson::Json ? json_comparison(named) : text_comparison(named);
   return exit_code_after(write_output(request.output, text));
 }
 
@@ -74,13 +76,12 @@ Run add_compare(CLI::App& app) {
   command->footer("Example: capo compare 1f1b.order zb-h1.order zb-2p.order --cost comm=0.1");
   auto request = std::make_shared<CompareRequest>();
   command->add_option("FILE", request->files, "Two orders or more, in any form that `check` reads");
-  command->add_option("--form", request->form, "Their form; default: told by their beginnings");
+  add_choice(*command, "--form", request->form, form_words(),
+             "Their form; default: told by their beginnings");
   request->environment.add_to(*command);
   request->environment.overlaps_anyway = true;  // ideal links take every layer apart
   request->costs.add_to(*command);
-  command->add_option("--format", request->format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  add_format(*command, request->format);
   command->add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
   add_size_limits(*command, request->limits);

@@ -1,4 +1,5 @@
 #include "cli/commands/commands.h"
+#include "cli/options/choice.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/judged_input.h"
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace capo::cli {
@@ -20,20 +22,20 @@ namespace capo::cli {
 namespace {
 
 struct ConvertRequest : InputRequest {
-  std::string to;
+  std::optional<TextForm> to;
   std::string output = "-";
   std::int32_t rank = -1;  ///< -1: all
   bool lossy = false;
   bool lower = false;
 };
 
-// How ranks communicate says nothing about an order that is only rewritten.
+// Refuses flags about how ranks communicate for an order that is only rewritten.
 void refuse_unused(const ConvertRequest& request) {
   if (request.lower) return;
   const EnvironmentOptions& given = request.environment;
-  const std::pair<const char*, bool> flags[] = {{"--comm", !given.communicators.empty()},
-                                                {"--transfers", !given.transfers.empty()},
-                                                {"--p2p", !given.p2p.empty()},
+  const std::pair<const char*, bool> flags[] = {{"--comm", given.communicators.has_value()},
+                                                {"--transfers", given.transfers.has_value()},
+                                                {"--p2p", given.p2p.has_value()},
                                                 {"--ep-overlap", given.ep_overlap},
                                                 {"--ep-slots", !given.ep_slots.empty()},
                                                 {"--weight-stream", given.weight_stream}};
@@ -50,14 +52,8 @@ bool has_fused_transfers(const Schedule& schedule) {
   });
 }
 
-TextForm form_to(const ConvertRequest& request) {
-  if (request.to == "te") return TextForm::TeList;
-  if (request.to == "csv") return TextForm::TorchCsv;
-  return request.to == "order" ? TextForm::OrderFile : TextForm::Json;
-}
-
-// The rank by itself. The stages of the others are not known beside it: a table is not told how
-// many there are, and a list not how its own chunks stand among them.
+// The schedule of one rank. The stages of the others are not known to it: a table is not told how
+// many there are, and a list is not told how its own chunks stand among them.
 Schedule only_rank(Schedule schedule, std::size_t rank, TextForm form) {
   if (schedule.topology != Topology::Independent) schedule.topology = Topology::Custom;
   const bool one_of_several = schedule.ranks.size() > 1;
@@ -75,7 +71,7 @@ Schedule only_rank(Schedule schedule, std::size_t rank, TextForm form) {
 
 Result<std::string, Inexpressible> print(const Input& input, const ConvertRequest& request,
                                          const CheckOptions& options) {
-  // What stands beside the schedule is no action, so no form but its own can say it.
+  // An entry that is no action is no part of the schedule, so no form but its own can say it.
   if (!input.odd_entries.empty()) {
     return Inexpressible{
         .reason = "the list holds entries that are no action; `capo check` names them",
@@ -86,14 +82,14 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
         .reason = "the table holds cells that cannot be carried over; `capo check` names them",
         .span = input.cell_faults.front().span};
   }
-  const TextForm form = form_to(request);
+  const TextForm form = *request.to;
   const Beside beside = request.lossy ? Beside::Drop : Beside::Refuse;
   Schedule schedule = input.schedule;
   if (request.lower) {
     auto lowered = lower(input, options, beside);
     if (!lowered) return lowered.error();
     schedule = std::move(*lowered);
-    if (request.to == "csv" && has_fused_transfers(schedule)) {
+    if (form == TextForm::TorchCsv && has_fused_transfers(schedule)) {
       return Inexpressible{.reason = "a table has no notation for fused groups of transfers"};
     }
   }
@@ -108,7 +104,7 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
 }
 
 int convert(const ConvertRequest& request) {
-  if (request.to.empty()) throw CLI::RequiredError("--to");
+  if (!request.to) throw CLI::RequiredError("--to");
   if (request.output.empty())
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
   refuse_unused(request);
@@ -127,7 +123,8 @@ int convert(const ConvertRequest& request) {
     }
     print_error(
         {.kind = ErrorKind::Unreadable,
-         .message = fmt::format("cannot be written as {}: {}{}", request.to, why.reason, where),
+         .message = fmt::format("cannot be written as {}: {}{}",
+                                word_for(*request.to, form_words()), why.reason, where),
          .help = why.droppable && !request.lossy
                      ? "--lossy leaves out what the form has no notation for, where that changes "
                        "nothing that is computed"
@@ -145,8 +142,7 @@ Run add_convert(CLI::App& app) {
   command->footer("Example: capo convert schedule.csv --to te --rank 0 --lossy");
   auto request = std::make_shared<ConvertRequest>();
   request->input.add_to(*command);
-  command->add_option("--to", request->to, "te, order, csv or json")
-      ->check(CLI::IsMember({"te", "order", "csv", "json"}));
+  add_choice(*command, "--to", request->to, form_words(), "te, order, csv or json");
   command->add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
   command->add_option("--rank", request->rank, "Only this rank")->check(CLI::Range(0, 1 << 24));

@@ -19,7 +19,7 @@ namespace capo::cli {
 
 namespace {
 
-// Beside the rules: what several of them are about.
+// The one topic beside the rules, which several of them are about.
 constexpr std::string_view kContract = "contract";
 
 int explain(const std::string& name) {

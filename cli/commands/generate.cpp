@@ -1,6 +1,7 @@
 // `capo generate NAME`: a published schedule by its name; `capo generate megatron`: a framework's.
 
 #include "cli/commands/commands.h"
+#include "cli/options/choice.h"
 #include "cli/options/cost_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
@@ -8,6 +9,7 @@
 #include "cli/options/named_schedule.h"
 #include "cli/options/numbers.h"
 #include "cli/options/progress.h"
+#include "core/base/assert.h"
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/text/json_printer.h"
 #include "core/text/order_printer.h"
@@ -27,11 +29,18 @@ namespace capo::cli {
 
 namespace {
 
+enum class Format { Order, Csv, Json, Tokens };
+
+const Words<Format> kFormats{{"order", Format::Order},
+                             {"csv", Format::Csv},
+                             {"json", Format::Json},
+                             {"tokens", Format::Tokens}};
+
 struct GenerateRequest {
   published::Request schedule;
   std::vector<std::string> costs;
   std::string memory;
-  std::string format = "order";
+  Format format = Format::Order;
   std::string output = "-";
   bool list = false;
   Limits limits;
@@ -51,11 +60,18 @@ std::string schedule_list() {
          "with --overlap\n";
 }
 
-Result<std::string, Inexpressible> print(const Schedule& schedule, const std::string& format) {
-  if (format == "json") return print_json(schedule);
-  if (format == "csv") return print_torch_csv(schedule);
-  if (format == "tokens") return print_tokens(schedule);
-  return print_order_file(schedule);
+Result<std::string, Inexpressible> print(const Schedule& schedule, Format format) {
+  switch (format) {
+    case Format::Order:
+      return print_order_file(schedule);
+    case Format::Csv:
+      return print_torch_csv(schedule);
+    case Format::Json:
+      return print_json(schedule);
+    case Format::Tokens:
+      return print_tokens(schedule);
+  }
+  CAPO_UNREACHABLE();
 }
 
 int refuse(const NotMade& why) {
@@ -85,7 +101,8 @@ int generate_named(GenerateRequest request) {
   const auto text = print(*schedule, request.format);
   if (!text) {
     throw CLI::ValidationError(
-        "--format", fmt::format("{} cannot say it: {}", request.format, text.error().reason));
+        "--format", fmt::format("{} cannot say it: {}", word_for(request.format, kFormats),
+                                text.error().reason));
   }
   return exit_code_after(write_output(request.output, *text));
 }
@@ -119,11 +136,9 @@ void add_named(CLI::App& app, GenerateRequest& request) {
   app.add_flag("--merge-halves", schedule.merge_halves,
                "Of torch:CLASS: an input half with its weight half right behind is a whole "
                "backward, as PyTorch lowers it");
-  app.add_option("--format", request.format,
-                 "order, csv (PyTorch's table), json, or tokens (a rank a line, F0.1 B0.1 W0.1, as "
-                 "zero-bubble authors print)")
-      ->check(CLI::IsMember({"order", "csv", "json", "tokens"}))
-      ->capture_default_str();
+  add_choice(app, "--format", request.format, kFormats,
+             "order, csv (PyTorch's table), json, or tokens (a rank a line, F0.1 B0.1 W0.1, as "
+             "zero-bubble authors print)");
   app.add_option("-o,--output", request.output, "Where to write; - is standard output")
       ->capture_default_str();
   add_size_limits(app, request.limits);

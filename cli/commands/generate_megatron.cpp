@@ -1,4 +1,5 @@
 #include "cli/commands/commands.h"
+#include "cli/options/choice.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/input_options.h"
@@ -33,9 +34,9 @@ struct MegatronRequest {
   std::string layers;
   bool overlap = false;
   bool delayed_wgrad = false;
-  std::string which = "capture";
+  megatron::Which which = megatron::Which::Capture;
   bool force = false;
-  std::string format = "te";
+  TextForm format = TextForm::TeList;
   std::string output = "-";
   Limits limits;
 };
@@ -54,7 +55,7 @@ std::optional<std::int64_t> rank_of(const MegatronRequest& flags) {
   return rank;
 }
 
-// One count is that of every chunk.
+// A single count is that of every chunk.
 std::vector<std::int64_t> layers_of(const MegatronRequest& flags, std::int64_t chunks) {
   if (flags.layers.empty()) return {};
   const auto counts = number_list(flags.layers, "--layers", 0);
@@ -62,7 +63,7 @@ std::vector<std::int64_t> layers_of(const MegatronRequest& flags, std::int64_t c
   if (stated == 1 && chunks > 1 && chunks <= static_cast<std::int64_t>(flags.limits.counts)) {
     return std::vector<std::int64_t>(static_cast<std::size_t>(chunks), counts.front());
   }
-  // Too few are told to Megatron, which says itself what it makes of them.
+  // Megatron is given too few counts as they are, and says itself what it makes of them.
   if (stated > chunks || (stated < chunks && !flags.overlap)) {
     throw CLI::ValidationError("--layers", fmt::format("there are {} counts for {} chunks", stated,
                                                        std::max<std::int64_t>(chunks, 0)));
@@ -70,9 +71,9 @@ std::vector<std::int64_t> layers_of(const MegatronRequest& flags, std::int64_t c
   return {counts.begin(), counts.end()};
 }
 
-// What would be ignored in silence is a mistake to report.
+// A flag that would be ignored in silence is a mistake to report.
 void refuse_unused(const MegatronRequest& flags) {
-  const bool runtime = flags.which == "runtime";
+  const bool runtime = flags.which == megatron::Which::Runtime;
   if (flags.group_size && !flags.virtual_stages) {
     throw CLI::ValidationError("--group-size", "needs --vp: without virtual stages it has no use");
   }
@@ -85,17 +86,17 @@ void refuse_unused(const MegatronRequest& flags) {
                                "the runtime's order is one of chunks, which has no entry for it");
   }
   const bool declared_only = !flags.layers.empty() && (runtime || !flags.overlap);
-  if (declared_only && (flags.format == "te" || flags.format == "csv")) {
+  if (declared_only && (flags.format == TextForm::TeList || flags.format == TextForm::TorchCsv)) {
     throw CLI::ValidationError(
         "--layers", fmt::format("an order of chunks only declares its layers, and {} has no "
                                 "notation for that; take --format order or json",
-                                flags.format));
+                                word_for(flags.format, form_words())));
   }
-  if (flags.format != "te" && flags.rank != "all") {
+  if (flags.format != TextForm::TeList && flags.rank != "all") {
     throw CLI::ValidationError(
         "--rank", fmt::format("{} holds the whole schedule: take --rank all, and `capo convert "
                               "--rank` for one rank of it",
-                              flags.format));
+                              word_for(flags.format, form_words())));
   }
 }
 
@@ -105,20 +106,19 @@ megatron::Request request_of(const MegatronRequest& flags) {
     throw CLI::ValidationError("--microbatches", "a step has at least one");
   }
   using megatron::WeightGradients;
-  using megatron::Which;
   return {.configuration = {.pipeline = flags.pipeline,
                             .virtual_stages = flags.virtual_stages,
                             .microbatches = flags.microbatches,
                             .group_size = flags.group_size,
                             .ep_overlap = flags.overlap},
-          .which = flags.which == "runtime" ? Which::Runtime : Which::Capture,
+          .which = flags.which,
           .rank = rank_of(flags),
           .layers_per_chunk = layers_of(flags, flags.virtual_stages.value_or(1)),
           .weight_gradients =
               flags.delayed_wgrad ? WeightGradients::Delayed : WeightGradients::InBackward};
 }
 
-// The flag whose value Megatron's function could not take.
+// The flag with the value that Megatron's function could not take.
 std::string culprit(const megatron::Raised& raised, const MegatronRequest& flags) {
   if (raised.function == "get_schedule_table") return "--group-size";
   if (raised.function == "get_overlap_moe_expert_parallel_comm_order") return "--layers";
@@ -147,7 +147,7 @@ std::string te_lists(const megatron::Generated& generated) {
 Result<std::string> print_schedule(const megatron::Generated& generated,
                                    const MegatronRequest& flags) {
   const Schedule schedule = megatron::schedule_of(generated);
-  if (flags.format == "csv" && schedule.ranks.front().order.empty()) {
+  if (flags.format == TextForm::TorchCsv && schedule.ranks.front().order.empty()) {
     throw CLI::ValidationError("--format", "a table without a cell is none; take order or json");
   }
   if (const auto large = refuse_size(schedule, flags.limits)) {
@@ -155,8 +155,8 @@ Result<std::string> print_schedule(const megatron::Generated& generated,
                  .message = large->finding.message,
                  .help = large->finding.help.text};
   }
-  if (flags.format == "order") return print_order_file(schedule);
-  if (flags.format == "json") return print_json(schedule);
+  if (flags.format == TextForm::OrderFile) return print_order_file(schedule);
+  if (flags.format == TextForm::Json) return print_json(schedule);
   auto table = print_torch_csv(schedule);
   CAPO_ASSERT(table.has_value(), "Megatron's orders are placed and have no replay of their own");
   return std::move(*table);
@@ -186,8 +186,8 @@ int generate_megatron(const MegatronRequest& flags) {
                                "with --force is it written",
                                *nonsense));
   }
-  const auto text = flags.format == "te" ? Result<std::string>(te_lists(*generated))
-                                         : print_schedule(*generated, flags);
+  const auto text = flags.format == TextForm::TeList ? Result<std::string>(te_lists(*generated))
+                                                     : print_schedule(*generated, flags);
   if (!text) return fail(text.error());
   warn(*generated, flags);
   return exit_code_after(write_output(flags.output, *text));
@@ -222,17 +222,12 @@ CLI::App* add_generate_megatron(CLI::App& generate, Run& run) {
       "--layers 1,2 --delayed-wgrad");
   auto flags = std::make_shared<MegatronRequest>();
   add_configuration(*megatron, *flags);
-  megatron
-      ->add_option("--which", flags->which,
-                   "capture: what CUDA graphs are captured in; runtime: what is executed")
-      ->check(CLI::IsMember({"capture", "runtime"}))
-      ->capture_default_str();
+  add_choice(*megatron, "--which", flags->which,
+             {{"capture", megatron::Which::Capture}, {"runtime", megatron::Which::Runtime}},
+             "capture: what CUDA graphs are captured in; runtime: what is executed");
   megatron->add_flag("--force", flags->force, "Write an order, too, that nothing can run");
-  megatron
-      ->add_option("--format", flags->format,
-                   "te: a list per rank and line; order, csv or json: the whole schedule")
-      ->check(CLI::IsMember({"te", "order", "csv", "json"}))
-      ->capture_default_str();
+  add_choice(*megatron, "--format", flags->format, form_words(),
+             "te: a list per rank and line; order, csv or json: the whole schedule");
   megatron->add_option("-o,--output", flags->output, "Where to write; - is standard output")
       ->capture_default_str();
   add_size_limits(*megatron, flags->limits);

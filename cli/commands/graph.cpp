@@ -34,7 +34,7 @@ std::optional<std::uint32_t> number(std::string_view text) {
   return whole && !text.empty() ? std::optional(value) : std::nullopt;
 }
 
-// "0,2-4" to 0, 2, 3, 4; ranks that there are not are an error, not an empty picture.
+// Reads "0,2-4" as 0, 2, 3, 4. A rank that does not exist is an error and no empty picture.
 std::vector<std::int32_t> ranks_of(const std::string& text, std::size_t ranks) {
   std::vector<std::int32_t> chosen;
   std::stringstream in(text);

@@ -27,12 +27,12 @@ namespace {
 
 struct MeasureRequest {
   std::string model;
-  std::string device = "auto";
+  Device device = Device::Auto;
   std::string output = "-";
   run::MeasureOptions options;
 };
 
-// Of what one stage hands to the next; nothing where modules differ in it.
+// Bytes that one stage hands to the next; nullopt if modules differ in it.
 std::optional<std::int64_t> message_bytes(const Model& model) {
   if (model.transfer.bytes) return model.transfer.bytes;
   std::optional<std::int64_t> bytes;
@@ -85,10 +85,10 @@ int measure(const MeasureRequest& request) {
   MeasuredCosts costs;
   std::string table;
   run::MeasureOptions options = request.options;
-  // What is not declared is not run.
+  // Exchanges that nobody declares are not run.
   options.exchanges = declares_exchanges(model) ? run::Exchanges::Measured : run::Exchanges::None;
   for (const Module& module : model.modules.list) {
-    // One engine for each: its memory is given back with it.
+    // Each module has an engine of its own, which gives its memory back at its end.
     auto engine = engine_for(request.device);
     if (!engine) return fail(engine.error());
     const auto cost = run::measure_module(**engine, module, options);

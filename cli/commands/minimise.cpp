@@ -61,7 +61,7 @@ const Rule& named_rule(const std::string& name) {
                                          did_you_mean(name, names, "`capo rules` lists them")));
 }
 
-// The id of the rule to keep broken; empty where there is nothing to minimise.
+// The id of the rule to keep broken; empty if there is nothing to minimise.
 std::string_view rule_of(const MinimiseRequest& request, const CheckResult& result) {
   if (request.rule.empty()) return result.diagnostics.empty() ? "" : first_broken(result);
   const std::string_view id = named_rule(request.rule).id;

@@ -3,12 +3,13 @@
 
 #include "run/run.h"
 #include "cli/commands/commands.h"
+#include "cli/options/choice.h"
 #include "cli/options/device.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/judged_input.h"
 #include "core/report/report.h"
-#include "core/timeline/trace.h"
+#include "core/timeline/timeline.h"
 #include "run/report.h"
 #include "run/setup/complete_model.h"
 #include "run/setup/step_layers.h"
@@ -29,10 +30,8 @@ namespace capo::cli {
 namespace {
 
 struct RunRequest : InputRequest {
-  std::string device = "auto";
-  std::string graphs = "per-action";
-  std::string sizes = "random";
-  std::string format = "text";
+  Device device = Device::Auto;
+  TextOrJson format = TextOrJson::Text;
   std::string timeline;
   bool unchecked = false;
   bool no_poison = false;
@@ -41,8 +40,8 @@ struct RunRequest : InputRequest {
   run::RunOptions options;
 };
 
-// A kind alone says nothing of what becomes of its gradients; then they are fused, as in every run
-// that people do.
+// --modules names kinds and says nothing of what becomes of gradients. They are fused then, as in
+// every run that people do.
 void fuse_named_modules(const PlanFlags& flags, Model& model) {
   if (flags.modules.empty()) return;
   for (Module& module : model.modules.list) {
@@ -51,10 +50,10 @@ void fuse_named_modules(const PlanFlags& flags, Model& model) {
   }
 }
 
-// Why nothing was run, in the form that was asked for.
+// Tells why nothing was run, in the form that was asked for.
 int tell(const RunRequest& request, std::string_view engine, std::string_view verdict,
          const std::string& name, const std::string& reason, const CheckResult* result, int code) {
-  if (request.format == "json") {
+  if (request.format == TextOrJson::Json) {
     const auto failed =
         write_stdout(run::json_refusal(verdict, engine, {.reason = reason}, result));
     return failed ? fail(*failed) : code;
@@ -63,11 +62,11 @@ int tell(const RunRequest& request, std::string_view engine, std::string_view ve
   return code;
 }
 
-// What stands in the way of a run, with the verdict that says so.
+// Tells what stands in the way of a run, with the verdict that says so.
 int refuse_unverified(const Input& input, const NotVerified& why, const RunRequest& request,
                       const CheckOptions& options, std::string_view engine) {
   const bool accepted = why.result.verdict == Verdict::Accepted;
-  if (request.format == "text") {
+  if (request.format == TextOrJson::Text) {
     if (!accepted) print_stderr(to_text(report_of(input, why.result, {})));
     if (request.unchecked) print_stderr(run::stuck_state(input, options));
   }
@@ -75,7 +74,7 @@ int refuse_unverified(const Input& input, const NotVerified& why, const RunReque
   const int code = why.result.verdict == Verdict::NoVerdict ? kNoVerdict : kFindings;
   tell(request, engine, name_of(why.result.verdict), input.source.name,
        by_verdict ? run::reason_of(why.result) : why.reason, &why.result, code);
-  if (by_verdict && request.format == "text" && can_be_admitted(why.result)) {
+  if (by_verdict && request.format == TextOrJson::Text && can_be_admitted(why.result)) {
     print_stderr("  help: --unchecked runs it all the same, and shows who is hurt\n");
   }
   return code;
@@ -85,7 +84,7 @@ int report_failure(const run::RunFailure& failure, const RunRequest& request,
                    const PlannedStep& step, std::string_view engine) {
   const int code =
       failure.kind == run::RunFailure::Kind::Broken ? kEnvironment : static_cast<int>(kFindings);
-  if (request.format == "json") {
+  if (request.format == TextOrJson::Json) {
     const auto failed =
         write_stdout(run::json_refusal(name_of(step.result().verdict), engine,
                                        {.reason = failure.message, .help = failure.help}, nullptr));
@@ -122,14 +121,15 @@ int write_run(const run::RunReport& report, const PlannedStep& step,
       return fail(*failed);
     }
   }
-  const std::string text = request.format == "json" ? run::json_report(report, step)
-                                                    : run::text_report(report, step, assumed);
+  const std::string text = request.format == TextOrJson::Json
+                               ? run::json_report(report, step)
+                               : run::text_report(report, step, assumed);
   if (const auto failed = write_stdout(text)) return fail(*failed);
   const bool accepted = step.result().verdict == Verdict::Accepted;
   return accepted && report.bit_equal && report.within_bounds ? kAccepted : kFindings;
 }
 
-// Through the gate that was asked for.
+// Runs the order through the gate that was asked for: verified, or admitted unchecked.
 template <typename Gate, typename Start>
 int run_through(Gate gate, Start start, const Input& input, const run::CompletedModel& model,
                 std::optional<double> predicted, const RunRequest& request, run::Engine& engine) {
@@ -144,13 +144,13 @@ int run_through(Gate gate, Start start, const Input& input, const run::Completed
   return write_run(*report, plan.step(), model.assumed, request);
 }
 
-// Of an option that is about the times of a step's parts.
+// Refuses an option about the times of a step's parts if there are no such times.
 void refuse_without_times(const RunRequest& request, bool asked, const char* option) {
   if (!asked) return;
   if (request.options.replays == 0) {
     throw CLI::ValidationError(option, "needs a replay, whose times it is of");
   }
-  if (request.graphs == "per-step") {
+  if (request.options.graphs == Granularity::PerStep) {
     throw CLI::ValidationError(option,
                                "a step that is one graph has no times of its parts; "
                                "take --graphs per-action");
@@ -168,7 +168,7 @@ int run_file(const RunRequest& request) {
   const run::CompletedModel complete = run::complete_model(judged->check_options(), input.schedule);
   for (const Module& module : complete.options.modules.list) {
     if (const auto why = run::module_refusal(module)) {
-      return tell(request, request.device, "no-verdict", input.source.name, *why, nullptr,
+      return tell(request, name_of(request.device), "no-verdict", input.source.name, *why, nullptr,
                   kFindings);
     }
   }
@@ -200,11 +200,9 @@ Run add_run(CLI::App& app) {
   command->add_option("--replay", request->replay,
                       "The order that is replayed, where it is not the order of capture");
   add_device_option(*command, request->device);
-  command
-      ->add_option("--graphs", request->graphs,
-                   "What one graph holds: per-action (one F, B or W) or per-step (all of it)")
-      ->check(CLI::IsMember({"per-action", "per-step"}))
-      ->capture_default_str();
+  add_choice(*command, "--graphs", request->options.graphs,
+             {{"per-action", Granularity::PerAction}, {"per-step", Granularity::PerStep}},
+             "What one graph holds: per-action (one F, B or W) or per-step (all of it)");
   command
       ->add_option("--replays", request->options.replays,
                    "How often, with new inputs and sizes each time; 0: eagerly alone")
@@ -212,11 +210,10 @@ Run add_run(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--seed", request->options.seed, "Of all numbers that are drawn")
       ->capture_default_str();
-  command
-      ->add_option("--sizes", request->sizes,
-                   "Rows of each group: balanced, zipf or random (which leaves rows unused)")
-      ->check(CLI::IsMember({"balanced", "zipf", "random"}))
-      ->capture_default_str();
+  request->options.sizes = run::SizeKind::Random;
+  add_choice(*command, "--sizes", request->options.sizes,
+             words_of({run::SizeKind::Balanced, run::SizeKind::Zipf, run::SizeKind::Random}),
+             "Rows of each group: balanced, zipf or random (which leaves rows unused)");
   command->add_flag("--unchecked", request->unchecked,
                     "Run what is rejected for buffers, streams, replays, gradients or captures");
   command->add_flag("--no-poison", request->no_poison,
@@ -225,15 +222,10 @@ Run add_run(CLI::App& app) {
                     "Leave out the comparison with float64, which takes long for large shapes");
   command->add_flag("--predict", request->predict,
                     "Simulate the step with the costs of the model file, beside what was measured");
-  command->add_option("--format", request->format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  add_format(*command, request->format);
   command->add_option("-o,--output", request->timeline,
                       "Write the measured timeline here as a Chrome trace");
   return [request] {
-    request->options.graphs =
-        request->graphs == "per-step" ? Granularity::PerStep : Granularity::PerAction;
-    request->options.sizes = *run::size_kind_named(request->sizes);
     request->options.float64 =
         request->no_float64 ? run::Float64::LeftOut : run::Float64::EveryReplay;
     request->options.poison = request->no_poison ? run::Poison::Off : run::Poison::On;

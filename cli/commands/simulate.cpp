@@ -2,12 +2,13 @@
 // best.
 
 #include "cli/commands/commands.h"
+#include "cli/options/choice.h"
 #include "cli/options/cost_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/judged_input.h"
-#include "core/timeline/grid.h"
-#include "core/timeline/trace.h"
+#include "core/base/assert.h"
+#include "core/timeline/timeline.h"
 #include "sim/report.h"
 
 #include <CLI/CLI.hpp>
@@ -18,9 +19,11 @@ namespace capo::cli {
 
 namespace {
 
+enum class SimulateFormat { Text, Json, Grid, Trace };
+
 struct SimulateRequest : InputRequest {
   CostOptions costs;
-  std::string format = "text";
+  SimulateFormat format = SimulateFormat::Text;
   std::string output = "-";
   std::string trace;
   std::size_t width = 100;
@@ -28,10 +31,17 @@ struct SimulateRequest : InputRequest {
 };
 
 std::string render(const Simulation& simulation, const SimulateRequest& request) {
-  if (request.format == "json") return json_report(simulation, request.report);
-  if (request.format == "grid") return text_grid(timeline_of(simulation), request.width);
-  if (request.format == "trace") return chrome_trace(timeline_of(simulation));
-  return text_report(simulation);
+  switch (request.format) {
+    case SimulateFormat::Text:
+      return text_report(simulation);
+    case SimulateFormat::Json:
+      return json_report(simulation, request.report);
+    case SimulateFormat::Grid:
+      return text_grid(timeline_of(simulation), request.width);
+    case SimulateFormat::Trace:
+      return chrome_trace(timeline_of(simulation));
+  }
+  CAPO_UNREACHABLE();
 }
 
 int simulate_file(const SimulateRequest& request) {
@@ -68,11 +78,12 @@ Run add_simulate(CLI::App& app) {
   request->environment.add_to(*command);
   request->environment.overlaps_anyway = true;  // ideal links take every layer apart
   request->costs.add_to(*command);
-  command
-      ->add_option("--format", request->format,
-                   "text, json, grid (the timeline as text) or trace (for Perfetto)")
-      ->check(CLI::IsMember({"text", "json", "grid", "trace"}))
-      ->capture_default_str();
+  add_choice(*command, "--format", request->format,
+             {{"text", SimulateFormat::Text},
+              {"json", SimulateFormat::Json},
+              {"grid", SimulateFormat::Grid},
+              {"trace", SimulateFormat::Trace}},
+             "text, json, grid (the timeline as text) or trace (for Perfetto)");
   command->add_option("--trace", request->trace, "Also write the timeline here as a Chrome trace");
   command->add_option("--width", request->width, "Characters in a line of the grid")
       ->check(CLI::Range(std::size_t{20}, std::size_t{100000}))

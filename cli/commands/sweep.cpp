@@ -6,6 +6,7 @@
 // beyond a limit is listed as well, and has none.
 
 #include "cli/commands/commands.h"
+#include "cli/options/choice.h"
 #include "cli/options/cost_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
@@ -46,7 +47,7 @@ struct SweepRequest {
   std::string memory_limits;
   std::vector<std::string> costs;
   std::string memory;
-  std::string format = "text";
+  TextOrJson format = TextOrJson::Text;
   std::string output = "-";
   std::uint64_t max_runs = 100'000;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
@@ -78,7 +79,7 @@ struct Outcome {
   std::size_t tasks = 0;
 };
 
-// "1,1.5" of numbers above 0; one that says nothing for an empty text.
+// Reads "1,1.5" as numbers above 0; an empty text is one limit that says nothing.
 std::vector<std::optional<double>> limits_of(const std::string& text) {
   if (text.empty()) return {std::nullopt};
   std::vector<std::optional<double>> values;
@@ -251,7 +252,8 @@ int sweep(const SweepRequest& request) {
       progress.set(++done);
     });
   }
-  const std::string text = request.format == "json" ? to_json(outcomes) : to_text(outcomes);
+  const std::string text =
+      request.format == TextOrJson::Json ? to_json(outcomes) : to_text(outcomes);
   if (const auto failed = write_output(request.output, text)) return fail(*failed);
   const bool all_within = std::none_of(outcomes.begin(), outcomes.end(),
                                        [](const Outcome& each) { return each.beyond_limit; });
@@ -279,9 +281,7 @@ Run add_sweep(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--mem", request->memory,
                       "What a microbatch of one rank takes and gives up, f=1,b=-0.5,w=-0.5");
-  command->add_option("--format", request->format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  add_format(*command, request->format);
   command
       ->add_option("--max-runs", request->max_runs,
                    "Points of the grid; exceeding it is exit code 4")

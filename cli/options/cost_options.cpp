@@ -1,5 +1,6 @@
 #include "cli/options/cost_options.h"
 
+#include "cli/options/choice.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/input_options.h"
@@ -33,10 +34,9 @@ void CostOptions::add_to(CLI::App& app) {
                  "A limit of each rank, in the unit of --mem, that the lower bounds may assume; "
                  "default: what the order itself holds at most")
       ->group(group);
-  app.add_option("--links", links,
-                 "ideal: a message takes its time and occupies nobody; queued: as the environment "
-                 "says. Default: ideal unless transfers are declared or written in the order")
-      ->check(CLI::IsMember({"ideal", "queued"}))
+  add_choice(app, "--links", ideal_links, {{"ideal", true}, {"queued", false}},
+             "ideal: a message takes its time and occupies nobody; queued: as the environment "
+             "says. Default: ideal unless transfers are declared or written in the order")
       ->group(group);
   app.add_option("--devices", devices,
                  "The device of each rank, `0,0,1,1`: ranks that share one compute in turn; "
@@ -71,7 +71,7 @@ SimulationOptions CostOptions::resolve(const Model& model) const {
   options.check.plan = {};  // times are the same under every plan
   for (const CostSetting& setting : cost_settings(costs)) options.costs.set(setting);
   if (!devices.empty()) options.costs.devices = number_list(devices, "--devices", 0);
-  if (!links.empty()) options.ideal_links = links == "ideal";
+  options.ideal_links = ideal_links;
   return options;
 }
 

@@ -1,5 +1,5 @@
-// The options of a simulation: what tasks take, what they hold, how messages travel. `simulate`,
-// `compare` and `sweep` share them.
+// The options of a simulation say what tasks take, what they hold and how messages travel.
+// `simulate`, `compare` and `sweep` share them.
 
 #pragma once
 
@@ -22,15 +22,17 @@ namespace capo::cli {
 struct CostOptions {
   std::vector<std::string> costs;
   std::string memory;
-  std::string links;
+  std::optional<bool> ideal_links;
   std::string devices;
   std::optional<double> memory_limit;
 
   void add_to(CLI::App& app);
 
-  /// With the costs of the model file, which flags override. Throws CLI::ValidationError.
+  /// The options with the costs of the model file, which flags override. Throws
+  /// CLI::ValidationError.
   [[nodiscard]] SimulationOptions resolve(const Model& model) const;
-  /// Throws where --devices speaks of other ranks, or a scope of --cost of what there is not.
+  /// Throws if --devices speaks of other ranks, or if a scope of --cost fits no part of the
+  /// schedule.
   void refuse_misfits(const Schedule& schedule, const Costs& costs) const;
 };
 
@@ -38,7 +40,7 @@ struct CostOptions {
 /// Returns the exit code.
 [[nodiscard]] int refuse_simulation(const Input& input, const CannotSimulate& why);
 
-/// --cost and --mem as the searches among the generators take them; throws CLI::ValidationError.
+/// Reads --cost and --mem for searches of schedules; throws CLI::ValidationError.
 [[nodiscard]] std::vector<CostSetting> cost_settings(const std::vector<std::string>& texts);
 [[nodiscard]] std::optional<MemoryChange> memory_change(const std::string& text);
 

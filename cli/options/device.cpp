@@ -1,6 +1,8 @@
 #include "cli/options/device.h"
 
+#include "cli/options/choice.h"
 #include "cli/options/files.h"
+#include "core/base/assert.h"
 #ifdef CAPO_HAVE_CUDA
 #include "gpu/engine/cuda_engine.h"
 #include "gpu/runtime/device.h"
@@ -40,16 +42,27 @@ bool has_cuda_driver() {
 
 }  // namespace
 
-void add_device_option(CLI::App& app, std::string& device) {
-  app.add_option("--device", device, "auto (a CUDA device where there is one), host or cuda")
-      ->check(CLI::IsMember({"auto", "host", "cuda"}))
-      ->capture_default_str();
+std::string_view name_of(Device device) {
+  switch (device) {
+    case Device::Auto:
+      return "auto";
+    case Device::Host:
+      return "host";
+    case Device::Cuda:
+      return "cuda";
+  }
+  CAPO_UNREACHABLE();
 }
 
-Result<Engine> engine_for(const std::string& device) {
-  if (device == "cuda" || (device == "auto" && has_cuda_driver())) {
+void add_device_option(CLI::App& app, Device& device) {
+  add_choice(app, "--device", device, words_of({Device::Auto, Device::Host, Device::Cuda}),
+             "auto (a CUDA device where there is one), host or cuda");
+}
+
+Result<Engine> engine_for(Device device) {
+  if (device == Device::Cuda || (device == Device::Auto && has_cuda_driver())) {
     auto engine = cuda_engine();
-    if (engine || device == "cuda") return engine;
+    if (engine || device == Device::Cuda) return engine;
     print_stderr(fmt::format("note: the host engine is taken: {}\n", engine.error().message));
   }
   return Engine(std::make_unique<run::host::HostEngine>());

@@ -1,4 +1,4 @@
-// Which engine a command runs on: --device of `run` and `measure`.
+// The option --device of `run` and `measure`, and the engine that it stands for.
 
 #pragma once
 
@@ -6,7 +6,7 @@
 #include "run/engine/engine.h"
 
 #include <memory>
-#include <string>
+#include <string_view>
 
 namespace CLI {
 class App;
@@ -14,10 +14,15 @@ class App;
 
 namespace capo::cli {
 
-void add_device_option(CLI::App& app, std::string& device);
+enum class Device { Auto, Host, Cuda };
 
-/// `auto` takes a CUDA device where there is one. Where there is a driver of CUDA and no device is
-/// to be had, a note says why, and the host engine is taken; where there is none, in silence.
-[[nodiscard]] Result<std::unique_ptr<run::Engine>> engine_for(const std::string& device);
+/// "auto", "host", "cuda".
+[[nodiscard]] std::string_view name_of(Device device);
+
+void add_device_option(CLI::App& app, Device& device);
+
+/// Auto takes a CUDA device if there is one, else the host engine. If a driver of CUDA is installed
+/// and yet no device can be had, a note says why.
+[[nodiscard]] Result<std::unique_ptr<run::Engine>> engine_for(Device device);
 
 }  // namespace capo::cli

@@ -1,5 +1,6 @@
 #include "cli/options/environment_options.h"
 
+#include "cli/options/choice.h"
 #include "cli/options/files.h"
 #include "core/graph/lowered.h"
 #include "core/order/declare.h"
@@ -32,20 +33,20 @@ void EnvironmentOptions::add_to(CLI::App& app) {
          "How chunks follow each other: independent, chain, loop, v, bidirectional, or a JSON file "
          "with the stages of each rank; default: as the input states")
       ->group(group);
-  app.add_option("--comm", communicators,
-                 "Which transfers of a rank queue up: per-rank, per-pair or per-edge; default: "
-                 "per-rank, the strictest")
-      ->check(CLI::IsMember({"per-rank", "per-pair", "per-edge"}))
+  add_choice(app, "--comm", communicators,
+             words_of({Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}),
+             "Which transfers of a rank queue up: per-rank, per-pair or per-edge; default: "
+             "per-rank, the strictest")
       ->group(group);
-  app.add_option("--transfers", transfers,
-                 "Whether a send waits for its receive: rendezvous or buffered; default: "
-                 "rendezvous, the stricter")
-      ->check(CLI::IsMember({"rendezvous", "buffered"}))
+  add_choice(app, "--transfers", transfers,
+             words_of({TransferMode::Rendezvous, TransferMode::Buffered}),
+             "Whether a send waits for its receive: rendezvous or buffered; default: "
+             "rendezvous, the stricter")
       ->group(group);
-  app.add_option("--p2p", p2p,
-                 "Transfers as Megatron calls them: batch, overlap or flush; default: as the order "
-                 "writes them, else as PyTorch adds them")
-      ->check(CLI::IsMember({"batch", "overlap", "flush"}))
+  add_choice(app, "--p2p", p2p,
+             words_of({MegatronCalls::Batch, MegatronCalls::Overlap, MegatronCalls::Flush}),
+             "Transfers as Megatron calls them: batch, overlap or flush; default: as the order "
+             "writes them, else as PyTorch adds them")
       ->group(group);
   app.add_flag("--ep-overlap", ep_overlap,
                "Megatron runs forward and backward of a step as one "
@@ -82,9 +83,9 @@ Result<Model, CommandError> EnvironmentOptions::resolve(const Limits& limits) co
     declared = std::move(file->model);
   }
   Environment& environment = declared.environment;
-  merge(environment.communicators, communicators_named(communicators), "--comm");
-  merge(environment.transfers, transfer_mode_named(transfers), "--transfers");
-  merge(environment.p2p, megatron_calls_named(p2p), "--p2p");
+  merge(environment.communicators, communicators, "--comm");
+  merge(environment.transfers, transfers, "--transfers");
+  merge(environment.p2p, p2p, "--p2p");
   environment.ep_overlap = environment.ep_overlap || ep_overlap;
   for (const std::string& slot : ep_slots) {
     EpOverlap& slots = environment.ep_slots;
@@ -156,17 +157,14 @@ std::optional<Misfit> EnvironmentOptions::place(Schedule& schedule, const Model&
   return std::nullopt;
 }
 
-// A flag that the input has no use for would be ignored in silence. A model file may state more
-// than one input needs.
+// Refuses a flag that the input has no use for, since it would be ignored in silence. A model file
+// may state more than one input needs.
 std::optional<Misfit> EnvironmentOptions::useless_flag(const Schedule& schedule) const {
-  if (!p2p.empty() && has_transfers(schedule)) {
+  if (p2p && has_transfers(schedule)) {
     return Misfit{"--p2p", "the order writes its transfers itself"};
   }
   if (schedule.topology != Topology::Independent) return std::nullopt;
-  const char* flag = !p2p.empty()             ? "--p2p"
-                     : !communicators.empty() ? "--comm"
-                     : !transfers.empty()     ? "--transfers"
-                                              : nullptr;
+  const char* flag = p2p ? "--p2p" : communicators ? "--comm" : transfers ? "--transfers" : nullptr;
   if (flag == nullptr || !model.empty()) return std::nullopt;
   return Misfit{flag,
                 "the chunks are not wired to each other, so nobody communicates; --topology "

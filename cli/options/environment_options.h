@@ -1,5 +1,6 @@
-// The options that say what a verdict across ranks is relative to: flags, and model.json, for which
-// the flags are shorthands. `check`, `convert` and `graph` share them.
+// The options that say what a verdict across ranks is relative to: flags, and model.json, for whose
+// members the flags are shorthands. All commands that look at orders share them.
+// Tested by environment_test.cpp and plan_flags_test.cpp.
 
 #pragma once
 
@@ -7,9 +8,11 @@
 #include "core/base/result.h"
 #include "core/diag/source.h"
 #include "core/model/model.h"
+#include "core/model/plan_options.h"
 #include "core/order/schedule.h"
 #include "core/text/limits.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,22 +41,22 @@ struct ModelFile {
 
 struct EnvironmentOptions {
   std::string topology;  ///< a name, or a file
-  std::string communicators;
-  std::string transfers;
-  std::string p2p;
+  std::optional<Communicators> communicators;
+  std::optional<TransferMode> transfers;
+  std::optional<MegatronCalls> p2p;
   std::string model;  ///< a file
   bool ep_overlap = false;
   std::vector<std::string> ep_slots;
   bool weight_stream = false;
-  /// The command takes --ep-overlap for more than Megatron's calls and exchanges: of a
-  /// configuration, or on links where every layer is taken apart.
+  /// true if the command needs --ep-overlap without Megatron's calls and without exchanges: for a
+  /// configuration of Megatron's, or for links on which every layer is taken apart.
   bool overlaps_anyway = false;
 
   void add_to(CLI::App& app);
 
   /// Flags and model.json together; throws CLI::ValidationError where they contradict each other.
   [[nodiscard]] Result<Model, CommandError> resolve(const Limits& limits) const;
-  /// Throws where neither a call of Megatron's nor an exchange is there to overlap.
+  /// Throws if neither a call of Megatron's nor an exchange is there to overlap.
   void refuse_idle_overlap(const Model& declared) const;
   /// Places the schedule's stages as declared. Returns the flag at fault and the reason if that, or
   /// a group of ranks, does not fit the input.
@@ -64,13 +67,37 @@ struct EnvironmentOptions {
   [[nodiscard]] std::optional<Misfit> useless_flag(const Schedule& schedule) const;
 };
 
+/// The flags that declare a plan and what its graphs are made of. They are shorthands for members
+/// of model.json; `check`, `minimise`, `graph` and `run` have them:
+///
+///   --plan te --modules linear,grouped-mlp --budget 80GiB
+struct PlanFlags {
+  std::optional<PlanKind> kind;
+  std::optional<Aliases> aliases;
+  std::vector<ModuleKind> modules;  ///< one for all chunks, or one for each; empty: not given
+  std::optional<std::int64_t> budget;
+  std::vector<std::int32_t> model_chunks;  ///< empty: not given
+  std::uint64_t max_buffers = PlanOptions::kDefaultMaxBuffers;
+  std::uint64_t max_unasked_buffers = PlanOptions::kDefaultMaxUnaskedBuffers;
+
+  void add_to(CLI::App& app);
+
+  /// Throws CLI::ValidationError if a flag contradicts what the model file states, or has no use
+  /// without another one.
+  void merge_into(Model& declared) const;
+
+  /// Finds the flag, or --model, that speaks of more or fewer chunks than a rank of the input has.
+  /// A rank without chunks fits everything.
+  [[nodiscard]] std::optional<Misfit> misfit(const Schedule& schedule, const Model& declared) const;
+};
+
 /// Whether a group of ranks dispatches or combines tokens.
 [[nodiscard]] bool declares_exchanges(const Model& declared);
 
 /// Throws CLI::ValidationError: a flag says otherwise than the model file.
 [[noreturn]] void refuse_contradiction(const char* flag);
 
-/// A flag into its member of the model; both may state it if they agree.
+/// Puts a flag into its member of the model; both may state it if they agree.
 template <typename Value>
 void merge(std::optional<Value>& member, const std::optional<Value>& stated, const char* flag) {
   if (!stated) return;

@@ -1,4 +1,4 @@
-// What the process tells the shell. Scripts depend on these numbers; docs/cli.md lists them.
+// The exit codes of capo. Scripts depend on these numbers; docs/cli.md lists them.
 
 #pragma once
 

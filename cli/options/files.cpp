@@ -120,14 +120,21 @@ std::optional<Error> write_special(const std::string& path, std::string_view tex
   return std::nullopt;
 }
 
-// mkstemp makes files for the owner alone; what a user asked for gets what the umask allows.
-mode_t default_mode() {
+// The mask is only read by setting it, so it is read before main(), when no other thread can create
+// a file in between.
+const mode_t kMask = [] {
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  return 0666 & ~mask;
+  return mask;
+}();
+
+// mkstemp makes files for the owner alone; a file that a user asked for gets what the umask allows.
+mode_t default_mode() {
+  return 0666 & ~kMask;
 }
 
-// While it lives, who would end the process has to wait: what is unfinished is not left behind.
+// While an object of it lives, signals that would end the process wait, so that no unfinished file
+// is left behind.
 class Undisturbed {
  public:
   Undisturbed() {
@@ -144,8 +151,8 @@ class Undisturbed {
   sigset_t before_{};
 };
 
-// A file under a name of capo's own, beside the one that it becomes; gone if it does not come to
-// that. Each step says why it failed.
+// A file under a name of capo's own, beside the one that it becomes. It is removed if it does not
+// come to that. Each step returns why it failed.
 class Unfinished {
  public:
   explicit Unfinished(std::filesystem::path target) : target_(std::move(target)) {}
@@ -209,7 +216,7 @@ std::optional<Error> write_file(const std::string& path, std::string_view text) 
   if (!target) return target.error();
   struct stat info {};
   const bool exists = uninterrupted([&] { return ::stat(target->c_str(), &info); }) == 0;
-  // What stands there and cannot be asked about may be a device, which no file may replace.
+  // A thing that cannot be asked about may be a device, which no file may replace.
   if (!exists && errno != ENOENT) return unwritable(path, system_words());
   if (exists && S_ISDIR(info.st_mode)) return unwritable(path, "it is a directory");
   if (exists && !S_ISREG(info.st_mode)) return write_special(path, text);
@@ -232,7 +239,7 @@ std::optional<Error> write_output(const std::string& path, std::string_view text
 }
 
 void print_stderr(std::string_view text) {
-  // Where standard error takes nothing there is nobody left to tell.
+  // If standard error takes nothing, there is nobody left to tell.
   (void)write_all(STDERR_FILENO, text);
 }
 

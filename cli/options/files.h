@@ -18,18 +18,18 @@
 
 namespace capo::cli {
 
-/// The file's text; `-` is standard input. More than `max_bytes` is an error of kind Limit.
+/// Reads a file's text; `-` is standard input. More than `max_bytes` is an error of kind Limit.
 [[nodiscard]] Result<Source> read_source(const std::string& path, std::uint64_t max_bytes);
 
-/// The reason why it could not be written; nothing if it was.
+/// Writes a file whole. Returns the reason why it could not be written; nullopt if it was.
 [[nodiscard]] std::optional<Error> write_file(const std::string& path, std::string_view text);
 [[nodiscard]] std::optional<Error> write_stdout(std::string_view text);
-/// Either, as --output says: `-` is standard output.
+/// Writes to a file or, if the path is `-`, to standard output, as --output says.
 [[nodiscard]] std::optional<Error> write_output(const std::string& path, std::string_view text);
 
-/// To standard error; if that takes nothing, nothing happens.
+/// Writes to standard error; if that takes nothing, nothing happens.
 void print_stderr(std::string_view text);
-/// An error and its help, to standard error.
+/// Writes an error and its help to standard error.
 void print_error(const Error& error);
 /// Prints an error; returns the exit code that it means.
 [[nodiscard]] int fail(const Error& error);

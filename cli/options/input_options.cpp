@@ -39,20 +39,12 @@ std::optional<DelayedChunks> delayed_of(const std::string& text) {
   return DelayedChunks{.chunks = number_list(text, "--delayed", 1)};
 }
 
-std::optional<TextForm> form_of(const std::string& name) {
-  if (name == "te") return TextForm::TeList;
-  if (name == "order") return TextForm::OrderFile;
-  if (name == "csv") return TextForm::TorchCsv;
-  if (name == "json") return TextForm::Json;
-  return std::nullopt;
-}
-
 std::optional<std::int32_t> declared(std::int32_t number) {
   return number == 0 ? std::nullopt : std::optional(number);
 }
 
-// A declaration that this input has no use for, or states otherwise itself, would be ignored in
-// silence; that is a mistake to report.
+// Refuses a declaration that this input has no use for, or states otherwise itself: it would be
+// ignored in silence.
 void refuse_unused(const InputOptions& options, const Input& input) {
   const auto refuse = [](bool given, const char* flag, const char* why) {
     if (given) throw CLI::ValidationError(flag, why);
@@ -64,7 +56,7 @@ void refuse_unused(const InputOptions& options, const Input& input) {
   refuse(!list && !options.layers.empty(), "--layers-per-chunk", te_only);
   refuse(!list && !options.delayed.empty(), "--delayed", te_only);
   refuse(!table && !options.stage_to_rank.empty(), "--stage-to-rank", csv_only);
-  refuse(!table && !options.csv.empty(), "--csv", csv_only);
+  refuse(!table && options.csv.has_value(), "--csv", csv_only);
   refuse(!table && options.stages != 0, "--stages", csv_only);
   refuse(!table && !list && options.microbatches != 0, "--microbatches",
          "is stated in the input itself");
@@ -75,6 +67,14 @@ void refuse_unused(const InputOptions& options, const Input& input) {
 }
 
 }  // namespace
+
+const Words<TextForm>& form_words() {
+  static const Words<TextForm> words{{"te", TextForm::TeList},
+                                     {"order", TextForm::OrderFile},
+                                     {"csv", TextForm::TorchCsv},
+                                     {"json", TextForm::Json}};
+  return words;
+}
 
 std::vector<std::int32_t> number_list(const std::string& text, const std::string& flag,
                                       std::int32_t least) {
@@ -114,8 +114,8 @@ void InputOptions::add_to(CLI::App& app) {
       "FILE", file,
       "The order: a TE list, an .order file, a PyTorch CSV or JSON; - is standard input");
   app.add_option("--order", order, "The order itself, e.g. \"[1, -1, -1.5]\"")->excludes("FILE");
-  app.add_option("--form", form, "te, order, csv or json; default: by name, then by content")
-      ->check(CLI::IsMember({"te", "order", "csv", "json"}));
+  add_choice(app, "--form", form, form_words(),
+             "te, order, csv or json; default: by name, then by content");
   app.add_option(
       "--layers-per-chunk", layers,
       "TE list: layers of each chunk `1,2` or, of the only one, `[1]`; of every chunk `2`; `none` "
@@ -131,9 +131,8 @@ void InputOptions::add_to(CLI::App& app) {
       ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()));
   app.add_option("--stage-to-rank", stage_to_rank,
                  "PyTorch CSV: the rank of each stage, `0,1,1,0`");
-  app.add_option("--csv", csv,
-                 "PyTorch CSV: `compute` or `comms`; default: whether a transfer occurs")
-      ->check(CLI::IsMember({"compute", "comms"}));
+  add_choice(app, "--csv", csv, {{"compute", TableKind::Compute}, {"comms", TableKind::Comms}},
+             "PyTorch CSV: `compute` or `comms`; default: whether a transfer occurs");
 
   const std::string group = kLimits;
   app.add_option("--max-bytes", limits.bytes, "Bytes of an input")
@@ -148,7 +147,7 @@ void InputOptions::add_to(CLI::App& app) {
 }
 
 LoadOptions InputOptions::load_options() const {
-  LoadOptions load{.form = form_of(form), .limits = limits};
+  LoadOptions load{.form = form, .limits = limits};
   load.te.layers = layers_of(layers);
   load.te.delayed = delayed_of(delayed);
   load.te.microbatches = declared(microbatches);
@@ -156,7 +155,7 @@ LoadOptions InputOptions::load_options() const {
   load.torch.stages = declared(stages);
   if (!stage_to_rank.empty())
     load.torch.stage_to_rank = number_list(stage_to_rank, "--stage-to-rank", 0);
-  if (!csv.empty()) load.torch.communicates = csv == "comms";
+  if (csv) load.torch.communicates = csv == TableKind::Comms;
   return load;
 }
 

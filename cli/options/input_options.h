@@ -1,8 +1,9 @@
-// The options that say what to read and what is declared about it; `check` and `convert` share
-// them.
+// The options that say what to read, and what is declared about that text. All commands that look
+// at one order share them.
 
 #pragma once
 
+#include "cli/options/choice.h"
 #include "cli/options/command_error.h"
 #include "core/base/result.h"
 #include "core/input/load.h"
@@ -16,14 +17,19 @@ class App;
 
 namespace capo::cli {
 
+/// Words for the forms of a text: te, order, csv and json.
+[[nodiscard]] const Words<TextForm>& form_words();
+
+enum class TableKind { Compute, Comms };
+
 struct InputOptions {
   std::string file;
   std::optional<std::string> order;  ///< the text of --order, which may be empty
-  std::string form;
+  std::optional<TextForm> form;
   std::string layers;
   std::string delayed;
   std::string stage_to_rank;
-  std::string csv;
+  std::optional<TableKind> csv;
   std::int32_t microbatches = 0;  ///< 0: not declared
   std::int32_t stages = 0;
   Limits limits;
@@ -34,13 +40,14 @@ struct InputOptions {
   [[nodiscard]] LoadOptions load_options() const;
 };
 
-/// --max-entries, --max-ranks and --max-count: how large a schedule may be, read or made.
+/// Declares --max-entries, --max-ranks and --max-count, which limit a schedule that is read or
+/// made.
 void add_size_limits(CLI::App& app, Limits& limits);
 
 /// Throws CLI::ValidationError if the options name no input, or two.
 [[nodiscard]] Result<Input, CommandError> load_input(const InputOptions& options);
 
-/// "0,2,1" to numbers of at least `least`; throws CLI::ValidationError.
+/// Reads "0,2,1" as numbers of at least `least`; throws CLI::ValidationError.
 [[nodiscard]] std::vector<std::int32_t> number_list(const std::string& text,
                                                     const std::string& flag, std::int32_t least);
 

@@ -15,7 +15,6 @@
 #include "cli/options/command_error.h"
 #include "cli/options/environment_options.h"
 #include "cli/options/input_options.h"
-#include "cli/options/plan_options.h"
 #include "core/base/result.h"
 #include "core/model/model.h"
 #include "core/order/input.h"
@@ -26,7 +25,7 @@
 
 namespace capo::cli {
 
-/// What the options of a command say about the order that it looks at.
+/// The options of a command about the order that it looks at.
 struct InputRequest {
   InputOptions input;
   EnvironmentOptions environment;

@@ -23,7 +23,7 @@ void apply(const CostSetting& setting, published::Costs& costs, LinkCosts& link)
   costs.transfer = link.total();
 }
 
-// Of every rank where one differs; all links are alike.
+// Gives every rank costs of its own as soon as one differs; all links are alike.
 void take_costs(const std::vector<CostSetting>& settings, published::Request& request) {
   LinkCosts link;
   LinkCosts ignored;
@@ -47,7 +47,8 @@ Error over(std::string_view what, std::uint64_t most, const char* flag) {
           .help = fmt::format("raise the limit with {}", flag)};
 }
 
-// Before anything is made. A backward is one entry or two, so that the entries are known to a half.
+// Called before anything is made. A backward is one entry or two, so the number of entries is known
+// to a factor of two.
 std::optional<Error> too_large(const published::Size& size, std::uint64_t ranks,
                                const Limits& limits) {
   const auto chunks = static_cast<std::uint64_t>(size.chunks) * ranks;

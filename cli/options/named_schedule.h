@@ -1,5 +1,5 @@
-// Published schedules as the command line asks for them, for `generate` and `sweep`.
-// Limits are those of what is read: what is made within them can be read within them.
+// Published schedules as the options of `generate` and `sweep` ask for them. Their limits are those
+// of reading: a schedule that is made within them can be read within them.
 
 #pragma once
 
@@ -18,10 +18,10 @@
 
 namespace capo::cli {
 
-/// Why no schedule was made: a sentence for whoever asked for it, or a limit that it exceeds.
+/// The reason why no schedule was made: a sentence about the request, or a limit that it exceeds.
 using NotMade = std::variant<std::string, Error>;
 
-/// With the costs of a command line that refuse_scopes() let pass.
+/// Makes a schedule with the costs of a command line that refuse_scopes() let pass.
 [[nodiscard]] Result<Schedule, NotMade> make_named(published::Request request,
                                                    const std::vector<CostSetting>& costs,
                                                    const Limits& limits);

@@ -10,7 +10,8 @@ namespace capo::cli {
 
 namespace {
 
-// In digits that CLI11 reads as they are meant; else why the text is no number.
+// Writes the text anew in digits that CLI11 reads as they are meant. Returns why it is no number;
+// empty if it is one.
 template <typename Whole>
 std::string to_plain_digits(std::string& text) {
   const auto number = whole_number(text, std::numeric_limits<Whole>::min());
@@ -23,7 +24,7 @@ std::string refuse_if_not_finite(const std::string& text) {
   return finite_number(text) ? "" : fmt::format("{} is no number", shown(text));
 }
 
-// Before what else is asked of the option's value.
+// The transformation comes before all other checks of the option's value.
 void read_decimally(CLI::Option& option) {
   const std::string type = option.get_type_name();
   if (type.starts_with("UINT")) {

@@ -26,8 +26,8 @@ class Validator;
 
 namespace capo::cli {
 
-/// Holds every option that takes a number to that, of a command and of those below it. Called when
-/// all options are there.
+/// Makes every option of a command, and of those below it, that takes a number read it so. Called
+/// when all options are declared.
 void read_decimally(CLI::App& app);
 
 /// "12" to 12; the error says what is wrong with the text.
@@ -41,10 +41,10 @@ template <typename Whole>
                    : fmt::format("{} is no whole number of at least {}", shown(text), least);
 }
 
-/// "4.5", "1e3"; nothing where the text is no number, or none that is finite.
+/// Reads "4.5" or "1e3"; nullopt if the text is no number, or not a finite one.
 [[nodiscard]] std::optional<double> finite_number(std::string_view text);
 
-/// Of what takes any number above 0.
+/// Accepts any number above 0.
 [[nodiscard]] CLI::Validator above_zero();
 
 /// An option that takes any number above 0. `value` outlives the parsing.

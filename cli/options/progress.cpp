@@ -24,7 +24,7 @@ Progress::Progress(std::string activity, std::uint64_t total)
       }
     });
   } catch (const std::system_error&) {
-    // No thread is to be had, and none to watch is no reason to stop working.
+    // The system has no thread left, which is no reason to stop working.
   }
 }
 

@@ -2,9 +2,9 @@
 //
 //   capo: sweep, 412 of 1000, 3 s
 //
-// Written to a terminal only, a few times a second, by a thread of its own, so that no work has to
-// be cut into pieces for it; wiped when the work is done. An interrupted command leaves it where it
-// stands. Tested by tests/cli/options/progress_test.cpp.
+// A thread of its own writes it, to a terminal only and a few times a second, so that no work has
+// to be cut into pieces for it. The line is wiped when the work is done. An interrupted command
+// leaves it. Tested by tests/cli/options/progress_test.cpp.
 
 #pragma once
 
@@ -20,7 +20,7 @@ namespace capo::cli {
 
 class Progress {
  public:
-  /// `total` 0: how much there is to do is not known.
+  /// `total` is the number of things to do; 0: it is not known.
   explicit Progress(std::string activity, std::uint64_t total = 0);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -28,7 +28,7 @@ class Progress {
 
   void set(std::uint64_t done) { done_.store(done, std::memory_order_relaxed); }
 
-  /// What the line says after so many seconds.
+  /// The line after so many seconds.
   [[nodiscard]] std::string line(std::int64_t seconds) const;
 
  private:

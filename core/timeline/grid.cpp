@@ -1,4 +1,4 @@
-#include "core/timeline/grid.h"
+#include "core/timeline/timeline.h"
 
 #include "core/timeline/table.h"
 

@@ -61,4 +61,21 @@ struct Timeline {
   std::function<std::string(std::uint32_t id)> label;
 };
 
+/// The timeline as a Chrome trace, which Perfetto and chrome://tracing open: a process is a rank, a
+/// thread is a lane, and what a rank holds is a counter. Traces count in microseconds; a unit of
+/// costs is shown as if it were one.
+[[nodiscard]] std::string chrome_trace(const Timeline& timeline);
+
+/// The timeline as text, at most `width` characters a line: time goes to the right, a rank is a
+/// line,
+/// `.` is idle, and only computations are shown.
+///
+///   rank 0 |F1.0F1.1....B1.0B1.1|
+///   one character is 0.5
+///
+/// A task of one character shows its kind (f, b, w; a composite &), a longer one its label as far
+/// as it fits. If no rank holds several chunks, labels leave the chunk out: F3 is the forward of
+/// microbatch 3.
+[[nodiscard]] std::string text_grid(const Timeline& timeline, std::size_t width);
+
 }  // namespace capo

@@ -1,4 +1,4 @@
-#include "core/timeline/trace.h"
+#include "core/timeline/timeline.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

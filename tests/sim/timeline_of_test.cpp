@@ -1,5 +1,4 @@
-#include "core/timeline/grid.h"
-#include "core/timeline/trace.h"
+#include "core/timeline/timeline.h"
 #include "sim/simulation.h"
 #include "tests/sim/simulated.h"
 

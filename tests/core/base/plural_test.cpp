@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <span>
+#include <string_view>
+
 namespace capo {
 namespace {
 
@@ -15,6 +19,12 @@ TEST(Plural, PutsTheNumberBeforeItsNoun) {
   EXPECT_EQ(counted(1, "entry", "entries"), "1 entry");
   EXPECT_EQ(counted(3, "chunk"), "3 chunks");
   EXPECT_EQ(counted(-1, "chunk"), "-1 chunks");
+}
+
+TEST(Plural, ListsWordsAsASentenceDoes) {
+  constexpr std::array<std::string_view, 3> kWords{"text", "json", "sarif"};
+  EXPECT_EQ(listed(kWords), "text, json and sarif");
+  EXPECT_EQ(listed(std::span(kWords).first(2)), "text and json");
 }
 
 }  // namespace

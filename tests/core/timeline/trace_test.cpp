@@ -1,4 +1,4 @@
-#include "core/timeline/trace.h"
+#include "core/timeline/timeline.h"
 #include "tests/core/timeline/timelines.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-#include "cli/options/plan_options.h"
+#include "cli/options/environment_options.h"
 
+#include "cli/options/choice.h"
 #include "cli/options/input_options.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
@@ -22,10 +23,8 @@ namespace capo::cli {
 
 namespace {
 
-// --- lists ---------------------------------------------------------------------------------------
-
-// What stands between the commas; nothing between two of them is a word too.
-std::vector<std::string_view> words_of(std::string_view text) {
+// The texts between the commas; an empty one counts too.
+std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> words;
   for (std::size_t comma = text.find(','); comma != std::string_view::npos;
        comma = text.find(',')) {
@@ -39,7 +38,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
 Aliases aliases_of(const std::string& text) {
   Aliases aliases;
   if (text == "none") return aliases;
-  for (const std::string_view word : words_of(text)) {
+  for (const std::string_view word : split(text)) {
     bool Aliases::*const operand = word == "input"         ? &Aliases::input
                                    : word == "grad-output" ? &Aliases::grad_output
                                                            : nullptr;
@@ -61,7 +60,7 @@ std::vector<ModuleKind> modules_of(const std::string& text) {
   std::transform(kModuleKinds.begin(), kModuleKinds.end(), names.begin(),
                  [](ModuleKind kind) { return name_of(kind); });
   std::vector<ModuleKind> kinds;
-  for (const std::string_view word : words_of(text)) {
+  for (const std::string_view word : split(text)) {
     const auto kind = module_kind_named(word);
     if (!kind) {
       const std::string all = fmt::format("there are {}", fmt::join(names, ", "));
@@ -73,8 +72,6 @@ std::vector<ModuleKind> modules_of(const std::string& text) {
   }
   return kinds;
 }
-
-// --- sizes ---------------------------------------------------------------------------------------
 
 struct Unit {
   std::string_view name;
@@ -89,7 +86,7 @@ constexpr std::array<Unit, 8> kUnits{{{"B", 1},
                                       {"GiB", std::uint64_t{1} << 30},
                                       {"TiB", std::uint64_t{1} << 40}}};
 
-// The digits at the beginning of a text, which loses them.
+// Cuts the digits off the beginning of a text.
 std::string_view take_digits(std::string_view& text) {
   const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
   const auto count = static_cast<std::size_t>(end - text.begin());
@@ -98,7 +95,8 @@ std::string_view take_digits(std::string_view& text) {
   return digits;
 }
 
-// Bytes of a fraction of a unit, "75" of 0.75, rounded down; exact however many digits there are.
+// The bytes of a fraction of a unit, "75" of 0.75, rounded down. They are exact for any number of
+// digits.
 std::uint64_t bytes_of_fraction(std::string_view digits, const Unit& unit) {
   std::uint64_t bytes = 0;
   for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
@@ -135,9 +133,7 @@ std::int64_t budget_of(const std::string& text) {
   return static_cast<std::int64_t>(bytes);
 }
 
-// --- the model -----------------------------------------------------------------------------------
-
-// Modules that are of these kinds and no more, under the names of their kinds.
+// A table of modules that are named like their kinds and declare nothing else.
 ModuleTable table_of(const std::vector<ModuleKind>& kinds) {
   ModuleTable table;
   auto& chunks = table.layers.emplace_back();
@@ -160,11 +156,10 @@ std::string chunks_of(std::size_t rank, std::int32_t chunks) {
 
 void PlanFlags::add_to(CLI::App& app) {
   const std::string group = "Plan (buffers, graphs and gradients)";
-  app.add_option_function<std::string>(
-         "--plan", [this](const std::string& word) { kind = plan_named(word); },
-         "Whose buffers: te (TransformerEngine's own reuse) or safe (shared only where nobody can "
-         "be hurt); default: none, and nothing is said of buffers")
-      ->check(CLI::IsMember({"te", "safe"}))
+  add_choice(
+      app, "--plan", kind, words_of({PlanKind::Te, PlanKind::Safe}),
+      "Whose buffers: te (TransformerEngine's own reuse) or safe (shared only where nobody can "
+      "be hurt); default: none, and nothing is said of buffers")
       ->group(group);
   app.add_option_function<std::string>(
          "--alias", [this](const std::string& list) { aliases = aliases_of(list); },
