@@ -1,4 +1,5 @@
-// `capo minimise` as a user runs it, by hand and over the bad cases of the rules' corpus.
+// `capo minimise` over the bad cases of the rules' corpus. Cases by hand are in
+// tests/corpus/cli/minimise.
 
 #include "tests/support/run_capo.h"
 #include "tests/support/scratch_folder.h"
@@ -23,108 +24,14 @@ using testing_support::run_capo;
 using testing_support::ScratchFolder;
 namespace fs = std::filesystem;
 
-TEST(MinimiseCommand, WritesOrderTextAndOneLineAboutIt) {
-  const Outcome outcome = run_capo({"minimise", "--order", "[1, 2, 1, -2, 2, -1, -2, 1, -1, 2]"});
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_EQ(outcome.out, "capo 1\nranks 1\nrank 0: F1\n");
-  EXPECT_TRUE(outcome.err.starts_with("minimise: S15 still broken; 10 entries -> 1, 1 rank -> 1, "))
-      << outcome.err;
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
-}
-
-TEST(MinimiseCommand, ARuleIsChosenByItsIdOrName) {
-  const std::vector<std::string> order{"--order", "[1, -1.5, -1, 1, 1, -1]"};
-  for (const char* rule : {"S24", "weight-ahead"}) {
-    const Outcome outcome = run_capo({"minimise", order[0], order[1], "--rule", rule});
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_EQ(outcome.out, "capo 1\nranks 1\nrank 0: F1 W1 B1\n");
-  }
-}
-
-TEST(MinimiseCommand, ARuleThatIsNotBrokenIsAUsageError) {
-  const Outcome other = run_capo({"minimise", "--order", "[1, 1, -1]", "--rule", "S24"});
-  EXPECT_EQ(other.exit_code, 2);
-  EXPECT_EQ(other.out, "");
-  EXPECT_NE(other.err.find("S24 is not broken; broken is S15"), std::string::npos) << other.err;
-  const Outcome sound = run_capo({"minimise", "--order", "[1, -1]", "--rule", "S24"});
-  EXPECT_EQ(sound.exit_code, 2);
-  EXPECT_NE(sound.err.find("the order breaks no rule"), std::string::npos) << sound.err;
-}
-
-TEST(MinimiseCommand, ARuleThatDoesNotExistIsAUsageError) {
-  const Outcome outcome = run_capo({"minimise", "--order", "[1, -1]", "--rule", "weight-ahaed"});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.err.find("did you mean `weight-ahead`?"), std::string::npos) << outcome.err;
-}
-
-TEST(MinimiseCommand, OfASoundOrderThereIsNothingToMinimise) {
-  const Outcome outcome = run_capo({"minimise", "--order", "[1, -1]"});
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_EQ(outcome.err, "minimise: the order breaks no rule; there is nothing to minimise\n");
-}
-
-TEST(MinimiseCommand, WhatOrderTextCannotSayIsExitCodeOne) {
-  const Outcome outcome = run_capo({"minimise", "--order", "[1, -1.25, -1]"});
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_NE(outcome.err.find("S02 is not broken by the same schedule as .order text"),
-            std::string::npos)
-      << outcome.err;
-}
-
-TEST(MinimiseCommand, AMalformedInputIsExitCodeThree) {
-  EXPECT_EQ(run_capo({"minimise", "--order", "capo 2"}).exit_code, 3);
-  EXPECT_EQ(run_capo({"minimise", "no-such-file.te"}).exit_code, 3);
-}
-
-TEST(MinimiseCommand, AtItsLimitItWritesTheBestSoFarWithExitCodeFour) {
-  const Outcome outcome =
-      run_capo({"minimise", "--order", "[1, 2, -2, -1, -1]", "--max-checks", "0"});
-  EXPECT_EQ(outcome.exit_code, 4);
-  EXPECT_EQ(outcome.out, "capo 1\nranks 1\nrank 0: F1 F2 B2 B1 B1\n");
-  EXPECT_NE(outcome.err.find("--max-checks ended it"), std::string::npos) << outcome.err;
-}
-
-TEST(MinimiseCommand, WritesAFileThatCheckRejectsAlike) {
-  const ScratchFolder folder;
-  const Outcome outcome = run_capo({"minimise", "--order", "[1, 1, -1, 2, -2]", "-o", "min.order"},
-                                   {.directory = folder.path()});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out, "");
-  const Outcome checked = run_capo({"check", "min.order"}, {.directory = folder.path()});
-  EXPECT_EQ(checked.exit_code, 1);
-  EXPECT_NE(checked.out.find("error[S15]"), std::string::npos) << checked.out;
-}
-
-TEST(MinimiseCommand, APlanIsDeclaredAsToCheck) {
-  const std::vector<std::string> plan{"--plan", "te", "--alias", "input"};
-  std::vector<std::string> arguments{"minimise", "--order",
-                                     "[1, 2, -1, 2, 1, -2, -1.5, -1, -2.5, -1.5, -2, -2.5]"};
-  arguments.insert(arguments.end(), plan.begin(), plan.end());
-  const Outcome outcome = run_capo(arguments);
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_EQ(outcome.out, "capo 1\nranks 1\nrank 0: F1 B1 F1 W1 B1 W1\n");
-  EXPECT_TRUE(outcome.err.starts_with("minimise: B01 still broken; 12 entries -> 6, "))
-      << outcome.err;
-}
-
-TEST(MinimiseCommand, HelpHasAnExample) {
-  const Outcome outcome = run_capo({"minimise", "--help"});
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_NE(outcome.out.find("Example: capo minimise"), std::string::npos);
-}
-
-// --- the corpus ----------------------------------------------------------------------------------
-
 const fs::path kRules = CAPO_SOURCE_DIR "/tests/corpus/rules";
 
 struct Flags {
   std::vector<std::string> all;
-  std::vector<std::string> about_environment;  // what the written text does not say itself
+  std::vector<std::string> about_environment;  // facts that the written text does not state
 };
 
-// Nothing for a case with a flag that minimise does not take.
+// The flags of a case; nullopt if minimise does not take one of them.
 std::optional<Flags> flags_of(const fs::path& input) {
   constexpr std::array<std::string_view, 7> kInput{
       "--csv",           "--delayed", "--layers-per-chunk", "--microbatches", "--stages",
@@ -168,7 +75,7 @@ Outcome minimise(const std::string& file, const std::string& rule,
   return run_capo(arguments, {.directory = folder});
 }
 
-// What is written breaks the same rule, and cannot be made smaller.
+// The written order breaks the same rule, and cannot be made smaller.
 TEST(MinimiseCommand, EveryBadCaseOfTheCorpusEndsAtAFixedPointThatBreaksItsRule) {
   int written = 0;
   std::vector<std::string> unwritable;
