@@ -4,7 +4,6 @@
 #include "core/text/number.h"
 #include "core/text/scan.h"
 #include "schedules/generators.h"
-#include "schedules/torch_tables.h"
 
 #include <fmt/format.h>
 

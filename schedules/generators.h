@@ -5,7 +5,7 @@
 //
 // Each returns one sentence if the setting has no such schedule. The head of the file that defines
 // a generator says what the schedule is, shows one, and names its paper; catalogue.h lists them by
-// name. PyTorch's own tables are in torch_tables.h.
+// name. PyTorch's own tables are the last ones here.
 //
 // Tested by golden_orders_test.cpp and by a test beside each generator's name.
 
@@ -14,9 +14,11 @@
 #include "core/base/result.h"
 #include "schedules/orders.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace capo::published {
 
@@ -98,5 +100,49 @@ using Generated = Result<PublishedOrders, std::string>;
 /// the limit of 2 times `ranks` forwards. Every limit that holds one microbatch, both its chunks,
 /// is accepted.
 [[nodiscard]] Generated zero_bubble_v_search(const Setting& setting);
+
+// These are PyTorch's own: torch_tables.cpp.
+
+enum class TorchClass : std::uint8_t {
+  GPipe,
+  OneFOneB,
+  LoopedBfs,  ///< backwards take the microbatches in descending order
+  InterleavedOneFOneB,
+  InterleavedZeroBubble,
+  ZbvZeroBubble,
+  DualPipeV,
+};
+
+constexpr std::array<TorchClass, 7> kTorchClasses = {
+    TorchClass::GPipe,
+    TorchClass::OneFOneB,
+    TorchClass::LoopedBfs,
+    TorchClass::InterleavedOneFOneB,
+    TorchClass::InterleavedZeroBubble,
+    TorchClass::ZbvZeroBubble,
+    TorchClass::DualPipeV,
+};
+
+/// torch's spelling without "Schedule": "GPipe", "1F1B", "LoopedBFS", "Interleaved1F1B",
+/// "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV".
+[[nodiscard]] std::string_view name_of(TorchClass torch_class);
+/// Takes the word with or without "Schedule" before it; nullopt if it names no class.
+[[nodiscard]] std::optional<TorchClass> torch_class_named(std::string_view word);
+
+struct TorchSetting {
+  std::int32_t ranks = 1;
+  std::int32_t stages_per_rank = 1;
+  std::int32_t microbatches = 1;
+
+  friend bool operator==(const TorchSetting&, const TorchSetting&) = default;
+};
+
+/// Refuses what torch's constructor refuses, and a setting without a rank, stage or microbatch:
+///
+/// - GPipe and 1F1B have one stage a rank, and 1F1B a microbatch for every rank;
+/// - the V schedules have two stages a rank, and DualPipeV two microbatches for every rank;
+/// - the interleaved ones cut m microbatches in max(1, m div p) rounds, which must come out even.
+[[nodiscard]] Result<PublishedOrders, std::string> torch_table(TorchClass torch_class,
+                                                               const TorchSetting& setting);
 
 }  // namespace capo::published

@@ -1,4 +1,23 @@
-#include "schedules/torch_tables.h"
+// The tables that torch.distributed.pipelining 2.11 makes of its own schedules, as orders: each
+// rank's actions in their sequence, without the idle slots that torch pads tables with and without
+// REDUCE_GRAD.
+//
+//   Interleaved1F1B, 2 ranks, 2 stages each, 2 microbatches
+//   torch    0F0,0F1,2F0,2F1,,,,2B0,,2B1,,0B0,,0B1
+//            ,1F0,1F1,,3F0,3B0,3F1,3B1,,1B0,,1B1
+//   here     F0.0 F1.0 F0.1 F1.1 BW0.1 BW1.1 BW0.0 BW1.0
+//            F0.0 F1.0 F0.1 BW0.1 F1.1 BW1.1 BW0.0 BW1.0
+//
+// Chunk c of a rank is its c-th stage from the model's input: stage (c-1)p + rank of the loops,
+// stages `rank` and 2p-1-rank of the V schedules. A backward is whole (B) or split (I and W).
+//
+// Every order is torch's with one exception. torch 2.11 numbers the forwards of 1F1B's last rank
+// from 1 instead of from 0, so that its own validator refuses the table; the one made here is
+// right.
+//
+// The rules are known from torch's schedules.py. If a class goes by the name of a published
+// schedule but follows another rule, the rule says so. Tested by torch_tables_test.cpp.
+
 #include "core/base/assert.h"
 #include "schedules/counted_order.h"
 #include "schedules/generators.h"
@@ -15,7 +34,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "Schedule";
 
-/// For a schedule of a V: the way down and the way back.
+/// The chunks of a V are the way down and the way back.
 constexpr std::int32_t kDown = 1;
 constexpr std::int32_t kBack = 2;
 

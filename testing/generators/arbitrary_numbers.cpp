@@ -2,7 +2,6 @@
 
 #include "core/frameworks/te/list_text.h"
 #include "testing/generators/sound_order.h"
-#include "testing/generators/te_capturable_order.h"
 
 #include <algorithm>
 #include <array>

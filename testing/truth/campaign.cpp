@@ -20,8 +20,8 @@ std::optional<Error> of_order(std::uint64_t number, Error error) {
   return error;
 }
 
-// What the threads have in common: who judges which number, and which lines wait for an earlier
-// one.
+// Shared by all threads: it hands out the numbers to judge, and keeps the lines that wait for an
+// earlier one.
 class Desk {
  public:
   Desk(const Campaign& campaign, LinesFile& file, CampaignResult& result)

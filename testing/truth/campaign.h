@@ -36,12 +36,13 @@ struct Campaign {
   MakeCase make;
   JudgeCase judge;
   // Both may be null.
-  std::function<void(std::uint64_t lines)> resumed;  ///< before the rest, where there are some
-  std::function<void(std::uint64_t done)> progress;  ///< after each line, in their order
+  std::function<void(std::uint64_t lines)>
+      resumed;  ///< called before the rest, if there are such lines
+  std::function<void(std::uint64_t done)> progress;  ///< called after each line, in their order
 };
 
 struct CampaignResult {
-  Tally tally;                            ///< of all lines, those of earlier runs included
+  Tally tally;                            ///< counts all lines, those of earlier runs included
   std::uint64_t resumed = 0;              ///< lines that were there already
   std::optional<TruthLine> disagreement;  ///< the first, which ended it
 };

@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
     return std::fflush(stdout) == 0 ? code : refused("standard output takes no more");
   } catch (const std::bad_alloc&) {
     return refused("out of memory");
-  } catch (const InternalError& error) {  // beside the judging of an order
+  } catch (const InternalError& error) {  // apart from the judging of an order
     return refused(error.what(), kDisagreement);
   } catch (const std::system_error& error) {  // a stream that takes nothing, for one
     return refused(error.what());

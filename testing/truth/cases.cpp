@@ -1,9 +1,7 @@
 #include "testing/truth/cases.h"
 
-#include "testing/truth/faulty_cases.h"
+#include "testing/truth/drawn_cases.h"
 #include "testing/truth/fixed_cases.h"
-#include "testing/truth/reuse_cases.h"
-#include "testing/truth/sound_cases.h"
 
 #include <array>
 #include <span>

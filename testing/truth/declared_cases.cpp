@@ -1,4 +1,4 @@
-#include "testing/truth/declared_cases.h"
+#include "testing/truth/drawn_cases.h"
 
 #include "core/input/load.h"
 #include "core/model/module_kinds.h"

@@ -1,10 +1,9 @@
-#include "testing/truth/faulty_cases.h"
+#include "testing/truth/drawn_cases.h"
 
 #include "core/rules/check.h"
 #include "run/setup/complete_model.h"
 #include "testing/faults/faults.h"
 #include "testing/generators/sound_planned.h"
-#include "testing/truth/declared_cases.h"
 #include "testing/truth/explained.h"
 
 #include <algorithm>
@@ -27,7 +26,7 @@ bool is_rejected_by(std::string_view rule, const TruthCase& made) {
   });
 }
 
-// A layer that hands no gradient back where another one waits for it has no course.
+// A layer that hands no gradient back to a layer that waits for it cannot be run.
 bool refused(const Declared& declared) {
   if (declared.schedule.topology == Topology::Independent) return false;
   const auto& modules = declared.options.modules.list;
@@ -35,8 +34,8 @@ bool refused(const Declared& declared) {
                      [](const Module& module) { return !module.flags.input_requires_grad; });
 }
 
-// The window of a send is open until the chunk of the model that comes next ends. Behind the last
-// one none does, so where another layer follows it nothing says when its send is over.
+// The window of a send is open until the next chunk of the model ends. No chunk ends behind the
+// last one, so if another layer follows it, its send has no end.
 bool leaves_a_window_open(const Declared& declared) {
   const auto& ranks = declared.schedule.ranks;
   return !declared.options.plan.model_chunks.empty() &&
@@ -45,15 +44,15 @@ bool leaves_a_window_open(const Declared& declared) {
          });
 }
 
-// The same under capo's own plan, where it is a fault there too; else as it is.
+// The case under capo's own plan if it is a fault there too, or else the case itself.
 TruthCase under_safe_plan(TruthCase made) {
   TruthCase safe = made;
   safe.declared.plan.kind = PlanKind::Safe;
   return is_rejected_by(made.rule, safe) ? safe : made;
 }
 
-// A fault in something sound, drawn until there is one that has something to break. Faults that no
-// run shows are passed over but for one in so many.
+// Draws a fault and a sound order until the fault has something to break. Faults that no run shows
+// are passed over but for one in kSeldom.
 template <typename Draw>
 TruthCase fault_case(Dice& dice, std::span<const Fault<Declared>> faults, Draw draw) {
   while (true) {
@@ -62,7 +61,7 @@ TruthCase fault_case(Dice& dice, std::span<const Fault<Declared>> faults, Draw d
     Declared sound = draw(dice);
     make_runnable(dice, sound);
     const auto broken = fault.apply(sound, dice.below(10'000));
-    // Without a plan there is nothing that could be run.
+    // An order without a plan cannot be run.
     if (!broken || !broken->subject.options.plan.kind) continue;
     Declared declared = broken->subject;
     fill_shapes(declared);

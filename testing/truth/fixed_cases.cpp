@@ -5,7 +5,7 @@
 #include "core/input/load.h"
 #include "core/model/module_kinds.h"
 #include "schedules/catalogue.h"
-#include "schedules/torch_tables.h"
+#include "schedules/generators.h"
 #include "testing/truth/drawn_modules.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::array kBoth{Granularity::PerAction, Granularity::PerStep};
 constexpr std::array<std::string_view, 4> kSoundLists{"order", "after", "fixed", "late"};
-// Of the model chunks of one and of two layers, which is what the layers' lists are of.
+// The lists by layers have model chunks of one and of two layers.
 constexpr std::array<std::string_view, 3> kListsOfLayers{"after", "fixed", "late"};
 constexpr std::array kAliasing{ModuleKind::Linear, ModuleKind::GroupedLinear,
                                ModuleKind::LayerNormLinear};

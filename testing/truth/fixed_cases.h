@@ -18,7 +18,7 @@
 
 namespace capo::testing {
 
-/// Nothing from where there are no more.
+/// The case of this index; nullopt behind the last one.
 [[nodiscard]] std::optional<TruthCase> fixed_sound_case(std::size_t index);
 [[nodiscard]] std::optional<TruthCase> fixed_faulty_case(std::size_t index);
 

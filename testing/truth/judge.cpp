@@ -20,7 +20,7 @@ namespace capo::testing {
 
 namespace {
 
-// What came of the two doors: a verdict, and a run or the reason why there was none.
+// The answers of the two doors: a verdict, and a run or the reason why there was none.
 struct Tried {
   CheckResult checked;
   std::optional<run::RunReport> report;
@@ -101,7 +101,7 @@ std::optional<std::string> explanation(const std::vector<std::string>& rules) {
   return words;
 }
 
-// What a run shows to be wrong is said first: it can be made smaller.
+// A wrong run is reported before a wrong verdict, since its order can be made smaller.
 Opinion opinion_of_accepted(const TruthCase& of, const Tried& tried) {
   if (!tried.report) return disagrees("accepted, but: " + tried.refusal);
   const run::RunReport& report = *tried.report;
@@ -127,10 +127,10 @@ bool any(const run::Victims& victims) {
          !victims.grad_input.empty() || !victims.other.empty();
 }
 
-// Of two that race for memory either may be hurt, as the linear extension that runs has it. Where
-// there are races, a gradient has to be wrong, and all that are hurt in every one have to be seen;
-// where chunks are wired to each other who that is depends on what else raced before, and somebody
-// has to be.
+// Either of two readers that race for memory may be hurt, depending on the linear extension that
+// runs. If there are races, a gradient has to be wrong, and every reader that is hurt in all
+// extensions has to be seen. If chunks are wired to each other, the hurt reader depends on the
+// races before, and there has to be one.
 bool as_predicted(const run::RunReport& report, const CheckResult& checked, Topology topology) {
   if (report.victims == report.predicted) return true;
   if (!checked.plan || report.bit_equal) return false;

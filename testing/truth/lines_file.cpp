@@ -4,7 +4,10 @@
 #include "testing/truth/stream_error.h"
 #include "testing/truth/truth_line.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -31,7 +34,18 @@ Error cannot_write(const std::string& path) {
           .help = ""};
 }
 
-// Of a device or a pipe nobody knows where it ends.
+constexpr mode_t kForAll = 0666;  // the umask takes its bits away
+
+Error cannot_lock(const std::string& path) {
+  if (errno == EWOULDBLOCK) {
+    return {.kind = ErrorKind::Environment,
+            .message = path + ": another capo-fuzz adds lines to it",
+            .help = "wait for it, or write to another file"};
+  }
+  return cannot_write(path);
+}
+
+// A device or a pipe has no end that could be known.
 std::optional<Error> no_regular_file(const std::string& path) {
   std::error_code failed;
   const fs::file_type type = fs::status(path, failed).type();
@@ -40,15 +54,15 @@ std::optional<Error> no_regular_file(const std::string& path) {
   return refusal("this is no regular file", path, "");
 }
 
-// What is wrong with the line of an order, if anything is. The header is line 1.
+// Says what is wrong with the line of an order; empty if it is right. The header is line 1.
 std::string fault_of(const std::optional<TruthLine>& line, std::uint64_t number) {
   if (!line) return fmt::format("line {} is none of a campaign's", number + 2);
   if (line->number == number) return {};
   return fmt::format("line {} is not of order {}", number + 2, number);
 }
 
-// What of a file is kept: whole lines in the order of their numbers, up to one that disagrees and
-// is the last.
+// The part of a file that is kept: whole lines in the order of their numbers, without a last one
+// that disagrees.
 struct Kept {
   Tally tally;
   std::uintmax_t bytes = 0;
@@ -59,14 +73,14 @@ Kept kept_of(std::istream& in, std::string_view header) {
   Kept kept;
   std::string line;
   std::getline(in, line);
-  const bool whole = !in.eof();  // at the end: no line break
+  const bool whole = !in.eof();  // the last line has no line break
   if (whole ? line != header : !header.starts_with(line)) {
     kept.error = "these are lines of another campaign";
     return kept;
   }
   if (!whole) return kept;
   kept.bytes = line.size() + 1;
-  std::optional<TruthLine> waiting;  // until it is known not to be the last, or to agree
+  std::optional<TruthLine> waiting;  // waits until it is known not to be the last, or to agree
   std::uintmax_t bytes_of_waiting = 0;
   while (std::getline(in, line) && !in.eof()) {
     if (waiting) {
@@ -86,6 +100,17 @@ Kept kept_of(std::istream& in, std::string_view header) {
 }
 
 }  // namespace
+
+Result<FileLock, Error> FileLock::take(const std::string& path) {
+  FileLock lock;
+  lock.file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kForAll);
+  if (lock.file_ < 0 || ::flock(lock.file_, LOCK_EX | LOCK_NB) != 0) return cannot_lock(path);
+  return lock;
+}
+
+FileLock::~FileLock() {
+  if (file_ >= 0) ::close(file_);
+}
 
 Result<LinesFile, Error> LinesFile::open(const std::string& path, std::string_view header) {
   LinesFile file;

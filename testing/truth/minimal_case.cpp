@@ -99,7 +99,7 @@ class Shrinker {
            std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.size() > 1; });
   }
 
-  // By what the generator of such a case would shrink it by.
+  // A case shrinks as the generator of its sort shrinks.
   [[nodiscard]] std::vector<Schedule> sound_schedules() const {
     const bool by_place = declared_by_chunk() || of_.declared.modules.layers.size() > 1;
     if (!by_place && of_.declared.plan.kind != PlanKind::Te) {

@@ -9,9 +9,10 @@
 // chunks and weight gradients too. Its modules stay, since one flag may be what makes another one
 // right.
 //
-// Where nothing was run for any other reason than an invariant of capo's own, a smaller order would
+// If the case was not run, and not because an invariant of capo's own broke, a smaller order would
 // be wrong for a reason of its own, and the case stays as it is. An invariant that breaks on the
-// way ends it with what is smallest by then. Tested by tests/testing/truth/minimal_case_test.cpp.
+// way ends the search with the smallest case by then. Tested by
+// tests/testing/truth/minimal_case_test.cpp.
 
 #pragma once
 

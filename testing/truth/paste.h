@@ -21,7 +21,7 @@
 
 namespace capo::testing {
 
-/// `device`: "host" or "cuda".
+/// `device` is "host" or "cuda".
 [[nodiscard]] std::string paste_text(const TruthCase& of, std::string_view device);
 
 }  // namespace capo::testing

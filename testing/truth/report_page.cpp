@@ -45,7 +45,8 @@ std::string counts_table(std::string_view what, const std::map<std::string, Came
   return text + "\n";
 }
 
-// By the first module of a line: modules of several kinds in one order are a row of their own.
+// A row counts the lines of one kind of module; modules of several kinds in one order are a row of
+// their own.
 std::map<std::string, CameCounts> by_kind(const Tally& tally) {
   std::map<std::string, CameCounts> rows;
   for (const auto& [words, counts] : tally.by_module) {

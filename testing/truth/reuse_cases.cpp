@@ -1,12 +1,11 @@
-#include "testing/truth/reuse_cases.h"
+#include "testing/truth/drawn_cases.h"
 
 #include "core/base/assert.h"
 #include "core/input/load.h"
 #include "core/rules/check.h"
 #include "run/setup/complete_model.h"
-#include "testing/generators/te_capturable_order.h"
+#include "testing/generators/sound_order.h"
 #include "testing/truth/drawn_modules.h"
-#include "testing/truth/sound_cases.h"
 
 #include <array>
 #include <optional>
@@ -17,7 +16,7 @@ namespace capo::testing {
 
 namespace {
 
-// Those of which a weight gradient reads a buffer that TransformerEngine shares.
+// Weight gradients of these kinds read a buffer that TransformerEngine shares.
 constexpr std::array kAliasing{ModuleKind::Linear, ModuleKind::GroupedLinear,
                                ModuleKind::LayerNormLinear};
 constexpr std::size_t kMostHurt = 8;
@@ -25,7 +24,7 @@ constexpr std::size_t kMostSpared = 64;
 
 TruthCase reuse_case(Dice& dice) {
   Module module = draw_truth_module(dice, dice.pick(std::span<const ModuleKind>(kAliasing)));
-  module.flags.bias = false;  // what becomes of its gradient is another matter
+  module.flags.bias = false;  // a bias has a gradient that would be lost as well
   const TeOrder order = draw_te_capturable_order(dice);
   TruthCase made{.words = order.text(), .module = words_of(module), .made = Made::Drawn};
   made.input = load(Source{.name = "case.te", .text = made.words},
@@ -53,7 +52,7 @@ bool has_late_weight(const TruthCase& made) {
   return false;
 }
 
-// Nothing where none of so many is wanted.
+// Draws up to `most` cases for one that is wanted; nullopt if none is.
 std::optional<TruthCase> wanted_case(Dice& dice, std::size_t most, const IsWanted& is_wanted) {
   for (std::size_t draws = 0; draws < most; ++draws) {
     TruthCase made = reuse_case(dice);

@@ -1,11 +1,10 @@
-#include "testing/truth/sound_cases.h"
+#include "testing/truth/drawn_cases.h"
 
 #include "core/input/load.h"
 #include "schedules/catalogue.h"
 #include "testing/generators/sound_order.h"
 #include "testing/generators/sound_planned.h"
 #include "testing/generators/sound_schedule.h"
-#include "testing/truth/declared_cases.h"
 #include "testing/truth/drawn_modules.h"
 
 #include <fmt/format.h>
@@ -43,7 +42,7 @@ TruthCase order_case(Dice& dice) {
   return made;
 }
 
-// One module for all layers.
+// All layers get one module.
 TruthCase of_one_module(Dice& dice, TruthCase made) {
   Module module = draw_truth_module(dice, dice.pick(std::span<const ModuleKind>(kTruthKinds)));
   made.module = words_of(module);

@@ -1,4 +1,4 @@
-// What broke a stream of the standard library, in the system's words.
+// The system's words for the error that broke a stream of the standard library.
 //
 // A stream takes a lack of memory for a read error unless it is told to hand on what it caught
 // (exceptions(badbit)): then only what the system refused comes as its failure. Tested by

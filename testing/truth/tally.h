@@ -35,7 +35,7 @@ struct Tally {
   double float64 = 0;                         ///< the largest error
   std::map<std::string, CameCounts> by_rule;  ///< a line counts once for each rule it breaks
   std::map<std::string, CameCounts> by_fault;
-  std::map<std::string, CameCounts> by_module;  ///< by the words of the line
+  std::map<std::string, CameCounts> by_module;  ///< indexed by the words of the line
   std::map<std::string, CameCounts> by_graphs;
   std::map<std::string, CameCounts> by_plan;
 

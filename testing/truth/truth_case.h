@@ -15,11 +15,11 @@
 
 namespace capo::testing {
 
-/// What whoever made a case knows of it.
+/// The maker of a case knows so much of its verdict.
 enum class Made {
-  Sound,   ///< to be accepted; a rejection is a false alarm
-  Faulty,  ///< to be rejected, by `rule` among others
-  Drawn,   ///< either
+  Sound,   ///< has to be accepted; a rejection is a false alarm
+  Faulty,  ///< has to be rejected, by `rule` among others
+  Drawn,   ///< may be accepted or rejected
 };
 
 struct TruthCase {
@@ -28,12 +28,12 @@ struct TruthCase {
   std::string module;
   std::string fault = {};  ///< "delay-weight-past-forward"; empty: none was put in
   Made made = Made::Drawn;
-  std::string_view rule = {};  ///< of the fault; it outlives the case
+  std::string_view rule = {};  ///< the fault's rule; the text outlives the case
   Input input;
-  CheckOptions declared;  ///< as a user would; sizes that are left out are filled in
+  CheckOptions declared;  ///< a user's declarations; sizes that are left out are filled in
   Granularity graphs = Granularity::PerAction;
   run::SizeKind sizes = run::SizeKind::Random;
-  std::uint64_t seed = 1;  ///< of all numbers that are drawn for its run
+  std::uint64_t seed = 1;  ///< seed of all numbers that are drawn for its run
   std::uint32_t replays = 3;
   run::Float64 float64 = run::Float64::EveryReplay;
 };

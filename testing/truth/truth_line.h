@@ -1,9 +1,9 @@
-// What one order of the truth campaign came to: a line of JSON, and the same as a value.
+// The result of one order of the truth campaign, as a value and as a line of JSON.
 //
 //   {"n":1,"order":"[1,1,-1,-1]","module":"linear bf16","plan":"te","graphs":"per-step",
 //    "verdict":"rejected","rules":["B02"],"came":"seen","engine":"cuda","bit_equal":false, ...
 //
-// Where an invariant of capo's own breaks there is no verdict, and the reason is its message. Lines
+// If an invariant of capo's own breaks there is no verdict, and the reason is its message. Lines
 // hold no time and no name of a machine, so that two campaigns of one seed are the same bytes.
 // Tested by tests/testing/truth/truth_line_test.cpp: printing then reading is the identity.
 
@@ -43,10 +43,10 @@ struct TruthLine {
   std::string verdict;             ///< "accepted", "rejected", "no-verdict"
   std::vector<std::string> rules;  ///< broken, each once, sorted
   Came came = Came::Disagrees;
-  std::string reason;  ///< of all but Right and Seen
+  std::string reason;  ///< empty for Right and Seen
 
   std::string engine;
-  bool ran = false;  ///< what follows is of a run
+  bool ran = false;  ///< the members below are a run's
   bool bit_equal = false;
   bool within_bounds = false;
   double float64 = 0;  ///< the largest relative error of eager execution, to three digits
@@ -54,14 +54,14 @@ struct TruthLine {
   std::uint32_t replays = 0;
   run::Victims victims;
   run::Victims predicted;
-  std::optional<run::Victims> host_victims;  ///< of the host engine, where that was asked for
+  std::optional<run::Victims> host_victims;  ///< the host engine's, if it was asked for
 
   friend bool operator==(const TruthLine&, const TruthLine&) = default;
 };
 
 /// One JSON object, without a line break.
 [[nodiscard]] std::string to_text(const TruthLine& line);
-/// Nothing if the text is none, or has a verdict or a way to come that there is not.
+/// Reads a line; nullopt if the text is none, or names a verdict or an outcome that does not exist.
 [[nodiscard]] std::optional<TruthLine> read_truth_line(std::string_view text);
 
 }  // namespace capo::testing

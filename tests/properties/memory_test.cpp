@@ -4,8 +4,8 @@
 
 #include "testing/oracle/memory.h"
 #include "core/frameworks/te/from_te_list.h"
+#include "testing/generators/sound_order.h"
 #include "testing/generators/sound_schedule.h"
-#include "testing/generators/te_capturable_order.h"
 #include "tests/core/plan/planned.h"
 #include "tests/core/plan/sharing.h"
 
@@ -28,8 +28,6 @@ using testing_support::Sharing;
 std::int32_t below(std::int32_t count) {
   return *rc::gen::inRange<std::int32_t>(0, count);
 }
-
-// --- TransformerEngine's plan against the oracle -------------------------------------------------
 
 // A product whose tensors have these keys.
 Module module_of(const oracle::LayerKeys& keys) {
@@ -80,7 +78,7 @@ Keyed keyed(const TeOrder& order) {
   return made;
 }
 
-// What weight gradients read that is not theirs.
+// The buffers of others that weight gradients read.
 std::vector<oracle::Misread> misreads_of(const std::vector<Hazard>& hazards) {
   std::vector<oracle::Misread> misreads;
   for (const Hazard& hazard : hazards) {
@@ -164,10 +162,10 @@ class ChainInTurn {
 
   std::int32_t chunks_;
   std::int32_t microbatches_;
-  std::vector<std::array<std::int32_t, 3>> done_;  // by chunk and kind
+  std::vector<std::array<std::int32_t, 3>> done_;  // counted by chunk and kind
 };
 
-// What was read too late, and where.
+// The buffers that were read too late, and the entries that read them.
 using LateRead = std::pair<oracle::Misread::Operand, int>;
 
 RC_GTEST_PROP(Memory, HurtsInAChainWhomTheOracleSays, ()) {
@@ -202,8 +200,6 @@ RC_GTEST_PROP(Memory, HurtsUnderTesPlanOnlyOperandsThatAreAliased, (bool input, 
   RC_ASSERT(misreads_of(step.hazards(PlanKind::Te)) == expected);
   RC_ASSERT(step.hazards(PlanKind::Safe).empty());
 }
-
-// --- capo's own plan -----------------------------------------------------------------------------
 
 Environment any_environment() {
   return {.communicators = static_cast<Communicators>(below(3)),

@@ -1,11 +1,10 @@
-// What is sound is accepted, in every form and with or without declarations.
+// A sound order is accepted, in every form and with or without declarations.
 
 #include "core/text/json_printer.h"
 #include "core/text/order_printer.h"
 #include "testing/faults/table.h"
 #include "testing/generators/sound_order.h"
 #include "testing/generators/sound_schedule.h"
-#include "testing/generators/te_capturable_order.h"
 #include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,8 @@
-// What TransformerEngine can capture it accepts, and sound orders that it cannot it refuses as
-// PyTorch's double capture.
+// The profile accepts orders that TransformerEngine can capture, and refuses sound orders that it
+// cannot as PyTorch's double capture.
 
 #include "core/frameworks/te/predict.h"
 #include "testing/generators/sound_order.h"
-#include "testing/generators/te_capturable_order.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

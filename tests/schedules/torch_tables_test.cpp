@@ -1,7 +1,6 @@
 // torch's own tables, small ones written out; which settings torch refuses; and the laws over a
 // grid.
 
-#include "schedules/torch_tables.h"
 #include "schedules/generators.h"
 #include "tests/schedules/order_laws.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "schedules/catalogue.h"
-#include "schedules/torch_tables.h"
+#include "schedules/generators.h"
 #include "tests/sim/simulated.h"
 
 #include <fmt/format.h>

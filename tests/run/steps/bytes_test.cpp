@@ -5,7 +5,7 @@
 // be over: a plan that has to hold in every order in which streams may run needs hardly more.
 
 #include "schedules/catalogue.h"
-#include "schedules/torch_tables.h"
+#include "schedules/generators.h"
 #include "tests/run/running.h"
 
 #include <fmt/format.h>

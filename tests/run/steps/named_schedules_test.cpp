@@ -5,7 +5,7 @@
 // The tensors are drawn anew for each run, so that no two runs add the same numbers.
 
 #include "schedules/catalogue.h"
-#include "schedules/torch_tables.h"
+#include "schedules/generators.h"
 #include "tests/run/running.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,3 @@
-#include "testing/generators/te_capturable_order.h"
-
 #include "testing/generators/sound_order.h"
 #include "testing/oracle_question.h"
 #include "tests/testing/sample.h"
@@ -38,7 +36,7 @@ TEST(TeCapturableOrder, HasEveryShapeAsOftenAsItClaims) {
   EXPECT_TRUE(are_even(parts(orders, [](const TeOrder& order) { return order.microbatches; }),
                        numbers(1, 5)));
   std::vector<bool> delays;
-  std::vector<std::int64_t> free_layers;  // of the first chunk, where none delays
+  std::vector<std::int64_t> free_layers;  // the first chunk's, if none delays
   for (const TeOrder& order : orders) {
     delays.insert(delays.end(), order.delays.begin(), order.delays.end());
     if (std::count(order.delays.begin(), order.delays.end(), true) == 0) {
@@ -65,7 +63,7 @@ TEST(TeCapturableOrder, TakesEachOfWhatMayComeNextEquallyOften) {
   EXPECT_TRUE(are_even(forward, {false, true}));
 }
 
-// Of one chunk with two microbatches that delays there are three capturable orders.
+// One chunk with two microbatches that delays has three capturable orders.
 TEST(TeCapturableOrder, ReachesEveryOrderOfASmallShape) {
   std::set<std::string> seen;
   for (const TeOrder& order : sample(te_capturable_order(), 2000)) {

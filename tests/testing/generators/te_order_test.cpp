@@ -1,7 +1,7 @@
 #include "testing/generators/te_order.h"
 
 #include "core/input/load.h"
-#include "testing/generators/te_capturable_order.h"
+#include "testing/generators/sound_order.h"
 #include "tests/testing/sample.h"
 
 #include <gtest/gtest.h>

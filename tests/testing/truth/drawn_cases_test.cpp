@@ -1,14 +1,11 @@
-// What each way to draw a case promises: sound ones are accepted, faults are reported by their
-// rule, and everything can be run as it stands.
+// Each way to draw a case keeps its promise: sound cases are accepted, faults are reported by their
+// rule, and all can be run as they stand.
 
+#include "testing/truth/drawn_cases.h"
 #include "core/base/assert.h"
 #include "core/rules/check.h"
 #include "core/text/order_printer.h"
 #include "run/setup/complete_model.h"
-#include "testing/truth/declared_cases.h"
-#include "testing/truth/faulty_cases.h"
-#include "testing/truth/reuse_cases.h"
-#include "testing/truth/sound_cases.h"
 
 #include <gtest/gtest.h>
 
