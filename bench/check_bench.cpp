@@ -1,11 +1,11 @@
-// How fast a TE list is read and checked, and how the time per entry grows.
+// Measures how fast a TE list is read and checked, and how the time per entry grows.
 //
 //   ./dev bench --benchmark_filter=ReadAndCheck
 //
 // Three shapes: `one chunk` (F B W in turn), `pipeline` (eight chunks, 1F1B), and `worst` (as many
 // chunks as entries/3, one microbatch, all weight gradients last), which makes TransformerEngine's
-// own check quadratic. `te` adds the te profile. Reported: time per entry; the process's peak
-// memory.
+// own check quadratic. `te` adds the te profile. It reports the time per entry and the process's
+// peak memory.
 
 #include "core/input/load.h"
 #include "core/profiles/consult.h"

@@ -1,13 +1,13 @@
-// How fast all ranks' orders are checked together, and how the time per task grows.
+// Measures how fast all ranks' orders are checked together, and how the time per task grows.
 //
 //   ./dev bench --benchmark_filter=AllRanks
 //
-// Interleaved 1F1B, 64 ranks of two chunks, the transfers put in by capo: 512 microbatches make
-// 391,168 tasks, the table that PyTorch's simulator takes 6.5 s for; the larger one makes ten
-// million. `AllRanks` is the whole check, from rules of shape to the execution of the task graph;
-// `Read` reads the same table as PyTorch's CSV. `TopologicalSort` and `Execute` compare Boost's
-// algorithm with the execution on the same graph. Bytes per task are the process's peak so far,
-// schedule included: run one size a process to see its own.
+// The schedule is interleaved 1F1B, 64 ranks of two chunks, the transfers put in by capo: 512
+// microbatches make 391,168 tasks, the table that PyTorch's simulator takes 6.5 s for; the larger
+// one makes ten million. `AllRanks` is the whole check, from rules of shape to the execution of the
+// task graph; `Read` reads the same table as PyTorch's CSV. `TopologicalSort` and `Execute` compare
+// Boost's algorithm with the execution on the same graph. Bytes per task are the process's peak so
+// far, schedule included: run one size a process to see its own.
 
 #include "core/frameworks/megatron/orders.h"
 #include "core/frameworks/torch/csv_printer.h"

@@ -1,11 +1,13 @@
-// How much a plan adds to a check of all ranks, and how long capo's own plan takes to make.
+// Measures how much a plan adds to a check of all ranks, and how long capo's own plan takes to
+// make.
 //
 //   ./dev bench --benchmark_filter=Plan
 //
-// The schedule of bench/graph: interleaved 1F1B, 64 ranks of two chunks, 512 microbatches, 391,168
-// tasks with their transfers; and the same with four times the microbatches, to see that time goes
-// with the tasks. `NoPlan` is the check without, `TePlan` and `SafePlan` with a plan assigned and
-// judged: the difference is what hazards and races cost. `AssignSafe` makes capo's plan alone.
+// The schedule is graph_bench.cpp's: interleaved 1F1B, 64 ranks of two chunks, 512 microbatches,
+// 391,168 tasks with their transfers; and again with four times the microbatches, to see that time
+// goes with the tasks. `NoPlan` is the check without a plan, `TePlan` and `SafePlan` are with a
+// plan assigned and judged: the difference is the cost of hazards and races. `AssignSafe` makes
+// capo's plan alone.
 
 #include "core/frameworks/assign.h"
 #include "core/frameworks/megatron/orders.h"

@@ -1,5 +1,5 @@
-// A thousand small orders from text to comparison: read, verified, captured, replayed three times,
-// run eagerly as often, and held against eager execution and float64.
+// Measures a thousand small orders from text to comparison: each is read, verified, captured,
+// replayed three times, run eagerly as often, and compared with eager execution and float64.
 //
 //   bench_run        prints the seconds that a thousand of them take on one core, and each share
 

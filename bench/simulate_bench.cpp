@@ -1,12 +1,13 @@
-// How fast a step is lowered and simulated, and how the time per task grows.
+// Measures how fast a step is lowered and simulated, and how the time per task grows.
 //
 //   ./dev bench --benchmark_filter=Simulate
 //
-// Interleaved 1F1B, 64 ranks of two chunks; with transfers put in, 512 microbatches make 391,168
-// tasks and 13,120 ten million. `LowerAndSimulate` is from the schedule to the timeline: transfers
-// put in, the task graph, all times. `Simulate` is the last of these alone, `SimulateShared` the
-// same by events in the order of time. `Sweep` is what `capo sweep` does for one point of its grid,
-// a schedule of about 6,000 tasks from its name to its figures, the check of the verifier included.
+// The schedule is interleaved 1F1B, 64 ranks of two chunks; with transfers put in, 512 microbatches
+// make 391,168 tasks and 13,120 make ten million. `LowerAndSimulate` is from the schedule to the
+// timeline: transfers put in, the task graph, all times. `Simulate` is the times alone, and
+// `SimulateShared` finds them by events in the order of time. `Sweep` is one point of the grid of
+// `capo sweep`: a schedule of about 6,000 tasks from its name to its figures, the check of the
+// verifier included.
 
 #include "core/graph/add_transfers.h"
 #include "core/graph/build.h"

@@ -1,14 +1,14 @@
-// How many verdicts a second one core gives, on orders that are enumerated in place.
+// Measures how many verdicts a second one core gives, on orders that are enumerated in place.
 //
 //   bench_verdicts        prints what is measured and the figure, one line each
 //
 // Orders are TE lists of two chunks and two microbatches with weight gradients of their own: all
-// that have each entry as often as it should occur, and of those the ones in which none runs ahead
-// of what it needs. Each figure is the whole loop, making the next order included, and answers
-// verdict, rule and place of the first error. Seconds are of processor time, of which the loop's
-// one thread takes all, and the best of five runs counts, since other work on the machine can only
-// make it slower. Allocations are those of the last run. All lists of six entries stand for what is
-// wrong in every way.
+// lists that have each entry as often as it should occur, and among them those in which no entry
+// runs ahead of its input. Each figure is the whole loop, making the next order included, and
+// answers verdict, rule and place of the first error. Seconds are of processor time, of which the
+// loop's one thread takes all, and the best of five runs counts, since other work on the machine
+// can only make it slower. Allocations are those of the last run. All lists of six entries stand
+// for orders that are wrong in every way.
 
 #include "core/rules/verdicts.h"
 

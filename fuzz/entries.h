@@ -32,7 +32,7 @@ inline constexpr std::array<TeEntry, 16> kOdd{{
 
 /// `byte` as Bytes::below(256) gives it.
 [[nodiscard]] inline TeEntry entry_of(std::size_t byte) {
-  constexpr std::size_t kBase = '0';  // as Bytes counts
+  constexpr std::size_t kBase = '0';  // counted as Bytes counts
   const std::size_t c = (byte + kBase) % 256;
   if (c >= 'a' && c <= 'c') return {.value = static_cast<double>(c - 'a' + 1)};
   if (c >= 'A' && c <= 'C') return {.value = -static_cast<double>(c - 'A' + 1)};

@@ -1,4 +1,4 @@
-// What `--cost` takes, and the same text as what `--mem` takes.
+// Reads each text as `--cost` does, and as `--mem` does.
 //
 // A text is refused in words, or every number in it can be reckoned with: whatever task or link is
 // asked for, what it takes is finite and never negative, and what a microbatch takes of memory it

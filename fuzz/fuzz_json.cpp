@@ -1,4 +1,4 @@
-// A JSON text in any of its three forms.
+// Feeds the reader of JSON a text in any of its three forms.
 
 #include "fuzz/bytes.h"
 #include "fuzz/laws.h"

@@ -1,7 +1,7 @@
 // A model.json, and the same text as the stages of a topology alone.
 //
-// What is read can be written, and is the same when that is read: as a model of its own, and as its
-// author's text with costs in it, as `capo measure` leaves it.
+// A model that was read can be written and reads back as the same: as a model of its own, and as
+// its author's text with costs in it, as `capo measure` leaves it.
 
 #include "core/text/model_costs.h"
 #include "core/text/model_reader.h"

@@ -61,8 +61,8 @@ void require_own_forms(const Input& input, Verdict verdict) {
   if (testing::unrepresentable(input.schedule, small_limits())) return;
   const bool beside = !input.odd_entries.empty() || !input.cell_faults.empty();
   const Input order = read_back(print_order_file(input.schedule), {.form = TextForm::OrderFile});
-  // What the schedule cannot say is judged no more once it is printed: entries and cells that are
-  // no action, and that a row of a table without stages is no rank declared to have none.
+  // A printed schedule cannot have some findings: entries and cells that are no action, and a row
+  // of a table without stages, which is no rank that is declared to have none.
   const bool bare_rank = std::any_of(input.schedule.ranks.begin(), input.schedule.ranks.end(),
                                      [](const RankOrder& rank) { return rank.chunks == 0; });
   if (beside || bare_rank) verdict = check(order).verdict;

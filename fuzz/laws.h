@@ -1,4 +1,5 @@
-// What holds for every text there is; a fuzz target feeds one reader, and a law that breaks aborts.
+// The laws hold for every text there is; a fuzz target feeds one reader, and a law that breaks
+// aborts.
 //
 //   a text is refused with a reason and places inside it, or read;
 //   what is read is checked, put to the profiles and reported without a crash, and its reports

@@ -31,12 +31,12 @@ struct Request {
   std::int32_t ranks = 1;
   std::int32_t microbatches = 1;
   std::optional<std::int32_t> chunks;  ///< chunks of each rank; nullopt is the schedule's default
-  std::optional<std::int32_t>
-      group;    ///< for interleaved schedules, or segments; nullopt is their default
-  Costs costs;  ///< the times of one chunk's tasks
+  /// For interleaved schedules, or segments; nullopt is their default.
+  std::optional<std::int32_t> group;
+  Costs costs;                    ///< the times of one chunk's tasks
   std::vector<Costs> rank_costs;  ///< the times of each rank if ranks differ; else empty
-  std::optional<Memory>
-      memory;  ///< memory of one microbatch on a rank; nullopt is the publication's
+  /// Memory of one microbatch on a rank; nullopt is the publication's.
+  std::optional<Memory> memory;
   std::optional<double> memory_limit;  ///< counted in the unit of `memory`
   /// In PyTorch's tables an input half and the weight half right behind it become one whole
   /// backward, as PyTorch's lowering (_merge_bw) makes of them.
@@ -49,8 +49,8 @@ struct Entry {
   std::string_view summary;
   Topology topology;
   std::string_view chunks;  ///< "1", "2", "any", "even"
-  std::string_view
-      uses;  ///< what the schedule looks at besides counts: "", "group", "costs", "costs, memory"
+  /// The settings that it looks at besides counts: "", "group", "costs", "costs, memory".
+  std::string_view uses;
 };
 [[nodiscard]] const std::vector<Entry>& entries();
 

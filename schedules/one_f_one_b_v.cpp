@@ -172,8 +172,8 @@ class Grid {
   std::int64_t peak_ = 0;  ///< the most chunks that any rank holds
   std::vector<std::vector<Pass>> cells_;
   std::vector<std::vector<std::int64_t>> held_after_;
-  std::vector<std::size_t>
-      slot_of_;  ///< indexed by rank, pass and microbatch; valid for tasks that have moved
+  /// Indexed by rank, pass and microbatch; valid for tasks that have moved.
+  std::vector<std::size_t> slot_of_;
 };
 
 std::vector<Move> order_of(const std::vector<Pass>& row) {

@@ -6,10 +6,10 @@
 //                    4 microbatches    the memory of 1F1B and nearly no bubble
 //
 // Every rank holds a chunk from its forward to its weight half, whatever the setting says that the
-// input half gives back; the limit is counted counted in chunks. More than two for every rank are
-// never used. The order is that of the published program, which tries the same blocks in the same
-// way: the first of the shortest, by the time from a rank's first start to its last end. It is not
-// the shortest there is: where costs differ much, no block of six equal slots fits them well.
+// input half gives back; the limit is counted in chunks. More than two for every rank are never
+// used. The order is that of the published program, which tries the same blocks in the same way:
+// the first of the shortest, by the time from a rank's first start to its last end. It is not the
+// shortest there is: where costs differ much, no block of six equal slots fits them well.
 //
 // Time grows with the ranks, the microbatches and the limit: 32 ranks and 256 microbatches without
 // a limit are about two thousand blocks and a second or two. Tested by v_adaptive_test.cpp.
@@ -103,7 +103,7 @@ class Search {
   std::size_t ranks_;
   std::size_t microbatches_;
   Costs costs_;
-  std::int64_t limit_;  ///< in chunks
+  std::int64_t limit_;  ///< counted in chunks
   std::optional<VGrid> best_;
   double best_span_ = 0;
 };

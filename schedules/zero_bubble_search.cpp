@@ -17,9 +17,9 @@
 // sometimes runs a forward before the rank ahead has sent its input. Here no rank takes more
 // forwards into its warm-up than the one ahead, so that every order can run.
 //
-// Nothing here proves that an order is the best: with little memory or slow transfers it is not.
-// With the memory of 1F1B, a forward for each rank, it was as short as ZB-H1 wherever it was tried
-// with two transfers no longer than a W and twice as many microbatches as ranks, or more.
+// The search proves no order to be the best: with little memory or slow transfers it is not. With
+// the memory of 1F1B, a forward for each rank, it was as short as ZB-H1 wherever it was tried with
+// two transfers no longer than a W and twice as many microbatches as ranks, or more.
 //
 // Qi et al., arXiv 2401.10241, section 3; zb.py of sail-sg/zero-bubble-pipeline-parallelism at
 // 39f2c186. Tested by zero_bubble_search_test.cpp.

@@ -16,10 +16,10 @@
 // Ranks may differ in their times, which that program does not know. Work that a rank has beyond
 // the rank with the least counts as waiting then, so that waits go to ranks that can afford them.
 //
-// That program gives up where a rank may hold less than about 2p forwards at a time. Here an order
-// of another kind steps in: each rank starts what it can start first, and a forward only if the
-// oldest microbatch on the rank can still run to its end. It keeps to every limit that holds one
-// microbatch. It is no building block with a period: at their memory V-Half and V-Min are often
+// The authors' program gives up if a rank may hold less than about 2p forwards at a time. Here an
+// order of another kind steps in: each rank starts what it can start first, and a forward only if
+// the oldest microbatch on the rank can still run to its end. It keeps to every limit that holds
+// one microbatch. It is no building block with a period: at their memory V-Half and V-Min are often
 // shorter by a tenth.
 //
 // Qi et al., arXiv 2401.10241, section 6; zbv.py of sail-sg/zero-bubble-pipeline-parallelism at

@@ -151,7 +151,7 @@ class Step {
     written_ = true;
   }
 
-  // Of the cell, but for what this run or this weight make of it.
+  // The cell says where the gradient goes, except where this run or this weight changes it.
   [[nodiscard]] Destination destination() const {
     if (!te()) return cell_.destination;
     const bool by_python = cell_.destination == Destination::AssignsGrad ||

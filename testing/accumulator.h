@@ -1,22 +1,24 @@
-// One weight through one step: what its cell of the contract leads to.
+// A second opinion on gradients for tests: it follows one weight through one step and says what its
+// cell of the contract leads to. tests/run/parameters/deposits_test.cpp compares the memory of a
+// run with it; the product does not use it.
 //
 //   B0 W0 B1 W1       te, delay:  W1 assigns .grad, so that the reader holds {1}
 //                     sound:      W1 adds, {0, 1}
 //   B0 reduce W0      te, delay+fuse+attr: the flag says that main_grad is complete, and it is
 //   empty
 //
-// An abstract interpreter: a gradient is the microbatches in it and how often each is, beside what
-// else got in. The reader is Megatron's: it adds .grad to main_grad unless the flag is set (or
-// zero_out_wgrad asks for it all the same) and clears .grad; then it reads main_grad
-// (Megatron-LM d98e8a64dd, core/distributed/distributed_data_parallel.py:560-585).
+// It is an abstract interpreter: a gradient is the microbatches in it, how often each is, and
+// whether stale or foreign values got in. The reader is Megatron's: it adds .grad to main_grad
+// unless the flag is set (or zero_out_wgrad asks for it all the same) and clears .grad; then it
+// reads main_grad (Megatron-LM d98e8a64dd, core/distributed/distributed_data_parallel.py:560-585).
 //
-// A step of a weight that somebody overwrites begins with what the last step left in main_grad, as
-// nobody zeroes it; every other one with zeros. In TransformerEngine a W takes the oldest entry
-// of the queue, whichever microbatch is meant; in the sound contract its own.
+// A step of a weight that is overwritten begins with the last step's main_grad, which is not
+// zeroed; every other step begins with zeros. In TransformerEngine a W takes the oldest entry of
+// the queue, whichever microbatch is meant; in the sound contract its own.
 //
-// Where a module has two weights and frozen_weight is set, a layernorm-mlp is followed by the one
-// that is trained, since TransformerEngine's W mixes up the two; every other kind by the frozen
-// one. Does not follow values, layouts (main_grad.h) or collectives; nor a hook that adds .grad in
+// If a module has two weights and frozen_weight is set, a layernorm-mlp is followed by the one that
+// is trained, since TransformerEngine's W mixes up the two; every other kind by the frozen one. It
+// does not follow values, layouts (main_grad.h) or collectives, nor a hook that adds .grad in
 // place. Tested by accumulator_test.cpp.
 
 #pragma once
@@ -34,14 +36,14 @@ namespace capo::gradients {
 
 struct Event {
   enum class Kind : std::uint8_t {
-    Backward,        ///< B of a microbatch
-    WeightGradient,  ///< W of one; where nothing is delayed, nothing happens
-    Collect,         ///< the reader takes .grad into main_grad, as a hook does
-    Reduce,          ///< it does, and reads main_grad: what it reads is what it holds
+    Backward,        ///< a microbatch's B runs
+    WeightGradient,  ///< its W runs; nothing happens if it is not delayed
+    Collect,         ///< the reader adds .grad to main_grad, as a hook does
+    Reduce,          ///< the reader adds .grad and reads main_grad, which is the outcome
     Expire,          ///< the parameter object is gone
   };
   Kind kind;
-  std::int32_t microbatch = 0;  ///< from 0, in the order of the forwards; of B and W
+  std::int32_t microbatch = 0;  ///< counts from 0 in the order of the forwards; used by B and W
 };
 
 [[nodiscard]] inline Event backward(std::int32_t microbatch) {
@@ -56,16 +58,16 @@ inline constexpr Event kExpire{Event::Kind::Expire};
 
 enum class Execution : std::uint8_t {
   Eager,
-  Replayed,  ///< from CUDA graphs: no Python of W runs, and no flag of a call is heard
+  Replayed,  ///< CUDA graphs replay it: no Python of W runs, and the flags of a call have no effect
 };
 
 enum class Weight : std::uint8_t {
   Whole,
-  OfSeveralParameters,  ///< concatenated in each forward
+  OfSeveralParameters,  ///< each forward concatenates them
 };
 
 struct Setting {
-  ModuleKind kind = ModuleKind::Linear;  ///< one that contract() has a cell of
+  ModuleKind kind = ModuleKind::Linear;  ///< contract() has a cell for this kind
   ModuleFlags flags;
   Whose whose = Whose::Sound;
   Execution execution = Execution::Eager;
@@ -73,29 +75,30 @@ struct Setting {
   std::string parameter = "weight";  ///< its name, for messages
 };
 
-/// A gradient as what is in it.
+/// The contents of a gradient.
 struct Holding {
-  std::map<std::int32_t, std::int32_t> times;  ///< of each microbatch in it, at least 1
-  bool stale = false;                          ///< and what the last step left
-  bool garbage = false;                        ///< and a dummy, or memory never written
+  /// Each microbatch comes so many times, at least once.
+  std::map<std::int32_t, std::int32_t> times;
+  bool stale = false;    ///< the last step's gradient got in
+  bool garbage = false;  ///< a dummy got in, or memory that was never written
 
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 
 struct Outcome {
-  Holding held;                        ///< by the reader: at the first Reduce, else at the end
-  bool read_early = false;             ///< something was queued then
-  bool flag_ahead = false;             ///< and the flag said that main_grad was complete
-  bool written_late = false;           ///< the gradient was written to after that
-  bool mixed_up = false;               ///< a W took the entry of another weight or microbatch
-  std::optional<std::string> refused;  ///< why the step broke off; what came after did not happen
+  Holding held;               ///< the reader sees this at the first Reduce, else at the end
+  bool read_early = false;    ///< a weight gradient was still queued when it was read
+  bool flag_ahead = false;    ///< the flag said then that main_grad was complete
+  bool written_late = false;  ///< the gradient was written after it was read
+  bool mixed_up = false;      ///< a W took the entry of another weight or microbatch
+  std::optional<std::string> refused;  ///< says why the step broke off; later events did not happen
 
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-/// The weight. A setting that contract() has no cell for is a bug of the caller.
+/// Follows the weight. Precondition: contract() has a cell for the setting.
 [[nodiscard]] Outcome accumulate(const Setting& setting, std::span<const Event> events);
-/// The bias; without flags.bias nothing is held.
+/// Follows the bias; without flags.bias the outcome is empty.
 [[nodiscard]] Outcome accumulate_bias(const Setting& setting, std::span<const Event> events);
 
 }  // namespace capo::gradients

@@ -26,7 +26,7 @@ class Smaller {
   void add_all(std::vector<Schedule> candidates) {
     for (Schedule& candidate : candidates) add(std::move(candidate));
   }
-  // Both halves, then one by one.
+  // Tries both halves, then one by one.
   template <typename Without>
   void add_parts(std::size_t parts, const Without& without) {
     if (parts > 2) {
@@ -64,7 +64,7 @@ void Smaller::add_structure() {
       return without_layers(schedule_, std::span(layers).subspan(first + begin, end - begin));
     });
   }
-  // Of all ranks together: the others' replay orders are sound beside this one's only.
+  // All ranks' replay orders go together, since they are sound only with each other.
   Schedule captured = schedule_;
   for (RankOrder& rank : captured.ranks) rank.replay.reset();
   settle(captured);
@@ -93,8 +93,8 @@ bool computes_nothing(const RankOrder& rank) {
                       [](const Entry& entry) { return is_compute(entry.kind); });
 }
 
-// What delays is read off the capture where nothing is declared, and its only microbatch that said
-// so may go.
+// Without a declaration the capture says which chunks delay, and the only microbatch that says so
+// may go.
 bool replays_other_halves(const RankOrder& rank) {
   if (!rank.replay || rank.delay) return false;
   RankOrder replayed = rank;

@@ -14,13 +14,13 @@
 
 namespace capo::testing {
 
-/// What is smaller by one step, the boldest first: half of the ranks, microbatches or chunks, one
-/// of them, the weight gradients, an entry, a declaration, a swap. All are settled and smaller by
-/// `Size`, so asking again does not go in circles.
+/// Schedules that are smaller by one step, the boldest step first: half of the ranks, microbatches
+/// or chunks goes, or one of them, the weight gradients, an entry, a declaration, or two entries
+/// swap. All are settled and smaller by `Size`, so asking again does not go in circles.
 [[nodiscard]] std::vector<Schedule> smaller_schedules(const Schedule& schedule);
 
-/// The same without single entries and swaps, nor steps that leave a rank nothing to compute or a
-/// replay order other halves than the capture has: what is sound and has no transfers stays so.
+/// Leaves out single entries, swaps, and steps that leave a rank nothing to compute or a replay
+/// order other halves than the capture has. A sound schedule without transfers stays sound.
 [[nodiscard]] std::vector<Schedule> smaller_sound_schedules(const Schedule& schedule);
 
 }  // namespace capo::testing

@@ -24,7 +24,7 @@ void add_name(Json& json, const char* key, const std::optional<Choice>& choice) 
   if (choice) json[key] = name_of(*choice);
 }
 
-// What differs from its default.
+// Prints only what differs from its default.
 Json flags_of(const ModuleFlags& flags) {
   Json json = Json::object();
   for (const ModuleFlag& flag : kModuleFlags) {
@@ -77,7 +77,7 @@ Json module_json(const Module& module) {
   return json;
 }
 
-// By name; a table for every rank and chunk as it is declared.
+// Prints the modules by name, in a table for every rank and chunk as it is declared.
 Json layers_json(const ModuleTable& table) {
   Json ranks = Json::array();
   for (const auto& rank : table.layers) {

@@ -1,11 +1,12 @@
-// How generators show an order: .order lines to paste into `capo check -`.
+// Generators show an order as .order lines to paste into `capo check -`.
 //
 //   # declared: capo check - --model FILE, of
 //   # {"schema":1,"transfers":"buffered"}
 //   capo 1
 //   ...
 //
-// What is declared beside the order stands above it, in comments. Tested by shown_order_test.cpp.
+// Declarations that .order text has no line for stand above it, in comments. Tested by
+// shown_order_test.cpp.
 
 #pragma once
 

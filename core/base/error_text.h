@@ -1,5 +1,6 @@
 // The system's words for an error, in English whatever locale a host sets: messages are bytes that
-// tests compare and people search for. Tested by error_text_test.cpp and tests/locale/locale_test.cpp.
+// tests compare and people search for. Tested by error_text_test.cpp and
+// tests/locale/locale_test.cpp.
 
 #pragma once
 

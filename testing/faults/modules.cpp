@@ -35,7 +35,7 @@ bool fits(const ModuleSlip& slip, Delay delay) {
 
 struct ChunkPlace {
   std::size_t rank;
-  std::size_t chunk;  // from 0
+  std::size_t chunk;  // counts from 0
 };
 
 std::vector<ChunkPlace> chunks_that_fit(const Schedule& schedule, const ModuleSlip& slip) {

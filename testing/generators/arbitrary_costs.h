@@ -1,4 +1,4 @@
-// What tasks and links take, everywhere alike or not.
+// Times of tasks and links, the same everywhere or not.
 //
 //   --cost f=12,b=13,w=9,comm=1 --cost r1:f=14
 //
@@ -21,7 +21,7 @@
 
 namespace capo {
 
-/// For rapidcheck: as flags, to paste.
+/// Prints flags to paste for rapidcheck.
 void showValue(const Costs& costs, std::ostream& out);
 
 namespace testing {

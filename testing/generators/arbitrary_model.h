@@ -31,7 +31,7 @@
 
 namespace capo {
 
-/// For rapidcheck: as a model.json, to paste.
+/// Prints a model.json to paste for rapidcheck.
 void showValue(const Model& model, std::ostream& out);
 
 namespace testing {

@@ -63,7 +63,7 @@ Layers draw_layers(Dice& dice) {
   }
 }
 
-// What the invariants ask of an order, given how the schedule names microbatches.
+// Makes an order keep the invariants of its schedule's way to name microbatches.
 void settle_order(std::vector<Entry>& order, std::int32_t chunks, Naming naming) {
   bool in_composite = false;
   for (Entry& entry : order) {

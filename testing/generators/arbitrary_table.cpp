@@ -63,7 +63,7 @@ RawTable draw_raw(Dice& dice) {
   return table;
 }
 
-// Declared stages, then strayed ones; both ascending.
+// Declared stages come first, then strayed ones; both ascend.
 std::vector<std::int32_t> stages_of(const RawTable& table, std::size_t r) {
   std::vector<std::int32_t> stages;
   for (std::size_t stage = 0; stage < table.owners.size(); ++stage) {

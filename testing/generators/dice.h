@@ -25,7 +25,7 @@ class Dice {
 
   /// 0 to count - 1, each equally likely; count is at least 1.
   [[nodiscard]] std::size_t below(std::size_t count) { return random_.next() % count; }
-  /// `low` to `high`, both included.
+  /// Draws a number from Draws a number from `low` to `high`, both included.
   [[nodiscard]] std::int32_t between(std::int32_t low, std::int32_t high) {
     return low + static_cast<std::int32_t>(below(static_cast<std::size_t>(high - low) + 1));
   }

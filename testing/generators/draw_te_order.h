@@ -4,8 +4,8 @@
 // weight gradient or not, with equal chances. Where none delays, each chunk has 1 to 3 layers
 // (equally likely) in half of the orders; else one, which is all that TE allows.
 //
-// Entries: of those that may come next each is equally likely. What may come next is the
-// generator's matter; the least is that F(k) of a chunk precedes its B(k), and B(k) its W(k).
+// Entries: each that may come next is equally likely. The generator says which may; F(k) of a chunk
+// precedes its B(k), and B(k) its W(k), in any case.
 
 #pragma once
 
@@ -19,7 +19,7 @@ namespace capo::testing {
 
 [[nodiscard]] TeOrder draw_te_shape(Dice& dice);
 
-/// What has run of a chunk.
+/// Counts the entries of a chunk that have run.
 struct ChunkProgress {
   std::int32_t forwards = 0;
   std::int32_t backwards = 0;

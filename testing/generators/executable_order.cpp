@@ -49,7 +49,7 @@ bool can_be_executed(const Schedule& schedule, const Orders& orders) {
   return true;
 }
 
-// Where `keeps(rank)`, a rank runs its order as it stands. What can never run comes last.
+// A rank runs its order as it stands if `keeps(rank)`. Actions that can never run come last.
 template <typename Keeps>
 Orders rearranged(const Schedule& schedule, Orders orders, Keeps keeps) {
   Progress progress(schedule);
@@ -110,7 +110,7 @@ Schedule in_executable_order(Schedule schedule) {
       rearranged(schedule, orders_of(schedule, false), [](std::size_t) { return false; });
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
     schedule.ranks[r].order = std::move(captured[r]);
-  // What is not replayed in an order of its own is replayed as captured.
+  // A rank without a replay order replays as it captures.
   Orders replayed = rearranged(schedule, orders_of(schedule, true),
                                [&](std::size_t r) { return !schedule.ranks[r].replay; });
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {

@@ -1,5 +1,5 @@
-// What may run next in a step that several ranks work on together: for generators that draw orders
-// which can be executed, and for shrinking that must not lose that.
+// Tells which action may run next in a step that several ranks work on together. Generators draw
+// executable orders with it, and shrinking keeps orders executable.
 //
 //   rank 0: F1.0 F1.1 ...         F1.1 of rank 1 may run when F1.1 of rank 0 has
 //   rank 1: F1.0 ...
@@ -41,8 +41,8 @@ class Progress {
 /// Whether all ranks can run their orders together, those captured and those replayed.
 [[nodiscard]] bool executable(const Schedule& schedule);
 
-/// The same actions in an order that can be executed: each rank runs the first that may run.
-/// Composites are dissolved, unless the schedule is executable as it is.
+/// Puts the actions into an order that can be executed: each rank runs the first that may run.
+/// Composites are dissolved unless the schedule is executable as it is.
 [[nodiscard]] Schedule in_executable_order(Schedule schedule);
 
 }  // namespace capo::testing

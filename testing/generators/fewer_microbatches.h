@@ -1,8 +1,8 @@
-// How a value with a schedule in it shrinks where chunks and ranks are spoken of elsewhere, as by
-// modules and environments: a microbatch goes, all else stays.
+// Shrinks a value with a schedule in it whose chunks and ranks are spoken of elsewhere, by modules
+// or an environment: a microbatch goes, everything else stays.
 //
-// What is sound without the others in between stays sound: no action of one microbatch needs one of
-// another. Tested by the tests of the generators that shrink so.
+// A sound schedule stays sound, since no action of one microbatch needs one of another. Tested by
+// the tests of the generators that shrink so.
 
 #pragma once
 

@@ -21,7 +21,7 @@
 namespace capo::testing {
 
 struct MutatedText {
-  TextForm form = TextForm::TeList;  ///< of the text before it was changed
+  TextForm form = TextForm::TeList;  ///< says how the text was read before it was changed
   std::string text;
 };
 

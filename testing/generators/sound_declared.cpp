@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int32_t kModulesOfASort = 2;
 
-// Behind every chunk's last gradient.
+// Puts a reduction behind every chunk's last gradient.
 void reduce_all(Schedule& schedule) {
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     RankOrder& rank = schedule.ranks[r];

@@ -26,7 +26,7 @@ namespace capo::testing {
 struct Declared {
   Schedule schedule;
   CheckOptions options;
-  bool table = false;  ///< to be written as a PyTorch table, which a fault may ask for
+  bool table = false;  ///< it is written as a PyTorch table, which a fault may ask for
 };
 
 [[nodiscard]] Declared draw_sound_declared(Dice& dice);

@@ -27,7 +27,7 @@
 
 namespace capo::testing {
 
-/// `delay`: Never or Always.
+/// Precondition: `delay` is Never or Always.
 [[nodiscard]] Module draw_sound_module(Dice& dice, Delay delay, std::string name);
 
 }  // namespace capo::testing

@@ -12,7 +12,7 @@ namespace capo::testing {
 
 namespace {
 
-// What one chunk does for one microbatch, in the order that dependencies ask for.
+// The actions of one chunk for one microbatch, in the order that dependencies ask for.
 std::vector<Action> chain_of(std::int32_t chunk, std::int32_t microbatch, Delay delay, bool split) {
   const auto action = [&](Kind kind) {
     return Action{.kind = kind, .chunk = chunk, .microbatch = microbatch};
@@ -24,9 +24,10 @@ std::vector<Action> chain_of(std::int32_t chunk, std::int32_t microbatch, Delay 
   return chain;
 }
 
-// What one rank still has to do in a step that is being drawn.
+// Holds the actions that one rank still has to run in a step that is being drawn.
 struct Part {
-  std::vector<std::vector<Action>> chains;    // by chunk, then microbatch; the first action is next
+  // Indexed by chunk, then microbatch; the first action is next.
+  std::vector<std::vector<Action>> chains;
   const std::vector<Entry>* order = nullptr;  // not null: in this order, of which `at` comes next
   std::size_t at = 0;
 };

@@ -1,5 +1,5 @@
-// A TE list together with what was declared about it: what the generators of sound orders make, and
-// what the faults break.
+// A TE list together with what was declared about it. The generators of sound orders make it, and
+// the faults of lists break it.
 //
 // A TeOrder that a generator made declares everything (microbatches, layers, who delays), so that a
 // fault in its list has one right diagnosis. Its entries have no bytes; text() gives them some.
@@ -24,7 +24,7 @@ struct TeOrder {
   TeList list;
   std::int32_t microbatches = 0;
   Layers layers;             ///< one number per chunk
-  std::vector<bool> delays;  ///< per chunk: whether its weight gradients are entries of their own
+  std::vector<bool> delays;  ///< whether each chunk's weight gradients are entries of their own
 
   [[nodiscard]] std::int32_t chunks() const { return static_cast<std::int32_t>(delays.size()); }
   [[nodiscard]] std::string text() const;
@@ -33,10 +33,10 @@ struct TeOrder {
 
 /// The entry for an action of a chunk: F, B or W.
 [[nodiscard]] TeEntry te_entry(Kind kind, std::int32_t chunk);
-/// The action an entry stands for, without its microbatch; nothing if it stands for none.
+/// The action an entry stands for, without its microbatch; nullopt if it stands for none.
 [[nodiscard]] std::optional<Action> te_action(const TeEntry& entry);
 
-/// Where the entries of a kind and chunk stand, first to last: of microbatch k at k.
+/// The places of a chunk's entries of one kind: the k-th is microbatch k's.
 [[nodiscard]] std::vector<std::size_t> places(const TeList& list, Kind kind, std::int32_t chunk);
 
 /// Orders that are sound if this one is, and simpler: without one microbatch, without one chunk,
@@ -45,8 +45,8 @@ struct TeOrder {
 /// uncapturable.
 [[nodiscard]] std::vector<TeOrder> simpler(const TeOrder& order);
 
-/// For rapidcheck, to paste: .order lines; where an entry is no action, or .order text has no
-/// notation for what is declared, JSON.
+/// Prints .order lines to paste for rapidcheck, or JSON if an entry is no action or .order text has
+/// no notation for a declaration.
 void showValue(const TeOrder& order, std::ostream& out);
 
 }  // namespace capo::testing

@@ -1,5 +1,5 @@
-// What a generator made, printed, read again and checked, as a user's file would be: so that
-// findings have places, and a law is about the text that can be pasted.
+// Prints what a generator made, reads it again and checks it like a user's file, so that findings
+// have places and a law is about a text that can be pasted.
 
 #pragma once
 

@@ -1,11 +1,11 @@
-// A law: what holds of every order, whoever made it, and how a property asks for it.
+// A law holds of every order, whoever made it; a property asks for it with require().
 //
 //   rc::check("what my generator makes is accepted", [] {
 //     require(laws::is_accepted(*my_orders()));
 //   });
 //
-// A law is a function: nothing where it holds, else what does not, in words that name the entries.
-// So it can be used with any library of tests; require() is for rapidcheck.
+// A law is a function that returns nullopt if it holds, or else the breach in words that name the
+// entries. So it can be used with any library of tests; require() is for rapidcheck.
 
 #pragma once
 

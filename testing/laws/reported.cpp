@@ -6,11 +6,11 @@ namespace capo::testing {
 
 namespace {
 
-// Where in its witness a finding has to name the place.
+// The part of its witness in which a finding has to name the place.
 enum class Place {
   First,      ///< its first entry
   AnyOfWait,  ///< any entry of a circle, which begins nowhere
-  Rank,       ///< of the peak of a rank and the first of many races only the rank is known
+  Rank,       ///< only the rank is known of a rank's peak and of the first of many races
 };
 
 Place place_in(const Diagnostic& finding) {

@@ -1,7 +1,7 @@
 // Laws of texts: what is printed reads back as what it was, and prints again as the same bytes.
 //
-// Of any schedule, sound or not. A schedule that .order text and JSON have no notation for breaks
-// the law with the reason that representable.h gives. Tested by
+// They hold of any schedule, sound or not. A schedule that .order text and JSON cannot express
+// breaks the law with the reason that representable.h gives. Tested by
 // tests/testing/laws/texts_test.cpp; that capo keeps it is a property in tests/properties/.
 
 #pragma once

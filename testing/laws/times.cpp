@@ -15,7 +15,7 @@ namespace capo::testing::laws {
 
 namespace {
 
-// What rounding may make of a time.
+// The most that rounding may change a time by.
 double hair(double of) {
   return 1e-9 * std::max(1.0, std::abs(of));
 }

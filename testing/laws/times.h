@@ -1,12 +1,13 @@
 // Laws of simulated time: what is accepted runs to its end, and nothing is faster than what has to
 // be done one after the other.
 //
-// Of schedules whose chunks are wired to each other or not, at any costs. Verdict and simulator
-// look at one task graph, so the first law is about two walks through it. The chain of a microbatch
-// is worked out from entries and costs alone, with nothing of the simulator: its forwards and its
-// backwards, of one chunk or, in one pipeline, of all. Costs by layer or of modules have no such
-// chain, and the other bounds remain. Tested by tests/testing/laws/times_test.cpp; that capo keeps
-// them is a property in tests/properties/laws_test.cpp.
+// They hold of schedules whose chunks are wired to each other or not, at any costs. Verdict and
+// simulator look at one task graph, so the first law is about two walks through it. The chain of a
+// microbatch is worked out from entries and costs alone, with nothing of the simulator: its
+// forwards and its backwards, of one chunk or, in one pipeline, of all. Costs by layer or of
+// modules have no such chain, and the other bounds remain. Tested by
+// tests/testing/laws/times_test.cpp; that capo keeps them is a property in
+// tests/properties/laws_test.cpp.
 
 #pragma once
 
@@ -16,16 +17,18 @@
 
 namespace capo::testing::laws {
 
-/// Verified means that the simulator finishes. Holds of what is not accepted.
+/// An accepted schedule runs to its end in the simulator. The law holds of a schedule that is not
+/// accepted.
 [[nodiscard]] Breach finishes_where_accepted(const Schedule& schedule,
                                              const SimulationOptions& options = {});
 
 /// The makespan is no less than the chain of any microbatch, the simulation's own critical path,
-/// what its busiest rank computes, and its lower bounds. Holds of what cannot be simulated.
+/// what its busiest rank computes, and its lower bounds. The law holds of a schedule that cannot be
+/// simulated.
 [[nodiscard]] Breach is_no_faster_than_its_chains(const Schedule& schedule,
                                                   const SimulationOptions& options = {});
 
-/// The longest chain of one microbatch, as it is replayed; 0 where costs know none.
+/// The longest chain of one microbatch, as it is replayed; 0 if the costs have no such chain.
 [[nodiscard]] double longest_chain(const Schedule& schedule, const Costs& costs);
 
 }  // namespace capo::testing::laws

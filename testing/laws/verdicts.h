@@ -22,7 +22,7 @@ template <typename Subject>
   if (verdict.accepted()) return std::nullopt;
   return verdict.report();
 }
-/// Relative to an environment, modules and a plan.
+/// The verdict is relative to an environment, modules and a plan.
 [[nodiscard]] Breach is_accepted(const Schedule& schedule, const CheckOptions& options);
 
 /// `choice`, any number, says which entry each fault breaks.
@@ -30,9 +30,9 @@ template <typename Subject>
 [[nodiscard]] Breach faults_are_reported(const Schedule& sound, std::size_t choice);
 [[nodiscard]] Breach faults_are_reported(const Table& sound, std::size_t choice);
 [[nodiscard]] Breach faults_are_reported(const Communication& sound, std::size_t choice);
-/// Of modules and reductions: `sound` is a sound_declared().
+/// Tries the faults of modules and reductions; `sound` is a sound_declared().
 [[nodiscard]] Breach module_faults_are_reported(const Declared& sound, std::size_t choice);
-/// Of plans: `sound` is a sound_planned().
+/// Tries the faults of plans; `sound` is a sound_planned().
 [[nodiscard]] Breach plan_faults_are_reported(const Declared& sound, std::size_t choice);
 
 }  // namespace capo::testing::laws

@@ -12,7 +12,7 @@ namespace {
 /// Cells of one key or size, in the order in which they came back.
 using Returned = std::map<int, std::deque<int>>;
 
-/// What the graphs hold, entry by entry, in the order of capture.
+/// Follows the memory that the graphs hold, entry by entry, in the order of capture.
 class Capturing {
  public:
   explicit Capturing(const DeclaredCapture& capture) : capture_(capture) {
@@ -77,15 +77,18 @@ class Capturing {
   const DeclaredCapture& capture_;
   int made_ = 0;
   int bytes_ = 0;
-  Returned inputs_back_;          // by key
-  Returned pool_;                 // by size
-  std::map<int, int> gradients_;  // by key
-  Returned inputs_;               // these two by chunk, of its oldest microbatch first
+  // Free inputs and gradients are filed by key, the pool's free cells by size.
+  Returned inputs_back_;
+  Returned pool_;
+  std::map<int, int> gradients_;
+  // Cells in use are filed by chunk, its oldest microbatch first.
+  Returned inputs_;
   Returned outputs_;
-  std::optional<std::pair<int, int>> handed_back_;  // by the newest backward: size and cell
+  // Size and cell of the newest backward's gradient.
+  std::optional<std::pair<int, int>> handed_back_;
 };
 
-/// Whether graphs find in the cells that they share what they count on.
+/// Tells whether graphs find the contents that they count on in the cells that they share.
 class Sharing {
  public:
   void forward(const DeclaredLayer& self, const Capturing::Cells& cells, int at) {
@@ -99,7 +102,7 @@ class Sharing {
     if (self.output_position != maker.output_position) found.push_back({Flaw::Misplaced, at});
     written_at_[cells.out] = at;
     if (!self.sends) return;
-    // Only now is the send before over.
+    // The send before is over only now.
     if (sent_ && written_at_.at(sent_->cell) != sent_->at) found.push_back({Flaw::CutOff, at});
     sent_ = Sent{cells.out, at};
   }
@@ -112,9 +115,10 @@ class Sharing {
     int at;
   };
 
-  std::map<int, const DeclaredLayer*> inputs_made_by_;  // by cell
+  // Makers and times of writing are filed by cell; only cells of the pool have a time.
+  std::map<int, const DeclaredLayer*> inputs_made_by_;
   std::map<int, const DeclaredLayer*> gradients_made_by_;
-  std::map<int, int> written_at_;  // cells of the pool: at which entry, the last time
+  std::map<int, int> written_at_;
   std::optional<Sent> sent_;
 };
 

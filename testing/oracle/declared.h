@@ -31,8 +31,8 @@ struct DeclaredLayer {
   int input_bytes = 1;
   int output_bytes = 1;
   int weight_bytes = 0;
-  bool needs_gradient = true;  ///< of its input
-  int output_position = 0;     ///< of the output that needs a gradient
+  bool needs_gradient = true;  ///< size of the input
+  int output_position = 0;     ///< place among the outputs of the one that needs a gradient
   bool sends = false;          ///< its input's gradient, to another rank
 };
 
@@ -45,17 +45,17 @@ struct Flaw {
   enum Kind { Lost, Misplaced, CutOff };
 
   Kind kind = Lost;
-  int position = 0;  ///< of the entry that takes over, or with which the send is over
+  int position = 0;  ///< place of the entry that takes over, or that ends the send
 
   friend bool operator==(const Flaw&, const Flaw&) = default;
 };
 
-/// By position.
+/// The flaws, sorted by position.
 std::vector<Flaw> flaws(const DeclaredCapture& capture);
 
 struct Need {
-  int bytes = 0;     ///< at the peak, weights included
-  int position = 0;  ///< of the first entry at which that much is needed
+  int bytes = 0;     ///< bytes at the peak, weights included
+  int position = 0;  ///< place of the first entry at which that much is needed
 
   friend bool operator==(const Need&, const Need&) = default;
 };

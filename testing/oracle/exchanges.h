@@ -14,7 +14,8 @@
 
 namespace capo::oracle {
 
-/// Of one microbatch of a chunk: its computations, and what its forward and backward exchange.
+/// One microbatch of a chunk takes these steps: its computations, and the exchanges of its forward
+/// and backward.
 enum class OfTokens { Forward, Backward, OfForward, OfBackward };
 
 /// The exchanges that are out of their place.

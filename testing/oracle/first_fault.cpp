@@ -12,7 +12,7 @@ bool is_whole(double value) {
   return std::floor(value) == value;
 }
 
-/// What is wrong with a number whatever stands around it; empty if nothing is.
+/// The rule that a number breaks whatever stands around it; empty if it breaks none.
 std::string_view fault_of_number(Number number) {
   const double value = number.value;
   if (!std::isfinite(value)) return "S01";
@@ -154,7 +154,7 @@ class List {
     }
   }
 
-  /// Where they are as many as there are microbatches, the forwards are at fault.
+  /// If the backwards are as many as the microbatches, the forwards are at fault and are reported.
   void look_at_backwards(const Chunk& chunk) {
     const int forwards = number_of(chunk.forwards);
     const int backwards = number_of(chunk.backwards);
@@ -163,7 +163,8 @@ class List {
           backwards > forwards ? at(chunk.backwards, forwards) : at(chunk.forwards, backwards));
   }
 
-  /// Likewise, and a chunk without any computes them in its backwards.
+  /// If the weight gradients are as many as the forwards, the backwards are at fault and are
+  /// reported; a chunk without any computes them in its backwards.
   void look_at_weights(const Chunk& chunk) {
     const int backwards = number_of(chunk.backwards);
     const int weights = number_of(chunk.weights);
@@ -207,7 +208,7 @@ class List {
   std::vector<Fault> faults_;
 };
 
-/// What one chunk hands to another: by chunk and microbatch, whether it is there.
+/// The buffers between chunks, by chunk and microbatch: whether each is filled.
 class Handed {
  public:
   Handed(std::size_t chunks, std::size_t microbatches)

@@ -4,9 +4,9 @@
 //   [1, -1, -1, 1]            S23 at 2: the second backward comes before the second forward
 //   [2, 1, -1, -2]            nothing; as a chain D03 at 0: chunk 2 reads what chunk 1 has not made
 //
-// Of a bare list: nothing is declared, and chunks have nothing to do with each other. Of a chain:
-// chunk 2 reads what chunk 1 makes, and so on, so that an interpreter runs the order entry by entry
-// over the buffers between the chunks and looks for the first that is not filled.
+// In a bare list nothing is declared, and chunks have nothing to do with each other. In a chain
+// chunk 2 reads the output of chunk 1, and so on: an interpreter runs the order entry by entry over
+// the buffers between the chunks and looks for the first that is not filled.
 //
 // Which rules there are and where their findings stand is written in docs/model.md, "Where a
 // finding stands", and is the only thing that this was written from; whether there is any is also
@@ -32,16 +32,16 @@ namespace capo::oracle {
 struct Fault {
   static constexpr int kWholeList = -1;
 
-  int position = kWholeList;  ///< of the entry, from 0
+  int position = kWholeList;  ///< the entry's place, from 0
   std::string_view rule;      ///< its id
 
   friend auto operator<=>(const Fault&, const Fault&) = default;
 };
 
-/// Of a bare list; nothing if it has no fault.
+/// Judges a bare list; nullopt if it has no fault.
 std::optional<Fault> first_fault(const std::vector<Number>& order);
 
-/// The same of a rank that holds all chunks as a chain.
+/// Judges a rank that holds all chunks as a chain.
 std::optional<Fault> first_fault_of_chain(const std::vector<Number>& order);
 
 }  // namespace capo::oracle

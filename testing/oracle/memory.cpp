@@ -27,13 +27,13 @@ std::vector<int> microbatches_of(const std::vector<Capture::Entry>& order) {
 
 struct Cells {
   std::map<Graph, int> input_of;   ///< the cell of each graph's input
-  std::map<int, int> gradient_of;  ///< by key
+  std::map<int, int> gradient_of;  ///< the cell of each key's gradient
   int inputs = 0;
-  std::map<Graph, int> output_of;  ///< these two of the pool, in a chain
+  std::map<Graph, int> output_of;  ///< in a chain, outputs and gradients handed back are the pool's
   std::map<Graph, int> handed_back_of;
 };
 
-/// The cell that came back last, else a new one.
+/// Gives out the cell that came back last, or a new one if none is free.
 class Pool {
  public:
   int take() {
@@ -51,7 +51,7 @@ class Pool {
 
 void give_out_pool(const Capture& capture, const std::vector<int>& microbatches, Cells& cells) {
   Pool pool;
-  int handed_back_before = -1;  // by the newest backward so far
+  int handed_back_before = -1;  // the newest backward's cell so far
   for (std::size_t at = 0; at < capture.order.size(); ++at) {
     const auto [kind, chunk] = capture.order[at];
     const Graph self{chunk, 0, microbatches[at]};
@@ -66,8 +66,8 @@ void give_out_pool(const Capture& capture, const std::vector<int>& microbatches,
 
 Cells give_out(const Capture& capture, const std::vector<int>& microbatches) {
   Cells cells;
-  std::map<int, std::deque<int>> given_back;               // by key, the first in front
-  std::map<int, std::deque<std::pair<int, int>>> holding;  // by chunk: key and cell
+  std::map<int, std::deque<int>> given_back;  // cells of each key, the first one in front
+  std::map<int, std::deque<std::pair<int, int>>> holding;  // key and cell of each chunk's inputs
   for (std::size_t at = 0; at < capture.order.size(); ++at) {
     const auto [kind, chunk] = capture.order[at];
     const auto& layers = capture.chunks[static_cast<std::size_t>(chunk)];
@@ -132,7 +132,7 @@ Replay replay(const Capture& capture) {
   Replay result{.misreads = {},
                 .inputs = cells.inputs,
                 .gradients = static_cast<int>(cells.gradient_of.size())};
-  std::map<int, Graph> input_holds;  // by cell: whose it is now
+  std::map<int, Graph> input_holds;  // the owner of each cell now
   std::map<int, Graph> gradient_holds;
   PoolReplay pool(cells);
   for (std::size_t at = 0; at < capture.order.size(); ++at) {

@@ -34,7 +34,7 @@
 
 namespace capo::oracle {
 
-/// What tells the tensors of a layer from those of others.
+/// The key that tells the tensors of a layer from those of others.
 struct LayerKeys {
   int input = 0;
   int output = 0;
@@ -44,7 +44,7 @@ struct Capture {
   enum Kind { Forward, Backward, Weight };
   struct Entry {
     Kind kind = Forward;
-    int chunk = 0;  ///< from 0
+    int chunk = 0;  ///< counts from 0
   };
 
   std::vector<std::vector<LayerKeys>> chunks;  ///< the layers of each
@@ -60,7 +60,7 @@ struct Misread {
   int layer = 0;
   int microbatch = 0;
   Operand operand = Input;
-  int position = 0;  ///< of the reader
+  int position = 0;  ///< place of the reader
 
   friend auto operator<=>(const Misread&, const Misread&) = default;
 };

@@ -43,7 +43,7 @@ struct Layers {
 struct Question {
   std::vector<Number> order;
   Layers layers;
-  std::vector<bool> need_wgrad;  ///< per chunk: its modules delay wgrad; false beyond the end
+  std::vector<bool> need_wgrad;  ///< whether each chunk's modules delay wgrad; false beyond the end
   bool reuse = false;            ///< _reuse_graph_input_output_buffers
   bool silent_store = false;     ///< backward_dw on an empty store returns, as GroupedLinear's does
 };

@@ -1,7 +1,7 @@
 // Soundness and executability, by writing down where each chunk's entries stand and comparing.
 //
-// Nothing is tracked while reading the order: all positions are collected first, and every rule is
-// then one comparison of two of them. The k-th entry of a kind of a chunk is microbatch k.
+// This reader keeps no state: it collects all positions first, and every rule is then one
+// comparison of two of them. The k-th entry of a kind of a chunk is microbatch k.
 //
 // Tested by tests/testing/oracle/oracle_test.cpp.
 

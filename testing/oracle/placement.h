@@ -22,7 +22,7 @@ enum class Walk {
   FromBothEnds,  ///< every second chunk down, in a pipeline by itself, and the others up
 };
 
-/// By rank and chunk; `chunks`: how many each rank has.
+/// Stages by rank and chunk; `chunks` says how many each rank has.
 [[nodiscard]] std::vector<std::vector<int>> stages(Walk walk, const std::vector<int>& chunks);
 
 }  // namespace capo::oracle

@@ -51,7 +51,7 @@ Line line_of(const Pipeline& pipeline, int rank, const Operation& operation) {
   return {rank, peer, by_direction && sends(operation) ? 1 : 0, communicator};
 }
 
-/// What a token carries, under the name of what reads it.
+/// The message of a token, under the name of the computation that reads it.
 Thing message_of(const Operation& transfer) {
   const bool forward =
       transfer.kind == Operation::SendForward || transfer.kind == Operation::ReceiveForward;
@@ -59,7 +59,7 @@ Thing message_of(const Operation& transfer) {
   return {forward ? Operation::Forward : Operation::Backward, reader, transfer.microbatch};
 }
 
-/// What must be over, on the rank itself, before an operation can begin.
+/// The tokens of the rank itself that must be there before an operation can begin.
 std::vector<Thing> operands_of(const Pipeline& pipeline, int rank, const Operation& operation) {
   const int stage = operation.stage;
   const int microbatch = operation.microbatch;
@@ -99,7 +99,7 @@ struct Member {
   Operation operation;
   bool begun = false;
   bool over = false;
-  int number = 0;  ///< of a transfer: which of its channel's sends or receives it is, from 0
+  int number = 0;  ///< a transfer's number among its channel's sends or receives, from 0
 };
 
 /// Operations that begin and end together; mostly one.
@@ -237,7 +237,7 @@ class Executor {
   }
 
   const Pipeline& pipeline_;
-  std::vector<std::vector<Joined>> lists_;  // by rank, in the order of issue
+  std::vector<std::vector<Joined>> lists_;  // each rank's operations, in the order of issue
   // A channel's sends all stand in one line, and its receives too: how many have begun says which.
   std::map<Channel, int> sends_begun_;
   std::map<Channel, int> receives_begun_;

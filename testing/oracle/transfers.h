@@ -49,9 +49,10 @@ struct Operation {
   };
 
   Kind kind = Forward;
-  int stage = 0;  ///< of the model; a transfer's is the one whose rank issues it
+  int stage = 0;  ///< stage of the model; for a transfer, the one whose rank issues it
   int microbatch = 0;
-  bool joined = false;  ///< to the operation before it: both computations, or both transfers
+  bool joined =
+      false;  ///< joined to the operation before it; both are computations, or both transfers
   Holds holds = Nobody;
   int communicator = 0;  ///< transfers of another one neither queue behind each other nor meet
 };
@@ -78,14 +79,14 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-/// The first computation, rank by rank, that can never run even if all that is made were everywhere
-/// at once; nothing if all can. Of operations of which none is joined.
+/// The first computation, rank by rank, that can never run even if each output were everywhere at
+/// once; nullopt if all can run. Precondition: no operation is joined.
 std::optional<Place> first_never_computed(const Pipeline& pipeline);
 
-/// The first transfer, rank by rank, that is never over; nothing if all are.
+/// The first transfer, rank by rank, that is never over; nullopt if all are over.
 std::optional<Place> first_never_over(const Pipeline& pipeline);
 
-/// Whether some receive takes a token that is not the one it is for, if it ever comes to that.
+/// Whether some receive takes another token than it is for, if it ever runs.
 bool mixes_up(const Pipeline& pipeline);
 
 }  // namespace capo::oracle

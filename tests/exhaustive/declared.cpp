@@ -1,7 +1,7 @@
-// What only declarations tell of TransformerEngine's reuse of buffers (plan te): tensors that its
-// keys take for alike and that are not (B05, B06) or of which nobody has said whether they are, a
-// gradient that is sent while its memory is given away (B04), a budget (B08), and tensors that the
-// keys tell apart, or of which nobody has said who reads them.
+// Only declarations tell these things of TransformerEngine's reuse of buffers (plan te): tensors
+// that its keys take for alike and that are not (B05, B06) or may not be, a gradient that is sent
+// while its memory is given away (B04), a budget (B08), and tensors that the keys tell apart or
+// whose readers are not declared.
 //
 // Every sound bare list of two chunks and two microbatches with weight gradients, and of three
 // microbatches without, under each of a row of declarations: chunks of one layer, whose weight
@@ -39,7 +39,7 @@ struct Row {
   bool second_size_said = true;
 };
 
-// What differs in size has another key, and nothing else has.
+// Tensors have different keys if they differ in size, and only then.
 Row row(std::string_view name, oracle::DeclaredLayer first, oracle::DeclaredLayer second) {
   for (oracle::DeclaredLayer* layer : {&first, &second}) {
     layer->keys = {.input = layer->input_bytes, .output = layer->output_bytes};
@@ -47,7 +47,7 @@ Row row(std::string_view name, oracle::DeclaredLayer first, oracle::DeclaredLaye
   return {.name = name, .chunks = {first, second}};
 }
 
-// What nobody said of the second layer's tensors may be as the first's are.
+// Undeclared tensors of the second layer may be as the first's are.
 Row of_unsaid_size(Row row) {
   row.second_size_said = false;
   for (oracle::DeclaredLayer& layer : row.chunks) layer.keys = {};

@@ -25,7 +25,7 @@ namespace {
 struct Row {
   Size size;
   std::uint64_t in_turn;     // each chunk's entries, by microbatch
-  std::uint64_t executable;  // as a chain
+  std::uint64_t executable;  // judged as a chain
 };
 
 constexpr Row kWithout[] = {{{1, 1, false}, 1, 1},    {{1, 2, false}, 2, 2},

@@ -12,14 +12,14 @@
 namespace capo::exhaustive {
 
 [[nodiscard]] std::vector<oracle::Capture::Entry> entries_of(const List& list);
-/// With these keys of each chunk's one layer.
+/// Assumes these keys for each chunk's one layer.
 [[nodiscard]] oracle::Capture capture_of(const List& list,
                                          const std::vector<oracle::LayerKeys>& chunks, bool chain);
 
 /// The one at the earlier place; at one place, by the rule. What is accepted is later than all.
 [[nodiscard]] Answer earlier(const Answer& a, const Answer& b);
 
-/// Of those that read a buffer itself.
+/// The misreads of entries that read a buffer itself.
 [[nodiscard]] Answer first_misread(const oracle::Replay& replay, const Aliases& aliases);
 
 }  // namespace capo::exhaustive

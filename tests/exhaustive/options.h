@@ -21,7 +21,7 @@ enum class Effort : std::uint8_t {
 struct Options {
   Through through = Through::Verdicts;
   Effort effort = Effort::Whole;
-  std::uint64_t shard = 0;  ///< of `shards`
+  std::uint64_t shard = 0;  ///< takes this one of `shards` parts
   std::uint64_t shards = 1;
   bool stop_at_first = false;
 };

@@ -79,7 +79,7 @@ void for_each_string(const List& alphabet, std::size_t longest, Visit visit) {
   }
 }
 
-/// By token: the tokens that it needs.
+/// The tokens that each token needs.
 using Needs = std::vector<std::vector<std::size_t>>;
 
 /// Token kind * chunks + chunk - 1; kinds are forward, backward, weight gradient.
@@ -143,7 +143,7 @@ template <typename May>
   std::vector<double> ways(states);
   ways.front() = 1;
   for (std::size_t state = 0; state < states; ++state) {
-    std::size_t one = 1;  // what one more of the token adds to the number of the state
+    std::size_t one = 1;  // one more of the token adds this to the number of the state
     for (std::size_t token = 0; token < done.size(); ++token) {
       if (done[token] < size.microbatches && may(std::as_const(done), token))
         ways[state + one] += ways[state];
@@ -157,8 +157,8 @@ template <typename May>
   return ways.back();
 }
 
-/// What one edit makes of a list: an entry is left out, put in, replaced by another, or two that
-/// stand side by side change places. One that several edits make comes several times.
+/// The lists that one edit makes: an entry is left out, put in, replaced by another, or two
+/// neighbours change places. A list that several edits make comes several times.
 template <typename Visit>
 void for_each_neighbour(const List& list, const List& alphabet, Visit visit) {
   List edited;

@@ -40,7 +40,8 @@ constexpr std::array<std::array<oracle::Operation::Kind, 4>, 2> kOperations{{
 }};
 
 std::vector<Order> local_orders(std::size_t rank, int microbatches) {
-  // Of the first rank the send needs the forward, the backward that and what is received.
+  // On the first rank the send needs the forward, and the backward needs both the forward and the
+  // receive.
   const Needs needs = rank == 0 ? Needs{{}, {0}, {}, {0, 2}} : Needs{{}, {0}, {1}, {2}};
   std::vector<Order> orders;
   Interleavings(needs, microbatches).for_each([&](const Order& order) {

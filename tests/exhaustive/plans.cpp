@@ -1,8 +1,8 @@
-// Who is hurt by TransformerEngine's reuse of buffers (plan te): of all sound orders with weight
-// gradients of up to twelve entries, as bare lists whose weight gradients read both shared buffers,
-// the incoming gradient alone, or copies; and of all executable chains of up to twelve entries and
-// those of 2x3 and 3x2 with weight gradients and of 3x3 without, eighteen entries each, with both
-// operands shared and what chunks hand back in the pool.
+// The readers that TransformerEngine's reuse of buffers (plan te) hurts, in all sound orders with
+// weight gradients of up to twelve entries, as bare lists whose weight gradients read both shared
+// buffers, the incoming gradient alone, or copies; and in all executable chains of up to twelve
+// entries and those of 2x3 and 3x2 with weight gradients and of 3x3 without, eighteen entries each,
+// with both operands shared and the gradients between chunks in the pool.
 //
 // The oracle gives out tagged cells and replays. Of bare lists it is the static input (B01) and the
 // incoming gradient (B02) that are read too late, in chains what a chunk handed back (B03) as well.
@@ -79,7 +79,7 @@ constexpr Row kWith[] = {{{1, 2, true}, 5, 5},        {{1, 3, true}, 42, 42},
 constexpr Row kWithout[] = {
     {{2, 2, false}, 280, 14}, {{2, 3, false}, 23'100, 462}, {{3, 2, false}, 277'200, 132}};
 
-// Of up to twelve entries, bare lists of up to as many as said.
+// Chains have up to twelve entries, bare lists up to as many as said.
 std::vector<Scope> scopes_of_twelve(int longest_list) {
   std::vector<Scope> scopes;
   for (const Row& row : kWith) {

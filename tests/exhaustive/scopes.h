@@ -14,9 +14,10 @@ bool lists_with_weights(const Options& options);
 bool strings(const Options& options);
 /// All executable orders of three chunks and three microbatches, and what one edit makes of them.
 bool neighbours(const Options& options);
-/// Who is hurt by TransformerEngine's reuse of buffers, in all sound orders and executable chains.
+/// The readers that TransformerEngine's reuse of buffers hurts, in all sound orders and executable
+/// chains.
 bool plans(const Options& options);
-/// What declared sizes, gradients, positions, sends and budgets add to that.
+/// The findings that declared sizes, gradients, positions, sends and budgets add to that.
 bool declared(const Options& options);
 /// How many orders of each size there are, and which chains TransformerEngine captures.
 bool published(const Options& options);

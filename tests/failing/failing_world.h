@@ -31,7 +31,7 @@ struct FailedRun {
   bool left_at_once = false;  ///< without giving anything back, as where nothing can be caught
   std::uint64_t file_calls = 0;
   std::string call;                  ///< the call for a file that failed
-  std::vector<std::uint32_t> sites;  ///< of allocations, as many as the ledger holds
+  std::vector<std::uint32_t> sites;  ///< call sites of allocations, as many as the ledger holds
 };
 
 class FailingWorld {
@@ -48,7 +48,7 @@ class FailingWorld {
  private:
   void lay_out() const;
 
-  testing_support::ScratchFolder scratch_;  // of capo's files
+  testing_support::ScratchFolder scratch_;  // holds capo's files
   std::map<std::string, std::string> files_;
   FailingLedger* ledger_ = nullptr;
   int orders_ = -1;

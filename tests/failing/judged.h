@@ -1,4 +1,4 @@
-// What every run in a failing world is held to, whatever failed.
+// Every run in a failing world is held to these rules, whatever failed.
 
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace capo::failing {
 
-/// What write_file() names its files until they are whole.
+/// write_file() gives its files this name until they are whole.
 inline constexpr std::string_view kUnfinished = ".capo.";
 
-/// As if nothing had failed.
+/// Whether the run ended as if no call had failed.
 [[nodiscard]] inline bool ends_as(const FailedRun& run, const FailedRun& sound) {
   return run.outcome.exit_code == sound.outcome.exit_code && run.outcome.out == sound.outcome.out &&
          run.outcome.err == sound.outcome.err && run.files == sound.files;

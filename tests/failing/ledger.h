@@ -1,5 +1,5 @@
-// What failing_world.cpp and the library that it preloads into capo say to each other: one page of
-// memory that both see, and two pipes.
+// failing_world.cpp and the library that it preloads into capo talk over this: one page of memory
+// that both see, and two pipes.
 //
 //   test                          preloaded, before main()
 //   order into the ledger   -->   forks; the child goes on into main() and fails where it is told
@@ -16,7 +16,7 @@
 
 namespace capo::failing {
 
-/// What goes wrong at the call that was chosen.
+/// The way in which the chosen call fails.
 enum class Failure : std::int32_t {
   None,
   NoMemory,      ///< an allocation throws std::bad_alloc
@@ -41,7 +41,7 @@ struct FailingLedger {
   std::atomic<std::uint64_t> allocations;
   std::atomic<std::int64_t> live;  ///< allocations that were not given back
   std::atomic<std::uint64_t> file_calls;
-  std::atomic<bool> left_at_once;  ///< by _Exit(), so that nothing was given back
+  std::atomic<bool> left_at_once;  ///< it ended by _Exit(), which frees no memory
   char call[16];                   ///< the call for a file that failed; empty: none did
   /// Size and place in its page of the code of each allocation: equal up to n, and so are the runs.
   std::uint32_t sites[kSites];

@@ -5,8 +5,8 @@
 // an earlier run is lost, and going on comes to the same bytes. Exit code 0 is that of a campaign
 // which wrote them all.
 //
-// What capo-fuzz prints goes through the C library, whose calls are not seen. Of ten thousand and
-// more allocations every 37th fails.
+// capo-fuzz prints through the C library, whose calls are not seen. It makes ten thousand and more
+// allocations, of which every 37th fails.
 
 #include "tests/failing/judged.h"
 
@@ -35,7 +35,7 @@ FailingWorld campaign_on(const Files& files) {
   return {{"--orders", "3", "--seed", "1", "--lines", kLines}, files, CAPO_FUZZ_EXECUTABLE};
 }
 
-// What lies there before; an earlier run was killed in the middle of a line.
+// The file lies there before; an earlier run was killed in the middle of a line.
 enum class Before { Nothing, AnEarlierRun };
 
 void PrintTo(Before before, std::ostream* out) {

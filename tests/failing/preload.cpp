@@ -39,8 +39,6 @@ constexpr unsigned kSecondsOfARun = 120;  // then it hangs
 
 FailingLedger* ledger = nullptr;
 
-// --- runs ---------------------------------------------------------------------------------------
-
 // Returns in each child that is to run; the process that forks them ends with the orders.
 void serve() {
   char order = 0;
@@ -67,8 +65,6 @@ __attribute__((constructor)) void enter_failing_world() {
   serve();
 }
 
-// --- allocations --------------------------------------------------------------------------------
-
 bool allocation_fails(std::size_t size, const void* caller) {
   if (ledger == nullptr) return false;
   const std::uint64_t number = ++ledger->allocations;
@@ -94,7 +90,7 @@ void* allocate(std::size_t size, std::align_val_t alignment, const void* caller)
   return allocated(std::aligned_alloc(to, (size + to) / to * to));
 }
 
-// As the library's own does: the handler that is installed is asked first.
+// Asks the installed handler first, as the library's own operator does.
 void* or_throw(void* memory) {
   if (memory != nullptr) return memory;
   if (const std::new_handler handler = std::get_new_handler()) handler();
@@ -105,8 +101,6 @@ void give_back(void* memory) {
   if (memory != nullptr && ledger != nullptr) --ledger->live;
   std::free(memory);
 }
-
-// --- calls for files ----------------------------------------------------------------------------
 
 template <typename Function>
 Function* real(const char* name) {
@@ -228,7 +222,7 @@ int lstat(const char* path, struct stat* info) noexcept {
     return real<int(const char*, struct stat*)>("lstat")(path, info);
   });
 }
-// What the C++ library's streams open files by.
+// The C++ library's streams open files by this call.
 FILE* fopen64(const char* path, const char* mode) {
   FILE* file = nullptr;
   counted("fopen", [&](std::size_t) {
@@ -257,7 +251,7 @@ ssize_t write(int file, const void* from, std::size_t size) {
                                                                  size < most ? size : most);
   });
 }
-// By which the C++ library's streams write what is long: a short one moves a byte.
+// The C++ library's streams write long texts by this call; a short write moves a byte.
 ssize_t writev(int file, const struct iovec* parts, int count) {
   return counted("writev", [&](std::size_t most) {
     iovec one = parts[0];

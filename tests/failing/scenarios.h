@@ -1,6 +1,6 @@
-// What capo does while the world fails: a small scenario for each command and each way to write,
-// with the files that lie there before. `out` is there with old bytes where it is to be replaced.
-// Clocks stand still (preload.cpp), so what measures prints the same bytes as well.
+// The scenarios that run while the world fails: a small one for each command and each way to write,
+// with the files that lie there before. `out` is there with old bytes if it is to be replaced.
+// Clocks stand still (preload.cpp), so commands that measure print the same bytes as well.
 
 #pragma once
 
@@ -19,7 +19,7 @@ struct Scenario {
   std::string name;
   std::vector<std::string> arguments;
   std::map<std::string, std::string> files;
-  int exit_code = 0;  ///< where nothing fails
+  int exit_code = 0;  ///< the result if no call fails
   Prints prints = Prints::Text;
   /// How it begins to say, in words, that an engine broke off.
   std::string breaks_off = "error: the run of ";

@@ -1,5 +1,5 @@
-// What is written in another form has the verdict that it had: a declaration that decides it is not
-// left out without a word. Of what each form can say something must be left.
+// An order keeps its verdict in another form: a declaration that decides it is not left out without
+// a word. Each form must be able to say something.
 
 #include "core/convert/written.h"
 #include "core/rules/check.h"
@@ -113,7 +113,7 @@ RC_GTEST_PROP(Convert, WritesWhatDeclaresNothing, ()) {
   const auto list = written(schedule, TextForm::TeList);
   RC_ASSERT(list.has_value());
   RC_ASSERT(*list == order.text());
-  // What is declared and so is as good as nothing.
+  // A declaration that states a fact of the order is as good as none.
   TeDeclarations declared = order.declarations();
   declared.layers = {};
   RC_ASSERT(written(from_te_list(order.list, declared).schedule, TextForm::TeList).has_value());

@@ -28,7 +28,7 @@ void put_exchanges_into(std::vector<Entry>& order, const Schedule& schedule, std
                                    Kind::DispatchBackward, Kind::CombineBackward);
     entry.group = Group::Alone;
     const auto at = *rc::gen::inRange<std::size_t>(0, order.size() + 1);
-    // What begins in the middle of a composite would take it apart.
+    // An entry that begins in the middle of a composite would take it apart.
     if (at < order.size() && order[at].group == Group::Continues) continue;
     order.insert(order.begin() + static_cast<std::ptrdiff_t>(at), entry);
   }

@@ -86,10 +86,11 @@ RC_GTEST_PROP(ModuleFaults, AreReportedBehindASoundLayer, ()) {
   }
 }
 
-// A module that lacks one thing to be at fault, of a chunk that delays its weight gradient or not.
+// A near miss is a module that lacks one thing to be at fault, in a chunk that delays its weight
+// gradient or not.
 struct NearMiss {
   Delayed of;
-  std::int32_t microbatches;  ///< that the step may have at most
+  std::int32_t microbatches;  ///< the most that the step may have
   void (*make)(Module&);
 };
 
@@ -197,7 +198,8 @@ std::optional<Broken<Declared>> broken_as(std::string_view rule, const Declared&
   return std::nullopt;
 }
 
-// Who comes too early stays at fault if another comes in time, which is not one too many besides.
+// A reduction that comes too early stays at fault if another comes in time, and the other is not
+// one too many.
 RC_GTEST_PROP(ModuleFaults, OfAReductionAreNotMendedByALaterOne, ()) {
   Declared broken = *sound_declared();
   const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);

@@ -1,5 +1,5 @@
-// Where chunks lack their parameters is where the oracle says so: unshards and reshards put into
-// sound schedules of several ranks and chunks, anywhere and in replay orders too.
+// Chunks lack their parameters where the oracle says so: unshards and reshards are put into sound
+// schedules of several ranks and chunks, anywhere and in replay orders too.
 
 #include "testing/oracle/parameters.h"
 #include "testing/edits/entries.h"
@@ -20,7 +20,7 @@ using oracle::OfParameters;
 void put_moves_into(std::vector<Entry>& order, std::int32_t chunks) {
   for (int moves = *rc::gen::inRange(0, 7); moves > 0; --moves) {
     const auto at = *rc::gen::inRange<std::size_t>(0, order.size() + 1);
-    // What begins in the middle of a composite would take it apart.
+    // An entry that begins in the middle of a composite would take it apart.
     if (at < order.size() && order[at].group == Group::Continues) continue;
     const Kind kind = *rc::gen::element(Kind::Unshard, Kind::Reshard);
     order.insert(order.begin() + static_cast<std::ptrdiff_t>(at),

@@ -1,4 +1,4 @@
-// Where the chunks of a placement lie is what the oracle walks over.
+// The chunks of a placement lie where the oracle's walk finds them.
 
 #include "testing/oracle/placement.h"
 #include "testing/generators/topology.h"

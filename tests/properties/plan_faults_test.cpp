@@ -1,5 +1,5 @@
-// Faults of plans: none where a plan is kept to, none of reuse under capo's own, and no errors
-// without one. That each is reported is in faults_test.cpp.
+// Faults of plans: a kept plan has none, capo's own plan has none of reuse, and without a plan they
+// are no errors. faults_test.cpp holds that each is reported.
 
 #include "testing/faults/faults.h"
 #include "testing/generators/sound_planned.h"
@@ -25,7 +25,8 @@ RC_GTEST_PROP(PlanFaults, AreNotSeenWhereThereAreNone, ()) {
   RC_ASSERT(verdict.result.diagnostics.kept().empty());
 }
 
-// Where memory is shared only when nobody can be hurt, a budget and the order of replay are left.
+// Memory that is shared only when no reader can be hurt leaves a budget and the order of replay to
+// break.
 RC_GTEST_PROP(PlanFaults, OfReuseAreNoneUnderCaposPlan, ()) {
   const Declared sound = *sound_planned();
   const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);
@@ -37,8 +38,8 @@ RC_GTEST_PROP(PlanFaults, OfReuseAreNoneUnderCaposPlan, ()) {
   }
 }
 
-// What a module keeps decides whether its weight gradient reads a shared buffer; where nobody says
-// what the modules are, that is no ground for an error.
+// The operands that a module keeps decide whether its weight gradient reads a shared buffer;
+// without declared modules that is no ground for an error.
 RC_GTEST_PROP(PlanFaults, OfOperandsAreWarningsWhereNobodyDeclaredThem, ()) {
   const Declared sound = *sound_planned();
   const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);
@@ -53,7 +54,7 @@ RC_GTEST_PROP(PlanFaults, OfOperandsAreWarningsWhereNobodyDeclaredThem, ()) {
   }
 }
 
-// Buffers at their peak, and weights.
+// A rank needs its buffers at their peak, and its weights.
 RC_GTEST_PROP(PlanFaults, OfBudgetsBeginOneByteBelowWhatTheRanksNeed, ()) {
   Declared declared = *sound_planned();
   for (Module& module : declared.options.modules.list) module.bytes.weight = 1000;
@@ -70,7 +71,7 @@ RC_GTEST_PROP(PlanFaults, OfBudgetsBeginOneByteBelowWhatTheRanksNeed, ()) {
   RC_ASSERT(!checked(declared).accepted());
 }
 
-// A plan that nobody declared is no ground for an error.
+// An undeclared plan is no ground for an error.
 RC_GTEST_PROP(PlanFaults, LeaveTheVerdictAloneWithoutAPlan, ()) {
   const Declared sound = *sound_planned();
   const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);

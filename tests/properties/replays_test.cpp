@@ -1,4 +1,4 @@
-// Of replays that leave the order of capture those that harm are told from the others, rank by rank
+// Replays that leave the order of capture and harm are told from those that do not, rank by rank
 // and whatever else is wrong.
 
 #include "testing/faults/faults.h"
@@ -30,7 +30,7 @@ std::optional<std::size_t> swap_forwards_in_the_replay(RankOrder& rank) {
   return static_cast<std::size_t>(at);
 }
 
-// The same on all ranks that replay as they capture; the places by rank.
+// Swaps on all ranks that replay as they capture and returns the places by rank.
 std::map<std::int32_t, std::size_t> swap_forwards_in_the_replays(Schedule& schedule) {
   std::map<std::int32_t, std::size_t> places;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
@@ -87,7 +87,7 @@ RC_GTEST_PROP(Replays, ThatHarmAreAnErrorOnTheirRankAlone, ()) {
   }
 }
 
-// What is wrong as captured is not the replay's doing.
+// A fault of the capture is not the replay's doing.
 RC_GTEST_PROP(Replays, ThatHarmNobodyLeaveTheFaultsOfTheCaptureTheirRules, ()) {
   const Declared sound = *sound_planned();
   const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);

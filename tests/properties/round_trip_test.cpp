@@ -50,7 +50,7 @@ RC_GTEST_PROP(RoundTrip, JsonSaysWhatTheScheduleSays, ()) {
   require(laws::json_reads_back(*arbitrary_schedule()));
 }
 
-// What rapidcheck shows of a schedule has gone through many of these steps.
+// A schedule that rapidcheck shows has gone through many of these steps.
 RC_GTEST_PROP(RoundTrip, WhatIsSmallerByAStepIsSaidToo, ()) {
   for (const Schedule& smaller : smaller_schedules(*arbitrary_schedule())) {
     if (unrepresentable(smaller)) continue;

@@ -211,7 +211,7 @@ void put_in_anywhere(const Entry& entry, std::vector<Entry>& order) {
   if (behind == Group::Opens) std::next(put)->group = Group::Continues;
 }
 
-// What is no computation, of a chunk and microbatch that some entry of the order is of.
+// An entry that is no computation, for a chunk and microbatch that the order has.
 Entry any_beside(const std::vector<Entry>& order) {
   Entry entry = order[*rc::gen::inRange<std::size_t>(0, order.size())];
   RC_PRE(is_compute(entry.kind));

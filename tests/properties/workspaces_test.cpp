@@ -15,8 +15,8 @@
 namespace capo::testing {
 namespace {
 
-// Every layer a grouped product of its own: `groups` of the chunk, and weight gradients on a stream
-// of their own.
+// Every layer gets a grouped product of its own: `groups` of the chunk, and weight gradients on a
+// stream of their own.
 template <typename Groups>
 Declared with_grouped_layers(const Declared& sound, Groups groups) {
   Declared declared = sound;

@@ -12,7 +12,7 @@ using namespace order_laws;
 
 using Lines = std::vector<std::string>;
 
-/// A whole backward as long as a forward: a slot each.
+/// A whole backward is as long as a forward here: each takes a slot.
 constexpr Costs kSlots = {.forward = 1, .backward = 0.5, .weight = 0.5};
 
 TEST(Chimera, EachDirectionFillsTheOthersBubbles) {

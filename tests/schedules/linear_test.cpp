@@ -97,7 +97,8 @@ TEST(Linear, ARankHoldsWhatThePapersSay) {
   }
 }
 
-/// What the last rank to finish has waited, with free transfers and all tasks equally long.
+/// The time that the last rank to finish has waited, with free transfers and all tasks equally
+/// long.
 double bubble(Generator generator, const Setting& setting) {
   return makespan(generator(setting).value(), loop(setting)) - 3.0 * setting.microbatches;
 }

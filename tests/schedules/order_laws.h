@@ -1,5 +1,6 @@
-// What the tests of published schedules ask of any order, whichever generator made it: everything
-// is there once, every rank's own sequence makes sense, and all ranks together can finish.
+// The laws that the tests of published schedules ask of any order, whichever generator made it:
+// every task is there once, every rank's own sequence makes sense, and all ranks together can
+// finish.
 //
 // An oracle as simple as it can be: it replays the orders task by task, each as early as possible,
 // without capo's graph or simulator.
@@ -21,20 +22,20 @@
 
 namespace capo::published::order_laws {
 
-/// Where a chunk of a rank stands, in which of the pipelines.
+/// The pipeline and the stage that a rank's chunk belongs to.
 struct Where {
   std::int32_t pipeline = 0;
   std::int32_t stage = 0;
 };
 
 struct Layout {
-  std::int32_t stages = 1;        ///< of a pipeline
-  std::int32_t microbatches = 1;  ///< likewise
-  std::int32_t chunks = 1;        ///< of a rank
+  std::int32_t stages = 1;        ///< stages of one pipeline
+  std::int32_t microbatches = 1;  ///< microbatches of one pipeline
+  std::int32_t chunks = 1;        ///< chunks of one rank
   std::function<Where(std::int32_t rank, std::int32_t chunk)> where;
 };
 
-/// Stage (c-1)p + rank; with one chunk, a stage for every rank.
+/// Chunk c of a rank is stage (c-1)p + rank; with one chunk every rank is a stage.
 inline Layout loop(const Setting& setting) {
   return {.stages = setting.ranks * setting.chunks,
           .microbatches = setting.microbatches,
@@ -44,7 +45,7 @@ inline Layout loop(const Setting& setting) {
           }};
 }
 
-/// Down with odd chunks, back with even ones.
+/// Odd chunks lead down, even ones lead back.
 inline Layout wave(const Setting& setting) {
   Layout layout = loop(setting);
   layout.where = [p = setting.ranks](std::int32_t rank, std::int32_t chunk) {
@@ -53,7 +54,7 @@ inline Layout wave(const Setting& setting) {
   return layout;
 }
 
-/// A pipeline for each chunk, the second the other way round.
+/// Each chunk is a pipeline, the second the other way round.
 inline Layout opposite(const Setting& setting) {
   return {.stages = setting.ranks,
           .microbatches = setting.microbatches / 2,
@@ -78,8 +79,8 @@ inline const char* name_of(Kind kind) {
   }
 }
 
-/// As the papers' authors print orders: BW is a whole backward, B and W are its halves, chunks
-/// count from 0, `&` joins what runs together.
+/// Prints an order as the papers' authors do: BW is a whole backward, B and W are its halves,
+/// chunks count from 0, `&` joins tasks that run together.
 inline std::string text(const std::vector<Move>& order) {
   std::string line;
   for (const Move& move : order) {
@@ -95,7 +96,7 @@ inline std::vector<std::string> text(const PublishedOrders& orders) {
   return lines;
 }
 
-/// Forwards of each rank at most whose backward, weight half included, is still to come.
+/// The most forwards of each rank whose backward, weight half included, is still to come.
 inline std::vector<std::int64_t> most_held(const PublishedOrders& orders) {
   std::vector<std::int64_t> most;
   for (const auto& order : orders) {
@@ -113,8 +114,8 @@ namespace replay {
 
 using Ends = std::map<std::tuple<bool, std::int32_t, std::int32_t, std::int32_t>, double>;
 
-/// When what `move` needs has arrived; nothing while some of it has not been run. A weight half
-/// needs what its rank has done already.
+/// The time at which the input of `move` has arrived; nullopt while it has not been run. A weight
+/// half needs only what its rank has done already.
 inline std::optional<double> arrival(const Move& move, std::int32_t rank, const Layout& layout,
                                      const Ends& ends) {
   const auto [pipeline, stage] = layout.where(rank, move.chunk);

@@ -13,7 +13,7 @@ using namespace order_laws;
 
 using Lines = std::vector<std::string>;
 
-/// As a setting of segments, which is what the orders are of.
+/// The setting whose microbatches are the segments of the orders.
 Setting of_segments(const Setting& setting, std::int32_t segments) {
   return {.ranks = setting.ranks, .microbatches = setting.microbatches * segments};
 }
@@ -62,8 +62,7 @@ TEST(Seq, EveryOrderIsWholeAndFinishes) {
   });
 }
 
-/// Of each microbatch: its forwards before any of its backwards, and either
-/// kind in its order.
+/// Each microbatch runs its forwards before any of its backwards, and either kind in its order.
 TEST(Seq, ASegmentRunsBehindThoseItLooksBackAt) {
   for_every_setting([](const Setting& setting, std::int32_t segments) {
     const PublishedOrders orders = seq_one_f_one_b(setting, segments).value();

@@ -1,4 +1,4 @@
-// What no schedule can be made of, in words.
+// Settings of which no schedule can be made, and the words for it.
 
 #include "schedules/setting_checks.h"
 

@@ -10,7 +10,7 @@
 namespace capo::published {
 namespace {
 
-// By pass: Forward1, Forward2, Backward2, Backward1, Weight2, Weight1.
+// Slots stand in the order of passes: Forward1, Forward2, Backward2, Backward1, Weight2, Weight1.
 constexpr PassSlots kZeroBubbleOnTwoRanks = {0, 3, 4, 1, 5, 2};
 
 TEST(VBlock, AFirstRankIsAnyOrderOfItsChain) {

@@ -12,7 +12,7 @@
 namespace capo::published {
 namespace {
 
-// By pass: Forward1, Forward2, Backward2, Backward1, Weight2, Weight1.
+// Slots stand in the order of passes: Forward1, Forward2, Backward2, Backward1, Weight2, Weight1.
 constexpr PassSlots kFirstRank = {0, 3, 4, 1, 5, 2};
 
 void for_every_block(std::size_t ranks, const std::function<void(const Block&)>& look) {

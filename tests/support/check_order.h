@@ -14,7 +14,7 @@ namespace capo::testing_support {
 
 [[nodiscard]] Outcome check_order(const std::string& order,
                                   const std::vector<std::string>& flags = {});
-/// The same as JSON, read.
+/// Checks the order and returns the JSON report.
 [[nodiscard]] nlohmann::json report_of(const std::string& order,
                                        std::vector<std::string> flags = {});
 

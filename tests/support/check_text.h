@@ -29,16 +29,17 @@ struct Checked {
 /// Reads and checks; a refused text gives verdict NoVerdict and the refusal as the finding.
 [[nodiscard]] Checked check_text(std::string text, const LoadOptions& options = {});
 
-/// As a TE list with declarations.
+/// Checks a TE list with declarations.
 [[nodiscard]] Checked check_te(std::string text, TeDeclarations declarations = {});
-/// As a PyTorch table.
+/// Checks a PyTorch table.
 [[nodiscard]] Checked check_csv(std::string text, TorchDeclarations declarations = {});
 
-/// What a user declares beside the text: how chunks follow each other, how ranks communicate, what
-/// layers are made of and whose plan it is.
+/// A user's declarations beside the text: how chunks follow each other, how ranks communicate,
+/// which modules layers are and whose plan it is.
 struct Setting {
   Environment environment;
-  std::optional<Topology> topology;  ///< as declare_topology() takes it; else as the text states
+  /// Given to declare_topology(); nullopt leaves what the text states.
+  std::optional<Topology> topology;
   std::vector<CollectiveGroup> groups;
   ModuleTable modules;
   PlanOptions plan;

@@ -28,7 +28,7 @@ double on_rank(const json& times, std::size_t rank) {
   return times.is_array() ? times.at(rank).get<double>() : times.get<double>();
 }
 
-// Where two pipelines run in opposite directions, a microbatch passes only one chunk of each rank.
+// A microbatch passes only one chunk of each rank if two pipelines run in opposite directions.
 published::Costs chunk_costs(const json& row, std::size_t rank) {
   const bool passes_one = row.value("placement", "") == "bidirectional";
   const double chunks = passes_one ? 1 : row.at("v").get<double>();

@@ -8,7 +8,7 @@
 
 namespace capo::testing_support {
 
-/// In 64 lower-case hexadecimal digits.
+/// The digest in 64 lower-case hexadecimal digits.
 [[nodiscard]] std::string sha256(std::string_view text);
 
 }  // namespace capo::testing_support

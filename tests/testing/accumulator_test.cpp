@@ -54,7 +54,7 @@ const Events kNext{backward(0),        weight_gradient(0), backward(1),
 const Events kLast{backward(0),        backward(1),        backward(2),
                    weight_gradient(2), weight_gradient(0), weight_gradient(1)};
 
-// Behind each event the reader's hook.
+// The reader's hook comes behind each event.
 Events collecting(const Events& events) {
   Events out;
   for (const Event& event : events) {
@@ -123,7 +123,7 @@ TEST(EachCell, OfTheSoundContractLeavesAFrozenWeightAlone) {
     SCOPED_TRACE(cell.name());
     Setting setting{.kind = cell.kind, .flags = cell.flags()};
     setting.flags.frozen_weight = true;
-    // Of layernorm-mlp the other weight is followed.
+    // In a layernorm-mlp the other weight is followed.
     const Outcome expected{.held =
                                cell.kind == ModuleKind::LayerNormMlp ? each_once(3) : Holding{}};
     EXPECT_EQ(accumulate(setting, kNext), expected);

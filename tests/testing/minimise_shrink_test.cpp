@@ -29,7 +29,7 @@ TEST(MinimiseShrink, EveryStepIsSmaller) {
   }
 }
 
-// As rapidcheck walks: the first that still fails, until none does.
+// Walks as rapidcheck does: it takes the first that still fails, until none does.
 TEST(MinimiseShrink, APropertyThatFailsEndsAtTheLeastSchedule) {
   rc::Random random(5);
   int walked = 0;

@@ -63,7 +63,7 @@ template <typename Number>
   return all;
 }
 
-/// What `part` takes of each value.
+/// Collects what `part` takes of each value.
 template <typename Value, typename Part>
 [[nodiscard]] auto parts(const std::vector<Value>& values, Part part) {
   std::vector<decltype(part(values.front()))> out;
@@ -71,7 +71,7 @@ template <typename Value, typename Part>
   return out;
 }
 
-/// Of how many values `fits` is true.
+/// Counts the values for which `fits` is true.
 template <typename Value, typename Fits>
 [[nodiscard]] std::size_t count_of(const std::vector<Value>& values, Fits fits) {
   return static_cast<std::size_t>(std::count_if(values.begin(), values.end(), fits));

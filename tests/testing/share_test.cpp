@@ -8,7 +8,7 @@
 namespace capo::testing {
 namespace {
 
-// Of 1000 with one in two the deviation is 15.8, five of them 79.06.
+// One in two of 1000 has a deviation of 15.8, and five of them are 79.06.
 TEST(IsShare, AllowsFiveDeviationsOnBothSidesAndNoMore) {
   EXPECT_FALSE(is_share(420, 1000, 1.0 / 2));
   EXPECT_TRUE(is_share(421, 1000, 1.0 / 2));

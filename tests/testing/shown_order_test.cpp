@@ -1,4 +1,4 @@
-// What generators show reads back, declarations and all.
+// A shown order reads back, declarations and all.
 
 #include "testing/shown_order.h"
 
@@ -22,7 +22,7 @@ Schedule read_back(const std::string& shown) {
   return read ? read->schedule : Schedule{};
 }
 
-// What stands in the comments; nothing declared where there are none.
+// Reads the declarations in the comments; without comments nothing is declared.
 Model declared_in(const std::string& shown) {
   const std::string head = "# declared: capo check - --model FILE, of\n# ";
   const std::size_t at = shown.find(head);

@@ -70,8 +70,8 @@ struct Scope {
   bool weights;
   std::uint64_t total;       // well-counted orders
   std::uint64_t sound;       // D2 "per chunk"; with W the sound orders of te-semantics 2.2
-  std::uint64_t te;          // of the sound ones: TE captures
-  std::uint64_t executable;  // of those, executable as a chain: D2 "TE-expressible"
+  std::uint64_t te;          // the sound ones that TE captures
+  std::uint64_t executable;  // those of them that are executable as a chain: D2 "TE-expressible"
 };
 
 void PrintTo(const Scope& scope, std::ostream* out) {

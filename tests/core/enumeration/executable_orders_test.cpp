@@ -116,7 +116,7 @@ class Enumeration {
   Size size_;
   Orders orders_;
   std::function<void(const Order&)> visit_;
-  std::vector<std::vector<std::int32_t>> done_;  // by chunk and kind
+  std::vector<std::vector<std::int32_t>> done_;  // counted by chunk and kind
   Order order_;
 };
 
@@ -142,7 +142,8 @@ std::uint64_t tableaux(std::size_t rows, std::size_t columns) {
   return count;
 }
 
-// What a chain of actions that each microbatch goes through gives; nothing where W branches off it.
+// The number of orders of a chain of actions that each microbatch goes through; nullopt if W
+// branches off it.
 std::optional<std::uint64_t> by_hook_lengths(const Size& size) {
   if (size.weights && size.chunks > 1) return std::nullopt;
   return tableaux(size.kinds() * static_cast<std::size_t>(size.chunks),
@@ -154,7 +155,7 @@ struct Row {
   std::uint64_t all;
   std::optional<std::uint64_t> in_turn;  // first in, first out; not published with W
   std::uint64_t executable;
-  std::uint64_t te;  // of those, TransformerEngine captures
+  std::uint64_t te;  // those of them that TransformerEngine captures
 };
 
 void PrintTo(const Row& row, std::ostream* out) {

@@ -33,7 +33,7 @@ struct Row {
   std::int32_t microbatches;
   std::uint64_t captured;
   std::uint64_t both;      ///< a linear: both operands are shared buffers
-  std::uint64_t gradient;  ///< behind a norm: the gradient alone
+  std::uint64_t gradient;  ///< only the gradient, behind a norm
 };
 
 void PrintTo(const Row& row, std::ostream* out) {
@@ -86,7 +86,7 @@ class Enumeration {
  private:
   std::int32_t microbatches_;
   std::function<void(const Order&)> visit_;
-  std::vector<std::vector<std::int32_t>> done_;  // by chunk and kind
+  std::vector<std::vector<std::int32_t>> done_;  // counted by chunk and kind
   Order order_;
 };
 

@@ -26,7 +26,7 @@ constexpr std::int32_t kMicrobatches = 2;
 struct Scope {
   const char* name;
   Delay delay;
-  std::int32_t microbatches;  ///< that the alphabet has: also those that the step has not
+  std::int32_t microbatches;  ///< the alphabet has so many, more than the step
   std::size_t longest;
 };
 
@@ -86,7 +86,8 @@ Judgement judge(const std::vector<Entry>& order, Delay delay) {
   return in_order ? Judgement::Right : Judgement::InAnotherOrder;
 }
 
-// By the families of the findings: a wrong order of the right actions is a matter of dependencies.
+// Sorted by the families of the findings: a wrong order of the right actions is a matter of
+// dependencies.
 Judgement judged(const CheckResult& result) {
   const auto& findings = result.diagnostics.kept();
   if (findings.empty()) return Judgement::Right;

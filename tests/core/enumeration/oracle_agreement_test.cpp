@@ -23,7 +23,7 @@ namespace {
 const std::vector kAll{1.0, 2.0, 3.0, -1.0, -2.0, -3.0, -1.5, -2.5, -3.5, 0.0, 4.0};
 const std::vector kTwoChunks{1.0, 2.0, -1.0, -2.0, -1.5, -2.5};
 
-// What is declared beside the list.
+// The declarations that come with the list.
 struct Declared {
   const char* name;
   Layers layers;

@@ -47,7 +47,7 @@ std::vector<Order> orders_of_a_rank(const Scope& scope) {
       all.push_back({.chunk = chunk, .microbatch = m, .kind = Kind::Backward});
     }
   }
-  std::vector<std::size_t> at(all.size());  // of each action, where it stands
+  std::vector<std::size_t> at(all.size());  // the place of each action
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = i;
   std::vector<Order> orders;
   do {

@@ -30,7 +30,7 @@ using testing_support::wired;
 using testing_support::wired_directly;
 using testing_support::word_of;
 
-// The same length for every microbatch that rank 1 puts before 0.
+// The cycle is as long for every microbatch that rank 1 puts before 0.
 TEST(ShortestCycle, AnyDistanceAlongOneStreamIsOneStep) {
   EXPECT_EQ(cycle_of(wired_directly("ranks 2\nmicrobatches 4\nplacement chain\n"
                                     "rank 0: F1.0 B1.0 F1.1 F1.2 F1.3 B1.1 B1.2 B1.3\n"
@@ -195,7 +195,7 @@ void fuse_computations(Lowered& lowered, std::mt19937& random) {
 
 struct Tally {
   std::size_t finishing = 0;
-  std::map<std::size_t, std::size_t> cycles;  // by length
+  std::map<std::size_t, std::size_t> cycles;  // counted by length
 
   void compare(const TaskGraph& graph, const TaskGraph& alone, int round) {
     const Execution execution = execute(graph);
@@ -274,7 +274,7 @@ TEST(ShortestCycle, ThroughACollectiveNamesItsMembers) {
   }
 }
 
-// Of two collectives in one group, each waits for its own kind.
+// Two collectives in one group each wait for their own kind.
 TEST(ShortestCycle, OfAGroupOfCollectivesNamesTheOneThatWaits) {
   const std::vector<CollectiveGroup> both{
       {.name = "u", .members = {0, 1}, .actions = {Kind::Unshard}},

@@ -31,7 +31,7 @@ TEST(ArbitraryModel, ReadsBackAndSoDoesWhatItShrinksTo) {
   }
 }
 
-// Of the models for which `member` is declared its value, each of which is equally likely.
+// Among the models that declare `member` each of its values is equally likely.
 template <typename Value, typename Member>
 void expect_declared(const std::vector<Model>& models, double odds, Member member,
                      const std::vector<Value>& among) {
@@ -133,10 +133,10 @@ TEST(ArbitraryModel, TurnsFlagsOverThatASoundModuleLeavesAlone) {
   }
 }
 
-// Where layers are given rank by rank, there are several ranks with chances 3/4 in one of four. Of
-// one rank the forms are not told apart where it has one chunk, so that each is seen at least as
-// often as it is drawn: one layer for all in 1/4, and by 1/3 of the lists for every chunk, of which
-// the others, 1/6 of all, have several.
+// If layers are given rank by rank, there are several ranks with chances 3/4 in one of four. With
+// one rank of one chunk the forms look alike, so each is seen at least as often as it is drawn: one
+// layer for all in 1/4, and also in 1/3 of the lists for every chunk; the other lists, 1/6 of all,
+// have several.
 TEST(ArbitraryModel, GivesLayersAtEveryDepth) {
   std::vector<std::size_t> layers;
   std::size_t one_layer = 0;

@@ -63,7 +63,7 @@ TEST(ArbitrarySchedule, IsOfEveryTopologyNamingAndSize) {
 
 TEST(ArbitrarySchedule, DeclaresOfItsRanksWhatItClaims) {
   std::vector<Layers::Form> forms;
-  std::vector<bool> chunks_declared;  // where layers do not ask for it
+  std::vector<bool> chunks_declared;  // only ranks whose layers do not ask for it
   std::vector<std::int32_t> chunks;
   std::vector<Delay> named;
   std::vector<Delay> counted;
@@ -113,7 +113,7 @@ TEST(ArbitrarySchedule, DeclaresOfItsRanksWhatItClaims) {
 TEST(ArbitrarySchedule, HasEveryEntryAsOftenAsItClaims) {
   std::vector<std::size_t> sizes;
   std::vector<Kind> kinds;
-  std::vector<Kind> computations;  // of named microbatches
+  std::vector<Kind> computations;  // only orders of named microbatches
   std::vector<std::int32_t> chunks;
   std::vector<std::int32_t> microbatches;
   for (const Schedule& schedule : sample(arbitrary_schedule(), 3000)) {
@@ -160,7 +160,7 @@ bool composes(const Entry& entry) {
          !(entry.kind >= Kind::SendForward && entry.kind <= Kind::ReceiveBackward);
 }
 
-// What an idle slot or a transfer cuts off is not looked at for its size.
+// The size of a composite that an idle slot or a transfer cuts off is not looked at.
 TEST(ArbitrarySchedule, ComposesTwoOrThreeAtOneEntryInSix) {
   std::vector<bool> opened;
   std::vector<bool> of_three;

@@ -17,7 +17,7 @@
 namespace capo::testing {
 namespace {
 
-// What the generator is for: each of the two answers, and environments that differ in it.
+// The generator has to give each of the two answers, and environments that differ in it.
 TEST(MovedTransfers, FinishOrNotAndDependOnHowRanksCommunicate) {
   std::map<Communicators, std::size_t> finish;
   std::size_t buffered = 0;
@@ -81,7 +81,7 @@ TEST(MovedTransfers, FuseOneInEightThatStandSideBySide) {
   EXPECT_TRUE(are_even(microbatches, numbers(1, 3)));
 }
 
-// Where a receive's reader, or the composite that it is in, begins.
+// The place at which a receive's reader, or the composite that the reader is in, begins.
 std::vector<Entry>::const_iterator reader_of(std::vector<Entry>::const_iterator receive,
                                              const std::vector<Entry>& order) {
   auto reader = std::find_if(receive, order.end(), [&](const Entry& entry) {
@@ -93,7 +93,7 @@ std::vector<Entry>::const_iterator reader_of(std::vector<Entry>::const_iterator 
   return reader;
 }
 
-// Nothing but other receives stands between a receive and its reader.
+// Only other receives stand between a receive and its reader.
 bool receives_late(const Schedule& schedule) {
   return std::all_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
     const auto& order = rank.order;

@@ -32,7 +32,7 @@ TEST(SoundOrder, CanAndCannotBeCapturedByTe) {
   EXPECT_LT(uncapturable, 400);
 }
 
-// Of one chunk with two microbatches that delays there are five sound orders.
+// One chunk with two microbatches that delays has five sound orders.
 TEST(SoundOrder, ReachesEveryOrderOfASmallShape) {
   std::set<std::string> seen;
   for (const TeOrder& order : sample(sound_order(), 2000)) {

@@ -53,9 +53,9 @@ TEST(SoundPlanned, ComesWiredAndUnwiredDelayedAndWholeAsOftenAsItClaims) {
   std::vector<std::int32_t> chunks;
   std::vector<std::int32_t> microbatches;
   std::vector<Topology> topologies;
-  std::vector<std::size_t> ranks;  // of chunks that are not wired
+  std::vector<std::size_t> ranks;  // only schedules whose chunks are not wired
   std::vector<Delay> delays;
-  std::vector<Kind> seconds;  // of two that may come
+  std::vector<Kind> seconds;  // the first of two that may come
   for (const Declared& one : sample(sound_planned(), 2000)) {
     const Schedule& schedule = one.schedule;
     chunks.push_back(schedule.ranks.front().chunks);

@@ -78,8 +78,8 @@ TEST(SoundSchedule, DeclaresDelaysLayersAndReplaysAsOftenAsItClaims) {
   EXPECT_TRUE(is_share(replays, ranks, 1.0 / 4));
 }
 
-// What may still run of a rank whose chunks are not wired: something of every microbatch of a chunk
-// that has not run to its end.
+// A rank whose chunks are not wired may still run an action of every microbatch of a chunk that has
+// not run to its end.
 std::size_t choices(const std::vector<Entry>& order, std::size_t from) {
   std::set<std::pair<std::int32_t, std::int32_t>> left;
   for (std::size_t at = from; at < order.size(); ++at) {
@@ -89,9 +89,9 @@ std::size_t choices(const std::vector<Entry>& order, std::size_t from) {
 }
 
 TEST(SoundSchedule, SplitsIdlesAndComposesAsOftenAsItClaims) {
-  std::vector<bool> split;     // of the backwards of a mixed chunk
+  std::vector<bool> split;     // only backwards of a mixed chunk
   std::vector<bool> idle;      // before an action that is drawn
-  std::vector<bool> composed;  // of those beside which two others could have come
+  std::vector<bool> composed;  // only entries that two others could have joined
   std::vector<bool> of_three;
   for (const Schedule& schedule : sample(sound_named_schedule(), 3000)) {
     for (const RankOrder& rank : schedule.ranks) {

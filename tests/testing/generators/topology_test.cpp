@@ -71,7 +71,7 @@ TEST(DrawnTopology, IsOfEverySizeAndTopologyEquallyOften) {
   EXPECT_TRUE(are_even(of_two_pipelines, {2, 4}));
 }
 
-// Of two ranks with one chunk and two there are six permutations.
+// Two ranks with one chunk and two have six permutations.
 TEST(DrawnTopology, DealsOutCustomStagesInEveryWayEquallyOften) {
   std::vector<std::vector<std::int32_t>> stages;
   const auto draw = [](Dice& dice) {

@@ -22,7 +22,7 @@ TEST(Texts, OfASmallOrderReadBack) {
   EXPECT_EQ(laws::json_reads_back(one_forward(1)), std::nullopt);
 }
 
-// Who lists the stages of a rank has said how many chunks it has, declared or not.
+// A text that lists the stages of a rank says how many chunks it has, declared or not.
 TEST(Texts, OfCustomStagesReadBack) {
   for (const bool declared : {false, true}) {
     Schedule schedule = one_forward(1);

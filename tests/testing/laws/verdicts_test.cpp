@@ -57,7 +57,7 @@ TEST(Verdicts, AreRelativeToThePlan) {
   EXPECT_TRUE(breach->starts_with("error[B01]")) << *breach;
 }
 
-// What is broken before hides the faults behind it.
+// A schedule that is broken already hides the faults behind it.
 TEST(Verdicts, OfFaultsNameTheFaultAndWhatWasBroken) {
   std::vector<std::string> breaches;
   for (const TeOrder& order : sample(sound_order(), 20)) {

@@ -1,4 +1,4 @@
-// By hand, from what graph.py does with such captures.
+// The expected flaws are made by hand, from what graph.py does with such captures.
 
 #include "testing/oracle/declared.h"
 
@@ -58,8 +58,8 @@ TEST(DeclaredOracle, WhatIsSentLastsToTheEndOfTheNextThatSends) {
   EXPECT_EQ(flaws(capture_of(both, {1, 2, 1, 2, -2, -1, -2, -1})), Flaws{});
 }
 
-// What chunk 1 sends is given back at -3, and the next -3 takes it; chunk 2 sees the end of the
-// send.
+// The gradient that chunk 1 sends is given back at -3, and the next -3 takes it; chunk 2 sees the
+// end of the send.
 TEST(DeclaredOracle, CellsOfThePoolAreSharedBySize) {
   const std::vector<int> entries{1, 2, 3, 3, -1, -3, -3, -2};
   const std::vector<DeclaredLayer> alike{{.sends = true}, {.sends = true}, {}};

@@ -22,7 +22,7 @@ TEST(OraclePlacement, DownAndUpIsAV) {
   EXPECT_EQ(stages(Walk::DownAndUp, {3, 3}), (Stages{{0, 3, 4}, {1, 2, 5}}));
 }
 
-// As in DualPipe: stages 0 to 2 walk down, and 3 to 5 up.
+// DualPipe's stages 0 to 2 walk down, and 3 to 5 up.
 TEST(OraclePlacement, FromBothEndsIsTwoPipelines) {
   EXPECT_EQ(stages(Walk::FromBothEnds, {2, 2, 2}), (Stages{{0, 5}, {1, 4}, {2, 3}}));
   EXPECT_EQ(stages(Walk::FromBothEnds, {3, 3}), (Stages{{0, 5, 2}, {1, 4, 3}}));

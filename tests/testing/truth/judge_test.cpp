@@ -55,7 +55,7 @@ TruthLine judged(const TruthCase& of) {
   return judge_truth(of, engine).value();
 }
 
-// Behind the fixed cases, so that all sorts are drawn.
+// Numbers behind the fixed cases draw all sorts.
 constexpr std::uint64_t kDrawn = 10'000;
 
 TEST(Truth, CasesOfAllSortsAgree) {

@@ -29,7 +29,7 @@ TruthLine judged(const TruthCase& of) {
   return judge_truth(of, engine).value();
 }
 
-// As if B02, the grad output that is overwritten, did not exist.
+// This judge acts as if B02, the overwritten grad output, did not exist.
 TruthLine blind_to_b02(const TruthCase& of) {
   TruthLine line = judged(of);
   if (line.rules != std::vector<std::string>{"B02"}) return line;
@@ -40,7 +40,7 @@ TruthLine blind_to_b02(const TruthCase& of) {
   return line;
 }
 
-// As if every order of two chunks were wrong.
+// This judge acts as if every order of two chunks were wrong.
 TruthLine alarmed_by_two_chunks(const TruthCase& of) {
   TruthLine line = judged(of);
   if (of.input.schedule.ranks.front().chunks < 2) return line;
@@ -107,7 +107,8 @@ TruthCase first_case(const std::function<bool(const TruthCase&)>& is_meant) {
   }
 }
 
-// As if P02 said so of every order of two microbatches; of one microbatch alone S06 does, rightly.
+// This judge acts as if P02 rejected every order of two microbatches; S06 rejects one microbatch
+// alone, rightly.
 Result<TruthLine, Error> alarmed_by_two_microbatches(const TruthCase& of) {
   TruthLine line = judged(of);
   line.ran = false;
@@ -167,7 +168,8 @@ TEST(MinimalCase, OfAFalseAlarmIsOneThatItsGeneratorVouchesFor) {
   EXPECT_GT(of_several_modules, 0U);
 }
 
-// As if an invariant of capo's own broke wherever a chunk delays its weight gradient.
+// This judge acts as if an invariant of capo's own broke wherever a chunk delays its weight
+// gradient.
 Result<TruthLine, Error> broken_by_weights(const TruthCase& of) {
   TruthLine line{.number = of.number, .order = of.words, .verdict = "no-verdict"};
   for (const RankOrder& rank : of.input.schedule.ranks) {

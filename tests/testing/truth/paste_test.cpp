@@ -1,4 +1,4 @@
-// What is pasted reads back as what was declared, and means the same order.
+// A pasted case reads back as it was declared, and means the same order.
 
 #include "testing/truth/paste.h"
 
