@@ -24,7 +24,7 @@
 
 namespace capo::testing {
 
-/// Draws a topology of one pipeline or of chunks that are not wired.
+/// The topologies of one pipeline, and that of chunks that are not wired.
 inline constexpr std::array kOnePipeline{Topology::Independent, Topology::Chain, Topology::Loop,
                                          Topology::V, Topology::Custom};
 inline constexpr std::array kEveryTopology{Topology::Independent, Topology::Chain,

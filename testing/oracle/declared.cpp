@@ -77,7 +77,7 @@ class Capturing {
   const DeclaredCapture& capture_;
   int made_ = 0;
   int bytes_ = 0;
-  // Free inputs and gradients are filed by key, the pool's free cells by size.
+  // Free inputs and the gradients are filed by key, the free cells of the pool by size.
   Returned inputs_back_;
   Returned pool_;
   std::map<int, int> gradients_;
