@@ -19,7 +19,7 @@ enum class ErrorKind {
 struct Error {
   ErrorKind kind;
   std::string message;  ///< "cannot read plan.order: Permission denied"
-  std::string help;     ///< what would make it work; may be empty
+  std::string help;     ///< advice that would make it work; may be empty
 
   friend bool operator==(const Error&, const Error&) = default;
 };

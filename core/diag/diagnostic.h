@@ -1,5 +1,5 @@
-// A finding, as a plain value: whoever finds it appends one, and only core/report turns it into
-// words on a terminal, JSON or SARIF.
+// A finding, as a plain value: a rule appends it, and only core/report turns it into words on a
+// terminal, JSON or SARIF.
 //
 // The first label is the primary place; the others and the notes explain it. The witness names the
 // entries that break the rule, so that a program can act on it. Help says what would cure it, with
@@ -21,24 +21,24 @@ namespace capo {
 /// The chapter of docs/model.md that a rule belongs to.
 enum class Family {
   Input,         ///< the text is not in the language: there is no schedule to judge
-  Shape,         ///< what one order holds
-  Dependencies,  ///< what must come before what
-  Placement,     ///< which rank runs which stage
-  Routing,       ///< what Megatron's runtime receives when
+  Shape,         ///< the actions of one order by themselves
+  Dependencies,  ///< actions that must come before others
+  Placement,     ///< the ranks that run each stage
+  Routing,       ///< tensors that Megatron's runtime hands over, and when
   Transfers,     ///< sends, receives and collectives across ranks
   Buffers,       ///< memory that graphs share
-  Streams,       ///< what runs beside what, with nothing between them
+  Streams,       ///< work on several streams that nothing orders
   Replay,        ///< the order of capture against that of replay
-  Gradients,     ///< what becomes of each parameter's gradient
-  Capture,       ///< what a graph cannot hold, or bakes in
+  Gradients,     ///< the accumulation of each parameter's gradient
+  Capture,       ///< actions that a graph cannot hold, or bakes in
 };
 
 enum class Severity { Error, Warning };
 
-/// A place and what is there: "the forward it needs is here".
+/// A place with a remark: "the forward it needs is here".
 struct Label {
   Span span;
-  std::string text;  ///< may be empty: the message says it all
+  std::string text;  ///< may be empty if the message says it all
 
   friend bool operator==(const Label&, const Label&) = default;
 };
@@ -60,7 +60,7 @@ struct Edit {
 
 struct Help {
   std::string text;
-  std::vector<Edit> edits;  ///< empty where the cure is not one that capo can write down
+  std::vector<Edit> edits;  ///< empty if capo cannot write the cure down
 
   friend bool operator==(const Help&, const Help&) = default;
 };
@@ -72,7 +72,7 @@ struct TaskReference {
   int rank = 0;
   std::size_t index = 0;  ///< position in the rank's order, from 0
   std::string text;       ///< the entry as written
-  std::string action;     ///< "F(c1,m0)"; empty where the entry is no action
+  std::string action;     ///< "F(c1,m0)"; empty if the entry is no action
 
   friend bool operator==(const TaskReference&, const TaskReference&) = default;
 };

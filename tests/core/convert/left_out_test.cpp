@@ -1,4 +1,4 @@
-// What a TE list and a table leave out, and what they need not say.
+// The declarations that a TE list and a table leave out, and those that they need not state.
 
 #include "core/convert/written.h"
 
@@ -16,7 +16,7 @@ Result<std::string, Inexpressible> as(TextForm form, const std::string& text) {
   return written(read_order_file("capo 1\n" + text, {}).value(), form);
 }
 
-// The text, or why there is none.
+// Returns the text, or the reason why there is none.
 std::string list(const std::string& text) {
   const auto out = as(TextForm::TeList, text);
   return out ? *out : out.error().reason;

@@ -72,7 +72,8 @@ TEST(AddTransfers, ReproducesEveryListOfPyTorchToTheEntry) {
   EXPECT_EQ(composite, 9U);
 }
 
-// What PyTorch executes: its constructor puts the actions of whole stages in before the transfers.
+// PyTorch executes these tables: its constructor puts the actions of whole stages in before the
+// transfers.
 TEST(AddTransfers, ReproducesWhatPyTorchExecutesWithItsActionsOfWholeStages) {
   std::size_t tables = 0;
   std::size_t cells = 0;
@@ -142,7 +143,7 @@ TEST(AddTransfers, NamesTheEntryThatEveryStepIsMadeFor) {
     auto& of_rank = entries.emplace_back();
     for (const Step& step : rank) of_rank.push_back(step.entry);
   }
-  // F, send of F, receive for B, B; and receive for F, F, B, send of B.
+  // Rank 0 runs F, send of F, receive for B, B; rank 1 runs receive for F, F, B, send of B.
   EXPECT_EQ(entries, (std::vector<std::vector<std::uint32_t>>{{0, 0, 2, 2}, {1, 1, 2, 2}}));
 }
 
@@ -156,8 +157,8 @@ TEST(AddTransfers, ACycleIsIncompleteAndKeepsWhatCameOut) {
   EXPECT_EQ(lines_of(made.lowered), (Lines{"F1.0 send-F1.0", "recv-F1.0"}));
 }
 
-// Not looked at: microbatches that are none, since nothing is promised for them, and a stage on two
-// ranks, of which PyTorch asks the one that it was told.
+// Two inputs are left out: microbatches that are none, since nothing is promised for them, and a
+// stage on two ranks, of which PyTorch asks the one that it was told.
 TEST(AddTransfers, IsCompleteExactlyWherePyTorchCanScheduleTheMutatedTable) {
   std::size_t complete = 0;
   std::size_t incomplete = 0;
@@ -196,7 +197,7 @@ Cells as_torch_lowers(const Schedule& schedule) {
   return cells;
 }
 
-// Ranks of every number up to 65, where a word of 64 bits would be full.
+// Every number of ranks up to 65 is tried, since a word of 64 bits would be full there.
 TEST(AddTransfers, AgreesWithTheSweepsOnRandomSchedulesOfUpTo65Ranks) {
   std::mt19937 random(1);
   std::size_t cells = 0;

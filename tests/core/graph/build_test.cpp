@@ -43,7 +43,7 @@ struct Wired {
     }
     return lines;
   }
-  // The tasks that can never run, whatever else does.
+  // Returns the tasks that can never run, whatever else does.
   [[nodiscard]] Lines never() const {
     Lines lines;
     for (TaskId id = 0; id < made.graph.tasks.size(); ++id) {
@@ -67,8 +67,6 @@ Wired two_ranks(const std::string& rank_0, const std::string& rank_1,
                                           ("rank 0: " + rank_0 + "\nrank 1: " + rank_1 + "\n"));
   return wired(schedule, as_written(schedule), environment);
 }
-
-// --- pairing -------------------------------------------------------------------------------------
 
 TEST(Build, AMessageIsWhatTheReceivingStageReads) {
   const auto message = [](Kind kind, std::int32_t stage) {
@@ -113,7 +111,7 @@ TEST(Build, ActivationsAndGradientsToTheSameRankShareAQueue) {
              "1:send-B2.0[ -> 0:recv-B2.0] message", "1:send-B1.0[ -> 0:recv-B1.0] message"}));
 }
 
-// What goes over the second communicator is paired by itself.
+// Transfers on the second communicator are paired among themselves.
 TEST(Build, EachCommunicatorPairsItsOwn) {
   Schedule schedule = read_schedule(
       "ranks 2\nmicrobatches 2\nplacement chain\n"
@@ -127,8 +125,6 @@ TEST(Build, EachCommunicatorPairsItsOwn) {
   EXPECT_EQ(made.faults(), Lines{});
   EXPECT_TRUE(made.finishes());
 }
-
-// --- what computations wait for ------------------------------------------------------------------
 
 Lines waits(MegatronCalls calls) {
   const Schedule schedule = read_schedule(
@@ -157,8 +153,6 @@ TEST(Build, InBatchesEveryTransferIsWaitedForAtOnce) {
     EXPECT_NE(line.find("!] -> "), std::string::npos) << line;
 }
 
-// --- faults --------------------------------------------------------------------------------------
-
 TEST(Build, RightTransfersHaveNoFault) {
   const Wired made = two_ranks("F1.0 send-F1.0 recv-B1.0 B1.0", "recv-F1.0 F1.0 B1.0 send-B1.0");
   EXPECT_EQ(made.faults(), Lines{});
@@ -166,7 +160,7 @@ TEST(Build, RightTransfersHaveNoFault) {
   EXPECT_TRUE(made.finishes());
 }
 
-// The second of the same name takes part in nothing: it ends by itself.
+// The second transfer of the same name meets no other: it ends by itself.
 TEST(Build, ARepeatedTransferIsLeftOutOfThePairing) {
   const Wired made =
       two_ranks("F1.0 send-F1.0 F1.1 send-F1.1", "recv-F1.0 F1.0 recv-F1.0 recv-F1.1 F1.1");
@@ -230,7 +224,7 @@ TEST(Build, AReceiveBehindItsReaderIsTooLate) {
   EXPECT_FALSE(made.finishes());
 }
 
-// What is a fault of its own must not shift the queue behind it.
+// A transfer that is a fault of its own must not shift the queue behind it.
 TEST(Build, ADroppedReceiveDoesNotShiftWhatIsBehindIt) {
   const Wired made =
       two_ranks("F1.0 send-F1.0 F1.1 send-F1.1", "F1.0 recv-F1.1 F1.1",
@@ -240,8 +234,6 @@ TEST(Build, ADroppedReceiveDoesNotShiftWhatIsBehindIt) {
   EXPECT_EQ(edges_of(made.graph(), made.lowered, EdgeKind::Message),
             Lines{"0:send-F1.1[ -> 1:recv-F1.1] message"});
 }
-
-// --- collectives ---------------------------------------------------------------------------------
 
 CollectiveGroup group_of(std::vector<std::int32_t> members, std::vector<Kind> actions) {
   return {.name = "group", .members = std::move(members), .actions = std::move(actions)};
@@ -262,7 +254,8 @@ TEST(Build, TheSameCollectivesInTheSameOrderMeet) {
   EXPECT_TRUE(made.finishes());
 }
 
-// The first that differs is the fault; both members wait in it, and in all that is behind.
+// The first collective that differs is the fault; both members wait there, and so does every task
+// behind it.
 TEST(Build, CollectivesInAnotherOrderAreAFaultAndNobodyGoesOn) {
   const Wired made = collective("reduce1 reduce2", "reduce2 reduce1", kReductions);
   EXPECT_EQ(made.faults(), Lines{"collective order: 1:reduce2, 0:reduce1"});
@@ -302,8 +295,6 @@ TEST(Build, DispatchesOfOneMicrobatchMeetThoseOfTheSame) {
   EXPECT_EQ(collective("F1.0 dispatch-F1.0", "F1.0 dispatch-F1.1", experts).faults(),
             Lines{"collective order: 1:dispatch-F1.1, 0:dispatch-F1.0"});
 }
-
-// --- parameters ----------------------------------------------------------------------------------
 
 TEST(Build, ParametersAreThereBeforeTheirReaderAndKeptUntilTheLastOne) {
   const Schedule schedule = read_schedule(

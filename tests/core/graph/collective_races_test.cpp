@@ -1,8 +1,8 @@
 // Collectives of one group on two streams of a member: ordered by data, by events, or not at all.
 
-#include "core/graph/meetings.h"
 #include "core/graph/build.h"
 #include "core/graph/execution.h"
+#include "core/graph/meetings.h"
 #include "tests/core/graph/graph_text.h"
 
 #include <gtest/gtest.h>
@@ -120,8 +120,6 @@ TEST(CollectiveRaces, EventsOrderTheExchangesOfOneMicrobatchOnly) {
       "F1.0 dispatch-F1.0 F1.0 F1.1 combine-F1.0 dispatch-F1.1 F1.1 combine-F1.1";
   EXPECT_EQ(wired(two, two, {experts}).races(), Lines{"experts: 0:combine-F1.0, 0:dispatch-F1.1"});
 }
-
-// --- against reachability ------------------------------------------------------------------------
 
 bool reaches(const TaskGraph& graph, Vertex from, Vertex to) {
   std::set<Vertex> seen{from};

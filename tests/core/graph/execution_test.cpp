@@ -25,7 +25,7 @@ using testing_support::Wired;
 using testing_support::wired;
 using testing_support::wired_directly;
 
-// The tasks that never run.
+// Returns the tasks that never run.
 Lines stuck_in(const Wired& made) {
   const Execution execution = execute(made.graph);
   Lines lines;
@@ -62,7 +62,7 @@ TEST(Execution, LeavesTheStuckStateBehind) {
             (Lines{"0:B1.0", "0:F1.1", "0:B1.1", "1:F1.1", "1:F1.0", "1:B1.0", "1:B1.1"}));
 }
 
-// A start can be over where the end never is.
+// A start can be over although the end never is.
 TEST(Execution, ATransferThatWaitsHasStarted) {
   const Wired made = wired(
       "ranks 2\nmicrobatches 1\nplacement chain\nchunks 1\n"

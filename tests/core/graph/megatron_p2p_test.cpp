@@ -1,4 +1,4 @@
-// Which of Megatron's calls finish, cell by cell: way of calling, communicators, number of ranks
+// Megatron's calls that finish, cell by cell: way of calling, communicators, number of ranks
 // and of chunks, with the overlap of expert-parallel communication and without.
 //
 // The table that is reproduced was found with a model of its own, on Megatron-LM d98e8a64dd:
@@ -199,7 +199,8 @@ TEST(MegatronP2p, WithoutModelChunksBatchIsAccepted) {
   std::printf("without model chunks, batch: %zu accepted\n", accepted);
 }
 
-// What Megatron refuses because of its groups is not only slow. With several chunks it cannot run.
+// Settings that Megatron refuses because of its groups are not only slow. With several chunks they
+// cannot run.
 TEST(MegatronP2p, GroupsSmallerThanThePipelineCannotRunWithModelChunks) {
   std::size_t smaller = 0;
   std::size_t last = 0;

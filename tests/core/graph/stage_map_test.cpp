@@ -1,4 +1,4 @@
-// Where stages live, under every topology.
+// The homes of stages, under every topology.
 
 #include "core/graph/stage_map.h"
 #include "core/frameworks/torch/csv_reader.h"
@@ -16,7 +16,7 @@ using testing_support::read_schedule;
 
 using Lines = std::vector<std::string>;
 
-// "rank.chunk" of every stage; "nowhere" where no rank holds it.
+// Returns "rank.chunk" of every stage, and "nowhere" if no rank holds it.
 Lines homes_of(const StageMap& map) {
   Lines homes;
   for (std::int32_t stage = 0; stage < map.stages(); ++stage) {

@@ -1,5 +1,5 @@
-// What a task graph holds: its layout in memory, its vertices, its streams, and every edge of the
-// smallest pipeline.
+// The contents of a task graph: its layout in memory, its vertices, its streams, and every edge of
+// the smallest pipeline.
 
 #include "core/graph/build.h"
 #include "tests/core/graph/graph_text.h"
@@ -40,13 +40,14 @@ Wired wired(const std::string& text, const Environment& environment = {},
   return made;
 }
 
-// Ten million steps are an ordinary input; what a step and a task take is part of the design.
+// Ten million steps are an ordinary input, so the bytes of a step and a task are part of the
+// design.
 TEST(TaskGraph, StepsAndTasksAndEdgesAreSmall) {
   EXPECT_EQ(sizeof(Step), 20U);
   EXPECT_EQ(sizeof(Task), 28U);
   EXPECT_EQ(sizeof(Vertex), 4U);
   EXPECT_EQ(sizeof(EdgeKind), 1U);
-  // Of the graph: where a vertex's edges begin; and of each edge its target and its kind.
+  // The graph holds where a vertex's edges begin, and each edge's target and kind.
   using Traits = boost::graph_traits<DependencyGraph>;
   EXPECT_EQ(sizeof(Traits::edges_size_type), 4U);
   EXPECT_EQ(sizeof(Traits::vertex_descriptor), 4U);
@@ -101,7 +102,7 @@ TEST(TaskGraph, WithoutTransfersAStageReadsStraightFromTheOneBefore) {
             }));
 }
 
-// What else an order writes is left out.
+// Other actions of an order are left out.
 TEST(TaskGraph, ExchangesInTurnRunAmongTheComputations) {
   const Schedule schedule = read_schedule(
       "ranks 2\nmicrobatches 1\nplacement chain\n"
@@ -149,8 +150,6 @@ TEST(TaskGraph, ATaskKnowsItsStageAndItsStep) {
   EXPECT_EQ(second.step, 2U);  // idle slots are no steps
   EXPECT_EQ(second.kind, Kind::Forward);
 }
-
-// --- streams -------------------------------------------------------------------------------------
 
 // Rank 1 of three receives from before, sends on, receives from behind and sends back.
 const char* const kMiddle =
@@ -211,8 +210,6 @@ TEST(TaskGraph, EveryTaskIsOnAStreamOfItsRank) {
   }
 }
 
-// --- what runs together --------------------------------------------------------------------------
-
 TEST(TaskGraph, TheMembersOfAFusedGroupStartAndEndTogether) {
   const Wired made = wired(
       "ranks 3\nmicrobatches 1\nplacement chain\n"
@@ -228,7 +225,7 @@ TEST(TaskGraph, TheMembersOfAFusedGroupStartAndEndTogether) {
   EXPECT_EQ(graph.end(send), graph.start(send) + 1);
   EXPECT_EQ(graph.task_of[graph.start(send)], send);
   EXPECT_EQ(graph.task_of[graph.end(receive)], send);
-  // One span for the group, and in no queue one member behind the other.
+  // The group has one span, and no queue puts one member behind the other.
   const Lines spans = edges_of(graph, made.lowered, EdgeKind::Span);
   EXPECT_EQ(std::count(spans.begin(), spans.end(), "1:send-F1.0[ -> 1:send-F1.0] span"), 1);
   for (const std::string& line : edges_of(graph, made.lowered, EdgeKind::Queue)) {
@@ -266,7 +263,7 @@ TEST(TaskGraph, AnEdgeOfAMemberSaysWhose) {
                    "0:F1.1 -> 0:B1.1 stream",  //
                    "0:F1.0 -> 0:B1.0 data",    //
                    "0:F1.1 -> 0:B1.1 data"}));
-  // Between the same two vertices.
+  // These edges join the same two vertices.
   EXPECT_EQ(between_tasks(wired("ranks 1\nmicrobatches 2\nplacement chain\n"
                                 "rank 0: (F1.0 F1.1) (B1.0 B1.1)\n")),
             (Lines{"0:F1.0 -> 0:B1.0 stream",  //
@@ -286,8 +283,6 @@ TEST(TaskGraph, AGroupHoldsTransfersOrComputationsButNotBoth) {
   EXPECT_EQ(starts.size(), 4U);
 }
 
-// --- collectives ---------------------------------------------------------------------------------
-
 // All members start before a point and end behind it.
 TEST(TaskGraph, TheMembersOfACollectiveMeetInOnePoint) {
   const std::vector<CollectiveGroup> both{
@@ -304,7 +299,7 @@ TEST(TaskGraph, TheMembersOfACollectiveMeetInOnePoint) {
   EXPECT_EQ(made.graph.streams[made.graph.tasks[0].stream].name, "dp");
 }
 
-// What no declared group performs is a task of its stream like any other.
+// A collective that no declared group performs is a task of its stream like any other.
 TEST(TaskGraph, AnActionOfNoGroupIsOneVertex) {
   const Wired made = wired("ranks 1\nmicrobatches 1\nrank 0: unshard1 F1.0 reduce1\n");
   EXPECT_EQ(boost::num_vertices(made.graph.edges), 3U);

@@ -52,7 +52,7 @@ bool reads(const Entry& reader, const Entry& receive) {
   return kind && reader.chunk == receive.chunk && reader.microbatch == receive.microbatch;
 }
 
-// Every receive right before the computation that reads it, or before the composite that does.
+// Puts every receive right before the computation that reads it, or before the composite that does.
 void defer_receives(std::vector<Entry>& order) {
   std::vector<Entry> receives;
   std::erase_if(order, [&](const Entry& entry) {
@@ -188,9 +188,9 @@ TEST(TorchCompletion, EveryInvalidMutationIsRejectedByTheFamilyThatItBreaks) {
   EXPECT_EQ(accepted, 4U);
 }
 
-// What has an error of shape or dependencies is not asked whether it finishes, nor is a transfer
-// that is there twice; none of those tables is stuck in PyTorch's simulator. Actions on a rank that
-// does not hold their stage are asked: they make nothing that another could use.
+// A table with an error of shape or dependencies is not asked whether it finishes, nor is one with
+// a transfer that is there twice; none of those tables is stuck in PyTorch's simulator. Actions on
+// a rank that does not hold their stage are asked: they make nothing that another could use.
 TEST(TorchCompletion, IsStuckExactlyWherePyTorchsSimulatorDoesNotProgress) {
   std::size_t finishing = 0;
   std::size_t stuck = 0;

@@ -168,7 +168,7 @@ TEST(Deletions, WhatIsSoundStaysSound) {
     for (const Schedule& smaller : testing::smaller_sound_schedules(schedule)) {
       const auto after = check_text(print_order_file(smaller));
       for (const Diagnostic& finding : after.result.diagnostics.kept()) {
-        // What a sound schedule is by its generator; the other families have further conditions.
+        // The generator promises these families; the others have further conditions.
         const bool promised = finding.family == Family::Shape ||
                               finding.family == Family::Dependencies ||
                               finding.family == Family::Placement;

@@ -41,8 +41,6 @@ std::string minimal(const std::string& text, std::string_view rule) {
   return print_order_file(minimised(text, rule).schedule);
 }
 
-// --- by the rules --------------------------------------------------------------------------------
-
 TEST(Minimise, AMissingBackwardLeavesItsForward) {
   EXPECT_EQ(minimal("[1, 2, 1, -2, 2, -1, -2, 1, 2, -2, 1, -1, 2, -1, -2]", "S15"),
             "capo 1\nranks 1\nrank 0: F1\n");
@@ -128,7 +126,7 @@ rank 3: F1.0 B1.0 F1.1 B1.1
             "rank 2: F1.0 combine-F1.0 B1.0\n");
 }
 
-// Each single deletion of what is documented as minimal.
+// Tries each single deletion from an order that is documented as minimal.
 std::vector<Schedule> single_deletions(const Schedule& schedule) {
   std::vector<Schedule> out;
   const auto add = [&](std::optional<Schedule> smaller) {
@@ -190,11 +188,9 @@ TEST(Minimise, OfEveryBadCaseOfTheCorpusNothingMoreCanGo) {
   EXPECT_GT(cases, 80);
 }
 
-// --- by a predicate: the buffers that TransformerEngine reuses -----------------------------------
-
 struct Reuse {
   bool input = false;        // the input of a pending weight gradient is overwritten
-  bool grad_output = false;  // or the gradient that came in
+  bool grad_output = false;  // the gradient that came in is overwritten
 };
 
 // TE hands the input buffer of a chunk that is through with its backward to the next forward, the
@@ -227,7 +223,8 @@ Reuse reuse_of(const std::vector<Entry>& order) {
   return found;
 }
 
-// Sound, every chunk delays, and TE can capture it: the weight gradient follows its own backward.
+// Draws a sound order in which every chunk delays and that TE can capture: each weight gradient
+// follows its own backward.
 bool capturable(const Schedule& schedule) {
   if (schedule.ranks.size() != 1) return false;
   const RankOrder& rank = schedule.ranks.front();
@@ -302,7 +299,7 @@ std::map<std::string, int> minima(const char* name, int orders, const StillBroke
   return found;
 }
 
-// By the rule as it is known from running TE, of what TE can capture.
+// Minimises orders that TE can capture, by the rule as it is known from running TE.
 std::map<std::string, int> minima_by_reuse(const char* name, bool Reuse::*hazard) {
   const StillBroken broken = [hazard](const Schedule& schedule) {
     return capturable(schedule) && reuse_of(schedule.ranks.front().order).*hazard;
@@ -311,7 +308,7 @@ std::map<std::string, int> minima_by_reuse(const char* name, bool Reuse::*hazard
                 [&](const Schedule& schedule) { return minimise(schedule, broken); });
 }
 
-// By capo's own rule.
+// Minimises orders by capo's own rule.
 std::map<std::string, int> minima_by_rule(const char* rule, const Aliases& aliases) {
   const CheckOptions declared{.plan = {.kind = PlanKind::Te, .aliases = aliases}};
   const auto input = [](const Schedule& schedule) {

@@ -46,7 +46,7 @@ TEST(Renaming, LessIsDeclaredWhereItMeansTheSame) {
   const std::vector<Schedule> less = with_less_declared(declared);
   EXPECT_TRUE(has(less, "microbatches 1\nrank 0 chunks 1\nrank 0 layers 1\nrank 0: F1 B1 W1\n"));
   EXPECT_TRUE(has(less, "microbatches 1\nrank 0 delayed 1\nrank 0: F1 B1 W1\n"));
-  // Nothing but the declaration says that the chunk delays.
+  // Only the declaration says that the chunk delays.
   for (const Schedule& one : with_less_declared(read("capo 1\nrank 0 delayed 1\nrank 0: F1 B1\n")))
     EXPECT_TRUE(one.ranks.front().delay.has_value());
 }

@@ -1,4 +1,4 @@
-// What a schedule says of itself: microbatches by counting, and when two mean the same.
+// Questions that a schedule answers by itself: microbatches by counting, and equal meanings.
 
 #include "core/order/schedule.h"
 
