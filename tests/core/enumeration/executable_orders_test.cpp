@@ -72,7 +72,7 @@ bool accepted_or_out_of_stage_order(const CheckResult& result) {
 bool te_captures(const Order& order, const Size& size) {
   TeList list;
   for (const Entry& entry : order) {
-    const double value = entry.kind == Kind::Forward    ? entry.chunk
+    const double value = entry.kind == Kind::Forward    ? std::int32_t{entry.chunk}
                          : entry.kind == Kind::Backward ? -entry.chunk
                                                         : -entry.chunk - 0.5;
     list.entries.push_back(

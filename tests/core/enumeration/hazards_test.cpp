@@ -44,7 +44,7 @@ bool te_captures(const Order& order, std::int32_t chunks) {
   TeList list;
   for (const Entry& entry : order) {
     const bool weight = entry.kind == Kind::BackwardWeight;
-    const double value = entry.kind == Kind::Forward ? entry.chunk
+    const double value = entry.kind == Kind::Forward ? std::int32_t{entry.chunk}
                          : weight                    ? -entry.chunk - 0.5
                                                      : -entry.chunk;
     list.entries.push_back(
