@@ -7,7 +7,7 @@
 //
 // This is Kahn's method rather than boost::topological_sort, since it yields the stuck state and
 // not only the fact that there is one, and is faster (bench/graph prints both). Tested by
-// execution_test.cpp.
+// execution_test.cpp and shortest_cycle_test.cpp.
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // Why a form of text cannot say a schedule: each notation leaves something out, and its writer says
-// which entry or declaration. Tested by the tests of the writers, such as te_list_printer_test.cpp.
+// which entry or declaration. Tested by written_test.cpp and tokens_printer_test.cpp.
 
 #pragma once
 

@@ -4,9 +4,8 @@
 //                                  gradient of a backward that delays it
 //
 // The list is kept raw, because the framework sees it raw: NaN, `-1.25`, `0` and the float-typed
-// `1.0` all have a behaviour there, which a profile predicts. core/frameworks/te/read_te_entry.h
-// reads the numbers; the rules of shape judge whether they mean anything. Tested by
-// te_list_reader_test.cpp.
+// `1.0` all have a behaviour there, which a profile predicts. core/frameworks/te reads the numbers;
+// the rules of shape judge whether they mean anything.
 
 #pragma once
 
