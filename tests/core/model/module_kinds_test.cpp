@@ -37,7 +37,7 @@ TEST(ModuleKinds, TakeTheirCellsFromAColumnThatHasItsOwn) {
   for (const ModuleKind kind : kModuleKinds) {
     const auto column = facts_of(kind).contract_column;
     EXPECT_EQ(column.has_value(), !is_made_of_modules(kind)) << name_of(kind);
-    if (column) EXPECT_EQ(facts_of(*column).contract_column, column) << name_of(kind);
+    EXPECT_EQ(facts_of(column.value_or(kind)).contract_column, column) << name_of(kind);
   }
 }
 

@@ -198,7 +198,7 @@ TEST(TorchProfile, LowersEveryTableToTorchsOwnAndTakesItsSteps) {
     const Input input = table(row.at("order"), declared(row, row.at("M").get<std::int32_t>()));
     const auto ranks = torch::rank_of_stages(
         input, row.at("P").get<std::int64_t>() * row.at("V").get<std::int64_t>());
-    const torch::Lowered lowered = torch::lower(torch::rows_of(input), ranks);
+    const torch::Lowered lowered = torch::add_send_receive(torch::rows_of(input), ranks);
     EXPECT_EQ(lowered.error, "");
     EXPECT_EQ(joined_rows(lowered.rows), joined(row.at("lowered")));
     ++tables;
