@@ -6,7 +6,7 @@
 #include "core/base/assert.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
-#include "core/profiles/te_captured.h"
+#include "core/profiles/consult.h"
 #include "core/report/report.h"
 
 #include <CLI/CLI.hpp>

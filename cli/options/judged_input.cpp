@@ -1,6 +1,6 @@
 #include "cli/options/judged_input.h"
 
-#include "core/order/with_replay.h"
+#include "core/order/declare.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

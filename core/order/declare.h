@@ -4,10 +4,19 @@
 //
 // A bare TE list says nothing, and takes what is declared. An order that states its stages or its
 // layers is not overruled: the declaration must agree, or the two are not about the same model.
-// Tested by declare_topology_test.cpp and declare_layers_test.cpp.
+//
+// A replay is declared beside a capture in the same way: the capture's chunks, layers and stages
+// hold, and the replay gives its entries, which keep their places in their own text. If both list
+// the stages of each rank, as tables do, two chunks are the same if their stages are.
+//
+//   capo check --capture captured.te --replay replayed.te
+//
+// Tested by declare_topology_test.cpp, declare_layers_test.cpp and with_replay_test.cpp.
 
 #pragma once
 
+#include "core/base/result.h"
+#include "core/order/input.h"
 #include "core/order/schedule.h"
 
 #include <cstdint>
@@ -29,5 +38,9 @@ namespace capo {
 /// the reason why the two do not fit, with the schedule unchanged, and nullopt if they do.
 [[nodiscard]] std::optional<std::string> declare_layers(
     Schedule& schedule, const std::vector<std::vector<std::vector<std::int32_t>>>& named);
+
+/// The capture with the replay's orders beside its own, or the reason why the two are not of one
+/// schedule.
+[[nodiscard]] Result<Input, std::string> with_replay(Input capture, const Input& replay);
 
 }  // namespace capo

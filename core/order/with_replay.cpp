@@ -1,4 +1,4 @@
-#include "core/order/with_replay.h"
+#include "core/order/declare.h"
 
 #include <fmt/format.h>
 

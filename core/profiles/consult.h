@@ -2,7 +2,20 @@
 //
 // TE and Megatron capture one rank's list at a time, so a schedule of several ranks is put to them
 // rank by rank, and accepted if every list is. An order that their notation cannot say is not put
-// at all. Tested by consult_test.cpp.
+// at all.
+//
+// captured() is the schedule that TE captures from a list, which need not be the one that the list
+// says: every entry belongs to the graph whose index TE gives it.
+//
+//   [1, 2, -1, -1]     the second -1 captures the backward of chunk 2
+//
+// TE never counts by chunk: an entry beyond a chunk's microbatches goes to the next chunk's graphs,
+// and a weight gradient to the latest backward of its chunk. So capo can tell which memory a replay
+// would overwrite even for a list that TE accepts and capo rejects. Every chunk has one layer. One
+// difference is left: at a surplus backward TE may have no input to free, and this schedule frees
+// that of the graph that it hits.
+//
+// Tested by consult_test.cpp and te_captured_test.cpp.
 
 #pragma once
 
@@ -10,6 +23,7 @@
 #include "core/frameworks/te/predict.h"
 #include "core/order/input.h"
 #include "core/profiles/opinion.h"
+#include "core/rules/check.h"
 
 #include <optional>
 
@@ -25,3 +39,16 @@ struct ConsultOptions {
 [[nodiscard]] Opinion consult_torch(const Input& input);
 
 }  // namespace capo
+
+namespace capo::te {
+
+/// The input with each entry as TE captures it, its microbatches named; nullopt if TE, with its
+/// buffers reused, does not take the list.
+[[nodiscard]] std::optional<Input> captured(const Input& input);
+
+/// The result of plan `te` for a list that TE takes although its orders are not sound: it has the
+/// hazards of the graphs that TE captures. nullopt if another plan is asked for.
+[[nodiscard]] std::optional<PlanResult> plan_of_captured(const Input& input,
+                                                         const CheckOptions& options);
+
+}  // namespace capo::te

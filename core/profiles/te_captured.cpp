@@ -1,4 +1,4 @@
-#include "core/profiles/te_captured.h"
+#include "core/profiles/consult.h"
 
 #include "core/frameworks/te/predict.h"
 

@@ -1,6 +1,5 @@
 #include "gpu/engine/cuda_engine.h"
 
-#include "gpu/engine/read_graph.h"
 #include "gpu/kernels/kernels.h"
 #include "gpu/runtime/device.h"
 #include "gpu/runtime/handles.h"

@@ -33,6 +33,8 @@
 #include <string_view>
 #include <vector>
 
+struct CUgraph_st;
+
 namespace capo::gpu {
 
 class CudaEngine final : public run::Engine {
@@ -86,5 +88,12 @@ class CudaEngine final : public run::Engine {
   std::string label_;
   std::optional<Error> error_;
 };
+
+/// Reads a captured graph back from CUDA: its nodes, the calls that their kernels take, and its
+/// edges. The engine remembers none of the capture, since CUDA will replay what CUDA says. A node
+/// that is no kernel of capo's is an error. `name` is what an error calls the graph: "graph 3 (W of
+/// chunk 1, microbatch 2 of rank 0)".
+[[nodiscard]] Result<std::vector<run::GraphNode>> read_graph(CUgraph_st* graph,
+                                                             const std::string& name);
 
 }  // namespace capo::gpu

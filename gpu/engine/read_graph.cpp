@@ -1,4 +1,4 @@
-#include "gpu/engine/read_graph.h"
+#include "gpu/engine/cuda_engine.h"
 
 #include "gpu/kernels/kernels.h"
 #include "gpu/runtime/check.h"

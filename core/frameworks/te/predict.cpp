@@ -1,5 +1,4 @@
 #include "core/frameworks/te/predict.h"
-#include "core/frameworks/te/weight_check.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +9,83 @@
 namespace capo::te {
 
 namespace {
+
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+// The chunk (from 0) whose count the entry changes, or kNone: an entry such as -1.25 changes none.
+std::size_t counted_chunk(const TeEntry& entry, std::size_t chunks) {
+  if (!(entry.value <= -1)) return kNone;
+  const double up = std::ceil(entry.value);
+  const bool counted = up == entry.value || up - entry.value == 0.5;
+  if (!counted || -up > static_cast<double>(chunks)) return kNone;
+  return static_cast<std::size_t>(-up) - 1;
+}
+
+bool is_weight(const TeEntry& entry) {
+  return std::ceil(entry.value) != entry.value;
+}
+
+// WeightCheck is TE's check that a chunk's backwards get their weight gradients (graph.py:769), in
+// linear time.
+//
+// TE: from a backward on that is not yet cleared, scan the whole order to the right; count further
+// backwards of the chunk (this one included) and its weight gradients; where the counts meet, clear
+// all backwards counted; if they never meet, raise. Every scan walks entries of one chunk only, and
+// the next scan begins behind the last one's end, so walking each chunk's own entries once gives
+// the same answers. The check compares counts and never which backward a weight gradient belongs
+// to.
+class WeightCheck {
+ public:
+  /// The order outlives the check.
+  WeightCheck(const std::vector<TeEntry>& order, std::int64_t chunks);
+
+  /// Whether the check passes for the backward of chunk c (from 0) at position i. Positions of one
+  /// chunk are asked in ascending order.
+  [[nodiscard]] bool passes(std::size_t i, std::size_t c);
+
+ private:
+  struct Chunk {
+    std::size_t next = 0;           // into positions_: the first entry not before the last question
+    std::size_t end = 0;            // into positions_: behind the chunk's last entry
+    std::size_t cleared_until = 0;  // backwards before this position are cleared
+  };
+
+  const std::vector<TeEntry>& order_;
+  std::vector<Chunk> chunks_;
+  std::vector<std::uint32_t> positions_;  // backwards and weight gradients, chunk by chunk
+};
+
+WeightCheck::WeightCheck(const std::vector<TeEntry>& order, std::int64_t chunks)
+    : order_(order), chunks_(static_cast<std::size_t>(std::max<std::int64_t>(chunks, 0))) {
+  for (const TeEntry& entry : order_) {
+    if (const std::size_t c = counted_chunk(entry, chunks_.size()); c != kNone) ++chunks_[c].end;
+  }
+  std::size_t total = 0;
+  for (Chunk& chunk : chunks_) {
+    chunk.next = total;
+    total += chunk.end;
+    chunk.end = chunk.next;  // grows back while the positions are filled in
+  }
+  positions_.resize(total);
+  for (std::uint32_t i = 0; i < order_.size(); ++i) {
+    const std::size_t c = counted_chunk(order_[i], chunks_.size());
+    if (c != kNone) positions_[chunks_[c].end++] = i;
+  }
+}
+
+bool WeightCheck::passes(std::size_t i, std::size_t c) {
+  Chunk& chunk = chunks_[c];
+  if (i < chunk.cleared_until) return true;
+  while (chunk.next < chunk.end && positions_[chunk.next] < i) ++chunk.next;
+  std::int64_t open = 0;
+  for (std::size_t at = chunk.next; at < chunk.end; ++at) {
+    open += is_weight(order_[positions_[at]]) ? -1 : 1;
+    if (open != 0) continue;
+    chunk.cleared_until = positions_[at] + 1;
+    return true;
+  }
+  return false;
+}
 
 // This is Python's // on integers.
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {

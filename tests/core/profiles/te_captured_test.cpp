@@ -1,4 +1,4 @@
-#include "core/profiles/te_captured.h"
+#include "core/profiles/consult.h"
 
 #include "core/frameworks/te/to_te_list.h"
 #include "core/rules/check.h"
