@@ -63,17 +63,6 @@ class Buffer {
   }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
-  /// The bytes again and again.
-  void fill(const std::vector<std::byte>& bytes) const {
-    const std::size_t once = std::min(bytes.size(), bytes_);
-    require(cudaMemcpy(at(), bytes.data(), once, cudaMemcpyHostToDevice), "fill");
-    for (std::size_t done = once; done < bytes_; done += once) {
-      require(cudaMemcpy(at(static_cast<std::int64_t>(done)), at(), std::min(once, bytes_ - done),
-                         cudaMemcpyDeviceToDevice),
-              "fill");
-    }
-  }
-
  private:
   struct Free {
     void operator()(void* memory) const { static_cast<void>(cudaFree(memory)); }
@@ -155,6 +144,23 @@ class Stream {
             "start cuBLAS");
   }
   [[nodiscard]] cudaStream_t get() const { return stream_; }
+
+  /// Copies between host and device or on the device, after all that the stream was given before,
+  /// and waits for it. cudaMemcpy would return before it is done, on a stream that this one does
+  /// not wait for.
+  void copy(void* to, const void* from, std::size_t bytes, const char* what) const {
+    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), what);
+    require(cudaStreamSynchronize(stream_), what);
+  }
+  /// Writes the bytes again and again, as far as the buffer goes.
+  void fill(const Buffer& buffer, const std::vector<std::byte>& bytes) const {
+    const std::size_t once = std::min(bytes.size(), buffer.bytes());
+    copy(buffer.at(), bytes.data(), once, "fill");
+    for (std::size_t done = once; done < buffer.bytes(); done += once) {
+      copy(buffer.at(static_cast<std::int64_t>(done)), buffer.at(),
+           std::min(once, buffer.bytes() - done), "fill");
+    }
+  }
   [[nodiscard]] cublasHandle_t cublas() const { return cublas_; }
 
   [[nodiscard]] cudaGraphExec_t captured(const std::function<void()>& work) const {
@@ -202,27 +208,24 @@ class Products {
         results_{Buffer(result_bytes()), Buffer(result_bytes())},
         sizes_on_device_(bytes_of(layer.groups, 8)),
         tables_{Buffer(bytes_of(layer.groups, 8)), Buffer(bytes_of(layer.groups, 8))} {
-    x_.fill(patterns.rows);
-    y_.fill(patterns.rows);
-    w_.fill(patterns.weights);
+    stream.fill(x_, patterns.rows);
+    stream.fill(y_, patterns.rows);
+    stream.fill(w_, patterns.weights);
   }
 
   void use(const Sizes& sizes, Kind kind) {
     sizes_ = sizes;
     kind_ = kind;
-    require(cudaMemcpy(sizes_on_device_.at(), sizes.data(), sizes_on_device_.bytes(),
-                       cudaMemcpyHostToDevice),
-            "write sizes");
+    stream_.copy(sizes_on_device_.at(), sizes.data(), sizes_on_device_.bytes(), "write sizes");
     for (const int peer : {0, 1}) {
       std::vector<void*> table;
       for (std::int64_t group = 0; group < layer_.groups; ++group) {
         table.push_back(weight(group, peer));
       }
-      require(cudaMemcpy(tables_[static_cast<std::size_t>(peer)].at(), table.data(),
-                         table.size() * sizeof(void*), cudaMemcpyHostToDevice),
-              "write pointers");
-      result(peer).fill(kind == Kind::WeightGradient ? patterns_.floats_before
-                                                     : patterns_.halves_before);
+      stream_.copy(tables_[static_cast<std::size_t>(peer)].at(), table.data(),
+                   table.size() * sizeof(void*), "write pointers");
+      stream_.fill(result(peer), kind == Kind::WeightGradient ? patterns_.floats_before
+                                                              : patterns_.halves_before);
     }
   }
 
@@ -327,8 +330,7 @@ class Products {
                                             std::int64_t count) const {
     const std::int64_t width = kind_ == Kind::WeightGradient ? 4 : 2;
     std::vector<std::byte> bytes(bytes_of(count, width));
-    require(cudaMemcpy(bytes.data(), from.at(first * width), bytes.size(), cudaMemcpyDeviceToHost),
-            "read a result");
+    stream_.copy(bytes.data(), from.at(first * width), bytes.size(), "read a result");
     std::vector<double> values;
     for (std::size_t at = 0; at < bytes.size(); at += static_cast<std::size_t>(width)) {
       std::uint32_t bits = 0;
