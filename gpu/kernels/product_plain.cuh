@@ -25,6 +25,11 @@ inline constexpr int kDeep = 16;
 
 using Slice = float[kDeep][kPlainSide + 4];
 
+// The first kPlainThreads threads wait for each other; a block may have more, which do not.
+__device__ inline void wait_for_all() {
+  asm volatile("bar.sync 1, %0;\n" ::"n"(kPlainThreads) : "memory");
+}
+
 // Neighbouring threads read what lies side by side. Zero where there is nothing.
 template <typename T>
 __device__ void load_slice(const Operand<T>& operand, int first, int first_depth, Slice& slice) {
@@ -42,7 +47,7 @@ __device__ void load_slice(const Operand<T>& operand, int first, int first_depth
 
 }  // namespace plain
 
-/// For a whole block of kPlainThreads.
+/// For the first kPlainThreads threads of a block.
 template <typename T, typename C>
 __device__ void multiply_plainly(const Product<T, C>& product, int first_row, int first_column,
                                  run::Write write) {
@@ -53,10 +58,10 @@ __device__ void multiply_plainly(const Product<T, C>& product, int first_row, in
   const int across = static_cast<int>(threadIdx.x) % 16 * 4;
   float sums[4][4] = {};
   for (int depth = 0; depth < product.depth(); depth += kDeep) {
-    __syncthreads();  // somebody may still be reading the slices before
+    plain::wait_for_all();  // somebody may still be reading the slices before
     plain::load_slice(product.a, first_row, depth, a);
     plain::load_slice(product.b, first_column, depth, b);
-    __syncthreads();
+    plain::wait_for_all();
 #pragma unroll
     for (int k = 0; k < kDeep; ++k) {
 #pragma unroll

@@ -18,8 +18,8 @@
 namespace capo::gpu {
 
 inline constexpr int kWarpSide = 64;
-/// Of 16 x 8 elements: a lane has columns 2 (lane % 4) and the next, of row lane / 4 in the first
-/// two and of the row eight further in the last two.
+/// Sums of a warp in pieces of 16 x 8: a lane has columns 2 (lane % 4) and the next, the first two
+/// of row lane / 4 and the last two of the row eight further.
 using Sums = float[kWarpSide / 16][kWarpSide / 8][4];
 
 namespace results {
@@ -107,11 +107,10 @@ struct Strip<Fp16> : HalfStrip<Fp16> {};
 
 }  // namespace results
 
-/// For a whole warp: its kWarpSide x kWarpSide elements of C from a row and a column on, as far as
-/// C goes.
+/// For a whole warp: 16 x kWarpSide elements of C from a row and a column on, as far as C goes.
 template <run::Write kWrite, typename T, typename C>
-__device__ void write_results(const Product<T, C>& product, int first_row, int first_column,
-                              const Sums& sums) {
+__device__ void write_band(const Product<T, C>& product, int first_row, int first_column,
+                           const float (&sums)[kWarpSide / 8][4]) {
   using Strip = results::Strip<C>;
   constexpr int kLanes = Strip::kLanes;
   constexpr int kStrips = kWarpSide / 8 / kLanes;
@@ -120,38 +119,43 @@ __device__ void write_results(const Product<T, C>& product, int first_row, int f
   const int column = first_column + Strip::column();
   const std::int64_t columns = product.columns();
   C* const corner = product.c + row * columns + column;
-  const auto at = [&](int down, int strip) {
-    return reinterpret_cast<uint4*>(corner + down * columns + strip * kLanes * 8);
+  const auto at = [&](int half, int strip) {
+    return reinterpret_cast<uint4*>(corner + half * 8 * columns + strip * kLanes * 8);
   };
-  const auto is_there = [&](int down, int strip) {
-    return row + down < product.rows() && column + strip * kLanes * 8 < columns;
+  const auto is_there = [&](int half, int strip) {
+    return row + half * 8 < product.rows() && column + strip * kLanes * 8 < columns;
   };
+  uint4 before[2][kStrips];
+#pragma unroll
+  for (int part = 0; kAdds && part < 2 * kStrips; ++part) {
+    const int half = part / kStrips;
+    const int strip = part % kStrips;
+    before[half][strip] = is_there(half, strip) ? *at(half, strip) : make_uint4(0, 0, 0, 0);
+  }
+#pragma unroll
+  for (int part = 0; part < 2 * kStrips; ++part) {
+    const int half = part / kStrips;
+    const int strip = part % kStrips;
+    float2 pairs[kLanes] = {};
+    if constexpr (kAdds) Strip::unpack(before[half][strip], pairs);
+#pragma unroll
+    for (int p = 0; p < kLanes; ++p) {
+      const float* const sum = sums[strip * kLanes + p] + half * 2;
+      pairs[p] = kAdds ? make_float2(pairs[p].x + sum[0], pairs[p].y + sum[1])
+                       : make_float2(sum[0], sum[1]);
+    }
+    const uint4 packed = Strip::packed(pairs);
+    if (is_there(half, strip)) *at(half, strip) = packed;
+  }
+}
+
+/// For a whole warp: its kWarpSide x kWarpSide elements of C from a row and a column on.
+template <run::Write kWrite, typename T, typename C>
+__device__ void write_results(const Product<T, C>& product, int first_row, int first_column,
+                              const Sums& sums) {
 #pragma unroll
   for (int i = 0; i < kWarpSide / 16; ++i) {
-    uint4 before[2][kStrips];
-#pragma unroll
-    for (int part = 0; kAdds && part < 2 * kStrips; ++part) {
-      const int down = i * 16 + part / kStrips * 8;
-      const int strip = part % kStrips;
-      uint4& bytes = before[part / kStrips][strip];
-      bytes = is_there(down, strip) ? *at(down, strip) : make_uint4(0, 0, 0, 0);
-    }
-#pragma unroll
-    for (int part = 0; part < 2 * kStrips; ++part) {
-      const int half = part / kStrips;
-      const int strip = part % kStrips;
-      float2 pairs[kLanes] = {};
-      if constexpr (kAdds) Strip::unpack(before[half][strip], pairs);
-#pragma unroll
-      for (int p = 0; p < kLanes; ++p) {
-        const float* const sum = sums[i][strip * kLanes + p] + half * 2;
-        pairs[p] = kAdds ? make_float2(pairs[p].x + sum[0], pairs[p].y + sum[1])
-                         : make_float2(sum[0], sum[1]);
-      }
-      const uint4 packed = Strip::packed(pairs);
-      const int down = i * 16 + half * 8;
-      if (is_there(down, strip)) *at(down, strip) = packed;
-    }
+    write_band<kWrite>(product, first_row + i * 16, first_column, sums[i]);
   }
 }
 

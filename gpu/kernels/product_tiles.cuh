@@ -1,4 +1,4 @@
-// What is common to all products: the matrices of a group and the tiles of its result.
+// All products share this: the matrices of a group and the tiles of its result.
 //
 // Every product is C = A B: C (rows, columns) sums over `depth`. An operand is seen as count x
 // depth, where count is C's rows for A and C's columns for B; either lies contiguous in memory.
@@ -33,7 +33,7 @@ struct Operand {
   int depth;
 };
 
-/// Of one group.
+/// The matrices of one group.
 template <typename T, typename C>
 struct Product {
   Operand<T> a;
@@ -52,13 +52,12 @@ struct Tile {
   int column;
 };
 
-/// Of C; the same for all groups.
+/// Columns of C, which all groups share.
 [[nodiscard]] __host__ __device__ inline std::int64_t columns_of(const run::GroupedProduct& call) {
   return call.kind == ProductKind::Forward ? call.out : call.in;
 }
 
-struct GroupTiles {
-  int first_row[kMostGroups + 1];
+struct GroupTiles : RowGroups {
   int first_tile[kMostGroups + 1];
 };
 
@@ -96,10 +95,10 @@ __device__ void find_tiles(const run::GroupedProduct& call, GroupTiles& tiles) {
 }
 
 template <typename T, typename C>
-__device__ Product<T, C> product_of(const run::GroupedProduct& call, const GroupTiles& tiles,
+__device__ Product<T, C> product_of(const run::GroupedProduct& call, const RowGroups& groups,
                                     int group) {
-  const int first = tiles.first_row[group];
-  const int size = tiles.first_row[group + 1] - first;
+  const int first = groups.first_row[group];
+  const int size = groups.first_row[group + 1] - first;
   const auto in = static_cast<int>(call.in);
   const auto out = static_cast<int>(call.out);
   T* x = static_cast<T*>(call.x) + first * call.in;
