@@ -1,7 +1,7 @@
-// What kernels.cpp needs to know of each kind of call: how to launch it, and by which kernels it
-// can have been launched. One pair of functions a kind, in the file of its family.
+// kernels.cpp learns here how each kind of call is launched, and by which kernels it can have been
+// launched: one pair of functions a kind, each in the file of its family.
 //
-// Private to gpu/kernels; kernels.h is what others see. Tested through it.
+// The file is private to gpu/kernels; others include kernels.h, and its tests test this.
 
 #pragma once
 
@@ -25,10 +25,10 @@ struct Launch {
   std::int64_t blocks = 1;
   int threads = 256;
   int shared_bytes = 0;  ///< besides what the kernel declares itself
-  /// As many blocks as the device holds at once, where those that there are take turns over the
-  /// work, and one of them fills a multiprocessor; 0 of any other kernel.
+  /// Blocks that the device holds at once, if blocks take turns over the work and each fills a
+  /// multiprocessor; 0 if a kernel has as many blocks as there is work.
   std::int64_t at_once = 0;
-  CudaStatus asked = {};  ///< of what the device was asked on the way; a failure launches nothing
+  CudaStatus asked = {};  ///< a failure means that the device did not answer, and nothing launches
 };
 
 /// Blocks of an exchange, and multiprocessors that are left to it: as few as the channels of a
@@ -92,7 +92,7 @@ template <typename C>
   const auto at = static_cast<std::size_t>(type);
   return at < kTypes ? table[at] : nullptr;
 }
-/// Indexed by the one type and then the other.
+/// The kernel for two types, from a table that is indexed by the one and then the other.
 template <typename C>
 [[nodiscard]] Kernel<C> of_types(const Kernel<C> (&table)[kTypes * kTypes], DataType first,
                                  DataType second) {
@@ -108,8 +108,8 @@ template <typename C>
   return std::clamp<std::int64_t>(pieces, 1, kMost);
 }
 
-/// Of a block that takes one row at a time, eight columns a thread. The order of a row's sum
-/// follows from it, and so from the columns alone.
+/// Threads of a block that takes one row at a time, eight columns a thread. The order of a row's
+/// sum follows from their number, and so from the columns alone.
 [[nodiscard]] inline int threads_for(std::int64_t columns) {
   return static_cast<int>(std::clamp<std::int64_t>((columns + 255) / 256 * 32, 32, 256));
 }

@@ -24,19 +24,19 @@ namespace capo::gpu {
 
 inline constexpr std::int64_t kMostGroups = 1024;
 
-/// What a kernel that would fill the device takes of it.
+/// How much of the device a kernel takes that would fill it.
 enum class Room : std::uint8_t {
   All,
-  LeaveToExchanges,  ///< but for the multiprocessors that an exchange beside it needs
+  LeaveToExchanges,  ///< leaves the multiprocessors that an exchange needs at the same time
 };
 /// "a grouped product", "a copy": what a message calls it.
 [[nodiscard]] std::string_view name_of(const run::Call& call);
 
-/// On the stream of the current device.
+/// Launches the call on a stream of the current device.
 CudaStatus launch(const run::Call& call, CUstream_st* stream, Room room = Room::All);
 
 /// The call that a kernel node was captured with; `function` and `kernel_params` are those of
-/// cudaGraphKernelNodeGetParams. Nothing if the kernel is none of ours.
+/// cudaGraphKernelNodeGetParams. nullopt if the kernel is none of ours.
 [[nodiscard]] std::optional<run::Call> call_of(const void* function, void** kernel_params);
 
 }  // namespace capo::gpu

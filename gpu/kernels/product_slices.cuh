@@ -61,7 +61,7 @@ class SliceCopies {
     }
   }
 
-  /// Where this thread's first piece goes in any slice.
+  /// The offset of this thread's first piece in any slice.
   [[nodiscard]] __device__ static std::uint32_t offset() {
     const unsigned row = threadIdx.x / Layout::kRowPieces;
     const unsigned piece = threadIdx.x % Layout::kRowPieces;
@@ -95,7 +95,7 @@ class SliceCopies {
 /// Which of a 32-bit fragment's two operands: they number their four 8 x 8 matrices differently.
 enum class Side : std::uint8_t { A, B };
 
-/// Where a warp reads its fragments: 16 of count by 16 of depth at a time.
+/// The places from which a warp reads fragments: 16 of count by 16 of depth at a time.
 template <Contiguous kContiguous, int kCount, Side kSide>
 class Fragments {
  public:
