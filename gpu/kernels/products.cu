@@ -1,11 +1,13 @@
-// Which kernel multiplies: tensor cores where types, sizes and addresses allow it, else plainly.
+// This file chooses the kernel that multiplies: on tensor cores if types, sizes and addresses allow
+// it, else plainly. A device of sm_90 takes the kernels of product_hopper.cuh, if they were built
+// (CAPO_SM90A); others take those of product_mma.cuh, or multiply plainly if their blocks have too
+// little shared memory for it (sm_86, sm_89).
 //
-// Addresses of weights lie on the device and are looked at there. A device whose blocks have too
-// little shared memory for product_mma.cuh (sm_86, sm_89) multiplies plainly. Tested by
-// tests/gpu/products_test.cpp.
+// Addresses of weights lie on the device and are looked at there. Tested by products_test.cpp.
 
 #include "core/base/result.h"
 #include "gpu/kernels/families.h"
+#include "gpu/kernels/product_hopper.cuh"
 #include "gpu/kernels/product_mma.cuh"
 #include "gpu/kernels/product_plain.cuh"
 #include "gpu/runtime/check.h"
@@ -20,6 +22,13 @@ namespace capo::gpu {
 namespace {
 
 using run::GroupedProduct;
+
+// The instructions of sm_90a are there only where machine code for it was built.
+#ifdef CAPO_SM90A
+constexpr bool kHasHopper = true;
+#else
+constexpr bool kHasHopper = false;
+#endif
 
 constexpr int kDynamicBytes = kSlots * kSlotBytes;
 constexpr int kStaticBytes = static_cast<int>(sizeof(GroupTiles) + 2 * sizeof(plain::Slice)) + 64;
@@ -37,7 +46,32 @@ const Kernel<GroupedProduct> kKernels[] = {
     multiply_on_tensor_cores<Bf16, Bf16, kForward>, multiply_on_tensor_cores<Fp16, Fp16, kForward>,
     multiply_on_tensor_cores<Bf16, Bf16, kInput>, multiply_on_tensor_cores<Fp16, Fp16, kInput>,
     multiply_on_tensor_cores<Bf16, Bf16, kWeight>, multiply_on_tensor_cores<Fp16, Fp16, kWeight>,
-    multiply_on_tensor_cores<Bf16, float, kWeight>, multiply_on_tensor_cores<Fp16, float, kWeight>};
+    multiply_on_tensor_cores<Bf16, float, kWeight>, multiply_on_tensor_cores<Fp16, float, kWeight>,
+    // On tensor cores of sm_90a, in the same order, and gradients of weights once more for few
+    // rows.
+    multiply_on_hopper<Bf16, Bf16, kForward, WideFor::Rows>,
+    multiply_on_hopper<Fp16, Fp16, kForward, WideFor::Rows>,
+    multiply_on_hopper<Bf16, Bf16, kInput, WideFor::Rows>,
+    multiply_on_hopper<Fp16, Fp16, kInput, WideFor::Rows>,
+    multiply_on_hopper<Bf16, Bf16, kWeight, WideFor::ManyRows>,
+    multiply_on_hopper<Fp16, Fp16, kWeight, WideFor::ManyRows>,
+    multiply_on_hopper<Bf16, float, kWeight, WideFor::ManyRows>,
+    multiply_on_hopper<Fp16, float, kWeight, WideFor::ManyRows>,
+    multiply_on_hopper<Bf16, Bf16, kWeight, WideFor::FewRows>,
+    multiply_on_hopper<Fp16, Fp16, kWeight, WideFor::FewRows>,
+    multiply_on_hopper<Bf16, float, kWeight, WideFor::FewRows>,
+    multiply_on_hopper<Fp16, float, kWeight, WideFor::FewRows>};
+constexpr std::size_t kPlain = kTypes * kTypes;
+constexpr std::size_t kOnTensorCores = 8;
+constexpr std::size_t kWeights = 4;
+// A gradient of weights takes the kernel for few rows if groups have at most so many on average.
+constexpr std::int64_t kFewRows = 768;
+
+// Each is null if there is none for the types of a call.
+struct TensorCoreKernels {
+  Kernel<GroupedProduct> portable = nullptr;
+  Kernel<GroupedProduct> hopper = nullptr;
+};
 
 DataType type_of_result(const GroupedProduct& call) {
   return call.kind == kWeight ? call.gradient_type : call.type;
@@ -49,14 +83,21 @@ Kernel<GroupedProduct> plain_kernel(const GroupedProduct& call) {
   return type < kTypes && result < kTypes ? kKernels[type * kTypes + result] : nullptr;
 }
 
-// Null where there is none for the types.
-Kernel<GroupedProduct> tensor_core_kernel(const GroupedProduct& call) {
-  if (call.type != DataType::Bf16 && call.type != DataType::Fp16) return nullptr;
-  const auto kernels = kKernels + kTypes * kTypes + (call.type == DataType::Fp16 ? 1 : 0);
-  if (call.kind == kForward) return kernels[0];
-  if (call.kind == kInput) return kernels[2];
-  if (call.gradient_type == call.type) return kernels[4];
-  return call.gradient_type == DataType::Fp32 ? kernels[6] : nullptr;
+WideFor wide_for(const GroupedProduct& call) {
+  if (call.kind != kWeight) return WideFor::Rows;
+  return call.rows.count <= kFewRows * call.rows.groups ? WideFor::FewRows : WideFor::ManyRows;
+}
+
+TensorCoreKernels tensor_core_kernels(const GroupedProduct& call) {
+  if (call.type != DataType::Bf16 && call.type != DataType::Fp16) return {};
+  std::size_t at = kPlain + (call.type == DataType::Fp16 ? 1 : 0);
+  if (call.kind == kInput) at += 2;
+  if (call.kind == kWeight) {
+    if (call.gradient_type != call.type && call.gradient_type != DataType::Fp32) return {};
+    at += call.gradient_type == call.type ? 4 : 6;
+  }
+  const std::size_t further = wide_for(call) == WideFor::FewRows ? kWeights : 0;
+  return {.portable = kKernels[at], .hopper = kKernels[at + kOnTensorCores + further]};
 }
 
 bool lies_well(const GroupedProduct& call) {
@@ -69,10 +110,11 @@ bool lies_well(const GroupedProduct& call) {
 struct Limits {
   int multiprocessors = 0;
   int shared_bytes = 0;  // of a block
+  int capability = 0;    // 9 of sm_90
 };
 
-// Of the current device. One that does not say is an error: to guess would be another kernel, which
-// rounds otherwise.
+// Asks the current device. It is an error if it does not say: a guess would take another kernel,
+// which rounds otherwise.
 Result<Limits, CudaStatus> device_limits() {
   int device = 0;
   Limits limits;
@@ -84,26 +126,31 @@ Result<Limits, CudaStatus> device_limits() {
   status = CAPO_CUDA_CHECK_NOEXCEPT(cudaDeviceGetAttribute(
       &limits.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   if (!status.ok()) return status;
+  status = CAPO_CUDA_CHECK_NOEXCEPT(
+      cudaDeviceGetAttribute(&limits.capability, cudaDevAttrComputeCapabilityMajor, device));
+  if (!status.ok()) return status;
   return limits;
 }
 
 }  // namespace
 
 Launch<GroupedProduct> launch_of(const GroupedProduct& call) {
-  const Kernel<GroupedProduct> on_tensor_cores = tensor_core_kernel(call);
+  const TensorCoreKernels kernels = tensor_core_kernels(call);
   const auto limits = device_limits();
   if (!limits) return {.asked = limits.error()};
-  if (on_tensor_cores == nullptr || !lies_well(call) ||
+  if (kernels.portable == nullptr || !lies_well(call) ||
       limits->shared_bytes < kDynamicBytes + kStaticBytes) {
     return {.kernel = plain_kernel(call),
             .blocks = blocks_for(most_tiles<kPlainSide, kPlainSide>(call)),
             .threads = kPlainThreads};
   }
-  return {.kernel = on_tensor_cores,
+  const bool is_hopper = kHasHopper && limits->capability == 9;
+  static_assert(kTileHigh == kWideHigh && kTileWide == kWideAcross, "both have the same tiles");
+  return {.kernel = is_hopper ? kernels.hopper : kernels.portable,
           .blocks = std::clamp<std::int64_t>(most_tiles<kTileHigh, kTileWide>(call), 1,
                                              limits->multiprocessors),
-          .threads = kProductThreads,
-          .shared_bytes = kDynamicBytes,
+          .threads = is_hopper ? kWideThreads : kProductThreads,
+          .shared_bytes = is_hopper ? shape_for(wide_for(call)).bytes() : kDynamicBytes,
           .at_once = limits->multiprocessors};
 }
 

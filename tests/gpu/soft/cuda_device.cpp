@@ -44,7 +44,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
   if (ordinal != 0) return note(cudaErrorInvalidDevice);
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "software CUDA");
-  properties->major = 9;
+  properties->major = kCapabilityMajor;
   properties->totalGlobalMem = kBytes;
   properties->multiProcessorCount = kMultiprocessors;
   return cudaSuccess;
@@ -56,6 +56,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int ord
   switch (attribute) {
     case cudaDevAttrMultiProcessorCount:
       *value = kMultiprocessors;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = kCapabilityMajor;
       return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       *value = kSharedBytes;
@@ -120,6 +123,9 @@ void __cudaUnregisterFatBinary(void**) {
 }
 void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*,
                             dim3*, int*) {
+}
+
+void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {
 }
 
 // Only launches written <<< >>> come this way, of which there are none.

@@ -133,6 +133,7 @@ cudaError_t note(cudaError_t error);
 inline constexpr std::size_t kBytes = std::size_t{64} << 30;
 inline constexpr int kMultiprocessors = 4;
 inline constexpr int kSharedBytes = 227 * 1024;  ///< of a block
+inline constexpr int kCapabilityMajor = 9;       ///< of 9.0
 
 }  // namespace capo::soft_cuda
 
