@@ -68,7 +68,7 @@ class Batch {
         load_(request.input.load_options()),
         options_(request.check_options(declared)) {}
 
-  // Safe to call from several threads.
+  // Several threads may call this at once.
   [[nodiscard]] LineResult check_line(Source line) const {
     const auto document = JsonDocument::parse(line.text, load_.limits);
     if (!document) return refused(line, document.error(), "");
@@ -120,7 +120,7 @@ class Lines {
   std::size_t number_ = 0;
 };
 
-// Results stand in the order of the lines.
+// Checks lines on several threads; the results stand in the order of the lines.
 std::vector<LineResult> check_lines(const Batch& batch, std::vector<Source> lines,
                                     unsigned threads) {
   std::vector<LineResult> results(lines.size());

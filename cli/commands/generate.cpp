@@ -31,10 +31,13 @@ namespace {
 
 enum class Format { Order, Csv, Json, Tokens };
 
-const Words<Format> kFormats{{"order", Format::Order},
-                             {"csv", Format::Csv},
-                             {"json", Format::Json},
-                             {"tokens", Format::Tokens}};
+const Words<Format>& formats() {
+  static const Words<Format> words{{"order", Format::Order},
+                                   {"csv", Format::Csv},
+                                   {"json", Format::Json},
+                                   {"tokens", Format::Tokens}};
+  return words;
+}
 
 struct GenerateRequest {
   published::Request schedule;
@@ -101,7 +104,7 @@ int generate_named(GenerateRequest request) {
   const auto text = print(*schedule, request.format);
   if (!text) {
     throw CLI::ValidationError(
-        "--format", fmt::format("{} cannot say it: {}", word_for(request.format, kFormats),
+        "--format", fmt::format("{} cannot say it: {}", word_for(request.format, formats()),
                                 text.error().reason));
   }
   return exit_code_after(write_output(request.output, *text));
@@ -136,7 +139,7 @@ void add_named(CLI::App& app, GenerateRequest& request) {
   app.add_flag("--merge-halves", schedule.merge_halves,
                "Of torch:CLASS: an input half with its weight half right behind is a whole "
                "backward, as PyTorch lowers it");
-  add_choice(app, "--format", request.format, kFormats,
+  add_choice(app, "--format", request.format, formats(),
              "order, csv (PyTorch's table), json, or tokens (a rank a line, F0.1 B0.1 W0.1, as "
              "zero-bubble authors print)");
   app.add_option("-o,--output", request.output, "Where to write; - is standard output")

@@ -54,7 +54,7 @@ struct SweepRequest {
   Limits limits;
 };
 
-/// One --cost.
+/// The costs of one --cost.
 struct CostSet {
   std::string text;  ///< as typed; empty: the default
   std::vector<CostSetting> settings;

@@ -36,7 +36,7 @@ struct CostOptions {
   void refuse_misfits(const Schedule& schedule, const Costs& costs) const;
 };
 
-/// Tells why an order has no timeline: the verifier's findings, and the reason in one line.
+/// Tells why an order cannot be simulated: the verifier's findings, and the reason in one line.
 /// Returns the exit code.
 [[nodiscard]] int refuse_simulation(const Input& input, const CannotSimulate& why);
 

@@ -54,7 +54,7 @@ struct EnvironmentOptions {
 
   void add_to(CLI::App& app);
 
-  /// Flags and model.json together; throws CLI::ValidationError where they contradict each other.
+  /// Merges flags and model.json; throws CLI::ValidationError if they contradict each other.
   [[nodiscard]] Result<Model, CommandError> resolve(const Limits& limits) const;
   /// Throws if neither a call of Megatron's nor an exchange is there to overlap.
   void refuse_idle_overlap(const Model& declared) const;

@@ -190,7 +190,7 @@ class Unfinished {
   std::string name_;  ///< empty: there is no file of that kind
 };
 
-// The file that a path leads to: through a link, the one that the link names.
+// The file that a path leads to; of a link, the file that the link names.
 Result<std::filesystem::path> target_of(const std::string& path) {
   struct stat info {};
   if (uninterrupted([&] { return ::lstat(path.c_str(), &info); }) != 0 && errno != ENOENT)

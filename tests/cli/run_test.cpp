@@ -245,16 +245,21 @@ TEST(RunCommand, TheTimelineIsAChromeTraceOfAllWork) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   std::ifstream in(path);
   const json trace = json::parse(in);
+  EXPECT_EQ(trace["displayTimeUnit"], "ms");
   std::multiset<std::string> names;
+  std::set<std::string> lanes;
   double last = -1;
   for (const json& event : trace["traceEvents"]) {
+    if (event["name"] == "thread_name") lanes.insert(event["args"]["name"]);
     if (event["ph"] != "X") continue;
     names.insert(event["name"]);
     EXPECT_EQ(event["pid"], 0);
+    EXPECT_TRUE(event["args"].contains("microbatch")) << event;
     EXPECT_GE(event["ts"], last) << "one stream runs in order";
     last = event["ts"].get<double>() + event["dur"].get<double>();
   }
   EXPECT_EQ(names, (std::multiset<std::string>{"F1.0", "F1.1", "B1.0", "W1.0", "B1.1", "W1.1"}));
+  EXPECT_EQ(lanes, std::set<std::string>{"compute"});
 }
 
 TEST(RunCommand, FlagsThatMakeNoSenseTogetherAreUsage) {
