@@ -19,10 +19,7 @@ constexpr StageId kNoStage = -1;
 
 class StageMap {
  public:
-  struct Place {
-    RankId rank = -1;  ///< -1: the stage is on no rank
-    ChunkId chunk;
-  };
+  using Place = HeldChunk;
 
   /// Under Topology::Independent every chunk of every rank is a stage of its own, wired to none.
   explicit StageMap(const Schedule& schedule);

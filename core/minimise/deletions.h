@@ -13,7 +13,6 @@
 #include "core/order/ids.h"
 #include "core/order/schedule.h"
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,14 +21,6 @@
 #include <vector>
 
 namespace capo {
-
-/// One chunk of one rank.
-struct HeldChunk {
-  RankId rank;
-  ChunkId chunk;
-
-  friend auto operator<=>(const HeldChunk&, const HeldChunk&) = default;
-};
 
 /// The microbatches that occur, ascending.
 [[nodiscard]] std::vector<std::int32_t> microbatches_in(const Schedule& schedule);

@@ -60,12 +60,24 @@ bool operator==(Id<A, kFirstA>, Id<B, kFirstB>) = delete;
 template <typename A, std::int32_t kFirstA, typename B, std::int32_t kFirstB>
 std::strong_ordering operator<=>(Id<A, kFirstA>, Id<B, kFirstB>) = delete;
 
-using ChunkId =
-    Id<struct ChunkTag, 1>;  ///< a chunk of one rank, from 1; 0: none, as in an idle slot
-using StageId = Id<struct StageTag, 0>;            ///< a stage of all ranks, from 0; -1: none
-using RankId = Id<struct RankTag, 0>;              ///< from 0; -1: none
-using MicrobatchId = Id<struct MicrobatchTag, 0>;  ///< from 0; kNoMicrobatch: none
+/// A chunk of one rank, from 1; 0 is none, as in an idle slot.
+using ChunkId = Id<struct ChunkTag, 1>;
+/// A stage of all ranks, from 0; -1 is none.
+using StageId = Id<struct StageTag, 0>;
+/// A rank, from 0; -1 is none.
+using RankId = Id<struct RankTag, 0>;
+/// A microbatch, from 0.
+using MicrobatchId = Id<struct MicrobatchTag, 0>;
 
+/// The microbatch of an action that has none.
 constexpr MicrobatchId kNoMicrobatch = -1;
+
+/// One chunk of one rank, such as the one that holds a stage.
+struct HeldChunk {
+  RankId rank = -1;  ///< -1: no rank holds it
+  ChunkId chunk;
+
+  friend auto operator<=>(const HeldChunk&, const HeldChunk&) = default;
+};
 
 }  // namespace capo
