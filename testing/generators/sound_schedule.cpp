@@ -243,7 +243,7 @@ void forget_microbatch(std::vector<Entry>& order, std::int32_t microbatch) {
   std::erase_if(order, [microbatch](const Entry& entry) { return entry.microbatch == microbatch; });
   for (Entry& entry : order) {
     entry.group = Group::Alone;
-    if (entry.microbatch > microbatch) --entry.microbatch;
+    if (entry.microbatch > microbatch) entry.microbatch -= 1;
   }
 }
 

@@ -68,17 +68,18 @@ double computed_on_the_critical_path(const Simulation& simulation) {
 double longest_chain(const Schedule& schedule, const Costs& costs) {
   if (!by_chunk_alone(costs)) return 0;
   const bool one = is_one_pipeline(schedule);
-  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, double> chains;
+  using Key = std::tuple<RankId, ChunkId, MicrobatchId>;
+  std::map<Key, double> chains;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& rank = schedule.ranks[r];
     const std::vector<Delay> delays = resolved_delay(rank);
     const auto number = static_cast<std::int32_t>(r);
     for (const Entry& entry : rank.replay ? *rank.replay : rank.order) {
       if (!is_compute(entry.kind) || entry.chunk > rank.chunks) continue;
-      const auto key = one ? std::tuple(0, 0, entry.microbatch)
-                           : std::tuple(number, entry.chunk, entry.microbatch);
-      chains[key] += takes(entry, delays[static_cast<std::size_t>(entry.chunk) - 1],
-                           costs.of_chunk(number, entry.chunk, 1));
+      const Key key =
+          one ? Key(0, 0, entry.microbatch) : Key(number, entry.chunk, entry.microbatch);
+      chains[key] +=
+          takes(entry, delays[entry.chunk.index()], costs.of_chunk(number, entry.chunk, 1));
     }
   }
   double longest = 0;
