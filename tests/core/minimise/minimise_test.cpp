@@ -144,7 +144,7 @@ std::vector<Schedule> single_deletions(const Schedule& schedule) {
   }
   for (const HeldChunk& held : chunks_in(schedule)) {
     add(without_chunks(schedule, std::array{held}));
-    add(without_layers(schedule, std::array{held.chunk}));
+    add(without_layers(schedule, std::array{std::int32_t{held.chunk}}));
   }
   add(without_weights(schedule, 0, schedule.ranks.size()));
   return out;

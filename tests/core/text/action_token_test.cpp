@@ -13,11 +13,12 @@ TEST(ActionToken, ReadsAndWritesEveryKind) {
                            "combine-B3.2", "unshard1", "reshard2", "reduce3", "."}) {
     const auto token = read_action_token(text);
     ASSERT_TRUE(token) << text;
-    const Action action{.kind = token->kind,
-                        .chunk = static_cast<std::int32_t>(token->chunk),
-                        .microbatch = token->microbatch
-                                          ? static_cast<std::int32_t>(*token->microbatch)
-                                          : kNoMicrobatch};
+    const Action action{
+        .kind = token->kind,
+        .chunk = static_cast<std::int32_t>(token->chunk),
+        .microbatch = token->microbatch
+                          ? MicrobatchId(static_cast<std::int32_t>(*token->microbatch))
+                          : kNoMicrobatch};
     EXPECT_EQ(to_token(action, Naming::Named), text);
   }
 }
