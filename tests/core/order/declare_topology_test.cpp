@@ -1,8 +1,8 @@
 // A topology declared beside a schedule: taken where the schedule is silent, compared where it
 // speaks.
 
-#include "core/order/declare.h"
 #include "core/input/load.h"
+#include "core/order/declare.h"
 
 #include <gtest/gtest.h>
 
