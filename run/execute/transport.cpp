@@ -6,25 +6,32 @@
 
 namespace capo::run {
 
+InProcess::Letter& InProcess::letter(const Message& message) {
+  const auto letters = mailbox_.find(message.channel);
+  CAPO_ASSERT(letters != mailbox_.end() && message.number < letters->second.size(),
+              "a message is expected before it is sent");
+  return letters->second[message.number];
+}
+
 void InProcess::expect(const Message& message, std::byte* place) {
-  mailbox_[message].place = place;
+  std::vector<Letter>& letters = mailbox_[message.channel];
+  if (letters.size() <= message.number) letters.resize(message.number + 1);
+  letters[message.number].place = place;
 }
 
 void InProcess::send(StreamId, const Message& message, const std::byte* from) {
-  const auto letter = mailbox_.find(message);
-  CAPO_ASSERT(letter != mailbox_.end(), "a message is expected before it is sent");
-  letter->second.from = from;
+  letter(message).from = from;
 }
 
 void InProcess::receive(StreamId, const Message&) {
 }
 
 void InProcess::finish(StreamId stream, const Message& message, End) {
-  Letter& letter = mailbox_.at(message);
-  if (letter.from == nullptr) return;
-  engine_.launch(stream, Copy{.bytes = message.bytes,
-                              .from = std::exchange(letter.from, nullptr),
-                              .to = letter.place});
+  Letter& of = letter(message);
+  if (of.from == nullptr) return;
+  engine_.launch(
+      stream,
+      Copy{.bytes = message.bytes, .from = std::exchange(of.from, nullptr), .to = of.place});
 }
 
 std::unique_ptr<Transport> in_process(Engine& engine) {

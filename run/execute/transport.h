@@ -47,6 +47,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace capo::run {
 
@@ -110,9 +111,11 @@ class InProcess final : public Transport {
     const std::byte* from = nullptr;  // null: not sent, or delivered already
   };
 
+  [[nodiscard]] Letter& letter(const Message& message);
+
   Engine& engine_;
-  std::map<Message, Letter> mailbox_;
-  std::optional<Error> none_;  // a copy fails as a launch of the engine does
+  std::map<Channel, std::vector<Letter>> mailbox_;  // by number
+  std::optional<Error> none_;                       // a copy fails as a launch of the engine does
 };
 
 /// Makes the transport of a run.
