@@ -1,6 +1,6 @@
 #include "testing/model_text.h"
 
-#include "core/model/model.h"
+#include "core/model/module_flags.h"
 #include "core/text/action_token.h"
 
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 #include "core/base/assert.h"
 #include "core/input/load.h"
 #include "core/minimise/minimise.h"
-#include "core/model/model.h"
+#include "core/model/module_flags.h"
 #include "core/report/report.h"
 #include "core/text/order_printer.h"
 #include "testing/generators/fewer_microbatches.h"
