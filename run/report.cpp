@@ -175,16 +175,25 @@ Kind kind_of(const Act& act) {
       return forward ? Kind::DispatchForward : Kind::CombineBackward;
     case Act::Kind::Return:
       return forward ? Kind::CombineForward : Kind::DispatchBackward;
+    case Act::Kind::Send:
+    case Act::Kind::Receive:
+    case Act::Kind::Delivered:
     case Act::Kind::Collect:
       break;
   }
   CAPO_UNREACHABLE();
 }
 
+// A transfer is shown once, at the end that finishes first; what is collected takes no time.
+bool is_shown(const Act& act) {
+  return act.kind == Act::Kind::Work || act.kind == Act::Kind::Deliver ||
+         act.kind == Act::Kind::Permute || act.kind == Act::Kind::Return;
+}
+
 // The first act of an op that has a label; null if none has, as of an op that only waits.
 const Act* first_shown(const Program& program, const Op& op) {
   for (std::uint32_t at = op.first_act; at < op.end_act; ++at) {
-    if (program.acts[at].kind != Act::Kind::Collect) return &program.acts[at];
+    if (is_shown(program.acts[at])) return &program.acts[at];
   }
   return nullptr;
 }
@@ -192,7 +201,7 @@ const Act* first_shown(const Program& program, const Op& op) {
 std::string label_of(const Program& program, const Op& op) {
   std::vector<std::string> names;
   for (std::uint32_t at = op.first_act; at < op.end_act; ++at) {
-    if (program.acts[at].kind != Act::Kind::Collect) names.push_back(act_name(program.acts[at]));
+    if (is_shown(program.acts[at])) names.push_back(act_name(program.acts[at]));
   }
   return fmt::format("{}", fmt::join(names, " "));
 }
