@@ -44,7 +44,7 @@ endfunction()
 
 # capo_unity(<target>): with CAPO_UNITY the target's files are compiled a folder at a time, twelve at most, so that
 # headers are read and templates compiled once for all of them. Names in anonymous namespaces must differ then
-# within a folder.
+# within a folder; a file whose names do not is kept out by capo_alone().
 function(capo_unity target)
   if(NOT CAPO_UNITY)
     return()
@@ -62,6 +62,11 @@ function(capo_unity target)
   endforeach()
 endfunction()
 
+# capo_alone(<sources>): files that share a name with a neighbour, and are compiled by themselves.
+function(capo_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # capo_library(core <sources>): the static library capo_core, alias capo::core.
 function(capo_library name)
   add_library(capo_${name} STATIC ${ARGN})
@@ -76,7 +81,7 @@ endfunction()
 # capo_precompile(<target> <headers>): heavy headers of most of a target's files, read once. Builds
 # without CAPO_PRECOMPILE see whether each file includes what it needs.
 function(capo_precompile target)
-  if(CAPO_PRECOMPILE)
+  if(CAPO_PRECOMPILE AND NOT CAPO_UNITY)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
 endfunction()

@@ -33,12 +33,12 @@ namespace {
 constexpr std::size_t kLead = kPeriod + 1;
 
 /// The slot of microbatch 0 of each pass.
-using Block = std::array<std::size_t, kPasses>;
+using BlockTimes = std::array<std::size_t, kPasses>;
 
 /// Follows microbatch 0 down the V and up, forward and backward. Every third backward waits three
 /// slots, so that backwards fill the pairs of slots that forwards leave.
-std::vector<Block> building_blocks(std::size_t ranks) {
-  std::vector<Block> blocks(ranks);
+std::vector<BlockTimes> building_blocks(std::size_t ranks) {
+  std::vector<BlockTimes> blocks(ranks);
   std::size_t slot = kLead;
   const auto down = [&](auto place) {
     for (std::size_t rank = 0; rank < ranks; ++rank) place(blocks[rank]);
@@ -46,18 +46,18 @@ std::vector<Block> building_blocks(std::size_t ranks) {
   const auto up = [&](auto place) {
     for (std::size_t rank = ranks; rank-- > 0;) place(blocks[rank]);
   };
-  down([&](Block& block) { block[index_of(Pass::Forward1)] = slot++; });
-  up([&](Block& block) { block[index_of(Pass::Forward2)] = slot++; });
+  down([&](BlockTimes& block) { block[index_of(Pass::Forward1)] = slot++; });
+  up([&](BlockTimes& block) { block[index_of(Pass::Forward2)] = slot++; });
 
   if (ranks % 3 == 0) slot += 3;
   std::size_t backwards = (2 * ranks + 1) % 3;
-  const auto place_backward = [&](Block& block, Pass backward, Pass weight) {
+  const auto place_backward = [&](BlockTimes& block, Pass backward, Pass weight) {
     block[index_of(backward)] = slot;
     block[index_of(weight)] = slot + 1;
     slot += ++backwards % 3 == 0 ? std::size_t{5} : std::size_t{2};
   };
-  down([&](Block& block) { place_backward(block, Pass::Backward2, Pass::Weight2); });
-  up([&](Block& block) { place_backward(block, Pass::Backward1, Pass::Weight1); });
+  down([&](BlockTimes& block) { place_backward(block, Pass::Backward2, Pass::Weight2); });
+  up([&](BlockTimes& block) { place_backward(block, Pass::Backward1, Pass::Weight1); });
   return blocks;
 }
 
@@ -73,9 +73,9 @@ class Grid {
  public:
   Grid(std::size_t ranks, std::size_t microbatches)
       : ranks_(ranks), microbatches_(microbatches), slot_of_(ranks * kPasses * microbatches) {
-    const std::vector<Block> blocks = building_blocks(ranks);
+    const std::vector<BlockTimes> blocks = building_blocks(ranks);
     width_ = *std::ranges::max_element(blocks[0]) + kPeriod * microbatches;
-    for (const Block& block : blocks) add_row(block);
+    for (const BlockTimes& block : blocks) add_row(block);
   }
 
   /// Moves every task as early as it can go, in the order of the slots.
@@ -94,7 +94,7 @@ class Grid {
   [[nodiscard]] const std::vector<Pass>& row(std::size_t rank) const { return cells_[rank]; }
 
  private:
-  void add_row(const Block& block) {
+  void add_row(const BlockTimes& block) {
     std::vector<Pass> row(width_, Pass::Nothing);
     for (std::size_t pass = 0; pass < kPasses; ++pass) {
       for (std::size_t microbatch = 0; microbatch < microbatches_; ++microbatch) {

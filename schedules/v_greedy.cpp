@@ -46,25 +46,25 @@ const std::vector<Slot>& slots_of(const RankSlots& rank, Pass pass) {
 }
 
 /// The slots of microbatch 0 on one rank, in the order of kChain.
-using Block = std::array<Slot, kChain.size()>;
+using SlotBlock = std::array<Slot, kChain.size()>;
 
 /// V-Min has the smallest lifespans there are: every step of the way takes one slot.
-Block min_block(Slot ranks, Slot rank) {
+SlotBlock min_block(Slot ranks, Slot rank) {
   const Slot pause = ranks % 3 == 0 ? 2 : 0;
   return {rank, 2 * ranks - rank - 1, 2 * ranks + pause + rank, 4 * ranks + pause - rank - 1};
 }
 
 /// V-Half takes two slots a rank on the way down and one on the way up.
-Block half_block(Slot ranks, Slot rank) {
+SlotBlock half_block(Slot ranks, Slot rank) {
   const Slot pause = ranks % 2 == 0 ? 3 : 0;
   return {2 * rank, 3 * ranks - rank - 2, 3 * ranks + pause + 2 * rank - 1,
           6 * ranks + pause - rank - 2};
 }
 
-AllSlots repeat(Block (*block)(Slot ranks, Slot rank), Slot ranks, Slot microbatches) {
+AllSlots repeat(SlotBlock (*block)(Slot ranks, Slot rank), Slot ranks, Slot microbatches) {
   AllSlots all(ranks);
   for (Slot rank = 0; rank < ranks; ++rank) {
-    const Block first = block(ranks, rank);
+    const SlotBlock first = block(ranks, rank);
     for (const Pass pass : kChain) {
       for (Slot microbatch = 0; microbatch < microbatches; ++microbatch) {
         slots_of(all[rank], pass).push_back(first[index_of(pass)] + kPeriod * microbatch);
@@ -320,7 +320,8 @@ class Reordering {
   Phase phase_ = Phase::WarmUp;
 };
 
-PublishedOrders orders_of_blocks(Block (*block)(Slot ranks, Slot rank), const Setting& setting) {
+PublishedOrders orders_of_blocks(SlotBlock (*block)(Slot ranks, Slot rank),
+                                 const Setting& setting) {
   AllSlots all =
       repeat(block, static_cast<Slot>(setting.ranks), static_cast<Slot>(setting.microbatches));
   all = Reordering(std::move(all), WeightsWhileMoving::Placed).run();

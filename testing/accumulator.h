@@ -1,5 +1,5 @@
 // A second opinion on gradients for tests: it follows one weight through one step and says what its
-// cell of the contract leads to. tests/run/parameters/deposits_test.cpp compares the memory of a
+// cell of the contract leads to. tests/run/setup/deposits_test.cpp compares the memory of a
 // run with it; the product does not use it.
 //
 //   B0 W0 B1 W1       te, delay:  W1 assigns .grad, so that the reader holds {1}

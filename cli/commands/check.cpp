@@ -59,7 +59,7 @@ int write_report(const Report& report, const CheckRequest& request, int code) {
 }
 
 // A text that is no order is a finding like others, in the format that was asked for.
-int refuse(const CommandError& error, const CheckRequest& request) {
+int refuse_check(const CommandError& error, const CheckRequest& request) {
   if (const auto* failed = std::get_if<Error>(&error)) return fail(*failed);
   const auto& refused = std::get<RefusedInput>(error);
   return write_report(report_of(refused.source, refused.refusal), request,
@@ -68,7 +68,7 @@ int refuse(const CommandError& error, const CheckRequest& request) {
 
 int check_one(const CheckRequest& request) {
   const auto judged = judged_input(request);
-  if (!judged) return refuse(judged.error(), request);
+  if (!judged) return refuse_check(judged.error(), request);
   const Input& input = judged->input;
   CheckResult result = check_planned(input, request.check_options(judged->model));
   std::vector<Opinion> opinions;

@@ -99,9 +99,9 @@ class Batch {
 };
 
 // Cuts a text into lines, whose names say where they stand.
-class Lines {
+class BatchLines {
  public:
-  explicit Lines(const Source& source) : source_(source) {}
+  explicit BatchLines(const Source& source) : source_(source) {}
 
   [[nodiscard]] bool left() const { return begin_ < source_.text.size(); }
   Source next() {
@@ -149,7 +149,7 @@ int check_batch(const CheckRequest& request) {
 
   constexpr std::size_t kLinesAtOnce = 1024;
   int code = kAccepted;
-  for (Lines lines(*source); lines.left();) {
+  for (BatchLines lines(*source); lines.left();) {
     std::vector<Source> block;
     while (lines.left() && block.size() < kLinesAtOnce) block.push_back(lines.next());
     std::string written;

@@ -77,7 +77,7 @@ Result<std::string, Inexpressible> print(const Schedule& schedule, Format format
   CAPO_UNREACHABLE();
 }
 
-int refuse(const NotMade& why) {
+int refuse_schedule(const NotMade& why) {
   if (const auto* limit = std::get_if<Error>(&why)) return fail(*limit);
   throw CLI::ValidationError("generate", std::get<std::string>(why));
 }
@@ -100,7 +100,7 @@ int generate_named(GenerateRequest request) {
     const Progress progress("searching for " + request.schedule.name);
     return make_named(request.schedule, costs, request.limits);
   }();
-  if (!schedule) return refuse(schedule.error());
+  if (!schedule) return refuse_schedule(schedule.error());
   const auto text = print(*schedule, request.format);
   if (!text) {
     throw CLI::ValidationError(

@@ -127,7 +127,7 @@ std::string culprit(const megatron::Raised& raised, const MegatronRequest& flags
   return flags.virtual_stages.value_or(1) < 1 ? "--vp" : "--group-size";
 }
 
-int refuse(const megatron::NoOrder& why, const MegatronRequest& flags) {
+int refuse_orders(const megatron::NoOrder& why, const MegatronRequest& flags) {
   if (const auto* limit = std::get_if<Error>(&why)) {
     return fail(*limit);
   }
@@ -179,7 +179,7 @@ int generate_megatron(const MegatronRequest& flags) {
   if (flags.output.empty())
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
   const auto generated = megatron::orders_of(request_of(flags), flags.limits);
-  if (!generated) return refuse(generated.error(), flags);
+  if (!generated) return refuse_orders(generated.error(), flags);
   if (const auto nonsense = megatron::nonsense_in(*generated); nonsense && !flags.force) {
     throw CLI::ValidationError(
         "--force", fmt::format("Megatron's functions give an order that nothing can run: {}; only "

@@ -150,7 +150,7 @@ Result<std::vector<Point>> grid_of(const SweepRequest& request) {
   return points;
 }
 
-void refuse(Outcome& outcome, const NotMade& why) {
+void note_refusal(Outcome& outcome, const NotMade& why) {
   const auto* limit = std::get_if<Error>(&why);
   outcome.beyond_limit = limit != nullptr;
   outcome.refused = limit != nullptr ? fmt::format("{}; {}", limit->message, limit->help)
@@ -161,7 +161,7 @@ Outcome run(const Point& point, const SweepRequest& request) {
   Outcome outcome{.point = point};
   auto schedule = make_named(point.schedule, point.costs.settings, request.limits);
   if (!schedule) {
-    refuse(outcome, schedule.error());
+    note_refusal(outcome, schedule.error());
     return outcome;
   }
   const Input input{.form = Form::OrderFile, .schedule = std::move(*schedule)};

@@ -12,9 +12,9 @@ namespace capo {
 
 namespace {
 
-class Lines {
+class FactLines {
  public:
-  explicit Lines(const Setting& setting) : setting_(setting) {}
+  explicit FactLines(const Setting& setting) : setting_(setting) {}
 
   void add_value(std::string_view fact, std::string_view value, bool declared,
                  std::string_view means) {
@@ -84,7 +84,7 @@ std::string chunks_of(const Setting& setting) {
 std::string explain_setting(const Report& report) {
   if (!report.environment) return "";
   const Setting& setting = *report.environment;
-  Lines lines(setting);
+  FactLines lines(setting);
   lines.add("topology", setting.topology, meaning(setting.topology));
   lines.add("chunks", chunks_of(setting),
             "parts of the model on each rank; if not declared, the "

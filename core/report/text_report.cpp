@@ -18,9 +18,9 @@ constexpr std::size_t kWidth = 96;          // bytes in the window of a source l
 constexpr std::size_t kLongestText = 2000;  // bytes of a message or a help
 constexpr std::size_t kMostLabels = 24;     // a circle of waits can go through all ranks
 
-class Writer {
+class TextWriter {
  public:
-  Writer(const Report& report, Colour colour)
+  TextWriter(const Report& report, Colour colour)
       : report_(report), lines_(*report.source), colour_(colour) {}
 
   std::string write() {
@@ -330,7 +330,7 @@ class Writer {
 }  // namespace
 
 std::string to_text(const Report& report, Colour colour) {
-  return Writer(report, colour).write();
+  return TextWriter(report, colour).write();
 }
 
 }  // namespace capo

@@ -290,7 +290,7 @@ void over_budget(const Context& context, Findings& out) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kBuffersRules[] = {
     {"B01", "static-input-reuse", "an input that was overwritten before its last reader",
      Family::Buffers, Pass::Buffers, report_hazards<kStaticInputReuse>},
     {"B02", "grad-output-reuse", "an incoming gradient that was overwritten before its reader",
@@ -314,7 +314,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> buffer_rules() {
-  return kRules;
+  return kBuffersRules;
 }
 
 }  // namespace capo::rules

@@ -248,7 +248,7 @@ void half_delayed(const Context& context, Findings& out) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kCaptureRules[] = {
     {"C01", "host-splits", "sizes of groups that a capture bakes in", Family::Capture,
      Pass::Modules, judge_modules<kHostSplits>},
     {"C02", "synchronises", "a wait for the device in a graph", Family::Capture, Pass::Modules,
@@ -270,7 +270,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> capture_rules() {
-  return kRules;
+  return kCaptureRules;
 }
 
 }  // namespace capo::rules

@@ -446,7 +446,7 @@ void layers_per_chunk(const Context& context, Findings& out) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kCountsRules[] = {
     {"S12", "unknown-chunk", "a chunk that the rank does not have", Family::Shape, Pass::Counts,
      unknown_chunk},
     {"S13", "missing-chunk", "a chunk that never runs", Family::Shape, Pass::Counts, missing_chunk},
@@ -465,7 +465,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> count_rules() {
-  return kRules;
+  return kCountsRules;
 }
 
 }  // namespace capo::rules

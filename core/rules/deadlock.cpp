@@ -173,7 +173,7 @@ void collective_order(const Context& context, Findings& out) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kDeadlockRules[] = {
     {.id = "T09",
      .name = "deadlock",
      .title = "ranks that wait for each other for ever",
@@ -188,7 +188,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> deadlock_rules() {
-  return kRules;
+  return kDeadlockRules;
 }
 
 }  // namespace capo::rules

@@ -289,7 +289,7 @@ void table_form(const Context& context, Findings& out) {
   });
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kEntriesRules[] = {
     {"S01", "not-finite", "an entry is NaN or infinite", Family::Shape, Pass::Entries, not_finite},
     {"S02", "not-a-half", "a fraction other than one half", Family::Shape, Pass::Entries,
      not_a_half},
@@ -314,7 +314,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> entry_rules() {
-  return kRules;
+  return kEntriesRules;
 }
 
 }  // namespace capo::rules

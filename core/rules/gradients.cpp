@@ -329,7 +329,7 @@ void reduce_twice(const Context& context, Findings& out) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kGradientsRules[] = {
     {"G12", "first-writer", "a weight gradient that overwrites another", Family::Gradients,
      Pass::Gradients, first_writer},
     {"G13", "reduce-early", "a reduction before the last gradient", Family::Gradients,
@@ -343,7 +343,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> gradient_rules() {
-  return kRules;
+  return kGradientsRules;
 }
 
 }  // namespace capo::rules

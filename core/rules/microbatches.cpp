@@ -245,7 +245,7 @@ void split_and_whole(const Context& context, Findings& out) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kMicrobatchesRules[] = {
     {"S19", "microbatch-out-of-range", "a microbatch that the step does not have", Family::Shape,
      Pass::Counts, microbatch_out_of_range},
     {"S20", "repeated-action", "the same action twice", Family::Shape, Pass::Counts,
@@ -264,7 +264,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> microbatch_rules() {
-  return kRules;
+  return kMicrobatchesRules;
 }
 
 }  // namespace capo::rules

@@ -415,7 +415,7 @@ constexpr ModuleRule kShardedWeight{.shows_at = ShowsAt::WeightGradient,
                                     .at_fault = delays_sharded_weight,
                                     .describe = describe_sharded_weight};
 
-constexpr Rule kRules[] = {
+constexpr Rule kModuleGradientsRules[] = {
     {"G01", "wgrad-lost", "a weight gradient that no replay hands over", Family::Gradients,
      Pass::Modules, judge_modules<kWgradLost>},
     {"G02", "bias-gradient-lost", "a bias gradient that no replay hands over", Family::Gradients,
@@ -443,7 +443,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> module_gradient_rules() {
-  return kRules;
+  return kModuleGradientsRules;
 }
 
 }  // namespace capo::rules

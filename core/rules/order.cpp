@@ -292,16 +292,16 @@ void parameters_away(const Context& context, Findings& out) {
   }
 }
 
-constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kNoPass = std::numeric_limits<std::size_t>::max();
 
-// The first entry of each sort that a microbatch of a chunk has; kNowhere if it has none.
-struct Firsts {
-  std::size_t forward = kNowhere;
-  std::size_t backward = kNowhere;
-  std::size_t of_backward = kNowhere;  ///< an exchange
+// The first entry of each sort that a microbatch of a chunk has; kNoPass if it has none.
+struct FirstPasses {
+  std::size_t forward = kNoPass;
+  std::size_t backward = kNoPass;
+  std::size_t of_backward = kNoPass;  ///< an exchange
 };
 
-using Places = std::map<std::pair<std::int32_t, std::int32_t>, Firsts>;
+using Places = std::map<std::pair<std::int32_t, std::int32_t>, FirstPasses>;
 
 Places places_of(const OrderView& order) {
   Places places;
@@ -309,7 +309,7 @@ Places places_of(const OrderView& order) {
     const Entry& entry = order.entries[at];
     const bool backwards = is_exchange(entry.kind) && !is_forward_exchange(entry.kind);
     if (entry.kind != Kind::Forward && !is_backward(entry.kind) && !backwards) continue;
-    Firsts& passes = places[{entry.chunk, entry.microbatch}];
+    FirstPasses& passes = places[{entry.chunk, entry.microbatch}];
     std::size_t& first = backwards                     ? passes.of_backward
                          : entry.kind == Kind::Forward ? passes.forward
                                                        : passes.backward;
@@ -324,9 +324,10 @@ struct Conflict {
   const char* why;  ///< why that side is wrong
 };
 
-std::optional<Conflict> conflict_of(const OrderView& order, std::size_t at, const Firsts& passes) {
+std::optional<Conflict> conflict_of(const OrderView& order, std::size_t at,
+                                    const FirstPasses& passes) {
   const auto together = [&](std::size_t other) {
-    return other != kNowhere && words::run_together(order, at, other);
+    return other != kNoPass && words::run_together(order, at, other);
   };
   if (at < passes.forward || together(passes.forward))
     return Conflict{passes.forward, "which makes the tokens that it takes along"};
@@ -403,7 +404,7 @@ void exchange_order(const Context& context, Findings& out) {
       const Entry& entry = order.entries[at];
       if (!is_exchange(entry.kind)) continue;
       const auto found = places.find({entry.chunk, entry.microbatch});
-      const bool runs = found != places.end() && found->second.forward != kNowhere;
+      const bool runs = found != places.end() && found->second.forward != kNoPass;
       const auto conflict = runs ? conflict_of(order, at, found->second) : std::nullopt;
       const bool wrong = runs ? conflict.has_value() : !is_anothers(context, order, entry);
       if (!wrong || !out.found()) continue;
@@ -412,7 +413,7 @@ void exchange_order(const Context& context, Findings& out) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kOrderRules[] = {
     {kBackwardAhead, "backward-ahead", "backwards run ahead of forwards", Family::Shape,
      Pass::Order, ahead<kBackwards>},
     {kWeightAhead, "weight-ahead", "weight gradients run ahead of backwards", Family::Shape,
@@ -430,7 +431,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> order_rules() {
-  return kRules;
+  return kOrderRules;
 }
 
 }  // namespace capo::rules

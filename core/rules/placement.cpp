@@ -152,7 +152,7 @@ void stage_unknown(const Context& context, Findings& out) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kPlacementRules[] = {
     {.id = "P01",
      .name = "stage-twice",
      .title = "a stage on two ranks",
@@ -169,7 +169,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> placement_rules() {
-  return kRules;
+  return kPlacementRules;
 }
 
 }  // namespace capo::rules

@@ -105,7 +105,7 @@ void replay_order(const Context& context, Findings& out) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kReplayRules[] = {
     {"Y01", "replay-order", "a replay that is not in the order of capture", Family::Replay,
      Pass::Buffers, replay_order},
 };
@@ -113,7 +113,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> replay_rules() {
-  return kRules;
+  return kReplayRules;
 }
 
 }  // namespace capo::rules

@@ -165,7 +165,7 @@ void input_not_routed(const Context& context, Findings& out) {
   });
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kRoutingRules[] = {
     {"R01", "megatron-form", "an order that Megatron's loop does not run", Family::Routing,
      Pass::Routing, megatron_form},
     {"R02", "input-not-routed", "an input that Megatron does not receive in time", Family::Routing,
@@ -175,7 +175,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> routing_rules() {
-  return kRules;
+  return kRoutingRules;
 }
 
 }  // namespace capo::rules

@@ -241,7 +241,7 @@ void dependency_cycle(const Context& context, Findings& out) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kStagesRules[] = {
     {.id = "D03",
      .name = "stage-order",
      .title = "a stage before the stage whose output it reads",
@@ -261,7 +261,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> stage_rules() {
-  return kRules;
+  return kStagesRules;
 }
 
 }  // namespace capo::rules

@@ -98,7 +98,7 @@ void workspace_race(const Context& context, Findings& out) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kStreamsRules[] = {
     {"E02", "workspace-race", "grouped products of two streams in one workspace", Family::Streams,
      Pass::Buffers, workspace_race},
 };
@@ -106,7 +106,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> stream_rules() {
-  return kRules;
+  return kStreamsRules;
 }
 
 }  // namespace capo::rules

@@ -317,7 +317,7 @@ void message_mismatch(const Context& context, Findings& out) {
       });
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kTransfersRules[] = {
     {"T01", "transfer-twice", "the same transfer twice", Family::Transfers, Pass::Transfers,
      transfer_twice},
     {"T02", "transfer-nowhere", "a transfer without another end", Family::Transfers,
@@ -339,7 +339,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> transfer_rules() {
-  return kRules;
+  return kTransfersRules;
 }
 
 }  // namespace capo::rules

@@ -3,6 +3,7 @@
 
 #include "core/graph/add_transfers.h"
 #include "core/frameworks/torch/predict.h"
+#include "core/frameworks/torch/version.h"
 #include "core/graph/build.h"
 #include "core/graph/execution.h"
 #include "tests/core/graph/order_text.h"
@@ -186,7 +187,7 @@ TEST(AddTransfers, IsCompleteExactlyWherePyTorchCanScheduleTheMutatedTable) {
 
 Cells as_torch_lowers(const Schedule& schedule) {
   const Input input{.form = Form::TorchCompute, .schedule = schedule};
-  const torch::Lowered lowered = torch::lower(
+  const torch::Lowered lowered = torch::add_send_receive(
       torch::rows_of(input), torch::rank_of_stages(input, StageMap(schedule).stages()));
   EXPECT_EQ(lowered.error, "");
   Cells cells;
