@@ -200,7 +200,7 @@ class Judge::Work {
     const LayerShape& shape = of_.layers.at(of.rank, of.chunk, 0).shape;
     const std::size_t number = of_.layers.number(of.rank, of.chunk, 0);
     const std::int64_t rows =
-        live_rows(shape, numbers_->sides[number][static_cast<std::size_t>(of.microbatch)]);
+        live_rows(shape, numbers_->sides[number][MicrobatchId(of.microbatch).index()]);
     const GroupedTensor tensor{
         .type = shape.type, .elements = rows * shape.hidden, .parts = {outcome.collected(cell)}};
     return values_of(of_.engine, tensor);
@@ -266,7 +266,7 @@ class Judge::Work {
   // The values of the rows that are in use.
   [[nodiscard]] std::vector<float> side_values(const StepLayer& layer, std::size_t number,
                                                std::int32_t microbatch, const float* of) const {
-    const auto& side = numbers_->sides[number][static_cast<std::size_t>(microbatch)];
+    const auto& side = numbers_->sides[number][MicrobatchId(microbatch).index()];
     std::vector<float> values(static_cast<std::size_t>(live_rows(layer.shape, side)));
     of_.engine.read(values.data(), of, static_cast<std::int64_t>(values.size() * sizeof(float)));
     return values;

@@ -226,8 +226,8 @@ std::vector<Lane> lanes_of(const Program& program) {
 // The stage of a work, if the schedule places its chunk.
 std::optional<std::int32_t> stage_of(const Work& work, std::int32_t rank,
                                      const Schedule& schedule) {
-  const auto& stages = schedule.ranks[static_cast<std::size_t>(rank)].stages;
-  const auto chunk = static_cast<std::size_t>(work.chunk) - 1;
+  const auto& stages = schedule.ranks[RankId(rank).index()].stages;
+  const auto chunk = ChunkId(work.chunk).index();
   return chunk < stages.size() ? std::optional(stages[chunk]) : std::nullopt;
 }
 

@@ -331,7 +331,7 @@ Schedule schedule_of(const PublishedOrders& orders, Topology topology, std::int3
     std::vector<bool> whole(static_cast<std::size_t>(chunks), false);
     std::vector<bool> split(static_cast<std::size_t>(chunks), false);
     for (const Move& move : moves) {
-      const auto chunk = static_cast<std::size_t>(move.chunk) - 1;
+      const auto chunk = ChunkId(move.chunk).index();
       if (move.kind == Kind::Backward) whole[chunk] = true;
       if (move.kind == Kind::BackwardInput) split[chunk] = true;
     }
@@ -343,7 +343,7 @@ Schedule schedule_of(const PublishedOrders& orders, Topology topology, std::int3
     }
     rank.order.reserve(moves.size());
     for (const Move& move : moves) {
-      const auto chunk = static_cast<std::size_t>(move.chunk) - 1;
+      const auto chunk = ChunkId(move.chunk).index();
       const bool half = move.kind == Kind::BackwardInput && !whole[chunk];
       if (move.joins && rank.order.back().group == Group::Alone) {
         rank.order.back().group = Group::Opens;

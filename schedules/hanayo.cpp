@@ -142,7 +142,7 @@ class ListScheduler {
             .microbatch = task.microbatch};
   }
 
-  Rank& at(std::int32_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  Rank& at(std::int32_t rank) { return ranks_[RankId(rank).index()]; }
 
   const Setting& setting_;
   std::vector<Rank> ranks_;

@@ -52,7 +52,7 @@ struct Setting {
   double memory_limit = std::numeric_limits<double>::infinity();
 
   [[nodiscard]] const Costs& costs_of(std::int32_t rank) const {
-    return rank_costs.empty() ? costs : rank_costs[static_cast<std::size_t>(rank)];
+    return rank_costs.empty() ? costs : rank_costs[RankId(rank).index()];
   }
   [[nodiscard]] double transfer() const { return costs_of(0).transfer; }
 };

@@ -113,8 +113,7 @@ class General {
     const auto layers = layer_counts(subject.schedule);
     for (std::int32_t stage = 0; stage < subject.map.stages(); ++stage) {
       const StageMap::Place& home = subject.map.home(stage);
-      const std::int32_t count =
-          layers[static_cast<std::size_t>(home.rank)][static_cast<std::size_t>(home.chunk) - 1];
+      const std::int32_t count = layers[RankId(home.rank).index()][ChunkId(home.chunk).index()];
       stages_.push_back(costs.of_chunk(home.rank, home.chunk, std::max(count, 1)));
     }
     arrive();
@@ -156,14 +155,14 @@ class General {
     arrival_.assign(stages_.size(), 0);
     path_.assign(stages_.size(), 0);
     for (std::int32_t stage = 0; stage < subject_.map.stages(); ++stage) {
-      const auto at = static_cast<std::size_t>(stage);
+      const auto at = StageId(stage).index();
       const std::int32_t before = subject_.map.before(stage);
       if (before != kNoStage) {
         arrival_[at] = arrival_[at - 1] + stages_[at - 1].forward + hop(before, stage);
       }
     }
     for (std::int32_t stage = subject_.map.stages() - 1; stage >= 0; --stage) {
-      const auto at = static_cast<std::size_t>(stage);
+      const auto at = StageId(stage).index();
       const std::int32_t after = subject_.map.after(stage);
       path_[at] = stages_[at].forward + stages_[at].backward;
       if (after != kNoStage) path_[at] += path_[at + 1] + hop(stage, after) + hop(after, stage);

@@ -28,11 +28,10 @@ class RankMemory {
              std::int32_t rank)
       : subject_(subject),
         times_(times),
-        changes_(changes[static_cast<std::size_t>(rank)]),
-        layers_(layer_counts(subject.schedule)[static_cast<std::size_t>(rank)]),
-        halves_(
-            half_backwards(subject.lowered.ranks[static_cast<std::size_t>(rank)], layers_.size())) {
-    const auto r = static_cast<std::size_t>(rank);
+        changes_(changes[RankId(rank).index()]),
+        layers_(layer_counts(subject.schedule)[RankId(rank).index()]),
+        halves_(half_backwards(subject.lowered.ranks[RankId(rank).index()], layers_.size())) {
+    const auto r = RankId(rank).index();
     const TaskGraph& graph = subject.graph;
     for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) note(id);
     // Changes at one time stay in the order of issue: on a stream what ends comes first.
@@ -73,7 +72,7 @@ class RankMemory {
     if (!is_compute(task.kind)) return;
     const Step& step = step_of(subject_.lowered, task);
     if (step.part != Part::Whole && step.part != Part::PreDispatch) return;
-    const auto chunk = static_cast<std::size_t>(step.chunk) - 1;
+    const auto chunk = step.chunk.index();
     const MemoryChange& change = changes_[chunk];
     const double share = step.part == Part::Whole ? 1 : 1.0 / std::max(layers_[chunk], 1);
     const bool half =

@@ -123,8 +123,7 @@ std::string Simulation::label(TaskId task) const {
   const Action action{.kind = step.kind, .chunk = step.chunk, .microbatch = step.microbatch};
   std::string label = to_token(action, Naming::Named);
   const bool of_layer = step.part != Part::Whole || is_exchange(step.kind);
-  const std::int32_t layers =
-      layers_[static_cast<std::size_t>(of.rank)][static_cast<std::size_t>(step.chunk) - 1];
+  const std::int32_t layers = layers_[RankId(of.rank).index()][step.chunk.index()];
   if (of_layer && layers > 1) label += fmt::format(" l{}", step.layer);
   label += words_for(step.part);
   return label;

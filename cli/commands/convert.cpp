@@ -94,11 +94,11 @@ Result<std::string, Inexpressible> print(const Input& input, const ConvertReques
     }
   }
   if (request.rank >= 0) {
-    if (static_cast<std::size_t>(request.rank) >= schedule.ranks.size()) {
+    if (RankId(request.rank).index() >= schedule.ranks.size()) {
       throw CLI::ValidationError(
           "--rank", fmt::format("the schedule has ranks 0 to {}", schedule.ranks.size() - 1));
     }
-    schedule = only_rank(std::move(schedule), static_cast<std::size_t>(request.rank), form);
+    schedule = only_rank(std::move(schedule), RankId(request.rank).index(), form);
   }
   return written(schedule, form, beside, request.input.limits);
 }

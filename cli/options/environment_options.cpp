@@ -136,7 +136,7 @@ std::optional<Misfit> EnvironmentOptions::place(Schedule& schedule, const Model&
                                                 const Limits& limits) const {
   for (const CollectiveGroup& group : declared.groups) {
     for (const std::int32_t rank : group.members) {
-      if (static_cast<std::size_t>(rank) < schedule.ranks.size()) continue;
+      if (RankId(rank).index() < schedule.ranks.size()) continue;
       return Misfit{"--model",
                     fmt::format("group {} has rank {} among its members, but the input has ranks "
                                 "0 to {}",

@@ -71,7 +71,7 @@ std::vector<TaskId> tasks_of(const Context& context, const Wiring& wiring, const
                              const TaskReference& entry) {
   const OrderView& order = context.order_of(wiring, entry.rank);
   const Lowered& lowered = wiring.lowered_for(graph);
-  const auto rank = static_cast<std::size_t>(entry.rank);
+  const auto rank = RankId(entry.rank).index();
   std::vector<TaskId> tasks;
   for (TaskId id = graph.first_of[rank]; id < graph.first_of[rank + 1]; ++id) {
     const Step& step = step_of(lowered, graph.tasks[id]);

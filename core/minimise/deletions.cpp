@@ -227,7 +227,7 @@ std::optional<Schedule> without_chunks(const Schedule& schedule, std::span<const
     for (; of_rank != gone.end() && of_rank->rank == rank; ++of_rank) {
       chunks.push_back(of_rank->chunk);
     }
-    erase_chunks(out.ranks[static_cast<std::size_t>(rank)], chunks);
+    erase_chunks(out.ranks[RankId(rank).index()], chunks);
   }
   return restaged(std::move(out), holders(schedule));
 }

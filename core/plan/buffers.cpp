@@ -17,8 +17,7 @@ namespace {
 // A chunk has one layer if the order does not say how many.
 std::int64_t layers_of(const RankOrder& rank, std::int32_t chunk) {
   const auto& stated = rank.layers.values;
-  const std::size_t at =
-      rank.layers.form == Layers::Form::Count ? 0 : static_cast<std::size_t>(chunk) - 1;
+  const std::size_t at = rank.layers.form == Layers::Form::Count ? 0 : ChunkId(chunk).index();
   return at < stated.size() ? stated[at] : 1;
 }
 
@@ -120,12 +119,12 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
       for (std::int32_t layer = 0; layer < layers; ++layer) {
         LayerFacts facts{.module = modules.of(static_cast<std::int32_t>(r), chunk, layer)};
         const Module* module = facts.module;
-        facts.delayed = delay[static_cast<std::size_t>(chunk) - 1] != Delay::Never;
+        facts.delayed = delay[ChunkId(chunk).index()] != Delay::Never;
         auto aliases = options.aliases;
         if (!aliases && module != nullptr) aliases = aliases_of(*module);
         facts.aliases_declared = aliases.has_value();
         facts.aliases = aliases.value_or(facts.aliases);
-        const auto at = static_cast<std::size_t>(chunk) - 1;
+        const auto at = ChunkId(chunk).index();
         facts.hands_on = layer == 0 && at < first.size() && first[at];
         if (module != nullptr) facts.weight_bytes = module->bytes.weight.value_or(0);
         aliases_declared_ = aliases_declared_ && facts.aliases_declared;

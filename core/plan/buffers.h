@@ -62,7 +62,7 @@ class BufferTable {
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
   [[nodiscard]] std::int32_t layers(std::int32_t rank, std::int32_t chunk) const {
     const auto& first = of(rank).first_layer;
-    return first[static_cast<std::size_t>(chunk)] - first[static_cast<std::size_t>(chunk) - 1];
+    return first[static_cast<std::size_t>(chunk)] - first[ChunkId(chunk).index()];
   }
   [[nodiscard]] std::size_t chunks(std::int32_t rank) const {
     return of(rank).first_layer.size() - 1;
@@ -75,7 +75,7 @@ class BufferTable {
                             std::int32_t microbatch, BufferKind kind) const {
     const std::size_t cell =
         layer_index(rank, chunk, layer) * static_cast<std::size_t>(microbatches_) +
-        static_cast<std::size_t>(microbatch);
+        MicrobatchId(microbatch).index();
     return of(rank).base + static_cast<BufferId>(cell * kBufferKinds) + static_cast<BufferId>(kind);
   }
   [[nodiscard]] Buffer at(BufferId id) const;
@@ -105,12 +105,10 @@ class BufferTable {
     std::vector<LayerFacts> facts;
   };
 
-  [[nodiscard]] const Rank& of(std::int32_t rank) const {
-    return ranks_[static_cast<std::size_t>(rank)];
-  }
+  [[nodiscard]] const Rank& of(std::int32_t rank) const { return ranks_[RankId(rank).index()]; }
   [[nodiscard]] std::size_t layer_index(std::int32_t rank, std::int32_t chunk,
                                         std::int32_t layer) const {
-    const std::int32_t first = of(rank).first_layer[static_cast<std::size_t>(chunk) - 1];
+    const std::int32_t first = of(rank).first_layer[ChunkId(chunk).index()];
     return static_cast<std::size_t>(first) + static_cast<std::size_t>(layer);
   }
   [[nodiscard]] const Rank& rank_of(BufferId id) const;

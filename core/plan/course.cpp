@@ -164,7 +164,7 @@ class GraphCourse {
     const Step& step = step_of(lowered_, task);
     const Clock clock(over, point(id));
     if (is_work(step)) {
-      const Work work = work_of(step, delay_[static_cast<std::size_t>(task.rank)]);
+      const Work work = work_of(step, delay_[task.rank.index()]);
       visitor_.work(task.rank, work, fed_by(table_, map_, task.rank, work), clock);
     } else if (is_send(task.kind)) {
       visitor_.sent({.rank = task.rank,

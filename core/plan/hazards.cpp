@@ -37,7 +37,7 @@ void HazardFinder::write(std::int32_t rank, BufferId buffer, EventId event, cons
   if (begin == kNowhere) return;
   const std::int64_t end = begin + table_.bytes(buffer);
   if (end == begin) return;  // an empty range takes nothing over
-  auto& held = held_[static_cast<std::size_t>(rank)];
+  auto& held = held_[RankId(rank).index()];
   auto at = held.lower_bound(begin);
   if (at != held.begin() && std::prev(at)->second.end > begin) --at;
   const bool slot_alike = at != held.end() && at->first == begin && at->second.end == end;
@@ -78,7 +78,7 @@ void HazardFinder::read(BufferId buffer, EventId event, const Clock& clock, bool
 void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) {
   const Site site{.rank = rank, .entry = work.entry, .kind = work.kind};
   const EventId event = note(site, clock.now(), clock.now());
-  BufferId& handed_on = handed_on_[static_cast<std::size_t>(rank)];
+  BufferId& handed_on = handed_on_[RankId(rank).index()];
   BufferId handing_on = kNoBuffer;
   if (fed_by != kNoBuffer) read(fed_by, event, clock);
   for_each_layer(table_, rank, work, [&](std::int32_t layer) {

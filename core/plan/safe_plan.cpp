@@ -105,13 +105,13 @@ bool SafePlanner::feeds_another(std::int32_t rank, const Work& work, std::int32_
 
 void SafePlanner::work(std::int32_t rank_id, const Work& work, BufferId fed_by,
                        const Clock& clock) {
-  Rank& rank = ranks_[static_cast<std::size_t>(rank_id)];
+  Rank& rank = ranks_[RankId(rank_id).index()];
   const Point now = clock.now();
   if (!rank.main_stream) rank.main_stream = now.stream;
   const bool apart = now.stream != *rank.main_stream;
   Lane& own = apart ? rank.apart : rank.main;
   settle(own, clock);
-  RankMemory& memory = memory_[static_cast<std::size_t>(rank_id)];
+  RankMemory& memory = memory_[RankId(rank_id).index()];
   std::vector<BufferId> read;  // by the layer at hand
   BufferId handing_on = kNoBuffer;
   for_each_layer(table_, rank_id, work, [&](std::int32_t layer) {
@@ -166,7 +166,7 @@ void SafePlanner::sent(const Sending& sending, const Clock& clock) {
   if (table_.layers(sending.rank, sending.chunk) == 0) return;
   const bool forward = sending.kind == Kind::SendForward;
   const std::int32_t layer = forward ? table_.layers(sending.rank, sending.chunk) - 1 : 0;
-  use(ranks_[static_cast<std::size_t>(sending.rank)].main,
+  use(ranks_[RankId(sending.rank).index()].main,
       table_.id(sending.rank, sending.chunk, layer, sending.microbatch,
                 forward ? BufferKind::Output : BufferKind::GradInput),
       clock.now(), sending.received);

@@ -6,7 +6,7 @@ namespace {
 
 bool is_delayed(Kind kind, std::int32_t chunk, const std::vector<Delay>& delay) {
   return kind == Kind::BackwardInput ||
-         (kind == Kind::Backward && delay[static_cast<std::size_t>(chunk) - 1] == Delay::Always);
+         (kind == Kind::Backward && delay[ChunkId(chunk).index()] == Delay::Always);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ void rename(std::vector<Entry>& order, std::int32_t chunks, std::int32_t microba
   std::vector<std::int32_t> forwards(static_cast<std::size_t>(chunks), 0);
   std::vector<std::int32_t> backwards(static_cast<std::size_t>(chunks), 0);
   for (Entry& entry : order) {
-    const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+    const auto chunk = entry.chunk.index();
     const std::int32_t first = (entry.chunk - 1) * microbatches;
     std::int32_t index = 0;
     if (entry.kind == capo::Kind::Forward) {

@@ -18,8 +18,7 @@ void count(OrderView& view, Naming naming) {
   view.ahead.clear();
   view.continuing.clear();
   const auto tally_of = [&view](const Entry& entry) {
-    return view.knows(entry.chunk) ? &view.tally[static_cast<std::size_t>(entry.chunk) - 1]
-                                   : nullptr;
+    return view.knows(entry.chunk) ? &view.tally[entry.chunk.index()] : nullptr;
   };
   for (std::size_t begin = 0, end = 0; begin < view.entries.size(); begin = end) {
     end = begin + 1;
@@ -186,7 +185,7 @@ const OrderView& Context::order_of(const Wiring& wiring, std::int32_t rank) cons
 
 bool Context::judged_before(const Wiring& wiring, const std::vector<std::int32_t>& ranks) const {
   return wiring.replay() && std::none_of(ranks.begin(), ranks.end(), [&](std::int32_t rank) {
-           return schedule().ranks[static_cast<std::size_t>(rank)].replay.has_value();
+           return schedule().ranks[RankId(rank).index()].replay.has_value();
          });
 }
 
@@ -214,8 +213,7 @@ std::vector<std::uint32_t> positions_by_microbatch(const OrderView& order) {
   }
   const auto cell = [&](std::uint32_t at) {
     const Entry& entry = order.entries[at];
-    return (static_cast<std::size_t>(entry.chunk) - 1) * microbatches +
-           static_cast<std::size_t>(entry.microbatch);
+    return entry.chunk.index() * microbatches + entry.microbatch.index();
   };
   std::vector<std::uint32_t> next(cells + 1, 0);
   for (const std::uint32_t at : positions) ++next[cell(at) + 1];

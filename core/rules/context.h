@@ -74,11 +74,9 @@ struct OrderView {
     return chunk >= 1 && chunk <= holder->chunks;
   }
   [[nodiscard]] const ChunkTally& of(std::int32_t chunk) const {
-    return tally[static_cast<std::size_t>(chunk) - 1];
+    return tally[ChunkId(chunk).index()];
   }
-  [[nodiscard]] Delay delay_of(std::int32_t chunk) const {
-    return delay[static_cast<std::size_t>(chunk) - 1];
-  }
+  [[nodiscard]] Delay delay_of(std::int32_t chunk) const { return delay[ChunkId(chunk).index()]; }
   /// The position of the k-th entry (from 0) of a kind and chunk; entries.size() if there is none.
   [[nodiscard]] std::size_t find(Kind kind, std::int32_t chunk, std::int32_t k) const;
   /// The position of the last entry of a kind and chunk; entries.size() if there is none.

@@ -48,7 +48,7 @@ std::vector<Reduced> reduced_chunks(const OrderView& order) {
   for (std::size_t at = 0; at < none; ++at) {
     const Entry& entry = order.entries[at];
     if (!order.knows(entry.chunk)) continue;
-    Reduced& of = chunks[static_cast<std::size_t>(entry.chunk) - 1];
+    Reduced& of = chunks[entry.chunk.index()];
     if (entry.kind == Kind::ReduceGradient && of.at == none) of.at = at;
     if (of.at == none || of.gradient != none) continue;
     if (makes_weight_gradient(order, entry)) of.gradient = at;
@@ -84,7 +84,7 @@ std::vector<Writes> writes_of(const OrderView& order) {
   for (std::size_t at = 0; at < none; ++at) {
     const Entry& entry = order.entries[at];
     if (!is_compute(entry.kind)) continue;
-    const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+    const auto chunk = entry.chunk.index();
     if (entry.kind == Kind::Forward && first_forward[chunk] == kNoMicrobatch)
       first_forward[chunk] = entry.microbatch;
     if (!makes_weight_gradient(order, entry)) continue;
@@ -161,7 +161,7 @@ void first_writer(const Context& context, Findings& out) {
   for (const OrderView& order : context.orders()) {
     const std::vector<Writes> writes = writes_of(order);
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
-      const Writes& of = writes[static_cast<std::size_t>(chunk) - 1];
+      const Writes& of = writes[ChunkId(chunk).index()];
       if (of.second == order.entries.size()) continue;
       const bool late = plan != PlanKind::Te && of.of_first_forward != of.first;
       const std::int32_t layers = distinct_layers(context, order.rank, chunk);
@@ -249,7 +249,7 @@ std::vector<Chunk> chunks_of(const OrderView& order) {
   for (std::size_t at = 0; at < order.entries.size(); ++at) {
     const Entry& entry = order.entries[at];
     if (!order.knows(entry.chunk)) continue;
-    Chunk& of = chunks[static_cast<std::size_t>(entry.chunk) - 1];
+    Chunk& of = chunks[entry.chunk.index()];
     of.reduced = of.reduced || entry.kind == Kind::ReduceGradient;
     if (makes_weight_gradient(order, entry)) of.gradient = at;
   }
@@ -322,7 +322,7 @@ void reduce_twice(const Context& context, Findings& out) {
       const Entry& entry = order.entries[at];
       if (entry.kind != Kind::ReduceGradient) continue;
       CAPO_ASSERT(order.knows(entry.chunk), "orders that name unknown chunks come no further");
-      const Reduced& of = chunks[static_cast<std::size_t>(entry.chunk) - 1];
+      const Reduced& of = chunks[entry.chunk.index()];
       if (at == of.at || of.gradient != order.entries.size()) continue;
       if (out.found()) out.report(twice(context, order, of.at, at));
     }

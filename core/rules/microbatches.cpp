@@ -192,7 +192,7 @@ void missing_action(const Context& context, Findings& out) {
     std::vector<std::int32_t> next(static_cast<std::size_t>(order.holder->chunks));
     const auto report_gap = [&](std::int32_t chunk, std::int32_t end) {
       const std::vector<Kind> kinds = lacking({}, order.delay_of(chunk));
-      for (std::int32_t m = next[static_cast<std::size_t>(chunk) - 1]; m < end; ++m) {
+      for (std::int32_t m = next[ChunkId(chunk).index()]; m < end; ++m) {
         if (out.full()) {
           out.count_unseen(static_cast<std::size_t>(end - m) * kinds.size());
           return;
@@ -203,7 +203,7 @@ void missing_action(const Context& context, Findings& out) {
     Context::for_each_microbatch(order, [&](const MicrobatchView& view) {
       if (view.microbatch >= context.microbatches() || strays(view.chunk)) return;
       report_gap(view.chunk, view.microbatch);
-      next[static_cast<std::size_t>(view.chunk) - 1] = view.microbatch + 1;
+      next[ChunkId(view.chunk).index()] = view.microbatch + 1;
       for (const Kind kind : lacking(present_in(order, view), order.delay_of(view.chunk))) {
         report(view.chunk, view.microbatch, view.positions, kind);
       }

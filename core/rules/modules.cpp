@@ -18,8 +18,7 @@ std::string_view te_condition(Severity severity) {
 
 std::optional<std::int64_t> stated_layers(const RankOrder& rank, std::int32_t chunk) {
   const auto& stated = rank.layers.values;
-  const std::size_t at =
-      rank.layers.form == Layers::Form::Count ? 0 : static_cast<std::size_t>(chunk) - 1;
+  const std::size_t at = rank.layers.form == Layers::Form::Count ? 0 : ChunkId(chunk).index();
   return at < stated.size() ? std::optional(stated[at]) : std::nullopt;
 }
 
@@ -43,7 +42,7 @@ std::vector<Firsts> firsts_of(const OrderView& order) {
   for (std::size_t at = 0; at < order.entries.size(); ++at) {
     const Entry& entry = order.entries[at];
     if (!is_compute(entry.kind) || !order.knows(entry.chunk)) continue;
-    Firsts& of = firsts[static_cast<std::size_t>(entry.chunk) - 1];
+    Firsts& of = firsts[entry.chunk.index()];
     std::size_t& first = entry.kind == Kind::Forward          ? of.forward
                          : entry.kind == Kind::BackwardWeight ? of.weight
                                                               : of.backward;
@@ -74,7 +73,7 @@ std::vector<std::size_t> ModuleUse::entries(std::initializer_list<Kind> kinds,
 std::int32_t distinct_layers(const Context& context, std::int32_t rank, std::int32_t chunk) {
   const auto declared =
       static_cast<std::int64_t>(context.options().modules.layers_told_apart(rank, chunk));
-  const auto& holder = context.schedule().ranks[static_cast<std::size_t>(rank)];
+  const auto& holder = context.schedule().ranks[RankId(rank).index()];
   const std::int64_t stated = stated_layers(holder, chunk).value_or(declared);
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(stated, 0, declared));
 }
@@ -103,7 +102,7 @@ std::vector<ModuleUse> modules_at_fault(const Context& context, ShowsAt shows_at
     const std::vector<Firsts> firsts = firsts_of(order);
     for (std::int32_t chunk = 1; left > 0 && chunk <= order.holder->chunks; ++chunk) {
       if (order.of(chunk).absent()) continue;
-      const std::size_t at = firsts[static_cast<std::size_t>(chunk) - 1].shown_at(shows_at);
+      const std::size_t at = firsts[ChunkId(chunk).index()].shown_at(shows_at);
       const std::int32_t layers = distinct_layers(context, order.rank, chunk);
       for (std::int32_t layer = 0; layer < layers; ++layer) {
         const Module* module = context.module_of(order.rank, chunk, layer);

@@ -208,7 +208,7 @@ std::vector<Parameters> at_the_beginning(const OrderView& order) {
   for (std::size_t at = 0; at < order.entries.size(); ++at) {
     const Entry& entry = order.entries[at];
     if (!order.knows(entry.chunk) || !moves_parameters(entry.kind)) continue;
-    Parameters& of = chunks[static_cast<std::size_t>(entry.chunk) - 1];
+    Parameters& of = chunks[entry.chunk.index()];
     if (!of.spoken_of) of = {.spoken_of = true, .there = entry.kind == Kind::Reshard, .by = at};
   }
   return chunks;
@@ -262,7 +262,7 @@ void find_away(const Context& context, const OrderView& order, Findings& out) {
     const Entry& entry = order.entries[at];
     const bool moves = moves_parameters(entry.kind);
     if (!order.knows(entry.chunk) || !(moves || is_compute(entry.kind))) continue;
-    Parameters& of = chunks[static_cast<std::size_t>(entry.chunk) - 1];
+    Parameters& of = chunks[entry.chunk.index()];
     if (!of.spoken_of) continue;
     const bool needed = entry.kind != Kind::Unshard;
     if (of.there != needed && !of.reported) {

@@ -100,7 +100,7 @@ Course PlanView::course_of(const Wiring& wiring) const {
 
 void PlanView::judge_all(const Subject& subject) {
   const auto action_of = [&](const Wiring& wiring, const Site& site) {
-    const auto& order = wiring.schedule().ranks[static_cast<std::size_t>(site.rank)].order;
+    const auto& order = wiring.schedule().ranks[RankId(site.rank).index()].order;
     return order[site.entry].action();
   };
   const Wiring& capture = *subject.wirings.front();

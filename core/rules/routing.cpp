@@ -26,7 +26,7 @@ namespace {
 // receives depends on the other ranks' orders as well, so its own being the same is not enough.
 bool is_of_capture(const Context& context, const Wiring& wiring, const RoutingFault& fault) {
   const Wiring& captured = *context.wirings().front();
-  const RankOrder& rank = context.schedule().ranks[static_cast<std::size_t>(fault.rank)];
+  const RankOrder& rank = context.schedule().ranks[RankId(fault.rank).index()];
   if (!wiring.replay() || rank.replay || !captured.by_megatron()) return false;
   const auto& faults = captured.megatron().faults;
   return std::find(faults.begin(), faults.end(), fault) != faults.end();

@@ -113,8 +113,7 @@ class StageOrder {
   };
 
   [[nodiscard]] Reading reading_of(const Task& reader, const Task& made) const {
-    const auto& steps =
-        wiring_.lowered_for(wiring_.direct()).ranks[static_cast<std::size_t>(reader.rank)];
+    const auto& steps = wiring_.lowered_for(wiring_.direct()).ranks[RankId(reader.rank).index()];
     return {
         reader.rank, steps[reader.step].entry, steps[made.step].entry, reader.kind == Kind::Forward,
         made.stage,  made.microbatch};

@@ -56,9 +56,7 @@ class Shape {
     return at;
   }
 
-  [[nodiscard]] ChunkTally& tally(std::int32_t chunk) {
-    return tally_[static_cast<std::size_t>(chunk) - 1];
-  }
+  [[nodiscard]] ChunkTally& tally(std::int32_t chunk) { return tally_[ChunkId(chunk).index()]; }
 
   // Counts an entry, and returns whether it could.
   [[nodiscard]] bool count(const TeEntry& entry) {

@@ -68,7 +68,7 @@ std::string placed(const Context& context, const OrderView& order, std::size_t a
 
 std::string part(const Context& context, const OrderView& order, std::int32_t chunk) {
   if (is_table(context)) {
-    return fmt::format("stage {}", order.holder->stages[static_cast<std::size_t>(chunk) - 1]);
+    return fmt::format("stage {}", order.holder->stages[ChunkId(chunk).index()]);
   }
   return fmt::format("chunk {}", chunk);
 }
@@ -90,7 +90,7 @@ std::string entry_text(const Context& context, const OrderView& order, const Act
     return fmt::format("{}{}{}", sign, action.chunk, weight ? ".5" : "");
   }
   if (is_table(context)) {
-    const std::int32_t stage = order.holder->stages[static_cast<std::size_t>(action.chunk) - 1];
+    const std::int32_t stage = order.holder->stages[action.chunk.index()];
     const std::string_view word = torch_word(action.kind, order.delay_of(action.chunk));
     if (action.microbatch == kNoMicrobatch) return fmt::format("{}{}", stage, word);
     return fmt::format("{}{}{}", stage, word, action.microbatch);

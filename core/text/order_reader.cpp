@@ -312,10 +312,10 @@ class Reader {
                         fmt::format("rank {} is beyond the limit of {} ranks", rank, limits_.ranks),
                         "--max-ranks");
     }
-    if (texts_.size() <= static_cast<std::size_t>(rank)) {
-      texts_.resize(static_cast<std::size_t>(rank) + 1);
+    if (texts_.size() <= RankId(rank).index()) {
+      texts_.resize(RankId(rank).index() + 1);
     }
-    RankText& text = texts_[static_cast<std::size_t>(rank)];
+    RankText& text = texts_[RankId(rank).index()];
     if (text.where == Span{}) text.where = statement_.span;
     const auto word = next_word();
     if (!word) {

@@ -34,7 +34,7 @@ PlannedMemory::PlannedMemory(Engine& engine, const BufferTable& table, const Pla
     if (address == kNowhere) continue;
     const Buffer of = table.at(buffer);
     Extent& extent =
-        extents_[static_cast<std::size_t>(of.rank)][static_cast<std::size_t>(region_of(address))];
+        extents_[RankId(of.rank).index()][static_cast<std::size_t>(region_of(address))];
     extent.bytes = std::max(extent.bytes, offset_of(address) + table.bytes(of));
   }
   for (std::size_t rank = 0; rank < extents_.size(); ++rank) {
@@ -60,7 +60,7 @@ void PlannedMemory::written(BufferId buffer) {
   if (begin == kNowhere) return;
   const Buffer of = table_.at(buffer);
   const std::int64_t end = begin + table_.bytes(of);
-  auto& held = held_[static_cast<std::size_t>(of.rank)];
+  auto& held = held_[RankId(of.rank).index()];
   auto at = held.lower_bound(begin);
   if (at != held.begin()) {
     const auto before = std::prev(at);
@@ -102,7 +102,7 @@ void EagerMemory::written(BufferId buffer) {
   const std::int64_t bytes = table_.bytes(of);
   if (bytes == 0) return;
   memory_[buffer] = engine_.allocate(bytes, "eager buffers");
-  const auto rank = static_cast<std::size_t>(of.rank);
+  const auto rank = RankId(of.rank).index();
   alive_[rank] += bytes;
   peak_[rank] = std::max(peak_[rank], alive_[rank]);
   if (poison_ == Poison::On) {
@@ -113,7 +113,7 @@ void EagerMemory::written(BufferId buffer) {
 void EagerMemory::released(BufferId buffer, StreamId) {
   if (memory_[buffer] == nullptr) return;
   const Buffer of = table_.at(buffer);
-  alive_[static_cast<std::size_t>(of.rank)] -= table_.bytes(of);
+  alive_[RankId(of.rank).index()] -= table_.bytes(of);
   engine_.release(memory_[buffer]);
   memory_[buffer] = nullptr;
 }

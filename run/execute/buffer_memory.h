@@ -64,7 +64,7 @@ class PlannedMemory final : public BufferMemory {
     std::int64_t bytes = 0;
   };
   [[nodiscard]] const Extent& extent(std::int32_t rank, Region region) const {
-    return extents_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(region)];
+    return extents_[RankId(rank).index()][static_cast<std::size_t>(region)];
   }
   /// The buffer that took over the place of another, or kNoBuffer.
   [[nodiscard]] BufferId taken_by(BufferId buffer) const { return taken_by_[buffer]; }

@@ -56,7 +56,7 @@ LayerTargets LayerView::targets(const StepLayer& layer, const Work& work) const 
     if (deposit.into == Deposit::Into::Nothing) return {};
     const GradientMemory& memory = outputs_.gradients(parameter);
     const bool own = !memory.own.empty();
-    const GroupedTensor& tensor = own ? memory.own[static_cast<std::size_t>(work.microbatch)]
+    const GroupedTensor& tensor = own ? memory.own[MicrobatchId(work.microbatch).index()]
                                   : deposit.into == Deposit::Into::Grad     ? memory.grad
                                   : deposit.into == Deposit::Into::MainGrad ? memory.main_grad
                                                                             : memory.returned;
@@ -103,8 +103,7 @@ GroupedTensor SavedTensors::copy_of(const StepLayer& layer, Role role) {
   const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
   if (parameter == kNoParameter) return {};
   const GroupedTensor& of = loaded_.parameters[parameter];
-  GroupedTensor copy =
-      make_tensor(loaded_.engine, loaded_.layers.parameters()[parameter], of.type);
+  GroupedTensor copy = make_tensor(loaded_.engine, loaded_.layers.parameters()[parameter], of.type);
   for (std::size_t part = 0; part < of.parts.size(); ++part) {
     loaded_.engine.launch(
         0, Copy{.bytes = of.part_bytes(), .from = of.parts[part], .to = copy.parts[part]});

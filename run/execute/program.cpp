@@ -162,8 +162,7 @@ class Builder {
         const Task& task = graph.tasks[id];
         const Step& step = step_of(*course_.lowered, task);
         if (is_work(step)) {
-          node.works.push_back(
-              work_of(step, (*course_.delay)[static_cast<std::size_t>(task.rank)]));
+          node.works.push_back(work_of(step, (*course_.delay)[task.rank.index()]));
         } else if (is_transfer(task.kind)) {
           node.transfers.push_back(id);
         } else if (is_exchange(task.kind)) {
@@ -320,7 +319,7 @@ class Builder {
       for (std::int32_t layer = table_.layers(rank, work.chunk); layer-- > 0;) each(layer);
     }
     if (handing_on == kNoBuffer) return;
-    BufferId& handed_on = handed_on_[static_cast<std::size_t>(rank)];
+    BufferId& handed_on = handed_on_[RankId(rank).index()];
     collect({handed_on});
     handed_on = handing_on;
   }
@@ -431,7 +430,7 @@ class Builder {
 
   // A backward of a mixed chunk may be either half.
   [[nodiscard]] Kind backward_of(std::int32_t rank, const Step& step) const {
-    for (const Step& other : course_.lowered->ranks[static_cast<std::size_t>(rank)]) {
+    for (const Step& other : course_.lowered->ranks[RankId(rank).index()]) {
       if (is_backward(other.kind) && other.chunk == step.chunk &&
           other.microbatch == step.microbatch) {
         return other.kind;

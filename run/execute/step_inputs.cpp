@@ -73,7 +73,7 @@ GivenValues draw_given(const PlannedStep& step, const StepLayers& layers, const 
   }
   const auto rows_of = [&](std::int64_t tokens, std::int32_t microbatch) {
     return static_cast<std::int64_t>(
-        std::floor(static_cast<double>(tokens) * filled[static_cast<std::size_t>(microbatch)]));
+        std::floor(static_cast<double>(tokens) * filled[MicrobatchId(microbatch).index()]));
   };
   for (std::uint32_t at = 0; at < cells.count(); ++at) {
     const Cells::Cell cell = cells.at(at);

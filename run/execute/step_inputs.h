@@ -68,7 +68,7 @@ class StepInputs {
   [[nodiscard]] const Route& route(std::uint32_t exchange) const { return routes_[exchange]; }
   /// It has no gradients, which are outputs.
   [[nodiscard]] LayerSide side(std::size_t layer, std::int32_t microbatch) const {
-    return sides_[layer][static_cast<std::size_t>(microbatch)];
+    return sides_[layer][MicrobatchId(microbatch).index()];
   }
 
  private:

@@ -94,7 +94,7 @@ void accumulate(Engine& engine, StreamId stream, const GradientMemory& memory,
                               : deposit.into == Deposit::Into::MainGrad ? memory.main_grad
                                                                         : memory.returned;
     if (deposit.write == Write::Overwrite) fill(to, 0);
-    add(to, memory.own[static_cast<std::size_t>(microbatch)]);
+    add(to, memory.own[MicrobatchId(microbatch).index()]);
   }
   const auto hand_over = [&](const GroupedTensor& from) {
     if (!deposit.becomes_grad) return add(memory.grad, from);

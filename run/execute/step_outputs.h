@@ -43,7 +43,7 @@ class StepOutputs {
     std::int64_t count = 0;
   };
   [[nodiscard]] const SideGradients& side(std::size_t layer, std::int32_t microbatch) const {
-    return sides_[layer][static_cast<std::size_t>(microbatch)];
+    return sides_[layer][MicrobatchId(microbatch).index()];
   }
 
  private:

@@ -33,10 +33,10 @@ class Expected {
   Expected(Engine& engine, const StepLayers& layers, std::int32_t microbatches);
 
   [[nodiscard]] std::byte* input(std::size_t layer, std::int32_t microbatch) const {
-    return places_[layer][static_cast<std::size_t>(microbatch)].input;
+    return places_[layer][MicrobatchId(microbatch).index()].input;
   }
   [[nodiscard]] std::byte* grad_output(std::size_t layer, std::int32_t microbatch) const {
-    return places_[layer][static_cast<std::size_t>(microbatch)].grad_output;
+    return places_[layer][MicrobatchId(microbatch).index()].grad_output;
   }
 
  private:

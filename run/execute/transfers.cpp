@@ -16,14 +16,14 @@ Cells::Cells(const BufferTable& table) : first_{0}, microbatches_(table.microbat
 }
 
 std::uint32_t Cells::of(std::int32_t rank, std::int32_t chunk, std::int32_t microbatch) const {
-  return first_[static_cast<std::size_t>(rank)] +
+  return first_[RankId(rank).index()] +
          static_cast<std::uint32_t>((chunk - 1) * microbatches_ + microbatch);
 }
 
 Cells::Cell Cells::at(std::uint32_t cell) const {
   const auto after = std::upper_bound(first_.begin(), first_.end(), cell);
   const auto rank = static_cast<std::int32_t>(after - first_.begin()) - 1;
-  const auto offset = static_cast<std::int32_t>(cell - first_[static_cast<std::size_t>(rank)]);
+  const auto offset = static_cast<std::int32_t>(cell - first_[RankId(rank).index()]);
   return {.rank = rank, .chunk = offset / microbatches_ + 1, .microbatch = offset % microbatches_};
 }
 

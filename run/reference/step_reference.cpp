@@ -106,7 +106,7 @@ class Reference {
   };
 
   [[nodiscard]] reference::LayerSide side_of(std::size_t number, std::int32_t microbatch) const {
-    const GivenValues::Side& side = given_.sides[number][static_cast<std::size_t>(microbatch)];
+    const GivenValues::Side& side = given_.sides[number][MicrobatchId(microbatch).index()];
     return {.sizes = side.sizes,
             .probabilities = widened(side.probabilities),
             .scales = widened(side.scales)};
@@ -116,7 +116,7 @@ class Reference {
   [[nodiscard]] Doubles rows_of(std::size_t number, std::int32_t microbatch,
                                 const std::vector<float>& values, std::int64_t columns) const {
     const LayerShape& shape = layers_.all()[number].shape;
-    const auto& side = given_.sides[number][static_cast<std::size_t>(microbatch)];
+    const auto& side = given_.sides[number][MicrobatchId(microbatch).index()];
     Doubles rows = widened(values);
     std::fill(rows.begin() + live_rows(shape, side) * columns, rows.end(), 0.0);
     return rows;
@@ -134,7 +134,7 @@ class Reference {
 
   Doubles forward_of(const StageMap::Place& home, std::int32_t microbatch, Doubles made,
                      bool first) {
-    const auto m = static_cast<std::size_t>(microbatch);
+    const auto m = MicrobatchId(microbatch).index();
     for (std::int32_t at = 0; at < table_.layers(home.rank, home.chunk); ++at) {
       const std::size_t number = layers_.number(home.rank, home.chunk, at);
       const LayerShape& shape = layers_.all()[number].shape;
@@ -153,7 +153,7 @@ class Reference {
 
   Doubles backward_of(const StageMap::Place& home, std::int32_t microbatch, Doubles made,
                       bool last) {
-    const auto m = static_cast<std::size_t>(microbatch);
+    const auto m = MicrobatchId(microbatch).index();
     const std::uint32_t cell = cells_.of(home.rank, home.chunk, microbatch);
     const std::int32_t layers = table_.layers(home.rank, home.chunk);
     for (std::int32_t at = layers; at-- > 0;) {
@@ -234,7 +234,7 @@ class Reference {
 
   void add_one(std::uint32_t parameter, std::int32_t microbatch, bool returned) {
     const ParameterForm& form = layers_.parameters()[parameter];
-    const Doubles& one = contributions_[parameter][static_cast<std::size_t>(microbatch)];
+    const Doubles& one = contributions_[parameter][MicrobatchId(microbatch).index()];
     Doubles& sum = result.gradients[parameter];
     const DataType type = form.fused ? DataType::Fp32 : form.type;
     const auto stored = [&](double value) { return reference::rounded(value, type); };

@@ -35,7 +35,7 @@ std::vector<bool> delays_of(const RankOrder& rank) {
   for (const Delay delay : declared) delays.push_back(delay == Delay::Always);
   for (const Entry& entry : rank.order) {
     if (entry.kind != Kind::BackwardInput || entry.chunk < 1) continue;
-    const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+    const auto chunk = entry.chunk.index();
     if (chunk < delays.size() && declared[chunk] == Delay::Mixed) delays[chunk] = true;
   }
   return delays;

@@ -141,7 +141,7 @@ Deposits::Deposits(const BufferTable& table, const Course& course, const StepLay
         for (const std::uint32_t parameter : layers.at(rank, work.chunk, layer).parameter) {
           if (parameter == kNoParameter) continue;
           GradientBook& book = books_[parameter];
-          const auto at = static_cast<std::size_t>(work.microbatch) * 2 + (weight ? 1 : 0);
+          const auto at = MicrobatchId(work.microbatch).index() * 2 + (weight ? 1 : 0);
           table_[parameter][at] = weight ? book.weight_gradient(work.microbatch)
                                          : book.backward(work.microbatch, work.delayed);
         }

@@ -103,7 +103,7 @@ class Deposits {
 
   [[nodiscard]] const Deposit& of(std::uint32_t parameter, std::int32_t microbatch,
                                   bool weight_action) const {
-    const auto m = static_cast<std::size_t>(microbatch);
+    const auto m = MicrobatchId(microbatch).index();
     return table_[parameter][m * 2 + (weight_action ? 1 : 0)];
   }
   /// Whether some action overwrites main_grad, so that it need not be zeroed before the step.

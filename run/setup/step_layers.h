@@ -43,8 +43,7 @@ class StepLayers {
   }
   [[nodiscard]] std::size_t number(std::int32_t rank, std::int32_t chunk,
                                    std::int32_t layer) const {
-    return first_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(chunk) - 1] +
-           static_cast<std::size_t>(layer);
+    return first_[RankId(rank).index()][ChunkId(chunk).index()] + static_cast<std::size_t>(layer);
   }
   [[nodiscard]] const std::vector<StepLayer>& all() const { return layers_; }
   [[nodiscard]] const std::vector<ParameterForm>& parameters() const { return parameters_; }

@@ -230,7 +230,7 @@ class RankCalls {
     const bool forward = of.kind == Kind::Forward;
     if (forward ? !reads_from_before(entry) : !reads_from_after(entry)) return;
     const auto& received = forward ? received_forward_ : received_backward_;
-    if (received[static_cast<std::size_t>(of.chunk) - 1] > of.microbatch) return;
+    if (received[ChunkId(of.chunk).index()] > of.microbatch) return;
     fault_ = RoutingFault{.kind = RoutingFault::Kind::NoInput, .rank = rank_, .entry = entry};
   }
 
@@ -332,7 +332,7 @@ class RankCalls {
 
   void receive(std::int32_t chunk, bool forward, Wait wait) {
     std::int32_t& count =
-        (forward ? received_forward_ : received_backward_)[static_cast<std::size_t>(chunk) - 1];
+        (forward ? received_forward_ : received_backward_)[ChunkId(chunk).index()];
     if (wait != Wait::AtOnce) ++(forward ? handles_forward_ : handles_backward_);
     steps_.push_back({.chunk = chunk,
                       .microbatch = count++,
@@ -369,8 +369,7 @@ bool take_apart(const RankOrder& order, Program& program, std::uint32_t& at) {
     if (entry.kind != Kind::Forward && !is_backward(entry.kind)) continue;
     const bool forward = entry.kind == Kind::Forward;
     // First in, first out, for each chunk.
-    std::int32_t& next =
-        (forward ? forwards : backwards)[static_cast<std::size_t>(entry.chunk) - 1];
+    std::int32_t& next = (forward ? forwards : backwards)[entry.chunk.index()];
     if (entry.microbatch != next++) return false;
     if (forward) {
       // After the warm-up each forward has its backward before the next forward comes.
@@ -435,16 +434,14 @@ void name_readers(const RankOrder& order, const std::optional<RoutingFault>& fau
   std::vector<std::vector<std::uint32_t>> backwards(forwards.size());
   for (std::uint32_t at = 0; at < order.order.size(); ++at) {
     const Entry& entry = order.order[at];
-    if (entry.kind == Kind::Forward)
-      forwards[static_cast<std::size_t>(entry.chunk) - 1].push_back(at);
-    if (is_backward(entry.kind)) backwards[static_cast<std::size_t>(entry.chunk) - 1].push_back(at);
+    if (entry.kind == Kind::Forward) forwards[entry.chunk.index()].push_back(at);
+    if (is_backward(entry.kind)) backwards[entry.chunk.index()].push_back(at);
   }
   for (Step& step : steps) {
     if (!is_receive(step.kind)) continue;
     const auto& readers =
-        (step.kind == Kind::ReceiveForward ? forwards
-                                           : backwards)[static_cast<std::size_t>(step.chunk) - 1];
-    const auto k = static_cast<std::size_t>(step.microbatch);
+        (step.kind == Kind::ReceiveForward ? forwards : backwards)[step.chunk.index()];
+    const auto k = step.microbatch.index();
     CAPO_ASSERT(k < readers.size() || fault, "what is received has a reader");
     step.entry = k < readers.size() ? readers[k] : fault->entry;
   }

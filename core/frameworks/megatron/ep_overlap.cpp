@@ -62,7 +62,7 @@ class Expansion {
 
  private:
   [[nodiscard]] std::size_t layers_of(const Step& step) const {
-    return static_cast<std::size_t>(layers_[static_cast<std::size_t>(step.chunk) - 1]);
+    return static_cast<std::size_t>(layers_[step.chunk.index()]);
   }
 
   void forward_layer(const Step& step, std::size_t layer) {

@@ -24,7 +24,7 @@ bool te_could_hurt(const RankOrder& rank) {
   std::size_t waiting = 0;  // how many chunks wait
   bool hurts = false;
   for (const Entry& entry : rank.order) {
-    const auto at = static_cast<std::size_t>(entry.chunk) - 1;
+    const auto at = entry.chunk.index();
     if (at >= delay.size()) return false;  // TE cannot capture such an order
     Chunk& chunk = chunks[at];
     if (entry.kind == Kind::Forward && !freed.empty()) {

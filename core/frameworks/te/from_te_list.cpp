@@ -34,7 +34,7 @@ void declare_delay(RankOrder& rank, const TeDeclarations& declarations) {
   delay.assign(static_cast<std::size_t>(rank.chunks),
                declarations.delayed->all ? Delay::Always : Delay::Never);
   for (const std::int32_t chunk : declarations.delayed->chunks) {
-    const auto position = static_cast<std::size_t>(chunk) - 1;
+    const auto position = ChunkId(chunk).index();
     if (position >= delay.size()) delay.resize(position + 1, Delay::Never);
     delay[position] = Delay::Always;
   }
@@ -84,7 +84,7 @@ void TeListReader::number(RankOrder& rank) {
   for (Entry& entry : rank.order) {
     if (entry.chunk > rank.chunks) continue;
     const std::size_t kind = entry.kind == Kind::Forward ? 0 : entry.kind == Kind::Backward ? 1 : 2;
-    entry.microbatch = next_[(static_cast<std::size_t>(entry.chunk) - 1) * 3 + kind]++;
+    entry.microbatch = next_[entry.chunk.index() * 3 + kind]++;
   }
 }
 

@@ -27,7 +27,7 @@ Result<TeList, Inexpressible> to_te_list(const RankOrder& rank, const std::vecto
     }
     const bool known = entry.chunk >= 1 && static_cast<std::size_t>(entry.chunk) <= delay.size();
     if (known) {
-      const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+      const auto chunk = entry.chunk.index();
       if (delay[chunk] == Delay::Mixed || entry.kind == Kind::BackwardInput) {
         return fails("in a TE list a chunk splits all of its backwards or none", entry);
       }

@@ -55,7 +55,7 @@ Result<std::string, Inexpressible> print_row(const Schedule& schedule, const Ran
     if (entry.group == Group::Opens) row += "(";
     composite = entry.group != Group::Alone;
     if (entry.kind != Kind::Idle) {
-      const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+      const auto chunk = entry.chunk.index();
       if (chunk >= delay.size()) {
         return Inexpressible{.reason = "a chunk that the rank does not have has no stage",
                              .span = entry.span()};

@@ -233,7 +233,7 @@ class Reader {
   static void settle_delay(RankOrder& rank) {
     std::vector<bool> whole(static_cast<std::size_t>(rank.chunks));
     std::vector<bool> split(static_cast<std::size_t>(rank.chunks));
-    const auto of = [](const Entry& entry) { return static_cast<std::size_t>(entry.chunk) - 1; };
+    const auto of = [](const Entry& entry) { return entry.chunk.index(); };
     for (const Entry& entry : rank.order) {
       if (entry.kind == Kind::Backward) whole[of(entry)] = true;
       if (entry.kind == Kind::BackwardInput || entry.kind == Kind::BackwardWeight)
