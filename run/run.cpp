@@ -121,15 +121,15 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
       transport(options.transport(engine)),
       values(values_of_parameters(layers, options.seed)),
       loaded{.engine = engine,
-                .step = step,
-                .layers = layers,
-                .inputs = inputs,
-                .transport = *transport,
-                .messages = messages_of(program, table(), layers),
-                .parameters = parameters_on(engine, layers, values),
-                .registry = registry_of(layers),
-                .hooks = options.hooks,
-                .samples = te_samples(step)},
+             .step = step,
+             .layers = layers,
+             .inputs = inputs,
+             .transport = *transport,
+             .messages = messages_of(program, table(), layers),
+             .parameters = parameters_on(engine, layers, values),
+             .registry = registry_of(layers),
+             .hooks = options.hooks,
+             .samples = te_samples(step)},
       eager(engine, table(), layers, attribution_of(admission)),
       replayed(engine, table(), layers, attribution_of(admission)),
       expected(engine, layers, table().microbatches()),
@@ -311,8 +311,8 @@ void Loop::run_replays() {
   PlannedMemory memory(engine_, setup_.table(), plan, options_.poison);
   for (const RankMemory& rank : plan.ranks) report_.bytes.planned += rank.peak();
   report_.bytes.allocated = memory.allocated();
-  Stepper stepper(setup_.loaded, setup_.program, memory, setup_.replayed,
-                  setup_.replayed_deposits, setup_.expected, setup_.late.get());
+  Stepper stepper(setup_.loaded, setup_.program, memory, setup_.replayed, setup_.replayed_deposits,
+                  setup_.expected, setup_.late.get());
   take(0);  // a split path bakes its sizes into the capture
   capture(stepper);
   if (failed()) return;

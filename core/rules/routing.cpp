@@ -96,7 +96,7 @@ Diagnostic of_form(const Context& context, const OrderView& order, std::uint32_t
 //
 //   1 1 -1 -1 1 -1          behind the first pair two backwards, though a forward is left
 //
-// Where it overlaps the exchanges of experts, no backward of a pair may need the forward beside it.
+// If it overlaps the exchanges of experts, no backward of a pair may need the forward beside it.
 //
 // It works its transfers out from that form, so another order has none. Asked for with --p2p, of
 // two ranks or more.

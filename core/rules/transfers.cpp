@@ -201,7 +201,7 @@ void receive_without_send(const Context& context, Findings& out) {
 //
 //   0F0 | 1F0               nothing brings the output of stage 0 to rank 1
 //
-// Where the other rank sends it all the same, send_without_receive reports it.
+// If the other rank sends it all the same, send_without_receive reports it.
 void input_not_received(const Context& context, Findings& out) {
   for_each_fault(
       context, TransferFault::Kind::NotReceived,

@@ -350,7 +350,7 @@ const std::byte* Stepper::origin_of(const Act& act, const Origin& origin) {
 
 BufferId Stepper::input_of(const Act& act, std::int32_t at) const {
   return loaded_.table().id(act.rank, act.work.chunk, at, act.work.microbatch,
-                               BufferKind::StaticInput);
+                            BufferKind::StaticInput);
 }
 
 void Stepper::copy_in(const Act& act, std::int32_t at, bool first, Mode mode,
@@ -366,9 +366,9 @@ void Stepper::copy_in(const Act& act, std::int32_t at, bool first, Mode mode,
                   Fill{.bytes = output_bytes(layer.shape), .value = 0, .to = places.grad_output});
   }
   const auto neighbour = [&] {
-    return memory_.at(
-        loaded_.table().id(act.rank, work.chunk, is_forward ? at - 1 : at + 1, work.microbatch,
-                              is_forward ? BufferKind::Output : BufferKind::GradInput));
+    return memory_.at(loaded_.table().id(act.rank, work.chunk, is_forward ? at - 1 : at + 1,
+                                         work.microbatch,
+                                         is_forward ? BufferKind::Output : BufferKind::GradInput));
   };
   launch(stream,
          Copy{.bytes = is_forward ? input_row_bytes(layer.shape) : output_bytes(layer.shape),
@@ -436,8 +436,7 @@ void Stepper::keep_what_was_touched(const Act& act, StreamId stream) {
 
 void Stepper::accumulate_gradients(const Act& act, std::int32_t at, StreamId stream) {
   if (act.work.kind == Kind::Forward) return;
-  for (const std::uint32_t parameter :
-       loaded_.layers.at(act.rank, act.work.chunk, at).parameter) {
+  for (const std::uint32_t parameter : loaded_.layers.at(act.rank, act.work.chunk, at).parameter) {
     if (parameter == kNoParameter) continue;
     accumulate(loaded_.engine, stream, outputs_.gradients(parameter),
                deposits_.of(parameter, act.work.microbatch, is_weight(act.work)),

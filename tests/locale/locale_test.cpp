@@ -9,7 +9,6 @@
 #include "core/base/error_text.h"
 #include "core/input/load.h"
 #include "core/report/report.h"
-#include "core/report/report.h"
 #include "core/rules/check.h"
 #include "core/text/json_printer.h"
 #include "core/text/model_costs.h"

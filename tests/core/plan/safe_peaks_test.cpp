@@ -170,7 +170,7 @@ void look_at(const Shipped& shipped, const Sizes& sizes, Worst& worst) {
     const RankMemory& memory = plan.ranks[rank];
     ASSERT_GE(memory.peak(), memory.lower_bound);
     if (memory.lower_bound == 0) continue;
-    // Of several layers in a composite the bound is not exact.
+    // The bound is not exact if a composite has several layers.
     const auto& order = schedule.ranks[rank].order;
     const bool beside = std::any_of(order.begin(), order.end(),
                                     [](const Entry& entry) { return entry.group != Group::Alone; });

@@ -339,7 +339,7 @@ TEST(OverBudget, WarnsOfSizesThatNobodyDeclared) {
   EXPECT_EQ(half.findings(), (Findings{"B08@-"}));
 }
 
-// Of several layers in a composite capo's plan holds more than has to be.
+// The plan holds more than it has to if a composite has several layers.
 TEST(OverBudget, NamesNoOtherPlanWhereItIsCaposThatDoesNotFit) {
   const std::string order = "capo 1\nlayers 2\nrank 0: F1 (F1 B1) B1\n";
   const Checked fits = check_budget(std::nullopt, order, PlanKind::Safe);

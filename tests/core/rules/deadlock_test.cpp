@@ -29,7 +29,7 @@ Checked check_across(const std::string& text, Communicators layout,
   return check_in({.environment = {.communicators = layout, .transfers = mode}}, text);
 }
 
-// Of a fused group, what waits for data is a send: a receive reads nothing of its own rank.
+// In a fused group only a send waits for data: a receive reads nothing of its own rank.
 TEST(Deadlock, OfAGroupNamesTheMemberThatWaits) {
   const Checked checked =
       check_in({.groups = {{.name = "g", .members = {0, 1}, .actions = {Kind::DispatchForward}}}},

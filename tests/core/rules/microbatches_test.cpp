@@ -79,7 +79,7 @@ TEST(MicrobatchOutOfRange, LeavesCountedMicrobatchesToUnequalMicrobatches) {
   EXPECT_EQ(check_te("[1, 1, -1, -1]", {.microbatches = 1}).findings(), Findings{"S14@1"});
 }
 
-// Where the second of the two stands; the witness begins with the first.
+// The rank and index of the second of the two; the witness begins with the first.
 std::vector<std::size_t> repetitions(const Checked& checked) {
   std::vector<std::size_t> places;
   for (const Diagnostic& finding : checked.result.diagnostics.kept()) {
