@@ -25,7 +25,7 @@ namespace {
 constexpr std::int32_t kRanks = 64;
 
 capo::Schedule schedule_of(std::int64_t microbatches) {
-  return *capo::published::schedule_named(
+  return *capo::schedules::schedule_named(
       {.name = "1f1b-interleaved",
        .ranks = kRanks,
        .microbatches = static_cast<std::int32_t>(microbatches)});
@@ -110,7 +110,7 @@ void Sweep(benchmark::State& state) {
   std::size_t tasks = 0;
   for (auto _ : state) {
     const capo::Input input{.form = capo::Form::OrderFile,
-                            .schedule = *capo::published::schedule_named(
+                            .schedule = *capo::schedules::schedule_named(
                                 {.name = "zb-2p", .ranks = 16, .microbatches = 125})};
     const capo::SimulationOptions options{.costs = costs()};
     const auto simulation = capo::simulation_of(input, options);

@@ -11,6 +11,7 @@
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/numbers.h"
+#include "core/base/index.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
 #include "core/frameworks/megatron/version.h"
@@ -153,7 +154,7 @@ int run(int argc, char** argv) {
   std::vector<std::string_view> names;
   names.reserve(commands.size());
   for (const auto& [name, command] : commands) names.push_back(name);
-  const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
+  const std::span<char* const> arguments(argv, capo::as_index(argc));
   try {
     app.parse(argc, argv);
     for (const auto& [name, command] : commands) {

@@ -1,5 +1,6 @@
 #include "run/judge.h"
 
+#include "core/base/index.h"
 #include "run/reference/compare.h"
 #include "run/reference/step_reference.h"
 
@@ -49,7 +50,7 @@ class Judge::Work {
     name_tensors();
   }
 
-  void judge_eager(const GivenValues& numbers) {
+  void judge_eager(const StepValues& numbers) {
     numbers_ = &numbers;
     const StepReference reference =
         reference_of(of_.step, of_.layers, of_.parameters, *numbers_, stored_operands());
@@ -85,7 +86,7 @@ class Judge::Work {
         [&](const StepLayer& layer, std::size_t number, std::int32_t m, const char*, auto member) {
           const std::vector<float> is =
               side_values(layer, number, m, of_.eager.side(number, m).*member);
-          const auto& side = reference.sides[number][static_cast<std::size_t>(m)];
+          const auto& side = reference.sides[number][as_index(m)];
           std::vector<double> should =
               member == &StepOutputs::SideGradients::scales ? side.scales : side.probabilities;
           std::vector<double> sizes =
@@ -97,7 +98,7 @@ class Judge::Work {
         });
   }
 
-  void compare(std::uint32_t replay, const GivenValues& numbers, const PlannedMemory& memory) {
+  void compare(std::uint32_t replay, const StepValues& numbers, const PlannedMemory& memory) {
     numbers_ = &numbers;
     const auto note = [&](TensorReport& tensor, const std::optional<Difference>& found) {
       if (!found) return;
@@ -179,8 +180,7 @@ class Judge::Work {
     const GradientBook& book = deposits.book(parameter);
     const StepLayer& layer = of_.layers.layer_of(parameter);
     const auto none = [&] {
-      return std::vector<float>(static_cast<std::size_t>(report_.parameters[parameter].elements),
-                                0.0F);
+      return std::vector<float>(as_index(report_.parameters[parameter].elements), 0.0F);
     };
     const GroupedTensor& own_grad = book.grad_is_returned() ? memory.returned : memory.grad;
     if (!of_.layers.parameters()[parameter].fused) {
@@ -241,7 +241,7 @@ class Judge::Work {
   [[nodiscard]] bool is_frozen(std::uint32_t parameter) const {
     const ParameterCells cells =
         cells_of(of_.layers.layer_of(parameter), of_.layers.parameters()[parameter].role,
-                 gradients::Whose::Sound);
+                 gradients::Contract::Sound);
     return cells.whole.written == gradients::Written::Never &&
            cells.whole.returned == gradients::Returned::Nothing;
   }
@@ -267,7 +267,7 @@ class Judge::Work {
   [[nodiscard]] std::vector<float> side_values(const StepLayer& layer, std::size_t number,
                                                std::int32_t microbatch, const float* of) const {
     const auto& side = numbers_->sides[number][MicrobatchId(microbatch).index()];
-    std::vector<float> values(static_cast<std::size_t>(live_rows(layer.shape, side)));
+    std::vector<float> values(as_index(live_rows(layer.shape, side)));
     of_.engine.read(values.data(), of, static_cast<std::int64_t>(values.size() * sizeof(float)));
     return values;
   }
@@ -291,7 +291,7 @@ class Judge::Work {
           continue;
         }
         const auto values = [&](const StepOutputs& outcome) {
-          return values_of(of_.engine, outcome.gradients(p).own[static_cast<std::size_t>(m)]);
+          return values_of(of_.engine, outcome.gradients(p).own[as_index(m)]);
         };
         if (difference(values(of_.eager), values(of_.replayed), DataType::Fp32)) {
           report_.wrong_gradients.insert({layer.rank, layer.chunk, m});
@@ -329,18 +329,18 @@ class Judge::Work {
   Cells cells_;
   std::vector<std::uint32_t> given_out_;  // the cells of report_.input_gradients
   std::size_t first_side_ = 0;            // the first side gradient among report_.input_gradients
-  const GivenValues* numbers_ = nullptr;  // of the replay at hand
+  const StepValues* numbers_ = nullptr;   // of the replay at hand
 };
 
 Judge::Judge(const Compared& of, RunReport& report) : work_(std::make_unique<Work>(of, report)) {
 }
 Judge::~Judge() = default;
 
-void Judge::judge_eager(const GivenValues& numbers) {
+void Judge::judge_eager(const StepValues& numbers) {
   work_->judge_eager(numbers);
 }
 
-void Judge::compare(std::uint32_t replay, const GivenValues& numbers, const PlannedMemory& memory) {
+void Judge::compare(std::uint32_t replay, const StepValues& numbers, const PlannedMemory& memory) {
   work_->compare(replay, numbers, memory);
 }
 

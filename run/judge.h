@@ -43,9 +43,9 @@ class Judge {
   ~Judge();
 
   /// Compares eager execution of these numbers with float64.
-  void judge_eager(const GivenValues& numbers);
+  void judge_eager(const StepValues& numbers);
   /// Compares the replay of the same numbers with eager execution.
-  void compare(std::uint32_t replay, const GivenValues& numbers, const PlannedMemory& memory);
+  void compare(std::uint32_t replay, const StepValues& numbers, const PlannedMemory& memory);
 
  private:
   class Work;

@@ -57,28 +57,28 @@ struct Samples {
   std::vector<double> combine;
 };
 
-std::vector<double>& samples_for(Samples& samples, const Act& act) {
-  switch (act.kind) {
-    case Act::Kind::Permute:
-    case Act::Kind::Return: {
+std::vector<double>& samples_for(Samples& samples, const OpPart& part) {
+  switch (part.kind) {
+    case OpPart::Kind::Permute:
+    case OpPart::Kind::Return: {
       // In a backward the gradient of the combine comes first.
-      const bool first = act.kind == Act::Kind::Permute;
-      return first == (act.way == Way::Forward) ? samples.dispatch : samples.combine;
+      const bool first = part.kind == OpPart::Kind::Permute;
+      return first == (part.way == Way::Forward) ? samples.dispatch : samples.combine;
     }
     default:
-      return act.work.kind == Kind::Forward          ? samples.forward
-             : act.work.kind == Kind::BackwardWeight ? samples.weight
-                                                     : samples.backward;
+      return part.work.kind == Kind::Forward          ? samples.forward
+             : part.work.kind == Kind::BackwardWeight ? samples.weight
+                                                      : samples.backward;
   }
 }
 
 Samples samples_of(const RunReport& report) {
   Samples samples;
   for (const Measured& measured : report.timeline) {
-    const Act& act = report.program.acts[report.program.ops[measured.op].first_act];
-    const bool is_task = act.kind == Act::Kind::Work || act.kind == Act::Kind::Permute ||
-                         act.kind == Act::Kind::Return;
-    if (is_task) samples_for(samples, act).push_back(measured.end - measured.begin);
+    const OpPart& part = report.program.parts[report.program.ops[measured.op].first_part];
+    const bool is_task = part.kind == OpPart::Kind::Work || part.kind == OpPart::Kind::Permute ||
+                         part.kind == OpPart::Kind::Return;
+    if (is_task) samples_for(samples, part).push_back(measured.end - measured.begin);
   }
   for (std::vector<double>* each : {&samples.forward, &samples.backward, &samples.weight,
                                     &samples.dispatch, &samples.combine}) {

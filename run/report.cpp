@@ -143,72 +143,72 @@ Json victims_as_json(const Victims& victims, std::size_t ranks) {
           {"other", victims_as_json(victims.other, ranks)}};
 }
 
-std::string act_name(const Act& act) {
-  const Work& work = act.work;
-  switch (act.kind) {
-    case Act::Kind::Work:
+std::string act_name(const OpPart& part) {
+  const Work& work = part.work;
+  switch (part.kind) {
+    case OpPart::Kind::Work:
       return to_token({.kind = work.kind, .chunk = work.chunk, .microbatch = work.microbatch},
                       Naming::Named) +
              (work.layer == kAllLayers ? "" : fmt::format(" l{}", work.layer));
-    case Act::Kind::Deliver:
-      return act.way == Way::Forward ? "send-F" : "send-B";
-    case Act::Kind::Permute:
-    case Act::Kind::Return:
+    case OpPart::Kind::Deliver:
+      return part.way == Way::Forward ? "send-F" : "send-B";
+    case OpPart::Kind::Permute:
+    case OpPart::Kind::Return:
       return "exchange";
-    case Act::Kind::Send:
-    case Act::Kind::Receive:
-    case Act::Kind::Delivered:
-    case Act::Kind::Collect:
+    case OpPart::Kind::Send:
+    case OpPart::Kind::Receive:
+    case OpPart::Kind::Delivered:
+    case OpPart::Kind::Collect:
       break;
   }
   CAPO_UNREACHABLE();
 }
 
-Kind kind_of(const Act& act) {
-  const bool forward = act.way == Way::Forward;
-  switch (act.kind) {
-    case Act::Kind::Work:
-      return act.work.kind;
-    case Act::Kind::Deliver:
+Kind kind_of(const OpPart& part) {
+  const bool forward = part.way == Way::Forward;
+  switch (part.kind) {
+    case OpPart::Kind::Work:
+      return part.work.kind;
+    case OpPart::Kind::Deliver:
       return forward ? Kind::SendForward : Kind::SendBackward;
-    case Act::Kind::Permute:
+    case OpPart::Kind::Permute:
       return forward ? Kind::DispatchForward : Kind::CombineBackward;
-    case Act::Kind::Return:
+    case OpPart::Kind::Return:
       return forward ? Kind::CombineForward : Kind::DispatchBackward;
-    case Act::Kind::Send:
-    case Act::Kind::Receive:
-    case Act::Kind::Delivered:
-    case Act::Kind::Collect:
+    case OpPart::Kind::Send:
+    case OpPart::Kind::Receive:
+    case OpPart::Kind::Delivered:
+    case OpPart::Kind::Collect:
       break;
   }
   CAPO_UNREACHABLE();
 }
 
 // A transfer is shown once, at the end that finishes first; what is collected takes no time.
-bool is_shown(const Act& act) {
-  return act.kind == Act::Kind::Work || act.kind == Act::Kind::Deliver ||
-         act.kind == Act::Kind::Permute || act.kind == Act::Kind::Return;
+bool is_shown(const OpPart& part) {
+  return part.kind == OpPart::Kind::Work || part.kind == OpPart::Kind::Deliver ||
+         part.kind == OpPart::Kind::Permute || part.kind == OpPart::Kind::Return;
 }
 
-// The first act of an op that has a label; null if none has, as of an op that only waits.
-const Act* first_shown(const Program& program, const Op& op) {
-  for (std::uint32_t at = op.first_act; at < op.end_act; ++at) {
-    if (is_shown(program.acts[at])) return &program.acts[at];
+// The first part of an op that has a label; null if none has, as of an op that only waits.
+const OpPart* first_shown(const Program& program, const Op& op) {
+  for (std::uint32_t at = op.first_part; at < op.end_part; ++at) {
+    if (is_shown(program.parts[at])) return &program.parts[at];
   }
   return nullptr;
 }
 
 std::string label_of(const Program& program, const Op& op) {
   std::vector<std::string> names;
-  for (std::uint32_t at = op.first_act; at < op.end_act; ++at) {
-    if (is_shown(program.acts[at])) names.push_back(act_name(program.acts[at]));
+  for (std::uint32_t at = op.first_part; at < op.end_part; ++at) {
+    if (is_shown(program.parts[at])) names.push_back(act_name(program.parts[at]));
   }
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-std::string_view lane_name(const Act& act) {
-  if (act.kind == Act::Kind::Work) return "compute";
-  return act.kind == Act::Kind::Deliver ? "p2p" : "comm";
+std::string_view lane_name(const OpPart& part) {
+  if (part.kind == OpPart::Kind::Work) return "compute";
+  return part.kind == OpPart::Kind::Deliver ? "p2p" : "comm";
 }
 
 // A program does not name its streams, so each is named after the first that runs on it.
@@ -217,7 +217,7 @@ std::vector<Lane> lanes_of(const Program& program) {
   for (const std::int32_t rank : program.rank_of_stream) lanes.push_back({.rank = rank});
   for (const Op& op : program.ops) {
     Lane& lane = lanes[op.stream];
-    const Act* first = first_shown(program, op);
+    const OpPart* first = first_shown(program, op);
     if (first != nullptr && lane.name.empty()) lane.name = lane_name(*first);
   }
   return lanes;
@@ -349,9 +349,9 @@ Timeline timeline_of(const RunReport& report, const Schedule& schedule) {
                     .makespan = report.times.makespan,
                     .lanes = lanes_of(program)};
   for (const Measured& measured : report.timeline) {
-    const Act* first = first_shown(program, program.ops[measured.op]);
+    const OpPart* first = first_shown(program, program.ops[measured.op]);
     if (first == nullptr) continue;
-    const bool works = first->kind == Act::Kind::Work;
+    const bool works = first->kind == OpPart::Kind::Work;
     timeline.tasks.push_back(
         {.begin = measured.begin,
          .end = measured.end,

@@ -80,9 +80,10 @@ Attribution attribution_of(Admission admission) {
   return admission == Admission::Unchecked ? Attribution::ByMicrobatch : Attribution::Total;
 }
 
-gradients::Whose contract_of(const PlannedStep& step, const RunOptions& options) {
-  return options.whose.value_or(step.view().plan().kind == PlanKind::Te ? gradients::Whose::Te
-                                                                        : gradients::Whose::Sound);
+gradients::Contract contract_of(const PlannedStep& step, const RunOptions& options) {
+  return options.whose.value_or(step.view().plan().kind == PlanKind::Te
+                                    ? gradients::Contract::Te
+                                    : gradients::Contract::Sound);
 }
 
 // Everything that a step is run on, made once and used by every replay. If the engine refuses
@@ -135,7 +136,7 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
       expected(engine, layers, table().microbatches()),
       late(admission == Admission::Unchecked ? std::make_unique<LateReads>(engine, table())
                                              : nullptr),
-      eager_deposits(table(), step.replayed(), layers, gradients::Whose::Sound,
+      eager_deposits(table(), step.replayed(), layers, gradients::Contract::Sound,
                      Deposits::Execution::Eager),
       replayed_deposits(table(), step.replayed(), layers, contract_of(step, options),
                         Deposits::Execution::Replayed) {
@@ -219,8 +220,8 @@ class Loop {
   void take(std::uint32_t replay) {
     engine_.label(replay == 0 ? "inputs of the capture"
                               : fmt::format("inputs of replay {}", replay));
-    numbers_ = draw_given(setup_.step, setup_.layers, setup_.program, options_.sizes, options_.seed,
-                          replay);
+    numbers_ = draw_values(setup_.step, setup_.layers, setup_.program, options_.sizes,
+                           options_.seed, replay);
     setup_.inputs.write(numbers_);
   }
 
@@ -301,7 +302,7 @@ class Loop {
   const RunOptions& options_;
   RunReport& report_;
   Judge judge_;
-  GivenValues numbers_;  // of the replay at hand
+  StepValues numbers_;  // of the replay at hand
   StepTimes times_;
   std::optional<std::string> lost_;
 };

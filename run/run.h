@@ -63,7 +63,7 @@ struct RunOptions {
   Float64 float64 = Float64::EveryReplay;
   Hooks hooks;
   /// The contract that replays keep. Default: TE's under plan te, otherwise the sound one.
-  std::optional<gradients::Whose> whose;
+  std::optional<gradients::Contract> whose;
   /// How messages travel. Default: all ranks are in this process.
   TransportFactory transport = in_process;
   /// Called after the captures and after the last replay.

@@ -1,5 +1,6 @@
 #include "schedules/catalogue.h"
 
+#include "core/base/index.h"
 #include "core/base/nearest.h"
 #include "core/text/number.h"
 #include "core/text/scan.h"
@@ -12,7 +13,7 @@
 #include <cmath>
 #include <functional>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -328,8 +329,8 @@ Schedule schedule_of(const PublishedOrders& orders, Topology topology, std::int3
     RankOrder& rank = schedule.ranks.emplace_back();
     rank.chunks = chunks;
     rank.chunks_declared = true;
-    std::vector<bool> whole(static_cast<std::size_t>(chunks), false);
-    std::vector<bool> split(static_cast<std::size_t>(chunks), false);
+    std::vector<bool> whole(as_index(chunks), false);
+    std::vector<bool> split(as_index(chunks), false);
     for (const Move& move : moves) {
       const auto chunk = ChunkId(move.chunk).index();
       if (move.kind == Kind::Backward) whole[chunk] = true;
@@ -414,4 +415,4 @@ Result<Schedule, std::string> schedule_named(const Request& request) {
   return schedule_of(*orders, family->entry.topology, chunks);
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-namespace capo::published {
+namespace capo::schedules {
 
 struct Request {
   std::string name;
@@ -72,4 +72,4 @@ struct Size {
 [[nodiscard]] Schedule schedule_of(const PublishedOrders& orders, Topology topology,
                                    std::int32_t chunks);
 
-}  // namespace capo::published
+}  // namespace capo::schedules

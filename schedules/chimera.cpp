@@ -27,7 +27,7 @@
 #include <optional>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -89,4 +89,4 @@ Generated chimera(const Setting& setting) {
   return orders;
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -1,15 +1,17 @@
 #include "schedules/counted_order.h"
+
 #include "core/base/assert.h"
+#include "core/base/index.h"
 
 #include <algorithm>
 
-namespace capo::published {
+namespace capo::schedules {
 
-CountedOrder::CountedOrder(std::int32_t chunks) : next_(static_cast<std::size_t>(chunks)) {
+CountedOrder::CountedOrder(std::int32_t chunks) : next_(as_index(chunks)) {
 }
 
 CountedOrder::Next& CountedOrder::next(std::int32_t chunk) {
-  const auto index = static_cast<std::size_t>(chunk - 1);
+  const auto index = as_index(chunk - 1);
   CAPO_ASSERT(chunk >= 1 && index < next_.size(), "a move names a chunk of its rank");
   return next_[index];
 }
@@ -68,4 +70,4 @@ std::vector<Move> interleaved_rank(const MicrobatchGroups& groups, std::int64_t 
   return std::move(order).take();
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

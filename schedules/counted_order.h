@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace capo::published {
+namespace capo::schedules {
 
 class CountedOrder {
  public:
@@ -75,4 +75,4 @@ struct MicrobatchGroups {
 [[nodiscard]] std::vector<Move> interleaved_rank(const MicrobatchGroups& groups,
                                                  std::int64_t ahead);
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -29,13 +29,13 @@
 #include <string_view>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
 /// A rank's place as its own order sees it: the stream `own` reaches it first, and `other` comes
 /// towards it.
-struct Place {
+struct Stance {
   std::int32_t from_entry = 0;    ///< ranks between this one and where `own` enters
   std::int32_t from_turn = 0;     ///< ranks between this one and where the streams meet
   std::int32_t microbatches = 0;  ///< each stream has so many
@@ -45,63 +45,63 @@ struct Place {
 
 /// Runs forwards of `own` until `other` arrives, then forwards of both in turn, and then forwards
 /// of `other` behind its backwards while those of `own` are still on their way.
-void fill(const Place& place, CountedOrder& order) {
-  for (std::int32_t i = 0; i < 2 * place.from_turn; ++i) order.forward(place.own);
-  for (std::int32_t i = 0; i <= place.from_entry; ++i) {
-    order.forward(place.own);
-    order.forward(place.other);
+void fill(const Stance& stance, CountedOrder& order) {
+  for (std::int32_t i = 0; i < 2 * stance.from_turn; ++i) order.forward(stance.own);
+  for (std::int32_t i = 0; i <= stance.from_entry; ++i) {
+    order.forward(stance.own);
+    order.forward(stance.other);
   }
-  for (std::int32_t i = 0; i < place.from_turn; ++i) {
-    order.backward_input(place.other);
+  for (std::int32_t i = 0; i < stance.from_turn; ++i) {
+    order.backward_input(stance.other);
     order.backward_weight();
-    order.forward(place.other);
+    order.forward(stance.other);
   }
 }
 
 /// Runs every forward together with a backward of the opposite stream, and at last, when `own` has
 /// no forward left, the backwards of `other` alone.
-void overlap_streams(const Place& place, CountedOrder& order) {
-  const std::int32_t forwards_so_far = 2 * place.from_turn + place.from_entry + 1;
-  for (std::int32_t i = forwards_so_far; i < place.microbatches; ++i) {
+void overlap_streams(const Stance& stance, CountedOrder& order) {
+  const std::int32_t forwards_so_far = 2 * stance.from_turn + stance.from_entry + 1;
+  for (std::int32_t i = forwards_so_far; i < stance.microbatches; ++i) {
     // All ranks wait for this backward at the place where the streams meet, so it runs alone.
-    if (i == forwards_so_far && place.from_turn == 0) {
-      order.forward(place.own);
-      order.backward(place.other);
+    if (i == forwards_so_far && stance.from_turn == 0) {
+      order.forward(stance.own);
+      order.backward(stance.other);
     } else {
-      order.overlap(place.own, place.other);
+      order.overlap(stance.own, stance.other);
     }
-    order.overlap(place.other, place.own);
+    order.overlap(stance.other, stance.own);
   }
-  for (std::int32_t i = 0; i < place.from_turn; ++i) {
-    order.backward(place.other);
-    order.overlap(place.other, place.own);
+  for (std::int32_t i = 0; i < stance.from_turn; ++i) {
+    order.backward(stance.other);
+    order.overlap(stance.other, stance.own);
   }
 }
 
 /// Runs backwards of both streams in turn. The second half of them runs without weight halves,
 /// which fill the waiting times up to the end.
-void drain(const Place& place, CountedOrder& order) {
-  const std::int32_t whole = place.from_entry + 1;
+void drain(const Stance& stance, CountedOrder& order) {
+  const std::int32_t whole = stance.from_entry + 1;
   for (std::int32_t i = 0; i < 2 * whole; ++i) {
-    const std::int32_t chunk = i % 2 == 0 ? place.other : place.own;
+    const std::int32_t chunk = i % 2 == 0 ? stance.other : stance.own;
     if (i < whole) {
       order.backward(chunk);
     } else {
       order.backward_input(chunk);
     }
   }
-  for (std::int32_t i = 0; i < place.from_turn; ++i) {
+  for (std::int32_t i = 0; i < stance.from_turn; ++i) {
     order.backward_weight();
-    order.backward_input(place.own);
+    order.backward_input(stance.own);
   }
   while (order.owes_weights()) order.backward_weight();
 }
 
-std::vector<Move> order_at(const Place& place) {
+std::vector<Move> order_at(const Stance& stance) {
   CountedOrder order(2);
-  fill(place, order);
-  overlap_streams(place, order);
-  drain(place, order);
+  fill(stance, order);
+  overlap_streams(stance, order);
+  drain(stance, order);
   return std::move(order).take();
 }
 
@@ -147,4 +147,4 @@ Generated dual_pipe_v(const Setting& setting) {
   return orders;
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

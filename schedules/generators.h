@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-namespace capo::published {
+namespace capo::schedules {
 
 using Generated = Result<PublishedOrders, std::string>;
 
@@ -145,4 +145,4 @@ struct TorchSetting {
 [[nodiscard]] Result<PublishedOrders, std::string> torch_table(TorchClass torch_class,
                                                                const TorchSetting& setting);
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -24,7 +24,7 @@
 #include <numeric>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -108,4 +108,4 @@ Generated group_interleaved(const Setting& setting, std::int32_t group) {
   return orders;
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

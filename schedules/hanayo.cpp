@@ -20,6 +20,7 @@
 //
 // Liu et al., arXiv 2308.15762. Tested by hanayo_test.cpp.
 
+#include "core/base/index.h"
 #include "schedules/generators.h"
 #include "schedules/setting_checks.h"
 
@@ -31,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -52,7 +53,7 @@ using Earliest = std::priority_queue<T, std::vector<T>, Later>;
 class ListScheduler {
  public:
   explicit ListScheduler(const Setting& setting)
-      : setting_(setting), ranks_(static_cast<std::size_t>(setting.ranks)) {}
+      : setting_(setting), ranks_(as_index(setting.ranks)) {}
 
   PublishedOrders run() {
     for (std::int32_t microbatch = 0; microbatch < setting_.microbatches; ++microbatch) {
@@ -164,4 +165,4 @@ Generated hanayo(const Setting& setting) {
   return ListScheduler(setting).run();
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

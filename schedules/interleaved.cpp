@@ -10,6 +10,7 @@
 // vpp.py of sail-sg/zero-bubble-pipeline-parallelism has groups of p only. Looped BFS:
 // Lamy-Poirier, arXiv 2211.05953. Tested by interleaved_test.cpp.
 
+#include "core/base/index.h"
 #include "schedules/counted_order.h"
 #include "schedules/generators.h"
 #include "schedules/setting_checks.h"
@@ -19,7 +20,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -69,7 +70,7 @@ Generated looped_bfs(const Setting& setting) {
   for (std::int32_t chunk = setting.chunks; chunk >= 1; --chunk) {
     for (std::int32_t i = 0; i < setting.microbatches; ++i) order.backward(chunk);
   }
-  return PublishedOrders(static_cast<std::size_t>(setting.ranks), std::move(order).take());
+  return PublishedOrders(as_index(setting.ranks), std::move(order).take());
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

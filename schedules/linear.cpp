@@ -22,7 +22,7 @@
 #include <string_view>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -85,4 +85,4 @@ Generated zero_bubble_h2(const Setting& setting) {
   return hand_written("zb-h2", setting, 2);
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -14,6 +14,7 @@
 // the block holds about two thirds of the memory of 1F1B whatever the limit of the setting.
 // Tested by one_f_one_b_v_test.cpp.
 
+#include "core/base/index.h"
 #include "schedules/generators.h"
 #include "schedules/setting_checks.h"
 #include "schedules/v_pass.h"
@@ -24,7 +25,7 @@
 #include <optional>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -46,14 +47,14 @@ std::vector<BlockTimes> building_blocks(std::size_t ranks) {
   const auto up = [&](auto place) {
     for (std::size_t rank = ranks; rank-- > 0;) place(blocks[rank]);
   };
-  down([&](BlockTimes& block) { block[index_of(Pass::Forward1)] = slot++; });
-  up([&](BlockTimes& block) { block[index_of(Pass::Forward2)] = slot++; });
+  down([&](BlockTimes& block) { block[as_index(Pass::Forward1)] = slot++; });
+  up([&](BlockTimes& block) { block[as_index(Pass::Forward2)] = slot++; });
 
   if (ranks % 3 == 0) slot += 3;
   std::size_t backwards = (2 * ranks + 1) % 3;
   const auto place_backward = [&](BlockTimes& block, Pass backward, Pass weight) {
-    block[index_of(backward)] = slot;
-    block[index_of(weight)] = slot + 1;
+    block[as_index(backward)] = slot;
+    block[as_index(weight)] = slot + 1;
     slot += ++backwards % 3 == 0 ? std::size_t{5} : std::size_t{2};
   };
   down([&](BlockTimes& block) { place_backward(block, Pass::Backward2, Pass::Weight2); });
@@ -85,7 +86,7 @@ class Grid {
       for (std::size_t rank = 0; rank < ranks_; ++rank) {
         const Pass pass = cells_[rank][slot];
         if (pass == Pass::Nothing) continue;
-        const std::size_t microbatch = counts[rank][index_of(pass)]++;
+        const std::size_t microbatch = counts[rank][as_index(pass)]++;
         slot_of(rank, pass, microbatch) = move_earlier(rank, pass, microbatch, slot);
       }
     }
@@ -113,7 +114,7 @@ class Grid {
   }
 
   [[nodiscard]] std::size_t& slot_of(std::size_t rank, Pass pass, std::size_t microbatch) {
-    return slot_of_[(rank * kPasses + index_of(pass)) * microbatches_ + microbatch];
+    return slot_of_[(rank * kPasses + as_index(pass)) * microbatches_ + microbatch];
   }
 
   /// The slot of the task that has to end before; a backward ends with its weight half.
@@ -183,7 +184,7 @@ std::vector<Move> order_of(const std::vector<Pass>& row) {
     if (!is_forward(pass) && !is_backward(pass)) continue;
     order.push_back({.kind = is_forward(pass) ? Kind::Forward : Kind::Backward,
                      .chunk = chunk_of(pass),
-                     .microbatch = counts[index_of(pass)]++});
+                     .microbatch = counts[as_index(pass)]++});
   }
   return order;
 }
@@ -192,12 +193,12 @@ std::vector<Move> order_of(const std::vector<Pass>& row) {
 
 Generated one_f_one_b_v(const Setting& setting) {
   if (auto refusal = refuse_counts("1f1b-v", setting, 2)) return std::move(*refusal);
-  const auto ranks = static_cast<std::size_t>(setting.ranks);
-  Grid grid(ranks, static_cast<std::size_t>(setting.microbatches));
+  const auto ranks = as_index(setting.ranks);
+  Grid grid(ranks, as_index(setting.microbatches));
   grid.compact();
   PublishedOrders orders;
   for (std::size_t rank = 0; rank < ranks; ++rank) orders.push_back(order_of(grid.row(rank)));
   return orders;
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -17,7 +17,7 @@
 #include <limits>
 #include <vector>
 
-namespace capo::published {
+namespace capo::schedules {
 
 /// The times of one chunk's tasks, in any unit; `transfer` passes between ranks and occupies
 /// neither.
@@ -69,4 +69,4 @@ struct Move {
 /// One order for each rank.
 using PublishedOrders = std::vector<std::vector<Move>>;
 
-}  // namespace capo::published
+}  // namespace capo::schedules

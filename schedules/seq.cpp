@@ -17,6 +17,7 @@
 //
 // Sun et al., arXiv 2406.03488. Tested by seq_test.cpp.
 
+#include "core/base/index.h"
 #include "schedules/generators.h"
 #include "schedules/setting_checks.h"
 
@@ -25,7 +26,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -43,7 +44,7 @@ struct Segments {
 
 std::vector<Move> rank_running_ahead(const Segments& segments, std::int32_t ahead) {
   std::vector<Move> order;
-  order.reserve(2 * static_cast<std::size_t>(segments.count));
+  order.reserve(2 * as_index(segments.count));
   std::int32_t next = 0;
   const auto forward = [&] { order.push_back({.kind = Kind::Forward, .microbatch = next++}); };
   while (next < ahead) forward();
@@ -77,4 +78,4 @@ Generated seq_one_f_one_b(const Setting& setting, std::int32_t segments) {
   return orders;
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 std::optional<std::string> refuse_counts(std::string_view schedule, const Setting& setting) {
   const std::pair<const char*, std::int32_t> counts[] = {{"one rank", setting.ranks},
@@ -54,4 +54,4 @@ std::optional<std::string> refuse_rank_costs(std::string_view schedule, const Se
   return fmt::format("{} is made for ranks that all take the same times", schedule);
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace capo::published {
+namespace capo::schedules {
 
 /// A schedule has no more forwards than this over all ranks and chunks. Its orders fill gigabytes
 /// then, and every number of a generator stays far below the largest of its type.
@@ -32,4 +32,4 @@ constexpr std::int64_t kMostForwards = 100'000'000;
 [[nodiscard]] std::optional<std::string> refuse_rank_costs(std::string_view schedule,
                                                            const Setting& setting);
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -28,7 +28,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -235,4 +235,4 @@ Result<PublishedOrders, std::string> torch_table(TorchClass torch_class,
   return order_of(torch_class, same);
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

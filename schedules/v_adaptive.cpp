@@ -14,6 +14,7 @@
 // Time grows with the ranks, the microbatches and the limit: 32 ranks and 256 microbatches without
 // a limit are about two thousand blocks and a second or two. Tested by v_adaptive_test.cpp.
 
+#include "core/base/index.h"
 #include "schedules/generators.h"
 #include "schedules/setting_checks.h"
 #include "schedules/v_block.h"
@@ -29,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -48,8 +49,8 @@ std::int64_t chunks_within(const Setting& setting) {
 class Search {
  public:
   Search(const Setting& setting, std::int64_t limit)
-      : ranks_(static_cast<std::size_t>(setting.ranks)),
-        microbatches_(static_cast<std::size_t>(setting.microbatches)),
+      : ranks_(as_index(setting.ranks)),
+        microbatches_(as_index(setting.microbatches)),
         costs_(setting.costs),
         limit_(limit) {}
 
@@ -124,4 +125,4 @@ Generated v_adaptive(const Setting& setting) {
   return orders_of(*best);
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
 PassSlots with_weights(PassSlots slots) {
   std::array<bool, kPeriod> taken = {};
-  for (const Pass pass : kChain) taken.at(slots.at(index_of(pass))) = true;
+  for (const Pass pass : kChain) taken.at(slots.at(as_index(pass))) = true;
   for (const Pass weight : {Pass::Weight2, Pass::Weight1}) {
-    std::size_t slot = slots.at(index_of(local_input(weight)));
+    std::size_t slot = slots.at(as_index(local_input(weight)));
     while (taken.at(slot)) slot = (slot + 1) % kPeriod;
     taken.at(slot) = true;
-    slots.at(index_of(weight)) = slot;
+    slots.at(as_index(weight)) = slot;
   }
   return slots;
 }
@@ -24,9 +24,9 @@ std::optional<PassSlots> next_rank(const PassSlots& slots, std::size_t step) {
   std::array<bool, kPeriod> taken = {};
   for (const Pass pass : kChain) {
     const std::size_t later = goes_down(pass) ? step : kPeriod - 1;
-    const std::size_t slot = (slots.at(index_of(pass)) + later) % kPeriod;
+    const std::size_t slot = (slots.at(as_index(pass)) + later) % kPeriod;
     if (std::exchange(taken.at(slot), true)) return std::nullopt;
-    next.at(index_of(pass)) = slot;
+    next.at(as_index(pass)) = slot;
   }
   return with_weights(next);
 }
@@ -67,8 +67,8 @@ std::vector<PassSlots> first_slots(const Block& block) {
   std::vector<PassSlots> slots(ranks);
   std::size_t from = 0;
   const auto place = [&](std::size_t rank, Pass pass) {
-    const std::size_t slot = next_such_slot(from, block[rank].at(index_of(pass)));
-    slots[rank].at(index_of(pass)) = slot;
+    const std::size_t slot = next_such_slot(from, block[rank].at(as_index(pass)));
+    slots[rank].at(as_index(pass)) = slot;
     return slot;
   };
   for (const Pass pass : kChain) {
@@ -89,7 +89,7 @@ std::int64_t peak_of(const std::vector<PassSlots>& first_slots) {
     for (std::size_t slot = steady; slot < steady + kPeriod; ++slot) {
       std::int64_t held = 0;
       for (const Pass pass : {Pass::Forward1, Pass::Forward2, Pass::Weight2, Pass::Weight1}) {
-        const std::size_t begun = (slot - rank.at(index_of(pass))) / kPeriod + 1;
+        const std::size_t begun = (slot - rank.at(as_index(pass))) / kPeriod + 1;
         held += held_by(pass) * static_cast<std::int64_t>(begun);
       }
       peak = std::max(peak, held);
@@ -98,4 +98,4 @@ std::int64_t peak_of(const std::vector<PassSlots>& first_slots) {
   return peak;
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -23,7 +23,7 @@
 #include <optional>
 #include <vector>
 
-namespace capo::published {
+namespace capo::schedules {
 
 /// A slot for each pass of one rank.
 using PassSlots = std::array<std::size_t, kPasses>;
@@ -66,4 +66,4 @@ struct Reordered {
 [[nodiscard]] Reordered reorder(const std::vector<PassSlots>& first_slots, std::size_t microbatches,
                                 std::int64_t limit);
 
-}  // namespace capo::published
+}  // namespace capo::schedules

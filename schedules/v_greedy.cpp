@@ -26,7 +26,7 @@
 #include <tuple>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -39,10 +39,10 @@ using AllSlots = std::vector<RankSlots>;
 using Row = std::vector<Pass>;
 
 std::vector<Slot>& slots_of(RankSlots& rank, Pass pass) {
-  return rank[index_of(pass)];
+  return rank[as_index(pass)];
 }
 const std::vector<Slot>& slots_of(const RankSlots& rank, Pass pass) {
-  return rank[index_of(pass)];
+  return rank[as_index(pass)];
 }
 
 /// The slots of microbatch 0 on one rank, in the order of kChain.
@@ -67,7 +67,7 @@ AllSlots repeat(SlotBlock (*block)(Slot ranks, Slot rank), Slot ranks, Slot micr
     const SlotBlock first = block(ranks, rank);
     for (const Pass pass : kChain) {
       for (Slot microbatch = 0; microbatch < microbatches; ++microbatch) {
-        slots_of(all[rank], pass).push_back(first[index_of(pass)] + kPeriod * microbatch);
+        slots_of(all[rank], pass).push_back(first[as_index(pass)] + kPeriod * microbatch);
       }
     }
   }
@@ -346,4 +346,4 @@ Generated v_min(const Setting& setting) {
   return orders_of_blocks(min_block, setting);
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -6,7 +6,7 @@
 #include <deque>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -42,10 +42,10 @@ class Squeeze {
 
  private:
   [[nodiscard]] bool place(std::size_t rank, Pass pass) {
-    const std::uint32_t microbatch = counts_[rank][index_of(pass)]++;
+    const std::uint32_t microbatch = counts_[rank][as_index(pass)]++;
     if (microbatch >= microbatches_) return false;
     const bool turns = turns_at(rank, from_.ranks(), pass);
-    if (turns && counts_[rank][index_of(local_input(pass))] <= microbatch) return false;
+    if (turns && counts_[rank][as_index(local_input(pass))] <= microbatch) return false;
     const std::uint32_t slot =
         std::max(end_of_rank_[rank], end_of_.input_of(rank, pass, microbatch));
     if (slot >= to_.slots()) return false;
@@ -69,7 +69,7 @@ bool is_whole_period(const VGrid& grid, std::size_t slot) {
     Counts counts = {};
     for (std::size_t i = 0; i < kPeriod; ++i) {
       const Pass pass = grid.at(rank, slot + i);
-      if (pass == Pass::Nothing || counts[index_of(pass)]++ > 0) return false;
+      if (pass == Pass::Nothing || counts[as_index(pass)]++ > 0) return false;
     }
   }
   return true;
@@ -103,7 +103,7 @@ std::vector<Move> order_of(const VGrid& grid, std::size_t rank) {
       pass = waiting.front();
       waiting.pop_front();
     }
-    order.push_back(move_of(pass, counts[index_of(pass)]++));
+    order.push_back(move_of(pass, counts[as_index(pass)]++));
   }
   return order;
 }
@@ -155,7 +155,7 @@ double span_of(const VGrid& grid, std::size_t microbatches, const Costs& costs) 
       const Pass pass = grid.at(rank, slot);
       if (pass == Pass::Nothing) continue;
       RankClock& clock = clocks[rank];
-      const std::uint32_t microbatch = clock.counts[index_of(pass)]++;
+      const std::uint32_t microbatch = clock.counts[as_index(pass)]++;
       if (is_weight(pass)) {
         clock.now += costs.weight;
         continue;
@@ -179,4 +179,4 @@ PublishedOrders orders_of(const VGrid& grid) {
   return orders;
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -20,7 +20,7 @@
 #include <optional>
 #include <vector>
 
-namespace capo::published {
+namespace capo::schedules {
 
 /// The pass that every rank runs in every slot.
 class VGrid {
@@ -94,7 +94,7 @@ class TaskTable {
 
  private:
   [[nodiscard]] std::size_t index(std::size_t rank, Pass pass, std::uint32_t microbatch) const {
-    return (microbatch * kPasses + index_of(pass)) * width_ + rank + 1;
+    return (microbatch * kPasses + as_index(pass)) * width_ + rank + 1;
   }
 
   std::size_t width_;
@@ -124,4 +124,4 @@ inline constexpr std::uint32_t kNotYet = std::numeric_limits<std::uint32_t>::max
 /// grid names.
 [[nodiscard]] PublishedOrders orders_of(const VGrid& grid);
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -9,13 +9,14 @@
 
 #pragma once
 
+#include "core/base/index.h"
 #include "schedules/orders.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-namespace capo::published {
+namespace capo::schedules {
 
 /// A microbatch goes through the passes in this order. `Nothing` is an empty slot.
 enum class Pass : std::uint8_t {
@@ -34,9 +35,6 @@ inline constexpr std::size_t kPeriod = kPasses;
 inline constexpr std::array kChain = {Pass::Forward1, Pass::Forward2, Pass::Backward2,
                                       Pass::Backward1};
 
-[[nodiscard]] constexpr std::size_t index_of(Pass pass) {
-  return static_cast<std::size_t>(pass);
-}
 [[nodiscard]] constexpr bool is_forward(Pass pass) {
   return pass == Pass::Forward1 || pass == Pass::Forward2;
 }
@@ -95,4 +93,4 @@ inline constexpr std::array kChain = {Pass::Forward1, Pass::Forward2, Pass::Back
       .kind = kind, .chunk = chunk_of(pass), .microbatch = static_cast<std::int32_t>(microbatch)};
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

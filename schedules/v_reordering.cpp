@@ -12,6 +12,7 @@
 // and a grid of many microbatches is that of fewer with its middle repeated (v_grid.h).
 // Tested by v_reordering_test.cpp.
 
+#include "core/base/index.h"
 #include "schedules/v_block.h"
 #include "schedules/v_grid.h"
 
@@ -21,7 +22,7 @@
 #include <array>
 #include <utility>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -55,7 +56,7 @@ class WarmUp {
     for (std::size_t slot = 0; slot < grid.slots(); ++slot) {
       Pass& pass = grid.at(rank, slot);
       if (pass == Pass::Backward1) break;
-      if (pass != Pass::Nothing) ++left_[index_of(pass)];
+      if (pass != Pass::Nothing) ++left_[as_index(pass)];
       pass = Pass::Nothing;
     }
   }
@@ -91,8 +92,8 @@ class WarmUp {
   }
 
   bool put_next(Pass pass) {
-    if (left_[index_of(pass)] == 0) return false;
-    --left_[index_of(pass)];
+    if (left_[as_index(pass)] == 0) return false;
+    --left_[as_index(pass)];
     possible_ = put(grid_, rank_, slot_, pass) && possible_;
     return true;
   }
@@ -110,7 +111,7 @@ class WarmUp {
 
 [[nodiscard]] bool rearrange_warm_up(VGrid& grid, std::size_t microbatches, std::int64_t peak) {
   for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
-    if (!WarmUp(grid, rank).run(static_cast<std::size_t>(peak), microbatches)) return false;
+    if (!WarmUp(grid, rank).run(as_index(peak), microbatches)) return false;
   }
   return true;
 }
@@ -121,7 +122,7 @@ void drop_microbatches_from(VGrid& grid, std::size_t microbatches) {
     for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
       Pass& pass = grid.at(rank, slot);
       if (pass == Pass::Nothing) continue;
-      if (counts[rank][index_of(pass)]++ >= microbatches) pass = Pass::Nothing;
+      if (counts[rank][as_index(pass)]++ >= microbatches) pass = Pass::Nothing;
     }
   }
 }
@@ -255,7 +256,7 @@ class CoolDown {
   std::vector<std::vector<Pass>> rest(grid.ranks());
   for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
     CoolDown cool_down(grid, rank, after_turn - 1);
-    if (!cool_down.run(static_cast<std::size_t>(peak), microbatches)) return false;
+    if (!cool_down.run(as_index(peak), microbatches)) return false;
     rest[rank] = cool_down.put_weights_back();
   }
   append(grid, rest);
@@ -283,7 +284,7 @@ class GapFilling {
         const Pass pass = grid_.at(rank, slot);
         if (pass == Pass::Nothing) continue;
         RankState& state = ranks_[rank];
-        end_of_.at(rank, pass, state.counts[index_of(pass)]++) =
+        end_of_.at(rank, pass, state.counts[as_index(pass)]++) =
             static_cast<std::uint32_t>(slot + 1);
         state.held += held_by(pass);
         peak = std::max(peak, state.held);
@@ -311,7 +312,7 @@ class GapFilling {
     std::int64_t peak_between = held;
     for (std::size_t from = slot + 1; from < grid_.slots() && passes_ready > 0; ++from) {
       const Pass pass = grid_.at(rank, from);
-      if (std::exchange(ready[index_of(pass)], false)) {
+      if (std::exchange(ready[as_index(pass)], false)) {
         if (!is_forward(pass) || peak_between < peak_) return from;
         --passes_ready;
       }
@@ -323,11 +324,11 @@ class GapFilling {
 
   [[nodiscard]] bool is_ready(std::size_t rank, Pass pass, std::size_t slot) const {
     const RankState& state = ranks_[rank];
-    const std::uint32_t microbatch = state.counts[index_of(pass)];
+    const std::uint32_t microbatch = state.counts[as_index(pass)];
     if (microbatch >= microbatches_ || (is_forward(pass) && state.held >= peak_)) return false;
     if (end_of_.input_of(rank, pass, microbatch) > slot) return false;
     return !turns_at(rank, grid_.ranks(), pass) ||
-           state.counts[index_of(local_input(pass))] > microbatch;
+           state.counts[as_index(local_input(pass))] > microbatch;
   }
 
   VGrid& grid_;
@@ -381,4 +382,4 @@ Reordered reorder(const std::vector<PassSlots>& first_slots, std::size_t microba
   return {.grid = std::move(squeezed), .peak = peak};
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -1,5 +1,6 @@
 #include "schedules/zero_bubble_pipeline.h"
 
+#include "core/base/index.h"
 #include "schedules/setting_checks.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@
 #include <cmath>
 #include <utility>
 
-namespace capo::published::zero_bubble {
+namespace capo::schedules::zero_bubble {
 
 namespace {
 
@@ -105,10 +106,10 @@ Pipeline::Pipeline(const Setting& setting, Shape shape)
       transfer_(setting.transfer()),
       microbatches_(setting.microbatches),
       memory_(setting),
-      ranks_(static_cast<std::size_t>(setting.ranks)) {
+      ranks_(as_index(setting.ranks)) {
   const bool v = shape == Shape::V;
   const std::size_t chunks = v ? 2 : 1;
-  const auto steps = static_cast<std::size_t>(microbatches_);
+  const auto steps = as_index(microbatches_);
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
     rank.costs = setting.costs_of(static_cast<std::int32_t>(r));
@@ -143,4 +144,4 @@ PublishedOrders Pipeline::orders() && {
   return orders;
 }
 
-}  // namespace capo::published::zero_bubble
+}  // namespace capo::schedules::zero_bubble

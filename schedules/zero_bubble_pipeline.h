@@ -15,6 +15,7 @@
 #pragma once
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "schedules/orders.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace capo::published::zero_bubble {
+namespace capo::schedules::zero_bubble {
 
 /// Tells by the number of tasks that a rank has run whether it stays within the setting's limit.
 /// Tasks are counted and not summed up, so that rounding hides no limit that is reached exactly.
@@ -77,7 +78,7 @@ inline constexpr Step kBackwardOut{Pass::Backward, Leg::Out};
 inline constexpr Step kBackwardBack{Pass::Backward, Leg::Back};
 
 constexpr std::size_t index_of(Step step) {
-  return 2 * static_cast<std::size_t>(step.pass) + static_cast<std::size_t>(step.leg);
+  return 2 * as_index(step.pass) + as_index(step.leg);
 }
 
 constexpr std::int32_t chunk_of(Step step) {
@@ -223,7 +224,7 @@ inline void Pipeline::run_weight(std::size_t r) {
   Rank& rank = ranks_[r];
   CAPO_ASSERT(rank.owes_weight(), "a W follows its backward");
   const std::int32_t next = rank.run.weights++;
-  rank.order.push_back(shape_ == Shape::V ? rank.owed[static_cast<std::size_t>(next)]
+  rank.order.push_back(shape_ == Shape::V ? rank.owed[as_index(next)]
                                           : Move{.kind = Kind::BackwardWeight, .microbatch = next});
   rank.clock += rank.costs.weight;
 }
@@ -241,4 +242,4 @@ inline bool Pipeline::make_room(std::size_t r, Pass pass) {
   return true;
 }
 
-}  // namespace capo::published::zero_bubble
+}  // namespace capo::schedules::zero_bubble

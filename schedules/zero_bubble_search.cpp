@@ -36,7 +36,7 @@
 #include <utility>
 #include <vector>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -235,4 +235,4 @@ Generated zero_bubble_search(const Setting& setting) {
   return std::move(*shortest).orders();
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -26,6 +26,7 @@
 // 39f2c186. Tested by zero_bubble_search_test.cpp.
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "schedules/generators.h"
 #include "schedules/zero_bubble_pipeline.h"
 
@@ -37,7 +38,7 @@
 #include <utility>
 #include <vector>
 
-namespace capo::published {
+namespace capo::schedules {
 
 namespace {
 
@@ -217,8 +218,7 @@ Allowance allowance_after(const Pipeline& pipeline) {
 }
 
 std::optional<Pipeline> search_with(const Setting& setting, const Choices& choices) {
-  std::optional<Pipeline> best =
-      attempt(setting, choices, Allowance(static_cast<std::size_t>(setting.ranks), 0));
+  std::optional<Pipeline> best = attempt(setting, choices, Allowance(as_index(setting.ranks), 0));
   while (best) {
     std::optional<Pipeline> next = attempt(setting, choices, allowance_after(*best));
     if (!next || next->most_idle() >= best->most_idle()) break;
@@ -270,7 +270,7 @@ class FirstComeSchedule {
   [[nodiscard]] std::size_t first_to_start() const {
     const auto first = std::min_element(
         next_.begin(), next_.end(), [](const Next& a, const Next& b) { return a.start < b.start; });
-    return static_cast<std::size_t>(first - next_.begin());
+    return as_index(first - next_.begin());
   }
 
   [[nodiscard]] Next next_of(std::size_t r) const {
@@ -349,4 +349,4 @@ Generated zero_bubble_v_search(const Setting& setting) {
   return std::move(*order).orders();
 }
 
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -19,6 +19,7 @@
 // what must follow its last task; and the longest way of one microbatch. Derived in the notes on
 // published schedules; checked there against proven optima. Tested by bounds_test.cpp.
 
+#include "core/base/index.h"
 #include "core/graph/stage_map.h"
 #include "sim/simulation.h"
 
@@ -127,8 +128,7 @@ class General {
     std::vector<double> work(ranks, 0);
     std::vector<double> earliest(ranks, kInfinite);
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      const auto rank =
-          static_cast<std::size_t>(subject_.map.home(static_cast<std::int32_t>(stage)).rank);
+      const auto rank = subject_.map.home(static_cast<std::int32_t>(stage)).rank.index();
       const TaskCosts& costs = stages_[stage];
       work[rank] += microbatches_ * (costs.forward + costs.backward + (apart ? 0 : costs.weight));
       earliest[rank] = std::min(earliest[rank], arrival_[stage]);

@@ -75,7 +75,7 @@ bool covers(std::int32_t scope, std::int32_t value) {
   return scope < 0 || scope == value;
 }
 
-std::optional<std::int32_t> index_of(std::string_view text) {
+std::optional<std::int32_t> number_in(std::string_view text) {
   std::int32_t value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = result.ec == std::errc{} && result.ptr == text.data() + text.size();
@@ -94,8 +94,8 @@ Result<CostScope, std::string> read_scope(std::string_view text) {
   if (const std::size_t dash = text.find('-'); dash != std::string_view::npos) {
     const std::string_view from = text.substr(0, dash);
     const std::string_view to = text.substr(dash + 1);
-    const auto rank = from.starts_with('r') ? index_of(from.substr(1)) : std::nullopt;
-    const auto peer = to.starts_with('r') ? index_of(to.substr(1)) : std::nullopt;
+    const auto rank = from.starts_with('r') ? number_in(from.substr(1)) : std::nullopt;
+    const auto peer = to.starts_with('r') ? number_in(to.substr(1)) : std::nullopt;
     if (!rank || !peer) return refused(!rank ? from : to);
     scope.rank = *rank;
     scope.peer = *peer;
@@ -104,7 +104,7 @@ Result<CostScope, std::string> read_scope(std::string_view text) {
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('.', begin), text.size());
     const std::string_view item = text.substr(begin, end - begin);
-    const auto value = item.empty() ? std::nullopt : index_of(item.substr(1));
+    const auto value = item.empty() ? std::nullopt : number_in(item.substr(1));
     std::int32_t* part = item.starts_with('r')   ? &scope.rank
                          : item.starts_with('c') ? &scope.chunk
                          : item.starts_with('l') ? &scope.layer

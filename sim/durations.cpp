@@ -1,6 +1,7 @@
 #include "sim/durations.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 
 #include <algorithm>
 #include <array>
@@ -9,13 +10,13 @@ namespace capo {
 
 std::string_view name_of(Links links) {
   constexpr std::array<std::string_view, 3> kNames{"ideal", "rendezvous", "buffered"};
-  return kNames[static_cast<std::size_t>(links)];
+  return kNames[as_index(links)];
 }
 
 namespace {
 
 std::size_t index(std::int32_t number) {
-  return static_cast<std::size_t>(number);
+  return as_index(number);
 }
 
 template <typename Predicate>

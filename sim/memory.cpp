@@ -1,5 +1,6 @@
 #include "sim/memory.h"
 
+#include "core/base/index.h"
 #include "core/plan/sizes.h"
 #include "core/text/number.h"
 
@@ -60,7 +61,7 @@ class RankMemory {
   // Microbatches of two pipelines share their numbers and are different ones.
   [[nodiscard]] std::size_t number_of(TaskId id) const {
     const Task& task = subject_.graph.tasks[id];
-    const auto microbatch = static_cast<std::size_t>(std::max<std::int32_t>(task.microbatch, 0));
+    const auto microbatch = as_index(std::max<std::int32_t>(task.microbatch, 0));
     if (subject_.schedule.topology != Topology::Bidirectional) return microbatch;
     const bool upwards = step_of(subject_.lowered, task).chunk % 2 == 0;
     return 2 * microbatch + (upwards ? 1 : 0);
@@ -160,7 +161,7 @@ MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change)
   const double pipelines = schedule.topology == Topology::Bidirectional ? 2 : 1;
   for (const RankOrder& rank : schedule.ranks) {
     const double share = rank.chunks > 0 ? pipelines / rank.chunks : 0;
-    changes.emplace_back(static_cast<std::size_t>(std::max(rank.chunks, 0)),
+    changes.emplace_back(as_index(std::max(rank.chunks, 0)),
                          MemoryChange{.forward = change.forward * share,
                                       .backward = change.backward * share,
                                       .weight = change.weight * share});

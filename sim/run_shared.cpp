@@ -1,4 +1,5 @@
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "sim/simulate.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ class SharedRun {
     version_.assign(vertices, 0);
     std::int32_t devices = static_cast<std::int32_t>(subject.schedule.ranks.size());
     for (const std::int32_t device : costs.devices) devices = std::max(devices, device + 1);
-    devices_.resize(static_cast<std::size_t>(devices));
+    devices_.resize(as_index(devices));
   }
 
   TaskTimes run() {
@@ -85,8 +86,8 @@ class SharedRun {
     return graph_.tasks[graph_.task_of[vertex]];
   }
   Device& device_of(Vertex vertex) {
-    const auto rank = static_cast<std::size_t>(task_of(vertex).rank);
-    return devices_[exclusive_ ? static_cast<std::size_t>(costs_.devices[rank]) : rank];
+    const auto rank = task_of(vertex).rank.index();
+    return devices_[exclusive_ ? as_index(costs_.devices[rank]) : rank];
   }
   [[nodiscard]] bool computes(Vertex vertex) const { return is_compute(task_of(vertex).kind); }
   // A transfer's or collective's end, between which and its members' starts it moves bytes.

@@ -1,5 +1,7 @@
 #include "sim/task_times.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 #include <array>
 
@@ -79,7 +81,7 @@ class RankReading {
 
 std::string_view name_of(Idle::Cause cause) {
   constexpr std::array<std::string_view, 3> kNames{"warm-up", "wait", "drain"};
-  return kNames[static_cast<std::size_t>(cause)];
+  return kNames[as_index(cause)];
 }
 
 std::vector<RankTimes> rank_times(const Subject& subject, const TaskTimes& times) {

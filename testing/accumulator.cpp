@@ -222,7 +222,7 @@ class Step {
     return *grad_;
   }
 
-  [[nodiscard]] bool te() const { return setting_.whose == Whose::Te; }
+  [[nodiscard]] bool te() const { return setting_.whose == Contract::Te; }
   [[nodiscard]] bool replayed() const { return setting_.execution == Execution::Replayed; }
   [[nodiscard]] bool writes_main_grad() const { return is_main_grad(cell_.destination); }
 
@@ -242,7 +242,7 @@ class Step {
 };
 
 Followed follow_weight(const Setting& setting) {
-  const bool te = setting.whose == Whose::Te;
+  const bool te = setting.whose == Contract::Te;
   const bool frozen = setting.flags.frozen_weight;
   const bool mlp = setting.kind == ModuleKind::LayerNormMlp;
   ModuleFlags flags = setting.flags;
@@ -268,7 +268,7 @@ Outcome accumulate_bias(const Setting& setting, std::span<const Event> events) {
   if (!setting.flags.bias) return {};
   const std::optional<Cell> cell = bias_contract(setting.kind, setting.flags, setting.whose);
   CAPO_ASSERT(cell.has_value(), "only settings that the contract has a cell of are run");
-  return Step(setting, {.cell = *cell, .by_handle = setting.whose == Whose::Sound}).run(events);
+  return Step(setting, {.cell = *cell, .by_handle = setting.whose == Contract::Sound}).run(events);
 }
 
 }  // namespace capo::gradients

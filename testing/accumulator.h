@@ -69,7 +69,7 @@ enum class Weight : std::uint8_t {
 struct Setting {
   ModuleKind kind = ModuleKind::Linear;  ///< contract() has a cell for this kind
   ModuleFlags flags;
-  Whose whose = Whose::Sound;
+  Contract whose = Contract::Sound;
   Execution execution = Execution::Eager;
   Weight weight = Weight::Whole;
   std::string parameter = "weight";  ///< its name, for messages

@@ -1,5 +1,6 @@
 #include "testing/model_text.h"
 
+#include "core/base/index.h"
 #include "core/model/module_flags.h"
 #include "core/text/action_token.h"
 
@@ -85,7 +86,7 @@ Json layers_json(const ModuleTable& table) {
     for (const auto& chunk : rank) {
       Json layers = Json::array();
       for (const std::int32_t layer : chunk) {
-        layers.push_back(table.list[static_cast<std::size_t>(layer)].name);
+        layers.push_back(table.list[as_index(layer)].name);
       }
       chunks.push_back(std::move(layers));
     }

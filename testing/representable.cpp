@@ -1,5 +1,7 @@
 #include "testing/representable.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 #include <cstdint>
 
@@ -46,7 +48,7 @@ Reason fault_of_entries(const std::vector<Entry>& order, const RankOrder& rank, 
 std::int32_t usable_chunks(const std::vector<Entry>& order) {
   std::int32_t largest = 0;
   for (const Entry& entry : order) {
-    if (static_cast<std::size_t>(entry.chunk) <= order.size())
+    if (as_index(std::int32_t{entry.chunk}) <= order.size())
       largest = std::max<std::int32_t>(largest, entry.chunk);
   }
   return largest;
@@ -72,7 +74,7 @@ Reason fault_of_rank(const RankOrder& rank, const Schedule& schedule, std::int64
   for (const std::int64_t count : layers.values) {
     if (count < 0 || count > limit) return "a negative or very large number of layers";
   }
-  if (rank.delay && rank.delay->size() != static_cast<std::size_t>(rank.chunks)) {
+  if (rank.delay && rank.delay->size() != as_index(rank.chunks)) {
     return "delays declared for more or fewer chunks than there are";
   }
   const bool mixed = rank.delay && std::find(rank.delay->begin(), rank.delay->end(),
@@ -80,8 +82,7 @@ Reason fault_of_rank(const RankOrder& rank, const Schedule& schedule, std::int64
   if (mixed && schedule.naming == Naming::Counted) {
     return "a mixed chunk where microbatches are counted";
   }
-  if (schedule.topology == Topology::Custom &&
-      rank.stages.size() != static_cast<std::size_t>(rank.chunks)) {
+  if (schedule.topology == Topology::Custom && rank.stages.size() != as_index(rank.chunks)) {
     return "not one stage per chunk";
   }
   return std::nullopt;

@@ -4,6 +4,7 @@
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
 #include "core/profiles/consult.h"
@@ -96,7 +97,7 @@ std::vector<Profile> profiles_of(const std::string& text) {
           "--profile",
           "no profile `" + name + "`; " + did_you_mean(name, names, "there are " + listed(names)));
     }
-    profiles.push_back(kProfiles[static_cast<std::size_t>(known - names.begin())].second);
+    profiles.push_back(kProfiles[as_index(known - names.begin())].second);
   }
   return profiles;
 }

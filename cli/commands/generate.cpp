@@ -40,7 +40,7 @@ const Words<Format>& formats() {
 }
 
 struct GenerateRequest {
-  published::Request schedule;
+  schedules::Request schedule;
   std::vector<std::string> costs;
   std::string memory;
   Format format = Format::Order;
@@ -52,7 +52,7 @@ struct GenerateRequest {
 std::string schedule_list() {
   std::string text =
       fmt::format("{:<18}{:<15}{:<8}{:<15}{}\n", "name", "placement", "chunks", "looks at", "");
-  for (const published::Entry& entry : published::entries()) {
+  for (const schedules::Entry& entry : schedules::entries()) {
     text += fmt::format("{:<18}{:<15}{:<8}{:<15}{}\n", entry.name, name_of(entry.topology),
                         entry.chunks, entry.uses, entry.summary);
   }
@@ -111,7 +111,7 @@ int generate_named(GenerateRequest request) {
 }
 
 void add_named(CLI::App& app, GenerateRequest& request) {
-  published::Request& schedule = request.schedule;
+  schedules::Request& schedule = request.schedule;
   const CLI::Range count(1, std::numeric_limits<std::int32_t>::max());
   app.add_option("NAME", schedule.name, "A published schedule, or torch:CLASS; --list lists them");
   app.add_flag("--list", request.list, "List the schedules that there are");

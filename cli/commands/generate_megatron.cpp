@@ -4,6 +4,7 @@
 #include "cli/options/files.h"
 #include "cli/options/input_options.h"
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/frameworks/megatron/chunk_order.h"
 #include "core/frameworks/megatron/orders.h"
 #include "core/frameworks/te/list_text.h"
@@ -61,7 +62,7 @@ std::vector<std::int64_t> layers_of(const MegatronRequest& flags, std::int64_t c
   const auto counts = number_list(flags.layers, "--layers", 0);
   const auto stated = static_cast<std::int64_t>(counts.size());
   if (stated == 1 && chunks > 1 && chunks <= static_cast<std::int64_t>(flags.limits.counts)) {
-    return std::vector<std::int64_t>(static_cast<std::size_t>(chunks), counts.front());
+    return std::vector<std::int64_t>(as_index(chunks), counts.front());
   }
   // Megatron is given too few counts as they are, and says itself what it makes of them.
   if (stated > chunks || (stated < chunks && !flags.overlap)) {

@@ -61,7 +61,7 @@ struct CostSet {
 };
 
 struct Point {
-  published::Request schedule;
+  schedules::Request schedule;
   CostSet costs;
 };
 
@@ -116,7 +116,7 @@ Result<std::vector<Point>> grid_of(const SweepRequest& request) {
   const auto chunks = chunks_of(request.chunks);
   const auto memory_limits = limits_of(request.memory_limits);
   const std::vector<CostSet> costs = costs_of(request.costs);
-  std::optional<published::Memory> memory;
+  std::optional<schedules::Memory> memory;
   if (const auto change = memory_change(request.memory)) memory = generator_memory(*change);
   const std::int32_t fewest_ranks = *std::min_element(ranks.begin(), ranks.end());
   for (const CostSet& set : costs) refuse_scopes(set.settings, fewest_ranks);
@@ -218,7 +218,7 @@ std::string to_text(const std::vector<Outcome>& outcomes) {
       fmt::format("{:<20} {:>5} {:>5} {:>6} {:>10} {:>10} {:>8} {:>8} {:>8}  {}\n", "schedule",
                   "ranks", "mb", "chunks", "makespan", "span", "bubble", "of span", "peak", "cost");
   for (const Outcome& each : outcomes) {
-    const published::Request& schedule = each.point.schedule;
+    const schedules::Request& schedule = each.point.schedule;
     const std::string chunks = schedule.chunks ? std::to_string(*schedule.chunks) : "";
     std::string line = fmt::format("{:<20} {:>5} {:>5} {:>6} ", schedule.name, schedule.ranks,
                                    schedule.microbatches, chunks);
@@ -239,7 +239,7 @@ int sweep(const SweepRequest& request) {
   if (request.ranks.empty()) throw CLI::RequiredError("--ranks");
   if (request.microbatches.empty()) throw CLI::RequiredError("--microbatches");
   for (const std::string& name : request.names) {
-    if (const auto why = published::unknown_name(name)) throw CLI::ValidationError("NAME", *why);
+    if (const auto why = schedules::unknown_name(name)) throw CLI::ValidationError("NAME", *why);
   }
   const auto points = grid_of(request);
   if (!points) return fail(points.error());

@@ -1,6 +1,7 @@
 #include "cli/options/files.h"
 
 #include "cli/options/exit_code.h"
+#include "core/base/index.h"
 
 #include "core/base/error_text.h"
 #include "core/text/printable.h"
@@ -77,7 +78,7 @@ Result<Source> read_all(const Descriptor& file, std::string name, std::uint64_t 
         uninterrupted([&] { return ::read(file.number(), buffer.data(), buffer.size()); });
     if (count == 0) return source;
     if (count > 0) {
-      source.text.append(buffer.data(), static_cast<std::size_t>(count));
+      source.text.append(buffer.data(), as_index(count));
       if (source.text.size() > max_bytes) {
         return Error{ErrorKind::Limit,
                      fmt::format("{} has more than {} bytes", source.name, max_bytes),
@@ -96,7 +97,7 @@ std::optional<std::string> write_all(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = uninterrupted([&] { return ::write(file, text.data(), text.size()); });
     if (count >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(count));
+      text.remove_prefix(as_index(count));
     } else if (errno == EAGAIN) {
       pollfd waiting{.fd = file, .events = POLLOUT, .revents = 0};
       ::poll(&waiting, 1, -1);

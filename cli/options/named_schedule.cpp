@@ -1,5 +1,7 @@
 #include "cli/options/named_schedule.h"
 
+#include "core/base/index.h"
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -12,7 +14,7 @@ namespace capo::cli {
 
 namespace {
 
-void apply(const CostSetting& setting, published::Costs& costs, LinkCosts& link) {
+void apply(const CostSetting& setting, schedules::Costs& costs, LinkCosts& link) {
   using Key = CostSetting::Key;
   if (setting.key == Key::Forward) costs.forward = setting.value;
   if (setting.key == Key::Backward) costs.backward = setting.value;
@@ -24,13 +26,13 @@ void apply(const CostSetting& setting, published::Costs& costs, LinkCosts& link)
 }
 
 // Gives every rank costs of its own as soon as one differs; all links are alike.
-void take_costs(const std::vector<CostSetting>& settings, published::Request& request) {
+void take_costs(const std::vector<CostSetting>& settings, schedules::Request& request) {
   LinkCosts link;
   LinkCosts ignored;
   for (const CostSetting& setting : settings) {
     const std::int32_t of_rank = setting.scope.rank;
     if (of_rank >= 0 && request.rank_costs.empty()) {
-      request.rank_costs.assign(static_cast<std::size_t>(request.ranks), request.costs);
+      request.rank_costs.assign(as_index(request.ranks), request.costs);
     }
     if (of_rank < 0) apply(setting, request.costs, link);
     for (std::size_t rank = 0; rank < request.rank_costs.size(); ++rank) {
@@ -38,7 +40,7 @@ void take_costs(const std::vector<CostSetting>& settings, published::Request& re
       if (meant) apply(setting, request.rank_costs[rank], ignored);
     }
   }
-  for (published::Costs& costs : request.rank_costs) costs.transfer = request.costs.transfer;
+  for (schedules::Costs& costs : request.rank_costs) costs.transfer = request.costs.transfer;
 }
 
 Error over(std::string_view what, std::uint64_t most, const char* flag) {
@@ -49,7 +51,7 @@ Error over(std::string_view what, std::uint64_t most, const char* flag) {
 
 // Called before anything is made. A backward is one entry or two, so the number of entries is known
 // to a factor of two.
-std::optional<Error> too_large(const published::Size& size, std::uint64_t ranks,
+std::optional<Error> too_large(const schedules::Size& size, std::uint64_t ranks,
                                const Limits& limits) {
   const auto chunks = static_cast<std::uint64_t>(size.chunks) * ranks;
   const auto microbatches = static_cast<std::uint64_t>(size.microbatches);
@@ -87,19 +89,19 @@ void refuse_scopes(const std::vector<CostSetting>& costs, std::int32_t ranks) {
   }
 }
 
-published::Memory generator_memory(const MemoryChange& change) {
+schedules::Memory generator_memory(const MemoryChange& change) {
   return {.forward = change.forward, .backward = change.backward, .weight = change.weight};
 }
 
-Result<Schedule, NotMade> make_named(published::Request request,
+Result<Schedule, NotMade> make_named(schedules::Request request,
                                      const std::vector<CostSetting>& costs, const Limits& limits) {
-  const auto size = published::size_of(request);
+  const auto size = schedules::size_of(request);
   if (!size) return NotMade{size.error()};
   if (auto large = too_large(*size, static_cast<std::uint64_t>(request.ranks), limits)) {
     return NotMade{*std::move(large)};
   }
   take_costs(costs, request);
-  auto schedule = published::schedule_named(request);
+  auto schedule = schedules::schedule_named(request);
   if (!schedule) return NotMade{schedule.error()};
   if (entries_of(*schedule) > limits.entries) {
     return NotMade{over("entries", limits.entries, "--max-entries")};

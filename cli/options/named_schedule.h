@@ -22,7 +22,7 @@ namespace capo::cli {
 using NotMade = std::variant<std::string, Error>;
 
 /// Makes a schedule with the costs of a command line that refuse_scopes() let pass.
-[[nodiscard]] Result<Schedule, NotMade> make_named(published::Request request,
+[[nodiscard]] Result<Schedule, NotMade> make_named(schedules::Request request,
                                                    const std::vector<CostSetting>& costs,
                                                    const Limits& limits);
 
@@ -30,6 +30,6 @@ using NotMade = std::variant<std::string, Error>;
 /// a setting of any other scope.
 void refuse_scopes(const std::vector<CostSetting>& costs, std::int32_t ranks);
 
-[[nodiscard]] published::Memory generator_memory(const MemoryChange& change);
+[[nodiscard]] schedules::Memory generator_memory(const MemoryChange& change);
 
 }  // namespace capo::cli

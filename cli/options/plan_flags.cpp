@@ -1,4 +1,5 @@
 #include "cli/options/environment_options.h"
+#include "core/base/index.h"
 
 #include "cli/options/choice.h"
 #include "cli/options/input_options.h"
@@ -89,7 +90,7 @@ constexpr std::array<Unit, 8> kUnits{{{"B", 1},
 // Cuts the digits off the beginning of a text.
 std::string_view take_digits(std::string_view& text) {
   const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
-  const auto count = static_cast<std::size_t>(end - text.begin());
+  const auto count = as_index(end - text.begin());
   const std::string_view digits = text.substr(0, count);
   text.remove_prefix(count);
   return digits;
@@ -158,7 +159,7 @@ void PlanFlags::add_to(CLI::App& app) {
   const std::string group = "Plan (buffers, graphs and gradients)";
   add_choice(
       app, "--plan", kind, words_of({PlanKind::Te, PlanKind::Safe}),
-      "Whose buffers: te (TransformerEngine's own reuse) or safe (shared only where nobody can "
+      "Contract buffers: te (TransformerEngine's own reuse) or safe (shared only where nobody can "
       "be hurt); default: none, and nothing is said of buffers")
       ->group(group);
   app.add_option_function<std::string>(

@@ -1,6 +1,7 @@
 #include "core/convert/written.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/frameworks/te/list_text.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/frameworks/torch/csv_printer.h"
@@ -78,20 +79,20 @@ class Comparison {
   [[nodiscard]] std::optional<std::size_t> chunk_again(std::size_t r, std::size_t chunk) const {
     const RankOrder& again = again_.schedule.ranks[r];
     if (list_) {
-      return chunk < static_cast<std::size_t>(again.chunks) ? std::optional(chunk) : std::nullopt;
+      return chunk < as_index(again.chunks) ? std::optional(chunk) : std::nullopt;
     }
     const std::int32_t stage = schedule_.topology == Topology::Independent
                                    ? static_cast<std::int32_t>(chunk)
                                    : schedule_.ranks[r].stages[chunk];
     const auto at = std::find(again.stages.begin(), again.stages.end(), stage);
     if (at == again.stages.end()) return std::nullopt;
-    return static_cast<std::size_t>(at - again.stages.begin());
+    return as_index(at - again.stages.begin());
   }
 
   [[nodiscard]] Reason delay_of(std::size_t r) const {
     const RankOrder& rank = schedule_.ranks[r];
     if (!rank.delay) return std::nullopt;
-    if (rank.delay->size() != static_cast<std::size_t>(rank.chunks)) {
+    if (rank.delay->size() != as_index(rank.chunks)) {
       return number("chunks may delay their weight gradients" + of_rank(r),
                     static_cast<std::int64_t>(rank.delay->size()), rank.chunks);
     }
@@ -255,8 +256,7 @@ std::optional<Inexpressible> added(const Schedule& schedule) {
 // Refuses idle slots in a table with transfers, where an empty cell is a fault.
 std::optional<Inexpressible> faulty_cell(const Schedule& schedule, const Input& again) {
   if (again.cell_faults.empty()) return std::nullopt;
-  const auto& order =
-      schedule.ranks[static_cast<std::size_t>(again.cell_faults.front().rank)].order;
+  const auto& order = schedule.ranks[as_index(again.cell_faults.front().rank)].order;
   const auto idle = std::find_if(order.begin(), order.end(),
                                  [](const Entry& entry) { return entry.kind == Kind::Idle; });
   return Inexpressible{.reason = "a table with transfers has no idle slots", .span = idle->span()};

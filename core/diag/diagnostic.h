@@ -68,18 +68,18 @@ struct Help {
 enum class WitnessKind { Entries, Path, WaitCycle, Mismatch, Replay };
 
 /// One entry of one rank's order, in the words of the user and of the model.
-struct TaskReference {
+struct WitnessEntry {
   int rank = 0;
   std::size_t index = 0;  ///< position in the rank's order, from 0
   std::string text;       ///< the entry as written
   std::string action;     ///< "F(c1,m0)"; empty if the entry is no action
 
-  friend bool operator==(const TaskReference&, const TaskReference&) = default;
+  friend bool operator==(const WitnessEntry&, const WitnessEntry&) = default;
 };
 
 struct Witness {
   WitnessKind kind = WitnessKind::Entries;
-  std::vector<TaskReference> tasks;
+  std::vector<WitnessEntry> tasks;
 
   friend bool operator==(const Witness&, const Witness&) = default;
 };

@@ -1,5 +1,7 @@
 #include "core/diag/lines.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 
 namespace capo {
@@ -13,7 +15,7 @@ Lines::Lines(const Source& source) : source_(&source), begins_{0} {
 
 std::size_t Lines::index_of(std::size_t offset) const {
   const auto next = std::upper_bound(begins_.begin(), begins_.end(), offset);
-  return static_cast<std::size_t>(next - begins_.begin()) - 1;
+  return as_index(next - begins_.begin()) - 1;
 }
 
 LineColumn Lines::place(std::size_t offset) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 
 namespace capo {
@@ -13,6 +14,15 @@ struct Span {
   std::uint32_t length = 0;
 
   friend auto operator<=>(const Span&, const Span&) = default;
+};
+
+/// Where in the input something stands. The index counts as messages do, from 0: entries of a list
+/// or an order, cells of a table.
+struct Place {
+  std::int32_t rank = 0;
+  std::size_t index = 0;
+
+  friend bool operator==(const Place&, const Place&) = default;
 };
 
 }  // namespace capo

@@ -1,3 +1,4 @@
+#include "core/base/index.h"
 #include "core/draw/draw.h"
 
 #include "core/base/assert.h"
@@ -69,7 +70,7 @@ std::string_view word_for(EdgeKind kind) {
     case EdgeKind::Rendezvous:
       return "rendezvous";
     default:
-      return kStyles[static_cast<std::size_t>(class_of(kind))].name;
+      return kStyles[as_index(class_of(kind))].name;
   }
 }
 
@@ -201,7 +202,7 @@ class Picture {
 
   void add(EdgeClass edge_class, TaskId from, TaskId to) {
     if (from == kNoTask || to == kNoTask || from == to) return;
-    edges_[static_cast<std::size_t>(edge_class)].emplace_back(from, to);
+    edges_[as_index(edge_class)].emplace_back(from, to);
   }
 
   // An edge leads from the task that makes what a send carries to the task that reads it.
@@ -239,8 +240,8 @@ class Picture {
 
   // A red edge is drawn already, and an issue says no more than the data beside it.
   void draw_class(EdgeClass edge_class) {
-    auto& edges = edges_[static_cast<std::size_t>(edge_class)];
-    const Style& style = kStyles[static_cast<std::size_t>(edge_class)];
+    auto& edges = edges_[as_index(edge_class)];
+    const Style& style = kStyles[as_index(edge_class)];
     for (const DrawnEdge& edge :
          transitively_reduced(std::move(edges), static_cast<std::uint32_t>(tasks_.size()))) {
       if (edge_class == EdgeClass::Data) data_.insert(edge);

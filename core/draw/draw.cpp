@@ -68,7 +68,7 @@ std::string title_of(const CheckResult& result, const Context& context, const Wi
 }
 
 std::vector<TaskId> tasks_of(const Context& context, const Wiring& wiring, const TaskGraph& graph,
-                             const TaskReference& entry) {
+                             const WitnessEntry& entry) {
   const OrderView& order = context.order_of(wiring, entry.rank);
   const Lowered& lowered = wiring.lowered_for(graph);
   const auto rank = RankId(entry.rank).index();
@@ -98,7 +98,7 @@ std::vector<WaitEdge> against_the_order(TaskId reader, TaskId made, const TaskGr
 Marks marks_of(const Context& context, const Wiring& wiring, const TaskGraph& graph,
                const Diagnostic& finding) {
   Marks marks;
-  for (const TaskReference& entry : finding.witness.tasks) {
+  for (const WitnessEntry& entry : finding.witness.tasks) {
     const auto tasks = tasks_of(context, wiring, graph, entry);
     marks.tasks.insert(marks.tasks.end(), tasks.begin(), tasks.end());
   }

@@ -1,5 +1,7 @@
 #include "core/graph/add_transfers.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -72,10 +74,10 @@ class Sweeps {
       : schedule_(schedule),
         ends_(schedule),
         map_(map),
-        microbatches_(static_cast<std::size_t>(microbatches)),
+        microbatches_(as_index(microbatches)),
         cursor_(schedule.ranks.size()),
         waits_for_(schedule.ranks.size(), kNothing),
-        forward_done_(static_cast<std::size_t>(map.stages()) * microbatches_),
+        forward_done_(as_index(map.stages()) * microbatches_),
         backward_done_(forward_done_.size()) {
     result_.lowered.ranks.resize(schedule.ranks.size());
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
@@ -212,12 +214,11 @@ class Sweeps {
 
 // Names the entry that each receive was made for. Receives were put in before their readers.
 void name_readers(WithTransfers& result, const StageMap& map, std::int32_t microbatches) {
-  const auto cells =
-      static_cast<std::size_t>(map.stages()) * static_cast<std::size_t>(microbatches);
+  const auto cells = as_index(map.stages()) * as_index(microbatches);
   std::vector<std::uint32_t> reader(cells * 2, kNoEntry);
   const auto cell = [&](RankId rank, const Step& step, bool forward) -> std::uint32_t& {
     const auto stage = map.stage_of(rank, step.chunk).index();
-    return reader[(stage * static_cast<std::size_t>(microbatches) + step.microbatch.index()) * 2 +
+    return reader[(stage * as_index(microbatches) + step.microbatch.index()) * 2 +
                   (forward ? 1 : 0)];
   };
   for (std::size_t r = 0; r < result.lowered.ranks.size(); ++r) {

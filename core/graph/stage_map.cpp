@@ -1,5 +1,7 @@
 #include "core/graph/stage_map.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 
 namespace capo {
@@ -8,14 +10,14 @@ StageMap::StageMap(const Schedule& schedule)
     : wired_(schedule.topology != Topology::Independent),
       second_pipeline_(stages_of_first_pipeline(schedule)) {
   std::size_t chunks = 0;
-  for (const RankOrder& rank : schedule.ranks) chunks += static_cast<std::size_t>(rank.chunks);
+  for (const RankOrder& rank : schedule.ranks) chunks += as_index(rank.chunks);
   homes_.reserve(chunks);
   stages_.reserve(schedule.ranks.size());
   std::int32_t next = 0;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& rank = schedule.ranks[r];
     auto& stages = stages_.emplace_back();
-    stages.reserve(static_cast<std::size_t>(rank.chunks));
+    stages.reserve(as_index(rank.chunks));
     for (ChunkId chunk = 1; chunk <= rank.chunks; ++chunk) {
       const std::size_t at = chunk.index();
       const StageId stage = wired_ && at < rank.stages.size() ? rank.stages[at] : next++;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/graph/task_graph.h"
 
 #include <cstddef>
@@ -43,8 +44,7 @@ class TaskLookup {
   TaskLookup(std::int32_t stages, std::int32_t microbatches)
       : stages_(stages),
         microbatches_(microbatches),
-        tasks_(static_cast<std::size_t>(stages) * static_cast<std::size_t>(microbatches) * kThings,
-               kNoTask) {}
+        tasks_(as_index(stages) * as_index(microbatches) * kThings, kNoTask) {}
 
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
   [[nodiscard]] bool holds(StageId stage, MicrobatchId microbatch) const {
@@ -60,8 +60,8 @@ class TaskLookup {
  private:
   [[nodiscard]] std::size_t slot(Thing thing, StageId stage, MicrobatchId microbatch) const {
     CAPO_ASSERT(stage < stages_, "it is one of the schedule's");
-    const auto cell = stage.index() * static_cast<std::size_t>(microbatches_) + microbatch.index();
-    return cell * kThings + static_cast<std::size_t>(thing);
+    const auto cell = stage.index() * as_index(microbatches_) + microbatch.index();
+    return cell * kThings + as_index(thing);
   }
 
   std::int32_t stages_;

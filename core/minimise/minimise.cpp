@@ -1,5 +1,6 @@
 #include "core/minimise/minimise.h"
 
+#include "core/base/index.h"
 #include "core/input/load.h"
 #include "core/minimise/deletions.h"
 #include "core/minimise/renaming.h"
@@ -351,8 +352,7 @@ std::size_t numbered_ranks(const CheckOptions& declared) {
   std::size_t ranks = declared.modules.layers.size();
   if (ranks == 1) ranks = 0;  // one row speaks for every rank
   for (const CollectiveGroup& group : declared.groups) {
-    for (const std::int32_t member : group.members)
-      ranks = std::max(ranks, static_cast<std::size_t>(member) + 1);
+    for (const std::int32_t member : group.members) ranks = std::max(ranks, as_index(member) + 1);
   }
   return ranks;
 }

@@ -1,5 +1,6 @@
 #include "core/minimise/renaming.h"
 
+#include "core/base/index.h"
 #include "core/minimise/deletions.h"
 #include "core/minimise/settle.h"
 #include "core/minimise/size.h"
@@ -159,7 +160,7 @@ std::vector<Schedule> renamings(const Schedule& schedule) {
   if (schedule.naming != Naming::Named) return out;
   out.push_back(with_microbatches_from_zero(schedule));
   const std::vector<std::int32_t> used = microbatches_in(schedule);
-  if (used.size() > static_cast<std::size_t>(kMostToExchange)) return out;
+  if (used.size() > as_index(kMostToExchange)) return out;
   for (std::size_t m = 1; m < used.size(); ++m) {
     for (std::size_t other = 0; other < m; ++other)
       out.push_back(with_microbatches_exchanged(schedule, used[other], used[m]));

@@ -1,5 +1,7 @@
 #include "core/minimise/settle.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 #include <cstddef>
 
@@ -12,7 +14,7 @@ namespace {
 std::int32_t inferred_chunks(const std::vector<Entry>& order) {
   std::int32_t largest = 0;
   for (const Entry& entry : order) {
-    if (static_cast<std::size_t>(entry.chunk) <= order.size()) {
+    if (as_index(std::int32_t{entry.chunk}) <= order.size()) {
       largest = std::max<std::int32_t>(largest, entry.chunk);
     }
   }
@@ -29,7 +31,7 @@ void settle_chunks(RankOrder& rank, Topology topology) {
   } else if (!rank.chunks_declared) {
     rank.chunks = inferred_chunks(rank.order);
   }
-  if (rank.delay) rank.delay->resize(static_cast<std::size_t>(rank.chunks), Delay::Never);
+  if (rank.delay) rank.delay->resize(as_index(rank.chunks), Delay::Never);
   rank.strays = 0;
 }
 

@@ -1,5 +1,7 @@
 #include "core/model/environment.h"
 
+#include "core/base/index.h"
+
 #include <array>
 #include <cstddef>
 
@@ -24,13 +26,13 @@ std::optional<Value> named(const std::array<std::string_view, kSize>& names,
 }  // namespace
 
 std::string_view name_of(Communicators communicators) {
-  return kCommunicators[static_cast<std::size_t>(communicators)];
+  return kCommunicators[as_index(communicators)];
 }
 std::string_view name_of(TransferMode mode) {
-  return kTransferModes[static_cast<std::size_t>(mode)];
+  return kTransferModes[as_index(mode)];
 }
 std::string_view name_of(MegatronCalls calls) {
-  return kMegatronCalls[static_cast<std::size_t>(calls)];
+  return kMegatronCalls[as_index(calls)];
 }
 
 std::optional<Communicators> communicators_named(std::string_view word) {

@@ -1,5 +1,7 @@
 #include "core/model/model.h"
 
+#include "core/base/index.h"
+
 #include <array>
 #include <cstddef>
 
@@ -11,7 +13,7 @@ namespace {
 template <typename Level>
 const typename Level::value_type* entry_of(const Level& level, std::int32_t index) {
   if (level.size() == 1) return &level.front();
-  const auto at = static_cast<std::size_t>(index);
+  const auto at = as_index(index);
   return index >= 0 && at < level.size() ? &level[at] : nullptr;
 }
 
@@ -19,19 +21,19 @@ const typename Level::value_type* entry_of(const Level& level, std::int32_t inde
 
 std::string_view name_of(DataType type) {
   constexpr std::array<std::string_view, 4> kNames{"bf16", "fp16", "fp32", "fp8"};
-  return kNames[static_cast<std::size_t>(type)];
+  return kNames[as_index(type)];
 }
 
 std::string_view name_of(Splits splits) {
   constexpr std::array<std::string_view, 3> kNames{"host", "device", "input"};
-  return kNames[static_cast<std::size_t>(splits)];
+  return kNames[as_index(splits)];
 }
 
 const Module* ModuleTable::of(std::int32_t rank, std::int32_t chunk, std::int32_t layer) const {
   const auto* chunks = entry_of(layers, rank);
   const auto* in_chunk = chunks == nullptr ? nullptr : entry_of(*chunks, chunk - 1);
   const auto* index = in_chunk == nullptr ? nullptr : entry_of(*in_chunk, layer);
-  return index == nullptr ? nullptr : &list[static_cast<std::size_t>(*index)];
+  return index == nullptr ? nullptr : &list[as_index(*index)];
 }
 
 std::size_t ModuleTable::layers_told_apart(std::int32_t rank, std::int32_t chunk) const {

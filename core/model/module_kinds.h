@@ -10,6 +10,8 @@
 
 #pragma once
 
+#include "core/base/index.h"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -136,7 +138,7 @@ static_assert([] {
 }());
 
 [[nodiscard]] constexpr const ModuleKindFacts& facts_of(ModuleKind kind) {
-  return kModuleKindFacts[static_cast<std::size_t>(kind)];
+  return kModuleKindFacts[as_index(kind)];
 }
 
 /// "linear", "layernorm-mlp".

@@ -1,5 +1,7 @@
 #include "core/order/declare.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -19,7 +21,7 @@ std::optional<std::string> misfit(const Schedule& schedule,
            std::to_string(schedule.ranks.size());
   }
   for (std::size_t r = 0; r < stages.size(); ++r) {
-    const auto chunks = static_cast<std::size_t>(schedule.ranks[r].chunks);
+    const auto chunks = as_index(schedule.ranks[r].chunks);
     if (stages[r].size() == chunks) continue;
     return "it places " + number(stages[r].size(), "chunk") + " of rank " + std::to_string(r) +
            ", but the input has " + std::to_string(chunks);
@@ -73,7 +75,7 @@ std::vector<std::int64_t> layers_named(const RankOrder& rank,
                                        const std::vector<std::vector<std::int32_t>>& chunks) {
   std::vector<std::int64_t> layers;
   for (std::int32_t chunk = 0; chunk < rank.chunks - rank.strays; ++chunk) {
-    const auto* of_chunk = entry_of(chunks, static_cast<std::size_t>(chunk));
+    const auto* of_chunk = entry_of(chunks, as_index(chunk));
     layers.push_back(of_chunk == nullptr ? 1 : static_cast<std::int64_t>(of_chunk->size()));
   }
   return layers;

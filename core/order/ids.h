@@ -27,8 +27,8 @@ class Id {
   constexpr operator std::int32_t() const { return number_; }
   // NOLINTEND(google-explicit-constructor)
 
-  /// The id's position in a vector with one element for each. Precondition: the id is one, not the
-  /// word for none.
+  /// The id's position in a vector with one element for each. The word for none has a position
+  /// beyond the end of every vector, so that one comparison with a size refuses it.
   [[nodiscard]] constexpr std::size_t index() const {
     return static_cast<std::size_t>(number_) - static_cast<std::size_t>(kFirst);
   }

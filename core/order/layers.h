@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include "core/base/index.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +31,7 @@ struct Layers {
 /// Whether `layers` give each of so many chunks one layer, which is what unstated layers mean.
 [[nodiscard]] inline bool says_nothing_new(const Layers& layers, std::int32_t chunks) {
   if (layers.form == Layers::Form::Unstated) return true;
-  return layers.form == Layers::Form::List &&
-         layers.values.size() == static_cast<std::size_t>(chunks) &&
+  return layers.form == Layers::Form::List && layers.values.size() == as_index(chunks) &&
          std::all_of(layers.values.begin(), layers.values.end(),
                      [](std::int64_t count) { return count == 1; });
 }

@@ -1,5 +1,7 @@
 #include "core/order/schedule.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -21,7 +23,7 @@ constexpr std::array<std::pair<Topology, std::string_view>, 6> kTopologies{{
 }  // namespace
 
 std::string_view name_of(Topology topology) {
-  return kTopologies[static_cast<std::size_t>(topology)].second;
+  return kTopologies[as_index(topology)].second;
 }
 
 std::optional<Topology> topology_named(std::string_view word) {
@@ -32,7 +34,7 @@ std::optional<Topology> topology_named(std::string_view word) {
 }
 
 std::vector<Delay> resolved_delay(const RankOrder& rank) {
-  const auto chunks = static_cast<std::size_t>(std::max(rank.chunks, 0));
+  const auto chunks = as_index(std::max(rank.chunks, 0));
   if (rank.delay) {
     std::vector<Delay> delay = *rank.delay;
     delay.resize(chunks, Delay::Never);
@@ -49,11 +51,11 @@ std::vector<Delay> resolved_delay(const RankOrder& rank) {
 }
 
 void number_microbatches(std::vector<Entry>& order, std::int32_t chunks) {
-  constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::CombineBackward) + 1;
-  std::vector<std::array<std::int32_t, kKinds>> next(static_cast<std::size_t>(std::max(chunks, 0)));
+  constexpr std::size_t kKinds = as_index(Kind::CombineBackward) + 1;
+  std::vector<std::array<std::int32_t, kKinds>> next(as_index(std::max(chunks, 0)));
   for (Entry& entry : order) {
     if (!has_microbatch(entry.kind) || entry.chunk < 1 || entry.chunk > chunks) continue;
-    entry.microbatch = next[entry.chunk.index()][static_cast<std::size_t>(entry.kind)]++;
+    entry.microbatch = next[entry.chunk.index()][as_index(entry.kind)]++;
   }
 }
 
@@ -102,8 +104,7 @@ std::vector<std::vector<std::int32_t>> layer_counts(const Schedule& schedule) {
     auto& of_rank = layers.emplace_back();
     for (std::int32_t chunk = 0; chunk < rank.chunks; ++chunk) {
       const auto& stated = rank.layers.values;
-      const std::size_t at =
-          rank.layers.form == Layers::Form::Count ? 0 : static_cast<std::size_t>(chunk);
+      const std::size_t at = rank.layers.form == Layers::Form::Count ? 0 : as_index(chunk);
       of_rank.push_back(at < stated.size() ? static_cast<std::int32_t>(stated[at]) : 1);
     }
   }
@@ -116,7 +117,7 @@ void place_stages(Schedule& schedule) {
   const std::int64_t first_pipeline = stages_of_first_pipeline(schedule);
   std::int64_t next = 0;  // the next stage of a chain
   for (std::int64_t r = 0; r < ranks; ++r) {
-    RankOrder& rank = schedule.ranks[static_cast<std::size_t>(r)];
+    RankOrder& rank = schedule.ranks[as_index(r)];
     rank.stages.clear();
     for (std::int64_t c = 0; c < rank.chunks; ++c) {
       if (schedule.topology == Topology::Chain) {

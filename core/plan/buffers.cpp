@@ -1,6 +1,7 @@
 #include "core/plan/buffers.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/plan/operands.h"
 #include "core/plan/sizes.h"
 
@@ -74,7 +75,7 @@ std::vector<bool> first_of_model_chunks(const std::vector<std::int32_t>& model_c
   std::vector<bool> first;
   for (const std::int32_t layers : model_chunks) {
     first.push_back(true);
-    first.insert(first.end(), static_cast<std::size_t>(layers) - 1, false);
+    first.insert(first.end(), as_index(layers) - 1, false);
   }
   return first;
 }
@@ -89,7 +90,7 @@ std::int64_t aligned(std::int64_t bytes, std::int64_t alignment) {
 std::string_view name_of(BufferKind kind) {
   constexpr std::array<std::string_view, kBufferKinds> kNames{
       "static input", "grad output", "output", "grad input", "activations", "operands", "scratch"};
-  return kNames[static_cast<std::size_t>(kind)];
+  return kNames[as_index(kind)];
 }
 
 std::uint64_t BufferTable::count(const Schedule& schedule, std::int32_t microbatches) {
@@ -111,7 +112,7 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
     Rank& rank = ranks_.emplace_back();
     const std::vector<Delay> delay = resolved_delay(order);
     rank.base = static_cast<BufferId>(size_);
-    rank.first_layer.reserve(static_cast<std::size_t>(order.chunks) + 1);
+    rank.first_layer.reserve(as_index(order.chunks) + 1);
     rank.first_layer.push_back(0);
     rank.facts.reserve(all_layers_of(order));
     for (std::int32_t chunk = 1; chunk <= order.chunks; ++chunk) {
@@ -132,7 +133,7 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
       }
       rank.first_layer.push_back(static_cast<std::int32_t>(rank.facts.size()));
     }
-    size_ += rank.facts.size() * static_cast<std::size_t>(microbatches) * kBufferKinds;
+    size_ += rank.facts.size() * as_index(microbatches) * kBufferKinds;
   }
   key_all();
   size_all(options.alignment);
@@ -201,7 +202,7 @@ const BufferTable::Rank& BufferTable::rank_of(BufferId id) const {
 std::int64_t BufferTable::bytes(BufferId id) const {
   const Rank& rank = rank_of(id);
   const std::size_t offset = id - rank.base;
-  const std::size_t layer = offset / kBufferKinds / static_cast<std::size_t>(microbatches_);
+  const std::size_t layer = offset / kBufferKinds / as_index(microbatches_);
   return rank.facts[layer].bytes[offset % kBufferKinds];
 }
 
@@ -209,13 +210,13 @@ Buffer BufferTable::at(BufferId id) const {
   const Rank* found = &rank_of(id);
   const std::size_t offset = id - found->base;
   const std::size_t cell = offset / kBufferKinds;
-  const auto layer = static_cast<std::int32_t>(cell / static_cast<std::size_t>(microbatches_));
+  const auto layer = static_cast<std::int32_t>(cell / as_index(microbatches_));
   const auto& first = found->first_layer;
   const auto chunk = std::upper_bound(first.begin(), first.end(), layer) - first.begin();
   return {.rank = static_cast<std::int32_t>(found - ranks_.data()),
           .chunk = static_cast<std::int32_t>(chunk),
-          .layer = layer - first[static_cast<std::size_t>(chunk) - 1],
-          .microbatch = static_cast<std::int32_t>(cell % static_cast<std::size_t>(microbatches_)),
+          .layer = layer - first[as_index(chunk) - 1],
+          .microbatch = static_cast<std::int32_t>(cell % as_index(microbatches_)),
           .kind = static_cast<BufferKind>(offset % kBufferKinds)};
 }
 

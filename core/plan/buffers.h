@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "core/base/index.h"
 #include "core/model/model.h"
 #include "core/model/plan_options.h"
 #include "core/order/schedule.h"
@@ -62,7 +63,7 @@ class BufferTable {
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
   [[nodiscard]] std::int32_t layers(std::int32_t rank, std::int32_t chunk) const {
     const auto& first = of(rank).first_layer;
-    return first[static_cast<std::size_t>(chunk)] - first[ChunkId(chunk).index()];
+    return first[as_index(chunk)] - first[ChunkId(chunk).index()];
   }
   [[nodiscard]] std::size_t chunks(std::int32_t rank) const {
     return of(rank).first_layer.size() - 1;
@@ -73,17 +74,15 @@ class BufferTable {
   }
   [[nodiscard]] BufferId id(std::int32_t rank, std::int32_t chunk, std::int32_t layer,
                             std::int32_t microbatch, BufferKind kind) const {
-    const std::size_t cell =
-        layer_index(rank, chunk, layer) * static_cast<std::size_t>(microbatches_) +
-        MicrobatchId(microbatch).index();
+    const std::size_t cell = layer_index(rank, chunk, layer) * as_index(microbatches_) +
+                             MicrobatchId(microbatch).index();
     return of(rank).base + static_cast<BufferId>(cell * kBufferKinds) + static_cast<BufferId>(kind);
   }
   [[nodiscard]] Buffer at(BufferId id) const;
   /// The size of at(id).
   [[nodiscard]] std::int64_t bytes(BufferId id) const;
   [[nodiscard]] std::int64_t bytes(const Buffer& buffer) const {
-    return facts(buffer.rank, buffer.chunk, buffer.layer)
-        .bytes[static_cast<std::size_t>(buffer.kind)];
+    return facts(buffer.rank, buffer.chunk, buffer.layer).bytes[as_index(buffer.kind)];
   }
 
   /// The first rank whose buffers and weights together are more than addresses reach, so that there
@@ -109,7 +108,7 @@ class BufferTable {
   [[nodiscard]] std::size_t layer_index(std::int32_t rank, std::int32_t chunk,
                                         std::int32_t layer) const {
     const std::int32_t first = of(rank).first_layer[ChunkId(chunk).index()];
-    return static_cast<std::size_t>(first) + static_cast<std::size_t>(layer);
+    return as_index(first) + as_index(layer);
   }
   [[nodiscard]] const Rank& rank_of(BufferId id) const;
   void key_all();

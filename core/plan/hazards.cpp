@@ -17,8 +17,8 @@ HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan)
   events_.reserve(std::min(table.size(), kSmall));
 }
 
-HazardFinder::EventId HazardFinder::note(const Site& site, Point point, Point received) {
-  events_.push_back({.site = site, .point = point, .received = received});
+HazardFinder::EventId HazardFinder::note(const MemoryUser& user, Point point, Point received) {
+  events_.push_back({.user = user, .point = point, .received = received});
   return static_cast<EventId>(events_.size() - 1);
 }
 
@@ -26,8 +26,8 @@ void HazardFinder::found(BufferId victim, BufferId taker, EventId writer, EventI
                          bool window) {
   hazards.push_back({.victim = table_.at(victim),
                      .taker = taker,
-                     .writer = events_[writer].site,
-                     .reader = events_[reader].site,
+                     .writer = events_[writer].user,
+                     .reader = events_[reader].user,
                      .race = race,
                      .window = window});
 }
@@ -58,7 +58,7 @@ void HazardFinder::take_over(BufferId loser, BufferId taker, EventId event, cons
   state.taken_by = event;
   state.taker = taker;
   // Layers of one piece of work run one after another.
-  const bool same = events_[state.last_use].site == events_[event].site;
+  const bool same = events_[state.last_use].user == events_[event].user;
   if (!same && !over(state.last_use, clock)) {
     found(loser, taker, event, state.last_use, true, false);
   }
@@ -68,7 +68,7 @@ void HazardFinder::read(BufferId buffer, EventId event, const Clock& clock, bool
   if (plan_.address[buffer] == kNowhere) return;
   State& state = states_[buffer];
   if (state.taken_by != kNone) {
-    const bool same = events_[state.taken_by].site == events_[event].site;
+    const bool same = events_[state.taken_by].user == events_[event].user;
     const bool ordered = window || same || over(state.taken_by, clock);
     found(buffer, state.taker, state.taken_by, event, !ordered, window);
   }
@@ -76,8 +76,8 @@ void HazardFinder::read(BufferId buffer, EventId event, const Clock& clock, bool
 }
 
 void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) {
-  const Site site{.rank = rank, .entry = work.entry, .kind = work.kind};
-  const EventId event = note(site, clock.now(), clock.now());
+  const MemoryUser user{.rank = rank, .entry = work.entry, .kind = work.kind};
+  const EventId event = note(user, clock.now(), clock.now());
   BufferId& handed_on = handed_on_[RankId(rank).index()];
   BufferId handing_on = kNoBuffer;
   if (fed_by != kNoBuffer) read(fed_by, event, clock);

@@ -24,19 +24,19 @@
 namespace capo {
 
 /// A piece of work or a send, named by its entry or by the entry that it was added for.
-struct Site {
+struct MemoryUser {
   std::int32_t rank = 0;
   std::uint32_t entry = 0;
   Kind kind = Kind::Forward;
 
-  friend bool operator==(const Site&, const Site&) = default;
+  friend bool operator==(const MemoryUser&, const MemoryUser&) = default;
 };
 
 struct Hazard {
   Buffer victim;
   BufferId taker = kNoBuffer;  ///< the buffer that took the memory over
-  Site writer;                 ///< it wrote the taker
-  Site reader;                 ///< it read the victim
+  MemoryUser writer;           ///< it wrote the taker
+  MemoryUser reader;           ///< it read the victim
   bool race = false;           ///< nothing orders writer and reader
   bool window = false;         ///< the reader is a send that must be over by then
 
@@ -59,7 +59,7 @@ class HazardFinder final : public CourseVisitor {
  private:
   // An event that touched memory, with the facts that later events ask for.
   struct Event {
-    Site site;
+    MemoryUser user;
     Point point;
     Point received;
   };
@@ -81,7 +81,7 @@ class HazardFinder final : public CourseVisitor {
   void take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock);
   void write(std::int32_t rank, BufferId buffer, EventId event, const Clock& clock);
   void read(BufferId buffer, EventId event, const Clock& clock, bool window = false);
-  EventId note(const Site& site, Point point, Point received);
+  EventId note(const MemoryUser& user, Point point, Point received);
   void found(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race,
              bool window);
   [[nodiscard]] bool over(EventId event, const Clock& clock) const {

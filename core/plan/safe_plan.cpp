@@ -1,6 +1,7 @@
 #include "core/plan/safe_plan.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/plan/accesses.h"
 
 #include <algorithm>
@@ -69,7 +70,7 @@ void SafePlanner::drop(Lane& lane, BufferId buffer) {
   CAPO_ASSERT(uses_left_[buffer] > 0, "a buffer is used as often as was expected");
   if (--uses_left_[buffer] > 0 || address_[buffer] == kNowhere) return;
   const std::int64_t bytes = table_.bytes(table_.at(buffer));
-  lane.blocks[static_cast<std::size_t>(address_[buffer])].end = lane.moment;
+  lane.blocks[as_index(address_[buffer])].end = lane.moment;
   lane.alive -= bytes;
 }
 
@@ -79,8 +80,7 @@ void SafePlanner::lay_out_lane(Lane& lane, Region region) {
   }
   const Layout layout = lay_out(lane.blocks, lane.most);
   for (const BufferId buffer : lane.owners) {
-    address_[buffer] =
-        address_in(region, layout.offsets[static_cast<std::size_t>(address_[buffer])]);
+    address_[buffer] = address_in(region, layout.offsets[as_index(address_[buffer])]);
   }
   lane.most = layout.total;
 }
@@ -137,7 +137,7 @@ void SafePlanner::work(std::int32_t rank_id, const Work& work, BufferId fed_by,
         }
       }
       if (kind == BufferKind::Scratch) use(own, buffer, now, now);
-      take(rank, own, buffer, facts.bytes[static_cast<std::size_t>(kind)], uses);
+      take(rank, own, buffer, facts.bytes[as_index(kind)], uses);
     };
     for_each_access(table_, rank_id, work, layer, write,
                     [&](BufferId buffer) { read.push_back(buffer); });

@@ -1,5 +1,6 @@
 #include "core/profiles/consult.h"
 
+#include "core/base/index.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/frameworks/torch/predict.h"
 #include "core/rules/context.h"
@@ -153,8 +154,7 @@ Opinion consult_torch(const Input& input) {
   if (!input.schedule.stages) {
     for (const RankOrder& rank : input.schedule.ranks) {
       for (std::int32_t c = 0; c < rank.chunks; ++c) {
-        const std::int64_t stage =
-            rank.stages.empty() ? c : rank.stages[static_cast<std::size_t>(c)];
+        const std::int64_t stage = rank.stages.empty() ? c : rank.stages[as_index(c)];
         stages = std::max(stages, stage + 1);
       }
     }

@@ -1,3 +1,4 @@
+#include "core/base/index.h"
 #include "core/profiles/consult.h"
 
 #include "core/frameworks/te/predict.h"
@@ -22,8 +23,8 @@ std::vector<bool> need_wgrad_of(const RankOrder& rank) {
 
 // Puts each entry where its graph's index lies.
 void rename(std::vector<Entry>& order, std::int32_t chunks, std::int32_t microbatches) {
-  std::vector<std::int32_t> forwards(static_cast<std::size_t>(chunks), 0);
-  std::vector<std::int32_t> backwards(static_cast<std::size_t>(chunks), 0);
+  std::vector<std::int32_t> forwards(as_index(chunks), 0);
+  std::vector<std::int32_t> backwards(as_index(chunks), 0);
   for (Entry& entry : order) {
     const auto chunk = entry.chunk.index();
     const std::int32_t first = (entry.chunk - 1) * microbatches;

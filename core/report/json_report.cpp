@@ -23,7 +23,7 @@ Json span_of(const Lines& lines, Span span) {
           {"length", span.length}};
 }
 
-Json json_of(const TaskReference& task) {
+Json json_of(const WitnessEntry& task) {
   return {{"rank", task.rank},
           {"index", task.index},
           {"text", task.text},
@@ -52,7 +52,7 @@ Json json_of(const Lines& lines, const Diagnostic& diagnostic) {
     }
   }
   Json tasks = Json::array();
-  for (const TaskReference& task : diagnostic.witness.tasks) tasks.push_back(json_of(task));
+  for (const WitnessEntry& task : diagnostic.witness.tasks) tasks.push_back(json_of(task));
   return {{"rule", diagnostic.rule},
           {"name", find_rule(diagnostic.rule)->name},
           {"family", name_of(diagnostic.family)},

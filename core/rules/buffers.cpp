@@ -85,7 +85,7 @@ constexpr HazardRule kSlotRace{std::nullopt};
 // A graph, and the module of a layer that it captured.
 struct Captured {
   const Module* module;
-  Site site;
+  MemoryUser user;
 };
 
 // Calls visit(owner, sharer) for each pair of modules whose graphs share a static tensor and that
@@ -119,8 +119,8 @@ void for_each_sharing(const Context& context, BufferKind tensor, Differ differ, 
 Witness witness_of(const Context& context, const Wiring& wiring, const Captured& owner,
                    const Captured& sharer) {
   return {.kind = WitnessKind::Replay,
-          .tasks = {site_reference(context, wiring, owner.site),
-                    site_reference(context, wiring, sharer.site)}};
+          .tasks = {memory_user_reference(context, wiring, owner.user),
+                    memory_user_reference(context, wiring, sharer.user)}};
 }
 
 bool differ_in_need(const Module& owner, const Module& sharer) {
@@ -144,11 +144,12 @@ void weak_input_key(const Context& context, Findings& out) {
          .message = fmt::format(
              "module `{}` at {} shares the static input that module `{}` made at {}, which {} "
              "gradient: its own {}",
-             sharer.module->name, site_name(context, wiring, sharer.site), owner.module->name,
-             site_name(context, wiring, owner.site), loses ? "needs no" : "needs a",
+             sharer.module->name, memory_user_name(context, wiring, sharer.user),
+             owner.module->name, memory_user_name(context, wiring, owner.user),
+             loses ? "needs no" : "needs a",
              loses ? "is lost, without an error" : "is computed for nobody"),
-         .labels = {{site_span(context, wiring, sharer.site), "takes the input over"},
-                    {site_span(context, wiring, owner.site), "its sample decides"}},
+         .labels = {{memory_user_span(context, wiring, sharer.user), "takes the input over"},
+                    {memory_user_span(context, wiring, owner.user), "its sample decides"}},
          .help = {.text = "let both samples need a gradient, or give them shapes that "
                           "TransformerEngine tells apart"},
          .witness = witness_of(context, wiring, owner, sharer)});
@@ -173,11 +174,11 @@ void weak_output_key(const Context& context, Findings& out) {
         {.message = fmt::format(
              "module `{}` at {} shares the incoming gradients of module `{}` at {}, whose output "
              "{} needs one where its own is output {}: it reads zeros",
-             sharer.module->name, site_name(context, wiring, sharer.site), owner.module->name,
-             site_name(context, wiring, owner.site), owner.module->output_position,
-             sharer.module->output_position),
-         .labels = {{site_span(context, wiring, sharer.site), "reads the wrong gradient"},
-                    {site_span(context, wiring, owner.site), "its tuple is shared"}},
+             sharer.module->name, memory_user_name(context, wiring, sharer.user),
+             owner.module->name, memory_user_name(context, wiring, owner.user),
+             owner.module->output_position, sharer.module->output_position),
+         .labels = {{memory_user_span(context, wiring, sharer.user), "reads the wrong gradient"},
+                    {memory_user_span(context, wiring, owner.user), "its tuple is shared"}},
          .help = {.text = "return the outputs of both modules in the same order"},
          .witness = witness_of(context, wiring, owner, sharer)});
   };
@@ -188,16 +189,16 @@ class Judge {
  public:
   Judge(const Context& context, Findings& out) : context_(context), out_(out) {}
 
-  void look_at(const Module& module, const Site& site) {
+  void look_at(const Module& module, const MemoryUser& user) {
     if (!judged_.insert(&module).second) return;
-    if (!module.flags.contiguous_output) report(module, site, "output", "what is read of it");
+    if (!module.flags.contiguous_output) report(module, user, "output", "what is read of it");
     if (!module.flags.contiguous_input) {
-      report(module, site, "input", "what is read of its gradient");
+      report(module, user, "input", "what is read of its gradient");
     }
   }
 
  private:
-  void report(const Module& module, const Site& site, std::string_view end,
+  void report(const Module& module, const MemoryUser& user, std::string_view end,
               std::string_view permuted) {
     if (!out_.found()) return;
     const Wiring& wiring = *context_.wirings().front();
@@ -205,10 +206,10 @@ class Judge {
     finding.message = fmt::format(
         "the {} of module `{}`, first at {}, is not contiguous, and its graph forgets the strides: "
         "{} is permuted",
-        end, module.name, site_name(context_, wiring, site), permuted);
-    finding.labels = {{site_span(context_, wiring, site), "captured here"}};
+        end, module.name, memory_user_name(context_, wiring, user), permuted);
+    finding.labels = {{memory_user_span(context_, wiring, user), "captured here"}};
     finding.witness = {.kind = WitnessKind::Replay,
-                       .tasks = {site_reference(context_, wiring, site)}};
+                       .tasks = {memory_user_reference(context_, wiring, user)}};
     finding.help.text = fmt::format("make the {} contiguous inside the module", end);
     out_.report(std::move(finding));
   }
@@ -263,19 +264,19 @@ void over_budget(const Context& context, Findings& out) {
     const RankMemory& memory = view.plan().ranks[r];
     const std::int64_t needed = memory.peak() + memory.weights;
     if (needed <= *budget || !out.found()) continue;
-    const Site site{.rank = static_cast<std::int32_t>(r), .entry = memory.peak_entry};
-    const OrderView& order = context.order_of(wiring, site.rank);
+    const MemoryUser user{.rank = static_cast<std::int32_t>(r), .entry = memory.peak_entry};
+    const OrderView& order = context.order_of(wiring, user.rank);
     Diagnostic finding;
     finding.message = fmt::format(
         "rank {} needs {} at {}, more than the budget of {}: {} of buffers and {} of weights", r,
         byte_words(needed),
-        site_name(context, wiring, {site.rank, site.entry, order.entries[site.entry].kind}),
+        memory_user_name(context, wiring, {user.rank, user.entry, order.entries[user.entry].kind}),
         byte_words(*budget), byte_words(memory.peak()), byte_words(memory.weights));
-    finding.labels = {{order.entries[site.entry].span(), "the peak is reached here"}};
+    finding.labels = {{order.entries[user.entry].span(), "the peak is reached here"}};
     finding.witness = {
         .kind = WitnessKind::Replay,
-        .tasks = {site_reference(context, wiring,
-                                 {site.rank, site.entry, order.entries[site.entry].kind})}};
+        .tasks = {memory_user_reference(context, wiring,
+                                        {user.rank, user.entry, order.entries[user.entry].kind})}};
     const std::int64_t least = view.memory()[r].lower_bound + memory.weights;
     finding.notes.push_back(
         {.text = fmt::format("no plan without hazards takes less than {} for this order",

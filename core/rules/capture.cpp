@@ -152,8 +152,8 @@ constexpr ModuleRule kTooManyGroups{.shows_at = ShowsAt::Forward,
 bool hands_no_gradient(const Context& /*context*/, const Module& module) {
   const ModuleFlags& flags = module.flags;
   if (!module.kind || flags.input_requires_grad || flags.frozen_weight) return false;
-  if (!gradients::contract_under(*module.kind, flags, gradients::Whose::Te)) return false;
-  return !gradients::hands_a_gradient(*module.kind, flags, gradients::Whose::Te);
+  if (!gradients::contract_under(*module.kind, flags, gradients::Contract::Te)) return false;
+  return !gradients::hands_a_gradient(*module.kind, flags, gradients::Contract::Te);
 }
 
 ModuleFinding describe_no_gradient(const Context& context, const ModuleUse& use) {

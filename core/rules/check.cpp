@@ -41,8 +41,8 @@ PlanResult plan_result(const Context& context, const PlanView& view) {
     result.hazards.push_back(
         {.kind = judged.kind,
          .victim = hazard.victim,
-         .writer = rules::site_reference(context, *judged.wiring, hazard.writer),
-         .reader = rules::site_reference(context, *judged.wiring, hazard.reader),
+         .writer = rules::memory_user_reference(context, *judged.wiring, hazard.writer),
+         .reader = rules::memory_user_reference(context, *judged.wiring, hazard.reader),
          .possible = judged.possible,
          .race = hazard.race,
          .by_replay = judged.by_replay});

@@ -1,6 +1,7 @@
 #include "core/rules/context.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/rules/plan_view.h"
 #include "core/rules/wiring.h"
 
@@ -14,7 +15,7 @@ namespace {
 // Counts the tallies, and notes the entries that run ahead. The members of a composite run
 // together, so an output of one of them is not there yet for the others.
 void count(OrderView& view, Naming naming) {
-  view.tally.assign(static_cast<std::size_t>(std::max(view.holder->chunks, 0)), {});
+  view.tally.assign(as_index(std::max(view.holder->chunks, 0)), {});
   view.ahead.clear();
   view.continuing.clear();
   const auto tally_of = [&view](const Entry& entry) {
@@ -201,8 +202,8 @@ std::vector<std::uint32_t> positions_by_microbatch(const OrderView& order) {
       most = std::max<std::int32_t>(most, entry.microbatch);
     }
   }
-  const auto microbatches = static_cast<std::size_t>(most) + 1;
-  const std::size_t cells = static_cast<std::size_t>(order.holder->chunks) * microbatches;
+  const auto microbatches = as_index(most + 1);
+  const std::size_t cells = as_index(order.holder->chunks) * microbatches;
   if (cells > 8 * positions.size() + 64) {  // a table of them would be mostly empty
     const auto key = [&order](std::uint32_t at) {
       return std::tuple(order.entries[at].chunk, order.entries[at].microbatch, at);

@@ -6,6 +6,7 @@
 // what is for order.cpp. Tested by counts_test.cpp, weight_counts_test.cpp and
 // tests/corpus/rules/S12 to S18.
 
+#include "core/base/index.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
 #include "core/rules/findings.h"
@@ -104,7 +105,7 @@ void missing_chunk(const Context& context, Findings& out) {
             "fewer {}",
             part, table ? "stages for the rank" : "chunks");
       } else {
-        const auto at = static_cast<std::size_t>(largest - order.entries.data());
+        const auto at = as_index(largest - order.entries.data());
         finding.labels = {{largest->span(), "the largest chunk is named here"}};
         finding.witness = words::entries(context, order, {at});
         finding.help.text =
@@ -432,7 +433,7 @@ void layers_per_chunk(const Context& context, Findings& out) {
            .help = {.text = layers == 0 ? "leave it out of the order if it is not to be captured"
                                         : "a chunk has at least one layer, or none"}});
     }
-    const auto chunks = static_cast<std::size_t>(rank.chunks);
+    const auto chunks = as_index(rank.chunks);
     const auto mismatch = [&](std::size_t length, std::string_view what) {
       if (length == chunks || !out.found()) return;
       out.report({.message = fmt::format("{} declared for {}{}, but there {} {}", what,

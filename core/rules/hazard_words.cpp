@@ -11,8 +11,8 @@ namespace capo::rules {
 
 namespace {
 
-const Entry& entry_of(const Context& context, const Wiring& wiring, const Site& site) {
-  return context.order_of(wiring, site.rank).entries[site.entry];
+const Entry& entry_of(const Context& context, const Wiring& wiring, const MemoryUser& user) {
+  return context.order_of(wiring, user.rank).entries[user.entry];
 }
 
 // Whether the entry is the work that writes a buffer, for its chunk and microbatch.
@@ -32,7 +32,7 @@ bool writes(const Entry& entry, BufferKind kind) {
   CAPO_UNREACHABLE();
 }
 
-Site origin_of(const Context& context, const Wiring& wiring, const Buffer& buffer) {
+MemoryUser origin_of(const Context& context, const Wiring& wiring, const Buffer& buffer) {
   const OrderView& order = context.order_of(wiring, buffer.rank);
   const auto found =
       std::find_if(order.entries.begin(), order.entries.end(), [&](const Entry& entry) {
@@ -82,13 +82,13 @@ std::string_view why(const PlanView& view, const JudgedHazard& judged) {
 std::string cure(const Context& context, const JudgedHazard& judged) {
   const Wiring& wiring = *judged.wiring;
   if (judged.by_replay) return "replay in the order of capture, or capture in the order of replay";
-  const std::string writer = site_name(context, wiring, judged.hazard.writer);
+  const std::string writer = memory_user_name(context, wiring, judged.hazard.writer);
   if (judged.hazard.window) return fmt::format("wait for the send before {}", writer);
-  const std::string reader = site_name(context, wiring, judged.hazard.reader);
+  const std::string reader = memory_user_name(context, wiring, judged.hazard.reader);
   if (judged.hazard.race) return fmt::format("let {} wait for {}", writer, reader);
   if (judged.hazard.victim.kind == BufferKind::GradInput) {
     const std::string maker =
-        site_name(context, wiring, origin_of(context, wiring, judged.hazard.victim));
+        memory_user_name(context, wiring, origin_of(context, wiring, judged.hazard.victim));
     if (judged.kind == HazardKind::P2pWindow) {
       return fmt::format("send it right behind {}, and let {} wait for that", maker, writer);
     }
@@ -114,24 +114,25 @@ std::string buffer_name(const Context& context, const PlanView& view, const Buff
   return text + fmt::format(", microbatch {}", buffer.microbatch);
 }
 
-std::string site_name(const Context& context, const Wiring& wiring, const Site& site) {
-  const OrderView& order = context.order_of(wiring, site.rank);
-  const std::string placed = words::placed(context, order, site.entry);
-  const bool added = is_send(site.kind) && !is_send(entry_of(context, wiring, site).kind);
+std::string memory_user_name(const Context& context, const Wiring& wiring, const MemoryUser& user) {
+  const OrderView& order = context.order_of(wiring, user.rank);
+  const std::string placed = words::placed(context, order, user.entry);
+  const bool added = is_send(user.kind) && !is_send(entry_of(context, wiring, user).kind);
   return added ? "the send of " + placed : placed;
 }
 
-TaskReference site_reference(const Context& context, const Wiring& wiring, const Site& site) {
-  TaskReference reference =
-      words::reference(context, context.order_of(wiring, site.rank), site.entry);
-  Action action = entry_of(context, wiring, site).action();
-  action.kind = site.kind;
+WitnessEntry memory_user_reference(const Context& context, const Wiring& wiring,
+                                   const MemoryUser& user) {
+  WitnessEntry reference =
+      words::reference(context, context.order_of(wiring, user.rank), user.entry);
+  Action action = entry_of(context, wiring, user).action();
+  action.kind = user.kind;
   reference.action = words::action_name(action);
   return reference;
 }
 
-Span site_span(const Context& context, const Wiring& wiring, const Site& site) {
-  return entry_of(context, wiring, site).span();
+Span memory_user_span(const Context& context, const Wiring& wiring, const MemoryUser& user) {
+  return entry_of(context, wiring, user).span();
 }
 
 void report_hazard(const Context& context, const PlanView& view, const JudgedHazard& judged,
@@ -139,10 +140,10 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
   const Severity severity = severity_of(view, judged);
   const Hazard& hazard = judged.hazard;
   const Wiring& wiring = *judged.wiring;
-  const auto place = [&] { return site_span(context, wiring, hazard.reader); };
+  const auto place = [&] { return memory_user_span(context, wiring, hazard.reader); };
   if (!out.found_at(place, severity)) return;
-  const std::string reader = site_name(context, wiring, hazard.reader);
-  const std::string writer = site_name(context, wiring, hazard.writer);
+  const std::string reader = memory_user_name(context, wiring, hazard.reader);
+  const std::string writer = memory_user_name(context, wiring, hazard.writer);
   const std::string victim = buffer_name(context, view, hazard.victim);
   const bool allocated = view.kind() == PlanKind::Te &&
                          (judged.kind == HazardKind::Pool || judged.kind == HazardKind::P2pWindow);
@@ -162,23 +163,23 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
                            allocated ? "may have" : "has");
   }
   finding.message = std::move(message);
-  finding.labels.push_back({site_span(context, wiring, hazard.reader),
+  finding.labels.push_back({memory_user_span(context, wiring, hazard.reader),
                             hazard.window                 ? "the send is over here"
                             : is_send(hazard.reader.kind) ? "it is sent here"
                                                           : "it is read here"});
   finding.labels.push_back(
-      {site_span(context, wiring, hazard.writer),
+      {memory_user_span(context, wiring, hazard.writer),
        fmt::format("its memory goes to {}",
                    buffer_name(context, view, view.table().at(hazard.taker)))});
   finding.witness.kind = WitnessKind::Replay;
   // One piece of work writes and reads what a weight gradient takes for itself.
-  const Site origin = origin_of(context, wiring, hazard.victim);
+  const MemoryUser origin = origin_of(context, wiring, hazard.victim);
   if (origin != hazard.reader) {
-    finding.labels.push_back({site_span(context, wiring, origin), "it is written here"});
+    finding.labels.push_back({memory_user_span(context, wiring, origin), "it is written here"});
   }
-  finding.witness.tasks.push_back(site_reference(context, wiring, origin));
-  finding.witness.tasks.push_back(site_reference(context, wiring, hazard.writer));
-  finding.witness.tasks.push_back(site_reference(context, wiring, hazard.reader));
+  finding.witness.tasks.push_back(memory_user_reference(context, wiring, origin));
+  finding.witness.tasks.push_back(memory_user_reference(context, wiring, hazard.writer));
+  finding.witness.tasks.push_back(memory_user_reference(context, wiring, hazard.reader));
   if (const auto reason = why(view, judged); !reason.empty()) {
     finding.notes.push_back({.text = std::string(reason), .span = std::nullopt});
   }

@@ -27,9 +27,11 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
                                       const Buffer& buffer);
 
 /// The place of a piece of work or a send, in the words of the input.
-[[nodiscard]] std::string site_name(const Context& context, const Wiring& wiring, const Site& site);
-[[nodiscard]] TaskReference site_reference(const Context& context, const Wiring& wiring,
-                                           const Site& site);
-[[nodiscard]] Span site_span(const Context& context, const Wiring& wiring, const Site& site);
+[[nodiscard]] std::string memory_user_name(const Context& context, const Wiring& wiring,
+                                           const MemoryUser& user);
+[[nodiscard]] WitnessEntry memory_user_reference(const Context& context, const Wiring& wiring,
+                                                 const MemoryUser& user);
+[[nodiscard]] Span memory_user_span(const Context& context, const Wiring& wiring,
+                                    const MemoryUser& user);
 
 }  // namespace capo::rules

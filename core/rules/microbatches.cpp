@@ -5,6 +5,7 @@
 // An order of counted microbatches is judged by counts.cpp. Tested by microbatches_test.cpp and
 // tests/corpus/rules/S19 to S22.
 
+#include "core/base/index.h"
 #include "core/graph/stage_map.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
@@ -128,7 +129,7 @@ std::optional<std::size_t> ready_behind(const Context& context, const OrderView&
            entry.chunk == home.chunk && entry.microbatch == action.microbatch;
   });
   if (gradient == entries.end()) return std::nullopt;
-  return std::max<std::size_t>(others.back(), static_cast<std::size_t>(gradient - entries.begin()));
+  return std::max<std::size_t>(others.back(), as_index(gradient - entries.begin()));
 }
 
 // `others` are the entries of its microbatch that are there; there is at least one.
@@ -189,12 +190,12 @@ void missing_action(const Context& context, Findings& out) {
       return chunk > order.holder->chunks - order.holder->strays;
     };
     // Microbatches in between that do not occur at all are found by the gaps in the walk.
-    std::vector<std::int32_t> next(static_cast<std::size_t>(order.holder->chunks));
+    std::vector<std::int32_t> next(as_index(order.holder->chunks));
     const auto report_gap = [&](std::int32_t chunk, std::int32_t end) {
       const std::vector<Kind> kinds = lacking({}, order.delay_of(chunk));
       for (std::int32_t m = next[ChunkId(chunk).index()]; m < end; ++m) {
         if (out.full()) {
-          out.count_unseen(static_cast<std::size_t>(end - m) * kinds.size());
+          out.count_unseen(as_index(end - m) * kinds.size());
           return;
         }
         for (const Kind kind : kinds) report(chunk, m, {}, kind);

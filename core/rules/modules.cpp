@@ -1,5 +1,6 @@
 #include "core/rules/modules.h"
 
+#include "core/base/index.h"
 #include "core/rules/words.h"
 
 #include <algorithm>
@@ -106,7 +107,7 @@ std::vector<ModuleUse> modules_at_fault(const Context& context, ShowsAt shows_at
       const std::int32_t layers = distinct_layers(context, order.rank, chunk);
       for (std::int32_t layer = 0; layer < layers; ++layer) {
         const Module* module = context.module_of(order.rank, chunk, layer);
-        const auto index = static_cast<std::size_t>(module - list.data());
+        const auto index = as_index(module - list.data());
         if (!wanted[index]) continue;
         wanted[index] = false;
         --left;

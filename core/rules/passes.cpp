@@ -1,6 +1,7 @@
 #include "core/rules/passes.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/diag/diagnostics.h"
 #include "core/rules/context.h"
 #include "core/rules/findings.h"
@@ -90,14 +91,14 @@ constexpr std::array kPasses{
 
 constexpr bool in_the_order_of_the_enum() {
   for (std::size_t at = 0; at < kPasses.size(); ++at) {
-    if (static_cast<std::size_t>(kPasses[at].pass) != at) return false;
+    if (as_index(kPasses[at].pass) != at) return false;
   }
   return true;
 }
 static_assert(in_the_order_of_the_enum());
 
 const PassFacts& facts_of(Pass pass) {
-  return kPasses[static_cast<std::size_t>(pass)];
+  return kPasses[as_index(pass)];
 }
 
 bool too_large(const Context& context) {
@@ -160,7 +161,7 @@ bool Passes::has_ground(Pass pass) const {
 
 // Whether the rules of the pass are to run.
 bool Passes::begin(Pass pass) {
-  const auto at = static_cast<std::size_t>(pass);
+  const auto at = as_index(pass);
   const bool planned = pass == Pass::Buffers;
   const bool declared = !planned || context_.options().plan.kind.has_value();
   // A caller that wants the first error alone needs neither warnings nor what was skipped.
@@ -189,7 +190,7 @@ void Passes::refuse_plan(Diagnostic finding) {
 
 void Passes::end(Pass pass) {
   const bool clean = out_.errors() == 0;
-  const auto note = [&](Ground ground) { clean_[static_cast<std::size_t>(ground)] = clean; };
+  const auto note = [&](Ground ground) { clean_[as_index(ground)] = clean; };
   if (pass == Pass::Entries) note(Ground::Entries);
   if (pass == Pass::Placement) note(Ground::Orders);
   if (pass <= Pass::Transfers) note(Ground::All);
@@ -198,7 +199,7 @@ void Passes::end(Pass pass) {
 std::vector<Pass> Passes::skipped() const {
   std::vector<Pass> passes;
   for (const PassFacts& facts : kPasses) {
-    if (skipped_[static_cast<std::size_t>(facts.pass)]) passes.push_back(facts.pass);
+    if (skipped_[as_index(facts.pass)]) passes.push_back(facts.pass);
   }
   return passes;
 }

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "core/base/index.h"
 #include "core/rules/rule.h"
 #include "core/rules/verdict.h"
 
@@ -29,7 +30,7 @@ class Passes {
 
   [[nodiscard]] Verdict verdict() const;
   /// Whether its rules were asked.
-  [[nodiscard]] bool ran(Pass pass) const { return ran_[static_cast<std::size_t>(pass)]; }
+  [[nodiscard]] bool ran(Pass pass) const { return ran_[as_index(pass)]; }
   /// The passes that had something to look at, and no ground to stand on because of errors of
   /// earlier ones. Not known where only the first error is asked for.
   [[nodiscard]] std::vector<Pass> skipped() const;
@@ -48,9 +49,9 @@ class Passes {
   };
 
  private:
-  using OfEachPass = std::array<bool, static_cast<std::size_t>(Pass::Buffers) + 1>;
+  using OfEachPass = std::array<bool, as_index(Pass::Buffers) + 1>;
 
-  [[nodiscard]] bool clean(Ground ground) const { return clean_[static_cast<std::size_t>(ground)]; }
+  [[nodiscard]] bool clean(Ground ground) const { return clean_[as_index(ground)]; }
   [[nodiscard]] bool has_ground(Pass pass) const;
   [[nodiscard]] bool begin(Pass pass);
   void refuse_plan(Diagnostic finding);

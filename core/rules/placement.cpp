@@ -5,6 +5,7 @@
 //
 // Tested by placement_test.cpp and tests/corpus/rules/P01 to P03.
 
+#include "core/base/index.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
 #include "core/rules/findings.h"
@@ -88,7 +89,7 @@ void stage_twice(const Context& context, Findings& out) {
       const auto at = std::find_if(order.entries.begin(), order.entries.end(),
                                    [&](const Entry& entry) { return entry.chunk == holder.chunk; });
       if (at != order.entries.end()) {
-        const auto position = static_cast<std::size_t>(at - order.entries.begin());
+        const auto position = as_index(at - order.entries.begin());
         finding.labels = {
             {at->span(), holder.rank == home.rank
                              ? fmt::format("chunk {} is stage {} as well", holder.chunk, stage)
@@ -114,7 +115,7 @@ void stage_nowhere(const Context& context, Findings& out) {
     if (out.full()) {
       const auto next = holders.upper_bound(stage);
       const std::int32_t end = next == holders.end() ? stages : next->first;
-      out.count_unseen(static_cast<std::size_t>(end - stage));
+      out.count_unseen(as_index(end - stage));
       stage = end - 1;
       continue;
     }
@@ -144,8 +145,7 @@ void stage_unknown(const Context& context, Findings& out) {
           [&](const Entry& entry) { return entry.chunk == static_cast<std::int32_t>(c) + 1; });
       if (at != order.entries.end()) {
         finding.labels = {{at->span(), ""}};
-        finding.witness =
-            words::entries(context, order, {static_cast<std::size_t>(at - order.entries.begin())});
+        finding.witness = words::entries(context, order, {as_index(at - order.entries.begin())});
       }
       out.report(std::move(finding));
     }

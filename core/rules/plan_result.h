@@ -21,8 +21,8 @@ enum class HazardKind : std::uint8_t { StaticInput, GradOutput, Pool, P2pWindow 
 struct FoundHazard {
   HazardKind kind = HazardKind::StaticInput;
   Buffer victim;
-  TaskReference writer;
-  TaskReference reader;
+  WitnessEntry writer;
+  WitnessEntry reader;
   bool possible = false;  ///< it depends on PyTorch's allocator, or on operands nobody declared
   bool race = false;
   bool by_replay = false;  ///< replayed as captured there would be none

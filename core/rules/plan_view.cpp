@@ -1,5 +1,6 @@
 #include "core/rules/plan_view.h"
 
+#include "core/base/index.h"
 #include "core/frameworks/te/could_hurt.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ bool replays_otherwise(const Schedule& schedule) {
 std::string_view name_of(HazardKind kind) {
   constexpr std::array<std::string_view, 4> kNames{"static-input", "grad-output", "pool",
                                                    "p2p-window"};
-  return kNames[static_cast<std::size_t>(kind)];
+  return kNames[as_index(kind)];
 }
 
 HazardKind kind_of(const Hazard& hazard) {
@@ -99,9 +100,9 @@ Course PlanView::course_of(const Wiring& wiring) const {
 }
 
 void PlanView::judge_all(const Subject& subject) {
-  const auto action_of = [&](const Wiring& wiring, const Site& site) {
-    const auto& order = wiring.schedule().ranks[RankId(site.rank).index()].order;
-    return order[site.entry].action();
+  const auto action_of = [&](const Wiring& wiring, const MemoryUser& user) {
+    const auto& order = wiring.schedule().ranks[RankId(user.rank).index()].order;
+    return order[user.entry].action();
   };
   const Wiring& capture = *subject.wirings.front();
   const Wiring& replay = *subject.wirings.back();

@@ -2,6 +2,7 @@
 //
 // Tested by replay_test.cpp and tests/corpus/rules/Y01.
 
+#include "core/base/index.h"
 #include "core/rules/families.h"
 #include "core/rules/findings.h"
 #include "core/rules/hazard_words.h"
@@ -23,7 +24,7 @@ std::optional<std::size_t> divergence(const RankOrder& rank) {
       std::mismatch(rank.order.begin(), rank.order.end(), rank.replay->begin(), rank.replay->end(),
                     [](const Entry& a, const Entry& b) { return a.action() == b.action(); });
   if (captured == rank.order.end() || replayed == rank.replay->end()) return std::nullopt;
-  return static_cast<std::size_t>(captured - rank.order.begin());
+  return as_index(captured - rank.order.begin());
 }
 
 Diagnostic divergence_finding(const Context& context, std::int32_t rank, std::size_t at,
@@ -86,14 +87,15 @@ void replay_order(const Context& context, Findings& out) {
       finding.notes.push_back(
           {.text = fmt::format(
                "then {} reads {}, which {} {} overwritten{}",
-               site_name(context, wiring, first.hazard.reader),
+               memory_user_name(context, wiring, first.hazard.reader),
                buffer_name(context, view, first.hazard.victim),
-               site_name(context, wiring, first.hazard.writer), first.possible ? "may have" : "has",
+               memory_user_name(context, wiring, first.hazard.writer),
+               first.possible ? "may have" : "has",
                caused.size() == 1 ? "" : fmt::format("; {} such reads in all", caused.size())),
-           .span = site_span(context, wiring, first.hazard.reader)});
+           .span = memory_user_span(context, wiring, first.hazard.reader)});
       finding.witness.kind = WitnessKind::Replay;
-      finding.witness.tasks.push_back(site_reference(context, wiring, first.hazard.writer));
-      finding.witness.tasks.push_back(site_reference(context, wiring, first.hazard.reader));
+      finding.witness.tasks.push_back(memory_user_reference(context, wiring, first.hazard.writer));
+      finding.witness.tasks.push_back(memory_user_reference(context, wiring, first.hazard.reader));
       finding.help.text = "replay in the order of capture, or capture in the order of replay";
     }
     if (!view.declared()) {

@@ -21,8 +21,8 @@ namespace capo::rules {
 namespace {
 
 struct Race {
-  Site first;
-  Site second;
+  MemoryUser first;
+  MemoryUser second;
   const Module* module;
 };
 
@@ -39,7 +39,7 @@ class Finder final : public CourseVisitor {
       const Module* module = table_.facts(rank, work.chunk, layer).module;
       if (module == nullptr || !has_grouped_products(*module)) return;
       const std::pair workspace(rank, module->shape.groups.value_or(0));
-      const Site site{.rank = rank, .entry = work.entry, .kind = work.kind};
+      const MemoryUser site{.rank = rank, .entry = work.entry, .kind = work.kind};
       auto& users = users_[workspace];
       for (const auto& [stream, user] : users) {
         if (stream != clock.now().stream && !clock.after(user.point) &&
@@ -56,7 +56,7 @@ class Finder final : public CourseVisitor {
 
  private:
   struct User {
-    Site site;
+    MemoryUser site;
     Point point;
   };
 
@@ -81,18 +81,19 @@ void workspace_race(const Context& context, Findings& out) {
   const Wiring& wiring = *context.wirings().front();
   for (const auto& [workspace, race] : finder.races) {
     if (!out.found()) continue;
-    const std::string first = site_name(context, wiring, race.first);
-    const std::string second = site_name(context, wiring, race.second);
+    const std::string first = memory_user_name(context, wiring, race.first);
+    const std::string second = memory_user_name(context, wiring, race.second);
     Diagnostic finding;
     finding.message = fmt::format(
         "{} and {} may run at the same time, and their grouped products (module `{}`) set up one "
         "workspace: each may read the other's pointers",
         first, second, race.module->name);
-    finding.labels = {{site_span(context, wiring, race.second), "sets the workspace up"},
-                      {site_span(context, wiring, race.first), "so does this, on another stream"}};
+    finding.labels = {
+        {memory_user_span(context, wiring, race.second), "sets the workspace up"},
+        {memory_user_span(context, wiring, race.first), "so does this, on another stream"}};
     finding.witness = {.kind = WitnessKind::Replay,
-                       .tasks = {site_reference(context, wiring, race.first),
-                                 site_reference(context, wiring, race.second)}};
+                       .tasks = {memory_user_reference(context, wiring, race.first),
+                                 memory_user_reference(context, wiring, race.second)}};
     finding.help.text = fmt::format("let {} wait for {}", second, first);
     out.report(std::move(finding));
   }

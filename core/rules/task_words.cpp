@@ -117,10 +117,10 @@ Span task_span(const Context& context, const Wiring& wiring, const TaskGraph& gr
   return origin.order.entries[origin.entry].span();
 }
 
-TaskReference task_reference(const Context& context, const Wiring& wiring, const TaskGraph& graph,
-                             TaskId task) {
+WitnessEntry task_reference(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                            TaskId task) {
   const Origin origin = origin_of(context, wiring, graph, task);
-  TaskReference result = reference(context, origin.order, origin.entry);
+  WitnessEntry result = reference(context, origin.order, origin.entry);
   if (origin.written) return result;
   const Step& step = step_of(wiring, graph, task);
   const Action action{.kind = step.kind, .chunk = step.chunk, .microbatch = step.microbatch};

@@ -26,8 +26,8 @@ namespace capo::words {
 
 [[nodiscard]] Span task_span(const Context& context, const Wiring& wiring, const TaskGraph& graph,
                              TaskId task);
-[[nodiscard]] TaskReference task_reference(const Context& context, const Wiring& wiring,
-                                           const TaskGraph& graph, TaskId task);
+[[nodiscard]] WitnessEntry task_reference(const Context& context, const Wiring& wiring,
+                                          const TaskGraph& graph, TaskId task);
 
 /// The entries of tasks, as a witness of `kind`.
 [[nodiscard]] Witness task_witness(const Context& context, const Wiring& wiring,

@@ -1,5 +1,6 @@
 #include "core/rules/verdicts.h"
 
+#include "core/base/index.h"
 #include "core/diag/diagnostics.h"
 #include "core/plan/buffer_kind.h"
 #include "core/rules/context.h"
@@ -89,7 +90,7 @@ class Shape {
     const std::int32_t expected = microbatches.value_or(tally_[0].forwards);
     bool fits = expected > 0;
     for (std::int16_t chunk = 0; chunk < chunks(); ++chunk) {
-      const ChunkTally& tally = tally_[static_cast<std::size_t>(chunk)];
+      const ChunkTally& tally = tally_[as_index(chunk)];
       fits = fits && tally.forwards == expected && tally.backwards == expected &&
              (tally.weights == expected || tally.weights == 0);
     }
@@ -119,14 +120,14 @@ bool shape_alone(const Verdicts::Declared& declared) {
 }
 
 // The entry of an input that has this place in its text.
-std::optional<EntryPlace> entry_at(const Input& input, Span place) {
+std::optional<Place> entry_at(const Input& input, Span place) {
   // Every odd entry is an error, before all others.
-  if (!input.odd_entries.empty()) return EntryPlace{.rank = 0, .index = input.odd_entries.front()};
+  if (!input.odd_entries.empty()) return Place{.rank = 0, .index = input.odd_entries.front()};
   for (std::size_t r = 0; r < input.schedule.ranks.size(); ++r) {
     const std::vector<Entry>& order = input.schedule.ranks[r].order;
     for (std::size_t at = 0; at < order.size(); ++at) {
       if (order[at].span() == place)
-        return EntryPlace{.rank = static_cast<std::int32_t>(r), .index = at};
+        return Place{.rank = static_cast<std::int32_t>(r), .index = at};
     }
   }
   return std::nullopt;
@@ -154,13 +155,13 @@ class Verdicts::State {
         return {.verdict = Verdict::Rejected,
                 .rule = shape_.kind_ahead() == Kind::Backward ? rules::kBackwardAhead
                                                               : rules::kWeightAhead,
-                .place = EntryPlace{.rank = 0, .index = shape_.ahead()}};
+                .place = Place{.rank = 0, .index = shape_.ahead()}};
       }
       if (says == Shape::Says::Nothing && shape_alone_) return {.verdict = Verdict::Accepted};
     }
     read(list);
     context_.look_again();
-    return judge(context_, [](Span place) { return EntryPlace{.rank = 0, .index = place.offset}; });
+    return judge(context_, [](Span place) { return Place{.rank = 0, .index = place.offset}; });
   }
 
   FirstFinding of(const Input& input) {

@@ -23,6 +23,7 @@
 
 #pragma once
 
+#include "core/diag/span.h"
 #include "core/frameworks/te/from_te_list.h"
 #include "core/order/input.h"
 #include "core/rules/check_options.h"
@@ -37,21 +38,13 @@
 
 namespace capo {
 
-/// The entry at which a finding stands: a rank and a position in its order, both counted from 0.
-struct EntryPlace {
-  std::int32_t rank = 0;
-  std::size_t index = 0;
-
-  friend bool operator==(const EntryPlace&, const EntryPlace&) = default;
-};
-
 struct FirstFinding {
   Verdict verdict = Verdict::NoVerdict;
   /// The rule of the error that a report lists first: by place, then by rule; empty if there is
   /// none.
   std::string_view rule;
   /// nullopt if the finding is about the input as a whole.
-  std::optional<EntryPlace> place;
+  std::optional<Place> place;
 
   friend bool operator==(const FirstFinding&, const FirstFinding&) = default;
 };

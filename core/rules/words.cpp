@@ -1,5 +1,6 @@
 #include "core/rules/words.h"
 
+#include "core/base/index.h"
 #include "core/frameworks/torch/words.h"
 #include "core/text/action_token.h"
 #include "core/text/scan.h"
@@ -46,7 +47,7 @@ std::string on_order(const Context& context, const OrderView& order) {
 std::size_t index_of(const OrderView& order, std::size_t at) {
   const auto& continuing = order.continuing;
   const auto up_to_it = std::upper_bound(continuing.begin(), continuing.end(), at);
-  return at - static_cast<std::size_t>(up_to_it - continuing.begin());
+  return at - as_index(up_to_it - continuing.begin());
 }
 
 bool run_together(const OrderView& order, std::size_t a, std::size_t b) {
@@ -98,7 +99,7 @@ std::string entry_text(const Context& context, const OrderView& order, const Act
   return to_token(action, context.schedule().naming);
 }
 
-TaskReference reference(const Context& context, const OrderView& order, std::size_t at) {
+WitnessEntry reference(const Context& context, const OrderView& order, std::size_t at) {
   const std::string text = quoted(context, order.entries[at]);
   return {.rank = order.rank,
           .index = index_of(order, at),

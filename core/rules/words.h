@@ -44,8 +44,8 @@ namespace capo::words {
 [[nodiscard]] std::string entry_text(const Context& context, const OrderView& order,
                                      const Action& action);
 
-[[nodiscard]] TaskReference reference(const Context& context, const OrderView& order,
-                                      std::size_t at);
+[[nodiscard]] WitnessEntry reference(const Context& context, const OrderView& order,
+                                     std::size_t at);
 
 /// A witness of entries at the given positions.
 [[nodiscard]] Witness entries(const Context& context, const OrderView& order,

@@ -1,5 +1,6 @@
 #include "core/text/json_fields.h"
 
+#include "core/base/index.h"
 #include "core/base/nearest.h"
 #include "core/text/scan.h"
 
@@ -18,7 +19,7 @@ using Type = JsonValue::Type;
 std::string name_of(Type type) {
   constexpr std::array<std::string_view, 6> kNames{"null",     "a boolean", "a number",
                                                    "a string", "an array",  "an object"};
-  return std::string(kNames[static_cast<std::size_t>(type)]);
+  return std::string(kNames[as_index(type)]);
 }
 
 }  // namespace
@@ -129,7 +130,7 @@ Read<std::size_t> read_word(const JsonValue& value, std::string_view what,
   const std::string message = fmt::format("{} is one of {}", what, fmt::join(words, ", "));
   if (value.type() != Type::String) return malformed(value.span(), message);
   const auto found = std::find(words.begin(), words.end(), value.string());
-  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  if (found != words.end()) return as_index(found - words.begin());
   return malformed(value.span(), message, did_you_mean(value.string(), words, ""));
 }
 

@@ -1,5 +1,6 @@
 #include "core/text/json_value.h"
 
+#include "core/base/index.h"
 #include "core/text/printable.h"
 #include "core/text/scan.h"
 
@@ -151,7 +152,7 @@ class JsonBuilder {
            (is_blank(text_[begin]) || text_[begin] == ',' || text_[begin] == ':')) {
       ++begin;
     }
-    auto end = static_cast<std::size_t>(read_ - text_.data());
+    auto end = as_index(read_ - text_.data());
     const bool number = begin < text_.size() && (text_[begin] == '-' || is_digit(text_[begin]));
     if (number) {
       end = std::min(text_.find_first_not_of("+-.0123456789eE", begin), text_.size());

@@ -1,5 +1,6 @@
 #include "core/text/order_reader.h"
 
+#include "core/base/index.h"
 #include "core/base/nearest.h"
 #include "core/text/action_token.h"
 #include "core/text/scan.h"
@@ -367,7 +368,7 @@ class Reader {
     if (texts_.empty()) {
       return malformed(span_of(0, text_.size()), "the file has no rank", "add `rank 0: F1 B1`");
     }
-    if (ranks_ && static_cast<std::size_t>(*ranks_) != texts_.size()) {
+    if (ranks_ && as_index(*ranks_) != texts_.size()) {
       return malformed(texts_.back().where,
                        fmt::format("`ranks {}` is stated, and the last rank given is {}", *ranks_,
                                    texts_.size() - 1));

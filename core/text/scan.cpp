@@ -1,5 +1,6 @@
 #include "core/text/scan.h"
 
+#include "core/base/index.h"
 #include "core/text/printable.h"
 
 #include <fmt/format.h>
@@ -38,7 +39,7 @@ std::optional<Refusal> refuse_bytes(std::string_view text, const Limits& limits)
     return malformed(span_of(0, 2), "the input is UTF-16", "save it as UTF-8");
   }
   if (const void* nul = std::memchr(text.data(), 0, text.size()); nul != nullptr) {
-    const auto at = static_cast<std::size_t>(static_cast<const char*>(nul) - text.data());
+    const auto at = as_index(static_cast<const char*>(nul) - text.data());
     return malformed(span_of(at, at + 1), "the input holds a NUL byte",
                      "is this the file you meant? orders are plain text");
   }

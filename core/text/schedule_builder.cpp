@@ -1,5 +1,6 @@
 #include "core/text/schedule_builder.h"
 
+#include "core/base/index.h"
 #include "core/text/action_token.h"
 #include "core/text/scan.h"
 
@@ -91,7 +92,7 @@ std::optional<Refusal> ScheduleBuilder::settle_chunks(RankOrder& rank, Span wher
     // The largest id that the order is long enough to use.
     rank.chunks_declared = false;
     for (const Entry& entry : rank.order) {
-      if (static_cast<std::size_t>(entry.chunk) <= rank.order.size()) {
+      if (as_index(std::int32_t{entry.chunk}) <= rank.order.size()) {
         rank.chunks = std::max<std::int32_t>(rank.chunks, entry.chunk);
       }
     }
@@ -106,7 +107,7 @@ std::optional<Refusal> ScheduleBuilder::settle_stages(RankOrder& rank, Span wher
     if (!custom) return malformed(where, "`stages` of a rank needs the placement `custom`");
     rank.stages = *facts.stages;
   }
-  if (!custom || rank.stages.size() == static_cast<std::size_t>(rank.chunks)) return std::nullopt;
+  if (!custom || rank.stages.size() == as_index(rank.chunks)) return std::nullopt;
   return malformed(where,
                    fmt::format("rank {} has {} chunks and the stages of {}", schedule_.ranks.size(),
                                rank.chunks, rank.stages.size()),
@@ -115,7 +116,7 @@ std::optional<Refusal> ScheduleBuilder::settle_stages(RankOrder& rank, Span wher
 
 std::optional<Refusal> ScheduleBuilder::settle_delay(RankOrder& rank, const RankFacts& facts) {
   if (!facts.delayed && !facts.mixed) return std::nullopt;
-  rank.delay.emplace(static_cast<std::size_t>(rank.chunks), Delay::Never);
+  rank.delay.emplace(as_index(rank.chunks), Delay::Never);
   for (const auto& [mentions, delay] :
        {std::pair(&facts.delayed, Delay::Always), std::pair(&facts.mixed, Delay::Mixed)}) {
     for (const ChunkMention& mention : mentions->value_or(std::vector<ChunkMention>{})) {

@@ -1,3 +1,4 @@
+#include "core/base/index.h"
 #include "core/timeline/timeline.h"
 
 #include "core/timeline/table.h"
@@ -38,12 +39,12 @@ std::string text_grid(const Timeline& timeline, std::size_t width) {
   const std::size_t cells = std::max<std::size_t>(width, widest.size() + 2) - widest.size() - 1;
   const double per_cell = timeline.makespan / static_cast<double>(cells);
   const auto cell = [&](double time) {
-    return std::min(cells, static_cast<std::size_t>(std::lround(time / per_cell)));
+    return std::min(cells, as_index(std::lround(time / per_cell)));
   };
   std::vector<std::string> lines(timeline.ranks, std::string(cells, '.'));
   for (const TimedTask& task : timeline.tasks) {
     if (!is_compute(task.kind) || per_cell <= 0) continue;
-    std::string& line = lines[static_cast<std::size_t>(timeline.lanes[task.lane].rank)];
+    std::string& line = lines[as_index(timeline.lanes[task.lane].rank)];
     const std::size_t from = cell(task.begin);
     const std::size_t to = cell(task.end);
     const std::string whole = timeline.label(task.id);

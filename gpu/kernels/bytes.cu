@@ -21,22 +21,22 @@ constexpr int kExchangeThreads = 512;
 constexpr std::int64_t kPerBlock = kThreads * 16 * 4;
 
 // This thread among all that share some bytes.
-struct Place {
+struct Share {
   std::int64_t index;
   std::int64_t size;
 };
 
-__device__ Place place_in_grid() {
+__device__ Share share_of_grid() {
   return {std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
           std::int64_t{gridDim.x} * blockDim.x};
 }
-__device__ Place place_in_warp() {
+__device__ Share share_of_warp() {
   return {threadIdx.x % kWarp, kWarp};
 }
 
 template <typename Visit>
-__device__ void share(Place place, std::int64_t first, std::int64_t end, Visit visit) {
-  for (std::int64_t at = first + place.index; at < end; at += place.size) visit(at);
+__device__ void share(Share mine, std::int64_t first, std::int64_t end, Visit visit) {
+  for (std::int64_t at = first + mine.index; at < end; at += mine.size) visit(at);
 }
 
 // Which of some bytes lie in whole words of 16.
@@ -58,16 +58,16 @@ __device__ Words words_of(const void* a, const void* b, std::int64_t bytes) {
   return apart % 16 == 0 ? words_of(a, bytes) : Words{bytes, 0};
 }
 
-__device__ void copy_bytes(Place place, const void* from, void* to, std::int64_t bytes) {
+__device__ void copy_bytes(Share mine, const void* from, void* to, std::int64_t bytes) {
   const auto* source = static_cast<const std::uint8_t*>(from);
   auto* target = static_cast<std::uint8_t*>(to);
   const Words words = words_of(from, to, bytes);
   const auto* source_words = reinterpret_cast<const uint4*>(source + words.first);
   auto* target_words = reinterpret_cast<uint4*>(target + words.first);
   const auto copy_byte = [&](std::int64_t at) { target[at] = source[at]; };
-  share(place, 0, words.first, copy_byte);
-  share(place, 0, words.count, [&](std::int64_t at) { target_words[at] = source_words[at]; });
-  share(place, words.end(), bytes, copy_byte);
+  share(mine, 0, words.first, copy_byte);
+  share(mine, 0, words.count, [&](std::int64_t at) { target_words[at] = source_words[at]; });
+  share(mine, words.end(), bytes, copy_byte);
 }
 
 // A warp takes a row.
@@ -75,32 +75,32 @@ __global__ void gather(run::Gather call) {
   constexpr int kRows = kExchangeThreads / kWarp;
   const std::int64_t first = std::int64_t{blockIdx.x} * kRows + threadIdx.x / kWarp;
   for (std::int64_t row = first; row < call.rows; row += std::int64_t{gridDim.x} * kRows) {
-    copy_bytes(place_in_warp(),
+    copy_bytes(share_of_warp(),
                static_cast<const std::uint8_t*>(call.from) + call.index[row] * call.row_bytes,
                static_cast<std::uint8_t*>(call.to) + row * call.row_bytes, call.row_bytes);
   }
 }
 
 __global__ void copy(run::Copy call) {
-  copy_bytes(place_in_grid(), call.from, call.to, call.bytes);
+  copy_bytes(share_of_grid(), call.from, call.to, call.bytes);
 }
 
 __global__ void fill(run::Fill call) {
-  const Place place = place_in_grid();
+  const Share mine = share_of_grid();
   auto* target = static_cast<std::uint8_t*>(call.to);
   const Words words = words_of(call.to, call.bytes);
   auto* target_words = reinterpret_cast<uint4*>(target + words.first);
   const unsigned four = call.value * 0x01010101U;
   const auto fill_byte = [&](std::int64_t at) { target[at] = call.value; };
-  share(place, 0, words.first, fill_byte);
-  share(place, 0, words.count,
+  share(mine, 0, words.first, fill_byte);
+  share(mine, 0, words.count,
         [&](std::int64_t at) { target_words[at] = make_uint4(four, four, four, four); });
-  share(place, words.end(), call.bytes, fill_byte);
+  share(mine, words.end(), call.bytes, fill_byte);
 }
 
 // Whoever finds a difference writes the same 1, so nobody has to take turns.
 __global__ void differ(run::Differ call) {
-  const Place place = place_in_grid();
+  const Share mine = share_of_grid();
   const std::int64_t bytes = rows_in_use(call.rows) * call.row_bytes;
   const auto* a = static_cast<const std::uint8_t*>(call.a);
   const auto* b = static_cast<const std::uint8_t*>(call.b);
@@ -109,13 +109,13 @@ __global__ void differ(run::Differ call) {
   const auto* b_words = reinterpret_cast<const uint4*>(b + words.first);
   bool differs = false;
   const auto compare_byte = [&](std::int64_t at) { differs = differs || a[at] != b[at]; };
-  share(place, 0, words.first, compare_byte);
-  share(place, 0, words.count, [&](std::int64_t at) {
+  share(mine, 0, words.first, compare_byte);
+  share(mine, 0, words.count, [&](std::int64_t at) {
     const uint4 x = a_words[at];
     const uint4 y = b_words[at];
     differs = differs || ((x.x ^ y.x) | (x.y ^ y.y) | (x.z ^ y.z) | (x.w ^ y.w)) != 0;
   });
-  share(place, words.end(), bytes, compare_byte);
+  share(mine, words.end(), bytes, compare_byte);
   if (differs) *call.differs = 1;
 }
 

@@ -1,5 +1,6 @@
 #include "run/execute/buffer_memory.h"
 
+#include "core/base/index.h"
 #include "run/execute/step_outputs.h"
 
 #include <fmt/format.h>
@@ -33,8 +34,7 @@ PlannedMemory::PlannedMemory(Engine& engine, const BufferTable& table, const Pla
     const std::int64_t address = plan.address[buffer];
     if (address == kNowhere) continue;
     const Buffer of = table.at(buffer);
-    Extent& extent =
-        extents_[RankId(of.rank).index()][static_cast<std::size_t>(region_of(address))];
+    Extent& extent = extents_[RankId(of.rank).index()][as_index(region_of(address))];
     extent.bytes = std::max(extent.bytes, offset_of(address) + table.bytes(of));
   }
   for (std::size_t rank = 0; rank < extents_.size(); ++rank) {
@@ -153,8 +153,7 @@ void LateReads::keep_expected(BufferId buffer, const std::byte* expected) {
 
 void LateReads::look(BufferId buffer, const std::byte* place, Reader reader, StreamId stream) {
   if (place == nullptr || compare_with_[buffer] == nullptr) return;
-  const std::size_t flag =
-      (buffer * kReaders + static_cast<std::size_t>(reader)) * sizeof(std::int32_t);
+  const std::size_t flag = (buffer * kReaders + as_index(reader)) * sizeof(std::int32_t);
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of whole numbers
   auto* differs = reinterpret_cast<std::int32_t*>(flags_ + flag);
   engine_.launch(stream, Differ{.rows = {.count = 1},

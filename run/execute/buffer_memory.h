@@ -18,6 +18,7 @@
 
 #pragma once
 
+#include "core/base/index.h"
 #include "core/plan/buffers.h"
 #include "core/plan/plan.h"
 #include "run/engine/engine.h"
@@ -64,7 +65,7 @@ class PlannedMemory final : public BufferMemory {
     std::int64_t bytes = 0;
   };
   [[nodiscard]] const Extent& extent(std::int32_t rank, Region region) const {
-    return extents_[RankId(rank).index()][static_cast<std::size_t>(region)];
+    return extents_[RankId(rank).index()][as_index(region)];
   }
   /// The buffer that took over the place of another, or kNoBuffer.
   [[nodiscard]] BufferId taken_by(BufferId buffer) const { return taken_by_[buffer]; }

@@ -1,5 +1,6 @@
 // LayerView and SavedTensors of stepper.h.
 
+#include "core/base/index.h"
 #include "run/execute/stepper.h"
 
 namespace capo::run {
@@ -35,7 +36,7 @@ LayerSide LayerView::side(const StepLayer& layer, const Work& work,
 
 LayerParameters LayerView::parameters(const StepLayer& layer) const {
   const auto tensor = [&](Role role) -> const GroupedTensor* {
-    const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+    const std::uint32_t parameter = layer.parameter[as_index(role)];
     return parameter == kNoParameter ? nullptr : &loaded_.parameters[parameter];
   };
   const auto table = [&](Role role) { return tensor(role) ? tensor(role)->table : nullptr; };
@@ -50,7 +51,7 @@ LayerParameters LayerView::parameters(const StepLayer& layer) const {
 
 LayerTargets LayerView::targets(const StepLayer& layer, const Work& work) const {
   const auto target = [&](Role role) -> Target {
-    const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+    const std::uint32_t parameter = layer.parameter[as_index(role)];
     if (parameter == kNoParameter) return {};
     const Deposit& deposit = deposits_.of(parameter, work.microbatch, is_weight(work));
     if (deposit.into == Deposit::Into::Nothing) return {};
@@ -81,9 +82,8 @@ void SavedTensors::substitute(const StepLayer& layer, const Work& work, LayerPla
   const auto& bytes = loaded_.table().facts(layer.rank, layer.chunk, layer.layer).bytes;
   const auto known = left_.find({number, work.microbatch});
   const LayerPlaces saved = known == left_.end() ? places : known->second;
-  places.input = copy_of(saved.input, bytes[static_cast<std::size_t>(BufferKind::StaticInput)]);
-  places.activations =
-      copy_of(saved.activations, bytes[static_cast<std::size_t>(BufferKind::Activations)]);
+  places.input = copy_of(saved.input, bytes[as_index(BufferKind::StaticInput)]);
+  places.activations = copy_of(saved.activations, bytes[as_index(BufferKind::Activations)]);
   left_[{number, work.microbatch}] = places;
   if (parameters.norm_weight != nullptr) {
     parameters.norm_weight = copy_of(layer, Role::NormWeight).parts.front();
@@ -100,7 +100,7 @@ std::byte* SavedTensors::copy_of(std::byte* saved, std::int64_t bytes) {
 }
 
 GroupedTensor SavedTensors::copy_of(const StepLayer& layer, Role role) {
-  const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+  const std::uint32_t parameter = layer.parameter[as_index(role)];
   if (parameter == kNoParameter) return {};
   const GroupedTensor& of = loaded_.parameters[parameter];
   GroupedTensor copy = make_tensor(loaded_.engine, loaded_.layers.parameters()[parameter], of.type);

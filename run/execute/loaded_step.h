@@ -30,8 +30,8 @@ namespace capo::run {
 
 /// Calls into a run, for tests that act as an offloading framework or a bug would.
 struct Hooks {
-  /// Called before each act, in the order of launches.
-  std::function<void(const Act&, ParameterRegistry&)> before;
+  /// Called before each part of an op, in the order of launches.
+  std::function<void(const OpPart&, ParameterRegistry&)> before;
   /// If set, backwards find every saved tensor, weights included, at another address.
   bool substitute_saved = false;
 };

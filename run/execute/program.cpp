@@ -18,7 +18,7 @@ namespace {
 using NodeId = std::uint32_t;
 constexpr NodeId kNoNode = 0xffffffff;
 
-// A vertex before its acts are known: the tasks that happen there.
+// A vertex before its parts are known: the tasks that happen there.
 struct Node {
   std::uint32_t stream = 0;
   std::int32_t rank = 0;
@@ -230,7 +230,7 @@ class Builder {
     }
   }
 
-  [[nodiscard]] NodeId node_of(const Site& site) const {
+  [[nodiscard]] NodeId node_of(const MemoryUser& site) const {
     const auto found = node_of_site_.find({site.rank, site.entry, site.kind});
     CAPO_ASSERT(found != node_of_site_.end(), "a hazard's writer and reader are of its course");
     return found->second;
@@ -248,7 +248,7 @@ class Builder {
     auto& waits = program.waits[op_of_[id]] = std::move(waits_of_[id]);
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
-    const auto first = static_cast<std::uint32_t>(program.acts.size());
+    const auto first = static_cast<std::uint32_t>(program.parts.size());
     const Node& node = nodes_[id];
     for (const TaskId task : node.begins) begin_transfer(course_.graph->tasks[task]);
     for (const TaskId task : node.transfers) {
@@ -257,28 +257,28 @@ class Builder {
     for (const TaskId task : node.exchanges) exchange(node.rank, task);
     for (const Work& work : node.works) add_work(node.rank, work);
     program.ops.push_back({.stream = node.stream,
-                           .first_act = first,
-                           .end_act = static_cast<std::uint32_t>(program.acts.size())});
+                           .first_part = first,
+                           .end_part = static_cast<std::uint32_t>(program.parts.size())});
   }
 
   void add_work(std::int32_t rank, const Work& work) {
     const bool backward = is_backward(work.kind);
     const Way way = backward ? Way::Backward : Way::Forward;
-    Act act{.kind = Act::Kind::Work, .way = way, .rank = rank, .work = work};
+    OpPart part{.kind = OpPart::Kind::Work, .way = way, .rank = rank, .work = work};
     const std::int32_t layers = table_.layers(rank, work.chunk);
     if (work.kind != Kind::BackwardWeight && layers > 0) {
       const std::int32_t last = layers - 1;
       const std::int32_t layer = work.layer == kAllLayers ? (backward ? last : 0) : work.layer;
       const std::uint32_t cell = cells_.of(rank, work.chunk, work.microbatch);
       const auto exchanged = exchange_of_.find({cell, layer, way});
-      act.origin = exchanged == exchange_of_.end()
-                       ? origin_of(rank, work, layer)
-                       : Origin{returns_[exchanged->second] ? Origin::Kind::Permuted
-                                                            : Origin::Kind::Exchanged,
-                                exchanged->second};
+      part.origin = exchanged == exchange_of_.end()
+                        ? origin_of(rank, work, layer)
+                        : Origin{returns_[exchanged->second] ? Origin::Kind::Permuted
+                                                             : Origin::Kind::Exchanged,
+                                 exchanged->second};
       ran_.insert(key_of(rank, work));
     }
-    program.acts.push_back(act);
+    program.parts.push_back(part);
     if (backward && layers > 0) give_out(rank, work);
   }
 
@@ -334,31 +334,31 @@ class Builder {
     for (const BufferId buffer : made) {
       if (buffer == kNoBuffer) continue;
       const Buffer of = table_.at(buffer);
-      program.acts.push_back({.kind = Act::Kind::Collect,
-                              .way = Way::Backward,
-                              .rank = of.rank,
-                              .from = buffer,
-                              .to = cells_.of(of.rank, of.chunk, of.microbatch)});
+      program.parts.push_back({.kind = OpPart::Kind::Collect,
+                               .way = Way::Backward,
+                               .rank = of.rank,
+                               .from = buffer,
+                               .to = cells_.of(of.rank, of.chunk, of.microbatch)});
     }
     if (program.ops.size() == nodes_.size() && !program.ops.empty()) {
-      program.ops.back().end_act = static_cast<std::uint32_t>(program.acts.size());
+      program.ops.back().end_part = static_cast<std::uint32_t>(program.parts.size());
     }
   }
 
-  void add_end(Act::Kind kind, const Transfer& transfer, End end) {
+  void add_end(OpPart::Kind kind, const Transfer& transfer, End end) {
     if (transfer.from == kNoBuffer) return;
-    program.acts.push_back({.kind = kind,
-                            .way = transfer.way,
-                            .rank = transfer.channel.sender,
-                            .from = transfer.from,
-                            .to = static_cast<std::uint32_t>(&transfer - program.transfers.data()),
-                            .end = end});
+    program.parts.push_back({.kind = kind,
+                             .way = transfer.way,
+                             .rank = transfer.channel.sender,
+                             .from = transfer.from,
+                             .to = static_cast<std::uint32_t>(&transfer - program.transfers.data()),
+                             .end = end});
   }
 
   void begin_transfer(const Task& task) {
     const Transfer& transfer = transfer_of(task);
-    is_send(task.kind) ? add_end(Act::Kind::Send, transfer, End::Send)
-                       : add_end(Act::Kind::Receive, transfer, End::Receive);
+    is_send(task.kind) ? add_end(OpPart::Kind::Send, transfer, End::Send)
+                       : add_end(OpPart::Kind::Receive, transfer, End::Receive);
   }
 
   void finish_transfer(std::uint32_t op, std::uint32_t stream, const Task& task) {
@@ -367,10 +367,10 @@ class Builder {
     auto& [first, second] = transfer.ends;
     if (first == kNoOp) {
       first = op;
-      return add_end(Act::Kind::Deliver, transfer, end);
+      return add_end(OpPart::Kind::Deliver, transfer, end);
     }
     second = op;
-    add_end(Act::Kind::Delivered, transfer, end);
+    add_end(OpPart::Kind::Delivered, transfer, end);
     if (program.ops[first].stream != stream) program.waits[op].push_back(first);
   }
 
@@ -403,17 +403,17 @@ class Builder {
     }
     const bool returns = returns_[at->second];
     returns_[at->second] = !returns;
-    Act act{.kind = returns ? Act::Kind::Return : Act::Kind::Permute,
-            .way = way,
-            .rank = rank,
-            .from = output,
-            .to = at->second};
+    OpPart part{.kind = returns ? OpPart::Kind::Return : OpPart::Kind::Permute,
+                .way = way,
+                .rank = rank,
+                .from = output,
+                .to = at->second};
     if (!returns) {
-      act.origin = outgoing ? Origin{Origin::Kind::Buffer, output}
-                   : first  ? origin_of(rank, work, layer)
-                            : Origin{Origin::Kind::Exchanged, at->second};
+      part.origin = outgoing ? Origin{Origin::Kind::Buffer, output}
+                    : first  ? origin_of(rank, work, layer)
+                             : Origin{Origin::Kind::Exchanged, at->second};
     }
-    program.acts.push_back(act);
+    program.parts.push_back(part);
   }
 
   // Tells whether the course runs the layers of a chunk one by one.
@@ -462,7 +462,7 @@ class Builder {
   std::map<std::pair<std::uint32_t, Way>, std::uint32_t> transfer_at_;
   std::map<ExchangeKey, std::uint32_t> exchange_of_;      // before a work
   std::map<ExchangeKey, std::uint32_t> exchange_behind_;  // after one
-  std::vector<bool> returns_;  // by exchange: whether its next act is a Return
+  std::vector<bool> returns_;  // by exchange: whether its next part is a Return
   std::set<WorkKey> ran_;
   std::optional<bool> apart_;
   bool forced_ = false;

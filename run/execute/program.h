@@ -94,7 +94,7 @@ struct Transfer {
   std::uint32_t ends[2] = {kNoOp, kNoOp};  ///< in the order of launches
 };
 
-struct Act {
+struct OpPart {
   enum class Kind : std::uint8_t {
     Work,       ///< runs `work`, which reads from `origin`
     Send,       ///< begins to send the buffer `from`, for the transfer `to`
@@ -116,16 +116,16 @@ struct Act {
   End end = End::Send;  ///< of Deliver and Delivered: which end of the transfer finishes
 };
 
-/// The acts from `first_act` to before `end_act`, launched on one stream.
+/// The parts from `first_part` to before `end_part`, launched on one stream.
 struct Op {
   std::uint32_t stream = 0;
-  std::uint32_t first_act = 0;
-  std::uint32_t end_act = 0;
+  std::uint32_t first_part = 0;
+  std::uint32_t end_part = 0;
 };
 
 struct Program {
   std::vector<Op> ops;
-  std::vector<Act> acts;
+  std::vector<OpPart> parts;
   /// The ops of other streams that each op waits for, all of them launched before it.
   std::vector<std::vector<std::uint32_t>> waits;
   std::vector<std::int32_t> rank_of_stream;
@@ -134,7 +134,7 @@ struct Program {
 };
 
 /// The first is launched before the second: the writer and the reader of a race.
-using Forced = std::pair<Site, Site>;
+using Forced = std::pair<MemoryUser, MemoryUser>;
 
 /// The rank and what names its work.
 using WorkKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, Kind>;

@@ -1,5 +1,6 @@
 #include "run/execute/step_inputs.h"
 
+#include "core/base/index.h"
 #include "run/setup/values.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ Draw draw_of(std::uint64_t seed, Drawn what, std::uint64_t of, std::uint64_t rep
 }
 
 std::vector<float> around_zero(std::int64_t count, const Draw& draw, double scale) {
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(as_index(count));
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>(scale * draw.around_zero(i));
   }
@@ -58,12 +59,12 @@ EndLayers ends_of(const BufferTable& table, const StepLayers& layers, const Cell
 
 }  // namespace
 
-GivenValues draw_given(const PlannedStep& step, const StepLayers& layers, const Program& program,
+StepValues draw_values(const PlannedStep& step, const StepLayers& layers, const Program& program,
                        SizeKind sizes, std::uint64_t seed, std::uint32_t replay) {
   const BufferTable& table = step.view().table();
   const Cells cells(table);
   const std::int32_t microbatches = table.microbatches();
-  GivenValues given;
+  StepValues given;
   // A microbatch has as many rows in each layer: all of them, unless every layer has groups.
   std::vector<double> filled(static_cast<std::size_t>(microbatches), 1);
   for (std::size_t m = 0; m < filled.size(); ++m) {
@@ -98,7 +99,7 @@ GivenValues draw_given(const PlannedStep& step, const StepLayers& layers, const 
       side.sizes = group_sizes(sizes, shape.groups, rows_of(shape.tokens, microbatch),
                                draw_of(seed, Drawn::Sizes, of, replay));
       const auto positive = [&](Drawn what) {
-        std::vector<float> values(static_cast<std::size_t>(shape.tokens));
+        std::vector<float> values(as_index(shape.tokens));
         const Draw draw = draw_of(seed, what, of, replay);
         for (std::size_t i = 0; i < values.size(); ++i) {
           values[i] = static_cast<float>(0.25 + 0.75 * draw.unit(i));
@@ -114,7 +115,7 @@ GivenValues draw_given(const PlannedStep& step, const StepLayers& layers, const 
     const std::int64_t tokens =
         layers.at(cell.rank, cell.chunk, program.exchanges[at].layer).shape.tokens;
     const std::int64_t rows = rows_of(tokens, cell.microbatch);
-    auto& route = given.routes.emplace_back(static_cast<std::size_t>(tokens));
+    auto& route = given.routes.emplace_back(as_index(tokens));
     std::iota(route.begin(), route.end(), std::int64_t{0});
     const Draw draw = draw_of(seed, Drawn::Route, at, replay);
     for (std::int64_t i = rows; i > 1; --i) {
@@ -185,7 +186,7 @@ StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers
   }
   for (const StepLayer& layer : layers.all()) {
     const LayerShape& shape = layer.shape;
-    auto& sides = sides_.emplace_back(static_cast<std::size_t>(table.microbatches()));
+    auto& sides = sides_.emplace_back(as_index(table.microbatches()));
     for (LayerSide& side : sides) {
       if (!shape.grouped) continue;
       side.sizes = words(shape.groups);
@@ -195,7 +196,7 @@ StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers
   }
 }
 
-void StepInputs::write(const GivenValues& values) {
+void StepInputs::write(const StepValues& values) {
   const auto copy = [&](auto* to, const auto& from) {
     if (to == nullptr || from.empty()) return;
     engine_.write(const_cast<void*>(static_cast<const void*>(to)), from.data(),
@@ -208,7 +209,7 @@ void StepInputs::write(const GivenValues& values) {
   }
   for (std::size_t layer = 0; layer < sides_.size(); ++layer) {
     for (std::size_t microbatch = 0; microbatch < sides_[layer].size(); ++microbatch) {
-      const GivenValues::Side& from = values.sides[layer][microbatch];
+      const StepValues::Side& from = values.sides[layer][microbatch];
       LayerSide& to = sides_[layer][microbatch];
       copy(to.sizes, from.sizes);
       to.sizes_on_host = from.sizes;
@@ -220,7 +221,7 @@ void StepInputs::write(const GivenValues& values) {
     const std::vector<std::int64_t>& index = values.routes[at];
     std::vector<std::int64_t> inverse(index.size());
     for (std::size_t i = 0; i < index.size(); ++i) {
-      inverse[static_cast<std::size_t>(index[i])] = static_cast<std::int64_t>(i);
+      inverse[as_index(index[i])] = static_cast<std::int64_t>(i);
     }
     copy(routes_[at].index, index);
     copy(routes_[at].inverse, inverse);

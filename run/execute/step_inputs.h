@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include "core/base/index.h"
 #include "run/engine/engine.h"
 #include "run/execute/program.h"
 #include "run/setup/step_layers.h"
@@ -23,7 +24,7 @@
 namespace capo::run {
 
 /// The numbers that a step is given.
-struct GivenValues {
+struct StepValues {
   struct Side {
     std::vector<std::int64_t> sizes;  ///< empty if rows have no groups
     std::vector<float> probabilities;
@@ -36,7 +37,7 @@ struct GivenValues {
 };
 
 /// Draws everything that replay number `replay` of a step is given.
-[[nodiscard]] GivenValues draw_given(const PlannedStep& step, const StepLayers& layers,
+[[nodiscard]] StepValues draw_values(const PlannedStep& step, const StepLayers& layers,
                                      const Program& program, SizeKind sizes, std::uint64_t seed,
                                      std::uint32_t replay);
 
@@ -50,12 +51,12 @@ class StepInputs {
   StepInputs(Engine& engine, const PlannedStep& step, const StepLayers& layers,
              const Program& program);
 
-  void write(const GivenValues& values);
+  void write(const StepValues& values);
 
   [[nodiscard]] std::byte* input(std::uint32_t cell) const { return inputs_[cell]; }
   [[nodiscard]] std::byte* grad_output(std::uint32_t cell) const { return grad_outputs_[cell]; }
   [[nodiscard]] std::byte* landing(std::uint32_t cell, Way way) const {
-    return landings_[cell * 2 + static_cast<std::size_t>(way)];
+    return landings_[cell * 2 + as_index(way)];
   }
   struct Route {
     std::byte* rows = nullptr;      ///< permuted

@@ -1,5 +1,6 @@
 #include "run/execute/step_outputs.h"
 
+#include "core/base/index.h"
 #include "run/execute/program.h"
 
 namespace capo::run {
@@ -32,7 +33,7 @@ StepOutputs::StepOutputs(Engine& engine, const BufferTable& table, const StepLay
     return reinterpret_cast<float*>(engine.allocate(count * 4, "gradients of probabilities"));
   };
   for (const StepLayer& layer : layers.all()) {
-    auto& sides = sides_.emplace_back(static_cast<std::size_t>(microbatches_));
+    auto& sides = sides_.emplace_back(as_index(microbatches_));
     for (SideGradients& side : sides) {
       side.count = layer.shape.tokens;
       if (layer.shape.kind == ModuleKind::GroupedMlp) side.probabilities = floats(side.count);

@@ -16,15 +16,15 @@ namespace {
 
 // Whether an exchange is the reader of the buffer that it moves. If it moves its layer's output in
 // place, the layer's backward reads that as well.
-bool takes_from_buffer(const Act& act) {
-  return act.kind == Act::Kind::Permute && act.origin.kind == Origin::Kind::Buffer;
+bool takes_from_buffer(const OpPart& part) {
+  return part.kind == OpPart::Kind::Permute && part.origin.kind == Origin::Kind::Buffer;
 }
 
 }  // namespace
 
 Expected::Expected(Engine& engine, const StepLayers& layers, std::int32_t microbatches) {
   for (const StepLayer& layer : layers.all()) {
-    auto& places = places_.emplace_back();
+    auto& places = landings_.emplace_back();
     for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
       places.push_back(
           {.input = engine.allocate(input_row_bytes(layer.shape), "expected inputs"),
@@ -51,24 +51,25 @@ Stepper::Stepper(LoadedStep& loaded, const Program& program, BufferMemory& memor
 
 void Stepper::count_reads() {
   const BufferTable& table = loaded_.table();
-  for (const Act& act : program_.acts) {
-    if (act.kind == Act::Kind::Deliver || act.kind == Act::Kind::Collect) ++reads_[act.from];
-    if (takes_from_buffer(act)) ++reads_[act.origin.id];
-    if (act.kind != Act::Kind::Work) continue;
-    const bool of_another =
-        act.origin.kind == Origin::Kind::Buffer && table.at(act.origin.id).chunk != act.work.chunk;
-    if (of_another) ++reads_[act.origin.id];
-    for_each_layer(table, act.rank, act.work, [&](std::int32_t layer) {
+  for (const OpPart& part : program_.parts) {
+    if (part.kind == OpPart::Kind::Deliver || part.kind == OpPart::Kind::Collect)
+      ++reads_[part.from];
+    if (takes_from_buffer(part)) ++reads_[part.origin.id];
+    if (part.kind != OpPart::Kind::Work) continue;
+    const bool of_another = part.origin.kind == Origin::Kind::Buffer &&
+                            table.at(part.origin.id).chunk != part.work.chunk;
+    if (of_another) ++reads_[part.origin.id];
+    for_each_layer(table, part.rank, part.work, [&](std::int32_t layer) {
       for_each_access(
-          table, act.rank, act.work, layer, [](BufferId) {},
+          table, part.rank, part.work, layer, [](BufferId) {},
           [&](BufferId buffer) { ++reads_[buffer]; });
     });
   }
 }
 
-void Stepper::note_written(const Act& act, std::int32_t layer) {
+void Stepper::note_written(const OpPart& part, std::int32_t layer) {
   for_each_access(
-      loaded_.table(), act.rank, act.work, layer,
+      loaded_.table(), part.rank, part.work, layer,
       [&](BufferId buffer) {
         memory_.written(buffer);
         if (reads_left_[buffer] > 0) return;
@@ -78,12 +79,12 @@ void Stepper::note_written(const Act& act, std::int32_t layer) {
       [](BufferId) {});
 }
 
-void Stepper::note_read(const Act& act, std::int32_t layer, StreamId stream) {
+void Stepper::note_read(const OpPart& part, std::int32_t layer, StreamId stream) {
   for_each_access(
-      loaded_.table(), act.rank, act.work, layer, [](BufferId) {},
+      loaded_.table(), part.rank, part.work, layer, [](BufferId) {},
       [&](BufferId buffer) {
         // If other work runs beside it, the buffer is in use as long as that runs.
-        act.work.beside ? held_to_end_.push_back(buffer) : drop(buffer, stream);
+        part.work.beside ? held_to_end_.push_back(buffer) : drop(buffer, stream);
       });
 }
 
@@ -94,9 +95,9 @@ void Stepper::drop(BufferId buffer, StreamId stream) {
 // Before work, frees what its rank has sent and knows to have arrived, since either end is over.
 void Stepper::land(std::uint32_t op) {
   const Op& at_hand = program_.ops[op];
-  const bool works = std::any_of(program_.acts.begin() + at_hand.first_act,
-                                 program_.acts.begin() + at_hand.end_act,
-                                 [](const Act& act) { return act.kind == Act::Kind::Work; });
+  const bool works = std::any_of(
+      program_.parts.begin() + at_hand.first_part, program_.parts.begin() + at_hand.end_part,
+      [](const OpPart& part) { return part.kind == OpPart::Kind::Work; });
   if (!works) return;
   const std::int32_t rank = program_.rank_of_stream[program_.ops[op].stream];
   std::erase_if(in_flight_, [&](std::uint32_t at) {
@@ -123,25 +124,25 @@ void Stepper::replay_actions() {
 }
 
 void Stepper::capture_actions(const Program& capture) {
-  std::map<WorkKey, const Act*> as_replayed;
-  for (const Act& act : program_.acts) {
-    if (act.kind == Act::Kind::Work) as_replayed[key_of(act.rank, act.work)] = &act;
+  std::map<WorkKey, const OpPart*> as_replayed;
+  for (const OpPart& part : program_.parts) {
+    if (part.kind == OpPart::Kind::Work) as_replayed[key_of(part.rank, part.work)] = &part;
   }
   for (const Op& op : capture.ops) {
-    for (std::uint32_t at = op.first_act; at < op.end_act && !broken(); ++at) {
-      const Act& captured = capture.acts[at];
-      if (captured.kind != Act::Kind::Work) continue;
+    for (std::uint32_t at = op.first_part; at < op.end_part && !broken(); ++at) {
+      const OpPart& captured = capture.parts[at];
+      if (captured.kind != OpPart::Kind::Work) continue;
       // Only the program that is replayed knows where the work's input comes from.
-      const Act& act = *as_replayed.at(key_of(captured.rank, captured.work));
-      loaded_.engine.label(name_of(act.rank, act.work));
+      const OpPart& part = *as_replayed.at(key_of(captured.rank, captured.work));
+      loaded_.engine.label(name_of(part.rank, part.work));
       loaded_.engine.begin_capture(0);
       bool first = true;
-      for_each_layer(loaded_.table(), act.rank, act.work, [&](std::int32_t layer) {
-        launch_layer(act, layer, std::exchange(first, false), Mode::Actions, 0);
+      for_each_layer(loaded_.table(), part.rank, part.work, [&](std::int32_t layer) {
+        launch_layer(part, layer, std::exchange(first, false), Mode::Actions, 0);
       });
       const GraphId graph = loaded_.engine.end_capture();
-      graph_of_[key_of(act.rank, act.work)] = graph;
-      graphs_.push_back({.graph = graph, .rank = act.rank, .work = act.work});
+      graph_of_[key_of(part.rank, part.work)] = graph;
+      graphs_.push_back({.graph = graph, .rank = part.rank, .work = part.work});
     }
   }
 }
@@ -187,8 +188,8 @@ void Stepper::walk(Mode mode) {
     }
     const bool timed = mode == Mode::Actions && takes_time(op);
     const EventId begin = timed ? engine.record(stream) : 0;
-    for (std::uint32_t at = op.first_act; at < op.end_act && !broken(); ++at) {
-      run_act(program_.acts[at], mode, stream);
+    for (std::uint32_t at = op.first_part; at < op.end_part && !broken(); ++at) {
+      run_part(program_.parts[at], mode, stream);
     }
     end_op(stream);
     if (timed) {
@@ -214,132 +215,134 @@ void Stepper::walk(Mode mode) {
 
 // An op that only begins transfers, or waits for their other ends, has nothing to time.
 bool Stepper::takes_time(const Op& op) const {
-  return std::any_of(program_.acts.begin() + op.first_act, program_.acts.begin() + op.end_act,
-                     [](const Act& act) {
-                       return act.kind != Act::Kind::Send && act.kind != Act::Kind::Receive &&
-                              act.kind != Act::Kind::Delivered;
+  return std::any_of(program_.parts.begin() + op.first_part, program_.parts.begin() + op.end_part,
+                     [](const OpPart& part) {
+                       return part.kind != OpPart::Kind::Send &&
+                              part.kind != OpPart::Kind::Receive &&
+                              part.kind != OpPart::Kind::Delivered;
                      });
 }
 
-void Stepper::label(const Act& act) {
-  switch (act.kind) {
-    case Act::Kind::Work:
-      return loaded_.engine.label(name_of(act.rank, act.work));
-    case Act::Kind::Deliver:
-      return loaded_.engine.label(fmt::format("a transfer from rank {}", act.rank));
-    case Act::Kind::Send:
-    case Act::Kind::Receive:
-    case Act::Kind::Delivered:
+void Stepper::label(const OpPart& part) {
+  switch (part.kind) {
+    case OpPart::Kind::Work:
+      return loaded_.engine.label(name_of(part.rank, part.work));
+    case OpPart::Kind::Deliver:
+      return loaded_.engine.label(fmt::format("a transfer from rank {}", part.rank));
+    case OpPart::Kind::Send:
+    case OpPart::Kind::Receive:
+    case OpPart::Kind::Delivered:
       return loaded_.engine.label("the other end of a transfer");
-    case Act::Kind::Permute:
-    case Act::Kind::Return:
+    case OpPart::Kind::Permute:
+    case OpPart::Kind::Return:
       return loaded_.engine.label("an exchange of tokens");
-    case Act::Kind::Collect:
-      return loaded_.engine.label(fmt::format("an input's gradient of rank {}", act.rank));
+    case OpPart::Kind::Collect:
+      return loaded_.engine.label(fmt::format("an input's gradient of rank {}", part.rank));
   }
 }
 
 // The waits and events around an op belong to the first thing that it does.
 void Stepper::label(const Op& op) {
-  if (op.first_act < op.end_act) return label(program_.acts[op.first_act]);
+  if (op.first_part < op.end_part) return label(program_.parts[op.first_part]);
   loaded_.engine.label("the other end of a transfer");
 }
 
-void Stepper::run_act(const Act& act, Mode mode, StreamId stream) {
-  label(act);
-  if (loaded_.hooks.before) loaded_.hooks.before(act, loaded_.registry);
-  switch (act.kind) {
-    case Act::Kind::Work:
-      return run_work(act, mode, stream);
-    case Act::Kind::Send:
-      return loaded_.transport.send(stream, loaded_.messages[act.to], memory_.at(act.from));
-    case Act::Kind::Receive:
-      return loaded_.transport.receive(stream, loaded_.messages[act.to]);
-    case Act::Kind::Deliver:
-      return deliver(act, mode, stream);
-    case Act::Kind::Delivered:
-      return loaded_.transport.finish(stream, loaded_.messages[act.to], act.end);
-    case Act::Kind::Permute:
-    case Act::Kind::Return:
-      return move_rows(act, stream);
-    case Act::Kind::Collect:
-      if (late_ != nullptr) late_->look(act.from, memory_.at(act.from), Reader::Send, stream);
-      launch(stream, Copy{.bytes = outputs_.collected_bytes(act.to),
-                          .from = memory_.at(act.from),
-                          .to = outputs_.collected(act.to)});
-      return drop(act.from, stream);
+void Stepper::run_part(const OpPart& part, Mode mode, StreamId stream) {
+  label(part);
+  if (loaded_.hooks.before) loaded_.hooks.before(part, loaded_.registry);
+  switch (part.kind) {
+    case OpPart::Kind::Work:
+      return run_work(part, mode, stream);
+    case OpPart::Kind::Send:
+      return loaded_.transport.send(stream, loaded_.messages[part.to], memory_.at(part.from));
+    case OpPart::Kind::Receive:
+      return loaded_.transport.receive(stream, loaded_.messages[part.to]);
+    case OpPart::Kind::Deliver:
+      return deliver(part, mode, stream);
+    case OpPart::Kind::Delivered:
+      return loaded_.transport.finish(stream, loaded_.messages[part.to], part.end);
+    case OpPart::Kind::Permute:
+    case OpPart::Kind::Return:
+      return move_rows(part, stream);
+    case OpPart::Kind::Collect:
+      if (late_ != nullptr) late_->look(part.from, memory_.at(part.from), Reader::Send, stream);
+      launch(stream, Copy{.bytes = outputs_.collected_bytes(part.to),
+                          .from = memory_.at(part.from),
+                          .to = outputs_.collected(part.to)});
+      return drop(part.from, stream);
   }
 }
 
 // The buffer that is sent is free when either end is over, so when the first of them is.
-void Stepper::deliver(const Act& act, Mode mode, StreamId stream) {
-  if (late_ != nullptr) late_->look(act.from, memory_.at(act.from), Reader::Send, stream);
-  loaded_.transport.finish(stream, loaded_.messages[act.to], act.end);
-  if (mode != Mode::Eager) return drop(act.from, stream);
-  in_flight_.push_back(act.to);  // until the rank that sent it knows
+void Stepper::deliver(const OpPart& part, Mode mode, StreamId stream) {
+  if (late_ != nullptr) late_->look(part.from, memory_.at(part.from), Reader::Send, stream);
+  loaded_.transport.finish(stream, loaded_.messages[part.to], part.end);
+  if (mode != Mode::Eager) return drop(part.from, stream);
+  in_flight_.push_back(part.to);  // until the rank that sent it knows
 }
 
-void Stepper::run_work(const Act& act, Mode mode, StreamId stream) {
+void Stepper::run_work(const OpPart& part, Mode mode, StreamId stream) {
   const BufferTable& table = loaded_.table();
-  const auto each_layer = [&](auto visit) { for_each_layer(table, act.rank, act.work, visit); };
+  const auto each_layer = [&](auto visit) { for_each_layer(table, part.rank, part.work, visit); };
   bool alive = true;
-  each_layer([&](std::int32_t layer) { alive = alive && parameters_alive(act, layer); });
+  each_layer([&](std::int32_t layer) { alive = alive && parameters_alive(part, layer); });
   if (!alive) return;
   const bool watched = mode != Mode::Eager && late_ != nullptr;
-  if (watched) look_at_reads(act, stream);
+  if (watched) look_at_reads(part, stream);
   if (mode == Mode::Actions) {
-    each_layer([&](std::int32_t layer) { note_written(act, layer); });
-    loaded_.engine.replay(graph_of_.at(key_of(act.rank, act.work)), stream);
-    each_layer([&](std::int32_t layer) { note_read(act, layer, stream); });
+    each_layer([&](std::int32_t layer) { note_written(part, layer); });
+    loaded_.engine.replay(graph_of_.at(key_of(part.rank, part.work)), stream);
+    each_layer([&](std::int32_t layer) { note_read(part, layer, stream); });
   } else {
     bool first = true;
     each_layer([&](std::int32_t layer) {
-      note_written(act, layer);
+      note_written(part, layer);
       if (broken()) return;
-      launch_layer(act, layer, std::exchange(first, false), mode, stream);
-      note_read(act, layer, stream);
+      launch_layer(part, layer, std::exchange(first, false), mode, stream);
+      note_read(part, layer, stream);
     });
   }
-  if (act.origin.kind == Origin::Kind::Buffer && table.at(act.origin.id).chunk != act.work.chunk) {
-    drop(act.origin.id, stream);
+  if (part.origin.kind == Origin::Kind::Buffer &&
+      table.at(part.origin.id).chunk != part.work.chunk) {
+    drop(part.origin.id, stream);
   }
-  if (watched) keep_what_was_touched(act, stream);
-  each_layer([&](std::int32_t layer) { accumulate_gradients(act, layer, stream); });
+  if (watched) keep_what_was_touched(part, stream);
+  each_layer([&](std::int32_t layer) { accumulate_gradients(part, layer, stream); });
 }
 
-void Stepper::launch_layer(const Act& act, std::int32_t at, bool first, Mode mode,
+void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode mode,
                            StreamId stream) {
-  const StepLayer& layer = loaded_.layers.at(act.rank, act.work.chunk, at);
-  LayerPlaces places = view_.places(act.rank, act.work, at);
-  copy_in(act, at, first, mode, places, stream);
-  if (mode == Mode::Eager) keep_expected(act, at, places, stream);
+  const StepLayer& layer = loaded_.layers.at(part.rank, part.work.chunk, at);
+  LayerPlaces places = view_.places(part.rank, part.work, at);
+  copy_in(part, at, first, mode, places, stream);
+  if (mode == Mode::Eager) keep_expected(part, at, places, stream);
   LayerParameters parameters = view_.parameters(layer);
-  if (loaded_.hooks.substitute_saved) saved_.substitute(layer, act.work, places, parameters);
-  const LayerSide side = view_.side(layer, act.work, places);
+  if (loaded_.hooks.substitute_saved) saved_.substitute(layer, part.work, places, parameters);
+  const LayerSide side = view_.side(layer, part.work, places);
   const Sink sink = [&](const Call& call) { launch(stream, call); };
-  if (act.work.kind == Kind::Forward) {
+  if (part.work.kind == Kind::Forward) {
     forward(layer.shape, places, side, parameters, sink);
-  } else if (is_weight(act.work)) {
-    weight_gradient(layer.shape, places, side, view_.targets(layer, act.work), sink);
+  } else if (is_weight(part.work)) {
+    weight_gradient(layer.shape, places, side, view_.targets(layer, part.work), sink);
   } else {
     LayerShape shape = layer.shape;
-    if (mode != Mode::Eager && loaded_.samples.without_gradient.contains(input_of(act, at))) {
+    if (mode != Mode::Eager && loaded_.samples.without_gradient.contains(input_of(part, at))) {
       shape.needs_grad_input = false;
     }
-    backward(shape, act.work.delayed ? Reach::InputHalf : Reach::Whole, places, side, parameters,
-             view_.targets(layer, act.work), sink);
+    backward(shape, part.work.delayed ? Reach::InputHalf : Reach::Whole, places, side, parameters,
+             view_.targets(layer, part.work), sink);
   }
 }
 
-const std::byte* Stepper::origin_of(const Act& act, const Origin& origin) {
+const std::byte* Stepper::origin_of(const OpPart& part, const Origin& origin) {
   switch (origin.kind) {
     case Origin::Kind::Given:
-      return act.way == Way::Forward ? loaded_.inputs.input(origin.id)
-                                     : loaded_.inputs.grad_output(origin.id);
+      return part.way == Way::Forward ? loaded_.inputs.input(origin.id)
+                                      : loaded_.inputs.grad_output(origin.id);
     case Origin::Kind::Buffer:
       return memory_.at(origin.id);
     case Origin::Kind::Landing:
-      return loaded_.inputs.landing(origin.id, act.way);
+      return loaded_.inputs.landing(origin.id, part.way);
     case Origin::Kind::Exchanged:
       return loaded_.inputs.route(origin.id).returned;
     case Origin::Kind::Permuted:
@@ -348,59 +351,59 @@ const std::byte* Stepper::origin_of(const Act& act, const Origin& origin) {
   CAPO_UNREACHABLE();
 }
 
-BufferId Stepper::input_of(const Act& act, std::int32_t at) const {
-  return loaded_.table().id(act.rank, act.work.chunk, at, act.work.microbatch,
+BufferId Stepper::input_of(const OpPart& part, std::int32_t at) const {
+  return loaded_.table().id(part.rank, part.work.chunk, at, part.work.microbatch,
                             BufferKind::StaticInput);
 }
 
-void Stepper::copy_in(const Act& act, std::int32_t at, bool first, Mode mode,
+void Stepper::copy_in(const OpPart& part, std::int32_t at, bool first, Mode mode,
                       const LayerPlaces& places, StreamId stream) {
-  const Work& work = act.work;
+  const Work& work = part.work;
   if (is_weight(work)) return;
-  const StepLayer& layer = loaded_.layers.at(act.rank, work.chunk, at);
+  const StepLayer& layer = loaded_.layers.at(part.rank, work.chunk, at);
   const bool is_forward = work.kind == Kind::Forward;
   const BufferId incoming =
-      loaded_.table().id(act.rank, work.chunk, at, work.microbatch, BufferKind::GradOutput);
+      loaded_.table().id(part.rank, work.chunk, at, work.microbatch, BufferKind::GradOutput);
   if (!is_forward && mode != Mode::Eager && loaded_.samples.zeros.contains(incoming)) {
     return launch(stream,
                   Fill{.bytes = output_bytes(layer.shape), .value = 0, .to = places.grad_output});
   }
   const auto neighbour = [&] {
-    return memory_.at(loaded_.table().id(act.rank, work.chunk, is_forward ? at - 1 : at + 1,
+    return memory_.at(loaded_.table().id(part.rank, work.chunk, is_forward ? at - 1 : at + 1,
                                          work.microbatch,
                                          is_forward ? BufferKind::Output : BufferKind::GradInput));
   };
   launch(stream,
          Copy{.bytes = is_forward ? input_row_bytes(layer.shape) : output_bytes(layer.shape),
-              .from = first ? origin_of(act, act.origin) : neighbour(),
+              .from = first ? origin_of(part, part.origin) : neighbour(),
               .to = is_forward ? places.input : places.grad_output});
   if (!is_forward || !layer.sizes_in_input) return;
-  const std::size_t number = loaded_.layers.number(act.rank, work.chunk, at);
+  const std::size_t number = loaded_.layers.number(part.rank, work.chunk, at);
   launch(stream, Copy{.bytes = layer.shape.groups * 8,
                       .from = loaded_.inputs.side(number, work.microbatch).sizes,
                       .to = places.input + sizes_offset(layer.shape)});
 }
 
-void Stepper::keep_expected(const Act& act, std::int32_t at, const LayerPlaces& places,
+void Stepper::keep_expected(const OpPart& part, std::int32_t at, const LayerPlaces& places,
                             StreamId stream) {
-  if (is_weight(act.work)) return;
-  const std::size_t number = loaded_.layers.number(act.rank, act.work.chunk, at);
-  const LayerShape& shape = loaded_.layers.at(act.rank, act.work.chunk, at).shape;
-  const bool is_forward = act.work.kind == Kind::Forward;
+  if (is_weight(part.work)) return;
+  const std::size_t number = loaded_.layers.number(part.rank, part.work.chunk, at);
+  const LayerShape& shape = loaded_.layers.at(part.rank, part.work.chunk, at).shape;
+  const bool is_forward = part.work.kind == Kind::Forward;
   launch(stream, Copy{.bytes = is_forward ? input_row_bytes(shape) : output_bytes(shape),
                       .from = is_forward ? places.input : places.grad_output,
-                      .to = is_forward ? expected_.input(number, act.work.microbatch)
-                                       : expected_.grad_output(number, act.work.microbatch)});
+                      .to = is_forward ? expected_.input(number, part.work.microbatch)
+                                       : expected_.grad_output(number, part.work.microbatch)});
 }
 
 // Compares the buffers that the work is about to read, and does not write itself, with what was
 // written.
-void Stepper::look_at_reads(const Act& act, StreamId stream) {
+void Stepper::look_at_reads(const OpPart& part, StreamId stream) {
   const BufferTable& table = loaded_.table();
   std::set<BufferId> written;
   const auto each = [&](auto write, auto read) {
-    for_each_layer(table, act.rank, act.work, [&](std::int32_t layer) {
-      for_each_access(table, act.rank, act.work, layer, write, read);
+    for_each_layer(table, part.rank, part.work, [&](std::int32_t layer) {
+      for_each_access(table, part.rank, part.work, layer, write, read);
     });
   };
   const auto nothing = [](BufferId) {};
@@ -408,49 +411,50 @@ void Stepper::look_at_reads(const Act& act, StreamId stream) {
   const auto look = [&](BufferId buffer) {
     if (!written.contains(buffer)) late_->look(buffer, memory_.at(buffer), Reader::Work, stream);
   };
-  if (act.origin.kind == Origin::Kind::Buffer) look(act.origin.id);
+  if (part.origin.kind == Origin::Kind::Buffer) look(part.origin.id);
   each(nothing, look);
 }
 
 // Keeps what the work wrote, and what it read and may have changed in place. If a later layer of
 // the work has taken the place over, only eager execution knows what was there.
-void Stepper::keep_what_was_touched(const Act& act, StreamId stream) {
+void Stepper::keep_what_was_touched(const OpPart& part, StreamId stream) {
   const BufferTable& table = loaded_.table();
-  for_each_layer(table, act.rank, act.work, [&](std::int32_t layer) {
-    const std::size_t number = loaded_.layers.number(act.rank, act.work.chunk, layer);
+  for_each_layer(table, part.rank, part.work, [&](std::int32_t layer) {
+    const std::size_t number = loaded_.layers.number(part.rank, part.work.chunk, layer);
     const auto keep = [&](BufferId buffer) {
       if (memory_.intact(buffer)) return late_->keep(buffer, memory_.at(buffer), stream);
     };
     const auto write = [&](BufferId buffer) {
       if (memory_.intact(buffer)) return late_->keep(buffer, memory_.at(buffer), stream);
       const BufferKind kind = table.at(buffer).kind;
-      const std::int32_t m = act.work.microbatch;
+      const std::int32_t m = part.work.microbatch;
       late_->keep_expected(buffer, kind == BufferKind::StaticInput ? expected_.input(number, m)
                                    : kind == BufferKind::GradOutput
                                        ? expected_.grad_output(number, m)
                                        : nullptr);
     };
-    for_each_access(table, act.rank, act.work, layer, write, keep);
+    for_each_access(table, part.rank, part.work, layer, write, keep);
   });
 }
 
-void Stepper::accumulate_gradients(const Act& act, std::int32_t at, StreamId stream) {
-  if (act.work.kind == Kind::Forward) return;
-  for (const std::uint32_t parameter : loaded_.layers.at(act.rank, act.work.chunk, at).parameter) {
+void Stepper::accumulate_gradients(const OpPart& part, std::int32_t at, StreamId stream) {
+  if (part.work.kind == Kind::Forward) return;
+  for (const std::uint32_t parameter :
+       loaded_.layers.at(part.rank, part.work.chunk, at).parameter) {
     if (parameter == kNoParameter) continue;
     accumulate(loaded_.engine, stream, outputs_.gradients(parameter),
-               deposits_.of(parameter, act.work.microbatch, is_weight(act.work)),
-               act.work.microbatch);
+               deposits_.of(parameter, part.work.microbatch, is_weight(part.work)),
+               part.work.microbatch);
   }
 }
 
 // A forward takes weak handles; a backward or weight gradient that has something for a parameter
 // asks whether it is still there.
-bool Stepper::parameters_alive(const Act& act, std::int32_t at) {
-  const StepLayer& layer = loaded_.layers.at(act.rank, act.work.chunk, at);
+bool Stepper::parameters_alive(const OpPart& part, std::int32_t at) {
+  const StepLayer& layer = loaded_.layers.at(part.rank, part.work.chunk, at);
   auto& handles =
-      handles_[{loaded_.layers.number(act.rank, act.work.chunk, at), act.work.microbatch}];
-  if (act.work.kind == Kind::Forward) {
+      handles_[{loaded_.layers.number(part.rank, part.work.chunk, at), part.work.microbatch}];
+  if (part.work.kind == Kind::Forward) {
     handles.clear();
     for (const std::uint32_t parameter : layer.parameter) {
       if (parameter != kNoParameter) handles.push_back(loaded_.registry.handle(parameter));
@@ -458,7 +462,7 @@ bool Stepper::parameters_alive(const Act& act, std::int32_t at) {
     return true;
   }
   for (const ParameterHandle handle : handles) {
-    const Deposit& deposit = deposits_.of(handle.index, act.work.microbatch, is_weight(act.work));
+    const Deposit& deposit = deposits_.of(handle.index, part.work.microbatch, is_weight(part.work));
     const bool has_something =
         deposit.into != Deposit::Into::Nothing || deposit.handed != Deposit::Handed::Nothing;
     if (!has_something || loaded_.registry.alive(handle)) continue;
@@ -469,17 +473,19 @@ bool Stepper::parameters_alive(const Act& act, std::int32_t at) {
   return true;
 }
 
-void Stepper::move_rows(const Act& act, StreamId stream) {
-  const StepInputs::Route& route = loaded_.inputs.route(act.to);
-  const bool out = act.kind == Act::Kind::Permute;
-  const std::byte* from = out ? origin_of(act, act.origin) : route.rows;
-  std::byte* to = out ? route.rows : act.from == kNoBuffer ? route.returned : memory_.at(act.from);
+void Stepper::move_rows(const OpPart& part, StreamId stream) {
+  const StepInputs::Route& route = loaded_.inputs.route(part.to);
+  const bool out = part.kind == OpPart::Kind::Permute;
+  const std::byte* from = out ? origin_of(part, part.origin) : route.rows;
+  std::byte* to = out                      ? route.rows
+                  : part.from == kNoBuffer ? route.returned
+                                           : memory_.at(part.from);
   launch(stream, Gather{.rows = route.row_count,
                         .row_bytes = route.row_bytes,
                         .index = out ? route.index : route.inverse,
                         .from = from,
                         .to = to});
-  if (takes_from_buffer(act)) drop(act.origin.id, stream);
+  if (takes_from_buffer(part)) drop(part.origin.id, stream);
 }
 
 void Stepper::launch(StreamId stream, const Call& call) {

@@ -33,18 +33,18 @@ class Expected {
   Expected(Engine& engine, const StepLayers& layers, std::int32_t microbatches);
 
   [[nodiscard]] std::byte* input(std::size_t layer, std::int32_t microbatch) const {
-    return places_[layer][MicrobatchId(microbatch).index()].input;
+    return landings_[layer][MicrobatchId(microbatch).index()].input;
   }
   [[nodiscard]] std::byte* grad_output(std::size_t layer, std::int32_t microbatch) const {
-    return places_[layer][MicrobatchId(microbatch).index()].grad_output;
+    return landings_[layer][MicrobatchId(microbatch).index()].grad_output;
   }
 
  private:
-  struct Places {
+  struct Landing {
     std::byte* input;
     std::byte* grad_output;
   };
-  std::vector<std::vector<Places>> places_;
+  std::vector<std::vector<Landing>> landings_;
 };
 
 [[nodiscard]] constexpr bool is_weight(const Work& work) {
@@ -131,30 +131,30 @@ class Stepper {
   enum class Mode : std::uint8_t { Eager, Actions, Step };
   void walk(Mode mode);
   [[nodiscard]] bool takes_time(const Op& op) const;
-  void label(const Act& act);
+  void label(const OpPart& part);
   void label(const Op& op);
-  void run_act(const Act& act, Mode mode, StreamId stream);
-  void run_work(const Act& act, Mode mode, StreamId stream);
-  void deliver(const Act& act, Mode mode, StreamId stream);
-  void launch_layer(const Act& act, std::int32_t layer, bool first, Mode mode, StreamId stream);
-  void note_written(const Act& act, std::int32_t layer);
-  void note_read(const Act& act, std::int32_t layer, StreamId stream);
+  void run_part(const OpPart& part, Mode mode, StreamId stream);
+  void run_work(const OpPart& part, Mode mode, StreamId stream);
+  void deliver(const OpPart& part, Mode mode, StreamId stream);
+  void launch_layer(const OpPart& part, std::int32_t layer, bool first, Mode mode, StreamId stream);
+  void note_written(const OpPart& part, std::int32_t layer);
+  void note_read(const OpPart& part, std::int32_t layer, StreamId stream);
   void drop(BufferId buffer, StreamId stream);
   void end_op(StreamId stream);
   void land(std::uint32_t op);
   void count_reads();
 
-  [[nodiscard]] const std::byte* origin_of(const Act& act, const Origin& origin);
-  void copy_in(const Act& act, std::int32_t layer, bool first, Mode mode, const LayerPlaces& places,
-               StreamId stream);
-  [[nodiscard]] BufferId input_of(const Act& act, std::int32_t layer) const;
-  void keep_expected(const Act& act, std::int32_t layer, const LayerPlaces& places,
+  [[nodiscard]] const std::byte* origin_of(const OpPart& part, const Origin& origin);
+  void copy_in(const OpPart& part, std::int32_t layer, bool first, Mode mode,
+               const LayerPlaces& places, StreamId stream);
+  [[nodiscard]] BufferId input_of(const OpPart& part, std::int32_t layer) const;
+  void keep_expected(const OpPart& part, std::int32_t layer, const LayerPlaces& places,
                      StreamId stream);
-  void look_at_reads(const Act& act, StreamId stream);
-  void keep_what_was_touched(const Act& act, StreamId stream);
-  void accumulate_gradients(const Act& act, std::int32_t layer, StreamId stream);
-  [[nodiscard]] bool parameters_alive(const Act& act, std::int32_t layer);
-  void move_rows(const Act& act, StreamId stream);
+  void look_at_reads(const OpPart& part, StreamId stream);
+  void keep_what_was_touched(const OpPart& part, StreamId stream);
+  void accumulate_gradients(const OpPart& part, std::int32_t layer, StreamId stream);
+  [[nodiscard]] bool parameters_alive(const OpPart& part, std::int32_t layer);
+  void move_rows(const OpPart& part, StreamId stream);
 
   void launch(StreamId stream, const Call& call);
   [[nodiscard]] bool broken() const { return lost_.has_value() || loaded_.failed(); }

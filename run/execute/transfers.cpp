@@ -1,5 +1,6 @@
 // The cells and the transfers of program.h.
 
+#include "core/base/index.h"
 #include "run/execute/program.h"
 
 #include <algorithm>
@@ -9,8 +10,7 @@ namespace capo::run {
 
 Cells::Cells(const BufferTable& table) : first_{0}, microbatches_(table.microbatches()) {
   for (std::size_t r = 0; r < table.ranks(); ++r) {
-    const auto cells =
-        table.chunks(static_cast<std::int32_t>(r)) * static_cast<std::size_t>(microbatches_);
+    const auto cells = table.chunks(static_cast<std::int32_t>(r)) * as_index(microbatches_);
     first_.push_back(first_.back() + static_cast<std::uint32_t>(cells));
   }
 }

@@ -1,5 +1,6 @@
 // A bias of each group of rows, scaled by rows, and the gradients of both.
 
+#include "core/base/index.h"
 #include "run/host/parts.h"
 
 #include <cstddef>
@@ -28,7 +29,7 @@ void compute(const BiasGradient& call) {
   std::vector<float> sums;
   for_each_group(call.rows, [&](std::int64_t group, std::int64_t first, std::int64_t end) {
     if (first == end && call.write == Write::Add) return;
-    sums.assign(static_cast<std::size_t>(call.columns), 0.0F);
+    sums.assign(as_index(call.columns), 0.0F);
     for (std::int64_t row = first; row < end; ++row) {
       const T* dy = static_cast<const T*>(call.dy) + row * call.columns;
       const float scale = factor_of(call.scales, row);

@@ -1,5 +1,7 @@
 #include "run/host/host_engine.h"
 
+#include "core/base/index.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +47,7 @@ std::byte* HostEngine::allocate(std::int64_t bytes, std::string_view what) {
   };
   if (bytes > limit_ - allocated_) return refuse();
   // A tensor of no elements has an address too.
-  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
+  const auto size = as_index(std::max<std::int64_t>(bytes, 1));
   std::unique_ptr<std::byte, GiveBack> memory(
       static_cast<std::byte*>(::operator new(size, kAligned, std::nothrow)));
   if (memory == nullptr) return refuse();
@@ -65,12 +67,12 @@ void HostEngine::release(std::byte* memory) {
 // If there are no bytes the addresses may be null, which memcpy does not take.
 void HostEngine::write(void* to, const void* from, std::int64_t bytes) {
   if (origin_) return fail("memory was written from outside while a capture was open");
-  if (!error_ && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  if (!error_ && bytes > 0) std::memcpy(to, from, as_index(bytes));
 }
 
 void HostEngine::read(void* to, const void* from, std::int64_t bytes) {
   if (origin_) return fail("memory was read from outside while a capture was open");
-  if (!error_ && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  if (!error_ && bytes > 0) std::memcpy(to, from, as_index(bytes));
 }
 
 void HostEngine::have_streams(std::uint32_t count) {

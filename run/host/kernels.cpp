@@ -1,3 +1,4 @@
+#include "core/base/index.h"
 #include "run/host/host_engine.h"
 #include "run/host/parts.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 // Copies nothing if there are no bytes: the addresses may then be null, which memcpy does not take.
 void copy_bytes(void* to, const void* from, std::int64_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  if (bytes > 0) std::memcpy(to, from, as_index(bytes));
 }
 
 void compute(const Gather& call) {
@@ -41,11 +42,11 @@ void compute(const Copy& call) {
 }
 
 void compute(const Fill& call) {
-  if (call.bytes > 0) std::memset(call.to, call.value, static_cast<std::size_t>(call.bytes));
+  if (call.bytes > 0) std::memset(call.to, call.value, as_index(call.bytes));
 }
 
 void compute(const Differ& call) {
-  const auto bytes = static_cast<std::size_t>(in_use(call.rows) * call.row_bytes);
+  const auto bytes = as_index(in_use(call.rows) * call.row_bytes);
   if (bytes > 0 && std::memcmp(call.a, call.b, bytes) != 0) *call.differs = 1;
 }
 

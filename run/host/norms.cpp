@@ -1,6 +1,7 @@
 // Layer norm. Its forward keeps no statistics: every kernel finds the mean and the variance of a
 // row in the row itself, in two passes, so that a large mean takes no digits from the variance.
 
+#include "core/base/index.h"
 #include "run/host/parts.h"
 
 #include <cmath>
@@ -74,7 +75,7 @@ void compute(const LayerNormWeightGradient& call) {
     float weight = 0;
     float bias = 0;
   };
-  std::vector<Sums> sums(static_cast<std::size_t>(call.columns));
+  std::vector<Sums> sums(as_index(call.columns));
   for (std::int64_t row = 0; row < call.rows; ++row) {
     const T* x = static_cast<const T*>(call.x) + row * call.columns;
     const T* dy = static_cast<const T*>(call.dy) + row * call.columns;

@@ -8,6 +8,7 @@
 // in strips of kWide columns, both padded with zeros whose products are not stored. All loops over
 // a tile have constant bounds, so that the compiler vectorises them at any size of the matrices.
 
+#include "core/base/index.h"
 #include "run/host/parts.h"
 
 #include <algorithm>
@@ -72,7 +73,7 @@ void store(const Tile& tile, const Matrix<C>& c, std::int64_t row, std::int64_t 
   const std::int64_t wide = std::min(kWide, c.columns - column);
   for (std::int64_t i = 0; i < high; ++i) {
     for (std::int64_t j = 0; j < wide; ++j) {
-      const float sum = tile[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+      const float sum = tile[as_index(i)][as_index(j)];
       put(c.at(row + i, column + j), sum, write);
     }
   }
@@ -90,8 +91,8 @@ void multiply(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, Write 
   const std::int64_t depth = a.columns;
   const std::int64_t strip_size = depth * kHigh;
   const std::int64_t count = (a.rows + kHigh - 1) / kHigh;
-  strips.a.resize(static_cast<std::size_t>(count * strip_size));
-  strips.b.resize(static_cast<std::size_t>(depth * kWide));
+  strips.a.resize(as_index(count * strip_size));
+  strips.b.resize(as_index(depth * kWide));
   for (std::int64_t i = 0; i < count; ++i) {
     copy_strip<kHigh>(a.transposed(), i * kHigh, strips.a.data() + i * strip_size);
   }

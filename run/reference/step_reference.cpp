@@ -1,5 +1,6 @@
 #include "run/reference/step_reference.h"
 
+#include "core/base/index.h"
 #include "run/reference/compare.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ auto& of_role(Weights& weights, Role role) {
 class Reference {
  public:
   Reference(const PlannedStep& step, const StepLayers& layers,
-            const std::vector<std::vector<float>>& parameters, const GivenValues& given,
+            const std::vector<std::vector<float>>& parameters, const StepValues& given,
             const StoredOperands& stored)
       : step_(step),
         layers_(layers),
@@ -63,14 +64,14 @@ class Reference {
     for (const StepLayer& layer : layers.all()) {
       reference::LayerWeights& weights = weights_.emplace_back();
       for (const Role role : kAllRoles) {
-        const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+        const std::uint32_t parameter = layer.parameter[as_index(role)];
         if (parameter != kNoParameter) of_role(weights, role) = widened(parameters[parameter]);
       }
-      saved_.emplace_back(static_cast<std::size_t>(table_.microbatches()));
-      result.sides.emplace_back(static_cast<std::size_t>(table_.microbatches()));
+      saved_.emplace_back(as_index(table_.microbatches()));
+      result.sides.emplace_back(as_index(table_.microbatches()));
     }
     for (auto& of_parameter : contributions_) {
-      of_parameter.resize(static_cast<std::size_t>(table_.microbatches()));
+      of_parameter.resize(as_index(table_.microbatches()));
     }
     result.grad_inputs.resize(cells_.count());
     result.grad_input_magnitudes.resize(cells_.count());
@@ -106,7 +107,7 @@ class Reference {
   };
 
   [[nodiscard]] reference::LayerSide side_of(std::size_t number, std::int32_t microbatch) const {
-    const GivenValues::Side& side = given_.sides[number][MicrobatchId(microbatch).index()];
+    const StepValues::Side& side = given_.sides[number][MicrobatchId(microbatch).index()];
     return {.sizes = side.sizes,
             .probabilities = widened(side.probabilities),
             .scales = widened(side.scales)};
@@ -171,7 +172,7 @@ class Reference {
           reference::backward(form_of(layer.shape), weights_[number], side_of(number, microbatch),
                               saved.input, saved.forward, incoming, kStored);
       for (const Role role : kAllRoles) {
-        const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+        const std::uint32_t parameter = layer.parameter[as_index(role)];
         if (parameter == kNoParameter) continue;
         contributions_[parameter][m] = std::move(of_role(back.grads, role));
       }
@@ -192,8 +193,7 @@ class Reference {
     result.ascending.resize(parameters.size());
     result.magnitudes.resize(parameters.size());
     for (std::uint32_t parameter = 0; parameter < parameters.size(); ++parameter) {
-      const auto elements =
-          static_cast<std::size_t>(parameters[parameter].groups * parameters[parameter].elements);
+      const auto elements = as_index(parameters[parameter].groups * parameters[parameter].elements);
       result.gradients[parameter].assign(elements, 0);
       result.ascending[parameter].assign(elements, 0);
       result.magnitudes[parameter].assign(elements, 0);
@@ -220,7 +220,7 @@ class Reference {
     for (std::int32_t at = first; at < end; ++at) {
       const StepLayer& layer = layers_.at(rank, work.chunk, at);
       for (const Role role : kAllRoles) {
-        const std::uint32_t parameter = layer.parameter[static_cast<std::size_t>(role)];
+        const std::uint32_t parameter = layer.parameter[as_index(role)];
         if (parameter == kNoParameter) continue;
         const bool bias = role == Role::FirstBias || role == Role::SecondBias;
         const bool with_backward = role == Role::NormWeight || role == Role::NormBias ||
@@ -247,7 +247,7 @@ class Reference {
 
   const PlannedStep& step_;
   const StepLayers& layers_;
-  const GivenValues& given_;
+  const StepValues& given_;
   const StoredOperands& stored_;
   const BufferTable& table_;
   Cells cells_;
@@ -261,13 +261,13 @@ class Reference {
 
 StepReference reference_of(const PlannedStep& step, const StepLayers& layers,
                            const std::vector<std::vector<float>>& parameters,
-                           const GivenValues& given, const StoredOperands& stored) {
+                           const StepValues& given, const StoredOperands& stored) {
   Reference of_step(step, layers, parameters, given, stored);
   of_step.run();
   return std::move(of_step.result);
 }
 
-std::int64_t live_rows(const LayerShape& shape, const GivenValues::Side& side) {
+std::int64_t live_rows(const LayerShape& shape, const StepValues::Side& side) {
   if (!shape.grouped) return shape.tokens;
   return std::accumulate(side.sizes.begin(), side.sizes.end(), std::int64_t{0});
 }

@@ -48,9 +48,9 @@ struct StepReference {
 /// `parameters` lists the stored values of each parameter.
 [[nodiscard]] StepReference reference_of(const PlannedStep& step, const StepLayers& layers,
                                          const std::vector<std::vector<float>>& parameters,
-                                         const GivenValues& given, const StoredOperands& stored);
+                                         const StepValues& given, const StoredOperands& stored);
 
 /// Rows of a layer's microbatch that exist.
-[[nodiscard]] std::int64_t live_rows(const LayerShape& shape, const GivenValues::Side& side);
+[[nodiscard]] std::int64_t live_rows(const LayerShape& shape, const StepValues::Side& side);
 
 }  // namespace capo::run

@@ -1,5 +1,7 @@
 #include "run/setup/deposits.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 
 namespace capo::run {
@@ -117,17 +119,17 @@ void GradientBook::hand(const Cell& cell, Deposit& deposit) {
 }
 
 Deposits::Deposits(const BufferTable& table, const Course& course, const StepLayers& layers,
-                   gradients::Whose whose, Execution execution) {
+                   gradients::Contract whose, Execution execution) {
   for (std::uint32_t parameter = 0; parameter < layers.parameters().size(); ++parameter) {
     ParameterCells cells =
         cells_of(layers.layer_of(parameter), layers.parameters()[parameter].role, whose);
     if (execution == Execution::Replayed) {
       cells = {replayed(cells.whole, whose), replayed(cells.delayed, whose)};
     }
-    const bool copied = execution == Execution::Eager || whose == gradients::Whose::Sound ||
+    const bool copied = execution == Execution::Eager || whose == gradients::Contract::Sound ||
                         is_kept(layers.layer_of(parameter).flags);
     books_.emplace_back(cells.whole, cells.delayed, copied ? Clones::Yes : Clones::No);
-    table_.emplace_back(static_cast<std::size_t>(table.microbatches()) * 2);
+    table_.emplace_back(as_index(table.microbatches()) * 2);
   }
   for (std::size_t r = 0; r < course.work.size(); ++r) {
     const auto rank = static_cast<std::int32_t>(r);

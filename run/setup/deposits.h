@@ -99,7 +99,7 @@ class Deposits {
 
   /// The actions run in the order of the course.
   Deposits(const BufferTable& table, const Course& course, const StepLayers& layers,
-           gradients::Whose whose, Execution execution);
+           gradients::Contract whose, Execution execution);
 
   [[nodiscard]] const Deposit& of(std::uint32_t parameter, std::int32_t microbatch,
                                   bool weight_action) const {

@@ -1,6 +1,7 @@
 #include "run/setup/parameters.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "run/setup/values.h"
 
 #include <algorithm>
@@ -70,7 +71,7 @@ GroupedTensor make_tensor(Engine& engine, const ParameterForm& form, DataType ty
 
 std::vector<float> values_of(Engine& engine, const GroupedTensor& tensor) {
   std::vector<float> all;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.part_bytes()));
+  std::vector<std::byte> bytes(as_index(tensor.part_bytes()));
   for (const std::byte* part : tensor.parts) {
     engine.read(bytes.data(), part, tensor.part_bytes());
     const std::vector<float> values = from_stored(bytes, tensor.type);

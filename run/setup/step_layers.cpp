@@ -1,6 +1,7 @@
 #include "run/setup/step_layers.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/frameworks/te/main_grad.h"
 #include "core/plan/sizes.h"
 #include "run/modules/module.h"
@@ -107,7 +108,7 @@ Refusal wrong_alias(const Module& module, const LayerFacts& facts) {
 
 // Compares the memory that the plan gives a layer, by its declaration, with what its kernels need.
 Refusal too_small(const Module& module, const LayerShape& shape, const LayerFacts& facts) {
-  const auto bytes = [&](BufferKind kind) { return facts.bytes[static_cast<std::size_t>(kind)]; };
+  const auto bytes = [&](BufferKind kind) { return facts.bytes[as_index(kind)]; };
   const std::int64_t input = module.splits == Splits::Input && shape.grouped
                                  ? sizes_offset(shape) + shape.groups * 8
                                  : input_row_bytes(shape);
@@ -186,7 +187,7 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
           form.fused = weight && module.flags.fuse_wgrad_accumulation;
           form.name =
               fmt::format("{}: {}", place_of(layer), name_of(form.role, is_mlp(layer.shape.kind)));
-          layer.parameter[static_cast<std::size_t>(form.role)] =
+          layer.parameter[as_index(form.role)] =
               static_cast<std::uint32_t>(layers.parameters_.size());
           layers.parameters_.push_back(std::move(form));
           layers.owner_.push_back(layers.layers_.size());
@@ -230,7 +231,7 @@ std::optional<std::string> module_refusal(const Module& module) {
   return bad_main_grad(module);
 }
 
-ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Whose whose) {
+ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Contract whose) {
   using gradients::Cell;
   constexpr Cell kToAutograd{gradients::Returned::Gradient, gradients::Destination::AddsToGrad,
                              gradients::Written::WithB, gradients::Flagged::Never};
@@ -256,9 +257,9 @@ ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Whose whos
   return {whole, cell(true)};
 }
 
-gradients::Cell replayed(gradients::Cell cell, gradients::Whose whose) {
+gradients::Cell replayed(gradients::Cell cell, gradients::Contract whose) {
   using gradients::Destination;
-  if (whose == gradients::Whose::Sound) return cell;
+  if (whose == gradients::Contract::Sound) return cell;
   if (cell.destination == Destination::AssignsGrad ||
       cell.destination == Destination::AssignsGradIfNone) {
     cell.destination = Destination::AssignsTemporary;

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include "core/base/index.h"
 #include "core/base/result.h"
 #include "core/frameworks/te/contract.h"
 #include "core/rules/verify.h"
@@ -43,7 +44,7 @@ class StepLayers {
   }
   [[nodiscard]] std::size_t number(std::int32_t rank, std::int32_t chunk,
                                    std::int32_t layer) const {
-    return first_[RankId(rank).index()][ChunkId(chunk).index()] + static_cast<std::size_t>(layer);
+    return first_[RankId(rank).index()][ChunkId(chunk).index()] + as_index(layer);
   }
   [[nodiscard]] const std::vector<StepLayer>& all() const { return layers_; }
   [[nodiscard]] const std::vector<ParameterForm>& parameters() const { return parameters_; }
@@ -70,9 +71,9 @@ struct ParameterCells {
   gradients::Cell whole;
   gradients::Cell delayed;
 };
-[[nodiscard]] ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Whose whose);
+[[nodiscard]] ParameterCells cells_of(const StepLayer& layer, Role role, gradients::Contract whose);
 /// The cell as a replay keeps it: nothing assigns what Python would, and flags of a call are
 /// ignored.
-[[nodiscard]] gradients::Cell replayed(gradients::Cell cell, gradients::Whose whose);
+[[nodiscard]] gradients::Cell replayed(gradients::Cell cell, gradients::Contract whose);
 
 }  // namespace capo::run

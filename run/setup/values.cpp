@@ -1,6 +1,7 @@
 #include "run/setup/values.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "run/kernels/numbers.h"
 
 #include <algorithm>
@@ -17,9 +18,9 @@ constexpr std::array<std::pair<SizeKind, std::string_view>, 3> kNames{
     {{SizeKind::Balanced, "balanced"}, {SizeKind::Zipf, "zipf"}, {SizeKind::Random, "random"}}};
 
 std::vector<std::int64_t> balanced(std::int64_t groups, std::int64_t rows) {
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(groups), rows / groups);
+  std::vector<std::int64_t> sizes(as_index(groups), rows / groups);
   for (std::int64_t group = 0; group < rows % groups; ++group) {
-    ++sizes[static_cast<std::size_t>(group)];
+    ++sizes[as_index(group)];
   }
   return sizes;
 }
@@ -32,7 +33,7 @@ std::vector<std::size_t> shuffled(std::size_t count, const Draw& draw) {
 }
 
 std::vector<std::int64_t> zipf(std::int64_t groups, std::int64_t rows, const Draw& draw) {
-  const auto count = static_cast<std::size_t>(groups);
+  const auto count = as_index(groups);
   std::vector<std::int64_t> sizes(count, 0);
   const std::vector<std::size_t> order = shuffled(count, draw);
   const std::size_t served = count - count / 8;
@@ -49,7 +50,7 @@ std::vector<std::int64_t> zipf(std::int64_t groups, std::int64_t rows, const Dra
 }
 
 std::vector<std::int64_t> random(std::int64_t groups, std::int64_t rows, const Draw& draw) {
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(groups), 0);
+  std::vector<std::int64_t> sizes(as_index(groups), 0);
   for (std::int64_t row = 0; row < rows; ++row) {
     ++sizes[draw.below(static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(groups))];
   }
@@ -80,7 +81,7 @@ std::vector<float> read_as(std::span<const std::byte> bytes) {
 }  // namespace
 
 std::string_view name_of(SizeKind kind) {
-  return kNames[static_cast<std::size_t>(kind)].second;
+  return kNames[as_index(kind)].second;
 }
 
 std::optional<SizeKind> size_kind_named(std::string_view word) {

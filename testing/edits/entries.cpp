@@ -2,9 +2,9 @@
 
 namespace capo::testing {
 
-std::vector<EntryPlace> entries_that(
+std::vector<Position> entries_that(
     const Schedule& schedule, const std::function<bool(const Entry&, const RankOrder&)>& fits) {
-  std::vector<EntryPlace> found;
+  std::vector<Position> found;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& rank = schedule.ranks[r];
     for (std::size_t at = 0; at < rank.order.size(); ++at) {
@@ -14,13 +14,13 @@ std::vector<EntryPlace> entries_that(
   return found;
 }
 
-std::vector<EntryPlace> compute_entries(const Schedule& schedule) {
+std::vector<Position> compute_entries(const Schedule& schedule) {
   return entries_that(schedule,
                       [](const Entry& entry, const RankOrder&) { return is_compute(entry.kind); });
 }
 
-FaultPlace fault_place(const Schedule& schedule, EntryPlace place) {
-  FaultPlace out{.rank = static_cast<std::int32_t>(place.rank)};
+Place fault_place(const Schedule& schedule, Position place) {
+  Place out{.rank = static_cast<std::int32_t>(place.rank)};
   const auto& order = schedule.ranks[place.rank].order;
   for (std::size_t i = 1; i <= place.at; ++i) {
     if (order[i].group != Group::Continues) ++out.index;

@@ -16,19 +16,19 @@
 
 namespace capo::testing {
 
-struct EntryPlace {
+struct Position {
   std::size_t rank = 0;
   std::size_t at = 0;  ///< position in the rank's order
 };
 
 /// The entries of all ranks' capture orders for which `fits` is true.
-[[nodiscard]] std::vector<EntryPlace> entries_that(
+[[nodiscard]] std::vector<Position> entries_that(
     const Schedule& schedule, const std::function<bool(const Entry&, const RankOrder&)>& fits);
 /// All entries that compute.
-[[nodiscard]] std::vector<EntryPlace> compute_entries(const Schedule& schedule);
+[[nodiscard]] std::vector<Position> compute_entries(const Schedule& schedule);
 
 /// The place that messages name for an entry: members of a composite share one index.
-[[nodiscard]] FaultPlace fault_place(const Schedule& schedule, EntryPlace place);
+[[nodiscard]] Place fault_place(const Schedule& schedule, Position place);
 
 /// The entry at which the lack of a microbatch's action is reported: the action before which it
 /// belongs (the first for a forward, the weight gradient for a backward), or else the last one.

@@ -10,6 +10,8 @@
 
 #pragma once
 
+#include "core/diag/span.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,19 +21,11 @@
 
 namespace capo::testing {
 
-/// The place of a finding: the first entry of its witness, or any entry of a cycle.
-struct FaultPlace {
-  std::int32_t rank = 0;
-  std::size_t index = 0;  ///< counted as in messages: entries of a list or order, cells of a table
-
-  friend bool operator==(const FaultPlace&, const FaultPlace&) = default;
-};
-
 template <typename Subject>
 struct Broken {
   Subject subject;
-  std::string_view rule;            ///< the id of the rule that must report it
-  std::optional<FaultPlace> place;  ///< nullopt if the finding has no entries
+  std::string_view rule;       ///< the id of the rule that must report it
+  std::optional<Place> place;  ///< any entry of a cycle; nullopt if there is no entry
 };
 
 template <typename Subject>

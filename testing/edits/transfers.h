@@ -16,22 +16,22 @@
 namespace capo::testing {
 
 /// All ranks' transfers of one kind.
-[[nodiscard]] std::vector<EntryPlace> transfers_of(const Schedule& schedule, Kind kind);
+[[nodiscard]] std::vector<Position> transfers_of(const Schedule& schedule, Kind kind);
 /// All ranks' sends, forward and backward.
-[[nodiscard]] std::vector<EntryPlace> sends_of(const Schedule& schedule);
+[[nodiscard]] std::vector<Position> sends_of(const Schedule& schedule);
 
 /// The receive that a send is meant for. Precondition: the schedule has it.
-[[nodiscard]] EntryPlace receive_of(const Schedule& schedule, EntryPlace send);
+[[nodiscard]] Position receive_of(const Schedule& schedule, Position send);
 /// The computation whose output a send carries. Precondition: the schedule has it.
-[[nodiscard]] EntryPlace maker_of(const Schedule& schedule, EntryPlace send);
+[[nodiscard]] Position maker_of(const Schedule& schedule, Position send);
 /// The computation that reads the received message. Precondition: the schedule has it.
-[[nodiscard]] EntryPlace reader_of(const Schedule& schedule, EntryPlace receive);
+[[nodiscard]] Position reader_of(const Schedule& schedule, Position receive);
 
 /// Removes an entry; the rest of its composite stays a composite.
-Entry take_out(Schedule& schedule, EntryPlace place);
+Entry take_out(Schedule& schedule, Position place);
 /// Puts an entry before the one at `place`, before its composite if it is in one.
-EntryPlace put_before(Schedule& schedule, EntryPlace place, Entry entry);
+Position put_before(Schedule& schedule, Position place, Entry entry);
 /// Puts an entry behind the one at `place`, behind its composite if it is in one.
-EntryPlace put_behind(Schedule& schedule, EntryPlace place, Entry entry);
+Position put_behind(Schedule& schedule, Position place, Entry entry);
 
 }  // namespace capo::testing

@@ -6,6 +6,7 @@
 // A table that reads well can have an order at fault; that is order.cpp's subject. The table at the
 // end names the faults. Tested by fault_test.cpp and tests/properties/faults_test.cpp.
 
+#include "core/base/index.h"
 #include "testing/faults/faults.h"
 
 #include <array>
@@ -22,7 +23,7 @@ struct CellPlace {
   std::size_t row = 0;
   std::size_t column = 0;
 
-  [[nodiscard]] FaultPlace place() const {
+  [[nodiscard]] Place place() const {
     return {.rank = static_cast<std::int32_t>(row), .index = column};
   }
 };
@@ -89,7 +90,7 @@ std::optional<Broken<Table>> surplus_microbatch(const Table& sound, std::size_t 
   const auto& owners = table.declarations.stage_to_rank.value();
   const std::size_t stage = choice % owners.size();
   const std::string cell = std::to_string(stage) + kWords[choice / 7 % kWords.size()] + "1";
-  const CellPlace place = insert_cell(table, cell, static_cast<std::size_t>(owners[stage]), choice);
+  const CellPlace place = insert_cell(table, cell, as_index(owners[stage]), choice);
   return {{table, "S10", place.place()}};
 }
 
@@ -101,7 +102,7 @@ std::optional<Broken<Table>> wrong_form(const Table& sound, std::size_t choice) 
   const bool transfer = choice / 7 % 2 == 0;
   const std::string cell = transfer ? std::to_string(stage) + "SEND_F0" : "";
   table.declarations.communicates = !transfer;
-  const CellPlace place = insert_cell(table, cell, static_cast<std::size_t>(owners[stage]), choice);
+  const CellPlace place = insert_cell(table, cell, as_index(owners[stage]), choice);
   return {{table, "S11", place.place()}};
 }
 

@@ -6,6 +6,7 @@
 // The table at the end names the faults. Tested by fault_test.cpp and
 // tests/properties/transfers_test.cpp.
 
+#include "core/base/index.h"
 #include "testing/faults/faults.h"
 
 #include "core/graph/lowered.h"
@@ -27,7 +28,7 @@ namespace {
 // so that two forwards follow each other.
 std::optional<Broken<Communication>> two_forwards(const Communication& sound, std::size_t choice) {
   if (!sound.environment.p2p) return std::nullopt;
-  std::vector<EntryPlace> found;
+  std::vector<Position> found;
   for (std::size_t r = 0; r < sound.schedule.ranks.size(); ++r) {
     const auto& order = sound.schedule.ranks[r].order;
     bool backwards = false;
@@ -42,7 +43,7 @@ std::optional<Broken<Communication>> two_forwards(const Communication& sound, st
   if (!place) return std::nullopt;
   Communication broken = sound;
   const Entry moved = take_out(broken.schedule, *place);
-  const EntryPlace ahead =
+  const Position ahead =
       put_before(broken.schedule, {.rank = place->rank, .at = place->at - 1}, moved);
   return {{broken, "R01", fault_place(broken.schedule, ahead)}};
 }
@@ -59,7 +60,7 @@ std::optional<Broken<Communication>> swapped_microbatches(const Communication& s
       if (entry.microbatch == 0 || entry.microbatch == 1) entry.microbatch = 1 - entry.microbatch;
     }
   }
-  return {{broken, "R01", FaultPlace{.rank = 0, .index = 0}}};
+  return {{broken, "R01", Place{.rank = 0, .index = 0}}};
 }
 
 // Calls overlap, though a rank has the warm-up of Megatron's loop without model chunks, which waits
@@ -91,8 +92,8 @@ std::optional<Broken<Communication>> beside_own_forward(const Communication& sou
   broken.environment.ep_overlap = true;
   const auto first = std::find_if(last.order.begin(), last.order.end(),
                                   [](const Entry& entry) { return entry.kind == Kind::Backward; });
-  const FaultPlace place{.rank = static_cast<std::int32_t>(sound.schedule.ranks.size()) - 1,
-                         .index = static_cast<std::size_t>(first - last.order.begin())};
+  const Place place{.rank = static_cast<std::int32_t>(sound.schedule.ranks.size()) - 1,
+                    .index = as_index(first - last.order.begin())};
   return {{broken, "R01", place}};
 }
 
@@ -107,7 +108,7 @@ std::optional<Broken<Communication>> flush_without_warmup(const Communication& s
   Communication broken = sound;
   broken.environment.p2p = MegatronCalls::Flush;
   const auto rank = static_cast<std::int32_t>(sound.schedule.ranks.size()) - 1;
-  return {{broken, "R02", FaultPlace{.rank = rank, .index = 0}}};
+  return {{broken, "R02", Place{.rank = rank, .index = 0}}};
 }
 
 // A transfer is done a second time, at the end of its rank's order; the witness begins with the
@@ -133,15 +134,15 @@ std::optional<Broken<Communication>> send_beyond(const Communication& sound, std
   const bool forward = choice % 2 == 0;
   const StageMap::Place& end = map.home(forward ? map.stages() - 1 : 0);
   const auto makers = entries_that(sound.schedule, [&](const Entry& entry, const RankOrder& rank) {
-    const bool here = &rank == &sound.schedule.ranks[static_cast<std::size_t>(end.rank)];
+    const bool here = &rank == &sound.schedule.ranks[end.rank.index()];
     const bool makes = forward ? entry.kind == Kind::Forward : is_backward(entry.kind);
     return here && makes && entry.chunk == end.chunk;
   });
-  const EntryPlace maker = chosen(makers, choice / 2).value();
+  const Position maker = chosen(makers, choice / 2).value();
   Communication broken = sound;
   Entry send = broken.schedule.ranks[maker.rank].order[maker.at];
   send.kind = forward ? Kind::SendForward : Kind::SendBackward;
-  const EntryPlace place = put_behind(broken.schedule, maker, send);
+  const Position place = put_behind(broken.schedule, maker, send);
   return {{broken, "T02", fault_place(broken.schedule, place)}};
 }
 
@@ -159,7 +160,7 @@ std::optional<Broken<Communication>> drop_send(const Communication& sound, std::
   const auto send = chosen(sends_of(sound.schedule), choice);
   if (!send) return std::nullopt;
   Communication broken = sound;
-  const EntryPlace receive = receive_of(broken.schedule, *send);
+  const Position receive = receive_of(broken.schedule, *send);
   take_out(broken.schedule, *send);
   return {{broken, "T04", fault_place(broken.schedule, receive)}};
 }
@@ -169,11 +170,11 @@ std::optional<Broken<Communication>> drop_both_ends(const Communication& sound,
                                                     std::size_t choice) {
   const auto sends = sends_of(sound.schedule);
   if (sends.size() < 2) return std::nullopt;  // without any, PyTorch's are added
-  const EntryPlace send = chosen(sends, choice).value();
+  const Position send = chosen(sends, choice).value();
   Communication broken = sound;
-  const EntryPlace receive = receive_of(broken.schedule, send);
+  const Position receive = receive_of(broken.schedule, send);
   take_out(broken.schedule, send);
-  const EntryPlace reader = reader_of(broken.schedule, receive);
+  const Position reader = reader_of(broken.schedule, receive);
   take_out(broken.schedule, receive);
   // The reader comes behind the receive.
   return {{broken, "T05", fault_place(broken.schedule, {reader.rank, reader.at - 1})}};
@@ -184,9 +185,9 @@ std::optional<Broken<Communication>> send_early(const Communication& sound, std:
   const auto send = chosen(sends_of(sound.schedule), choice);
   if (!send) return std::nullopt;
   Communication broken = sound;
-  const EntryPlace maker = maker_of(broken.schedule, *send);
+  const Position maker = maker_of(broken.schedule, *send);
   const Entry moved = take_out(broken.schedule, *send);
-  const EntryPlace place = put_before(broken.schedule, maker, moved);
+  const Position place = put_before(broken.schedule, maker, moved);
   return {{broken, "T06", fault_place(broken.schedule, place)}};
 }
 
@@ -195,11 +196,11 @@ std::optional<Broken<Communication>> receive_late(const Communication& sound, st
   const auto send = chosen(sends_of(sound.schedule), choice);
   if (!send) return std::nullopt;
   Communication broken = sound;
-  const EntryPlace receive = receive_of(broken.schedule, *send);
-  EntryPlace reader = reader_of(broken.schedule, receive);
+  const Position receive = receive_of(broken.schedule, *send);
+  Position reader = reader_of(broken.schedule, receive);
   const Entry moved = take_out(broken.schedule, receive);
   --reader.at;  // which comes behind the receive
-  const EntryPlace place = put_behind(broken.schedule, reader, moved);
+  const Position place = put_behind(broken.schedule, reader, moved);
   return {{broken, "T07", fault_place(broken.schedule, place)}};
 }
 
@@ -207,7 +208,7 @@ std::optional<Broken<Communication>> receive_late(const Communication& sound, st
 // first.
 std::optional<Broken<Communication>> swap_receives(const Communication& sound, std::size_t choice) {
   const auto sends = sends_of(sound.schedule);
-  std::vector<std::pair<EntryPlace, EntryPlace>> pairs;  // sends from one rank to one other
+  std::vector<std::pair<Position, Position>> pairs;  // sends from one rank to one other
   for (std::size_t i = 0; i < sends.size(); ++i) {
     for (std::size_t k = i + 1; k < sends.size() && sends[k].rank == sends[i].rank; ++k) {
       const std::size_t to = receive_of(sound.schedule, sends[i]).rank;
@@ -217,8 +218,8 @@ std::optional<Broken<Communication>> swap_receives(const Communication& sound, s
   const auto pair = chosen(pairs, choice);
   if (!pair) return std::nullopt;
   Communication broken = sound;
-  const EntryPlace first = receive_of(broken.schedule, pair->first);
-  const EntryPlace second = receive_of(broken.schedule, pair->second);
+  const Position first = receive_of(broken.schedule, pair->first);
+  const Position second = receive_of(broken.schedule, pair->second);
   auto& order = broken.schedule.ranks[first.rank].order;
   std::swap(order[first.at], order[second.at]);
   return {{broken, "T08", fault_place(broken.schedule, pair->first)}};
@@ -230,14 +231,14 @@ std::optional<Broken<Communication>> swap_receives(const Communication& sound, s
 std::optional<Broken<Communication>> receive_before_send(const Communication& sound,
                                                          std::size_t choice) {
   const auto sends = sends_of(sound.schedule);
-  std::vector<EntryPlace> found;
-  for (const EntryPlace& send : sends) {
+  std::vector<Position> found;
+  for (const Position& send : sends) {
     const auto& order = sound.schedule.ranks[send.rank].order;
     const std::size_t next = send.at + 1;
     if (next >= order.size() || !is_receive(order[next].kind)) continue;
     const std::size_t to = receive_of(sound.schedule, send).rank;
-    for (const EntryPlace& other : sends) {
-      const EntryPlace arrives = receive_of(sound.schedule, other);
+    for (const Position& other : sends) {
+      const Position arrives = receive_of(sound.schedule, other);
       const bool is_next = arrives.rank == send.rank && arrives.at == next;
       if (is_next && other.rank == to) found.push_back(send);
     }
@@ -269,7 +270,7 @@ std::optional<Broken<Communication>> send_to_itself(const Communication& sound,
   Communication broken = sound;
   Entry send = broken.schedule.ranks[maker->rank].order[maker->at];
   send.kind = Kind::SendForward;
-  const EntryPlace place = put_behind(broken.schedule, *maker, send);
+  const Position place = put_behind(broken.schedule, *maker, send);
   return {{broken, "T02", fault_place(broken.schedule, place)}};
 }
 
@@ -305,12 +306,12 @@ std::optional<Broken<Communication>> crossed_collectives(const Communication& so
                            .members = {0, 1},
                            .actions = {Kind::DispatchForward, Kind::CombineForward}});
   const Crossing crossing = crossing_by(choice, *sound.schedule.microbatches);
-  EntryPlace named{};
+  Position named{};
   for (const std::size_t rank : {0, 1}) {
     const Exchanges& exchanges = crossing.of[rank];
     const Action forward{
         .kind = Kind::Forward, .chunk = 1, .microbatch = exchanges.front().microbatch};
-    EntryPlace behind{.rank = rank, .at = find(broken.schedule.ranks[rank], forward).value()};
+    Position behind{.rank = rank, .at = find(broken.schedule.ranks[rank], forward).value()};
     for (std::size_t at = 0; at < exchanges.size(); ++at) {
       behind = put_behind(broken.schedule, behind, exchanges[at]);
       if (rank == crossing.rank && at == crossing.at) named = behind;

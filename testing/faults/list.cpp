@@ -5,6 +5,7 @@
 // Each function breaks a sound list at a place by choice and says which finding must follow; the
 // table at the end names them. Tested by fault_test.cpp and tests/properties/faults_test.cpp.
 
+#include "core/base/index.h"
 #include "testing/faults/faults.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ std::optional<Broken<TeOrder>> not_finite(const TeOrder& sound, std::size_t choi
   const std::size_t at = choice % order.list.entries.size();
   order.list.entries[at] = {.value = kValues[choice / 7 % kValues.size()],
                             .type = NumberType::Float};
-  return {{order, "S01", FaultPlace{.index = at}}};
+  return {{order, "S01", Place{.index = at}}};
 }
 
 // An entry gets a fraction that it cannot have: `-1.25`, `-2.75`, a forward `1.5`.
@@ -38,7 +39,7 @@ std::optional<Broken<TeOrder>> other_fraction(const TeOrder& sound, std::size_t 
   const double fraction = forward ? kFractions[choice / 7 % 3] : kFractions[choice / 7 % 2 * 2];
   const double size = std::floor(std::abs(entry.value)) + fraction;
   entry = {.value = forward ? size : -size, .type = NumberType::Float};
-  return {{order, forward ? "S05" : "S02", FaultPlace{.index = at}}};
+  return {{order, forward ? "S05" : "S02", Place{.index = at}}};
 }
 
 // A forward or backward is written as a float: `1.0`, as NumPy or a division makes them.
@@ -50,7 +51,7 @@ std::optional<Broken<TeOrder>> float_chunk(const TeOrder& sound, std::size_t cho
   TeOrder order = sound;
   const std::size_t at = chosen(whole, choice).value();
   order.list.entries[at].type = NumberType::Float;
-  return {{order, "S03", FaultPlace{.index = at}}};
+  return {{order, "S03", Place{.index = at}}};
 }
 
 // An entry names chunk 0, as in a list that counts chunks from 0: `0`, `-0.0`, `-0.5`.
@@ -61,14 +62,14 @@ std::optional<Broken<TeOrder>> chunk_zero(const TeOrder& sound, std::size_t choi
   TeOrder order = sound;
   const std::size_t at = choice % order.list.entries.size();
   order.list.entries[at] = kZeros[choice / 7 % kZeros.size()];
-  return {{order, "S04", FaultPlace{.index = at}}};
+  return {{order, "S04", Place{.index = at}}};
 }
 
 // All forwards are missing; the finding is shown at the first entry.
 std::optional<Broken<TeOrder>> no_forward(const TeOrder& sound, std::size_t /*choice*/) {
   TeOrder order = sound;
   std::erase_if(order.list.entries, [](const TeEntry& entry) { return entry.value > 0; });
-  return {{order, "S06", FaultPlace{.index = 0}}};
+  return {{order, "S06", Place{.index = 0}}};
 }
 
 // An entry names a chunk beyond the declared ones.
@@ -78,7 +79,7 @@ std::optional<Broken<TeOrder>> unknown_chunk(const TeOrder& sound, std::size_t c
   const Kind kind = te_action(order.list.entries[at]).value().kind;
   order.list.entries[at] =
       te_entry(kind, order.chunks() + 1 + static_cast<std::int32_t>(choice / 7 % 3));
-  return {{order, "S12", FaultPlace{.index = at}}};
+  return {{order, "S12", Place{.index = at}}};
 }
 
 // A chunk that is declared never runs. The order does not say where it would run, so the finding
@@ -104,18 +105,18 @@ std::optional<Broken<TeOrder>> drop_entry(const TeOrder& sound, std::size_t choi
   const std::size_t at = choice % order.list.entries.size();
   const Action gone = te_action(order.list.entries[at]).value();
   order.list.entries.erase(order.list.entries.begin() + static_cast<std::ptrdiff_t>(at));
-  const auto last = static_cast<std::size_t>(order.microbatches) - 1;
+  const auto last = as_index(order.microbatches) - 1;
   const auto forwards = places(order.list, Kind::Forward, gone.chunk);
   const auto backwards = places(order.list, Kind::Backward, gone.chunk);
   switch (gone.kind) {
     case Kind::Forward:
-      if (!forwards.empty()) return {{order, "S14", FaultPlace{.index = forwards.back()}}};
-      if (order.chunks() == 1) return {{order, "S06", FaultPlace{.index = 0}}};
-      return {{order, "S14", FaultPlace{.index = backwards.front()}}};
+      if (!forwards.empty()) return {{order, "S14", Place{.index = forwards.back()}}};
+      if (order.chunks() == 1) return {{order, "S06", Place{.index = 0}}};
+      return {{order, "S14", Place{.index = backwards.front()}}};
     case Kind::Backward:
-      return {{order, "S15", FaultPlace{.index = forwards[last]}}};
+      return {{order, "S15", Place{.index = forwards[last]}}};
     default:
-      return {{order, "S16", FaultPlace{.index = backwards[last]}}};
+      return {{order, "S16", Place{.index = backwards[last]}}};
   }
 }
 
@@ -127,11 +128,11 @@ std::optional<Broken<TeOrder>> double_entry(const TeOrder& sound, std::size_t ch
   order.list.entries.insert(order.list.entries.begin() + static_cast<std::ptrdiff_t>(at), entry);
   const Action twice = te_action(entry).value();
   const std::size_t surplus =
-      places(order.list, twice.kind, twice.chunk)[static_cast<std::size_t>(order.microbatches)];
+      places(order.list, twice.kind, twice.chunk)[as_index(order.microbatches)];
   const char* rule = twice.kind == Kind::Forward    ? "S14"
                      : twice.kind == Kind::Backward ? "S15"
                                                     : "S16";
-  return {{order, rule, FaultPlace{.index = surplus}}};
+  return {{order, rule, Place{.index = surplus}}};
 }
 
 // An entry names another chunk than is meant, so that one chunk lacks it and the other has one too
@@ -148,15 +149,14 @@ std::optional<Broken<TeOrder>> other_chunk(const TeOrder& sound, std::size_t cho
   const Action meant = te_action(order.list.entries[at]).value();
   const std::int32_t other = meant.chunk % order.chunks() + 1;
   order.list.entries[at] = te_entry(meant.kind, other);
-  if (meant.kind == Kind::BackwardWeight && !order.delays[static_cast<std::size_t>(other) - 1]) {
-    return {{order, "S17", FaultPlace{.index = at}}};
+  if (meant.kind == Kind::BackwardWeight && !order.delays[as_index(other) - 1]) {
+    return {{order, "S17", Place{.index = at}}};
   }
-  const std::size_t surplus =
-      places(order.list, meant.kind, other)[static_cast<std::size_t>(order.microbatches)];
+  const std::size_t surplus = places(order.list, meant.kind, other)[as_index(order.microbatches)];
   const char* rule = meant.kind == Kind::Forward    ? "S14"
                      : meant.kind == Kind::Backward ? "S15"
                                                     : "S16";
-  return {{order, rule, FaultPlace{.index = surplus}}};
+  return {{order, rule, Place{.index = surplus}}};
 }
 
 // A chunk has a weight gradient as an entry and is declared not to delay it: either the declaration
@@ -167,13 +167,13 @@ std::optional<Broken<TeOrder>> undeclared_weight(const TeOrder& sound, std::size
   const auto chunk = static_cast<std::int32_t>(c) + 1;
   if (order.delays[c]) {
     order.delays[c] = false;
-    return {{order, "S17",
-             FaultPlace{.index = places(order.list, Kind::BackwardWeight, chunk).front()}}};
+    return {
+        {order, "S17", Place{.index = places(order.list, Kind::BackwardWeight, chunk).front()}}};
   }
   const std::size_t at = chosen(places(order.list, Kind::Backward, chunk), choice / 7).value() + 1;
   order.list.entries.insert(order.list.entries.begin() + static_cast<std::ptrdiff_t>(at),
                             te_entry(Kind::BackwardWeight, chunk));
-  return {{order, "S17", FaultPlace{.index = at}}};
+  return {{order, "S17", Place{.index = at}}};
 }
 
 // A chunk is declared to have -1 layers, or the layers of one chunk are left out.
@@ -211,7 +211,7 @@ std::optional<Broken<TeOrder>> backward_first(const TeOrder& sound, std::size_t 
     return order.list.entries.begin() + static_cast<std::ptrdiff_t>(at);
   };
   std::rotate(place(to), place(from), place(from + 1));
-  return {{order, "S23", FaultPlace{.index = to}}};
+  return {{order, "S23", Place{.index = to}}};
 }
 
 // A weight gradient stands before its own backward.
@@ -236,7 +236,7 @@ std::optional<Broken<TeOrder>> weight_first(const TeOrder& sound, std::size_t ch
     return order.list.entries.begin() + static_cast<std::ptrdiff_t>(at);
   };
   std::rotate(place(move->second), place(move->first), place(move->first + 1));
-  return {{order, "S24", FaultPlace{.index = move->second}}};
+  return {{order, "S24", Place{.index = move->second}}};
 }
 
 constexpr std::array kListFaults{

@@ -8,6 +8,7 @@
 
 #include "testing/faults/modules.h"
 
+#include "core/base/index.h"
 #include "testing/edits/transfers.h"
 #include "testing/faults/faults.h"
 
@@ -70,20 +71,20 @@ std::optional<Broken<Declared>> with_module(const Declared& sound, std::size_t c
   const auto shown = std::find_if(rank.order.begin(), rank.order.end(), [&](const Entry& entry) {
     return entry.kind == slip.shown_at && entry.chunk == chunk;
   });
-  const auto at = static_cast<std::size_t>(shown - rank.order.begin());
+  const auto at = as_index(shown - rank.order.begin());
   return {{broken, slip.rule, fault_place(broken.schedule, {.rank = place->rank, .at = at})}};
 }
 
-std::vector<EntryPlace> reductions(const Schedule& schedule) {
+std::vector<Position> reductions(const Schedule& schedule) {
   return entries_that(schedule, [](const Entry& entry, const RankOrder&) {
     return entry.kind == Kind::ReduceGradient;
   });
 }
 
-EntryPlace last_gradient(const Schedule& schedule, std::size_t rank, std::int32_t chunk) {
+Position last_gradient(const Schedule& schedule, std::size_t rank, std::int32_t chunk) {
   const RankOrder& holder = schedule.ranks[rank];
-  const bool halves = (*holder.delay)[static_cast<std::size_t>(chunk) - 1] == Delay::Always;
-  EntryPlace last{.rank = rank};
+  const bool halves = (*holder.delay)[as_index(chunk) - 1] == Delay::Always;
+  Position last{.rank = rank};
   for (std::size_t at = 0; at < holder.order.size(); ++at) {
     const Entry& entry = holder.order[at];
     const bool whole = entry.kind == Kind::Backward && !halves;
@@ -224,7 +225,7 @@ std::optional<Broken<Declared>> overwriting_late(const Declared& sound, std::siz
       [](Module& module) { module.flags.is_first_microbatch = true; });
   if (!broken) return std::nullopt;
   broken->subject.options.plan = {};
-  const auto rank = static_cast<std::size_t>(broken->place->rank);
+  const auto rank = as_index(broken->place->rank);
   const auto& layers = broken->subject.options.modules.layers[rank];
   const auto faulty = static_cast<std::int32_t>(broken->subject.options.modules.list.size()) - 1;
   const auto chunk = static_cast<std::int32_t>(
@@ -246,8 +247,8 @@ std::optional<Broken<Declared>> reduce_early(const Declared& sound, std::size_t 
   if (!reduction) return std::nullopt;
   Declared broken = sound;
   const Entry moved = take_out(broken.schedule, *reduction);
-  const EntryPlace last = last_gradient(broken.schedule, reduction->rank, moved.chunk);
-  const EntryPlace place = put_before(broken.schedule, last, moved);
+  const Position last = last_gradient(broken.schedule, reduction->rank, moved.chunk);
+  const Position place = put_before(broken.schedule, last, moved);
   return {{broken, "G13", fault_place(broken.schedule, place)}};
 }
 
@@ -256,9 +257,9 @@ std::optional<Broken<Declared>> reduce_missing(const Declared& sound, std::size_
   const auto all = reductions(sound.schedule);
   if (all.size() < 2) return std::nullopt;
   Declared broken = sound;
-  const EntryPlace reduction = all[choice % all.size()];
+  const Position reduction = all[choice % all.size()];
   const Entry gone = take_out(broken.schedule, reduction);
-  const EntryPlace last = last_gradient(broken.schedule, reduction.rank, gone.chunk);
+  const Position last = last_gradient(broken.schedule, reduction.rank, gone.chunk);
   return {{broken, "G14", fault_place(broken.schedule, last)}};
 }
 
@@ -271,7 +272,7 @@ std::optional<Broken<Declared>> reduce_twice(const Declared& sound, std::size_t 
   Entry again = order[reduction->at];
   again.group = Group::Alone;
   order.push_back(again);
-  const EntryPlace place{.rank = reduction->rank, .at = order.size() - 1};
+  const Position place{.rank = reduction->rank, .at = order.size() - 1};
   return {{broken, "G15", fault_place(broken.schedule, place)}};
 }
 
@@ -330,11 +331,10 @@ std::optional<Broken<Declared>> offloaded_address(const Declared& sound, std::si
 // right behind it.
 std::optional<Broken<Declared>> half_delayed(const Declared& sound, std::size_t choice) {
   if (*sound.schedule.microbatches < 2) return std::nullopt;
-  const auto backwards =
-      entries_that(sound.schedule, [](const Entry& entry, const RankOrder& rank) {
-        return entry.kind == Kind::Backward &&
-               (*rank.delay)[static_cast<std::size_t>(entry.chunk) - 1] == Delay::Never;
-      });
+  const auto backwards = entries_that(sound.schedule, [](const Entry& entry,
+                                                         const RankOrder& rank) {
+    return entry.kind == Kind::Backward && (*rank.delay)[entry.chunk.index()] == Delay::Never;
+  });
   const auto place = chosen(backwards, choice);
   if (!place) return std::nullopt;
   Declared broken = sound;
@@ -343,7 +343,7 @@ std::optional<Broken<Declared>> half_delayed(const Declared& sound, std::size_t 
   half.kind = Kind::BackwardInput;
   const std::int32_t chunk = half.chunk;
   const std::int32_t microbatch = half.microbatch;
-  (*rank.delay)[static_cast<std::size_t>(chunk) - 1] = Delay::Mixed;
+  (*rank.delay)[as_index(chunk) - 1] = Delay::Mixed;
   put_behind(broken.schedule, *place,
              {.chunk = chunk, .microbatch = microbatch, .kind = Kind::BackwardWeight});
 
@@ -354,7 +354,7 @@ std::optional<Broken<Declared>> half_delayed(const Declared& sound, std::size_t 
     });
   };
   const auto first = std::min(first_of(Kind::Backward), first_of(Kind::BackwardInput));
-  const auto at = static_cast<std::size_t>(first - rank.order.begin());
+  const auto at = as_index(first - rank.order.begin());
   return {{broken, "C08", fault_place(broken.schedule, {.rank = place->rank, .at = at})}};
 }
 

@@ -34,9 +34,9 @@ struct ModuleSlip {
     const std::function<void(Module&)>& spoil);
 
 /// All ranks' entries that reduce gradients.
-[[nodiscard]] std::vector<EntryPlace> reductions(const Schedule& schedule);
+[[nodiscard]] std::vector<Position> reductions(const Schedule& schedule);
 /// The last entry of the chunk that makes a weight gradient. Precondition: the order has one.
-[[nodiscard]] EntryPlace last_gradient(const Schedule& schedule, std::size_t rank,
-                                       std::int32_t chunk);
+[[nodiscard]] Position last_gradient(const Schedule& schedule, std::size_t rank,
+                                     std::int32_t chunk);
 
 }  // namespace capo::testing

@@ -6,6 +6,7 @@
 // Transfers are communication.cpp's subject. The table at the end names the faults.
 // Tested by fault_test.cpp and tests/properties/faults_test.cpp.
 
+#include "core/base/index.h"
 #include "testing/faults/faults.h"
 
 #include "core/graph/stage_map.h"
@@ -23,7 +24,7 @@ namespace {
 // An action of a microbatch is missing; the finding is beside the actions that the microbatch still
 // has. If the action was the only forward of its rank, the finding is that the rank has none.
 std::optional<Broken<Schedule>> drop_action(const Schedule& sound, std::size_t choice) {
-  const EntryPlace place = chosen(compute_entries(sound), choice).value();
+  const Position place = chosen(compute_entries(sound), choice).value();
   Schedule schedule = sound;
   RankOrder& rank = schedule.ranks[place.rank];
   const Entry gone = rank.order[place.at];
@@ -34,8 +35,7 @@ std::optional<Broken<Schedule>> drop_action(const Schedule& sound, std::size_t c
   rank.order.erase(rank.order.begin() + static_cast<std::ptrdiff_t>(place.at));
   const bool forward = std::any_of(rank.order.begin(), rank.order.end(),
                                    [](const Entry& entry) { return entry.kind == Kind::Forward; });
-  if (!forward)
-    return {{schedule, "S06", FaultPlace{.rank = static_cast<std::int32_t>(place.rank)}}};
+  if (!forward) return {{schedule, "S06", Place{.rank = static_cast<std::int32_t>(place.rank)}}};
   const std::size_t last = lack_of(rank, gone.action()).value();
   return {{schedule, "S21", fault_place(schedule, {.rank = place.rank, .at = last})}};
 }
@@ -58,7 +58,7 @@ std::optional<Broken<Schedule>> drop_microbatch(const Schedule& sound, std::size
 // An action runs a second time, at the end of its order. Its gradient would be added twice, and
 // every check that PyTorch makes ahead of time passes. The witness begins with the first run.
 std::optional<Broken<Schedule>> double_action(const Schedule& sound, std::size_t choice) {
-  const EntryPlace place = chosen(compute_entries(sound), choice).value();
+  const Position place = chosen(compute_entries(sound), choice).value();
   Schedule schedule = sound;
   auto& order = schedule.ranks[place.rank].order;
   Entry again = order[place.at];
@@ -71,7 +71,7 @@ std::optional<Broken<Schedule>> double_action(const Schedule& sound, std::size_t
 // the actions that the microbatch still has.
 std::optional<Broken<Schedule>> other_microbatch(const Schedule& sound, std::size_t choice) {
   if (sound.microbatches.value_or(0) < 2) return std::nullopt;
-  const EntryPlace place = chosen(compute_entries(sound), choice).value();
+  const Position place = chosen(compute_entries(sound), choice).value();
   Schedule schedule = sound;
   RankOrder& rank = schedule.ranks[place.rank];
   Entry& entry = rank.order[place.at];
@@ -83,7 +83,7 @@ std::optional<Broken<Schedule>> other_microbatch(const Schedule& sound, std::siz
 
 // An action names a microbatch that the step does not have.
 std::optional<Broken<Schedule>> microbatch_beyond(const Schedule& sound, std::size_t choice) {
-  const EntryPlace place = chosen(compute_entries(sound), choice).value();
+  const Position place = chosen(compute_entries(sound), choice).value();
   Schedule schedule = sound;
   schedule.ranks[place.rank].order[place.at].microbatch =
       sound.microbatches.value() + static_cast<std::int32_t>(choice / 7 % 3);
@@ -95,7 +95,7 @@ std::optional<Broken<Schedule>> microbatch_beyond(const Schedule& sound, std::si
 std::optional<Broken<Schedule>> whole_and_split(const Schedule& sound, std::size_t choice) {
   const auto places = entries_that(sound, [](const Entry& entry, const RankOrder& rank) {
     const bool backward = entry.kind == Kind::Backward || entry.kind == Kind::BackwardInput;
-    return backward && (*rank.delay)[static_cast<std::size_t>(entry.chunk) - 1] == Delay::Mixed;
+    return backward && (*rank.delay)[entry.chunk.index()] == Delay::Mixed;
   });
   const auto place = chosen(places, choice);
   if (!place) return std::nullopt;
@@ -113,7 +113,7 @@ std::optional<Broken<Schedule>> backward_before_forward(const Schedule& sound, s
   const auto backwards = entries_that(sound, [](const Entry& entry, const RankOrder&) {
     return entry.kind == Kind::Backward || entry.kind == Kind::BackwardInput;
   });
-  const EntryPlace place = chosen(backwards, choice).value();
+  const Position place = chosen(backwards, choice).value();
   Schedule schedule = sound;
   RankOrder& rank = schedule.ranks[place.rank];
   Entry& backward = rank.order[place.at];
@@ -145,14 +145,14 @@ std::optional<Broken<Schedule>> weight_before_backward(const Schedule& sound, st
 
 // A chunk gives up its parameters right before its last computation.
 std::optional<Broken<Schedule>> reshard_early(const Schedule& sound, std::size_t choice) {
-  const EntryPlace some = chosen(compute_entries(sound), choice).value();
+  const Position some = chosen(compute_entries(sound), choice).value();
   const std::int32_t chunk = sound.ranks[some.rank].order[some.at].chunk;
-  const std::vector<EntryPlace> all =
+  const std::vector<Position> all =
       entries_that(sound, [&](const Entry& entry, const RankOrder& rank) {
         return &rank == &sound.ranks[some.rank] && is_compute(entry.kind) && entry.chunk == chunk;
       });
   Schedule schedule = sound;
-  EntryPlace last = all.back();
+  Position last = all.back();
   put_before(schedule, last, {.chunk = chunk, .kind = Kind::Reshard});
   ++last.at;
   return {{schedule, "D05", fault_place(schedule, last)}};
@@ -160,14 +160,14 @@ std::optional<Broken<Schedule>> reshard_early(const Schedule& sound, std::size_t
 
 // A forward dispatches its tokens before it has made them.
 std::optional<Broken<Schedule>> exchange_early(const Schedule& sound, std::size_t choice) {
-  const std::vector<EntryPlace> forwards = entries_that(
+  const std::vector<Position> forwards = entries_that(
       sound,
       [](const Entry& entry, const RankOrder& /*rank*/) { return entry.kind == Kind::Forward; });
   Schedule schedule = sound;
-  const EntryPlace forward = chosen(forwards, choice).value();
+  const Position forward = chosen(forwards, choice).value();
   Entry dispatch = sound.ranks[forward.rank].order[forward.at];
   dispatch.kind = Kind::DispatchForward;
-  const EntryPlace place = put_before(schedule, forward, dispatch);
+  const Position place = put_before(schedule, forward, dispatch);
   return {{schedule, "D06", fault_place(schedule, place)}};
 }
 
@@ -197,7 +197,7 @@ std::optional<Broken<Schedule>> stage_twice(const Schedule& sound, std::size_t c
   }
   if (chunks.size() < 2) return std::nullopt;
   const auto stage_of = [&](ChunkPlace place) -> std::int32_t& {
-    return schedule.ranks[place.rank].stages[static_cast<std::size_t>(place.chunk) - 1];
+    return schedule.ranks[place.rank].stages[as_index(place.chunk) - 1];
   };
   const std::size_t i = choice % (chunks.size() - 1);
   const std::size_t j = i + 1 + choice / 7 % (chunks.size() - 1 - i);
@@ -208,8 +208,7 @@ std::optional<Broken<Schedule>> stage_twice(const Schedule& sound, std::size_t c
   const auto at = std::find_if(order.begin(), order.end(),
                                [&](const Entry& entry) { return entry.chunk == guest.chunk; });
   return {{schedule, "P01",
-           fault_place(schedule,
-                       {.rank = guest.rank, .at = static_cast<std::size_t>(at - order.begin())})}};
+           fault_place(schedule, {.rank = guest.rank, .at = as_index(at - order.begin())})}};
 }
 
 // The chunk on the last stage is placed one further, so that no chunk is on the last stage. A
@@ -239,7 +238,7 @@ std::optional<Broken<Schedule>> stage_unknown(const Schedule& sound, std::size_t
   if (last == 0) return std::nullopt;
   schedule.stages = last;
   const auto places = entries_that(schedule, [last](const Entry& entry, const RankOrder& rank) {
-    return is_compute(entry.kind) && rank.stages[static_cast<std::size_t>(entry.chunk) - 1] == last;
+    return is_compute(entry.kind) && rank.stages[entry.chunk.index()] == last;
   });
   return {{schedule, "P03", fault_place(schedule, places.front())}};
 }
@@ -261,8 +260,8 @@ std::optional<Broken<Schedule>> ahead_of_its_source(const Schedule& sound, std::
   const auto source_of = [&](std::size_t rank, const Entry& entry) {
     return (map.*source)(map.stage_of(static_cast<std::int32_t>(rank), entry.chunk));
   };
-  std::vector<EntryPlace> readers;
-  for (const EntryPlace& place : compute_entries(sound)) {
+  std::vector<Position> readers;
+  for (const Position& place : compute_entries(sound)) {
     const Entry& entry = sound.ranks[place.rank].order[place.at];
     const StageId stage = map.stage_of(static_cast<std::int32_t>(place.rank), entry.chunk);
     const StageId from = source_of(place.rank, entry);
@@ -277,8 +276,8 @@ std::optional<Broken<Schedule>> ahead_of_its_source(const Schedule& sound, std::
   const auto made = std::find_if(order.begin(), order.end(), [&](const Entry& entry) {
     return of_kind(entry) && entry.chunk == chunk && entry.microbatch == moved.microbatch;
   });
-  const auto at = static_cast<std::size_t>(made - order.begin());
-  const EntryPlace place = put_before(schedule, {.rank = reader->rank, .at = at}, moved);
+  const auto at = as_index(made - order.begin());
+  const Position place = put_before(schedule, {.rank = reader->rank, .at = at}, moved);
   return {{schedule, "D03", fault_place(schedule, place)}};
 }
 
@@ -304,11 +303,11 @@ std::optional<Broken<Schedule>> dependency_cycle(const Schedule& sound, std::siz
         first != kNoStage && map.same_rank(first, stage) && !map.same_rank(between, stage);
     return returns ? first : kNoStage;
   };
-  const auto stage_of = [&](EntryPlace place, const Entry& entry) {
+  const auto stage_of = [&](Position place, const Entry& entry) {
     return map.stage_of(static_cast<std::int32_t>(place.rank), entry.chunk);
   };
-  std::vector<EntryPlace> found;
-  for (const EntryPlace& place : compute_entries(sound)) {
+  std::vector<Position> found;
+  for (const Position& place : compute_entries(sound)) {
     const Entry& entry = sound.ranks[place.rank].order[place.at];
     if (entry.kind == Kind::Forward && around(stage_of(place, entry)) != kNoStage)
       found.push_back(place);
@@ -320,7 +319,7 @@ std::optional<Broken<Schedule>> dependency_cycle(const Schedule& sound, std::siz
   const Action needed{.kind = Kind::Forward,
                       .chunk = map.home(around(stage_of(*last, moved))).chunk,
                       .microbatch = moved.microbatch};
-  const EntryPlace place = put_before(
+  const Position place = put_before(
       schedule, {.rank = last->rank, .at = find(schedule.ranks[last->rank], needed).value()},
       moved);
   return {{schedule, "D04", fault_place(schedule, place)}};

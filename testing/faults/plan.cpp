@@ -7,6 +7,7 @@
 // alike; it is written apart from core/plan on purpose. The table at the end names the faults.
 // Tested by fault_test.cpp and tests/properties/plan_faults_test.cpp.
 
+#include "core/base/index.h"
 #include "testing/faults/faults.h"
 
 #include "testing/edits/entries.h"
@@ -26,27 +27,27 @@ namespace {
 
 // The entry of `kind` for the chunk and microbatch of the one at `place`, on its rank; nullopt if
 // there is none.
-std::optional<EntryPlace> fellow(const Schedule& schedule, EntryPlace place, Kind kind) {
+std::optional<Position> fellow(const Schedule& schedule, Position place, Kind kind) {
   const RankOrder& rank = schedule.ranks[place.rank];
   Action action = rank.order[place.at].action();
   action.kind = kind;
   const auto at = find(rank, action);
   if (!at) return std::nullopt;
-  return EntryPlace{.rank = place.rank, .at = *at};
+  return Position{.rank = place.rank, .at = *at};
 }
 
 // A forward whose static input another forward had before it.
 struct TakeOver {
-  EntryPlace maker;   ///< the forward whose sample made the input
-  EntryPlace before;  ///< the forward that had the input last
-  EntryPlace taker;
+  Position maker;   ///< the forward whose sample made the input
+  Position before;  ///< the forward that had the input last
+  Position taker;
 };
 
 // The take-overs of all ranks, in the order of their takers.
 std::vector<TakeOver> take_overs(const Schedule& schedule) {
   struct Input {
-    EntryPlace maker;
-    EntryPlace last;
+    Position maker;
+    Position last;
   };
   std::vector<TakeOver> found;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
@@ -54,7 +55,7 @@ std::vector<TakeOver> take_overs(const Schedule& schedule) {
     std::deque<Input> freed;
     std::vector<Input> held;
     for (std::size_t at = 0; at < order.size(); ++at) {
-      const EntryPlace here{.rank = r, .at = at};
+      const Position here{.rank = r, .at = at};
       if (order[at].kind == Kind::Forward) {
         Input input{.maker = here, .last = here};
         if (!freed.empty()) {
@@ -77,13 +78,13 @@ std::vector<TakeOver> take_overs(const Schedule& schedule) {
 
 // A delayed weight gradient with a later backward on its rank.
 struct PassedBy {
-  EntryPlace weight;
-  EntryPlace backward;  ///< the next one
+  Position weight;
+  Position backward;  ///< the next one
 };
 
 std::vector<PassedBy> weights_before_backwards(const Schedule& schedule) {
   std::vector<PassedBy> found;
-  for (const EntryPlace weight : entries_that(schedule, [](const Entry&entry, const RankOrder&) {
+  for (const Position weight : entries_that(schedule, [](const Entry&entry, const RankOrder&) {
          return entry.kind == Kind::BackwardWeight;
        })) {
     const auto& order = schedule.ranks[weight.rank].order;
@@ -107,17 +108,17 @@ std::optional<std::size_t> first_of(const RankOrder& rank, Kind kind,
 }
 
 // The index in the table of the module that the entry's chunk has.
-std::int32_t module_of(const Declared& declared, EntryPlace place) {
+std::int32_t module_of(const Declared& declared, Position place) {
   const std::int32_t chunk = declared.schedule.ranks[place.rank].order[place.at].chunk;
-  return declared.options.modules.layers[place.rank][static_cast<std::size_t>(chunk) - 1].front();
+  return declared.options.modules.layers[place.rank][as_index(chunk) - 1].front();
 }
 
 // Gives a chunk a module of its own: its old one, spoilt.
 void give_module(Declared& declared, std::size_t rank, std::int32_t chunk,
                  const std::function<void(Module&)>& spoil) {
   ModuleTable& table = declared.options.modules;
-  auto& layer = table.layers[rank][static_cast<std::size_t>(chunk) - 1].front();
-  Module module = table.list[static_cast<std::size_t>(layer)];
+  auto& layer = table.layers[rank][as_index(chunk) - 1].front();
+  Module module = table.list[as_index(layer)];
   module.name = "faulty";
   spoil(module);
   layer = static_cast<std::int32_t>(table.list.size());
@@ -140,7 +141,7 @@ std::optional<Broken<Declared>> delay_weight_past_forward(const Declared& sound,
   const auto slip = chosen(candidates, choice);
   if (!slip) return std::nullopt;
   Declared broken = sound;
-  const EntryPlace weight = *fellow(sound.schedule, slip->before, Kind::BackwardWeight);
+  const Position weight = *fellow(sound.schedule, slip->before, Kind::BackwardWeight);
   move_behind(broken.schedule.ranks[weight.rank].order, weight.at, slip->taker.at);
   return {{broken, "B01", fault_place(broken.schedule, slip->before)}};
 }
@@ -151,7 +152,7 @@ std::optional<Broken<Declared>> delay_weight_past_backward(const Declared& sound
   const auto slip = chosen(weights_before_backwards(sound.schedule), choice);
   if (!slip) return std::nullopt;
   Declared broken = sound;
-  const EntryPlace backward = *fellow(sound.schedule, slip->weight, Kind::Backward);
+  const Position backward = *fellow(sound.schedule, slip->weight, Kind::Backward);
   move_behind(broken.schedule.ranks[slip->weight.rank].order, slip->weight.at, slip->backward.at);
   return {{broken, "B02", fault_place(broken.schedule, backward)}};
 }
@@ -166,16 +167,15 @@ std::optional<Broken<Declared>> delay_reader_of_gradient(const Declared& sound,
   if (schedule.topology != Topology::Chain || schedule.ranks.front().chunks < 2)
     return std::nullopt;
   // A backward of the first chunk can be read late if another one comes behind it.
-  std::vector<EntryPlace> readers =
-      entries_that(schedule, [](const Entry& entry, const RankOrder&) {
-        return entry.kind == Kind::Backward && entry.chunk == 1;
-      });
+  std::vector<Position> readers = entries_that(schedule, [](const Entry& entry, const RankOrder&) {
+    return entry.kind == Kind::Backward && entry.chunk == 1;
+  });
   if (readers.size() < 2) return std::nullopt;
   const std::size_t nth = choice % (readers.size() - 1);
-  const EntryPlace reader = readers[nth];
+  const Position reader = readers[nth];
   Declared broken = sound;
   auto& order = broken.schedule.ranks.front().order;
-  EntryPlace maker = reader;
+  Position maker = reader;
   while (order[maker.at].kind != Kind::Backward || order[maker.at].chunk != 2) --maker.at;
   // Its weight gradient stays behind it.
   const bool delays = fellow(schedule, reader, Kind::BackwardWeight).has_value();
@@ -191,9 +191,9 @@ std::optional<Broken<Declared>> layers_for_chunks(const Declared& sound, std::si
   const Schedule& schedule = sound.schedule;
   // A first layer's backward makes the gradient, the next backward of another layer frees it, and
   // the next backward of the first layer takes the memory at the latest.
-  std::vector<EntryPlace> candidates;
+  std::vector<Position> candidates;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
-    std::optional<EntryPlace> first;
+    std::optional<Position> first;
     bool another = false;
     const auto& order = schedule.ranks[r].order;
     for (std::size_t at = 0; at < order.size(); ++at) {
@@ -203,7 +203,7 @@ std::optional<Broken<Declared>> layers_for_chunks(const Declared& sound, std::si
         continue;
       }
       if (first && another) candidates.push_back(*first);
-      first = EntryPlace{.rank = r, .at = at};
+      first = Position{.rank = r, .at = at};
       another = false;
     }
   }
@@ -216,7 +216,7 @@ std::optional<Broken<Declared>> layers_for_chunks(const Declared& sound, std::si
 
 // A chunk's input needs no gradient, and another chunk takes that input over.
 std::optional<Broken<Declared>> forget_requires_grad(const Declared& sound, std::size_t choice) {
-  const auto chunk_of = [&](EntryPlace place) {
+  const auto chunk_of = [&](Position place) {
     return sound.schedule.ranks[place.rank].order[place.at].chunk;
   };
   const std::vector<TakeOver> all = take_overs(sound.schedule);
@@ -250,7 +250,7 @@ std::optional<Broken<Declared>> swap_outputs(const Declared& sound, std::size_t 
   const RankOrder& rank = broken.schedule.ranks[backward->rank];
   give_module(broken, backward->rank, rank.order[backward->at].chunk,
               [](Module& module) { module.output_position = 1; });
-  const EntryPlace first{.rank = backward->rank, .at = *first_of(rank, Kind::Backward)};
+  const Position first{.rank = backward->rank, .at = *first_of(rank, Kind::Backward)};
   return {{broken, "B06", fault_place(broken.schedule, first)}};
 }
 
@@ -275,7 +275,7 @@ std::optional<Broken<Declared>> shrink_budget(const Declared& sound, std::size_t
   Declared broken = sound;
   const ModuleShape& shape = broken.options.modules.list.front().shape;
   broken.options.plan.budget = 2 * *shape.tokens * *shape.hidden;
-  const FaultPlace place{.rank = static_cast<std::int32_t>(choice % sound.schedule.ranks.size())};
+  const Place place{.rank = static_cast<std::int32_t>(choice % sound.schedule.ranks.size())};
   return {{broken, "B08", place}};
 }
 
@@ -285,7 +285,7 @@ std::optional<Broken<Declared>> weight_stream(const Declared& sound, std::size_t
   if (!slip) return std::nullopt;
   Declared broken = sound;
   broken.options.environment.weight_stream = true;
-  const EntryPlace backward = *fellow(sound.schedule, slip->weight, Kind::Backward);
+  const Position backward = *fellow(sound.schedule, slip->weight, Kind::Backward);
   return {{broken, "E01", fault_place(broken.schedule, backward)}};
 }
 
@@ -310,7 +310,7 @@ std::optional<Broken<Declared>> grouped_weight_stream(const Declared& sound, std
 std::optional<Broken<Declared>> replay_out_of_order(const Declared& sound, std::size_t choice) {
   auto broken = delay_weight_past_forward(sound, choice);
   if (!broken) return std::nullopt;
-  const auto rank = static_cast<std::size_t>(broken->place->rank);
+  const auto rank = as_index(broken->place->rank);
   RankOrder& replayed = broken->subject.schedule.ranks[rank];
   const auto& captured = sound.schedule.ranks[rank].order;
   replayed.replay = std::move(replayed.order);

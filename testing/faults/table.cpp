@@ -1,5 +1,6 @@
 #include "testing/faults/table.h"
 
+#include "core/base/index.h"
 #include "core/frameworks/torch/csv_printer.h"
 #include "testing/generators/executable_order.h"
 #include "testing/model_text.h"
@@ -61,7 +62,7 @@ Table table_of(Schedule schedule) {
     RankOrder& rank = schedule.ranks[r];
     rank.layers = {};
     for (const std::int32_t stage : rank.stages) {
-      const auto at = static_cast<std::size_t>(stage);
+      const auto at = as_index(stage);
       if (owners.size() <= at) owners.resize(at + 1);
       owners[at] = static_cast<std::int32_t>(r);
     }

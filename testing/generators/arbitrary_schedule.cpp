@@ -1,5 +1,6 @@
 #include "testing/generators/arbitrary_schedule.h"
 
+#include "core/base/index.h"
 #include "core/text/order_printer.h"
 
 #include <algorithm>
@@ -93,19 +94,19 @@ Schedule settled(Schedule schedule) {
     if (!rank.chunks_declared && schedule.topology != Topology::Custom) {
       rank.chunks = 0;
       for (const Entry& entry : rank.order) {
-        const bool usable = static_cast<std::size_t>(entry.chunk) <= rank.order.size();
+        const bool usable = as_index(std::int32_t{entry.chunk}) <= rank.order.size();
         if (entry.kind != Kind::Idle && usable)
           rank.chunks = std::max<std::int32_t>(rank.chunks, entry.chunk);
       }
     }
     settle_order(rank.order, rank.chunks, schedule.naming);
     if (rank.replay) settle_order(*rank.replay, rank.chunks, schedule.naming);
-    if (rank.delay) rank.delay->resize(static_cast<std::size_t>(rank.chunks), Delay::Never);
+    if (rank.delay) rank.delay->resize(as_index(rank.chunks), Delay::Never);
     if (rank.delay && schedule.naming == Naming::Counted) {
       std::replace(rank.delay->begin(), rank.delay->end(), Delay::Mixed, Delay::Never);
     }
     if (schedule.topology == Topology::Custom) {
-      rank.stages.resize(static_cast<std::size_t>(rank.chunks));
+      rank.stages.resize(as_index(rank.chunks));
     } else {
       rank.stages.clear();
     }

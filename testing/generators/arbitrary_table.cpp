@@ -1,5 +1,6 @@
 #include "testing/generators/arbitrary_table.h"
 
+#include "core/base/index.h"
 #include "core/frameworks/torch/csv_printer.h"
 
 #include <algorithm>
@@ -67,8 +68,7 @@ RawTable draw_raw(Dice& dice) {
 std::vector<std::int32_t> stages_of(const RawTable& table, std::size_t r) {
   std::vector<std::int32_t> stages;
   for (std::size_t stage = 0; stage < table.owners.size(); ++stage) {
-    if (static_cast<std::size_t>(table.owners[stage]) == r)
-      stages.push_back(static_cast<std::int32_t>(stage));
+    if (as_index(table.owners[stage]) == r) stages.push_back(static_cast<std::int32_t>(stage));
   }
   std::set<std::int32_t> strayed;
   for (const Entry& entry : table.rows[r]) {
@@ -88,8 +88,8 @@ RankOrder rank_of(const RawTable& table, std::size_t r) {
   std::vector<bool> split(rank.stages.size());
   for (Entry& entry : rank.order) {
     if (entry.kind == Kind::Idle) continue;
-    const auto c = static_cast<std::size_t>(
-        std::find(rank.stages.begin(), rank.stages.end(), entry.chunk) - rank.stages.begin());
+    const auto c = as_index(std::find(rank.stages.begin(), rank.stages.end(), entry.chunk) -
+                            rank.stages.begin());
     entry.chunk = static_cast<std::int32_t>(c) + 1;
     if (entry.kind == Kind::Backward) whole[c] = true;
     if (entry.kind == Kind::BackwardInput || entry.kind == Kind::BackwardWeight) split[c] = true;
@@ -100,8 +100,7 @@ RankOrder rank_of(const RawTable& table, std::size_t r) {
   }
   for (Entry& entry : rank.order) {
     if (entry.kind != Kind::BackwardInput) continue;
-    if ((*rank.delay)[static_cast<std::size_t>(entry.chunk) - 1] == Delay::Always)
-      entry.kind = Kind::Backward;
+    if ((*rank.delay)[entry.chunk.index()] == Delay::Always) entry.kind = Kind::Backward;
   }
   return rank;
 }

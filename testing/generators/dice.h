@@ -8,6 +8,8 @@
 
 #pragma once
 
+#include "core/base/index.h"
+
 #include <rapidcheck.h>
 
 #include <cstddef>
@@ -27,7 +29,7 @@ class Dice {
   [[nodiscard]] std::size_t below(std::size_t count) { return random_.next() % count; }
   /// Draws a number from Draws a number from `low` to `high`, both included.
   [[nodiscard]] std::int32_t between(std::int32_t low, std::int32_t high) {
-    return low + static_cast<std::int32_t>(below(static_cast<std::size_t>(high - low) + 1));
+    return low + static_cast<std::int32_t>(below(as_index(high - low) + 1));
   }
   /// True once in `count` times.
   [[nodiscard]] bool one_in(std::size_t count) { return below(count) == 0; }

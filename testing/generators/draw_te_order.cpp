@@ -1,6 +1,7 @@
 #include "testing/generators/draw_te_order.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 
 #include <algorithm>
 #include <vector>
@@ -48,7 +49,7 @@ TeOrder draw_te_entries(Dice& dice, TeOrder shape, const MayFollow& may_follow) 
     bool finished = true;
     std::vector<Action> next;
     for (std::int32_t chunk = 1; chunk <= shape.chunks(); ++chunk) {
-      const auto c = static_cast<std::size_t>(chunk) - 1;
+      const auto c = as_index(chunk) - 1;
       for (const Kind kind : {Kind::Forward, Kind::Backward, Kind::BackwardWeight}) {
         if (!sound_next(kind, progress[c], shape.delays[c], shape.microbatches)) continue;
         finished = false;
@@ -58,7 +59,7 @@ TeOrder draw_te_entries(Dice& dice, TeOrder shape, const MayFollow& may_follow) 
     if (finished) return shape;
     CAPO_ASSERT(!next.empty(), "an order can always be completed");
     const Action action = next[dice.below(next.size())];
-    count(progress[static_cast<std::size_t>(action.chunk) - 1], action.kind);
+    count(progress[action.chunk.index()], action.kind);
     shape.list.entries.push_back(te_entry(action.kind, action.chunk));
   }
 }

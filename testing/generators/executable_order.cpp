@@ -1,5 +1,7 @@
 #include "testing/generators/executable_order.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -39,7 +41,7 @@ bool can_be_executed(const Schedule& schedule, const Orders& orders) {
         continue;
       }
       for (auto entry = first; entry != last; ++entry) progress.run(r, entry->action());
-      at[r] = static_cast<std::size_t>(last - orders[r].begin());
+      at[r] = as_index(last - orders[r].begin());
       moved = true;
     }
   }

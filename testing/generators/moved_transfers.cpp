@@ -1,6 +1,7 @@
 #include "testing/generators/moved_transfers.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/graph/add_transfers.h"
 #include "testing/generators/sound_schedule.h"
 
@@ -41,7 +42,7 @@ bool is_gap(const std::vector<Entry>& order, std::size_t at) {
 std::vector<std::size_t> sensible_places(const std::vector<Entry>& order, const Entry& transfer) {
   const auto partner = std::find_if(
       order.begin(), order.end(), [&](const Entry& entry) { return belongs_to(entry, transfer); });
-  const auto at = static_cast<std::size_t>(partner - order.begin());
+  const auto at = as_index(partner - order.begin());
   std::vector<std::size_t> places;
   for (std::size_t to = 0; to <= order.size(); ++to) {
     if (is_gap(order, to) && (is_send(transfer.kind) ? to > at : to <= at)) places.push_back(to);

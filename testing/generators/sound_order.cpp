@@ -1,5 +1,6 @@
 #include "testing/generators/sound_order.h"
 
+#include "core/base/index.h"
 #include "testing/generators/draw_te_order.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ TeOrder draw_te_capturable_order(Dice& dice) {
   const TeOrder shape = draw_te_shape(dice);
   return draw_te_entries(
       dice, shape, [&](Kind kind, std::int32_t chunk, const ChunkProgress& done) {
-        const bool delays = shape.delays[static_cast<std::size_t>(chunk) - 1];
+        const bool delays = shape.delays[as_index(chunk) - 1];
         return kind != Kind::Backward || !delays || done.weights == done.backwards;
       });
 }
@@ -43,7 +44,7 @@ TeOrder draw_te_uncapturable_order(Dice& dice) {
   shape.microbatches = std::max(shape.microbatches, 2);
   const std::int32_t late_chunk = dice.between(1, shape.chunks());
   const std::int32_t late_weight = dice.between(0, shape.microbatches - 2);
-  shape.delays[static_cast<std::size_t>(late_chunk) - 1] = true;
+  shape.delays[as_index(late_chunk) - 1] = true;
   shape.layers.values.assign(shape.delays.size(), 1);
   return draw_te_entries(
       dice, shape, [&](Kind kind, std::int32_t chunk, const ChunkProgress& done) {
@@ -59,7 +60,7 @@ rc::Gen<TeOrder> te_uncapturable_order() {
 
 bool two_outstanding(const TeOrder& order) {
   for (std::int32_t chunk = 1; chunk <= order.chunks(); ++chunk) {
-    if (!order.delays[static_cast<std::size_t>(chunk) - 1]) continue;
+    if (!order.delays[as_index(chunk) - 1]) continue;
     const auto backwards = places(order.list, Kind::Backward, chunk);
     const auto weights = places(order.list, Kind::BackwardWeight, chunk);
     for (std::size_t k = 0; k + 1 < backwards.size() && k < weights.size(); ++k) {

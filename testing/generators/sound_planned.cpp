@@ -1,5 +1,6 @@
 #include "testing/generators/sound_planned.h"
 
+#include "core/base/index.h"
 #include "testing/generators/fewer_microbatches.h"
 
 #include <algorithm>
@@ -62,7 +63,7 @@ class OrderDraw {
     const std::int32_t down_to = chain_ ? 1 : piece.chunk;
     for (std::int32_t chunk = piece.chunk; chunk >= down_to; --chunk) {
       add(Kind::Backward, chunk, piece.microbatch);
-      const Delay delay = (*rank_.delay)[static_cast<std::size_t>(chunk) - 1];
+      const Delay delay = (*rank_.delay)[as_index(chunk) - 1];
       if (delay == Delay::Always) add(Kind::BackwardWeight, chunk, piece.microbatch);
     }
   }

@@ -1,5 +1,6 @@
 #include "testing/generators/sound_schedule.h"
 
+#include "core/base/index.h"
 #include "testing/generators/executable_order.h"
 #include "testing/generators/topology.h"
 
@@ -41,7 +42,7 @@ class StepDraw {
     for (const RankOrder& rank : schedule.ranks) {
       Part& part = parts_.emplace_back();
       for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk) {
-        const Delay delay = (*rank.delay)[static_cast<std::size_t>(chunk) - 1];
+        const Delay delay = (*rank.delay)[as_index(chunk) - 1];
         for (std::int32_t m = 0; m < *schedule.microbatches; ++m) {
           part.chains.push_back(chain_of(chunk, m, delay, dice.one_in(2)));
         }
@@ -82,7 +83,7 @@ class StepDraw {
       if (may_run) next.push_back(0);
       return next;
     }
-    const auto microbatches = static_cast<std::size_t>(*schedule_.microbatches);
+    const auto microbatches = as_index(*schedule_.microbatches);
     for (std::size_t i = 0; i < part.chains.size(); ++i) {
       if (part.chains[i].empty() || !progress_.may_run(r, part.chains[i].front())) continue;
       // First in, first out: the microbatch before has to be further on.
@@ -162,7 +163,7 @@ Layers draw_layers(Dice& dice, std::int32_t chunks) {
   if (!dice.one_in(3)) return {};
   Layers layers{.form = static_cast<Layers::Form>(1 + dice.below(3))};
   if (layers.form == Layers::Form::Count) layers.values.resize(1);
-  if (layers.form == Layers::Form::List) layers.values.resize(static_cast<std::size_t>(chunks));
+  if (layers.form == Layers::Form::List) layers.values.resize(as_index(chunks));
   for (std::int64_t& value : layers.values) value = dice.between(1, 3);
   return layers;
 }

@@ -1,5 +1,6 @@
 #include "testing/generators/te_order.h"
 
+#include "core/base/index.h"
 #include "core/frameworks/te/list_text.h"
 #include "core/text/number.h"
 #include "testing/representable.h"
@@ -59,7 +60,7 @@ TeOrder without_delay(TeOrder order, std::int32_t chunk) {
     const Action action = te_action(entry).value();
     return action.kind == Kind::BackwardWeight && action.chunk == chunk;
   });
-  order.delays[static_cast<std::size_t>(chunk) - 1] = false;
+  order.delays[as_index(chunk) - 1] = false;
   return order;
 }
 
@@ -128,8 +129,7 @@ std::vector<TeOrder> simpler(const TeOrder& order) {
     out.push_back(without_chunk(order, chunk));
   }
   for (std::int32_t chunk = 1; chunk <= order.chunks(); ++chunk) {
-    if (order.delays[static_cast<std::size_t>(chunk) - 1])
-      out.push_back(without_delay(order, chunk));
+    if (order.delays[as_index(chunk) - 1]) out.push_back(without_delay(order, chunk));
   }
   for (std::size_t c = 0; c < order.layers.values.size(); ++c) {
     if (order.layers.values[c] == 1) continue;

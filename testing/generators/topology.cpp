@@ -1,5 +1,7 @@
 #include "testing/generators/topology.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -25,7 +27,7 @@ std::int32_t draw_chunks(Dice& dice, Topology topology) {
 void draw_stages(Dice& dice, Schedule& schedule) {
   place_stages(schedule);
   if (schedule.topology != Topology::Custom) return;
-  std::vector<std::int32_t> stages(static_cast<std::size_t>(all_chunks(schedule)));
+  std::vector<std::int32_t> stages(as_index(all_chunks(schedule)));
   std::iota(stages.begin(), stages.end(), 0);
   for (std::size_t i = stages.size(); i > 1; --i) std::swap(stages[i - 1], stages[dice.below(i)]);
   for (RankOrder& rank : schedule.ranks) {
@@ -48,7 +50,7 @@ void close_gaps(Schedule& schedule) {
 
 void take_chunks(RankOrder& rank, std::int32_t count) {
   rank.chunks -= count;
-  if (!rank.stages.empty()) rank.stages.resize(static_cast<std::size_t>(rank.chunks));
+  if (!rank.stages.empty()) rank.stages.resize(as_index(rank.chunks));
 }
 
 std::vector<Schedule> simpler(const Schedule& schedule) {

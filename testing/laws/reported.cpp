@@ -7,33 +7,32 @@ namespace capo::testing {
 namespace {
 
 // The part of its witness in which a finding has to name the place.
-enum class Place {
+enum class Within {
   First,      ///< its first entry
   AnyOfWait,  ///< any entry of a circle, which begins nowhere
   Rank,       ///< only the rank is known of a rank's peak and of the first of many races
 };
 
-Place place_in(const Diagnostic& finding) {
-  if (finding.rule == "B08" || finding.rule == "E02") return Place::Rank;
+Within place_in(const Diagnostic& finding) {
+  if (finding.rule == "B08" || finding.rule == "E02") return Within::Rank;
   const bool circle = finding.rule == "D04" || finding.witness.kind == WitnessKind::WaitCycle;
-  return circle ? Place::AnyOfWait : Place::First;
+  return circle ? Within::AnyOfWait : Within::First;
 }
 
-bool is_at(const Diagnostic& finding, const FaultPlace& place) {
+bool is_at(const Diagnostic& finding, const Place& place) {
   const auto& tasks = finding.witness.tasks;
   if (tasks.empty()) return false;
-  const Place where = place_in(finding);
-  if (where == Place::Rank) return tasks.front().rank == place.rank;
-  const auto last = where == Place::AnyOfWait ? tasks.end() : tasks.begin() + 1;
-  return std::any_of(tasks.begin(), last, [&](const TaskReference& task) {
-    return FaultPlace{.rank = task.rank, .index = task.index} == place;
+  const Within where = place_in(finding);
+  if (where == Within::Rank) return tasks.front().rank == place.rank;
+  const auto last = where == Within::AnyOfWait ? tasks.end() : tasks.begin() + 1;
+  return std::any_of(tasks.begin(), last, [&](const WitnessEntry& task) {
+    return Place{.rank = task.rank, .index = task.index} == place;
   });
 }
 
 }  // namespace
 
-bool reports(const Checked& verdict, std::string_view rule,
-             const std::optional<FaultPlace>& place) {
+bool reports(const Checked& verdict, std::string_view rule, const std::optional<Place>& place) {
   const auto& findings = verdict.result.diagnostics.kept();
   return std::any_of(findings.begin(), findings.end(), [&](const Diagnostic& finding) {
     if (finding.rule != rule || finding.severity != Severity::Error) return false;

@@ -15,7 +15,7 @@
 namespace capo::testing {
 
 [[nodiscard]] bool reports(const Checked& verdict, std::string_view rule,
-                           const std::optional<FaultPlace>& place);
+                           const std::optional<Place>& place);
 
 template <typename Subject>
 [[nodiscard]] bool reports(const Checked& verdict, const Broken<Subject>& broken) {

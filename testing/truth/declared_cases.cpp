@@ -1,3 +1,4 @@
+#include "core/base/index.h"
 #include "testing/truth/drawn_cases.h"
 
 #include "core/input/load.h"
@@ -22,7 +23,7 @@ std::string modules_in(const ModuleTable& table) {
   std::string words;
   for (const std::int32_t module : used) {
     if (!words.empty()) words += ", ";
-    words += words_of(table.list[static_cast<std::size_t>(module)]);
+    words += words_of(table.list[as_index(module)]);
   }
   return words;
 }

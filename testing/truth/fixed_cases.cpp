@@ -69,9 +69,9 @@ TruthCase te2376(std::string_view name) {
 
 std::vector<std::string> published_names() {
   std::vector<std::string> names;
-  for (const published::Entry& entry : published::entries()) names.emplace_back(entry.name);
-  for (const published::TorchClass each : published::kTorchClasses) {
-    names.push_back(fmt::format("torch:{}", published::name_of(each)));
+  for (const schedules::Entry& entry : schedules::entries()) names.emplace_back(entry.name);
+  for (const schedules::TorchClass each : schedules::kTorchClasses) {
+    names.push_back(fmt::format("torch:{}", schedules::name_of(each)));
   }
   return names;
 }
@@ -80,11 +80,11 @@ std::vector<std::string> published_names() {
 TruthCase published_case(const std::string& name) {
   for (const std::optional<std::int32_t> chunks :
        {std::optional<std::int32_t>{}, std::optional<std::int32_t>{2}}) {
-    published::Request request{.name = name, .ranks = 2, .microbatches = 4, .chunks = chunks};
-    auto schedule = published::schedule_named(request);
+    schedules::Request request{.name = name, .ranks = 2, .microbatches = 4, .chunks = chunks};
+    auto schedule = schedules::schedule_named(request);
     if (!schedule) {
       request.memory_limit = 4;
-      schedule = published::schedule_named(request);
+      schedule = schedules::schedule_named(request);
     }
     if (!schedule) continue;
     return {.words = fmt::format("{} of 2 ranks, 4 microbatches", name),

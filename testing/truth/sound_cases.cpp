@@ -17,15 +17,15 @@ namespace capo::testing {
 namespace {
 
 std::optional<TruthCase> published_case(Dice& dice) {
-  const auto& entries = published::entries();
+  const auto& entries = schedules::entries();
   const auto& entry = entries[dice.below(entries.size())];
-  published::Request request{.name = std::string(entry.name),
+  schedules::Request request{.name = std::string(entry.name),
                              .ranks = dice.between(1, 4),
                              .microbatches = 2 * dice.between(1, 4)};
-  auto schedule = published::schedule_named(request);
+  auto schedule = schedules::schedule_named(request);
   if (!schedule) {
     request.memory_limit = 2 * request.ranks;
-    schedule = published::schedule_named(request);
+    schedule = schedules::schedule_named(request);
   }
   if (!schedule) return std::nullopt;
   return TruthCase{.words = fmt::format("{} of {} ranks, {} microbatches", entry.name,

@@ -1,5 +1,7 @@
 #include "testing/truth/tally.h"
 
+#include "core/base/index.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,10 +9,6 @@
 namespace capo::testing {
 
 namespace {
-
-std::size_t index_of(Came came) {
-  return static_cast<std::size_t>(came);
-}
 
 std::uint64_t count_of(const run::Victims& victims) {
   return victims.static_input.size() + victims.grad_output.size() + victims.grad_input.size() +
@@ -20,7 +18,7 @@ std::uint64_t count_of(const run::Victims& victims) {
 }  // namespace
 
 void Tally::add(const TruthLine& line) {
-  const std::size_t way = index_of(line.came);
+  const std::size_t way = as_index(line.came);
   ++lines;
   ++came[way];
   for (const std::string& rule : line.rules) ++by_rule[rule][way];
@@ -39,14 +37,14 @@ void Tally::add(const TruthLine& line) {
 }
 
 std::uint64_t Tally::disagreements() const {
-  return came[index_of(Came::Disagrees)];
+  return came[as_index(Came::Disagrees)];
 }
 
 std::string matrix_text(const Tally& tally) {
   std::string text = "            gradients right   some wrong\n";
   text += fmt::format("  accepted  {:>15}   {:>10}\n", tally.accepted_right, tally.accepted_wrong);
   text += fmt::format("  rejected  {:>15}   {:>10}\n", tally.rejected_right, tally.rejected_wrong);
-  const auto count = [&](Came came) { return tally.came[index_of(came)]; };
+  const auto count = [&](Came came) { return tally.came[as_index(came)]; };
   text += fmt::format("rejected and seen {}, explained {}, nothing to run {}; disagreements {}\n",
                       count(Came::Seen), count(Came::Explained), count(Came::NotRun),
                       tally.disagreements());
@@ -58,8 +56,8 @@ std::string matrix_text(const Tally& tally) {
 std::string rules_text(const Tally& tally) {
   std::string text = "  rule      seen   explained   nothing to run\n";
   for (const auto& [rule, counts] : tally.by_rule) {
-    text += fmt::format("  {:<4}  {:>8}   {:>9}   {:>14}\n", rule, counts[index_of(Came::Seen)],
-                        counts[index_of(Came::Explained)], counts[index_of(Came::NotRun)]);
+    text += fmt::format("  {:<4}  {:>8}   {:>9}   {:>14}\n", rule, counts[as_index(Came::Seen)],
+                        counts[as_index(Came::Explained)], counts[as_index(Came::NotRun)]);
   }
   return text;
 }

@@ -1,5 +1,6 @@
 #include "testing/truth/truth_line.h"
 
+#include "core/base/index.h"
 #include "core/report/report.h"
 
 #include <nlohmann/json.hpp>
@@ -122,7 +123,7 @@ std::optional<TruthLine> line_of(const Json& json) {
 }  // namespace
 
 std::string_view name_of(Came came) {
-  return kCame[static_cast<std::size_t>(came)].word;
+  return kCame[as_index(came)].word;
 }
 
 std::string to_text(const TruthLine& line) {

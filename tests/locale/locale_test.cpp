@@ -87,7 +87,7 @@ std::map<std::string, std::string> texts() {
   made["costs"] = with_costs(kModel, {.modules = {{"linear", {.forward = 1234.5}}}});
 
   const auto schedule =
-      published::schedule_named({.name = "1f1b", .ranks = 4, .microbatches = 2000});
+      schedules::schedule_named({.name = "1f1b", .ranks = 4, .microbatches = 2000});
   EXPECT_TRUE(schedule.has_value());
   const Input input{.form = Form::OrderFile, .schedule = *schedule};
   SimulationOptions options;

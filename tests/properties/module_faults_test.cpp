@@ -207,7 +207,7 @@ RC_GTEST_PROP(ModuleFaults, OfAReductionAreNotMendedByALaterOne, ()) {
   if (!in_time) return;
   Entry early = broken.schedule.ranks[in_time->rank].order[in_time->at];
   early.group = Group::Alone;
-  const EntryPlace place = put_before(
+  const Position place = put_before(
       broken.schedule, last_gradient(broken.schedule, in_time->rank, early.chunk), early);
   const Checked verdict = checked(broken);
   RC_ASSERT(reports(verdict, "G13", fault_place(broken.schedule, place)));

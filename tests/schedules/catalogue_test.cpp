@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 std::string tokens(const Request& request) {
@@ -124,4 +124,4 @@ TEST(Catalogue, EveryNameOfTheListCanBeMade) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -68,4 +68,4 @@ TEST(Chimera, LongerBackwardsLeaveTheBubbleOfTheClosedFormInOneUnit) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -58,4 +58,4 @@ TEST(CountedOrder, WhatIsNotOwedOrNotThereIsABugOfTheGenerator) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

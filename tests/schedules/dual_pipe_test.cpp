@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -101,4 +101,4 @@ TEST(DualPipeV, EveryOrderIsWholeFinishesAndHoldsOneChunkMoreThanTwoARank) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

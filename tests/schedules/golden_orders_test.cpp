@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using nlohmann::json;
@@ -78,4 +78,4 @@ TEST(GoldenOrders, AreThereInFullWhereTheyAreSmall) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

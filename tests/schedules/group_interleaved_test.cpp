@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -86,4 +86,4 @@ TEST(GroupInterleaved, BetweenHalfTheRanksAndAllTheGroupTradesBubbleForMemory) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -97,4 +97,4 @@ TEST(Hanayo, TheBubbleIsNearThePapers) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

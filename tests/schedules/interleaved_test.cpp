@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -118,4 +118,4 @@ TEST(LoopedBfs, NothingIsMadeOfNothing) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -117,4 +117,4 @@ TEST(Linear, BubblesAreThoseOfTheClosedForms) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -64,4 +64,4 @@ TEST(OneFOneBV, EveryRankHoldsTwoThirdsOfItsRanksAndALittle) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -20,7 +20,7 @@
 #include <tuple>
 #include <vector>
 
-namespace capo::published::order_laws {
+namespace capo::schedules::order_laws {
 
 /// The pipeline and the stage that a rank's chunk belongs to.
 struct Where {
@@ -219,4 +219,4 @@ inline std::optional<std::string> broken_law(const PublishedOrders& orders, cons
   return std::nullopt;
 }
 
-}  // namespace capo::published::order_laws
+}  // namespace capo::schedules::order_laws

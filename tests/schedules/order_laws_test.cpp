@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -49,4 +49,4 @@ TEST(OrderLaws, WhatRunsTogetherStartsTogether) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -114,4 +114,4 @@ TEST(Seq, ThereIsALargestSchedule) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

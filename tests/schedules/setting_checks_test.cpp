@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 TEST(SettingChecks, OneOfEachIsEnough) {
@@ -61,4 +61,4 @@ TEST(SettingChecks, ASearchMayKnowOnlyTimesOfAllRanks) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -142,4 +142,4 @@ TEST(TorchTables, EveryTableIsWholeAndFinishes) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

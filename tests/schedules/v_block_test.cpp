@@ -7,7 +7,7 @@
 
 #include <set>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 // Slots stand in the order of passes: Forward1, Forward2, Backward2, Backward1, Weight2, Weight1.
@@ -59,4 +59,4 @@ TEST(VBlock, ItsPeakIsThatOfTheSteadyMiddle) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using namespace order_laws;
@@ -87,4 +87,4 @@ TEST(VGreedy, BubbleAndPeakAreThePublishedOnes) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 // F and f are the forwards of chunks 1 and 2, B and b the input halves of chunks 2 and 1, W and w
@@ -29,7 +29,7 @@ std::vector<std::string> rows_of(const VGrid& grid) {
   std::vector<std::string> rows(grid.ranks());
   for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
     for (std::size_t slot = 0; slot < grid.slots(); ++slot) {
-      rows[rank] += kLetters[index_of(grid.at(rank, slot))];
+      rows[rank] += kLetters[as_index(grid.at(rank, slot))];
     }
   }
   return rows;
@@ -82,4 +82,4 @@ TEST(VGrid, WeightHalvesRunInTheOrderOfTheirBackwards) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

@@ -9,7 +9,7 @@
 
 #include <functional>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 // Slots stand in the order of passes: Forward1, Forward2, Backward2, Backward1, Weight2, Weight1.
@@ -87,4 +87,4 @@ TEST(VReordering, ALengthenedGridIsThatOfMoreMicrobatches) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

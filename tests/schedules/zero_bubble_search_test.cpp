@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace capo::published {
+namespace capo::schedules {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -403,4 +403,4 @@ TEST(ZeroBubbleSearch, SaysWhyThereIsNoOrder) {
 }
 
 }  // namespace
-}  // namespace capo::published
+}  // namespace capo::schedules

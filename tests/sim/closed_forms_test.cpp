@@ -34,7 +34,7 @@ struct Symbols {
 };
 
 Symbols symbols_of(const Request& request) {
-  const published::Costs& costs = request.costs;
+  const schedules::Costs& costs = request.costs;
   return {.p = static_cast<double>(request.ranks),
           .m = static_cast<double>(request.microbatches),
           .f = costs.forward,
@@ -44,7 +44,7 @@ Symbols symbols_of(const Request& request) {
 }
 
 /// Equal, near each other, far apart, equal with dear transfers, without transfers.
-constexpr std::array<published::Costs, 5> kCosts{
+constexpr std::array<schedules::Costs, 5> kCosts{
     {{1, 1, 1, 0}, {12, 13, 9, 1}, {10, 16, 4, 1}, {20, 20, 20, 5}, {5, 6, 4, 0}}};
 
 /// One rank to six, and by chance up to nine, with up to four times as many microbatches.
@@ -52,7 +52,7 @@ std::vector<Request> settings_of(const std::string& name) {
   std::vector<Request> settings;
   for (std::int32_t p = 1; p <= 6; ++p) {
     for (const std::int32_t m : std::set<std::int32_t>{(p + 1) / 2, p, 2 * p, 2 * p + 1, 3 * p}) {
-      for (const published::Costs& costs : kCosts) {
+      for (const schedules::Costs& costs : kCosts) {
         settings.push_back({.name = name, .ranks = p, .microbatches = m, .costs = costs});
       }
     }
@@ -336,7 +336,7 @@ TEST(ClosedForms, VAdaptive) {
       const double chunks = 2.0 * pairs;
       request.memory_limit = pairs;
       SCOPED_TRACE(words_for(request));
-      EXPECT_EQ(published::schedule_named(request).has_value(), chunks >= least);
+      EXPECT_EQ(schedules::schedule_named(request).has_value(), chunks >= least);
       if (chunks < least) continue;
       const auto run = simulate_request(request);
       expect_span(**run, 6 * s.m * s.f, v_bubble(s, chunks) * s.f);

@@ -18,20 +18,20 @@ using testing_support::published_tables;
 using testing_support::request_of;
 
 /// What a generator looked at, as settings: of all ranks, or of each where they differ.
-inline Costs costs_of(const published::Request& request) {
+inline Costs costs_of(const schedules::Request& request) {
   using Key = CostSetting::Key;
   Costs all;
   const auto set = [&all](std::int32_t rank, Key key, double value) {
     all.set({.scope = {.rank = rank}, .key = key, .value = value});
   };
-  const auto set_times = [&](std::int32_t rank, const published::Costs& costs) {
+  const auto set_times = [&](std::int32_t rank, const schedules::Costs& costs) {
     set(rank, Key::Forward, costs.forward);
     set(rank, Key::Backward, costs.backward);
     set(rank, Key::Weight, costs.weight);
   };
   set(-1, Key::Latency, request.costs.transfer);
   if (request.rank_costs.empty()) set_times(-1, request.costs);
-  for (std::int32_t rank = 0; const published::Costs& costs : request.rank_costs) {
+  for (std::int32_t rank = 0; const schedules::Costs& costs : request.rank_costs) {
     set_times(rank++, costs);
   }
   return all;
@@ -39,7 +39,7 @@ inline Costs costs_of(const published::Request& request) {
 
 /// Under the memory limit of the row, if it has one.
 inline SimulationOptions options_of(const json& row) {
-  const published::Request request = request_of(row);
+  const schedules::Request request = request_of(row);
   SimulationOptions options{.costs = costs_of(request),
                             .memory = MemoryChange{.forward = request.memory->forward,
                                                    .backward = request.memory->backward,

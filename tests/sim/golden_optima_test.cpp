@@ -25,7 +25,7 @@ std::initializer_list<const char*> schedules_of(const json& row) {
 
 /// Nothing where the schedule does not exist in this setting.
 std::unique_ptr<simulated::Simulated> run(const json& row, const char* name) {
-  auto schedule = published::schedule_named(request_of(row, name));
+  auto schedule = schedules::schedule_named(request_of(row, name));
   if (!schedule) return nullptr;
   return simulated::simulate_input({.form = Form::OrderFile, .schedule = std::move(*schedule)},
                                    options_of(row));

@@ -17,8 +17,8 @@
 namespace capo::golden {
 namespace {
 
-using published::Move;
-using published::PublishedOrders;
+using schedules::Move;
+using schedules::PublishedOrders;
 
 std::int32_t number(std::string_view text) {
   std::int32_t value = -1;
@@ -63,7 +63,7 @@ Input authors_input(const json& row) {
   PublishedOrders orders;
   for (const json& line : row.at("order")) orders.push_back(moves_of(line.get<std::string>()));
   return {.form = Form::OrderFile,
-          .schedule = published::schedule_of(orders, topology_of(row), row.at("v"))};
+          .schedule = schedules::schedule_of(orders, topology_of(row), row.at("v"))};
 }
 
 void expect_equal(double value, const json& expected, const char* what) {
@@ -111,7 +111,7 @@ TEST(GoldenSimulation, TakesAsLongForOrdersMadeByName) {
   int orders = 0;
   for (const json& row : published_rows("schedule")) {
     SCOPED_TRACE(row.at("id").get<std::string>());
-    auto schedule = published::schedule_named(request_of(row));
+    auto schedule = schedules::schedule_named(request_of(row));
     ASSERT_TRUE(schedule) << schedule.error();
     expect_row({.form = Form::OrderFile, .schedule = std::move(*schedule)}, row);
     ++orders;

@@ -26,7 +26,7 @@
 namespace capo::golden {
 namespace {
 
-using published::Move;
+using schedules::Move;
 
 std::int32_t chunks_of(const json& table, const std::string& name) {
   if (name == "1f1b-interleaved") return table.at("v_1f1b_I");
@@ -61,7 +61,7 @@ std::string rate(const json& value) {
 
 std::string simulated_rate(const json& table, const std::string& name) {
   const json row = row_of(table, name);
-  published::Request request = request_of(row);
+  schedules::Request request = request_of(row);
   request.chunks = chunks_of(table, name);
   const auto run = simulated::simulate_named(request, options_of(row));
   return rate((*run)->bubble_rate());
@@ -70,7 +70,7 @@ std::string simulated_rate(const json& table, const std::string& name) {
 /// 1F1B-I as the authors' program times it.
 class AuthorsReplay {
  public:
-  AuthorsReplay(const published::Setting& setting, const published::PublishedOrders& orders)
+  AuthorsReplay(const schedules::Setting& setting, const schedules::PublishedOrders& orders)
       : setting_(setting), orders_(orders), ranks_(orders.size()) {}
 
   [[nodiscard]] double makespan() {
@@ -122,27 +122,27 @@ class AuthorsReplay {
       if (sent == ends.end()) return false;
       start = std::max(start, sent->second + setting_.costs.transfer);
     }
-    const published::Costs& costs = setting_.costs;
+    const schedules::Costs& costs = setting_.costs;
     here.clock = start + (forward ? costs.forward : costs.backward + costs.weight);
     here.ends[{forward, move.chunk, move.microbatch}] = here.clock;
     ++here.done;
     return true;
   }
 
-  const published::Setting& setting_;
-  const published::PublishedOrders& orders_;
+  const schedules::Setting& setting_;
+  const schedules::PublishedOrders& orders_;
   std::vector<Rank> ranks_;
 };
 
 std::string authors_interleaved_rate(const json& table) {
-  const published::Request request = request_of(row_of(table, "1f1b-interleaved"));
-  const published::Setting setting{.ranks = request.ranks,
+  const schedules::Request request = request_of(row_of(table, "1f1b-interleaved"));
+  const schedules::Setting setting{.ranks = request.ranks,
                                    .microbatches = request.microbatches,
                                    .chunks = table.at("v_1f1b_I"),
                                    .costs = request.costs};
   const auto orders = interleaved_one_f_one_b(setting);
   const double takes = AuthorsReplay(setting, orders.value()).makespan();
-  const published::Costs& chunk = setting.costs;
+  const schedules::Costs& chunk = setting.costs;
   const double work =
       setting.microbatches * setting.chunks * (chunk.forward + chunk.backward + chunk.weight);
   return rate((takes - work) / takes);

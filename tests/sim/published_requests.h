@@ -19,7 +19,7 @@
 
 namespace capo::published_requests {
 
-using published::Request;
+using schedules::Request;
 
 /// "zb-1p p=4 m=8 f=1 b=1 w=1 c=0", and whatever else is stated.
 inline std::string words_for(const Request& request) {
@@ -35,7 +35,7 @@ inline std::string words_for(const Request& request) {
 
 inline void declare_costs(const Request& request, Costs& costs) {
   using Key = CostSetting::Key;
-  const auto declare = [&](const published::Costs& chunk, std::int32_t rank) {
+  const auto declare = [&](const schedules::Costs& chunk, std::int32_t rank) {
     costs.set({.scope = {.rank = rank}, .key = Key::Forward, .value = chunk.forward});
     costs.set({.scope = {.rank = rank}, .key = Key::Backward, .value = chunk.backward});
     costs.set({.scope = {.rank = rank}, .key = Key::Weight, .value = chunk.weight});
@@ -43,8 +43,8 @@ inline void declare_costs(const Request& request, Costs& costs) {
   constexpr std::int32_t kEveryRank = -1;
   declare(request.costs, kEveryRank);
   std::int32_t rank = 0;
-  for (const published::Costs& chunk : request.rank_costs) declare(chunk, rank++);
-  const published::Costs& first =
+  for (const schedules::Costs& chunk : request.rank_costs) declare(chunk, rank++);
+  const schedules::Costs& first =
       request.rank_costs.empty() ? request.costs : request.rank_costs.front();
   costs.set({.key = Key::Latency, .value = first.transfer});
 }
@@ -73,13 +73,13 @@ class Chance {
     return low + (high - low) * (static_cast<double>(engine_()) / 4294967296.0);
   }
   /// Half of them whole numbers, whose sums come out even, and a fifth without transfers.
-  published::Costs costs() {
+  schedules::Costs costs() {
     const bool whole = between(0, 1) == 0;
     const auto draw = [&](double low, double high) {
       return whole ? between(static_cast<std::int32_t>(low + 1), static_cast<std::int32_t>(high))
                    : between(low, high);
     };
-    published::Costs costs{.forward = draw(0.1, 20), .backward = draw(0.1, 20)};
+    schedules::Costs costs{.forward = draw(0.1, 20), .backward = draw(0.1, 20)};
     costs.weight = draw(0.1, 20);
     costs.transfer = between(0, 4) == 0 ? 0 : draw(0, 6);
     return costs;
@@ -96,7 +96,7 @@ struct Choices {
   std::vector<std::optional<double>> limits{std::nullopt};
 };
 
-inline Choices choices_of(const published::Entry& entry, std::int32_t ranks) {
+inline Choices choices_of(const schedules::Entry& entry, std::int32_t ranks) {
   Choices choices;
   if (entry.chunks == "any") choices.chunks = {1, 2, 3};
   if (entry.chunks == "even") choices.chunks = {2, 4};
@@ -108,17 +108,17 @@ inline Choices choices_of(const published::Entry& entry, std::int32_t ranks) {
 /// Every name of the catalogue and every table of PyTorch, on up to six ranks with up to 12
 /// microbatches and costs by chance, sometimes of each rank, as far as there is such a schedule.
 inline std::vector<Request> every_request() {
-  std::vector<published::Entry> entries = published::entries();
+  std::vector<schedules::Entry> entries = schedules::entries();
   std::vector<std::string> torch;  // the entries view these names
-  torch.reserve(published::kTorchClasses.size());
-  for (const published::TorchClass each : published::kTorchClasses) {
-    torch.push_back(fmt::format("torch:{}", published::name_of(each)));
+  torch.reserve(schedules::kTorchClasses.size());
+  for (const schedules::TorchClass each : schedules::kTorchClasses) {
+    torch.push_back(fmt::format("torch:{}", schedules::name_of(each)));
   }
   for (const std::string& name : torch) entries.push_back({.name = name, .chunks = "any"});
 
   Chance chance(20240117);
   std::vector<Request> requests;
-  for (const published::Entry& entry : entries) {
+  for (const schedules::Entry& entry : entries) {
     for (const std::int32_t ranks : {1, 2, 3, 4, 6}) {
       const Choices choices = choices_of(entry, ranks);
       for (const std::int32_t microbatches : {1, 6, 7, 12}) {
@@ -132,13 +132,13 @@ inline std::vector<Request> every_request() {
                               .group = group,
                               .costs = chance.costs(),
                               .memory_limit = limit};
-              if (!published::schedule_named(request)) continue;
+              if (!schedules::schedule_named(request)) continue;
               requests.push_back(request);
               if (requests.size() % 3 != 0) continue;
               for (std::int32_t rank = 0; rank < ranks; ++rank) {
                 request.rank_costs.push_back(chance.costs());
               }
-              if (published::schedule_named(request)) requests.push_back(request);
+              if (schedules::schedule_named(request)) requests.push_back(request);
             }
           }
         }

@@ -51,9 +51,9 @@ inline std::unique_ptr<Simulated> simulate_text(const std::string& text,
   return simulate_input(std::move(*input), std::move(options));
 }
 
-inline std::unique_ptr<Simulated> simulate_named(const published::Request& request,
+inline std::unique_ptr<Simulated> simulate_named(const schedules::Request& request,
                                                  SimulationOptions options = {}) {
-  auto schedule = published::schedule_named(request);
+  auto schedule = schedules::schedule_named(request);
   EXPECT_TRUE(schedule.has_value()) << request.name;
   return simulate_input({.form = Form::OrderFile, .schedule = std::move(*schedule)},
                         std::move(options));

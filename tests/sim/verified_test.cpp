@@ -23,7 +23,7 @@ TEST(Verified, EveryNameOfTheCatalogueIsAccepted) {
   for (const Request& request : every_request()) {
     SCOPED_TRACE(words_for(request));
     const Input input{.form = Form::OrderFile,
-                      .schedule = published::schedule_named(request).value()};
+                      .schedule = schedules::schedule_named(request).value()};
     const CheckResult result = check(input);
     EXPECT_EQ(result.verdict, Verdict::Accepted) << findings(result);
     // One rank has no transfers that could wait for each other, so nobody asked.
@@ -36,12 +36,12 @@ TEST(Verified, EveryNameOfTheCatalogueIsAccepted) {
 TEST(Verified, TheGridHasEveryNameOften) {
   std::map<std::string, int> count;
   for (const Request& request : every_request()) ++count[request.name];
-  for (const published::Entry& entry : published::entries()) {
+  for (const schedules::Entry& entry : schedules::entries()) {
     EXPECT_GE(count[std::string(entry.name)], 4) << entry.name;
   }
-  for (const published::TorchClass each : published::kTorchClasses) {
-    EXPECT_GE(count[fmt::format("torch:{}", published::name_of(each))], 4)
-        << published::name_of(each);
+  for (const schedules::TorchClass each : schedules::kTorchClasses) {
+    EXPECT_GE(count[fmt::format("torch:{}", schedules::name_of(each))], 4)
+        << schedules::name_of(each);
   }
 }
 

@@ -29,7 +29,7 @@ double on_rank(const json& times, std::size_t rank) {
 }
 
 // A microbatch passes only one chunk of each rank if two pipelines run in opposite directions.
-published::Costs chunk_costs(const json& row, std::size_t rank) {
+schedules::Costs chunk_costs(const json& row, std::size_t rank) {
   const bool passes_one = row.value("placement", "") == "bidirectional";
   const double chunks = passes_one ? 1 : row.at("v").get<double>();
   return {.forward = on_rank(row.at("F"), rank) / chunks,
@@ -50,14 +50,14 @@ const std::vector<json>& published_tables() {
   return tables;
 }
 
-published::Request request_of(const json& row, std::string_view name) {
+schedules::Request request_of(const json& row, std::string_view name) {
   const json& memory = row.at("mem_model");
-  published::Request request{
+  schedules::Request request{
       .name = std::string(name),
       .ranks = row.at("p"),
       .microbatches = row.at("m"),
       .costs = chunk_costs(row, 0),
-      .memory = published::Memory{
+      .memory = schedules::Memory{
           .forward = memory.at("F"), .backward = memory.at("B"), .weight = memory.at("W")}};
   for (std::size_t rank = 0; row.at("F").is_array() && rank < row.at("F").size(); ++rank) {
     request.rank_costs.push_back(chunk_costs(row, rank));
@@ -68,7 +68,7 @@ published::Request request_of(const json& row, std::string_view name) {
   return request;
 }
 
-published::Request request_of(const json& row) {
+schedules::Request request_of(const json& row) {
   return request_of(row, row.at("schedule").get<std::string>());
 }
 

@@ -21,8 +21,8 @@ namespace capo::testing_support {
 
 /// A request for the schedule `name` with the row's times and memory. Only a search that has no
 /// other limit is given the row's.
-[[nodiscard]] published::Request request_of(const nlohmann::json& row, std::string_view name);
+[[nodiscard]] schedules::Request request_of(const nlohmann::json& row, std::string_view name);
 /// A request for the schedule that the row is about.
-[[nodiscard]] published::Request request_of(const nlohmann::json& row);
+[[nodiscard]] schedules::Request request_of(const nlohmann::json& row);
 
 }  // namespace capo::testing_support

@@ -35,7 +35,7 @@ Holding only(std::int32_t microbatch) {
 using Events = std::vector<Event>;
 
 Outcome te(ModuleKind kind, const ModuleFlags& flags, const Events& events) {
-  return accumulate({.kind = kind, .flags = flags, .whose = Whose::Te}, events);
+  return accumulate({.kind = kind, .flags = flags, .whose = Contract::Te}, events);
 }
 
 Outcome sound(ModuleKind kind, const ModuleFlags& flags, const Events& events) {
@@ -248,14 +248,14 @@ TEST(TeAccumulates, FromTheFirstForwardOnWhereThatOverwrites) {
   Holding stale = each_once(2);
   stale.stale = true;
   EXPECT_EQ(te(ModuleKind::GroupedLinearOp, flags, in_order).held, stale);
-  EXPECT_EQ(
-      accumulate({.flags = flags, .whose = Whose::Te, .execution = Execution::Replayed}, in_order)
-          .held,
-      stale);
+  EXPECT_EQ(accumulate({.flags = flags, .whose = Contract::Te, .execution = Execution::Replayed},
+                       in_order)
+                .held,
+            stale);
 }
 
 TEST(TeAccumulates, NothingFromAReplayWithoutFuse) {
-  const Setting replay{.flags = kDelay, .whose = Whose::Te, .execution = Execution::Replayed};
+  const Setting replay{.flags = kDelay, .whose = Contract::Te, .execution = Execution::Replayed};
   EXPECT_EQ(accumulate(replay, kNext).held, Holding{});
   Setting bias = replay;
   bias.flags.bias = true;
@@ -266,7 +266,7 @@ TEST(TeAccumulates, NothingFromAReplayWithoutFuse) {
 
 TEST(TeAccumulates, OnlyTheFirstBiasOfModules) {
   for (const ModuleKind kind : kColumns) {
-    Setting setting{.kind = kind, .flags = kDelayFuse, .whose = Whose::Te};
+    Setting setting{.kind = kind, .flags = kDelayFuse, .whose = Contract::Te};
     setting.flags.bias = true;
     EXPECT_EQ(accumulate_bias(setting, kNext).held, is_operation(kind) ? each_once(3) : only(0));
     EXPECT_EQ(accumulate_bias(setting, collecting(kNext)).held, each_once(3));
@@ -307,9 +307,10 @@ TEST(TeAccumulates, MixesUpAnMlpWithOneFrozenWeight) {
 }
 
 TEST(TeAccumulates, OnATemporaryWhereTheWeightIsConcatenated) {
-  const Setting delay{.flags = kDelay, .whose = Whose::Te, .weight = Weight::OfSeveralParameters};
+  const Setting delay{
+      .flags = kDelay, .whose = Contract::Te, .weight = Weight::OfSeveralParameters};
   EXPECT_EQ(accumulate(delay, kNext), Outcome{});
-  const Setting fuse{.flags = kFuse, .whose = Whose::Te, .weight = Weight::OfSeveralParameters};
+  const Setting fuse{.flags = kFuse, .whose = Contract::Te, .weight = Weight::OfSeveralParameters};
   EXPECT_TRUE(accumulate(fuse, kNext).refused->starts_with("AttributeError"));
   const Setting ours{.flags = kDelayFuse, .weight = Weight::OfSeveralParameters};
   EXPECT_EQ(accumulate(ours, kNext).held, each_once(3));
@@ -326,7 +327,7 @@ TEST(TeAccumulates, AfterAskingForTheParameterOnlyWhereModulesFuse) {
 // A replay cannot set the flag, and nobody resets what capture has set.
 TEST(TeAccumulates, ReplaysUnderAFlagThatIsAlwaysSet) {
   const Setting replay{
-      .flags = kDelayFuseAttr, .whose = Whose::Te, .execution = Execution::Replayed};
+      .flags = kDelayFuseAttr, .whose = Contract::Te, .execution = Execution::Replayed};
   EXPECT_TRUE(accumulate(replay, Events{backward(0), kReduce}).flag_ahead);
   EXPECT_EQ(accumulate(replay, collecting(kNext)).held, each_once(3));
 }

@@ -1,6 +1,7 @@
 #include "core/frameworks/megatron/calls.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 
 #include <algorithm>
 #include <optional>
@@ -36,8 +37,8 @@ class RankCalls {
         ranks_(ranks),
         calls_(calls),
         combined_(combined),
-        received_forward_(static_cast<std::size_t>(order.chunks)),
-        received_backward_(static_cast<std::size_t>(order.chunks)) {}
+        received_forward_(as_index(order.chunks)),
+        received_backward_(as_index(order.chunks)) {}
 
   // This is Megatron's loop with model chunks, which may be a single one.
   void run_interleaved(const Program& program) {
@@ -105,7 +106,7 @@ class RankCalls {
     const auto& sequence = forward ? program_->forwards : program_->backwards;
     const bool leads = forward ? first_rank() : last_rank();
     if (!leads) return chunk_of(sequence, k + 1);
-    const auto lag = static_cast<std::size_t>(ranks_ - 1);
+    const auto lag = as_index(ranks_ - 1);
     if (k < lag) return std::nullopt;
     const std::int32_t made = chunk_of(sequence, k - lag);
     if (made == (forward ? chunks_ : 1)) return std::nullopt;
@@ -360,7 +361,7 @@ class RankCalls {
 // Takes an order apart into its forwards and backwards; false where Megatron's loop cannot have
 // made it, with the entry in `at`.
 bool take_apart(const RankOrder& order, Program& program, std::uint32_t& at) {
-  std::vector<std::int32_t> forwards(static_cast<std::size_t>(order.chunks));
+  std::vector<std::int32_t> forwards(as_index(order.chunks));
   std::vector<std::int32_t> backwards(forwards.size());
   std::size_t before_first_backward = 0;
   for (at = 0; at < order.order.size(); ++at) {
@@ -430,7 +431,7 @@ std::optional<std::int32_t> rank_of_plain_loop(const Schedule& schedule,
 // goes on no further; what it posted before and nobody reads is for the entry that it stops at.
 void name_readers(const RankOrder& order, const std::optional<RoutingFault>& fault,
                   std::vector<Step>& steps) {
-  std::vector<std::vector<std::uint32_t>> forwards(static_cast<std::size_t>(order.chunks));
+  std::vector<std::vector<std::uint32_t>> forwards(as_index(order.chunks));
   std::vector<std::vector<std::uint32_t>> backwards(forwards.size());
   for (std::uint32_t at = 0; at < order.order.size(); ++at) {
     const Entry& entry = order.order[at];
@@ -454,9 +455,9 @@ MegatronLowering lower_megatron(const Schedule& schedule, MegatronCalls calls, b
   const auto ranks = static_cast<std::int32_t>(schedule.ranks.size());
   std::vector<Program> programs(schedule.ranks.size());
   for (std::int32_t r = 0; r < ranks; ++r) {
-    const RankOrder& rank = schedule.ranks[static_cast<std::size_t>(r)];
+    const RankOrder& rank = schedule.ranks[as_index(r)];
     std::uint32_t at = 0;
-    if (take_apart(rank, programs[static_cast<std::size_t>(r)], at)) continue;
+    if (take_apart(rank, programs[as_index(r)], at)) continue;
     const bool ends = at >= rank.order.size();
     result.faults.push_back(
         {.kind = RoutingFault::Kind::Form, .rank = r, .entry = ends ? kNoEntry : at});
@@ -472,17 +473,17 @@ MegatronLowering lower_megatron(const Schedule& schedule, MegatronCalls calls, b
   const bool interleaved = is_interleaved(schedule, programs, calls);
   settle_warmups(programs, interleaved);
   for (std::int32_t r = 0; r < ranks; ++r) {
-    const RankOrder& rank = schedule.ranks[static_cast<std::size_t>(r)];
+    const RankOrder& rank = schedule.ranks[as_index(r)];
     RankCalls run(rank, r, ranks, calls, interleaved && ep_overlap);
     if (interleaved && ranks > 1) {
-      run.run_interleaved(programs[static_cast<std::size_t>(r)]);
+      run.run_interleaved(programs[as_index(r)]);
     } else {
-      run.run_plain(programs[static_cast<std::size_t>(r)]);
+      run.run_plain(programs[as_index(r)]);
     }
     run.finish();
     if (run.fault()) result.faults.push_back(*run.fault());
-    result.lowered.ranks[static_cast<std::size_t>(r)] = run.steps();
-    name_readers(rank, run.fault(), result.lowered.ranks[static_cast<std::size_t>(r)]);
+    result.lowered.ranks[as_index(r)] = run.steps();
+    name_readers(rank, run.fault(), result.lowered.ranks[as_index(r)]);
   }
   return result;
 }

@@ -1,5 +1,7 @@
 #include "core/frameworks/megatron/chunk_order.h"
 
+#include "core/base/index.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,7 +62,7 @@ Made<std::vector<TableEntry>> schedule_table(std::int64_t microbatches, std::int
   if (microbatches <= 0 || chunks <= 0 || group_size < 0) return table;
   const std::int64_t size = microbatches * chunks;
   if (static_cast<std::uint64_t>(size) > limits.entries) return NoOrder{too_many_entries(limits)};
-  table.reserve(static_cast<std::size_t>(size));
+  table.reserve(as_index(size));
   for (std::int64_t first = 0; first < microbatches; first += group_size) {
     const std::int64_t end = std::min(first + group_size, microbatches);
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
@@ -92,9 +94,8 @@ Made<std::vector<std::int64_t>> chunk_order(std::int64_t warmup, std::int64_t ch
   for (const TableEntry& entry : table) {
     if (auto limit = beyond("chunk", entry.chunk, limits)) return NoOrder{std::move(*limit)};
   }
-  const std::size_t ahead = static_cast<std::uint64_t>(warmup) < table.size()
-                                ? static_cast<std::size_t>(warmup)
-                                : table.size();
+  const std::size_t ahead =
+      static_cast<std::uint64_t>(warmup) < table.size() ? as_index(warmup) : table.size();
   const auto forward = [&](std::size_t i) { return table[i].chunk + 1; };
   const auto backward = [&](std::size_t i) { return table[i].chunk - chunks; };
   std::vector<std::int64_t> order;

@@ -1,5 +1,7 @@
 #include "core/frameworks/megatron/ep_overlap.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 
 namespace capo {
@@ -62,7 +64,7 @@ class Expansion {
 
  private:
   [[nodiscard]] std::size_t layers_of(const Step& step) const {
-    return static_cast<std::size_t>(layers_[step.chunk.index()]);
+    return as_index(layers_[step.chunk.index()]);
   }
 
   void forward_layer(const Step& step, std::size_t layer) {
@@ -167,7 +169,7 @@ bool is_weight_of(const Step& of, const std::vector<Step>& steps, std::size_t at
 std::vector<Step> take_list_apart(const std::vector<Step>& steps, const EpOverlap& options) {
   std::int32_t chunks = 0;
   for (const Step& step : steps) chunks = std::max<std::int32_t>(chunks, step.chunk);
-  const std::vector<std::int32_t> one_layer(static_cast<std::size_t>(chunks), 1);
+  const std::vector<std::int32_t> one_layer(as_index(chunks), 1);
   EpOverlap whole = options;
   whole.delayed_weights = false;
   EpOverlap delayed = options;

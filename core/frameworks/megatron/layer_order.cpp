@@ -14,6 +14,7 @@
 // without a forward raises, and so does a chunk without a layer count. The function is read at the
 // commit in version.h. Tested by orders_test.cpp against the function itself.
 
+#include "core/base/index.h"
 #include "core/frameworks/megatron/orders.h"
 
 #include <fmt/format.h>
@@ -67,12 +68,12 @@ class Expansion {
   [[nodiscard]] std::optional<std::size_t> first_backward() const {
     const auto at = std::find_if(order_.begin(), order_.end(), [](auto c) { return c < 0; });
     if (at == order_.end()) return std::nullopt;
-    return static_cast<std::size_t>(at - order_.begin());
+    return as_index(at - order_.begin());
   }
   [[nodiscard]] std::optional<std::size_t> last_forward() const {
     const auto at = std::find_if(order_.rbegin(), order_.rend(), [](auto c) { return c > 0; });
     if (at == order_.rend()) return std::nullopt;
-    return static_cast<std::size_t>(order_.rend() - at) - 1;
+    return as_index(order_.rend() - at) - 1;
   }
 
   // Megatron compares the two indices, one of which is Python's None.

@@ -1,5 +1,7 @@
 #include "core/frameworks/megatron/mcore.h"
 
+#include "core/base/index.h"
+
 #include <cmath>
 
 namespace capo::mcore {

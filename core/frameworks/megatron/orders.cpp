@@ -1,5 +1,6 @@
 #include "core/frameworks/megatron/orders.h"
 
+#include "core/base/index.h"
 #include "core/frameworks/megatron/chunk_order.h"
 
 #include <fmt/format.h>
@@ -92,8 +93,7 @@ Made<Generated> orders_of(const Request& request, const Limits& limits) {
   }
   const std::vector<std::int64_t> layers =
       request.layers_per_chunk.empty()
-          ? std::vector<std::int64_t>(static_cast<std::size_t>(std::max<std::int64_t>(chunks, 0)),
-                                      1)
+          ? std::vector<std::int64_t>(as_index(std::max<std::int64_t>(chunks, 0)), 1)
           : request.layers_per_chunk;
 
   Limits left = limits;  // for the ranks that are still to come

@@ -9,6 +9,7 @@
 // schedule_test.cpp.
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/frameworks/megatron/chunk_order.h"
 #include "core/frameworks/megatron/orders.h"
 #include "core/frameworks/te/from_te_list.h"
@@ -39,16 +40,14 @@ std::vector<std::int32_t> stages_of_layers(const std::vector<std::int64_t>& laye
 Schedule schedule_of(const Generated& generated) {
   const Request& request = generated.request;
   CAPO_ASSERT(!request.rank, "a schedule holds the orders of all ranks");
-  const auto chunks = static_cast<std::size_t>(chunks_of(request.configuration));
+  const auto chunks = as_index(chunks_of(request.configuration));
   std::vector<std::int64_t> layers = request.layers_per_chunk;
   layers.resize(request.layers_per_chunk.empty() ? chunks : std::min(layers.size(), chunks), 1);
   const bool by_layer = request.by_layer();
   CAPO_ASSERT(!by_layer || std::none_of(layers.begin(), layers.end(), [](auto n) { return n < 0; }),
               "a chunk has no negative number of layers");
   const std::size_t te_chunks =
-      by_layer
-          ? static_cast<std::size_t>(std::accumulate(layers.begin(), layers.end(), std::int64_t{0}))
-          : chunks;
+      by_layer ? as_index(std::accumulate(layers.begin(), layers.end(), std::int64_t{0})) : chunks;
   const bool delayed = by_layer && request.weight_gradients == WeightGradients::Delayed;
 
   Schedule schedule{.topology = by_layer ? Topology::Custom : Topology::Loop,

@@ -1,6 +1,7 @@
 #include "core/frameworks/te/contract.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/model/module_kinds.h"
 
 #include <algorithm>
@@ -139,8 +140,8 @@ constexpr bool exists(ModuleKind kind, bool delays) {
   return facts_of(kind).contract_column && (!delays || facts_of(kind).delays);
 }
 
-Destination overwriting(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
-  if (whose == Whose::Sound) {
+Destination overwriting(ModuleKind kind, const ModuleFlags& flags, Contract whose) {
+  if (whose == Contract::Sound) {
     return flags.overwrite_main_grad || flags.is_first_microbatch
                ? Destination::FirstWriteOverwrites
                : Destination::AddsToMainGrad;
@@ -162,18 +163,18 @@ Configuration configuration_of(const ModuleFlags& flags) {
   return flags.delay_wgrad ? Configuration::DelayFuse : Configuration::Fuse;
 }
 
-std::optional<Cell> contract(ModuleKind kind, Configuration configuration, Whose whose,
+std::optional<Cell> contract(ModuleKind kind, Configuration configuration, Contract whose,
                              const te::Version& version) {
-  const auto row = static_cast<std::size_t>(configuration);
+  const auto row = as_index(configuration);
   const Cell& sound = kSound[row];
   if (!exists(kind, sound.written == Written::WithW)) return std::nullopt;
-  if (whose == Whose::Sound) return sound;
+  if (whose == Contract::Sound) return sound;
   const auto* column = std::find(kColumns.begin(), kColumns.end(), *facts_of(kind).contract_column);
   CAPO_ASSERT(column != kColumns.end(), "a kind names a column that there is");
-  return version.cells->rows[row][static_cast<std::size_t>(column - kColumns.begin())];
+  return version.cells->rows[row][as_index(column - kColumns.begin())];
 }
 
-std::optional<Cell> contract_under(ModuleKind kind, const ModuleFlags& flags, Whose whose,
+std::optional<Cell> contract_under(ModuleKind kind, const ModuleFlags& flags, Contract whose,
                                    const te::Version& version) {
   std::optional<Cell> cell = contract(kind, configuration_of(flags), whose, version);
   if (!cell) return std::nullopt;
@@ -182,21 +183,21 @@ std::optional<Cell> contract_under(ModuleKind kind, const ModuleFlags& flags, Wh
   cell->destination = overwriting(kind, flags, whose);
   const bool dummy = cell->returned == Returned::Dummy || cell->returned == Returned::SharedDummy;
   if (dummy && flags.zero_out_wgrad) cell->returned = Returned::Zeros;
-  if (whose == Whose::Te && kind == ModuleKind::BasicLinearOp && flags.overwrite_main_grad) {
+  if (whose == Contract::Te && kind == ModuleKind::BasicLinearOp && flags.overwrite_main_grad) {
     cell->returned = Returned::LiveView;
     cell->flagged = Flagged::Never;
   }
   return cell;
 }
 
-std::optional<Cell> bias_contract(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
+std::optional<Cell> bias_contract(ModuleKind kind, const ModuleFlags& flags, Contract whose) {
   if (!exists(kind, flags.delay_wgrad)) return std::nullopt;
   if (!flags.bias) return kFrozen;
   // TE's operations make the bias gradient with B in any case.
-  if (!flags.delay_wgrad || (whose == Whose::Te && is_operation(kind))) return kToAutograd;
+  if (!flags.delay_wgrad || (whose == Contract::Te && is_operation(kind))) return kToAutograd;
   return Cell{
       Returned::Nothing,
-      whose == Whose::Sound ? Destination::AddsToGrad : Destination::AssignsGradIfNone,
+      whose == Contract::Sound ? Destination::AddsToGrad : Destination::AssignsGradIfNone,
       Written::WithW,
       Flagged::Never,
   };
@@ -215,20 +216,20 @@ std::span<const ConditionalDefect> conditional_defects() {
   return kConditional;
 }
 
-std::optional<Products> products(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
+std::optional<Products> products(ModuleKind kind, const ModuleFlags& flags, Contract whose) {
   if (is_made_of_modules(kind)) return std::nullopt;
   const bool trains = !flags.frozen_weight || is_mlp(kind);
   Products needed{.input = flags.input_requires_grad || has_norm(kind),
                   .weight = trains,
                   .frozen_weight = false};
-  if (whose == Whose::Te) {
+  if (whose == Contract::Te) {
     if (is_operation(kind) && trains) needed.input = true;
     needed.frozen_weight = kind == ModuleKind::GroupedMlp && flags.frozen_weight;
   }
   return needed;
 }
 
-bool hands_a_gradient(ModuleKind kind, const ModuleFlags& flags, Whose whose) {
+bool hands_a_gradient(ModuleKind kind, const ModuleFlags& flags, Contract whose) {
   if (is_made_of_modules(kind) || has_norm(kind)) return true;
   if (flags.input_requires_grad) return true;
   ModuleFlags trained = flags;

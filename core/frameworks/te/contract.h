@@ -42,7 +42,7 @@
 
 namespace capo::gradients {
 
-enum class Whose : std::uint8_t { Sound, Te };
+enum class Contract : std::uint8_t { Sound, Te };
 
 enum class Configuration : std::uint8_t {
   Vanilla,
@@ -122,19 +122,20 @@ struct ConditionalDefect {
 [[nodiscard]] Configuration configuration_of(const ModuleFlags& flags);
 
 /// The cell without further flags; nullopt for a transformer-layer, and for a basic-linear-op with
-/// Delay. `version` matters to Whose::Te only.
+/// Delay. `version` matters to Contract::Te only.
 [[nodiscard]] std::optional<Cell> contract(ModuleKind kind, Configuration configuration,
-                                           Whose whose, const te::Version& version = te::kNewest);
+                                           Contract whose,
+                                           const te::Version& version = te::kNewest);
 
 /// The cell, changed by overwrite_main_grad, zero_out_wgrad, is_first_microbatch and frozen_weight.
 /// In a module with two weights frozen_weight is about the first.
 [[nodiscard]] std::optional<Cell> contract_under(ModuleKind kind, const ModuleFlags& flags,
-                                                 Whose whose,
+                                                 Contract whose,
                                                  const te::Version& version = te::kNewest);
 
 /// The cell of the bias, which never goes to main_grad by itself.
 [[nodiscard]] std::optional<Cell> bias_contract(ModuleKind kind, const ModuleFlags& flags,
-                                                Whose whose);
+                                                Contract whose);
 
 /// Defects of a cell, in the order of their marks; a cell of the sound contract has none.
 [[nodiscard]] std::vector<Defect> defects_of(const Cell& cell);
@@ -153,11 +154,11 @@ struct Products {
 /// with frozen_weight the input's only. A norm in front needs the product for its own weights. Of
 /// layernorm-mlp and grouped-mlp one of the two weights is frozen. None for a transformer-layer.
 [[nodiscard]] std::optional<Products> products(ModuleKind kind, const ModuleFlags& flags,
-                                               Whose whose);
+                                               Contract whose);
 
 /// Whether backward hands anyone a gradient. Where it does not, PyTorch 2.11 cannot capture it
 /// (cudaErrorStreamCaptureIsolation). A transformer-layer does, by its norms.
-[[nodiscard]] bool hands_a_gradient(ModuleKind kind, const ModuleFlags& flags, Whose whose);
+[[nodiscard]] bool hands_a_gradient(ModuleKind kind, const ModuleFlags& flags, Contract whose);
 
 /// Whether TransformerEngine raises if a W finds nothing queued; else it returns in silence.
 [[nodiscard]] bool te_raises_on_empty_queue(ModuleKind kind);

@@ -102,7 +102,7 @@ std::string aligned(const std::vector<Row>& rows) {
   return out;
 }
 
-std::string table(Whose whose, const te::Version& version) {
+std::string table(Contract whose, const te::Version& version) {
   std::vector<Row> rows{{" ", "", "module", "autograd gets", "the gradient", "by", "flag", ""}};
   for (const Configuration configuration : kConfigurations) {
     for (const ModuleKind kind : kColumns) {
@@ -117,7 +117,7 @@ std::string notes_of_te(const te::Version& version) {
   std::map<char, Defect> used;
   for (const Configuration configuration : kConfigurations) {
     for (const ModuleKind kind : kColumns) {
-      const Cell cell = contract(kind, configuration, Whose::Te, version).value();
+      const Cell cell = contract(kind, configuration, Contract::Te, version).value();
       for (const Defect& defect : defects_of(cell)) used.emplace(defect.mark, defect);
     }
   }
@@ -132,7 +132,7 @@ std::string notes_of_te(const te::Version& version) {
 
 std::string contract_page(const te::Version& version) {
   std::string out(kIntroduction);
-  out += "\nThe sound contract, which capo's modules keep:\n\n" + table(Whose::Sound, version);
+  out += "\nThe sound contract, which capo's modules keep:\n\n" + table(Contract::Sound, version);
   out +=
       "\n" + paragraph("",
                        "With overwrite_main_grad or is_first_microbatch, what is written first in "
@@ -140,7 +140,7 @@ std::string contract_page(const te::Version& version) {
                        "frozen weight gets nothing and queues nothing.");
   out += fmt::format(
       "\nTransformerEngine {}, where `!` marks a defect and letters say which:\n\n{}\n{}",
-      version.commit, table(Whose::Te, version), notes_of_te(version));
+      version.commit, table(Contract::Te, version), notes_of_te(version));
   out +=
       "\n" + paragraph("",
                        "Its basic-linear-op is as the rows of grouped-linear-op without delay. A "

@@ -1,5 +1,7 @@
 #include "core/frameworks/te/from_te_list.h"
 
+#include "core/base/index.h"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -31,8 +33,7 @@ void declare_delay(RankOrder& rank, const TeDeclarations& declarations) {
     }
     return;
   }
-  delay.assign(static_cast<std::size_t>(rank.chunks),
-               declarations.delayed->all ? Delay::Always : Delay::Never);
+  delay.assign(as_index(rank.chunks), declarations.delayed->all ? Delay::Always : Delay::Never);
   for (const std::int32_t chunk : declarations.delayed->chunks) {
     const auto position = ChunkId(chunk).index();
     if (position >= delay.size()) delay.resize(position + 1, Delay::Never);
@@ -80,7 +81,7 @@ TeReading TeListReader::read(std::span<const TeEntry> list, TeReading memory) {
 
 // Numbers microbatches as number_microbatches() does, but reuses its storage.
 void TeListReader::number(RankOrder& rank) {
-  next_.assign(static_cast<std::size_t>(rank.chunks) * 3, 0);
+  next_.assign(as_index(rank.chunks) * 3, 0);
   for (Entry& entry : rank.order) {
     if (entry.chunk > rank.chunks) continue;
     const std::size_t kind = entry.kind == Kind::Forward ? 0 : entry.kind == Kind::Backward ? 1 : 2;

@@ -1,5 +1,7 @@
 #include "core/frameworks/te/predict.h"
 
+#include "core/base/index.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +58,7 @@ class WeightCheck {
 };
 
 WeightCheck::WeightCheck(const std::vector<TeEntry>& order, std::int64_t chunks)
-    : order_(order), chunks_(static_cast<std::size_t>(std::max<std::int64_t>(chunks, 0))) {
+    : order_(order), chunks_(as_index(std::max<std::int64_t>(chunks, 0))) {
   for (const TeEntry& entry : order_) {
     if (const std::size_t c = counted_chunk(entry, chunks_.size()); c != kNone) ++chunks_[c].end;
   }
@@ -205,7 +207,7 @@ class Simulation {
                    "the largest entry is a float, and TE multiplies a list by it");
     } else {
       const std::int64_t each = layers_.form == Layers::Form::Count ? layers_.values.front() : 1;
-      layer_counts_.assign(static_cast<std::size_t>(chunks_), each);
+      layer_counts_.assign(as_index(chunks_), each);
     }
     if (float_count) {
       return raise(Kind::PyTypeError, Step::Dimensions, {},
@@ -235,7 +237,7 @@ class Simulation {
   // The walks below share these.
 
   [[nodiscard]] std::int64_t layers_of(std::int64_t chunk) const {
-    return layer_counts_[static_cast<std::size_t>(chunk)];
+    return layer_counts_[as_index(chunk)];
   }
   [[nodiscard]] std::int64_t first_graph(std::int64_t chunk, std::int64_t microbatch) const {
     return prefix_[static_cast<std::size_t>(chunk)] * microbatches_ + microbatch * layers_of(chunk);
@@ -251,8 +253,7 @@ class Simulation {
   // Hands static inputs from finished backwards to later forwards.
 
   bool reuse() {
-    std::vector<std::int64_t> forwards(
-        static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0)));
+    std::vector<std::int64_t> forwards(as_index(std::max<std::int64_t>(chunks_, 0)));
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const double value = order_[i].value;
       const double chunk = std::abs(std::ceil(value)) - 1;
@@ -263,7 +264,7 @@ class Simulation {
                        "a forward of a chunk beyond the largest whole entry");
         }
         const std::int64_t c = static_cast<std::int64_t>(chunk);
-        const std::int64_t begin = first_graph(c, forwards[static_cast<std::size_t>(c)]++);
+        const std::int64_t begin = first_graph(c, forwards[as_index(c)]++);
         if (layers_of(c) > 0 && begin + layers_of(c) > graphs_) {
           return raise(Kind::PyIndexError, Step::Reuse, i,
                        "a forward beyond the last sample argument");
@@ -282,9 +283,8 @@ class Simulation {
   // Finds the graph that each forward belongs to.
 
   bool list() {
-    std::vector<std::int64_t> forwards(
-        static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0)));
-    std::vector<bool> hit(static_cast<std::size_t>(graphs_));
+    std::vector<std::int64_t> forwards(as_index(std::max<std::int64_t>(chunks_, 0)));
+    std::vector<bool> hit(as_index(graphs_));
     std::int64_t count = 0;
     bool twice = false;
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -294,12 +294,12 @@ class Simulation {
         return raise(Kind::PyTypeError, Step::List, i, "a forward that is a float indexes a list");
       }
       const auto c = static_cast<std::int64_t>(entry.value) - 1;
-      const std::int64_t begin = first_graph(c, forwards[static_cast<std::size_t>(c)]++);
+      const std::int64_t begin = first_graph(c, forwards[as_index(c)]++);
       for (std::int64_t g = begin; g < begin + layers_of(c); ++g) {
         ++count;
         if (g >= graphs_) continue;
-        twice = twice || hit[static_cast<std::size_t>(g)];
-        hit[static_cast<std::size_t>(g)] = true;
+        twice = twice || hit[as_index(g)];
+        hit[as_index(g)] = true;
       }
     }
     if (count != graphs_) {
@@ -320,21 +320,20 @@ class Simulation {
   // Runs every forward and backward once, eagerly.
 
   bool warm_up() {
-    owner_.assign(static_cast<std::size_t>(graphs_), kNoChunk);
-    backward_done_.assign(static_cast<std::size_t>(graphs_), false);
-    std::vector<std::int64_t> forwards(
-        static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0)));
+    owner_.assign(as_index(graphs_), kNoChunk);
+    backward_done_.assign(as_index(graphs_), false);
+    std::vector<std::int64_t> forwards(as_index(std::max<std::int64_t>(chunks_, 0)));
     std::vector<std::int64_t> backwards(forwards.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const TeEntry& entry = order_[i];
       if (entry.value > 0) {
         const auto c = static_cast<std::int64_t>(entry.value) - 1;
-        const std::int64_t begin = first_graph(c, forwards[static_cast<std::size_t>(c)]++);
+        const std::int64_t begin = first_graph(c, forwards[as_index(c)]++);
         for (std::int64_t g = begin; g < begin + layers_of(c); ++g) {
           if (g >= graphs_) {
             return raise(Kind::PyIndexError, Step::WarmUp, i, "a forward beyond the last graph");
           }
-          owner_[static_cast<std::size_t>(g)] = static_cast<std::int32_t>(c);
+          owner_[as_index(g)] = static_cast<std::int32_t>(c);
         }
       } else if (!fractional(entry)) {
         if (!warm_up_backward(i, backwards)) return false;
@@ -364,14 +363,14 @@ class Simulation {
     }
     const std::int64_t begin = first_graph(static_cast<std::int64_t>(c), backwards[c]++);
     for (std::int64_t g = begin + layers - 1; g >= begin; --g) {
-      if (g >= graphs_ || owner_[static_cast<std::size_t>(g)] == kNoChunk) {
+      if (g >= graphs_ || owner_[as_index(g)] == kNoChunk) {
         return raise(Kind::PyKeyError, Step::WarmUp, i, "a backward whose forward has not run");
       }
-      if (backward_done_[static_cast<std::size_t>(g)]) {
+      if (backward_done_[as_index(g)]) {
         return raise(options_.version->second_backward, Step::WarmUp, i,
                      std::string(options_.version->second_text));
       }
-      backward_done_[static_cast<std::size_t>(g)] = true;
+      backward_done_[as_index(g)] = true;
     }
     return true;
   }
@@ -379,15 +378,14 @@ class Simulation {
   // Captures backwards and weight gradients in the order of the list.
 
   [[nodiscard]] bool delays(std::int64_t graph) const {
-    const std::int32_t module = owner_[static_cast<std::size_t>(graph)];
-    return static_cast<std::size_t>(module) < need_wgrad_.size() &&
-           need_wgrad_[static_cast<std::size_t>(module)];
+    const std::int32_t module = owner_[as_index(graph)];
+    return as_index(module) < need_wgrad_.size() && need_wgrad_[as_index(module)];
   }
 
   bool capture() {
     WeightCheck weights(order_, chunks_);
-    weight_captured_.assign(delay_ ? static_cast<std::size_t>(graphs_) : 0, false);
-    const auto chunks = static_cast<std::size_t>(std::max<std::int64_t>(chunks_, 0));
+    weight_captured_.assign(delay_ ? as_index(graphs_) : 0, false);
+    const auto chunks = as_index(std::max<std::int64_t>(chunks_, 0));
     queued_.assign(chunks, 0);
     std::vector<std::int64_t> backwards(chunks);
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -416,7 +414,7 @@ class Simulation {
             Kind::RuntimeErrorTe, Step::Capture, i,
             fmt::format("from here on chunk {} has more backwards than weight gradients", c + 1));
       }
-      ++queued_[static_cast<std::size_t>(owner_[static_cast<std::size_t>(g)])];
+      ++queued_[as_index(owner_[as_index(g)])];
     }
     return true;
   }
@@ -424,14 +422,13 @@ class Simulation {
   bool capture_weight(std::size_t i, double chunk, std::int64_t backwards) {
     // TE has no counter of weight gradients: it takes the newest backward of the chunk, or the
     // graph before the chunk's first.
-    const std::int64_t base =
-        chunk < 0 ? graphs_ : prefix_[static_cast<std::size_t>(chunk)] * microbatches_;
+    const std::int64_t base = chunk < 0 ? graphs_ : prefix_[static_cast<std::size_t>(chunk)] * microbatches_;
     const std::int64_t graph = base + backwards - 1;
     const double value = order_[i].value;
     if (std::ceil(value) - value != 0.5) {
       return raise(Kind::ValueError, Step::Capture, i, "a fraction other than one half");
     }
-    if (graph < 0 || graph >= graphs_ || !backward_done_[static_cast<std::size_t>(graph)]) {
+    if (graph < 0 || graph >= graphs_ || !backward_done_[as_index(graph)]) {
       return raise(
           Kind::PyKeyError, Step::Capture, i,
           fmt::format("the weight gradient is bound to graph {}, which has no backward", graph));
@@ -440,7 +437,7 @@ class Simulation {
       return raise(Kind::RuntimeErrorTe, Step::Capture, i,
                    "a weight gradient where no module delays its own");
     }
-    const auto at = static_cast<std::size_t>(graph);
+    const auto at = as_index(graph);
     if (weight_captured_[at]) {
       return raise(
           Kind::TorchRuntimeError, Step::Capture, i,
@@ -449,7 +446,7 @@ class Simulation {
                       graph));
     }
     weight_captured_[at] = true;
-    std::int64_t& queue = queued_[static_cast<std::size_t>(owner_[at])];
+    std::int64_t& queue = queued_[as_index(owner_[at])];
     if (queue > 0) {
       --queue;
     } else if (options_.empty_store == EmptyStore::Raises) {

@@ -1,5 +1,6 @@
 #include "core/frameworks/te/reuse.h"
 
+#include "core/base/index.h"
 #include "core/plan/accesses.h"
 
 #include <algorithm>
@@ -97,14 +98,14 @@ class Capture {
   }
 
   void take(const Work& work, std::int32_t layer, BufferKind kind) {
-    const std::int64_t bytes = facts(work, layer).bytes[static_cast<std::size_t>(kind)];
+    const std::int64_t bytes = facts(work, layer).bytes[as_index(kind)];
     if (bytes == 0) return;
     address_[id(work, layer, kind)] = address_in(Region::Pool, pool_.take(bytes));
   }
   void give_back(const Work& work, std::int32_t layer, BufferKind kind) {
     const std::int64_t at = address_[id(work, layer, kind)];
     if (at == kNowhere) return;
-    pool_.give_back(offset_of(at), facts(work, layer).bytes[static_cast<std::size_t>(kind)]);
+    pool_.give_back(offset_of(at), facts(work, layer).bytes[as_index(kind)]);
   }
 
   void forward(const Work& work, std::int32_t layer) {
@@ -113,7 +114,7 @@ class Capture {
     std::int64_t& input = address_[id(work, layer, BufferKind::StaticInput)];
     if (consumed.empty()) {
       input = address_in(Region::StaticInputs, memory.static_inputs);
-      memory.static_inputs += of.bytes[static_cast<std::size_t>(BufferKind::StaticInput)];
+      memory.static_inputs += of.bytes[as_index(BufferKind::StaticInput)];
       ++memory.input_slots;
     } else {
       input = consumed.take();
@@ -129,7 +130,7 @@ class Capture {
       std::optional<std::int64_t>& output = at_key(grad_outputs_, of.output_key);
       if (!output) {
         output = address_in(Region::GradOutputs, memory.grad_outputs);
-        memory.grad_outputs += of.bytes[static_cast<std::size_t>(BufferKind::GradOutput)];
+        memory.grad_outputs += of.bytes[as_index(BufferKind::GradOutput)];
       }
       address_[id(work, layer, BufferKind::GradOutput)] = *output;
       if (work.delayed) take(work, layer, BufferKind::Operands);

@@ -1,5 +1,7 @@
 #include "core/frameworks/te/to_te_list.h"
 
+#include "core/base/index.h"
+
 #include <array>
 
 namespace capo {
@@ -25,13 +27,13 @@ Result<TeList, Inexpressible> to_te_list(const RankOrder& rank, const std::vecto
     if (entry.group != Group::Alone && beside == Beside::Refuse) {
       return fails("a TE list has no composites", entry, true);
     }
-    const bool known = entry.chunk >= 1 && static_cast<std::size_t>(entry.chunk) <= delay.size();
+    const bool known = entry.chunk >= 1 && as_index(std::int32_t{entry.chunk}) <= delay.size();
     if (known) {
       const auto chunk = entry.chunk.index();
       if (delay[chunk] == Delay::Mixed || entry.kind == Kind::BackwardInput) {
         return fails("in a TE list a chunk splits all of its backwards or none", entry);
       }
-      if (entry.microbatch != next[chunk][static_cast<std::size_t>(entry.kind)]++) {
+      if (entry.microbatch != next[chunk][as_index(entry.kind)]++) {
         return fails("a TE list runs the microbatches of a chunk first in, first out", entry);
       }
     }

@@ -1,7 +1,7 @@
 // The versions of TransformerEngine that capo speaks of, and the facts in which they differ.
 //
 //   te::predict(list, layers, need_wgrad, {.version = &te::kNewest})
-//   gradients::contract(kind, configuration, Whose::Te, te::kNewest)
+//   gradients::contract(kind, configuration, Contract::Te, te::kNewest)
 //
 // A version is a value that the caller hands in, and no function asks which one it is. To add
 // one, write its row in kVersions with today's beside it. A fact that differs becomes a member

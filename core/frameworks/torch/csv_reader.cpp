@@ -1,5 +1,6 @@
 #include "core/frameworks/torch/csv_reader.h"
 
+#include "core/base/index.h"
 #include "core/frameworks/torch/table.h"
 #include "core/text/printable.h"
 #include "core/text/scan.h"
@@ -159,7 +160,7 @@ class Reader {
     if (declarations_.stage_to_rank) {
       const auto& owners = *declarations_.stage_to_rank;
       for (std::size_t stage = 0; stage < owners.size(); ++stage) {
-        const auto owner = static_cast<std::size_t>(owners[stage]);
+        const auto owner = as_index(owners[stage]);
         if (owners[stage] < 0 || owner >= rows_.size()) {
           return malformed(
               {},
@@ -171,7 +172,7 @@ class Reader {
       }
     }
     if (declarations_.stages && declarations_.stage_to_rank &&
-        declarations_.stage_to_rank->size() != static_cast<std::size_t>(*declarations_.stages)) {
+        declarations_.stage_to_rank->size() != as_index(*declarations_.stages)) {
       return malformed({},
                        fmt::format("{} stages are declared, and the ranks of {}",
                                    *declarations_.stages, declarations_.stage_to_rank->size()),
@@ -231,8 +232,8 @@ class Reader {
   // A chunk that splits every backward holds its input halves as plain B, as a TE list does; I is
   // kept only beside whole backwards.
   static void settle_delay(RankOrder& rank) {
-    std::vector<bool> whole(static_cast<std::size_t>(rank.chunks));
-    std::vector<bool> split(static_cast<std::size_t>(rank.chunks));
+    std::vector<bool> whole(as_index(rank.chunks));
+    std::vector<bool> split(as_index(rank.chunks));
     const auto of = [](const Entry& entry) { return entry.chunk.index(); };
     for (const Entry& entry : rank.order) {
       if (entry.kind == Kind::Backward) whole[of(entry)] = true;

@@ -7,6 +7,7 @@
 // the same moment. If a sweep moves nothing torch gives up, and does not say where. Tested by
 // predict_test.cpp against torch's own lowered tables.
 
+#include "core/base/index.h"
 #include "core/frameworks/torch/predict.h"
 
 #include <algorithm>
@@ -76,9 +77,8 @@ class Lowering {
 
   // The rank of a stage; nullopt, with the KeyError noted, if torch's mapping has none.
   std::optional<std::size_t> rank_of(std::int64_t stage) {
-    const bool known =
-        stage >= 0 && stage <= last_stage() && rank_of_[static_cast<std::size_t>(stage)] >= 0;
-    if (known) return static_cast<std::size_t>(rank_of_[static_cast<std::size_t>(stage)]);
+    const bool known = stage >= 0 && stage <= last_stage() && rank_of_[as_index(stage)] >= 0;
+    if (known) return as_index(rank_of_[as_index(stage)]);
     lowered_.error = "KeyError: " + std::to_string(stage);
     return std::nullopt;
   }

@@ -4,6 +4,7 @@
 // of its own. Idle slots stay in place, since PyTorch counts steps with them. Tested by
 // predict_test.cpp.
 
+#include "core/base/index.h"
 #include "core/frameworks/torch/predict.h"
 
 #include "core/frameworks/torch/words.h"
@@ -17,7 +18,7 @@ namespace capo::torch {
 namespace {
 
 std::int64_t stage_of(const RankOrder& rank, std::int32_t chunk) {
-  const auto position = static_cast<std::size_t>(chunk) - 1;
+  const auto position = as_index(chunk) - 1;
   return position < rank.stages.size() ? rank.stages[position] : chunk - 1;
 }
 
@@ -27,7 +28,7 @@ Rows rows_of(const Input& input) {
   std::set<std::pair<std::size_t, std::size_t>> empty_composites;
   for (const CellFault& fault : input.cell_faults) {
     if (fault.kind == CellFault::Kind::EmptyComposite) {
-      empty_composites.emplace(static_cast<std::size_t>(fault.rank), fault.cell);
+      empty_composites.emplace(as_index(fault.rank), fault.cell);
     }
   }
   Rows rows;
@@ -44,7 +45,7 @@ Rows rows_of(const Input& input) {
         row.push_back({.composite = entry.group == Group::Opens});
       }
       if (entry.kind == Kind::Idle) continue;
-      const auto chunk = static_cast<std::size_t>(entry.chunk) - 1;
+      const auto chunk = entry.chunk.index();
       row.back().actions.push_back(
           {.stage = stage_of(rank, entry.chunk),
            .type = torch_type(entry.kind, chunk < delay.size() ? delay[chunk] : Delay::Never),
@@ -56,14 +57,14 @@ Rows rows_of(const Input& input) {
 }
 
 std::vector<std::int64_t> rank_of_stages(const Input& input, std::int64_t stages) {
-  std::vector<std::int64_t> ranks(static_cast<std::size_t>(std::max<std::int64_t>(stages, 0)), -1);
+  std::vector<std::int64_t> ranks(as_index(std::max<std::int64_t>(stages, 0)), -1);
   for (std::size_t r = 0; r < input.schedule.ranks.size(); ++r) {
     const RankOrder& rank = input.schedule.ranks[r];
     for (std::int32_t chunk = 1; chunk <= rank.chunks - rank.strays; ++chunk) {
       const std::int64_t stage = stage_of(rank, chunk);
       const bool known = stage >= 0 && stage < stages;
-      if (known && ranks[static_cast<std::size_t>(stage)] < 0) {
-        ranks[static_cast<std::size_t>(stage)] = static_cast<std::int64_t>(r);
+      if (known && ranks[as_index(stage)] < 0) {
+        ranks[as_index(stage)] = static_cast<std::int64_t>(r);
       }
     }
   }

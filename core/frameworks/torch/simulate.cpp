@@ -7,6 +7,7 @@
 // moves it raises "not progressing", or, where its error text trips over a table with fewer steps
 // than ranks, IndexError. Tested by predict_test.cpp against torch's verdicts and steps.
 
+#include "core/base/index.h"
 #include "core/frameworks/torch/predict.h"
 
 #include <algorithm>
@@ -88,8 +89,8 @@ class Simulation {
       result_.error = "IndexError: list index out of range";
       return std::nullopt;
     }
-    const std::int64_t rank = rank_of_[static_cast<std::size_t>(stage < 0 ? stage + count : stage)];
-    return rank < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(rank));
+    const std::int64_t rank = rank_of_[as_index(stage < 0 ? stage + count : stage)];
+    return rank < 0 ? std::nullopt : std::optional(as_index(rank));
   }
 
   bool has(std::int64_t stage_of_rank, std::int64_t stage, TorchType type,

@@ -37,7 +37,7 @@ TEST(WeakInputKey, ShowsBothGraphs) {
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{0, 0, "1", "F(c1,m0)"}, {0, 2, "2", "F(c2,m0)"}}));
+            (std::vector<WitnessEntry>{{0, 0, "1", "F(c1,m0)"}, {0, 2, "2", "F(c2,m0)"}}));
   EXPECT_FALSE(checked.accepted());
 }
 
@@ -134,7 +134,7 @@ TEST(WeakOutputKey, ShowsBothGraphs) {
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{0, 2, "-2", "B(c2,m0)"}, {0, 3, "-1", "B(c1,m0)"}}));
+            (std::vector<WitnessEntry>{{0, 2, "-2", "B(c2,m0)"}, {0, 3, "-1", "B(c1,m0)"}}));
   EXPECT_FALSE(checked.accepted());
 }
 
@@ -208,7 +208,7 @@ TEST(StridesLost, NamesTheModuleAndItsFirstGraph) {
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
-  EXPECT_EQ(finding.witness.tasks, (std::vector<TaskReference>{{0, 0, "1", "F(c1,m0)"}}));
+  EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{0, 0, "1", "F(c1,m0)"}}));
   EXPECT_FALSE(checked.accepted());
 }
 
@@ -238,8 +238,7 @@ TEST(StridesLost, IsShownOnceForAllRanksAndLayers) {
       "capo 1\nrank 0 layers 1\nrank 1 layers 2\nrank 2 layers 1\n"
       "rank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\nrank 2: F1.0 B1.0\n");
   ASSERT_EQ(checked.findings(), Findings{"B07@0"});
-  EXPECT_EQ(checked.first().witness.tasks,
-            (std::vector<TaskReference>{{1, 0, "F1.0", "F(c1,m0)"}}));
+  EXPECT_EQ(checked.first().witness.tasks, (std::vector<WitnessEntry>{{1, 0, "F1.0", "F(c1,m0)"}}));
 }
 
 TEST(StridesLost, WithoutAPlanOrUnderCaposIsNone) {
@@ -276,7 +275,7 @@ TEST(OverBudget, ShowsThePeakAndTheLeast) {
   EXPECT_NE(finding.notes.at(0).text.find("30 MiB"), std::string::npos) << finding.notes.at(0).text;
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
-  EXPECT_EQ(finding.witness.tasks, (std::vector<TaskReference>{{0, 4, "-1", "B(c1,m0)"}}));
+  EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{0, 4, "-1", "B(c1,m0)"}}));
   EXPECT_FALSE(checked.accepted());
 }
 

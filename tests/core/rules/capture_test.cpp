@@ -73,7 +73,7 @@ TEST(HalfDelayed, NamesTheFirstBackwardThatIsAtOdds) {
   EXPECT_EQ(found[0].rule, "C08");
   EXPECT_EQ(found[0].severity, Severity::Error);
   EXPECT_EQ(found[0].witness.tasks,
-            (std::vector<TaskReference>{{0, 2, "I1.0", "I(c1,m0)"}, {0, 4, "B1.1", "B(c1,m1)"}}));
+            (std::vector<WitnessEntry>{{0, 2, "I1.0", "I(c1,m0)"}, {0, 4, "B1.1", "B(c1,m1)"}}));
   EXPECT_FALSE(checked.accepted());
 }
 

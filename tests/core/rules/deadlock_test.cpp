@@ -50,10 +50,10 @@ TEST(Deadlock, ShowsTheCircleAndTheWaysOut) {
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.witness.kind, WitnessKind::WaitCycle);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{0, 3, "0SEND_F1", "send-F(c1,m1)"},
-                                        {1, 4, "1RECV_F1", "recv-F(c1,m1)"},
-                                        {1, 3, "1SEND_B0", "send-B(c1,m0)"},
-                                        {0, 4, "0RECV_B0", "recv-B(c1,m0)"}}));
+            (std::vector<WitnessEntry>{{0, 3, "0SEND_F1", "send-F(c1,m1)"},
+                                       {1, 4, "1RECV_F1", "recv-F(c1,m1)"},
+                                       {1, 3, "1SEND_B0", "send-B(c1,m0)"},
+                                       {0, 4, "0RECV_B0", "recv-B(c1,m0)"}}));
   EXPECT_EQ(checked.result.finishes, false);
 }
 
@@ -198,8 +198,8 @@ TEST(CollectiveOrder, ShowsWhatMeetsWhat) {
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.witness.kind, WitnessKind::Mismatch);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{0, 1, "dispatch-F1.0", "dispatch-F(c1,m0)"},
-                                        {1, 1, "combine-F1.0", "combine-F(c1,m0)"}}));
+            (std::vector<WitnessEntry>{{0, 1, "dispatch-F1.0", "dispatch-F(c1,m0)"},
+                                       {1, 1, "combine-F1.0", "combine-F(c1,m0)"}}));
 }
 
 TEST(CollectiveOrder, AcceptsTheSameSequence) {

@@ -11,7 +11,7 @@ namespace capo {
 namespace {
 
 using Findings = std::vector<std::string>;
-using Tasks = std::vector<TaskReference>;
+using Tasks = std::vector<WitnessEntry>;
 using testing_support::check_csv;
 using testing_support::check_in;
 using testing_support::check_module;
@@ -134,8 +134,8 @@ TEST(ReduceEarly, ShowsTheReductionAndTheGradientBehindIt) {
   ASSERT_EQ(checked.findings(), Findings{"G13@2"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.severity, Severity::Error);
-  EXPECT_EQ(finding.witness.tasks, (std::vector<TaskReference>{{0, 2, "reduce1", "reduce(c1)"},
-                                                               {0, 3, "W1.0", "W(c1,m0)"}}));
+  EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{0, 2, "reduce1", "reduce(c1)"},
+                                                              {0, 3, "W1.0", "W(c1,m0)"}}));
 }
 
 TEST(ReduceEarly, NamesTheStageOfATable) {
@@ -185,7 +185,7 @@ TEST(ReduceMissing, ShowsTheLastGradientAndAChunkThatIsReduced) {
   EXPECT_EQ(finding.help,
             (Help{.text = "add `reduce1` after it", .edits = {{{50, 0}, " reduce1"}}}));
   EXPECT_EQ(finding.severity, Severity::Error);
-  EXPECT_EQ(finding.witness.tasks, (std::vector<TaskReference>{{1, 1, "B1.0", "B(c1,m0)"}}));
+  EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{1, 1, "B1.0", "B(c1,m0)"}}));
   EXPECT_TRUE(check_text(text.substr(0, 50) + " reduce1\n").accepted()) << "its edit cures it";
 }
 

@@ -31,7 +31,7 @@ TEST(StaticInputReuse, ShowsWhoWroteWhoTookAndWhoReads) {
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{
+            (std::vector<WitnessEntry>{
                 {0, 0, "1", "F(c1,m0)"}, {0, 2, "1", "F(c1,m1)"}, {0, 3, "-1.5", "W(c1,m0)"}}));
   EXPECT_FALSE(checked.accepted());
 }
@@ -169,7 +169,7 @@ TEST(GradOutputReuse, ShowsWhoWroteWhoTookAndWhoReads) {
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{
+            (std::vector<WitnessEntry>{
                 {0, 2, "-2", "B(c2,m0)"}, {0, 3, "-1", "B(c1,m0)"}, {0, 4, "-2.5", "W(c2,m0)"}}));
   EXPECT_FALSE(checked.accepted());
 }
@@ -286,7 +286,7 @@ TEST(SlotRace, ShowsWhatNothingOrders) {
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{
+            (std::vector<WitnessEntry>{
                 {0, 0, "1", "F(c1,m0)"}, {0, 3, "1", "F(c1,m1)"}, {0, 2, "-1.5", "W(c1,m0)"}}));
   EXPECT_FALSE(checked.accepted());
 }
@@ -327,7 +327,7 @@ TEST(SlotRace, SaysWhereMemoryIsWrittenAndReadByOnePieceOfWork) {
       "`-2.5` at index 3 reads the scratch of chunk 2, microbatch 0 while `-1` at index 4 may "
       "overwrite it: nothing orders the two");
   EXPECT_EQ(found[1].labels.size(), 2u);
-  EXPECT_EQ(found[1].witness.tasks.front(), (TaskReference{0, 3, "-2.5", "W(c2,m0)"}));
+  EXPECT_EQ(found[1].witness.tasks.front(), (WitnessEntry{0, 3, "-2.5", "W(c2,m0)"}));
 }
 
 TEST(SlotRace, OfUndeclaredOperandsIsAWarning) {

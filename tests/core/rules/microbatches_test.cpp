@@ -201,7 +201,7 @@ TEST(MissingAction, ItsEditsAlwaysCure) {
   for (const char* name : {"gpipe", "1f1b", "1f1b-interleaved", "zb-h1", "zbv-1p", "v-half",
                            "hanayo", "chimera", "looped-bfs"}) {
     const Schedule sound =
-        *published::schedule_named({.name = name, .ranks = 4, .microbatches = 8});
+        *schedules::schedule_named({.name = name, .ranks = 4, .microbatches = 8});
     for (std::size_t r = 0; r < sound.ranks.size(); ++r) {
       for (std::size_t i = 0; i < sound.ranks[r].order.size(); ++i) {
         Schedule broken = sound;

@@ -59,7 +59,7 @@ TEST(WgradLost, WithoutAnEntryOfItsOwnStandsAtTheBackward) {
   const auto found = check_module(kWgradLost, "[1, -1]").of(Family::Gradients);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].witness.kind, WitnessKind::Entries);
-  EXPECT_EQ(found[0].witness.tasks, (std::vector<TaskReference>{{0, 1, "-1", "B(c1,m0)"}}));
+  EXPECT_EQ(found[0].witness.tasks, (std::vector<WitnessEntry>{{0, 1, "-1", "B(c1,m0)"}}));
 }
 
 const Module kBiasGradientLost{
@@ -127,7 +127,7 @@ TEST(SharedWeight, NamesTheModuleAndTheStage) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].rule, "G06");
   EXPECT_EQ(found[0].severity, Severity::Error);
-  EXPECT_EQ(found[0].witness.tasks, (std::vector<TaskReference>{{0, 2, "0W0", "W(c1,m0)"}}));
+  EXPECT_EQ(found[0].witness.tasks, (std::vector<WitnessEntry>{{0, 2, "0W0", "W(c1,m0)"}}));
 }
 
 TEST(SharedWeight, ConcernsTwoLayersOfOneStage) {

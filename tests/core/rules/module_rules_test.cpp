@@ -416,7 +416,7 @@ std::vector<Diagnostic> found(const AtFault& row, std::optional<PlanKind> plan) 
 
 std::string actions_of(const Diagnostic& finding) {
   std::string actions;
-  for (const TaskReference& task : finding.witness.tasks) {
+  for (const WitnessEntry& task : finding.witness.tasks) {
     actions += (actions.empty() ? "" : " ") + task.action;
   }
   return actions;

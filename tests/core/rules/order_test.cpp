@@ -306,8 +306,8 @@ TEST(ExchangeOrder, ShowsTheForwardThatComesLater) {
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{15, 13}, ""}, {{29, 4}, ""}}));
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{0, 0, "dispatch-F1.0", "dispatch-F(c1,m0)"},
-                                        {0, 1, "F1.0", "F(c1,m0)"}}));
+            (std::vector<WitnessEntry>{{0, 0, "dispatch-F1.0", "dispatch-F(c1,m0)"},
+                                       {0, 1, "F1.0", "F(c1,m0)"}}));
 }
 
 TEST(ExchangeOrder, TokensOfAForwardAreBackForTheBackward) {

@@ -27,7 +27,7 @@ TEST(PoolReuse, ShowsWhoWroteWhoTookAndWhoReads) {
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{
+            (std::vector<WitnessEntry>{
                 {0, 6, "-2", "B(c2,m0)"}, {0, 8, "-2", "B(c2,m2)"}, {0, 9, "-1", "B(c1,m0)"}}));
   EXPECT_FALSE(checked.accepted());
 }
@@ -130,7 +130,7 @@ TEST(P2pWindow, ShowsWhatOverwritesBeforeTheNextModelChunkIsOver) {
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{
+            (std::vector<WitnessEntry>{
                 {0, 7, "-2", "B(c2,m0)"}, {0, 9, "1", "F(c1,m2)"}, {0, 10, "-2", "B(c2,m1)"}}));
   EXPECT_FALSE(checked.accepted());
 }
@@ -161,9 +161,9 @@ TEST(P2pWindow, LooksAtSendsThatComeLate) {
   const Checked checked = check_sends("B1.0 B1.1 B1.2 send-B1.0 send-B1.1 send-B1.2");
   ASSERT_EQ(checked.findings(), Findings{"B04@6"});
   EXPECT_EQ(checked.first().witness.tasks,
-            (std::vector<TaskReference>{{1, 6, "B1.0", "B(c1,m0)"},
-                                        {1, 8, "B1.2", "B(c1,m2)"},
-                                        {1, 9, "send-B1.0", "send-B(c1,m0)"}}));
+            (std::vector<WitnessEntry>{{1, 6, "B1.0", "B(c1,m0)"},
+                                       {1, 8, "B1.2", "B(c1,m2)"},
+                                       {1, 9, "send-B1.0", "send-B(c1,m0)"}}));
 }
 
 TEST(P2pWindow, LeavesSendsThatNobodyWaitsForToSlotRace) {

@@ -29,7 +29,7 @@ TEST(ReplayOrder, ShowsWhereTheOrdersPartAndWhatItBreaks) {
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{
+            (std::vector<WitnessEntry>{
                 {0, 1, "F1", "F(c1,m1)"}, {0, 1, "F1", "F(c1,m1)"}, {0, 2, "B1", "B(c1,m0)"}}));
   EXPECT_FALSE(checked.accepted());
 }

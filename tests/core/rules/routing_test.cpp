@@ -37,7 +37,7 @@ TEST(MegatronForm, ShowsTheFirstEntryThatDiffers) {
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{42, 2}, ""}}));
   EXPECT_EQ(finding.notes, (std::vector<Note>{{.text = kNote}}));
   EXPECT_EQ(finding.witness.kind, WitnessKind::Entries);
-  EXPECT_EQ(finding.witness.tasks, (std::vector<TaskReference>{{0, 4, "F1", "F(c1,m2)"}}));
+  EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{0, 4, "F1", "F(c1,m2)"}}));
 }
 
 TEST(MegatronForm, AsksForTheFormInEveryWayOfCalling) {
@@ -198,7 +198,7 @@ TEST(InputNotRouted, ShowsTheInputThatNobodyAskedFor) {
   EXPECT_EQ(finding.labels.size(), 1u);
   EXPECT_EQ(finding.help, (Help{.text = kGroups}));
   EXPECT_EQ(finding.witness.kind, WitnessKind::Entries);
-  EXPECT_EQ(finding.witness.tasks, (std::vector<TaskReference>{{0, 6, "F2", "F(c2,m2)"}}));
+  EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{0, 6, "F2", "F(c2,m2)"}}));
 }
 
 TEST(InputNotRouted, ConcernsEveryWayOfCalling) {
@@ -325,7 +325,7 @@ TEST(InputNotRouted, SaysOnceWhatIsWrongInBothOrders) {
                        statement("rank 0 replay:", replayed) + statement("rank 1:", captured));
       std::set<std::pair<std::string, std::size_t>> places;
       for (const Diagnostic& finding : checked.of(Family::Routing)) {
-        const TaskReference& task = finding.witness.tasks.at(0);
+        const WitnessEntry& task = finding.witness.tasks.at(0);
         if (task.rank != 1) continue;
         ++faulty;
         EXPECT_TRUE(places.emplace(finding.rule, task.index).second) << finding.message;

@@ -31,7 +31,7 @@ TEST(StageOrder, ShowsTheReaderAndWhatItReads) {
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.witness.kind, WitnessKind::Path);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{0, 0, "2", "F(c2,m0)"}, {0, 1, "1", "F(c1,m0)"}}));
+            (std::vector<WitnessEntry>{{0, 0, "2", "F(c2,m0)"}, {0, 1, "1", "F(c1,m0)"}}));
 }
 
 TEST(StageOrder, ConcernsGradientsTheOtherWayRound) {
@@ -124,10 +124,10 @@ TEST(DependencyCycle, ShowsTheCircle) {
   ASSERT_EQ(checked.findings(), Findings{"D04@1"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.witness.kind, WitnessKind::Path);
-  EXPECT_EQ(finding.witness.tasks, (std::vector<TaskReference>{{0, 1, "B1.0", "B(c1,m0)"},
-                                                               {1, 2, "B1.0", "B(c1,m0)"},
-                                                               {1, 0, "F1.1", "F(c1,m1)"},
-                                                               {0, 2, "F1.1", "F(c1,m1)"}}));
+  EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{0, 1, "B1.0", "B(c1,m0)"},
+                                                              {1, 2, "B1.0", "B(c1,m0)"},
+                                                              {1, 0, "F1.1", "F(c1,m1)"},
+                                                              {0, 2, "F1.1", "F(c1,m1)"}}));
 }
 
 TEST(DependencyCycle, OpensWithOneOfItsSteps) {

@@ -41,7 +41,7 @@ TEST(WorkspaceRace, ShowsBothProducts) {
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{0, 3, "-2.5", "W(c2,m0)"}, {0, 4, "-1", "B(c1,m0)"}}));
+            (std::vector<WitnessEntry>{{0, 3, "-2.5", "W(c2,m0)"}, {0, 4, "-1", "B(c1,m0)"}}));
   EXPECT_FALSE(checked.accepted());
 }
 

@@ -22,8 +22,8 @@ TEST(TransferTwice, ShowsBoth) {
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.witness.kind, WitnessKind::Entries);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{1, 0, "1RECV_F0", "recv-F(c1,m0)"},
-                                        {1, 2, "1RECV_F0", "recv-F(c1,m0)"}}));
+            (std::vector<WitnessEntry>{{1, 0, "1RECV_F0", "recv-F(c1,m0)"},
+                                       {1, 2, "1RECV_F0", "recv-F(c1,m0)"}}));
 }
 
 TEST(TransferTwice, ConcernsEveryKindOfTransfer) {
@@ -80,7 +80,7 @@ TEST(TransferNowhere, ShowsATransferAtTheEndOfTheModel) {
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{39, 8}, ""}}));
   EXPECT_EQ(finding.witness.kind, WitnessKind::Entries);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{1, 2, "1SEND_F0", "send-F(c1,m0)"}}));
+            (std::vector<WitnessEntry>{{1, 2, "1SEND_F0", "send-F(c1,m0)"}}));
   EXPECT_EQ(checked.result.finishes, false);
 }
 
@@ -173,7 +173,7 @@ TEST(SendWithoutReceive, ShowsTheSendAndTheReader) {
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.witness.kind, WitnessKind::Entries);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{0, 1, "0SEND_F0", "send-F(c1,m0)"}}));
+            (std::vector<WitnessEntry>{{0, 1, "0SEND_F0", "send-F(c1,m0)"}}));
   EXPECT_EQ(checked.result.finishes, false);
 }
 
@@ -238,7 +238,7 @@ TEST(ReceiveWithoutSend, ShowsTheReceive) {
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{17, 8}, ""}}));
   EXPECT_EQ(finding.witness.kind, WitnessKind::Entries);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{1, 0, "1RECV_F0", "recv-F(c1,m0)"}}));
+            (std::vector<WitnessEntry>{{1, 0, "1RECV_F0", "recv-F(c1,m0)"}}));
   EXPECT_EQ(checked.result.finishes, false);
 }
 
@@ -283,7 +283,7 @@ TEST(InputNotReceived, ShowsTheReaderAndBothEndsThatAreMissing) {
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{17, 3}, ""}}));
   EXPECT_EQ(finding.witness.kind, WitnessKind::Entries);
-  EXPECT_EQ(finding.witness.tasks, (std::vector<TaskReference>{{1, 0, "1F0", "F(c1,m0)"}}));
+  EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{1, 0, "1F0", "F(c1,m0)"}}));
   EXPECT_EQ(checked.result.finishes, false);
 }
 
@@ -334,8 +334,8 @@ TEST(SendTooEarly, ShowsTheSendAndWhatMakesItsMessage) {
   ASSERT_EQ(checked.findings(), Findings{"T06@0"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.witness.kind, WitnessKind::Entries);
-  EXPECT_EQ(finding.witness.tasks, (std::vector<TaskReference>{{0, 0, "0SEND_F0", "send-F(c1,m0)"},
-                                                               {0, 1, "0F0", "F(c1,m0)"}}));
+  EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{0, 0, "0SEND_F0", "send-F(c1,m0)"},
+                                                              {0, 1, "0F0", "F(c1,m0)"}}));
   EXPECT_EQ(checked.result.finishes, false);
 }
 
@@ -386,8 +386,8 @@ TEST(ReceiveTooLate, ShowsTheReceiveAndItsReader) {
   ASSERT_EQ(checked.findings(), Findings{"T07@1"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.witness.kind, WitnessKind::Entries);
-  EXPECT_EQ(finding.witness.tasks, (std::vector<TaskReference>{{1, 1, "1RECV_F0", "recv-F(c1,m0)"},
-                                                               {1, 0, "1F0", "F(c1,m0)"}}));
+  EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{1, 1, "1RECV_F0", "recv-F(c1,m0)"},
+                                                              {1, 0, "1F0", "F(c1,m0)"}}));
   EXPECT_EQ(checked.result.finishes, false);
 }
 
@@ -436,8 +436,8 @@ TEST(MessageMismatch, ShowsTheReceiveAndTheSendThatItMeets) {
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.witness.kind, WitnessKind::Mismatch);
   EXPECT_EQ(finding.witness.tasks,
-            (std::vector<TaskReference>{{0, 2, "0SEND_F0", "send-F(c1,m0)"},
-                                        {1, 0, "1RECV_F1", "recv-F(c1,m1)"}}));
+            (std::vector<WitnessEntry>{{0, 2, "0SEND_F0", "send-F(c1,m0)"},
+                                       {1, 0, "1RECV_F1", "recv-F(c1,m1)"}}));
 }
 
 TEST(MessageMismatch, IsOneFindingForEachDirectionBetweenTwoRanks) {
@@ -484,8 +484,8 @@ TEST(MessageMismatch, SaysWhatWasAddedByTheNameOfWhatItCarries) {
   const Checked checked = check_in({.environment = {.p2p = MegatronCalls::Batch}}, orders);
   ASSERT_EQ(checked.findings(), (Findings{"T08@7", "T08@5"}));
   EXPECT_EQ(checked.first().witness.tasks,
-            (std::vector<TaskReference>{{1, 7, "send-B1", "send-B(c1,m0)"},
-                                        {0, 8, "recv-F2", "recv-F(c2,m2)"}}));
+            (std::vector<WitnessEntry>{{1, 7, "send-B1", "send-B(c1,m0)"},
+                                       {0, 8, "recv-F2", "recv-F(c2,m2)"}}));
   EXPECT_TRUE(check_in({.environment = {.p2p = MegatronCalls::Overlap}}, orders).accepted());
 }
 

@@ -27,8 +27,7 @@ List list_of(const std::vector<double>& numbers) {
 }
 
 FirstFinding rejected(std::string_view rule, std::size_t index) {
-  return {
-      .verdict = Verdict::Rejected, .rule = rule, .place = EntryPlace{.rank = 0, .index = index}};
+  return {.verdict = Verdict::Rejected, .rule = rule, .place = Place{.rank = 0, .index = index}};
 }
 
 FirstFinding rejected_as_a_whole(std::string_view rule) {
@@ -55,7 +54,7 @@ FirstFinding by_check(const List& list, const Verdicts::Declared& declared) {
     if (finding.severity != Severity::Error) continue;
     first.rule = finding.rule;
     if (!finding.labels.empty())
-      first.place = EntryPlace{.rank = 0, .index = finding.labels.front().span.offset};
+      first.place = Place{.rank = 0, .index = finding.labels.front().span.offset};
     break;
   }
   return first;
@@ -163,7 +162,7 @@ TEST(Verdicts, OfAnInputNameTheRank) {
   const FirstFinding first = Verdicts({}).of(*input);
   EXPECT_EQ(first.verdict, Verdict::Rejected);
   EXPECT_EQ(first.rule, "S20");
-  EXPECT_EQ(first.place, (EntryPlace{.rank = 1, .index = 2}));
+  EXPECT_EQ(first.place, (Place{.rank = 1, .index = 2}));
 }
 
 // What is declared beside a list, one thing at a time: both ways to a verdict say the same.
@@ -219,7 +218,7 @@ TEST(Verdicts, OfOrdersThatMegatronsLoopDoesNotRunNameTheEntry) {
   const FirstFinding own =
       first("F1.0 F1.1 F2.0 B2.0 F2.1 B2.1 B1.0 B1.1", MegatronCalls::Batch, true);
   EXPECT_EQ(own.rule, "R01");
-  EXPECT_EQ(own.place, (EntryPlace{.rank = 1, .index = 3}));
+  EXPECT_EQ(own.place, (Place{.rank = 1, .index = 3}));
 }
 
 TEST(Verdicts, OfAnInputNameTheEntryOfTheFirstError) {
@@ -228,11 +227,11 @@ TEST(Verdicts, OfAnInputNameTheEntryOfTheFirstError) {
     EXPECT_TRUE(input);
     return Verdicts({}).of(*input).place;
   };
-  EXPECT_EQ(place("[1, 0, -1]"), (EntryPlace{.rank = 0, .index = 1}));
-  EXPECT_EQ(place("[0, 1, 0.25, -1]"), (EntryPlace{.rank = 0, .index = 0}));
-  EXPECT_EQ(place("[1, -1.25, -1, 0]"), (EntryPlace{.rank = 0, .index = 1}));
+  EXPECT_EQ(place("[1, 0, -1]"), (Place{.rank = 0, .index = 1}));
+  EXPECT_EQ(place("[0, 1, 0.25, -1]"), (Place{.rank = 0, .index = 0}));
+  EXPECT_EQ(place("[1, -1.25, -1, 0]"), (Place{.rank = 0, .index = 1}));
   EXPECT_EQ(place("capo 1\nrank 0: F1.0 B1.0\nrank 1: B1.0 F1.0\n"),
-            (EntryPlace{.rank = 1, .index = 0}));
+            (Place{.rank = 1, .index = 0}));
   EXPECT_EQ(place("capo 1\nrank 0: F1 B1\nrank 0 replay: B1 F1\n"), std::nullopt);
 }
 

@@ -74,8 +74,8 @@ TEST(ProgramClocks, TwoThatAddToOneGradientAreOrderedAcrossStreams) {
       capo::run::program_of(plan.step().view().table(), plan.step().replayed()).value();
   const auto op_of = [&](Kind kind) {
     for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
-      for (std::uint32_t at = program.ops[op].first_act; at < program.ops[op].end_act; ++at) {
-        if (program.acts[at].kind == Act::Kind::Work && program.acts[at].work.kind == kind)
+      for (std::uint32_t at = program.ops[op].first_part; at < program.ops[op].end_part; ++at) {
+        if (program.parts[at].kind == OpPart::Kind::Work && program.parts[at].work.kind == kind)
           return op;
       }
     }

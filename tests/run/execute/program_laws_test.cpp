@@ -29,10 +29,10 @@ namespace {
 constexpr Environment kPairs{.communicators = Communicators::PerPair,
                              .transfers = TransferMode::Buffered};
 
-// The place of an act in the order of launches.
+// The place of an part in the order of launches.
 struct At {
   std::size_t op = 0;
-  std::size_t act = 0;
+  std::size_t part = 0;
 };
 
 // Knows for every op which ops are over before it begins.
@@ -53,7 +53,7 @@ class Behind {
     }
   }
   [[nodiscard]] bool operator()(At before, At after) const {
-    return before.op == after.op ? before.act <= after.act : over_[after.op][before.op];
+    return before.op == after.op ? before.part <= after.part : over_[after.op][before.op];
   }
 
  private:
@@ -92,10 +92,10 @@ class Laws {
 
  private:
   template <typename Visit>
-  void for_each_act(Visit visit) const {
+  void for_each_part(Visit visit) const {
     for (std::size_t op = 0; op < program_.ops.size(); ++op) {
-      for (std::size_t at = program_.ops[op].first_act; at < program_.ops[op].end_act; ++at) {
-        visit(program_.acts[at], At{op, at});
+      for (std::size_t at = program_.ops[op].first_part; at < program_.ops[op].end_part; ++at) {
+        visit(program_.parts[at], At{op, at});
       }
     }
   }
@@ -113,13 +113,13 @@ class Laws {
 
   void all_work_is_there_once() {
     std::size_t works = 0;
-    for_each_act([&](const Act& act, At at) {
-      if (act.kind != Act::Kind::Work) return;
+    for_each_part([&](const OpPart& part, At at) {
+      if (part.kind != OpPart::Kind::Work) return;
       ++works;
-      for_each_layer(table_, act.rank, act.work, [&](std::int32_t layer) {
-        const Work& work = act.work;
+      for_each_layer(table_, part.rank, part.work, [&](std::int32_t layer) {
+        const Work& work = part.work;
         const bool fresh =
-            at_.try_emplace({act.rank, work.chunk, layer, work.microbatch, phase(work.kind)}, at)
+            at_.try_emplace({part.rank, work.chunk, layer, work.microbatch, phase(work.kind)}, at)
                 .second;
         EXPECT_TRUE(fresh);
       });
@@ -173,35 +173,36 @@ class Laws {
     }
   }
 
-  [[nodiscard]] Origin expected_origin(const Act& act) const {
-    const Work& work = act.work;
+  [[nodiscard]] Origin expected_origin(const OpPart& part) const {
+    const Work& work = part.work;
     const bool forward = work.kind == Kind::Forward;
-    const std::int32_t last = table_.layers(act.rank, work.chunk) - 1;
+    const std::int32_t last = table_.layers(part.rank, work.chunk) - 1;
     const std::int32_t layer = work.layer != kAllLayers ? work.layer : forward ? 0 : last;
     const auto made = forward ? BufferKind::Output : BufferKind::GradInput;
     if (layer != (forward ? 0 : last)) {
-      return {Origin::Kind::Buffer, table_.id(act.rank, work.chunk, forward ? layer - 1 : layer + 1,
-                                              work.microbatch, made)};
+      return {
+          Origin::Kind::Buffer,
+          table_.id(part.rank, work.chunk, forward ? layer - 1 : layer + 1, work.microbatch, made)};
     }
-    const std::int32_t stage = course_.map->stage_of(act.rank, work.chunk);
+    const std::int32_t stage = course_.map->stage_of(part.rank, work.chunk);
     const std::int32_t maker = forward ? course_.map->before(stage) : course_.map->after(stage);
-    const std::uint32_t cell = cells_.of(act.rank, work.chunk, work.microbatch);
+    const std::uint32_t cell = cells_.of(part.rank, work.chunk, work.microbatch);
     if (maker == kNoStage) return {Origin::Kind::Given, cell};
     const StageMap::Place& home = course_.map->home(maker);
-    if (home.rank != act.rank) return {Origin::Kind::Landing, cell};
+    if (home.rank != part.rank) return {Origin::Kind::Landing, cell};
     const std::int32_t end = forward ? table_.layers(home.rank, home.chunk) - 1 : 0;
     return {Origin::Kind::Buffer, table_.id(home.rank, home.chunk, end, work.microbatch, made)};
   }
 
   // The law holds of works whose rows no exchange has moved.
   void origins_are_where_makers_put_it() const {
-    for_each_act([&](const Act& act, At) {
-      if (act.kind != Act::Kind::Work || act.work.kind == Kind::BackwardWeight) return;
-      EXPECT_EQ(act.way == Way::Forward, act.work.kind == Kind::Forward);
+    for_each_part([&](const OpPart& part, At) {
+      if (part.kind != OpPart::Kind::Work || part.work.kind == Kind::BackwardWeight) return;
+      EXPECT_EQ(part.way == Way::Forward, part.work.kind == Kind::Forward);
       const bool moved =
-          act.origin.kind == Origin::Kind::Exchanged || act.origin.kind == Origin::Kind::Permuted;
+          part.origin.kind == Origin::Kind::Exchanged || part.origin.kind == Origin::Kind::Permuted;
       if (moved) return;
-      EXPECT_EQ(act.origin, expected_origin(act));
+      EXPECT_EQ(part.origin, expected_origin(part));
     });
   }
 
@@ -212,26 +213,26 @@ class Laws {
 
   void messages_are_delivered_once() {
     std::set<std::pair<std::uint32_t, Way>> delivered;
-    for_each_act([&](const Act& act, At at) {
-      if (act.kind != Act::Kind::Deliver) return;
+    for_each_part([&](const OpPart& part, At at) {
+      if (part.kind != OpPart::Kind::Deliver) return;
       ++deliveries_;
-      const Transfer& transfer = program_.transfers[act.to];
-      EXPECT_TRUE(delivered.insert({transfer.cell, act.way}).second);
+      const Transfer& transfer = program_.transfers[part.to];
+      EXPECT_TRUE(delivered.insert({transfer.cell, part.way}).second);
       const Cells::Cell to = cells_.at(transfer.cell);
-      const bool forward = act.way == Way::Forward;
+      const bool forward = part.way == Way::Forward;
       const Kind kind = forward ? Kind::Forward : Kind::Backward;
       const std::int32_t stage = course_.map->stage_of(to.rank, to.chunk);
       const std::int32_t maker = forward ? course_.map->before(stage) : course_.map->after(stage);
       ASSERT_NE(maker, kNoStage);
       const Share from = end_of(maker, kind, to.microbatch);
       expect_behind(from, at);
-      EXPECT_EQ(act.from,
+      EXPECT_EQ(part.from,
                 table_.id(std::get<0>(from), std::get<1>(from), std::get<2>(from), to.microbatch,
                           forward ? BufferKind::Output : BufferKind::GradInput));
       const std::uint32_t other_end = transfer.ends[1];
       EXPECT_EQ(transfer.ends[0], at.op);
       EXPECT_EQ(ranks_of(at.op, other_end), (std::set{std::get<0>(from), to.rank}));
-      EXPECT_TRUE(behind_(at, At{other_end, program_.ops[other_end].end_act}));
+      EXPECT_TRUE(behind_(at, At{other_end, program_.ops[other_end].end_part}));
       EXPECT_EQ(transfer.channel.sender, std::get<0>(from));
       EXPECT_EQ(transfer.channel.receiver, to.rank);
       const std::int32_t first = forward ? 0 : table_.layers(to.rank, to.chunk) - 1;
@@ -239,9 +240,9 @@ class Laws {
       ASSERT_TRUE(reader != at_.end());
       EXPECT_TRUE(behind_(at, reader->second));
     });
-    for_each_act([&](const Act& act, At) {
-      if (act.kind == Act::Kind::Work && act.origin.kind == Origin::Kind::Landing) {
-        EXPECT_TRUE(delivered.contains({act.origin.id, act.way}));
+    for_each_part([&](const OpPart& part, At) {
+      if (part.kind == OpPart::Kind::Work && part.origin.kind == Origin::Kind::Landing) {
+        EXPECT_TRUE(delivered.contains({part.origin.id, part.way}));
       }
     });
   }
@@ -249,14 +250,15 @@ class Laws {
   // Both sides of every message begin and finish, each on a stream of its own rank.
   void both_sides_begin_and_finish() const {
     std::map<std::pair<std::uint32_t, End>, std::pair<int, int>> sides;  // by message and side
-    for_each_act([&](const Act& act, At at) {
-      const bool begins = act.kind == Act::Kind::Send || act.kind == Act::Kind::Receive;
-      const bool finishes = act.kind == Act::Kind::Deliver || act.kind == Act::Kind::Delivered;
+    for_each_part([&](const OpPart& part, At at) {
+      const bool begins = part.kind == OpPart::Kind::Send || part.kind == OpPart::Kind::Receive;
+      const bool finishes =
+          part.kind == OpPart::Kind::Deliver || part.kind == OpPart::Kind::Delivered;
       if (!begins && !finishes) return;
-      const Channel& channel = program_.transfers[act.to].channel;
+      const Channel& channel = program_.transfers[part.to].channel;
       EXPECT_EQ(program_.rank_of_stream[program_.ops[at.op].stream],
-                act.end == End::Send ? channel.sender : channel.receiver);
-      auto& [begun, finished] = sides[{act.to, act.end}];
+                part.end == End::Send ? channel.sender : channel.receiver);
+      auto& [begun, finished] = sides[{part.to, part.end}];
       EXPECT_EQ(begun, finishes ? 1 : 0);
       ++(begins ? begun : finished);
     });
@@ -266,12 +268,12 @@ class Laws {
 
   void what_leaves_is_collected_once() const {
     std::set<std::uint32_t> collected;
-    for_each_act([&](const Act& act, At at) {
-      if (act.kind != Act::Kind::Collect) return;
-      const Cells::Cell cell = cells_.at(act.to);
-      EXPECT_TRUE(collected.insert(act.to).second);
+    for_each_part([&](const OpPart& part, At at) {
+      if (part.kind != OpPart::Kind::Collect) return;
+      const Cells::Cell cell = cells_.at(part.to);
+      EXPECT_TRUE(collected.insert(part.to).second);
       EXPECT_EQ(course_.map->before(course_.map->stage_of(cell.rank, cell.chunk)), kNoStage);
-      EXPECT_EQ(act.from,
+      EXPECT_EQ(part.from,
                 table_.id(cell.rank, cell.chunk, 0, cell.microbatch, BufferKind::GradInput));
       expect_behind({cell.rank, cell.chunk, 0, cell.microbatch, Kind::Backward}, at);
     });
@@ -306,10 +308,10 @@ std::size_t messages(const Launched& launched) {
 
 TEST(ProgramLaws, HoldOfThePublishedSchedules) {
   std::size_t schedules = 0;
-  for (const published::Entry& entry : published::entries()) {
+  for (const schedules::Entry& entry : schedules::entries()) {
     for (const std::int32_t ranks : {2, 4}) {
       for (const bool weight_stream : {false, true}) {
-        const auto schedule = published::schedule_named(
+        const auto schedule = schedules::schedule_named(
             {.name = std::string(entry.name), .ranks = ranks, .microbatches = 8});
         if (!schedule) continue;
         Environment environment = kPairs;
@@ -328,7 +330,7 @@ TEST(ProgramLaws, HoldOfThePublishedSchedules) {
 TEST(ProgramLaws, HoldOfChunksOfSeveralLayers) {
   for (const char* name : {"1f1b", "zb-h1", "1f1b-v", "v-half", "dualpipev"}) {
     Schedule schedule =
-        published::schedule_named({.name = name, .ranks = 4, .microbatches = 8}).value();
+        schedules::schedule_named({.name = name, .ranks = 4, .microbatches = 8}).value();
     for (RankOrder& rank : schedule.ranks) {
       rank.layers = {.form = Layers::Form::Count, .values = {3}};
     }

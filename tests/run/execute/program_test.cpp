@@ -112,9 +112,9 @@ TEST(Program, AWeightGradientOnItsOwnStreamWaitsForItsBackward) {
 
 const char* const kRace = "ranks 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\n";
 
-constexpr Site kBackward0{.rank = 0, .entry = 2, .kind = Kind::Backward};
-constexpr Site kWeight0{.rank = 0, .entry = 3, .kind = Kind::BackwardWeight};
-constexpr Site kBackward1{.rank = 0, .entry = 4, .kind = Kind::Backward};
+constexpr MemoryUser kBackward0{.rank = 0, .entry = 2, .kind = Kind::Backward};
+constexpr MemoryUser kWeight0{.rank = 0, .entry = 3, .kind = Kind::BackwardWeight};
+constexpr MemoryUser kBackward1{.rank = 0, .entry = 4, .kind = Kind::Backward};
 
 TEST(Program, AForcedWriterIsLaunchedBeforeItsReader) {
   const Launched launched(testing_support::read_schedule(kRace), {}, {.weight_stream = true}, {},
@@ -199,7 +199,7 @@ Launched exchanging(const std::string& order) {
 TEST(Program, RowsGoToExpertsAndComeBackBeforeTheyAreRead) {
   const Launched launched =
       exchanging("dispatch-F1.0 combine-F1.0 F1.0 dispatch-B1.0 combine-B1.0 B1.0");
-  EXPECT_EQ(launched.words().acts(),
+  EXPECT_EQ(launched.words().parts(),
             (Lines{"permute given 1.0 into exchange 0", "return exchange 0", "F1.0 from exchange 0",
                    "permute given 1.0 into exchange 1", "return exchange 1", "B1.0 from exchange 1",
                    "collect grad input of 1.0 at 1.0"}));
@@ -212,7 +212,7 @@ TEST(Program, RowsGoToExpertsAndComeBackBeforeTheyAreRead) {
 
 TEST(Program, WhatComesBackBehindALayerIsItsOutput) {
   const Launched launched = exchanging("F1.0 dispatch-F1.0 combine-F1.0 B1.0");
-  EXPECT_EQ(launched.words().acts(),
+  EXPECT_EQ(launched.words().parts(),
             (Lines{"F1.0 from given 1.0", "permute output of 1.0 into exchange 0",
                    "return exchange 0 into output of 1.0", "B1.0 from given 1.0",
                    "collect grad input of 1.0 at 1.0"}));
@@ -222,9 +222,9 @@ TEST(Program, WhatComesBackBehindALayerIsItsOutput) {
 
 // Dispatched and not combined: the layer is what its experts do.
 TEST(Program, ALayerMayReadWhatIsStillWithItsExperts) {
-  const Lines acts = exchanging("dispatch-F1.0 F1.0 B1.0").words().acts();
-  EXPECT_EQ(acts, (Lines{"permute given 1.0 into exchange 0", "F1.0 from within exchange 0",
-                         "B1.0 from given 1.0", "collect grad input of 1.0 at 1.0"}));
+  const Lines parts = exchanging("dispatch-F1.0 F1.0 B1.0").words().parts();
+  EXPECT_EQ(parts, (Lines{"permute given 1.0 into exchange 0", "F1.0 from within exchange 0",
+                          "B1.0 from given 1.0", "collect grad input of 1.0 at 1.0"}));
 }
 
 TEST(Cells, AreNumberedRankByRankChunkByChunk) {

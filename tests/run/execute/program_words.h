@@ -1,6 +1,6 @@
 // Programs in words, for tests that write out what is launched.
 //
-//   0: F1.0 from given 1.0                             an op: its stream, its acts, and what it
+//   0: F1.0 from given 1.0                             an op: its stream, its parts, and what it
 //   1: deliver output of 1.0 to 1:1.0; after 0         waits for of other streams, by number
 //
 // "1.0" is chunk and microbatch, with "rank:" in front where there are several; "1.0.2" is with a
@@ -28,14 +28,14 @@ class ProgramWords {
   ProgramWords(const BufferTable& table, const Program& program)
       : table_(table), program_(program), cells_(table) {}
 
-  /// Every op; those without acts are "-".
+  /// Every op; those without parts are "-".
   [[nodiscard]] std::vector<std::string> lines() const {
     std::vector<std::string> all;
     for (std::size_t op = 0; op < program_.ops.size(); ++op) {
       std::string line = std::to_string(program_.ops[op].stream) + ":";
-      const std::vector<std::string> acts = acts_of(op);
-      if (acts.empty()) line += " -";
-      for (std::size_t i = 0; i < acts.size(); ++i) line += (i == 0 ? " " : ", ") + acts[i];
+      const std::vector<std::string> parts = acts_of(op);
+      if (parts.empty()) line += " -";
+      for (std::size_t i = 0; i < parts.size(); ++i) line += (i == 0 ? " " : ", ") + parts[i];
       const std::set<std::uint32_t> waits(program_.waits[op].begin(), program_.waits[op].end());
       for (const std::uint32_t before : waits) {
         line += (before == *waits.begin() ? "; after " : " ") + std::to_string(before);
@@ -47,16 +47,16 @@ class ProgramWords {
 
   [[nodiscard]] std::vector<std::string> acts_of(std::size_t op) const {
     std::vector<std::string> all;
-    for (std::uint32_t at = program_.ops[op].first_act; at < program_.ops[op].end_act; ++at) {
-      all.push_back(text(program_.acts[at]));
+    for (std::uint32_t at = program_.ops[op].first_part; at < program_.ops[op].end_part; ++at) {
+      all.push_back(text(program_.parts[at]));
     }
     return all;
   }
 
-  /// All acts in the order of launches, whatever their ops.
-  [[nodiscard]] std::vector<std::string> acts() const {
+  /// All parts in the order of launches, whatever their ops.
+  [[nodiscard]] std::vector<std::string> parts() const {
     std::vector<std::string> all;
-    for (const Act& act : program_.acts) all.push_back(text(act));
+    for (const OpPart& part : program_.parts) all.push_back(text(part));
     return all;
   }
 
@@ -70,8 +70,8 @@ class ProgramWords {
     const Cells::Cell at = cells_.at(id);
     return place(at.rank, at.chunk, at.microbatch);
   }
-  [[nodiscard]] std::string landing(const Act& act) const {
-    return cell(program_.transfers[act.to].cell);
+  [[nodiscard]] std::string landing(const OpPart& part) const {
+    return cell(program_.transfers[part.to].cell);
   }
   [[nodiscard]] std::string buffer(BufferId id) const {
     const Buffer at = table_.at(id);
@@ -98,31 +98,31 @@ class ProgramWords {
     }
     return "";
   }
-  [[nodiscard]] std::string text(const Act& act) const {
-    switch (act.kind) {
-      case Act::Kind::Work: {
-        const Work& work = act.work;
+  [[nodiscard]] std::string text(const OpPart& part) const {
+    switch (part.kind) {
+      case OpPart::Kind::Work: {
+        const Work& work = part.work;
         std::string token = to_token(
             {.kind = work.kind, .chunk = work.chunk, .microbatch = work.microbatch}, Naming::Named);
-        if (table_.ranks() > 1) token = std::to_string(act.rank) + ":" + token;
+        if (table_.ranks() > 1) token = std::to_string(part.rank) + ":" + token;
         if (work.layer != kAllLayers) token += "." + std::to_string(work.layer);
-        return work.kind == Kind::BackwardWeight ? token : token + " from " + origin(act.origin);
+        return work.kind == Kind::BackwardWeight ? token : token + " from " + origin(part.origin);
       }
-      case Act::Kind::Send:
-        return "send " + buffer(act.from) + " to " + landing(act);
-      case Act::Kind::Receive:
-        return "receive at " + landing(act);
-      case Act::Kind::Deliver:
-        return "deliver " + buffer(act.from) + " to " + landing(act);
-      case Act::Kind::Delivered:
-        return "delivered to " + landing(act);
-      case Act::Kind::Permute:
-        return "permute " + origin(act.origin) + " into " + exchange(act.to);
-      case Act::Kind::Return:
-        return "return " + exchange(act.to) +
-               (act.from == kNoBuffer ? "" : " into " + buffer(act.from));
-      case Act::Kind::Collect:
-        return "collect " + buffer(act.from) + " at " + cell(act.to);
+      case OpPart::Kind::Send:
+        return "send " + buffer(part.from) + " to " + landing(part);
+      case OpPart::Kind::Receive:
+        return "receive at " + landing(part);
+      case OpPart::Kind::Deliver:
+        return "deliver " + buffer(part.from) + " to " + landing(part);
+      case OpPart::Kind::Delivered:
+        return "delivered to " + landing(part);
+      case OpPart::Kind::Permute:
+        return "permute " + origin(part.origin) + " into " + exchange(part.to);
+      case OpPart::Kind::Return:
+        return "return " + exchange(part.to) +
+               (part.from == kNoBuffer ? "" : " into " + buffer(part.from));
+      case OpPart::Kind::Collect:
+        return "collect " + buffer(part.from) + " at " + cell(part.to);
     }
     return "";
   }

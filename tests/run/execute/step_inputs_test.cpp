@@ -33,9 +33,9 @@ class GivenStep {
         program(program_of(table(), plan.step().replayed()).value()) {}
 
   [[nodiscard]] const BufferTable& table() const { return plan.step().view().table(); }
-  [[nodiscard]] GivenValues draw(std::uint64_t seed = 1, std::uint32_t replay = 0,
-                                 SizeKind sizes = SizeKind::Random) const {
-    return draw_given(plan.step(), layers, program, sizes, seed, replay);
+  [[nodiscard]] StepValues draw(std::uint64_t seed = 1, std::uint32_t replay = 0,
+                                SizeKind sizes = SizeKind::Random) const {
+    return draw_values(plan.step(), layers, program, sizes, seed, replay);
   }
   [[nodiscard]] StepInputs given(Engine& engine) const {
     return {engine, plan.step(), layers, program};
@@ -77,8 +77,8 @@ std::int64_t rows_there(const Floats& values, std::size_t columns) {
 
 TEST(StepInputs, TheSameSeedAndReplayGiveTheSameNumbers) {
   const GivenStep step(experts());
-  const GivenValues once = step.draw(3, 2);
-  const GivenValues again = step.draw(3, 2);
+  const StepValues once = step.draw(3, 2);
+  const StepValues again = step.draw(3, 2);
   ASSERT_EQ(once.inputs.size(), 6U);
   ASSERT_EQ(once.sides.size(), 4U);
   for (std::size_t cell = 0; cell < 6; ++cell) {
@@ -100,13 +100,13 @@ TEST(StepInputs, EveryTensorOfEveryReplayAndSeedIsAnother) {
   std::size_t drawn = 0;
   for (const std::uint64_t seed : {1, 2}) {
     for (const std::uint32_t replay : {0, 1, 2}) {
-      const GivenValues given = step.draw(seed, replay, SizeKind::Balanced);
+      const StepValues given = step.draw(seed, replay, SizeKind::Balanced);
       for (const auto* tensors : {&given.inputs, &given.grad_outputs}) {
         seen.insert(tensors->begin(), tensors->end());
         drawn += tensors->size();
       }
       for (const auto& layer : given.sides) {
-        for (const GivenValues::Side& side : layer) seen.insert(side.probabilities);
+        for (const StepValues::Side& side : layer) seen.insert(side.probabilities);
         drawn += layer.size();
       }
     }
@@ -121,7 +121,7 @@ TEST(StepInputs, SizesDifferFromReplayToReplayAndFromLayerToLayer) {
     std::set<std::vector<std::int64_t>> seen;
     for (const std::uint32_t replay : {0, 1, 2, 3}) {
       for (const auto& layer : step.draw(1, replay, kind).sides) {
-        for (const GivenValues::Side& side : layer) seen.insert(side.sizes);
+        for (const StepValues::Side& side : layer) seen.insert(side.sizes);
       }
     }
     // Of 48 with 40 rows in 5 groups a few may meet.
@@ -132,7 +132,7 @@ TEST(StepInputs, SizesDifferFromReplayToReplayAndFromLayerToLayer) {
 TEST(StepInputs, EveryLayerOfAMicrobatchHasAsManyRows) {
   const GivenStep step(experts());
   for (std::uint32_t replay = 0; replay < 10; ++replay) {
-    const GivenValues given = step.draw(1, replay);
+    const StepValues given = step.draw(1, replay);
     for (std::size_t m = 0; m < 3; ++m) {
       const std::int64_t rows = sum(given.sides[0][m].sizes);
       EXPECT_GE(rows, 20);
@@ -151,7 +151,7 @@ TEST(StepInputs, MicrobatchesAndReplaysHaveRowsOfTheirOwn) {
   const GivenStep step(experts());
   std::set<std::int64_t> seen;
   for (std::uint32_t replay = 0; replay < 10; ++replay) {
-    const GivenValues given = step.draw(1, replay);
+    const StepValues given = step.draw(1, replay);
     for (std::size_t m = 0; m < 3; ++m) seen.insert(sum(given.sides[0][m].sizes));
   }
   EXPECT_GT(seen.size(), 10U);
@@ -162,10 +162,10 @@ TEST(StepInputs, MicrobatchesAndReplaysHaveRowsOfTheirOwn) {
 TEST(StepInputs, WhereSizesAreNotRandomAllRowsAreThere) {
   const GivenStep step(experts());
   for (const SizeKind kind : {SizeKind::Balanced, SizeKind::Zipf}) {
-    const GivenValues given = step.draw(1, 0, kind);
+    const StepValues given = step.draw(1, 0, kind);
     for (const Floats& input : given.inputs) EXPECT_EQ(rows_there(input, 4), 40);
     for (const auto& layer : given.sides) {
-      for (const GivenValues::Side& side : layer) EXPECT_EQ(sum(side.sizes), 40);
+      for (const StepValues::Side& side : layer) EXPECT_EQ(sum(side.sizes), 40);
     }
   }
 }
@@ -179,10 +179,10 @@ TEST(StepInputs, WhereALayerHasNoGroupsAllRowsAreThere) {
   declared.modules.layers = {{{0, 1}}};
   const GivenStep step(declared);
   for (std::uint32_t replay = 0; replay < 5; ++replay) {
-    const GivenValues given = step.draw(1, replay);
+    const StepValues given = step.draw(1, replay);
     for (const Floats& input : given.inputs) EXPECT_EQ(rows_there(input, 4), 40);
-    for (const GivenValues::Side& side : given.sides[0]) EXPECT_EQ(sum(side.sizes), 40);
-    for (const GivenValues::Side& side : given.sides[1]) EXPECT_TRUE(side.sizes.empty());
+    for (const StepValues::Side& side : given.sides[0]) EXPECT_EQ(sum(side.sizes), 40);
+    for (const StepValues::Side& side : given.sides[1]) EXPECT_TRUE(side.sizes.empty());
   }
 }
 
@@ -207,8 +207,8 @@ TEST(StepInputs, ProbabilitiesAndScalesAreFromAQuarterToOne) {
   Module scaling = small(ModuleKind::GroupedLinearOp);
   scaling.flags.bias = true;
   scaling.flags.scale_bias = true;
-  const GivenValues with_scales = GivenStep(scaling).draw();
-  const GivenValues with_probabilities = GivenStep(experts()).draw();
+  const StepValues with_scales = GivenStep(scaling).draw();
+  const StepValues with_probabilities = GivenStep(experts()).draw();
   for (const auto& [values, count] :
        {std::pair{with_scales.sides[0][0].scales, 8U},
         std::pair{with_probabilities.sides[0][0].probabilities, 40U}}) {
@@ -225,7 +225,7 @@ TEST(StepInputs, OnTheEngineItIsWhatWasDrawn) {
   host::HostEngine engine;
   StepInputs given = step.given(engine);
   for (const std::uint32_t replay : {0, 1}) {
-    const GivenValues values = step.draw(1, replay);
+    const StepValues values = step.draw(1, replay);
     given.write(values);
     const auto read = [&](const void* from, std::size_t bytes) {
       std::vector<std::byte> memory(bytes);
@@ -240,7 +240,7 @@ TEST(StepInputs, OnTheEngineItIsWhatWasDrawn) {
     }
     for (std::size_t layer = 0; layer < 4; ++layer) {
       for (std::int32_t m = 0; m < 3; ++m) {
-        const GivenValues::Side& from = values.sides[layer][static_cast<std::size_t>(m)];
+        const StepValues::Side& from = values.sides[layer][static_cast<std::size_t>(m)];
         const LayerSide side = given.side(layer, m);
         std::vector<std::int64_t> sizes(5);
         engine.read(sizes.data(), side.sizes, 5 * 8);

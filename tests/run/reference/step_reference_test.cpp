@@ -69,7 +69,7 @@ class TwoStages : public ::testing::Test {
                every_layer(linear()));
   StepLayers layers = StepLayers::of(plan.step()).value();
   Program program = program_of(plan.step().view().table(), plan.step().replayed()).value();
-  GivenValues given = draw_given(plan.step(), layers, program, SizeKind::Balanced, 1, 1);
+  StepValues given = draw_values(plan.step(), layers, program, SizeKind::Balanced, 1, 1);
   std::vector<std::vector<float>> parameters;
   StoredOperands stored;
 };

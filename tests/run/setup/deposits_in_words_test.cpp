@@ -18,10 +18,10 @@ namespace capo::run {
 namespace {
 
 using gradients::Cell;
+using gradients::Contract;
 using gradients::Destination;
 using gradients::Flagged;
 using gradients::Returned;
-using gradients::Whose;
 using gradients::Written;
 using Lines = std::vector<std::string>;
 
@@ -81,7 +81,7 @@ Lines words(GradientBook book, const std::string& actions) {
   return lines;
 }
 
-GradientBook book_of(ModuleFlags flags, Whose whose = Whose::Sound,
+GradientBook book_of(ModuleFlags flags, Contract whose = Contract::Sound,
                      ModuleKind kind = ModuleKind::Linear) {
   flags.delay_wgrad = false;
   const auto whole_cell = gradients::contract_under(kind, flags, whose);
@@ -115,11 +115,11 @@ TEST(DepositsInWords, OfShortSteps) {
        "I0 I1 W1 W0",
        {"nothing", "nothing", "overwrites .grad", "adds to .grad"}},
       {"TransformerEngine's W assigns each time",
-       book_of(kPlain, Whose::Te),
+       book_of(kPlain, Contract::Te),
        "I0 W0 I1 W1",
        {"nothing", "overwrites .grad", "nothing", "overwrites .grad"}},
       {"TransformerEngine's grouped linear returns what W will write",
-       book_of(kPlain, Whose::Te, ModuleKind::GroupedLinear),
+       book_of(kPlain, Contract::Te, ModuleKind::GroupedLinear),
        "I0 W0 I1 W1",
        {"what it returns becomes .grad", "overwrites .grad", "what it returns is added to .grad",
         "overwrites .grad"}},
@@ -148,7 +148,7 @@ TEST(DepositsInWords, OfShortSteps) {
        {"zeros becomes .grad", "adds to main_grad; done", "zeros is added to .grad",
         "adds to main_grad; done"}},
       {"TransformerEngine sets the flag ahead of W",
-       book_of(kFuseAttr, Whose::Te),
+       book_of(kFuseAttr, Contract::Te),
        "I0 W0",
        {"a dummy becomes .grad; done", "adds to main_grad; done"}},
       {"the first write overwrites, whichever microbatch it is",
@@ -156,12 +156,12 @@ TEST(DepositsInWords, OfShortSteps) {
        "I0 I1 W1 W0",
        {"nothing", "nothing", "overwrites main_grad", "adds to main_grad"}},
       {"TransformerEngine's overwrites each time",
-       book_of(kOverwrite, Whose::Te),
+       book_of(kOverwrite, Contract::Te),
        "I0 I1 W1 W0",
        {"nothing", "nothing", "overwrites main_grad", "overwrites main_grad"}},
       // It erases microbatch 1.
       {"TransformerEngine's first microbatch overwrites when it comes",
-       book_of(kFirst, Whose::Te),
+       book_of(kFirst, Contract::Te),
        "B1 B0",
        {"adds to main_grad", "overwrites main_grad"}},
       {"the sound one overwrites with the first write",
@@ -198,7 +198,7 @@ TEST(DepositsInWords, OfShortSteps) {
 TEST(DepositsInWords, AViewOfMainGradBecomesGrad) {
   ModuleFlags flags = kFuse;
   flags.overwrite_main_grad = true;
-  GradientBook book = book_of(flags, Whose::Te, ModuleKind::BasicLinearOp);
+  GradientBook book = book_of(flags, Contract::Te, ModuleKind::BasicLinearOp);
   EXPECT_EQ(words(book, "B0 B1"), (Lines{"overwrites main_grad, a view becomes .grad",
                                          "overwrites main_grad, a view is added to .grad"}));
   EXPECT_FALSE(book.has_grad());
@@ -210,7 +210,7 @@ TEST(DepositsInWords, AViewOfMainGradBecomesGrad) {
 // The second replay writes what is .grad, and it is added to itself.
 TEST(DepositsInWords, WhatIsNotCopiedBecomesGradItself) {
   const ModuleFlags flags;
-  const auto cell = gradients::contract_under(ModuleKind::Linear, flags, Whose::Te);
+  const auto cell = gradients::contract_under(ModuleKind::Linear, flags, Contract::Te);
   ASSERT_TRUE(cell);
   GradientBook book(*cell, Cell{}, Clones::No);
   EXPECT_EQ(words(book, "B0 B1"),
@@ -226,7 +226,7 @@ TEST(DepositsInWords, WhatIsNotCopiedBecomesGradItself) {
 
 TEST(DepositsInWords, ABiasOfTransformerEngineIsAssignedOnlyOnce) {
   const ModuleFlags flags{.delay_wgrad = true, .bias = true};
-  const auto cell = gradients::bias_contract(ModuleKind::Linear, flags, Whose::Te);
+  const auto cell = gradients::bias_contract(ModuleKind::Linear, flags, Contract::Te);
   ASSERT_TRUE(cell);
   EXPECT_EQ(words({*cell, *cell}, "I0 W0 I1 W1"),
             (Lines{"nothing", "overwrites .grad", "nothing", "nothing"}));

@@ -25,10 +25,10 @@ namespace {
 
 using gradients::Cell;
 using gradients::Configuration;
+using gradients::Contract;
 using gradients::Event;
 using gradients::Execution;
 using gradients::Holding;
-using gradients::Whose;
 
 constexpr std::int32_t kMicrobatches = 3;
 
@@ -157,7 +157,7 @@ enum class Of : std::uint8_t { Weight, Bias };
 struct Case {
   ModuleKind kind;
   ModuleFlags flags;
-  Whose whose;
+  Contract whose;
   Execution execution = Execution::Eager;
   Of of = Of::Weight;
 
@@ -177,7 +177,7 @@ struct Case {
   }
   [[nodiscard]] std::string name() const {
     std::string text(name_of(kind));
-    text += whose == Whose::Sound ? " sound " : " te ";
+    text += whose == Contract::Sound ? " sound " : " te ";
     text += gradients::name_of(gradients::configuration_of(flags));
     if (flags.overwrite_main_grad) text += " overwrite";
     if (flags.is_first_microbatch) text += " first";
@@ -234,13 +234,13 @@ TEST(Deposits, ThereAreNinetyOrdersOfThreeDelayedMicrobatches) {
 }
 
 TEST(Deposits, OfEveryCellTheyMakeWhatTheAccumulatorSays) {
-  for (const Whose whose : {Whose::Sound, Whose::Te}) {
+  for (const Contract whose : {Contract::Sound, Contract::Te}) {
     for (const ModuleKind kind : gradients::kColumns) {
       for (const Configuration configuration : gradients::kConfigurations) {
         for (const ModuleFlags& flags : variants(configuration)) {
           const Case of{.kind = kind, .flags = flags, .whose = whose};
           const std::size_t compared = compare(of);
-          if (whose == Whose::Te && flags.delay_wgrad) {
+          if (whose == Contract::Te && flags.delay_wgrad) {
             EXPECT_GE(compared, 180U) << of.name();  // 30 orders are first in, first out
           } else {
             EXPECT_EQ(compared, flags.delay_wgrad ? 540U : 18U) << of.name();
@@ -252,7 +252,7 @@ TEST(Deposits, OfEveryCellTheyMakeWhatTheAccumulatorSays) {
 }
 
 TEST(Deposits, OfReplaysTheyMakeWhatTheAccumulatorSays) {
-  for (const Whose whose : {Whose::Sound, Whose::Te}) {
+  for (const Contract whose : {Contract::Sound, Contract::Te}) {
     for (const ModuleKind kind : gradients::kColumns) {
       for (const Configuration configuration : gradients::kConfigurations) {
         for (const ModuleFlags& flags : variants(configuration)) {
@@ -270,7 +270,7 @@ TEST(Deposits, OfABasicOperationThatReturnsAViewTheyMakeWhatTheAccumulatorSays) 
   for (const Configuration configuration :
        {Configuration::Vanilla, Configuration::Fuse, Configuration::FuseAttr}) {
     for (const ModuleFlags& flags : variants(configuration)) {
-      for (const Whose whose : {Whose::Sound, Whose::Te}) {
+      for (const Contract whose : {Contract::Sound, Contract::Te}) {
         EXPECT_EQ(compare({.kind = ModuleKind::BasicLinearOp, .flags = flags, .whose = whose}),
                   18U);
       }
@@ -284,7 +284,7 @@ TEST(Deposits, OfAFrozenWeightThereAreNone) {
     for (const Configuration configuration : gradients::kConfigurations) {
       ModuleFlags flags = flags_of(configuration);
       flags.frozen_weight = true;
-      const Case of{.kind = kind, .flags = flags, .whose = Whose::Te};
+      const Case of{.kind = kind, .flags = flags, .whose = Contract::Te};
       GradientBook book(of.cell(false), of.cell(true));
       EXPECT_EQ(book.backward(0, flags.delay_wgrad), Deposit{});
       EXPECT_EQ(book.weight_gradient(0), Deposit{});
@@ -295,7 +295,7 @@ TEST(Deposits, OfAFrozenWeightThereAreNone) {
 }
 
 TEST(Deposits, OfBiasesTheyMakeWhatTheAccumulatorSays) {
-  for (const Whose whose : {Whose::Sound, Whose::Te}) {
+  for (const Contract whose : {Contract::Sound, Contract::Te}) {
     for (const ModuleKind kind : gradients::kColumns) {
       for (const Configuration configuration : gradients::kConfigurations) {
         ModuleFlags flags = flags_of(configuration);

@@ -16,10 +16,10 @@ namespace capo::run {
 namespace {
 
 using gradients::Cell;
+using gradients::Contract;
 using gradients::Destination;
 using gradients::Flagged;
 using gradients::Returned;
-using gradients::Whose;
 using gradients::Written;
 using Words = std::vector<std::string>;
 
@@ -194,7 +194,7 @@ constexpr Cell kNowhere{Returned::Nothing, Destination::Nowhere, Written::Never,
 TEST(ParameterCells, AWeightHasOneForEachReach) {
   const ModuleFlags flags{.fuse_wgrad_accumulation = true, .grad_added_to_main_grad = true};
   const auto [whole, delayed] =
-      cells_of(layer_of(ModuleKind::Linear, flags), Role::First, Whose::Sound);
+      cells_of(layer_of(ModuleKind::Linear, flags), Role::First, Contract::Sound);
   EXPECT_EQ(whole,
             (Cell{Returned::Dummy, Destination::AddsToMainGrad, Written::WithB, Flagged::AtB}));
   EXPECT_EQ(delayed,
@@ -205,7 +205,7 @@ TEST(ParameterCells, AWeightHasOneForEachReach) {
 TEST(ParameterCells, WhetherTheModuleDelaysDoesNotMatter) {
   for (const bool delays : {false, true}) {
     const auto cells =
-        cells_of(layer_of(ModuleKind::Linear, {.delay_wgrad = delays}), Role::First, Whose::Te);
+        cells_of(layer_of(ModuleKind::Linear, {.delay_wgrad = delays}), Role::First, Contract::Te);
     EXPECT_EQ(cells.whole, kToAutograd);
     EXPECT_EQ(cells.delayed,
               (Cell{Returned::Nothing, Destination::AssignsGrad, Written::WithW, Flagged::Never}));
@@ -215,7 +215,7 @@ TEST(ParameterCells, WhetherTheModuleDelaysDoesNotMatter) {
 TEST(ParameterCells, NormsGoToAutogradWithB) {
   const ModuleFlags flags{.fuse_wgrad_accumulation = true, .frozen_weight = true};
   for (const Role role : {Role::NormWeight, Role::NormBias}) {
-    for (const Whose whose : {Whose::Sound, Whose::Te}) {
+    for (const Contract whose : {Contract::Sound, Contract::Te}) {
       const auto cells = cells_of(layer_of(ModuleKind::LayerNormLinear, flags), role, whose);
       EXPECT_EQ(cells.whole, kToAutograd);
       EXPECT_EQ(cells.delayed, kToAutograd);
@@ -225,26 +225,26 @@ TEST(ParameterCells, NormsGoToAutogradWithB) {
 
 TEST(ParameterCells, OfTwoWeightsTheFirstIsFrozen) {
   const StepLayer layer = layer_of(ModuleKind::LayerNormMlp, {.frozen_weight = true});
-  EXPECT_EQ(cells_of(layer, Role::First, Whose::Sound).whole, kNowhere);
-  EXPECT_EQ(cells_of(layer, Role::Second, Whose::Sound).whole, kToAutograd);
+  EXPECT_EQ(cells_of(layer, Role::First, Contract::Sound).whole, kNowhere);
+  EXPECT_EQ(cells_of(layer, Role::Second, Contract::Sound).whole, kToAutograd);
 }
 
 TEST(ParameterCells, ABiasNeverGoesToMainGrad) {
   const StepLayer layer =
       layer_of(ModuleKind::Linear, {.fuse_wgrad_accumulation = true, .bias = true});
-  const auto sound = cells_of(layer, Role::FirstBias, Whose::Sound);
+  const auto sound = cells_of(layer, Role::FirstBias, Contract::Sound);
   EXPECT_EQ(sound.whole, kToAutograd);
   EXPECT_EQ(sound.delayed,
             (Cell{Returned::Nothing, Destination::AddsToGrad, Written::WithW, Flagged::Never}));
   EXPECT_EQ(
-      cells_of(layer, Role::FirstBias, Whose::Te).delayed,
+      cells_of(layer, Role::FirstBias, Contract::Te).delayed,
       (Cell{Returned::Nothing, Destination::AssignsGradIfNone, Written::WithW, Flagged::Never}));
 }
 
 // TransformerEngine has none, so a linear's is taken.
 TEST(ParameterCells, ABasicOperationDelaysAsALinearDoes) {
   const ModuleFlags flags{.fuse_wgrad_accumulation = true};
-  for (const Whose whose : {Whose::Sound, Whose::Te}) {
+  for (const Contract whose : {Contract::Sound, Contract::Te}) {
     EXPECT_EQ(cells_of(layer_of(ModuleKind::BasicLinearOp, flags), Role::First, whose).delayed,
               cells_of(layer_of(ModuleKind::Linear, flags), Role::First, whose).delayed);
   }
@@ -255,16 +255,16 @@ TEST(ReplayedCells, WhatPythonWouldAssignGoesToATemporary) {
     const Cell cell{Returned::Nothing, assigns, Written::WithW, Flagged::Never};
     Cell expected = cell;
     expected.destination = Destination::AssignsTemporary;
-    EXPECT_EQ(replayed(cell, Whose::Te), expected);
-    EXPECT_EQ(replayed(cell, Whose::Sound), cell);
+    EXPECT_EQ(replayed(cell, Contract::Te), expected);
+    EXPECT_EQ(replayed(cell, Contract::Sound), cell);
   }
 }
 
 TEST(ReplayedCells, NobodyHearsThatAMicrobatchIsTheFirst) {
   const Cell cell{Returned::Nothing, Destination::FirstForwardOverwrites, Written::WithB,
                   Flagged::Never};
-  EXPECT_EQ(replayed(cell, Whose::Te).destination, Destination::AddsToMainGrad);
-  EXPECT_EQ(replayed(cell, Whose::Sound), cell);
+  EXPECT_EQ(replayed(cell, Contract::Te).destination, Destination::AddsToMainGrad);
+  EXPECT_EQ(replayed(cell, Contract::Sound), cell);
 }
 
 TEST(ReplayedCells, WhatProductsDoStays) {
@@ -272,7 +272,7 @@ TEST(ReplayedCells, WhatProductsDoStays) {
        {Destination::AddsToGrad, Destination::AddsToMainGrad, Destination::OverwritesMainGrad,
         Destination::FirstWriteOverwrites, Destination::Nowhere}) {
     const Cell cell{Returned::Dummy, stays, Written::WithB, Flagged::AtB};
-    EXPECT_EQ(replayed(cell, Whose::Te), cell);
+    EXPECT_EQ(replayed(cell, Contract::Te), cell);
   }
 }
 

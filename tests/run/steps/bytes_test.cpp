@@ -35,9 +35,9 @@ struct Named {
 // Every name there is, small, as far as there is such a schedule and the engine's sample takes it.
 std::vector<Named> published_schedules() {
   std::vector<std::string> names;
-  for (const published::Entry& entry : published::entries()) names.emplace_back(entry.name);
-  for (const published::TorchClass each : published::kTorchClasses) {
-    names.push_back(fmt::format("torch:{}", published::name_of(each)));
+  for (const schedules::Entry& entry : schedules::entries()) names.emplace_back(entry.name);
+  for (const schedules::TorchClass each : schedules::kTorchClasses) {
+    names.push_back(fmt::format("torch:{}", schedules::name_of(each)));
   }
   std::vector<Named> all;
   for (const std::string& name : names) {
@@ -46,12 +46,12 @@ std::vector<Named> published_schedules() {
       for (const std::int32_t microbatches : {2, 4, 6}) {
         for (const std::optional<std::int32_t> chunks :
              {std::optional<std::int32_t>{}, std::optional<std::int32_t>{2}}) {
-          published::Request request{
+          schedules::Request request{
               .name = name, .ranks = ranks, .microbatches = microbatches, .chunks = chunks};
-          auto schedule = published::schedule_named(request);
+          auto schedule = schedules::schedule_named(request);
           if (!schedule) {  // a search within a limit, perhaps
             request.memory_limit = 2 * ranks;
-            schedule = published::schedule_named(request);
+            schedule = schedules::schedule_named(request);
           }
           if (!schedule || !sample.takes_next()) continue;
           std::string words = fmt::format("{} p={} m={}", name, ranks, microbatches);
@@ -107,7 +107,7 @@ TEST(Bytes, OfCaposPlanAreAllocatedAsPlannedAndCloseToEagerExecution) {
     std::printf("%s: %zu schedules of %zu names, at most %.3f times eager execution's peak (%s)\n",
                 std::string(capo::name_of(kind)).c_str(), all.size(), tally.names.size(),
                 tally.worst, tally.where.c_str());
-    EXPECT_EQ(tally.names.size(), published::entries().size() + published::kTorchClasses.size());
+    EXPECT_EQ(tally.names.size(), schedules::entries().size() + schedules::kTorchClasses.size());
   }
 }
 

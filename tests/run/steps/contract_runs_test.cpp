@@ -26,9 +26,9 @@ namespace capo::run {
 namespace {
 
 using gradients::Configuration;
+using gradients::Contract;
 using gradients::kColumns;
 using gradients::kConfigurations;
-using gradients::Whose;
 using Rules = std::vector<std::string_view>;
 
 // Lists, and orders with named microbatches whose weight gradients come in reverse.
@@ -112,7 +112,7 @@ TEST(ContractRuns, TheBasicOperationIsRightInEveryConfigurationThatItHas) {
 // --- TransformerEngine's -------------------------------------------------------------------------
 
 bool has_mark(ModuleKind kind, Configuration configuration, char mark) {
-  const auto defects = gradients::defects_of(*contract(kind, configuration, Whose::Te));
+  const auto defects = gradients::defects_of(*contract(kind, configuration, Contract::Te));
   return std::any_of(defects.begin(), defects.end(),
                      [&](const gradients::Defect& defect) { return defect.mark == mark; });
 }
@@ -129,7 +129,7 @@ TEST(ContractRuns, UnderTransformerEnginesAWeightIsWrongWhereTheTableSaysSo) {
       const VerifiedPlan plan =
           verified(typed(plain_order(configuration)), every_layer(configured(kind, configuration)));
       for (const Granularity graphs : kGranularities) {
-        const RunReport report = report_of(plan, {.graphs = graphs, .whose = Whose::Te});
+        const RunReport report = report_of(plan, {.graphs = graphs, .whose = Contract::Te});
         const bool lost = has_mark(kind, configuration, 'a');
         const bool garbage = has_mark(kind, configuration, 'b');
         EXPECT_EQ(report.bit_equal, !lost && !garbage);
@@ -199,7 +199,7 @@ TEST(ContractRuns, AViewOfMainGradDoublesExactly) {
   const VerifiedPlan plan = verified(typed("[1, -1]"), every_layer(module));
   for (const Granularity graphs : kGranularities) {
     expect_right(report_of(plan, {.graphs = graphs}));
-    const RunReport report = report_of(plan, {.graphs = graphs, .whose = Whose::Te});
+    const RunReport report = report_of(plan, {.graphs = graphs, .whose = Contract::Te});
     EXPECT_FALSE(report.bit_equal);
     const TensorReport& weight = parameter(report, "weight");
     ASSERT_TRUE(weight.difference.has_value());
@@ -262,15 +262,15 @@ TEST(ContractRuns, UnderTransformerEnginesOverwritingLosesTheFirstMicrobatch) {
     std::vector<Write> writes;
     const RunReport report = run_verified(
         typed(order), every_layer(module),
-        {.whose = Whose::Te, .inspect = [&](const Inspection& at) { writes = baked_in(at); }});
+        {.whose = Contract::Te, .inspect = [&](const Inspection& at) { writes = baked_in(at); }});
     EXPECT_EQ(writes, writes_of(kind, Write::Overwrite, Write::Overwrite));
     for (const TensorReport& tensor : report.parameters) {
       EXPECT_EQ(tensor.difference.has_value(), is_weight(tensor)) << tensor.name;
     }
     EXPECT_EQ(rules_broken(typed(order), every_layer(module, PlanKind::Te)), Rules{"G12"});
     // With one microbatch there is nothing to lose.
-    EXPECT_TRUE(
-        run_verified(typed("[1, -1, -1.5]"), every_layer(module), {.whose = Whose::Te}).bit_equal);
+    EXPECT_TRUE(run_verified(typed("[1, -1, -1.5]"), every_layer(module), {.whose = Contract::Te})
+                    .bit_equal);
   }
 }
 
@@ -288,12 +288,12 @@ TEST(ContractRuns, AFlagThatChangesDuringTheRunChangesNothing) {
       std::size_t changes = 0;
       RunOptions run_options;
       run_options.inspect = [&](const Inspection& at) { seen.push_back(baked_in(at)); };
-      run_options.hooks.before = [&](const Act&, ParameterRegistry&) {
+      run_options.hooks.before = [&](const OpPart&, ParameterRegistry&) {
         flag = !flag;
         ++changes;
       };
       expect_right(report_of(plan, run_options));
-      EXPECT_GE(changes, 36U);  // six acts of work and more, in six walks
+      EXPECT_GE(changes, 36U);  // six parts of work and more, in six walks
       const std::vector<Write> writes = writes_of(kind, first, Write::Add);
       EXPECT_EQ(seen, (std::vector{writes, writes}));
     }

@@ -32,9 +32,9 @@ constexpr const char* kSteps =
     "rank 0: F1 F1 B1 F1 B1 B1\nrank 1: F1 B1 F1 B1 F1 B1\n";
 
 std::size_t exchanges_in(const RunReport& report) {
-  return static_cast<std::size_t>(
-      std::count_if(report.program.acts.begin(), report.program.acts.end(), [](const Act& act) {
-        return act.kind == Act::Kind::Permute || act.kind == Act::Kind::Return;
+  return static_cast<std::size_t>(std::count_if(
+      report.program.parts.begin(), report.program.parts.end(), [](const OpPart& part) {
+        return part.kind == OpPart::Kind::Permute || part.kind == OpPart::Kind::Return;
       }));
 }
 

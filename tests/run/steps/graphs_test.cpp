@@ -159,8 +159,8 @@ std::size_t copies_in(const std::vector<Area>& areas, const std::vector<Operands
 std::map<std::pair<std::int32_t, std::uint32_t>, Origin> origins(const Inspection& at) {
   std::map<std::pair<std::int32_t, std::uint32_t>, Origin> all;
   const auto program = program_of(at.step.view().table(), at.step.replayed());
-  for (const Act& act : program.value().acts) {
-    if (act.kind == Act::Kind::Work) all[{act.rank, act.work.entry}] = act.origin;
+  for (const OpPart& part : program.value().parts) {
+    if (part.kind == OpPart::Kind::Work) all[{part.rank, part.work.entry}] = part.origin;
   }
   return all;
 }

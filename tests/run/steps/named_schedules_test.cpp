@@ -58,19 +58,19 @@ struct Named {
 
 std::vector<Named> every_name() {
   std::vector<std::string> names;
-  for (const published::Entry& entry : published::entries()) names.emplace_back(entry.name);
-  for (const published::TorchClass each : published::kTorchClasses) {
-    names.push_back(fmt::format("torch:{}", published::name_of(each)));
+  for (const schedules::Entry& entry : schedules::entries()) names.emplace_back(entry.name);
+  for (const schedules::TorchClass each : schedules::kTorchClasses) {
+    names.push_back(fmt::format("torch:{}", schedules::name_of(each)));
   }
   std::vector<Named> all;
   for (const std::string& name : names) {
     for (const std::optional<std::int32_t> chunks :
          {std::optional<std::int32_t>{}, std::optional<std::int32_t>{2}}) {
-      published::Request request{.name = name, .ranks = 2, .microbatches = 4, .chunks = chunks};
-      auto schedule = published::schedule_named(request);
+      schedules::Request request{.name = name, .ranks = 2, .microbatches = 4, .chunks = chunks};
+      auto schedule = schedules::schedule_named(request);
       if (!schedule) {
         request.memory_limit = 4;
-        schedule = published::schedule_named(request);
+        schedule = schedules::schedule_named(request);
       }
       if (!schedule) continue;
       all.push_back({name, *std::move(schedule)});
@@ -110,7 +110,7 @@ TEST_P(NamedSchedules, AreEqualToEagerWithThisModule) {
       }
     }
   }
-  EXPECT_EQ(names.size(), published::entries().size() + published::kTorchClasses.size());
+  EXPECT_EQ(names.size(), schedules::entries().size() + schedules::kTorchClasses.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Modules, NamedSchedules,

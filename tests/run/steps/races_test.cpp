@@ -102,12 +102,12 @@ TEST(Races, OfWeightGradientsOnAStreamOfTheirOwnAreShown) {
 
 TEST(Races, OfSendsThatNobodyWaitsForAreShown) {
   Tally tally;
-  for (const published::Entry& entry : published::entries()) {
+  for (const schedules::Entry& entry : schedules::entries()) {
     for (const std::int32_t ranks : {2, 4}) {
       for (const std::int32_t microbatches : {4, 6}) {
-        published::Request request{
+        schedules::Request request{
             .name = std::string(entry.name), .ranks = ranks, .microbatches = microbatches};
-        auto schedule = published::schedule_named(request);
+        auto schedule = schedules::schedule_named(request);
         if (!schedule) continue;
         SCOPED_TRACE(fmt::format("{} p={} m={}", entry.name, ranks, microbatches));
         const Input input{.form = Form::OrderFile, .schedule = *std::move(schedule)};

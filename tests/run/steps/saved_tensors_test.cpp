@@ -29,16 +29,16 @@ std::string weight_of(ModuleKind kind) {
                       : "layer 0 of chunk 1 of rank 0: weight";
 }
 
-// Frees a parameter before the act of a kind, in the how manyth walk through the step (from 0).
+// Frees a parameter before the part of a kind, in the how manyth walk through the step (from 0).
 class Freeing {
  public:
   Freeing(std::string parameter, Kind before, std::size_t walk)
       : parameter_(std::move(parameter)), before_(before), walk_(walk) {}
 
-  void operator()(const Act& act, ParameterRegistry& registry) {
-    if (act.kind != Act::Kind::Work || act.work.microbatch != 0) return;
-    if (act.work.kind == Kind::Forward) ++walks_;
-    if (act.work.kind != before_ || walks_ != walk_ + 1) return;
+  void operator()(const OpPart& part, ParameterRegistry& registry) {
+    if (part.kind != OpPart::Kind::Work || part.work.microbatch != 0) return;
+    if (part.work.kind == Kind::Forward) ++walks_;
+    if (part.work.kind != before_ || walks_ != walk_ + 1) return;
     for (std::uint32_t index = 0; index < registry.size(); ++index) {
       if (registry.name(index) == parameter_) registry.expire(index);
     }

@@ -121,7 +121,7 @@ VerifiedPlan planned(Input input, const Environment& environment) {
 Input published_step(const std::string& name) {
   return {
       .form = Form::OrderFile,
-      .schedule = published::schedule_named({.name = name, .ranks = 2, .microbatches = 4}).value()};
+      .schedule = schedules::schedule_named({.name = name, .ranks = 2, .microbatches = 4}).value()};
 }
 
 // Steps with transfers one by one, buffered, between chunks that go back and forth, and in fused

@@ -113,7 +113,7 @@ TEST(Faults, OtherChunkMakesTheOrderThatTeAcceptsInSilence) {
   ASSERT_TRUE(broken.has_value());
   EXPECT_EQ(broken->subject.text(), "[1, 2, -1, -1]\n");
   EXPECT_EQ(broken->rule, "S15");
-  EXPECT_EQ(broken->place, (FaultPlace{.rank = 0, .index = 3}));
+  EXPECT_EQ(broken->place, (Place{.rank = 0, .index = 3}));
   const auto findings = check_te(broken->subject.text(), broken->subject.declarations()).findings();
   EXPECT_TRUE(std::find(findings.begin(), findings.end(), "S15@3") != findings.end());
 }

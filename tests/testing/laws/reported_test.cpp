@@ -16,15 +16,15 @@ Checked verdict_with(std::string_view rule, Severity severity, WitnessKind kind 
   return verdict;
 }
 
-constexpr FaultPlace kFirst{.rank = 1, .index = 4};
-constexpr FaultPlace kSecond{.rank = 1, .index = 7};
+constexpr Place kFirst{.rank = 1, .index = 4};
+constexpr Place kSecond{.rank = 1, .index = 7};
 
 TEST(Reported, IsByTheRuleAtTheFirstOfTheWitness) {
   const Checked verdict = verdict_with("S15", Severity::Error);
   EXPECT_TRUE(reports(verdict, "S15", kFirst));
   EXPECT_FALSE(reports(verdict, "S16", kFirst));
   EXPECT_FALSE(reports(verdict, "S15", kSecond));
-  EXPECT_FALSE(reports(verdict, "S15", FaultPlace{.rank = 0, .index = 4}));
+  EXPECT_FALSE(reports(verdict, "S15", Place{.rank = 0, .index = 4}));
 }
 
 TEST(Reported, IsAnErrorAndNoWarning) {
@@ -38,8 +38,8 @@ TEST(Reported, IsAnywhereOfACircle) {
 }
 
 TEST(Reported, OfAPeakIsOnItsRank) {
-  EXPECT_TRUE(reports(verdict_with("B08", Severity::Error), "B08", FaultPlace{1, 99}));
-  EXPECT_FALSE(reports(verdict_with("B08", Severity::Error), "B08", FaultPlace{0, 4}));
+  EXPECT_TRUE(reports(verdict_with("B08", Severity::Error), "B08", Place{1, 99}));
+  EXPECT_FALSE(reports(verdict_with("B08", Severity::Error), "B08", Place{0, 4}));
 }
 
 TEST(Reported, WithoutAPlaceIsAFindingWithoutEntries) {

@@ -79,7 +79,7 @@ struct OneCell {
   std::size_t row;
   std::size_t column;
 
-  [[nodiscard]] Cell cell(Whose whose) const {
+  [[nodiscard]] Cell cell(Contract whose) const {
     return contract(kColumns.at(column), kConfigurations.at(row), whose).value();
   }
   [[nodiscard]] std::string name() const {
@@ -99,7 +99,7 @@ std::vector<OneCell> every_cell() {
 TEST(Cells, OfTeAreThoseOfItsSources) {
   for (const OneCell& one : every_cell()) {
     SCOPED_TRACE(one.name());
-    const Cell te = one.cell(Whose::Te);
+    const Cell te = one.cell(Contract::Te);
     EXPECT_EQ(returned(te), kReturnedByTe.at(one.row).at(one.column));
     EXPECT_EQ(destination(te), kDestinationOfTe.at(one.row));
     EXPECT_EQ(half(name_of(te.written).front()), kWrittenByTe.at(one.row));
@@ -119,7 +119,7 @@ TEST(Cells, OfTheSoundContractKeepItsRules) {
         configuration != Configuration::Vanilla && configuration != Configuration::Delay;
     const bool flags =
         configuration == Configuration::FuseAttr || configuration == Configuration::DelayFuseAttr;
-    const Cell sound = one.cell(Whose::Sound);
+    const Cell sound = one.cell(Contract::Sound);
     EXPECT_EQ(sound.written, delays ? Written::WithW : Written::WithB);
     EXPECT_EQ(sound.destination, fuses ? Destination::AddsToMainGrad : Destination::AddsToGrad);
     EXPECT_EQ(sound.flagged, !flags ? Flagged::Never : delays ? Flagged::AtW : Flagged::AtB);
@@ -134,9 +134,9 @@ TEST(Cells, OfTheSoundContractKeepItsRules) {
 TEST(Cells, OfTeDifferFromTheSoundOnesExactlyWhereTheyAreDefective) {
   for (const OneCell& one : every_cell()) {
     SCOPED_TRACE(one.name());
-    Cell te = one.cell(Whose::Te);
+    Cell te = one.cell(Contract::Te);
     const bool defective = !defects_of(te).empty();
-    const Cell sound = one.cell(Whose::Sound);
+    const Cell sound = one.cell(Contract::Sound);
     if (!defective && te.returned == Returned::SharedDummy) te.returned = Returned::Dummy;
     EXPECT_EQ(te == sound, !defective);
   }
@@ -161,18 +161,18 @@ TEST(Contract, ConfigurationsFollowFromTheFlags) {
 
 TEST(Contract, ATransformerLayerHasNoCellOfItsOwn) {
   for (const Configuration configuration : kConfigurations) {
-    for (const Whose whose : {Whose::Sound, Whose::Te})
+    for (const Contract whose : {Contract::Sound, Contract::Te})
       EXPECT_FALSE(contract(ModuleKind::TransformerLayer, configuration, whose));
   }
-  EXPECT_FALSE(contract_under(ModuleKind::TransformerLayer, {}, Whose::Te));
-  EXPECT_FALSE(bias_contract(ModuleKind::TransformerLayer, {.bias = true}, Whose::Te));
-  EXPECT_FALSE(products(ModuleKind::TransformerLayer, {}, Whose::Te));
+  EXPECT_FALSE(contract_under(ModuleKind::TransformerLayer, {}, Contract::Te));
+  EXPECT_FALSE(bias_contract(ModuleKind::TransformerLayer, {.bias = true}, Contract::Te));
+  EXPECT_FALSE(products(ModuleKind::TransformerLayer, {}, Contract::Te));
 }
 
 TEST(Contract, ABasicOperationIsTheGroupedOneWithoutDelay) {
   for (const Configuration configuration : kConfigurations) {
-    const auto cell = contract(ModuleKind::BasicLinearOp, configuration, Whose::Te);
-    const auto grouped = contract(ModuleKind::GroupedLinearOp, configuration, Whose::Te);
+    const auto cell = contract(ModuleKind::BasicLinearOp, configuration, Contract::Te);
+    const auto grouped = contract(ModuleKind::GroupedLinearOp, configuration, Contract::Te);
     if (name_of(configuration).starts_with("delay")) {
       EXPECT_FALSE(cell);
     } else {
@@ -187,11 +187,11 @@ TEST(Contract, ABasicOperationThatOverwritesReturnsALiveView) {
     const ModuleFlags flags{.fuse_wgrad_accumulation = true,
                             .overwrite_main_grad = true,
                             .grad_added_to_main_grad = attr};
-    const auto cell = contract_under(ModuleKind::BasicLinearOp, flags, Whose::Te);
+    const auto cell = contract_under(ModuleKind::BasicLinearOp, flags, Contract::Te);
     EXPECT_EQ(cell, (Cell{Returned::LiveView, Destination::OverwritesMainGrad, Written::WithB,
                           Flagged::Never}));
     EXPECT_EQ(marks(*cell), "d");
-    EXPECT_EQ(contract_under(ModuleKind::GroupedLinearOp, flags, Whose::Te)->returned,
+    EXPECT_EQ(contract_under(ModuleKind::GroupedLinearOp, flags, Contract::Te)->returned,
               attr ? Returned::SharedDummy : Returned::Nothing);
   }
 }
@@ -200,18 +200,18 @@ TEST(Contract, WhoOverwritesDependsOnWhoAndWhere) {
   const ModuleFlags overwrite{.fuse_wgrad_accumulation = true, .overwrite_main_grad = true};
   const ModuleFlags first{.fuse_wgrad_accumulation = true, .is_first_microbatch = true};
   for (const ModuleKind kind : kColumns) {
-    EXPECT_EQ(contract_under(kind, overwrite, Whose::Te)->destination,
+    EXPECT_EQ(contract_under(kind, overwrite, Contract::Te)->destination,
               Destination::OverwritesMainGrad);
     EXPECT_EQ(
-        contract_under(kind, first, Whose::Te)->destination,
+        contract_under(kind, first, Contract::Te)->destination,
         is_operation(kind) ? Destination::AddsToMainGrad : Destination::FirstForwardOverwrites);
     for (const ModuleFlags& flags : {overwrite, first}) {
-      EXPECT_EQ(contract_under(kind, flags, Whose::Sound)->destination,
+      EXPECT_EQ(contract_under(kind, flags, Contract::Sound)->destination,
                 Destination::FirstWriteOverwrites);
     }
     ModuleFlags unfused = overwrite;
     unfused.fuse_wgrad_accumulation = false;
-    for (const Whose whose : {Whose::Sound, Whose::Te})
+    for (const Contract whose : {Contract::Sound, Contract::Te})
       EXPECT_EQ(contract_under(kind, unfused, whose),
                 contract(kind, Configuration::Vanilla, whose));
   }
@@ -219,7 +219,7 @@ TEST(Contract, WhoOverwritesDependsOnWhoAndWhere) {
 
 TEST(Contract, ZeroOutMakesDummiesZerosAndNothingElse) {
   for (const ModuleKind kind : kColumns) {
-    for (const Whose whose : {Whose::Sound, Whose::Te}) {
+    for (const Contract whose : {Contract::Sound, Contract::Te}) {
       ModuleFlags flags{.fuse_wgrad_accumulation = true, .zero_out_wgrad = true};
       EXPECT_EQ(contract_under(kind, flags, whose)->returned, Returned::Nothing);
       flags.grad_added_to_main_grad = true;
@@ -234,7 +234,7 @@ TEST(Contract, ZeroOutMakesDummiesZerosAndNothingElse) {
 
 TEST(Contract, AFrozenWeightGetsNothing) {
   for (const ModuleKind kind : kColumns) {
-    for (const Whose whose : {Whose::Sound, Whose::Te}) {
+    for (const Contract whose : {Contract::Sound, Contract::Te}) {
       const auto cell = contract_under(kind, {.delay_wgrad = true, .frozen_weight = true}, whose);
       EXPECT_EQ(cell,
                 (Cell{Returned::Nothing, Destination::Nowhere, Written::Never, Flagged::Never}));
@@ -246,16 +246,16 @@ TEST(Contract, ABiasComesWithWInModulesAndWithBInOperations) {
   for (const ModuleKind kind : kColumns) {
     for (const bool fuse : {false, true}) {
       const ModuleFlags flags{.delay_wgrad = true, .fuse_wgrad_accumulation = fuse, .bias = true};
-      const auto te = bias_contract(kind, flags, Whose::Te);
+      const auto te = bias_contract(kind, flags, Contract::Te);
       EXPECT_EQ(te->written, is_operation(kind) ? Written::WithB : Written::WithW);
       EXPECT_EQ(te->destination,
                 is_operation(kind) ? Destination::AddsToGrad : Destination::AssignsGradIfNone);
-      const auto sound = bias_contract(kind, flags, Whose::Sound);
+      const auto sound = bias_contract(kind, flags, Contract::Sound);
       EXPECT_EQ(sound->written, Written::WithW);
       EXPECT_EQ(sound->destination, Destination::AddsToGrad);
     }
-    EXPECT_EQ(bias_contract(kind, {.bias = true}, Whose::Te)->returned, Returned::Gradient);
-    EXPECT_EQ(bias_contract(kind, {}, Whose::Te)->returned, Returned::Nothing);
+    EXPECT_EQ(bias_contract(kind, {.bias = true}, Contract::Te)->returned, Returned::Gradient);
+    EXPECT_EQ(bias_contract(kind, {}, Contract::Te)->returned, Returned::Nothing);
   }
 }
 
@@ -263,12 +263,13 @@ TEST(Contract, TheSoundOneComputesWhatSomebodyNeeds) {
   const ModuleFlags weight_only{.input_requires_grad = false};
   const ModuleFlags input_only{.frozen_weight = true};
   using enum ModuleKind;
-  EXPECT_EQ(products(Linear, {}, Whose::Sound), (Products{true, true, false}));
-  EXPECT_EQ(products(Linear, weight_only, Whose::Sound), (Products{false, true, false}));
-  EXPECT_EQ(products(Linear, input_only, Whose::Sound), (Products{true, false, false}));
-  EXPECT_EQ(products(GroupedLinearOp, weight_only, Whose::Sound), (Products{false, true, false}));
-  EXPECT_EQ(products(LayerNormLinear, weight_only, Whose::Sound), (Products{true, true, false}));
-  EXPECT_EQ(products(GroupedMlp, input_only, Whose::Sound), (Products{true, true, false}));
+  EXPECT_EQ(products(Linear, {}, Contract::Sound), (Products{true, true, false}));
+  EXPECT_EQ(products(Linear, weight_only, Contract::Sound), (Products{false, true, false}));
+  EXPECT_EQ(products(Linear, input_only, Contract::Sound), (Products{true, false, false}));
+  EXPECT_EQ(products(GroupedLinearOp, weight_only, Contract::Sound),
+            (Products{false, true, false}));
+  EXPECT_EQ(products(LayerNormLinear, weight_only, Contract::Sound), (Products{true, true, false}));
+  EXPECT_EQ(products(GroupedMlp, input_only, Contract::Sound), (Products{true, true, false}));
 }
 
 // ops: ctx.requires_grad; ops/fused/grouped_mlp.py:1083.
@@ -277,34 +278,34 @@ TEST(Contract, OperationsOfTeComputeMore) {
   const ModuleFlags input_only{.frozen_weight = true};
   using enum ModuleKind;
   for (const ModuleKind kind : {GroupedLinearOp, BasicLinearOp, GroupedMlp})
-    EXPECT_TRUE(products(kind, weight_only, Whose::Te)->input) << name_of(kind);
-  EXPECT_FALSE(products(Linear, weight_only, Whose::Te)->input);
-  EXPECT_TRUE(products(LayerNormLinear, weight_only, Whose::Te)->input);
-  EXPECT_EQ(products(GroupedMlp, input_only, Whose::Te), (Products{true, true, true}));
-  EXPECT_EQ(products(LayerNormMlp, input_only, Whose::Te), (Products{true, true, false}));
-  EXPECT_EQ(
-      products(GroupedLinearOp, {.frozen_weight = true, .input_requires_grad = false}, Whose::Te),
-      (Products{false, false, false}));
+    EXPECT_TRUE(products(kind, weight_only, Contract::Te)->input) << name_of(kind);
+  EXPECT_FALSE(products(Linear, weight_only, Contract::Te)->input);
+  EXPECT_TRUE(products(LayerNormLinear, weight_only, Contract::Te)->input);
+  EXPECT_EQ(products(GroupedMlp, input_only, Contract::Te), (Products{true, true, true}));
+  EXPECT_EQ(products(LayerNormMlp, input_only, Contract::Te), (Products{true, true, false}));
+  EXPECT_EQ(products(GroupedLinearOp, {.frozen_weight = true, .input_requires_grad = false},
+                     Contract::Te),
+            (Products{false, false, false}));
 }
 
 // What hands nobody a gradient cannot be captured.
 TEST(Contract, ADummyABiasOrANormIsAGradientForSomebody) {
   using enum ModuleKind;
   ModuleFlags flags{.fuse_wgrad_accumulation = true, .input_requires_grad = false};
-  EXPECT_FALSE(hands_a_gradient(Linear, flags, Whose::Te));
-  EXPECT_TRUE(hands_a_gradient(LayerNormLinear, flags, Whose::Te));
-  EXPECT_TRUE(hands_a_gradient(TransformerLayer, flags, Whose::Te));
+  EXPECT_FALSE(hands_a_gradient(Linear, flags, Contract::Te));
+  EXPECT_TRUE(hands_a_gradient(LayerNormLinear, flags, Contract::Te));
+  EXPECT_TRUE(hands_a_gradient(TransformerLayer, flags, Contract::Te));
   flags.bias = true;
-  EXPECT_TRUE(hands_a_gradient(Linear, flags, Whose::Te));
+  EXPECT_TRUE(hands_a_gradient(Linear, flags, Contract::Te));
   flags.delay_wgrad = true;
-  EXPECT_FALSE(hands_a_gradient(Linear, flags, Whose::Te));
-  EXPECT_TRUE(hands_a_gradient(GroupedLinearOp, flags, Whose::Te));
+  EXPECT_FALSE(hands_a_gradient(Linear, flags, Contract::Te));
+  EXPECT_TRUE(hands_a_gradient(GroupedLinearOp, flags, Contract::Te));
   flags.grad_added_to_main_grad = true;
-  EXPECT_TRUE(hands_a_gradient(Linear, flags, Whose::Te));
-  EXPECT_TRUE(hands_a_gradient(Linear, {.fuse_wgrad_accumulation = true}, Whose::Te));
-  EXPECT_TRUE(hands_a_gradient(Linear, {.input_requires_grad = false}, Whose::Te));
+  EXPECT_TRUE(hands_a_gradient(Linear, flags, Contract::Te));
+  EXPECT_TRUE(hands_a_gradient(Linear, {.fuse_wgrad_accumulation = true}, Contract::Te));
+  EXPECT_TRUE(hands_a_gradient(Linear, {.input_requires_grad = false}, Contract::Te));
   EXPECT_FALSE(hands_a_gradient(Linear, {.frozen_weight = true, .input_requires_grad = false},
-                                Whose::Sound));
+                                Contract::Sound));
 }
 
 TEST(Contract, ModulesRaiseOnAnEmptyQueueAndGroupedOnesDoNot) {
@@ -326,15 +327,15 @@ TEST(Contract, DefectsSayWhatAndUnderWhat) {
 
 TEST(HandsAGradient, IsSaidOfAFrozenMlpAndOfABiasAlone) {
   ModuleFlags frozen{.frozen_weight = true, .input_requires_grad = false};
-  EXPECT_TRUE(hands_a_gradient(ModuleKind::GroupedMlp, frozen, Whose::Te));
-  EXPECT_FALSE(hands_a_gradient(ModuleKind::Linear, frozen, Whose::Te));
+  EXPECT_TRUE(hands_a_gradient(ModuleKind::GroupedMlp, frozen, Contract::Te));
+  EXPECT_FALSE(hands_a_gradient(ModuleKind::Linear, frozen, Contract::Te));
   frozen.bias = true;
-  EXPECT_TRUE(hands_a_gradient(ModuleKind::Linear, frozen, Whose::Te));
+  EXPECT_TRUE(hands_a_gradient(ModuleKind::Linear, frozen, Contract::Te));
 }
 
 TEST(HandsAGradient, IsNotSaidOfWhatDoesNotExist) {
   EXPECT_FALSE(hands_a_gradient(ModuleKind::BasicLinearOp,
-                                {.delay_wgrad = true, .input_requires_grad = false}, Whose::Te));
+                                {.delay_wgrad = true, .input_requires_grad = false}, Contract::Te));
 }
 
 TEST(Contract, EverythingItSaysHasItsWords) {

@@ -38,10 +38,10 @@ TEST(TeVersions, SayHowASecondBackwardFails) {
 
 TEST(TeVersions, HoldTheGradientContract) {
   using gradients::Configuration;
-  const auto cell =
-      gradients::contract(ModuleKind::Linear, Configuration::Delay, gradients::Whose::Te, kNewest);
+  const auto cell = gradients::contract(ModuleKind::Linear, Configuration::Delay,
+                                        gradients::Contract::Te, kNewest);
   EXPECT_EQ(cell,
-            gradients::contract(ModuleKind::Linear, Configuration::Delay, gradients::Whose::Te));
+            gradients::contract(ModuleKind::Linear, Configuration::Delay, gradients::Contract::Te));
   EXPECT_EQ(
       gradients::contract_page(kNewest).find("TransformerEngine d0067d0da") != std::string::npos,
       true);
