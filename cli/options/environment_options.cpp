@@ -35,18 +35,18 @@ void EnvironmentOptions::add_to(CLI::App& app) {
       ->group(group);
   add_choice(app, "--comm", communicators,
              words_of({Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}),
-             "Which transfers of a rank queue up: per-rank, per-pair or per-edge; default: "
-             "per-rank, the strictest")
+             "Which transfers of a rank queue up: per-rank, per-pair or per-edge; if not declared, "
+             "an order is judged under each")
       ->group(group);
   add_choice(app, "--transfers", transfers,
              words_of({TransferMode::Rendezvous, TransferMode::Buffered}),
-             "Whether a send waits for its receive: rendezvous or buffered; default: "
-             "rendezvous, the stricter")
+             "Whether a send waits for its receive: rendezvous or buffered; if not declared, an "
+             "order is judged under both")
       ->group(group);
   add_choice(app, "--p2p", p2p,
              words_of({MegatronCalls::Batch, MegatronCalls::Overlap, MegatronCalls::Flush}),
              "Transfers as Megatron calls them: batch, overlap or flush; default: as the order "
-             "writes them, else as PyTorch adds them")
+             "says or writes them, else as PyTorch adds them")
       ->group(group);
   app.add_flag("--ep-overlap", ep_overlap,
                "Megatron runs forward and backward of a step as one "
@@ -62,6 +62,11 @@ void EnvironmentOptions::add_to(CLI::App& app) {
          "--weight-stream", weight_stream,
          "Weight gradients run on a stream of their own, and nothing but a reduction waits for "
          "them")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--assume", [this](const std::string&) { assume_defaults = true; },
+         "default: take per-rank and rendezvous if nothing is declared, and judge no other value")
+      ->check(CLI::IsMember({"default"}))
       ->group(group);
   app.add_option("--model", model, "What the order does not say, as JSON; see docs/model-json.md")
       ->group(group);
@@ -86,6 +91,7 @@ Result<Model, CommandError> EnvironmentOptions::resolve(const Limits& limits) co
   merge(environment.communicators, communicators, "--comm");
   merge(environment.transfers, transfers, "--transfers");
   merge(environment.p2p, p2p, "--p2p");
+  environment.assume_defaults = assume_defaults;
   environment.ep_overlap = environment.ep_overlap || ep_overlap;
   for (const std::string& slot : ep_slots) {
     EpOverlap& slots = environment.ep_slots;
@@ -164,7 +170,11 @@ std::optional<Misfit> EnvironmentOptions::useless_flag(const Schedule& schedule)
     return Misfit{"--p2p", "the order writes its transfers itself"};
   }
   if (schedule.topology != Topology::Independent) return std::nullopt;
-  const char* flag = p2p ? "--p2p" : communicators ? "--comm" : transfers ? "--transfers" : nullptr;
+  const char* flag = p2p               ? "--p2p"
+                     : assume_defaults ? "--assume"
+                     : communicators   ? "--comm"
+                     : transfers       ? "--transfers"
+                                       : nullptr;
   if (flag == nullptr || !model.empty()) return std::nullopt;
   return Misfit{flag,
                 "the chunks are not wired to each other, so nobody communicates; --topology "

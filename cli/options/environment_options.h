@@ -48,6 +48,7 @@ struct EnvironmentOptions {
   bool ep_overlap = false;
   std::vector<std::string> ep_slots;
   bool weight_stream = false;
+  bool assume_defaults = false;
   /// true if the command needs --ep-overlap without Megatron's calls and without exchanges: for a
   /// configuration of Megatron's, or for links on which every layer is taken apart.
   bool overlaps_anyway = false;
@@ -77,6 +78,7 @@ struct PlanFlags {
   std::vector<ModuleKind> modules;  ///< one for all chunks, or one for each; empty: not given
   std::optional<std::int64_t> budget;
   std::vector<std::int32_t> model_chunks;  ///< empty: not given
+  std::optional<bool> possible_is_error;
   std::uint64_t max_buffers = PlanOptions::kDefaultMaxBuffers;
   std::uint64_t max_unasked_buffers = PlanOptions::kDefaultMaxUnaskedBuffers;
 

@@ -67,7 +67,11 @@ std::optional<Misfit> place(const InputRequest& request, Schedule& schedule,
                             const Model& declared) {
   auto misfit = request.environment.place(schedule, declared, request.input.limits);
   if (!misfit && request.plan) misfit = request.plan->misfit(schedule, declared);
-  return misfit;
+  if (misfit || declared.plan.model_chunks.empty()) return misfit;
+  if (auto why = declare_model_chunks(schedule, declared.plan.model_chunks)) {
+    return Misfit{"--model-chunks", std::move(*why)};
+  }
+  return std::nullopt;
 }
 
 Result<JudgedInput, CommandError> judged_input(const InputRequest& request) {

@@ -172,6 +172,10 @@ void PlanFlags::add_to(CLI::App& app) {
          "What chunks are made of: a kind for all of them, or with commas one for each, such as "
          "linear,grouped-mlp")
       ->group(group);
+  add_choice(app, "--possible", possible_is_error, {{"error", true}, {"warn", false}},
+             "Hazards that depend on which block PyTorch's allocator hands out: error (default) or "
+             "warn")
+      ->group(group);
   app.add_option_function<std::string>(
          "--budget", [this](const std::string& size) { budget = budget_of(size); },
          "Memory of a rank that the plan must keep to, such as 80GiB")
@@ -180,7 +184,7 @@ void PlanFlags::add_to(CLI::App& app) {
          "--model-chunks",
          [this](const std::string& list) { model_chunks = number_list(list, "--model-chunks", 1); },
          "Of an order whose chunks are layers: how many make each chunk of the model, such as 1,2; "
-         "needs --plan te")
+         "an order that Megatron made says it itself")
       ->group(group);
   const CLI::Range buffers(std::uint64_t{1}, std::uint64_t{0xfffffffe});
   app.add_option("--max-buffers", max_buffers, "Buffers of a plan; beyond it there is no verdict")
@@ -211,12 +215,18 @@ void PlanFlags::merge_into(Model& declared) const {
     throw CLI::ValidationError("--budget",
                                "needs --plan: without one there is nothing to hold to it");
   }
+  if (possible_is_error && plan.kind != PlanKind::Te) {
+    throw CLI::ValidationError("--possible",
+                               "needs --plan te: nothing else depends on the allocator");
+  }
+  plan.possible_is_error = possible_is_error.value_or(true);
   if (aliases && !plan.kind) {
     throw CLI::ValidationError("--alias", "needs --plan: without one no buffer is shared");
   }
-  if (!model_chunks.empty() && plan.kind != PlanKind::Te) {
+  if (!model_chunks.empty() && plan.kind != PlanKind::Te && !declared.environment.p2p) {
     throw CLI::ValidationError("--model-chunks",
-                               "needs --plan te: other plans share nothing that is still read");
+                               "needs --plan te, which frees what is sent chunk by chunk, or "
+                               "--p2p, whose calls stand between chunks of the model");
   }
   if (modules.empty()) return;
   if (!declared.modules.list.empty()) {

@@ -165,6 +165,9 @@ class Comparison {
 
   [[nodiscard]] Reason wiring() const {
     const bool wired = schedule_.topology != Topology::Independent;
+    if (!list_ && schedule_.p2p) {
+      return droppable("a table does not say that Megatron calls its transfers");
+    }
     if (list_ && wired) {
       const auto broken =
           broken_in({.form = Form::OrderFile, .schedule = schedule_},

@@ -53,15 +53,6 @@ struct Lowered {
   std::vector<std::vector<Step>> ranks;
 };
 
-constexpr bool is_send(Kind kind) {
-  return kind == Kind::SendForward || kind == Kind::SendBackward;
-}
-constexpr bool is_receive(Kind kind) {
-  return kind == Kind::ReceiveForward || kind == Kind::ReceiveBackward;
-}
-constexpr bool is_transfer(Kind kind) {
-  return is_send(kind) || is_receive(kind);
-}
 /// The kind of the other end of a transfer.
 constexpr Kind other_end(Kind transfer) {
   switch (transfer) {

@@ -22,10 +22,11 @@ constexpr std::array<std::string_view, 6> kTeKeys{
     "schema", "order", "num_layers_per_chunk", "need_wgrad", "microbatches", "comment"};
 constexpr std::array<std::string_view, 7> kTorchKeys{
     "schema", "csv", "stage_to_rank", "microbatches", "stages", "format", "comment"};
-constexpr std::array<std::string_view, 7> kOrderKeys{
-    "schema", "ranks", "microbatches", "placement", "layers", "stages", "comment"};
-constexpr std::array<std::string_view, 7> kRankKeys{"chunks", "layers", "delayed", "mixed",
-                                                    "stages", "order",  "replay"};
+constexpr std::array<std::string_view, 9> kOrderKeys{"schema",    "ranks",        "microbatches",
+                                                     "placement", "p2p",          "layers",
+                                                     "stages",    "model_chunks", "comment"};
+constexpr std::array<std::string_view, 8> kRankKeys{"chunks", "layers",       "delayed", "mixed",
+                                                    "stages", "model_chunks", "order",   "replay"};
 
 Maybe check_keys(const JsonValue& object, std::span<const std::string_view> known,
                  ExtraKeys extra) {
@@ -210,10 +211,14 @@ class Reader {
     if (const auto placement = root.find("placement")) {
       if (auto refusal = read_placement(*placement)) return refusal;
     }
+    if (const auto calls = root.find("p2p"); calls && calls->type() != Type::Null) {
+      if (auto refusal = read_p2p(*calls)) return refusal;
+    }
     RankFacts shared;
     if (const auto layers = root.find("layers")) {
       if (auto refusal = read_layers(shared.layers.emplace(), *layers)) return refusal;
     }
+    if (auto refusal = read_model_chunks(root, shared)) return refusal;
     if (ranks.type() != Type::Array) return wrong_type(ranks, "`ranks`", "an array of objects");
     if (!ranks.first()) return malformed(ranks.span(), "a schedule has at least one rank");
     for (auto item = ranks.first(); item; item = item->next()) {
@@ -239,6 +244,19 @@ class Reader {
                      "`placement` is one of independent, chain, loop, v, bidirectional, custom");
   }
 
+  Maybe read_p2p(const JsonValue& value) {
+    std::optional<MegatronCalls>& calls = builder_.schedule().p2p;
+    if (value.type() == Type::String) calls = megatron_calls_named(value.string());
+    if (calls) return std::nullopt;
+    return malformed(value.span(), "`p2p` is one of batch, overlap, flush, or null");
+  }
+
+  Maybe read_model_chunks(const JsonValue& object, RankFacts& facts) {
+    const auto layers = object.find("model_chunks");
+    if (!layers) return std::nullopt;
+    return take(facts.model_chunks, read_counts(*layers, "`model_chunks`", limits_, 1));
+  }
+
   Maybe read_rank(const JsonValue& value, const RankFacts& shared) {
     if (value.type() != Type::Object) return wrong_type(value, "a rank", "an object");
     if (auto refusal = check_keys(value, kRankKeys, ExtraKeys::Refused)) return refusal;
@@ -255,6 +273,7 @@ class Reader {
       if (auto refusal = take(facts.stages, read_counts(*stages, "`stages`", limits_)))
         return refusal;
     }
+    if (auto refusal = read_model_chunks(value, facts)) return refusal;
     if (auto refusal = read_mentions(value, "delayed", facts.delayed)) return refusal;
     if (auto refusal = read_mentions(value, "mixed", facts.mixed)) return refusal;
 

@@ -357,9 +357,11 @@ std::size_t numbered_ranks(const CheckOptions& declared) {
   return ranks;
 }
 
-bool numbers_chunks(const CheckOptions& declared) {
+bool numbers_chunks(const Schedule& schedule, const CheckOptions& declared) {
   const auto& rows = declared.modules.layers;
   return !declared.plan.model_chunks.empty() ||
+         std::any_of(schedule.ranks.begin(), schedule.ranks.end(),
+                     [](const auto& rank) { return !rank.model_chunks.empty(); }) ||
          std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.size() > 1; });
 }
 
@@ -382,7 +384,7 @@ std::optional<Minimised> minimise(const Input& input, std::string_view rule,
   const Severity at_least =
       breaks(found, rule, Severity::Error) ? Severity::Error : Severity::Warning;
   options.fixed_ranks = std::max(options.fixed_ranks, numbered_ranks(declared));
-  options.fixed_chunks = options.fixed_chunks || numbers_chunks(declared);
+  options.fixed_chunks = options.fixed_chunks || numbers_chunks(input.schedule, declared);
   const auto broken = [&](const Schedule& candidate) {
     return breaks(candidate, options.limits, declared, rule, at_least);
   };

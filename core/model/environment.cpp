@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kCommunicators{"per-rank", "per-pair", "per-edge"};
 constexpr std::array<std::string_view, 2> kTransferModes{"rendezvous", "buffered"};
-constexpr std::array<std::string_view, 3> kMegatronCalls{"batch", "overlap", "flush"};
 
 // The names stand in the order of the enumerators.
 template <typename Value, std::size_t kSize>
@@ -31,9 +30,6 @@ std::string_view name_of(Communicators communicators) {
 std::string_view name_of(TransferMode mode) {
   return kTransferModes[as_index(mode)];
 }
-std::string_view name_of(MegatronCalls calls) {
-  return kMegatronCalls[as_index(calls)];
-}
 
 std::optional<Communicators> communicators_named(std::string_view word) {
   return named<Communicators>(kCommunicators, word);
@@ -41,8 +37,11 @@ std::optional<Communicators> communicators_named(std::string_view word) {
 std::optional<TransferMode> transfer_mode_named(std::string_view word) {
   return named<TransferMode>(kTransferModes, word);
 }
-std::optional<MegatronCalls> megatron_calls_named(std::string_view word) {
-  return named<MegatronCalls>(kMegatronCalls, word);
+
+Environment environment_of(const Schedule& schedule, const Environment& declared) {
+  Environment environment = declared;
+  if (!environment.p2p) environment.p2p = schedule.p2p;
+  return environment;
 }
 
 }  // namespace capo

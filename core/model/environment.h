@@ -1,14 +1,18 @@
 // The environment says how ranks talk to each other; a verdict across ranks is relative to it.
 //
-// capo guesses none of it. An undeclared member takes its strictest value, since an order that
-// finishes with one communicator per rank and with sends that wait finishes with every other; the
-// report says what was assumed, and a deadlock says under which other layout there is none.
+// capo guesses none of it: an order is accepted only if it holds under every value that an
+// undeclared communicator layout or transfer mode can have (core/rules/undeclared.h). No single
+// value is the strictest. One communicator a rank orders most, and so waits for most and races
+// least; one for each direction orders least. What is stated in a report, simulated or run takes
+// the first of each.
 //
 //   {"communicators": "per-pair", "transfers": "buffered"}
 //
 // It says nothing of modules or memory (model.h, plan_options.h). Tested by environment_test.cpp.
 
 #pragma once
+
+#include "core/order/schedule.h"
 
 #include <cstdint>
 #include <optional>
@@ -26,13 +30,6 @@ enum class Communicators : std::uint8_t {
 enum class TransferMode : std::uint8_t {
   Rendezvous,  ///< a send ends when its receive ends
   Buffered,    ///< a send ends by itself
-};
-
-/// How Megatron-LM calls its point-to-point transfers around each step.
-enum class MegatronCalls : std::uint8_t {
-  Batch,    ///< each step ends with one fused group, which the rank waits for at once
-  Overlap,  ///< in the steady state operations are single, and a receive is one step ahead
-  Flush,    ///< in warm-up and cool-down they are so too
 };
 
 /// Megatron's EP overlap has up to thirteen slots (ep_overlap.h); these flags choose some of them.
@@ -54,6 +51,8 @@ struct Environment {
   /// Weight gradients run on a stream of their own, each after the work launched before it, and
   /// only reductions wait for them.
   bool weight_stream = false;
+  /// Undeclared members take the first value of each, and no other is judged.
+  bool assume_defaults = false;
 
   [[nodiscard]] Communicators layout() const {
     return communicators.value_or(Communicators::PerRank);
@@ -65,15 +64,16 @@ struct Environment {
   friend bool operator==(const Environment&, const Environment&) = default;
 };
 
+/// The environment of a schedule: an order that Megatron made says itself how its transfers are
+/// called, if nothing is declared.
+[[nodiscard]] Environment environment_of(const Schedule& schedule, const Environment& declared);
+
 /// "per-rank", "per-pair", "per-edge".
 [[nodiscard]] std::string_view name_of(Communicators communicators);
 /// "rendezvous", "buffered".
 [[nodiscard]] std::string_view name_of(TransferMode mode);
-/// "batch", "overlap", "flush".
-[[nodiscard]] std::string_view name_of(MegatronCalls calls);
 
 [[nodiscard]] std::optional<Communicators> communicators_named(std::string_view word);
 [[nodiscard]] std::optional<TransferMode> transfer_mode_named(std::string_view word);
-[[nodiscard]] std::optional<MegatronCalls> megatron_calls_named(std::string_view word);
 
 }  // namespace capo

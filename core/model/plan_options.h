@@ -44,8 +44,13 @@ struct PlanOptions {
   Granularity granularity = Granularity::PerAction;
   std::optional<Aliases> aliases;      ///< they hold for every layer, whatever its module
   std::optional<std::int64_t> budget;  ///< bytes that one rank may take
+  /// A hazard that depends on which block PyTorch's allocator hands out is an error, since an order
+  /// is accepted only if no permitted execution breaks a rule; else it is a warning.
+  bool possible_is_error = true;
   /// If every chunk of the orders is one layer, so many of them make each chunk of the model, which
-  /// hands its input gradient on to another rank. Empty: chunks of the orders are the model's.
+  /// hands its input gradient on to another rank. Empty: chunks of the orders are the model's. A
+  /// rank that says so itself (RankOrder::model_chunks) is not overruled, and Megatron's calls go
+  /// by what the schedule says alone: declare_model_chunks() puts this there.
   std::vector<std::int32_t> model_chunks;
   /// A plan that is declared or that a replay asks for may have so many buffers, below 2^32; there
   /// is no verdict on a larger one.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 namespace capo {
@@ -111,6 +112,28 @@ std::optional<std::string> declare_layers(
   }
   for (std::size_t r = 0; r < declared.size(); ++r) {
     schedule.ranks[r].layers = std::move(declared[r]);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> declare_model_chunks(Schedule& schedule,
+                                                const std::vector<std::int32_t>& layers) {
+  const auto sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const RankOrder& rank = schedule.ranks[r];
+    const std::int32_t chunks = rank.chunks - rank.strays;
+    if (chunks == 0) continue;
+    if (sum != chunks) {
+      return "model chunks add up to " + std::to_string(sum) + ", but rank " + std::to_string(r) +
+             " has " + number(as_index(chunks), "chunk");
+    }
+    if (!rank.model_chunks.empty() && rank.model_chunks != layers) {
+      return "the input itself says otherwise which layers of rank " + std::to_string(r) +
+             " make a chunk of the model";
+    }
+  }
+  for (RankOrder& rank : schedule.ranks) {
+    if (rank.chunks - rank.strays > 0) rank.model_chunks = layers;
   }
   return std::nullopt;
 }

@@ -5,13 +5,16 @@
 // A bare TE list says nothing, and takes what is declared. An order that states its stages or its
 // layers is not overruled: the declaration must agree, or the two are not about the same model.
 //
+// Chunks that are layers of one chunk of the model are declared in the same way.
+//
 // A replay is declared beside a capture in the same way: the capture's chunks, layers and stages
 // hold, and the replay gives its entries, which keep their places in their own text. If both list
 // the stages of each rank, as tables do, two chunks are the same if their stages are.
 //
 //   capo check --capture captured.te --replay replayed.te
 //
-// Tested by declare_topology_test.cpp, declare_layers_test.cpp and with_replay_test.cpp.
+// Tested by declare_topology_test.cpp, declare_layers_test.cpp,
+// declare_model_chunks_test.cpp and with_replay_test.cpp.
 
 #pragma once
 
@@ -38,6 +41,12 @@ namespace capo {
 /// the reason why the two do not fit, with the schedule unchanged, and nullopt if they do.
 [[nodiscard]] std::optional<std::string> declare_layers(
     Schedule& schedule, const std::vector<std::vector<std::vector<std::int32_t>>>& named);
+
+/// Says how many chunks of the order, each of them a layer, make each chunk of the model, on every
+/// rank that has chunks. Returns the reason why that does not fit, with the schedule unchanged, and
+/// nullopt if it does.
+[[nodiscard]] std::optional<std::string> declare_model_chunks(
+    Schedule& schedule, const std::vector<std::int32_t>& layers);
 
 /// The capture with the replay's orders beside its own, or the reason why the two are not of one
 /// schedule.

@@ -20,6 +20,9 @@ constexpr std::array<std::pair<Topology, std::string_view>, 6> kTopologies{{
     {Topology::Custom, "custom"},
 }};
 
+// The names stand in the order of the enumerators.
+constexpr std::array<std::string_view, 3> kMegatronCalls{"batch", "overlap", "flush"};
+
 }  // namespace
 
 std::string_view name_of(Topology topology) {
@@ -31,6 +34,16 @@ std::optional<Topology> topology_named(std::string_view word) {
     if (name == word) return topology;
   }
   return std::nullopt;
+}
+
+std::string_view name_of(MegatronCalls calls) {
+  return kMegatronCalls[as_index(calls)];
+}
+
+std::optional<MegatronCalls> megatron_calls_named(std::string_view word) {
+  const auto known = std::find(kMegatronCalls.begin(), kMegatronCalls.end(), word);
+  if (known == kMegatronCalls.end()) return std::nullopt;
+  return static_cast<MegatronCalls>(known - kMegatronCalls.begin());
 }
 
 std::vector<Delay> resolved_delay(const RankOrder& rank) {
@@ -146,14 +159,15 @@ bool same_rank(const RankOrder& a, const RankOrder& b) {
   if (a.replay.has_value() != b.replay.has_value()) return false;
   if (a.replay && !same_entries(*a.replay, *b.replay)) return false;
   return same_entries(a.order, b.order) && a.chunks == b.chunks && a.layers == b.layers &&
-         resolved_delay(a) == resolved_delay(b) && a.stages == b.stages;
+         resolved_delay(a) == resolved_delay(b) && a.stages == b.stages &&
+         a.model_chunks == b.model_chunks;
 }
 
 }  // namespace
 
 bool same_meaning(const Schedule& a, const Schedule& b) {
   return a.naming == b.naming && a.topology == b.topology && a.microbatches == b.microbatches &&
-         a.stages == b.stages &&
+         a.stages == b.stages && a.p2p == b.p2p &&
          std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_rank);
 }
 

@@ -52,6 +52,15 @@ enum class Kind : std::uint8_t {
 }
 /// Whether the kind is a dispatch or combine, which moves tokens between the ranks that share a
 /// layer's experts.
+[[nodiscard]] constexpr bool is_send(Kind kind) {
+  return kind == Kind::SendForward || kind == Kind::SendBackward;
+}
+[[nodiscard]] constexpr bool is_receive(Kind kind) {
+  return kind == Kind::ReceiveForward || kind == Kind::ReceiveBackward;
+}
+[[nodiscard]] constexpr bool is_transfer(Kind kind) {
+  return is_send(kind) || is_receive(kind);
+}
 [[nodiscard]] constexpr bool is_exchange(Kind kind) {
   return kind >= Kind::DispatchForward && kind <= Kind::CombineBackward;
 }
@@ -112,6 +121,18 @@ enum class Topology : std::uint8_t {
 /// nullopt if the word names no topology.
 [[nodiscard]] std::optional<Topology> topology_named(std::string_view word);
 
+/// How Megatron-LM calls its point-to-point transfers around each step.
+enum class MegatronCalls : std::uint8_t {
+  Batch,    ///< each step ends with one fused group, which the rank waits for at once
+  Overlap,  ///< in the steady state operations are single, and a receive is one step ahead
+  Flush,    ///< in warm-up and cool-down they are so too
+};
+
+/// "batch", "overlap", "flush".
+[[nodiscard]] std::string_view name_of(MegatronCalls calls);
+/// nullopt if the word names no way of calling.
+[[nodiscard]] std::optional<MegatronCalls> megatron_calls_named(std::string_view word);
+
 /// How microbatches are told apart in the text that the schedule was read from.
 enum class Naming : std::uint8_t {
   Counted,  ///< by position: the k-th entry of a kind and chunk is microbatch k
@@ -129,6 +150,9 @@ struct RankOrder {
   Layers layers;
   std::optional<std::vector<Delay>> delay;  ///< per chunk; nullopt: the entries show it
   std::vector<std::int32_t> stages;         ///< the stage of each chunk; unused under Independent
+  /// If every chunk of the order is one layer, so many of them make each chunk of the model,
+  /// between which there are no transfers. Empty: chunks of the order are the model's.
+  std::vector<std::int32_t> model_chunks;
 };
 
 struct Schedule {
@@ -137,6 +161,8 @@ struct Schedule {
   std::optional<std::int32_t> microbatches;  ///< nullopt: not declared
   std::optional<std::int32_t>
       stages;  ///< nullopt: not declared, so the largest stage says how many
+  /// The order is one of Megatron's, which calls its transfers so; nullopt: nobody says that.
+  std::optional<MegatronCalls> p2p;
   std::vector<RankOrder> ranks;
 };
 

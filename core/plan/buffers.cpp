@@ -105,10 +105,13 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
                          const ModuleTable& modules, const PlanOptions& options)
     : microbatches_(microbatches) {
   CAPO_ASSERT(count(schedule, microbatches) < kNoBuffer, "buffers have 32-bit numbers");
-  const std::vector<bool> first = first_of_model_chunks(options.model_chunks);
+  // Ranks that are wired have sends, which are looked at themselves.
+  const bool sends_known = schedule.topology != Topology::Independent && schedule.ranks.size() > 1;
   ranks_.reserve(schedule.ranks.size());
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& order = schedule.ranks[r];
+    const std::vector<bool> first = first_of_model_chunks(
+        order.model_chunks.empty() ? options.model_chunks : order.model_chunks);
     Rank& rank = ranks_.emplace_back();
     const std::vector<Delay> delay = resolved_delay(order);
     rank.base = static_cast<BufferId>(size_);
@@ -126,7 +129,7 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
         facts.aliases_declared = aliases.has_value();
         facts.aliases = aliases.value_or(facts.aliases);
         const auto at = ChunkId(chunk).index();
-        facts.hands_on = layer == 0 && at < first.size() && first[at];
+        facts.hands_on = !sends_known && layer == 0 && at < first.size() && first[at];
         if (module != nullptr) facts.weight_bytes = module->bytes.weight.value_or(0);
         aliases_declared_ = aliases_declared_ && facts.aliases_declared;
         rank.facts.push_back(facts);

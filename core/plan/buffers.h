@@ -47,7 +47,7 @@ struct LayerFacts {
   std::uint32_t output_key = 0;  ///< equal for layers whose outputs TE may take for alike
   std::int64_t weight_bytes = 0;
   bool delayed = false;   ///< some weight gradient of its chunk is work of its own
-  bool hands_on = false;  ///< first layer of a chunk of the model: its grad input leaves the rank
+  bool hands_on = false;  ///< its grad input leaves the rank by a send that nobody wires
 };
 
 class BufferTable {

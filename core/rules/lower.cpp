@@ -69,6 +69,7 @@ Result<Schedule, Inexpressible> lower(const Input& input, const CheckOptions& op
     return Inexpressible{.reason = fmt::format("no transfers can be put in: {}", why)};
   }
   Input written{.form = Form::OrderFile, .schedule = with_transfers(context)};
+  written.schedule.p2p.reset();  // whoever reads it finds the transfers written
   if (beside == Beside::Drop) return std::move(written.schedule);
   CheckOptions as_written = options;
   as_written.environment.p2p.reset();

@@ -52,7 +52,8 @@ bool has_placement(const Context& context, Findings& out) {
     if (!wiring->by_megatron() || wiring->megatron_placement()) continue;
     out.add({.message = "Megatron's transfers need stages that go around the ranks in a loop, with "
                         "as many chunks on every rank",
-             .help = {.text = "place the stages in a loop, or leave --p2p out"}});
+             .help = {.text = "place the stages in a loop, or leave --p2p out; where chunks are "
+                              "layers, --model-chunks says how many make a chunk of the model"}});
     return false;
   }
   return true;

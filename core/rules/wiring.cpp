@@ -3,6 +3,8 @@
 #include "core/frameworks/megatron/ep_overlap.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace capo {
 
@@ -30,7 +32,7 @@ Wiring::Wiring(const Schedule& schedule, const Environment& environment,
                std::span<const CollectiveGroup> groups, std::int32_t microbatches, bool replay)
     : replayed_(replay ? std::make_unique<const Schedule>(replayed(schedule)) : nullptr),
       schedule_(replay ? *replayed_ : schedule),
-      environment_(environment),
+      environment_(environment_of(schedule, environment)),
       groups_(groups),
       microbatches_(microbatches),
       replay_(replay),
@@ -44,12 +46,24 @@ bool Wiring::by_megatron() const {
 }
 
 bool Wiring::megatron_placement() const {
-  const auto ranks = static_cast<std::int32_t>(schedule_.ranks.size());
-  for (std::int32_t stage = 0; stage < map_.stages(); ++stage) {
-    const StageMap::Place& home = map_.home(stage);
-    if (home.rank != stage % ranks || home.chunk != stage / ranks + 1) return false;
+  const std::size_t ranks = schedule_.ranks.size();
+  std::vector<std::int32_t> placed(ranks);  // chunks of each rank whose stage has come
+  std::vector<std::size_t> turns(ranks);    // and chunks of the model
+  std::size_t turn = 0;
+  for (std::int32_t stage = 0; stage < map_.stages(); ++turn) {
+    const std::size_t rank = turn % ranks;
+    const auto& layers = schedule_.ranks[rank].model_chunks;
+    if (!layers.empty() && turns[rank] == layers.size()) return false;
+    const std::int32_t count = layers.empty() ? 1 : layers[turns[rank]];
+    ++turns[rank];
+    for (const std::int32_t end = stage + count; stage < end; ++stage) {
+      if (stage >= map_.stages()) return false;
+      const StageMap::Place& home = map_.home(stage);
+      if (home.rank != static_cast<std::int32_t>(rank) || home.chunk != ++placed[rank])
+        return false;
+    }
   }
-  return map_.stages() % ranks == 0;
+  return turn % ranks == 0;
 }
 
 const MegatronLowering& Wiring::megatron() const {
@@ -94,11 +108,16 @@ bool Wiring::takes_layers_apart() const {
   return exchanges && environment_.ep_overlap && !writes_exchanges_;
 }
 
+Lowered Wiring::apart(const Lowered& lowered) const {
+  const bool by_layer = std::any_of(schedule_.ranks.begin(), schedule_.ranks.end(),
+                                    [](const auto& rank) { return !rank.model_chunks.empty(); });
+  if (by_layer) return take_listed_layers_apart(lowered, environment_.ep_slots);
+  return take_layers_apart(lowered, layer_counts(schedule_), environment_.ep_slots);
+}
+
 const Lowered& Wiring::lowered() const {
   if (!takes_layers_apart()) return with_whole_layers();
-  return once(apart_, [&] {
-    return take_layers_apart(with_whole_layers(), layer_counts(schedule_), environment_.ep_slots);
-  });
+  return once(apart_, [&] { return apart(with_whole_layers()); });
 }
 
 const Wiring::Ideal& Wiring::ideal() const {
@@ -106,9 +125,8 @@ const Wiring::Ideal& Wiring::ideal() const {
     const bool by_chunk = by_megatron();
     Lowered lowered = by_chunk ? megatron().lowered : as_written(schedule_);
     if (environment_.ep_overlap && !writes_exchanges_) {
-      lowered = by_chunk
-                    ? take_layers_apart(lowered, layer_counts(schedule_), environment_.ep_slots)
-                    : take_listed_layers_apart(lowered, environment_.ep_slots);
+      lowered =
+          by_chunk ? apart(lowered) : take_listed_layers_apart(lowered, environment_.ep_slots);
     }
     TaskGraph graph = wire_ideally(lowered, map_, microbatches_, environment_, groups_);
     return Ideal{.lowered = std::move(lowered), .graph = std::move(graph)};

@@ -75,6 +75,8 @@ class Wiring {
   [[nodiscard]] const WithTransfers& added() const;
   [[nodiscard]] const Lowered& with_whole_layers() const;
   [[nodiscard]] bool takes_layers_apart() const;
+  /// With layers taken apart, which the order lists one by one or holds by the chunk.
+  [[nodiscard]] Lowered apart(const Lowered& lowered) const;
 
   std::unique_ptr<const Schedule> replayed_;
   const Schedule& schedule_;  // of the caller, or *replayed_

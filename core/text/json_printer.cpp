@@ -40,6 +40,7 @@ std::string print_json(const Schedule& schedule) {
   if (schedule.stages) out["stages"] = *schedule.stages;
   if (schedule.microbatches) out["microbatches"] = *schedule.microbatches;
   out["placement"] = name_of(schedule.topology);
+  if (schedule.p2p) out["p2p"] = name_of(*schedule.p2p);
   out["ranks"] = Json::array();
   for (const RankOrder& rank : schedule.ranks) {
     Json item = Json::object();  // null would become an object by itself unless memory runs out
@@ -53,6 +54,7 @@ std::string print_json(const Schedule& schedule) {
       item["mixed"] = chunks_that(*rank.delay, Delay::Mixed);
     }
     if (listed) item["stages"] = rank.stages;
+    if (!rank.model_chunks.empty()) item["model_chunks"] = rank.model_chunks;
     item["order"] = json_of(rank.order, schedule.naming);
     if (rank.replay) item["replay"] = json_of(*rank.replay, schedule.naming);
     out["ranks"].push_back(std::move(item));

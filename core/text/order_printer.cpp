@@ -68,6 +68,7 @@ std::string print_order_file(const Schedule& schedule) {
   if (schedule.topology != Topology::Independent) {
     out += fmt::format("placement {}\n", name_of(schedule.topology));
   }
+  if (schedule.p2p) out += fmt::format("p2p {}\n", name_of(*schedule.p2p));
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& rank = schedule.ranks[r];
     const bool listed = schedule.topology == Topology::Custom;  // the stages say how many chunks
@@ -82,6 +83,9 @@ std::string print_order_file(const Schedule& schedule) {
     }
     if (listed) {
       out += fmt::format("rank {} stages {}\n", r, fmt::join(rank.stages, ","));
+    }
+    if (!rank.model_chunks.empty()) {
+      out += fmt::format("rank {} model-chunks {}\n", r, fmt::join(rank.model_chunks, ","));
     }
     print_entries(out, fmt::format("rank {}:", r), rank.order, schedule.naming);
     if (rank.replay)

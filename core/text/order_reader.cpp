@@ -22,9 +22,9 @@ struct Word {
   Span span;
 };
 
-constexpr std::array<std::string_view, 10> kStatements{
-    "capo",  "chunks",    "delayed", "layers", "microbatches",
-    "mixed", "placement", "rank",    "ranks",  "stages"};
+constexpr std::array<std::string_view, 12> kStatements{
+    "capo",         "chunks", "delayed",   "layers", "microbatches", "mixed",
+    "model-chunks", "p2p",    "placement", "rank",   "ranks",        "stages"};
 
 class Reader {
  public:
@@ -107,6 +107,7 @@ class Reader {
       return read_once(microbatches_, word, limits_.counts, "--max-count", 1);
     if (word == "stages") return read_once(stages_, word, limits_.counts, "--max-count", 1);
     if (word == "placement") return read_placement();
+    if (word == "p2p") return read_p2p();
     if (word == "rank") return read_rank();
     if (const auto refusal = read_fact(statement_, shared_)) return *refusal;
     return std::nullopt;
@@ -180,6 +181,16 @@ class Reader {
     return end_of_statement();
   }
 
+  Maybe read_p2p() {
+    std::optional<MegatronCalls>& calls = builder_.schedule().p2p;
+    if (calls) return malformed(statement_.span, "`p2p` is stated a second time");
+    const auto word = next_word();
+    calls = word ? megatron_calls_named(word->text) : std::nullopt;
+    if (calls) return end_of_statement();
+    return malformed(word ? word->span : statement_.span,
+                     "`p2p` is one of batch, overlap, flush: how Megatron calls its transfers");
+  }
+
   Maybe read_fact(const Word& word, RankFacts& facts) {
     const std::string_view what = word.text;
     const auto twice = [&](bool stated) -> Maybe {
@@ -208,6 +219,10 @@ class Reader {
     if (what == "stages") {
       if (auto refusal = twice(facts.stages.has_value())) return refusal;
       return read_stages(facts.stages.emplace());
+    }
+    if (what == "model-chunks") {
+      if (auto refusal = twice(facts.model_chunks.has_value())) return refusal;
+      return read_model_chunks(facts.model_chunks.emplace());
     }
     if (read_action_token(what) || what == "(") {
       return malformed(
@@ -296,6 +311,19 @@ class Reader {
       stages.push_back(stage);
     }
     return std::nullopt;
+  }
+
+  Maybe read_model_chunks(std::vector<std::int32_t>& layers) {
+    while (const auto word = next_word()) {
+      std::int32_t count = 0;
+      if (auto refusal =
+              read_count(count, *word, "model-chunks", limits_.counts, "--max-count", 1)) {
+        return refusal;
+      }
+      layers.push_back(count);
+    }
+    if (!layers.empty()) return std::nullopt;
+    return malformed(statement_.span, "`model-chunks` needs the number of layers of each chunk");
   }
 
   struct RankText {

@@ -1,12 +1,14 @@
 #include "core/text/schedule_builder.h"
 
 #include "core/base/index.h"
+#include "core/base/plural.h"
 #include "core/text/action_token.h"
 #include "core/text/scan.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace capo {
 
@@ -64,11 +66,13 @@ std::optional<Refusal> ScheduleBuilder::add_rank(Span where, RankFacts facts,
   if (!facts.layers) facts.layers = shared.layers;
   if (!facts.delayed) facts.delayed = shared.delayed;
   if (!facts.mixed) facts.mixed = shared.mixed;
+  if (!facts.model_chunks) facts.model_chunks = shared.model_chunks;
 
   RankOrder rank{.order = std::move(order), .replay = std::move(replay)};
   if (facts.layers) rank.layers = *facts.layers;
   if (auto refusal = settle_chunks(rank, where, facts)) return refusal;
   if (auto refusal = settle_stages(rank, where, facts)) return refusal;
+  if (auto refusal = settle_model_chunks(rank, where, facts)) return refusal;
   if (auto refusal = settle_delay(rank, facts)) return refusal;
   schedule_.ranks.push_back(std::move(rank));
   return std::nullopt;
@@ -114,6 +118,23 @@ std::optional<Refusal> ScheduleBuilder::settle_stages(RankOrder& rank, Span wher
                    "under the placement `custom` every rank lists the stage of each of its chunks");
 }
 
+std::optional<Refusal> ScheduleBuilder::settle_model_chunks(RankOrder& rank, Span where,
+                                                            const RankFacts& facts) {
+  if (!facts.model_chunks) return std::nullopt;
+  const auto& layers = *facts.model_chunks;
+  const auto sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  if (sum != rank.chunks) {
+    return malformed(
+        where,
+        fmt::format("the chunks of the model have {} layers, and the rank has {}", sum,
+                    counted(as_index(rank.chunks), "chunk")),
+        "`model-chunks` lists how many chunks of the order, each of them a layer, make "
+        "each chunk of the model");
+  }
+  rank.model_chunks = layers;
+  return std::nullopt;
+}
+
 std::optional<Refusal> ScheduleBuilder::settle_delay(RankOrder& rank, const RankFacts& facts) {
   if (!facts.delayed && !facts.mixed) return std::nullopt;
   rank.delay.emplace(as_index(rank.chunks), Delay::Never);
@@ -137,6 +158,19 @@ std::optional<Refusal> ScheduleBuilder::settle_delay(RankOrder& rank, const Rank
   return std::nullopt;
 }
 
+std::optional<Refusal> ScheduleBuilder::refuse_two_kinds_of_transfers() const {
+  if (!schedule_.p2p) return std::nullopt;
+  for (const RankOrder& rank : schedule_.ranks) {
+    const auto transfer = std::find_if(rank.order.begin(), rank.order.end(),
+                                       [](const Entry& entry) { return is_transfer(entry.kind); });
+    if (transfer == rank.order.end()) continue;
+    return malformed(transfer->span(),
+                     "the order writes a transfer, and `p2p` says that Megatron calls them all",
+                     "leave `p2p` out, or every transfer");
+  }
+  return std::nullopt;
+}
+
 Read<Schedule> ScheduleBuilder::finish() && {
   schedule_.naming = naming_.value_or(Naming::Counted);
   if (schedule_.naming == Naming::Counted) {
@@ -149,6 +183,7 @@ Read<Schedule> ScheduleBuilder::finish() && {
       if (rank.replay) number_microbatches(*rank.replay, rank.chunks);
     }
   }
+  if (auto refusal = refuse_two_kinds_of_transfers()) return std::move(*refusal);
   place_stages(schedule_);
   if (auto refusal = refuse_size(schedule_, limits_)) return std::move(*refusal);
   return std::move(schedule_);

@@ -33,6 +33,7 @@ struct RankFacts {
   std::optional<std::vector<ChunkMention>> delayed;
   std::optional<std::vector<ChunkMention>> mixed;
   std::optional<std::vector<std::int32_t>> stages;
+  std::optional<std::vector<std::int32_t>> model_chunks;
 };
 
 class ScheduleBuilder {
@@ -58,6 +59,9 @@ class ScheduleBuilder {
   std::optional<Refusal> check_naming(bool named, Span span);
   std::optional<Refusal> settle_chunks(RankOrder& rank, Span where, const RankFacts& facts);
   std::optional<Refusal> settle_stages(RankOrder& rank, Span where, const RankFacts& facts) const;
+  static std::optional<Refusal> settle_model_chunks(RankOrder& rank, Span where,
+                                                    const RankFacts& facts);
+  [[nodiscard]] std::optional<Refusal> refuse_two_kinds_of_transfers() const;
   std::optional<Refusal> settle_delay(RankOrder& rank, const RankFacts& facts);
 
   const Limits& limits_;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <utility>
 
 namespace capo {
 
@@ -19,26 +21,74 @@ struct Call {
   std::optional<std::int32_t> receive_next;
 };
 
-// The order of one rank, taken apart: the k-th forward and the k-th backward are entries
-// forwards[k] and backwards[k].
-struct Program {
-  std::vector<std::uint32_t> forwards;
-  std::vector<std::uint32_t> backwards;
-  std::size_t warmup = 0;  // forwards before the first backward
+// The forwards of one rank, or its backwards, turn by turn: a turn is one microbatch of one chunk
+// of the model, and has one entry, or one for each layer of the chunk.
+class Turns {
+ public:
+  [[nodiscard]] std::size_t size() const { return begins_.size(); }
+  [[nodiscard]] bool empty() const { return begins_.empty(); }
+  [[nodiscard]] std::span<const std::uint32_t> operator[](std::size_t turn) const {
+    const std::size_t end = turn + 1 < begins_.size() ? begins_[turn + 1] : entries_.size();
+    return std::span(entries_).subspan(begins_[turn], end - begins_[turn]);
+  }
+  [[nodiscard]] std::uint32_t first(std::size_t turn) const { return entries_[begins_[turn]]; }
+  [[nodiscard]] std::uint32_t last(std::size_t turn) const { return (*this)[turn].back(); }
+
+  void begin() { begins_.push_back(static_cast<std::uint32_t>(entries_.size())); }
+  void add(std::uint32_t entry) { entries_.push_back(entry); }
+
+ private:
+  std::vector<std::uint32_t> entries_;
+  std::vector<std::uint32_t> begins_;
 };
+
+// The order of one rank, taken apart.
+struct Program {
+  Turns forwards;
+  Turns backwards;
+  std::size_t warmup = 0;  // turns forward before the first backward
+};
+
+// Where a chunk of the order stands in the model: each is a layer of one of the model's chunks, or
+// all of it.
+struct LayerPlace {
+  std::int32_t chunk = 0;  // of the model, from 1
+  bool first = true;       // of its chunk
+  bool last = true;
+};
+
+std::vector<LayerPlace> places_of(const RankOrder& order) {
+  std::vector<LayerPlace> places;
+  std::int32_t number = 0;
+  for (const std::int32_t layers : order.model_chunks) {
+    ++number;
+    for (std::int32_t layer = 0; layer < layers; ++layer) {
+      places.push_back({.chunk = number, .first = layer == 0, .last = layer + 1 == layers});
+    }
+  }
+  while (std::cmp_less(places.size(), order.chunks)) places.push_back({.chunk = ++number});
+  return places;
+}
+
+std::int32_t model_chunks_of(const RankOrder& order) {
+  return order.model_chunks.empty() ? order.chunks
+                                    : static_cast<std::int32_t>(order.model_chunks.size());
+}
 
 class RankCalls {
  public:
   RankCalls(const RankOrder& order, std::int32_t rank, std::int32_t ranks, MegatronCalls calls,
             bool combined)
       : order_(order.order),
-        chunks_(order.chunks),
+        places_(places_of(order)),
+        chunks_(model_chunks_of(order)),
         rank_(rank),
         ranks_(ranks),
         calls_(calls),
-        combined_(combined),
-        received_forward_(as_index(order.chunks)),
-        received_backward_(as_index(order.chunks)) {}
+        by_layer_(!order.model_chunks.empty()),
+        combined_(combined || by_layer_),
+        received_forward_(as_index(chunks_)),
+        received_backward_(as_index(chunks_)) {}
 
   // This is Megatron's loop with model chunks, which may be a single one.
   void run_interleaved(const Program& program) {
@@ -97,8 +147,12 @@ class RankCalls {
   bool flushes() const { return calls_ == MegatronCalls::Flush; }
   bool alive() const { return !fault_; }
 
-  std::int32_t chunk_of(const std::vector<std::uint32_t>& sequence, std::size_t k) const {
-    return order_[sequence[k % sequence.size()]].chunk;
+  // The chunk of the model that an entry belongs to.
+  std::int32_t chunk_of(std::uint32_t entry) const {
+    return places_[order_[entry].chunk.index()].chunk;
+  }
+  std::int32_t chunk_of(const Turns& turns, std::size_t k) const {
+    return chunk_of(turns.first(k % turns.size()));
   }
 
   // The chunk that the arrival for the iteration after k is for; nullopt if nothing arrives.
@@ -114,19 +168,19 @@ class RankCalls {
   }
 
   std::optional<std::uint32_t> output_of_forward(std::size_t k) const {
-    const std::uint32_t entry = program_->forwards[k];
-    if (last_rank() && order_[entry].chunk == chunks_) return std::nullopt;
+    const std::uint32_t entry = program_->forwards.last(k);
+    if (last_rank() && chunk_of(entry) == chunks_) return std::nullopt;
     return entry;
   }
   std::optional<std::uint32_t> output_of_backward(std::size_t k) const {
-    const std::uint32_t entry = program_->backwards[k];
-    if (first_rank() && order_[entry].chunk == 1) return std::nullopt;
+    const std::uint32_t entry = program_->backwards.last(k);
+    if (first_rank() && chunk_of(entry) == 1) return std::nullopt;
     return entry;
   }
 
   void warm_up(std::size_t k, std::size_t warmup, std::size_t total) {
     const auto receive = k + 1 == total ? std::nullopt : arriving(k, true);
-    if (flushes() && k > 0 && reads_from_before(program_->forwards[k])) take_handle(true, k);
+    if (flushes() && k > 0 && reads_from_before(program_->forwards.first(k))) take_handle(true, k);
     if (flushes() && !first_rank()) {
       call({.receive_prev = receive}, Wait::ByReader);
     }
@@ -144,12 +198,13 @@ class RankCalls {
     const auto receive = k + 1 == pairs ? std::nullopt : arriving(f, true);
     Call after_forward{.send_next = output_of_forward(f), .receive_prev = receive};
     Call after_backward{.send_prev = output_of_backward(k), .receive_next = arriving(k, false)};
-    if (overlaps() && reads_from_before(program_->forwards[f])) take_handle(true, f);
+    if (overlaps() && reads_from_before(program_->forwards.first(f))) take_handle(true, f);
     if (!combined_) {
       forward(f);
       if (overlaps()) call(after_forward, Wait::ByReader);
     }
-    if (overlaps() && alive() && reads_from_after(program_->backwards[k])) take_handle(false, k);
+    if (overlaps() && alive() && reads_from_after(program_->backwards.first(k)))
+      take_handle(false, k);
     if (combined_) {
       pair(f, k);
     } else {
@@ -169,7 +224,7 @@ class RankCalls {
 
   void cool_down(std::size_t k, std::size_t total) {
     const auto receive = k + 1 == total ? std::nullopt : arriving(k, false);
-    if (flushes() && k > 0 && reads_from_after(program_->backwards[k])) take_handle(false, k);
+    if (flushes() && k > 0 && reads_from_after(program_->backwards.first(k))) take_handle(false, k);
     if (flushes() && !last_rank()) call({.receive_next = receive}, Wait::ByReader);
     backward(k);
     Call after{.send_prev = output_of_backward(k)};
@@ -178,10 +233,10 @@ class RankCalls {
   }
 
   bool reads_from_before(std::uint32_t entry) const {
-    return !(first_rank() && order_[entry].chunk == 1);
+    return !(first_rank() && chunk_of(entry) == 1);
   }
   bool reads_from_after(std::uint32_t entry) const {
-    return !(last_rank() && order_[entry].chunk == chunks_);
+    return !(last_rank() && chunk_of(entry) == chunks_);
   }
 
   // Posted receives are waited for in the order of posting. In flush mode Megatron asserts that
@@ -193,27 +248,29 @@ class RankCalls {
     } else if (flushes()) {
       fault_ = RoutingFault{.kind = RoutingFault::Kind::NoReceive,
                             .rank = rank_,
-                            .entry = (forward ? program_->forwards : program_->backwards)[k]};
+                            .entry = (forward ? program_->forwards : program_->backwards).first(k)};
     }
   }
 
   void forward(std::size_t k) { compute(program_->forwards[k]); }
   void backward(std::size_t k) { compute(program_->backwards[k]); }
 
-  void compute(std::uint32_t entry) {
+  void compute(std::span<const std::uint32_t> layers) {
     if (!alive()) return;
-    emit_others(entry);
-    require_input(entry);
-    emit_entry(entry, Group::Alone);
-    emit_exchanges_of(entry);
+    for (const std::uint32_t entry : layers) {
+      emit_others(entry);
+      if (entry == layers.front()) require_input(entry);
+      emit_entry(entry, Group::Alone);
+      emit_exchanges_of(entry);
+    }
   }
 
   // Forward and backward of one step run as one: both inputs are there before either starts.
   void pair(std::size_t f, std::size_t b) {
     if (!alive()) return;
-    const std::uint32_t forward = program_->forwards[f];
-    const std::uint32_t backward = program_->backwards[b];
-    if (order_[forward].chunk == order_[backward].chunk &&
+    const std::uint32_t forward = program_->forwards.first(f);
+    const std::uint32_t backward = program_->backwards.first(b);
+    if (chunk_of(forward) == chunk_of(backward) &&
         order_[forward].microbatch == order_[backward].microbatch) {
       fault_ =
           RoutingFault{.kind = RoutingFault::Kind::OwnForward, .rank = rank_, .entry = backward};
@@ -222,8 +279,25 @@ class RankCalls {
     emit_others(std::min(forward, backward));
     require_input(forward);
     if (alive()) require_input(backward);
-    emit_entry(forward, Group::Opens);
-    emit_entry(backward, Group::Continues);
+    if (by_layer_) {
+      interleave(program_->forwards[f], program_->backwards[b]);
+    } else {
+      emit_entry(forward, Group::Opens);
+      emit_entry(backward, Group::Continues);
+    }
+  }
+
+  // Graphs of layers are launched on one stream, in the order in which they are listed.
+  void interleave(std::span<const std::uint32_t> forwards,
+                  std::span<const std::uint32_t> backwards) {
+    std::vector<std::uint32_t> layers(forwards.size() + backwards.size());
+    std::merge(forwards.begin(), forwards.end(), backwards.begin(), backwards.end(),
+               layers.begin());
+    for (const std::uint32_t entry : layers) {
+      emit_others(entry);
+      emit_entry(entry, Group::Alone);
+      emit_exchanges_of(entry);
+    }
   }
 
   void require_input(std::uint32_t entry) {
@@ -231,7 +305,7 @@ class RankCalls {
     const bool forward = of.kind == Kind::Forward;
     if (forward ? !reads_from_before(entry) : !reads_from_after(entry)) return;
     const auto& received = forward ? received_forward_ : received_backward_;
-    if (received[ChunkId(of.chunk).index()] > of.microbatch) return;
+    if (received[ChunkId(chunk_of(entry)).index()] > of.microbatch) return;
     fault_ = RoutingFault{.kind = RoutingFault::Kind::NoInput, .rank = rank_, .entry = entry};
   }
 
@@ -331,11 +405,19 @@ class RankCalls {
                       .communicator = communicator(true)});
   }
 
+  // A forward's input is read by the first layer of the chunk, a backward's by the last.
+  std::int32_t reading_layer(std::int32_t chunk, bool forward) const {
+    const auto layer = std::find_if(places_.begin(), places_.end(), [&](const LayerPlace& place) {
+      return place.chunk == chunk && (forward ? place.first : place.last);
+    });
+    return static_cast<std::int32_t>(layer - places_.begin()) + 1;
+  }
+
   void receive(std::int32_t chunk, bool forward, Wait wait) {
     std::int32_t& count =
         (forward ? received_forward_ : received_backward_)[ChunkId(chunk).index()];
     if (wait != Wait::AtOnce) ++(forward ? handles_forward_ : handles_backward_);
-    steps_.push_back({.chunk = chunk,
+    steps_.push_back({.chunk = reading_layer(chunk, forward),
                       .microbatch = count++,
                       .kind = forward ? Kind::ReceiveForward : Kind::ReceiveBackward,
                       .wait = wait,
@@ -343,11 +425,13 @@ class RankCalls {
   }
 
   const std::vector<Entry>& order_;
-  std::int32_t chunks_;
+  std::vector<LayerPlace> places_;  // by chunk of the order
+  std::int32_t chunks_;             // of the model
   std::int32_t rank_;
   std::int32_t ranks_;
   MegatronCalls calls_;
-  bool combined_;
+  bool by_layer_;  // entries are layers, which only the overlap of exchanges captures
+  bool combined_;  // forward and backward of a step run as one
   const Program* program_ = nullptr;
   std::uint32_t others_ = 0;
   std::vector<std::int32_t> received_forward_;  // by chunk
@@ -358,9 +442,29 @@ class RankCalls {
   std::optional<RoutingFault> fault_;
 };
 
+// Whether an entry is the next layer of a turn that has begun. Forwards ascend through the layers
+// of a chunk, backwards descend.
+bool goes_on(const std::vector<Entry>& order, const Turns& turns, const Entry& entry,
+             bool forward) {
+  if (turns.empty()) return false;
+  const Entry& before = order[turns.last(turns.size() - 1)];
+  return entry.microbatch == before.microbatch && entry.chunk == before.chunk + (forward ? 1 : -1);
+}
+
+// Whether a turn begins with an entry, and the one before it has come to its end.
+bool begins_turn(const RankOrder& order, const std::vector<LayerPlace>& places, const Turns& turns,
+                 const Entry& entry, bool forward) {
+  const LayerPlace& place = places[entry.chunk.index()];
+  if (!(forward ? place.first : place.last)) return false;
+  if (turns.empty()) return true;
+  const LayerPlace& before = places[order.order[turns.last(turns.size() - 1)].chunk.index()];
+  return forward ? before.last : before.first;
+}
+
 // Takes an order apart into its forwards and backwards; false where Megatron's loop cannot have
 // made it, with the entry in `at`.
 bool take_apart(const RankOrder& order, Program& program, std::uint32_t& at) {
+  const std::vector<LayerPlace> places = places_of(order);
   std::vector<std::int32_t> forwards(as_index(order.chunks));
   std::vector<std::int32_t> backwards(forwards.size());
   std::size_t before_first_backward = 0;
@@ -372,19 +476,31 @@ bool take_apart(const RankOrder& order, Program& program, std::uint32_t& at) {
     // First in, first out, for each chunk.
     std::int32_t& next = (forward ? forwards : backwards)[entry.chunk.index()];
     if (entry.microbatch != next++) return false;
+    Turns& turns = forward ? program.forwards : program.backwards;
+    if (!begins_turn(order, places, turns, entry, forward)) {
+      if (!goes_on(order.order, turns, entry, forward)) return false;
+      turns.add(at);
+      continue;
+    }
     if (forward) {
       // After the warm-up each forward has its backward before the next forward comes.
       const bool paired =
           program.forwards.size() + 1 == before_first_backward + program.backwards.size();
       if (!program.backwards.empty() && !paired) return false;
-      program.forwards.push_back(at);
-    } else {
-      if (program.backwards.empty()) before_first_backward = program.forwards.size();
-      program.backwards.push_back(at);
+    } else if (program.backwards.empty()) {
+      before_first_backward = program.forwards.size();
     }
+    turns.begin();
+    turns.add(at);
   }
   program.warmup = before_first_backward == 0 ? 0 : before_first_backward - 1;
   return before_first_backward > 0 && program.forwards.size() == program.backwards.size();
+}
+
+// Whether every forward is over before the first backward begins.
+bool all_forwards_first(const Program& program) {
+  return program.warmup + 1 >= program.forwards.size() &&
+         program.forwards.last(program.forwards.size() - 1) < program.backwards.first(0);
 }
 
 // Forwards up to the first backward can all be warm-up, or all but one. Megatron's warm-ups differ
@@ -393,7 +509,7 @@ void settle_warmups(std::vector<Program>& programs, bool interleaved) {
   const std::size_t last = programs.size() - 1;
   for (std::size_t r = 0; r < last; ++r) {
     Program& program = programs[r];
-    if (program.warmup + 1 < program.forwards.size()) continue;
+    if (!all_forwards_first(program)) continue;
     const std::size_t expected = programs[last].warmup + (interleaved ? 2 : 1) * (last - r);
     program.warmup =
         expected >= program.forwards.size() ? program.forwards.size() : program.forwards.size() - 1;
@@ -406,9 +522,10 @@ bool is_interleaved(const Schedule& schedule, const std::vector<Program>& progra
                     MegatronCalls calls) {
   if (calls != MegatronCalls::Batch) return true;
   for (std::size_t r = 0; r < programs.size(); ++r) {
-    const bool all_forwards_first = programs[r].warmup + 1 >= programs[r].forwards.size();
-    if (schedule.ranks[r].chunks > 1) return true;
-    if (!all_forwards_first && programs[r].warmup > programs.size() - 1 - r) return true;
+    if (model_chunks_of(schedule.ranks[r]) > 1) return true;
+    if (!schedule.ranks[r].model_chunks.empty()) return true;  // layers are captured if it overlaps
+    if (!all_forwards_first(programs[r]) && programs[r].warmup > programs.size() - 1 - r)
+      return true;
   }
   return false;
 }
@@ -419,8 +536,10 @@ std::optional<std::int32_t> rank_of_plain_loop(const Schedule& schedule,
                                                const std::vector<Program>& programs) {
   const std::size_t last = programs.size() - 1;
   for (std::size_t r = 0; r < last; ++r) {
-    const bool all_forwards_first = programs[r].warmup + 1 >= programs[r].forwards.size();
-    if (schedule.ranks[r].chunks == 1 && !all_forwards_first && programs[r].warmup == last - r) {
+    // An order of layers has one more, since its first pair begins with a forward.
+    const std::size_t more = schedule.ranks[r].model_chunks.empty() ? 0 : 1;
+    if (model_chunks_of(schedule.ranks[r]) == 1 && !all_forwards_first(programs[r]) &&
+        programs[r].warmup == last - r + more) {
       return static_cast<std::int32_t>(r);
     }
   }

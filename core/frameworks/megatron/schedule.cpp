@@ -5,6 +5,10 @@
 // chunk 1 of rank 0 come first, then those of chunk 1 of rank 1, and so on. Every rank holds the
 // same number of layers in a chunk, which Megatron does not demand.
 //
+// The schedule says what it is: which layers make a chunk of the model, and how Megatron calls its
+// transfers by default, one by one where there are virtual stages and in fused groups where there
+// are none (arguments.py, overlap_p2p_comm and batch_p2p_comm).
+//
 // Microbatches are counted, since Megatron runs those of a chunk first in, first out. Tested by
 // schedule_test.cpp.
 
@@ -35,6 +39,12 @@ std::vector<std::int32_t> stages_of_layers(const std::vector<std::int64_t>& laye
   return stages;
 }
 
+std::optional<MegatronCalls> default_calls(const mcore::Configuration& configuration) {
+  if (configuration.pipeline < 2) return std::nullopt;
+  return configuration.virtual_stages.value_or(1) > 1 ? MegatronCalls::Overlap
+                                                      : MegatronCalls::Batch;
+}
+
 }  // namespace
 
 Schedule schedule_of(const Generated& generated) {
@@ -50,8 +60,12 @@ Schedule schedule_of(const Generated& generated) {
       by_layer ? as_index(std::accumulate(layers.begin(), layers.end(), std::int64_t{0})) : chunks;
   const bool delayed = by_layer && request.weight_gradients == WeightGradients::Delayed;
 
+  // A chunk without a captured layer has no entry, so nothing shows where its transfers stand.
+  const bool every_chunk =
+      std::none_of(layers.begin(), layers.end(), [](auto n) { return n == 0; });
   Schedule schedule{.topology = by_layer ? Topology::Custom : Topology::Loop,
                     .microbatches = static_cast<std::int32_t>(generated.microbatches)};
+  if (!by_layer || every_chunk) schedule.p2p = default_calls(request.configuration);
   const TeDeclarations declarations{.need_wgrad = std::vector<bool>(te_chunks, delayed)};
   for (const TeList& list : generated.orders) {
     TeReading reading = from_te_list(list, declarations);
@@ -60,6 +74,7 @@ Schedule schedule_of(const Generated& generated) {
     if (by_layer) {
       rank.stages = stages_of_layers(layers, request.configuration.pipeline,
                                      static_cast<std::int64_t>(schedule.ranks.size()) - 1);
+      if (every_chunk) rank.model_chunks.assign(layers.begin(), layers.end());
     } else if (!request.layers_per_chunk.empty()) {
       rank.layers = {.form = Layers::Form::List, .values = layers};
     }

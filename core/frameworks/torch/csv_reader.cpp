@@ -46,10 +46,6 @@ Kind kind_of(TorchType type) {
   return Kind::Idle;
 }
 
-bool is_transfer(Kind kind) {
-  return kind >= Kind::SendForward && kind <= Kind::ReceiveBackward;
-}
-
 // The text without blanks and without leading zeros of its numbers. torch's repr of a cell that it
 // reads completely looks like this.
 std::string normal_form(std::string_view cell) {

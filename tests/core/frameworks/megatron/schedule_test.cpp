@@ -25,6 +25,7 @@ TEST(MegatronSchedule, ChunkByChunkIsALoop) {
             "ranks 2\n"
             "microbatches 2\n"
             "placement loop\n"
+            "p2p overlap\n"
             "rank 0 chunks 2\n"
             "rank 0 delayed none\n"
             "rank 0: F1 F1 F2 F2 B2 B2 B1 B1\n"
@@ -51,11 +52,14 @@ TEST(MegatronSchedule, LayerByLayerTheStagesOfTheLoopAreCutIntoTheirLayers) {
             "ranks 2\n"
             "microbatches 2\n"
             "placement custom\n"
+            "p2p overlap\n"
             "rank 0 delayed 1,2,3\n"
             "rank 0 stages 0,2,3\n"
+            "rank 0 model-chunks 1,2\n"
             "rank 0: F1 F1 F2 F3 F2 F3 B3 W3 B2 W2 B3 W3 B2 W2 B1 W1 B1 W1\n"
             "rank 1 delayed 1,2,3\n"
             "rank 1 stages 1,4,5\n"
+            "rank 1 model-chunks 1,2\n"
             "rank 1: F1 F1 F2 F3 F2 B3 W3 F3 B2 W2 B3 W3 B2 W2 B1 W1 B1 W1\n");
 }
 
