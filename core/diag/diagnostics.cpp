@@ -55,6 +55,17 @@ void Diagnostics::add(Diagnostic diagnostic) {
   if (wants(diagnostic.rule, diagnostic.severity)) keep(std::move(diagnostic));
 }
 
+void Diagnostics::replace_by(Diagnostic finding) {
+  clear();
+  add(std::move(finding));
+}
+
+std::size_t Diagnostics::seen(std::string_view rule) const {
+  const auto count = std::find_if(counts_.begin(), counts_.end(),
+                                  [rule](const Count& of) { return of.rule == rule; });
+  return count == counts_.end() ? 0 : count->seen;
+}
+
 void Diagnostics::sort() {
   const auto place = [](const Diagnostic& d) {
     return std::tuple(d.labels.empty() ? Span{} : d.labels.front().span, d.rule);

@@ -63,8 +63,18 @@ class Diagnostics {
   /// wants() and keep() in one, for findings that are cheap to describe.
   void add(Diagnostic diagnostic);
 
+  /// How many findings of `rule` were counted, kept or not.
+  [[nodiscard]] std::size_t seen(std::string_view rule) const;
+
   /// Sorts by place and then by rule, so that equal inputs give equal lists.
   void sort();
+  /// Lets `change` rewrite each finding that is kept, but for its rule, severity and place.
+  template <typename Change>
+  void revise(Change change) {
+    for (Diagnostic& finding : kept_) change(finding);
+  }
+  /// Keeps `finding` alone, an error that stands for all that were found.
+  void replace_by(Diagnostic finding);
   /// Forgets all findings, and keeps the limit and the mode.
   void clear();
 

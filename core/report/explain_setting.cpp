@@ -50,9 +50,8 @@ std::string_view meaning(std::string_view topology) {
 std::string_view meaning(Communicators communicators) {
   switch (communicators) {
     case Communicators::PerRank:
-      return "all transfers of a rank run in the order in which it issues them: the strictest, "
-             "what "
-             "finishes so finishes with every layout";
+      return "all transfers of a rank run in the order in which it issues them: what finishes so "
+             "finishes with every layout, and what races so races with every layout";
     case Communicators::PerPair:
       return "transfers between the same two ranks run in the order of issue, as NCCL's lazily "
              "made "
@@ -72,6 +71,11 @@ std::string_view meaning(std::optional<PlanKind> plan) {
   return *plan == PlanKind::Te
              ? "graphs share memory as TransformerEngine's make_graphed_callables has them share it"
              : "memory is shared only where the one use is over before the other begins";
+}
+
+bool judged_under_all(const Setting& setting, std::string_view key) {
+  return std::any_of(setting.undeclared.begin(), setting.undeclared.end(),
+                     [key](const Undeclared& fact) { return fact.key == key; });
 }
 
 std::string chunks_of(const Setting& setting) {
@@ -95,10 +99,21 @@ std::string explain_setting(const Report& report) {
       "them the largest plus one");
   if (setting.communicates) {
     const Environment& across = setting.across;
-    lines.add("communicators", name_of(across.layout()), meaning(across.layout()));
-    lines.add("transfers", across.buffered() ? "buffered" : "rendezvous",
-              across.buffered() ? "a send ends by itself, received or not"
-                                : "a send ends when its receive does: the stricter of the two");
+    if (judged_under_all(setting, "communicators")) {
+      lines.add("communicators", "any",
+                "the verdict holds with one for each rank, for each pair of ranks and for each "
+                "direction between two; findings say which of them they need");
+    } else {
+      lines.add("communicators", name_of(across.layout()), meaning(across.layout()));
+    }
+    if (judged_under_all(setting, "transfers")) {
+      lines.add("transfers", "any",
+                "the verdict holds whether a send ends when its receive does or by itself");
+    } else {
+      lines.add("transfers", across.buffered() ? "buffered" : "rendezvous",
+                across.buffered() ? "a send ends by itself, received or not"
+                                  : "a send ends when its receive does");
+    }
     lines.add_value(
         "p2p", across.p2p ? name_of(*across.p2p) : "none", across.p2p.has_value(),
         across.p2p ? "transfers are those that Megatron's runtime calls around the computations"

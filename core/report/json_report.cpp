@@ -180,6 +180,24 @@ void add_plan(Json& out, const std::optional<PlanResult>& plan) {
 
 }  // namespace
 
+namespace {
+
+// What nobody declared, with the verdict under each of its values.
+Json undeclared_of(const Report& report) {
+  Json out = Json::array();
+  if (!report.environment) return out;
+  for (const Undeclared& fact : report.environment->undeclared) {
+    Json values = Json::array();
+    for (const auto& value : fact.values) {
+      values.push_back({{"value", value.name}, {"verdict", name_of(value.verdict)}});
+    }
+    out.push_back({{"key", fact.key}, {"values", std::move(values)}});
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string to_json(const Report& report, JsonLayout layout, const std::string& extra_input) {
   Json out{{"schema", 1}, {"verdict", name_of(report.verdict)}};
   out["environment"] = report.environment ? json_of(*report.environment) : Json(nullptr);
@@ -190,6 +208,7 @@ std::string to_json(const Report& report, JsonLayout layout, const std::string& 
     out["diagnostics"].push_back(json_of(lines, diagnostic));
   }
   add_plan(out, report.plan);
+  out["undeclared"] = undeclared_of(report);
   if (report.left_unasked) out["left_unasked"] = true;
   out["findings"] = {{"errors", report.diagnostics.errors()},
                      {"warnings", report.diagnostics.warnings()},

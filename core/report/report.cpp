@@ -33,6 +33,7 @@ Setting setting_of(const Input& input, const CheckResult& result) {
   environment.communicates =
       schedule.topology != Topology::Independent && schedule.ranks.size() > 1;
   environment.across = result.environment;
+  environment.undeclared = result.undeclared;
   environment.groups = result.groups;
   environment.plan = result.plan_declared;
   environment.modules = result.modules;

@@ -99,8 +99,9 @@ std::string cure(const Context& context, const JudgedHazard& judged) {
 
 }  // namespace
 
-Severity severity_of(const PlanView& view, const JudgedHazard& judged) {
-  return view.declared() && !judged.unsure ? Severity::Error : Severity::Warning;
+Severity severity_of(const PlanOptions& options, const PlanView& view, const JudgedHazard& judged) {
+  if (!view.declared() || judged.unsure) return Severity::Warning;
+  return judged.possible && !options.possible_is_error ? Severity::Warning : Severity::Error;
 }
 
 std::string buffer_name(const Context& context, const PlanView& view, const Buffer& buffer) {
@@ -137,7 +138,7 @@ Span memory_user_span(const Context& context, const Wiring& wiring, const Memory
 
 void report_hazard(const Context& context, const PlanView& view, const JudgedHazard& judged,
                    Findings& out) {
-  const Severity severity = severity_of(view, judged);
+  const Severity severity = severity_of(context.options().plan, view, judged);
   const Hazard& hazard = judged.hazard;
   const Wiring& wiring = *judged.wiring;
   const auto place = [&] { return memory_user_span(context, wiring, hazard.reader); };
@@ -162,6 +163,7 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
     message += fmt::format("{} reads {}, which {} {} overwritten", reader, victim, writer,
                            allocated ? "may have" : "has");
   }
+  if (allocated) message += " (possible: it depends on the allocator)";
   finding.message = std::move(message);
   finding.labels.push_back({memory_user_span(context, wiring, hazard.reader),
                             hazard.window                 ? "the send is over here"

@@ -15,8 +15,10 @@
 
 namespace capo::rules {
 
-/// Whether the finding is an error: what it depends on was declared.
-[[nodiscard]] Severity severity_of(const PlanView& view, const JudgedHazard& hazard);
+/// The finding is an error if what it depends on was declared, and what depends on the allocator
+/// counts.
+[[nodiscard]] Severity severity_of(const PlanOptions& options, const PlanView& view,
+                                   const JudgedHazard& hazard);
 
 /// Reports a finding of the rule that runs for the hazard.
 void report_hazard(const Context& context, const PlanView& view, const JudgedHazard& hazard,

@@ -66,7 +66,7 @@ void replay_order(const Context& context, Findings& out) {
       if (hazard.by_replay && hazard.hazard.reader.rank == rank) caused.push_back(&hazard);
     }
     const bool error = std::any_of(caused.begin(), caused.end(), [&](const JudgedHazard* hazard) {
-      return severity_of(view, *hazard) == Severity::Error;
+      return severity_of(context.options().plan, view, *hazard) == Severity::Error;
     });
     const Severity severity = error ? Severity::Error : Severity::Warning;
     if (!out.found(severity)) continue;

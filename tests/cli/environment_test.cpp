@@ -230,7 +230,7 @@ TEST_F(EnvironmentFlags, TheModelIsExplained) {
   const Outcome outcome = check({"deadlock.csv", "--explain-model", "--comm", "per-edge"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_NE(outcome.out.find("communicators per-edge (declared)"), std::string::npos);
-  EXPECT_NE(outcome.out.find("transfers rendezvous (not declared)"), std::string::npos);
+  EXPECT_NE(outcome.out.find("transfers any (not declared)"), std::string::npos);
   EXPECT_EQ(check({"deadlock.csv", "--explain-model", "--format", "json"}).exit_code, 2);
 }
 

@@ -51,24 +51,25 @@ Judged judged(const Input& input, const CheckOptions& options, Diagnostics findi
 template <typename Subject>
 void require_the_same(const Subject& subject) {
   const CheckOptions options = options_of(subject);
-  const Checked whole = checked(subject);
-  const Diagnostics& all = whole.result.diagnostics;
+  const Input input = checked(subject).input;
+  const Judged whole = judged(input, options, Diagnostics());
+  const Diagnostics& all = whole.findings;
 
-  const Judged none = judged(whole.input, options, Diagnostics(0));
-  RC_ASSERT(none.verdict == whole.result.verdict);
+  const Judged none = judged(input, options, Diagnostics(0));
+  RC_ASSERT(none.verdict == whole.verdict);
   RC_ASSERT(none.findings.kept().empty());
   RC_ASSERT(none.findings.errors() == all.errors());
   RC_ASSERT(none.findings.warnings() == all.warnings());
 
-  const Judged one = judged(whole.input, options, Diagnostics(1));
-  RC_ASSERT(one.verdict == whole.result.verdict);
+  const Judged one = judged(input, options, Diagnostics(1));
+  RC_ASSERT(one.verdict == whole.verdict);
   RC_ASSERT(one.findings.errors() == all.errors());
   std::set<std::string_view> rules;
   for (const Diagnostic& finding : one.findings.kept())
     RC_ASSERT(rules.insert(finding.rule).second);
 
-  const Judged first = judged(whole.input, options, Diagnostics::first_error_only());
-  RC_ASSERT(first.verdict == whole.result.verdict);
+  const Judged first = judged(input, options, Diagnostics::first_error_only());
+  RC_ASSERT(first.verdict == whole.verdict);
   RC_ASSERT(first.findings.kept().empty());
 }
 

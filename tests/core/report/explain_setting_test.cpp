@@ -63,11 +63,11 @@ TEST(ExplainSetting, OfSeveralWiredRanksSaysHowTheyCommunicate) {
       "  microbatches 1 (declared)\n"
       "      of one step; if not declared, as many as most chunks run forward, or where the order "
       "names them the largest plus one\n"
-      "  communicators per-rank (not declared)\n"
-      "      all transfers of a rank run in the order in which it issues them: the strictest, "
-      "what finishes so finishes with every layout\n"
-      "  transfers rendezvous (not declared)\n"
-      "      a send ends when its receive does: the stricter of the two\n"
+      "  communicators any (not declared)\n"
+      "      the verdict holds with one for each rank, for each pair of ranks and for each "
+      "direction between two; findings say which of them they need\n"
+      "  transfers any (not declared)\n"
+      "      the verdict holds whether a send ends when its receive does or by itself\n"
       "  p2p none (not declared)\n"
       "      transfers are those that the orders write; where they write none, those that "
       "PyTorch adds\n"
@@ -86,8 +86,8 @@ TEST(ExplainSetting, SaysWhatEachCommunicatorLayoutMeans) {
   EXPECT_EQ(
       communicators(Communicators::PerRank),
       "  communicators per-rank (declared)\n"
-      "      all transfers of a rank run in the order in which it issues them: the strictest, "
-      "what finishes so finishes with every layout\n");
+      "      all transfers of a rank run in the order in which it issues them: what finishes so "
+      "finishes with every layout, and what races so races with every layout\n");
   EXPECT_EQ(
       communicators(Communicators::PerPair),
       "  communicators per-pair (declared)\n"
@@ -105,7 +105,7 @@ TEST(ExplainSetting, SaysWhatASendWaitsFor) {
   };
   EXPECT_EQ(transfers(TransferMode::Rendezvous),
             "  transfers rendezvous (declared)\n"
-            "      a send ends when its receive does: the stricter of the two\n");
+            "      a send ends when its receive does\n");
   EXPECT_EQ(transfers(TransferMode::Buffered),
             "  transfers buffered (declared)\n"
             "      a send ends by itself, received or not\n");

@@ -1,0 +1,242 @@
+#include "core/rules/undeclared.h"
+
+#include "core/base/index.h"
+#include "core/rules/context.h"
+#include "core/rules/rule.h"
+#include "core/rules/stated.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace capo {
+
+namespace {
+
+// An environment that was not ruled out, and what is found under it.
+struct Case {
+  Communicators layout;
+  TransferMode mode;
+  CheckResult result;
+};
+
+constexpr std::array kLayouts{Communicators::PerRank, Communicators::PerPair,
+                              Communicators::PerEdge};
+constexpr std::array kModes{TransferMode::Rendezvous, TransferMode::Buffered};
+
+// Findings of a rule that are told apart between values; more are counted.
+constexpr std::size_t kCompared = 1000;
+
+std::string_view words_for(Communicators layout) {
+  constexpr std::array<std::string_view, 3> kWords{"one communicator for each rank",
+                                                   "a communicator for each pair of ranks",
+                                                   "one for each direction between two ranks"};
+  return kWords[as_index(layout)];
+}
+std::string_view words_for(TransferMode mode) {
+  constexpr std::array<std::string_view, 2> kWords{"sends that wait for their receives",
+                                                   "sends that end by themselves"};
+  return kWords[as_index(mode)];
+}
+
+bool ranks_communicate(const Schedule& schedule) {
+  return schedule.topology != Topology::Independent && schedule.ranks.size() > 1;
+}
+
+// Findings are the same if they say the same at the same place.
+using Key = std::tuple<std::string_view, std::uint32_t, std::string>;
+
+Key key_of(const Diagnostic& finding) {
+  return {finding.rule, finding.labels.empty() ? 0 : finding.labels.front().span.offset,
+          finding.message};
+}
+
+std::vector<Key> keys_of(const CheckResult& result) {
+  std::vector<Key> keys;
+  for (const Diagnostic& finding : result.diagnostics.kept()) keys.push_back(key_of(finding));
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+// A finding that was counted and not kept has no words to compare, so its rule is.
+bool counts_alike(const CheckResult& a, const CheckResult& b) {
+  return std::all_of(catalogue().begin(), catalogue().end(), [&](const Rule& rule) {
+    return a.diagnostics.seen(rule.id) == b.diagnostics.seen(rule.id);
+  });
+}
+
+bool find_the_same(const CheckResult& a, const CheckResult& b) {
+  return a.verdict == b.verdict && a.diagnostics.errors() == b.diagnostics.errors() &&
+         counts_alike(a, b) && keys_of(a) == keys_of(b);
+}
+
+// The cases that a finding appears in, by their positions.
+using Appearances = std::map<Key, std::vector<std::size_t>>;
+
+class Widening {
+ public:
+  Widening(const Context& context, CheckResult& stated) : context_(context), stated_(stated) {
+    const Environment& declared = context.options().environment;
+    for (const Communicators layout : kLayouts) {
+      if (layout == declared.communicators.value_or(layout)) layouts_.push_back(layout);
+    }
+    for (const TransferMode mode : kModes) {
+      if (mode == declared.transfers.value_or(mode)) modes_.push_back(mode);
+    }
+  }
+
+  void run() {
+    if (layouts_.size() * modes_.size() == 1) return;
+    if (depends() && !find_the_same(stated_, under(layouts_.back(), modes_.back(), limit()))) {
+      judge_all();
+      merge();
+    }
+    note_verdicts();
+  }
+
+ private:
+  // Whether another value may change what is found. What finishes in the first environment finishes
+  // in all, so that only memory and collectives can be found wrong under the others.
+  [[nodiscard]] bool depends() const {
+    if (!stated_.transfers_judged || stated_.verdict == Verdict::NoVerdict) return false;
+    return stated_.verdict == Verdict::Rejected || stated_.plan.has_value() ||
+           !context_.options().groups.empty();
+  }
+
+  [[nodiscard]] std::size_t limit() const { return context_.options().findings_per_rule; }
+
+  [[nodiscard]] CheckResult under(Communicators layout, TransferMode mode,
+                                  std::size_t findings_per_rule) const {
+    CheckOptions options = context_.options();
+    options.findings_per_rule = findings_per_rule;
+    options.environment.communicators = layout;
+    options.environment.transfers = mode;
+    const Context context(context_.input(), options);
+    return check_stated(context);
+  }
+
+  void judge_all() {
+    for (const Communicators layout : layouts_) {
+      for (const TransferMode mode : modes_) {
+        cases_.push_back({.layout = layout,
+                          .mode = mode,
+                          .result = under(layout, mode, std::max(limit(), kCompared))});
+      }
+    }
+  }
+
+  void merge() {
+    Appearances appearances;
+    for (std::size_t at = 0; at < cases_.size(); ++at) {
+      for (const Diagnostic& finding : cases_[at].result.diagnostics.kept()) {
+        appearances[key_of(finding)].push_back(at);
+      }
+    }
+    Diagnostics merged(context_.options().findings_per_rule);
+    for (std::size_t at = 0; at < cases_.size(); ++at) {
+      for (const Diagnostic& finding : cases_[at].result.diagnostics.kept()) {
+        const auto& where = appearances[key_of(finding)];
+        if (where.front() == at) merged.add(with_condition(finding, where));
+      }
+    }
+    count_unseen(merged);
+    merged.sort();
+    stated_.diagnostics = std::move(merged);
+    const auto rejected = [](const Case& of) { return of.result.verdict == Verdict::Rejected; };
+    if (std::any_of(cases_.begin(), cases_.end(), rejected)) stated_.verdict = Verdict::Rejected;
+  }
+
+  // Findings that a case counted and did not keep are counted once, by the case that has most.
+  void count_unseen(Diagnostics& merged) const {
+    std::map<std::string_view, std::size_t> most;
+    for (const Case& of : cases_) {
+      const Diagnostics& found = of.result.diagnostics;
+      for (const Diagnostic& finding : found.kept()) {
+        std::size_t& seen = most[finding.rule];
+        seen = std::max(seen, found.seen(finding.rule));
+      }
+    }
+    for (const auto& [rule, seen] : most) {
+      if (seen > merged.seen(rule)) merged.count_unseen(rule, seen - merged.seen(rule));
+    }
+  }
+
+  // A deadlock says by itself under which other values there is none.
+  [[nodiscard]] Diagnostic with_condition(Diagnostic finding,
+                                          const std::vector<std::size_t>& where) const {
+    if (where.size() == cases_.size() || finding.witness.kind == WitnessKind::WaitCycle) {
+      return finding;
+    }
+    finding.notes.push_back({.text = condition(where), .span = std::nullopt});
+    return finding;
+  }
+
+  [[nodiscard]] std::string condition(const std::vector<std::size_t>& where) const {
+    std::vector<std::string> appears;
+    const auto add = [&](const auto& values, auto has, std::string_view flag) {
+      std::vector<std::string_view> words;
+      for (const auto value : values) {
+        const bool there = std::any_of(where.begin(), where.end(),
+                                       [&](std::size_t at) { return has(cases_[at], value); });
+        if (there) words.push_back(words_for(value));
+      }
+      if (words.size() == values.size()) return;
+      appears.push_back(
+          fmt::format("with {} ({} was not declared)", fmt::join(words, ", or "), flag));
+    };
+    add(
+        layouts_, [](const Case& of, Communicators value) { return of.layout == value; }, "--comm");
+    add(
+        modes_, [](const Case& of, TransferMode value) { return of.mode == value; }, "--transfers");
+    if (appears.empty()) return "it appears under some of the values of --comm and --transfers";
+    return fmt::format("it appears {}", fmt::join(appears, ", and "));
+  }
+
+  void note_verdicts() {
+    if (layouts_.size() > 1) {
+      Undeclared& key = stated_.undeclared.emplace_back(Undeclared{.key = "communicators"});
+      for (const Communicators layout : layouts_) {
+        key.values.push_back(
+            {name_of(layout), worst([&](const Case& of) { return of.layout == layout; })});
+      }
+    }
+    if (modes_.size() > 1) {
+      Undeclared& key = stated_.undeclared.emplace_back(Undeclared{.key = "transfers"});
+      for (const TransferMode mode : modes_) {
+        key.values.push_back(
+            {name_of(mode), worst([&](const Case& of) { return of.mode == mode; })});
+      }
+    }
+  }
+
+  template <typename Has>
+  [[nodiscard]] Verdict worst(Has has) const {
+    if (cases_.empty()) return stated_.verdict;  // all are like the one that is stated
+    const bool rejected = std::any_of(cases_.begin(), cases_.end(), [&](const Case& of) {
+      return has(of) && of.result.verdict == Verdict::Rejected;
+    });
+    return rejected ? Verdict::Rejected : Verdict::Accepted;
+  }
+
+  const Context& context_;
+  CheckResult& stated_;
+  std::vector<Communicators> layouts_;
+  std::vector<TransferMode> modes_;
+  std::vector<Case> cases_;  // empty if all find what the first does
+};
+
+}  // namespace
+
+void judge_undeclared(const Context& context, CheckResult& result) {
+  if (context.options().environment.assume_defaults || !ranks_communicate(context.schedule()))
+    return;
+  Widening(context, result).run();
+}
+
+}  // namespace capo
