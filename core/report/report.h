@@ -39,6 +39,7 @@ struct Setting {
   std::vector<std::string_view> assumed;  ///< facts that were not declared
   bool communicates = false;              ///< ranks transfer, so `across` matters
   Environment across;                     ///< how they transfer
+  std::vector<Undeclared> undeclared;     ///< as CheckResult has it
   std::size_t groups = 0;                 ///< groups of ranks whose collectives are declared
   std::optional<PlanKind> plan;           ///< nullopt if none was declared
   std::vector<std::string> modules;       ///< names of those declared, in the order of the text
@@ -75,9 +76,15 @@ struct Report {
 
 enum class Colour { Off, On };
 
+enum class ShownFindings {
+  Grouped,  ///< findings of one pattern are one, and a report fits a screen
+  All,      ///< each with its places
+};
+
 /// The report for a person at a terminal, in rustc's manner. A line too long for a terminal is
 /// shown as a window around the place.
-[[nodiscard]] std::string to_text(const Report& report, Colour colour = Colour::Off);
+[[nodiscard]] std::string to_text(const Report& report, Colour colour = Colour::Off,
+                                  ShownFindings findings = ShownFindings::Grouped);
 
 enum class JsonLayout {
   Indented,  ///< for people who look at it

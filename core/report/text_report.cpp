@@ -2,6 +2,7 @@
 
 #include "core/base/plural.h"
 #include "core/diag/lines.h"
+#include "core/report/patterns.h"
 #include "core/text/number.h"
 #include "core/text/printable.h"
 
@@ -9,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 namespace capo {
 
@@ -17,14 +19,17 @@ namespace {
 constexpr std::size_t kWidth = 96;          // bytes in the window of a source line
 constexpr std::size_t kLongestText = 2000;  // bytes of a message or a help
 constexpr std::size_t kMostLabels = 24;     // a circle of waits can go through all ranks
+constexpr std::size_t kFewestToGroup = 4;   // findings of one pattern
+constexpr std::size_t kScreen = 40;         // lines, behind which findings are cut to headlines
+constexpr std::size_t kMostHeadlines = 8;
 
 class TextWriter {
  public:
-  TextWriter(const Report& report, Colour colour)
-      : report_(report), lines_(*report.source), colour_(colour) {}
+  TextWriter(const Report& report, Colour colour, ShownFindings findings)
+      : report_(report), lines_(*report.source), colour_(colour), findings_(findings) {}
 
   std::string write() {
-    for (const Diagnostic& diagnostic : report_.diagnostics.kept()) write_diagnostic(diagnostic);
+    write_findings();
     write_rest();
     write_opinions();
     write_verdict();
@@ -44,16 +49,93 @@ class TextWriter {
     return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
   }
 
-  void write_diagnostic(const Diagnostic& diagnostic) {
-    const Ink ink = diagnostic.severity == Severity::Error ? Ink::Error : Ink::Warning;
-    out_ += inked(ink, fmt::format("{}[{}]", name_of(diagnostic.severity), diagnostic.rule));
-    out_ += inked(Ink::Strong, ": " + printable(diagnostic.message, kLongestText)) + "\n";
+  // Findings of one pattern become one, and what goes beyond a screen keeps its headline alone.
+  void write_findings() {
+    if (findings_ == ShownFindings::All) {
+      for (const Diagnostic& finding : report_.diagnostics.kept()) write_diagnostic(finding);
+      return;
+    }
+    std::size_t cut = 0;
+    for (const Pattern& pattern : patterns_of(report_.diagnostics.kept())) {
+      if (pattern.findings.size() >= kFewestToGroup) {
+        cut += write_pattern(pattern) ? 0 : 1;
+        continue;
+      }
+      for (const Diagnostic* finding : pattern.findings) cut += write_cut(*finding) ? 0 : 1;
+    }
+    if (without_headline_ > 0) {
+      out_ += fmt::format("and {} more\n",
+                          counted(without_headline_, "kind of finding", "kinds of findings"));
+    }
+    if (cut > 0) out_ += "`--all` shows each with its places\n\n";
+  }
 
+  [[nodiscard]] bool fills_the_screen() const {
+    return static_cast<std::size_t>(std::count(out_.begin(), out_.end(), '\n')) >= kScreen;
+  }
+
+  // The first few findings that are cut have a headline, and so has the first of each rule.
+  bool has_headline(std::string_view rule) {
+    const bool first = rules_.insert(rule).second;
+    if (headlines_ >= kMostHeadlines && !first) {
+      ++without_headline_;
+      return false;
+    }
+    ++headlines_;
+    return true;
+  }
+
+  // Returns whether the finding is there with its places.
+  bool write_cut(const Diagnostic& finding) {
+    if (fills_the_screen()) {
+      if (has_headline(finding.rule)) write_headline(finding, finding.message);
+      return false;
+    }
+    write_diagnostic(finding);
+    return true;
+  }
+
+  bool write_pattern(const Pattern& pattern) {
+    const Diagnostic& first = *pattern.findings.front();
+    const bool cut = fills_the_screen();
+    if (cut && !has_headline(first.rule)) return false;
+    write_headline(first, fmt::format("{} times: {}", pattern.findings.size(), pattern.words));
+    if (cut) return false;
+    write_body(first, fmt::format("this is the first, the last is at {}; `--all` lists them",
+                                  place_words(*pattern.findings.back())));
+    return true;
+  }
+
+  std::string place_words(const Diagnostic& finding) const {
+    if (finding.labels.empty()) return printable(report_.source->name);
+    const Span span = finding.labels.front().span;
+    const LineColumn at = place(span);
+    return fmt::format("{}:{}:{}", report_.source->name_at(span.offset), at.line, at.column);
+  }
+
+  void write_headline(const Diagnostic& finding, std::string_view words) {
+    rules_.insert(finding.rule);
+    const Ink ink = finding.severity == Severity::Error ? Ink::Error : Ink::Warning;
+    out_ += inked(ink, fmt::format("{}[{}]", name_of(finding.severity), finding.rule));
+    out_ += inked(Ink::Strong, ": " + printable(words, kLongestText)) + "\n";
+  }
+
+  [[nodiscard]] std::size_t most_labels() const {
+    return findings_ == ShownFindings::All ? kMostLabels : kMostLabels / 3;
+  }
+
+  void write_diagnostic(const Diagnostic& diagnostic) {
+    write_headline(diagnostic, diagnostic.message);
+    write_body(diagnostic, "");
+  }
+
+  void write_body(const Diagnostic& diagnostic, const std::string& last_note) {
+    const Ink ink = diagnostic.severity == Severity::Error ? Ink::Error : Ink::Warning;
     gutter_ = 1;
     for (const Label& label : diagnostic.labels) {
       gutter_ = std::max(gutter_, std::to_string(place(label.span).line).size());
     }
-    const std::size_t shown = std::min(diagnostic.labels.size(), kMostLabels);
+    const std::size_t shown = std::min(diagnostic.labels.size(), most_labels());
     for (std::size_t i = 0; i < shown; ++i) write_label(diagnostic, i, ink);
     if (shown < diagnostic.labels.size()) {
       frame_line("|", " ");
@@ -67,6 +149,7 @@ class TextWriter {
     }
     for (const Note& note : diagnostic.notes)
       write_attached("note", printable(note.text, kLongestText));
+    if (!last_note.empty()) write_attached("note", last_note);
     if (!diagnostic.help.text.empty())
       write_attached("help",
                      printable(diagnostic.help.text + edit_words(diagnostic.help), kLongestText));
@@ -304,24 +387,48 @@ class TextWriter {
                          environment.plan ? fmt::format("plan {}", name_of(*environment.plan))
                                           : std::string("no plan"),
                          modules_words(environment.modules));
-    if (environment.communicates) {
-      const Environment& across = environment.across;
-      words += fmt::format(
-          "\n  communicators {}, transfers {}, {}", name_of(across.layout()),
-          name_of(across.buffered() ? TransferMode::Buffered : TransferMode::Rendezvous),
-          across.p2p ? fmt::format("Megatron's calls ({})", name_of(*across.p2p))
-                     : std::string("as written or as PyTorch adds them"));
+    if (environment.communicates) words += communication_words(environment);
+    std::vector<std::string_view> taken;
+    for (const std::string_view fact : environment.assumed) {
+      if (values_judged(environment, fact) == nullptr) taken.push_back(fact);
     }
-    if (!environment.assumed.empty()) {
+    if (!taken.empty()) {
       words += fmt::format("\n  not declared: {}; `--explain-model` says what is taken",
-                           fmt::join(environment.assumed, ", "));
+                           fmt::join(taken, ", "));
     }
     return words;
+  }
+
+  static const Undeclared* values_judged(const Setting& environment, std::string_view key) {
+    const auto found = std::find_if(environment.undeclared.begin(), environment.undeclared.end(),
+                                    [key](const Undeclared& fact) { return fact.key == key; });
+    return found == environment.undeclared.end() ? nullptr : &*found;
+  }
+
+  // The value that was declared or assumed, or that all are judged.
+  static std::string value_words(const Setting& environment, std::string_view key,
+                                 std::string_view value) {
+    return values_judged(environment, key) == nullptr ? fmt::format("{} {}", key, value)
+                                                      : fmt::format("any {}", key);
+  }
+
+  static std::string communication_words(const Setting& environment) {
+    const Environment& across = environment.across;
+    const TransferMode mode = across.buffered() ? TransferMode::Buffered : TransferMode::Rendezvous;
+    return fmt::format("\n  {}, {}, {}",
+                       value_words(environment, "communicators", name_of(across.layout())),
+                       value_words(environment, "transfers", name_of(mode)),
+                       across.p2p ? fmt::format("Megatron's calls ({})", name_of(*across.p2p))
+                                  : std::string("as written or as PyTorch adds them"));
   }
 
   const Report& report_;
   const Lines lines_;
   Colour colour_;
+  ShownFindings findings_;
+  std::set<std::string_view> rules_;  // that have a finding shown
+  std::size_t headlines_ = 0;         // of findings that are cut to them
+  std::size_t without_headline_ = 0;  // findings that are cut altogether
   std::size_t gutter_ = 1;
   Span window_owner_;  // the label whose line was shown last, with a window made for it
   std::string out_;
@@ -329,8 +436,8 @@ class TextWriter {
 
 }  // namespace
 
-std::string to_text(const Report& report, Colour colour) {
-  return TextWriter(report, colour).write();
+std::string to_text(const Report& report, Colour colour, ShownFindings findings) {
+  return TextWriter(report, colour, findings).write();
 }
 
 }  // namespace capo
