@@ -1,5 +1,6 @@
 #include "cli/commands/check_options.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/cured.h"
 #include "cli/options/choice.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
@@ -45,7 +46,8 @@ Colour colour_of(ColourChoice choice) {
 std::string render(const Report& report, const CheckRequest& request) {
   switch (request.format) {
     case CheckFormat::Text:
-      return to_text(report, colour_of(request.colour)) +
+      return to_text(report, colour_of(request.colour),
+                     request.all ? ShownFindings::All : ShownFindings::Grouped) +
              (request.explain_model ? explain_setting(report) : "");
     case CheckFormat::Json:
       return to_json(report, JsonLayout::Indented) + "\n";
@@ -72,6 +74,10 @@ int check_one(const CheckRequest& request) {
   if (!judged) return refuse_check(judged.error(), request);
   const Input& input = judged->input;
   CheckResult result = check_planned(input, request.check_options(judged->model));
+  const auto mended = cure(request, *judged, result);
+  if (mended && !request.fix.empty()) {
+    if (const auto error = write_output(request.fix, *mended)) return fail(*error);
+  }
   std::vector<Opinion> opinions;
   if (!judged->replay_alone) opinions = request.opinions(input);
   const int code = exit_code_of(result.verdict);
@@ -135,6 +141,14 @@ void add_options(CLI::App& app, CheckRequest& request) {
              "auto, always or never; NO_COLOR is respected");
   app.add_flag("--explain-model", request.explain_model,
                "Say behind the report what the verdict is relative to, and what each default means")
+      ->excludes("--batch");
+  app.add_option("--fix", request.fix,
+                 "Write the order with one edit, if that edit makes it acceptable; nothing is "
+                 "written otherwise")
+      ->excludes("--batch")
+      ->excludes("--replay");
+  app.add_flag("--all", request.all,
+               "Text: every finding with its places, not one for each pattern")
       ->excludes("--batch");
   app.add_option("--threads", request.threads, "Threads of a batch; the output is the same")
       ->check(CLI::Range(1, 256))

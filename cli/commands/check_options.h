@@ -21,6 +21,8 @@ struct CheckRequest : InputRequest {
   CheckFormat format = CheckFormat::Text;
   ColourChoice colour = ColourChoice::Auto;
   bool explain_model = false;
+  std::string fix;       ///< a file for the order that one edit makes acceptable; empty: none
+  bool all = false;      ///< findings of one pattern are not put together
   unsigned threads = 1;  ///< threads of a batch
   std::size_t findings_per_rule = Diagnostics::kDefaultLimit;
   ConsultOptions consult;

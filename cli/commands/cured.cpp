@@ -1,0 +1,69 @@
+#include "cli/commands/cured.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace capo::cli {
+
+namespace {
+
+TextForm text_form_of(const Input& input) {
+  if (input.form == Form::TeList) return TextForm::TeList;
+  if (input.form == Form::OrderFile) return TextForm::OrderFile;
+  return input.form == Form::Json || input.csv_in_json ? TextForm::Json : TextForm::TorchCsv;
+}
+
+// The text of a list may be JSON, which is told by its first byte.
+bool is_json(const Input& input) {
+  const std::string& text = input.source.text;
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && text[first] == '{';
+}
+
+JudgeText judge_under(const CheckRequest& request, const JudgedInput& judged) {
+  return [&request, &judged](const std::string& text) -> std::optional<CheckResult> {
+    CheckRequest again = request;
+    again.input.file.clear();
+    again.input.order = text;
+    again.input.form = is_json(judged.input) ? TextForm::Json : text_form_of(judged.input);
+    try {
+      const auto edited = judged_input(again, judged.model);
+      if (!edited) return std::nullopt;
+      return check_planned(edited->input, again.check_options(edited->model));
+    } catch (const CLI::ValidationError&) {
+      return std::nullopt;  // the declarations do not fit the edited order
+    }
+  };
+}
+
+// The text with one finding's edits, if that finding is all there is and they make it acceptable.
+std::optional<std::string> mended(const CheckResult& result, const Input& input,
+                                  const JudgeText& judge) {
+  const auto& kept = result.diagnostics.kept();
+  const auto with_edit = std::find_if(kept.begin(), kept.end(), [](const Diagnostic& finding) {
+    return finding.severity == Severity::Error && !finding.help.edits.empty();
+  });
+  if (result.verdict != Verdict::Rejected || with_edit == kept.end()) return std::nullopt;
+  std::string text = edited(input.source.text, with_edit->help.edits);
+  const auto after = judge(text);
+  if (!after || after->verdict != Verdict::Accepted) return std::nullopt;
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> cure(const CheckRequest& request, const JudgedInput& judged,
+                                CheckResult& result) {
+  if (!request.replay.empty()) return std::nullopt;
+  const JudgeText judge = judge_under(request, judged);
+  keep_cures_that_work(result, judged.input, judge);
+  if (auto slip = find_slip(result, judged.input, judge)) {
+    if (!request.all) result.diagnostics.replace_by(std::move(slip->finding));
+    return std::move(slip->text);
+  }
+  return mended(result, judged.input, judge);
+}
+
+}  // namespace capo::cli

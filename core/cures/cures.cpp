@@ -1,0 +1,181 @@
+#include "core/cures/cures.h"
+
+#include "core/base/index.h"
+#include "core/rules/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace capo {
+
+namespace {
+
+// Errors are counted by rule, since an edit moves the positions that messages name.
+std::map<std::string_view, std::size_t> errors_of(const CheckResult& result) {
+  std::map<std::string_view, std::size_t> errors;
+  for (const Diagnostic& finding : result.diagnostics.kept()) {
+    if (finding.severity == Severity::Error) ++errors[finding.rule];
+  }
+  return errors;
+}
+
+// Whether an edit has cured a finding of `rule`, and no rule is broken more often than before.
+bool is_cured(const CheckResult& before, const CheckResult& after, std::string_view rule) {
+  auto were = errors_of(before);
+  auto are = errors_of(after);
+  return are[rule] < were[rule] && std::all_of(are.begin(), are.end(), [&](const auto& of) {
+           return of.second <= were[of.first];
+         });
+}
+
+std::uint64_t entries_of(const Input& input) {
+  std::uint64_t entries = 1;
+  for (const RankOrder& rank : input.schedule.ranks) entries += rank.order.size();
+  return entries;
+}
+
+// How often each kind of each chunk occurs in a list, against the count that most have.
+struct Imbalance {
+  Action surplus;  // its microbatch means nothing
+  Action lacking;
+};
+
+using Counts = std::map<std::pair<std::int32_t, Kind>, std::int32_t>;
+
+Counts counts_of(const RankOrder& rank) {
+  Counts counts;
+  for (const Entry& entry : rank.order) {
+    if (is_compute(entry.kind)) ++counts[{entry.chunk, entry.kind}];
+  }
+  return counts;
+}
+
+std::int32_t usual(const Counts& counts) {
+  std::map<std::int32_t, int> votes;
+  for (const auto& [of, count] : counts) ++votes[count];
+  const auto most = std::max_element(
+      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == votes.end() ? 0 : most->first;
+}
+
+std::optional<Imbalance> imbalance_of(const Input& input) {
+  const RankOrder& rank = input.schedule.ranks.front();
+  const Counts counts = counts_of(rank);
+  const std::int32_t each = input.schedule.microbatches.value_or(usual(counts));
+  std::vector<Action> surplus;
+  std::vector<Action> lacking;
+  for (const auto& [of, count] : counts) {
+    const Action action{.kind = of.second, .chunk = of.first};
+    if (count == each + 1) surplus.push_back(action);
+    if (count == each - 1) lacking.push_back(action);
+    if (count > each + 1 || count < each - 1) return std::nullopt;
+  }
+  if (surplus.size() != 1 || lacking.size() != 1) return std::nullopt;
+  return Imbalance{.surplus = surplus.front(), .lacking = lacking.front()};
+}
+
+std::string list_token(const Action& action) {
+  switch (action.kind) {
+    case Kind::Forward:
+      return fmt::format("{}", static_cast<std::int32_t>(action.chunk));
+    case Kind::BackwardWeight:
+      return fmt::format("-{}.5", static_cast<std::int32_t>(action.chunk));
+    default:
+      return fmt::format("-{}", static_cast<std::int32_t>(action.chunk));
+  }
+}
+
+// The entries that may be the slip, those nearest before `place` first.
+std::vector<std::size_t> suspects(const RankOrder& rank, const Action& surplus,
+                                  std::uint32_t place) {
+  std::vector<std::size_t> before;
+  std::vector<std::size_t> behind;
+  for (std::size_t at = 0; at < rank.order.size(); ++at) {
+    const Entry& entry = rank.order[at];
+    if (entry.kind != surplus.kind || entry.chunk != surplus.chunk) continue;
+    (entry.offset <= place ? before : behind).push_back(at);
+  }
+  std::reverse(before.begin(), before.end());
+  before.insert(before.end(), behind.begin(), behind.end());
+  return before;
+}
+
+Slip slip_at(const CheckResult& result, const Diagnostic& first, const Input& input,
+             std::size_t position, const std::string& meant, std::string text) {
+  const Entry& entry = input.schedule.ranks.front().order[position];
+  const std::string_view written = input.source.slice(entry.span());
+  Diagnostic finding{
+      .rule = first.rule,
+      .family = first.family,
+      .message = fmt::format("`{}` at index {} is probably `{}`", written, position, meant),
+      .labels = {{entry.span(), fmt::format("with `{}` here the order is accepted", meant)}},
+      .notes = {},
+      .help = {.text = fmt::format("write `{}`", meant),
+               .edits = {{.span = entry.span(), .replacement = meant}}},
+      .witness = {}};
+  const std::size_t errors = result.diagnostics.errors();
+  finding.notes.push_back(
+      {.text = fmt::format("as it stands, {}{}; `--all` shows {}", first.message,
+                           errors == 1 ? "" : fmt::format(", and so on: {} errors", errors),
+                           errors == 1 ? "it" : "them"),
+       .span = std::nullopt});
+  return {.finding = std::move(finding), .text = std::move(text)};
+}
+
+}  // namespace
+
+std::string edited(const std::string& text, std::vector<Edit> edits) {
+  std::sort(edits.begin(), edits.end(),
+            [](const Edit& a, const Edit& b) { return a.span.offset > b.span.offset; });
+  std::string out = text;
+  for (const Edit& edit : edits) out.replace(edit.span.offset, edit.span.length, edit.replacement);
+  return out;
+}
+
+void keep_cures_that_work(CheckResult& result, const Input& input, const JudgeText& judge,
+                          const CureOptions& options) {
+  const std::uint64_t each = entries_of(input);
+  const CheckResult before = result;
+  std::uint64_t judged = 0;
+  result.diagnostics.revise([&](Diagnostic& finding) {
+    if (finding.help.edits.empty() || finding.severity == Severity::Warning) return;
+    judged += each;
+    const auto after = judged > options.budget
+                           ? std::nullopt
+                           : judge(edited(input.source.text, finding.help.edits));
+    if (!after || !is_cured(before, *after, finding.rule)) finding.help = {};
+  });
+}
+
+std::optional<Slip> find_slip(const CheckResult& result, const Input& input, const JudgeText& judge,
+                              const CureOptions& options) {
+  const bool list =
+      input.form == Form::TeList && input.schedule.ranks.size() == 1 && input.odd_entries.empty();
+  if (!list || result.verdict != Verdict::Rejected) return std::nullopt;
+  const Diagnostic* first = first_finding(result.diagnostics);
+  const auto imbalance = imbalance_of(input);
+  if (first == nullptr || first->labels.empty() || !imbalance) return std::nullopt;
+  const RankOrder& rank = input.schedule.ranks.front();
+  const std::string meant = list_token(imbalance->lacking);
+  std::uint64_t judged = 0;
+  std::optional<Slip> slip;
+  for (const std::size_t at :
+       suspects(rank, imbalance->surplus, first->labels.front().span.offset)) {
+    judged += entries_of(input);
+    if (judged > options.budget) return std::nullopt;
+    std::string text =
+        edited(input.source.text, {{.span = rank.order[at].span(), .replacement = meant}});
+    const auto after = judge(text);
+    if (!after || after->verdict != Verdict::Accepted) continue;
+    if (slip) return std::nullopt;  // either may be meant
+    slip = slip_at(result, *first, input, at, meant, std::move(text));
+  }
+  return slip;
+}
+
+}  // namespace capo

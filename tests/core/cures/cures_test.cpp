@@ -1,0 +1,119 @@
+#include "core/cures/cures.h"
+
+#include "core/input/load.h"
+#include "core/rules/check.h"
+
+#include <gtest/gtest.h>
+
+namespace capo {
+namespace {
+
+Input list(const std::string& text) {
+  return load(Source{.name = "<order>", .text = text}, {.form = TextForm::TeList}).value();
+}
+
+std::optional<CheckResult> judge(const std::string& text) {
+  auto input = load(Source{.name = "<order>", .text = text}, {.form = TextForm::TeList});
+  if (!input) return std::nullopt;
+  return check(*input);
+}
+
+std::optional<Slip> slip_in(const std::string& text, CureOptions options = {}) {
+  const Input input = list(text);
+  return find_slip(check(input), input, judge, options);
+}
+
+// The order of one rank that interleaves two chunks over eight microbatches, with weight gradients.
+std::string long_order() {
+  std::string text = "[";
+  for (int m = 0; m < 8; ++m) text += "1, 2, -2, -2.5, -1, -1.5, ";
+  text.resize(text.size() - 2);
+  return text + "]";
+}
+
+std::string with(std::string text, std::size_t nth, const std::string& token,
+                 const std::string& other) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i <= nth; ++i) at = text.find(token, at + 1);
+  return text.replace(at, token.size(), other);
+}
+
+TEST(Cures, EditsAreMadeFromTheBack) {
+  EXPECT_EQ(edited("1 2 3", {{.span = {.offset = 0, .length = 1}, .replacement = "10"},
+                             {.span = {.offset = 4, .length = 1}, .replacement = ""}}),
+            "10 2 ");
+}
+
+TEST(Slip, IsCalledByItsName) {
+  const std::string sound = long_order();
+  ASSERT_EQ(check(list(sound)).verdict, Verdict::Accepted);
+  const std::string slipped = with(sound, 5, " -2.5", " -2");
+  const auto slip = slip_in(slipped);
+  ASSERT_TRUE(slip.has_value());
+  EXPECT_EQ(slip->text, sound);
+  EXPECT_EQ(slip->finding.message, "`-2` at index 33 is probably `-2.5`");
+}
+
+TEST(Slip, EveryEntryWrittenForAnotherIsFoundOrLeftAlone) {
+  const std::string sound = long_order();
+  int found = 0;
+  for (const auto& [token, other] : {std::pair(" -2.5", " -2"), std::pair(" -1,", " -2,"),
+                                     std::pair(" 2,", " 1,"), std::pair(" -1.5", " -2.5")}) {
+    for (std::size_t nth = 0; nth < 7; ++nth) {
+      const auto slip = slip_in(with(sound, nth, token, other));
+      if (!slip) continue;
+      ++found;
+      EXPECT_EQ(check(list(slip->text)).verdict, Verdict::Accepted);
+    }
+  }
+  EXPECT_GE(found, 14);
+}
+
+TEST(Slip, IsNotLookedForInASoundOrderNorBeyondTheBudget) {
+  EXPECT_FALSE(slip_in(long_order()).has_value());
+  // Nine entries may be the slip, and each trial judges 48 entries and one.
+  const std::string slipped = with(long_order(), 5, " -2.5", " -2");
+  EXPECT_TRUE(slip_in(slipped, {.budget = 9 * 49}).has_value());
+  EXPECT_FALSE(slip_in(slipped, {.budget = 9 * 49 - 1}).has_value());
+}
+
+TEST(Slip, TwoOfThemHaveNoName) {
+  EXPECT_FALSE(slip_in(with(with(long_order(), 5, " -2.5", " -2"), 1, " -1.5", " -1")).has_value());
+}
+
+Diagnostic with_edit(std::string_view rule, Edit edit) {
+  return {.rule = rule,
+          .message = "wrong",
+          .labels = {{edit.span, ""}},
+          .help = {.text = "do this", .edits = {edit}}};
+}
+
+TEST(Cures, AnEditThatDoesNotCureIsTakenAway) {
+  const Input input = list("[1, -1, -1]");
+  CheckResult result = check(input);
+  ASSERT_EQ(result.diagnostics.kept().size(), 1U);
+  const std::string_view rule = result.diagnostics.kept().front().rule;
+  const Span surplus{.offset = 6, .length = 4};  // the last entry with its comma
+
+  result.diagnostics.replace_by(with_edit(rule, {.span = surplus, .replacement = ""}));
+  keep_cures_that_work(result, input, judge);
+  EXPECT_EQ(result.diagnostics.kept().front().help.edits.size(), 1U);
+
+  result.diagnostics.replace_by(with_edit(rule, {.span = surplus, .replacement = ", -2"}));
+  keep_cures_that_work(result, input, judge);
+  EXPECT_TRUE(result.diagnostics.kept().front().help.edits.empty());
+  EXPECT_TRUE(result.diagnostics.kept().front().help.text.empty());
+}
+
+TEST(Cures, WhatNobodyHadTheTimeToTryIsTakenAway) {
+  const Input input = list("[1, -1, -1]");
+  CheckResult result = check(input);
+  const std::string_view rule = result.diagnostics.kept().front().rule;
+  const Edit edit{.span = {.offset = 6, .length = 4}, .replacement = ""};
+  result.diagnostics.replace_by(with_edit(rule, edit));
+  keep_cures_that_work(result, input, judge, {.budget = 3});
+  EXPECT_TRUE(result.diagnostics.kept().front().help.edits.empty());
+}
+
+}  // namespace
+}  // namespace capo
