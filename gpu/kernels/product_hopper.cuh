@@ -35,13 +35,17 @@ class WideProduct {
   __device__ WideProduct(const run::GroupedProduct& call, Shared& shared, const void* slots)
       : call_(call), shared_(shared), slots_(shared_address(slots)) {}
 
-  /// For one thread, before all others use anything shared.
+  /// For one thread, before all others use anything shared. Its loops stay loops: of 40 barriers in
+  /// a row, nvcc 13.0 counts too few as under way, and the last one may be made of what its
+  /// registers hold later.
   __device__ void prepare() const {
-    for (std::uint64_t& barrier : shared_.slot_full) init_barrier(shared_address(&barrier), 1);
-    for (std::uint64_t& barrier : shared_.slot_empty) {
-      init_barrier(shared_address(&barrier), kHalves * kWarpgroup / 32);
+#pragma unroll 1
+    for (int slot = 0; slot < kShape.slots; ++slot) {
+      init_barrier(shared_address(&shared_.slot_full[slot]), 1);
+      init_barrier(shared_address(&shared_.slot_empty[slot]), kHalves * kWarpgroup / 32);
     }
     for (int half = 0; half < kHalves; ++half) {
+#pragma unroll 1
       for (int chunk = 0; chunk < kShape.chunks; ++chunk) {
         init_barrier(shared_address(&shared_.chunk_full[half][chunk]), 1);
         init_barrier(shared_address(&shared_.chunk_ready[half][chunk]), kWarpgroup);
