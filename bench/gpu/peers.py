@@ -2,7 +2,7 @@
 """Races grouped products against their peers on this device, as graph replays in shuffled rounds.
 
     python3 bench/gpu/peers.py libgrouped.so [ROWS[,ROWS] [ROUNDS [LAYERS [PASSES]]]]
-    python3 bench/gpu/peers.py libgrouped.so 4096,16384 9 0,3,5,7 0,2
+    python3 bench/gpu/peers.py libgrouped.so 4096,16384,65536 9 0,3,5,7 0,2
 
 grouped_call.cu says how the library is built. Layers are indices of LAYERS; passes are 0 forward,
 1 dgrad, 2 wgrad added to fp32. Peers: a loop of cublasGemmEx over the groups on one stream and on
@@ -241,6 +241,7 @@ class Race:
 
     def times(self, work, calls):
         """Medians of seconds a call."""
+        torch.cuda.synchronize()  # buffers are filled on a stream that self.main does not wait for
         graphs = {name: self.captured(each, 1 if name == "dense" else calls) for name, each in work.items()}
         times = {name: [] for name in work}
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
