@@ -3,6 +3,7 @@
 #include "core/base/index.h"
 #include "core/diag/diagnostics.h"
 #include "core/plan/buffer_kind.h"
+#include "core/rules/check.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
 #include "core/rules/passes.h"
@@ -119,6 +120,12 @@ bool shape_alone(const Verdicts::Declared& declared) {
          !options.environment.weight_stream && options.modules.layers.empty() && !options.plan.kind;
 }
 
+// Whether what nobody declared has more values than one.
+bool varies(const Schedule& schedule, const Environment& declared) {
+  return schedule.topology != Topology::Independent && schedule.ranks.size() > 1 &&
+         !declared.assume_defaults && !(declared.communicators && declared.transfers);
+}
+
 // The entry of an input that has this place in its text.
 std::optional<Place> entry_at(const Input& input, Span place) {
   // Every odd entry is an error, before all others.
@@ -165,6 +172,7 @@ class Verdicts::State {
   }
 
   FirstFinding of(const Input& input) {
+    if (varies(input.schedule, declared_.options.environment)) return under_every_value(input);
     const Context context(input, declared_.options);
     return judge(context, [&input](Span place) { return entry_at(input, place); });
   }
@@ -183,6 +191,16 @@ class Verdicts::State {
     input_.schedule = std::move(reading.schedule);
     input_.odd_entries = std::move(reading.odd_entries);
     place_stages(input_.schedule);
+  }
+
+  FirstFinding under_every_value(const Input& input) const {
+    const CheckResult result = check(input, declared_.options);
+    FirstFinding finding{.verdict = result.verdict};
+    const Diagnostic* first = first_finding(result.diagnostics);
+    if (first == nullptr || first->severity != Severity::Error) return finding;
+    finding.rule = first->rule;
+    if (!first->labels.empty()) finding.place = entry_at(input, first->labels.front().span);
+    return finding;
   }
 
   template <typename PlaceOf>
