@@ -18,8 +18,8 @@ Subject subject_of(const Wiring& wiring, Links links) {
   const bool ideal = links == Links::Ideal;
   return {.schedule = wiring.schedule(),
           .map = wiring.map(),
-          .lowered = ideal ? wiring.ideal().lowered : wiring.lowered(),
-          .graph = ideal ? wiring.ideal().graph : wiring.transfers().graph,
+          .lowered = ideal ? wiring.ideal().lowered : wiring.lowered_for_links(),
+          .graph = ideal ? wiring.ideal().graph : wiring.graph_for_links(),
           .links = links};
 }
 
@@ -51,7 +51,7 @@ std::string obstacle(const Wiring& wiring, Links links) {
     return finishes ? "" : "the orders wait for each other";
   }
   if (!wiring.executable()) return "the orders wait for each other";
-  return wiring.execution().finishes() ? "" : "its transfers wait for each other";
+  return execute(wiring.graph_for_links()).finishes() ? "" : "its transfers wait for each other";
 }
 
 std::string_view words_for(Part part) {

@@ -57,9 +57,6 @@ int compare(const CompareRequest& request) {
     request.costs.refuse_misfits(each.judged.input.schedule, each.options.costs);
     auto simulation = simulation_of(each.judged.input, each.options);
     if (!simulation) return refuse_simulation(each.judged.input, simulation.error());
-    if ((*simulation)->subject().links != Links::Ideal) {
-      request.environment.refuse_idle_overlap(each.judged.model);
-    }
     each.simulation = std::move(*simulation);
     named.push_back({.name = file, .simulation = each.simulation.get()});
   }
@@ -79,7 +76,7 @@ Run add_compare(CLI::App& app) {
   add_choice(*command, "--form", request->form, form_words(),
              "Their form; default: told by their beginnings");
   request->environment.add_to(*command);
-  request->environment.overlaps_anyway = true;  // ideal links take every layer apart
+  request->environment.overlaps_anyway = true;  // every layer is taken apart
   request->costs.add_to(*command);
   add_format(*command, request->format);
   command->add_option("-o,--output", request->output, "Where to write; - is standard output")

@@ -53,9 +53,6 @@ int simulate_file(const SimulateRequest& request) {
   request.costs.refuse_misfits(input.schedule, options.costs);
   const auto simulation = simulation_of(input, options);
   if (!simulation) return refuse_simulation(input, simulation.error());
-  if ((*simulation)->subject().links != Links::Ideal) {
-    request.environment.refuse_idle_overlap(model);
-  }
 
   if (!request.trace.empty()) {
     if (const auto failed = write_file(request.trace, chrome_trace(timeline_of(**simulation)))) {
@@ -76,7 +73,7 @@ Run add_simulate(CLI::App& app) {
   auto request = std::make_shared<SimulateRequest>();
   request->input.add_to(*command);
   request->environment.add_to(*command);
-  request->environment.overlaps_anyway = true;  // ideal links take every layer apart
+  request->environment.overlaps_anyway = true;  // every layer is taken apart
   request->costs.add_to(*command);
   add_choice(*command, "--format", request->format,
              {{"text", SimulateFormat::Text},

@@ -36,12 +36,12 @@ void EnvironmentOptions::add_to(CLI::App& app) {
   add_choice(app, "--comm", communicators,
              words_of({Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}),
              "Which transfers of a rank queue up: per-rank, per-pair or per-edge; if not declared, "
-             "an order is judged under each")
+             "check judges an order under each, and what runs or draws one takes per-rank")
       ->group(group);
   add_choice(app, "--transfers", transfers,
              words_of({TransferMode::Rendezvous, TransferMode::Buffered}),
-             "Whether a send waits for its receive: rendezvous or buffered; if not declared, an "
-             "order is judged under both")
+             "Whether a send waits for its receive: rendezvous or buffered; if not declared, check "
+             "judges an order under both, and what runs or draws one takes rendezvous")
       ->group(group);
   add_choice(app, "--p2p", p2p,
              words_of({MegatronCalls::Batch, MegatronCalls::Overlap, MegatronCalls::Flush}),

@@ -133,6 +133,26 @@ const Wiring::Ideal& Wiring::ideal() const {
   });
 }
 
+bool Wiring::overlaps_undeclared() const {
+  return environment_.ep_overlap && !writes_exchanges_ && !takes_layers_apart();
+}
+
+const Wiring::Ideal& Wiring::on_links() const {
+  return once(on_links_, [&] {
+    Lowered lowered = apart(with_whole_layers());
+    TaskGraph graph = wire_transfers(lowered, map_, microbatches_, environment_, groups_).graph;
+    return Ideal{.lowered = std::move(lowered), .graph = std::move(graph)};
+  });
+}
+
+const Lowered& Wiring::lowered_for_links() const {
+  return overlaps_undeclared() ? on_links().lowered : lowered();
+}
+
+const TaskGraph& Wiring::graph_for_links() const {
+  return overlaps_undeclared() ? on_links().graph : transfers().graph;
+}
+
 const Lowered& Wiring::with_whole_layers() const {
   if (writes_transfers_) return once(written_, [&] { return as_written(schedule_); });
   return by_megatron() ? megatron().lowered : added().lowered;

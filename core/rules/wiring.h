@@ -58,6 +58,11 @@ class Wiring {
   };
   [[nodiscard]] const Ideal& ideal() const;
 
+  /// The orders as they are simulated on links that queue: with transfers, and with layers taken apart
+  /// if Megatron overlaps their exchanges, whether or not somebody declared the ranks that exchange.
+  [[nodiscard]] const Lowered& lowered_for_links() const;
+  [[nodiscard]] const TaskGraph& graph_for_links() const;
+
   /// With transfers: as written, as Megatron calls them, or as PyTorch adds them. Only of what is
   /// executable and has no routing fault.
   [[nodiscard]] const Lowered& lowered() const;
@@ -77,6 +82,9 @@ class Wiring {
   [[nodiscard]] bool takes_layers_apart() const;
   /// With layers taken apart, which the order lists one by one or holds by the chunk.
   [[nodiscard]] Lowered apart(const Lowered& lowered) const;
+  /// Whether exchanges overlap of which no group of ranks is declared.
+  [[nodiscard]] bool overlaps_undeclared() const;
+  [[nodiscard]] const Ideal& on_links() const;
 
   std::unique_ptr<const Schedule> replayed_;
   const Schedule& schedule_;  // of the caller, or *replayed_
@@ -94,6 +102,7 @@ class Wiring {
   mutable std::unique_ptr<const MegatronLowering> megatron_;
   mutable std::unique_ptr<const Lowered> apart_;
   mutable std::unique_ptr<const Ideal> ideal_;
+  mutable std::unique_ptr<const Ideal> on_links_;
   mutable std::unique_ptr<const TaskGraph> direct_;
   mutable std::unique_ptr<const Execution> direct_execution_;
   mutable std::unique_ptr<const WiredTransfers> transfers_;

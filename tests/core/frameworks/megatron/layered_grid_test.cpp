@@ -3,9 +3,7 @@
 // longer than a screen.
 //
 // tests/data/megatron_grid.txt has a line for each configuration: verdict, first rule and number of
-// errors, with nothing declared of communicators and transfers. CAPO_REBASE=1 writes it anew, from
-// the whole grid; without it the lines of at most four ranks and two rounds of microbatches are
-// tried.
+// errors, with nothing declared of communicators and transfers. CAPO_REBASE=1 writes it anew.
 
 #include "core/base/index.h"
 #include "core/frameworks/megatron/orders.h"
