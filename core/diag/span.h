@@ -16,8 +16,8 @@ struct Span {
   friend auto operator<=>(const Span&, const Span&) = default;
 };
 
-/// Where in the input something stands. The index counts as messages do, from 0: entries of a list
-/// or an order, cells of a table.
+/// A place in the input at which something stands. The index counts as messages do, from 0: entries
+/// of a list or an order, cells of a table.
 struct Place {
   std::int32_t rank = 0;
   std::size_t index = 0;

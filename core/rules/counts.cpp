@@ -412,7 +412,7 @@ void weight_undeclared(const Context& context, Findings& out) {
 //
 // Megatron makes chunks without a layer: embedding or loss on a stage of their own.
 //
-// That a list is as long as the order has chunks is judged by unknown_chunk and missing_chunk,
+// unknown_chunk and missing_chunk judge whether a list is as long as the order has chunks,
 // since the list is what declares them.
 void layers_per_chunk(const Context& context, Findings& out) {
   for (const OrderView& order : context.orders()) {

@@ -2,7 +2,7 @@
 //
 //   rank 0: F1.0 B1.0 reduce1 W1.0     reduce1 reads what W1.0 has yet to add to: G13
 //
-// What a module does to its gradient by itself is for module_gradients.cpp. Tested by
+// module_gradients.cpp has the rules about what a module does to its gradient by itself. Tested by
 // gradients_test.cpp and tests/corpus/rules/G12 to G15.
 
 #include "core/base/assert.h"

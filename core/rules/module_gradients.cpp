@@ -86,7 +86,7 @@ ModuleFinding describe_bias_gradient_lost(const Context& context, const ModuleUs
 //   [1, -1, -1.5]     the product of W makes both gradients; the weight's goes to main_grad, the
 //                     bias's to `.grad`, by an assignment in Python that no replay runs
 //
-// That product makes it in linear, layernorm-linear and layernorm-mlp (so also in a
+// The product of W makes it in linear, layernorm-linear and layernorm-mlp (so also in a
 // transformer-layer) and on the split path of the module grouped-linear, which is the one without
 // splits on the device; everywhere else, and from fp8 operands, B makes it. (TE's capture of fp8
 // with bias and delay fails in warm-up.) A type that is not declared is taken for one that is not

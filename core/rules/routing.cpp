@@ -2,7 +2,7 @@
 //
 //   1 1 -1 -1 1 -1          two backwards follow the first pair, though a forward is left: R01
 //
-// What the calls do once they are worked out is for transfers.cpp. Tested by routing_test.cpp and
+// transfers.cpp judges what the calls do once they are worked out. Tested by routing_test.cpp and
 // tests/corpus/rules/R01 and R02.
 
 #include "core/rules/context.h"
@@ -149,8 +149,8 @@ const char* cure_of(const OrderView& order, const RoutingFault& fault) {
 //   PP 4, group size 2, rank 0:  F of chunk 2 comes before the last rank can have made its input,
 //                                and no receive was posted: IndexError in the middle of the step
 //
-// What each rank receives it works out from its own order and the place of its neighbour in the
-// same pattern; an order that looks right on every rank can still ask too late. In flush mode a
+// A rank works out what it receives from its own order and the place of its neighbour in the same
+// pattern; an order that looks right on every rank can still ask too late. In flush mode a
 // wait without a posted receive is an assertion. The rank stops there, so there is one finding a
 // rank at most. Asked for with --p2p, of two ranks or more.
 void input_not_routed(const Context& context, Findings& out) {

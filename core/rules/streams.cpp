@@ -1,7 +1,7 @@
 // The rule about grouped products of two streams in one workspace.
 //
-// That two streams use one buffer is E01, which buffers.cpp reports with the other hazards. Tested
-// by streams_test.cpp and tests/corpus/rules/E02.
+// Two streams that use one buffer are E01's case, which buffers.cpp reports with the other hazards.
+// Tested by streams_test.cpp and tests/corpus/rules/E02.
 
 #include "core/plan/accesses.h"
 #include "core/rules/families.h"

@@ -49,7 +49,7 @@ std::optional<Difference> difference(std::span<const float> should, std::span<co
   for (std::size_t i = 0; i < should.size(); ++i) {
     const bool equal =
         std::bit_cast<std::uint32_t>(should[i]) == std::bit_cast<std::uint32_t>(is[i]);
-    // What both hold says nothing of how far they are apart.
+    // A NaN or an infinity that both hold does not tell how far they are apart.
     if (equal && !std::isfinite(should[i])) continue;
     norm += static_cast<double>(should[i]) * static_cast<double>(should[i]);
     if (equal) continue;
@@ -79,7 +79,7 @@ double relative_error(std::span<const double> should, std::span<const float> is,
   double off = 0;
   double norm = 0;
   for (std::size_t i = 0; i < should.size(); ++i) {
-    // Where both have left the range of their type there is nothing to compare.
+    // An element that has left the range of its type in both is compared with nothing.
     if (!std::isfinite(should[i]) && !std::isfinite(is[i])) continue;
     const double by = static_cast<double>(is[i]) - should[i];
     off += by * by;

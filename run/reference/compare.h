@@ -24,15 +24,15 @@ struct Difference {
   double relative_error = 0;  ///< infinite where either holds a NaN that the other does not
 };
 
-/// Nothing if they are equal to the bit. Both as the floats of numbers of `type`.
+/// It is null if they are equal to the bit. Both are given as floats, of numbers of `type`.
 [[nodiscard]] std::optional<Difference> difference(std::span<const float> should,
                                                    std::span<const float> is, DataType type);
 
 /// |is - should| / |should| by Frobenius' norm; 0 where both are zero, infinite where only `should`
 /// is, or where `is` holds a NaN; elements that are finite in neither are left out.
 [[nodiscard]] double relative_error(std::span<const double> should, std::span<const float> is);
-/// The same of a sum, relative to the magnitudes of what was added: where the terms cancel, the sum
-/// itself has no digits left that could be compared.
+/// This one is of a sum, relative to the magnitudes of what was added: where the terms cancel, the
+/// sum itself has no digits left that could be compared.
 [[nodiscard]] double relative_error(std::span<const double> should, std::span<const float> is,
                                     std::span<const double> magnitudes);
 
