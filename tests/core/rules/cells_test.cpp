@@ -3,6 +3,7 @@
 // The words of the findings are compared by tests/corpus/rules.
 
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -10,15 +11,12 @@ namespace capo {
 namespace {
 
 using Findings = std::vector<std::string>;
+using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_text;
 using testing_support::Checked;
-
-TEST(MicrobatchMissing, NamesTheCellAndItsPlace) {
-  const Checked checked = check_csv("0F0,0F,0B0\n");
-  ASSERT_EQ(checked.findings(), Findings{"S07@1"});
-  EXPECT_EQ(checked.first().labels, (std::vector<Label>{{{4, 2}, ""}}));
-}
+using testing_support::expect_findings;
+using testing_support::labels;
 
 TEST(MicrobatchMissing, ConcernsEveryActionOfAMicrobatch) {
   for (const std::string type : {"F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B"}) {
@@ -26,35 +24,20 @@ TEST(MicrobatchMissing, ConcernsEveryActionOfAMicrobatch) {
   }
 }
 
-TEST(MicrobatchMissing, AllowsActionsOfAWholeStage) {
-  EXPECT_TRUE(check_csv("0UNSHARD,0F0,0B0,0REDUCE_GRAD,0RESHARD\n").accepted());
-}
-
-TEST(MicrobatchMissing, SaysOnWhichRank) {
-  EXPECT_EQ(check_csv("0F0,0B0\n1F0,1B\n").findings(), Findings{"S07@1"});
-}
-
-TEST(MicrobatchMissing, LooksIntoComposites) {
-  EXPECT_EQ(check_csv("0F0,(0F;0B0)OVERLAP_F_B\n").findings(), Findings{"S07@1"});
-  EXPECT_EQ(check_csv("0F0,(0F;0B)OVERLAP_F_B\n").findings(), (Findings{"S07@1", "S07@1"}));
-}
-
-TEST(MicrobatchMissing, AcceptsTheNumber) {
-  EXPECT_TRUE(check_csv("0F0,0F1,0B0,0B1\n").accepted());
-}
-
-TEST(MicrobatchMissing, HasNothingToSayWhereMicrobatchesAreCounted) {
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1 B1\n").accepted());
-}
-
-TEST(MicrobatchMissing, LeavesACellThatPyTorchReadsInPartToDroppedText) {
-  EXPECT_EQ(check_csv("0F0,0FOO,0B0\n").findings(), Findings{"S08@1"});
-  EXPECT_EQ(check_csv("0F0,0BW0\n").findings(), Findings{"S08@1"});
-}
-
-TEST(MicrobatchMissing, LeavesAMixtureInAnOrderFileToTheReader) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1\n").findings(), Findings{"I01@-"});
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 dispatch-F1 B1.0\n").findings(), Findings{"I01@-"});
+TEST(MicrobatchMissing, StandsHereAndNotThere) {
+  expect_findings({
+      {"NamesTheCellAndItsPlace", check_csv("0F0,0F,0B0\n"), "S07@1", labels("4+2")},
+      {"AllowsActionsOfAWholeStage", check_csv("0UNSHARD,0F0,0B0,0REDUCE_GRAD,0RESHARD\n")},
+      {"SaysOnWhichRank", check_csv("0F0,0B0\n1F0,1B\n"), "S07@1"},
+      {"LooksIntoComposites", check_csv("0F0,(0F;0B0)OVERLAP_F_B\n"), "S07@1"},
+      {"", check_csv("0F0,(0F;0B)OVERLAP_F_B\n"), "S07@1 S07@1"},
+      {"AcceptsTheNumber", check_csv("0F0,0F1,0B0,0B1\n")},
+      {"HasNothingToSayWhereMicrobatchesAreCounted", check_text("capo 1\nrank 0: F1 B1\n")},
+      {"LeavesACellThatPyTorchReadsInPartToDroppedText", check_csv("0F0,0FOO,0B0\n"), "S08@1"},
+      {"", check_csv("0F0,0BW0\n"), "S08@1"},
+      {"LeavesAMixtureInAnOrderFileToTheReader", check_text("capo 1\nrank 0: F1.0 B1\n"), "I01@-"},
+      {"", check_text("capo 1\nrank 0: F1.0 dispatch-F1 B1.0\n"), "I01@-"},
+  });
 }
 
 TEST(DroppedText, SaysWhatPyTorchMakesOfTheCell) {
@@ -72,10 +55,6 @@ TEST(DroppedText, FindsWhateverStandsBehindAnAction) {
   }
 }
 
-TEST(DroppedText, FindsItInAMemberOfAComposite) {
-  EXPECT_EQ(check_csv("0F0,(0F1x;0B0)OVERLAP_F_B,0B1\n").findings(), Findings{"S08@1"});
-}
-
 TEST(DroppedText, CountsCellsPerRank) {
   EXPECT_EQ(check_csv("0F0,0B0\n1F0,1B0x\n").findings(), Findings{"S08@1"});
   EXPECT_EQ(check_csv("0F0,0B0\n1F0,1B0x\n").first().witness.tasks.at(0).rank, 1);
@@ -87,38 +66,20 @@ TEST(DroppedText, PointsIntoTheRowOfAJsonTable) {
   EXPECT_EQ(checked.input.source.slice(checked.first().labels.at(0).span), "0F1x");
 }
 
-TEST(DroppedText, AcceptsBlanksAroundACellAndLeadingZeros) {
-  EXPECT_TRUE(check_csv(" 0F0 ,\t0B0\n").accepted());
-  EXPECT_TRUE(check_csv("00F00,0B000\n").accepted());
-  EXPECT_TRUE(check_csv("0F0,( 0F1 ; 0B0 )OVERLAP_F_B,0B1\n").accepted());
-}
-
-TEST(DroppedText, LeavesACellThatPyTorchRefusesToTheReader) {
-  EXPECT_EQ(check_csv("0F0,x0B0\n").findings(), Findings{"I01@-"});
-  EXPECT_EQ(check_csv("0F0,0f0\n").findings(), Findings{"I01@-"});
-}
-
-TEST(DroppedText, LeavesASurplusNumberToSurplusMicrobatch) {
-  EXPECT_EQ(check_csv("0F0,0B0,0REDUCE_GRAD7\n").findings(), Findings{"S10@2"});
-}
-
-TEST(DroppedText, IsOneFindingOfACompositeAndOneOfEachRank) {
-  EXPECT_EQ(check_csv("0F0,(0F1.5;0B0.5)OVERLAP_F_B,0B1\n").findings(), Findings{"S08@1"});
-  EXPECT_EQ(check_csv("0F0.5,0B0\n1F0.5,1B0\n").findings(), (Findings{"S08@0", "S08@0"}));
-}
-
-TEST(DroppedText, IsOneFindingOfEachCellThatHasAny) {
-  EXPECT_EQ(check_csv("0F0.5,0B0.5\n").findings(), (Findings{"S08@0", "S08@1"}));
-}
-
-TEST(CompositeForm, NamesTheCompositeOfAnotherType) {
-  const Checked checked = check_csv("0F0,(0F1;0B0)B,0B1\n");
-  ASSERT_EQ(checked.findings(), Findings{"S09@1"});
-  EXPECT_EQ(checked.first().labels, (std::vector<Label>{{{4, 10}, ""}}));
-}
-
-TEST(CompositeForm, NamesTheCompositeWithoutMembers) {
-  EXPECT_EQ(check_csv("0F0,()OVERLAP_F_B,0B0\n").findings(), Findings{"S09@1"});
+TEST(DroppedText, StandsHereAndNotThere) {
+  expect_findings({
+      {"FindsItInAMemberOfAComposite", check_csv("0F0,(0F1x;0B0)OVERLAP_F_B,0B1\n"), "S08@1"},
+      {"AcceptsBlanksAroundACellAndLeadingZeros", check_csv(" 0F0 ,\t0B0\n")},
+      {"", check_csv("00F00,0B000\n")},
+      {"", check_csv("0F0,( 0F1 ; 0B0 )OVERLAP_F_B,0B1\n")},
+      {"LeavesACellThatPyTorchRefusesToTheReader", check_csv("0F0,x0B0\n"), "I01@-"},
+      {"", check_csv("0F0,0f0\n"), "I01@-"},
+      {"LeavesASurplusNumberToSurplusMicrobatch", check_csv("0F0,0B0,0REDUCE_GRAD7\n"), "S10@2"},
+      {"IsOneFindingOfACompositeAndOneOfEachRank", check_csv("0F0,(0F1.5;0B0.5)OVERLAP_F_B,0B1\n"),
+       "S08@1"},
+      {"", check_csv("0F0.5,0B0\n1F0.5,1B0\n"), "S08@0 S08@0"},
+      {"IsOneFindingOfEachCellThatHasAny", check_csv("0F0.5,0B0.5\n"), "S08@0 S08@1"},
+  });
 }
 
 TEST(CompositeForm, TakesEveryOtherTypeForWrong) {
@@ -128,25 +89,18 @@ TEST(CompositeForm, TakesEveryOtherTypeForWrong) {
   }
 }
 
-TEST(CompositeForm, ReportsOnceWhatHasNeitherMembersNorTheRightType) {
-  EXPECT_EQ(check_csv("0F0,()B,0B0\n").findings(), Findings{"S09@1"});
-  EXPECT_EQ(check_csv("0F0,( ; )OVERLAP_F_B,0B0\n").findings(), Findings{"S09@1"});
-}
-
-TEST(CompositeForm, AcceptsAComposite) {
-  EXPECT_TRUE(check_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n").accepted());
-  EXPECT_TRUE(check_csv("(0F0)OVERLAP_F_B,0B0\n").accepted()) << "one member is enough";
-}
-
-TEST(CompositeForm, LeavesATypeThatPyTorchDoesNotKnowToTheReader) {
-  EXPECT_EQ(check_csv("0F0,(0F1;0B0)FB,0B1\n").findings(), Findings{"I01@-"});
-  EXPECT_EQ(check_csv("0F0,(0F1;0B0),0B1\n").findings(), Findings{"I01@-"});
-}
-
-TEST(SurplusMicrobatch, NamesTheCell) {
-  const Checked checked = check_csv("0F0,0B0,0REDUCE_GRAD7\n");
-  ASSERT_EQ(checked.findings(), Findings{"S10@2"});
-  EXPECT_EQ(checked.first().labels, (std::vector<Label>{{{8, 13}, ""}}));
+TEST(CompositeForm, StandsHereAndNotThere) {
+  expect_findings({
+      {"NamesTheCompositeOfAnotherType", check_csv("0F0,(0F1;0B0)B,0B1\n"), "S09@1",
+       labels("4+10")},
+      {"NamesTheCompositeWithoutMembers", check_csv("0F0,()OVERLAP_F_B,0B0\n"), "S09@1"},
+      {"ReportsOnceWhatHasNeitherMembersNorTheRightType", check_csv("0F0,()B,0B0\n"), "S09@1"},
+      {"", check_csv("0F0,( ; )OVERLAP_F_B,0B0\n"), "S09@1"},
+      {"AcceptsAComposite", check_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n")},
+      {"", check_csv("(0F0)OVERLAP_F_B,0B0\n"), "", because("one member is enough")},
+      {"LeavesATypeThatPyTorchDoesNotKnowToTheReader", check_csv("0F0,(0F1;0B0)FB,0B1\n"), "I01@-"},
+      {"", check_csv("0F0,(0F1;0B0),0B1\n"), "I01@-"},
+  });
 }
 
 TEST(SurplusMicrobatch, ConcernsEveryActionOfAWholeStage) {
@@ -162,39 +116,17 @@ TEST(SurplusMicrobatch, CountsCellsPerRank) {
   EXPECT_EQ(checked.first().witness.tasks.at(0).rank, 1);
 }
 
-TEST(SurplusMicrobatch, LooksIntoComposites) {
-  EXPECT_EQ(check_csv("(0UNSHARD1;0F0)OVERLAP_F_B,0B0\n").findings(), Findings{"S10@0"});
-}
-
-TEST(SurplusMicrobatch, ReportsACompositeOnce) {
-  EXPECT_EQ(check_csv("0F0,(0UNSHARD1;0RESHARD1)OVERLAP_F_B,0B0,0UNSHARD2\n").findings(),
-            (Findings{"S10@1", "S10@3"}));
-}
-
-TEST(SurplusMicrobatch, DoesNotMindItsRangeAsWell) {
-  EXPECT_EQ(check_csv("0F0,0B0,0REDUCE_GRAD7\n", {.microbatches = 1}).findings(),
-            Findings{"S10@2"});
-}
-
-TEST(SurplusMicrobatch, LeavesTheOrderLanguageToItsReader) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0 reduce1.0\n").findings(), Findings{"I01@-"});
-}
-
-TEST(TableForm, NamesTheTransferInAComputeOnlyTable) {
-  const Checked checked = check_csv("0F0,0SEND_F0,0B0\n", {.communicates = false});
-  ASSERT_EQ(checked.findings(), Findings{"S11@1"});
-  EXPECT_EQ(checked.first().labels, (std::vector<Label>{{{4, 8}, ""}}));
-}
-
-TEST(TableForm, NamesTheIdleSlotInATableWithTransfers) {
-  const Checked checked = check_csv("0F0,,0B0\n", {.communicates = true});
-  ASSERT_EQ(checked.findings(), Findings{"S11@1"});
-  EXPECT_EQ(checked.first().labels, (std::vector<Label>{{{4, 0}, ""}})) << "between the two commas";
-}
-
-TEST(TableForm, OneTransferMakesATableOneWithTransfersOnEveryRank) {
-  EXPECT_EQ(check_csv("0F0,0SEND_F0,0B0\n1F0,,1B0\n").findings(), Findings{"S11@1"});
-  EXPECT_TRUE(check_csv("0F0,,0B0\n1F0,,1B0\n").accepted());
+TEST(SurplusMicrobatch, StandsHereAndNotThere) {
+  expect_findings({
+      {"NamesTheCell", check_csv("0F0,0B0,0REDUCE_GRAD7\n"), "S10@2", labels("8+13")},
+      {"LooksIntoComposites", check_csv("(0UNSHARD1;0F0)OVERLAP_F_B,0B0\n"), "S10@0"},
+      {"ReportsACompositeOnce", check_csv("0F0,(0UNSHARD1;0RESHARD1)OVERLAP_F_B,0B0,0UNSHARD2\n"),
+       "S10@1 S10@3"},
+      {"DoesNotMindItsRangeAsWell", check_csv("0F0,0B0,0REDUCE_GRAD7\n", {.microbatches = 1}),
+       "S10@2"},
+      {"LeavesTheOrderLanguageToItsReader", check_text("capo 1\nrank 0: F1.0 B1.0 reduce1.0\n"),
+       "I01@-"},
+  });
 }
 
 TEST(TableForm, ConcernsEveryKindOfTransfer) {
@@ -212,14 +144,20 @@ TEST(TableForm, AllowsActionsOfAWholeStageInBoth) {
   }
 }
 
-TEST(TableForm, AJsonTableDeclaresItsForm) {
-  EXPECT_EQ(check_text(R"({"csv": ["0F0,,0B0"], "format": "comms"})").findings(),
-            Findings{"S11@1"});
-  EXPECT_TRUE(check_text(R"({"csv": ["0F0,,0B0"], "format": "compute"})").accepted());
-}
-
-TEST(TableForm, HasNothingToSayAboutOrderFiles) {
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1.0 . send-F1.0 B1.0\n").accepted());
+TEST(TableForm, StandsHereAndNotThere) {
+  expect_findings({
+      {"NamesTheTransferInAComputeOnlyTable",
+       check_csv("0F0,0SEND_F0,0B0\n", {.communicates = false}), "S11@1", labels("4+8")},
+      {"NamesTheIdleSlotInATableWithTransfers", check_csv("0F0,,0B0\n", {.communicates = true}),
+       "S11@1", because("between the two commas"), labels("4+0")},
+      {"OneTransferMakesATableOneWithTransfersOnEveryRank",
+       check_csv("0F0,0SEND_F0,0B0\n1F0,,1B0\n"), "S11@1"},
+      {"", check_csv("0F0,,0B0\n1F0,,1B0\n")},
+      {"AJsonTableDeclaresItsForm", check_text(R"({"csv": ["0F0,,0B0"], "format": "comms"})"),
+       "S11@1"},
+      {"", check_text(R"({"csv": ["0F0,,0B0"], "format": "compute"})")},
+      {"HasNothingToSayAboutOrderFiles", check_text("capo 1\nrank 0: F1.0 . send-F1.0 B1.0\n")},
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // The words of the findings are compared by tests/corpus/rules.
 
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -12,10 +13,14 @@ namespace capo {
 namespace {
 
 using Findings = std::vector<std::string>;
+using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_in;
 using testing_support::check_text;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::shows;
+using testing_support::stuck;
 
 constexpr const char* kBothSend =
     "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
@@ -44,25 +49,6 @@ TEST(Deadlock, OfAGroupNamesTheMemberThatWaits) {
   EXPECT_EQ(waits, 1);
 }
 
-TEST(Deadlock, ShowsTheCircleAndTheWaysOut) {
-  const Checked checked = check_csv(kBothSend);
-  ASSERT_EQ(checked.findings(), Findings{"T09@3"});
-  const Diagnostic& finding = checked.first();
-  EXPECT_EQ(finding.witness.kind, WitnessKind::WaitCycle);
-  EXPECT_EQ(finding.witness.tasks,
-            (std::vector<WitnessEntry>{{0, 3, "0SEND_F1", "send-F(c1,m1)"},
-                                       {1, 4, "1RECV_F1", "recv-F(c1,m1)"},
-                                       {1, 3, "1SEND_B0", "send-B(c1,m0)"},
-                                       {0, 4, "0RECV_B0", "recv-B(c1,m0)"}}));
-  EXPECT_EQ(checked.result.finishes, false);
-}
-
-TEST(Deadlock, OfTwoSendersDependsOnQueuesAndOnRendezvous) {
-  EXPECT_EQ(check_across(kBothSend, Communicators::PerPair).findings(), Findings{"T09@3"});
-  EXPECT_TRUE(check_across(kBothSend, Communicators::PerEdge).accepted());
-  EXPECT_TRUE(check_across(kBothSend, Communicators::PerRank, TransferMode::Buffered).accepted());
-}
-
 TEST(Deadlock, OfTwoReceiversIsOneEverywhere) {
   for (const Communicators layout :
        {Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}) {
@@ -84,26 +70,6 @@ TEST(Deadlock, GoesThroughComputationsWhereQueuesAreNarrow) {
                       "is issued after `0B0`", "needs `0RECV_B0`"}));
 }
 
-TEST(Deadlock, IsNoneWhereBothEndsComeAtOnePoint) {
-  EXPECT_TRUE(check_csv("0F0,0SEND_F0,0F1,0RECV_B0,0SEND_F1,0B0,0RECV_B1,0B1\n"
-                        "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n")
-                  .accepted());
-}
-
-TEST(Deadlock, IsNoneWhereOneOfTheRanksFuses) {
-  const std::string rank0 = "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n";
-  const std::string fused0 =
-      "rank 0: F1.0 send-F1.0 F1.1 (send-F1.1 recv-B1.0) B1.0 recv-B1.1 B1.1\n";
-  const std::string rank1 = "rank 1: recv-F1.0 F1.0 B1.0 send-B1.0 recv-F1.1 F1.1 B1.1 send-B1.1\n";
-  const std::string fused1 =
-      "rank 1: recv-F1.0 F1.0 B1.0 (send-B1.0 recv-F1.1) F1.1 B1.1 send-B1.1\n";
-  const std::string head = "capo 1\nplacement chain\n";
-  EXPECT_EQ(check_text(head + rank0 + rank1).findings(), Findings{"T09@3"});
-  EXPECT_TRUE(check_text(head + fused0 + rank1).accepted());
-  EXPECT_TRUE(check_text(head + rank0 + fused1).accepted());
-  EXPECT_TRUE(check_text(head + fused0 + fused1).accepted());
-}
-
 TEST(Deadlock, OfMegatronsCallsNamesTheTransfersByWhatTheyCarry) {
   const std::string four =
       "capo 1\nplacement loop\n"
@@ -120,44 +86,56 @@ TEST(Deadlock, OfMegatronsCallsNamesTheTransfersByWhatTheyCarry) {
   EXPECT_TRUE(check_in({.environment = {.p2p = MegatronCalls::Overlap}}, four).accepted());
 }
 
-TEST(Deadlock, IsSaidOnlyWhereNothingElseExplainsTheWait) {
-  EXPECT_EQ(check_csv("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
-                      "1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n")
-                .findings(),
-            Findings{"T03@1"});
-}
-
-TEST(Deadlock, StandsBesideAMismatch) {
-  const Checked checked = check_csv(
-      "0F0,0F1,0SEND_F1,0SEND_F0,0RECV_B0,0B0,0RECV_B1,0B1\n"
-      "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");
-  EXPECT_EQ(checked.findings(), (Findings{"T09@3", "T08@2"}));
-}
-
-// With sends that end by themselves it finishes, and the replay is found to part from the capture.
-TEST(Deadlock, JudgesTheReplayOrdersTogether) {
+TEST(Deadlock, StandsHereAndNotThere) {
+  const std::string rank0 = "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n";
+  const std::string fused0 =
+      "rank 0: F1.0 send-F1.0 F1.1 (send-F1.1 recv-B1.0) B1.0 recv-B1.1 B1.1\n";
+  const std::string rank1 = "rank 1: recv-F1.0 F1.0 B1.0 send-B1.0 recv-F1.1 F1.1 B1.1 send-B1.1\n";
+  const std::string fused1 =
+      "rank 1: recv-F1.0 F1.0 B1.0 (send-B1.0 recv-F1.1) F1.1 B1.1 send-B1.1\n";
+  const std::string head = "capo 1\nplacement chain\n";
   const std::string text =
       "capo 1\nplacement chain\n"
       "rank 0: F1.0 send-F1.0 F1.1 recv-B1.0 send-F1.1 B1.0 recv-B1.1 B1.1\n"
       "rank 1: recv-F1.0 F1.0 B1.0 send-B1.0 recv-F1.1 F1.1 B1.1 send-B1.1\n";
-  EXPECT_TRUE(check_text(text).accepted());
-  EXPECT_EQ(
-      check_text(text +
-                 "rank 0 replay: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n")
-          .findings(),
-      (Findings{"T09@3", "Y01@3"}));
-}
-
-TEST(Deadlock, OfCaptureOrdersIsReportedOnce) {
-  EXPECT_EQ(
-      check_text("capo 1\nplacement chain\n"
-                 "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n"
-                 "rank 1: recv-F1.0 F1.0 send-F1.0 recv-B1.0 B1.0 send-B1.0 recv-F1.1 F1.1 "
-                 "send-F1.1 recv-B1.1 B1.1 send-B1.1\n"
-                 "rank 2: recv-F1.0 F1.0 B1.0 send-B1.0 recv-F1.1 F1.1 B1.1 send-B1.1\n"
-                 "rank 2 replay: recv-F1.0 F1.0 B1.0 send-B1.0 recv-F1.1 F1.1 B1.1 send-B1.1\n")
-          .findings(),
-      Findings{"T09@3"});
+  expect_findings({
+      {"ShowsTheCircleAndTheWaysOut", check_csv(kBothSend), "T09@3",
+       shows("error waitcycle: 0:3 0SEND_F1 send-F(c1,m1), 1:4 1RECV_F1 recv-F(c1,m1), 1:3 "
+             "1SEND_B0 send-B(c1,m0), 0:4 0RECV_B0 recv-B(c1,m0)"),
+       stuck()},
+      {"OfTwoSendersDependsOnQueuesAndOnRendezvous",
+       check_across(kBothSend, Communicators::PerPair), "T09@3"},
+      {"", check_across(kBothSend, Communicators::PerEdge)},
+      {"", check_across(kBothSend, Communicators::PerRank, TransferMode::Buffered)},
+      {"IsNoneWhereBothEndsComeAtOnePoint",
+       check_csv("0F0,0SEND_F0,0F1,0RECV_B0,0SEND_F1,0B0,0RECV_B1,0B1\n"
+                 "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n")},
+      {"IsNoneWhereOneOfTheRanksFuses", check_text(head + rank0 + rank1), "T09@3"},
+      {"", check_text(head + fused0 + rank1)},
+      {"", check_text(head + rank0 + fused1)},
+      {"", check_text(head + fused0 + fused1)},
+      {"IsSaidOnlyWhereNothingElseExplainsTheWait",
+       check_csv("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                 "1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n"),
+       "T03@1"},
+      {"StandsBesideAMismatch",
+       check_csv("0F0,0F1,0SEND_F1,0SEND_F0,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                 "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n"),
+       "T09@3 T08@2"},
+      {"JudgesTheReplayOrdersTogether", check_text(text)},
+      {"",
+       check_text(text +
+                  "rank 0 replay: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n"),
+       "T09@3 Y01@3"},
+      {"OfCaptureOrdersIsReportedOnce",
+       check_text("capo 1\nplacement chain\n"
+                  "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n"
+                  "rank 1: recv-F1.0 F1.0 send-F1.0 recv-B1.0 B1.0 send-B1.0 recv-F1.1 F1.1 "
+                  "send-F1.1 recv-B1.1 B1.1 send-B1.1\n"
+                  "rank 2: recv-F1.0 F1.0 B1.0 send-B1.0 recv-F1.1 F1.1 B1.1 send-B1.1\n"
+                  "rank 2 replay: recv-F1.0 F1.0 B1.0 send-B1.0 recv-F1.1 F1.1 B1.1 send-B1.1\n"),
+       "T09@3"},
+  });
 }
 
 // PP 3: the last two ranks run a pair before the third microbatch of their second chunk is there.
@@ -190,38 +168,6 @@ Checked check_group(const CollectiveGroup& group, const std::string& text) {
   return check_in({.groups = {group}}, text);
 }
 
-TEST(CollectiveOrder, ShowsWhatMeetsWhat) {
-  const Checked checked = check_group(experts({0, 1}),
-                                      "capo 1\n"
-                                      "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
-                                      "rank 1: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n");
-  ASSERT_EQ(checked.findings(), Findings{"T10@1"});
-  const Diagnostic& finding = checked.first();
-  EXPECT_EQ(finding.witness.kind, WitnessKind::Mismatch);
-  EXPECT_EQ(finding.witness.tasks,
-            (std::vector<WitnessEntry>{{0, 1, "dispatch-F1.0", "dispatch-F(c1,m0)"},
-                                       {1, 1, "combine-F1.0", "combine-F(c1,m0)"}}));
-}
-
-TEST(CollectiveOrder, AcceptsTheSameSequence) {
-  EXPECT_TRUE(check_group(experts({0, 1}),
-                          "capo 1\n"
-                          "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
-                          "rank 1: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n")
-                  .accepted());
-}
-
-TEST(CollectiveOrder, ConcernsMembersOnly) {
-  const std::string text =
-      "capo 1\n"
-      "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
-      "rank 1: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n"
-      "rank 2: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n";
-  EXPECT_TRUE(check_group(experts({0, 2}), text).accepted());
-  EXPECT_EQ(check_group(experts({1, 2}), text).findings(), Findings{"T10@1"});
-  EXPECT_TRUE(check_in({}, text).accepted()) << "no order says who belongs together";
-}
-
 TEST(CollectiveOrder, ConcernsActionsOfTheGroupOnly) {
   CollectiveGroup group = experts({0, 1});
   group.actions = {Kind::DispatchForward};
@@ -230,15 +176,6 @@ TEST(CollectiveOrder, ConcernsActionsOfTheGroupOnly) {
                           "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
                           "rank 1: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n")
                   .accepted());
-}
-
-TEST(CollectiveOrder, ShowsWhatHasNoPartner) {
-  EXPECT_EQ(check_group(experts({0, 1}),
-                        "capo 1\n"
-                        "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
-                        "rank 1: F1.0 dispatch-F1.0 B1.0\n")
-                .findings(),
-            Findings{"T10@2"});
 }
 
 TEST(CollectiveOrder, ShowsTwoThatNothingOrders) {
@@ -250,25 +187,50 @@ TEST(CollectiveOrder, ShowsTwoThatNothingOrders) {
   EXPECT_EQ(check_group(group, text).findings(), Findings{"T10@2"});
 }
 
-TEST(CollectiveOrder, JudgesTheReplayOrdersTogether) {
+TEST(CollectiveOrder, StandsHereAndNotThere) {
   const std::string text =
       "capo 1\n"
       "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
+      "rank 1: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n"
+      "rank 2: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n";
+  const std::string text_judges_the_replay_orders_together =
+      "capo 1\n"
+      "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
       "rank 1: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n";
-  EXPECT_EQ(
-      check_group(experts({0, 1}), text + "rank 1 replay: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n")
-          .findings(),
-      Findings{"T10@1"});
-}
-
-TEST(CollectiveOrder, OfCaptureOrdersIsReportedOnce) {
-  EXPECT_EQ(check_group(experts({0, 1}),
-                        "capo 1\n"
-                        "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
-                        "rank 1: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n"
-                        "rank 2: F1.0 B1.0\nrank 2 replay: F1.0 B1.0\n")
-                .findings(),
-            Findings{"T10@1"});
+  expect_findings({
+      {"ShowsWhatMeetsWhat",
+       check_group(experts({0, 1}),
+                   "capo 1\n"
+                   "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
+                   "rank 1: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n"),
+       "T10@1",
+       shows("error mismatch: 0:1 dispatch-F1.0 dispatch-F(c1,m0), 1:1 combine-F1.0 "
+             "combine-F(c1,m0)")},
+      {"AcceptsTheSameSequence", check_group(experts({0, 1}),
+                                             "capo 1\n"
+                                             "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
+                                             "rank 1: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n")},
+      {"ConcernsMembersOnly", check_group(experts({0, 2}), text)},
+      {"", check_group(experts({1, 2}), text), "T10@1"},
+      {"", check_in({}, text), "", because("no order says who belongs together")},
+      {"ShowsWhatHasNoPartner",
+       check_group(experts({0, 1}),
+                   "capo 1\n"
+                   "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
+                   "rank 1: F1.0 dispatch-F1.0 B1.0\n"),
+       "T10@2"},
+      {"JudgesTheReplayOrdersTogether",
+       check_group(experts({0, 1}), text_judges_the_replay_orders_together +
+                                        "rank 1 replay: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n"),
+       "T10@1"},
+      {"OfCaptureOrdersIsReportedOnce",
+       check_group(experts({0, 1}),
+                   "capo 1\n"
+                   "rank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
+                   "rank 1: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n"
+                   "rank 2: F1.0 B1.0\nrank 2 replay: F1.0 B1.0\n"),
+       "T10@1"},
+  });
 }
 
 TEST(CollectiveOrder, OfARankThatReplaysWhatItCapturesIsSaidOnce) {

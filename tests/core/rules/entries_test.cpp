@@ -3,6 +3,7 @@
 // The words of the findings are compared by tests/corpus/rules.
 
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +11,13 @@ namespace capo {
 namespace {
 
 using Findings = std::vector<std::string>;
+using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_te;
 using testing_support::check_text;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::labels;
 
 TEST(NotFinite, NamesTheEntryAndItsPlace) {
   const Checked checked = check_te("[1, nan, -1]");
@@ -30,22 +34,19 @@ TEST(NotFinite, KnowsEverySpellingThatPythonHas) {
   }
 }
 
-TEST(NotFinite, ReportsEachOfThem) {
-  EXPECT_EQ(check_te("[nan, 1, -inf, -1]").findings(), (Findings{"S01@0", "S01@2"}));
-}
-
 TEST(NotFinite, NamesTheEntryOfAJsonListWithoutItsQuotes) {
   const Checked checked = check_text(R"({"order": [1, "NaN", -1]})");
   ASSERT_EQ(checked.findings(), Findings{"S01@1"});
   EXPECT_EQ(checked.first().witness.tasks.at(0).text, "NaN");
 }
 
-TEST(NotFinite, AcceptsTheListWithoutIt) {
-  EXPECT_TRUE(check_te("[1, -1]").accepted());
-}
-
-TEST(NotFinite, LeavesTheLargestFiniteNumberToFloatChunk) {
-  EXPECT_EQ(check_te("[1, 1.7976931348623157e308, -1]").findings(), Findings{"S03@1"});
+TEST(NotFinite, StandsHereAndNotThere) {
+  expect_findings({
+      {"ReportsEachOfThem", check_te("[nan, 1, -inf, -1]"), "S01@0 S01@2"},
+      {"AcceptsTheListWithoutIt", check_te("[1, -1]")},
+      {"LeavesTheLargestFiniteNumberToFloatChunk", check_te("[1, 1.7976931348623157e308, -1]"),
+       "S03@1"},
+  });
 }
 
 TEST(NotFinite, LeavesWhatItHidesUnjudgedAndSaysSo) {
@@ -89,20 +90,17 @@ TEST(NotAHalf, AcceptsOneHalfHoweverItIsWritten) {
   }
 }
 
-TEST(NotAHalf, ReadsAJsonListAlike) {
-  EXPECT_EQ(check_text(R"({"order": [1, -1, -1.25]})").findings(), Findings{"S02@2"});
-}
-
-TEST(NotAHalf, LeavesOtherOddEntriesToTheirRules) {
-  EXPECT_EQ(check_te("[1, -0.25, -1]").findings(), Findings{"S04@1"}) << "there is no chunk 0";
-  EXPECT_EQ(check_te("[1, 1.25, -1]").findings(), Findings{"S05@1"}) << "a forward";
-  EXPECT_EQ(check_te("[1, -1.0]").findings(), Findings{"S03@1"}) << "no fraction at all";
-  EXPECT_EQ(check_te("[1, -inf, -1]").findings(), Findings{"S01@1"});
-}
-
-TEST(NotAHalf, LeavesWhatIsTooLargeToAnother) {
-  EXPECT_EQ(check_te("[1, -1, -1e12]").findings(), Findings{"S03@2"});
-  EXPECT_EQ(check_te("[1, -1, -1000000000000.5]").findings(), Findings{"S12@2"});
+TEST(NotAHalf, StandsHereAndNotThere) {
+  expect_findings({
+      {"ReadsAJsonListAlike", check_text(R"({"order": [1, -1, -1.25]})"), "S02@2"},
+      {"LeavesOtherOddEntriesToTheirRules", check_te("[1, -0.25, -1]"), "S04@1",
+       because("there is no chunk 0")},
+      {"", check_te("[1, 1.25, -1]"), "S05@1", because("a forward")},
+      {"", check_te("[1, -1.0]"), "S03@1", because("no fraction at all")},
+      {"", check_te("[1, -inf, -1]"), "S01@1"},
+      {"LeavesWhatIsTooLargeToAnother", check_te("[1, -1, -1e12]"), "S03@2"},
+      {"", check_te("[1, -1, -1000000000000.5]"), "S12@2"},
+  });
 }
 
 TEST(FloatChunk, ProposesTheInteger) {
@@ -127,11 +125,6 @@ TEST(FloatChunk, KnowsEveryWayToWriteAWholeFloat) {
   }
 }
 
-TEST(FloatChunk, TellsAFloatOfAJsonListFromAnInteger) {
-  EXPECT_EQ(check_text(R"({"order": [1, -1.0]})").findings(), Findings{"S03@1"});
-  EXPECT_TRUE(check_text(R"({"order": [1, -1]})").accepted());
-}
-
 TEST(FloatChunk, ProposesNoIntegerThatNobodyCanRead) {
   EXPECT_TRUE(check_te("[1, 1e11, -1]").first().help.edits.empty());
   const Checked endless = check_te("[1, 1e30, -1]");
@@ -139,16 +132,17 @@ TEST(FloatChunk, ProposesNoIntegerThatNobodyCanRead) {
   EXPECT_TRUE(endless.first().help.edits.empty());
 }
 
-TEST(FloatChunk, AcceptsIntegersAndHalves) {
-  EXPECT_TRUE(check_te("[1, +1, -1, -1, -1.5, -1.5]").accepted());
-}
-
-TEST(FloatChunk, LeavesOtherOddEntriesToTheirRules) {
-  EXPECT_EQ(check_te("[1, 0.0, -1]").findings(), Findings{"S04@1"})
-      << "0.0 is no chunk in any type";
-  EXPECT_EQ(check_te("[1, -0.0, -1]").findings(), Findings{"S04@1"});
-  EXPECT_EQ(check_te("[1, inf, -1]").findings(), Findings{"S01@1"});
-  EXPECT_EQ(check_te("[1, 1.5, -1]").findings(), Findings{"S05@1"});
+TEST(FloatChunk, StandsHereAndNotThere) {
+  expect_findings({
+      {"TellsAFloatOfAJsonListFromAnInteger", check_text(R"({"order": [1, -1.0]})"), "S03@1"},
+      {"", check_text(R"({"order": [1, -1]})")},
+      {"AcceptsIntegersAndHalves", check_te("[1, +1, -1, -1, -1.5, -1.5]")},
+      {"LeavesOtherOddEntriesToTheirRules", check_te("[1, 0.0, -1]"), "S04@1",
+       because("0.0 is no chunk in any type")},
+      {"", check_te("[1, -0.0, -1]"), "S04@1"},
+      {"", check_te("[1, inf, -1]"), "S01@1"},
+      {"", check_te("[1, 1.5, -1]"), "S05@1"},
+  });
 }
 
 TEST(ChunkZero, SaysFromWhereChunksAreCounted) {
@@ -183,18 +177,15 @@ TEST(ChunkZero, KnowsEveryZero) {
   EXPECT_EQ(check_text(R"({"order": [1, -0, -1]})").findings(), Findings{"S04@1"});
 }
 
-TEST(ChunkZero, AcceptsChunkOne) {
-  EXPECT_TRUE(check_te("[1, -1, -1.5]").accepted());
-}
-
-TEST(ChunkZero, LeavesOtherOddEntriesToTheirRules) {
-  EXPECT_EQ(check_te("[1, 0.5, -1]").findings(), Findings{"S05@1"}) << "a positive fraction";
-  EXPECT_EQ(check_te("[1, -1.0]").findings(), Findings{"S03@1"}) << "chunk 1, as a float";
-  EXPECT_EQ(check_te("[1, -1.25, -1]").findings(), Findings{"S02@1"}) << "of chunk 1";
-}
-
-TEST(ChunkZero, SparesTheListTheComplaintThatItHasNoForward) {
-  EXPECT_EQ(check_te("[0]").findings(), Findings{"S04@0"});
+TEST(ChunkZero, StandsHereAndNotThere) {
+  expect_findings({
+      {"AcceptsChunkOne", check_te("[1, -1, -1.5]")},
+      {"LeavesOtherOddEntriesToTheirRules", check_te("[1, 0.5, -1]"), "S05@1",
+       because("a positive fraction")},
+      {"", check_te("[1, -1.0]"), "S03@1", because("chunk 1, as a float")},
+      {"", check_te("[1, -1.25, -1]"), "S02@1", because("of chunk 1")},
+      {"SparesTheListTheComplaintThatItHasNoForward", check_te("[0]"), "S04@0"},
+  });
 }
 
 TEST(HalfForward, ProposesTheWeightGradientThatLacksItsSign) {
@@ -222,19 +213,15 @@ TEST(HalfForward, GuessesNothingFromAnotherFraction) {
   }
 }
 
-TEST(HalfForward, ReadsAJsonListAlike) {
-  EXPECT_EQ(check_text(R"({"order": [1, 1.5, -1]})").findings(), Findings{"S05@1"});
-}
-
-TEST(HalfForward, AcceptsTheNegativeHalf) {
-  EXPECT_TRUE(check_te("[1, -1, -1.5]").accepted());
-}
-
-TEST(HalfForward, LeavesOtherOddEntriesToTheirRules) {
-  EXPECT_EQ(check_te("[1, 2.0, -1]").findings(), Findings{"S03@1"});
-  EXPECT_EQ(check_te("[1, inf, -1]").findings(), Findings{"S01@1"});
-  EXPECT_EQ(check_te("[1, 0.0, -1]").findings(), Findings{"S04@1"});
-  EXPECT_EQ(check_te("[1, -1.25, -1]").findings(), Findings{"S02@1"});
+TEST(HalfForward, StandsHereAndNotThere) {
+  expect_findings({
+      {"ReadsAJsonListAlike", check_text(R"({"order": [1, 1.5, -1]})"), "S05@1"},
+      {"AcceptsTheNegativeHalf", check_te("[1, -1, -1.5]")},
+      {"LeavesOtherOddEntriesToTheirRules", check_te("[1, 2.0, -1]"), "S03@1"},
+      {"", check_te("[1, inf, -1]"), "S01@1"},
+      {"", check_te("[1, 0.0, -1]"), "S04@1"},
+      {"", check_te("[1, -1.25, -1]"), "S02@1"},
+  });
 }
 
 TEST(EmptyOrder, HasNoPlaceToPointAt) {
@@ -245,45 +232,10 @@ TEST(EmptyOrder, HasNoPlaceToPointAt) {
   EXPECT_TRUE(finding.help.edits.empty());
 }
 
-TEST(EmptyOrder, PointsAtTheFirstEntryOfAnOrderWithoutForwards) {
-  const Checked checked = check_te("[-1.5, -1]");
-  ASSERT_EQ(checked.findings(), Findings{"S06@0"});
-  EXPECT_EQ(checked.first().labels, (std::vector<Label>{{{1, 4}, ""}}));
-}
-
 TEST(EmptyOrder, NamesTheRankThatIsEmpty) {
   const Checked checked = check_text("capo 1\nrank 0: F1 B1\nrank 1:\nrank 2: B1\n");
   ASSERT_EQ(checked.findings(), (Findings{"S06@-", "S06@0"}));
   EXPECT_EQ(checked.result.diagnostics.kept().at(1).message, "the order of rank 2 has no forward");
-}
-
-TEST(EmptyOrder, JudgesEveryForm) {
-  EXPECT_EQ(check_text(R"({"order": []})").findings(), Findings{"S06@-"});
-  EXPECT_EQ(check_text(R"({"ranks": [{"order": ["B1"]}]})").findings(), Findings{"S06@0"});
-  EXPECT_EQ(check_csv("0F0,0B0\n\n1F0,1B0\n").findings(), Findings{"S06@-"})
-      << "a blank line is a rank";
-  EXPECT_EQ(check_csv("0SEND_F0\n").findings(), Findings{"S06@0"}) << "a transfer is no forward";
-}
-
-TEST(EmptyOrder, JudgesTheReplayOrderByItself) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: B1\n").findings(), Findings{"S06@0"});
-}
-
-TEST(EmptyOrder, AcceptsOneForwardAndItsBackward) {
-  EXPECT_TRUE(check_te("[1, -1]").accepted());
-}
-
-TEST(EmptyOrder, AllowsTheRankThatIsDeclaredToHoldNothing) {
-  EXPECT_TRUE(check_text("capo 1\nrank 1 chunks 0\nrank 0: F1 B1\nrank 1:\n").accepted());
-  EXPECT_TRUE(check_csv("0F0,0B0\n\n", {.stage_to_rank = {{0}}}).accepted());
-  EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0:\n").findings(), Findings{"S06@-"})
-      << "one chunk is some";
-}
-
-TEST(EmptyOrder, AllowsSuchARankIdleSlotsAndNothingElse) {
-  EXPECT_TRUE(check_csv("0F0,0B0\n,\n", {.stage_to_rank = {{0}}}).accepted());
-  EXPECT_EQ(check_text("capo 1\nrank 1 chunks 0\nrank 0: F1 B1\nrank 1: B1\n").findings(),
-            Findings{"S06@0"});
 }
 
 TEST(EmptyOrder, WritesTheSmallestOrderDownWhereTheNotationIsKnown) {
@@ -291,22 +243,32 @@ TEST(EmptyOrder, WritesTheSmallestOrderDownWhereTheNotationIsKnown) {
   EXPECT_EQ(check_text("capo 1\nrank 0:\n").first().help.text, smallest);
 }
 
-TEST(EmptyOrder, IsSilentWhereAForwardMayHideAmongUnreadableEntries) {
-  EXPECT_EQ(check_te("[nan]").findings(), Findings{"S01@0"});
-  EXPECT_EQ(check_te("[1.0, -1]").findings(), Findings{"S03@0"});
-}
-
-TEST(EmptyOrder, LeavesAChunkWithoutForwardsToTheCounts) {
-  EXPECT_EQ(check_te("[1, -1, -2]").findings(), Findings{"S14@2"});
-}
-
-TEST(EmptyOrder, ConcernsAListOfNoChunksToo) {
-  EXPECT_EQ(check_te("[]", {.layers = {.form = Layers::Form::List, .values = {}}}).findings(),
-            Findings{"S06@-"});
-}
-
-TEST(EmptyOrder, SparesARankThatIsDeclaredToHaveNoChunks) {
-  EXPECT_TRUE(check_text("capo 1\nranks 2\nrank 0: F1 B1\nrank 1 chunks 0\nrank 1:\n").accepted());
+TEST(EmptyOrder, StandsHereAndNotThere) {
+  expect_findings({
+      {"PointsAtTheFirstEntryOfAnOrderWithoutForwards", check_te("[-1.5, -1]"), "S06@0",
+       labels("1+4")},
+      {"JudgesEveryForm", check_text(R"({"order": []})"), "S06@-"},
+      {"", check_text(R"({"ranks": [{"order": ["B1"]}]})"), "S06@0"},
+      {"", check_csv("0F0,0B0\n\n1F0,1B0\n"), "S06@-", because("a blank line is a rank")},
+      {"", check_csv("0SEND_F0\n"), "S06@0", because("a transfer is no forward")},
+      {"JudgesTheReplayOrderByItself", check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: B1\n"),
+       "S06@0"},
+      {"AcceptsOneForwardAndItsBackward", check_te("[1, -1]")},
+      {"AllowsTheRankThatIsDeclaredToHoldNothing",
+       check_text("capo 1\nrank 1 chunks 0\nrank 0: F1 B1\nrank 1:\n")},
+      {"", check_csv("0F0,0B0\n\n", {.stage_to_rank = {{0}}})},
+      {"", check_text("capo 1\nchunks 1\nrank 0:\n"), "S06@-", because("one chunk is some")},
+      {"AllowsSuchARankIdleSlotsAndNothingElse",
+       check_csv("0F0,0B0\n,\n", {.stage_to_rank = {{0}}})},
+      {"", check_text("capo 1\nrank 1 chunks 0\nrank 0: F1 B1\nrank 1: B1\n"), "S06@0"},
+      {"IsSilentWhereAForwardMayHideAmongUnreadableEntries", check_te("[nan]"), "S01@0"},
+      {"", check_te("[1.0, -1]"), "S03@0"},
+      {"LeavesAChunkWithoutForwardsToTheCounts", check_te("[1, -1, -2]"), "S14@2"},
+      {"ConcernsAListOfNoChunksToo",
+       check_te("[]", {.layers = {.form = Layers::Form::List, .values = {}}}), "S06@-"},
+      {"SparesARankThatIsDeclaredToHaveNoChunks",
+       check_text("capo 1\nranks 2\nrank 0: F1 B1\nrank 1 chunks 0\nrank 1:\n")},
+  });
 }
 
 }  // namespace

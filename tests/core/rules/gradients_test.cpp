@@ -4,6 +4,7 @@
 
 #include "tests/support/check_text.h"
 #include "tests/support/data.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -17,6 +18,9 @@ using testing_support::check_in;
 using testing_support::check_module;
 using testing_support::check_text;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::fails;
+using testing_support::says;
 
 const Module kOverwrites{
     .name = "attn",
@@ -138,32 +142,6 @@ TEST(ReduceEarly, ShowsTheReductionAndTheGradientBehindIt) {
                                                               {0, 3, "W1.0", "W(c1,m0)"}}));
 }
 
-TEST(ReduceEarly, NamesTheStageOfATable) {
-  const Checked checked = check_csv("0F0,0F1,0B0,0REDUCE_GRAD,0B1\n1F0,1F1,1B0,1B1,1REDUCE_GRAD\n");
-  ASSERT_EQ(checked.findings(), Findings{"G13@3"});
-  EXPECT_EQ(checked.first().message,
-            "`0REDUCE_GRAD` at index 3 of rank 0 reduces the gradients of stage 0 before they are "
-            "complete: `0B1` adds to them at index 4");
-}
-
-TEST(ReduceEarly, LetsAWholeBackwardAndTheLastWeightGradientComplete) {
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1.0 F1.1 B1.0 B1.1 reduce1\n").accepted());
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1.0 B1.0 W1.0 reduce1\n").accepted());
-  EXPECT_TRUE(check_csv("0F0,0F1,0I0,0B1,0W0,0REDUCE_GRAD\n").accepted());
-  EXPECT_EQ(check_csv("0F0,0F1,0I0,0W0,0REDUCE_GRAD,0B1\n").findings(), Findings{"G13@4"});
-}
-
-TEST(ReduceEarly, LooksAtTheReducedChunkAlone) {
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1.0 F2.0 B2.0 reduce2 B1.0 reduce1\n").accepted());
-}
-
-TEST(ReduceEarly, IsAFindingOfEachChunkOfAnOrder) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 F1.1 F2.0 F2.1 B2.0 reduce2 B1.0 reduce1 B1.1 reduce1 "
-                       "B2.1 reduce2\n")
-                .findings(),
-            (Findings{"G13@5", "G13@7"}));
-}
-
 TEST(ReduceEarly, JudgesTheReplayOrderToo) {
   EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0 W1.0 reduce1\n"
                        "rank 0 replay: F1.0 B1.0 reduce1 W1.0\n")
@@ -172,9 +150,26 @@ TEST(ReduceEarly, JudgesTheReplayOrderToo) {
             1u);
 }
 
-TEST(ReduceEarly, StandsAsideWhereTheOrderIsNotSound) {
-  const Checked checked = check_text("capo 1\nrank 0: F1.0 F1.1 B1.0 reduce1 W1.0 B1.1\n");
-  EXPECT_EQ(checked.findings(), Findings{"S21@5"});
+TEST(ReduceEarly, StandsHereAndNotThere) {
+  expect_findings({
+      {"NamesTheStageOfATable",
+       check_csv("0F0,0F1,0B0,0REDUCE_GRAD,0B1\n1F0,1F1,1B0,1B1,1REDUCE_GRAD\n"), "G13@3",
+       says("`0REDUCE_GRAD` at index 3 of rank 0 reduces the gradients of stage 0 before they are "
+            "complete: `0B1` adds to them at index 4")},
+      {"LetsAWholeBackwardAndTheLastWeightGradientComplete",
+       check_text("capo 1\nrank 0: F1.0 F1.1 B1.0 B1.1 reduce1\n")},
+      {"", check_text("capo 1\nrank 0: F1.0 B1.0 W1.0 reduce1\n")},
+      {"", check_csv("0F0,0F1,0I0,0B1,0W0,0REDUCE_GRAD\n")},
+      {"", check_csv("0F0,0F1,0I0,0W0,0REDUCE_GRAD,0B1\n"), "G13@4"},
+      {"LooksAtTheReducedChunkAlone",
+       check_text("capo 1\nrank 0: F1.0 F2.0 B2.0 reduce2 B1.0 reduce1\n")},
+      {"IsAFindingOfEachChunkOfAnOrder",
+       check_text("capo 1\nrank 0: F1.0 F1.1 F2.0 F2.1 B2.0 reduce2 B1.0 reduce1 B1.1 reduce1 "
+                  "B2.1 reduce2\n"),
+       "G13@5 G13@7"},
+      {"StandsAsideWhereTheOrderIsNotSound",
+       check_text("capo 1\nrank 0: F1.0 F1.1 B1.0 reduce1 W1.0 B1.1\n"), "S21@5"},
+  });
 }
 
 TEST(ReduceMissing, ShowsTheLastGradientAndAChunkThatIsReduced) {
@@ -189,19 +184,16 @@ TEST(ReduceMissing, ShowsTheLastGradientAndAChunkThatIsReduced) {
   EXPECT_TRUE(check_text(text.substr(0, 50) + " reduce1\n").accepted()) << "its edit cures it";
 }
 
-TEST(ReduceMissing, NamesTheStagesOfATable) {
-  EXPECT_EQ(check_csv("0F0,1F0,1B0,1REDUCE_GRAD,0B0\n").findings(), Findings{"G14@4"});
-}
-
-TEST(ReduceMissing, SaysNothingWhereNothingIsReduced) {
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n").accepted());
-  EXPECT_TRUE(check_text("[1, 2, -2, -1]").accepted());
-}
-
-TEST(ReduceMissing, AcceptsOneForEveryChunk) {
-  EXPECT_TRUE(
-      check_text("capo 1\nrank 0: F1.0 F2.0 B2.0 reduce2 B1.0 reduce1\nrank 1: F1.0 B1.0 reduce1\n")
-          .accepted());
+TEST(ReduceMissing, StandsHereAndNotThere) {
+  expect_findings({
+      {"NamesTheStagesOfATable", check_csv("0F0,1F0,1B0,1REDUCE_GRAD,0B0\n"), "G14@4"},
+      {"SaysNothingWhereNothingIsReduced",
+       check_text("capo 1\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n")},
+      {"", check_text("[1, 2, -2, -1]")},
+      {"AcceptsOneForEveryChunk",
+       check_text(
+           "capo 1\nrank 0: F1.0 F2.0 B2.0 reduce2 B1.0 reduce1\nrank 1: F1.0 B1.0 reduce1\n")},
+  });
 }
 
 TEST(ReduceMissing, LetsAChunkOfFrozenLayersGo) {
@@ -224,29 +216,18 @@ TEST(ReduceMissing, JudgesTheReplayOrderToo) {
             1u);
 }
 
-TEST(ReduceTwice, ShowsBoth) {
-  const Checked checked = check_text("capo 1\nrank 0: F1.0 B1.0 reduce1 reduce1\n");
-  ASSERT_EQ(checked.findings(), Findings{"G15@3"});
-  const Diagnostic& finding = checked.first();
-  EXPECT_EQ(finding.severity, Severity::Error);
-}
-
-TEST(ReduceTwice, CountsEachBehindTheFirst) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0 reduce1 reduce1 reduce1\n").findings(),
-            (Findings{"G15@3", "G15@4"}));
-}
-
-TEST(ReduceTwice, LeavesWhatIsReducedTooEarlyToReduceEarly) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0 reduce1 F1.1 B1.1 reduce1 reduce1\n").findings(),
-            Findings{"G13@2"});
-}
-
-TEST(ReduceTwice, LooksAtEachChunkOfEachRankByItself) {
-  EXPECT_TRUE(check_csv("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD\n").accepted());
-  EXPECT_TRUE(
-      check_text("capo 1\nrank 0: F1.0 B1.0 reduce1\nrank 1: F1.0 B1.0 reduce1\n").accepted());
-  EXPECT_EQ(check_csv("0F0,1F0,1B0,0B0,0REDUCE_GRAD,1REDUCE_GRAD,0REDUCE_GRAD\n").findings(),
-            Findings{"G15@6"});
+TEST(ReduceTwice, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsBoth", check_text("capo 1\nrank 0: F1.0 B1.0 reduce1 reduce1\n"), "G15@3", fails()},
+      {"CountsEachBehindTheFirst",
+       check_text("capo 1\nrank 0: F1.0 B1.0 reduce1 reduce1 reduce1\n"), "G15@3 G15@4"},
+      {"LeavesWhatIsReducedTooEarlyToReduceEarly",
+       check_text("capo 1\nrank 0: F1.0 B1.0 reduce1 F1.1 B1.1 reduce1 reduce1\n"), "G13@2"},
+      {"LooksAtEachChunkOfEachRankByItself",
+       check_csv("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD\n")},
+      {"", check_text("capo 1\nrank 0: F1.0 B1.0 reduce1\nrank 1: F1.0 B1.0 reduce1\n")},
+      {"", check_csv("0F0,1F0,1B0,0B0,0REDUCE_GRAD,1REDUCE_GRAD,0REDUCE_GRAD\n"), "G15@6"},
+  });
 }
 
 TEST(ReduceTwice, JudgesTheReplayOrderToo) {

@@ -3,6 +3,7 @@
 // The words of the findings are compared by tests/corpus/rules.
 
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,11 @@ namespace capo {
 namespace {
 
 using Findings = std::vector<std::string>;
+using testing_support::because;
 using testing_support::check_in;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::shows;
 
 // Shapes differ, so that nothing is shared but the workspace.
 Module grouped(const char* name, std::int64_t columns, std::int64_t groups) {
@@ -34,38 +38,23 @@ const Module kNarrow = grouped("narrow", 64, 8);
 const Module kWide = grouped("wide", 128, 8);
 constexpr const char* kBeside = "[1, 2, -2, -2.5, -1, -1.5]";
 
-TEST(WorkspaceRace, ShowsBothProducts) {
-  const Checked checked = check_pair(kNarrow, kWide, kBeside);
-  ASSERT_EQ(checked.findings(), Findings{"E02@3"});
-  const Diagnostic& finding = checked.first();
-  EXPECT_EQ(finding.severity, Severity::Error);
-  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
-  EXPECT_EQ(finding.witness.tasks,
-            (std::vector<WitnessEntry>{{0, 3, "-2.5", "W(c2,m0)"}, {0, 4, "-1", "B(c1,m0)"}}));
-  EXPECT_FALSE(checked.accepted());
-}
-
-TEST(WorkspaceRace, IsBesideAForwardToo) {
-  EXPECT_EQ(check_pair(kNarrow, kWide, "[1, -1, -1.5, 2, -2, -2.5]").findings(), Findings{"E02@2"});
-}
-
-TEST(WorkspaceRace, IsNoneOnOneStream) {
-  EXPECT_TRUE(check_pair(kNarrow, kWide, kBeside, PlanKind::Te, false).findings().empty());
-}
-
-TEST(WorkspaceRace, IsNoneWhereTheNumbersOfGroupsDiffer) {
-  EXPECT_TRUE(check_pair(kNarrow, grouped("wide", 128, 4), kBeside).findings().empty());
-}
-
 TEST(WorkspaceRace, ConcernsGroupedProducts) {
   Module plain = kWide;
   plain.kind = ModuleKind::Linear;
   EXPECT_TRUE(check_pair(kNarrow, plain, kBeside).findings().empty());
 }
 
-TEST(WorkspaceRace, IsNoneWhereEverythingIsWaitedFor) {
-  EXPECT_TRUE(check_pair(kNarrow, kWide, "[1, 2, -2, -1, -1.5, -2.5]").findings().empty())
-      << "weight gradients share a stream";
+TEST(WorkspaceRace, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsBothProducts", check_pair(kNarrow, kWide, kBeside), "E02@3",
+       shows("error replay: 0:3 -2.5 W(c2,m0), 0:4 -1 B(c1,m0)")},
+      {"IsBesideAForwardToo", check_pair(kNarrow, kWide, "[1, -1, -1.5, 2, -2, -2.5]"), "E02@2"},
+      {"IsNoneOnOneStream", check_pair(kNarrow, kWide, kBeside, PlanKind::Te, false)},
+      {"IsNoneWhereTheNumbersOfGroupsDiffer",
+       check_pair(kNarrow, grouped("wide", 128, 4), kBeside)},
+      {"IsNoneWhereEverythingIsWaitedFor", check_pair(kNarrow, kWide, "[1, 2, -2, -1, -1.5, -2.5]"),
+       "", because("weight gradients share a stream")},
+  });
 }
 
 TEST(WorkspaceRace, IsOneFindingForEachRankAndNumberOfGroups) {
