@@ -3,6 +3,7 @@
 // The words of the findings are compared by tests/corpus/rules.
 
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,11 @@ namespace {
 using Findings = std::vector<std::string>;
 using testing_support::check_in;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::fails;
+using testing_support::says;
+using testing_support::shows;
+using testing_support::warns;
 
 Module layer(const char* name, bool needs_gradient) {
   Module module{.name = name, .kind = ModuleKind::LayerNormLinear};
@@ -41,15 +47,6 @@ TEST(WeakInputKey, ShowsBothGraphs) {
   EXPECT_FALSE(checked.accepted());
 }
 
-TEST(WeakInputKey, IsNoneWhereNobodyTakesOver) {
-  EXPECT_TRUE(check_pair(kFrozen, kLater, "[1, 2, -2, -1]").accepted());
-}
-
-TEST(WeakInputKey, IsNoneWhereBothNeedAGradientOrNeither) {
-  EXPECT_TRUE(check_pair(kLater, layer("last", true), "[1, -1, 2, -2]").findings().empty());
-  EXPECT_TRUE(check_pair(kFrozen, layer("last", false), "[1, -1, 2, -2]").findings().empty());
-}
-
 TEST(WeakInputKey, IsNoneWhereShapesDiffer) {
   Module narrow = kFrozen;
   narrow.shape.hidden = 32;
@@ -60,31 +57,10 @@ TEST(WeakInputKey, IsNoneWhereShapesDiffer) {
       << "which may be as wide";
 }
 
-TEST(WeakInputKey, TheOtherWayRoundIsAWarning) {
-  const Checked checked = check_pair(kLater, kFrozen, "[1, -1, 2, -2]");
-  ASSERT_EQ(checked.findings(), Findings{"B05@0"});
-  EXPECT_EQ(checked.first().severity, Severity::Warning);
-  EXPECT_TRUE(checked.accepted());
-}
-
 TEST(WeakInputKey, GoesByWhoMadeTheSampleFirst) {
   // Microbatch 1 of the first chunk gets the input of the second, and that of its own.
   const Checked checked = check_pair(kFrozen, kLater, "[1, -1, 2, 1, -1, -2, 2, -2]");
   EXPECT_EQ(checked.findings(), Findings{"B05@0"});
-}
-
-TEST(WeakInputKey, IsOneFindingForEachPairOfModules) {
-  EXPECT_EQ(check_pair(kFrozen, kLater, "[1, -1, 2, -2, 1, -1, 2, -2]").findings(),
-            Findings{"B05@0"});
-}
-
-TEST(WeakInputKey, LooksAtEveryRank) {
-  EXPECT_EQ(check_pair(kFrozen, kLater,
-                       "capo 1\nchunks 2\n"
-                       "rank 0: F1.0 F2.0 B2.0 B1.0\n"
-                       "rank 1: F1.0 B1.0 F2.0 B2.0\n")
-                .findings(),
-            Findings{"B05@0"});
 }
 
 TEST(WeakInputKey, LooksAtEveryLayerOfAChunk) {
@@ -99,17 +75,29 @@ TEST(WeakInputKey, LooksAtEveryLayerOfAChunk) {
   EXPECT_EQ(findings("capo 1\nlayers 2\nchunks 2\nrank 0: F1 B1 F2 B2\n"), Findings{});
 }
 
-TEST(WeakInputKey, WithoutAPlanOrUnderCaposIsNone) {
-  EXPECT_TRUE(check_pair(kFrozen, kLater, "[1, -1, 2, -2]", std::nullopt).findings().empty());
-  EXPECT_TRUE(check_pair(kFrozen, kLater, "[1, -1, 2, -2]", PlanKind::Safe).findings().empty());
-}
-
-TEST(WeakInputKey, WithoutModulesIsNone) {
-  EXPECT_TRUE(check_in({.plan = {.kind = PlanKind::Te}}, "[1, -1, 2, -2]").findings().empty());
-}
-
-TEST(WeakInputKey, SaysNothingOfALayerThatIsNotDeclared) {
-  EXPECT_TRUE(check_pair(kFrozen, kFrozen, "[1, 2, 3, -3, -2, -1]").accepted());
+TEST(WeakInputKey, StandsHereAndNotThere) {
+  expect_findings({
+      {"IsNoneWhereNobodyTakesOver", check_pair(kFrozen, kLater, "[1, 2, -2, -1]")},
+      {"IsNoneWhereBothNeedAGradientOrNeither",
+       check_pair(kLater, layer("last", true), "[1, -1, 2, -2]")},
+      {"", check_pair(kFrozen, layer("last", false), "[1, -1, 2, -2]")},
+      {"TheOtherWayRoundIsAWarning", check_pair(kLater, kFrozen, "[1, -1, 2, -2]"), "B05@0",
+       warns()},
+      {"IsOneFindingForEachPairOfModules",
+       check_pair(kFrozen, kLater, "[1, -1, 2, -2, 1, -1, 2, -2]"), "B05@0"},
+      {"LooksAtEveryRank",
+       check_pair(kFrozen, kLater,
+                  "capo 1\nchunks 2\n"
+                  "rank 0: F1.0 F2.0 B2.0 B1.0\n"
+                  "rank 1: F1.0 B1.0 F2.0 B2.0\n"),
+       "B05@0"},
+      {"WithoutAPlanOrUnderCaposIsNone",
+       check_pair(kFrozen, kLater, "[1, -1, 2, -2]", std::nullopt)},
+      {"", check_pair(kFrozen, kLater, "[1, -1, 2, -2]", PlanKind::Safe)},
+      {"WithoutModulesIsNone", check_in({.plan = {.kind = PlanKind::Te}}, "[1, -1, 2, -2]")},
+      {"SaysNothingOfALayerThatIsNotDeclared",
+       check_pair(kFrozen, kFrozen, "[1, 2, 3, -3, -2, -1]")},
+  });
 }
 
 Module layer_of_weak_output_key(const char* name, std::int64_t position) {
@@ -138,13 +126,6 @@ TEST(WeakOutputKey, ShowsBothGraphs) {
   EXPECT_FALSE(checked.accepted());
 }
 
-TEST(WeakOutputKey, IsNoneWherePositionsAgree) {
-  EXPECT_TRUE(check_pair_of_weak_output_key(layer_of_weak_output_key("other", 1), kExperts,
-                                            "[1, 2, -2, -1]")
-                  .findings()
-                  .empty());
-}
-
 TEST(WeakOutputKey, IsNoneWhereOutputsAreToldApart) {
   const auto findings = [](const Module& dense, const Module& experts) {
     return check_pair_of_weak_output_key(dense, experts, "[1, 2, -2, -1]").findings();
@@ -163,31 +144,24 @@ TEST(WeakOutputKey, IsNoneWhereOutputsAreToldApart) {
   EXPECT_EQ(findings(single, kExperts), Findings{"B06@2"});
 }
 
-TEST(WeakOutputKey, GoesByTheFirstBackward) {
-  EXPECT_EQ(
-      check_pair_of_weak_output_key(kDense, kExperts, "[1, -1, 2, -2, 1, -1, 2, -2]").findings(),
-      Findings{"B06@1"});
-}
-
-TEST(WeakOutputKey, LooksAtEveryRankAndLayer) {
-  const Checked checked =
-      check_in({.modules = {.list = {kDense, kExperts}, .layers = {{{0}}, {{0, 1}}}},
-                .plan = {.kind = PlanKind::Te}},
-               "capo 1\nrank 0 layers 1\nrank 1 layers 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n");
-  ASSERT_EQ(checked.findings(), Findings{"B06@1"});
-}
-
-TEST(WeakOutputKey, WithoutAPlanOrUnderCaposIsNone) {
-  EXPECT_TRUE(check_pair_of_weak_output_key(kDense, kExperts, "[1, 2, -2, -1]", std::nullopt)
-                  .findings()
-                  .empty());
-  EXPECT_TRUE(check_pair_of_weak_output_key(kDense, kExperts, "[1, 2, -2, -1]", PlanKind::Safe)
-                  .findings()
-                  .empty());
-}
-
-TEST(WeakOutputKey, SaysNothingOfALayerThatIsNotDeclared) {
-  EXPECT_TRUE(check_pair_of_weak_output_key(kDense, kDense, "[1, 2, 3, -3, -2, -1]").accepted());
+TEST(WeakOutputKey, StandsHereAndNotThere) {
+  expect_findings({
+      {"IsNoneWherePositionsAgree",
+       check_pair_of_weak_output_key(layer_of_weak_output_key("other", 1), kExperts,
+                                     "[1, 2, -2, -1]")},
+      {"GoesByTheFirstBackward",
+       check_pair_of_weak_output_key(kDense, kExperts, "[1, -1, 2, -2, 1, -1, 2, -2]"), "B06@1"},
+      {"LooksAtEveryRankAndLayer",
+       check_in({.modules = {.list = {kDense, kExperts}, .layers = {{{0}}, {{0, 1}}}},
+                 .plan = {.kind = PlanKind::Te}},
+                "capo 1\nrank 0 layers 1\nrank 1 layers 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n"),
+       "B06@1"},
+      {"WithoutAPlanOrUnderCaposIsNone",
+       check_pair_of_weak_output_key(kDense, kExperts, "[1, 2, -2, -1]", std::nullopt)},
+      {"", check_pair_of_weak_output_key(kDense, kExperts, "[1, 2, -2, -1]", PlanKind::Safe)},
+      {"SaysNothingOfALayerThatIsNotDeclared",
+       check_pair_of_weak_output_key(kDense, kDense, "[1, 2, 3, -3, -2, -1]")},
+  });
 }
 
 Module layer_of_strides_lost(bool input, bool output) {
@@ -202,34 +176,6 @@ Checked check_layer(const Module& module, const std::string& text,
   return check_in({.modules = {.list = {module}, .layers = {{{0}}}}, .plan = {.kind = plan}}, text);
 }
 
-TEST(StridesLost, NamesTheModuleAndItsFirstGraph) {
-  const Checked checked = check_layer(layer_of_strides_lost(true, false), "[1, 1, -1, -1]");
-  ASSERT_EQ(checked.findings(), Findings{"B07@0"});
-  const Diagnostic& finding = checked.first();
-  EXPECT_EQ(finding.severity, Severity::Error);
-  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
-  EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{0, 0, "1", "F(c1,m0)"}}));
-  EXPECT_FALSE(checked.accepted());
-}
-
-TEST(StridesLost, OfAnInputConcernsItsGradient) {
-  const Checked checked = check_layer(layer_of_strides_lost(false, true), "[1, -1]");
-  ASSERT_EQ(checked.findings(), Findings{"B07@0"});
-  EXPECT_EQ(
-      checked.first().message,
-      "the input of module `sliced`, first at `1` at index 0, is not contiguous, and its graph "
-      "forgets the strides: what is read of its gradient is permuted");
-}
-
-TEST(StridesLost, IsOneFindingForEachEnd) {
-  EXPECT_EQ(check_layer(layer_of_strides_lost(false, false), "[1, 1, -1, -1]").findings(),
-            (Findings{"B07@0", "B07@0"}));
-}
-
-TEST(StridesLost, IsNoneOfContiguousTensors) {
-  EXPECT_TRUE(check_layer(layer_of_strides_lost(true, true), "[1, 1, -1, -1]").findings().empty());
-}
-
 TEST(StridesLost, IsShownOnceForAllRanksAndLayers) {
   const Checked checked = check_in(
       {.modules = {.list = {layer_of_strides_lost(true, true), layer_of_strides_lost(true, false)},
@@ -241,12 +187,23 @@ TEST(StridesLost, IsShownOnceForAllRanksAndLayers) {
   EXPECT_EQ(checked.first().witness.tasks, (std::vector<WitnessEntry>{{1, 0, "F1.0", "F(c1,m0)"}}));
 }
 
-TEST(StridesLost, WithoutAPlanOrUnderCaposIsNone) {
-  EXPECT_TRUE(
-      check_layer(layer_of_strides_lost(true, false), "[1, -1]", std::nullopt).findings().empty());
-  EXPECT_TRUE(check_layer(layer_of_strides_lost(true, false), "[1, -1]", PlanKind::Safe)
-                  .findings()
-                  .empty());
+TEST(StridesLost, StandsHereAndNotThere) {
+  expect_findings({
+      {"NamesTheModuleAndItsFirstGraph",
+       check_layer(layer_of_strides_lost(true, false), "[1, 1, -1, -1]"), "B07@0",
+       shows("error replay: 0:0 1 F(c1,m0)")},
+      {"OfAnInputConcernsItsGradient", check_layer(layer_of_strides_lost(false, true), "[1, -1]"),
+       "B07@0",
+       says("the input of module `sliced`, first at `1` at index 0, is not contiguous, and its "
+            "graph forgets the strides: what is read of its gradient is permuted")},
+      {"IsOneFindingForEachEnd", check_layer(layer_of_strides_lost(false, false), "[1, 1, -1, -1]"),
+       "B07@0 B07@0"},
+      {"IsNoneOfContiguousTensors",
+       check_layer(layer_of_strides_lost(true, true), "[1, 1, -1, -1]")},
+      {"WithoutAPlanOrUnderCaposIsNone",
+       check_layer(layer_of_strides_lost(true, false), "[1, -1]", std::nullopt)},
+      {"", check_layer(layer_of_strides_lost(true, false), "[1, -1]", PlanKind::Safe)},
+  });
 }
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
@@ -279,48 +236,34 @@ TEST(OverBudget, ShowsThePeakAndTheLeast) {
   EXPECT_FALSE(checked.accepted());
 }
 
-TEST(OverBudget, CountsWeightsAndFitsToTheByte) {
-  const std::string order = "[1, 1, 1, 1, -1, -1, -1, -1]";
-  EXPECT_TRUE(check_budget(30 * kMiB, order).accepted());
-  EXPECT_EQ(check_budget(30 * kMiB - 1, order).findings(), Findings{"B08@4"});
-}
-
-TEST(OverBudget, IsCuredByFewerInFlight) {
-  EXPECT_TRUE(check_budget(24 * kMiB, "[1, -1, 1, -1, 1, -1, 1, -1]").accepted());
-}
-
 TEST(OverBudget, NamesCaposPlanWhereThatFits) {
   EXPECT_EQ(check_budget(13 * kMiB, "[1, -1, 1, -1]").findings().size(), 1u);
   EXPECT_TRUE(check_budget(13 * kMiB, "[1, -1, 1, -1]", PlanKind::Safe).accepted());
 }
 
-TEST(OverBudget, IsAMatterOfCaposPlanToo) {
-  EXPECT_EQ(check_budget(24 * kMiB, "[1, 1, 1, 1, -1, -1, -1, -1]", PlanKind::Safe).findings(),
-            Findings{"B08@4"});
-}
-
-TEST(OverBudget, IsOneFindingForEachRank) {
-  EXPECT_EQ(check_budget(20 * kMiB,
-                         "capo 1\n"
-                         "rank 0: F1 F1 F1 B1 B1 B1\n"
-                         "rank 1: F1 B1 F1 B1 F1 B1\n"
-                         "rank 2: F1 F1 F1 B1 B1 B1\n")
-                .findings(),
-            (Findings{"B08@3", "B08@3"}));
-}
-
-TEST(OverBudget, CountsEveryLayer) {
-  EXPECT_TRUE(check_budget(14 * kMiB, "capo 1\nlayers 1\nrank 0: F1 B1\n").accepted());
-  EXPECT_FALSE(check_budget(14 * kMiB, "capo 1\nlayers 2\nrank 0: F1 B1\n").accepted());
-}
-
-TEST(OverBudget, NeedsABudgetAPlanAndSizes) {
-  const std::string order = "[1, 1, -1, -1]";
-  EXPECT_TRUE(check_budget(std::nullopt, order).accepted());
-  EXPECT_TRUE(
-      check_in({.modules = {.list = {block()}, .layers = {{{0}}}}, .plan = {.budget = 1}}, order)
-          .findings()
-          .empty());
+TEST(OverBudget, StandsHereAndNotThere) {
+  const std::string order = "[1, 1, 1, 1, -1, -1, -1, -1]";
+  const std::string order_needs_a_budget_a_plan_and_sizes = "[1, 1, -1, -1]";
+  expect_findings({
+      {"CountsWeightsAndFitsToTheByte", check_budget(30 * kMiB, order)},
+      {"", check_budget(30 * kMiB - 1, order), "B08@4"},
+      {"IsCuredByFewerInFlight", check_budget(24 * kMiB, "[1, -1, 1, -1, 1, -1, 1, -1]")},
+      {"IsAMatterOfCaposPlanToo",
+       check_budget(24 * kMiB, "[1, 1, 1, 1, -1, -1, -1, -1]", PlanKind::Safe), "B08@4"},
+      {"IsOneFindingForEachRank",
+       check_budget(20 * kMiB,
+                    "capo 1\n"
+                    "rank 0: F1 F1 F1 B1 B1 B1\n"
+                    "rank 1: F1 B1 F1 B1 F1 B1\n"
+                    "rank 2: F1 F1 F1 B1 B1 B1\n"),
+       "B08@3 B08@3"},
+      {"CountsEveryLayer", check_budget(14 * kMiB, "capo 1\nlayers 1\nrank 0: F1 B1\n")},
+      {"", check_budget(14 * kMiB, "capo 1\nlayers 2\nrank 0: F1 B1\n"), "B08@1", fails()},
+      {"NeedsABudgetAPlanAndSizes",
+       check_budget(std::nullopt, order_needs_a_budget_a_plan_and_sizes)},
+      {"", check_in({.modules = {.list = {block()}, .layers = {{{0}}}}, .plan = {.budget = 1}},
+                    order_needs_a_budget_a_plan_and_sizes)},
+  });
 }
 
 TEST(OverBudget, WarnsOfSizesThatNobodyDeclared) {

@@ -3,6 +3,7 @@
 // The words of the findings are compared by tests/corpus/rules.
 
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -10,45 +11,22 @@ namespace capo {
 namespace {
 
 using Findings = std::vector<std::string>;
+using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_te;
 using testing_support::check_text;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::labels;
+using testing_support::says;
 
 const TeDeclarations kOneChunk{.layers = {.form = Layers::Form::List, .values = {1}}};
-
-TEST(UnknownChunk, NamesTheChunkAndTheDeclaredOne) {
-  const Checked checked = check_te("[1, 2, -2, -1]", kOneChunk);
-  ASSERT_EQ(checked.findings(), (Findings{"S12@1", "S12@2"}));
-  EXPECT_EQ(checked.first().labels, (std::vector<Label>{{{4, 1}, ""}}));
-}
-
-TEST(UnknownChunk, NamesTheRangeOfSeveralDeclaredChunks) {
-  EXPECT_EQ(check_text("capo 1\nchunks 2\nrank 0: F1 F2 F3 B2 B1\n").findings(), Findings{"S12@2"});
-}
-
-TEST(UnknownChunk, AcceptsTheLastDeclaredChunk) {
-  EXPECT_TRUE(check_text("capo 1\nchunks 2\nrank 0: F1 F2 B2 B1\n").accepted());
-}
 
 TEST(UnknownChunk, HoldsEveryRankToItsOwnNumber) {
   const Checked checked = check_text(
       "capo 1\nrank 0 chunks 2\nrank 1 chunks 1\nrank 0: F1 F2 B2 B1\nrank 1: F1 F2 B2 B1\n");
   ASSERT_EQ(checked.findings(), (Findings{"S12@1", "S12@2"}));
   EXPECT_EQ(checked.first().witness.tasks.at(0).rank, 1);
-}
-
-TEST(UnknownChunk, JudgesTheReplayOrderToo) {
-  EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0: F1 B1\nrank 0 replay: F1 B1 F2\n").findings(),
-            Findings{"S12@2"});
-}
-
-TEST(UnknownChunk, WithoutADeclarationAnOrderIsAtLeastAsLongAsItsLargestChunk) {
-  EXPECT_EQ(check_te("[1, 4, -1]").findings(), Findings{"S12@1"});
-  EXPECT_EQ(check_te("[1, 3, -1]").findings(), (Findings{"S13@1", "S15@1"}))
-      << "three entries, chunk 3";
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 F9 B1\n").findings(), Findings{"S12@1"});
-  EXPECT_EQ(check_te("[99999999999999999999, 1, -1]").findings(), Findings{"S12@0"});
 }
 
 TEST(UnknownChunk, IsTheOnlyRuleToSpeakOfSuchAnEntry) {
@@ -59,24 +37,28 @@ TEST(UnknownChunk, IsTheOnlyRuleToSpeakOfSuchAnEntry) {
             (Findings{"S12@2", "S12@3", "S12@4"}));
 }
 
-TEST(UnknownChunk, ConcernsActionsOfAWholeStageAndNoIdleSlots) {
-  EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0: F1 . B1 reduce2\n").findings(),
-            Findings{"S12@3"});
-  EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0: F1 B1 combine-B2\n").findings(),
-            Findings{"S12@2"});
-}
-
-TEST(UnknownChunk, OfAReplayIsOneThatNobodyCaptured) {
-  const Checked checked =
-      check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 F2.0 B2.0 B1.0\n");
-  ASSERT_EQ(checked.findings(), (Findings{"S12@1", "S12@2"}));
-  EXPECT_EQ(checked.first().message,
-            "`F2.0` at index 1 of rank 0's replay order names a chunk that the capture order does "
-            "not have");
-}
-
-TEST(MissingChunk, PointsAtTheLargestChunkThatIsNamed) {
-  EXPECT_EQ(check_te("[1, 3, -3, -1]").findings(), Findings{"S13@1"});
+TEST(UnknownChunk, StandsHereAndNotThere) {
+  expect_findings({
+      {"NamesTheChunkAndTheDeclaredOne", check_te("[1, 2, -2, -1]", kOneChunk), "S12@1 S12@2",
+       labels("4+1")},
+      {"NamesTheRangeOfSeveralDeclaredChunks",
+       check_text("capo 1\nchunks 2\nrank 0: F1 F2 F3 B2 B1\n"), "S12@2"},
+      {"AcceptsTheLastDeclaredChunk", check_text("capo 1\nchunks 2\nrank 0: F1 F2 B2 B1\n")},
+      {"JudgesTheReplayOrderToo",
+       check_text("capo 1\nchunks 1\nrank 0: F1 B1\nrank 0 replay: F1 B1 F2\n"), "S12@2"},
+      {"WithoutADeclarationAnOrderIsAtLeastAsLongAsItsLargestChunk", check_te("[1, 4, -1]"),
+       "S12@1"},
+      {"", check_te("[1, 3, -1]"), "S13@1 S15@1", because("three entries, chunk 3")},
+      {"", check_text("capo 1\nrank 0: F1 F9 B1\n"), "S12@1"},
+      {"", check_te("[99999999999999999999, 1, -1]"), "S12@0"},
+      {"ConcernsActionsOfAWholeStageAndNoIdleSlots",
+       check_text("capo 1\nchunks 1\nrank 0: F1 . B1 reduce2\n"), "S12@3"},
+      {"", check_text("capo 1\nchunks 1\nrank 0: F1 B1 combine-B2\n"), "S12@2"},
+      {"OfAReplayIsOneThatNobodyCaptured",
+       check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 F2.0 B2.0 B1.0\n"), "S12@1 S12@2",
+       says("`F2.0` at index 1 of rank 0's replay order names a chunk that the capture order does "
+            "not have")},
+  });
 }
 
 TEST(MissingChunk, SaysThatADeclaredChunkIsMissingAndPointsNowhere) {
@@ -86,53 +68,6 @@ TEST(MissingChunk, SaysThatADeclaredChunkIsMissingAndPointsNowhere) {
   EXPECT_TRUE(checked.first().labels.empty());
 }
 
-TEST(MissingChunk, ReportsEveryGap) {
-  EXPECT_EQ(check_te("[4, -4, 2, -2]").findings(), (Findings{"S13@0", "S13@0"}))
-      << "chunks 1 and 3";
-  EXPECT_EQ(check_te("[2, -2]").findings(), Findings{"S13@0"}) << "counted from 0, shifted by one";
-}
-
-TEST(MissingChunk, DoesNotPointAtAChunkThatIsUnknown) {
-  EXPECT_EQ(check_te("[2, -2, 4]").findings(), (Findings{"S13@0", "S12@2"}));
-}
-
-TEST(MissingChunk, NamesTheRank) {
-  EXPECT_EQ(check_text("capo 1\nchunks 2\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n").findings(),
-            Findings{"S13@-"});
-}
-
-TEST(MissingChunk, JudgesTheReplayOrderByItself) {
-  const Checked checked =
-      check_text("capo 1\nchunks 2\nmicrobatches 1\nrank 0: F1 F2 B2 B1\nrank 0 replay: F1 B1\n");
-  ASSERT_EQ(checked.findings(), Findings{"S13@-"});
-  EXPECT_EQ(checked.first().message,
-            "chunk 2 never runs in rank 0's replay order: the rank is declared to have 2 chunks");
-}
-
-TEST(MissingChunk, SpeaksOfStagesWhereATableDoes) {
-  EXPECT_EQ(check_csv("0F0,0B0\n", {.stage_to_rank = {{0, 0}}}).findings(), Findings{"S13@-"});
-}
-
-TEST(MissingChunk, AcceptsChunksWithoutGaps) {
-  EXPECT_TRUE(check_te("[1, 2, 3, -3, -2, -1]").accepted());
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n").accepted())
-      << "each rank its own";
-}
-
-TEST(MissingChunk, IsTheOnlyRuleToSpeakOfAnAbsentChunk) {
-  EXPECT_EQ(check_te("[1, 3, -3, -1]", {.microbatches = 1}).findings(), Findings{"S13@1"});
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 F3.0 B3.0 B1.0\n").findings(), Findings{"S13@1"});
-}
-
-TEST(MissingChunk, TakesNoTransferForARun) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 send-F2 .\n").findings(), Findings{"S13@2"});
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 dispatch-F2 .\n").findings(), Findings{"S13@2"});
-}
-
-TEST(MissingChunk, LeavesAChunkWithOnlyHalfItsActionsToTheCounts) {
-  EXPECT_EQ(check_te("[1, 2, -2]").findings(), Findings{"S15@0"});
-}
-
 TEST(MissingChunk, OfAReplayPointsNowhere) {
   const Checked checked =
       check_text("capo 1\nrank 0: F1.0 F2.0 B2.0 B1.0\nrank 0 replay: F1.0 B1.0\n");
@@ -140,15 +75,34 @@ TEST(MissingChunk, OfAReplayPointsNowhere) {
   EXPECT_TRUE(checked.first().labels.empty());
 }
 
-TEST(MissingChunk, OfATableWithTransfersIsAStage) {
-  EXPECT_EQ(check_csv("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
-                      {.stage_to_rank = {{0, 1, 0}}})
-                .findings(),
-            Findings{"S13@-"});
-}
-
-TEST(UnequalMicrobatches, PointsAtTheFirstForwardTooMany) {
-  EXPECT_EQ(check_te("[1, 1, 2, -2, -1, -1]").findings(), Findings{"S14@1"});
+TEST(MissingChunk, StandsHereAndNotThere) {
+  expect_findings({
+      {"PointsAtTheLargestChunkThatIsNamed", check_te("[1, 3, -3, -1]"), "S13@1"},
+      {"ReportsEveryGap", check_te("[4, -4, 2, -2]"), "S13@0 S13@0", because("chunks 1 and 3")},
+      {"", check_te("[2, -2]"), "S13@0", because("counted from 0, shifted by one")},
+      {"DoesNotPointAtAChunkThatIsUnknown", check_te("[2, -2, 4]"), "S13@0 S12@2"},
+      {"NamesTheRank", check_text("capo 1\nchunks 2\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n"),
+       "S13@-"},
+      {"JudgesTheReplayOrderByItself",
+       check_text("capo 1\nchunks 2\nmicrobatches 1\nrank 0: F1 F2 B2 B1\nrank 0 replay: F1 B1\n"),
+       "S13@-",
+       says("chunk 2 never runs in rank 0's replay order: the rank is declared to have 2 chunks")},
+      {"SpeaksOfStagesWhereATableDoes", check_csv("0F0,0B0\n", {.stage_to_rank = {{0, 0}}}),
+       "S13@-"},
+      {"AcceptsChunksWithoutGaps", check_te("[1, 2, 3, -3, -2, -1]")},
+      {"", check_text("capo 1\nrank 0: F1 F2 B2 B1\nrank 1: F1 B1\n"), "",
+       because("each rank its own")},
+      {"IsTheOnlyRuleToSpeakOfAnAbsentChunk", check_te("[1, 3, -3, -1]", {.microbatches = 1}),
+       "S13@1"},
+      {"", check_text("capo 1\nrank 0: F1.0 F3.0 B3.0 B1.0\n"), "S13@1"},
+      {"TakesNoTransferForARun", check_text("capo 1\nrank 0: F1 B1 send-F2 .\n"), "S13@2"},
+      {"", check_text("capo 1\nrank 0: F1 B1 dispatch-F2 .\n"), "S13@2"},
+      {"LeavesAChunkWithOnlyHalfItsActionsToTheCounts", check_te("[1, 2, -2]"), "S15@0"},
+      {"OfATableWithTransfersIsAStage",
+       check_csv("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+                 {.stage_to_rank = {{0, 1, 0}}}),
+       "S13@-"},
+  });
 }
 
 TEST(UnequalMicrobatches, SaysWhatTransformerEngineTakesTheSurplusFor) {
@@ -157,66 +111,37 @@ TEST(UnequalMicrobatches, SaysWhatTransformerEngineTakesTheSurplusFor) {
   EXPECT_TRUE(last.first().notes.empty()) << "no chunk comes behind the last";
 }
 
-TEST(UnequalMicrobatches, PointsAtTheLastForwardWhereSomeLack) {
-  const Checked checked = check_te("[1, 2, 2, 3, 3, -3, -3, -2, -2, -1]");
-  ASSERT_EQ(checked.findings(), Findings{"S14@0"});
-  EXPECT_EQ(checked.first().message, "chunk 1 has 1 forward, but the other chunks have 2");
-}
-
-TEST(UnequalMicrobatches, PointsAtABackwardWhereThereIsNoForwardAtAll) {
-  EXPECT_EQ(check_te("[1, -1, -2]").findings(), Findings{"S14@2"});
-}
-
-TEST(UnequalMicrobatches, PointsNowhereWhereOnlyAWeightGradientIsLeftOfAChunk) {
-  EXPECT_EQ(check_te("[1, -1, -2.5]").findings(), (Findings{"S14@-", "S16@2"}));
-}
-
-TEST(UnequalMicrobatches, TakesTheLargerNumberWhereTwoAreEquallyUsual) {
-  EXPECT_EQ(check_te("[1, 2, 2, 2, -2, -2, -2, -1]").findings(), Findings{"S14@0"});
-  EXPECT_EQ(check_te("[1, 2, 2, -2, -2, -1]").findings(), Findings{"S14@2"})
-      << "unless the smaller is what TransformerEngine makes of the length of the list";
-}
-
-TEST(UnequalMicrobatches, HoldsTheOrderToTheDeclaredNumber) {
-  const Checked checked = check_te("[1, -1]", {.microbatches = 3});
-  ASSERT_EQ(checked.findings(), Findings{"S14@0"});
-  EXPECT_EQ(checked.first().message,
-            "chunk 1 has 1 forward, but the step is declared to have 3 microbatches");
-  EXPECT_TRUE(check_te("[1, -1]", {.microbatches = 1}).accepted());
-  EXPECT_EQ(check_te("[1, 1, -1, -1]", {.microbatches = 1}).findings(), Findings{"S14@1"});
-}
-
-TEST(UnequalMicrobatches, GoesByWhatMostChunksOfAllRanksHave) {
-  EXPECT_EQ(
-      check_text("capo 1\nrank 0: F1 B1\nrank 1: F1 F1 B1 B1\nrank 2: F1 F1 B1 B1\n").findings(),
-      Findings{"S14@0"});
-  const Checked checked = check_text("capo 1\nrank 0: F1 B1\nrank 1: F1 F1 B1 B1\nrank 2: F1 B1\n");
-  ASSERT_EQ(checked.findings(), Findings{"S14@1"});
-  EXPECT_EQ(checked.first().message,
-            "chunk 1 has 2 forwards on rank 1, but the other chunks have 1");
-}
-
-TEST(UnequalMicrobatches, HoldsTheReplayOrderToTheSameNumber) {
-  EXPECT_EQ(
-      check_text("capo 1\nmicrobatches 2\nrank 0: F1 F1 B1 B1\nrank 0 replay: F1 B1\n").findings(),
-      Findings{"S14@0"});
-}
-
-TEST(UnequalMicrobatches, AcceptsEqualNumbers) {
-  EXPECT_TRUE(check_te("[1, 1, 2, 2, -2, -2, -1, -1]").accepted());
-}
-
-TEST(UnequalMicrobatches, LeavesSurplusAndMissingBackwardsToBackwardCount) {
-  EXPECT_EQ(check_te("[1, 1, 2, 2, -2, -2, -1]").findings(), Findings{"S15@1"});
-}
-
-TEST(UnequalMicrobatches, LeavesAnAbsentChunkToMissingChunk) {
-  EXPECT_EQ(check_te("[2, 2, -2, -2]", {.microbatches = 2}).findings(), Findings{"S13@0"});
-}
-
-TEST(UnequalMicrobatches, LeavesNamedMicrobatchesToTheRulesOfActions) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 F1.0 B1.0\n").findings(), Findings{"S20@0"});
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0 B1.1\n").findings(), Findings{"S21@2"});
+TEST(UnequalMicrobatches, StandsHereAndNotThere) {
+  expect_findings({
+      {"PointsAtTheFirstForwardTooMany", check_te("[1, 1, 2, -2, -1, -1]"), "S14@1"},
+      {"PointsAtTheLastForwardWhereSomeLack", check_te("[1, 2, 2, 3, 3, -3, -3, -2, -2, -1]"),
+       "S14@0", says("chunk 1 has 1 forward, but the other chunks have 2")},
+      {"PointsAtABackwardWhereThereIsNoForwardAtAll", check_te("[1, -1, -2]"), "S14@2"},
+      {"PointsNowhereWhereOnlyAWeightGradientIsLeftOfAChunk", check_te("[1, -1, -2.5]"),
+       "S14@- S16@2"},
+      {"TakesTheLargerNumberWhereTwoAreEquallyUsual", check_te("[1, 2, 2, 2, -2, -2, -2, -1]"),
+       "S14@0"},
+      {"", check_te("[1, 2, 2, -2, -2, -1]"), "S14@2",
+       because("unless the smaller is what TransformerEngine makes of the length of the list")},
+      {"HoldsTheOrderToTheDeclaredNumber", check_te("[1, -1]", {.microbatches = 3}), "S14@0",
+       says("chunk 1 has 1 forward, but the step is declared to have 3 microbatches")},
+      {"", check_te("[1, -1]", {.microbatches = 1})},
+      {"", check_te("[1, 1, -1, -1]", {.microbatches = 1}), "S14@1"},
+      {"GoesByWhatMostChunksOfAllRanksHave",
+       check_text("capo 1\nrank 0: F1 B1\nrank 1: F1 F1 B1 B1\nrank 2: F1 F1 B1 B1\n"), "S14@0"},
+      {"", check_text("capo 1\nrank 0: F1 B1\nrank 1: F1 F1 B1 B1\nrank 2: F1 B1\n"), "S14@1",
+       says("chunk 1 has 2 forwards on rank 1, but the other chunks have 1")},
+      {"HoldsTheReplayOrderToTheSameNumber",
+       check_text("capo 1\nmicrobatches 2\nrank 0: F1 F1 B1 B1\nrank 0 replay: F1 B1\n"), "S14@0"},
+      {"AcceptsEqualNumbers", check_te("[1, 1, 2, 2, -2, -2, -1, -1]")},
+      {"LeavesSurplusAndMissingBackwardsToBackwardCount", check_te("[1, 1, 2, 2, -2, -2, -1]"),
+       "S15@1"},
+      {"LeavesAnAbsentChunkToMissingChunk", check_te("[2, 2, -2, -2]", {.microbatches = 2}),
+       "S13@0"},
+      {"LeavesNamedMicrobatchesToTheRulesOfActions", check_text("capo 1\nrank 0: F1.0 F1.0 B1.0\n"),
+       "S20@0"},
+      {"", check_text("capo 1\nrank 0: F1.0 B1.0 B1.1\n"), "S21@2"},
+  });
 }
 
 // The finding about the entry at `index`.
@@ -247,10 +172,6 @@ TEST(BackwardCount, ItsEditCuresTheOrderInEveryForm) {
   }
 }
 
-TEST(BackwardCount, ProposesNoChunkWhereSeveralLackABackward) {
-  EXPECT_EQ(check_te("[1, 2, 3, -1, -1, -1]").findings(), (Findings{"S15@1", "S15@2", "S15@4"}));
-}
-
 TEST(BackwardCount, SaysNothingOfTransformerEngineWhereNoChunkComesBehind) {
   EXPECT_TRUE(at(check_te("[1, 2, -2, -2]"), 3).notes.empty());
 }
@@ -263,52 +184,34 @@ TEST(BackwardCount, CountsWhatItDoesNotDescribe) {
   EXPECT_EQ(checked.result.diagnostics.kept().size(), Diagnostics::kDefaultLimit);
 }
 
-TEST(BackwardCount, PointsAtTheForwardThatHasNoBackward) {
-  EXPECT_EQ(check_te("[1, 1, 2, 2, -2, -2, -1]").findings(), Findings{"S15@1"});
-}
-
-TEST(BackwardCount, SaysThatAChunkHasNoBackwardAtAll) {
-  const Checked checked = check_te("[1, 2, -2]");
-  ASSERT_EQ(checked.findings(), Findings{"S15@0"});
-  EXPECT_EQ(checked.first().message, "chunk 1 has 1 forward and no backward");
-}
-
-TEST(BackwardCount, PointsAtTheFirstSurplusEntryHoweverTheyAreOrdered) {
-  EXPECT_EQ(check_te("[-1, -1, 1]").findings(), (Findings{"S23@0", "S15@1"}));
-  EXPECT_EQ(check_te("[1, -1, -1, -1]", {.microbatches = 1}).findings(), Findings{"S15@2"});
-}
-
-TEST(BackwardCount, NamesTheRankAndTheOrder) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 1: F1 B1 B1\n").first().message,
-            "`B1` at index 2 of rank 1 is a backward of chunk 1 without a forward: the chunk has 1 "
-            "forward "
-            "and 2 backwards");
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: F1 B1 B1\n").first().message,
-            "`B1` at index 2 of rank 0's replay order is a backward of chunk 1 without a forward: "
-            "the chunk "
-            "has 1 forward and 2 backwards");
-}
-
 TEST(BackwardCount, SaysNothingOfTransformerEngineInOtherForms) {
   EXPECT_TRUE(at(check_text("capo 1\nrank 0: F1 F2 B1 B1\n"), 3).notes.empty());
 }
 
-TEST(BackwardCount, AcceptsEqualNumbersInAnyOrder) {
-  EXPECT_TRUE(check_te("[1, 1, 2, -1, 2, -2, -1, -2]").accepted());
-}
-
-TEST(BackwardCount, LeavesTheForwardsToUnequalMicrobatchesWhereTheBackwardsAreRight) {
-  EXPECT_EQ(check_te("[1, 1, -1, -1, 2, -2, -2]").findings(), Findings{"S14@4"});
-  EXPECT_EQ(check_te("[1, 1, -1]", {.microbatches = 1}).findings(), Findings{"S14@1"});
-}
-
-TEST(BackwardCount, LeavesTheOrderOfEntriesToBackwardAhead) {
-  EXPECT_EQ(check_te("[1, -1, -1, 1]").findings(), Findings{"S23@2"});
-}
-
-TEST(BackwardCount, LeavesNamedMicrobatchesToMissingAndRepeatedAction) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 F1.1 B1.0\n").findings(), Findings{"S21@1"});
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0 B1.0\n").findings(), Findings{"S20@1"});
+TEST(BackwardCount, StandsHereAndNotThere) {
+  expect_findings({
+      {"ProposesNoChunkWhereSeveralLackABackward", check_te("[1, 2, 3, -1, -1, -1]"),
+       "S15@1 S15@2 S15@4"},
+      {"PointsAtTheForwardThatHasNoBackward", check_te("[1, 1, 2, 2, -2, -2, -1]"), "S15@1"},
+      {"SaysThatAChunkHasNoBackwardAtAll", check_te("[1, 2, -2]"), "S15@0",
+       says("chunk 1 has 1 forward and no backward")},
+      {"PointsAtTheFirstSurplusEntryHoweverTheyAreOrdered", check_te("[-1, -1, 1]"), "S23@0 S15@1"},
+      {"", check_te("[1, -1, -1, -1]", {.microbatches = 1}), "S15@2"},
+      {"NamesTheRankAndTheOrder", check_text("capo 1\nrank 0: F1 B1\nrank 1: F1 B1 B1\n"), "S15@2",
+       says("`B1` at index 2 of rank 1 is a backward of chunk 1 without a forward: the chunk has 1 "
+            "forward and 2 backwards")},
+      {"", check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: F1 B1 B1\n"), "S15@2",
+       says("`B1` at index 2 of rank 0's replay order is a backward of chunk 1 without a forward: "
+            "the chunk has 1 forward and 2 backwards")},
+      {"AcceptsEqualNumbersInAnyOrder", check_te("[1, 1, 2, -1, 2, -2, -1, -2]")},
+      {"LeavesTheForwardsToUnequalMicrobatchesWhereTheBackwardsAreRight",
+       check_te("[1, 1, -1, -1, 2, -2, -2]"), "S14@4"},
+      {"", check_te("[1, 1, -1]", {.microbatches = 1}), "S14@1"},
+      {"LeavesTheOrderOfEntriesToBackwardAhead", check_te("[1, -1, -1, 1]"), "S23@2"},
+      {"LeavesNamedMicrobatchesToMissingAndRepeatedAction",
+       check_text("capo 1\nrank 0: F1.0 F1.1 B1.0\n"), "S21@1"},
+      {"", check_text("capo 1\nrank 0: F1.0 B1.0 B1.0\n"), "S20@1"},
+  });
 }
 
 TEST(BackwardCount, CountsNoDispatchAndNoCombine) {

@@ -3,6 +3,7 @@
 // The words of the findings are compared by tests/corpus/rules.
 
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,12 @@ namespace capo {
 namespace {
 
 using Findings = std::vector<std::string>;
+using testing_support::because;
 using testing_support::check_in;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::shows;
+using testing_support::warns;
 
 constexpr Aliases kInput{.input = true};
 constexpr const char* kLate = "[1, -1, 1, -1.5, -1, -1.5]";
@@ -24,39 +29,11 @@ Checked check_te_plan(const std::string& text) {
   return check_plan({.kind = PlanKind::Te, .aliases = kInput}, text);
 }
 
-TEST(StaticInputReuse, ShowsWhoWroteWhoTookAndWhoReads) {
-  const Checked checked = check_te_plan(kLate);
-  ASSERT_EQ(checked.findings(), Findings{"B01@0"});
-  const Diagnostic& finding = checked.first();
-  EXPECT_EQ(finding.severity, Severity::Error);
-  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
-  EXPECT_EQ(finding.witness.tasks,
-            (std::vector<WitnessEntry>{
-                {0, 0, "1", "F(c1,m0)"}, {0, 2, "1", "F(c1,m1)"}, {0, 3, "-1.5", "W(c1,m0)"}}));
-  EXPECT_FALSE(checked.accepted());
-}
-
-TEST(StaticInputReuse, IsNoneWhereTheWeightGradientComesFirst) {
-  EXPECT_TRUE(check_te_plan("[1, -1, -1.5, 1, -1, -1.5]").findings().empty());
-  EXPECT_TRUE(check_te_plan("[1, 1, -1, -1.5, -1, -1.5]").findings().empty());
-}
-
 TEST(StaticInputReuse, TakesTheOldestThatIsFree) {
   // The third forward gets the input of microbatch 0, whose weight gradient is over.
   EXPECT_TRUE(check_te_plan("[1, 1, -1, -1.5, -1, 1, -1.5, -1, -1.5]").findings().empty());
   EXPECT_EQ(check_te_plan("[1, 1, -1, -1.5, -1, 1, 1, -1.5, -1, -1.5, -1, -1.5]").findings(),
             Findings{"B01@1"});
-}
-
-TEST(StaticInputReuse, GoesAcrossChunks) {
-  EXPECT_EQ(check_te_plan("[1, -1, 2, -1.5, -2, -2.5]").findings(), Findings{"B01@0"});
-}
-
-TEST(StaticInputReuse, ConcernsReadersOfTheInputItself) {
-  EXPECT_TRUE(check_plan({.kind = PlanKind::Te, .aliases = Aliases{}}, kLate).findings().empty());
-  EXPECT_TRUE(check_plan({.kind = PlanKind::Te, .aliases = Aliases{.grad_output = true}}, kLate)
-                  .findings()
-                  .empty());
 }
 
 TEST(StaticInputReuse, KnowsModulesThatReadIt) {
@@ -104,28 +81,6 @@ TEST(StaticInputReuse, TellsShapesApart) {
   EXPECT_EQ(findings(32), Findings{});
 }
 
-TEST(StaticInputReuse, OfUndeclaredOperandsIsAWarning) {
-  const Checked checked = check_plan({.kind = PlanKind::Te}, kLate);
-  ASSERT_EQ(checked.findings(), Findings{"B01@0"});
-  EXPECT_EQ(checked.first().severity, Severity::Warning);
-  EXPECT_TRUE(checked.accepted());
-}
-
-TEST(StaticInputReuse, OfAListWithoutAPlanIsAWarning) {
-  const Checked unsure = check_plan({}, kLate);
-  ASSERT_EQ(unsure.findings(), Findings{"B01@0"});
-  EXPECT_EQ(unsure.first().severity, Severity::Warning);
-  EXPECT_TRUE(unsure.accepted());
-  const Checked known = check_plan({.aliases = kInput}, kLate);
-  EXPECT_EQ(known.first().severity, Severity::Warning);
-  EXPECT_TRUE(known.accepted());
-  EXPECT_TRUE(check_plan({}, "[1, -1, -1.5, 1, -1, -1.5]").findings().empty());
-}
-
-TEST(StaticInputReuse, OfAnOrderFileWithoutAPlanIsNotLookedFor) {
-  EXPECT_TRUE(check_plan({}, "capo 1\nrank 0: F1 B1 F1 W1 B1 W1\n").findings().empty());
-}
-
 TEST(StaticInputReuse, UnderCaposPlanIsNone) {
   for (const Aliases aliases : {Aliases{}, kInput, Aliases{true, true}}) {
     const Checked checked = check_plan({.kind = PlanKind::Safe, .aliases = aliases}, kLate);
@@ -144,15 +99,29 @@ TEST(StaticInputReuse, LooksAtEveryRankByItself) {
   EXPECT_EQ(checked.result.diagnostics.kept().at(1).witness.tasks.at(0).rank, 2);
 }
 
-TEST(StaticInputReuse, ShowsEveryLayerOfAChunk) {
-  EXPECT_EQ(check_te_plan("capo 1\nlayers 2\nrank 0: F1 B1 F1 W1 B1 W1\n").findings(),
-            (Findings{"B01@0", "B01@0"}));
-}
-
-TEST(StaticInputReuse, LeavesReplayOrdersToReplayOrder) {
-  const Checked checked =
-      check_te_plan("capo 1\nrank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 B1 F1 W1 B1 W1\n");
-  EXPECT_EQ(checked.findings(), Findings{"Y01@2"});
+TEST(StaticInputReuse, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsWhoWroteWhoTookAndWhoReads", check_te_plan(kLate), "B01@0",
+       shows("error replay: 0:0 1 F(c1,m0), 0:2 1 F(c1,m1), 0:3 -1.5 W(c1,m0)")},
+      {"IsNoneWhereTheWeightGradientComesFirst", check_te_plan("[1, -1, -1.5, 1, -1, -1.5]")},
+      {"", check_te_plan("[1, 1, -1, -1.5, -1, -1.5]")},
+      {"GoesAcrossChunks", check_te_plan("[1, -1, 2, -1.5, -2, -2.5]"), "B01@0"},
+      {"ConcernsReadersOfTheInputItself",
+       check_plan({.kind = PlanKind::Te, .aliases = Aliases{}}, kLate)},
+      {"", check_plan({.kind = PlanKind::Te, .aliases = Aliases{.grad_output = true}}, kLate)},
+      {"OfUndeclaredOperandsIsAWarning", check_plan({.kind = PlanKind::Te}, kLate), "B01@0",
+       warns()},
+      {"OfAListWithoutAPlanIsAWarning", check_plan({}, kLate), "B01@0", warns()},
+      {"", check_plan({.aliases = kInput}, kLate), "B01@0", warns()},
+      {"", check_plan({}, "[1, -1, -1.5, 1, -1, -1.5]")},
+      {"OfAnOrderFileWithoutAPlanIsNotLookedFor",
+       check_plan({}, "capo 1\nrank 0: F1 B1 F1 W1 B1 W1\n")},
+      {"ShowsEveryLayerOfAChunk", check_te_plan("capo 1\nlayers 2\nrank 0: F1 B1 F1 W1 B1 W1\n"),
+       "B01@0 B01@0"},
+      {"LeavesReplayOrdersToReplayOrder",
+       check_te_plan("capo 1\nrank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 B1 F1 W1 B1 W1\n"),
+       "Y01@2"},
+  });
 }
 
 constexpr Aliases kGradient{.grad_output = true};
@@ -160,35 +129,6 @@ constexpr const char* kLateGradient = "[1, 2, -2, -1, -2.5, -1.5]";
 
 Checked check_te_plan_of_grad_output_reuse(const std::string& text) {
   return check_plan({.kind = PlanKind::Te, .aliases = kGradient}, text);
-}
-
-TEST(GradOutputReuse, ShowsWhoWroteWhoTookAndWhoReads) {
-  const Checked checked = check_te_plan_of_grad_output_reuse(kLateGradient);
-  ASSERT_EQ(checked.findings(), Findings{"B02@2"});
-  const Diagnostic& finding = checked.first();
-  EXPECT_EQ(finding.severity, Severity::Error);
-  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
-  EXPECT_EQ(finding.witness.tasks,
-            (std::vector<WitnessEntry>{
-                {0, 2, "-2", "B(c2,m0)"}, {0, 3, "-1", "B(c1,m0)"}, {0, 4, "-2.5", "W(c2,m0)"}}));
-  EXPECT_FALSE(checked.accepted());
-}
-
-TEST(GradOutputReuse, IsNoneWhereTheWeightGradientFollowsItsBackward) {
-  EXPECT_TRUE(check_te_plan_of_grad_output_reuse("[1, 2, -2, -2.5, -1, -1.5]").findings().empty());
-  EXPECT_TRUE(
-      check_te_plan_of_grad_output_reuse("[1, 2, -2, 1, -2.5, 2, -1, -1.5, -2, -2.5, -1, -1.5]")
-          .findings()
-          .empty())
-      << "a forward between them does not matter";
-}
-
-TEST(GradOutputReuse, ConcernsReadersOfTheGradientItself) {
-  EXPECT_TRUE(
-      check_plan({.kind = PlanKind::Te, .aliases = Aliases{}}, kLateGradient).findings().empty());
-  EXPECT_TRUE(check_plan({.kind = PlanKind::Te, .aliases = Aliases{.input = true}}, kLateGradient)
-                  .findings()
-                  .empty());
 }
 
 TEST(GradOutputReuse, KnowsModulesThatReadIt) {
@@ -230,30 +170,6 @@ TEST(GradOutputReuse, TellsShapesApart) {
   EXPECT_EQ(findings(32), Findings{});
 }
 
-TEST(GradOutputReuse, WithoutADeclarationIsAWarning) {
-  const Checked no_operands = check_plan({.kind = PlanKind::Te}, kLateGradient);
-  ASSERT_EQ(no_operands.findings(), Findings{"B02@2"});
-  EXPECT_EQ(no_operands.first().severity, Severity::Warning);
-  EXPECT_TRUE(no_operands.accepted());
-  const Checked no_plan = check_plan({}, kLateGradient);
-  ASSERT_EQ(no_plan.findings(), Findings{"B02@2"});
-  EXPECT_TRUE(no_plan.accepted());
-}
-
-TEST(GradOutputReuse, UnderCaposPlanIsNone) {
-  const Checked checked = check_plan({.kind = PlanKind::Safe, .aliases = kGradient}, kLateGradient);
-  EXPECT_TRUE(checked.findings().empty());
-  EXPECT_TRUE(checked.accepted());
-}
-
-TEST(GradOutputReuse, LooksAtEveryRankByItself) {
-  EXPECT_EQ(check_te_plan_of_grad_output_reuse("capo 1\nchunks 2\n"
-                                               "rank 0: F1.0 F2.0 B2.0 W2.0 B1.0 W1.0\n"
-                                               "rank 1: F1.0 F2.0 B2.0 B1.0 W2.0 W1.0\n")
-                .findings(),
-            Findings{"B02@2"});
-}
-
 TEST(GradOutputReuse, HappensBetweenTheLayersOfOneChunk) {
   // The backward of layer 0 runs behind that of layer 1, within one graph.
   const Checked checked =
@@ -265,10 +181,33 @@ TEST(GradOutputReuse, HappensBetweenTheLayersOfOneChunk) {
       "index 1 has overwritten");
 }
 
-TEST(GradOutputReuse, StandsBesideStaticInputReuse) {
-  const Checked checked = check_plan({.kind = PlanKind::Te, .aliases = Aliases{true, true}},
-                                     "[1, -1, 2, -2, -1.5, -2.5]");
-  EXPECT_EQ(checked.findings(), (Findings{"B01@0", "B02@1"}));
+TEST(GradOutputReuse, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsWhoWroteWhoTookAndWhoReads", check_te_plan_of_grad_output_reuse(kLateGradient),
+       "B02@2", shows("error replay: 0:2 -2 B(c2,m0), 0:3 -1 B(c1,m0), 0:4 -2.5 W(c2,m0)")},
+      {"IsNoneWhereTheWeightGradientFollowsItsBackward",
+       check_te_plan_of_grad_output_reuse("[1, 2, -2, -2.5, -1, -1.5]")},
+      {"",
+       check_te_plan_of_grad_output_reuse("[1, 2, -2, 1, -2.5, 2, -1, -1.5, -2, -2.5, -1, -1.5]"),
+       "", because("a forward between them does not matter")},
+      {"ConcernsReadersOfTheGradientItself",
+       check_plan({.kind = PlanKind::Te, .aliases = Aliases{}}, kLateGradient)},
+      {"", check_plan({.kind = PlanKind::Te, .aliases = Aliases{.input = true}}, kLateGradient)},
+      {"WithoutADeclarationIsAWarning", check_plan({.kind = PlanKind::Te}, kLateGradient), "B02@2",
+       warns()},
+      {"", check_plan({}, kLateGradient), "B02@2", warns()},
+      {"UnderCaposPlanIsNone",
+       check_plan({.kind = PlanKind::Safe, .aliases = kGradient}, kLateGradient)},
+      {"LooksAtEveryRankByItself",
+       check_te_plan_of_grad_output_reuse("capo 1\nchunks 2\n"
+                                          "rank 0: F1.0 F2.0 B2.0 W2.0 B1.0 W1.0\n"
+                                          "rank 1: F1.0 F2.0 B2.0 B1.0 W2.0 W1.0\n"),
+       "B02@2"},
+      {"StandsBesideStaticInputReuse",
+       check_plan({.kind = PlanKind::Te, .aliases = Aliases{true, true}},
+                  "[1, -1, 2, -2, -1.5, -2.5]"),
+       "B01@0 B02@1"},
+  });
 }
 
 constexpr Environment kWeightStream{.weight_stream = true};
@@ -277,29 +216,6 @@ constexpr Aliases kBoth{.input = true, .grad_output = true};
 Checked check_beside(const std::string& text,
                      const PlanOptions& plan = {.kind = PlanKind::Te, .aliases = kBoth}) {
   return check_in({.environment = kWeightStream, .plan = plan}, text);
-}
-
-TEST(SlotRace, ShowsWhatNothingOrders) {
-  const Checked checked = check_beside("[1, -1, -1.5, 1, -1, -1.5]");
-  ASSERT_EQ(checked.findings(), (Findings{"E01@0", "E01@1"}));
-  const Diagnostic& finding = checked.first();
-  EXPECT_EQ(finding.severity, Severity::Error);
-  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
-  EXPECT_EQ(finding.witness.tasks,
-            (std::vector<WitnessEntry>{
-                {0, 0, "1", "F(c1,m0)"}, {0, 3, "1", "F(c1,m1)"}, {0, 2, "-1.5", "W(c1,m0)"}}));
-  EXPECT_FALSE(checked.accepted());
-}
-
-TEST(SlotRace, IsNoneOnOneStream) {
-  EXPECT_TRUE(
-      check_in({.plan = {.kind = PlanKind::Te, .aliases = kBoth}}, "[1, -1, -1.5, 1, -1, -1.5]")
-          .findings()
-          .empty());
-}
-
-TEST(SlotRace, IsNoneWhereNothingComesBehind) {
-  EXPECT_TRUE(check_beside("[1, -1, -1.5]").findings().empty());
 }
 
 TEST(SlotRace, LeavesWhatIsOverwrittenForCertainToTheRulesOfBuffers) {
@@ -330,13 +246,6 @@ TEST(SlotRace, SaysWhereMemoryIsWrittenAndReadByOnePieceOfWork) {
   EXPECT_EQ(found[1].witness.tasks.front(), (WitnessEntry{0, 3, "-2.5", "W(c2,m0)"}));
 }
 
-TEST(SlotRace, OfUndeclaredOperandsIsAWarning) {
-  const Checked checked = check_beside("[1, -1, -1.5, 1, -1, -1.5]", {.kind = PlanKind::Te});
-  ASSERT_EQ(checked.findings(), (Findings{"E01@0", "E01@1"}));
-  EXPECT_EQ(checked.first().severity, Severity::Warning);
-  EXPECT_TRUE(checked.accepted());
-}
-
 TEST(SlotRace, WithoutAPlanIsAWarning) {
   const Checked checked = check_beside("[1, -1, 1, -1.5, -1, -1.5]", {.aliases = kBoth});
   for (const Diagnostic& finding : checked.result.diagnostics.kept()) {
@@ -347,12 +256,6 @@ TEST(SlotRace, WithoutAPlanIsAWarning) {
   EXPECT_TRUE(checked.accepted());
 }
 
-TEST(SlotRace, UnderCaposPlanIsNone) {
-  EXPECT_TRUE(check_beside("[1, -1, -1.5, 1, -1, -1.5]", {.kind = PlanKind::Safe, .aliases = kBoth})
-                  .findings()
-                  .empty());
-}
-
 constexpr const char* kSender =
     "capo 1\nplacement chain\n"
     "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 F1.2 send-F1.2 recv-B1.0 B1.0 recv-B1.1 B1.1 recv-B1.2 "
@@ -360,16 +263,25 @@ constexpr const char* kSender =
     "rank 1: recv-F1.0 F1.0 recv-F1.1 F1.1 recv-F1.2 F1.2 B1.0 send-B1.0 B1.1 send-B1.1 B1.2 "
     "send-B1.2\n";
 
-TEST(SlotRace, IsBetweenASendAndWhatTakesItsMemory) {
-  EXPECT_EQ(check_in({.plan = {.kind = PlanKind::Te}}, kSender).findings(), Findings{"E01@6"});
-  EXPECT_TRUE(check_in({.plan = {.kind = PlanKind::Safe}}, kSender).findings().empty());
-}
-
-TEST(SlotRace, SeesSendsThatPyTorchAdds) {
-  EXPECT_EQ(testing_support::check_in({.plan = {.kind = PlanKind::Te}},
-                                      "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1F2,1B0,1B1,1B2\n")
-                .findings(),
-            Findings{"E01@3"});
+TEST(SlotRace, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsWhatNothingOrders", check_beside("[1, -1, -1.5, 1, -1, -1.5]"), "E01@0 E01@1",
+       shows("error replay: 0:0 1 F(c1,m0), 0:3 1 F(c1,m1), 0:2 -1.5 W(c1,m0)")},
+      {"IsNoneOnOneStream",
+       check_in({.plan = {.kind = PlanKind::Te, .aliases = kBoth}}, "[1, -1, -1.5, 1, -1, -1.5]")},
+      {"IsNoneWhereNothingComesBehind", check_beside("[1, -1, -1.5]")},
+      {"OfUndeclaredOperandsIsAWarning",
+       check_beside("[1, -1, -1.5, 1, -1, -1.5]", {.kind = PlanKind::Te}), "E01@0 E01@1", warns()},
+      {"UnderCaposPlanIsNone",
+       check_beside("[1, -1, -1.5, 1, -1, -1.5]", {.kind = PlanKind::Safe, .aliases = kBoth})},
+      {"IsBetweenASendAndWhatTakesItsMemory", check_in({.plan = {.kind = PlanKind::Te}}, kSender),
+       "E01@6"},
+      {"", check_in({.plan = {.kind = PlanKind::Safe}}, kSender)},
+      {"SeesSendsThatPyTorchAdds",
+       check_in({.plan = {.kind = PlanKind::Te}},
+                "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1F2,1B0,1B1,1B2\n"),
+       "E01@3"},
+  });
 }
 
 TEST(SlotRace, IsNoneWhereAnAnswerSaysThatTheSendIsOver) {

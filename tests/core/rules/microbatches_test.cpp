@@ -5,6 +5,7 @@
 #include "core/text/order_printer.h"
 #include "schedules/catalogue.h"
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -21,6 +22,8 @@ using testing_support::check_csv;
 using testing_support::check_te;
 using testing_support::check_text;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::says;
 
 TEST(MicrobatchOutOfRange, NamesTheRange) {
   const Checked checked = check_csv("0F0,0B0,0F1,0B1,0F7\n", {.microbatches = 2});
@@ -32,42 +35,6 @@ TEST(MicrobatchOutOfRange, NamesTheRange) {
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{16, 3}, ""}}));
 }
 
-TEST(MicrobatchOutOfRange, BeginsRightBehindTheLast) {
-  const std::string table = "0F0,0F1,0B0,0B1\n";
-  EXPECT_EQ(check_csv(table, {.microbatches = 1}).findings(), (Findings{"S19@1", "S19@3"}));
-  EXPECT_TRUE(check_csv(table, {.microbatches = 2}).accepted());
-}
-
-TEST(MicrobatchOutOfRange, ConcernsTransfersToo) {
-  EXPECT_EQ(check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 send-F1.7 B1.0\n").findings(),
-            Findings{"S19@1"});
-  EXPECT_EQ(check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 dispatch-F1.7 B1.0\n").findings(),
-            Findings{"S19@1"});
-}
-
-TEST(MicrobatchOutOfRange, NamesTheRank) {
-  const Checked checked =
-      check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0 F1.1\n");
-  ASSERT_EQ(checked.findings(), Findings{"S19@2"});
-  EXPECT_EQ(checked.first().message,
-            "`F1.1` at index 2 of rank 1 is an action of microbatch 1, but the step has 1 "
-            "microbatch (only 0)");
-}
-
-TEST(MicrobatchOutOfRange, JudgesTheReplayOrderToo) {
-  EXPECT_EQ(check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 F1.1 B1.0\n")
-                .findings(),
-            Findings{"S19@1"});
-}
-
-TEST(MicrobatchOutOfRange, KnowsNoRangeThatNobodyDeclared) {
-  EXPECT_TRUE(check_csv("0F0,0F1,0B0,0B1\n").accepted());
-}
-
-TEST(MicrobatchOutOfRange, AsksNoActionOfAWholeStage) {
-  EXPECT_TRUE(check_csv("0UNSHARD,0F0,0B0,0REDUCE_GRAD\n", {.microbatches = 1}).accepted());
-}
-
 TEST(MicrobatchOutOfRange, IsTheOnlyRuleToSpeakOfSuchAMicrobatch) {
   // It has no forward, and two backwards that come first.
   EXPECT_EQ(check_csv("0B5,0B5,0F0,0B0\n", {.microbatches = 1}).findings(),
@@ -75,8 +42,27 @@ TEST(MicrobatchOutOfRange, IsTheOnlyRuleToSpeakOfSuchAMicrobatch) {
       << "a repetition is a fault in any range";
 }
 
-TEST(MicrobatchOutOfRange, LeavesCountedMicrobatchesToUnequalMicrobatches) {
-  EXPECT_EQ(check_te("[1, 1, -1, -1]", {.microbatches = 1}).findings(), Findings{"S14@1"});
+TEST(MicrobatchOutOfRange, StandsHereAndNotThere) {
+  const std::string table = "0F0,0F1,0B0,0B1\n";
+  expect_findings({
+      {"BeginsRightBehindTheLast", check_csv(table, {.microbatches = 1}), "S19@1 S19@3"},
+      {"", check_csv(table, {.microbatches = 2})},
+      {"ConcernsTransfersToo", check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 send-F1.7 B1.0\n"),
+       "S19@1"},
+      {"", check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 dispatch-F1.7 B1.0\n"), "S19@1"},
+      {"NamesTheRank",
+       check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0 F1.1\n"), "S19@2",
+       says("`F1.1` at index 2 of rank 1 is an action of microbatch 1, but the step has 1 "
+            "microbatch (only 0)")},
+      {"JudgesTheReplayOrderToo",
+       check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 F1.1 B1.0\n"),
+       "S19@1"},
+      {"KnowsNoRangeThatNobodyDeclared", check_csv("0F0,0F1,0B0,0B1\n")},
+      {"AsksNoActionOfAWholeStage",
+       check_csv("0UNSHARD,0F0,0B0,0REDUCE_GRAD\n", {.microbatches = 1})},
+      {"LeavesCountedMicrobatchesToUnequalMicrobatches",
+       check_te("[1, 1, -1, -1]", {.microbatches = 1}), "S14@1"},
+  });
 }
 
 // The rank and index of the second of the two; the witness begins with the first.
@@ -89,10 +75,6 @@ std::vector<std::size_t> repetitions(const Checked& checked) {
   return places;
 }
 
-TEST(RepeatedAction, ShowsBoth) {
-  EXPECT_EQ(check_csv("0F0,0B0,0B0\n").findings(), Findings{"S20@1"});
-}
-
 TEST(RepeatedAction, ConcernsEveryKindOfComputation) {
   EXPECT_EQ(repetitions(check_csv("0F0,0F0,0B0\n")), std::vector<std::size_t>{1});
   EXPECT_EQ(repetitions(check_csv("0F0,0I0,0I0,0W0\n")), std::vector<std::size_t>{2});
@@ -103,26 +85,9 @@ TEST(RepeatedAction, ReportsEveryTimeButTheFirst) {
   EXPECT_EQ(repetitions(check_csv("0F0,0B0,0B0,0B0\n")), (std::vector<std::size_t>{2, 3}));
 }
 
-TEST(RepeatedAction, NamesTheRankAndTheOrder) {
-  EXPECT_EQ(check_csv("0F0,0B0\n1F0,1B0,1B0\n").first().message,
-            "`1B0` at index 2 of rank 1 runs a second time");
-  EXPECT_EQ(
-      check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 F1.0 B1.0\n").first().message,
-      "`F1.0` at index 1 of rank 0's replay order runs a second time");
-}
-
 TEST(RepeatedAction, LooksIntoComposites) {
   EXPECT_EQ(repetitions(check_text("capo 1\nrank 0: F1.0 (B1.0 F1.1) (B1.1 F1.1)\n")),
             std::vector<std::size_t>{2});
-}
-
-TEST(RepeatedAction, AcceptsTheSameActionOfOtherMicrobatchesAndChunks) {
-  EXPECT_TRUE(check_csv("0F0,0F1,1F0,1F1,1B0,1B1,0B0,0B1\n").accepted());
-}
-
-TEST(RepeatedAction, AllowsTheSameActionOncePerOrder) {
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 B1.0\nrank 1: F1.0 B1.0\n")
-                  .accepted());
 }
 
 TEST(RepeatedAction, DoesNotJudgeTransfersAndActionsOfAWholeStage) {
@@ -131,16 +96,22 @@ TEST(RepeatedAction, DoesNotJudgeTransfersAndActionsOfAWholeStage) {
   EXPECT_EQ(twice.findings(), Findings{"T01@1"});
 }
 
-TEST(RepeatedAction, LeavesAWholeBackwardBesideASplitOneToSplitAndWhole) {
-  EXPECT_EQ(check_csv("0F0,0B0,0I0,0W0\n").findings(), Findings{"S22@1"});
-}
-
-TEST(RepeatedAction, LeavesCountedOrdersToTheCounts) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 B1\n").findings(), Findings{"S15@2"});
-}
-
-TEST(RepeatedAction, LeavesAStageOnTwoRanksToStageTwice) {
-  EXPECT_EQ(check_csv("0F0,0B0\n0F0,0B0\n").findings(), Findings{"P01@0"});
+TEST(RepeatedAction, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsBoth", check_csv("0F0,0B0,0B0\n"), "S20@1"},
+      {"NamesTheRankAndTheOrder", check_csv("0F0,0B0\n1F0,1B0,1B0\n"), "S20@1",
+       says("`1B0` at index 2 of rank 1 runs a second time")},
+      {"", check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 F1.0 B1.0\n"), "S20@0",
+       says("`F1.0` at index 1 of rank 0's replay order runs a second time")},
+      {"AcceptsTheSameActionOfOtherMicrobatchesAndChunks",
+       check_csv("0F0,0F1,1F0,1F1,1B0,1B1,0B0,0B1\n")},
+      {"AllowsTheSameActionOncePerOrder",
+       check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 B1.0\nrank 1: F1.0 B1.0\n")},
+      {"LeavesAWholeBackwardBesideASplitOneToSplitAndWhole", check_csv("0F0,0B0,0I0,0W0\n"),
+       "S22@1"},
+      {"LeavesCountedOrdersToTheCounts", check_text("capo 1\nrank 0: F1 B1 B1\n"), "S15@2"},
+      {"LeavesAStageOnTwoRanksToStageTwice", check_csv("0F0,0B0\n0F0,0B0\n"), "P01@0"},
+  });
 }
 
 // The quoted beginnings of the messages: what is missing.
@@ -195,7 +166,7 @@ TEST(MissingAction, OffersNoEditWhereNobodyMakesTheGradient) {
   EXPECT_FALSE(checked.result.diagnostics.kept().at(1).help.edits.empty());
 }
 
-// Whatever backward or weight gradient is left out of a sound schedule.
+// A sound schedule loses each of its backwards and weight gradients in turn.
 TEST(MissingAction, ItsEditsAlwaysCure) {
   std::size_t edits = 0;
   for (const char* name : {"gpipe", "1f1b", "1f1b-interleaved", "zb-h1", "zbv-1p", "v-half",
@@ -280,34 +251,22 @@ TEST(MissingAction, CountsWhatItDoesNotDescribe) {
   EXPECT_EQ(checked.result.diagnostics.kept().size(), Diagnostics::kDefaultLimit);
 }
 
-TEST(MissingAction, AcceptsACompleteOrder) {
-  EXPECT_TRUE(check_csv("0F0,0F1,0B0,0B1\n").accepted());
-}
-
-TEST(MissingAction, LeavesAnAbsentStageToMissingChunk) {
-  EXPECT_EQ(check_csv("0F0,0B0\n", {.stage_to_rank = {{0, 0}}}).findings(), Findings{"S13@-"});
-}
-
-TEST(MissingAction, LeavesMicrobatchesOutOfRangeAlone) {
-  EXPECT_EQ(check_csv("0F0,0B0,0F3\n", {.microbatches = 1}).findings(), Findings{"S19@2"});
-}
-
-TEST(MissingAction, LeavesCountedMicrobatchesToTheCounts) {
-  EXPECT_EQ(check_te("[1, 1, -1]", {.microbatches = 2}).findings(), Findings{"S15@1"});
-}
-
-TEST(SplitAndWhole, ShowsBoth) {
-  EXPECT_EQ(check_csv("0F0,0B0,0I0,0W0\n").findings(), Findings{"S22@1"});
+TEST(MissingAction, StandsHereAndNotThere) {
+  expect_findings({
+      {"AcceptsACompleteOrder", check_csv("0F0,0F1,0B0,0B1\n")},
+      {"LeavesAnAbsentStageToMissingChunk", check_csv("0F0,0B0\n", {.stage_to_rank = {{0, 0}}}),
+       "S13@-"},
+      {"LeavesMicrobatchesOutOfRangeAlone", check_csv("0F0,0B0,0F3\n", {.microbatches = 1}),
+       "S19@2"},
+      {"LeavesCountedMicrobatchesToTheCounts", check_te("[1, 1, -1]", {.microbatches = 2}),
+       "S15@1"},
+  });
 }
 
 TEST(SplitAndWhole, PointsAtTheLaterOfTheTwoWays) {
   const Checked checked = check_csv("0F0,0I0,0W0,0B0\n");
   ASSERT_EQ(checked.findings(), Findings{"S22@1"});
   EXPECT_EQ(checked.first().labels.at(0).span, (Span{12, 3}));
-}
-
-TEST(SplitAndWhole, FindsAWeightHalfAlone) {
-  EXPECT_EQ(check_csv("0F0,0B0,0W0\n").findings(), Findings{"S22@1"});
 }
 
 TEST(SplitAndWhole, NamesTheMicrobatchAndTheRank) {
@@ -317,23 +276,19 @@ TEST(SplitAndWhole, NamesTheMicrobatchAndTheRank) {
   EXPECT_EQ(checked.first().witness.tasks.at(0).rank, 1);
 }
 
-TEST(SplitAndWhole, LetsEachMicrobatchChoose) {
-  EXPECT_TRUE(check_csv("0F0,0F1,0B0,0I1,0W1\n").accepted());
-}
-
-TEST(SplitAndWhole, JudgesTheReplayOrderToo) {
-  EXPECT_EQ(check_text("capo 1\nmixed 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 B1.0 I1.0 W1.0\n")
-                .findings(),
-            Findings{"S22@1"});
-}
-
-TEST(SplitAndWhole, LeavesAWeightGradientThatIsNotDeclaredToWeightUndeclared) {
-  EXPECT_EQ(check_text("capo 1\ndelayed none\nrank 0: F1.0 B1.0 W1.0\n").findings(),
-            Findings{"S17@2"});
-}
-
-TEST(SplitAndWhole, HasNothingToSayWhereEveryBackwardIsAnInputHalf) {
-  EXPECT_TRUE(check_text("capo 1\ndelayed 1\nrank 0: F1.0 B1.0 W1.0\n").accepted());
+TEST(SplitAndWhole, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsBoth", check_csv("0F0,0B0,0I0,0W0\n"), "S22@1"},
+      {"FindsAWeightHalfAlone", check_csv("0F0,0B0,0W0\n"), "S22@1"},
+      {"LetsEachMicrobatchChoose", check_csv("0F0,0F1,0B0,0I1,0W1\n")},
+      {"JudgesTheReplayOrderToo",
+       check_text("capo 1\nmixed 1\nrank 0: F1.0 B1.0\nrank 0 replay: F1.0 B1.0 I1.0 W1.0\n"),
+       "S22@1"},
+      {"LeavesAWeightGradientThatIsNotDeclaredToWeightUndeclared",
+       check_text("capo 1\ndelayed none\nrank 0: F1.0 B1.0 W1.0\n"), "S17@2"},
+      {"HasNothingToSayWhereEveryBackwardIsAnInputHalf",
+       check_text("capo 1\ndelayed 1\nrank 0: F1.0 B1.0 W1.0\n")},
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // The words of the findings are compared by tests/corpus/rules.
 
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -14,103 +15,64 @@ namespace {
 
 using Findings = std::vector<std::string>;
 using Messages = std::vector<std::string>;
+using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_te;
 using testing_support::check_text;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::labels;
+using testing_support::says;
 
-TEST(BackwardAhead, ShowsTheForwardThatComesTooLate) {
-  EXPECT_EQ(check_te("[1, -1, -1, 1]").findings(), Findings{"S23@2"});
+TEST(BackwardAhead, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsTheForwardThatComesTooLate", check_te("[1, -1, -1, 1]"), "S23@2"},
+      {"ReportsEveryBackwardThatIsAhead", check_te("[-1, -1, 1, 1]"), "S23@0 S23@1"},
+      {"", check_te("[-1, 1, -1, 1]"), "S23@0 S23@2"},
+      {"JudgesEachChunkByItself", check_te("[1, -2, 2, -1]"), "S23@1"},
+      {"NamesTheRankAndTheOrder", check_text("capo 1\nrank 0: F1 B1\nrank 1: B1 F1\n"), "S23@0",
+       says("`B1` at index 0 of rank 1 is the backward of microbatch 0, whose forward comes only "
+            "at index 1")},
+      {"", check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: B1 F1\n"), "S23@0",
+       says("`B1` at index 0 of rank 0's replay order is the backward of microbatch 0, whose "
+            "forward comes only at index 1")},
+      {"AcceptsABackwardRightBehindItsForward", check_te("[1, -1, 1, -1]")},
+      {"", check_te("[1, 2, -2, -1]")},
+      {"LeavesABackwardThatNeverGetsItsForwardToTheCounts", check_te("[1, -1, -1]"), "S15@2"},
+      {"", check_te("[-1, -1, 1]"), "S23@0 S15@1"},
+      {"LeavesNamedMicrobatchesToBackwardBeforeForward", check_text("capo 1\nrank 0: B1.0 F1.0\n"),
+       "D01@0"},
+      {"", check_text("capo 1\nrank 0: F1.0 F1.1 B1.1 B1.0\n"), "", because("last in, first out")},
+      {"ConcernsOneThatRunsBesideItsForward", check_text("capo 1\nrank 0: (F1 B1)\n"), "S23@0",
+       says("`B1` at index 0 is the backward of microbatch 0, whose forward runs in the same "
+            "composite")},
+      {"", check_text("capo 1\nrank 0: F1 (F1 B1) B1\n")},
+      {"", check_text("capo 1\nrank 0: F1 (B1 B1) F1\n"), "S23@1"},
+  });
 }
 
-TEST(BackwardAhead, ReportsEveryBackwardThatIsAhead) {
-  EXPECT_EQ(check_te("[-1, -1, 1, 1]").findings(), (Findings{"S23@0", "S23@1"}));
-  EXPECT_EQ(check_te("[-1, 1, -1, 1]").findings(), (Findings{"S23@0", "S23@2"}));
-}
-
-TEST(BackwardAhead, JudgesEachChunkByItself) {
-  EXPECT_EQ(check_te("[1, -2, 2, -1]").findings(), Findings{"S23@1"});
-}
-
-TEST(BackwardAhead, NamesTheRankAndTheOrder) {
-  EXPECT_EQ(
-      check_text("capo 1\nrank 0: F1 B1\nrank 1: B1 F1\n").first().message,
-      "`B1` at index 0 of rank 1 is the backward of microbatch 0, whose forward comes only at "
-      "index 1");
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1\nrank 0 replay: B1 F1\n").first().message,
-            "`B1` at index 0 of rank 0's replay order is the backward of microbatch 0, whose "
-            "forward comes "
-            "only at index 1");
-}
-
-TEST(BackwardAhead, AcceptsABackwardRightBehindItsForward) {
-  EXPECT_TRUE(check_te("[1, -1, 1, -1]").accepted());
-  EXPECT_TRUE(check_te("[1, 2, -2, -1]").accepted());
-}
-
-TEST(BackwardAhead, LeavesABackwardThatNeverGetsItsForwardToTheCounts) {
-  EXPECT_EQ(check_te("[1, -1, -1]").findings(), Findings{"S15@2"});
-  EXPECT_EQ(check_te("[-1, -1, 1]").findings(), (Findings{"S23@0", "S15@1"}));
-}
-
-TEST(BackwardAhead, LeavesNamedMicrobatchesToBackwardBeforeForward) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: B1.0 F1.0\n").findings(), Findings{"D01@0"});
-  EXPECT_TRUE(check_text("capo 1\nrank 0: F1.0 F1.1 B1.1 B1.0\n").accepted())
-      << "last in, first out";
-}
-
-TEST(BackwardAhead, ConcernsOneThatRunsBesideItsForward) {
-  const Checked checked = check_text("capo 1\nrank 0: (F1 B1)\n");
-  ASSERT_EQ(checked.findings(), Findings{"S23@0"});
-  EXPECT_EQ(checked.first().message,
-            "`B1` at index 0 is the backward of microbatch 0, whose forward runs in the "
-            "same composite");
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 (F1 B1) B1\n").findings(), Findings{});
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 (B1 B1) F1\n").findings(), Findings{"S23@1"});
-}
-
-TEST(WeightAhead, ShowsTheBackwardThatComesTooLate) {
-  EXPECT_EQ(check_te("[1, -1.5, -1]").findings(), Findings{"S24@1"});
-}
-
-TEST(WeightAhead, ReportsEveryWeightGradientThatIsAhead) {
-  EXPECT_EQ(check_te("[1, 1, -1.5, -1.5, -1, -1]").findings(), (Findings{"S24@2", "S24@3"}));
-  EXPECT_EQ(check_te("[1, 1, -1, -1.5, -1.5, -1]").findings(), Findings{"S24@4"});
-}
-
-TEST(WeightAhead, JudgesEachChunkByItself) {
-  EXPECT_EQ(check_te("[1, 2, -2, -1.5, -1, -2.5]").findings(), Findings{"S24@3"});
-}
-
-TEST(WeightAhead, NamesTheRankAndTheOrder) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 W1\nrank 1: F1 W1 B1\n").first().message,
-            "`W1` at index 1 of rank 1 is the weight gradient of microbatch 0, whose backward "
-            "comes only at "
-            "index 2");
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 B1 W1\nrank 0 replay: F1 W1 B1\n").findings(),
-            Findings{"S24@1"});
-}
-
-TEST(WeightAhead, AcceptsItAnywhereBehindItsBackward) {
-  EXPECT_TRUE(check_te("[1, -1, -1.5]").accepted());
-  EXPECT_TRUE(check_te("[1, 1, -1, 2, 2, -2, -1, -1.5, -2, -1.5]").accepted());
-}
-
-TEST(WeightAhead, DoesNotAskForTheForward) {
-  EXPECT_EQ(check_te("[-1, -1.5, 1]").findings(), Findings{"S23@0"});
-}
-
-TEST(WeightAhead, LeavesOneThatNeverGetsItsBackwardToTheCounts) {
-  EXPECT_EQ(check_te("[1, -1, -1.5, -1.5]").findings(), Findings{"S16@3"});
-  EXPECT_EQ(check_te("[1, -1.5]").findings(), Findings{"S15@0"});
-}
-
-TEST(WeightAhead, LeavesAChunkThatDoesNotDelayToWeightUndeclared) {
-  EXPECT_EQ(check_te("[1, -1.5, -1]", {.delayed = DelayedChunks{}}).findings(), Findings{"S17@1"});
-}
-
-TEST(WeightAhead, LeavesNamedMicrobatchesToWeightBeforeBackward) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 W1.0 B1.0\n").findings(), Findings{"D02@1"});
+TEST(WeightAhead, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsTheBackwardThatComesTooLate", check_te("[1, -1.5, -1]"), "S24@1"},
+      {"ReportsEveryWeightGradientThatIsAhead", check_te("[1, 1, -1.5, -1.5, -1, -1]"),
+       "S24@2 S24@3"},
+      {"", check_te("[1, 1, -1, -1.5, -1.5, -1]"), "S24@4"},
+      {"JudgesEachChunkByItself", check_te("[1, 2, -2, -1.5, -1, -2.5]"), "S24@3"},
+      {"NamesTheRankAndTheOrder", check_text("capo 1\nrank 0: F1 B1 W1\nrank 1: F1 W1 B1\n"),
+       "S24@1",
+       says("`W1` at index 1 of rank 1 is the weight gradient of microbatch 0, whose backward "
+            "comes only at index 2")},
+      {"", check_text("capo 1\nrank 0: F1 B1 W1\nrank 0 replay: F1 W1 B1\n"), "S24@1"},
+      {"AcceptsItAnywhereBehindItsBackward", check_te("[1, -1, -1.5]")},
+      {"", check_te("[1, 1, -1, 2, 2, -2, -1, -1.5, -2, -1.5]")},
+      {"DoesNotAskForTheForward", check_te("[-1, -1.5, 1]"), "S23@0"},
+      {"LeavesOneThatNeverGetsItsBackwardToTheCounts", check_te("[1, -1, -1.5, -1.5]"), "S16@3"},
+      {"", check_te("[1, -1.5]"), "S15@0"},
+      {"LeavesAChunkThatDoesNotDelayToWeightUndeclared",
+       check_te("[1, -1.5, -1]", {.delayed = DelayedChunks{}}), "S17@1"},
+      {"LeavesNamedMicrobatchesToWeightBeforeBackward",
+       check_text("capo 1\nrank 0: F1.0 W1.0 B1.0\n"), "D02@1"},
+  });
 }
 
 TEST(WeightAhead, ConcernsOneThatRunsBesideItsBackward) {
@@ -120,111 +82,54 @@ TEST(WeightAhead, ConcernsOneThatRunsBesideItsBackward) {
   EXPECT_EQ(check_text("capo 1\nrank 0: F1 F1 B1 (W1 W1) B1\n").findings(), Findings{"S24@3"});
 }
 
-TEST(BackwardBeforeForward, ShowsBoth) {
-  const Checked checked = check_csv("0F0,0B1,0F1,0B0\n");
-  ASSERT_EQ(checked.findings(), Findings{"D01@1"});
-}
-
-// A cell is one text of two actions: which of them is meant is said.
-TEST(BackwardBeforeForward, NamesTheActionsOfAnOverlappedCell) {
-  const Checked together = check_csv("0F0,(0F1;0B1)OVERLAP_F_B,0B0\n");
-  ASSERT_EQ(together.findings(), Findings{"D01@1"});
-  const Diagnostic& finding = together.first();
-  EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 20}, ""}}));
-
-  const Checked before = check_csv("(0F0;0B1)OVERLAP_F_B,(0F1;0B0)OVERLAP_F_B\n");
-  ASSERT_EQ(before.findings(), Findings{"D01@0"});
-  EXPECT_EQ(before.first().message,
-            "`0B1` of `(0F0;0B1)OVERLAP_F_B` at index 0 runs before `0F1`, whose activations it "
-            "reads");
-}
-
 TEST(BackwardBeforeForward, OfACompositeIsMovedOutOfIt) {
   EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 (F1.1 B1.1) B1.0\n").first().labels.size(), 2U);
 }
 
-TEST(BackwardBeforeForward, ConcernsTheInputHalf) {
-  EXPECT_EQ(check_csv("0I0,0F0,0W0\n").findings(), Findings{"D01@0"});
-  EXPECT_EQ(check_text("capo 1\nmixed 1\nrank 0: F1.0 B1.0 I1.1 F1.1 W1.1\n").findings(),
-            Findings{"D01@2"});
+TEST(BackwardBeforeForward, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsBoth", check_csv("0F0,0B1,0F1,0B0\n"), "D01@1"},
+      // A cell is one text of two actions: which of them is meant is said.
+      {"NamesTheActionsOfAnOverlappedCell", check_csv("0F0,(0F1;0B1)OVERLAP_F_B,0B0\n"), "D01@1",
+       labels("4+20")},
+      {"", check_csv("(0F0;0B1)OVERLAP_F_B,(0F1;0B0)OVERLAP_F_B\n"), "D01@0",
+       says("`0B1` of `(0F0;0B1)OVERLAP_F_B` at index 0 runs before `0F1`, whose activations it "
+            "reads")},
+      {"ConcernsTheInputHalf", check_csv("0I0,0F0,0W0\n"), "D01@0"},
+      {"", check_text("capo 1\nmixed 1\nrank 0: F1.0 B1.0 I1.1 F1.1 W1.1\n"), "D01@2"},
+      {"ReportsEveryMicrobatchOfEveryRank",
+       check_text("capo 1\nrank 0: B1.0 F1.0 B1.1 F1.1\nrank 1: F1.0 B1.1 F1.1 B1.0\n"),
+       "D01@0 D01@2 D01@1"},
+      {"JudgesEachStageByItself", check_csv("0F0,1B0,1F0,0B0\n"), "D01@1"},
+      {"JudgesTheReplayOrderToo",
+       check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: B1.0 F1.0\n"), "D01@0"},
+      {"AcceptsAnyOrderThatHasTheForwardFirst", check_csv("0F0,0B0\n")},
+      {"", check_csv("0F1,0F0,0B1,0B0\n"), "", because("microbatches may overtake each other")},
+      {"LeavesAMissingForwardToMissingAction", check_csv("0F0,0B0,0B1\n"), "S21@2"},
+      {"LeavesCountedMicrobatchesToBackwardAhead", check_te("[-1, 1]"), "S23@0"},
+  });
 }
 
-TEST(BackwardBeforeForward, ReportsEveryMicrobatchOfEveryRank) {
-  const Checked checked =
-      check_text("capo 1\nrank 0: B1.0 F1.0 B1.1 F1.1\nrank 1: F1.0 B1.1 F1.1 B1.0\n");
-  EXPECT_EQ(checked.findings(), (Findings{"D01@0", "D01@2", "D01@1"}));
-}
-
-TEST(BackwardBeforeForward, JudgesEachStageByItself) {
-  EXPECT_EQ(check_csv("0F0,1B0,1F0,0B0\n").findings(), Findings{"D01@1"});
-}
-
-TEST(BackwardBeforeForward, JudgesTheReplayOrderToo) {
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1.0 B1.0\nrank 0 replay: B1.0 F1.0\n").findings(),
-            Findings{"D01@0"});
-}
-
-TEST(BackwardBeforeForward, AcceptsAnyOrderThatHasTheForwardFirst) {
-  EXPECT_TRUE(check_csv("0F0,0B0\n").accepted());
-  EXPECT_TRUE(check_csv("0F1,0F0,0B1,0B0\n").accepted()) << "microbatches may overtake each other";
-}
-
-TEST(BackwardBeforeForward, LeavesAMissingForwardToMissingAction) {
-  EXPECT_EQ(check_csv("0F0,0B0,0B1\n").findings(), Findings{"S21@2"});
-}
-
-TEST(BackwardBeforeForward, LeavesCountedMicrobatchesToBackwardAhead) {
-  EXPECT_EQ(check_te("[-1, 1]").findings(), Findings{"S23@0"});
-}
-
-TEST(WeightBeforeBackward, ShowsBoth) {
-  const Checked checked = check_csv("0F0,0W0,0I0\n");
-  ASSERT_EQ(checked.findings(), Findings{"D02@1"});
-}
-
-TEST(WeightBeforeBackward, ConcernsEveryRankAndBothOrders) {
-  EXPECT_EQ(check_csv("0F0,0I0,0W0\n1F0,1W0,1I0\n").first().message,
-            "`1W0` at index 1 of rank 1 runs before `1I0`, which queues its operands");
-  EXPECT_EQ(
-      check_text("capo 1\nrank 0: F1.0 B1.0 W1.0\nrank 0 replay: F1.0 W1.0 B1.0\n").findings(),
-      Findings{"D02@1"});
-}
-
-TEST(WeightBeforeBackward, ConcernsAComposite) {
-  const Checked checked = check_text("capo 1\nrank 0: F1.0 (B1.0 W1.0)\n");
-  ASSERT_EQ(checked.findings(), Findings{"D02@1"});
-  EXPECT_EQ(checked.first().message,
-            "`W1.0` at index 1 runs together with `B1.0`, which queues its operands");
-}
-
-TEST(WeightBeforeBackward, GoesByTheMicrobatch) {
-  EXPECT_EQ(check_csv("0F0,0F1,0I0,0W1,0I1,0W0\n").findings(), Findings{"D02@3"});
-  EXPECT_TRUE(check_csv("0F0,0F1,0I0,0I1,0W1,0W0\n").accepted())
-      << "microbatches may overtake each other";
-}
-
-TEST(WeightBeforeBackward, InAMixedChunkOnlyTheInputHalfQueuesOperands) {
-  EXPECT_EQ(check_csv("0F0,0B0,0F1,0W1,0I1\n").findings(), Findings{"D02@3"});
-  EXPECT_TRUE(check_csv("0F0,0B0,0F1,0I1,0W1\n").accepted());
-  EXPECT_EQ(check_csv("0F0,0W0,0B0\n").findings(), Findings{"S22@1"})
-      << "a whole backward queues nothing";
-}
-
-TEST(WeightBeforeBackward, DoesNotAskForTheForward) {
-  EXPECT_EQ(check_csv("0I0,0W0,0F0\n").findings(), Findings{"D01@0"});
-}
-
-TEST(WeightBeforeBackward, LeavesAMissingBackwardToMissingAction) {
-  EXPECT_EQ(check_csv("0F0,0W0,0F1,0I1,0W1\n").findings(), Findings{"S21@1"});
-}
-
-TEST(WeightBeforeBackward, LeavesAnUndeclaredWeightGradientToWeightUndeclared) {
-  EXPECT_EQ(check_text("capo 1\ndelayed none\nrank 0: F1.0 W1.0 B1.0\n").findings(),
-            Findings{"S17@1"});
-}
-
-TEST(WeightBeforeBackward, LeavesCountedMicrobatchesToWeightAhead) {
-  EXPECT_EQ(check_te("[1, -1.5, -1]").findings(), Findings{"S24@1"});
+TEST(WeightBeforeBackward, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsBoth", check_csv("0F0,0W0,0I0\n"), "D02@1"},
+      {"ConcernsEveryRankAndBothOrders", check_csv("0F0,0I0,0W0\n1F0,1W0,1I0\n"), "D02@1",
+       says("`1W0` at index 1 of rank 1 runs before `1I0`, which queues its operands")},
+      {"", check_text("capo 1\nrank 0: F1.0 B1.0 W1.0\nrank 0 replay: F1.0 W1.0 B1.0\n"), "D02@1"},
+      {"ConcernsAComposite", check_text("capo 1\nrank 0: F1.0 (B1.0 W1.0)\n"), "D02@1",
+       says("`W1.0` at index 1 runs together with `B1.0`, which queues its operands")},
+      {"GoesByTheMicrobatch", check_csv("0F0,0F1,0I0,0W1,0I1,0W0\n"), "D02@3"},
+      {"", check_csv("0F0,0F1,0I0,0I1,0W1,0W0\n"), "",
+       because("microbatches may overtake each other")},
+      {"InAMixedChunkOnlyTheInputHalfQueuesOperands", check_csv("0F0,0B0,0F1,0W1,0I1\n"), "D02@3"},
+      {"", check_csv("0F0,0B0,0F1,0I1,0W1\n")},
+      {"", check_csv("0F0,0W0,0B0\n"), "S22@1", because("a whole backward queues nothing")},
+      {"DoesNotAskForTheForward", check_csv("0I0,0W0,0F0\n"), "D01@0"},
+      {"LeavesAMissingBackwardToMissingAction", check_csv("0F0,0W0,0F1,0I1,0W1\n"), "S21@1"},
+      {"LeavesAnUndeclaredWeightGradientToWeightUndeclared",
+       check_text("capo 1\ndelayed none\nrank 0: F1.0 W1.0 B1.0\n"), "S17@1"},
+      {"LeavesCountedMicrobatchesToWeightAhead", check_te("[1, -1.5, -1]"), "S24@1"},
+  });
 }
 
 Checked check_rank(const std::string& order) {
@@ -252,29 +157,22 @@ TEST(ParametersAway, ShowsWhatIsDoneTwice) {
             "has gathered");
 }
 
-TEST(ParametersAway, IsSaidOnceFromOneMoveToTheNext) {
-  EXPECT_EQ(
-      check_rank("unshard1 F1.0 reshard1 B1.0 W1.0 unshard1 reshard1 F1.1 B1.1 W1.1").findings(),
-      (Findings{"D05@3", "D05@7"}));
-}
-
-TEST(ParametersAway, AcceptsParametersThatAreThere) {
-  EXPECT_TRUE(check_rank("F1.0 B1.0").accepted());
-  EXPECT_TRUE(check_rank("unshard1 F1.0 B1.0").accepted());
-  EXPECT_TRUE(check_rank("unshard1 F1.0 reshard1 unshard1 B1.0 reshard1").accepted());
-  EXPECT_TRUE(check_rank("F1.0 reshard1 unshard1 B1.0").accepted()) << "they were there before";
-}
-
-TEST(ParametersAway, LooksAtEachChunkByItself) {
-  EXPECT_TRUE(check_rank("unshard2 F1.0 F2.0 B2.0 reshard2 B1.0").accepted());
-  EXPECT_EQ(check_csv("1UNSHARD,0F0,1F0,1RESHARD,1B0,0B0\n").first().message,
-            "`1B0` at index 4 computes with the parameters of stage 1, which `1RESHARD` at index 3 "
-            "has given up");
-}
-
-TEST(ParametersAway, TakesTheMembersOfACompositeInTheirOrder) {
-  EXPECT_TRUE(check_rank("(unshard1 F1.0) B1.0").accepted());
-  EXPECT_EQ(check_rank("(F1.0 unshard1) B1.0").findings(), Findings{"D05@0"});
+TEST(ParametersAway, StandsHereAndNotThere) {
+  expect_findings({
+      {"IsSaidOnceFromOneMoveToTheNext",
+       check_rank("unshard1 F1.0 reshard1 B1.0 W1.0 unshard1 reshard1 F1.1 B1.1 W1.1"),
+       "D05@3 D05@7"},
+      {"AcceptsParametersThatAreThere", check_rank("F1.0 B1.0")},
+      {"", check_rank("unshard1 F1.0 B1.0")},
+      {"", check_rank("unshard1 F1.0 reshard1 unshard1 B1.0 reshard1")},
+      {"", check_rank("F1.0 reshard1 unshard1 B1.0"), "", because("they were there before")},
+      {"LooksAtEachChunkByItself", check_rank("unshard2 F1.0 F2.0 B2.0 reshard2 B1.0")},
+      {"", check_csv("1UNSHARD,0F0,1F0,1RESHARD,1B0,0B0\n"), "D05@4",
+       says("`1B0` at index 4 computes with the parameters of stage 1, which `1RESHARD` at index 3 "
+            "has given up")},
+      {"TakesTheMembersOfACompositeInTheirOrder", check_rank("(unshard1 F1.0) B1.0")},
+      {"", check_rank("(F1.0 unshard1) B1.0"), "D05@0"},
+  });
 }
 
 TEST(ParametersAway, JudgesTheReplayOrderToo) {
@@ -352,14 +250,13 @@ TEST(ExchangeOrder, AMicrobatchThatDoesNotRunHasNoTokens) {
   EXPECT_EQ(messages("F1.0 combine-B1.7 B1.0").size(), 1U);
 }
 
-TEST(ExchangeOrder, OfAMissingBackwardOtherRulesSpeak) {
-  EXPECT_EQ(check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 dispatch-F1.0\n").findings(),
-            std::vector<std::string>{"S21@0"});
-}
-
-TEST(ExchangeOrder, WithoutItsForwardAMicrobatchHasNoTokens) {
-  EXPECT_EQ(check_text("capo 1\nmicrobatches 2\nrank 0: F1.0 B1.0 dispatch-B1.1 B1.1\n").findings(),
-            (std::vector<std::string>{"D06@2", "S21@3"}));
+TEST(ExchangeOrder, StandsHereAndNotThere) {
+  expect_findings({
+      {"OfAMissingBackwardOtherRulesSpeak",
+       check_text("capo 1\nmicrobatches 1\nrank 0: F1.0 dispatch-F1.0\n"), "S21@0"},
+      {"WithoutItsForwardAMicrobatchHasNoTokens",
+       check_text("capo 1\nmicrobatches 2\nrank 0: F1.0 B1.0 dispatch-B1.1 B1.1\n"), "D06@2 S21@3"},
+  });
 }
 
 TEST(ExchangeOrder, CountedExchangesAreMicrobatchesByTheirNumber) {

@@ -3,6 +3,7 @@
 // The words of the findings are compared by tests/corpus/rules.
 
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -10,41 +11,18 @@ namespace capo {
 namespace {
 
 using Findings = std::vector<std::string>;
+using testing_support::because;
 using testing_support::check_in;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::fails;
+using testing_support::shows;
 
 constexpr const char* kLate = "[1, 1, 1, 2, 2, 2, -2, -2, -2, -1, -1, -1]";
 
 Checked check_chain(const std::string& text, std::optional<PlanKind> plan = PlanKind::Te) {
   return check_in({.topology = Topology::Chain, .plan = {.kind = plan, .aliases = Aliases{}}},
                   text);
-}
-
-TEST(PoolReuse, ShowsWhoWroteWhoTookAndWhoReads) {
-  const Checked checked = check_chain(kLate);
-  ASSERT_EQ(checked.findings(), (Findings{"B03@6", "B03@7", "B03@8"}));
-  const Diagnostic& finding = checked.first();
-  EXPECT_EQ(finding.severity, Severity::Error);
-  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
-  EXPECT_EQ(finding.witness.tasks,
-            (std::vector<WitnessEntry>{
-                {0, 6, "-2", "B(c2,m0)"}, {0, 8, "-2", "B(c2,m2)"}, {0, 9, "-1", "B(c1,m0)"}}));
-  EXPECT_FALSE(checked.accepted());
-}
-
-TEST(PoolReuse, IsNoneWhereTheGradientIsReadInTime) {
-  EXPECT_TRUE(check_chain("[1, 1, 1, 2, 2, 2, -2, -1, -2, -1, -2, -1]").findings().empty());
-  EXPECT_TRUE(check_chain("[1, 1, 2, 2, -2, -2, -1, -1]").findings().empty())
-      << "freed, and nobody has taken it yet";
-}
-
-TEST(PoolReuse, MayBeAForwardsDoing) {
-  EXPECT_EQ(check_chain("[1, 1, 2, 2, -2, -2, 1, -1, -1, 2, -2, -1]").findings(),
-            Findings{"B03@4"});
-}
-
-TEST(PoolReuse, ConcernsChunksThatAreWired) {
-  EXPECT_TRUE(check_in({.plan = {.kind = PlanKind::Te}}, kLate).findings().empty());
 }
 
 TEST(PoolReuse, DoesNotDependOnOperands) {
@@ -55,10 +33,6 @@ TEST(PoolReuse, DoesNotDependOnOperands) {
     EXPECT_EQ(checked.findings(), (Findings{"B03@6", "B03@7", "B03@8"}));
     EXPECT_FALSE(checked.accepted());
   }
-}
-
-TEST(PoolReuse, WithoutAPlanIsNotLookedFor) {
-  EXPECT_TRUE(check_chain(kLate, std::nullopt).findings().empty());
 }
 
 // A list in which TE's reuse may hurt is looked at as a whole.
@@ -73,10 +47,19 @@ TEST(PoolReuse, WithoutAPlanIsAWarning) {
   EXPECT_TRUE(checked.accepted());
 }
 
-TEST(PoolReuse, UnderCaposPlanIsNone) {
-  const Checked checked = check_chain(kLate, PlanKind::Safe);
-  EXPECT_TRUE(checked.findings().empty());
-  EXPECT_TRUE(checked.accepted());
+TEST(PoolReuse, StandsHereAndNotThere) {
+  expect_findings({
+      {"ShowsWhoWroteWhoTookAndWhoReads", check_chain(kLate), "B03@6 B03@7 B03@8",
+       shows("error replay: 0:6 -2 B(c2,m0), 0:8 -2 B(c2,m2), 0:9 -1 B(c1,m0)")},
+      {"IsNoneWhereTheGradientIsReadInTime",
+       check_chain("[1, 1, 1, 2, 2, 2, -2, -1, -2, -1, -2, -1]")},
+      {"", check_chain("[1, 1, 2, 2, -2, -2, -1, -1]"), "",
+       because("freed, and nobody has taken it yet")},
+      {"MayBeAForwardsDoing", check_chain("[1, 1, 2, 2, -2, -2, 1, -1, -1, 2, -2, -1]"), "B03@4"},
+      {"ConcernsChunksThatAreWired", check_in({.plan = {.kind = PlanKind::Te}}, kLate)},
+      {"WithoutAPlanIsNotLookedFor", check_chain(kLate, std::nullopt)},
+      {"UnderCaposPlanIsNone", check_chain(kLate, PlanKind::Safe)},
+  });
 }
 
 TEST(PoolReuse, IsSeenAtTheTurnOfAV) {
@@ -122,41 +105,6 @@ Checked check_sends(const std::string& backwards, PlanKind plan = PlanKind::Te) 
   return check_in({.plan = {.kind = plan}}, kHead + backwards + "\n");
 }
 
-TEST(P2pWindow, ShowsWhatOverwritesBeforeTheNextModelChunkIsOver) {
-  const Checked checked =
-      check_layers({1, 2}, "[1, 2, 3, 1, 2, 3, -3, -2, -3, 1, -2, -1, 2, 3, -1, -3, -2, -1]");
-  ASSERT_EQ(checked.findings(), (Findings{"B04@7", "B04@14"}));
-  const Diagnostic& finding = checked.first();
-  EXPECT_EQ(finding.severity, Severity::Error);
-  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
-  EXPECT_EQ(finding.witness.tasks,
-            (std::vector<WitnessEntry>{
-                {0, 7, "-2", "B(c2,m0)"}, {0, 9, "1", "F(c1,m2)"}, {0, 10, "-2", "B(c2,m1)"}}));
-  EXPECT_FALSE(checked.accepted());
-}
-
-TEST(P2pWindow, CountsTheGraphAtWhoseEndTheSendIsOver) {
-  EXPECT_EQ(check_layers({2}, kByLayers).findings(), Findings{"B04@5"}) << "and no race";
-}
-
-TEST(P2pWindow, IsNoneWhereChunksAreThoseOfTheModel) {
-  EXPECT_TRUE(check_layers({1, 1}, kByLayers).findings().empty());
-  EXPECT_TRUE(check_layers({}, kByLayers).findings().empty()) << "nothing is said of sends";
-}
-
-TEST(P2pWindow, IsNoneWhereOneGraphHoldsAllLayers) {
-  EXPECT_TRUE(
-      check_layers({1}, "capo 1\nlayers 3\nrank 0: F1 F1 F1 B1 B1 B1\n").findings().empty());
-}
-
-TEST(P2pWindow, HappensInTheOrderOfPullRequest2376) {
-  const std::string order =
-      "1 1 1 1 2 3 2 -3 3 -2 2 -3 3 -2 2 -3 3 -2 1 -3 -2 1 -1 1 -1 1 -1 2 -1 3 2 -3 3 -2 2 -3 3 -2 "
-      "2 -3 3 -2 -3 -2 -1 -1 -1 -1";
-  EXPECT_FALSE(check_layers({1, 2}, order).accepted());
-  EXPECT_TRUE(check_layers({1, 1, 1}, order).accepted());
-}
-
 TEST(P2pWindow, LooksAtSendsThatComeLate) {
   const Checked checked = check_sends("B1.0 B1.1 B1.2 send-B1.0 send-B1.1 send-B1.2");
   ASSERT_EQ(checked.findings(), Findings{"B04@6"});
@@ -166,28 +114,34 @@ TEST(P2pWindow, LooksAtSendsThatComeLate) {
                                        {1, 9, "send-B1.0", "send-B(c1,m0)"}}));
 }
 
-TEST(P2pWindow, LeavesSendsThatNobodyWaitsForToSlotRace) {
-  EXPECT_EQ(check_sends("B1.0 send-B1.0 B1.1 send-B1.1 B1.2 send-B1.2").findings(),
-            Findings{"E01@6"});
-}
-
-TEST(P2pWindow, AcceptsSendsThatAreLateButInTime) {
-  EXPECT_TRUE(check_in({.plan = {.kind = PlanKind::Te}},
-                       "capo 1\nplacement chain\n"
-                       "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n"
-                       "rank 1: recv-F1.0 F1.0 recv-F1.1 F1.1 B1.0 B1.1 send-B1.0 send-B1.1\n")
-                  .findings()
-                  .empty());
-}
-
-TEST(P2pWindow, WithoutAPlanIsNotLookedFor) {
-  EXPECT_TRUE(check_in({.plan = {.model_chunks = {2}}}, kByLayers).findings().empty());
-}
-
-TEST(P2pWindow, UnderCaposPlanIsNone) {
-  EXPECT_TRUE(check_layers({2}, kByLayers, PlanKind::Safe).findings().empty());
-  EXPECT_TRUE(
-      check_sends("B1.0 B1.1 B1.2 send-B1.0 send-B1.1 send-B1.2", PlanKind::Safe).accepted());
+TEST(P2pWindow, StandsHereAndNotThere) {
+  const std::string order =
+      "1 1 1 1 2 3 2 -3 3 -2 2 -3 3 -2 2 -3 3 -2 1 -3 -2 1 -1 1 -1 1 -1 2 -1 3 2 -3 3 -2 2 -3 3 -2 "
+      "2 -3 3 -2 -3 -2 -1 -1 -1 -1";
+  expect_findings({
+      {"ShowsWhatOverwritesBeforeTheNextModelChunkIsOver",
+       check_layers({1, 2}, "[1, 2, 3, 1, 2, 3, -3, -2, -3, 1, -2, -1, 2, 3, -1, -3, -2, -1]"),
+       "B04@7 B04@14", shows("error replay: 0:7 -2 B(c2,m0), 0:9 1 F(c1,m2), 0:10 -2 B(c2,m1)")},
+      {"CountsTheGraphAtWhoseEndTheSendIsOver", check_layers({2}, kByLayers), "B04@5",
+       because("and no race")},
+      {"IsNoneWhereChunksAreThoseOfTheModel", check_layers({1, 1}, kByLayers)},
+      {"", check_layers({}, kByLayers), "", because("nothing is said of sends")},
+      {"IsNoneWhereOneGraphHoldsAllLayers",
+       check_layers({1}, "capo 1\nlayers 3\nrank 0: F1 F1 F1 B1 B1 B1\n")},
+      {"HappensInTheOrderOfPullRequest2376", check_layers({1, 2}, order),
+       "B04@9 B04@13 B04@17 B04@28 B04@33 B04@37 B04@41", fails()},
+      {"", check_layers({1, 1, 1}, order)},
+      {"LeavesSendsThatNobodyWaitsForToSlotRace",
+       check_sends("B1.0 send-B1.0 B1.1 send-B1.1 B1.2 send-B1.2"), "E01@6"},
+      {"AcceptsSendsThatAreLateButInTime",
+       check_in({.plan = {.kind = PlanKind::Te}},
+                "capo 1\nplacement chain\n"
+                "rank 0: F1.0 send-F1.0 F1.1 send-F1.1 recv-B1.0 B1.0 recv-B1.1 B1.1\n"
+                "rank 1: recv-F1.0 F1.0 recv-F1.1 F1.1 B1.0 B1.1 send-B1.0 send-B1.1\n")},
+      {"WithoutAPlanIsNotLookedFor", check_in({.plan = {.model_chunks = {2}}}, kByLayers)},
+      {"UnderCaposPlanIsNone", check_layers({2}, kByLayers, PlanKind::Safe)},
+      {"", check_sends("B1.0 B1.1 B1.2 send-B1.0 send-B1.1 send-B1.2", PlanKind::Safe)},
+  });
 }
 
 TEST(P2pWindow, LooksAtEveryRank) {

@@ -3,6 +3,7 @@
 // The words of the findings are compared by tests/corpus/rules.
 
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,10 @@ namespace {
 using Findings = std::vector<std::string>;
 using testing_support::check_in;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::fails;
+using testing_support::shows;
+using testing_support::warns;
 
 constexpr const char* kOverlapped =
     "capo 1\nrank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 F1 B1 W1 B1 W1\n";
@@ -20,18 +25,6 @@ constexpr const char* kSequential =
 
 Checked check_plan(const PlanOptions& plan, const std::string& text) {
   return check_in({.plan = plan}, text);
-}
-
-TEST(ReplayOrder, ShowsWhereTheOrdersPartAndWhatItBreaks) {
-  const Checked checked = check_plan({.kind = PlanKind::Te, .aliases = Aliases{}}, kOverlapped);
-  ASSERT_EQ(checked.findings(), Findings{"Y01@1"});
-  const Diagnostic& finding = checked.first();
-  EXPECT_EQ(finding.severity, Severity::Error);
-  EXPECT_EQ(finding.witness.kind, WitnessKind::Replay);
-  EXPECT_EQ(finding.witness.tasks,
-            (std::vector<WitnessEntry>{
-                {0, 1, "F1", "F(c1,m1)"}, {0, 1, "F1", "F(c1,m1)"}, {0, 2, "B1", "B(c1,m0)"}}));
-  EXPECT_FALSE(checked.accepted());
 }
 
 TEST(ReplayOrder, ThatDoesNoHarmIsAWarning) {
@@ -60,35 +53,28 @@ TEST(ReplayOrder, PutsAReadThatIsWrongForCertainFirst) {
   ASSERT_EQ(checked.findings(), Findings{"Y01@1"});
 }
 
-TEST(ReplayOrder, WithoutAPlanIsAWarning) {
-  const Checked checked = check_plan({.aliases = Aliases{true, true}}, kOverlapped);
-  ASSERT_EQ(checked.findings(), Findings{"Y01@1"});
-  EXPECT_EQ(checked.first().severity, Severity::Warning);
-  EXPECT_TRUE(checked.accepted());
-}
-
-TEST(ReplayOrder, OfUndeclaredOperandsAloneIsAWarning) {
+TEST(ReplayOrder, StandsHereAndNotThere) {
   const std::string order = "capo 1\nrank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 B1 F1 W1 B1 W1\n";
-  const Checked unsure = check_plan({.kind = PlanKind::Te}, order);
-  ASSERT_EQ(unsure.findings(), Findings{"Y01@2"});
-  EXPECT_EQ(unsure.first().severity, Severity::Warning);
-  EXPECT_TRUE(unsure.accepted());
-  EXPECT_FALSE(
-      check_plan({.kind = PlanKind::Te, .aliases = Aliases{.input = true}}, order).accepted());
-}
-
-TEST(ReplayOrder, IsAMatterOfCaposPlanToo) {
-  const Checked checked = check_plan({.kind = PlanKind::Safe, .aliases = Aliases{}}, kOverlapped);
-  ASSERT_EQ(checked.findings(), Findings{"Y01@1"});
-  EXPECT_FALSE(checked.accepted());
-  EXPECT_TRUE(check_plan({.kind = PlanKind::Safe, .aliases = Aliases{}}, kSequential).accepted());
-}
-
-TEST(ReplayOrder, LeavesHazardsOfTheCaptureToTheRulesOfBuffers) {
-  const Checked checked = check_plan(
-      {.kind = PlanKind::Te, .aliases = Aliases{.input = true}},
-      "capo 1\nrank 0: F1 B1 F1 W1 B1 W1 F1 B1 W1\nrank 0 replay: F1 B1 F1 W1 B1 W1 F1 B1 W1\n");
-  EXPECT_EQ(checked.findings(), Findings{"B01@0"});
+  expect_findings({
+      {"ShowsWhereTheOrdersPartAndWhatItBreaks",
+       check_plan({.kind = PlanKind::Te, .aliases = Aliases{}}, kOverlapped), "Y01@1",
+       shows("error replay: 0:1 F1 F(c1,m1), 0:1 F1 F(c1,m1), 0:2 B1 B(c1,m0)")},
+      {"WithoutAPlanIsAWarning", check_plan({.aliases = Aliases{true, true}}, kOverlapped), "Y01@1",
+       warns()},
+      {"OfUndeclaredOperandsAloneIsAWarning", check_plan({.kind = PlanKind::Te}, order), "Y01@2",
+       warns()},
+      {"", check_plan({.kind = PlanKind::Te, .aliases = Aliases{.input = true}}, order), "Y01@2",
+       fails()},
+      {"IsAMatterOfCaposPlanToo",
+       check_plan({.kind = PlanKind::Safe, .aliases = Aliases{}}, kOverlapped), "Y01@1", fails()},
+      {"", check_plan({.kind = PlanKind::Safe, .aliases = Aliases{}}, kSequential), "Y01@1",
+       warns()},
+      {"LeavesHazardsOfTheCaptureToTheRulesOfBuffers",
+       check_plan({.kind = PlanKind::Te, .aliases = Aliases{.input = true}},
+                  "capo 1\nrank 0: F1 B1 F1 W1 B1 W1 F1 B1 W1\nrank 0 replay: F1 B1 F1 W1 B1 W1 F1 "
+                  "B1 W1\n"),
+       "B01@0"},
+  });
 }
 
 TEST(ReplayOrder, IsOneFindingForEachRankThatLeaves) {

@@ -6,6 +6,7 @@
 #include "core/rules/check.h"
 #include "core/text/order_printer.h"
 #include "tests/support/check_text.h"
+#include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -17,8 +18,11 @@ namespace capo {
 namespace {
 
 using Findings = std::vector<std::string>;
+using testing_support::because;
 using testing_support::check_in;
 using testing_support::Checked;
+using testing_support::expect_findings;
+using testing_support::warns;
 
 Checked check_called(MegatronCalls calls, const std::string& text) {
   return check_in({.environment = {.p2p = calls}}, text);
@@ -50,31 +54,6 @@ TEST(MegatronForm, AsksForTheFormInEveryWayOfCalling) {
                   .front(),
               "R01@4");
   }
-}
-
-TEST(MegatronForm, AcceptsWhatTheLoopRuns) {
-  EXPECT_TRUE(check_called(MegatronCalls::Batch,
-                           "capo 1\nplacement loop\nrank 0: F1 F1 B1 F1 B1 B1\n"
-                           "rank 1: F1 B1 F1 B1 F1 B1\n")
-                  .accepted());
-  EXPECT_TRUE(check_called(MegatronCalls::Batch,
-                           "capo 1\nplacement loop\nrank 0: F1 F1 B1 B1\nrank 1: F1 F1 B1 B1\n")
-                  .accepted())
-      << "all forwards can be warm-up";
-}
-
-TEST(MegatronForm, NeedsTheMicrobatchesOfAChunkInTurn) {
-  const Checked checked = check_called(MegatronCalls::Batch,
-                                       "capo 1\nplacement loop\nrank 0: F1.1 F1.0 B1.1 B1.0\n"
-                                       "rank 1: F1.1 B1.1 F1.0 B1.0\n");
-  EXPECT_EQ(checked.findings(), (Findings{"R01@0", "R01@0"})) << "one for each rank";
-}
-
-TEST(MegatronForm, LetsWeightGradientsStandAnywhere) {
-  EXPECT_TRUE(check_called(MegatronCalls::Batch,
-                           "capo 1\nplacement loop\nrank 0: F1 F1 B1 W1 F1 B1 B1 W1 W1\n"
-                           "rank 1: F1 B1 F1 W1 B1 W1 F1 B1 W1\n")
-                  .accepted());
 }
 
 TEST(MegatronForm, NeedsStagesInALoop) {
@@ -110,32 +89,44 @@ TEST(MegatronForm, OfTheLoopWithoutModelChunksDoesNotOverlap) {
       << "with a single model chunk it does";
 }
 
-TEST(MegatronForm, AsksNothingWhereMegatronDoesNotCall) {
+TEST(MegatronForm, StandsHereAndNotThere) {
   const std::string text =
       "capo 1\nplacement loop\nrank 0: F1 F1 B1 B1 F1 B1\nrank 1: F1 B1 F1 B1 F1 B1\n";
-  EXPECT_TRUE(check_in({}, text).accepted());
-}
-
-TEST(MegatronForm, AsksNothingOfASingleRank) {
-  EXPECT_TRUE(
-      check_called(MegatronCalls::Batch, "capo 1\nplacement chain\nrank 0: F1.1 F1.0 B1.0 B1.1\n")
-          .accepted());
-}
-
-TEST(MegatronForm, JudgesTheReplayOrderOnceAndTheCaptureOrderOnce) {
   const std::string right = "rank 1: F1 B1 F1 B1 F1 B1\nrank 1 replay: F1 B1 F1 B1 F1 B1\n";
-  EXPECT_EQ(check_called(MegatronCalls::Batch,
-                         "capo 1\nplacement loop\n"
-                         "rank 0: F1 F1 B1 B1 F1 B1\n" +
-                             right)
-                .findings(),
-            Findings{"R01@4"});
-  EXPECT_EQ(check_called(MegatronCalls::Batch,
-                         "capo 1\nplacement loop\nrank 0: F1 F1 B1 F1 B1 B1\n"
-                         "rank 0 replay: F1 F1 B1 B1 F1 B1\n" +
-                             right)
-                .findings(),
-            Findings{"R01@4"});
+  expect_findings({
+      {"AcceptsWhatTheLoopRuns", check_called(MegatronCalls::Batch,
+                                              "capo 1\nplacement loop\nrank 0: F1 F1 B1 F1 B1 B1\n"
+                                              "rank 1: F1 B1 F1 B1 F1 B1\n")},
+      {"",
+       check_called(MegatronCalls::Batch,
+                    "capo 1\nplacement loop\nrank 0: F1 F1 B1 B1\nrank 1: F1 F1 B1 B1\n"),
+       "", because("all forwards can be warm-up")},
+      {"NeedsTheMicrobatchesOfAChunkInTurn",
+       check_called(MegatronCalls::Batch,
+                    "capo 1\nplacement loop\nrank 0: F1.1 F1.0 B1.1 B1.0\n"
+                    "rank 1: F1.1 B1.1 F1.0 B1.0\n"),
+       "R01@0 R01@0", because("one for each rank")},
+      {"LetsWeightGradientsStandAnywhere",
+       check_called(MegatronCalls::Batch,
+                    "capo 1\nplacement loop\nrank 0: F1 F1 B1 W1 F1 B1 B1 W1 W1\n"
+                    "rank 1: F1 B1 F1 W1 B1 W1 F1 B1 W1\n")},
+      {"AsksNothingWhereMegatronDoesNotCall", check_in({}, text)},
+      {"AsksNothingOfASingleRank",
+       check_called(MegatronCalls::Batch,
+                    "capo 1\nplacement chain\nrank 0: F1.1 F1.0 B1.0 B1.1\n")},
+      {"JudgesTheReplayOrderOnceAndTheCaptureOrderOnce",
+       check_called(MegatronCalls::Batch,
+                    "capo 1\nplacement loop\n"
+                    "rank 0: F1 F1 B1 B1 F1 B1\n" +
+                        right),
+       "R01@4"},
+      {"",
+       check_called(MegatronCalls::Batch,
+                    "capo 1\nplacement loop\nrank 0: F1 F1 B1 F1 B1 B1\n"
+                    "rank 0 replay: F1 F1 B1 B1 F1 B1\n" +
+                        right),
+       "R01@4"},
+  });
 }
 
 // Node by node beside its own forward a backward has nothing to read.
@@ -215,12 +206,6 @@ TEST(InputNotRouted, WithTheFlushIsAnAssertion) {
       kGroups);
 }
 
-TEST(InputNotRouted, IsTheFirstForwardWhereTheFlushFindsNoWarmUp) {
-  EXPECT_EQ(check_called_of_input_not_routed(MegatronCalls::Flush, kOneChunk).findings(),
-            Findings{"R02@0"});
-  EXPECT_TRUE(check_called_of_input_not_routed(MegatronCalls::Overlap, kOneChunk).accepted());
-}
-
 TEST(InputNotRouted, DoesNotOccurInFullGroups) {
   mcore::Configuration full = kShortLastGroup;
   full.microbatches = 4;
@@ -249,12 +234,6 @@ TEST(InputNotRouted, NeedsGroupsAsLargeAsThePipeline) {
   const auto findings =
       check_called_of_input_not_routed(MegatronCalls::Batch, configuration).findings();
   EXPECT_EQ(findings, (Findings{"R02@2", "R02@7"}));
-}
-
-TEST(InputNotRouted, DoesNotMindShortGroupsOfOneChunk) {
-  EXPECT_TRUE(
-      check_called_of_input_not_routed(MegatronCalls::Batch, {.pipeline = 2, .microbatches = 3})
-          .accepted());
 }
 
 TEST(InputNotRouted, AsksNothingOfASingleRank) {
@@ -288,23 +267,29 @@ TEST(InputNotRouted, OfACaptureOrderIsReportedOnce) {
       << "rank 1's capture and replay order each, rank 0's once";
 }
 
-TEST(InputNotRouted, LeavesAReplayThatTransfersByItself) {
-  const Checked checked = check_in({.environment = {.p2p = MegatronCalls::Batch}},
-                                   "capo 1\nplacement chain\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n"
-                                   "rank 0 replay: F1.0 send-F1.0 recv-B1.0 B1.0\n"
-                                   "rank 1 replay: recv-F1.0 F1.0 B1.0 send-B1.0\n");
-  EXPECT_TRUE(checked.accepted());
-}
-
-// As captured rank 0 transfers by itself, so that nothing is said of Megatron's calls there.
-TEST(InputNotRouted, JudgesAReplayThatLeavesItsTransfersToMegatron) {
-  const Checked checked = check_in({.environment = {.p2p = MegatronCalls::Batch}},
-                                   "capo 1\nplacement loop\n"
-                                   "rank 0: F1.0 send-F1.0 recv-F2.0 F2.0 send-F2.0 recv-B2.0 B2.0 "
-                                   "send-B2.0 recv-B1.0 B1.0\n"
-                                   "rank 0 replay: F1.0 F2.0 B2.0 B1.0\n"
-                                   "rank 1: F1.0 F2.0 B2.0 B1.0\n");
-  EXPECT_EQ(checked.findings(), (Findings{"R02@1", "R02@3"}));
+TEST(InputNotRouted, StandsHereAndNotThere) {
+  expect_findings({
+      {"IsTheFirstForwardWhereTheFlushFindsNoWarmUp",
+       check_called_of_input_not_routed(MegatronCalls::Flush, kOneChunk), "R02@0"},
+      {"", check_called_of_input_not_routed(MegatronCalls::Overlap, kOneChunk)},
+      {"DoesNotMindShortGroupsOfOneChunk",
+       check_called_of_input_not_routed(MegatronCalls::Batch, {.pipeline = 2, .microbatches = 3})},
+      {"LeavesAReplayThatTransfersByItself",
+       check_in({.environment = {.p2p = MegatronCalls::Batch}},
+                "capo 1\nplacement chain\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n"
+                "rank 0 replay: F1.0 send-F1.0 recv-B1.0 B1.0\n"
+                "rank 1 replay: recv-F1.0 F1.0 B1.0 send-B1.0\n"),
+       "Y01@1 Y01@0", warns()},
+      // As captured rank 0 transfers by itself, so that nothing is said of Megatron's calls there.
+      {"JudgesAReplayThatLeavesItsTransfersToMegatron",
+       check_in({.environment = {.p2p = MegatronCalls::Batch}},
+                "capo 1\nplacement loop\n"
+                "rank 0: F1.0 send-F1.0 recv-F2.0 F2.0 send-F2.0 recv-B2.0 B2.0 "
+                "send-B2.0 recv-B1.0 B1.0\n"
+                "rank 0 replay: F1.0 F2.0 B2.0 B1.0\n"
+                "rank 1: F1.0 F2.0 B2.0 B1.0\n"),
+       "R02@1 R02@3"},
+  });
 }
 
 // Whatever rank 0 replays, what is wrong at an entry of rank 1 is said once.
