@@ -1,7 +1,7 @@
 // 1F1B on a V: orders written by hand, its memory, and the laws of every setting that is accepted.
 
 #include "schedules/generators.h"
-#include "tests/schedules/order_laws.h"
+#include "tests/schedules/v_laws.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,6 @@ namespace {
 using namespace order_laws;
 
 using Lines = std::vector<std::string>;
-
-Setting v_of(std::int32_t ranks, std::int32_t microbatches) {
-  return {.ranks = ranks, .microbatches = microbatches, .chunks = 2};
-}
 
 TEST(OneFOneBV, TheSecondChunkComesBackFromTheLastRank) {
   EXPECT_EQ(text(one_f_one_b_v(v_of(2, 2)).value()),
@@ -33,10 +29,7 @@ TEST(OneFOneBV, TheCoolDownIsTight) {
 }
 
 TEST(OneFOneBV, CostsAndMemoryDoNotMatter) {
-  Setting other = v_of(4, 9);
-  other.costs = {.forward = 10, .backward = 16, .weight = 4, .transfer = 1};
-  other.memory_limit = 1;
-  EXPECT_EQ(one_f_one_b_v(v_of(4, 9)).value(), one_f_one_b_v(other).value());
+  expect_costs_and_memory_do_not_matter(one_f_one_b_v);
 }
 
 TEST(OneFOneBV, RefusalsSayWhatIsWrong) {
@@ -46,13 +39,7 @@ TEST(OneFOneBV, RefusalsSayWhatIsWrong) {
 }
 
 TEST(OneFOneBV, EveryOrderIsWholeAndFinishes) {
-  for (std::int32_t ranks = 1; ranks <= 9; ++ranks) {
-    for (std::int32_t microbatches = 1; microbatches <= 20; ++microbatches) {
-      const Setting setting = v_of(ranks, microbatches);
-      EXPECT_EQ(broken_law(one_f_one_b_v(setting).value(), wave(setting)), std::nullopt)
-          << ranks << " " << microbatches;
-    }
-  }
+  expect_whole_and_finishing(one_f_one_b_v);
 }
 
 TEST(OneFOneBV, EveryRankHoldsTwoThirdsOfItsRanksAndALittle) {

@@ -2,7 +2,7 @@
 // paper proves best, and which limits are refused.
 
 #include "schedules/generators.h"
-#include "tests/schedules/order_laws.h"
+#include "tests/schedules/v_laws.h"
 
 #include <gtest/gtest.h>
 
@@ -16,11 +16,6 @@ using Lines = std::vector<std::string>;
 // A chunk counts 1.
 Setting v_of(std::int32_t ranks, std::int32_t microbatches, double limit) {
   return {.ranks = ranks, .microbatches = microbatches, .chunks = 2, .memory_limit = limit};
-}
-
-std::int64_t peak_of(const PublishedOrders& orders) {
-  const auto held = most_held(orders);
-  return *std::max_element(held.begin(), held.end());
 }
 
 TEST(VAdaptive, OneMicrobatchHasNothingToChoose) {

@@ -2,7 +2,7 @@
 // every setting that is accepted.
 
 #include "schedules/generators.h"
-#include "tests/schedules/order_laws.h"
+#include "tests/schedules/v_laws.h"
 
 #include <gtest/gtest.h>
 
@@ -12,15 +12,6 @@ namespace {
 using namespace order_laws;
 
 using Lines = std::vector<std::string>;
-
-Setting v_of(std::int32_t ranks, std::int32_t microbatches) {
-  return {.ranks = ranks, .microbatches = microbatches, .chunks = 2};
-}
-
-std::int64_t peak_of(const PublishedOrders& orders) {
-  const auto held = most_held(orders);
-  return *std::max_element(held.begin(), held.end());
-}
 
 TEST(VGreedy, OnOneRankBothGoThereAndBack) {
   EXPECT_EQ(text(v_half(v_of(1, 1)).value()), Lines{"F0.0 F0.1 B0.1 W0.1 B0.0 W0.0"});
@@ -40,11 +31,8 @@ TEST(VGreedy, OfTwoMicrobatchesVMinEndsOneFirst) {
 }
 
 TEST(VGreedy, CostsAndMemoryDoNotMatter) {
-  Setting other = v_of(4, 9);
-  other.costs = {.forward = 10, .backward = 16, .weight = 4, .transfer = 1};
-  other.memory_limit = 1;
-  EXPECT_EQ(v_half(v_of(4, 9)).value(), v_half(other).value());
-  EXPECT_EQ(v_min(v_of(4, 9)).value(), v_min(other).value());
+  expect_costs_and_memory_do_not_matter(v_half);
+  expect_costs_and_memory_do_not_matter(v_min);
 }
 
 TEST(VGreedy, RefusalsSayWhatIsWrong) {
@@ -54,15 +42,8 @@ TEST(VGreedy, RefusalsSayWhatIsWrong) {
 }
 
 TEST(VGreedy, EveryOrderIsWholeAndFinishes) {
-  for (std::int32_t ranks = 1; ranks <= 9; ++ranks) {
-    for (std::int32_t microbatches = 1; microbatches <= 20; ++microbatches) {
-      const Setting setting = v_of(ranks, microbatches);
-      EXPECT_EQ(broken_law(v_half(setting).value(), wave(setting)), std::nullopt)
-          << ranks << " " << microbatches;
-      EXPECT_EQ(broken_law(v_min(setting).value(), wave(setting)), std::nullopt)
-          << ranks << " " << microbatches;
-    }
-  }
+  expect_whole_and_finishing(v_half);
+  expect_whole_and_finishing(v_min);
 }
 
 // The closed forms of the paper, in chunks of equal forwards, input halves and weight halves.
