@@ -49,6 +49,14 @@ struct Problem {
   [[nodiscard]] double incoming(std::int64_t row, std::int64_t i) const {
     return dy.value(row * kColumns + i);
   }
+  [[nodiscard]] SwiGlu forward() {
+    return {.type = x.type(),
+            .rows = rows(),
+            .columns = kColumns,
+            .x = x.data(),
+            .probabilities = factors(),
+            .y = y.data()};
+  }
   [[nodiscard]] SwiGluGradient gradient() {
     return {.type = x.type(),
             .rows = rows(),
@@ -110,13 +118,7 @@ TEST(HostActivations, SwiGluGatesLinearAndWeighsIt) {
         }
       }
       const Tensor before = p.y;
-      execute_twice(SwiGlu{.type = type,
-                           .rows = p.rows(),
-                           .columns = kColumns,
-                           .x = p.x.data(),
-                           .probabilities = p.factors(),
-                           .y = p.y.data()},
-                    {p.y});
+      execute_twice(p.forward(), {p.y});
       expect_near(p.y, before, expected);
     }
   }
@@ -147,11 +149,9 @@ TEST(HostActivations, AnUnwantedGradientOfProbabilitiesIsLeftOut) {
 TEST(HostActivations, NullSizesAreAllRows) {
   Problem p(DataType::Fp32, Probabilities::None);
   p.y.spoil_from(0);
-  execute(SwiGlu{.type = DataType::Fp32,
-                 .rows = {.count = kUsed},
-                 .columns = kColumns,
-                 .x = p.x.data(),
-                 .y = p.y.data()});
+  SwiGlu call = p.forward();
+  call.rows = {.count = kUsed};
+  execute(call);
   for (std::int64_t i = 0; i < p.y.count(); ++i) {
     EXPECT_EQ(std::isnan(p.y.value(i)), i >= kUsed * kColumns) << i;
   }

@@ -149,29 +149,34 @@ TEST(HostBiases, GradientOfAScaleIsTheRowsProductWithItsBias) {
   }
 }
 
+// The gradient of one bias for all rows, which is added to it.
+BiasGradient added_to_all(const Tensor& dbias, void*& table, const Tensor& dy,
+                          const float* scales = nullptr) {
+  return {.type = dy.type(),
+          .gradient_type = dbias.type(),
+          .write = Write::Add,
+          .rows = {.count = dy.count() / dbias.count()},
+          .columns = dbias.count(),
+          .dy = dy.data(),
+          .scales = scales,
+          .dbias = &table};
+}
+
 TEST(HostBiases, NullSizesMakeAllRowsOneGroupAndWholeNumbersAreExact) {
   for (const DataType type : kTypes) {
     Tensor y(type, {1, 2, 3, 4});
     Tensor bias(type, {10, 20});
     Tensor scales(DataType::Fp32, {2, -1});
     void* table = bias.data();
-    const Rows rows{.count = 2};
     const auto* factors = static_cast<const float*>(scales.data());
     execute(BiasAdd{.type = type,
-                    .rows = rows,
+                    .rows = {.count = 2},
                     .columns = 2,
                     .bias = &table,
                     .scales = factors,
                     .y = y.data()});
     EXPECT_EQ(y.values(), (Values{21, 42, -7, -16}));
-    execute(BiasGradient{.type = type,
-                         .gradient_type = type,
-                         .write = Write::Add,
-                         .rows = rows,
-                         .columns = 2,
-                         .dy = y.data(),
-                         .scales = factors,
-                         .dbias = &table});
+    execute(added_to_all(bias, table, y, factors));
     EXPECT_EQ(bias.values(), (Values{10 + 42 + 7, 20 + 84 + 16}));
   }
 }
@@ -181,13 +186,7 @@ TEST(HostBiases, RowsOfAGradientAreAddedInAscendingOrder) {
   Tensor dy(DataType::Fp32, {kLarge, 1, -kLarge, 1});
   Tensor dbias(DataType::Fp32, {8});
   void* table = dbias.data();
-  execute(BiasGradient{.type = DataType::Fp32,
-                       .gradient_type = DataType::Fp32,
-                       .write = Write::Add,
-                       .rows = {.count = 4},
-                       .columns = 1,
-                       .dy = dy.data(),
-                       .dbias = &table});
+  execute(added_to_all(dbias, table, dy));
   EXPECT_EQ(dbias.value(0), 9) << "8 is added to the sum, not the sum's first term";
 }
 

@@ -28,6 +28,19 @@ Values normalised(const Values& x) {
   return normal;
 }
 
+LayerNorm norm_of(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y,
+                  float epsilon = 0) {
+  const std::int64_t columns = weight.count();
+  return {.type = x.type(),
+          .rows = x.count() / columns,
+          .columns = columns,
+          .epsilon = epsilon,
+          .x = x.data(),
+          .weight = weight.data(),
+          .bias = bias.data(),
+          .y = y.data()};
+}
+
 struct Problem {
   explicit Problem(DataType type)
       : x(at_random(type, kRows * kColumns, 1)),
@@ -78,15 +91,7 @@ TEST(HostNorms, ARowIsNormalisedThenScaledAndShifted) {
       }
     }
     const Tensor before = p.result;
-    execute_twice(LayerNorm{.type = type,
-                            .rows = kRows,
-                            .columns = kColumns,
-                            .epsilon = kEpsilon,
-                            .x = p.x.data(),
-                            .weight = p.weight.data(),
-                            .bias = p.bias.data(),
-                            .y = p.result.data()},
-                  {p.result});
+    execute_twice(norm_of(p.x, p.weight, p.bias, p.result, kEpsilon), {p.result});
     expect_near(p.result, before, expected);
   }
 }
@@ -169,33 +174,18 @@ TEST(HostNorms, NoRowsClearOverwrittenGradientsAndLeaveAddedOnes) {
 // Mean 4, variance 4 and an epsilon of 0: all steps are exact.
 TEST(HostNorms, ARowThatComesOutEvenIsExactToTheBit) {
   for (const DataType type : kTypes) {
-    Tensor x(type, {2, 6, 2, 6});
-    Tensor weight(type, {1, 2, 3, 4});
-    Tensor bias(type, {10, 10, 10, 0.5});
     Tensor y(type, Values(4, 0.0));
-    execute(LayerNorm{.type = type,
-                      .rows = 1,
-                      .columns = 4,
-                      .x = x.data(),
-                      .weight = weight.data(),
-                      .bias = bias.data(),
-                      .y = y.data()});
+    const Tensor x(type, {2, 6, 2, 6});
+    execute(norm_of(x, {type, {1, 2, 3, 4}}, {type, {10, 10, 10, 0.5}}, y));
     EXPECT_EQ(y.values(), (Values{9, 12, 7, 4.5}));
   }
 }
 
 TEST(HostNorms, ALargeMeanTakesNothingFromTheVariance) {
-  Tensor x(DataType::Fp32, {1048575, 1048577, 1048575, 1048577});
-  Tensor weight(DataType::Fp32, Values(4, 1.0));
-  Tensor bias(DataType::Fp32, Values(4, 0.0));
+  const Tensor x(DataType::Fp32, {1048575, 1048577, 1048575, 1048577});
+  const Tensor bias(DataType::Fp32, Values(4, 0.0));
   Tensor y = bias;
-  execute(LayerNorm{.type = DataType::Fp32,
-                    .rows = 1,
-                    .columns = 4,
-                    .x = x.data(),
-                    .weight = weight.data(),
-                    .bias = bias.data(),
-                    .y = y.data()});
+  execute(norm_of(x, {DataType::Fp32, Values(4, 1.0)}, bias, y));
   EXPECT_EQ(y.values(), (Values{-1, 1, -1, 1}));
 }
 

@@ -107,25 +107,19 @@ Values expected_dw(const Problem& p, std::size_t group, Write write) {
   return dw;
 }
 
-TEST(HostProducts, ForwardIsTheSumOverInputsOfEachGroupsRows) {
+TEST(HostProducts, ForwardIsTheSumOverInputsAndInputGradientOverOutputs) {
   for (const DataType type : kTypes) {
     SCOPED_TRACE(name_of(type));
-    Problem p(type, type);
-    p.x.spoil_from(p.used() * p.in);
-    const Tensor before = p.y;
-    execute_twice(p.call(Kind::Forward), {p.y});
-    expect_near(p.y, before, expected_y(p));
-  }
-}
-
-TEST(HostProducts, InputGradientIsTheSumOverOutputs) {
-  for (const DataType type : kTypes) {
-    SCOPED_TRACE(name_of(type));
-    Problem p(type, type);
-    p.y.spoil_from(p.used() * p.out);
-    const Tensor before = p.x;
-    execute_twice(p.call(Kind::InputGradient), {p.x});
-    expect_near(p.x, before, expected_dx(p));
+    Problem forward(type, type);
+    forward.x.spoil_from(forward.used() * forward.in);
+    const Tensor y = forward.y;
+    execute_twice(forward.call(Kind::Forward), {forward.y});
+    expect_near(forward.y, y, expected_y(forward));
+    Problem backward(type, type);
+    backward.y.spoil_from(backward.used() * backward.out);
+    const Tensor x = backward.x;
+    execute_twice(backward.call(Kind::InputGradient), {backward.x});
+    expect_near(backward.x, x, expected_dx(backward));
   }
 }
 
@@ -151,23 +145,18 @@ TEST(HostProducts, WeightGradientIsTheSumOverTheGroupsRowsInEachType) {
   }
 }
 
-TEST(HostProducts, AnEmptyGroupLeavesAnAddedGradientAlone) {
+TEST(HostProducts, AnEmptyGroupClearsAnOverwrittenGradientAndLeavesAnAddedOne) {
   for (const DataType type : kTypes) {
     Problem p(DataType::Bf16, type);
-    p.w[1] = Tensor(type, Values(static_cast<std::size_t>(p.out * p.in), -0.0));
+    const auto size = static_cast<std::size_t>(p.out * p.in);
+    p.w[1] = Tensor(type, Values(size, -0.0));
     p.table[1] = p.w[1].data();
     const Tensor before = p.w[1];
     execute(p.call(Kind::WeightGradient, Write::Add));
     EXPECT_EQ(p.w[1].bytes(), before.bytes()) << "to the sign of zero";
-  }
-}
-
-TEST(HostProducts, AnEmptyGroupClearsAnOverwrittenGradient) {
-  for (const DataType type : kTypes) {
-    Problem p(DataType::Bf16, type);
     p.w[1].spoil_from(0);
     execute(p.call(Kind::WeightGradient));
-    EXPECT_EQ(p.w[1].values(), Values(static_cast<std::size_t>(p.out * p.in), 0.0));
+    EXPECT_EQ(p.w[1].values(), Values(size, 0.0));
   }
 }
 
@@ -251,19 +240,34 @@ TEST(HostProducts, SmallWholeNumbersAreExactToTheBit) {
   }
 }
 
+struct Extents {
+  std::int64_t rows = 1;
+  std::int64_t in = 1;
+  std::int64_t out = 1;
+};
+
+// All rows are one group.
+void execute_one(Kind kind, const Extents& extents, Tensor& x, Tensor& y, Tensor& w,
+                 Write write = Write::Overwrite) {
+  void* table = w.data();
+  execute(GroupedProduct{.kind = kind,
+                         .type = x.type(),
+                         .gradient_type = w.type(),
+                         .write = write,
+                         .rows = {.count = extents.rows},
+                         .in = extents.in,
+                         .out = extents.out,
+                         .x = x.data(),
+                         .y = y.data(),
+                         .w = &table});
+}
+
 // One output, of as many products as there are numbers.
 double product_of(const Values& x, const Values& w) {
   Tensor left(DataType::Fp32, x);
   Tensor right(DataType::Fp32, w);
   Tensor y(DataType::Fp32, {-1});
-  void* table = right.data();
-  execute(GroupedProduct{.type = DataType::Fp32,
-                         .rows = {.count = 1},
-                         .in = left.count(),
-                         .out = 1,
-                         .x = left.data(),
-                         .y = y.data(),
-                         .w = &table});
+  execute_one(Kind::Forward, {.in = left.count()}, left, y, right);
   return y.value(0);
 }
 
@@ -281,16 +285,7 @@ TEST(HostProducts, RowsOfAWeightGradientAreAddedInAscendingOrder) {
   Tensor x(DataType::Fp32, {kLarge, 1, -kLarge, 1});
   Tensor dy(DataType::Fp32, {1, 1, 1, 1});
   Tensor dw(DataType::Fp32, {8});
-  void* table = dw.data();
-  execute(GroupedProduct{.kind = Kind::WeightGradient,
-                         .type = DataType::Fp32,
-                         .write = Write::Add,
-                         .rows = {.count = 4},
-                         .in = 1,
-                         .out = 1,
-                         .x = x.data(),
-                         .y = dy.data(),
-                         .w = &table});
+  execute_one(Kind::WeightGradient, {.rows = 4}, x, dy, dw, Write::Add);
   EXPECT_EQ(dw.value(0), 9) << "8 is added to the sum, not the sum's first term";
 }
 
@@ -300,17 +295,7 @@ TEST(HostProducts, AnAddedGradientIsRoundedOnce) {
   Tensor x(DataType::Bf16, {255, 2});
   Tensor dy(DataType::Bf16, {1, 1});
   Tensor dw(DataType::Bf16, {1});
-  void* table = dw.data();
-  execute(GroupedProduct{.kind = Kind::WeightGradient,
-                         .type = DataType::Bf16,
-                         .gradient_type = DataType::Bf16,
-                         .write = Write::Add,
-                         .rows = {.count = 2},
-                         .in = 1,
-                         .out = 1,
-                         .x = x.data(),
-                         .y = dy.data(),
-                         .w = &table});
+  execute_one(Kind::WeightGradient, {.rows = 2}, x, dy, dw, Write::Add);
   EXPECT_EQ(dw.value(0), 258);
 }
 
@@ -322,14 +307,7 @@ TEST(HostProducts, EverySmallSizeIsCovered) {
         Tensor x(DataType::Fp32, Values(static_cast<std::size_t>(rows * in), 1.0));
         Tensor w(DataType::Fp32, Values(static_cast<std::size_t>(out * in), 2.0));
         Tensor y(DataType::Fp32, Values(static_cast<std::size_t>(rows * out), -1.0));
-        void* table = w.data();
-        execute(GroupedProduct{.type = DataType::Fp32,
-                               .rows = {.count = rows},
-                               .in = in,
-                               .out = out,
-                               .x = x.data(),
-                               .y = y.data(),
-                               .w = &table});
+        execute_one(Kind::Forward, {rows, in, out}, x, y, w);
         ASSERT_EQ(y.values(),
                   Values(static_cast<std::size_t>(rows * out), static_cast<double>(2 * in)));
       }

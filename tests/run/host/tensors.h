@@ -44,6 +44,7 @@ class Tensor {
   }
   [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
   [[nodiscard]] void* data() { return bytes_.data(); }
+  [[nodiscard]] const void* data() const { return bytes_.data(); }
   [[nodiscard]] void* at(std::int64_t element) { return bytes_.data() + element * element_bytes(); }
   [[nodiscard]] double value(std::int64_t element) const {
     const std::byte* from = bytes_.data() + element * element_bytes();
