@@ -12,7 +12,7 @@
 //   zipf      the k-th group of a shuffled list in proportion to 1/k, an eighth of the groups empty
 //   random    every row to a group of its own choice; any group may stay empty
 //
-// Tested by draw_test.cpp, group_sizes_test.cpp and stored_test.cpp.
+// Tested by values_test.cpp.
 
 #pragma once
 

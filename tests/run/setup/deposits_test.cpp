@@ -233,37 +233,32 @@ TEST(Deposits, ThereAreNinetyOrdersOfThreeDelayedMicrobatches) {
   EXPECT_EQ(orders(false).size(), 6U);
 }
 
-TEST(Deposits, OfEveryCellTheyMakeWhatTheAccumulatorSays) {
+// Every cell of both contracts.
+template <typename Visit>
+void for_each_cell(Visit visit) {
   for (const Contract whose : {Contract::Sound, Contract::Te}) {
     for (const ModuleKind kind : gradients::kColumns) {
       for (const Configuration configuration : gradients::kConfigurations) {
-        for (const ModuleFlags& flags : variants(configuration)) {
-          const Case of{.kind = kind, .flags = flags, .whose = whose};
-          const std::size_t compared = compare(of);
-          if (whose == Contract::Te && flags.delay_wgrad) {
-            EXPECT_GE(compared, 180U) << of.name();  // 30 orders are first in, first out
-          } else {
-            EXPECT_EQ(compared, flags.delay_wgrad ? 540U : 18U) << of.name();
-          }
-        }
+        visit(whose, kind, configuration);
       }
     }
   }
 }
 
-TEST(Deposits, OfReplaysTheyMakeWhatTheAccumulatorSays) {
-  for (const Contract whose : {Contract::Sound, Contract::Te}) {
-    for (const ModuleKind kind : gradients::kColumns) {
-      for (const Configuration configuration : gradients::kConfigurations) {
-        for (const ModuleFlags& flags : variants(configuration)) {
-          EXPECT_GT(
-              compare(
-                  {.kind = kind, .flags = flags, .whose = whose, .execution = Execution::Replayed}),
-              0U);
-        }
+TEST(Deposits, OfEveryCellAndItsReplaysTheyMakeWhatTheAccumulatorSays) {
+  for_each_cell([](Contract whose, ModuleKind kind, Configuration configuration) {
+    for (const ModuleFlags& flags : variants(configuration)) {
+      Case of{.kind = kind, .flags = flags, .whose = whose};
+      const std::size_t compared = compare(of);
+      if (whose == Contract::Te && flags.delay_wgrad) {
+        EXPECT_GE(compared, 180U) << of.name();  // 30 orders are first in, first out
+      } else {
+        EXPECT_EQ(compared, flags.delay_wgrad ? 540U : 18U) << of.name();
       }
+      of.execution = Execution::Replayed;
+      EXPECT_GT(compare(of), 0U) << of.name();
     }
-  }
+  });
 }
 
 TEST(Deposits, OfABasicOperationThatReturnsAViewTheyMakeWhatTheAccumulatorSays) {
@@ -295,15 +290,11 @@ TEST(Deposits, OfAFrozenWeightThereAreNone) {
 }
 
 TEST(Deposits, OfBiasesTheyMakeWhatTheAccumulatorSays) {
-  for (const Contract whose : {Contract::Sound, Contract::Te}) {
-    for (const ModuleKind kind : gradients::kColumns) {
-      for (const Configuration configuration : gradients::kConfigurations) {
-        ModuleFlags flags = flags_of(configuration);
-        flags.bias = true;
-        EXPECT_GT(compare({.kind = kind, .flags = flags, .whose = whose, .of = Of::Bias}), 0U);
-      }
-    }
-  }
+  for_each_cell([](Contract whose, ModuleKind kind, Configuration configuration) {
+    ModuleFlags flags = flags_of(configuration);
+    flags.bias = true;
+    EXPECT_GT(compare({.kind = kind, .flags = flags, .whose = whose, .of = Of::Bias}), 0U);
+  });
 }
 
 }  // namespace
