@@ -4,8 +4,7 @@
 // Eager execution frees everything at its last reader, and what is sent once the send is known to
 // be over: a plan that has to hold in every order in which streams may run needs hardly more.
 
-#include "schedules/catalogue.h"
-#include "schedules/generators.h"
+#include "tests/run/published.h"
 #include "tests/run/running.h"
 
 #include <fmt/format.h>
@@ -34,25 +33,15 @@ struct Named {
 
 // Every name there is, small, as far as there is such a schedule and the engine's sample takes it.
 std::vector<Named> published_schedules() {
-  std::vector<std::string> names;
-  for (const schedules::Entry& entry : schedules::entries()) names.emplace_back(entry.name);
-  for (const schedules::TorchClass each : schedules::kTorchClasses) {
-    names.push_back(fmt::format("torch:{}", schedules::name_of(each)));
-  }
   std::vector<Named> all;
-  for (const std::string& name : names) {
+  for (const std::string& name : published_names()) {
     Sample sample;  // of each name at least one
     for (const std::int32_t ranks : {1, 2, 4}) {
       for (const std::int32_t microbatches : {2, 4, 6}) {
         for (const std::optional<std::int32_t> chunks :
              {std::optional<std::int32_t>{}, std::optional<std::int32_t>{2}}) {
-          schedules::Request request{
-              .name = name, .ranks = ranks, .microbatches = microbatches, .chunks = chunks};
-          auto schedule = schedules::schedule_named(request);
-          if (!schedule) {  // a search within a limit, perhaps
-            request.memory_limit = 2 * ranks;
-            schedule = schedules::schedule_named(request);
-          }
+          auto schedule = published(
+              {.name = name, .ranks = ranks, .microbatches = microbatches, .chunks = chunks});
           if (!schedule || !sample.takes_next()) continue;
           std::string words = fmt::format("{} p={} m={}", name, ranks, microbatches);
           if (chunks) words += fmt::format(" v={}", *chunks);
@@ -107,7 +96,7 @@ TEST(Bytes, OfCaposPlanAreAllocatedAsPlannedAndCloseToEagerExecution) {
     std::printf("%s: %zu schedules of %zu names, at most %.3f times eager execution's peak (%s)\n",
                 std::string(capo::name_of(kind)).c_str(), all.size(), tally.names.size(),
                 tally.worst, tally.where.c_str());
-    EXPECT_EQ(tally.names.size(), schedules::entries().size() + schedules::kTorchClasses.size());
+    EXPECT_EQ(tally.names.size(), published_names().size());
   }
 }
 

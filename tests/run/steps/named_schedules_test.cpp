@@ -4,8 +4,7 @@
 //
 // The tensors are drawn anew for each run, so that no two runs add the same numbers.
 
-#include "schedules/catalogue.h"
-#include "schedules/generators.h"
+#include "tests/run/published.h"
 #include "tests/run/running.h"
 
 #include <fmt/format.h>
@@ -57,21 +56,11 @@ struct Named {
 };
 
 std::vector<Named> every_name() {
-  std::vector<std::string> names;
-  for (const schedules::Entry& entry : schedules::entries()) names.emplace_back(entry.name);
-  for (const schedules::TorchClass each : schedules::kTorchClasses) {
-    names.push_back(fmt::format("torch:{}", schedules::name_of(each)));
-  }
   std::vector<Named> all;
-  for (const std::string& name : names) {
+  for (const std::string& name : published_names()) {
     for (const std::optional<std::int32_t> chunks :
          {std::optional<std::int32_t>{}, std::optional<std::int32_t>{2}}) {
-      schedules::Request request{.name = name, .ranks = 2, .microbatches = 4, .chunks = chunks};
-      auto schedule = schedules::schedule_named(request);
-      if (!schedule) {
-        request.memory_limit = 4;
-        schedule = schedules::schedule_named(request);
-      }
+      auto schedule = published({.name = name, .ranks = 2, .microbatches = 4, .chunks = chunks});
       if (!schedule) continue;
       all.push_back({name, *std::move(schedule)});
       break;
@@ -110,7 +99,7 @@ TEST_P(NamedSchedules, AreEqualToEagerWithThisModule) {
       }
     }
   }
-  EXPECT_EQ(names.size(), schedules::entries().size() + schedules::kTorchClasses.size());
+  EXPECT_EQ(names.size(), published_names().size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Modules, NamedSchedules,

@@ -93,31 +93,22 @@ TEST(SplitPath, WithTheSizesOfTheCaptureAReplayIsRight) {
   });
 }
 
-// The module with sizes on the device or in the input, and every kind of sizes.
-void expect_follows(ModuleKind kind, Splits splits, const char* order, Granularity graphs) {
-  for (const SizeKind sizes : {SizeKind::Random, SizeKind::Zipf, SizeKind::Balanced}) {
-    SCOPED_TRACE(name_of(sizes));
-    std::vector<std::set<std::int64_t>> seen;
-    const RunReport report =
-        run_verified(typed(order), every_layer(grouped(kind, splits)),
-                     {.graphs = graphs, .sizes = sizes, .inspect = [&](const auto& at) {
-                        seen.push_back(baked_in(at));
-                      }});
-    EXPECT_TRUE(report.bit_equal);
-    EXPECT_TRUE(report.within_bounds);
-    EXPECT_EQ(seen, std::vector<std::set<std::int64_t>>(2));
-  }
-}
-
-TEST(SplitPath, SizesOnTheDeviceFollowEveryReplay) {
+TEST(SplitPath, SizesOnTheDeviceOrInTheInputFollowEveryReplay) {
   each_run([](ModuleKind kind, const char* order, Granularity graphs) {
-    expect_follows(kind, Splits::Device, order, graphs);
-  });
-}
-
-TEST(SplitPath, SizesInTheInputFollowEveryReplay) {
-  each_run([](ModuleKind kind, const char* order, Granularity graphs) {
-    expect_follows(kind, Splits::Input, order, graphs);
+    for (const Splits splits : {Splits::Device, Splits::Input}) {
+      for (const SizeKind sizes : {SizeKind::Random, SizeKind::Zipf, SizeKind::Balanced}) {
+        SCOPED_TRACE(fmt::format("{} {}", name_of(splits), name_of(sizes)));
+        std::vector<std::set<std::int64_t>> seen;
+        const RunReport report =
+            run_verified(typed(order), every_layer(grouped(kind, splits)),
+                         {.graphs = graphs, .sizes = sizes, .inspect = [&](const auto& at) {
+                            seen.push_back(baked_in(at));
+                          }});
+        EXPECT_TRUE(report.bit_equal);
+        EXPECT_TRUE(report.within_bounds);
+        EXPECT_EQ(seen, std::vector<std::set<std::int64_t>>(2));
+      }
+    }
   });
 }
 
@@ -173,25 +164,18 @@ TEST(SplitPath, InFp32AReplayWithOtherSizesIsWrong) {
   });
 }
 
-Module with_sizes_in_the_input(ModuleKind kind) {
-  Module module = small(kind);
-  module.splits = Splits::Input;
-  return module;
-}
-
+// An MLP keeps copies, a linear if the plan says so.
 TEST(SplitPath, AWeightGradientOfCopiesFindsItsSizesBesideThem) {
-  const RunReport report = run_verified(
-      typed("[1, -1, -1.5]"), every_layer(with_sizes_in_the_input(ModuleKind::GroupedMlp)), {});
-  EXPECT_TRUE(report.bit_equal);
-  EXPECT_TRUE(report.within_bounds);
-}
-
-TEST(SplitPath, SoDoesThatOfALinearThatIsSaidToCopy) {
-  CheckOptions options = every_layer(with_sizes_in_the_input(ModuleKind::GroupedLinear));
-  options.plan.aliases = Aliases{};
-  const RunReport report = run_verified(typed("[1, -1, -1.5]"), options, {});
-  EXPECT_TRUE(report.bit_equal);
-  EXPECT_TRUE(report.within_bounds);
+  for (const ModuleKind kind : {ModuleKind::GroupedMlp, ModuleKind::GroupedLinear}) {
+    SCOPED_TRACE(capo::name_of(kind));
+    Module module = small(kind);
+    module.splits = Splits::Input;
+    CheckOptions options = every_layer(module);
+    if (!is_mlp(kind)) options.plan.aliases = Aliases{};
+    const RunReport report = run_verified(typed("[1, -1, -1.5]"), options, {});
+    EXPECT_TRUE(report.bit_equal);
+    EXPECT_TRUE(report.within_bounds);
+  }
 }
 
 }  // namespace
