@@ -6,6 +6,7 @@
 // and 4. What is in tests/corpus/input/line-ends is no bad input: CRLF ends a line as LF does, so
 // the twins there get the same report.
 
+#include "tests/support/file_text.h"
 #include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
@@ -14,10 +15,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <regex>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -28,7 +27,9 @@ namespace {
 namespace fs = std::filesystem;
 
 using nlohmann::json;
+using testing_support::lines_of;
 using testing_support::Outcome;
+using testing_support::read_file;
 using testing_support::run_capo;
 using testing_support::RunOptions;
 
@@ -40,18 +41,6 @@ const std::vector<std::string> kClasses{"truncated", "empty",       "nul",      
 
 // The inputs are small, so a report beyond this repeats the input or itself.
 constexpr std::size_t kLongestReport = 8192;
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 // Names relative to the corpus, sorted.
 std::vector<std::string> inputs_of(const std::string& reader, const std::string& kind) {
@@ -213,7 +202,7 @@ TEST_P(BadInput, GetsOneClearReport) {
   EXPECT_GE(names.size(), 5U);
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
-    expect_one_clear_report({"check", name, "--form", reader}, name, read(kCorpus / name),
+    expect_one_clear_report({"check", name, "--form", reader}, name, read_file(kCorpus / name),
                             {.directory = kCorpus.string()});
   }
 }
@@ -257,7 +246,7 @@ TEST(BadBatch, EveryBadLineIsAResultOfItsOwn) {
       EXPECT_EQ(outcome.err, "");
       expect_readable(outcome.out);
       const std::vector<std::string> results = lines_of(outcome.out);
-      EXPECT_EQ(results.size(), count_lines(read(kCorpus / name)));
+      EXPECT_EQ(results.size(), count_lines(read_file(kCorpus / name)));
       for (const std::string& line : results) {
         const json result = json::parse(line, nullptr, false);
         ASSERT_FALSE(result.is_discarded()) << line;
@@ -283,9 +272,9 @@ TEST(LineEnds, CrlfGetsTheReportOfLf) {
     SCOPED_TRACE(crlf);
     const std::string lf = crlf.substr(0, mark) + "-lf" + crlf.substr(mark + 5);
     const std::string verdict = crlf.substr(0, crlf.find('-'));
-    ASSERT_NE(read(folder / crlf).find("\r\n"), std::string::npos)
+    ASSERT_NE(read_file(folder / crlf).find("\r\n"), std::string::npos)
         << "something has converted the corpus";
-    ASSERT_EQ(read(folder / lf).find('\r'), std::string::npos);
+    ASSERT_EQ(read_file(folder / lf).find('\r'), std::string::npos);
 
     const RunOptions options{.directory = folder.string()};
     const Outcome of_lf = run_capo({"check", lf}, options);

@@ -1,27 +1,20 @@
 // `capo explain contract`, and the page docs/gradients.md that shows what it prints.
 
+#include "tests/support/file_text.h"
 #include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
-#include <sstream>
 #include <string>
 #include <vector>
 
 namespace capo {
 namespace {
 
+using testing_support::lines_of;
 using testing_support::Outcome;
+using testing_support::read_file;
 using testing_support::run_capo;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 // The rows of the table that follows the line with `title`.
 std::vector<std::string> table_below(const std::string& page, const std::string& title) {
@@ -70,9 +63,7 @@ TEST(ExplainContract, KeepsToTheWidthOfAPage) {
 }
 
 TEST(ExplainContract, ThePageInTheDocumentationShowsWhatItPrints) {
-  std::ifstream file(CAPO_SOURCE_DIR "/docs/gradients.md", std::ios::binary);
-  ASSERT_TRUE(file);
-  const std::string page(std::istreambuf_iterator<char>(file), {});
+  const std::string page = read_file(CAPO_SOURCE_DIR "/docs/gradients.md");
   const std::string fence = "```text\n";
   const std::size_t begin = page.find(fence);
   ASSERT_NE(begin, std::string::npos);

@@ -14,6 +14,7 @@
 // with its exit code. CAPO_REBASE=1 in the environment writes the outputs anew instead of comparing
 // them.
 
+#include "tests/support/file_text.h"
 #include "tests/support/run_capo.h"
 #include "tests/support/scratch_folder.h"
 
@@ -23,8 +24,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,24 +32,14 @@ namespace capo {
 namespace {
 
 namespace fs = std::filesystem;
+using testing_support::lines_of;
 using testing_support::Outcome;
+using testing_support::read_file;
 using testing_support::run_capo;
 using testing_support::RunOptions;
 using testing_support::ScratchFolder;
 
 const fs::path kCases = CAPO_SOURCE_DIR "/tests/corpus/cli";
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 // The words of a command line; "..." is one word and may be empty.
 std::vector<std::string> words_of(const std::string& line) {
@@ -135,7 +124,7 @@ std::vector<fs::path> cases() {
 class GoldenCase : public ::testing::TestWithParam<fs::path> {};
 
 TEST_P(GoldenCase, AnswersAsExpected) {
-  const std::string text = read(GetParam());
+  const std::string text = read_file(GetParam());
   const std::string now = played(lines_of(text));
   EXPECT_NE(now.find("\n$ capo " + GetParam().parent_path().filename().string() + " "),
             std::string::npos)

@@ -1,18 +1,18 @@
 // `capo rules`, and the page docs/rules.md that it prints.
 
 #include "core/rules/rule.h"
+#include "tests/support/file_text.h"
 #include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 namespace capo {
 namespace {
 
 using testing_support::Outcome;
+using testing_support::read_file;
 using testing_support::run_capo;
 
 TEST(Rules, ListsEveryRuleOnALineInTheOrderOfTheCatalogue) {
@@ -41,10 +41,8 @@ TEST(Rules, ListsEveryRuleOnALineInTheOrderOfTheCatalogue) {
 TEST(Rules, ThePageInTheDocumentationIsTheOneThatItPrints) {
   const Outcome outcome = run_capo({"rules", "--markdown"});
   EXPECT_EQ(outcome.exit_code, 0);
-  std::ifstream file(CAPO_SOURCE_DIR "/docs/rules.md", std::ios::binary);
-  ASSERT_TRUE(file) << "make it with `capo rules --markdown > docs/rules.md`";
-  const std::string page(std::istreambuf_iterator<char>(file), {});
-  EXPECT_EQ(outcome.out, page) << "make it anew with `capo rules --markdown > docs/rules.md`";
+  EXPECT_EQ(outcome.out, read_file(CAPO_SOURCE_DIR "/docs/rules.md"))
+      << "make it anew with `capo rules --markdown > docs/rules.md`";
 }
 
 TEST(Rules, ThePageHasASectionForEveryRule) {

@@ -4,6 +4,7 @@
 // Bad cases that declare no plan run under TransformerEngine's, which is what their rules speak of.
 
 #include "tests/run/test_engine.h"
+#include "tests/support/file_text.h"
 #include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 namespace capo {
@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 using testing_support::Outcome;
+using testing_support::read_file;
 using testing_support::run_capo;
 namespace fs = std::filesystem;
 
@@ -35,19 +36,14 @@ struct Case {
   }
 };
 
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 bool states_plan(const fs::path& model) {
-  return text_of(model).find("\"plan\"") != std::string::npos;
+  return read_file(model).find("\"plan\"") != std::string::npos;
 }
 
 // Flags of `check` that `run` has as well.
 std::vector<std::string> arguments_of(const fs::path& input) {
   std::vector<std::string> arguments;
-  std::istringstream words(text_of(fs::path(input).replace_extension(".args")));
+  std::istringstream words(read_file(fs::path(input).replace_extension(".args")));
   for (std::string word; words >> word;) {
     if (word != "--format" && word != "--profile") {
       arguments.push_back(word);

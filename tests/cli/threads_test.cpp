@@ -10,6 +10,7 @@
 // the one warning that is right of it. The folder's README lists the cases.
 
 #include "core/rules/rule.h"
+#include "tests/support/file_text.h"
 #include "tests/support/run_capo.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,6 @@
 #include <array>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <iterator>
@@ -35,6 +35,7 @@ namespace {
 
 using nlohmann::json;
 using testing_support::Outcome;
+using testing_support::read_file;
 using testing_support::run_capo;
 namespace fs = std::filesystem;
 
@@ -44,11 +45,6 @@ constexpr std::array<std::string_view, 10> kClusters{"A1", "A2", "A3", "A4", "A5
                                                      "A6", "A7", "A8", "A9", "A10"};
 constexpr std::string_view kOfPlans = "BCEGY";  // first letters of rules about buffers and graphs
 constexpr std::size_t kFindings = 2;            // the expected one and one more
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream stream(text);
@@ -74,7 +70,7 @@ struct Case {
 
   [[nodiscard]] std::vector<std::string> flags(const std::string& stem) const {
     const bool own = fs::exists(directory / (stem + ".args"));
-    return words_of(text_of(directory / (own ? stem + ".args" : "args")));
+    return words_of(read_file(directory / (own ? stem + ".args" : "args")));
   }
 
   [[nodiscard]] Outcome check(const std::string& stem) const {
@@ -90,7 +86,7 @@ std::vector<Case> cases() {
   for (const auto& cluster : fs::directory_iterator(kThreads)) {
     if (!cluster.is_directory()) continue;
     for (const auto& entry : fs::directory_iterator(cluster.path())) {
-      const std::string expected = text_of(entry.path() / "case.json");
+      const std::string expected = read_file(entry.path() / "case.json");
       found.push_back(
           {.directory = entry.path(), .expected = json::parse(expected, nullptr, false)});
     }
@@ -184,8 +180,8 @@ TEST(Threads, ItsCuredTwinIsAccepted) {
 TEST(Threads, TheTwinIsCuredByTheOrderOrByTheFlags) {
   for (const Case& one : cases()) {
     SCOPED_TRACE(one.directory.string());
-    const std::string broken = text_of(one.directory / one.inputs("broken").at(0));
-    const std::string cured = text_of(one.directory / one.inputs("cured").at(0));
+    const std::string broken = read_file(one.directory / one.inputs("broken").at(0));
+    const std::string cured = read_file(one.directory / one.inputs("cured").at(0));
     const bool by_flags = fs::exists(one.directory / "cured.args");
     EXPECT_EQ(broken == cured, by_flags) << "one of the two, so that the cure is seen";
     EXPECT_EQ(one.flags("broken") == one.flags("cured"), !by_flags);
@@ -228,7 +224,7 @@ TEST(Threads, EveryCaseIsComplete) {
 }
 
 TEST(Threads, TheReadmeListsEveryCaseOnce) {
-  const std::string readme = text_of(kThreads / "README.md");
+  const std::string readme = read_file(kThreads / "README.md");
   for (const Case& one : cases()) {
     const std::string row = "| `" + one.name() + "` | [";
     const std::size_t at = readme.find(row);

@@ -7,6 +7,7 @@
 #include "core/text/order_printer.h"
 #include "testing/generators/draw_te_order.h"
 #include "tests/support/check_text.h"
+#include "tests/support/file_text.h"
 
 #include <gtest/gtest.h>
 
@@ -15,9 +16,7 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -169,9 +168,8 @@ TEST(Minimise, OfEveryBadCaseOfTheCorpusNothingMoreCanGo) {
         fs::exists(fs::path(path).replace_extension(".args"))) {
       continue;
     }
-    std::ifstream in(path, std::ios::binary);
     const auto loaded =
-        load({.name = path.filename(), .text = {std::istreambuf_iterator<char>(in), {}}}, {});
+        load({.name = path.filename(), .text = testing_support::read_file(path)}, {});
     if (!loaded) continue;
     const std::string rule = path.parent_path().filename();
     const auto least = minimise(*loaded, rule, {});

@@ -12,14 +12,13 @@
 #include "core/plan/accesses.h"
 #include "tests/core/plan/planned.h"
 #include "tests/support/data.h"
+#include "tests/support/file_text.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,8 +33,7 @@ using testing_support::PlannedStep;
 using testing_support::read_data;
 
 Schedule order_of_2376() {
-  std::ifstream file(CAPO_SOURCE_DIR "/examples/te2376/fixed.te");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text = testing_support::read_file(CAPO_SOURCE_DIR "/examples/te2376/fixed.te");
   return load(Source{.name = "fixed.te", .text = std::move(text)}, {.form = TextForm::TeList})
       .value()
       .schedule;

@@ -11,6 +11,7 @@
 #include "tests/core/graph/torch_tables.h"
 #include "tests/core/plan/planned.h"
 #include "tests/support/data.h"
+#include "tests/support/file_text.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -18,8 +19,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,8 +38,7 @@ struct Shipped {
 };
 
 void add_file(const std::filesystem::path& path, std::vector<Shipped>& all) {
-  std::ifstream file(path);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text = testing_support::read_file(path);
   const std::string name = path.filename();
   Input input = load(Source{.name = name, .text = std::move(text)}, {}).value();
   all.push_back({path.parent_path().filename().string() + "/" + name, std::move(input.schedule)});
