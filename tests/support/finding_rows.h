@@ -4,15 +4,17 @@
 //   expect_findings({
 //       {"ReportsEachOfThem", check_te("[nan, 1, -inf, -1]"), "S01@0 S01@2"},
 //       {"AcceptsTheListWithoutIt", check_te("[1, -1]")},
-//       {"ShowsBoth", check_csv("0F0,0B0,0B0\n"), "S20@1", labels("4+3, 8+3")},
+//       {"NamesTheEntry", check_te("[1, nan, -1]"), "S01@1", labels("4+3")},
 //   });
 //
-// What else a row says is about its first finding. A row that fails is named in the message.
+// What else a row says is about its first finding. A row that fails is named in the message. Tested
+// by finding_rows_test.cpp.
 
 #pragma once
 
 #include "tests/support/check_text.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
