@@ -29,6 +29,7 @@ enum class ModuleKind : std::uint8_t {
   LayerNormMlp,
   GroupedMlp,
   TransformerLayer,
+  MoeLayer,         ///< the half of a transformer layer that has the experts, with its norm
   GroupedLinearOp,  ///< a basic operation of TE, and no module
   BasicLinearOp,    ///< a basic operation of TE as well
 };
@@ -103,6 +104,11 @@ inline constexpr std::array kModuleKindFacts{
                     .contract_column = ModuleKind::GroupedMlp},
     ModuleKindFacts{.kind = ModuleKind::TransformerLayer,
                     .name = "transformer-layer",
+                    .makeup = Makeup::Modules,
+                    .kept_input = KeptInput::Made,
+                    .contract_column = std::nullopt},
+    ModuleKindFacts{.kind = ModuleKind::MoeLayer,
+                    .name = "moe-layer",
                     .makeup = Makeup::Modules,
                     .kept_input = KeptInput::Made,
                     .contract_column = std::nullopt},

@@ -315,7 +315,7 @@ constexpr ModuleRule kHooksNotRun{.shows_at = ShowsAt::WeightGradient,
 
 bool reduces_in_any_order(const Context& /*context*/, const Module& module) {
   return module.flags.delay_wgrad && module.flags.wgrad_hooks && module.grad_buckets > 1 &&
-         module.kind == ModuleKind::TransformerLayer;
+         module.kind && is_made_of_modules(*module.kind);
 }
 
 ModuleFinding describe_set_order(const Context& context, const ModuleUse& use) {
@@ -337,8 +337,9 @@ ModuleFinding describe_set_order(const Context& context, const ModuleUse& use) {
 //                     rank need not share, and the collectives of the buckets cross
 //
 // A set of one has one order, and a module runs its own hooks in the order in which they were
-// added: so this concerns a transformer-layer only, the one kind that is several modules. Calling a
-// module twice does not put it into the set twice. (A grouped-mlp is several operations: see G08.)
+// added: so this concerns a transformer-layer and a moe-layer only, which are several modules.
+// Calling a module twice does not put it into the set twice. (A grouped-mlp is several operations:
+// see G08.)
 constexpr ModuleRule kSetOrder{.shows_at = ShowsAt::WeightGradient,
                                .at_fault = reduces_in_any_order,
                                .describe = describe_set_order};
@@ -351,8 +352,7 @@ std::string_view returned_by(const Module& module) {
   // Grouped-linear's delayed bias goes through a buffer that its backward returned.
   const bool bias_returned = !flags.delay_wgrad || module.kind == ModuleKind::GroupedLinear;
   if (flags.bias && bias_returned) return "bias gradient";
-  const bool norms =
-      module.kind && (has_norm(*module.kind) || module.kind == ModuleKind::TransformerLayer);
+  const bool norms = module.kind && (has_norm(*module.kind) || is_made_of_modules(*module.kind));
   return norms ? "norm's gradients" : "";
 }
 

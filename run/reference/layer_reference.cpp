@@ -115,7 +115,7 @@ void check(const LayerForm& form, const LayerWeights& weights, const LayerSide& 
   const std::int64_t mlp = has_two_products(kind) ? form.groups : 0;
   const std::int64_t bias = form.bias ? 1 : 0;
 
-  CAPO_ASSERT(kind != ModuleKind::TransformerLayer, "a transformer layer has no reference");
+  CAPO_ASSERT(!is_made_of_modules(kind), "several modules have no reference of their own");
   CAPO_ASSERT(has_groups(kind) || form.groups == 1, "only grouped kinds have several groups");
   CAPO_ASSERT(!form.scale_bias || (kind == ModuleKind::GroupedLinearOp && form.bias),
               "only a grouped-linear-op with a bias scales it");

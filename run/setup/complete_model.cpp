@@ -113,7 +113,7 @@ class Completer {
   }
 
   void complete_bytes(Module& module) {
-    if (module.kind == ModuleKind::TransformerLayer) return;
+    if (is_made_of_modules(*module.kind)) return;
     LayerShape shape{.kind = *module.kind,
                      .type = stored_type(*module.dtype),
                      .tokens = *module.shape.tokens,

@@ -34,11 +34,10 @@ Refusal missing(const Module& module) {
 }
 
 Refusal not_run(const Module& module) {
-  if (module.kind == ModuleKind::TransformerLayer) {
-    return fmt::format(
-        "{} is a transformer-layer, and capo runs no attention: declare the modules that it is "
-        "made of",
-        named(module));
+  if (is_made_of_modules(*module.kind)) {
+    const bool attention = module.kind == ModuleKind::TransformerLayer;
+    return fmt::format("{} is a {}, and capo runs no {}: declare the modules that it is made of",
+                       named(module), name_of(*module.kind), attention ? "attention" : "router");
   }
   if (module.flags.scale_bias && module.kind != ModuleKind::GroupedLinearOp) {
     return fmt::format("{} scales its bias, which only a grouped-linear-op does", named(module));

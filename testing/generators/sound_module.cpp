@@ -12,7 +12,7 @@ namespace {
 
 ModuleKind draw_kind(Dice& dice, bool delays) {
   // The last kind, ops.BasicLinear, has no delay.
-  return static_cast<ModuleKind>(dice.below(delays ? 7 : 8));
+  return kModuleKinds[dice.below(kModuleKinds.size() - (delays ? 1 : 0))];
 }
 
 ModuleFlags draw_flags(Dice& dice, ModuleKind kind, bool delays) {
@@ -29,7 +29,7 @@ ModuleFlags draw_flags(Dice& dice, ModuleKind kind, bool delays) {
   flags.single_weight = is_grouped(kind) && dice.one_in(2);
   flags.input_requires_grad = !flags.grad_added_to_main_grad || dice.one_in(2);
   // Copies may be left out where somebody takes what is returned, or nothing is (G10).
-  const bool norms = has_norm(kind) || kind == ModuleKind::TransformerLayer;
+  const bool norms = has_norm(kind) || is_made_of_modules(kind);
   const bool returns = !flags.fuse_wgrad_accumulation || flags.bias || norms;
   flags.clone_param_grads = (returns && !flags.grad_added_to_main_grad) || dice.one_in(2);
   return flags;
@@ -52,7 +52,7 @@ Module draw_sound_module(Dice& dice, Delay delay, std::string name) {
   const ModuleKind kind = draw_kind(dice, delays);
   Module module{.name = std::move(name), .kind = kind, .flags = draw_flags(dice, kind, delays)};
   if (!dice.one_in(3)) module.dtype = static_cast<DataType>(dice.below(4));
-  if (kind != ModuleKind::TransformerLayer) module.grad_buckets = dice.between(1, 3);
+  if (!is_made_of_modules(kind)) module.grad_buckets = dice.between(1, 3);
   if (!delays) module.calls = dice.between(1, 2);
   if (!is_grouped(kind)) return module;
   if (module.dtype == DataType::Fp32) module.dtype = DataType::Bf16;  // has no path of its own

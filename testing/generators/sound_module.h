@@ -9,7 +9,7 @@
 // operations), a bias (of delayed modules only where they are operations), a single weight (of
 // grouped ones), no gradient of the input (where the gradient is added to main_grad), and gradients
 // that are not copied (where that gradient is added, or nothing is returned: fused, without bias
-// and norm). Other flags are not set. 1 to 3 buckets for gradients, of a transformer-layer 1; 1 or
+// and norm). Other flags are not set. 1 to 3 buckets for gradients, of one made of modules 1; 1 or
 // 2 calls, of a delayed module 1. Grouped modules alone have a shape: 1 to 8 columns in and out and
 // 1 to 64 groups, whose sizes are on the device, or an input. With a single weight they have a
 // contiguous main_grad, in three dimensions or in one, of a grouped-mlp in three.

@@ -39,7 +39,7 @@ void make_runnable(Dice& dice, Declared& declared) {
     for (Entry& entry : rank.order) entry.group = Group::Alone;
   }
   for (Module& module : declared.options.modules.list) {
-    if (module.kind == ModuleKind::TransformerLayer) module.kind = ModuleKind::LayerNormMlp;
+    if (is_made_of_modules(*module.kind)) module.kind = ModuleKind::LayerNormMlp;
     module.dtype = type;
     module.shape = {.tokens = tokens, .hidden = width, .ffn = width};
     module.main_grad.reset();

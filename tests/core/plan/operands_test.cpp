@@ -44,6 +44,7 @@ constexpr Row kTable[] = {
     {ModuleKind::LayerNormLinear, kGradOutput, kNone, kGradOutput},
     {ModuleKind::LayerNormMlp, kGradOutput, kNone, kGradOutput},
     {ModuleKind::TransformerLayer, kGradOutput, kNone, kGradOutput},
+    {ModuleKind::MoeLayer, kGradOutput, kNone, kGradOutput},
     {ModuleKind::GroupedMlp, kNone, kNone, kNone},
 };
 

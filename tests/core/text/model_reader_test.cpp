@@ -54,7 +54,7 @@ TEST(ModelReader, KnowsEveryWord) {
   }
   for (const char* word :
        {"linear", "grouped-linear", "layernorm-linear", "layernorm-mlp", "grouped-mlp",
-        "transformer-layer", "grouped-linear-op", "basic-linear-op"}) {
+        "transformer-layer", "moe-layer", "grouped-linear-op", "basic-linear-op"}) {
     const Model model = read(std::string(R"({"modules":{"m":{"kind":")") + word + "\"}}}");
     EXPECT_EQ(name_of(*model.modules.list.at(0).kind), word);
   }

@@ -164,11 +164,11 @@ TEST(ModelRefusals, OfModules) {
       {R"({"modules":{"a":{<<"knd">>:"linear"}}})", "unknown key `knd`", "did you mean `kind`?"},
       {R"({"modules":{"a":{"kind":<<"grouped-linar">>}}})",
        "`kind` is one of linear, grouped-linear, layernorm-linear, layernorm-mlp, grouped-mlp, "
-       "transformer-layer, grouped-linear-op, basic-linear-op",
+       "transformer-layer, moe-layer, grouped-linear-op, basic-linear-op",
        "did you mean `grouped-linear`?"},
       {R"({"modules":{"a":{"kind":<<0>>}}})",
        "`kind` is one of linear, grouped-linear, layernorm-linear, layernorm-mlp, grouped-mlp, "
-       "transformer-layer, grouped-linear-op, basic-linear-op",
+       "transformer-layer, moe-layer, grouped-linear-op, basic-linear-op",
        ""},
       {R"({"modules":{"a":{"dtype":<<"fp4">>}}})", "`dtype` is one of bf16, fp16, fp32, fp8",
        "did you mean `fp8`?"},

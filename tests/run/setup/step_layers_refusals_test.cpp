@@ -69,6 +69,10 @@ TEST(StepLayersRefusals, ATransformerLayerIsMadeOfModules) {
   EXPECT_EQ(refusal_of(module),
             "module `experts` is a transformer-layer, and capo runs no attention: declare the "
             "modules that it is made of");
+  module.kind = ModuleKind::MoeLayer;
+  EXPECT_EQ(refusal_of(module),
+            "module `experts` is a moe-layer, and capo runs no router: declare the modules that it "
+            "is made of");
 }
 
 TEST(StepLayersRefusals, Fp8IsRunAsBf16AndRefusedByNobody) {

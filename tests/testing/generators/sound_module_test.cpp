@@ -56,7 +56,7 @@ TEST(SoundModule, IsOfEveryKind) {
   std::vector kinds{ModuleKind::Linear,          ModuleKind::GroupedLinear,
                     ModuleKind::LayerNormLinear, ModuleKind::LayerNormMlp,
                     ModuleKind::GroupedMlp,      ModuleKind::TransformerLayer,
-                    ModuleKind::GroupedLinearOp};
+                    ModuleKind::MoeLayer,        ModuleKind::GroupedLinearOp};
   EXPECT_TRUE(are_even(parts(modules(Delay::Always, 3000), kind), kinds));
   kinds.push_back(ModuleKind::BasicLinearOp);
   EXPECT_TRUE(are_even(parts(modules(Delay::Never, 3000), kind), kinds));
@@ -99,7 +99,7 @@ TEST(SoundModule, HasItsFlagsAsOftenAsItClaims) {
     expect_share(all, &ModuleFlags::single_weight, 1.0 / 2,
                  [](const Module& module) { return is_grouped(*module.kind); });
     expect_share(all, &ModuleFlags::clone_param_grads, 1.0 / 2, [](const Module& module) {
-      const bool norm = has_norm(*module.kind) || module.kind == ModuleKind::TransformerLayer;
+      const bool norm = has_norm(*module.kind) || is_made_of_modules(*module.kind);
       return grows_main_grad(module) ||
              (module.flags.fuse_wgrad_accumulation && !module.flags.bias && !norm);
     });
@@ -119,7 +119,7 @@ TEST(SoundModule, CountsItsBucketsAndCalls) {
                        numbers<std::int64_t>(1, 2)));
   for (const Module& module : modules(Delay::Always, 100)) EXPECT_EQ(module.calls, 1);
   std::erase_if(all, [](const Module& module) {
-    return module.kind == ModuleKind::TransformerLayer && module.grad_buckets == 1;
+    return is_made_of_modules(*module.kind) && module.grad_buckets == 1;
   });
   EXPECT_TRUE(are_even(parts(all, [](const Module& module) { return module.grad_buckets; }),
                        numbers<std::int64_t>(1, 3)));
