@@ -9,6 +9,8 @@
 
 #pragma once
 
+#include "core/model/configuration.h"
+#include "core/model/data_type.h"
 #include "core/model/environment.h"
 #include "core/model/module_kinds.h"
 #include "core/model/plan_options.h"
@@ -22,13 +24,6 @@
 #include <vector>
 
 namespace capo {
-
-/// The type of the operands that a module's products read; with Fp8 they are quantized copies, and
-/// tensors between modules are bf16.
-enum class DataType : std::uint8_t { Bf16, Fp16, Fp32, Fp8 };
-
-/// "bf16", "fp16", "fp32", "fp8".
-[[nodiscard]] std::string_view name_of(DataType type);
 
 /// Sizes of a module's tensors, from 1; nullopt if undeclared, or if its kind has no such size.
 struct ModuleShape {
@@ -117,10 +112,13 @@ struct ModuleCost {
 struct Module {
   std::string name;
   std::optional<ModuleKind> kind;
+  std::optional<MlpKind> mlp;  ///< of a transformer layer; nullopt: as the configuration has it
   std::optional<DataType> dtype;
   ModuleShape shape;
   ModuleFlags flags;
   ModuleBytes bytes;
+  ModuleBytes derived;  ///< they follow from the model's configuration; declared ones win
+  std::string lacks;    ///< the member of the configuration for want of which nothing follows
   ModuleCost cost;
   std::optional<Splits> splits;
   std::optional<MainGrad> main_grad;
@@ -178,6 +176,7 @@ struct Model {
   std::vector<CollectiveGroup> groups;
   TransferCost transfer;
   PlanOptions plan;
+  std::optional<ModelConfiguration> configuration;  ///< derive() gives modules what follows from it
 
   friend bool operator==(const Model&, const Model&) = default;
 };

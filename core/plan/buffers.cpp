@@ -130,7 +130,7 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
         facts.aliases = aliases.value_or(facts.aliases);
         const auto at = ChunkId(chunk).index();
         facts.hands_on = !sends_known && layer == 0 && at < first.size() && first[at];
-        if (module != nullptr) facts.weight_bytes = module->bytes.weight.value_or(0);
+        if (module != nullptr) facts.weight_bytes = weight_bytes(*module);
         aliases_declared_ = aliases_declared_ && facts.aliases_declared;
         rank.facts.push_back(facts);
       }

@@ -1,6 +1,6 @@
 #include "core/plan/sizes.h"
 
-#include <limits>
+#include "core/model/inventory.h"
 
 namespace capo {
 
@@ -8,63 +8,117 @@ namespace {
 
 using Bytes = std::optional<std::int64_t>;
 
-std::int64_t element(DataType type) {
-  return type == DataType::Fp32 ? 4 : 2;
-}
-
 // nullopt if a factor is unknown; the largest number if the product leaves 64 bits.
-Bytes product(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b,
-              std::int64_t c) {
+Bytes product(const Bytes& a, const Bytes& b, std::int64_t c) {
   if (!a || !b) return std::nullopt;
-  std::int64_t ab = 0;
-  std::int64_t abc = 0;
-  if (__builtin_mul_overflow(*a, *b, &ab) || __builtin_mul_overflow(ab, c, &abc)) {
-    return std::numeric_limits<std::int64_t>::max();
-  }
-  return abc;
+  return saturated_product(*a, *b, c);
 }
 
 Bytes or_else(const Bytes& declared, const Bytes& derived) {
   return declared ? declared : derived;
 }
 
-const std::optional<std::int64_t>& columns_out(const Module& module) {
+const Bytes& columns_out(const Module& module) {
   return is_one_product(*module.kind) ? module.shape.ffn : module.shape.hidden;
+}
+
+// The type of copies of operands.
+DataType copied_type(const Module& module) {
+  const bool widened = module.dtype == DataType::Fp8 && module.flags.high_precision_backward;
+  return widened ? DataType::Bf16 : *module.dtype;
+}
+
+// Bytes that forward keeps, of a module with a kind and a type.
+Bytes kept_bytes(const Module& module, const Aliases& aliases) {
+  const ModuleShape& shape = module.shape;
+  if (is_one_product(*module.kind)) {
+    if (aliases.input) return 0;
+    return product(shape.tokens, shape.hidden, operand_bytes(copied_type(module)));
+  }
+  if (!is_mlp(*module.kind) || !shape.tokens || !shape.hidden || !shape.ffn) return std::nullopt;
+  return kept_by_mlp({*shape.tokens, *shape.hidden, *shape.ffn}, copied_type(module));
+}
+
+// Bytes that B leaves for W if W reads a copy of the gradient, of a module with a kind and a type.
+Bytes copied_gradient(const Module& module) {
+  return product(module.shape.tokens, columns_out(module), operand_bytes(copied_type(module)));
+}
+
+struct Kept {
+  Bytes activations;
+  Bytes operands;
+  bool widened = false;  ///< W makes operands readable again
+};
+
+Kept kept_by(const Module& module, const Aliases& aliases, bool delayed) {
+  Kept kept;
+  const bool known = module.dtype && module.kind;
+  if (known) kept.activations = kept_bytes(module, aliases);
+  if (aliases.input && !kept.activations) kept.activations = 0;
+  kept.activations =
+      or_else(module.bytes.activations, or_else(module.derived.activations, kept.activations));
+  if (!delayed) {
+    kept.operands = 0;
+    return kept;
+  }
+  if (aliases.grad_output) {
+    kept.operands = module.derived.operands.value_or(0);
+  } else if (known) {
+    kept.operands = copied_gradient(module);
+  }
+  kept.operands = or_else(module.bytes.operands, kept.operands);
+  kept.widened = !aliases.grad_output || module.bytes.operands;
+  return kept;
+}
+
+// The first of a module's sizes that its output and input, or what it keeps, would follow from.
+std::string undeclared_member(const Module& module, bool end) {
+  if (!module.lacks.empty()) return "configuration." + module.lacks;
+  if (!module.kind) return "kind";
+  if (!module.dtype) return "dtype";
+  if (!module.shape.tokens) return "shape.tokens";
+  if (!module.shape.hidden) return "shape.hidden";
+  if (!end && is_made_of_modules(*module.kind)) return "bytes.activations";
+  return "shape.ffn";
 }
 
 }  // namespace
 
 std::optional<std::int64_t> input_bytes(const Module& module) {
-  if (module.bytes.input || !module.dtype) return module.bytes.input;
-  return product(module.shape.tokens, module.shape.hidden, element(*module.dtype));
+  if (module.bytes.input || module.derived.input) {
+    return or_else(module.bytes.input, module.derived.input);
+  }
+  if (!module.dtype) return std::nullopt;
+  return product(module.shape.tokens, module.shape.hidden, element_bytes(*module.dtype));
 }
 
 std::optional<std::int64_t> output_bytes(const Module& module) {
-  if (module.bytes.output || !module.dtype || !module.kind) return module.bytes.output;
-  return product(module.shape.tokens, columns_out(module), element(*module.dtype));
+  if (module.bytes.output || module.derived.output) {
+    return or_else(module.bytes.output, module.derived.output);
+  }
+  if (!module.dtype || !module.kind) return std::nullopt;
+  return product(module.shape.tokens, columns_out(module), element_bytes(*module.dtype));
+}
+
+std::int64_t weight_bytes(const Module& module) {
+  return or_else(module.bytes.weight, module.derived.weight).value_or(0);
 }
 
 std::optional<std::array<std::int64_t, kBufferKinds>> buffer_bytes(const Module& module,
                                                                    const Aliases& aliases,
                                                                    bool delayed) {
-  const ModuleShape& shape = module.shape;
   const Bytes input = input_bytes(module);
   const Bytes output = output_bytes(module);
-  Bytes kept;
-  Bytes operands;
-  if (module.dtype && module.kind) {
-    const bool quantized = module.dtype == DataType::Fp8 && !module.flags.high_precision_backward;
-    const std::int64_t width = quantized ? 1 : element(*module.dtype);
-    if (is_one_product(*module.kind)) kept = product(shape.tokens, shape.hidden, width);
-    operands = product(shape.tokens, columns_out(module), width);
-  }
-  if (aliases.input) kept = 0;
-  if (aliases.grad_output || !delayed) operands = 0;
-  kept = or_else(module.bytes.activations, kept);
-  if (delayed) operands = or_else(module.bytes.operands, operands);
-  if (!input || !output || !kept || !operands) return std::nullopt;
-  const std::int64_t scratch = *operands > 0 ? *output : 0;
-  return std::array{*input, *output, *output, *input, *kept, *operands, scratch};
+  const Kept kept = kept_by(module, aliases, delayed);
+  if (!input || !output || !kept.activations || !kept.operands) return std::nullopt;
+  const std::int64_t scratch = kept.widened && *kept.operands > 0 ? *output : 0;
+  return std::array{*input, *output, *output, *input, *kept.activations, *kept.operands, scratch};
+}
+
+std::string undeclared_size(const Module& module, const Aliases& aliases, bool delayed) {
+  if (!input_bytes(module) || !output_bytes(module)) return undeclared_member(module, true);
+  const Kept kept = kept_by(module, aliases, delayed);
+  return kept.activations && kept.operands ? std::string() : undeclared_member(module, false);
 }
 
 }  // namespace capo

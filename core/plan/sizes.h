@@ -1,11 +1,13 @@
-// Each buffer of a layer takes the declared bytes, or else the bytes that follow from the shape.
+// Each buffer of a layer takes the declared bytes, or else those that follow from the model's
+// configuration, or else the bytes that follow from the shape.
 //
 //   linear, bf16, 8 tokens, hidden 16, ffn 32   ->   input 256, output 512
 //
 // Tensors between modules have the module's type, or bf16 if that is fp8; a quantized copy takes
-// one byte an element. The memory that an MLP or a whole transformer layer keeps from forward to
-// backward does not follow from its shape and has to be declared (`bytes.activations`). Alignment
-// is the table's concern (buffers.h). Tested by sizes_test.cpp.
+// one byte an element. An MLP keeps what core/model/inventory.h says. The memory that a whole
+// transformer layer, or its half with experts, keeps from forward to backward follows from a
+// configuration alone, or is declared (`bytes.activations`). Alignment is the table's concern
+// (buffers.h). Tested by sizes_test.cpp.
 
 #pragma once
 
@@ -15,6 +17,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace capo {
 
@@ -22,9 +25,17 @@ namespace capo {
 [[nodiscard]] std::optional<std::int64_t> input_bytes(const Module& module);
 [[nodiscard]] std::optional<std::int64_t> output_bytes(const Module& module);
 
+/// Bytes of a module's weights; 0 if they are neither declared nor follow from a configuration.
+[[nodiscard]] std::int64_t weight_bytes(const Module& module);
+
 /// Bytes by BufferKind; `delayed` if its weight gradient is an action of its own. nullopt if a size
 /// is neither declared nor derivable; the largest number if more follows than 64 bits hold.
 [[nodiscard]] std::optional<std::array<std::int64_t, kBufferKinds>> buffer_bytes(
     const Module& module, const Aliases& aliases, bool delayed = true);
+
+/// The member of model.json for want of which buffer_bytes() knows no sizes: "shape.tokens",
+/// "configuration.expert_ffn". Empty if it knows them.
+[[nodiscard]] std::string undeclared_size(const Module& module, const Aliases& aliases,
+                                          bool delayed = true);
 
 }  // namespace capo

@@ -1,4 +1,5 @@
-// Readers of the large parts of a model.json: `modules`, the `layers` that name them, and `groups`.
+// Readers of the large parts of a model.json: `modules`, the `layers` that name them, `groups` and
+// `configuration`.
 //
 //   "modules": {"attn": {"kind": "layernorm-linear"}, "moe": {"kind": "grouped-mlp"}}
 //   "layers": "attn"                            every layer
@@ -29,6 +30,9 @@ namespace capo {
 /// Indices into `modules` by rank, chunk and layer, as ModuleTable holds them.
 [[nodiscard]] Read<std::vector<std::vector<std::vector<std::int32_t>>>> read_module_layers(
     const JsonValue& value, const std::vector<Module>& modules, const Limits& limits);
+
+/// The configuration has no fault.
+[[nodiscard]] Read<ModelConfiguration> read_configuration(const JsonValue& value);
 
 [[nodiscard]] Read<std::vector<CollectiveGroup>> read_groups(const JsonValue& value,
                                                              const Limits& limits);

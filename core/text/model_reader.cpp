@@ -1,5 +1,6 @@
 #include "core/text/model_reader.h"
 
+#include "core/model/derive.h"
 #include "core/text/json_fields.h"
 #include "core/text/model_parts.h"
 
@@ -187,7 +188,7 @@ Maybe keep(Slot& slot, Made made) {
 constexpr auto kEnvironment = &Model::environment;
 constexpr auto kPlan = &Model::plan;
 
-constexpr std::array<JsonMember<Reading>, 17> kMembers{{
+constexpr std::array<JsonMember<Reading>, 18> kMembers{{
     {"schema", skip},
     {"comment", skip},
     {"topology", read_topology_member},
@@ -197,6 +198,10 @@ constexpr std::array<JsonMember<Reading>, 17> kMembers{{
     {"ep_overlap", in<kEnvironment, &Environment::ep_overlap, read_boolean>},
     {"ep_slots", read_slots},
     {"weight_stream", in<kEnvironment, &Environment::weight_stream, read_boolean>},
+    {"configuration",
+     [](const JsonValue& value, std::string_view, Reading& into) {
+       return keep(into.model.configuration, read_configuration(value));
+     }},
     {"modules",
      [](const JsonValue& value, std::string_view, Reading& into) {
        return keep(into.model.modules.list, read_modules(value, into.limits));
@@ -234,6 +239,7 @@ Read<Model> read_model(std::string_view text, const Limits& limits) {
   }
   Reading reading{.limits = limits};
   if (auto refusal = read_members(root, "", kMembers, reading)) return std::move(*refusal);
+  derive(reading.model);
   return std::move(reading.model);
 }
 

@@ -23,6 +23,7 @@ using Maybe = std::optional<Refusal>;
 
 constexpr std::array<std::string_view, 2> kMainGradKeys{"shape", "strides"};
 constexpr std::array kDataTypes{DataType::Bf16, DataType::Fp16, DataType::Fp32, DataType::Fp8};
+constexpr std::array kMlps{MlpKind::Dense, MlpKind::Experts};
 constexpr std::array kSplits{Splits::Host, Splits::Device, Splits::Input};
 constexpr std::int64_t kLargestSize = 0x7fffffff;
 constexpr std::int64_t kMostElements = (std::int64_t{1} << 53) - 1;  // of a tensor
@@ -132,8 +133,9 @@ Maybe read_flags(const JsonValue& value, std::string_view what, Module& module) 
   return std::nullopt;
 }
 
-constexpr std::array<JsonMember<Module>, 7> kMembers{{
+constexpr std::array<JsonMember<Module>, 8> kMembers{{
     {"kind", put<&Module::kind, read_choice<kModuleKinds>>},
+    {"mlp", put<&Module::mlp, read_choice<kMlps>>},
     {"dtype", put<&Module::dtype, read_choice<kDataTypes>>},
     {"splits", put<&Module::splits, read_choice<kSplits>>},
     {"main_grad", put<&Module::main_grad, read_main_grad>},
@@ -150,8 +152,8 @@ constexpr std::array<JsonMember<Module>, 4> kSections{{
 // The keys stand as docs/model-json.md lists them: the first of two that are equally near to an
 // unknown one is suggested.
 constexpr std::array<std::string_view, kMembers.size() + kSections.size()> kModuleKeys{
-    "kind",   "dtype",     "shape", "flags",           "bytes",       "cost",
-    "splits", "main_grad", "calls", "output_position", "grad_buckets"};
+    "kind", "mlp",    "dtype",     "shape", "flags",           "bytes",
+    "cost", "splits", "main_grad", "calls", "output_position", "grad_buckets"};
 
 Maybe read_module(const JsonValue& value, Module& module) {
   if (auto refusal = refuse_other_object(value, "a module", kModuleKeys, kModelSchema)) {

@@ -94,6 +94,7 @@ class Completer {
       value = usual;
       assume(fmt::format("{} {}", name, usual));
     };
+    module.derived = {};  // a run keeps tensors of its own
     if (!module.kind) return;
     if (!module.dtype) {
       module.dtype = DataType::Bf16;

@@ -64,17 +64,69 @@ TEST(Sizes, OfOneOperandThatIsCopied) {
 }
 
 TEST(Sizes, OfAnMlpOrLayerComeOutAsWideAsTheyGoInAndKeepWhatIsDeclared) {
-  for (const auto kind :
-       {ModuleKind::LayerNormMlp, ModuleKind::GroupedMlp, ModuleKind::TransformerLayer}) {
+  for (const auto kind : {ModuleKind::LayerNormMlp, ModuleKind::GroupedMlp,
+                          ModuleKind::TransformerLayer, ModuleKind::MoeLayer}) {
     SCOPED_TRACE(name_of(kind));
     Module module = module_of(kind, DataType::Bf16);
-    EXPECT_EQ(buffer_bytes(module, {.grad_output = true}), std::nullopt);
+    EXPECT_EQ(buffer_bytes(module, {.grad_output = true}).has_value(), is_mlp(kind));
     module.bytes.activations = 34;
     EXPECT_EQ(buffer_bytes(module, {.grad_output = true}),
               (Sizes{1024 * kKiB, 1024 * kKiB, 1024 * kKiB, 1024 * kKiB, 34, 0, 0}));
     EXPECT_EQ(buffer_bytes(module, kCopies), (Sizes{1024 * kKiB, 1024 * kKiB, 1024 * kKiB,
                                                     1024 * kKiB, 34, 1024 * kKiB, 1024 * kKiB}));
   }
+}
+
+// Normed rows, or a copy of the input, what is before and after SwiGLU, and four bytes a row.
+TEST(Sizes, OfAnMlpFollowFromItsShape) {
+  const auto kept = [](ModuleKind kind, DataType type, bool high_precision = false) {
+    Module module = module_of(kind, type);
+    module.flags.high_precision_backward = high_precision;
+    return (*buffer_bytes(module, {.grad_output = true}))[4];
+  };
+  EXPECT_EQ(kept(ModuleKind::LayerNormMlp, DataType::Bf16),
+            1024 * (512 * 2 + 3 * 2048 * 2) + 1024 * 4);
+  EXPECT_EQ(kept(ModuleKind::GroupedMlp, DataType::Bf16),
+            1024 * (512 * 2 + 3 * 2048 * 2) + 1024 * 4);
+  EXPECT_EQ(kept(ModuleKind::LayerNormMlp, DataType::Fp32),
+            1024 * (512 * 4 + 3 * 2048 * 4) + 1024 * 4);
+  EXPECT_EQ(kept(ModuleKind::LayerNormMlp, DataType::Fp8),
+            1024 * (512 + 2 * 2048 * 2 + 2048) + 1024 * 4);
+  EXPECT_EQ(kept(ModuleKind::LayerNormMlp, DataType::Fp8, true),
+            kept(ModuleKind::LayerNormMlp, DataType::Bf16));
+}
+
+TEST(Sizes, FollowFromAConfigurationUnlessTheyAreDeclared) {
+  Module module{.kind = ModuleKind::TransformerLayer, .dtype = DataType::Bf16};
+  module.derived = {.input = 8, .output = 10, .activations = 34, .operands = 12, .weight = 99};
+  EXPECT_EQ(buffer_bytes(module, {.grad_output = true}), (Sizes{8, 10, 10, 8, 34, 12, 0}))
+      << "what is left to W is no copy that is widened";
+  EXPECT_EQ(buffer_bytes(module, {.grad_output = true}, false), (Sizes{8, 10, 10, 8, 34, 0, 0}));
+  EXPECT_EQ(weight_bytes(module), 99);
+  module.bytes = {.activations = 35, .weight = 98};
+  EXPECT_EQ(buffer_bytes(module, {.grad_output = true}), (Sizes{8, 10, 10, 8, 35, 12, 0}));
+  EXPECT_EQ(weight_bytes(module), 98);
+  EXPECT_EQ(weight_bytes({}), 0);
+}
+
+TEST(Sizes, NameTheMemberThatIsUndeclared) {
+  const auto lack = [](ModuleKind kind, void (*change)(Module&)) {
+    Module module = module_of(kind, DataType::Bf16);
+    change(module);
+    return undeclared_size(module, kCopies);
+  };
+  const auto nothing = [](Module&) {};
+  EXPECT_EQ(lack(ModuleKind::Linear, nothing), "");
+  EXPECT_EQ(lack(ModuleKind::Linear, [](Module& m) { m.kind.reset(); }), "kind");
+  EXPECT_EQ(lack(ModuleKind::Linear, [](Module& m) { m.dtype.reset(); }), "dtype");
+  EXPECT_EQ(lack(ModuleKind::Linear, [](Module& m) { m.shape.tokens.reset(); }), "shape.tokens");
+  EXPECT_EQ(lack(ModuleKind::Linear, [](Module& m) { m.shape.hidden.reset(); }), "shape.hidden");
+  EXPECT_EQ(lack(ModuleKind::Linear, [](Module& m) { m.shape.ffn.reset(); }), "shape.ffn");
+  EXPECT_EQ(lack(ModuleKind::GroupedMlp, [](Module& m) { m.shape.ffn.reset(); }), "shape.ffn");
+  EXPECT_EQ(lack(ModuleKind::MoeLayer, nothing), "bytes.activations");
+  EXPECT_EQ(lack(ModuleKind::MoeLayer, [](Module& m) { m.bytes.activations = 1; }), "");
+  EXPECT_EQ(lack(ModuleKind::MoeLayer, [](Module& m) { m.lacks = "expert_ffn"; }),
+            "configuration.expert_ffn");
 }
 
 TEST(Sizes, ThatAreDeclaredWin) {

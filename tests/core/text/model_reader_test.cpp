@@ -438,5 +438,19 @@ TEST(TopologyReader, RefusesTheRest) {
             "expected string literal @");
 }
 
+TEST(ModelReader, GivesModulesWhatFollowsFromTheConfiguration) {
+  const auto model = read_model(
+      R"({"modules": {"mlp": {"kind": "layernorm-mlp", "bytes": {"weight": 5}}}, "layers": "mlp",
+          "configuration": {"hidden": 4, "ffn": 8, "sequence": 2, "micro_batch": 1,
+                            "dtype": "bf16"}})",
+      {});
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->configuration->ffn, 8);
+  const Module& mlp = model->modules.list.front();
+  EXPECT_EQ(mlp.shape, (ModuleShape{.tokens = 2, .hidden = 4, .ffn = 8}));
+  EXPECT_EQ(mlp.derived.input, 16);
+  EXPECT_EQ(mlp.bytes, (ModuleBytes{.weight = 5}));
+}
+
 }  // namespace
 }  // namespace capo

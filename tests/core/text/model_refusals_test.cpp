@@ -209,6 +209,33 @@ TEST(ModelRefusals, OfModules) {
   });
 }
 
+TEST(ModelRefusals, OfConfigurations) {
+  expect_refused({
+      {R"({"configuration":<<[]>>})", "`configuration` is an array, not an object", ""},
+      {R"({"configuration":{<<"hiden">>:8}})", "unknown key `hiden`", "did you mean `hidden`?"},
+      {R"({"configuration":{"hidden":<<0>>}})", "`configuration.hidden` must be at least 1", ""},
+      {R"({"configuration":{"shared_experts":<<-1>>}})",
+       "`configuration.shared_experts` must be at least 0", ""},
+      {R"({"configuration":{"vocabulary":<<2147483648>>}})",
+       "`configuration.vocabulary` must be at most 2147483647", ""},
+      {R"({"configuration":{"qk_norm":<<1>>}})",
+       "`configuration.qk_norm` is a number, not a boolean", ""},
+      {R"({"configuration":{"capacity_factor":<<0.5>>}})",
+       "`configuration.capacity_factor` must be at least 1", ""},
+      {R"({"configuration":{"dtype":<<"fp4">>}})",
+       "`configuration.dtype` is one of bf16, fp16, fp32, fp8", "did you mean `fp8`?"},
+      {R"({"configuration":{"recompute":<<"selective">>}})",
+       "`configuration.recompute` is one of none, full", ""},
+      {R"({"configuration":{"latent":<<{"q_rank":1}>>}})",
+       "`configuration.latent` has no `kv_rank`", ""},
+      {R"({"configuration":{"latent":{"q_rank":<<0>>}}})", "`latent.q_rank` must be at least 1",
+       ""},
+      {R"({"configuration":{"experts":<<256>>,"expert_parallel":7}})",
+       "`configuration.experts` is 256, no multiple of `expert_parallel`, 7", ""},
+      {R"({"modules":{"a":{"mlp":<<"moe">>}}})", "`mlp` is one of dense, experts", ""},
+  });
+}
+
 TEST(ModelRefusals, OfGroups) {
   expect_refused({
       {R"({"groups":<<{}>>})", "`groups` is an object, not an array of objects", ""},

@@ -175,6 +175,12 @@ TEST(CompleteModel, EveryLayerOfEveryChunkAndRankHasItsModule) {
   EXPECT_EQ(of(model, 2, 1, 1).kind, ModuleKind::LayerNormLinear);
 }
 
+TEST(CompleteModel, WhatFollowsFromAConfigurationIsNotWhatARunKeeps) {
+  Module module{.name = "m", .kind = ModuleKind::LayerNormMlp};
+  module.derived = {.activations = 1, .operands = 1};
+  EXPECT_EQ(of(complete("[1, -1]", of_module(module)), 1).derived, ModuleBytes{});
+}
+
 TEST(CompleteModel, WhatCannotBeRunIsLeftForOthersToRefuse) {
   Module transformer{.name = "t", .kind = ModuleKind::TransformerLayer};
   EXPECT_EQ(of(complete("[1, -1]", of_module(transformer)), 1).bytes, ModuleBytes{});

@@ -1,0 +1,20 @@
+// derive() gives the modules of a model the sizes that follow from its configuration.
+//
+//   {"configuration": {...}, "modules": {"moe": {"kind": "grouped-mlp"}}}
+//     ->  "moe" has a shape, a type, and bytes of all it keeps
+//
+// What a module declares stays and wins; a module with a shape of its own takes nothing but its
+// type. A kind that is one product has sizes that a configuration does not tell, and takes the type
+// as well. Derived bytes stand beside declared ones (Module::derived), since a run, which keeps
+// other tensors, goes by what is declared. Tested by derive_test.cpp.
+
+#pragma once
+
+#include "core/model/model.h"
+
+namespace capo {
+
+/// Applied twice it changes nothing. A configuration has no fault (fault_of()).
+void derive(Model& model);
+
+}  // namespace capo
