@@ -148,7 +148,7 @@ int run(int argc, char** argv) {
       {"run", add_run(app)},           {"measure", add_measure(app)},
       {"graph", add_graph(app)},       {"minimise", add_minimise(app)},
       {"explain", add_explain(app)},   {"rules", add_rules(app)},
-      {"devices", add_devices(app)},
+      {"devices", add_devices(app)},   {"model", add_model(app)},
   };
   read_decimally(app);
   std::vector<std::string_view> names;

@@ -2,7 +2,10 @@
 
 #include "cli/options/choice.h"
 #include "cli/options/files.h"
+#include "core/base/nearest.h"
 #include "core/graph/lowered.h"
+#include "core/model/derive.h"
+#include "core/model/ready_models.h"
 #include "core/order/declare.h"
 #include "core/text/model_reader.h"
 
@@ -22,6 +25,19 @@ std::uint64_t largest_stage(const Schedule& schedule) {
     for (const std::int32_t stage : rank.stages) largest = std::max(largest, stage);
   }
   return static_cast<std::uint64_t>(largest);
+}
+
+// The ready configuration of that name.
+const ModelConfiguration& configuration_named(const std::string& name) {
+  if (const ReadyModel* ready = ready_model_named(name)) return ready->configuration;
+  std::vector<std::string_view> names;
+  for (const ReadyModel& model : ready_models()) names.push_back(model.name);
+  throw CLI::ValidationError(
+      "--model-config",
+      fmt::format("there is no model `{}`; {}", name,
+                  did_you_mean(name, names,
+                               "`capo model --list` lists them, and --model takes a "
+                               "file with a `configuration`")));
 }
 
 }  // namespace
@@ -70,6 +86,18 @@ void EnvironmentOptions::add_to(CLI::App& app) {
       ->group(group);
   app.add_option("--model", model, "What the order does not say, as JSON; see docs/model-json.md")
       ->group(group);
+  app.add_option("--model-config", model_config,
+                 "The sizes of a published model, from which bytes of modules follow; `capo model "
+                 "--list` lists the names")
+      ->group(group);
+}
+
+void EnvironmentOptions::derive_modules(Model& declared) const {
+  if (!model_config.empty() && declared.modules.list.empty()) {
+    declared.modules.list = {{.name = "layer", .kind = ModuleKind::TransformerLayer}};
+    declared.modules.layers = {{{0}}};
+  }
+  derive(declared);
 }
 
 Result<ModelFile, CommandError> read_model_file(const std::string& path, const Limits& limits) {
@@ -86,6 +114,12 @@ Result<Model, CommandError> EnvironmentOptions::resolve(const Limits& limits) co
     auto file = read_model_file(model, limits);
     if (!file) return file.error();
     declared = std::move(file->model);
+  }
+  if (!model_config.empty()) {
+    if (declared.configuration) {
+      throw CLI::ValidationError("--model-config", "the model file has a `configuration` itself");
+    }
+    declared.configuration = configuration_named(model_config);
   }
   Environment& environment = declared.environment;
   merge(environment.communicators, communicators, "--comm");

@@ -44,7 +44,8 @@ struct EnvironmentOptions {
   std::optional<Communicators> communicators;
   std::optional<TransferMode> transfers;
   std::optional<MegatronCalls> p2p;
-  std::string model;  ///< a file
+  std::string model;         ///< a file
+  std::string model_config;  ///< the name of a ready configuration
   bool ep_overlap = false;
   std::vector<std::string> ep_slots;
   bool weight_stream = false;
@@ -54,6 +55,9 @@ struct EnvironmentOptions {
   bool overlaps_anyway = false;
 
   void add_to(CLI::App& app);
+  /// Gives modules what follows from the configuration, or, if there is none, the modules of
+  /// --model-config. It comes behind all flags that declare modules.
+  void derive_modules(Model& declared) const;
 
   /// Merges flags and model.json; throws CLI::ValidationError if they contradict each other.
   [[nodiscard]] Result<Model, CommandError> resolve(const Limits& limits) const;

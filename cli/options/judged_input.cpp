@@ -59,7 +59,9 @@ CheckOptions JudgedInput::check_options() const {
 
 Result<Model, CommandError> declared_model(const InputRequest& request) {
   auto model = request.environment.resolve(request.input.limits);
-  if (model && request.plan) request.plan->merge_into(*model);
+  if (!model) return model;
+  if (request.plan) request.plan->merge_into(*model);
+  request.environment.derive_modules(*model);
   return model;
 }
 

@@ -21,6 +21,8 @@ MODEL_CONTENT = (
     "is on no rank",
     "performs `",
     "is no action of this group",
+    "no multiple of",
+    "more than `",
 )
 
 # The members that the example leaves out.
@@ -30,6 +32,13 @@ MORE_MODELS = (
     {"modules": {"a": {}}, "layers": "a"},
     {"modules": {"a": {"flags": {"delay_wgrad": True}}}, "layers": [["a"], ["a", "a"]]},
     {"modules": {"a": {"bytes": {"input": 0, "weight": 2**53 - 1}}}, "layers": [[["a"]], []]},
+    {"configuration": {"layers": 2, "dense_layers": 1, "hidden": 8, "ffn": 8, "heads": 2, "kv_heads": 2, "head_size": 4,
+                       "latent": {"q_rank": 1, "kv_rank": 1, "nope_size": 1, "rope_size": 1, "value_size": 1},
+                       "qk_norm": True, "experts": 2, "top_k": 1, "expert_ffn": 4, "shared_experts": 1, "vocabulary": 9,
+                       "tied_embedding": False, "sequence": 2, "micro_batch": 1, "capacity_factor": 1.5,
+                       "tensor_parallel": 1, "expert_parallel": 2, "expert_tensor_parallel": 1, "context_parallel": 1,
+                       "dtype": "fp8", "recompute": "full", "comment": ["mine"]},
+     "modules": {"a": {"kind": "moe-layer", "mlp": "experts"}}, "layers": "a"},
 )
 
 STRANGE = (None, True, -1, 1.5, 2**53, "", "x", [], [[]], {}, {"x": 1})
@@ -169,6 +178,21 @@ def check_simulations(run, root) -> int:
     return reports
 
 
+def check_inventories(run, root) -> int:
+    """What `capo model` prints of each model that there is, and of a file that lacks a size."""
+    inventory = validator_of(root, "inventory")
+    model = validator_of(root, "model")
+    documents = 0
+    for line in run("model", "--list").stdout.splitlines():
+        name = line.split()[0]
+        model.validate(json.loads(run("model", name).stdout))
+        for kind in ("transformer-layer", "moe-layer", "grouped-mlp", "layernorm-mlp"):
+            inventory.validate(json.loads(run("model", name, "--kind", kind, "--format", "json").stdout))
+            documents += 1
+    hold(inventory, json.loads(run("model", "tiny", "--kind", "grouped-mlp", "--format", "json").stdout))
+    return documents
+
+
 def check_runs(run, root) -> int:
     """What `capo run` prints, of a right order, a wrong one that is run all the same, and refusals."""
     validator = validator_of(root, "run")
@@ -232,12 +256,14 @@ def main() -> int:
     print(f"{taken} models read and {refused} refused as their schema has it")
     simulations = check_simulations(run, root)
     print(f"{simulations} simulations keep their schema")
+    inventories = check_inventories(run, root)
+    print(f"{inventories} inventories keep their schema")
     documents = check_comparisons_and_sweeps(run, root)
     print(f"{documents} comparisons and sweeps keep their schemas")
     runs = check_runs(run, root)
     print(f"{runs} runs keep their schema")
     enough = reports > 50 and written > 20 and accepted > 0 and taken > 50 and refused > 400
-    return 0 if enough and simulations > 15 and runs > 8 else 1
+    return 0 if enough and simulations > 15 and runs > 8 and inventories > 15 else 1
 
 
 if __name__ == "__main__":
