@@ -5,7 +5,9 @@
 // Hazards are found by core/plan and judged in plan_view.h; here each kind gets its rule. Tested by
 // hazards_test.cpp, pool_test.cpp, buffers_test.cpp and tests/corpus/rules/B01 to B08 and E01.
 
+#include "core/base/assert.h"
 #include "core/plan/accesses.h"
+#include "core/plan/sizes.h"
 #include "core/rules/families.h"
 #include "core/rules/findings.h"
 #include "core/rules/hazard_words.h"
@@ -241,6 +243,21 @@ void strides_lost(const Context& context, Findings& out) {
   }
 }
 
+// "module `moe` declares no `dtype`", of the first layer whose sizes are unknown.
+std::string undeclared_words(const PlanView& view) {
+  const BufferTable& table = view.table();
+  for (std::size_t r = 0; r < table.ranks(); ++r) {
+    for (const LayerFacts& facts : table.facts_of(static_cast<std::int32_t>(r))) {
+      if (facts.module == nullptr) return fmt::format("a layer of rank {} has no module", r);
+      const std::string member = undeclared_size(*facts.module, facts.aliases, facts.delayed);
+      if (!member.empty()) {
+        return fmt::format("module `{}` declares no `{}`", facts.module->name, member);
+      }
+    }
+  }
+  CAPO_UNREACHABLE();
+}
+
 // A rank's buffers and weights fit into the budget that was declared for it.
 //
 // It counts the buffers of the plan at its peak and the weights that modules declare; not optimizer
@@ -251,12 +268,15 @@ void over_budget(const Context& context, Findings& out) {
   const auto budget = context.options().plan.budget;
   if (!view.declared() || !budget) return;
   if (!view.table().sized()) {
-    out.add({.severity = Severity::Warning,
-             .message = fmt::format("the budget of {} cannot be held against sizes that nobody "
-                                    "declared",
-                                    byte_words(*budget)),
-             .help = {.text = "declare the bytes, or shapes and types, of all layers in model.json",
-                      .edits = {}}});
+    out.add(
+        {.severity = Severity::Warning,
+         .message = fmt::format("the budget of {} cannot be held against sizes that nobody "
+                                "declared: {}",
+                                byte_words(*budget), undeclared_words(view)),
+         .help = {.text = "declare the bytes, or shapes and types, of all layers in model.json, "
+                          "or the model's sizes: `--model-config NAME`, and `capo model --list` "
+                          "for names",
+                  .edits = {}}});
     return;
   }
   const Wiring& wiring = *context.wirings().front();

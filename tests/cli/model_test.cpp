@@ -153,5 +153,28 @@ TEST(ModelConfig, HasANameOfTheListOrAFile) {
   EXPECT_NE(twice.find("the model file has a `configuration` itself"), std::string::npos) << twice;
 }
 
+TEST(Budget, NamesModuleAndMemberWhoseSizeIsUndeclared) {
+  const auto warning = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"check", "--order",  "[1, -1]", "--plan",
+                                       "te",    "--budget", "80GiB"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_capo(arguments).out;
+  };
+  const std::string bare = warning({"--modules", "grouped-mlp"});
+  EXPECT_NE(bare.find("module `grouped-mlp` declares no `dtype`"), std::string::npos) << bare;
+  EXPECT_NE(bare.find("--model-config"), std::string::npos) << bare;
+  const std::string linear = warning({"--modules", "linear", "--model-config", "deepseek-v3"});
+  EXPECT_NE(linear.find("module `linear` declares no `shape.tokens`"), std::string::npos) << linear;
+  EXPECT_NE(warning({}).find("a layer of rank 0 has no module"), std::string::npos) << warning({});
+  const ScratchFolder folder;
+  const std::string file = folder.write(
+      "model.json", R"({"configuration": {"hidden": 64, "sequence": 8, "micro_batch": 1,
+                                          "dtype": "bf16", "experts": 4, "top_k": 1},
+                        "modules": {"moe": {"kind": "moe-layer"}}, "layers": "moe"})");
+  const std::string lacking = warning({"--model", file});
+  EXPECT_NE(lacking.find("module `moe` declares no `configuration.expert_ffn`"), std::string::npos)
+      << lacking;
+}
+
 }  // namespace
 }  // namespace capo
