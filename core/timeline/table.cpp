@@ -10,8 +10,13 @@ namespace capo {
 std::string figure(double value) {
   if (std::abs(value) < 1e-12) return "0";
   // Whole numbers in full, whatever their size; other numbers keep six digits that matter.
-  if (std::abs(value) < 1e15 && std::round(value) == value) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.6g}", value);
+  const int decimals =
+      std::clamp(5 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, 17);
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (decimals == 0) return text;
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
 }
 
 std::string percent(double rate) {

@@ -11,6 +11,12 @@ TEST(Table, Figures) {
   EXPECT_EQ(figure(1e-13), "0");
   EXPECT_EQ(figure(1.0 / 3), "0.333333");
   EXPECT_EQ(figure(123456789), "123456789");
+  EXPECT_EQ(figure(1337409.6), "1337410") << "and never 1.33741e+06";
+  EXPECT_EQ(figure(99999.95), "99999.9");
+  EXPECT_EQ(figure(999999.7), "1000000");
+  EXPECT_EQ(figure(0.0000133741), "0.0000133741");
+  EXPECT_EQ(figure(-2.5), "-2.5");
+  EXPECT_EQ(figure(1e20), "100000000000000000000");
   EXPECT_EQ(percent(0.10554), "10.55 %");
   EXPECT_EQ(percent(-0.0), "0.00 %");
 }
