@@ -1,7 +1,6 @@
 #include "sim/memory.h"
 
 #include "core/base/index.h"
-#include "core/plan/sizes.h"
 #include "core/text/number.h"
 
 #include <fmt/format.h>
@@ -23,9 +22,9 @@ struct Change {
   TaskId task = kNoTask;
 };
 
-class RankMemory {
+class HeldByRank {
  public:
-  RankMemory(const Subject& subject, const TaskTimes& times, const MemoryChanges& changes,
+  HeldByRank(const Subject& subject, const TaskTimes& times, const MemoryChanges& changes,
              std::int32_t rank)
       : subject_(subject),
         times_(times),
@@ -107,7 +106,7 @@ class RankMemory {
 
 std::vector<MemoryStep> memory_of(const Subject& subject, const TaskTimes& times,
                                   const MemoryChanges& changes, std::int32_t rank) {
-  return RankMemory(subject, times, changes, rank).course();
+  return HeldByRank(subject, times, changes, rank).course();
 }
 
 MemoryPeak peak_of(const std::vector<MemoryStep>& course) {
@@ -165,33 +164,6 @@ MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change)
                          MemoryChange{.forward = change.forward * share,
                                       .backward = change.backward * share,
                                       .weight = change.weight * share});
-  }
-  return changes;
-}
-
-std::optional<MemoryChanges> bytes_of(const Schedule& schedule, const ModuleTable& modules) {
-  if (modules.layers.empty()) return std::nullopt;
-  const auto layers = layer_counts(schedule);
-  MemoryChanges changes = same_for_all(schedule, {.forward = 0, .backward = 0, .weight = 0});
-  for (std::size_t rank = 0; rank < changes.size(); ++rank) {
-    for (std::size_t chunk = 0; chunk < changes[rank].size(); ++chunk) {
-      for (std::int32_t layer = 0; layer < layers[rank][chunk]; ++layer) {
-        const Module* module = modules.of(static_cast<std::int32_t>(rank),
-                                          static_cast<std::int32_t>(chunk) + 1, layer);
-        const auto bytes =
-            module == nullptr ? std::nullopt : buffer_bytes(*module, {}, module->flags.delay_wgrad);
-        if (!bytes) return std::nullopt;
-        const auto of = [&](BufferKind kind) {
-          return static_cast<double>((*bytes)[static_cast<std::size_t>(kind)]);
-        };
-        const double kept = of(BufferKind::StaticInput) + of(BufferKind::Activations);
-        const double operands = of(BufferKind::Operands);
-        MemoryChange& change = changes[rank][chunk];
-        change.forward += kept;
-        change.backward += operands - kept;
-        change.weight -= operands;
-      }
-    }
   }
   return changes;
 }

@@ -14,7 +14,6 @@
 #pragma once
 
 #include "core/base/result.h"
-#include "core/model/model.h"
 #include "sim/durations.h"
 #include "sim/task_times.h"
 
@@ -64,10 +63,5 @@ struct MemoryPeak {
 /// Applies one change of a microbatch on a rank to all ranks; each of the chunks that it passes
 /// there has an equal share.
 [[nodiscard]] MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change);
-
-/// Changes in bytes, from what the model file states of each layer's activations and
-/// weight-gradient operands; nullopt if one of them is neither stated nor given by a shape.
-[[nodiscard]] std::optional<MemoryChanges> bytes_of(const Schedule& schedule,
-                                                    const ModuleTable& modules);
 
 }  // namespace capo

@@ -2,6 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/plural.h"
+#include "core/text/number.h"
 #include "core/timeline/table.h"
 
 #include <fmt/format.h>
@@ -30,47 +31,66 @@ std::string links_in_words(const Simulation& simulation) {
 }
 
 std::string_view unit_of_time(const Costs& costs) {
-  return costs.in_microseconds ? "microseconds" : "units of --cost";
+  return costs.in_microseconds ? "seconds" : "units of --cost";
+}
+
+// A time in seconds, or in the unit of --cost.
+std::string time(const Simulation& simulation, double value) {
+  return figure(simulation.costs().in_microseconds ? value * 1e-6 : value);
+}
+
+std::string memory_words(const RankMemory& memory) {
+  return byte_words(memory.peak() + memory.weights);
 }
 
 double above(double value, double bound) {
   return bound > 0 ? value / bound - 1 : 0;
 }
 
-std::string bound_in_words(const Bound& bound, double value) {
+std::string bound_in_words(const Simulation& simulation, const Bound& bound, double value) {
   if (bound.value <= 0) return "";
-  return fmt::format("at least {} ({}{}), {} above", figure(bound.value), bound.by,
+  return fmt::format("at least {} ({}{}), {} above", time(simulation, bound.value), bound.by,
                      bound.rank < 0 ? "" : fmt::format(" at rank {}", bound.rank),
                      percent(above(value, bound.value)));
 }
 
 std::string idle_in_words(const Simulation& simulation, const Idle& idle) {
-  std::string text = fmt::format("{} from {} to {} ({})", name_of(idle.cause), figure(idle.begin),
-                                 figure(idle.end), figure(idle.end - idle.begin));
+  const auto at = [&](double value) { return time(simulation, value); };
+  std::string text = fmt::format("{} from {} to {} ({})", name_of(idle.cause), at(idle.begin),
+                                 at(idle.end), at(idle.end - idle.begin));
   if (idle.next == kNoTask) return text;
   text += fmt::format(" before {}", simulation.label(idle.next));
   if (idle.waits_for != kNoTask) {
     text += fmt::format(", behind {} of rank {}", simulation.label(idle.waits_for),
                         simulation.graph().tasks[idle.waits_for].rank);
   }
-  if (idle.exposed > 0) text += fmt::format("; {} of it communication", figure(idle.exposed));
+  if (idle.exposed > 0) text += fmt::format("; {} of it communication", at(idle.exposed));
   return text;
 }
 
 std::string rank_table(const Simulation& simulation) {
-  const bool bytes = !simulation.byte_peaks().empty();
+  const std::optional<PlanResult>& planned = simulation.planned();
   std::vector<std::vector<std::string>> rows{
       {"rank", "busy", "bubble", "exposed comm", "first", "last", "peak", "at", "microbatches"}};
-  if (bytes) rows.front().emplace_back("peak bytes");
+  if (planned) rows.front().emplace_back("memory");
   for (std::size_t r = 0; r < simulation.ranks().size(); ++r) {
     const RankTimes& rank = simulation.ranks()[r];
     const MemoryPeak& peak = simulation.peaks()[r];
-    rows.push_back({std::to_string(r), figure(rank.busy), figure(rank.bubble), figure(rank.exposed),
-                    figure(rank.first), figure(rank.last), figure(peak.held), figure(peak.time),
+    const auto at = [&](double value) { return time(simulation, value); };
+    rows.push_back({std::to_string(r), at(rank.busy), at(rank.bubble), at(rank.exposed),
+                    at(rank.first), at(rank.last), figure(peak.held), at(peak.time),
                     std::to_string(peak.microbatches)});
-    if (bytes) rows.back().push_back(figure(simulation.byte_peaks()[r].held));
+    if (planned) rows.back().push_back(memory_words(planned->ranks[r]));
   }
   return table(rows);
+}
+
+// The memory column is no part of the simulation, but of a plan.
+std::string memory_note(const Simulation& simulation) {
+  if (!simulation.planned()) return "";
+  return fmt::format(
+      "memory: buffers under plan {} and weights, as `capo check --plan {}` counts them\n",
+      name_of(simulation.planned()->kind), name_of(simulation.planned()->kind));
 }
 
 std::string longest_waits(const Simulation& simulation) {
@@ -146,7 +166,9 @@ Json rank_json(const Simulation& simulation, std::size_t r) {
             {"peak_task", peak.task == kNoTask ? Json() : Json(simulation.label(peak.task))},
             {"microbatches_in_flight", peak.microbatches},
             {"peak_bytes", nullptr}};
-  if (!simulation.byte_peaks().empty()) json["peak_bytes"] = simulation.byte_peaks()[r].held;
+  if (const auto& planned = simulation.planned()) {
+    json["peak_bytes"] = planned->ranks[r].peak() + planned->ranks[r].weights;
+  }
   return json;
 }
 
@@ -206,13 +228,14 @@ std::string text_report(const Simulation& simulation) {
                   simulation.replayed() ? ", as replayed" : "", links_in_words(simulation),
                   unit_of_time(simulation.costs()), figure(memory.forward), figure(memory.backward),
                   figure(memory.weight));
-  text += table({{"makespan", figure(simulation.makespan()), "bubble",
-                  percent(simulation.bubble_rate_of_makespan()),
-                  bound_in_words(simulation.bounds().makespan, simulation.makespan())},
-                 {"span", figure(simulation.span()), "bubble", percent(simulation.bubble_rate()),
-                  bound_in_words(simulation.bounds().span, simulation.span())}},
-                4);
-  text += '\n' + rank_table(simulation);
+  text += table(
+      {{"makespan", time(simulation, simulation.makespan()), "bubble",
+        percent(simulation.bubble_rate_of_makespan()),
+        bound_in_words(simulation, simulation.bounds().makespan, simulation.makespan())},
+       {"span", time(simulation, simulation.span()), "bubble", percent(simulation.bubble_rate()),
+        bound_in_words(simulation, simulation.bounds().span, simulation.span())}},
+      4);
+  text += '\n' + rank_table(simulation) + memory_note(simulation);
   return text + longest_waits(simulation) + path_in_words(simulation);
 }
 
@@ -226,6 +249,7 @@ std::string json_report(const Simulation& simulation, const ReportOptions& optio
   json["time_unit"] = simulation.costs().in_microseconds ? "microsecond" : "cost";
   json["links"] = name_of(simulation.subject().links);
   json["memory_model"] = {{"f", memory.forward}, {"b", memory.backward}, {"w", memory.weight}};
+  json["memory_plan"] = simulation.planned() ? Json(name_of(simulation.planned()->kind)) : Json();
   json["ranks"] = Json::array();
   for (std::size_t r = 0; r < simulation.ranks().size(); ++r) {
     json["ranks"].push_back(rank_json(simulation, r));

@@ -54,6 +54,16 @@ std::string obstacle(const Wiring& wiring, Links links) {
   return execute(wiring.graph_for_links()).finishes() ? "" : "its transfers wait for each other";
 }
 
+// The plan is judged with all that it is relative to: a peak is what `check` says, or nothing.
+std::optional<PlanResult> planned_memory(const Input& input, const SimulationOptions& options) {
+  if (!options.memory_plan || options.check.modules.layers.empty()) return std::nullopt;
+  CheckOptions declared = options.check;
+  declared.plan = *options.memory_plan;
+  if (!declared.plan.kind) declared.plan.kind = PlanKind::Safe;
+  auto plan = check(input, declared).plan;
+  return plan && plan->sized ? std::move(plan) : std::nullopt;
+}
+
 std::string_view words_for(Part part) {
   switch (part) {
     case Part::PreDispatch:
@@ -84,9 +94,7 @@ Simulation::Simulation(const Input& input, const SimulationOptions& options,
       memory_(options.memory.value_or(MemoryChange{})) {
   for (const RankTimes& rank : ranks_) busiest_ = std::max(busiest_, rank.busy);
   peaks_ = peaks_of(same_for_all(input.schedule, memory_));
-  if (const auto bytes = bytes_of(input.schedule, options.check.modules)) {
-    byte_peaks_ = peaks_of(*bytes);
-  }
+  planned_ = planned_memory(input, options);
   bounds_ = lower_bounds(subject_, options.costs, context_->microbatches(), memory_,
                          options.memory_limit.value_or(peak()));
 }

@@ -53,6 +53,8 @@ struct SimulationOptions {
   std::optional<MemoryChange> memory;  ///< nullopt: all is held until the weight gradient is done
   /// true: links are ideal; false: they queue as the environment says; nullopt: see above.
   std::optional<bool> ideal_links;
+  /// The plan whose memory is counted, where modules have bytes; nullopt: nobody asks for it.
+  std::optional<PlanOptions> memory_plan;
   /// The bounds hold for orders within this limit; nullopt: within what the order itself needs.
   std::optional<double> memory_limit;
 };
@@ -71,8 +73,9 @@ class Simulation {
   [[nodiscard]] const MemoryChange& memory_model() const { return memory_; }
   /// One peak for each rank, in the unit of the memory model.
   [[nodiscard]] const std::vector<MemoryPeak>& peaks() const { return peaks_; }
-  /// One peak for each rank, in bytes; empty if the model file does not state them.
-  [[nodiscard]] const std::vector<MemoryPeak>& byte_peaks() const { return byte_peaks_; }
+  /// The memory of each rank under a plan, as the verifier counts it; nullopt if nobody asked, if
+  /// a size is undeclared, or if there is no plan of the orders.
+  [[nodiscard]] const std::optional<PlanResult>& planned() const { return planned_; }
   [[nodiscard]] std::vector<MemoryStep> memory_course(std::int32_t rank) const;
   [[nodiscard]] std::int32_t microbatches() const { return context_->microbatches(); }
   [[nodiscard]] const Costs& costs() const { return options_.costs; }
@@ -105,7 +108,7 @@ class Simulation {
   double busiest_ = 0;
   MemoryChange memory_;
   std::vector<MemoryPeak> peaks_;
-  std::vector<MemoryPeak> byte_peaks_;
+  std::optional<PlanResult> planned_;
   Bounds bounds_;
 };
 

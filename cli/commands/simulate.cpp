@@ -49,7 +49,8 @@ int simulate_file(const SimulateRequest& request) {
   if (!judged) return refuse(judged.error());
   const Input& input = judged->input;
   const Model& model = judged->model;
-  const SimulationOptions options = request.costs.resolve(model);
+  SimulationOptions options = request.costs.resolve(model);
+  options.memory_plan = model.plan;
   request.costs.refuse_misfits(input.schedule, options.costs);
   const auto simulation = simulation_of(input, options);
   if (!simulation) return refuse_simulation(input, simulation.error());

@@ -209,6 +209,35 @@ TEST_F(SimulateCommand, WritesATraceBeside) {
   EXPECT_EQ(run("simulate one.te --trace /nowhere/out.json").exit_code, 5);
 }
 
+// The plan of the model file, or capo's own, is counted as `check` counts it.
+TEST_F(SimulateCommand, SaysOfMemoryWhatCheckSays) {
+  folder_.write("one.te", "[1, 1, 1, -1, -1.5, -1, -1.5, -1, -1.5]");
+  folder_.write("model.json", out_of("model mixtral-8x7b"));
+  for (const char* plan : {"te", "safe"}) {
+    json model = json::parse(text_of("model.json"));
+    model["plan"] = plan;
+    folder_.write("planned.json", model.dump());
+    const auto judged = json::parse(
+        run("check one.te --model planned.json --format json").out)["bytes"]["ranks"][0];
+    const auto simulated =
+        json::parse(out_of("simulate one.te --model planned.json --format json"));
+    EXPECT_EQ(simulated["memory_plan"], plan);
+    EXPECT_EQ(simulated["ranks"][0]["peak_bytes"],
+              judged["peak"].get<std::int64_t>() + judged["weights"].get<std::int64_t>());
+  }
+  const std::string text = out_of("simulate one.te --model model.json");
+  EXPECT_NE(text.find("as `capo check --plan safe` counts them"), std::string::npos) << text;
+  EXPECT_NE(text.find(" GiB"), std::string::npos) << text;
+}
+
+TEST_F(SimulateCommand, PrintsNoNumberWithAnExponent) {
+  folder_.write("one.te", "[1, 1, -1, -1]");
+  const std::string text = out_of("simulate one.te --cost f=1337409.6,b=0.00001337");
+  EXPECT_NE(text.find("1337410"), std::string::npos) << text;
+  EXPECT_EQ(text.find("e+"), std::string::npos) << text;
+  EXPECT_EQ(text.find("e-0"), std::string::npos) << text;
+}
+
 TEST_F(SimulateCommand, AModelFileStatesCostsAndBytes) {
   folder_.write("one.te", "[1, 1, -1, -1]");
   folder_.write("model.json", R"({"schema": 1, "modules": {"mlp": {
@@ -217,7 +246,8 @@ TEST_F(SimulateCommand, AModelFileStatesCostsAndBytes) {
   const auto report = json::parse(out_of("simulate one.te --model model.json --format json"));
   EXPECT_EQ(report["makespan"], 2 * (2 + 3 + 4));
   EXPECT_EQ(report["time_unit"], "microsecond");
-  EXPECT_EQ(report["ranks"][0]["peak_bytes"], 2 * (7 + 1));
+  EXPECT_EQ(report["ranks"][0]["peak_bytes"], 2 * (7 + 1 + 1) + 1 + 1)
+      << "two inputs, outputs and activations, and both gradients of a backward";
   EXPECT_EQ(json::parse(out_of("simulate one.te --model model.json --cost f=5 --format "
                                "json"))["makespan"],
             2 * (5 + 3 + 4));

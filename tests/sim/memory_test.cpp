@@ -43,17 +43,39 @@ TEST(Memory, WhatEndsMakesRoomForWhatBeginsAtTheSameTime) {
   EXPECT_EQ((*s)->peaks()[0].held, 1);
 }
 
-TEST(Memory, BytesComeFromTheModelFile) {
-  SimulationOptions options;
+// Two static inputs, activations and outputs, one incoming gradient, one of the input and operands:
+// a plan counts all that is held.
+TEST(Memory, BytesAreThoseOfAPlan) {
+  SimulationOptions options{.memory_plan = PlanOptions{}};
   options.check.modules.list = {
       {.name = "mlp",
        .flags = {.delay_wgrad = true},
        .bytes = {.input = 10, .output = 20, .activations = 100, .operands = 30}}};
   options.check.modules.layers = {{{0}}};
   const auto s = simulate_text("[1, 1, -1, -1, -1.5, -1.5]", options);
-  ASSERT_EQ((*s)->byte_peaks().size(), 1U);
-  EXPECT_EQ((*s)->byte_peaks()[0].held, 220);
-  EXPECT_TRUE((*simulate_text("[1, -1]"))->byte_peaks().empty());
+  ASSERT_TRUE((*s)->planned());
+  CheckOptions check_options = s->options.check;
+  check_options.plan.kind = PlanKind::Safe;
+  const CheckResult judged = check(s->input, check_options);
+  ASSERT_TRUE(judged.plan);
+  EXPECT_EQ((*s)->planned()->ranks[0].peak(), judged.plan->ranks[0].peak())
+      << "it is what `check` says";
+  EXPECT_GT((*s)->planned()->ranks[0].peak(), 2 * (10 + 100 + 20));
+
+  options.memory_plan->kind = PlanKind::Te;
+  EXPECT_EQ((*simulate_text("[1, 1, -1, -1]", options))->planned()->kind, PlanKind::Te);
+}
+
+TEST(Memory, BytesAreUnknownWithoutSizesOrUnlessAskedFor) {
+  SimulationOptions options{.memory_plan = PlanOptions{}};
+  EXPECT_FALSE((*simulate_text("[1, -1]", options))->planned());
+  options.check.modules.list = {{.name = "mlp", .bytes = {.input = 10}}};
+  options.check.modules.layers = {{{0}}};
+  EXPECT_FALSE((*simulate_text("[1, -1]", options))->planned());
+  options.check.modules.list.front().bytes = {.input = 1, .output = 1, .activations = 1};
+  EXPECT_TRUE((*simulate_text("[1, -1]", options))->planned());
+  options.memory_plan.reset();
+  EXPECT_FALSE((*simulate_text("[1, -1]", options))->planned());
 }
 
 TEST(Memory, TextOfAModel) {
