@@ -93,6 +93,28 @@ std::string memory_note(const Simulation& simulation) {
       name_of(simulation.planned()->kind), name_of(simulation.planned()->kind));
 }
 
+std::string origins_in_words(const Simulation& simulation) {
+  if (simulation.origins().empty()) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const CostOrigin& origin : simulation.origins()) {
+    rows.push_back({origin.module.empty() ? "(stages)" : origin.module, std::string(origin.task),
+                    time(simulation, origin.microseconds), origin.why});
+  }
+  return fmt::format("\nCosts, in {}, by rates of {}:\n{}", unit_of_time(simulation.costs()),
+                     simulation.rates(), table(rows, 3));
+}
+
+Json origins_json(const Simulation& simulation) {
+  Json list = Json::array();
+  for (const CostOrigin& origin : simulation.origins()) {
+    list.push_back({{"module", origin.module.empty() ? Json() : Json(origin.module)},
+                    {"task", origin.task},
+                    {"microseconds", origin.microseconds},
+                    {"why", origin.why}});
+  }
+  return list;
+}
+
 std::string longest_waits(const Simulation& simulation) {
   struct Wait {
     std::size_t rank;
@@ -236,7 +258,8 @@ std::string text_report(const Simulation& simulation) {
         bound_in_words(simulation, simulation.bounds().span, simulation.span())}},
       4);
   text += '\n' + rank_table(simulation) + memory_note(simulation);
-  return text + longest_waits(simulation) + path_in_words(simulation);
+  return text + longest_waits(simulation) + path_in_words(simulation) +
+         origins_in_words(simulation);
 }
 
 std::string json_report(const Simulation& simulation, const ReportOptions& options) {
@@ -250,6 +273,8 @@ std::string json_report(const Simulation& simulation, const ReportOptions& optio
   json["links"] = name_of(simulation.subject().links);
   json["memory_model"] = {{"f", memory.forward}, {"b", memory.backward}, {"w", memory.weight}};
   json["memory_plan"] = simulation.planned() ? Json(name_of(simulation.planned()->kind)) : Json();
+  json["costs"] = origins_json(simulation);
+  json["rates"] = simulation.rates().empty() ? Json() : Json(simulation.rates());
   json["ranks"] = Json::array();
   for (std::size_t r = 0; r < simulation.ranks().size(); ++r) {
     json["ranks"].push_back(rank_json(simulation, r));

@@ -17,6 +17,7 @@
 #include "core/rules/wiring.h"
 #include "core/timeline/timeline.h"
 #include "sim/costs.h"
+#include "sim/device_costs.h"
 #include "sim/durations.h"
 #include "sim/memory.h"
 #include "sim/task_times.h"
@@ -55,6 +56,8 @@ struct SimulationOptions {
   std::optional<bool> ideal_links;
   /// The plan whose memory is counted, where modules have bytes; nullopt: nobody asks for it.
   std::optional<PlanOptions> memory_plan;
+  std::vector<CostOrigin> origins;  ///< of costs that follow from a device
+  std::string rates;                ///< the source of that device's rates
   /// The bounds hold for orders within this limit; nullopt: within what the order itself needs.
   std::optional<double> memory_limit;
 };
@@ -76,6 +79,8 @@ class Simulation {
   /// The memory of each rank under a plan, as the verifier counts it; nullopt if nobody asked, if
   /// a size is undeclared, or if there is no plan of the orders.
   [[nodiscard]] const std::optional<PlanResult>& planned() const { return planned_; }
+  [[nodiscard]] const std::vector<CostOrigin>& origins() const { return options_.origins; }
+  [[nodiscard]] const std::string& rates() const { return options_.rates; }
   [[nodiscard]] std::vector<MemoryStep> memory_course(std::int32_t rank) const;
   [[nodiscard]] std::int32_t microbatches() const { return context_->microbatches(); }
   [[nodiscard]] const Costs& costs() const { return options_.costs; }

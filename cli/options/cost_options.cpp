@@ -34,6 +34,17 @@ void CostOptions::add_to(CLI::App& app) {
                  "A limit of each rank, in the unit of --mem, that the lower bounds may assume; "
                  "default: what the order itself holds at most")
       ->group(group);
+  std::vector<std::string> devices_known;
+  for (const DeviceFigures& known : known_devices()) devices_known.emplace_back(known.name);
+  add_words(app, "--device-costs", devices_known, "",
+            "Times that follow from the model's configuration on this device, by its data sheet: "
+            "h100, h200 or b200; costs that the model file states stay, and --cost overrides",
+            [this](const std::string& name) { device = name; })
+      ->group(group);
+  app.add_option("--efficiency", efficiency,
+                 "Shares of the device's rates that are reached; default: "
+                 "products=0.6,attention=0.5,memory=0.8,links=0.8")
+      ->group(group);
   add_choice(app, "--links", ideal_links, {{"ideal", true}, {"queued", false}},
              "ideal: a message takes its time and occupies nobody; queued: as the environment "
              "says. Default: ideal unless transfers are declared or written in the order")
@@ -61,13 +72,31 @@ std::optional<MemoryChange> memory_change(const std::string& text) {
   return *change;
 }
 
-SimulationOptions CostOptions::resolve(const Model& model) const {
+// Gives modules the costs that follow from the device, and tells where each comes from.
+void CostOptions::price_on_device(Model& model, SimulationOptions& options) const {
+  if (device.empty()) {
+    if (!efficiency.empty()) throw CLI::ValidationError("--efficiency", "needs --device-costs");
+    return;
+  }
+  const auto shares = efficiency.empty() ? Efficiency{} : read_efficiency(efficiency);
+  if (!shares) throw CLI::ValidationError("--efficiency", shares.error());
+  const auto known = known_devices();
+  const auto figures = std::find_if(known.begin(), known.end(),
+                                    [&](const DeviceFigures& each) { return each.name == device; });
+  auto origins = price(model, *figures, *shares);
+  if (!origins) throw CLI::ValidationError("--device-costs", origins.error());
+  options.origins = *std::move(origins);
+  options.rates = figures->source;
+}
+
+SimulationOptions CostOptions::resolve(const Model& stated) const {
+  Model model = stated;
+  SimulationOptions options{.memory = memory_change(memory), .memory_limit = memory_limit};
+  price_on_device(model, options);
   auto declared = costs_of(model);
   if (!declared) throw CLI::ValidationError("--model", declared.error());
-  SimulationOptions options{.check = check_options_of(model),
-                            .costs = std::move(*declared),
-                            .memory = memory_change(memory),
-                            .memory_limit = memory_limit};
+  options.check = check_options_of(model);
+  options.costs = std::move(*declared);
   options.check.plan = {};  // times are the same under every plan
   for (const CostSetting& setting : cost_settings(costs)) options.costs.set(setting);
   if (!devices.empty()) options.costs.devices = number_list(devices, "--devices", 0);

@@ -25,6 +25,8 @@ struct CostOptions {
   std::optional<bool> ideal_links;
   std::string devices;
   std::optional<double> memory_limit;
+  std::string device;      ///< the name of a device whose data sheet gives costs; empty: none
+  std::string efficiency;  ///< the shares of its rates that are reached
 
   void add_to(CLI::App& app);
 
@@ -34,6 +36,9 @@ struct CostOptions {
   /// Throws if --devices speaks of other ranks, or if a scope of --cost fits no part of the
   /// schedule.
   void refuse_misfits(const Schedule& schedule, const Costs& costs) const;
+
+ private:
+  void price_on_device(Model& model, SimulationOptions& options) const;
 };
 
 /// Tells why an order cannot be simulated: the verifier's findings, and the reason in one line.

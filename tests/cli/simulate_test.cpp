@@ -230,6 +230,30 @@ TEST_F(SimulateCommand, SaysOfMemoryWhatCheckSays) {
   EXPECT_NE(text.find(" GiB"), std::string::npos) << text;
 }
 
+TEST_F(SimulateCommand, DerivesCostsFromADevice) {
+  folder_.write("one.te", "[1, 1, -1, -1]");
+  folder_.write("model.json", out_of("model deepseek-v3"));
+  const std::string text = out_of("simulate one.te --model model.json --device-costs h100");
+  EXPECT_NE(text.find("times in seconds"), std::string::npos) << text;
+  EXPECT_NE(text.find("at 0.6 of 989 TFLOP/s"), std::string::npos) << text;
+  const auto h100 =
+      json::parse(out_of("simulate one.te --model model.json --device-costs h100 --format json"));
+  const auto b200 = json::parse(
+      out_of("simulate one.te --model-config deepseek-v3 --device-costs b200 --format json"));
+  EXPECT_LT(b200["makespan"].get<double>(), h100["makespan"].get<double>());
+  EXPECT_EQ(h100["time_unit"], "microsecond");
+  EXPECT_EQ(h100["costs"][0]["task"], "forward");
+  const auto slow =
+      json::parse(out_of("simulate one.te --model model.json --device-costs h100 --efficiency "
+                         "products=0.3,attention=0.25,memory=0.4,links=0.4 --format json"));
+  EXPECT_NEAR(slow["makespan"].get<double>(), 2 * h100["makespan"].get<double>(), 1e-3);
+  EXPECT_NE(run("simulate one.te --device-costs h100").err.find("no `configuration`"),
+            std::string::npos);
+  EXPECT_NE(run("simulate one.te --efficiency links=1").err.find("needs --device-costs"),
+            std::string::npos);
+  EXPECT_EQ(run("simulate one.te --model model.json --device-costs a100").exit_code, 2);
+}
+
 TEST_F(SimulateCommand, PrintsNoNumberWithAnExponent) {
   folder_.write("one.te", "[1, 1, -1, -1]");
   const std::string text = out_of("simulate one.te --cost f=1337409.6,b=0.00001337");
