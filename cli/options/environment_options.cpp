@@ -40,6 +40,15 @@ const ModelConfiguration& configuration_named(const std::string& name) {
                                "file with a `configuration`")));
 }
 
+// A word that names no topology is read as a file.
+Error with_names(Error error) {
+  if (error.help.empty()) {
+    error.help =
+        "--topology takes independent, chain, loop, v, bidirectional, or a JSON file with stages";
+  }
+  return error;
+}
+
 }  // namespace
 
 void EnvironmentOptions::add_to(CLI::App& app) {
@@ -64,7 +73,7 @@ void EnvironmentOptions::add_to(CLI::App& app) {
              "Transfers as Megatron calls them: batch, overlap or flush; default: as the order "
              "says or writes them, else as PyTorch adds them")
       ->group(group);
-  app.add_flag("--ep-overlap", ep_overlap,
+  app.add_flag("--ep-overlap,--overlap-moe-expert-parallel-comm", ep_overlap,
                "Megatron runs forward and backward of a step as one "
                "(overlap_moe_expert_parallel_comm)")
       ->group(group);
@@ -84,7 +93,12 @@ void EnvironmentOptions::add_to(CLI::App& app) {
          "default: take per-rank and rendezvous if nothing is declared, and judge no other value")
       ->check(CLI::IsMember({"default"}))
       ->group(group);
-  app.add_option("--model", model, "What the order does not say, as JSON; see docs/model-json.md")
+  CLI::Option* file = app.add_option("--model", model,
+                                     "What the order does not say, as JSON; see docs/model-json.md")
+                          ->group(group);
+  app.add_flag("--override", override_file,
+               "Flags win where they say otherwise than the model file")
+      ->needs(file)
       ->group(group);
   app.add_option("--model-config", model_config,
                  "The sizes of a published model, from which bytes of modules follow; `capo model "
@@ -122,9 +136,9 @@ Result<Model, CommandError> EnvironmentOptions::resolve(const Limits& limits) co
     declared.configuration = configuration_named(model_config);
   }
   Environment& environment = declared.environment;
-  merge(environment.communicators, communicators, "--comm");
-  merge(environment.transfers, transfers, "--transfers");
-  merge(environment.p2p, p2p, "--p2p");
+  merge(environment.communicators, communicators, "--comm", on_conflict());
+  merge(environment.transfers, transfers, "--transfers", on_conflict());
+  merge(environment.p2p, p2p, "--p2p", on_conflict());
   environment.assume_defaults = assume_defaults;
   environment.ep_overlap = environment.ep_overlap || ep_overlap;
   for (const std::string& slot : ep_slots) {
@@ -142,18 +156,18 @@ Result<Model, CommandError> EnvironmentOptions::resolve(const Limits& limits) co
 
   const auto named = topology_named(topology);
   if (named && *named != Topology::Custom) {
-    merge(declared.topology, named, "--topology");
+    merge(declared.topology, named, "--topology", on_conflict());
     return declared;
   }
   auto source = read_source(topology, limits.bytes);
-  if (!source) return CommandError(source.error());
+  if (!source) return CommandError(with_names(source.error()));
   auto stages = read_topology(source->text, limits);
   if (!stages) {
     return CommandError(RefusedInput{.source = *std::move(source), .refusal = stages.error()});
   }
-  merge(declared.topology, std::optional(Topology::Custom), "--topology");
+  merge(declared.topology, std::optional(Topology::Custom), "--topology", on_conflict());
   if (!declared.stages.empty() && declared.stages != *stages) {
-    refuse_contradiction("--topology");
+    refuse_contradiction("--topology", on_conflict());
   }
   declared.stages = std::move(*stages);
   return declared;
@@ -221,8 +235,10 @@ bool declares_exchanges(const Model& declared) {
   });
 }
 
-void refuse_contradiction(const char* flag) {
-  throw CLI::ValidationError(flag, "contradicts what the model file states");
+void refuse_contradiction(const char* flag, OnConflict on_conflict) {
+  if (on_conflict == OnConflict::TakeFlag) return;
+  throw CLI::ValidationError(
+      flag, "contradicts what the model file states; with --override the flag wins");
 }
 
 }  // namespace capo::cli

@@ -39,6 +39,9 @@ struct ModelFile {
 [[nodiscard]] Result<ModelFile, CommandError> read_model_file(const std::string& path,
                                                               const Limits& limits);
 
+/// Whether a flag that says otherwise than the model file is a mistake, or wins.
+enum class OnConflict { Refuse, TakeFlag };
+
 struct EnvironmentOptions {
   std::string topology;  ///< a name, or a file
   std::optional<Communicators> communicators;
@@ -46,6 +49,7 @@ struct EnvironmentOptions {
   std::optional<MegatronCalls> p2p;
   std::string model;         ///< a file
   std::string model_config;  ///< the name of a ready configuration
+  bool override_file = false;
   bool ep_overlap = false;
   std::vector<std::string> ep_slots;
   bool weight_stream = false;
@@ -59,7 +63,11 @@ struct EnvironmentOptions {
   /// --model-config. It comes behind all flags that declare modules.
   void derive_modules(Model& declared) const;
 
-  /// Merges flags and model.json; throws CLI::ValidationError if they contradict each other.
+  [[nodiscard]] OnConflict on_conflict() const {
+    return override_file ? OnConflict::TakeFlag : OnConflict::Refuse;
+  }
+  /// Merges flags and model.json; throws CLI::ValidationError if they contradict each other and
+  /// nobody says --override.
   [[nodiscard]] Result<Model, CommandError> resolve(const Limits& limits) const;
   /// Throws if neither a call of Megatron's nor an exchange is there to overlap.
   void refuse_idle_overlap(const Model& declared) const;
@@ -90,7 +98,7 @@ struct PlanFlags {
 
   /// Throws CLI::ValidationError if a flag contradicts what the model file states, or has no use
   /// without another one.
-  void merge_into(Model& declared) const;
+  void merge_into(Model& declared, OnConflict on_conflict) const;
 
   /// Finds the flag, or --model, that speaks of more or fewer chunks than a rank of the input has.
   /// A rank without chunks fits everything.
@@ -100,14 +108,15 @@ struct PlanFlags {
 /// Whether a group of ranks dispatches or combines tokens.
 [[nodiscard]] bool declares_exchanges(const Model& declared);
 
-/// Throws CLI::ValidationError: a flag says otherwise than the model file.
-[[noreturn]] void refuse_contradiction(const char* flag);
+/// Throws CLI::ValidationError, since a flag says otherwise than the model file, unless flags win.
+void refuse_contradiction(const char* flag, OnConflict on_conflict);
 
 /// Puts a flag into its member of the model; both may state it if they agree.
 template <typename Value>
-void merge(std::optional<Value>& member, const std::optional<Value>& stated, const char* flag) {
+void merge(std::optional<Value>& member, const std::optional<Value>& stated, const char* flag,
+           OnConflict on_conflict) {
   if (!stated) return;
-  if (member && *member != *stated) refuse_contradiction(flag);
+  if (member && *member != *stated) refuse_contradiction(flag, on_conflict);
   member = stated;
 }
 

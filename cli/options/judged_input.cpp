@@ -60,7 +60,7 @@ CheckOptions JudgedInput::check_options() const {
 Result<Model, CommandError> declared_model(const InputRequest& request) {
   auto model = request.environment.resolve(request.input.limits);
   if (!model) return model;
-  if (request.plan) request.plan->merge_into(*model);
+  if (request.plan) request.plan->merge_into(*model, request.environment.on_conflict());
   request.environment.derive_modules(*model);
   return model;
 }

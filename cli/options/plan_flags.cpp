@@ -1,10 +1,10 @@
 #include "cli/options/environment_options.h"
-#include "core/base/index.h"
 
 #include "cli/options/choice.h"
 #include "cli/options/input_options.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
+#include "core/text/number.h"
 #include "core/text/scan.h"
 
 #include <fmt/format.h>
@@ -13,11 +13,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <limits>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace capo::cli {
@@ -74,66 +71,6 @@ std::vector<ModuleKind> modules_of(const std::string& text) {
   return kinds;
 }
 
-struct Unit {
-  std::string_view name;
-  std::uint64_t bytes;
-};
-constexpr std::array<Unit, 8> kUnits{{{"B", 1},
-                                      {"kB", 1'000},
-                                      {"MB", 1'000'000},
-                                      {"GB", 1'000'000'000},
-                                      {"KiB", std::uint64_t{1} << 10},
-                                      {"MiB", std::uint64_t{1} << 20},
-                                      {"GiB", std::uint64_t{1} << 30},
-                                      {"TiB", std::uint64_t{1} << 40}}};
-
-// Cuts the digits off the beginning of a text.
-std::string_view take_digits(std::string_view& text) {
-  const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
-  const auto count = as_index(end - text.begin());
-  const std::string_view digits = text.substr(0, count);
-  text.remove_prefix(count);
-  return digits;
-}
-
-// The bytes of a fraction of a unit, "75" of 0.75, rounded down. They are exact for any number of
-// digits.
-std::uint64_t bytes_of_fraction(std::string_view digits, const Unit& unit) {
-  std::uint64_t bytes = 0;
-  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
-    bytes = (static_cast<std::uint64_t>(*digit - '0') * unit.bytes + bytes) / 10;
-  }
-  return bytes;
-}
-
-std::int64_t budget_of(const std::string& text) {
-  std::string_view rest = text;
-  const std::string_view whole = take_digits(rest);
-  const bool point = rest.starts_with('.');
-  if (point) rest.remove_prefix(1);
-  const std::string_view fraction = point ? take_digits(rest) : std::string_view();
-  const auto unit = std::find_if(kUnits.begin(), kUnits.end(),
-                                 [&](const Unit& known) { return known.name == rest; });
-  if (whole.empty() || (point && fraction.empty()) || unit == kUnits.end()) {
-    throw CLI::ValidationError(
-        "--budget", fmt::format("{} is no size: write a number and B, KiB, MiB, GiB, TiB, kB, MB "
-                                "or GB, as in 80GiB",
-                                shown(text)));
-  }
-  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  std::uint64_t units = 0;
-  const auto read = std::from_chars(whole.data(), whole.data() + whole.size(), units);
-  const std::uint64_t part = bytes_of_fraction(fraction, *unit);
-  if (read.ec != std::errc{} || units > (kMost - part) / unit->bytes) {
-    throw CLI::ValidationError("--budget", fmt::format("{} is above {} bytes", shown(text), kMost));
-  }
-  const std::uint64_t bytes = units * unit->bytes + part;
-  if (bytes == 0) {
-    throw CLI::ValidationError("--budget", fmt::format("{} is less than a byte", shown(text)));
-  }
-  return static_cast<std::int64_t>(bytes);
-}
-
 // A table of modules that are named like their kinds and declare nothing else.
 ModuleTable table_of(const std::vector<ModuleKind>& kinds) {
   ModuleTable table;
@@ -177,7 +114,12 @@ void PlanFlags::add_to(CLI::App& app) {
              "warn")
       ->group(group);
   app.add_option_function<std::string>(
-         "--budget", [this](const std::string& size) { budget = budget_of(size); },
+         "--budget",
+         [this](const std::string& text) {
+           const auto size = read_size(text);
+           if (!size) throw CLI::ValidationError("--budget", size.error());
+           budget = *size;
+         },
          "Memory of a rank that the plan must keep to, such as 80GiB")
       ->group(group);
   app.add_option_function<std::string>(
@@ -198,16 +140,16 @@ void PlanFlags::add_to(CLI::App& app) {
       ->group(group);
 }
 
-void PlanFlags::merge_into(Model& declared) const {
+void PlanFlags::merge_into(Model& declared, OnConflict on_conflict) const {
   PlanOptions& plan = declared.plan;
   plan.max_buffers = max_buffers;
   plan.max_unasked_buffers = max_unasked_buffers;
-  merge(plan.kind, kind, "--plan");
-  merge(plan.aliases, aliases, "--alias");
-  merge(plan.budget, budget, "--budget");
+  merge(plan.kind, kind, "--plan", on_conflict);
+  merge(plan.aliases, aliases, "--alias", on_conflict);
+  merge(plan.budget, budget, "--budget", on_conflict);
   if (!model_chunks.empty()) {
     if (!plan.model_chunks.empty() && plan.model_chunks != model_chunks) {
-      refuse_contradiction("--model-chunks");
+      refuse_contradiction("--model-chunks", on_conflict);
     }
     plan.model_chunks = model_chunks;
   }
@@ -229,10 +171,10 @@ void PlanFlags::merge_into(Model& declared) const {
                                "--p2p, whose calls stand between chunks of the model");
   }
   if (modules.empty()) return;
-  if (!declared.modules.list.empty()) {
+  if (!declared.modules.list.empty() && on_conflict == OnConflict::Refuse) {
     throw CLI::ValidationError("--modules",
                                "the model file declares modules itself; its `layers` say which "
-                               "layer is which");
+                               "layer is which, and with --override the flag replaces them");
   }
   declared.modules = table_of(modules);
 }

@@ -3,6 +3,7 @@
 #include "core/model/derive.h"
 #include "core/text/json_fields.h"
 #include "core/text/model_parts.h"
+#include "core/text/number.h"
 
 #include <fmt/format.h>
 
@@ -110,8 +111,12 @@ Read<std::vector<std::int32_t>> read_model_chunks(const JsonValue& value, const 
   return layers;
 }
 
+// A number of bytes, or a size with its unit as --budget takes it: "80GiB".
 Read<std::int64_t> read_budget(const JsonValue& value, std::string_view what) {
-  return read_whole(value, what, 1, (std::int64_t{1} << 53) - 1);
+  if (value.type() != Type::String) return read_whole(value, what, 1, (std::int64_t{1} << 53) - 1);
+  const auto size = read_size(value.string());
+  if (!size) return malformed(value.span(), fmt::format("{}: {}", what, size.error()));
+  return *size;
 }
 
 // Bytes a microsecond. A byte a second is the slowest, so that no quotient is infinite.

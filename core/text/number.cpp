@@ -1,5 +1,6 @@
 #include "core/text/number.h"
 
+#include "core/base/index.h"
 #include "core/text/scan.h"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <system_error>
 
 namespace capo {
 
@@ -91,6 +93,38 @@ double to_double(std::string_view body) {
   return tiny || zero_mantissa ? 0 : std::numeric_limits<double>::infinity();
 }
 
+struct Unit {
+  std::string_view name;
+  std::uint64_t bytes;
+};
+constexpr std::array<Unit, 8> kUnits{{{"B", 1},
+                                      {"kB", 1'000},
+                                      {"MB", 1'000'000},
+                                      {"GB", 1'000'000'000},
+                                      {"KiB", std::uint64_t{1} << 10},
+                                      {"MiB", std::uint64_t{1} << 20},
+                                      {"GiB", std::uint64_t{1} << 30},
+                                      {"TiB", std::uint64_t{1} << 40}}};
+
+// Cuts the digits off the beginning of a text.
+std::string_view take_digits(std::string_view& text) {
+  const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
+  const auto count = as_index(end - text.begin());
+  const std::string_view digits = text.substr(0, count);
+  text.remove_prefix(count);
+  return digits;
+}
+
+// The bytes of a fraction of a unit, "75" of 0.75, rounded down. They are exact for any number of
+// digits.
+std::uint64_t bytes_of_fraction(std::string_view digits, const Unit& unit) {
+  std::uint64_t bytes = 0;
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
+    bytes = (static_cast<std::uint64_t>(*digit - '0') * unit.bytes + bytes) / 10;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::optional<Number> read_number(std::string_view token) {
@@ -123,6 +157,31 @@ std::string to_text(const Number& number) {
   std::string text = fmt::format("{}", number.value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
+}
+
+Result<std::int64_t, std::string> read_size(std::string_view text) {
+  std::string_view rest = text;
+  const std::string_view whole = take_digits(rest);
+  const bool point = rest.starts_with('.');
+  if (point) rest.remove_prefix(1);
+  const std::string_view fraction = point ? take_digits(rest) : std::string_view();
+  const auto* unit = std::find_if(kUnits.begin(), kUnits.end(),
+                                  [&](const Unit& known) { return known.name == rest; });
+  if (whole.empty() || (point && fraction.empty()) || unit == kUnits.end()) {
+    return fmt::format(
+        "{} is no size: write a number and B, KiB, MiB, GiB, TiB, kB, MB or GB, as in 80GiB",
+        shown(text));
+  }
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  std::uint64_t units = 0;
+  const auto read = std::from_chars(whole.data(), whole.data() + whole.size(), units);
+  const std::uint64_t part = bytes_of_fraction(fraction, *unit);
+  if (read.ec != std::errc{} || units > (kMost - part) / unit->bytes) {
+    return fmt::format("{} is above {} bytes", shown(text), kMost);
+  }
+  const std::uint64_t bytes = units * unit->bytes + part;
+  if (bytes == 0) return fmt::format("{} is less than a byte", shown(text));
+  return static_cast<std::int64_t>(bytes);
 }
 
 std::string byte_words(std::int64_t bytes) {

@@ -1,4 +1,5 @@
-// Numbers in texts: one Python number, `-1.5`, `2`, `1.0`, `nan`, and amounts of bytes for people.
+// Numbers in texts: one Python number, `-1.5`, `2`, `1.0`, `nan`, and amounts of bytes as people
+// write and read them, `80GiB`.
 //
 // Python tells `1` from `1.0` (an int indexes a list, a float does not), so the type is part of
 // what is read. `01`, `1__0`, `0x1f` and `1.5.2` are refused, as Python refuses them.
@@ -6,6 +7,7 @@
 
 #pragma once
 
+#include "core/base/result.h"
 #include "core/order/te_list.h"
 
 #include <cstdint>
@@ -24,6 +26,10 @@ struct Number {
 
 /// The shortest text that reads back as the same number: "-1.5", "1.0", "3", "nan".
 [[nodiscard]] std::string to_text(const Number& number);
+
+/// Reads "80GiB", "1.5GiB" or "512MB" as bytes, rounded down: a number and one of B, KiB, MiB, GiB,
+/// TiB, kB, MB and GB. The error says what is wrong with the text.
+[[nodiscard]] Result<std::int64_t, std::string> read_size(std::string_view text);
 
 /// Bytes as a person reads them, in the largest binary unit of which there is at least one, to two
 /// decimals: "1.25 GiB", "512 B". Machines are given the number itself.

@@ -169,6 +169,8 @@ TEST(ModelReader, ReadsThePlan) {
                                .budget = 1,
                                .model_chunks = {1, 2}}));
   EXPECT_EQ(read(R"({"budget":9007199254740991})").plan.budget, 9'007'199'254'740'991);
+  EXPECT_EQ(read(R"({"budget":"80GiB"})").plan.budget, std::int64_t{80} << 30);
+  EXPECT_EQ(read(R"({"budget":"1.5MB"})").plan.budget, 1'500'000);
 }
 
 TEST(ModelReader, TellsNoAliasFromNoneDeclared) {
@@ -276,8 +278,10 @@ TEST(ModelReader, RefusesWhatIsNoPlan) {
   EXPECT_EQ(refused(R"({"budget":9007199254740992})"),
             "`budget` must be at most 9007199254740991 @9007199254740992");
   EXPECT_EQ(refused(R"({"budget":1.5})"), "`budget` is a float, not a whole number @1.5");
-  EXPECT_EQ(refused(R"({"budget":"80GiB"})"),
-            "`budget` is a string, not a whole number @\"80GiB\"");
+  EXPECT_EQ(refused(R"({"budget":"80"})"),
+            "`budget`: `80` is no size: write a number and B, KiB, MiB, GiB, TiB, kB, MB or GB, as "
+            "in 80GiB @\"80\"");
+  EXPECT_EQ(refused(R"({"budget":"0.5B"})"), "`budget`: `0.5B` is less than a byte @\"0.5B\"");
   EXPECT_EQ(refused(R"({"model_chunks":2})"),
             "`model_chunks` is a number, not an array of whole numbers @2");
   EXPECT_EQ(refused(R"({"model_chunks":[]})"), "`model_chunks` is empty @[]");
