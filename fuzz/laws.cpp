@@ -25,7 +25,7 @@ void require_well_formed(const Report& report) {
   for (const JsonLayout layout : {JsonLayout::Indented, JsonLayout::OneLine}) {
     require(nlohmann::json::accept(to_json(report, layout)), "a JSON report is JSON");
   }
-  require(nlohmann::json::accept(to_sarif(report, "0")), "a SARIF report is JSON");
+  require(nlohmann::json::accept(to_sarif({&report, 1}, "0")), "a SARIF report is JSON");
 }
 
 void require_places_inside(const Diagnostic& finding, const Source& source) {

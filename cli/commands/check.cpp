@@ -1,23 +1,15 @@
 #include "cli/commands/check_options.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/cured.h"
 #include "cli/options/choice.h"
-#include "cli/options/exit_code.h"
-#include "cli/options/files.h"
-#include "core/base/assert.h"
 #include "core/base/index.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
 #include "core/profiles/consult.h"
-#include "core/report/report.h"
 
 #include <CLI/CLI.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <sstream>
@@ -32,57 +24,6 @@ struct MegatronFlags {
   std::int64_t virtual_stages = 0;
   std::int64_t group_size = 0;
 };
-
-Colour colour_of(ColourChoice choice) {
-  if (choice == ColourChoice::Always) return Colour::On;
-  if (choice == ColourChoice::Never) return Colour::Off;
-  const char* no_color = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  const bool dumb = term != nullptr && std::string_view(term) == "dumb";
-  const bool forbidden = (no_color != nullptr && *no_color != '\0') || dumb;
-  return ::isatty(STDOUT_FILENO) == 1 && !forbidden ? Colour::On : Colour::Off;
-}
-
-std::string render(const Report& report, const CheckRequest& request) {
-  switch (request.format) {
-    case CheckFormat::Text:
-      return to_text(report, colour_of(request.colour),
-                     request.all ? ShownFindings::All : ShownFindings::Grouped) +
-             (request.explain_model ? explain_setting(report) : "");
-    case CheckFormat::Json:
-      return to_json(report, JsonLayout::Indented) + "\n";
-    case CheckFormat::Sarif:
-      return to_sarif(report, CAPO_VERSION);
-  }
-  CAPO_UNREACHABLE();
-}
-
-int write_report(const Report& report, const CheckRequest& request, int code) {
-  return exit_code_after(write_stdout(render(report, request)), code);
-}
-
-// A text that is no order is a finding like others, in the format that was asked for.
-int refuse_check(const CommandError& error, const CheckRequest& request) {
-  if (const auto* failed = std::get_if<Error>(&error)) return fail(*failed);
-  const auto& refused = std::get<RefusedInput>(error);
-  return write_report(report_of(refused.source, refused.refusal), request,
-                      exit_code_of(refused.refusal.kind));
-}
-
-int check_one(const CheckRequest& request) {
-  const auto judged = judged_input(request);
-  if (!judged) return refuse_check(judged.error(), request);
-  const Input& input = judged->input;
-  CheckResult result = check_planned(input, request.check_options(judged->model));
-  const auto mended = cure(request, *judged, result);
-  if (mended && !request.fix.empty()) {
-    if (const auto error = write_output(request.fix, *mended)) return fail(*error);
-  }
-  std::vector<Opinion> opinions;
-  if (!judged->replay_alone) opinions = request.opinions(input);
-  const int code = exit_code_of(result.verdict);
-  return write_report(report_of(input, std::move(result), std::move(opinions)), request, code);
-}
 
 constexpr std::array<std::pair<std::string_view, Profile>, 4> kProfiles{
     {{"sound", Profile::Sound},
@@ -109,7 +50,7 @@ std::vector<Profile> profiles_of(const std::string& text) {
 }
 
 void add_options(CLI::App& app, CheckRequest& request) {
-  request.input.add_to(app);
+  request.input.add_to(app, request.files);
   request.environment.add_to(app);
   request.plan.emplace().add_to(app);
   app.add_option("--batch", request.batch,
@@ -117,6 +58,13 @@ void add_options(CLI::App& app, CheckRequest& request) {
       ->excludes("FILE")
       ->excludes("--order")
       ->excludes("--form");
+  add_choice(app, "--fail-on", request.fail_on,
+             {{"no-verdict", FailOn::NoVerdict}, {"rejected", FailOn::Rejected}},
+             "With --batch, which lines make the exit code other than 0: those without a verdict, "
+             "or rejected ones as well")
+      ->needs("--batch");
+  app.add_option("-o,--output", request.output, "Where to write; - is standard output")
+      ->capture_default_str();
   app.add_option("--capture", request.input.file, "The same as FILE, for use with --replay")
       ->excludes("FILE")
       ->excludes("--order");
@@ -134,11 +82,7 @@ void add_options(CLI::App& app, CheckRequest& request) {
       {{"text", CheckFormat::Text}, {"json", CheckFormat::Json}, {"sarif", CheckFormat::Sarif}},
       "text, json or sarif")
       ->excludes("--batch");
-  add_choice(app, "--color", request.colour,
-             {{"auto", ColourChoice::Auto},
-              {"always", ColourChoice::Always},
-              {"never", ColourChoice::Never}},
-             "auto, always or never; NO_COLOR is respected");
+  add_colour(app, request.colour);
   app.add_flag("--explain-model", request.explain_model,
                "Say behind the report what the verdict is relative to, and what each default means")
       ->excludes("--batch");
@@ -174,22 +118,28 @@ void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& me
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--pp", megatron.pipeline, "mcore: pipeline ranks")
+  app.add_option("--pp,--pipeline-model-parallel-size", megatron.pipeline, "mcore: pipeline ranks")
       ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()))
       ->group(group);
-  app.add_option("--vp", megatron.virtual_stages, "mcore: virtual stages per rank")
+  app.add_option("--vp,--num-virtual-stages-per-pipeline-rank", megatron.virtual_stages,
+                 "mcore: virtual stages per rank")
       ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()))
       ->needs("--pp")
       ->group(group);
-  app.add_option("--group-size", megatron.group_size,
-                 "mcore: microbatch_group_size_per_vp_stage; default: PP")
+  app.add_option("--group-size,--microbatch-group-size-per-virtual-pipeline-stage",
+                 megatron.group_size, "mcore: microbatch_group_size_per_vp_stage; default: PP")
       ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()))
       ->needs("--pp")
       ->group(group);
 }
 
-// Refuses a flag of a profile that was not asked for, since it would be ignored in silence.
+// Refuses a flag that would be ignored in silence, such as that of a profile that nobody asked for.
 void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
+  if (request.output.empty())
+    throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
+  if (request.files.size() > 1 && !request.replay.empty()) {
+    throw CLI::ValidationError("--replay", "is the replay of one order, and several are given");
+  }
   const bool te = request.asks(Profile::Te) || request.asks(Profile::Mcore);
   if (request.consult.te.reuse && !te)
     throw CLI::ValidationError("--te-reuse", "needs --profile te or mcore");
@@ -255,7 +205,8 @@ Run add_check(CLI::App& app) {
   return [request, megatron] {
     refuse_unused(*request, *megatron);
     settle_megatron(*request, *megatron);
-    return request->batch.empty() ? check_one(*request) : check_batch(*request);
+    if (!request->files.empty()) request->input.file = request->files.front();
+    return request->batch.empty() ? check_files(*request) : check_batch(*request);
   };
 }
 

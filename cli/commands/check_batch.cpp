@@ -5,7 +5,8 @@
 // Results come in the order of the lines. A line that is malformed is a result of its own, with
 // verdict no-verdict, and stops nothing. A line may name its plan ("plan":"te"), else that of the
 // command line holds. Keys that capo does not know are handed through under "input". The exit code
-// is 0 if every line got a verdict, whichever it is.
+// is 0 if every line got a verdict, whichever it is; with --fail-on rejected it is 1 if one of them
+// is rejected. Blank lines at the end of the file are none.
 
 #include "cli/commands/check_options.h"
 #include "cli/options/exit_code.h"
@@ -52,7 +53,7 @@ Read<CheckOptions> with_plan_of(const JsonDocument& document, CheckOptions optio
 
 struct LineResult {
   std::string json;
-  int code = kAccepted;  ///< the exit code of a line without a verdict; kAccepted for both verdicts
+  int code = kAccepted;  ///< what the line makes of the exit code
 };
 
 LineResult refused(const Source& line, const Refusal& refusal, const std::string& extra) {
@@ -88,7 +89,10 @@ class Batch {
     input->source = std::move(line);
     CheckResult result = check_planned(*input, *options);
     const Report report = report_of(*input, std::move(result), request_.opinions(*input));
-    return {.json = to_json(report, JsonLayout::OneLine, extra)};
+    const bool tolerated =
+        report.verdict == Verdict::Rejected && request_.fail_on == FailOn::NoVerdict;
+    return {.json = to_json(report, JsonLayout::OneLine, extra),
+            .code = tolerated ? kAccepted : exit_code_of(report.verdict)};
   }
 
  private:
@@ -101,9 +105,13 @@ class Batch {
 // Cuts a text into lines, whose names say where they stand.
 class BatchLines {
  public:
-  explicit BatchLines(const Source& source) : source_(source) {}
+  explicit BatchLines(const Source& source) : source_(source) {
+    const std::size_t last = source.text.find_last_not_of(" \t\r\n");
+    if (last != std::string::npos)
+      end_ = std::min(source.text.find('\n', last), source.text.size());
+  }
 
-  [[nodiscard]] bool left() const { return begin_ < source_.text.size(); }
+  [[nodiscard]] bool left() const { return begin_ < end_; }
   Source next() {
     const std::string_view text = source_.text;
     const std::size_t end = std::min(text.find('\n', begin_), text.size());
@@ -117,6 +125,7 @@ class BatchLines {
  private:
   const Source& source_;
   std::size_t begin_ = 0;
+  std::size_t end_ = 0;  ///< where the last line ends that is not blank
   std::size_t number_ = 0;
 };
 
@@ -149,6 +158,7 @@ int check_batch(const CheckRequest& request) {
 
   constexpr std::size_t kLinesAtOnce = 1024;
   int code = kAccepted;
+  std::string whole;  // what goes to a file, which is written at once
   for (BatchLines lines(*source); lines.left();) {
     std::vector<Source> block;
     while (lines.left() && block.size() < kLinesAtOnce) block.push_back(lines.next());
@@ -157,9 +167,14 @@ int check_batch(const CheckRequest& request) {
       code = std::max(code, result.code);
       written += result.json + "\n";
     }
-    if (const auto error = write_stdout(written)) return fail(*error);
+    if (request.output != "-") {
+      whole += written;
+    } else if (const auto error = write_stdout(written)) {
+      return fail(*error);
+    }
   }
-  return code;
+  if (request.output == "-") return code;
+  return exit_code_after(write_file(request.output, whole), code);
 }
 
 }  // namespace capo::cli

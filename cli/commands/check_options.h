@@ -1,8 +1,9 @@
-// The options of `capo check`, for one input and for a batch.
+// The options of `capo check`, for files and for a batch.
 
 #pragma once
 
 #include "cli/options/judged_input.h"
+#include "cli/options/terminal.h"
 #include "core/profiles/consult.h"
 #include "core/rules/check.h"
 
@@ -13,10 +14,15 @@ namespace capo::cli {
 
 enum class Profile { Sound, Te, Mcore, Torch };
 enum class CheckFormat { Text, Json, Sarif };
-enum class ColourChoice { Auto, Always, Never };
+
+/// The lines of a batch that make its exit code other than 0.
+enum class FailOn { NoVerdict, Rejected };
 
 struct CheckRequest : InputRequest {
+  std::vector<std::string> files;  ///< `input` names the first
   std::string batch;
+  FailOn fail_on = FailOn::NoVerdict;
+  std::string output = "-";
   std::vector<Profile> profiles{Profile::Sound};
   CheckFormat format = CheckFormat::Text;
   ColourChoice colour = ColourChoice::Auto;
@@ -38,7 +44,10 @@ struct CheckRequest : InputRequest {
 /// result also says what its graphs would do to each other.
 [[nodiscard]] CheckResult check_planned(const Input& input, const CheckOptions& options);
 
-/// Prints one JSON result for each line of a JSON-lines file. Returns the exit code.
+/// Writes the report of each file. Returns the exit code.
+[[nodiscard]] int check_files(const CheckRequest& request);
+
+/// Writes one JSON result for each line of a JSON-lines file. Returns the exit code.
 [[nodiscard]] int check_batch(const CheckRequest& request);
 
 }  // namespace capo::cli

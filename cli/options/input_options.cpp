@@ -66,6 +66,15 @@ void refuse_unused(const InputOptions& options, const Input& input) {
          "contradicts what the input itself states");
 }
 
+// Whoever names an order where a file is expected means the order.
+Error with_advice(Error error, const std::string& file) {
+  const bool order = file.find_first_not_of("0123456789.,+-[]() ") == std::string::npos;
+  if (order && error.help.empty()) {
+    error.help = fmt::format("to give the order itself: --order \"{}\"", file);
+  }
+  return error;
+}
+
 }  // namespace
 
 const Words<TextForm>& form_words() {
@@ -113,6 +122,18 @@ void InputOptions::add_to(CLI::App& app) {
   app.add_option(
       "FILE", file,
       "The order: a TE list, an .order file, a PyTorch CSV or JSON; - is standard input");
+  add_rest_to(app);
+}
+
+void InputOptions::add_to(CLI::App& app, std::vector<std::string>& files) {
+  app.add_option("FILE", files,
+                 "The order: a TE list, an .order file, a PyTorch CSV or JSON; - is standard "
+                 "input. Several files are judged one after the other")
+      ->allow_extra_args(false);  // else CLI11 takes the name `[a,b]` apart
+  add_rest_to(app);
+}
+
+void InputOptions::add_rest_to(CLI::App& app) {
   app.add_option("--order", order, "The order itself, e.g. \"[1, -1, -1.5]\"")->excludes("FILE");
   add_choice(app, "--form", form, form_words(),
              "te, order, csv or json; default: by name, then by content");
@@ -124,7 +145,7 @@ void InputOptions::add_to(CLI::App& app) {
       "--delayed", delayed,
       "TE list: chunks that delay their weight gradient, `all`, `none` or `1,3`; default: those "
       "with one in the order");
-  app.add_option("--microbatches", microbatches,
+  app.add_option("--microbatches,--num-microbatches", microbatches,
                  "Microbatches of the step; default: read off the order")
       ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()));
   app.add_option("--stages", stages, "PyTorch CSV: stages of the model")
@@ -168,7 +189,7 @@ Result<Input, CommandError> load_input(const InputOptions& options) {
   Source source{.name = "<order>", .text = options.order.value_or("")};
   if (!options.file.empty()) {
     auto read = read_source(options.file, options.limits.bytes);
-    if (!read) return CommandError(read.error());
+    if (!read) return CommandError(with_advice(read.error(), options.file));
     source = std::move(*read);
   }
   auto input = capo::load(std::move(source), load);

@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -34,10 +35,16 @@ struct InputOptions {
   std::int32_t stages = 0;
   Limits limits;
 
+  /// Declares the options of a command that reads one order.
   void add_to(CLI::App& app);
+  /// Declares those of a command that reads several, one after the other, each as `file`.
+  void add_to(CLI::App& app, std::vector<std::string>& files);
 
   /// The declarations as the readers take them; throws CLI::ValidationError on a malformed one.
   [[nodiscard]] LoadOptions load_options() const;
+
+ private:
+  void add_rest_to(CLI::App& app);
 };
 
 /// Declares --max-entries, --max-ranks and --max-count, which limit a schedule that is read or

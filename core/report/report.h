@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include "core/base/colour.h"
 #include "core/diag/source.h"
 #include "core/order/input.h"
 #include "core/profiles/opinion.h"
@@ -21,6 +22,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,8 +76,6 @@ struct Report {
 /// The two interesting cases, in words; empty if verdict and opinion agree.
 [[nodiscard]] std::string_view disagreement(Verdict verdict, const Opinion& opinion);
 
-enum class Colour { Off, On };
-
 enum class ShownFindings {
   Grouped,  ///< findings of one pattern are one, and a report fits a screen
   All,      ///< each with its places
@@ -96,10 +96,10 @@ enum class JsonLayout {
 [[nodiscard]] std::string to_json(const Report& report, JsonLayout layout,
                                   const std::string& extra_input = {});
 
-/// The report as SARIF 2.1.0, within what GitHub's code scanning takes: it shows 5,000 results of a
-/// run and 100 locations of a result. The run says in a notification how much is left out, so that
-/// a cut is never mistaken for a clean file.
-[[nodiscard]] std::string to_sarif(const Report& report, std::string_view version);
+/// The reports as one run of SARIF 2.1.0, within what GitHub's code scanning takes: it shows 5,000
+/// results of a run and 100 locations of a result. The run says in a notification how much is left
+/// out, so that a cut is never mistaken for a clean file.
+[[nodiscard]] std::string to_sarif(std::span<const Report> reports, std::string_view version);
 
 /// Every fact that the verdict is relative to, where it came from, and what it means; `capo check
 /// --explain-model` adds it to a report. Empty for an input that was refused.

@@ -69,61 +69,56 @@ class Places {
   bool ascii_;
 };
 
+Json driver(std::span<const Report> reports, std::string_view version) {
+  std::set<std::string_view> used;
+  for (const Report& report : reports) {
+    for (const Diagnostic& diagnostic : report.diagnostics.kept()) used.insert(diagnostic.rule);
+  }
+  Json rules = Json::array();
+  for (const Rule& rule : catalogue()) {
+    if (!used.contains(rule.id)) continue;
+    rules.push_back({{"id", rule.id},
+                     {"name", rule.name},
+                     {"shortDescription", {{"text", rule.title}}},
+                     {"help", {{"text", fmt::format("capo explain {}", rule.id)}}},
+                     {"properties", {{"tags", Json::array({name_of(rule.family)})}}}});
+  }
+  return {{"name", "capo"}, {"version", version}, {"rules", std::move(rules)}};
+}
+
+Json notification(const char* level, std::string_view text) {
+  return {{"level", level}, {"message", {{"text", text}}}};
+}
+
+Json invocation(std::span<const Report> reports, std::size_t left_out) {
+  const auto any = [&](auto holds) { return std::any_of(reports.begin(), reports.end(), holds); };
+  const bool undecided =
+      any([](const Report& report) { return report.verdict == Verdict::NoVerdict; });
+  Json notifications = Json::array();
+  if (left_out > 0) {
+    notifications.push_back(notification(
+        "warning", fmt::format("{} more findings are left out of this file", left_out)));
+  }
+  if (any([](const Report& report) { return report.left_unasked; })) {
+    notifications.push_back(notification("note", kLeftUnasked));
+  }
+  if (undecided) notifications.push_back(notification("error", "there is no verdict"));
+  return {{"executionSuccessful", !undecided},
+          {"toolExecutionNotifications", std::move(notifications)}};
+}
+
+// The results of one report.
 class Writer {
  public:
-  Writer(const Report& report, std::string_view version)
-      : report_(report), places_(*report.source), version_(version) {}
+  explicit Writer(const Report& report) : report_(report), places_(*report.source) {}
 
-  std::string write() {
-    Json results = Json::array();
-    const auto& kept = report_.diagnostics.kept();
-    for (std::size_t i = 0; i < std::min(kept.size(), kMostResults); ++i)
-      results.push_back(result(kept[i]));
-    const std::size_t left_out = report_.diagnostics.dropped() + kept.size() - results.size();
-    Json run{{"tool", {{"driver", driver()}}},
-             {"invocations", Json::array({invocation(left_out)})},
-             {"columnKind", "utf16CodeUnits"},
-             {"results", std::move(results)}};
-    return Json{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-                {"version", "2.1.0"},
-                {"runs", Json::array({std::move(run)})}}
-        .dump(2, ' ', false, Json::error_handler_t::replace);
+  void write(Json& results) const {
+    for (const Diagnostic& diagnostic : report_.diagnostics.kept()) {
+      if (results.size() < kMostResults) results.push_back(result(diagnostic));
+    }
   }
 
  private:
-  Json driver() const {
-    std::set<std::string_view> used;
-    for (const Diagnostic& diagnostic : report_.diagnostics.kept()) used.insert(diagnostic.rule);
-    Json rules = Json::array();
-    for (const Rule& rule : catalogue()) {
-      if (!used.contains(rule.id)) continue;
-      rules.push_back({{"id", rule.id},
-                       {"name", rule.name},
-                       {"shortDescription", {{"text", rule.title}}},
-                       {"help", {{"text", fmt::format("capo explain {}", rule.id)}}},
-                       {"properties", {{"tags", Json::array({name_of(rule.family)})}}}});
-    }
-    return {{"name", "capo"}, {"version", version_}, {"rules", std::move(rules)}};
-  }
-
-  Json invocation(std::size_t left_out) const {
-    Json notifications = Json::array();
-    if (left_out > 0) {
-      notifications.push_back(
-          {{"level", "warning"},
-           {"message",
-            {{"text", fmt::format("{} more findings are left out of this file", left_out)}}}});
-    }
-    if (report_.left_unasked) {
-      notifications.push_back({{"level", "note"}, {"message", {{"text", kLeftUnasked}}}});
-    }
-    if (report_.verdict == Verdict::NoVerdict) {
-      notifications.push_back({{"level", "error"}, {"message", {{"text", "there is no verdict"}}}});
-    }
-    return {{"executionSuccessful", report_.verdict != Verdict::NoVerdict},
-            {"toolExecutionNotifications", std::move(notifications)}};
-  }
-
   Json location(Span span, const std::string& label) const {
     const LineColumn begin = places_.at(span.offset);
     const LineColumn end = places_.at(span.offset + std::max<std::uint32_t>(span.length, 1));
@@ -191,13 +186,27 @@ class Writer {
 
   const Report& report_;
   const Places places_;
-  std::string_view version_;
 };
 
 }  // namespace
 
-std::string to_sarif(const Report& report, std::string_view version) {
-  return Writer(report, version).write() + "\n";
+std::string to_sarif(std::span<const Report> reports, std::string_view version) {
+  Json results = Json::array();
+  std::size_t found = 0;
+  for (const Report& report : reports) {
+    Writer(report).write(results);
+    found += report.diagnostics.kept().size() + report.diagnostics.dropped();
+  }
+  const std::size_t left_out = found - results.size();
+  Json run{{"tool", {{"driver", driver(reports, version)}}},
+           {"invocations", Json::array({invocation(reports, left_out)})},
+           {"columnKind", "utf16CodeUnits"},
+           {"results", std::move(results)}};
+  return Json{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+              {"version", "2.1.0"},
+              {"runs", Json::array({std::move(run)})}}
+             .dump(2, ' ', false, Json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace capo

@@ -2,6 +2,7 @@
 // of its own; what is the user's own goes through byte for byte.
 
 #include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -149,6 +150,39 @@ TEST(Batch, AnEmptyLineIsAResultOfItsOwn) {
   const Outcome outcome = batch("{\"order\":[1,-1]}\n\n{\"order\":[1,-1]}\n");
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_EQ(verdicts_of(outcome), (Verdicts{"accepted", "no-verdict", "accepted"}));
+}
+
+TEST(Batch, BlankLinesAtTheEndAreNone) {
+  const std::string line = "{\"order\":[1,-1]}\n";
+  for (const std::string end : {"\n", "  \n", "\r\n", "\n\n\t\n", " "}) {
+    const Outcome outcome = batch(line + line + end);
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.out, batch(line + line).out);
+  }
+  EXPECT_EQ(batch("\n \n").out, "");
+}
+
+TEST(Batch, FailsOnRejectedLinesIfItIsToldSo) {
+  const std::string good = "{\"order\":[1,-1]}\n";
+  const std::string bad = "{\"order\":[1]}\n";
+  EXPECT_EQ(batch(good + bad, {"--fail-on", "rejected"}).exit_code, 1);
+  EXPECT_EQ(batch(good + bad, {"--fail-on", "no-verdict"}).exit_code, 0);
+  EXPECT_EQ(batch(good, {"--fail-on", "rejected"}).exit_code, 0);
+  EXPECT_EQ(batch(bad + "nonsense\n", {"--fail-on", "rejected"}).exit_code, 3);
+  EXPECT_EQ(batch(good + bad, {"--fail-on", "rejected"}).out, batch(good + bad).out);
+}
+
+TEST(Batch, ALineWithoutAVerdictOfAPlanIsExitCodeFour) {
+  EXPECT_EQ(batch("{\"order\":[1,-1]}\n", {"--plan", "te", "--max-buffers", "1"}).exit_code, 4);
+}
+
+TEST(Batch, MayBeWrittenToAFile) {
+  const testing_support::ScratchFolder folder;
+  const std::string lines = "{\"order\":[1,-1]}\n{\"order\":[1]}\n";
+  const Outcome outcome = batch(lines, {"-o", folder.path() / "out.jsonl"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(folder.read("out.jsonl"), batch(lines).out);
 }
 
 TEST(Batch, AnEmptyFileHasNoResults) {

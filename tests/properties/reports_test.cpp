@@ -30,7 +30,7 @@ void require_well_formed(const Report& report) {
     RC_ASSERT(json["input"]["note"] == 1);
     RC_ASSERT(layout == JsonLayout::Indented || text.find('\n') == std::string::npos);
   }
-  const nlohmann::json sarif = nlohmann::json::parse(to_sarif(report, "0"), nullptr, false);
+  const nlohmann::json sarif = nlohmann::json::parse(to_sarif({&report, 1}, "0"), nullptr, false);
   RC_ASSERT(!sarif.is_discarded());
   RC_ASSERT(sarif["runs"][0]["results"].size() == report.diagnostics.kept().size());
   for (const Diagnostic& finding : report.diagnostics.kept()) {

@@ -1,0 +1,163 @@
+// `capo check` prints the report of one file, or those of several.
+//
+//   capo check a.order b.te --format json      [{..., "input": {"file": "a.order"}}, {...}]
+//
+// Several files are judged under one set of declarations, which is read once, since a model file
+// may come from a pipe. Each has its report, whatever becomes of the others, and the exit code is
+// the worst of theirs; a file that cannot be read has no report and is told on standard error.
+
+#include "cli/commands/check_options.h"
+#include "cli/commands/cured.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "core/base/assert.h"
+#include "core/base/plural.h"
+#include "core/report/report.h"
+#include "core/text/json_value.h"
+#include "core/text/printable.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace capo::cli {
+
+namespace {
+
+// A text that was judged, or refused. The report refers to it.
+struct Checked {
+  std::string file;
+  std::unique_ptr<const Input> input;
+  std::unique_ptr<const RefusedInput> refused;
+  Report report;
+  std::optional<std::string> mended;  // the order that one edit makes acceptable
+  int code = kAccepted;
+};
+
+Checked checked(RefusedInput refused) {
+  Checked out{.refused = std::make_unique<const RefusedInput>(std::move(refused))};
+  out.report = report_of(out.refused->source, out.refused->refusal);
+  out.code = exit_code_of(out.refused->refusal.kind);
+  return out;
+}
+
+Checked checked(JudgedInput judged, const CheckRequest& request) {
+  Checked out;
+  CheckResult result = check_planned(judged.input, request.check_options(judged.model));
+  out.mended = cure(request, judged, result);
+  out.input = std::make_unique<const Input>(std::move(judged.input));
+  std::vector<Opinion> opinions;
+  if (!judged.replay_alone) opinions = request.opinions(*out.input);
+  out.code = exit_code_of(result.verdict);
+  out.report = report_of(*out.input, std::move(result), std::move(opinions));
+  return out;
+}
+
+// A text that is no order is a finding like others, in the format that was asked for.
+Result<Checked> outcome_of(Result<JudgedInput, CommandError> judged, const CheckRequest& request) {
+  if (judged) return checked(*std::move(judged), request);
+  if (const auto* failed = std::get_if<Error>(&judged.error())) return *failed;
+  return checked(std::get<RefusedInput>(judged.error()));
+}
+
+Colour colour_of(const CheckRequest& request) {
+  const bool into_file = request.output != "-" && request.colour == ColourChoice::Auto;
+  return into_file ? Colour::Off : colour_of(request.colour);
+}
+
+std::string text_of(const Report& report, const CheckRequest& request) {
+  return to_text(report, colour_of(request),
+                 request.all ? ShownFindings::All : ShownFindings::Grouped) +
+         (request.explain_model ? explain_setting(report) : "");
+}
+
+std::string render(const Report& report, const CheckRequest& request) {
+  switch (request.format) {
+    case CheckFormat::Text:
+      return text_of(report, request);
+    case CheckFormat::Json:
+      return to_json(report, JsonLayout::Indented) + "\n";
+    case CheckFormat::Sarif:
+      return to_sarif({&report, 1}, CAPO_VERSION);
+  }
+  CAPO_UNREACHABLE();
+}
+
+// "3 files: 2 accepted, 1 rejected".
+std::string summary_of(const std::deque<Checked>& all) {
+  std::string text = fmt::format("{}: ", counted(static_cast<std::int64_t>(all.size()), "file"));
+  const auto count = [&](Verdict verdict) {
+    return std::count_if(all.begin(), all.end(),
+                         [&](const Checked& each) { return each.report.verdict == verdict; });
+  };
+  text +=
+      fmt::format("{} accepted, {} rejected", count(Verdict::Accepted), count(Verdict::Rejected));
+  const auto none = count(Verdict::NoVerdict);
+  return text + (none > 0 ? fmt::format(", {} without a verdict", none) : "") + "\n";
+}
+
+std::string render_all(const std::deque<Checked>& all, const CheckRequest& request) {
+  std::string text;
+  switch (request.format) {
+    case CheckFormat::Text:
+      for (const Checked& each : all) {
+        text += fmt::format("{}:\n{}\n", printable(each.file), text_of(each.report, request));
+      }
+      return text + summary_of(all);
+    case CheckFormat::Json:
+      for (const Checked& each : all) {
+        const std::string file = "\"file\":" + json_quoted(each.file);
+        text += (text.empty() ? "[" : ",\n") + to_json(each.report, JsonLayout::Indented, file);
+      }
+      return (text.empty() ? "[" : text) + "]\n";
+    case CheckFormat::Sarif: {
+      std::vector<Report> reports;
+      for (const Checked& each : all) reports.push_back(each.report);
+      return to_sarif(reports, CAPO_VERSION);
+    }
+  }
+  CAPO_UNREACHABLE();
+}
+
+int check_one(const CheckRequest& request) {
+  const auto outcome = outcome_of(judged_input(request), request);
+  if (!outcome) return fail(outcome.error());
+  if (outcome->mended && !request.fix.empty()) {
+    if (const auto error = write_output(request.fix, *outcome->mended)) return fail(*error);
+  }
+  return exit_code_after(write_output(request.output, render(outcome->report, request)),
+                         outcome->code);
+}
+
+}  // namespace
+
+int check_files(const CheckRequest& request) {
+  if (request.files.size() < 2) return check_one(request);
+  if (!request.fix.empty()) throw CLI::ValidationError("--fix", "is for one file at a time");
+  const auto declared = declared_model(request);
+  if (!declared) return refuse(declared.error());
+  std::deque<Checked> all;
+  int code = kAccepted;
+  for (const std::string& file : request.files) {
+    InputRequest one = request;
+    one.input.file = file;
+    auto outcome = outcome_of(judged_input(one, *declared), request);
+    if (!outcome) {
+      code = std::max(code, fail(outcome.error()));
+      continue;
+    }
+    code = std::max(code, outcome->code);
+    all.push_back(*std::move(outcome));
+    all.back().file = file;
+  }
+  return exit_code_after(write_output(request.output, render_all(all, request)), code);
+}
+
+}  // namespace capo::cli
