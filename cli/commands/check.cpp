@@ -51,6 +51,7 @@ std::vector<Profile> profiles_of(const std::string& text) {
 
 void add_options(CLI::App& app, CheckRequest& request) {
   request.input.add_to(app, request.files);
+  request.input.add_rank_to(app);
   request.environment.add_to(app);
   request.plan.emplace().add_to(app);
   app.add_option("--batch", request.batch,

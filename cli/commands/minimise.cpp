@@ -139,6 +139,7 @@ Run add_minimise(CLI::App& app) {
   command->footer("Example: capo minimise schedule.csv --rule T09 -o minimal.order");
   auto request = std::make_shared<MinimiseRequest>();
   request->input.add_to(*command);
+  request->input.add_rank_to(*command);
   request->environment.add_to(*command);
   request->plan.emplace().add_to(*command);
   command->add_option("--rule", request->rule,

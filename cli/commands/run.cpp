@@ -195,6 +195,7 @@ Run add_run(CLI::App& app) {
   command->footer("Example: capo run --order \"[1,1,-1,-1.5,-1,-1.5]\"");
   auto request = std::make_shared<RunRequest>();
   request->input.add_to(*command);
+  request->input.add_rank_to(*command);
   request->environment.add_to(*command);
   request->plan.emplace().add_to(*command);
   command->add_option("--replay", request->replay,

@@ -75,6 +75,20 @@ Error with_advice(Error error, const std::string& file) {
   return error;
 }
 
+Input chosen_rank(Input input, std::int32_t rank) {
+  if (input.form != Form::TeList) {
+    throw CLI::ValidationError(
+        "--rank", "is for TE lists; `capo convert --rank` writes one rank of another form");
+  }
+  const std::size_t ranks = input.schedule.ranks.size();
+  if (RankId(rank).index() >= ranks) {
+    throw CLI::ValidationError(
+        "--rank", ranks == 1 ? "the input is the list of one rank, 0"
+                             : fmt::format("the input has the lists of ranks 0 to {}", ranks - 1));
+  }
+  return only_rank(std::move(input), RankId(rank).index());
+}
+
 }  // namespace
 
 const Words<TextForm>& form_words() {
@@ -167,6 +181,11 @@ void InputOptions::add_rest_to(CLI::App& app) {
       ->group(group);
 }
 
+void InputOptions::add_rank_to(CLI::App& app) {
+  app.add_option("--rank", rank, "TE lists of several ranks: only the list of this rank")
+      ->check(CLI::Range(0, 1 << 24));
+}
+
 LoadOptions InputOptions::load_options() const {
   LoadOptions load{.form = form, .limits = limits};
   load.te.layers = layers_of(layers);
@@ -195,6 +214,7 @@ Result<Input, CommandError> load_input(const InputOptions& options) {
   auto input = capo::load(std::move(source), load);
   if (!input) return CommandError(input.error());
   refuse_unused(options, *input);
+  if (options.rank) return chosen_rank(*std::move(input), *options.rank);
   return std::move(*input);
 }
 

@@ -33,12 +33,16 @@ struct InputOptions {
   std::optional<TableKind> csv;
   std::int32_t microbatches = 0;  ///< 0: not declared
   std::int32_t stages = 0;
+  std::optional<std::int32_t> rank;  ///< of the lists of several ranks, the one to read
   Limits limits;
 
   /// Declares the options of a command that reads one order.
   void add_to(CLI::App& app);
   /// Declares those of a command that reads several, one after the other, each as `file`.
   void add_to(CLI::App& app, std::vector<std::string>& files);
+
+  /// Declares --rank.
+  void add_rank_to(CLI::App& app);
 
   /// The declarations as the readers take them; throws CLI::ValidationError on a malformed one.
   [[nodiscard]] LoadOptions load_options() const;

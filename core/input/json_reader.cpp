@@ -68,12 +68,29 @@ class Reader {
     }
     if (auto refusal = read_microbatches(root, declared.microbatches)) return refusal;
     if (order.type() != Type::Array) return wrong_type(order, "`order`", "an array of numbers");
-    for (auto item = order.first(); item; item = item->next()) {
+    const auto first = order.first();
+    const bool ranks = first && first->type() == Type::Array;
+    std::vector<std::uint32_t> begins;
+    if (!ranks) begins.push_back(0);
+    for (auto item = first; item; item = item->next()) {
+      if (auto refusal = ranks ? read_rank(*item, begins) : read_entry(*item)) return refusal;
+    }
+    TeList list = std::move(input_.te_list);
+    take_te_lists(input_, std::move(list), std::move(begins), declared);
+    return std::nullopt;
+  }
+
+  // The list of a rank, one of several.
+  Maybe read_rank(const JsonValue& list, std::vector<std::uint32_t>& begins) {
+    if (list.type() != Type::Array) return wrong_type(list, "a rank of `order`", "an array");
+    if (begins.size() >= limits_.ranks) {
+      return over_limit(list.span(), fmt::format("more than {} ranks", limits_.ranks),
+                        "--max-ranks");
+    }
+    begins.push_back(static_cast<std::uint32_t>(input_.te_list.entries.size()));
+    for (auto item = list.first(); item; item = item->next()) {
       if (auto refusal = read_entry(*item)) return refusal;
     }
-    TeReading reading = from_te_list(input_.te_list, declared);
-    input_.schedule = std::move(reading.schedule);
-    input_.odd_entries = std::move(reading.odd_entries);
     return std::nullopt;
   }
 

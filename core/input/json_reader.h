@@ -1,6 +1,7 @@
 // Reads a JSON text as a schedule; docs/schema/schedule.schema.json is the published schema.
 //
 //   {"order": [1, -1], "num_layers_per_chunk": [1], "need_wgrad": [false]}           a TE list
+//   {"order": [[1, -1], [1, -1]]}                                                    one a rank
 //   {"csv": ["0F0,0B0"], "stage_to_rank": [0], "microbatches": 1}                   a PyTorch table
 //   {"microbatches": 1, "placement": "loop", "ranks": [{"order": ["F1.0", "B1.0"]}]} an order file
 //

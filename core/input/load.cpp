@@ -44,13 +44,10 @@ std::optional<Refusal> refuse_declarations(const LoadOptions& options) {
 }
 
 Read<Input> read_te(const Source& source, const LoadOptions& options) {
-  auto list = read_te_list(source.text, options.limits);
-  if (!list) return list.error();
-  Input input{.form = Form::TeList};
-  TeReading reading = from_te_list(*list, options.te);
-  input.schedule = std::move(reading.schedule);
-  input.odd_entries = std::move(reading.odd_entries);
-  input.te_list = std::move(*list);
+  auto lists = read_te_lists(source.text, options.limits);
+  if (!lists) return lists.error();
+  Input input{.form = Form::TeList, .notes = std::move(lists->notes)};
+  take_te_lists(input, std::move(lists->list), std::move(lists->begins), options.te);
   if (auto refusal = refuse_size(input.schedule, options.limits)) return std::move(*refusal);
   return input;
 }
@@ -110,6 +107,23 @@ Result<Input, RefusedInput> load(Source source, const LoadOptions& options) {
   if (!input) return RefusedInput{.source = std::move(source), .refusal = input.error()};
   input->source = std::move(source);
   return std::move(*input);
+}
+
+Input only_rank(Input input, std::size_t rank) {
+  const std::span<const TeEntry> list = te_list_of(input, rank);
+  const std::size_t begin = input.te_begins.empty() ? 0 : input.te_begins[rank];
+  std::vector<std::uint32_t> odd;
+  for (const std::uint32_t position : input.odd_entries) {
+    const TePlace place = place_in_lists(input, position);
+    if (place.rank == rank) odd.push_back(position - static_cast<std::uint32_t>(begin));
+  }
+  input.te_list = TeList{.entries = {list.begin(), list.end()}};
+  input.te_begins.clear();
+  input.odd_entries = std::move(odd);
+  RankOrder kept = std::move(input.schedule.ranks[rank]);
+  input.schedule.ranks.clear();
+  input.schedule.ranks.push_back(std::move(kept));
+  return input;
 }
 
 }  // namespace capo

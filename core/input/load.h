@@ -12,6 +12,7 @@
 #include "core/text/limits.h"
 #include "core/text/refusal.h"
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -35,5 +36,9 @@ struct RefusedInput {
 };
 
 [[nodiscard]] Result<Input, RefusedInput> load(Source source, const LoadOptions& options);
+
+/// An input of TE lists with the list of one of its ranks alone. Its text stays whole, so that
+/// places in it are those of the file.
+[[nodiscard]] Input only_rank(Input input, std::size_t rank);
 
 }  // namespace capo

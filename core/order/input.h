@@ -11,7 +11,9 @@
 #include "core/order/schedule.h"
 #include "core/order/te_list.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,10 +50,23 @@ struct Input {
   Form form = Form::TeList;
   Schedule schedule;
 
-  TeList te_list;                          ///< the raw list; empty in all other forms
+  /// The raw lists, those of a rank behind those of the rank before; empty in all other forms.
+  TeList te_list;
+  std::vector<std::uint32_t> te_begins;    ///< where each rank's list begins; empty: there is one
   std::vector<std::uint32_t> odd_entries;  ///< positions in te_list that hold no action
   bool csv_in_json = false;                ///< whether a table's rows stand in a JSON text
   std::vector<CellFault> cell_faults;      ///< empty but in the torch forms
+  std::vector<std::string> notes;          ///< how the text was read, where that could surprise
 };
+
+/// The entries of one rank's raw list.
+[[nodiscard]] std::span<const TeEntry> te_list_of(const Input& input, std::size_t rank);
+
+/// The rank and the index in its list of a position in te_list.
+struct TePlace {
+  std::size_t rank = 0;
+  std::size_t index = 0;
+};
+[[nodiscard]] TePlace place_in_lists(const Input& input, std::size_t position);
 
 }  // namespace capo

@@ -19,6 +19,9 @@ namespace capo {
 enum class NumberType : std::uint8_t {
   Integer,  ///< `1`: a Python int
   Float,    ///< `1.0`, `-1.5`, `1e3`, `nan`: a Python float
+  /// A float as NumPy or PyTorch prints it, `1.` of `[ 1. -1.5]`, where one half makes floats of
+  /// all: a whole one names a chunk, as long as nobody asks what TE does with the float itself.
+  PrintedFloat,
 };
 
 struct TeEntry {

@@ -34,7 +34,8 @@ Result<TeQuestion, Inexpressible> question_of(const Input& input, std::size_t r)
   const RankOrder& rank = input.schedule.ranks[r];
   TeQuestion question{.layers = rank.layers, .need_wgrad = need_wgrad_of(rank)};
   if (input.form == Form::TeList) {
-    question.list = input.te_list;
+    const auto entries = te_list_of(input, r);
+    question.list.entries.assign(entries.begin(), entries.end());
     return question;
   }
   auto list = to_te_list(rank, rank.order, Beside::Drop);

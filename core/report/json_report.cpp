@@ -210,6 +210,7 @@ std::string to_json(const Report& report, JsonLayout layout, const std::string& 
   add_plan(out, report.plan);
   out["undeclared"] = undeclared_of(report);
   if (report.left_unasked) out["left_unasked"] = true;
+  if (!report.notes.empty()) out["notes"] = report.notes;
   out["findings"] = {{"errors", report.diagnostics.errors()},
                      {"warnings", report.diagnostics.warnings()},
                      {"not_shown", report.diagnostics.dropped()}};

@@ -56,7 +56,8 @@ Report report_of(const Input& input, CheckResult result, std::vector<Opinion> op
           .finishes = finishes,
           .plan = std::move(plan),
           .left_unasked = result.left_unasked,
-          .opinions = std::move(opinions)};
+          .opinions = std::move(opinions),
+          .notes = input.notes};
 }
 
 Report report_of(const Source& source, const Refusal& refusal) {

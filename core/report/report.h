@@ -64,6 +64,7 @@ struct Report {
   std::optional<PlanResult> plan;      ///< as CheckResult has it
   bool left_unasked = false;           ///< as CheckResult has it
   std::vector<Opinion> opinions;
+  std::vector<std::string> notes;  ///< as Input has them
 };
 
 [[nodiscard]] Report report_of(const Input& input, CheckResult result,

@@ -103,6 +103,10 @@ Json invocation(std::span<const Report> reports, std::size_t left_out) {
     notifications.push_back(notification("note", kLeftUnasked));
   }
   if (undecided) notifications.push_back(notification("error", "there is no verdict"));
+  for (const Report& report : reports) {
+    for (const std::string& note : report.notes)
+      notifications.push_back(notification("note", note));
+  }
   return {{"executionSuccessful", !undecided},
           {"toolExecutionNotifications", std::move(notifications)}};
 }

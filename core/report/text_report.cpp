@@ -332,6 +332,7 @@ class TextWriter {
     if (report_.environment) out_ += environment_words(*report_.environment) + "\n";
     if (report_.plan && report_.plan->declared) out_ += plan_words(*report_.plan) + "\n";
     if (report_.left_unasked) out_ += fmt::format("  {}\n", kLeftUnasked);
+    for (const std::string& note : report_.notes) out_ += fmt::format("  note: {}\n", note);
   }
 
   // The rule of the first finding that makes the verdict what it is.

@@ -26,7 +26,7 @@ namespace capo::rules {
 
 namespace {
 
-// Calls `visit(entry, index)` for the entries that from_te_list could not read.
+// Calls `visit(entry, position)` for the entries that from_te_list could not read.
 template <typename Visit>
 void for_each_odd_entry(const Context& context, Visit&& visit) {
   for (const std::uint32_t index : context.input().odd_entries) {
@@ -42,23 +42,29 @@ std::string written(const Context& context, const TeEntry& entry) {
 }
 
 // A finding about one entry by itself.
-Diagnostic about_entry(const Context& context, const TeEntry& entry, std::uint32_t index,
+Diagnostic about_entry(const Context& context, const TeEntry& entry, std::uint32_t position,
                        const std::string& what, Help help) {
   const std::string text = written(context, entry);
-  return {.message = fmt::format("{} at index {} {}", shown(text), index, what),
-          .labels = {{entry.span(), ""}},
-          .help = std::move(help),
-          .witness = {.tasks = {{.index = index, .text = text, .action = ""}}}};
+  const TePlace at = place_in_lists(context.input(), position);
+  const bool several = !context.input().te_begins.empty();
+  const std::string of_rank = several ? fmt::format(" of rank {}", at.rank) : "";
+  return {
+      .message = fmt::format("{} at index {}{} {}", shown(text), at.index, of_rank, what),
+      .labels = {{entry.span(), ""}},
+      .help = std::move(help),
+      .witness = {
+          .tasks = {
+              {.rank = static_cast<int>(at.rank), .index = at.index, .text = text, .action = ""}}}};
 }
 
 // An entry of a TE list is a finite number.
 //
 //   [1, nan, -1]            TE computes ceil() of every entry, which fails on NaN and on infinity
 void not_finite(const Context& context, Findings& out) {
-  for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
+  for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t position) {
     if (std::isfinite(entry.value) || !out.found_at(entry.span())) return;
     const char* what = std::isnan(entry.value) ? "is not a number" : "is infinite";
-    out.report(about_entry(context, entry, index, what,
+    out.report(about_entry(context, entry, position, what,
                            {.text = "write the chunk that runs here; is a value missing where the "
                                     "list was made?"}));
   });
@@ -71,14 +77,14 @@ void not_finite(const Context& context, Findings& out) {
 // TE finds this during capture only, after all warm-up passes. Positive fractions are
 // half_forward's.
 void not_a_half(const Context& context, Findings& out) {
-  for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
+  for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t position) {
     const double fraction = std::ceil(entry.value) - entry.value;
     const bool fault =
         std::isfinite(entry.value) && entry.value < -1 && fraction != 0;  // a half is not odd
     if (!fault || !out.found_at(entry.span())) return;
     const std::string half = fmt::format("{:.0f}.5", std::ceil(entry.value));
     out.report(
-        about_entry(context, entry, index, "has a fraction other than one half",
+        about_entry(context, entry, position, "has a fraction other than one half",
                     {.text = fmt::format("write `{}` for the weight gradient of chunk {:.0f}", half,
                                          -std::ceil(entry.value)),
                      .edits = {{entry.span(), half}}}));
@@ -92,7 +98,7 @@ void not_a_half(const Context& context, Findings& out) {
 //
 // A fault of type and not of schedule; only a weight gradient is a float.
 void float_chunk(const Context& context, Findings& out) {
-  for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
+  for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t position) {
     const bool whole = std::isfinite(entry.value) && std::floor(entry.value) == entry.value;
     if (!whole || entry.value == 0 || !out.found_at(entry.span())) return;
     const std::string integer = fmt::format("{:.0f}", entry.value);
@@ -101,7 +107,7 @@ void float_chunk(const Context& context, Findings& out) {
       help.text = fmt::format("write `{}`", integer);
       help.edits = {{entry.span(), integer}};
     }
-    out.report(about_entry(context, entry, index, "is a float; the id of a chunk is an integer",
+    out.report(about_entry(context, entry, position, "is a float; the id of a chunk is an integer",
                            std::move(help)));
   });
 }
@@ -110,14 +116,14 @@ void float_chunk(const Context& context, Findings& out) {
 //
 //   [1, 0]                  TE reads 0 as a backward of Python index -1, the last chunk
 void chunk_zero(const Context& context, Findings& out) {
-  for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
+  for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t position) {
     if (!(entry.value > -1 && entry.value <= 0) || !out.found_at(entry.span())) return;
     const char* what = entry.value == 0 ? "is no chunk; chunks are counted from 1"
                        : entry.value == -0.5
                            ? "is a weight gradient of chunk 0; chunks are counted from 1"
                            : "names no chunk";
     out.report(about_entry(
-        context, entry, index, what,
+        context, entry, position, what,
         {.text = entry.value == 0
                      ? "write `i` for a forward and `-i` for a backward of chunk i"
                      : "write `-i.5` for the weight gradient of chunk i: `-1.5` for chunk 1"}));
@@ -128,7 +134,7 @@ void chunk_zero(const Context& context, Findings& out) {
 //
 //   [1, 1.5, -1, -1.5]      1.5 is no entry
 void half_forward(const Context& context, Findings& out) {
-  for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t index) {
+  for_each_odd_entry(context, [&](const TeEntry& entry, std::uint32_t position) {
     const bool fractional = std::isfinite(entry.value) && std::floor(entry.value) != entry.value;
     if (!fractional || entry.value < 0 || !out.found_at(entry.span())) return;
     const double chunk = std::floor(entry.value);
@@ -140,7 +146,7 @@ void half_forward(const Context& context, Findings& out) {
           chunk, chunk);
       help.edits = {{entry.span(), weight}};
     }
-    out.report(about_entry(context, entry, index, "is a fractional forward", std::move(help)));
+    out.report(about_entry(context, entry, position, "is a fractional forward", std::move(help)));
   });
 }
 

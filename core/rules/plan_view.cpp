@@ -49,7 +49,8 @@ HazardKind kind_of(const Hazard& hazard) {
 bool PlanView::wanted(const Input& input, const CheckOptions& options) {
   if (input.schedule.ranks.empty()) return false;
   if (asked_for(input, options)) return true;
-  return input.form == Form::TeList && te_could_hurt(input.schedule.ranks.front());
+  const auto& ranks = input.schedule.ranks;
+  return input.form == Form::TeList && std::any_of(ranks.begin(), ranks.end(), te_could_hurt);
 }
 
 bool PlanView::asked_for(const Input& input, const CheckOptions& options) {

@@ -2,8 +2,12 @@
 
 #include "core/base/index.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace capo {
@@ -39,6 +43,20 @@ void declare_delay(RankOrder& rank, const TeDeclarations& declarations) {
     if (position >= delay.size()) delay.resize(position + 1, Delay::Never);
     delay[position] = Delay::Always;
   }
+}
+
+// A whole float is left out of the schedule, so the counts of the report surprise without a word.
+void note_bare_floats(Input& input) {
+  const auto whole = std::count_if(
+      input.odd_entries.begin(), input.odd_entries.end(), [&](std::uint32_t position) {
+        const double value = input.te_list.entries[position].value;
+        return value != 0 && std::isfinite(value) && std::floor(value) == value;
+      });
+  if (whole == 0) return;
+  input.notes.push_back(fmt::format(
+      "{} names no chunk, since Python takes no float for an index, and counts as "
+      "nothing here",
+      whole == 1 ? "the whole float" : fmt::format("each of the {} whole floats", whole)));
 }
 
 }  // namespace
@@ -91,6 +109,27 @@ void TeListReader::number(RankOrder& rank) {
 
 TeReading from_te_list(const TeList& list, const TeDeclarations& declarations) {
   return TeListReader(declarations).read(list.entries);
+}
+
+void take_te_lists(Input& input, TeList list, std::vector<std::uint32_t> begins,
+                   const TeDeclarations& declarations) {
+  input.te_list = std::move(list);
+  if (begins.size() > 1) input.te_begins = std::move(begins);
+  const std::size_t ranks = std::max<std::size_t>(input.te_begins.size(), 1);
+  TeListReader reader(declarations);
+  std::uint32_t begin = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const std::span<const TeEntry> entries = te_list_of(input, rank);
+    TeReading reading = reader.read(entries);
+    for (const std::uint32_t odd : reading.odd_entries) input.odd_entries.push_back(begin + odd);
+    begin += static_cast<std::uint32_t>(entries.size());
+    if (rank == 0) {
+      input.schedule = std::move(reading.schedule);
+    } else {
+      input.schedule.ranks.push_back(std::move(reading.schedule.ranks.front()));
+    }
+  }
+  note_bare_floats(input);
 }
 
 }  // namespace capo

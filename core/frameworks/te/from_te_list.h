@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include "core/order/input.h"
 #include "core/order/layers.h"
 #include "core/order/schedule.h"
 #include "core/order/te_list.h"
@@ -81,5 +82,10 @@ class TeListReader {
 };
 
 [[nodiscard]] TeReading from_te_list(const TeList& list, const TeDeclarations& declarations);
+
+/// Fills in what the lists of several ranks mean, each under the same declarations: the schedule,
+/// the raw lists and their odd entries. `begins` is where each rank's entries begin in `list`.
+void take_te_lists(Input& input, TeList list, std::vector<std::uint32_t> begins,
+                   const TeDeclarations& declarations);
 
 }  // namespace capo

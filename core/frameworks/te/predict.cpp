@@ -189,7 +189,7 @@ class Simulation {
   }
 
   bool layers_per_chunk() {
-    const bool float_count = largest_.type == NumberType::Float;
+    const bool float_count = largest_.type != NumberType::Integer;
     if (layers_.form == Layers::Form::List) {
       if (static_cast<std::int64_t>(layers_.values.size()) != chunks_) {
         return raise(Kind::ValueError, Step::Dimensions, {},
@@ -290,7 +290,7 @@ class Simulation {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const TeEntry& entry = order_[i];
       if (entry.value <= 0) continue;
-      if (entry.type == NumberType::Float) {
+      if (entry.type != NumberType::Integer) {
         return raise(Kind::PyTypeError, Step::List, i, "a forward that is a float indexes a list");
       }
       const auto c = static_cast<std::int64_t>(entry.value) - 1;
@@ -345,7 +345,7 @@ class Simulation {
   bool warm_up_backward(std::size_t i, std::vector<std::int64_t>& backwards) {
     const TeEntry& entry = order_[i];
     const double chunk = -entry.value - 1;
-    if (entry.type == NumberType::Float) {
+    if (entry.type != NumberType::Integer) {
       return raise(Kind::PyTypeError, Step::WarmUp, i, "a backward that is a float indexes a list");
     }
     if (!has_chunk(chunk)) {
@@ -422,7 +422,8 @@ class Simulation {
   bool capture_weight(std::size_t i, double chunk, std::int64_t backwards) {
     // TE has no counter of weight gradients: it takes the newest backward of the chunk, or the
     // graph before the chunk's first.
-    const std::int64_t base = chunk < 0 ? graphs_ : prefix_[static_cast<std::size_t>(chunk)] * microbatches_;
+    const std::int64_t base =
+        chunk < 0 ? graphs_ : prefix_[static_cast<std::size_t>(chunk)] * microbatches_;
     const std::int64_t graph = base + backwards - 1;
     const double value = order_[i].value;
     if (std::ceil(value) - value != 0.5) {
