@@ -25,6 +25,9 @@ constexpr Memory kAllAtWeight{.forward = 1, .backward = 0, .weight = -1};
 /// Seq1F1B cuts a microbatch in so many segments if the request does not say.
 constexpr std::int32_t kSegments = 2;
 
+/// The settings that a search looks at.
+constexpr std::string_view kCostsAndMemory = "costs, memory";
+
 /// A name taken apart: its family and the number in it.
 struct Name {
   std::string_view family;
@@ -94,12 +97,12 @@ const std::vector<Family>& families() {
        kHalfAtBackward,
        alone(zero_bubble_h2)},
       {{"zb", "zero bubble by search, within --memory; zb-1p, zb-2p: of so many times 1F1B's", Loop,
-        "1", "costs, memory"},
+        "1", kCostsAndMemory},
        1,
        kHalfAtBackward,
        alone(zero_bubble_search)},
-      {{"zbv", "zero bubble on a V by search, within --memory; zbv-1p, zbv-2p", V, "2",
-        "costs, memory"},
+      {{"zbv", "zero bubble on a V by search, within --memory, else that of 1F1B; zbv-1p, zbv-2p",
+        V, "2", kCostsAndMemory},
        2,
        kHalfAtBackward,
        alone(zero_bubble_v_search)},
@@ -108,7 +111,7 @@ const std::vector<Family>& families() {
        2,
        kAllAtWeight,
        alone(v_min)},
-      {{"v-adaptive", "the best found on a V within --memory", V, "2", "costs, memory"},
+      {{"v-adaptive", "the best found on a V within --memory", V, "2", kCostsAndMemory},
        2,
        kAllAtWeight,
        alone(v_adaptive)},
@@ -285,7 +288,7 @@ std::optional<std::string> unused_option(const Family& family, const Request& re
   }
   if (request.merge_halves)
     return std::string("--merge-halves is for PyTorch's tables, torch:CLASS");
-  if (request.memory_limit && family.entry.uses != "costs, memory") {
+  if (request.memory_limit && family.entry.uses != kCostsAndMemory) {
     return fmt::format("{} takes the memory it needs: --memory has no use", family.entry.name);
   }
   return std::nullopt;
@@ -370,6 +373,12 @@ std::optional<std::string> unknown_name(const std::string& name) {
   return known ? std::nullopt : std::optional(no_family(name));
 }
 
+bool takes_memory_limit(const std::string& name) {
+  const Name parts = take_apart(name);
+  const Family* family = family_named(parts.family);
+  return family != nullptr && family->entry.uses == kCostsAndMemory && !parts.number;
+}
+
 Result<Size, std::string> size_of(const Request& request) {
   if (request.name.starts_with(kTorch)) {
     const auto asked = torch_request(request);
@@ -380,7 +389,10 @@ Result<Size, std::string> size_of(const Request& request) {
   if (!chosen) return chosen.error();
   Size size{.chunks = chosen->chunks, .microbatches = request.microbatches};
   const Entry& entry = chosen->family->entry;
-  if (entry.topology == Topology::Bidirectional) size.microbatches /= 2;
+  if (entry.topology == Topology::Bidirectional) {
+    size.microbatches /= 2;
+    size.pipelines = 2;
+  }
   if (entry.name == "seq1f1b") size.microbatches *= request.group.value_or(kSegments);
   return size;
 }
@@ -402,8 +414,11 @@ Result<Schedule, std::string> schedule_named(const Request& request) {
                              .weight = memory.weight / chunks}};
   if (request.memory_limit) setting.memory_limit = *request.memory_limit;
   const bool bounded = name.number && (name.family == "zb" || name.family == "zbv");
-  if (bounded) setting.memory_limit = *name.number * request.ranks * memory.forward;
-  if (family->entry.uses == "costs, memory" && !bounded && !request.memory_limit) {
+  // The paper's ZB-V keeps to the memory of 1F1B, which is that of as many microbatches as ranks.
+  const bool as_published = name.family == "zbv" && !name.number && !request.memory_limit;
+  const double times = as_published ? 1 : name.number.value_or(0);
+  if (bounded || as_published) setting.memory_limit = times * request.ranks * memory.forward;
+  if (family->entry.uses == kCostsAndMemory && !bounded && !as_published && !request.memory_limit) {
     return fmt::format(
         "{} searches within a limit: say --memory X, in microbatches that a rank may "
         "hold",

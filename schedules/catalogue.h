@@ -57,10 +57,14 @@ struct Entry {
 /// Says that no schedule goes by this name, and which may be meant; nullopt if one does.
 [[nodiscard]] std::optional<std::string> unknown_name(const std::string& name);
 
+/// Whether the schedule is searched for within Request::memory_limit; others take what they need.
+[[nodiscard]] bool takes_memory_limit(const std::string& name);
+
 /// The size of the schedule that a request asks for, known before it is made.
 struct Size {
   std::int64_t chunks = 1;        ///< the chunks of each rank
   std::int64_t microbatches = 1;  ///< each chunk runs so many forward and backward
+  std::int32_t pipelines = 1;     ///< a microbatch passes the chunks of one of them
 };
 /// The error is the one that schedule_named() returns.
 [[nodiscard]] Result<Size, std::string> size_of(const Request& request);

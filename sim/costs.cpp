@@ -1,5 +1,6 @@
 #include "sim/costs.h"
 
+#include "core/base/index.h"
 #include "core/text/number.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 namespace capo {
@@ -82,24 +84,28 @@ std::optional<std::int32_t> number_in(std::string_view text) {
   return whole && value >= 0 ? std::optional(value) : std::nullopt;
 }
 
-// Reads a scope: "r0.c2.l1" or "r0-r1".
+std::optional<std::int32_t> rank_in(std::string_view text) {
+  return text.starts_with('r') ? number_in(text.substr(1)) : std::nullopt;
+}
+
+// Reads a scope: "r0.c2.l1", "r0-r1", or "r0>r1", which may be "r0->r1".
 Result<CostScope, std::string> read_scope(std::string_view text) {
   CostScope scope;
   const auto refused = [&](std::string_view item) {
     return fmt::format(
         "`{}` in `{}:` is no part of a scope; it is made of r0 (a rank), c1 (a chunk, "
-        "from 1) and l0 (a layer), as in r0.c2.l1, or is a link, as in r0-r1",
+        "from 1) and l0 (a layer), as in r0.c2.l1, or is a link, as in r0-r1 of both directions "
+        "and r0>r1 of one",
         item, text);
   };
-  if (const std::size_t dash = text.find('-'); dash != std::string_view::npos) {
-    const std::string_view from = text.substr(0, dash);
-    const std::string_view to = text.substr(dash + 1);
-    const auto rank = from.starts_with('r') ? number_in(from.substr(1)) : std::nullopt;
-    const auto peer = to.starts_with('r') ? number_in(to.substr(1)) : std::nullopt;
+  if (const std::size_t mark = text.find_first_of("->"); mark != std::string_view::npos) {
+    const bool arrow = text.substr(mark).starts_with("->");
+    const std::string_view from = text.substr(0, mark);
+    const std::string_view to = text.substr(mark + (arrow ? 2 : 1));
+    const auto rank = rank_in(from);
+    const auto peer = rank_in(to);
     if (!rank || !peer) return refused(!rank ? from : to);
-    scope.rank = *rank;
-    scope.peer = *peer;
-    return scope;
+    return CostScope{.rank = *rank, .peer = *peer, .both_ways = text[mark] == '-' && !arrow};
   }
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('.', begin), text.size());
@@ -144,6 +150,10 @@ std::string misfit(const CostSetting& setting, std::string_view word) {
 
 }  // namespace
 
+std::string_view name_of(CostPer per) {
+  return per == CostPer::Rank ? "rank" : "chunk";
+}
+
 void Costs::set(const CostSetting& setting) {
   if (setting.key == Key::Overlap) {
     overlap = setting.value;
@@ -154,10 +164,15 @@ void Costs::set(const CostSetting& setting) {
   }
 }
 
+double Costs::share_of(std::int32_t rank) const {
+  return shares.empty() ? 1 : shares[as_index(rank)];
+}
+
 TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t layer,
                           std::int32_t layers) const {
   TaskCosts costs;
-  for (const Key key : kOfLayers) slot(costs, key) /= layers;
+  const double share = share_of(rank);
+  for (const Key key : kOfLayers) slot(costs, key) *= share / layers;
   if (const Module* module = modules.of(rank, chunk, layer); module != nullptr) {
     costs.forward = module->cost.forward.value_or(0);
     costs.backward = module->cost.backward.value_or(0);
@@ -171,9 +186,11 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
         !covers(scope.layer, layer)) {
       continue;
     }
-    const bool shared = scope.layer < 0 && std::find(kOfLayers.begin(), kOfLayers.end(),
-                                                     setting.key) != kOfLayers.end();
-    slot(costs, setting.key) = shared ? setting.value / layers : setting.value;
+    const bool time = std::find(kOfLayers.begin(), kOfLayers.end(), setting.key) != kOfLayers.end();
+    double value = setting.value;
+    if (time && scope.layer < 0) value /= layers;
+    if (time && scope.layer < 0 && scope.chunk < 0) value *= share;
+    slot(costs, setting.key) = value;
   }
   return costs;
 }
@@ -190,8 +207,9 @@ TaskCosts Costs::of_chunk(std::int32_t rank, std::int32_t chunk, std::int32_t la
 LinkCosts Costs::between(std::int32_t from, std::int32_t to) const {
   LinkCosts costs = link;
   for (const CostSetting& setting : settings) {
-    const bool meant =
-        setting.scope.everything() || (setting.scope.rank == from && setting.scope.peer == to);
+    const CostScope& scope = setting.scope;
+    const bool meant = scope.everything() || (scope.rank == from && scope.peer == to) ||
+                       (scope.both_ways && scope.rank == to && scope.peer == from);
     if (!meant) continue;
     if (setting.key == Key::Latency) costs.latency = setting.value;
     if (setting.key == Key::Bandwidth) costs.bandwidth = setting.value;
@@ -201,8 +219,11 @@ LinkCosts Costs::between(std::int32_t from, std::int32_t to) const {
 }
 
 bool Costs::uniform() const {
-  return modules.layers.empty() && std::all_of(settings.begin(), settings.end(),
-                                               [](const auto& s) { return s.scope.everything(); });
+  const bool shared_alike =
+      std::adjacent_find(shares.begin(), shares.end(), std::not_equal_to<>()) == shares.end();
+  return shared_alike && modules.layers.empty() &&
+         std::all_of(settings.begin(), settings.end(),
+                     [](const auto& s) { return s.scope.everything(); });
 }
 
 Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) {

@@ -3,14 +3,20 @@
 //   f=12,b=13,w=9,comm=1        every forward 12, every input-gradient half 13, ...
 //   r0:f=14                     but forwards of rank 0 take 14
 //   c2.l1:w=3                   and the weight gradients of layer 1 of every chunk 2 take 3
-//   r0-r1:comm=2,bw=100         the link from rank 0 to rank 1
+//   r0-r1:comm=2,bw=100         the link between ranks 0 and 1, in both directions
+//   r0>r1:comm=3                and from rank 0 to rank 1
 //
 // Units are the user's own, one for times and one for bytes; a model file states microseconds and
-// bytes. A time is that of one task, so of a whole chunk: if it is taken apart into n layers, each
-// takes an nth of it, unless a setting is about that layer or a model file states what its module
-// takes. A whole backward takes b + w. If a computation is not taken apart into its exchanges,
-// these are part of it: a forward takes f + dispatch + combine. Later settings win over earlier
-// ones, and all over the model file.
+// bytes. Times of f, b, w, dispatch and combine are those of one microbatch in one chunk, or on one
+// rank, as papers have them. Of a rank, each of the v chunks that a microbatch passes there takes
+// 1/v: ZB-V with f=12 has forwards of 6, and both cost what a forward of 1F1B costs. A setting that
+// names a chunk or a layer is about that alone and divided by nothing, and so are a model file's
+// times, all of links, and `experts`, which is a share of these times and no time.
+//
+// If a chunk is taken apart into n layers, each takes an nth of it, unless a setting is about that
+// layer or a model file states what its module takes. A whole backward takes b + w. If a
+// computation is not taken apart into its exchanges, these are part of it: a forward takes f +
+// dispatch + combine. Later settings win over earlier ones, and all over the model file.
 //
 // Nothing here knows an order; durations.h applies costs to a task graph. Tested by costs_test.cpp.
 
@@ -60,10 +66,17 @@ struct CostScope {
   std::int32_t chunk = -1;  ///< from 1
   std::int32_t layer = -1;  ///< from 0
   std::int32_t peer = -1;   ///< of a link from `rank` to this rank; tasks have none
+  bool both_ways = false;   ///< the link's other direction is meant as well
 
   [[nodiscard]] bool everything() const { return *this == CostScope{}; }
   friend bool operator==(const CostScope&, const CostScope&) = default;
 };
+
+/// A time without a chunk in its scope is that of a chunk, or of a rank, whose chunks share it.
+enum class CostPer : std::uint8_t { Chunk, Rank };
+
+/// "chunk", "rank".
+[[nodiscard]] std::string_view name_of(CostPer per);
 
 /// One number for one key within a scope.
 struct CostSetting {
@@ -101,9 +114,15 @@ struct Costs {
   /// Computation takes this many times as long while its device also communicates.
   double slowdown = 1;
   std::vector<std::int32_t> devices;  ///< by rank; empty: each rank has one of its own
+  CostPer per = CostPer::Chunk;
+  /// The part of a rank's times that one of its chunks takes, by rank. A simulation fills it in
+  /// under CostPer::Rank, since only an order says how many chunks there are; empty: all of it.
+  std::vector<double> shares;
 
   void set(const CostSetting& setting);
 
+  /// The part that one of a rank's chunks takes of a time that names no chunk.
+  [[nodiscard]] double share_of(std::int32_t rank) const;
   /// The costs of one of the `layers` layers of a chunk.
   [[nodiscard]] TaskCosts of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t layer,
                                    std::int32_t layers) const;

@@ -154,16 +154,24 @@ Result<MemoryChange, std::string> read_memory(std::string_view text) {
   return change;
 }
 
-MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change) {
-  MemoryChanges changes;
+std::vector<double> chunk_shares(const Schedule& schedule) {
+  std::vector<double> shares;
   // A microbatch is in one of two pipelines, and passes only the chunks of that one.
   const double pipelines = schedule.topology == Topology::Bidirectional ? 2 : 1;
   for (const RankOrder& rank : schedule.ranks) {
-    const double share = rank.chunks > 0 ? pipelines / rank.chunks : 0;
-    changes.emplace_back(as_index(std::max(rank.chunks, 0)),
-                         MemoryChange{.forward = change.forward * share,
-                                      .backward = change.backward * share,
-                                      .weight = change.weight * share});
+    shares.push_back(rank.chunks > 0 ? pipelines / rank.chunks : 0);
+  }
+  return shares;
+}
+
+MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change) {
+  MemoryChanges changes;
+  const std::vector<double> shares = chunk_shares(schedule);
+  for (std::size_t rank = 0; rank < shares.size(); ++rank) {
+    changes.emplace_back(as_index(std::max(schedule.ranks[rank].chunks, 0)),
+                         MemoryChange{.forward = change.forward * shares[rank],
+                                      .backward = change.backward * shares[rank],
+                                      .weight = change.weight * shares[rank]});
   }
   return changes;
 }

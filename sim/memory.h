@@ -60,6 +60,10 @@ struct MemoryPeak {
 /// "f=1,b=-0.5,w=-0.5": all three, which add up to nothing. The error says what is wrong.
 [[nodiscard]] Result<MemoryChange, std::string> read_memory(std::string_view text);
 
+/// The part of a microbatch that one of a rank's chunks holds and runs, by rank: 1/v if the
+/// microbatch passes v chunks there, which are half of them if there are two pipelines.
+[[nodiscard]] std::vector<double> chunk_shares(const Schedule& schedule);
+
 /// Applies one change of a microbatch on a rank to all ranks; each of the chunks that it passes
 /// there has an equal share.
 [[nodiscard]] MemoryChanges same_for_all(const Schedule& schedule, const MemoryChange& change);

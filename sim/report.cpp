@@ -6,17 +6,12 @@
 #include "core/timeline/table.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 namespace capo {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string links_in_words(const Simulation& simulation) {
   switch (simulation.subject().links) {
@@ -30,8 +25,17 @@ std::string links_in_words(const Simulation& simulation) {
   CAPO_UNREACHABLE();
 }
 
-std::string_view unit_of_time(const Costs& costs) {
-  return costs.in_microseconds ? "seconds" : "units of --cost";
+// It matters what a time is of if a rank has several chunks.
+std::string unit_of_time(const Simulation& simulation) {
+  const Costs& costs = simulation.costs();
+  if (costs.in_microseconds) return "seconds";
+  const auto& ranks = simulation.subject().schedule.ranks;
+  const bool several = std::any_of(ranks.begin(), ranks.end(),
+                                   [](const RankOrder& rank) { return rank.chunks > 1; });
+  return fmt::format("units of --cost{}", !several ? ""
+                                          : costs.per == CostPer::Rank
+                                              ? " of a rank, of which a chunk takes its share"
+                                              : " of a chunk");
 }
 
 // A time in seconds, or in the unit of --cost.
@@ -43,15 +47,11 @@ std::string memory_words(const RankMemory& memory) {
   return byte_words(memory.peak() + memory.weights);
 }
 
-double above(double value, double bound) {
-  return bound > 0 ? value / bound - 1 : 0;
-}
-
 std::string bound_in_words(const Simulation& simulation, const Bound& bound, double value) {
   if (bound.value <= 0) return "";
   return fmt::format("at least {} ({}{}), {} above", time(simulation, bound.value), bound.by,
                      bound.rank < 0 ? "" : fmt::format(" at rank {}", bound.rank),
-                     percent(above(value, bound.value)));
+                     percent(bound.exceeded_by(value)));
 }
 
 std::string idle_in_words(const Simulation& simulation, const Idle& idle) {
@@ -100,19 +100,8 @@ std::string origins_in_words(const Simulation& simulation) {
     rows.push_back({origin.module.empty() ? "(stages)" : origin.module, std::string(origin.task),
                     time(simulation, origin.microseconds), origin.why});
   }
-  return fmt::format("\nCosts, in {}, by rates of {}:\n{}", unit_of_time(simulation.costs()),
+  return fmt::format("\nCosts, in {}, by rates of {}:\n{}", unit_of_time(simulation),
                      simulation.rates(), table(rows, 3));
-}
-
-Json origins_json(const Simulation& simulation) {
-  Json list = Json::array();
-  for (const CostOrigin& origin : simulation.origins()) {
-    list.push_back({{"module", origin.module.empty() ? Json() : Json(origin.module)},
-                    {"task", origin.task},
-                    {"microseconds", origin.microseconds},
-                    {"why", origin.why}});
-  }
-  return list;
 }
 
 std::string longest_waits(const Simulation& simulation) {
@@ -155,89 +144,6 @@ std::string path_in_words(const Simulation& simulation) {
   return text + '\n';
 }
 
-Json bound_json(const Bounds& bounds) {
-  const auto detail = [](const Bound& bound) {
-    return Json{{"by", bound.by}, {"rank", bound.rank < 0 ? Json() : Json(bound.rank)}};
-  };
-  return {{"makespan", bounds.makespan.value},
-          {"span", bounds.span.value},
-          {"makespan_by", detail(bounds.makespan)},
-          {"span_by", detail(bounds.span)},
-          {"memory_limit", std::isfinite(bounds.memory) ? Json(bounds.memory) : Json()}};
-}
-
-Json task_json(const Simulation& simulation, TaskId task) {
-  if (task == kNoTask) return nullptr;
-  const Task& of = simulation.graph().tasks[task];
-  return {{"task", simulation.label(task)},
-          {"rank", std::int32_t{of.rank}},
-          {"start", simulation.times().start_of(simulation.graph(), task)},
-          {"end", simulation.times().end_of(simulation.graph(), task)}};
-}
-
-Json rank_json(const Simulation& simulation, std::size_t r) {
-  const RankTimes& rank = simulation.ranks()[r];
-  const MemoryPeak& peak = simulation.peaks()[r];
-  Json json{{"busy", rank.busy},
-            {"bubble", rank.bubble},
-            {"exposed_comm", rank.exposed},
-            {"first", rank.first},
-            {"last", rank.last},
-            {"peak_activations", peak.held},
-            {"peak_at", peak.time},
-            {"peak_task", peak.task == kNoTask ? Json() : Json(simulation.label(peak.task))},
-            {"microbatches_in_flight", peak.microbatches},
-            {"peak_bytes", nullptr}};
-  if (const auto& planned = simulation.planned()) {
-    json["peak_bytes"] = planned->ranks[r].peak() + planned->ranks[r].weights;
-  }
-  return json;
-}
-
-Json idle_json(const Simulation& simulation, std::size_t most, std::size_t& total) {
-  Json list = Json::array();
-  for (std::size_t r = 0; r < simulation.ranks().size(); ++r) {
-    for (const Idle& idle : simulation.ranks()[r].idle) {
-      if (total++ >= most) continue;
-      list.push_back({{"rank", r},
-                      {"begin", idle.begin},
-                      {"end", idle.end},
-                      {"cause", name_of(idle.cause)},
-                      {"exposed_comm", idle.exposed},
-                      {"next", idle.next == kNoTask ? Json() : Json(simulation.label(idle.next))},
-                      {"waits_for", task_json(simulation, idle.waits_for)}});
-    }
-  }
-  return list;
-}
-
-Json path_json(const Simulation& simulation, std::size_t most, std::size_t& total) {
-  Json list = Json::array();
-  for (const TaskId task : critical_path(simulation.subject(), simulation.times())) {
-    if (total++ < most) list.push_back(task_json(simulation, task));
-  }
-  return list;
-}
-
-Json figures_json(const Simulation& simulation) {
-  return {{"makespan", simulation.makespan()},
-          {"span", simulation.span()},
-          {"bubble_rate", simulation.bubble_rate()},
-          {"bubble_rate_makespan", simulation.bubble_rate_of_makespan()}};
-}
-
-double sum_of_exposed(const Simulation& simulation) {
-  const auto& ranks = simulation.ranks();
-  return std::accumulate(ranks.begin(), ranks.end(), 0.0,
-                         [](double sum, const RankTimes& rank) { return sum + rank.exposed; });
-}
-
-std::int32_t most_microbatches(const Simulation& simulation) {
-  std::int32_t most = 0;
-  for (const MemoryPeak& peak : simulation.peaks()) most = std::max(most, peak.microbatches);
-  return most;
-}
-
 }  // namespace
 
 std::string text_report(const Simulation& simulation) {
@@ -248,7 +154,7 @@ std::string text_report(const Simulation& simulation) {
                   counted(simulation.microbatches(), "microbatch", "microbatches"),
                   counted(simulation.graph().tasks.size(), "task"),
                   simulation.replayed() ? ", as replayed" : "", links_in_words(simulation),
-                  unit_of_time(simulation.costs()), figure(memory.forward), figure(memory.backward),
+                  unit_of_time(simulation), figure(memory.forward), figure(memory.backward),
                   figure(memory.weight));
   text += table(
       {{"makespan", time(simulation, simulation.makespan()), "bubble",
@@ -260,93 +166,6 @@ std::string text_report(const Simulation& simulation) {
   text += '\n' + rank_table(simulation) + memory_note(simulation);
   return text + longest_waits(simulation) + path_in_words(simulation) +
          origins_in_words(simulation);
-}
-
-std::string json_report(const Simulation& simulation, const ReportOptions& options) {
-  const MemoryChange& memory = simulation.memory_model();
-  Json json{{"schema", 1}};
-  json.update(figures_json(simulation));
-  json["microbatches"] = simulation.microbatches();
-  json["tasks"] = simulation.graph().tasks.size();
-  json["replayed"] = simulation.replayed();
-  json["time_unit"] = simulation.costs().in_microseconds ? "microsecond" : "cost";
-  json["links"] = name_of(simulation.subject().links);
-  json["memory_model"] = {{"f", memory.forward}, {"b", memory.backward}, {"w", memory.weight}};
-  json["memory_plan"] = simulation.planned() ? Json(name_of(simulation.planned()->kind)) : Json();
-  json["costs"] = origins_json(simulation);
-  json["rates"] = simulation.rates().empty() ? Json() : Json(simulation.rates());
-  json["ranks"] = Json::array();
-  for (std::size_t r = 0; r < simulation.ranks().size(); ++r) {
-    json["ranks"].push_back(rank_json(simulation, r));
-  }
-  json["lower_bound"] = bound_json(simulation.bounds());
-  json["above_bound"] = {
-      {"makespan", above(simulation.makespan(), simulation.bounds().makespan.value)},
-      {"span", above(simulation.span(), simulation.bounds().span.value)}};
-  std::size_t idle_total = 0;
-  std::size_t path_total = 0;
-  json["idle"] = idle_json(simulation, options.most, idle_total);
-  json["idle_total"] = idle_total;
-  json["critical_path"] = path_json(simulation, options.most, path_total);
-  json["critical_path_total"] = path_total;
-  return json.dump(1) + '\n';
-}
-
-std::string text_comparison(const std::vector<Named>& simulations) {
-  std::vector<std::vector<std::string>> rows{{""}};
-  for (const Named& each : simulations) {
-    rows.front().push_back(each.name + (each.simulation->replayed() ? ", as replayed" : ""));
-  }
-  const auto row = [&](const char* what, auto value, auto print, bool relative) {
-    std::vector<std::string> cells{what};
-    const double first = value(*simulations.front().simulation);
-    for (const Named& each : simulations) {
-      const double here = value(*each.simulation);
-      std::string cell = print(here);
-      if (relative && here != first && first != 0) {
-        cell += fmt::format(" ({:+.2f} %)", (here / first - 1) * 100);
-      }
-      cells.push_back(std::move(cell));
-    }
-    rows.push_back(std::move(cells));
-  };
-  row(
-      "makespan", [](const Simulation& s) { return s.makespan(); }, figure, true);
-  row(
-      "span", [](const Simulation& s) { return s.span(); }, figure, true);
-  row(
-      "bubble of makespan", [](const Simulation& s) { return s.bubble_rate_of_makespan(); },
-      percent, false);
-  row(
-      "bubble of span", [](const Simulation& s) { return s.bubble_rate(); }, percent, false);
-  row("exposed comm, all ranks", sum_of_exposed, figure, true);
-  row(
-      "peak memory", [](const Simulation& s) { return s.peak(); }, figure, true);
-  row(
-      "microbatches in flight",
-      [](const Simulation& s) { return static_cast<double>(most_microbatches(s)); }, figure, true);
-  row(
-      "makespan at least", [](const Simulation& s) { return s.bounds().makespan.value; }, figure,
-      false);
-  row(
-      "tasks", [](const Simulation& s) { return static_cast<double>(s.graph().tasks.size()); },
-      figure, true);
-  return table(rows);
-}
-
-std::string json_comparison(const std::vector<Named>& simulations) {
-  Json json{{"schema", 1}, {"simulations", Json::array()}};
-  for (const Named& each : simulations) {
-    Json one{{"name", each.name}, {"replayed", each.simulation->replayed()}};
-    one.update(figures_json(*each.simulation));
-    one["exposed_comm"] = sum_of_exposed(*each.simulation);
-    one["peak_activations"] = each.simulation->peak();
-    one["microbatches_in_flight"] = most_microbatches(*each.simulation);
-    one["tasks"] = each.simulation->graph().tasks.size();
-    one["lower_bound"] = bound_json(each.simulation->bounds());
-    json["simulations"].push_back(std::move(one));
-  }
-  return json.dump(1) + '\n';
 }
 
 }  // namespace capo

@@ -1,4 +1,5 @@
-// A simulation in words and as JSON, and several side by side.
+// A simulation in words (report.cpp), several side by side (comparison.cpp), both as JSON
+// (report_json.cpp).
 //
 // Lists that can be as long as the order (idle intervals, the critical path) are cut at
 // ReportOptions::most, and say how many there were. Same simulation, same bytes. Tested by
@@ -6,9 +7,11 @@
 
 #pragma once
 
+#include "sim/choice.h"
 #include "sim/simulation.h"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,9 +31,25 @@ struct Named {
   const Simulation* simulation = nullptr;
 };
 
-/// One row for each figure, one column for each simulation; figures that differ from the first
-/// simulation's say by how much.
-[[nodiscard]] std::string text_comparison(const std::vector<Named>& simulations);
-[[nodiscard]] std::string json_comparison(const std::vector<Named>& simulations);
+[[nodiscard]] std::vector<Choosable> choosable(const std::vector<Named>& simulations,
+                                               std::optional<double> memory_limit);
+
+struct CompareOptions {
+  SortBy sort = SortBy::Given;
+  std::optional<double> memory_limit;  ///< what exceeds it on a rank is not chosen
+  std::size_t width = 100;             ///< characters in a line
+};
+
+/// The simulations in the order in which they are listed.
+[[nodiscard]] std::vector<Named> listed(const std::vector<Named>& simulations,
+                                        const CompareOptions& options);
+
+/// A row for each figure, a column for each simulation, or the other way round where a line would
+/// be longer than the width; figures that differ from the first simulation's say by how much. The
+/// last row says which is best. Where the orders differ in chunks a rank, what costs are of.
+[[nodiscard]] std::string text_comparison(const std::vector<Named>& simulations,
+                                          const CompareOptions& options = {});
+[[nodiscard]] std::string json_comparison(const std::vector<Named>& simulations,
+                                          const CompareOptions& options = {});
 
 }  // namespace capo

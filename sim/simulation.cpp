@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace capo {
@@ -80,14 +81,23 @@ std::string_view words_for(Part part) {
 
 }  // namespace
 
+namespace {
+
+Costs shared(Costs costs, const Schedule& schedule) {
+  if (costs.per == CostPer::Rank) costs.shares = chunk_shares(schedule);
+  return costs;
+}
+
+}  // namespace
+
 Simulation::Simulation(const Input& input, const SimulationOptions& options,
                        std::unique_ptr<Context> context, Links links)
     : input_(input),
-      options_(options),
+      costs_(shared(options.costs, input.schedule)),
       context_(std::move(context)),
       wiring_(as_run(*context_)),
       subject_(subject_of(wiring_, links)),
-      times_(simulate(subject_, options.costs)),
+      times_(simulate(subject_, costs_)),
       layers_(layer_counts(input.schedule)),
       ranks_(rank_times(subject_, times_)),
       span_(span_of(ranks_)),
@@ -95,7 +105,9 @@ Simulation::Simulation(const Input& input, const SimulationOptions& options,
   for (const RankTimes& rank : ranks_) busiest_ = std::max(busiest_, rank.busy);
   peaks_ = peaks_of(same_for_all(input.schedule, memory_));
   planned_ = planned_memory(input, options);
-  bounds_ = lower_bounds(subject_, options.costs, context_->microbatches(), memory_,
+  origins_ = options.origins;
+  rates_ = options.rates;
+  bounds_ = lower_bounds(subject_, costs_, context_->microbatches(), memory_,
                          options.memory_limit.value_or(peak()));
 }
 
@@ -115,6 +127,17 @@ double Simulation::peak() const {
   double peak = 0;
   for (const MemoryPeak& rank : peaks_) peak = std::max(peak, rank.held);
   return peak;
+}
+
+double Simulation::exposed() const {
+  return std::accumulate(ranks_.begin(), ranks_.end(), 0.0,
+                         [](double sum, const RankTimes& rank) { return sum + rank.exposed; });
+}
+
+std::int32_t Simulation::microbatches_in_flight() const {
+  std::int32_t most = 0;
+  for (const MemoryPeak& peak : peaks_) most = std::max(most, peak.microbatches);
+  return most;
 }
 
 double Simulation::rate(double of) const {

@@ -34,6 +34,9 @@ struct Bound {
   double value = 0;
   std::string by;          ///< "L1", "L2", "L3", "work", "path"
   std::int32_t rank = -1;  ///< the rank at which it is reached; -1: none in particular
+
+  /// The part of itself by which a value exceeds it.
+  [[nodiscard]] double exceeded_by(double of) const { return value > 0 ? of / value - 1 : 0; }
 };
 
 struct Bounds {
@@ -79,11 +82,12 @@ class Simulation {
   /// The memory of each rank under a plan, as the verifier counts it; nullopt if nobody asked, if
   /// a size is undeclared, or if there is no plan of the orders.
   [[nodiscard]] const std::optional<PlanResult>& planned() const { return planned_; }
-  [[nodiscard]] const std::vector<CostOrigin>& origins() const { return options_.origins; }
-  [[nodiscard]] const std::string& rates() const { return options_.rates; }
+  [[nodiscard]] const std::vector<CostOrigin>& origins() const { return origins_; }
+  [[nodiscard]] const std::string& rates() const { return rates_; }
   [[nodiscard]] std::vector<MemoryStep> memory_course(std::int32_t rank) const;
   [[nodiscard]] std::int32_t microbatches() const { return context_->microbatches(); }
-  [[nodiscard]] const Costs& costs() const { return options_.costs; }
+  /// The costs with the share of each rank's chunks.
+  [[nodiscard]] const Costs& costs() const { return costs_; }
   /// Whether the orders are those of a replay, which are not those that are captured.
   [[nodiscard]] bool replayed() const;
 
@@ -92,7 +96,9 @@ class Simulation {
   /// The part of the span or the makespan in which the busiest rank does not compute.
   [[nodiscard]] double bubble_rate() const { return rate(span_); }
   [[nodiscard]] double bubble_rate_of_makespan() const { return rate(times_.makespan); }
-  [[nodiscard]] double peak() const;  ///< the highest of the ranks
+  [[nodiscard]] double peak() const;     ///< the highest of the ranks
+  [[nodiscard]] double exposed() const;  ///< communication that ranks wait for, of all together
+  [[nodiscard]] std::int32_t microbatches_in_flight() const;  ///< of the rank that has most
 
   /// A task in one notation for every input: "F1.0", "dispatch-F1.0 l1", "B1.3 experts".
   [[nodiscard]] std::string label(TaskId task) const;
@@ -102,7 +108,7 @@ class Simulation {
   [[nodiscard]] std::vector<MemoryPeak> peaks_of(const MemoryChanges& changes) const;
 
   const Input& input_;
-  const SimulationOptions& options_;
+  Costs costs_;
   std::unique_ptr<Context> context_;
   const Wiring& wiring_;
   Subject subject_;
@@ -114,6 +120,8 @@ class Simulation {
   MemoryChange memory_;
   std::vector<MemoryPeak> peaks_;
   std::optional<PlanResult> planned_;
+  std::vector<CostOrigin> origins_;
+  std::string rates_;
   Bounds bounds_;
 };
 

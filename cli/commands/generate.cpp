@@ -42,6 +42,7 @@ const Words<Format>& formats() {
 struct GenerateRequest {
   schedules::Request schedule;
   std::vector<std::string> costs;
+  CostPer cost_per = CostPer::Rank;
   std::string memory;
   Format format = Format::Order;
   std::string output = "-";
@@ -87,7 +88,7 @@ int generate_named(GenerateRequest request) {
     return exit_code_after(write_stdout(schedule_list()));
   }
   if (request.schedule.name.empty())
-    throw CLI::RequiredError("generate: the name of a schedule, or megatron,");
+    throw CLI::RequiredError("the name of a schedule, or `megatron`");
   if (request.output.empty()) {
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
   }
@@ -98,7 +99,7 @@ int generate_named(GenerateRequest request) {
   }
   const auto schedule = [&] {
     const Progress progress("searching for " + request.schedule.name);
-    return make_named(request.schedule, costs, request.limits);
+    return make_named(request.schedule, costs, request.cost_per, request.limits);
   }();
   if (!schedule) return refuse_schedule(schedule.error());
   const auto text = print(*schedule, request.format);
@@ -115,21 +116,23 @@ void add_named(CLI::App& app, GenerateRequest& request) {
   const CLI::Range count(1, std::numeric_limits<std::int32_t>::max());
   app.add_option("NAME", schedule.name, "A published schedule, or torch:CLASS; --list lists them");
   app.add_flag("--list", request.list, "List the schedules that there are");
-  app.add_option("--ranks", schedule.ranks, "Pipeline ranks")->check(count);
-  app.add_option("--microbatches", schedule.microbatches,
+  app.add_option("--ranks,--pp,--pipeline-model-parallel-size", schedule.ranks, "Pipeline ranks")
+      ->check(count);
+  app.add_option("--microbatches,--num-microbatches", schedule.microbatches,
                  "Microbatches of the step; of both directions together")
       ->check(count);
-  app.add_option("--chunks,--stages-per-rank", schedule.chunks,
-                 "Chunks of each rank; default: what the schedule has")
+  app.add_option("--chunks,--stages-per-rank,--vp,--num-virtual-stages-per-pipeline-rank",
+                 schedule.chunks, "Chunks of each rank; default: what the schedule has")
       ->check(count);
   app.add_option("--group", schedule.group,
                  "Microbatches that 1f1b-interleaved and gis take together, default as many as "
                  "ranks; segments of a microbatch of seq1f1b, default 2")
       ->check(count);
   app.add_option("--cost", request.costs,
-                 "Times that a search assumes, of one task: f=12,b=13,w=9,comm=1; default: "
-                 "f=1,b=1,w=1,comm=0")
+                 "Times that a search assumes, of one microbatch on one rank: "
+                 "f=12,b=13,w=9,comm=1; default: f=1,b=1,w=1,comm=0")
       ->allow_extra_args(false);
+  add_cost_per(app, request.cost_per);
   app.add_option("--mem", request.memory,
                  "What a microbatch of one rank takes and gives up, f=1,b=-0.5,w=-0.5; a chunk has "
                  "its share. Default: as published, half at the backward for zb and zbv, all at "

@@ -195,21 +195,23 @@ int generate_megatron(const MegatronRequest& flags) {
 }
 
 void add_configuration(CLI::App& app, MegatronRequest& flags) {
-  app.add_option("--pp", flags.pipeline, "Pipeline ranks")
+  app.add_option("--pp,--pipeline-model-parallel-size,--ranks", flags.pipeline, "Pipeline ranks")
       ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()))
       ->required();
-  app.add_option("--vp", flags.virtual_stages,
+  app.add_option("--vp,--num-virtual-stages-per-pipeline-rank,--chunks", flags.virtual_stages,
                  "Virtual stages per rank; default: the non-interleaved schedule");
-  app.add_option("--microbatches", flags.microbatches, "Microbatches of the step")->required();
-  app.add_option("--group-size", flags.group_size,
-                 "microbatch_group_size_per_vp_stage; default: PP");
+  app.add_option("--microbatches,--num-microbatches", flags.microbatches,
+                 "Microbatches of the step")
+      ->required();
+  app.add_option("--group-size,--microbatch-group-size-per-virtual-pipeline-stage",
+                 flags.group_size, "microbatch_group_size_per_vp_stage; default: PP");
   app.add_option("--rank", flags.rank, "The rank whose order it is, or `all`")->required();
   app.add_option("--layers", flags.layers,
                  "Layers that can be captured, of each chunk `1,2` or of every chunk `2`; default: "
                  "one each");
-  app.add_flag("--overlap", flags.overlap,
+  app.add_flag("--overlap,--overlap-moe-expert-parallel-comm", flags.overlap,
                "overlap_moe_expert_parallel_comm: capture layer by layer");
-  app.add_flag("--delayed-wgrad", flags.delayed_wgrad,
+  app.add_flag("--delayed-wgrad,--delay-wgrad-compute", flags.delayed_wgrad,
                "Weight gradients are graphs of their own (delay_wgrad_compute)");
 }
 

@@ -7,13 +7,18 @@
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/judged_input.h"
+#include "cli/options/terminal.h"
 #include "core/base/assert.h"
 #include "core/timeline/timeline.h"
 #include "sim/report.h"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace capo::cli {
 
@@ -26,9 +31,32 @@ struct SimulateRequest : InputRequest {
   SimulateFormat format = SimulateFormat::Text;
   std::string output = "-";
   std::string trace;
-  std::size_t width = 100;
+  GridOptions grid;
+  std::optional<std::size_t> width;  ///< nullopt: that of the terminal
+  ColourChoice colour = ColourChoice::Auto;
   ReportOptions report;
 };
+
+GridOptions grid_of(const SimulateRequest& request) {
+  const bool shown = request.output == "-";
+  GridOptions grid = request.grid;
+  grid.width = request.width.value_or(shown ? terminal_width() : kUsualWidth);
+  const bool coloured = shown || request.colour == ColourChoice::Always;
+  grid.colour = coloured ? colour_of(request.colour) : Colour::Off;
+  return grid;
+}
+
+void refuse_rank(const SimulateRequest& request, std::size_t ranks) {
+  if (!request.grid.rank) return;
+  if (request.format != SimulateFormat::Grid) {
+    throw CLI::ValidationError("--rank", "is for --format grid, where it chooses a line");
+  }
+  if (RankId(*request.grid.rank).index() >= ranks) {
+    throw CLI::ValidationError("--rank", ranks == 1
+                                             ? "there is rank 0 and no other"
+                                             : fmt::format("there are ranks 0 to {}", ranks - 1));
+  }
+}
 
 std::string render(const Simulation& simulation, const SimulateRequest& request) {
   switch (request.format) {
@@ -37,7 +65,7 @@ std::string render(const Simulation& simulation, const SimulateRequest& request)
     case SimulateFormat::Json:
       return json_report(simulation, request.report);
     case SimulateFormat::Grid:
-      return text_grid(timeline_of(simulation), request.width);
+      return text_grid(timeline_of(simulation), grid_of(request));
     case SimulateFormat::Trace:
       return chrome_trace(timeline_of(simulation));
   }
@@ -49,6 +77,7 @@ int simulate_file(const SimulateRequest& request) {
   if (!judged) return refuse(judged.error());
   const Input& input = judged->input;
   const Model& model = judged->model;
+  refuse_rank(request, input.schedule.ranks.size());
   SimulationOptions options = request.costs.resolve(model);
   options.memory_plan = model.plan;
   request.costs.refuse_misfits(input.schedule, options.costs);
@@ -83,9 +112,13 @@ Run add_simulate(CLI::App& app) {
               {"trace", SimulateFormat::Trace}},
              "text, json, grid (the timeline as text) or trace (for Perfetto)");
   command->add_option("--trace", request->trace, "Also write the timeline here as a Chrome trace");
-  command->add_option("--width", request->width, "Characters in a line of the grid")
-      ->check(CLI::Range(std::size_t{20}, std::size_t{100000}))
-      ->capture_default_str();
+  command
+      ->add_option("--width", request->width,
+                   "Characters in a line of the grid; default: those of the terminal, else 100")
+      ->check(CLI::Range(std::size_t{20}, std::size_t{100000}));
+  command->add_option("--rank", request->grid.rank, "Only this rank's line of the grid")
+      ->check(CLI::Range(0, 1 << 24));
+  add_colour(*command, request->colour);
   command
       ->add_option("--max-items", request->report.most,
                    "Idle intervals, and tasks of the critical path, that JSON lists")

@@ -20,19 +20,22 @@ namespace capo::cli {
 void CostOptions::add_to(CLI::App& app) {
   const std::string group = "Costs (units are yours: one of time, one of bytes)";
   app.add_option("--cost", costs,
-                 "Times of one task: f=12,b=13,w=9,comm=1; with a scope r0.c2.l1:f=3 of a rank, "
-                 "chunk or layer, r0-r1:comm=2,bw=100 of a link. Keys: f b w dispatch combine "
-                 "experts unshard reshard reduce comm bw bytes overlap slowdown. Repeatable, the "
-                 "last one wins; default: the model file's, else f=1,b=1,w=1,comm=0")
+                 "Times of one microbatch on one rank, whose chunks share them: "
+                 "f=12,b=13,w=9,comm=1; with a scope r0.c2.l1:f=3 of a rank, chunk or layer, "
+                 "r0-r1:comm=2,bw=100 of a link in both directions, \"r0>r1:comm=2\" in one. Keys: "
+                 "f b w dispatch combine experts unshard reshard reduce comm bw bytes overlap "
+                 "slowdown. Repeatable, the last one wins; default: the model file's, else "
+                 "f=1,b=1,w=1,comm=0")
       ->group(group)
       ->allow_extra_args(false);
+  add_cost_per(app, per)->group(group);
   app.add_option("--mem", memory,
                  "What a microbatch of one rank takes and gives up: f=1,b=-0.5,w=-0.5; a chunk has "
                  "its share. Default: f=1,b=0,w=-1, all is held until the weight gradient is done")
       ->group(group);
   add_above_zero(app, "--memory", memory_limit,
-                 "A limit of each rank, in the unit of --mem, that the lower bounds may assume; "
-                 "default: what the order itself holds at most")
+                 "What a rank may hold, in the unit of --mem: the lower bounds assume it, and an "
+                 "order that exceeds it is not chosen; default: what the order itself holds")
       ->group(group);
   std::vector<std::string> devices_known;
   for (const DeviceFigures& known : known_devices()) devices_known.emplace_back(known.name);
@@ -53,6 +56,14 @@ void CostOptions::add_to(CLI::App& app) {
                  "The device of each rank, `0,0,1,1`: ranks that share one compute in turn; "
                  "default: one each")
       ->group(group);
+}
+
+CLI::Option* add_cost_per(CLI::App& app, CostPer& per) {
+  return add_choice(
+      app, "--cost-per", per, words_of({CostPer::Rank, CostPer::Chunk}),
+      "What f, b, w, dispatch and combine of --cost are of, where they name no chunk: "
+      "one microbatch on one rank, of which each chunk takes its share, or in one "
+      "chunk");
 }
 
 std::vector<CostSetting> cost_settings(const std::vector<std::string>& texts) {
@@ -100,6 +111,7 @@ SimulationOptions CostOptions::resolve(const Model& stated) const {
   options.check.plan = {};  // times are the same under every plan
   for (const CostSetting& setting : cost_settings(costs)) options.costs.set(setting);
   if (!devices.empty()) options.costs.devices = number_list(devices, "--devices", 0);
+  options.costs.per = per;
   options.ideal_links = ideal_links;
   return options;
 }

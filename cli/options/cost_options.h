@@ -15,12 +15,14 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace capo::cli {
 
 struct CostOptions {
   std::vector<std::string> costs;
+  CostPer per = CostPer::Rank;
   std::string memory;
   std::optional<bool> ideal_links;
   std::string devices;
@@ -44,6 +46,9 @@ struct CostOptions {
 /// Tells why an order cannot be simulated: the verifier's findings, and the reason in one line.
 /// Returns the exit code.
 [[nodiscard]] int refuse_simulation(const Input& input, const CannotSimulate& why);
+
+/// Declares --cost-per, which `generate` and `sweep` have as well.
+CLI::Option* add_cost_per(CLI::App& app, CostPer& per);
 
 /// Reads --cost and --mem for searches of schedules; throws CLI::ValidationError.
 [[nodiscard]] std::vector<CostSetting> cost_settings(const std::vector<std::string>& texts);

@@ -1,5 +1,6 @@
 #include "cli/options/named_schedule.h"
 
+#include "cli/options/choice.h"
 #include "core/base/index.h"
 
 #include <fmt/format.h>
@@ -43,6 +44,14 @@ void take_costs(const std::vector<CostSetting>& settings, schedules::Request& re
   for (schedules::Costs& costs : request.rank_costs) costs.transfer = request.costs.transfer;
 }
 
+// Generators take the times of a chunk. Only ratios matter to them, so where times are of a rank,
+// it is the transfer that grows by the chunks that share them, and all numbers stay as typed.
+void share_among_chunks(const schedules::Size& size, schedules::Request& request) {
+  const double passed = static_cast<double>(size.chunks) / size.pipelines;
+  request.costs.transfer *= passed;
+  for (schedules::Costs& costs : request.rank_costs) costs.transfer *= passed;
+}
+
 Error over(std::string_view what, std::uint64_t most, const char* flag) {
   return {.kind = ErrorKind::Limit,
           .message = fmt::format("the schedule has more than {} {}", most, what),
@@ -73,6 +82,26 @@ std::uint64_t entries_of(const Schedule& schedule) {
 
 }  // namespace
 
+std::vector<std::string> with_all(const std::vector<std::string>& names) {
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    if (name != "all") {
+      out.push_back(name);
+      continue;
+    }
+    for (const schedules::Entry& entry : schedules::entries()) out.emplace_back(entry.name);
+  }
+  return out;
+}
+
+void add_sort(CLI::App& app, SortBy& sort) {
+  add_choice(
+      app, "--sort", sort,
+      words_of({SortBy::Given, SortBy::Makespan, SortBy::Span, SortBy::Bubble, SortBy::Peak}),
+      "By what the best comes first, those that exceed --memory last; given: as typed, the "
+      "best by makespan");
+}
+
 void refuse_scopes(const std::vector<CostSetting>& costs, std::int32_t ranks) {
   for (const CostSetting& setting : costs) {
     const CostScope& scope = setting.scope;
@@ -94,13 +123,15 @@ schedules::Memory generator_memory(const MemoryChange& change) {
 }
 
 Result<Schedule, NotMade> make_named(schedules::Request request,
-                                     const std::vector<CostSetting>& costs, const Limits& limits) {
+                                     const std::vector<CostSetting>& costs, CostPer per,
+                                     const Limits& limits) {
   const auto size = schedules::size_of(request);
   if (!size) return NotMade{size.error()};
   if (auto large = too_large(*size, static_cast<std::uint64_t>(request.ranks), limits)) {
     return NotMade{*std::move(large)};
   }
   take_costs(costs, request);
+  if (per == CostPer::Rank) share_among_chunks(*size, request);
   auto schedule = schedules::schedule_named(request);
   if (!schedule) return NotMade{schedule.error()};
   if (entries_of(*schedule) > limits.entries) {

@@ -8,6 +8,7 @@
 #include "core/order/schedule.h"
 #include "core/text/limits.h"
 #include "schedules/catalogue.h"
+#include "sim/choice.h"
 #include "sim/costs.h"
 #include "sim/memory.h"
 
@@ -15,6 +16,10 @@
 #include <string>
 #include <variant>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace capo::cli {
 
@@ -24,7 +29,13 @@ using NotMade = std::variant<std::string, Error>;
 /// Makes a schedule with the costs of a command line that refuse_scopes() let pass.
 [[nodiscard]] Result<Schedule, NotMade> make_named(schedules::Request request,
                                                    const std::vector<CostSetting>& costs,
-                                                   const Limits& limits);
+                                                   CostPer per, const Limits& limits);
+
+/// The names with `all` replaced by those of every published schedule.
+[[nodiscard]] std::vector<std::string> with_all(const std::vector<std::string>& names);
+
+/// Declares --sort.
+void add_sort(CLI::App& app, SortBy& sort);
 
 /// Generators know one time a kind and rank, and one for all links; throws CLI::ValidationError for
 /// a setting of any other scope.

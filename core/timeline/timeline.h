@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include "core/base/colour.h"
 #include "core/order/schedule.h"
 
 #include <cstddef>
@@ -66,9 +67,14 @@ struct Timeline {
 /// costs is shown as if it were one.
 [[nodiscard]] std::string chrome_trace(const Timeline& timeline);
 
-/// The timeline as text, at most `width` characters a line: time goes to the right, a rank is a
-/// line,
-/// `.` is idle, and only computations are shown.
+struct GridOptions {
+  std::size_t width = 100;           ///< characters in a line, at most
+  Colour colour = Colour::Off;       ///< On: kinds differ in colour as well
+  std::optional<std::int32_t> rank;  ///< nullopt: all
+};
+
+/// The timeline as text: time goes to the right, a rank is a line, `.` is idle, and only
+/// computations are shown.
 ///
 ///   rank 0 |F1.0F1.1....B1.0B1.1|
 ///   one character is 0.5
@@ -76,6 +82,6 @@ struct Timeline {
 /// A task of one character shows its kind (f, b, w; a composite &), a longer one its label as far
 /// as it fits. If no rank holds several chunks, labels leave the chunk out: F3 is the forward of
 /// microbatch 3.
-[[nodiscard]] std::string text_grid(const Timeline& timeline, std::size_t width);
+[[nodiscard]] std::string text_grid(const Timeline& timeline, const GridOptions& options = {});
 
 }  // namespace capo

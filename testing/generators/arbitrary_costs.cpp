@@ -37,6 +37,7 @@ std::string scope_in_words(const CostScope& scope) {
 }  // namespace
 
 void showValue(const Costs& costs, std::ostream& out) {
+  if (costs.per == CostPer::Chunk) out << "--cost-per chunk ";
   for (const CostSetting& setting : costs.settings) {
     out << fmt::format("--cost {}{}={} ", scope_in_words(setting.scope), word_for(setting.key),
                        setting.value);

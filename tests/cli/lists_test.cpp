@@ -127,5 +127,37 @@ TEST(WholeFloats, OfAPlainListStayAnErrorAndTheReportSaysWhatTheyCount) {
       << outcome.out;
 }
 
+// --- Megatron's own names ------------------------------------------------------------------------
+
+TEST(MegatronsNames, AreTakenEverywhere) {
+  const std::vector<std::string> own{"generate",
+                                     "megatron",
+                                     "--pipeline-model-parallel-size",
+                                     "2",
+                                     "--num-virtual-stages-per-pipeline-rank",
+                                     "2",
+                                     "--num-microbatches",
+                                     "4",
+                                     "--rank",
+                                     "all",
+                                     "--overlap-moe-expert-parallel-comm",
+                                     "--delay-wgrad-compute",
+                                     "--microbatch-group-size-per-virtual-pipeline-stage",
+                                     "2"};
+  EXPECT_EQ(run_capo(own).out,
+            run_capo({"generate", "megatron", "--pp", "2", "--vp", "2", "--microbatches", "4",
+                      "--rank", "all", "--overlap", "--delayed-wgrad", "--group-size", "2"})
+                .out);
+  EXPECT_EQ(run_capo(own).exit_code, 0) << run_capo(own).err;
+  EXPECT_EQ(
+      run_capo({"generate", "1f1b-interleaved", "--pp", "4", "--vp", "2", "--microbatches", "8"})
+          .out,
+      run_capo(
+          {"generate", "1f1b-interleaved", "--ranks", "4", "--chunks", "2", "--microbatches", "8"})
+          .out);
+  EXPECT_EQ(run_capo({"sweep", "1f1b", "--pp", "4", "--microbatches", "8"}).out,
+            run_capo({"sweep", "1f1b", "--ranks", "4", "--microbatches", "8"}).out);
+}
+
 }  // namespace
 }  // namespace capo

@@ -37,11 +37,51 @@ TEST(Costs, AChunkIsTheSumOfItsLayers) {
 }
 
 TEST(Costs, LinksHaveLatencyAndBandwidth) {
-  const Costs all = costs("comm=2,bw=10,bytes=50", "r0-r1:comm=1", "r1-r0:bw=100");
+  const Costs all = costs("comm=2,bw=10,bytes=50", "r0>r1:comm=1", "r1>r0:bw=100");
   EXPECT_EQ(all.between(2, 3).total(), 2 + 5);
   EXPECT_EQ(all.between(0, 1).total(), 1 + 5);
   EXPECT_EQ(all.between(1, 0).total(), 2 + 0.5);
   EXPECT_EQ(all.between(1, 0).occupied(), 0.5);
+}
+
+TEST(Costs, ALinkHasBothDirectionsUnlessAnArrowSaysOne) {
+  const Costs both = costs("comm=2", "r0-r1:comm=5");
+  EXPECT_EQ(both.between(0, 1).total(), 5);
+  EXPECT_EQ(both.between(1, 0).total(), 5);
+  EXPECT_EQ(both.between(1, 2).total(), 2);
+  const Costs one = costs("comm=2", "r0-r1:comm=5", "r1>r0:comm=7");
+  EXPECT_EQ(one.between(0, 1).total(), 5);
+  EXPECT_EQ(one.between(1, 0).total(), 7);
+  EXPECT_EQ(costs("r1->r0:comm=7").between(0, 1).total(), 0);
+  EXPECT_EQ(costs("r1->r0:comm=7").between(1, 0).total(), 7);
+}
+
+TEST(Costs, OfARankAreSharedByItsChunks) {
+  Costs all = costs("f=12,b=8,dispatch=4,comm=3,experts=0.25,unshard=2", "r1:f=20", "r1.c2:w=6",
+                    "r0.c1.l0:b=5");
+  all.per = CostPer::Rank;
+  all.shares = {0.5, 0.25};
+  EXPECT_EQ(all.of_chunk(0, 2, 1).forward, 6);
+  EXPECT_EQ(all.of_chunk(1, 2, 1).forward, 5);
+  EXPECT_EQ(all.of_chunk(0, 2, 1).weight, 0.5) << "the default is of a rank as well";
+  EXPECT_EQ(all.of_chunk(0, 1, 1).dispatch, 2);
+  EXPECT_EQ(all.of_chunk(1, 2, 1).weight, 6) << "a scope with a chunk is about the chunk";
+  EXPECT_EQ(all.of_chunk(0, 1, 1).backward, 5) << "and one with a layer about the layer";
+  EXPECT_EQ(all.of_chunk(0, 1, 1).experts, 0.25) << "a share is no time";
+  EXPECT_EQ(all.of_chunk(0, 1, 1).unshard, 2);
+  EXPECT_EQ(all.between(0, 1).total(), 3);
+  EXPECT_FALSE(all.uniform());
+}
+
+TEST(Costs, OfAModelFileAreSharedByNothing) {
+  Model model;
+  model.modules.list = {{.name = "mlp", .cost = {.forward = 3, .backward = 4, .weight = 5}}};
+  model.modules.layers = {{{0}}};
+  auto stated = costs_of(model);
+  ASSERT_TRUE(stated.has_value());
+  stated->per = CostPer::Rank;
+  stated->shares = {0.5};
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).forward, 6);
 }
 
 TEST(Costs, AModelFileStatesLayersAndFlagsOverrideIt) {

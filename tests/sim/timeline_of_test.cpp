@@ -19,7 +19,7 @@ constexpr const char* kTwoRanks =
 TEST(TextGrid, TimeGoesToTheRight) {
   const auto s = simulate_text(kTwoRanks, {.costs = costs("f=3,b=3,w=0,comm=1")});
   // 3, 1 on the way, 3 and 3, 1 on the way, 3: 14 in 28 characters.
-  EXPECT_EQ(text_grid(timeline_of(**s), 8 + 28 + 1),
+  EXPECT_EQ(text_grid(timeline_of(**s), {.width = 8 + 28 + 1}),
             "rank 0 |F0----................B0----|\n"
             "rank 1 |........F0----B0----........|\n"
             "one character is 0.5\n");
@@ -27,12 +27,13 @@ TEST(TextGrid, TimeGoesToTheRight) {
 
 TEST(TextGrid, ATaskOfOneCharacterIsItsKind) {
   const auto s = simulate_text("[1, -1, -1.5]");
-  EXPECT_EQ(text_grid(timeline_of(**s), 8 + 3 + 1), "rank 0 |fbw|\none character is 1\n");
+  EXPECT_EQ(text_grid(timeline_of(**s), {.width = 8 + 3 + 1}),
+            "rank 0 |fbw|\none character is 1\n");
 }
 
 TEST(TextGrid, ChunksAreNamedWhereARankHoldsSeveral) {
   const auto s = simulate_text("[1, 2, -2, -1]", {.costs = costs("f=4,b=4,w=0")});
-  EXPECT_EQ(text_grid(timeline_of(**s), 8 + 16 + 1),
+  EXPECT_EQ(text_grid(timeline_of(**s), {.width = 8 + 16 + 1}),
             "rank 0 |F1.0F2.0B2.0B1.0|\none character is 1\n");
 }
 
