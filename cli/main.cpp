@@ -3,17 +3,17 @@
 // main() catches what is thrown when memory runs out. CLI11 also allocates where nothing can be
 // caught, in objects that are made before main() and in functions that promise not to throw; that
 // ends in std::terminate, and is told there in the same words with the same exit code. Anything
-// else that comes to std::terminate is a bug of capo's and aborts. CLI11 writes its help into
-// streams, which swallow what is thrown and stop in the middle, so help is printed only if memory
+// else that comes to std::terminate is a bug of capo's and aborts. CLI11 writes --version into
+// streams, which swallow what is thrown and stop in the middle, so it is printed only if memory
 // never ran out. tests/failing/memory_test.cpp fails every allocation of every command.
 
 #include "cli/commands/commands.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
+#include "cli/options/help_page.h"
+#include "cli/options/mistakes.h"
 #include "cli/options/numbers.h"
 #include "core/base/index.h"
-#include "core/base/nearest.h"
-#include "core/base/plural.h"
 #include "core/frameworks/megatron/version.h"
 #include "core/frameworks/te/version.h"
 #include "core/frameworks/torch/version.h"
@@ -22,10 +22,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstddef>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -83,42 +81,8 @@ extern "C" void interrupted(int /*signal*/) {
   std::_Exit(capo::cli::kInterrupted);
 }
 
-// A word that stands where a command is expected, and the command that it may be.
-std::string unknown_command(const std::string& word, std::span<const std::string_view> commands) {
-  const std::string hint = capo::did_you_mean(word, commands);
-  return "there is no command `" + capo::printable(word, 40) + "`" +
-         (hint.empty() ? "" : "; " + hint);
-}
-
-// Cuts a long piece of the command line wherever a message echoes it. Paths mostly stay whole.
-void shorten(std::string& message, std::string_view piece) {
-  constexpr std::size_t kLongest = 100;
-  if (piece.size() <= kLongest) return;
-  const std::string shortened = capo::printable(piece, kLongest);
-  for (std::size_t at = message.find(piece); at != std::string::npos;
-       at = message.find(piece, at + shortened.size())) {
-    message.replace(at, piece.size(), shortened);
-  }
-}
-
-// CLI11 echoes a whole argument, or the value behind its `=`, or one item of a list.
-std::string with_short_arguments(std::string message, std::span<char* const> arguments) {
-  for (const std::string_view argument : arguments) {
-    shorten(message, argument);
-    shorten(message, argument.substr(std::min(argument.find('=') + 1, argument.size())));
-    for (std::size_t begin = 0; begin < argument.size();) {
-      const std::size_t end = std::min(argument.find_first_of("=,", begin), argument.size());
-      shorten(message, argument.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
-  return message;
-}
-
-int fail_usage(const std::string& message) {
-  capo::cli::print_error({.kind = capo::ErrorKind::Environment,
-                          .message = message,
-                          .help = "`capo --help` and `capo COMMAND --help` tell what there is"});
+int fail_usage(const capo::Error& mistake) {
+  capo::cli::print_error(mistake);
   return capo::cli::kUsage;
 }
 
@@ -131,17 +95,12 @@ int print_and_leave(CLI::App& app, const CLI::ParseError& error) {
   return capo::cli::exit_code_after(capo::cli::write_stdout(out.str()));
 }
 
-int run(int argc, char** argv) {
-  CLI::App app{"capo: a verifier and simulator of pipeline-parallel capture orders", "capo"};
-  app.set_version_flag("--version", version_text());
-  app.fallthrough(false);
-  app.footer(
-      "Example: capo check --order \"[1, -1, -1.5]\"\n"
-      "Exit codes: 0 accepted, 1 findings, 2 usage, 3 malformed input, 4 no verdict (a limit), "
-      "5 environment, 70 internal, 130 interrupted");
+// The commands, each with the function that runs it.
+using Commands = std::vector<std::pair<std::string_view, capo::cli::Run>>;
 
+Commands add_commands(CLI::App& app) {
   using namespace capo::cli;
-  const std::vector<std::pair<std::string_view, Run>> commands{
+  return {
       {"check", add_check(app)},       {"convert", add_convert(app)},
       {"generate", add_generate(app)}, {"simulate", add_simulate(app)},
       {"compare", add_compare(app)},   {"sweep", add_sweep(app)},
@@ -149,27 +108,44 @@ int run(int argc, char** argv) {
       {"graph", add_graph(app)},       {"minimise", add_minimise(app)},
       {"explain", add_explain(app)},   {"rules", add_rules(app)},
       {"devices", add_devices(app)},   {"model", add_model(app)},
+      {"help", add_help(app)},
   };
-  read_decimally(app);
-  std::vector<std::string_view> names;
-  names.reserve(commands.size());
-  for (const auto& [name, command] : commands) names.push_back(name);
+}
+
+// Runs the command that was parsed; without one, prints what there is.
+int run_parsed(const CLI::App& app, const Commands& commands) {
+  for (const auto& [name, command] : commands) {
+    const CLI::App* parsed = capo::cli::command_named(app, std::string(name));
+    if (!parsed->parsed()) continue;
+    if (std::string why = capo::cli::two_from_standard_input(*parsed); !why.empty()) {
+      throw CLI::ValidationError(why, CLI::ExitCodes::ValidationError);
+    }
+    return command();
+  }
+  return capo::cli::exit_code_after(capo::cli::write_stdout(app.help()));
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"capo: a verifier and simulator of pipeline-parallel capture orders", "capo"};
+  app.set_version_flag("--version", version_text());
+  app.fallthrough(false);
+  // Without a limit CLI11 takes `check` behind `help` for a second command.
+  app.require_subcommand(0, 1);
+  app.footer(
+      "Example: capo check --order \"[1, -1, -1.5]\"\n"
+      "Exit codes: 0 accepted, 1 findings, 2 usage, 3 malformed input, 4 no verdict (a limit),\n"
+      "5 environment, 70 internal, 130 interrupted");
+  const Commands commands = add_commands(app);
+  capo::cli::read_decimally(app);
+  capo::cli::use_help_pages(app);
   const std::span<char* const> arguments(argv, capo::as_index(argc));
   try {
     app.parse(argc, argv);
-    for (const auto& [name, command] : commands) {
-      if (app.got_subcommand(std::string(name))) return command();
-    }
-    return fail_usage("no command; there are " + capo::listed(names));
+    return run_parsed(app, commands);
   } catch (const CLI::Success& wanted) {
     return print_and_leave(app, wanted);
-  } catch (const CLI::ExtrasError& error) {
-    const bool command_given = !app.get_subcommands().empty();
-    const std::string word = argc > 1 ? argv[1] : "";
-    if (!command_given && !word.starts_with('-')) return fail_usage(unknown_command(word, names));
-    return fail_usage(with_short_arguments(error.what(), arguments));
-  } catch (const CLI::ParseError& error) {
-    return fail_usage(with_short_arguments(error.what(), arguments));
+  } catch (const CLI::ParseError& thrown) {
+    return fail_usage(capo::cli::mistake_of(app, thrown, arguments));
   }
 }
 

@@ -207,7 +207,7 @@ Result<std::filesystem::path> target_of(const std::string& path) {
 
 Result<Source> read_source(const std::string& path, std::uint64_t max_bytes) {
   if (path == "-") return read_all(Descriptor(STDIN_FILENO), "<stdin>", max_bytes);
-  const Descriptor file(opened(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const Descriptor file(opened(path, O_RDONLY | O_CLOEXEC));
   if (file.number() < 0) return unreadable(path, system_words());
   return read_all(file, path, max_bytes);
 }

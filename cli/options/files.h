@@ -1,10 +1,11 @@
-// Files as capo treats them: reading never hangs and says what failed; writing is whole or absent.
+// Files as capo treats them: reading says what failed; writing is whole or absent.
 //
-// A FIFO that nobody writes to reads as empty instead of blocking for ever; a pipe from a shell's
-// process substitution is waited for. Output to a file goes to a temporary file in the same
-// directory and is renamed, and an interrupt waits until that is done; output to standard output is
-// checked to its last byte, so that a full disk is never a success. Tested by
-// tests/cli/options/files_test.cpp, and by tests/failing/ with each call failing in turn.
+// A FIFO is read to the end of its writer, which may come later, and so is the pipe of a shell's
+// process substitution: `mkfifo f; (sleep 1; echo "[1, -1]" >f) & capo check f`. Output to a file
+// goes to a temporary file in the same directory and is renamed, and an interrupt waits until that
+// is done; output to standard output is checked to its last byte, so that a full disk is never a
+// success. Tested by tests/cli/options/files_test.cpp, and by tests/failing/ with each call failing
+// in turn.
 
 #pragma once
 

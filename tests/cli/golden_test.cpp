@@ -1,5 +1,5 @@
 // Runs the cases of tests/corpus/cli/<command>/NAME.txt and compares all that capo prints, byte for
-// byte. A case reads like a terminal:
+// byte; those of mistakes/ are wrong command lines of all commands. A case reads like a terminal:
 //
 //   # Comments say what the case shows.
 //   == two.order               the lines up to the next == are a file of this name
@@ -126,8 +126,8 @@ class GoldenCase : public ::testing::TestWithParam<fs::path> {};
 TEST_P(GoldenCase, AnswersAsExpected) {
   const std::string text = read_file(GetParam());
   const std::string now = played(lines_of(text));
-  EXPECT_NE(now.find("\n$ capo " + GetParam().parent_path().filename().string() + " "),
-            std::string::npos)
+  const std::string folder = GetParam().parent_path().filename().string();
+  EXPECT_TRUE(folder == "mistakes" || now.find("\n$ capo " + folder + " ") != std::string::npos)
       << "the folder names the command that the case is about";
   const char* wish = std::getenv("CAPO_REBASE");
   if (wish != nullptr && std::string_view(wish) == "1") {

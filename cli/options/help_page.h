@@ -1,0 +1,39 @@
+// The page that `--help` and `capo help COMMAND` print: an option a paragraph, no line longer than
+// the terminal, examples as they are typed.
+//
+//   --comm {per-rank,per-pair,per-edge}
+//                               Which transfers of a rank queue up: per-rank, per-pair or per-edge;
+//                               default: per-rank, the strictest
+//
+// Other names of an option, Megatron's among them, stand behind its description. Tested by
+// tests/cli/help_test.cpp.
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace CLI {
+class App;
+class FormatterBase;
+class Option;
+}  // namespace CLI
+
+namespace capo::cli {
+
+/// "--format {text,json}=text", "FILE ...": an option with the word for its value.
+[[nodiscard]] std::string heading_of(const CLI::Option& option);
+
+/// The purpose of an option, its other names, and the options that it needs or cannot stand with.
+[[nodiscard]] std::string description_of(const CLI::Option& option);
+
+/// Breaks a text at blanks into lines of at most `width` characters, each behind `indent` blanks. A
+/// word that is longer stays whole.
+[[nodiscard]] std::string wrapped(std::string_view text, std::size_t indent, std::size_t width);
+
+/// Makes this command and those below it print such pages.
+void use_help_pages(CLI::App& app);
+
+}  // namespace capo::cli
