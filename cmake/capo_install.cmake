@@ -26,6 +26,22 @@ function(capo_install_headers)
 endfunction()
 
 install(TARGETS capo)
+# The program prints its own manual pages and completions, so they are made when it is installed.
+install(CODE "
+  set(share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
+  set(man \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1\")
+  set(bash \"\${share}/bash-completion/completions/capo\")
+  set(zsh \"\${share}/zsh/site-functions/_capo\")
+  set(fish \"\${share}/fish/vendor_completions.d/capo.fish\")
+  file(MAKE_DIRECTORY \"\${man}\")
+  execute_process(COMMAND \"$<TARGET_FILE:capo>\" man --pages \"\${man}\" COMMAND_ERROR_IS_FATAL ANY)
+  foreach(shell bash zsh fish)
+    cmake_path(GET \${shell} PARENT_PATH folder)
+    file(MAKE_DIRECTORY \"\${folder}\")
+    execute_process(COMMAND \"$<TARGET_FILE:capo>\" completion \${shell}
+                    OUTPUT_FILE \"\${\${shell}}\" COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+")
 capo_install(libraries core schedules sim run)
 capo_install_headers(core schedules sim run)
 if(TARGET capo_testing)

@@ -28,6 +28,8 @@ using Run = std::function<int()>;
 [[nodiscard]] Run add_devices(CLI::App& app);
 [[nodiscard]] Run add_model(CLI::App& app);
 [[nodiscard]] Run add_help(CLI::App& app);
+[[nodiscard]] Run add_completion(CLI::App& app);
+[[nodiscard]] Run add_man(CLI::App& app);
 
 /// Declares `capo generate megatron`, a command of its own below `generate`, since a framework's
 /// configuration has other words than a published schedule. `run` becomes the function that runs

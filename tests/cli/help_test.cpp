@@ -69,7 +69,7 @@ TEST(HelpCommand, IsWhatCapoAlonePrints) {
 
 TEST(HelpCommand, TellsOfACommandWhatItsHelpFlagTells) {
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"check"}, {"generate"}, {"generate", "megatron"}, {"help"}}) {
+           {"check"}, {"generate"}, {"generate", "megatron"}, {"help"}, {"completion"}}) {
     std::vector<std::string> asked{"help"};
     asked.insert(asked.end(), command.begin(), command.end());
     std::vector<std::string> flagged = command;

@@ -18,7 +18,7 @@ using testing_support::run_capo;
 
 const std::vector<std::string> kCommands{"check", "convert", "generate", "simulate", "compare",
                                          "sweep", "run",     "graph",    "minimise", "explain",
-                                         "rules", "devices", "help"};
+                                         "rules", "devices", "help",     "man",      "completion"};
 
 std::string last_line(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
