@@ -50,7 +50,7 @@ std::vector<Profile> profiles_of(const std::string& text) {
 }
 
 void add_options(CLI::App& app, CheckRequest& request) {
-  request.input.add_to(app, request.files);
+  request.input.add_to(app, request.more);
   request.input.add_rank_to(app);
   request.environment.add_to(app);
   request.plan.emplace().add_to(app);
@@ -138,7 +138,7 @@ void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& me
 void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
   if (request.output.empty())
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
-  if (request.files.size() > 1 && !request.replay.empty()) {
+  if (!request.more.empty() && !request.replay.empty()) {
     throw CLI::ValidationError("--replay", "is the replay of one order, and several are given");
   }
   const bool te = request.asks(Profile::Te) || request.asks(Profile::Mcore);
@@ -206,7 +206,6 @@ Run add_check(CLI::App& app) {
   return [request, megatron] {
     refuse_unused(*request, *megatron);
     settle_megatron(*request, *megatron);
-    if (!request->files.empty()) request->input.file = request->files.front();
     return request->batch.empty() ? check_files(*request) : check_batch(*request);
   };
 }

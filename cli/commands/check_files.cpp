@@ -26,6 +26,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace capo::cli {
 
@@ -139,13 +140,15 @@ int check_one(const CheckRequest& request) {
 }  // namespace
 
 int check_files(const CheckRequest& request) {
-  if (request.files.size() < 2) return check_one(request);
+  if (request.more.empty()) return check_one(request);
   if (!request.fix.empty()) throw CLI::ValidationError("--fix", "is for one file at a time");
   const auto declared = declared_model(request);
   if (!declared) return refuse(declared.error());
   std::deque<Checked> all;
   int code = kAccepted;
-  for (const std::string& file : request.files) {
+  std::vector<std::string> files{request.input.file};
+  files.insert(files.end(), request.more.begin(), request.more.end());
+  for (const std::string& file : files) {
     InputRequest one = request;
     one.input.file = file;
     auto outcome = outcome_of(judged_input(one, *declared), request);

@@ -19,7 +19,7 @@ enum class CheckFormat { Text, Json, Sarif };
 enum class FailOn { NoVerdict, Rejected };
 
 struct CheckRequest : InputRequest {
-  std::vector<std::string> files;  ///< `input` names the first
+  std::vector<std::string> more;  ///< files beside that of `input`
   std::string batch;
   FailOn fail_on = FailOn::NoVerdict;
   std::string output = "-";

@@ -214,11 +214,9 @@ Run add_compare(CLI::App& app) {
       "Example: capo compare 1f1b.order zb-h1.order zb-2p.order --cost comm=0.1\n"
       "Example: capo compare 1f1b zbv dualpipev --ranks 8 --microbatches 32 --cost f=10,b=12,w=8");
   auto request = std::make_shared<CompareRequest>();
-  command
-      ->add_option("FILE", request->files,
-                   "Two orders or more, in any form that `check` reads; with --ranks and "
-                   "--microbatches also published schedules by name, `all` for every one")
-      ->allow_extra_args(false);  // else CLI11 takes the name `[a,b]` apart
+  command->add_option("FILE", request->files,
+                      "Two orders or more, in any form that `check` reads; with --ranks and "
+                      "--microbatches also published schedules by name, `all` for every one");
   const CLI::Range count(1, std::numeric_limits<std::int32_t>::max());
   command
       ->add_option("--ranks,--pp,--pipeline-model-parallel-size", request->ranks,

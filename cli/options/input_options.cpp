@@ -139,12 +139,11 @@ void InputOptions::add_to(CLI::App& app) {
   add_rest_to(app);
 }
 
-void InputOptions::add_to(CLI::App& app, std::vector<std::string>& files) {
-  app.add_option("FILE", files,
-                 "The order: a TE list, an .order file, a PyTorch CSV or JSON; - is standard "
-                 "input. Several files are judged one after the other")
-      ->allow_extra_args(false);  // else CLI11 takes the name `[a,b]` apart
-  add_rest_to(app);
+void InputOptions::add_to(CLI::App& app, std::vector<std::string>& more) {
+  add_to(app);
+  // FILE stays an option of one text: CLI11 takes a text such as `[1, -1]` apart if several may
+  // come.
+  app.add_option("MORE", more, "Further files, judged one after the other")->needs("FILE");
 }
 
 void InputOptions::add_rest_to(CLI::App& app) {

@@ -38,8 +38,8 @@ struct InputOptions {
 
   /// Declares the options of a command that reads one order.
   void add_to(CLI::App& app);
-  /// Declares those of a command that reads several, one after the other, each as `file`.
-  void add_to(CLI::App& app, std::vector<std::string>& files);
+  /// Declares those of a command that reads several, `file` and `more`, one after the other.
+  void add_to(CLI::App& app, std::vector<std::string>& more);
 
   /// Declares --rank.
   void add_rank_to(CLI::App& app);

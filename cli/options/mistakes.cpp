@@ -6,6 +6,7 @@
 #include "core/text/printable.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -218,20 +219,21 @@ std::string positionals_of(const CLI::App& command) {
   return names;
 }
 
-// The flag that takes this word, with it: "--to order".
-std::string flag_with(const std::string& word, const CLI::App& command) {
+// The flags that take this word, with it: "--form order or --to order"; empty if none does.
+std::string flags_with(const std::string& word, const CLI::App& command) {
+  std::vector<std::string> found;
   for (const Flag& flag : flags_of(command)) {
     if (std::find(flag.values.begin(), flag.values.end(), word) != flag.values.end()) {
-      return flag.names.front() + " " + word;
+      found.push_back(flag.names.front() + " " + word);
     }
   }
-  return "";
+  return fmt::format("{}", fmt::join(found, " or "));
 }
 
 Error too_many_words(const std::vector<std::string>& words, const CLI::App& command) {
   const std::string takes = positionals_of(command);
   const std::string word = named(words.front());
-  const std::string flag = flag_with(words.front(), command);
+  const std::string flag = flags_with(words.front(), command);
   const bool number = words.front().find_first_not_of("0123456789") == std::string::npos;
   const std::string hint = !flag.empty() ? fmt::format("; did you mean {}?", flag)
                            : number      ? "; numbers stand behind their flags"
@@ -312,10 +314,13 @@ std::string with_short_arguments(std::string message, std::span<char* const> arg
   return message;
 }
 
-bool reads_standard_input(const CLI::Option& option) {
-  constexpr std::array<std::string_view, 6> kInputs{"FILE",    "--capture",  "--replay",
-                                                    "--model", "--topology", "--batch"};
-  return std::find(kInputs.begin(), kInputs.end(), option.get_name()) != kInputs.end();
+// The name of an option that reads an input, for messages; empty if it reads none.
+std::string name_of_input(const CLI::Option& option) {
+  constexpr std::array<std::string_view, 7> kInputs{
+      "FILE", "MORE", "--capture", "--replay", "--model", "--topology", "--batch"};
+  const std::string name = option.get_name();
+  if (std::find(kInputs.begin(), kInputs.end(), name) == kInputs.end()) return "";
+  return name == "MORE" ? "FILE" : name;
 }
 
 }  // namespace
@@ -334,9 +339,10 @@ void refuse_command(const CLI::App& app, const std::string& word) {
 std::string two_from_standard_input(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
-    if (!reads_standard_input(*option)) continue;
+    const std::string name = name_of_input(*option);
+    if (name.empty()) continue;
     for (const std::string& value : option->results()) {
-      if (value == "-") names.push_back(option->get_name());
+      if (value == "-") names.push_back(name);
     }
   }
   if (names.size() < 2) return "";
