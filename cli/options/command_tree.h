@@ -1,5 +1,5 @@
 // The commands and their options, as pages and completions need them: read off CLI11's tree, so
-// that nothing is listed twice. Tested by tests/cli/completion_test.cpp and man_test.cpp.
+// that nothing is listed twice. Tested by tests/cli/completion_test.cpp.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // The terminal that standard output may be: its width, and whether to colour what goes there.
 //
 // Output that goes elsewhere, into a file or a pipe, is the same on every machine: a width of 100
-// characters and no colour. Tested by tests/cli/options/terminal_test.cpp.
+// characters and no colour. Tested by tests/cli/help_test.cpp.
 
 #pragma once
 
