@@ -99,6 +99,11 @@ TEST_F(JudgedInput, EveryCommandReadsItsModelOnce) {
 
 // Under every topology `run` runs the replays that `check` accepts, and turns the others down
 // with the same exit code.
+// The mistake; the next line names the command whose help to read.
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
 TEST_F(JudgedInput, CheckAndRunAgreeOnAReplayUnderADeclaredTopology) {
   folder_.write("more.order",
                 "capo 1\nrank 0: F1.0 F1.1 F2.0 B2.0 B1.0 B1.1\nrank 1: F1.0 B1.0 F1.1 B1.1\n");
@@ -119,7 +124,7 @@ TEST_F(JudgedInput, CheckAndRunAgreeOnAReplayUnderADeclaredTopology) {
       EXPECT_EQ(ran.exit_code, checked.exit_code) << replay << " " << topology << "\n"
                                                   << ran.err << checked.out;
       if (checked.exit_code == 2) {
-        EXPECT_EQ(ran.err, checked.err);
+        EXPECT_EQ(first_line(ran.err), first_line(checked.err));
       }
       ASSERT_LT(checked.exit_code, 4);
       ++codes[static_cast<std::size_t>(checked.exit_code)];
