@@ -270,15 +270,18 @@ TEST(OverBudget, WarnsOfSizesThatNobodyDeclared) {
   const Checked bare = check_in({.plan = {.kind = PlanKind::Te, .budget = 1}}, "[1, -1]");
   EXPECT_TRUE(bare.accepted());
   ASSERT_EQ(bare.findings(), (Findings{"B08@-"}));
-  EXPECT_EQ(bare.first().message,
-            "the budget of 1 B cannot be held against sizes that nobody declared");
+  EXPECT_EQ(
+      bare.first().message,
+      "the budget of 1 B cannot be held against sizes that nobody declared: a layer of rank 0 "
+      "has no module");
   Module unsized = block();
   unsized.shape.tokens.reset();
   const Checked half = check_in({.modules = {.list = {block(), unsized}, .layers = {{{0}, {1}}}},
                                  .plan = {.kind = PlanKind::Te, .budget = 1}},
                                 "[1, 2, -2, -1]");
   EXPECT_TRUE(half.accepted()) << "one of the layers has no size";
-  EXPECT_EQ(half.findings(), (Findings{"B08@-"}));
+  ASSERT_EQ(half.findings(), (Findings{"B08@-"}));
+  EXPECT_TRUE(half.first().message.ends_with("declares no `shape.tokens`"));
 }
 
 // The plan holds more than it has to if a composite has several layers.
