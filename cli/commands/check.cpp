@@ -18,6 +18,9 @@ namespace capo::cli {
 
 namespace {
 
+// Findings of a rule that text puts together by their patterns.
+constexpr std::size_t kFindingsInText = 10'000;
+
 // The flags of Megatron's configuration, which is judged only if --pp is given.
 struct MegatronFlags {
   std::int64_t pipeline = 0;
@@ -100,9 +103,9 @@ void add_options(CLI::App& app, CheckRequest& request) {
       ->needs("--batch")
       ->capture_default_str();
   app.add_option("--max-findings", request.findings_per_rule,
-                 "Findings of each rule to show in full")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
-      ->capture_default_str();
+                 "Findings of each rule to keep: in text, where those of one pattern are put "
+                 "together, 10000 if not given, else 100")
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40));
 }
 
 void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& megatron) {
@@ -179,7 +182,9 @@ CheckResult check_planned(const Input& input, const CheckOptions& options) {
 
 CheckOptions CheckRequest::check_options(const Model& declared) const {
   CheckOptions options = check_options_of(declared);
-  options.findings_per_rule = findings_per_rule;
+  const bool grouped = format == CheckFormat::Text && batch.empty();
+  options.findings_per_rule =
+      findings_per_rule.value_or(grouped ? kFindingsInText : Diagnostics::kDefaultLimit);
   return options;
 }
 

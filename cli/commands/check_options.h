@@ -7,6 +7,7 @@
 #include "core/profiles/consult.h"
 #include "core/rules/check.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ struct CheckRequest : InputRequest {
   std::string fix;       ///< a file for the order that one edit makes acceptable; empty: none
   bool all = false;      ///< findings of one pattern are not put together
   unsigned threads = 1;  ///< threads of a batch
-  std::size_t findings_per_rule = Diagnostics::kDefaultLimit;
+  std::optional<std::size_t> findings_per_rule;  ///< nullopt: as the format has it
   ConsultOptions consult;
 
   /// The options of a check under what was declared.
