@@ -155,8 +155,8 @@ class Pricer {
   }
 
   static double weight_bytes(const Inventory& inventory, const LayerProduct& product) {
-    const auto found =
-        std::find_if(inventory.tensors.begin(), inventory.tensors.end(), [&](const LayerTensor& tensor) {
+    const auto found = std::find_if(
+        inventory.tensors.begin(), inventory.tensors.end(), [&](const LayerTensor& tensor) {
           return tensor.use == TensorUse::Parameter && tensor.name == product.name;
         });
     return found == inventory.tensors.end() ? 0 : number(found->bytes());
@@ -191,7 +191,8 @@ class Pricer {
   }
 
   // Ranks of a node come first in a group, so that a node's share of the experts is node / group.
-  void dispatched(Account& account, const ModelConfiguration& of, const Inventory& inventory) const {
+  void dispatched(Account& account, const ModelConfiguration& of,
+                  const Inventory& inventory) const {
     const double group = number(of.expert_parallel);
     const double inside = std::min(group, number(device_.node));
     const double bytes = number(inventory.dispatched_bytes);
@@ -249,7 +250,7 @@ Result<Inventory, std::string> inventory_to_price(const Model& model, const Modu
   }
   const ModelConfiguration& of = *model.configuration;
   return inventory_of(of, *module.kind, module.mlp.value_or(usual_mlp(of, *module.kind)),
-                  *module.dtype);
+                      *module.dtype);
 }
 
 void price_transfers(Model& model, const Pricer& pricer, Origins& origins) {

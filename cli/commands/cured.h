@@ -1,4 +1,4 @@
-// What `capo check` does for who made one mistake: cures that were tried, the slip called by its
+// `capo check` helps who made one mistake: with cures that were tried, the slip called by its
 // name, and --fix. The trials themselves are core/cures.
 //
 // An edited text is judged as the first was: under the same flags and the model that was read

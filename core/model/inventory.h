@@ -1,5 +1,5 @@
-// The inventory of a layer: its parameters, the tensors that it reads, makes and keeps, its products
-// and its exchanges, all of them of one rank and one microbatch.
+// The inventory of a layer: its parameters, the tensors that it reads, makes and keeps, its
+// products and its exchanges, all of them of one rank and one microbatch.
 //
 //   layernorm-mlp, sequence 4096, hidden 8192, ffn 28672, bf16, tensor_parallel 8
 //     normed rows       kept    [512, 8192] x 2
@@ -83,8 +83,8 @@ struct Inventory {
   [[nodiscard]] std::int64_t parameters() const;
 };
 
-/// Whether the inventory of a module of this kind follows from a configuration: it is an MLP, or made of
-/// modules.
+/// Whether the inventory of a module of this kind follows from a configuration: it is an MLP, or
+/// made of modules.
 [[nodiscard]] constexpr bool follows_from_configuration(ModuleKind kind) {
   return !is_one_product(kind);
 }
@@ -93,10 +93,11 @@ struct Inventory {
 /// some.
 [[nodiscard]] MlpKind usual_mlp(const ModelConfiguration& configuration, ModuleKind kind);
 
-/// The inventory of a module whose kind follows from a configuration that has no fault. The error is
-/// the member of the configuration that is undeclared.
+/// The inventory of a module whose kind follows from a configuration that has no fault. The error
+/// is the member of the configuration that is undeclared.
 [[nodiscard]] Result<Inventory, std::string> inventory_of(const ModelConfiguration& configuration,
-                                                       ModuleKind kind, MlpKind mlp, DataType type);
+                                                          ModuleKind kind, MlpKind mlp,
+                                                          DataType type);
 
 /// Sizes of an MLP by itself. Grouped, its rows are those of the experts.
 struct MlpSizes {

@@ -178,11 +178,7 @@ void add_plan(Json& out, const std::optional<PlanResult>& plan) {
   out["bytes"] = bytes_of(*plan);
 }
 
-}  // namespace
-
-namespace {
-
-// What nobody declared, with the verdict under each of its values.
+// Lists what nobody declared, with the verdict under each of its values.
 Json undeclared_of(const Report& report) {
   Json out = Json::array();
   if (!report.environment) return out;

@@ -1,4 +1,4 @@
-// What check() returns, as a plain value: the verdict, the findings, and what both are relative to.
+// check() returns a plain value: the verdict, the findings, and what both are relative to.
 
 #pragma once
 

@@ -58,8 +58,9 @@ class Wiring {
   };
   [[nodiscard]] const Ideal& ideal() const;
 
-  /// The orders as they are simulated on links that queue: with transfers, and with layers taken apart
-  /// if Megatron overlaps their exchanges, whether or not somebody declared the ranks that exchange.
+  /// The orders as they are simulated on links that queue: with transfers, and with layers taken
+  /// apart if Megatron overlaps their exchanges, whether or not somebody declared the ranks that
+  /// exchange.
   [[nodiscard]] const Lowered& lowered_for_links() const;
   [[nodiscard]] const TaskGraph& graph_for_links() const;
 

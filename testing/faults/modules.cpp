@@ -331,10 +331,10 @@ std::optional<Broken<Declared>> offloaded_address(const Declared& sound, std::si
 // right behind it.
 std::optional<Broken<Declared>> half_delayed(const Declared& sound, std::size_t choice) {
   if (*sound.schedule.microbatches < 2) return std::nullopt;
-  const auto backwards = entries_that(sound.schedule, [](const Entry& entry,
-                                                         const RankOrder& rank) {
-    return entry.kind == Kind::Backward && (*rank.delay)[entry.chunk.index()] == Delay::Never;
-  });
+  const auto backwards =
+      entries_that(sound.schedule, [](const Entry& entry, const RankOrder& rank) {
+        return entry.kind == Kind::Backward && (*rank.delay)[entry.chunk.index()] == Delay::Never;
+      });
   const auto place = chosen(backwards, choice);
   if (!place) return std::nullopt;
   Declared broken = sound;

@@ -35,10 +35,10 @@ namespace capo::testing {
 [[nodiscard]] Declared draw_unwired_declared(Dice& dice);
 
 /// Gives all modules one square shape and one type, since each layer reads the output of the one
-/// before; makes a layernorm-mlp of a transformer-layer or moe-layer, which capo does not run; gives every
-/// input a gradient; and takes composites apart, since no order of launches shows a race inside
-/// their graphs. A fused module returns a copy beside its weight gradient, so the rule of returned
-/// gradients, G10, looks at weights alone.
+/// before; makes a layernorm-mlp of a transformer-layer or moe-layer, which capo does not run;
+/// gives every input a gradient; and takes composites apart, since no order of launches shows a
+/// race inside their graphs. A fused module returns a copy beside its weight gradient, so the rule
+/// of returned gradients, G10, looks at weights alone.
 void make_runnable(Dice& dice, Declared& declared);
 
 /// Gives the first module's shape to modules without one, as faults make them.

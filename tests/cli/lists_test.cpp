@@ -39,10 +39,10 @@ TEST(ListsOfRanks, ThatCapoWritesCapoReads) {
   const Outcome order = run_capo({"generate", "megatron", "--pp", "4", "--vp", "2",
                                   "--microbatches", "8", "--rank", "all", "--format", "order"});
   // The file says besides how Megatron calls its transfers.
-  EXPECT_EQ(run_capo({"simulate", "-", "--topology", "loop", "--p2p", "overlap"},
-                     {.input = lists.out})
-                .out,
-            run_capo({"simulate", "-"}, {.input = order.out}).out);
+  EXPECT_EQ(
+      run_capo({"simulate", "-", "--topology", "loop", "--p2p", "overlap"}, {.input = lists.out})
+          .out,
+      run_capo({"simulate", "-"}, {.input = order.out}).out);
 }
 
 TEST(ListsOfRanks, AreWiredOnlyIfATopologyIsDeclared) {

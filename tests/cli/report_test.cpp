@@ -172,10 +172,10 @@ TEST(CheckJson, HoldsTheFieldsOfTheContract) {
   const json report = report_of("[1, 1, 2, -2, -1, -1, -1]", {"--profile", "te,mcore,torch"});
   EXPECT_EQ(report.at("schema"), 1);
   EXPECT_EQ(report.at("verdict"), "rejected");
-  EXPECT_EQ(keys_of(report), (std::set<std::string>{"schema", "verdict", "environment", "finishes",
-                                                    "diagnostics", "hazards", "victims", "slots",
-                                                    "bytes", "undeclared", "findings", "skipped",
-                                                    "profiles"}));
+  EXPECT_EQ(keys_of(report),
+            (std::set<std::string>{"schema", "verdict", "environment", "finishes", "diagnostics",
+                                   "hazards", "victims", "slots", "bytes", "undeclared", "findings",
+                                   "skipped", "profiles"}));
   EXPECT_EQ(
       keys_of(report.at("environment")),
       (std::set<std::string>{"topology", "plan", "modules", "ranks", "chunks", "microbatches",

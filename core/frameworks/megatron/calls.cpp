@@ -49,7 +49,7 @@ struct Program {
   std::size_t warmup = 0;  // turns forward before the first backward
 };
 
-// Where a chunk of the order stands in the model: each is a layer of one of the model's chunks, or
+// A chunk of the order has a place in the model: it is a layer of one of the model's chunks, or
 // all of it.
 struct LayerPlace {
   std::int32_t chunk = 0;  // of the model, from 1

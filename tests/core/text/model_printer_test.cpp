@@ -36,29 +36,29 @@ TEST(ModelPrinter, PrintsWhatReadsBackAsItWas) {
 
 TEST(ModelPrinter, PrintsEveryMemberThatIsNotAsUsual) {
   const ModelConfiguration all{.layers = 3,
-                          .dense_layers = 1,
-                          .hidden = 64,
-                          .ffn = 96,
-                          .heads = 8,
-                          .kv_heads = 4,
-                          .head_size = 16,
-                          .latent = LatentAttention{1, 2, 3, 4, 5},
-                          .qk_norm = true,
-                          .experts = 8,
-                          .top_k = 2,
-                          .expert_ffn = 32,
-                          .shared_experts = 2,
-                          .vocabulary = 100,
-                          .tied_embedding = true,
-                          .sequence = 128,
-                          .micro_batch = 3,
-                          .capacity_factor = 1.25,
-                          .tensor_parallel = 2,
-                          .expert_parallel = 4,
-                          .expert_tensor_parallel = 1,
-                          .context_parallel = 2,
-                          .dtype = DataType::Fp8,
-                          .recompute = Recompute::Full};
+                               .dense_layers = 1,
+                               .hidden = 64,
+                               .ffn = 96,
+                               .heads = 8,
+                               .kv_heads = 4,
+                               .head_size = 16,
+                               .latent = LatentAttention{1, 2, 3, 4, 5},
+                               .qk_norm = true,
+                               .experts = 8,
+                               .top_k = 2,
+                               .expert_ffn = 32,
+                               .shared_experts = 2,
+                               .vocabulary = 100,
+                               .tied_embedding = true,
+                               .sequence = 128,
+                               .micro_batch = 3,
+                               .capacity_factor = 1.25,
+                               .tensor_parallel = 2,
+                               .expert_parallel = 4,
+                               .expert_tensor_parallel = 1,
+                               .context_parallel = 2,
+                               .dtype = DataType::Fp8,
+                               .recompute = Recompute::Full};
   EXPECT_EQ(read(print_configured_model("", all, {})).configuration, all);
   EXPECT_EQ(read(print_configured_model("", {}, {})).configuration, ModelConfiguration{});
 }
@@ -93,10 +93,10 @@ TEST(WithMembers, SetsNumbersWordsAndObjects) {
   const Model model =
       read(with_members(R"({"configuration": {"hidden": 4, "layers": 2}})", members));
   EXPECT_EQ(model.configuration, (ModelConfiguration{.layers = 2,
-                                                .hidden = 8,
-                                                .qk_norm = true,
-                                                .dtype = DataType::Fp8,
-                                                .recompute = Recompute::Full}));
+                                                     .hidden = 8,
+                                                     .qk_norm = true,
+                                                     .dtype = DataType::Fp8,
+                                                     .recompute = Recompute::Full}));
 }
 
 }  // namespace
