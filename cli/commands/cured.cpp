@@ -38,7 +38,7 @@ JudgeText judge_under(const CheckRequest& request, const JudgedInput& judged) {
   };
 }
 
-// The text with one finding's edits, if that finding is all there is and they make it acceptable.
+// The text with the edits of the first error that has some, if they make it acceptable.
 std::optional<std::string> mended(const CheckResult& result, const Input& input,
                                   const JudgeText& judge) {
   const auto& kept = result.diagnostics.kept();

@@ -3,7 +3,7 @@
 //   {"configuration": {...}, "modules": {"moe": {"kind": "grouped-mlp"}}}
 //     ->  "moe" has a shape, a type, and bytes of all it keeps
 //
-// What a module declares stays and wins; a module with a shape of its own takes nothing but its
+// A module's own declarations stay and win; a module with a shape of its own takes nothing but its
 // type. A kind that is one product has sizes that a configuration does not tell, and takes the type
 // as well. Derived bytes stand beside declared ones (Module::derived), since a run, which keeps
 // other tensors, goes by what is declared. Tested by derive_test.cpp.

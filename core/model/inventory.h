@@ -6,11 +6,11 @@
 //     gate and up       kept    [4096, 7168] x 2
 //     activated rows    kept    [4096, 3584] x 2
 //
-// What is kept from F to B is what Megatron-LM's layers keep with TransformerEngine's fused norms,
-// rotary embedding, flash attention and SwiGLU: a norm its input and the inverse deviation of each
-// row, a product its input, attention q, k, v, its output and a logsumexp, SwiGLU its input. The
-// input of a layer is its static input, and not listed among the kept. bench/gpu/layer_bytes.py
-// runs such a layer in PyTorch and compares.
+// A layer keeps from F to B the tensors that Megatron-LM's layers keep with TransformerEngine's
+// fused norms, rotary embedding, flash attention and SwiGLU: a norm its input and the inverse
+// deviation of each row, a product its input, attention q, k, v, its output and a logsumexp, SwiGLU
+// its input. The input of a layer is its static input, and not listed among the kept.
+// bench/gpu/layer_bytes.py runs such a layer in PyTorch and compares.
 //
 // A delayed weight gradient reads inputs of products and gradients that came into them. These
 // gradients are as large as tensors that B has done with, and are taken to lie in their place;

@@ -45,10 +45,6 @@ std::string_view words_for(TransferMode mode) {
   return kWords[as_index(mode)];
 }
 
-bool ranks_communicate(const Schedule& schedule) {
-  return schedule.topology != Topology::Independent && schedule.ranks.size() > 1;
-}
-
 // Findings are the same if they say the same at the same place.
 using Key = std::tuple<std::string_view, std::uint32_t, std::string>;
 
@@ -92,7 +88,6 @@ class Widening {
   }
 
   void run() {
-    if (layouts_.size() * modes_.size() == 1) return;
     if (depends() && !find_the_same(stated_, under(layouts_.back(), modes_.back(), limit()))) {
       judge_all();
       merge();
@@ -233,9 +228,13 @@ class Widening {
 
 }  // namespace
 
+bool has_undeclared(const Schedule& schedule, const Environment& declared) {
+  return schedule.topology != Topology::Independent && schedule.ranks.size() > 1 &&
+         !declared.assume_defaults && !(declared.communicators && declared.transfers);
+}
+
 void judge_undeclared(const Context& context, CheckResult& result) {
-  if (context.options().environment.assume_defaults || !ranks_communicate(context.schedule()))
-    return;
+  if (!has_undeclared(context.schedule(), context.options().environment)) return;
   Widening(context, result).run();
 }
 

@@ -1,7 +1,8 @@
 // Judges what nobody declared under every value that it can have.
 //
-//   ranks that share one communicator never race; with one for each pair of ranks the same order
-//   may overwrite a gradient while it is sent
+//   1f1b under plan te     one communicator a rank holds each send back until it does no harm; with
+//                          one for each pair of ranks a gradient may be overwritten while it is
+//                          sent
 //
 // A verdict must not rest on what nobody said. Ranks that are wired communicate in one of three
 // layouts and in one of two modes; whatever of the two is not declared is judged under all of its
@@ -19,11 +20,16 @@
 
 #pragma once
 
+#include "core/model/environment.h"
+#include "core/order/schedule.h"
 #include "core/rules/check_result.h"
 
 namespace capo {
 
 class Context;
+
+/// Whether there is anything to vary: ranks communicate, and how is not declared altogether.
+[[nodiscard]] bool has_undeclared(const Schedule& schedule, const Environment& declared);
 
 /// Adds to a result of check_stated() what is found under the other values: findings, the verdict
 /// and CheckResult::undeclared.

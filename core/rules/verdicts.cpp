@@ -7,6 +7,7 @@
 #include "core/rules/context.h"
 #include "core/rules/families.h"
 #include "core/rules/passes.h"
+#include "core/rules/undeclared.h"
 
 #include <algorithm>
 #include <array>
@@ -120,12 +121,6 @@ bool shape_alone(const Verdicts::Declared& declared) {
          !options.environment.weight_stream && options.modules.layers.empty() && !options.plan.kind;
 }
 
-// Whether what nobody declared has more values than one.
-bool varies(const Schedule& schedule, const Environment& declared) {
-  return schedule.topology != Topology::Independent && schedule.ranks.size() > 1 &&
-         !declared.assume_defaults && !(declared.communicators && declared.transfers);
-}
-
 // The entry of an input that has this place in its text.
 std::optional<Place> entry_at(const Input& input, Span place) {
   // Every odd entry is an error, before all others.
@@ -172,7 +167,9 @@ class Verdicts::State {
   }
 
   FirstFinding of(const Input& input) {
-    if (varies(input.schedule, declared_.options.environment)) return under_every_value(input);
+    if (has_undeclared(input.schedule, declared_.options.environment)) {
+      return under_every_value(input);
+    }
     const Context context(input, declared_.options);
     return judge(context, [&input](Span place) { return entry_at(input, place); });
   }

@@ -21,7 +21,7 @@ bool is_installed(const std::string& shell) {
   return run_capo({"-c", "command -v " + shell}, {.program = "/bin/sh"}).exit_code == 0;
 }
 
-// What bash offers behind `line`, whose last word is being typed.
+// Returns the words that bash offers behind `words`, the last of which is being typed.
 std::string offered(const std::vector<std::string>& words) {
   const ScratchFolder folder;
   folder.write("capo.bash", run_capo({"completion", "bash"}).out);

@@ -1,4 +1,4 @@
-// What `capo check` says to who made one mistake, through the program itself.
+// The program itself is asked here about orders with one mistake.
 
 #include "tests/support/run_capo.h"
 #include "tests/support/scratch_folder.h"

@@ -24,7 +24,7 @@ using testing_support::holds;
 using testing_support::Outcome;
 using testing_support::run_capo;
 
-// What capo prints on a terminal with so many columns.
+// Returns the text that capo prints on a terminal with so many columns.
 std::string on_a_terminal(std::vector<std::string> arguments, unsigned short columns) {
   arguments.insert(arguments.begin(), "capo");
   std::vector<char*> words;

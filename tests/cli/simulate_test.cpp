@@ -448,7 +448,7 @@ TEST_F(SimulateCommand, ASweepSortsAndMarksWithinACompetition) {
   const std::string text = out_of(grid + " --memory 4");
   EXPECT_NE(text.find("exceeds 4"), std::string::npos) << text;
   EXPECT_NE(text.find("  best\n"), std::string::npos) << text;
-  // What is searched for keeps to the limit as the peak is counted.
+  // A schedule that is searched for keeps to the limit as the peak is counted.
   for (const auto& each :
        json::parse(out_of("sweep zb zbv v-adaptive --ranks 4 --microbatches 8 --memory 6 --format "
                           "json"))["runs"]) {

@@ -7,7 +7,7 @@
 //       {"NamesTheEntry", check_te("[1, nan, -1]"), "S01@1", labels("4+3")},
 //   });
 //
-// What else a row says is about its first finding. A row that fails is named in the message. Tested
+// The rest of a row is about its first finding. A row that fails is named in the message. Tested
 // by finding_rows_test.cpp.
 
 #pragma once

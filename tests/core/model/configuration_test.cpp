@@ -1,4 +1,4 @@
-// What a configuration cannot be: sizes that do not divide, and parts larger than their whole.
+// A configuration is refused if sizes do not divide, or a part is larger than its whole.
 
 #include "core/model/configuration.h"
 

@@ -161,8 +161,8 @@ TEST(Inventory, WithNormedHeadsKeepTheseBeforeTheirNorms) {
             kTokens * (6 * 16 * 2 + 6 * 4));
 }
 
-// By hand, of the 61 layers' attention in config.json: 7168*1536 + 1536 + 1536*128*192 + 7168*576 +
-// 512 + 512*128*256 + 128*128*7168.
+// The attention of each of the 61 layers in config.json has, counted by hand, 7168*1536 + 1536 +
+// 1536*128*192 + 7168*576 + 512 + 512*128*256 + 128*128*7168.
 TEST(Inventory, OfLatentAttentionAreNarrowProducts) {
   const ModelConfiguration of = ready_model_named("deepseek-v3")->configuration;
   const Inventory layer = inventory(of, ModuleKind::TransformerLayer, MlpKind::Dense);

@@ -68,9 +68,9 @@ TEST(ReadyModels, UseAsManyParametersForATokenAsPublished) {
   EXPECT_EQ(counts_of("llama3-70b").active, counts_of("llama3-70b").total) << "it has no experts";
 }
 
-// By hand: 16384 of the embedding and as many of the output layer, 64 of the last norm. Attention:
-// 64 (norm) + 64*(4+2*2)*16 (qkv) + 64*64 = 12352. Dense: 64 + 3*64*192 = 36928. Experts: 64 + 64*4
-// (router) + 3*64*32 (shared) + 4*3*64*32 = 31040.
+// Counted by hand, there are 16384 of the embedding and as many of the output layer, 64 of the last
+// norm. Attention: 64 (norm) + 64*(4+2*2)*16 (qkv) + 64*64 = 12352. Dense: 64 + 3*64*192 = 36928.
+// Experts: 64 + 64*4 (router) + 3*64*32 (shared) + 4*3*64*32 = 31040.
 TEST(ReadyModels, OfTinyCanBeCountedByHand) {
   const ParameterCounts tiny = counts_of("tiny");
   EXPECT_EQ(tiny.embedding, 16384);

@@ -280,7 +280,7 @@ TEST(InputNotRouted, StandsHereAndNotThere) {
                 "rank 0 replay: F1.0 send-F1.0 recv-B1.0 B1.0\n"
                 "rank 1 replay: recv-F1.0 F1.0 B1.0 send-B1.0\n"),
        "Y01@1 Y01@0", warns()},
-      // As captured rank 0 transfers by itself, so that nothing is said of Megatron's calls there.
+      // The capture of rank 0 writes its transfers, so nothing is said of Megatron's calls there.
       {"JudgesAReplayThatLeavesItsTransfersToMegatron",
        check_in({.environment = {.p2p = MegatronCalls::Batch}},
                 "capo 1\nplacement loop\n"

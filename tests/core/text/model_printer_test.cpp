@@ -1,4 +1,4 @@
-// What is printed of a configured model reads back as it was.
+// A configured model that is printed reads back as it was.
 
 #include "core/text/model_printer.h"
 
