@@ -3,7 +3,7 @@
 // A model that was read can be written and reads back as the same: as a model of its own, and as
 // its author's text with costs in it, as `capo measure` leaves it.
 
-#include "core/text/model_costs.h"
+#include "core/text/model_printer.h"
 #include "core/text/model_reader.h"
 #include "fuzz/bytes.h"
 #include "fuzz/laws.h"

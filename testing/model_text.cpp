@@ -1,8 +1,8 @@
 #include "testing/model_text.h"
 
 #include "core/base/index.h"
-#include "core/model/module_flags.h"
 #include "core/text/action_token.h"
+#include "core/text/model_parts.h"
 
 #include <nlohmann/json.hpp>
 

@@ -8,7 +8,7 @@
 #include "cli/options/environment_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
-#include "core/text/model_costs.h"
+#include "core/text/model_printer.h"
 #include "run/modules/layer.h"
 #include "run/setup/step_layers.h"
 

@@ -1,7 +1,7 @@
 #include "core/rules/plan_view.h"
 
 #include "core/base/index.h"
-#include "core/frameworks/te/could_hurt.h"
+#include "core/frameworks/te/reuse.h"
 
 #include <algorithm>
 #include <array>

@@ -4,12 +4,21 @@
 //
 // Reading what was printed gives the same configuration and kinds. Members that hold their default
 // are left out, as a person would. Members that no configuration has (groups, plan, costs) are not
-// printed. Tested by model_printer_test.cpp.
+// printed.
+//
+// with_members() and with_costs() change a model.json that the reader of models has accepted
+// (model_reader.h): the other members stay as its author wrote them, in the same order.
+//
+//   {"modules": {"mlp": {"kind": "linear"}}}   ->   ... "cost": {"forward": 12.5, "backward": 30.1}
+//
+// Tested by model_printer_test.cpp and model_costs_test.cpp.
 
 #pragma once
 
 #include "core/model/model.h"
 
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,5 +40,13 @@ struct ConfigurationMember {
 /// string.
 [[nodiscard]] std::string with_members(std::string_view model,
                                        std::span<const ConfigurationMember> members);
+
+struct MeasuredCosts {
+  std::map<std::string, ModuleCost> modules;  ///< by name; others keep what they have
+  std::optional<TransferCost> transfer;       ///< nullopt: the file keeps its own
+};
+
+/// Numbers get six digits, as many as a measurement has.
+[[nodiscard]] std::string with_costs(std::string_view model, const MeasuredCosts& costs);
 
 }  // namespace capo

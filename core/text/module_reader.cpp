@@ -1,4 +1,3 @@
-#include "core/model/module_flags.h"
 #include "core/text/model_parts.h"
 
 #include "core/base/nearest.h"

@@ -1,6 +1,6 @@
 #include "testing/generators/arbitrary_model.h"
 
-#include "core/model/module_flags.h"
+#include "core/text/model_parts.h"
 #include "testing/generators/sound_module.h"
 #include "testing/generators/topology.h"
 #include "testing/model_text.h"

@@ -11,7 +11,7 @@
 #include "core/report/report.h"
 #include "core/rules/check.h"
 #include "core/text/json_printer.h"
-#include "core/text/model_costs.h"
+#include "core/text/model_printer.h"
 #include "core/text/model_reader.h"
 #include "core/text/number.h"
 #include "core/text/order_printer.h"

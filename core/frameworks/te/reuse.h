@@ -14,11 +14,25 @@
 // copies 16 and 16, a linear or grouped linear 15 and 12, behind a norm 9 and 9;
 // p2p_window_test.cpp prints them), and 117 of 120 sooner or later than the next chunk of the model
 // ends, as there. Hazards in the pool are therefore possible ones. It is read off graph.py 329-377
-// and 806-914. Tested by reuse_test.cpp by hand, and by te_vectors_test.cpp against rows that the
-// unmodified graph.py made.
+// and 806-914.
+//
+// te_could_hurt() tells without a plan whether this could hurt an order:
+//
+//   [1, 1, -1, -1.5, -1, -1.5]      no: every weight gradient follows its backward
+//   [1, -1, 1, -1.5, -1, -1.5]      yes: the second forward takes the input that -1.5 still reads
+//
+// A list that declares no plan is judged under TE's only if that says so, since nearly no list is
+// and planning one costs more than all other rules. Its answer is the plan's for static inputs and
+// incoming gradients of one signature and counted microbatches, with two exceptions: an order with
+// two weight gradients of one chunk outstanding hurts nobody, since TE cannot capture it at all,
+// and memory of the pool does not count, since chunks of a bare list read nothing from each other.
+//
+// Tested by reuse_test.cpp by hand, by te_vectors_test.cpp against rows that the unmodified
+// graph.py made, and could_hurt_test.cpp holds the answer against the plan.
 
 #pragma once
 
+#include "core/order/schedule.h"
 #include "core/plan/plan.h"
 #include "core/plan/work.h"
 
@@ -30,5 +44,8 @@ namespace capo {
 /// capture.
 [[nodiscard]] RankMemory plan_as_te(const BufferTable& table, std::int32_t rank,
                                     std::span<const Work> work, std::vector<std::int64_t>& address);
+
+/// Whether the reuse of buffers could hurt the order of one rank, told without a plan.
+[[nodiscard]] bool te_could_hurt(const RankOrder& rank);
 
 }  // namespace capo

@@ -1,4 +1,4 @@
-#include "core/text/model_costs.h"
+#include "core/text/model_printer.h"
 #include "core/text/model_reader.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include "testing/generators/arbitrary_model.h"
 
-#include "core/model/module_flags.h"
+#include "core/text/model_parts.h"
 #include "core/text/model_reader.h"
 #include "testing/generators/topology.h"
 #include "tests/testing/sample.h"

@@ -5,7 +5,7 @@
 // The two may differ in one case: an order with two weight gradients of one chunk outstanding has
 // hazards under the plan, and hurts nobody, since TE cannot capture it.
 
-#include "core/frameworks/te/could_hurt.h"
+#include "core/frameworks/te/reuse.h"
 #include "core/rules/check.h"
 #include "tests/support/check_text.h"
 
