@@ -235,25 +235,18 @@ Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) 
     text.remove_prefix(colon + 1);
   }
   std::vector<CostSetting> settings;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view item = text.substr(begin, end - begin);
-    begin = end + 1;
-    const std::size_t equals = item.find('=');
-    const std::string_view word = item.substr(0, equals);
+  for (const NamedNumber& number : named_numbers(text)) {
     const auto* found = std::find_if(kKeys.begin(), kKeys.end(),
-                                     [&](const KeyWord& key) { return key.word == word; });
-    const auto value =
-        equals == std::string_view::npos ? std::nullopt : read_number(item.substr(equals + 1));
-    if (found == kKeys.end() || !value) {
+                                     [&](const KeyWord& key) { return key.word == number.name; });
+    if (found == kKeys.end() || !number.value) {
       return fmt::format(
           "`{}` is not a cost; write a list such as f=12,b=13,w=9,comm=1 of the keys f, "
           "b, w, dispatch, combine, experts, unshard, reshard, reduce, comm, bw, bytes, "
           "overlap and slowdown",
-          item);
+          number.item);
     }
-    const CostSetting setting{.scope = scope, .key = found->key, .value = value->value};
-    if (std::string why = misfit(setting, word); !why.empty()) return why;
+    const CostSetting setting{.scope = scope, .key = found->key, .value = *number.value};
+    if (std::string why = misfit(setting, number.name); !why.empty()) return why;
     settings.push_back(setting);
   }
   return settings;

@@ -281,23 +281,16 @@ Result<Efficiency, std::string> read_efficiency(std::string_view text) {
        {"attention", &efficiency.attention},
        {"memory", &efficiency.memory},
        {"links", &efficiency.links}}};
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view item = text.substr(begin, end - begin);
-    begin = end + 1;
-    const std::size_t equals = item.find('=');
-    const auto* found = std::find_if(keys.begin(), keys.end(), [&](const auto& key) {
-      return key.first == item.substr(0, equals);
-    });
-    const auto value =
-        equals == std::string_view::npos ? std::nullopt : read_number(item.substr(equals + 1));
-    if (found == keys.end() || !value || !(value->value >= 0.001 && value->value <= 1)) {
+  for (const NamedNumber& number : named_numbers(text)) {
+    const auto* found = std::find_if(keys.begin(), keys.end(),
+                                     [&](const auto& key) { return key.first == number.name; });
+    if (found == keys.end() || !number.value || !(*number.value >= 0.001 && *number.value <= 1)) {
       return fmt::format(
           "`{}` is no share of a rate; write products, attention, memory or links with a number "
           "from 0.001 to 1, as in products=0.6,links=0.8",
-          item);
+          number.item);
     }
-    *found->second = value->value;
+    *found->second = *number.value;
   }
   return efficiency;
 }

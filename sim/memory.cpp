@@ -126,23 +126,16 @@ Result<MemoryChange, std::string> read_memory(std::string_view text) {
   MemoryChange change{.forward = 0, .backward = 0, .weight = 0};
   const std::array<std::pair<std::string_view, double*>, 3> keys{
       {{"f", &change.forward}, {"b", &change.backward}, {"w", &change.weight}}};
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view item = text.substr(begin, end - begin);
-    begin = end + 1;
-    const std::size_t equals = item.find('=');
-    const auto* found = std::find_if(keys.begin(), keys.end(), [&](const auto& key) {
-      return key.first == item.substr(0, equals);
-    });
-    const auto value =
-        equals == std::string_view::npos ? std::nullopt : read_number(item.substr(equals + 1));
-    if (found == keys.end() || !value || !std::isfinite(value->value)) {
+  for (const NamedNumber& number : named_numbers(text)) {
+    const auto* found = std::find_if(keys.begin(), keys.end(),
+                                     [&](const auto& key) { return key.first == number.name; });
+    if (found == keys.end() || !number.value || !std::isfinite(*number.value)) {
       return fmt::format(
           "`{}` is no change of memory; write all of f, b and w, as in "
           "f=1,b=-0.5,w=-0.5",
-          item);
+          number.item);
     }
-    *found->second = value->value;
+    *found->second = *number.value;
   }
   const double sum = change.forward + change.backward + change.weight;
   if (change.forward < 0 || std::abs(sum) > 1e-9 * std::max(1.0, change.forward)) {

@@ -117,7 +117,7 @@ void add_environment(Json& json, const Environment& environment) {
                         {"early_release", environment.ep_slots.early_release},
                         {"delayed_weights", environment.ep_slots.delayed_weights}};
   }
-  if (environment.weight_stream) json["weight_stream"] = true;
+  if (environment.weight_stream) json["weight_stream"] = *environment.weight_stream;
 }
 
 void add_placement(Json& json, const Model& model) {

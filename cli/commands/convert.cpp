@@ -38,7 +38,7 @@ void refuse_unused(const ConvertRequest& request) {
                                                 {"--p2p", given.p2p.has_value()},
                                                 {"--ep-overlap", given.ep_overlap},
                                                 {"--ep-slots", !given.ep_slots.empty()},
-                                                {"--weight-stream", given.weight_stream}};
+                                                {"--weight-stream", given.weight_stream.has_value()}};
   for (const auto& [flag, used] : flags) {
     if (used) throw CLI::ValidationError(flag, "needs --lower");
   }

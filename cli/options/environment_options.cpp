@@ -84,13 +84,16 @@ void EnvironmentOptions::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"mtp", "early-release", "delayed-wgrad"}))
       ->group(group);
   app.add_flag(
-         "--weight-stream", weight_stream,
+         "--weight-stream,!--no-weight-stream",
+         [this](std::int64_t times) { weight_stream = times > 0; },
          "Weight gradients run on a stream of their own, and nothing but a reduction waits for "
-         "them")
+         "them; --no-weight-stream: on the stream of the other computations; if not declared, that "
+         "is taken, and check warns where it would matter")
       ->group(group);
   app.add_option_function<std::string>(
          "--assume", [this](const std::string&) { assume_defaults = true; },
-         "default: take per-rank and rendezvous if nothing is declared, and judge no other value")
+         "default: take per-rank, rendezvous and no weight stream if nothing is declared, and judge no "
+         "other value")
       ->check(CLI::IsMember({"default"}))
       ->group(group);
   CLI::Option* file = app.add_option("--model", model,
@@ -150,7 +153,7 @@ Result<Model, CommandError> EnvironmentOptions::resolve(const Limits& limits) co
   if (!ep_slots.empty() && !environment.ep_overlap) {
     throw CLI::ValidationError("--ep-slots", "needs --ep-overlap, whose slots they are");
   }
-  environment.weight_stream = environment.weight_stream || weight_stream;
+  merge(environment.weight_stream, weight_stream, "--weight-stream", on_conflict());
   if (!overlaps_anyway) refuse_idle_overlap(declared);
   if (topology.empty()) return declared;
 

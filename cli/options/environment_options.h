@@ -52,7 +52,7 @@ struct EnvironmentOptions {
   bool override_file = false;
   bool ep_overlap = false;
   std::vector<std::string> ep_slots;
-  bool weight_stream = false;
+  std::optional<bool> weight_stream;
   bool assume_defaults = false;
   /// true if the command needs --ep-overlap without Megatron's calls and without exchanges: for a
   /// configuration of Megatron's, or for links on which every layer is taken apart.

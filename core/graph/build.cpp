@@ -40,7 +40,7 @@ class Builder {
   void add_tasks(Take take, const Environment& environment) {
     const Communicators layout = environment.layout();
     exchanges_in_turn_ = take == Take::WithExchangesInTurn;
-    weight_stream_ = take != Take::Computations && environment.weight_stream;
+    weight_stream_ = take != Take::Computations && environment.has_weight_stream();
     exchanges_ = take != Take::Computations && has_exchanges(lowered_);
     if (exchanges_) first_.emplace(map_.stages(), lookup_.microbatches());
     for (std::size_t r = 0; r < lowered_.ranks.size(); ++r) {

@@ -48,15 +48,17 @@ struct Environment {
   std::optional<MegatronCalls> p2p;
   bool ep_overlap = false;  ///< Megatron runs forward and backward of a step as one
   EpOverlap ep_slots;       ///< read only if ep_overlap is set
-  /// Weight gradients run on a stream of their own, each after the work launched before it, and
-  /// only reductions wait for them.
-  bool weight_stream = false;
+  /// true: weight gradients run on a stream of their own, each after the work launched before it,
+  /// and only reductions wait for them. false: they run on that of the other computations, which is
+  /// also what is taken if nobody says.
+  std::optional<bool> weight_stream;
   /// Undeclared members take the first value of each, and no other is judged.
   bool assume_defaults = false;
 
   [[nodiscard]] Communicators layout() const {
     return communicators.value_or(Communicators::PerRank);
   }
+  [[nodiscard]] bool has_weight_stream() const { return weight_stream.value_or(false); }
   [[nodiscard]] bool buffered() const {
     return transfers.value_or(TransferMode::Rendezvous) == TransferMode::Buffered;
   }

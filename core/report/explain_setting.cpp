@@ -123,7 +123,7 @@ std::string explain_setting(const Report& report) {
       lines.add("ep-overlap", "on", "forward and backward of a step run as one");
     }
   }
-  if (setting.across.weight_stream) {
+  if (setting.across.has_weight_stream()) {
     lines.add_value("weight-stream", "on", true,
                     "weight gradients run on a stream of their own, and nothing but a reduction "
                     "waits for them");

@@ -94,7 +94,7 @@ Json json_of(const Setting& environment) {
                                                  : Json(nullptr)},
           {"p2p", environment.across.p2p ? Json(name_of(*environment.across.p2p)) : Json(nullptr)},
           {"ep_overlap", environment.across.ep_overlap},
-          {"weight_stream", environment.across.weight_stream},
+          {"weight_stream", environment.across.has_weight_stream()},
           {"collective_groups", environment.groups},
           {"assumed", environment.assumed}};
 }

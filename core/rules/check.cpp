@@ -27,6 +27,7 @@ CheckResult check(const Input& input, const CheckOptions& options) {
 CheckResult check(const Context& context) {
   CheckResult result = check_stated(context);
   judge_undeclared(context, result);
+  warn_of_weight_stream(context, result);
   return result;
 }
 

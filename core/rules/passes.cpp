@@ -29,7 +29,7 @@ bool has_reductions(const Schedule& schedule) {
 bool related(const Context& context) {
   const CheckOptions& options = context.options();
   return context.schedule().topology != Topology::Independent || !options.groups.empty() ||
-         options.environment.weight_stream;
+         options.environment.has_weight_stream();
 }
 
 bool any_wiring(const Context& context, bool (*concerns)(const Wiring&)) {

@@ -1,6 +1,8 @@
 #include "core/rules/undeclared.h"
 
 #include "core/base/index.h"
+#include "core/base/plural.h"
+#include "core/rules/check.h"
 #include "core/rules/context.h"
 #include "core/rules/rule.h"
 #include "core/rules/stated.h"
@@ -226,6 +228,40 @@ class Widening {
   std::vector<Case> cases_;  // empty if all find what the first does
 };
 
+bool has_weight_gradients(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
+    return std::any_of(rank.order.begin(), rank.order.end(),
+                       [](const Entry& entry) { return entry.kind == Kind::BackwardWeight; });
+  });
+}
+
+// Whether a stream of weight gradients could change the verdict, and nobody says that there is
+// none. Megatron runs them on the stream of its computations, and no two uses under plan safe share
+// memory while both last.
+bool rests_on_one_stream(const Context& context, const CheckResult& result) {
+  const Environment& declared = context.options().environment;
+  return result.verdict == Verdict::Accepted && !declared.weight_stream &&
+         !declared.assume_defaults && !result.environment.p2p &&
+         context.options().plan.kind == PlanKind::Te && has_weight_gradients(context.schedule());
+}
+
+Diagnostic as_warning(Diagnostic finding, std::size_t errors) {
+  finding.severity = Severity::Warning;
+  finding.message =
+      fmt::format("if weight gradients run on a stream of their own, {}", finding.message);
+  finding.notes.push_back(
+      {.text =
+           fmt::format("the stream of weight gradients is not declared; the verdict takes that of "
+                       "the other computations, and would be `rejected` with {} otherwise",
+                       counted(static_cast<std::int64_t>(errors), "error")),
+       .span = std::nullopt});
+  finding.help = {.text =
+                      "say --no-weight-stream if weight gradients run on the stream of the others, "
+                      "or --weight-stream if they have one of their own",
+                  .edits = {}};
+  return finding;
+}
+
 }  // namespace
 
 bool has_undeclared(const Schedule& schedule, const Environment& declared) {
@@ -236,6 +272,21 @@ bool has_undeclared(const Schedule& schedule, const Environment& declared) {
 void judge_undeclared(const Context& context, CheckResult& result) {
   if (!has_undeclared(context.schedule(), context.options().environment)) return;
   Widening(context, result).run();
+}
+
+// The environment that orders least has all races of the others.
+void warn_of_weight_stream(const Context& context, CheckResult& result) {
+  if (!rests_on_one_stream(context, result)) return;
+  CheckOptions options = context.options();
+  Environment& environment = options.environment;
+  environment.weight_stream = true;
+  environment.communicators = environment.communicators.value_or(kLayouts.back());
+  environment.transfers = environment.transfers.value_or(kModes.back());
+  const CheckResult apart = check_stated(Context(context.input(), options));
+  const Diagnostic* first = first_finding(apart.diagnostics);
+  if (first == nullptr || first->severity != Severity::Error) return;
+  result.diagnostics.add(as_warning(*first, apart.diagnostics.errors()));
+  result.diagnostics.sort();
 }
 
 }  // namespace capo

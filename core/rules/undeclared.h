@@ -15,8 +15,10 @@
 // between, and nothing between is judged; that this is so is held against judging all of them by
 // tests/schedules/undeclared_test.cpp.
 //
-// Not varied: plan and modules, whose absence is a warning, topology, the stream of weight
-// gradients, and who calls the transfers.
+// Not varied: plan and modules, whose absence is a warning, topology, and who calls the transfers.
+// Weight gradients run on the stream of the other computations, as those of Megatron do, unless
+// somebody says otherwise; where an accepted order would be rejected if they had one of their own,
+// a warning says so, and the verdict stands.
 
 #pragma once
 
@@ -34,5 +36,8 @@ class Context;
 /// Adds to a result of check_stated() what is found under the other values: findings, the verdict
 /// and CheckResult::undeclared.
 void judge_undeclared(const Context& context, CheckResult& result);
+
+/// Adds to a result of judge_undeclared() the warning about the stream of weight gradients.
+void warn_of_weight_stream(const Context& context, CheckResult& result);
 
 }  // namespace capo

@@ -169,7 +169,7 @@ const WiredTransfers& Wiring::transfers() const {
 }
 
 bool Wiring::transfers_matter() const {
-  if (environment_.weight_stream || !groups_.empty()) return true;
+  if (environment_.has_weight_stream() || !groups_.empty()) return true;
   return map_.wired() && (schedule_.ranks.size() > 1 || writes_transfers_ || writes_exchanges_);
 }
 

@@ -197,4 +197,19 @@ std::string byte_words(std::int64_t bytes) {
                      kUnits[unit]);
 }
 
+std::vector<NamedNumber> named_numbers(std::string_view list) {
+  std::vector<NamedNumber> numbers;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    NamedNumber& number = numbers.emplace_back();
+    number.item = list.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t equals = number.item.find('=');
+    number.name = number.item.substr(0, equals);
+    if (equals == std::string_view::npos) continue;
+    if (const auto read = read_number(number.item.substr(equals + 1))) number.value = read->value;
+  }
+  return numbers;
+}
+
 }  // namespace capo

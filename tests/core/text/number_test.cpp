@@ -63,5 +63,20 @@ TEST(Number, PrintsTheShortestTextThatReadsBack) {
   }
 }
 
+TEST(NamedNumbers, HoldWhatStandsBetweenCommas) {
+  const auto numbers = named_numbers("f=12,b,=3,,w=x");
+  ASSERT_EQ(numbers.size(), 5U);
+  EXPECT_EQ(numbers[0].item, "f=12");
+  EXPECT_EQ(numbers[0].name, "f");
+  EXPECT_EQ(numbers[0].value, 12);
+  EXPECT_EQ(numbers[1].name, "b");
+  EXPECT_EQ(numbers[1].value, std::nullopt);
+  EXPECT_EQ(numbers[2].name, "");
+  EXPECT_EQ(numbers[2].value, 3);
+  EXPECT_EQ(numbers[3].item, "");
+  EXPECT_EQ(numbers[4].value, std::nullopt);
+  EXPECT_EQ(named_numbers("").size(), 1U);
+}
+
 }  // namespace
 }  // namespace capo

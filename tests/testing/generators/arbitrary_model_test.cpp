@@ -74,7 +74,7 @@ TEST(ArbitraryModel, DeclaresTopologyEnvironmentTransfersAndPlanAsOftenAsItClaim
                1.0 / 4);
   expect_share([](const Model& m) { return m.environment.ep_slots.early_release; }, 1.0 / 4);
   expect_share([](const Model& m) { return m.environment.ep_slots.delayed_weights; }, 1.0 / 4);
-  expect_share([](const Model& m) { return m.environment.weight_stream; }, 1.0 / 4);
+  expect_share([](const Model& m) { return m.environment.has_weight_stream(); }, 1.0 / 4);
   expect_share([](const Model& m) { return m.plan.aliases.has_value(); }, 1.0 / 2);
   expect_share([](const Model& m) { return m.plan.aliases && m.plan.aliases->input; }, 1.0 / 4);
   expect_share([](const Model& m) { return m.plan.aliases && m.plan.aliases->grad_output; },

@@ -5,16 +5,14 @@
 // tests/data/megatron_grid.txt has a line for each configuration: verdict, first rule and number of
 // errors, with nothing declared of communicators and transfers. CAPO_REBASE=1 writes it anew.
 
-#include "core/base/index.h"
-#include "core/frameworks/megatron/orders.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
 #include "tests/support/data.h"
+#include "tests/support/megatron_grid.h"
 
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -25,73 +23,16 @@
 namespace capo {
 namespace {
 
+using testing_support::grid_options;
+using testing_support::GridStep;
+using testing_support::megatron_grid;
+
 constexpr std::size_t kScreen = 60;
 
-struct Configuration {
-  std::int64_t pipeline;
-  std::int64_t virtual_stages;
-  std::int64_t microbatches;
-  std::vector<std::int64_t> layers;
-  MegatronCalls calls;
-};
-
-std::vector<Configuration> grid() {
-  std::vector<Configuration> all;
-  for (std::int64_t pipeline = 2; pipeline <= 8; ++pipeline) {
-    for (std::int64_t stages = 1; stages <= 4; ++stages) {
-      const auto chunks = as_index(stages);
-      std::vector<std::vector<std::int64_t>> shapes;
-      for (std::int64_t each = 1; each <= 4; ++each) shapes.emplace_back(chunks, each);
-      const std::vector<std::int64_t> uneven{1, 3, 2, 4};
-      const std::vector<std::int64_t> falling{4, 2, 3, 1};
-      if (stages > 1) {
-        shapes.emplace_back(uneven.begin(), uneven.begin() + stages);
-        shapes.emplace_back(falling.begin(), falling.begin() + stages);
-      }
-      for (const std::int64_t times : {1, 2, 8}) {
-        for (const auto& layers : shapes) {
-          for (const MegatronCalls calls : {MegatronCalls::Batch, MegatronCalls::Overlap}) {
-            all.push_back({pipeline, stages, times * pipeline, layers, calls});
-          }
-        }
-      }
-    }
-  }
-  return all;
-}
-
-std::string name_of(const Configuration& of) {
-  return fmt::format("pp {} vp {} m {} layers {} {}", of.pipeline, of.virtual_stages,
-                     of.microbatches, fmt::join(of.layers, ","), capo::name_of(of.calls));
-}
-
-Input input_of(const Configuration& of) {
-  const megatron::Request request{
-      .configuration = {.pipeline = of.pipeline,
-                        .virtual_stages =
-                            of.virtual_stages > 1 ? std::optional(of.virtual_stages) : std::nullopt,
-                        .microbatches = of.microbatches,
-                        .ep_overlap = true},
-      .layers_per_chunk = of.layers,
-      .weight_gradients = megatron::WeightGradients::Delayed};
-  Input input{.form = Form::OrderFile,
-              .schedule = megatron::schedule_of(megatron::orders_of(request).value())};
-  input.schedule.p2p = of.calls;
-  return input;
-}
-
-CheckOptions options() {
-  CheckOptions options;
-  options.plan.kind = PlanKind::Te;
-  options.modules.list = {{.name = "grouped-mlp", .kind = ModuleKind::GroupedMlp}};
-  options.modules.layers = {{{0}}};
-  return options;
-}
-
 // Returns the line of the table, and looks at what a user would see.
-std::string judged(const Configuration& of, std::set<std::string_view>& rules) {
-  const Input input = input_of(of);
-  CheckResult result = check(input, options());
+std::string judged(const GridStep& step, std::set<std::string_view>& rules) {
+  const Input input = input_of(step);
+  CheckResult result = check(input, grid_options());
   const Verdict verdict = result.verdict;
   std::string_view rule = "-";
   if (const Diagnostic* first = first_finding(result.diagnostics)) {
@@ -103,9 +44,9 @@ std::string judged(const Configuration& of, std::set<std::string_view>& rules) {
   const std::size_t errors = result.diagnostics.errors();
   const std::string text = to_text(report_of(input, std::move(result), {}));
   EXPECT_LE(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), kScreen)
-      << name_of(of) << "\n"
+      << name_of(step) << "\n"
       << text;
-  return fmt::format("{}: {} {} {}", name_of(of), capo::name_of(verdict), rule, errors);
+  return fmt::format("{}: {} {} {}", name_of(step), capo::name_of(verdict), rule, errors);
 }
 
 std::vector<std::string> table() {
@@ -141,7 +82,7 @@ bool cites_megatron(std::string_view rule) {
 
 TEST(LayeredGrid, EveryConfigurationIsAcceptedOrExplained) {
   const bool writes = std::getenv("CAPO_REBASE") != nullptr;
-  const std::vector<Configuration> all = grid();
+  const std::vector<GridStep> all = megatron_grid();
   const std::vector<std::string> expected = table();
   std::vector<std::string> lines;
   std::set<std::string_view> rules;
