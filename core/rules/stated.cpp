@@ -8,6 +8,7 @@
 #include "core/rules/wiring.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace capo {
 
@@ -69,9 +70,9 @@ bool strays(const Schedule& schedule) {
                      [](const RankOrder& rank) { return rank.strays > 0; });
 }
 
-}  // namespace
+enum class Describe : std::uint8_t { Findings, PlanToo };
 
-CheckResult check_stated(const Context& context) {
+CheckResult judged(const Context& context, Describe what) {
   const Input& input = context.input();
   const CheckOptions& options = context.options();
   CheckResult result{.diagnostics = Diagnostics(options.findings_per_rule)};
@@ -86,7 +87,8 @@ CheckResult check_stated(const Context& context) {
   passes.run();
   result.skipped = passes.skipped();
   result.orders_clean = passes.orders_clean();
-  if (passes.ran(Pass::Buffers)) result.plan = plan_result(context, context.plan_view());
+  if (what == Describe::PlanToo && passes.ran(Pass::Buffers))
+    result.plan = plan_result(context, context.plan_view());
   result.left_unasked = passes.left_unasked();
   const bool misplaced = strays(input.schedule) && only_misplaced(result.diagnostics) &&
                          context.wirings().front()->executable();
@@ -100,6 +102,16 @@ CheckResult check_stated(const Context& context) {
   result.verdict = passes.verdict();
   result.transfers_judged = passes.ran(Pass::Transfers);
   return result;
+}
+
+}  // namespace
+
+CheckResult check_stated(const Context& context) {
+  return judged(context, Describe::PlanToo);
+}
+
+CheckResult findings_stated(const Context& context) {
+  return judged(context, Describe::Findings);
 }
 
 }  // namespace capo

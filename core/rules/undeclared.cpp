@@ -115,7 +115,7 @@ class Widening {
     options.environment.communicators = layout;
     options.environment.transfers = mode;
     const Context context(context_.input(), options);
-    return check_stated(context);
+    return findings_stated(context);
   }
 
   void judge_all() {
@@ -282,7 +282,7 @@ void warn_of_weight_stream(const Context& context, CheckResult& result) {
   environment.weight_stream = true;
   environment.communicators = environment.communicators.value_or(kLayouts.back());
   environment.transfers = environment.transfers.value_or(kModes.back());
-  const CheckResult apart = check_stated(Context(context.input(), options));
+  const CheckResult apart = findings_stated(Context(context.input(), options));
   const Diagnostic* first = first_finding(apart.diagnostics);
   if (first == nullptr || first->severity != Severity::Error) return;
   result.diagnostics.add(as_warning(*first, apart.diagnostics.errors()));

@@ -54,19 +54,18 @@ inline Module small(ModuleKind kind) {
   return module;
 }
 
-/// The flags of a configuration; `delay_wgrad` is what the order says.
-inline Module configured(ModuleKind kind, gradients::Configuration configuration) {
-  using enum gradients::Configuration;
+/// The flags of a mode; `delay_wgrad` is what the order says.
+inline Module configured(ModuleKind kind, gradients::GradientMode mode) {
+  using enum gradients::GradientMode;
   Module module = small(kind);
-  module.flags.fuse_wgrad_accumulation = configuration != Vanilla && configuration != Delay;
-  module.flags.grad_added_to_main_grad =
-      configuration == FuseAttr || configuration == DelayFuseAttr;
+  module.flags.fuse_wgrad_accumulation = mode != Vanilla && mode != Delay;
+  module.flags.grad_added_to_main_grad = mode == FuseAttr || mode == DelayFuseAttr;
   return module;
 }
 
-inline bool delays(gradients::Configuration configuration) {
-  using enum gradients::Configuration;
-  return configuration == Delay || configuration == DelayFuse || configuration == DelayFuseAttr;
+inline bool delays(gradients::GradientMode mode) {
+  using enum gradients::GradientMode;
+  return mode == Delay || mode == DelayFuse || mode == DelayFuseAttr;
 }
 
 inline CheckOptions every_layer(Module module, PlanKind plan = PlanKind::Safe) {

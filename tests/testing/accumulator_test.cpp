@@ -12,8 +12,8 @@
 namespace capo::gradients {
 namespace {
 
-ModuleFlags flags_of(Configuration configuration) {
-  const std::string_view name = name_of(configuration);
+ModuleFlags flags_of(GradientMode mode) {
+  const std::string_view name = name_of(mode);
   return {
       .delay_wgrad = name.starts_with("delay"),
       .fuse_wgrad_accumulation = name.find("fuse") != std::string_view::npos,
@@ -66,19 +66,19 @@ Events collecting(const Events& events) {
 
 struct OneCell {
   ModuleKind kind;
-  Configuration configuration;
+  GradientMode mode;
 
-  [[nodiscard]] ModuleFlags flags() const { return flags_of(configuration); }
+  [[nodiscard]] ModuleFlags flags() const { return flags_of(mode); }
   [[nodiscard]] bool delays() const { return flags().delay_wgrad; }
   [[nodiscard]] std::string name() const {
-    return std::string(name_of(kind)) + " " + std::string(name_of(configuration));
+    return std::string(name_of(kind)) + " " + std::string(name_of(mode));
   }
 };
 
 std::vector<OneCell> every_cell() {
   std::vector<OneCell> cells;
-  for (const Configuration configuration : kConfigurations) {
-    for (const ModuleKind kind : kColumns) cells.push_back({kind, configuration});
+  for (const GradientMode mode : kGradientModes) {
+    for (const ModuleKind kind : kColumns) cells.push_back({kind, mode});
   }
   return cells;
 }
@@ -170,7 +170,7 @@ TEST(EachCell, OfTheSoundContractRefusesWhatComesTwice) {
 TEST(EachCell, OfTeGivesWhatItsDefectsLeave) {
   for (const OneCell& cell : every_cell()) {
     SCOPED_TRACE(cell.name());
-    const bool assigns = cell.configuration == Configuration::Delay;
+    const bool assigns = cell.mode == GradientMode::Delay;
     EXPECT_EQ(te(cell.kind, cell.flags(), kNext).held, assigns ? only(2) : each_once(3));
     // A queue is first in, first out, whatever order is meant.
     const Outcome last = te(cell.kind, cell.flags(), kLast);
@@ -189,7 +189,7 @@ TEST(EachCell, OfTeFlagsWhatIsOwed) {
     const Outcome outcome =
         te(cell.kind, cell.flags(),
            {backward(0), weight_gradient(0), backward(1), kReduce, weight_gradient(1)});
-    EXPECT_EQ(outcome.flag_ahead, cell.configuration == Configuration::DelayFuseAttr);
+    EXPECT_EQ(outcome.flag_ahead, cell.mode == GradientMode::DelayFuseAttr);
     EXPECT_EQ(outcome.read_early, cell.delays());
     EXPECT_EQ(outcome.held.times.contains(1), !cell.delays());
     EXPECT_EQ(outcome.written_late, cell.delays());
@@ -227,10 +227,9 @@ TEST(TeAccumulates, TwiceWhereABasicOperationOverwrites) {
 }
 
 TEST(TeAccumulates, OnlyTheLastWhereEveryMicrobatchOverwrites) {
-  for (const Configuration configuration :
-       {Configuration::Fuse, Configuration::FuseAttr, Configuration::DelayFuse,
-        Configuration::DelayFuseAttr}) {
-    ModuleFlags flags = flags_of(configuration);
+  for (const GradientMode mode : {GradientMode::Fuse, GradientMode::FuseAttr,
+                                  GradientMode::DelayFuse, GradientMode::DelayFuseAttr}) {
+    ModuleFlags flags = flags_of(mode);
     flags.overwrite_main_grad = true;
     for (const ModuleKind kind : kColumns) EXPECT_EQ(te(kind, flags, kNext).held, only(2));
   }

@@ -19,8 +19,8 @@ constexpr Cell fused(Returned returned, Written written, Flagged flagged) {
   return {returned, Destination::AddsToMainGrad, written, flagged};
 }
 
-// The sound contract has one cell a configuration, which holds for every kind.
-constexpr std::array<Cell, kConfigurations.size()> kSound{{
+// The sound contract has one cell a mode, which holds for every kind.
+constexpr std::array<Cell, kGradientModes.size()> kSound{{
     kToAutograd,
     {Returned::Nothing, Destination::AddsToGrad, Written::WithW, Flagged::Never},
     fused(Returned::Nothing, Written::WithB, Flagged::Never),
@@ -41,10 +41,10 @@ constexpr Cell kSharedAhead = fused(Returned::SharedDummy, Written::WithW, Flagg
 
 }  // namespace
 
-// Each row is a configuration; its cells are those of linear, layernorm-linear, layernorm-mlp,
+// Each row is a mode; its cells are those of linear, layernorm-linear, layernorm-mlp,
 // grouped-linear, grouped-linear-op and grouped-mlp.
 struct TeCells {
-  std::array<std::array<Cell, kColumns.size()>, kConfigurations.size()> rows;
+  std::array<std::array<Cell, kColumns.size()>, kGradientModes.size()> rows;
 };
 
 constexpr TeCells kCellsOfD0067d0da{{{
@@ -153,19 +153,19 @@ Destination overwriting(ModuleKind kind, const ModuleFlags& flags, Contract whos
 
 }  // namespace
 
-Configuration configuration_of(const ModuleFlags& flags) {
+GradientMode gradient_mode_of(const ModuleFlags& flags) {
   if (!flags.fuse_wgrad_accumulation) {
-    return flags.delay_wgrad ? Configuration::Delay : Configuration::Vanilla;
+    return flags.delay_wgrad ? GradientMode::Delay : GradientMode::Vanilla;
   }
   if (flags.grad_added_to_main_grad) {
-    return flags.delay_wgrad ? Configuration::DelayFuseAttr : Configuration::FuseAttr;
+    return flags.delay_wgrad ? GradientMode::DelayFuseAttr : GradientMode::FuseAttr;
   }
-  return flags.delay_wgrad ? Configuration::DelayFuse : Configuration::Fuse;
+  return flags.delay_wgrad ? GradientMode::DelayFuse : GradientMode::Fuse;
 }
 
-std::optional<Cell> contract(ModuleKind kind, Configuration configuration, Contract whose,
+std::optional<Cell> contract(ModuleKind kind, GradientMode mode, Contract whose,
                              const te::Version& version) {
-  const auto row = as_index(configuration);
+  const auto row = as_index(mode);
   const Cell& sound = kSound[row];
   if (!exists(kind, sound.written == Written::WithW)) return std::nullopt;
   if (whose == Contract::Sound) return sound;
@@ -176,7 +176,7 @@ std::optional<Cell> contract(ModuleKind kind, Configuration configuration, Contr
 
 std::optional<Cell> contract_under(ModuleKind kind, const ModuleFlags& flags, Contract whose,
                                    const te::Version& version) {
-  std::optional<Cell> cell = contract(kind, configuration_of(flags), whose, version);
+  std::optional<Cell> cell = contract(kind, gradient_mode_of(flags), whose, version);
   if (!cell) return std::nullopt;
   if (flags.frozen_weight) return kFrozen;
   if (!flags.fuse_wgrad_accumulation) return cell;
@@ -261,19 +261,19 @@ bool te_makes_bias_gradient_with_weight(const Module& module) {
   CAPO_UNREACHABLE();
 }
 
-std::string_view name_of(Configuration configuration) {
-  switch (configuration) {
-    case Configuration::Vanilla:
+std::string_view name_of(GradientMode mode) {
+  switch (mode) {
+    case GradientMode::Vanilla:
       return "vanilla";
-    case Configuration::Delay:
+    case GradientMode::Delay:
       return "delay";
-    case Configuration::Fuse:
+    case GradientMode::Fuse:
       return "fuse";
-    case Configuration::FuseAttr:
+    case GradientMode::FuseAttr:
       return "fuse+attr";
-    case Configuration::DelayFuse:
+    case GradientMode::DelayFuse:
       return "delay+fuse";
-    case Configuration::DelayFuseAttr:
+    case GradientMode::DelayFuseAttr:
       return "delay+fuse+attr";
   }
   CAPO_UNREACHABLE();

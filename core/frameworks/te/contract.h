@@ -1,6 +1,6 @@
 // The gradient contract says what a backward owes a weight: the value that autograd gets, the place
 // where the gradient ends, the action that writes it, and the action that sets the flag
-// grad_added_to_main_grad. It has cells for six kinds of module in six configurations.
+// grad_added_to_main_grad. It has cells for six kinds of module in six modes.
 //
 //   Delay  delay_wgrad              the weight gradient is an action of its own, W
 //   Fuse   fuse_wgrad_accumulation  its product writes main_grad, and autograd needs nothing
@@ -44,18 +44,11 @@ namespace capo::gradients {
 
 enum class Contract : std::uint8_t { Sound, Te };
 
-enum class Configuration : std::uint8_t {
-  Vanilla,
-  Delay,
-  Fuse,
-  FuseAttr,
-  DelayFuse,
-  DelayFuseAttr
-};
+enum class GradientMode : std::uint8_t { Vanilla, Delay, Fuse, FuseAttr, DelayFuse, DelayFuseAttr };
 
-inline constexpr std::array kConfigurations{Configuration::Vanilla,   Configuration::Delay,
-                                            Configuration::Fuse,      Configuration::FuseAttr,
-                                            Configuration::DelayFuse, Configuration::DelayFuseAttr};
+inline constexpr std::array kGradientModes{GradientMode::Vanilla,   GradientMode::Delay,
+                                           GradientMode::Fuse,      GradientMode::FuseAttr,
+                                           GradientMode::DelayFuse, GradientMode::DelayFuseAttr};
 
 /// The kinds of the table's columns.
 inline constexpr std::array kColumns{ModuleKind::Linear,          ModuleKind::LayerNormLinear,
@@ -119,12 +112,11 @@ struct ConditionalDefect {
 };
 
 /// Attr without Fuse changes nothing.
-[[nodiscard]] Configuration configuration_of(const ModuleFlags& flags);
+[[nodiscard]] GradientMode gradient_mode_of(const ModuleFlags& flags);
 
 /// The cell without further flags; nullopt for a transformer-layer, and for a basic-linear-op with
 /// Delay. `version` matters to Contract::Te only.
-[[nodiscard]] std::optional<Cell> contract(ModuleKind kind, Configuration configuration,
-                                           Contract whose,
+[[nodiscard]] std::optional<Cell> contract(ModuleKind kind, GradientMode mode, Contract whose,
                                            const te::Version& version = te::kNewest);
 
 /// The cell, changed by overwrite_main_grad, zero_out_wgrad, is_first_microbatch and frozen_weight.
@@ -169,7 +161,7 @@ struct Products {
 [[nodiscard]] bool is_operation(ModuleKind kind);
 
 /// "delay+fuse+attr".
-[[nodiscard]] std::string_view name_of(Configuration configuration);
+[[nodiscard]] std::string_view name_of(GradientMode mode);
 /// "the gradient", "nothing", "a shared dummy".
 [[nodiscard]] std::string_view name_of(Returned returned);
 /// "adds to .grad".

@@ -68,15 +68,15 @@ std::string with_source(std::string_view text, std::string_view source) {
   return source.empty() ? std::string(text) : fmt::format("{} ({})", text, source);
 }
 
-using Row = std::array<std::string, 8>;  // mark, configuration, module, ..., notes
+using Row = std::array<std::string, 8>;  // mark, mode, module, ..., notes
 
-Row row_of(Configuration configuration, ModuleKind kind, const Cell& cell) {
+Row row_of(GradientMode mode, ModuleKind kind, const Cell& cell) {
   const std::vector<Defect> defects = defects_of(cell);
   std::string notes;
   for (const Defect& defect : defects)
     notes += (notes.empty() ? "" : " ") + std::string(1, defect.mark);
   return {defects.empty() ? " " : "!",
-          std::string(name_of(configuration)),
+          std::string(name_of(mode)),
           std::string(name_of(kind)),
           std::string(name_of(cell.returned)),
           std::string(name_of(cell.destination)),
@@ -104,10 +104,9 @@ std::string aligned(const std::vector<Row>& rows) {
 
 std::string table(Contract whose, const te::Version& version) {
   std::vector<Row> rows{{" ", "", "module", "autograd gets", "the gradient", "by", "flag", ""}};
-  for (const Configuration configuration : kConfigurations) {
+  for (const GradientMode mode : kGradientModes) {
     for (const ModuleKind kind : kColumns) {
-      rows.push_back(
-          row_of(configuration, kind, contract(kind, configuration, whose, version).value()));
+      rows.push_back(row_of(mode, kind, contract(kind, mode, whose, version).value()));
     }
   }
   return aligned(rows);
@@ -115,9 +114,9 @@ std::string table(Contract whose, const te::Version& version) {
 
 std::string notes_of_te(const te::Version& version) {
   std::map<char, Defect> used;
-  for (const Configuration configuration : kConfigurations) {
+  for (const GradientMode mode : kGradientModes) {
     for (const ModuleKind kind : kColumns) {
-      const Cell cell = contract(kind, configuration, Contract::Te, version).value();
+      const Cell cell = contract(kind, mode, Contract::Te, version).value();
       for (const Defect& defect : defects_of(cell)) used.emplace(defect.mark, defect);
     }
   }

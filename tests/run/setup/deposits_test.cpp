@@ -24,10 +24,10 @@ namespace capo::run {
 namespace {
 
 using gradients::Cell;
-using gradients::Configuration;
 using gradients::Contract;
 using gradients::Event;
 using gradients::Execution;
+using gradients::GradientMode;
 using gradients::Holding;
 
 constexpr std::int32_t kMicrobatches = 3;
@@ -127,23 +127,21 @@ std::vector<Events> orders(bool delayed) {
   return all;
 }
 
-ModuleFlags flags_of(Configuration configuration) {
+ModuleFlags flags_of(GradientMode mode) {
   ModuleFlags flags;
-  flags.delay_wgrad = configuration == Configuration::Delay ||
-                      configuration == Configuration::DelayFuse ||
-                      configuration == Configuration::DelayFuseAttr;
-  flags.fuse_wgrad_accumulation =
-      configuration != Configuration::Vanilla && configuration != Configuration::Delay;
+  flags.delay_wgrad = mode == GradientMode::Delay || mode == GradientMode::DelayFuse ||
+                      mode == GradientMode::DelayFuseAttr;
+  flags.fuse_wgrad_accumulation = mode != GradientMode::Vanilla && mode != GradientMode::Delay;
   flags.grad_added_to_main_grad =
-      configuration == Configuration::FuseAttr || configuration == Configuration::DelayFuseAttr;
+      mode == GradientMode::FuseAttr || mode == GradientMode::DelayFuseAttr;
   return flags;
 }
 
-// The configuration with every combination of the flags that a step may set.
-std::vector<ModuleFlags> variants(Configuration configuration) {
+// The mode with every combination of the flags that a step may set.
+std::vector<ModuleFlags> variants(GradientMode mode) {
   std::vector<ModuleFlags> all;
   for (unsigned bits = 0; bits < 8; ++bits) {
-    ModuleFlags flags = flags_of(configuration);
+    ModuleFlags flags = flags_of(mode);
     flags.overwrite_main_grad = (bits & 1U) != 0;
     flags.is_first_microbatch = (bits & 2U) != 0;
     flags.zero_out_wgrad = (bits & 4U) != 0;
@@ -178,7 +176,7 @@ struct Case {
   [[nodiscard]] std::string name() const {
     std::string text(name_of(kind));
     text += whose == Contract::Sound ? " sound " : " te ";
-    text += gradients::name_of(gradients::configuration_of(flags));
+    text += gradients::name_of(gradients::gradient_mode_of(flags));
     if (flags.overwrite_main_grad) text += " overwrite";
     if (flags.is_first_microbatch) text += " first";
     if (flags.zero_out_wgrad) text += " zeros";
@@ -238,16 +236,16 @@ template <typename Visit>
 void for_each_cell(Visit visit) {
   for (const Contract whose : {Contract::Sound, Contract::Te}) {
     for (const ModuleKind kind : gradients::kColumns) {
-      for (const Configuration configuration : gradients::kConfigurations) {
-        visit(whose, kind, configuration);
+      for (const GradientMode mode : gradients::kGradientModes) {
+        visit(whose, kind, mode);
       }
     }
   }
 }
 
 TEST(Deposits, OfEveryCellAndItsReplaysTheyMakeWhatTheAccumulatorSays) {
-  for_each_cell([](Contract whose, ModuleKind kind, Configuration configuration) {
-    for (const ModuleFlags& flags : variants(configuration)) {
+  for_each_cell([](Contract whose, ModuleKind kind, GradientMode mode) {
+    for (const ModuleFlags& flags : variants(mode)) {
       Case of{.kind = kind, .flags = flags, .whose = whose};
       const std::size_t compared = compare(of);
       if (whose == Contract::Te && flags.delay_wgrad) {
@@ -262,9 +260,9 @@ TEST(Deposits, OfEveryCellAndItsReplaysTheyMakeWhatTheAccumulatorSays) {
 }
 
 TEST(Deposits, OfABasicOperationThatReturnsAViewTheyMakeWhatTheAccumulatorSays) {
-  for (const Configuration configuration :
-       {Configuration::Vanilla, Configuration::Fuse, Configuration::FuseAttr}) {
-    for (const ModuleFlags& flags : variants(configuration)) {
+  for (const GradientMode mode :
+       {GradientMode::Vanilla, GradientMode::Fuse, GradientMode::FuseAttr}) {
+    for (const ModuleFlags& flags : variants(mode)) {
       for (const Contract whose : {Contract::Sound, Contract::Te}) {
         EXPECT_EQ(compare({.kind = ModuleKind::BasicLinearOp, .flags = flags, .whose = whose}),
                   18U);
@@ -276,8 +274,8 @@ TEST(Deposits, OfABasicOperationThatReturnsAViewTheyMakeWhatTheAccumulatorSays) 
 TEST(Deposits, OfAFrozenWeightThereAreNone) {
   for (const ModuleKind kind : gradients::kColumns) {
     if (kind == ModuleKind::LayerNormMlp) continue;  // of two weights, followed by the trained one
-    for (const Configuration configuration : gradients::kConfigurations) {
-      ModuleFlags flags = flags_of(configuration);
+    for (const GradientMode mode : gradients::kGradientModes) {
+      ModuleFlags flags = flags_of(mode);
       flags.frozen_weight = true;
       const Case of{.kind = kind, .flags = flags, .whose = Contract::Te};
       GradientBook book(of.cell(false), of.cell(true));
@@ -290,8 +288,8 @@ TEST(Deposits, OfAFrozenWeightThereAreNone) {
 }
 
 TEST(Deposits, OfBiasesTheyMakeWhatTheAccumulatorSays) {
-  for_each_cell([](Contract whose, ModuleKind kind, Configuration configuration) {
-    ModuleFlags flags = flags_of(configuration);
+  for_each_cell([](Contract whose, ModuleKind kind, GradientMode mode) {
+    ModuleFlags flags = flags_of(mode);
     flags.bias = true;
     EXPECT_GT(compare({.kind = kind, .flags = flags, .whose = whose, .of = Of::Bias}), 0U);
   });

@@ -1,4 +1,4 @@
-// The contract of gradients, run: every kind of module in every configuration, whole and delayed,
+// The contract of gradients, run: every kind of module in every mode, whole and delayed,
 // comes out right under the sound contract; under TransformerEngine's it goes wrong exactly where
 // the table of core/frameworks/te/contract.h says so, and how it says.
 //
@@ -25,15 +25,15 @@
 namespace capo::run {
 namespace {
 
-using gradients::Configuration;
 using gradients::Contract;
+using gradients::GradientMode;
 using gradients::kColumns;
-using gradients::kConfigurations;
+using gradients::kGradientModes;
 using Rules = std::vector<std::string_view>;
 
 // Lists, and orders with named microbatches whose weight gradients come in reverse.
-std::vector<std::string> orders_of(Configuration configuration) {
-  if (delays(configuration)) {
+std::vector<std::string> orders_of(GradientMode mode) {
+  if (delays(mode)) {
     return {"[1, 1, -1, -1.5, -1, -1.5]",
             "capo 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.0 B1.1 W1.1 W1.0\n",
             "capo 1\nmicrobatches 3\nrank 0: F1.0 F1.1 B1.1 F1.2 B1.0 W1.0 B1.2 W1.2 W1.1\n"};
@@ -41,17 +41,17 @@ std::vector<std::string> orders_of(Configuration configuration) {
   return {"[1, 1, -1, -1]", "capo 1\nmicrobatches 2\nrank 0: F1.0 F1.1 B1.1 B1.0\n"};
 }
 
-bool fuses(Configuration configuration) {
-  return configuration != Configuration::Vanilla && configuration != Configuration::Delay;
+bool fuses(GradientMode mode) {
+  return mode != GradientMode::Vanilla && mode != GradientMode::Delay;
 }
 
 // Without hazards, so that what is wrong is the gradient's alone.
-std::string plain_order(Configuration configuration) {
-  return delays(configuration) ? "[1, -1, -1.5, 1, -1, -1.5]" : "[1, -1, 1, -1]";
+std::string plain_order(GradientMode mode) {
+  return delays(mode) ? "[1, -1, -1.5, 1, -1, -1.5]" : "[1, -1, 1, -1]";
 }
 
-std::string words_for(ModuleKind kind, Configuration configuration) {
-  return fmt::format("{}, {}", capo::name_of(kind), gradients::name_of(configuration));
+std::string words_for(ModuleKind kind, GradientMode mode) {
+  return fmt::format("{}, {}", capo::name_of(kind), gradients::name_of(mode));
 }
 
 void expect_right(const RunReport& report) {
@@ -65,17 +65,16 @@ void expect_right(const RunReport& report) {
 TEST(ContractRuns, EveryCellIsRightUnderTheSoundContract) {
   std::size_t runs = 0;
   for (const ModuleKind kind : kColumns) {
-    for (const Configuration configuration : kConfigurations) {
-      for (const std::string& order : orders_of(configuration)) {
-        SCOPED_TRACE(words_for(kind, configuration) + "\n" + order);
-        const VerifiedPlan plan =
-            verified(typed(order), every_layer(configured(kind, configuration)));
+    for (const GradientMode mode : kGradientModes) {
+      for (const std::string& order : orders_of(mode)) {
+        SCOPED_TRACE(words_for(kind, mode) + "\n" + order);
+        const VerifiedPlan plan = verified(typed(order), every_layer(configured(kind, mode)));
         for (const Granularity graphs : kGranularities) {
           const RunReport report = report_of(plan, {.graphs = graphs});
           expect_right(report);
           EXPECT_EQ(report.replays, 3U);
           // Numbers rounded to bf16 may well be exact; sums in fp32 are not.
-          EXPECT_TRUE(!fuses(configuration) || report.worst_relative_error > 0);
+          EXPECT_TRUE(!fuses(mode) || report.worst_relative_error > 0);
           ++runs;
         }
       }
@@ -87,12 +86,12 @@ TEST(ContractRuns, EveryCellIsRightUnderTheSoundContract) {
 // Gradients of biases come with the weight's and are never fused.
 TEST(ContractRuns, BiasesAreRightInEveryCell) {
   for (const ModuleKind kind : kColumns) {
-    for (const Configuration configuration : kConfigurations) {
-      SCOPED_TRACE(words_for(kind, configuration));
-      Module module = configured(kind, configuration);
+    for (const GradientMode mode : kGradientModes) {
+      SCOPED_TRACE(words_for(kind, mode));
+      Module module = configured(kind, mode);
       module.flags.bias = true;
       module.flags.scale_bias = kind == ModuleKind::GroupedLinearOp;
-      for (const std::string& order : orders_of(configuration)) {
+      for (const std::string& order : orders_of(mode)) {
         expect_right(run_verified(typed(order), every_layer(module), {}));
       }
     }
@@ -100,19 +99,19 @@ TEST(ContractRuns, BiasesAreRightInEveryCell) {
 }
 
 TEST(ContractRuns, TheBasicOperationIsRightInEveryConfigurationThatItHas) {
-  for (const Configuration configuration : kConfigurations) {
-    SCOPED_TRACE(gradients::name_of(configuration));
-    for (const std::string& order : orders_of(configuration)) {
-      expect_right(run_verified(
-          typed(order), every_layer(configured(ModuleKind::BasicLinearOp, configuration)), {}));
+  for (const GradientMode mode : kGradientModes) {
+    SCOPED_TRACE(gradients::name_of(mode));
+    for (const std::string& order : orders_of(mode)) {
+      expect_right(
+          run_verified(typed(order), every_layer(configured(ModuleKind::BasicLinearOp, mode)), {}));
     }
   }
 }
 
 // --- TransformerEngine's -------------------------------------------------------------------------
 
-bool has_mark(ModuleKind kind, Configuration configuration, char mark) {
-  const auto defects = gradients::defects_of(*contract(kind, configuration, Contract::Te));
+bool has_mark(ModuleKind kind, GradientMode mode, char mark) {
+  const auto defects = gradients::defects_of(*contract(kind, mode, Contract::Te));
   return std::any_of(defects.begin(), defects.end(),
                      [&](const gradients::Defect& defect) { return defect.mark == mark; });
 }
@@ -124,21 +123,21 @@ bool is_weight(const TensorReport& tensor) {
 TEST(ContractRuns, UnderTransformerEnginesAWeightIsWrongWhereTheTableSaysSo) {
   std::set<std::string> wrong;
   for (const ModuleKind kind : kColumns) {
-    for (const Configuration configuration : kConfigurations) {
-      SCOPED_TRACE(words_for(kind, configuration));
+    for (const GradientMode mode : kGradientModes) {
+      SCOPED_TRACE(words_for(kind, mode));
       const VerifiedPlan plan =
-          verified(typed(plain_order(configuration)), every_layer(configured(kind, configuration)));
+          verified(typed(plain_order(mode)), every_layer(configured(kind, mode)));
       for (const Granularity graphs : kGranularities) {
         const RunReport report = report_of(plan, {.graphs = graphs, .whose = Contract::Te});
-        const bool lost = has_mark(kind, configuration, 'a');
-        const bool garbage = has_mark(kind, configuration, 'b');
+        const bool lost = has_mark(kind, mode, 'a');
+        const bool garbage = has_mark(kind, mode, 'b');
         EXPECT_EQ(report.bit_equal, !lost && !garbage);
         EXPECT_TRUE(report.within_bounds);  // of what is eager, and sound
         for (const TensorReport& tensor : report.parameters) {
           SCOPED_TRACE(tensor.name);
           ASSERT_EQ(tensor.difference.has_value(), is_weight(tensor) && (lost || garbage));
           if (!tensor.difference) continue;
-          wrong.insert(words_for(kind, configuration));
+          wrong.insert(words_for(kind, mode));
           EXPECT_EQ(tensor.replay, 1U);
           // Python's assignment is done by no replay: nothing is there, or what was never written.
           if (garbage) {
@@ -162,14 +161,14 @@ TEST(ContractRuns, UnderTransformerEnginesAWeightIsWrongWhereTheTableSaysSo) {
 
 TEST(ContractRuns, TheVerifierNamesTheRuleOfTheSameModules) {
   for (const ModuleKind kind : kColumns) {
-    for (const Configuration configuration : kConfigurations) {
-      SCOPED_TRACE(words_for(kind, configuration));
-      const Rules rules = rules_broken(typed(plain_order(configuration)),
-                                       every_layer(configured(kind, configuration), PlanKind::Te));
+    for (const GradientMode mode : kGradientModes) {
+      SCOPED_TRACE(words_for(kind, mode));
+      const Rules rules =
+          rules_broken(typed(plain_order(mode)), every_layer(configured(kind, mode), PlanKind::Te));
       Rules expected;
-      if (has_mark(kind, configuration, 'b')) {
+      if (has_mark(kind, mode, 'b')) {
         expected = {"G03"};
-      } else if (has_mark(kind, configuration, 'a')) {
+      } else if (has_mark(kind, mode, 'a')) {
         expected = {"G01"};
       }
       EXPECT_EQ(rules, expected);
@@ -181,8 +180,8 @@ TEST(ContractRuns, TheVerifierNamesTheRuleOfTheSameModules) {
 TEST(ContractRuns, AReductionBetweenBAndWIsTheRulesBusiness) {
   for (const ModuleKind kind : kColumns) {
     SCOPED_TRACE(capo::name_of(kind));
-    EXPECT_TRUE(has_mark(kind, Configuration::DelayFuseAttr, 'c'));
-    const Module module = configured(kind, Configuration::DelayFuseAttr);
+    EXPECT_TRUE(has_mark(kind, GradientMode::DelayFuseAttr, 'c'));
+    const Module module = configured(kind, GradientMode::DelayFuseAttr);
     const auto broken = [&](const std::string& actions) {
       return rules_broken(typed("capo 1\nmicrobatches 1\nrank 0: " + actions + "\n"),
                           every_layer(module, PlanKind::Te));
@@ -194,7 +193,7 @@ TEST(ContractRuns, AReductionBetweenBAndWIsTheRulesBusiness) {
 
 // TransformerEngine issue 2871.
 TEST(ContractRuns, AViewOfMainGradDoublesExactly) {
-  Module module = configured(ModuleKind::BasicLinearOp, Configuration::Fuse);
+  Module module = configured(ModuleKind::BasicLinearOp, GradientMode::Fuse);
   module.flags.overwrite_main_grad = true;
   const VerifiedPlan plan = verified(typed("[1, -1]"), every_layer(module));
   for (const Granularity graphs : kGranularities) {
@@ -236,13 +235,12 @@ std::vector<Write> writes_of(ModuleKind kind, Write first, Write second) {
 TEST(ContractRuns, WhoeverWritesFirstOverwritesAndTheRestAdds) {
   for (const ModuleKind kind : kColumns) {
     for (const auto flag : {&ModuleFlags::overwrite_main_grad, &ModuleFlags::is_first_microbatch}) {
-      for (const Configuration configuration :
-           {Configuration::Fuse, Configuration::FuseAttr, Configuration::DelayFuse,
-            Configuration::DelayFuseAttr}) {
-        SCOPED_TRACE(words_for(kind, configuration));
-        Module module = configured(kind, configuration);
+      for (const GradientMode mode : {GradientMode::Fuse, GradientMode::FuseAttr,
+                                      GradientMode::DelayFuse, GradientMode::DelayFuseAttr}) {
+        SCOPED_TRACE(words_for(kind, mode));
+        Module module = configured(kind, mode);
         module.flags.*flag = true;
-        for (const std::string& order : orders_of(configuration)) {
+        for (const std::string& order : orders_of(mode)) {
           for (const Granularity graphs : kGranularities) {
             expect_right(run_verified(typed(order), every_layer(module), {.graphs = graphs}));
           }
@@ -256,9 +254,9 @@ TEST(ContractRuns, WhoeverWritesFirstOverwritesAndTheRestAdds) {
 TEST(ContractRuns, UnderTransformerEnginesOverwritingLosesTheFirstMicrobatch) {
   for (const ModuleKind kind : kColumns) {
     SCOPED_TRACE(capo::name_of(kind));
-    Module module = configured(kind, Configuration::DelayFuse);
+    Module module = configured(kind, GradientMode::DelayFuse);
     module.flags.overwrite_main_grad = true;
-    const std::string order = plain_order(Configuration::DelayFuse);
+    const std::string order = plain_order(GradientMode::DelayFuse);
     std::vector<Write> writes;
     const RunReport report = run_verified(
         typed(order), every_layer(module),
@@ -280,7 +278,7 @@ TEST(ContractRuns, AFlagThatChangesDuringTheRunChangesNothing) {
   for (const ModuleKind kind : kColumns) {
     for (const Write first : {Write::Add, Write::Overwrite}) {
       SCOPED_TRACE(capo::name_of(kind));
-      CheckOptions options = every_layer(configured(kind, Configuration::DelayFuse));
+      CheckOptions options = every_layer(configured(kind, GradientMode::DelayFuse));
       bool& flag = options.modules.list.front().flags.overwrite_main_grad;
       flag = first == Write::Overwrite;
       const VerifiedPlan plan = verified(typed("[1, 1, -1, -1.5, -1, -1.5]"), options);
@@ -302,7 +300,7 @@ TEST(ContractRuns, AFlagThatChangesDuringTheRunChangesNothing) {
 
 TEST(ContractRuns, AFirstMicrobatchThatNoReplayHearsOfAddsToZeros) {
   for (const ModuleKind kind : gradients::kColumns) {
-    Module module = configured(kind, gradients::Configuration::DelayFuse);
+    Module module = configured(kind, gradients::GradientMode::DelayFuse);
     module.flags.is_first_microbatch = true;
     const RunReport report =
         run_verified(typed("[1, -1, -1.5]"), every_layer(module, PlanKind::Te), {});

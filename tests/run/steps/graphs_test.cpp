@@ -76,7 +76,7 @@ std::vector<Module> modules() {
   all.back().name += ", copies";
   all.back().flags.gathered_input = true;
   all.back().flags.gathered_grad_output = true;
-  all.push_back(configured(ModuleKind::Linear, gradients::Configuration::Vanilla));
+  all.push_back(configured(ModuleKind::Linear, gradients::GradientMode::Vanilla));
   all.back().name += ", not fused";
   return all;
 }

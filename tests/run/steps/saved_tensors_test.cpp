@@ -19,7 +19,7 @@
 namespace capo::run {
 namespace {
 
-using gradients::Configuration;
+using gradients::GradientMode;
 
 constexpr const char* kWhole = "[1, 1, -1, -1]";
 constexpr const char* kDelayed = "[1, 1, -1, -1.5, -1, -1.5]";

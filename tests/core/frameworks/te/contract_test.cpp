@@ -80,11 +80,11 @@ struct OneCell {
   std::size_t column;
 
   [[nodiscard]] Cell cell(Contract whose) const {
-    return contract(kColumns.at(column), kConfigurations.at(row), whose).value();
+    return contract(kColumns.at(column), kGradientModes.at(row), whose).value();
   }
   [[nodiscard]] std::string name() const {
     return std::string(name_of(kColumns.at(column))) + " " +
-           std::string(name_of(kConfigurations.at(row)));
+           std::string(name_of(kGradientModes.at(row)));
   }
 };
 
@@ -111,14 +111,11 @@ TEST(Cells, OfTeAreThoseOfItsSources) {
 TEST(Cells, OfTheSoundContractKeepItsRules) {
   for (const OneCell& one : every_cell()) {
     SCOPED_TRACE(one.name());
-    const Configuration configuration = kConfigurations.at(one.row);
-    const bool delays = configuration == Configuration::Delay ||
-                        configuration == Configuration::DelayFuse ||
-                        configuration == Configuration::DelayFuseAttr;
-    const bool fuses =
-        configuration != Configuration::Vanilla && configuration != Configuration::Delay;
-    const bool flags =
-        configuration == Configuration::FuseAttr || configuration == Configuration::DelayFuseAttr;
+    const GradientMode mode = kGradientModes.at(one.row);
+    const bool delays = mode == GradientMode::Delay || mode == GradientMode::DelayFuse ||
+                        mode == GradientMode::DelayFuseAttr;
+    const bool fuses = mode != GradientMode::Vanilla && mode != GradientMode::Delay;
+    const bool flags = mode == GradientMode::FuseAttr || mode == GradientMode::DelayFuseAttr;
     const Cell sound = one.cell(Contract::Sound);
     EXPECT_EQ(sound.written, delays ? Written::WithW : Written::WithB);
     EXPECT_EQ(sound.destination, fuses ? Destination::AddsToMainGrad : Destination::AddsToGrad);
@@ -143,26 +140,26 @@ TEST(Cells, OfTeDifferFromTheSoundOnesExactlyWhereTheyAreDefective) {
 }
 
 TEST(Contract, ConfigurationsFollowFromTheFlags) {
-  EXPECT_EQ(configuration_of({}), Configuration::Vanilla);
-  EXPECT_EQ(configuration_of({.delay_wgrad = true}), Configuration::Delay);
-  EXPECT_EQ(configuration_of({.fuse_wgrad_accumulation = true}), Configuration::Fuse);
-  EXPECT_EQ(configuration_of({.fuse_wgrad_accumulation = true, .grad_added_to_main_grad = true}),
-            Configuration::FuseAttr);
-  EXPECT_EQ(configuration_of({.delay_wgrad = true, .fuse_wgrad_accumulation = true}),
-            Configuration::DelayFuse);
+  EXPECT_EQ(gradient_mode_of({}), GradientMode::Vanilla);
+  EXPECT_EQ(gradient_mode_of({.delay_wgrad = true}), GradientMode::Delay);
+  EXPECT_EQ(gradient_mode_of({.fuse_wgrad_accumulation = true}), GradientMode::Fuse);
+  EXPECT_EQ(gradient_mode_of({.fuse_wgrad_accumulation = true, .grad_added_to_main_grad = true}),
+            GradientMode::FuseAttr);
+  EXPECT_EQ(gradient_mode_of({.delay_wgrad = true, .fuse_wgrad_accumulation = true}),
+            GradientMode::DelayFuse);
   EXPECT_EQ(
-      configuration_of(
+      gradient_mode_of(
           {.delay_wgrad = true, .fuse_wgrad_accumulation = true, .grad_added_to_main_grad = true}),
-      Configuration::DelayFuseAttr);
-  EXPECT_EQ(configuration_of({.grad_added_to_main_grad = true}), Configuration::Vanilla);
-  EXPECT_EQ(configuration_of({.delay_wgrad = true, .grad_added_to_main_grad = true}),
-            Configuration::Delay);
+      GradientMode::DelayFuseAttr);
+  EXPECT_EQ(gradient_mode_of({.grad_added_to_main_grad = true}), GradientMode::Vanilla);
+  EXPECT_EQ(gradient_mode_of({.delay_wgrad = true, .grad_added_to_main_grad = true}),
+            GradientMode::Delay);
 }
 
 TEST(Contract, ATransformerLayerHasNoCellOfItsOwn) {
-  for (const Configuration configuration : kConfigurations) {
+  for (const GradientMode mode : kGradientModes) {
     for (const Contract whose : {Contract::Sound, Contract::Te})
-      EXPECT_FALSE(contract(ModuleKind::TransformerLayer, configuration, whose));
+      EXPECT_FALSE(contract(ModuleKind::TransformerLayer, mode, whose));
   }
   EXPECT_FALSE(contract_under(ModuleKind::TransformerLayer, {}, Contract::Te));
   EXPECT_FALSE(bias_contract(ModuleKind::TransformerLayer, {.bias = true}, Contract::Te));
@@ -170,10 +167,10 @@ TEST(Contract, ATransformerLayerHasNoCellOfItsOwn) {
 }
 
 TEST(Contract, ABasicOperationIsTheGroupedOneWithoutDelay) {
-  for (const Configuration configuration : kConfigurations) {
-    const auto cell = contract(ModuleKind::BasicLinearOp, configuration, Contract::Te);
-    const auto grouped = contract(ModuleKind::GroupedLinearOp, configuration, Contract::Te);
-    if (name_of(configuration).starts_with("delay")) {
+  for (const GradientMode mode : kGradientModes) {
+    const auto cell = contract(ModuleKind::BasicLinearOp, mode, Contract::Te);
+    const auto grouped = contract(ModuleKind::GroupedLinearOp, mode, Contract::Te);
+    if (name_of(mode).starts_with("delay")) {
       EXPECT_FALSE(cell);
     } else {
       EXPECT_EQ(cell, grouped);
@@ -212,8 +209,7 @@ TEST(Contract, WhoOverwritesDependsOnWhoAndWhere) {
     ModuleFlags unfused = overwrite;
     unfused.fuse_wgrad_accumulation = false;
     for (const Contract whose : {Contract::Sound, Contract::Te})
-      EXPECT_EQ(contract_under(kind, unfused, whose),
-                contract(kind, Configuration::Vanilla, whose));
+      EXPECT_EQ(contract_under(kind, unfused, whose), contract(kind, GradientMode::Vanilla, whose));
   }
 }
 

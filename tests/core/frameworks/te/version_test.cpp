@@ -37,11 +37,11 @@ TEST(TeVersions, SayHowASecondBackwardFails) {
 }
 
 TEST(TeVersions, HoldTheGradientContract) {
-  using gradients::Configuration;
-  const auto cell = gradients::contract(ModuleKind::Linear, Configuration::Delay,
+  using gradients::GradientMode;
+  const auto cell = gradients::contract(ModuleKind::Linear, GradientMode::Delay,
                                         gradients::Contract::Te, kNewest);
   EXPECT_EQ(cell,
-            gradients::contract(ModuleKind::Linear, Configuration::Delay, gradients::Contract::Te));
+            gradients::contract(ModuleKind::Linear, GradientMode::Delay, gradients::Contract::Te));
   EXPECT_EQ(
       gradients::contract_page(kNewest).find("TransformerEngine d0067d0da") != std::string::npos,
       true);
