@@ -2,7 +2,6 @@
 
 #include "core/base/index.h"
 #include "core/base/plural.h"
-#include "core/rules/check.h"
 #include "core/rules/context.h"
 #include "core/rules/rule.h"
 #include "core/rules/stated.h"
@@ -283,8 +282,11 @@ void warn_of_weight_stream(const Context& context, CheckResult& result) {
   environment.communicators = environment.communicators.value_or(kLayouts.back());
   environment.transfers = environment.transfers.value_or(kModes.back());
   const CheckResult apart = findings_stated(Context(context.input(), options));
-  const Diagnostic* first = first_finding(apart.diagnostics);
-  if (first == nullptr || first->severity != Severity::Error) return;
+  const auto& kept = apart.diagnostics.kept();
+  const auto first = std::find_if(kept.begin(), kept.end(), [](const Diagnostic& finding) {
+    return finding.severity == Severity::Error;
+  });
+  if (first == kept.end()) return;
   result.diagnostics.add(as_warning(*first, apart.diagnostics.errors()));
   result.diagnostics.sort();
 }

@@ -115,6 +115,7 @@ Declared draw_sound_planned(Dice& dice) {
   }
   place_stages(schedule);
   declared.options.plan.kind = PlanKind::Te;
+  declared.options.environment.weight_stream = false;  // no warning about one is wanted
   return declared;
 }
 

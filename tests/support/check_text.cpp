@@ -39,7 +39,10 @@ Checked check_in(const Setting& setting, std::string text, const LoadOptions& op
     const auto misfit = declare_topology(checked.input.schedule, *setting.topology);
     if (misfit) throw std::invalid_argument(*misfit);
   }
-  checked.result = check(checked.input, {.environment = setting.environment,
+  // Whoever does not look at weight gradients on a stream of their own wants no warning about them.
+  Environment environment = setting.environment;
+  environment.weight_stream = environment.has_weight_stream();
+  checked.result = check(checked.input, {.environment = environment,
                                          .groups = setting.groups,
                                          .modules = setting.modules,
                                          .plan = setting.plan});

@@ -2,6 +2,8 @@
 //
 // The words of the findings are compared by tests/corpus/rules.
 
+#include "core/input/load.h"
+#include "core/rules/check.h"
 #include "tests/support/check_text.h"
 #include "tests/support/finding_rows.h"
 
@@ -69,6 +71,39 @@ TEST(WorkspaceRace, IsOneFindingForEachRankAndNumberOfGroups) {
 TEST(WorkspaceRace, WithoutAPlanOrUnderCaposIsNone) {
   EXPECT_TRUE(check_pair(kNarrow, kWide, kBeside, std::nullopt).of(Family::Streams).empty());
   EXPECT_TRUE(check_pair(kNarrow, kWide, kBeside, PlanKind::Safe).findings().empty());
+}
+
+std::vector<std::string> warned(const Environment& environment, const std::string& text,
+                                std::optional<PlanKind> plan = PlanKind::Te) {
+  const Input input = load(Source{.name = "<test>", .text = text}, {}).value();
+  const CheckResult result = check(
+      input,
+      {.environment = environment,
+       .modules = {.list = {{.name = "linear", .kind = ModuleKind::Linear}}, .layers = {{{0}}}},
+       .plan = {.kind = plan}});
+  EXPECT_EQ(result.verdict, Verdict::Accepted) << text;
+  std::vector<std::string> rules;
+  for (const Diagnostic& finding : result.diagnostics.kept()) {
+    EXPECT_EQ(finding.severity, Severity::Warning);
+    rules.emplace_back(finding.rule);
+  }
+  return rules;
+}
+
+TEST(WeightStream, IsWarnedOfWhereNobodySaysThatThereIsNone) {
+  const std::string late = "[1, -1, -1.5, 1, -1, -1.5]";
+  EXPECT_EQ(warned({}, late), std::vector<std::string>{"E01"});
+  EXPECT_TRUE(warned({.weight_stream = false}, late).empty());
+  EXPECT_TRUE(warned({.assume_defaults = true}, late).empty());
+  EXPECT_TRUE(warned({}, late, PlanKind::Safe).empty());
+  EXPECT_TRUE(warned({}, "[1, -1, -1.5]").empty());
+  EXPECT_TRUE(warned({}, "[1, -1, 1, -1]").empty());
+}
+
+TEST(WeightStream, IsNoQuestionWhereMegatronCallsTheTransfers) {
+  const std::string order = "capo 1\nplacement chain\nrank 0: F1 B1 W1 F1 B1 W1\n";
+  EXPECT_EQ(warned({}, order), std::vector<std::string>{"E01"});
+  EXPECT_TRUE(warned({.p2p = MegatronCalls::Batch}, order).empty());
 }
 
 }  // namespace

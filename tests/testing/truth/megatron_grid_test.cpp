@@ -76,6 +76,8 @@ TEST(MegatronGrid, GradientsComeOutWhereTheVerdictSaysSo) {
     for (const Communicators layout : {Communicators::PerRank, Communicators::PerEdge}) {
       TruthCase of{.words = name_of(step), .module = "grouped-mlp", .input = input_of(step)};
       of.declared = grid_options();
+      of.declared.modules.list.front().flags = {.delay_wgrad = true,
+                                                .fuse_wgrad_accumulation = true};
       of.declared.environment.communicators = layout;
       of.declared.environment.transfers = TransferMode::Rendezvous;
       run::host::HostEngine engine;
