@@ -171,4 +171,8 @@ bool same_meaning(const Schedule& a, const Schedule& b) {
          std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_rank);
 }
 
+bool ranks_communicate(const Schedule& schedule) {
+  return schedule.topology != Topology::Independent && schedule.ranks.size() > 1;
+}
+
 }  // namespace capo

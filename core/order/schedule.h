@@ -193,4 +193,7 @@ void place_stages(Schedule& schedule);
 /// Whether two schedules are equal but for the bytes that they were read from.
 [[nodiscard]] bool same_meaning(const Schedule& a, const Schedule& b);
 
+/// Whether ranks hand tensors to each other: there are several, and it is known how.
+[[nodiscard]] bool ranks_communicate(const Schedule& schedule);
+
 }  // namespace capo

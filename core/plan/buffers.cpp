@@ -106,7 +106,7 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
     : microbatches_(microbatches) {
   CAPO_ASSERT(count(schedule, microbatches) < kNoBuffer, "buffers have 32-bit numbers");
   // Ranks that are wired have sends, which are looked at themselves.
-  const bool sends_known = schedule.topology != Topology::Independent && schedule.ranks.size() > 1;
+  const bool sends_known = ranks_communicate(schedule);
   ranks_.reserve(schedule.ranks.size());
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const RankOrder& order = schedule.ranks[r];

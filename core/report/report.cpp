@@ -30,8 +30,7 @@ Setting setting_of(const Input& input, const CheckResult& result) {
   }
   if (!schedule.microbatches) environment.assumed.push_back("microbatches");
   if (schedule.topology == Topology::Independent) environment.assumed.push_back("topology");
-  environment.communicates =
-      schedule.topology != Topology::Independent && schedule.ranks.size() > 1;
+  environment.communicates = ranks_communicate(schedule);
   environment.across = result.environment;
   environment.undeclared = result.undeclared;
   environment.groups = result.groups;

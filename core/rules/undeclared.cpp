@@ -264,8 +264,8 @@ Diagnostic as_warning(Diagnostic finding, std::size_t errors) {
 }  // namespace
 
 bool has_undeclared(const Schedule& schedule, const Environment& declared) {
-  return schedule.topology != Topology::Independent && schedule.ranks.size() > 1 &&
-         !declared.assume_defaults && !(declared.communicators && declared.transfers);
+  return ranks_communicate(schedule) && !declared.assume_defaults &&
+         !(declared.communicators && declared.transfers);
 }
 
 void judge_undeclared(const Context& context, CheckResult& result) {

@@ -77,5 +77,16 @@ TEST(Schedule, KnowsWhetherAnythingIsExchangedOrRunsTogether) {
   EXPECT_TRUE(has_composites(schedule));
 }
 
+TEST(Schedule, HasRanksThatCommunicateIfThereAreSeveralOnKnownStages) {
+  Schedule schedule = two_ranks();
+  schedule.topology = Topology::Chain;
+  EXPECT_TRUE(ranks_communicate(schedule));
+  schedule.topology = Topology::Independent;
+  EXPECT_FALSE(ranks_communicate(schedule));
+  schedule.topology = Topology::Chain;
+  schedule.ranks.pop_back();
+  EXPECT_FALSE(ranks_communicate(schedule));
+}
+
 }  // namespace
 }  // namespace capo
