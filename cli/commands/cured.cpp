@@ -9,33 +9,11 @@ namespace capo::cli {
 
 namespace {
 
-TextForm text_form_of(const Input& input) {
-  if (input.form == Form::TeList) return TextForm::TeList;
-  if (input.form == Form::OrderFile) return TextForm::OrderFile;
-  return input.form == Form::Json || input.csv_in_json ? TextForm::Json : TextForm::TorchCsv;
-}
-
 // The text of a list may be JSON, which is told by its first byte.
 bool is_json(const Input& input) {
   const std::string& text = input.source.text;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string::npos && text[first] == '{';
-}
-
-JudgeText judge_under(const CheckRequest& request, const JudgedInput& judged) {
-  return [&request, &judged](const std::string& text) -> std::optional<CheckResult> {
-    CheckRequest again = request;
-    again.input.file.clear();
-    again.input.order = text;
-    again.input.form = is_json(judged.input) ? TextForm::Json : text_form_of(judged.input);
-    try {
-      const auto edited = judged_input(again, judged.model);
-      if (!edited) return std::nullopt;
-      return check_planned(edited->input, again.check_options(edited->model));
-    } catch (const CLI::ValidationError&) {
-      return std::nullopt;  // the declarations do not fit the edited order
-    }
-  };
 }
 
 // The text with the edits of the first error that has some, if they make it acceptable.
@@ -54,10 +32,36 @@ std::optional<std::string> mended(const CheckResult& result, const Input& input,
 
 }  // namespace
 
+TextForm notation_of(const Input& input) {
+  if (input.form == Form::OrderFile) return TextForm::OrderFile;
+  if (input.form == Form::Json || input.csv_in_json || is_json(input)) return TextForm::Json;
+  return input.form == Form::TeList ? TextForm::TeList : TextForm::TorchCsv;
+}
+
+JudgeText judge_under(const InputRequest& request, const JudgedInput& judged,
+                      const JudgeInput& check) {
+  return [&request, &judged, &check](const std::string& text) -> std::optional<CheckResult> {
+    InputRequest again = request;
+    again.input.file.clear();
+    again.input.order = text;
+    again.input.form = notation_of(judged.input);
+    try {
+      const auto edited = judged_input(again, judged.model);
+      if (!edited) return std::nullopt;
+      return check(*edited);
+    } catch (const CLI::ValidationError&) {
+      return std::nullopt;  // the declarations do not fit the edited order
+    }
+  };
+}
+
 std::optional<std::string> cure(const CheckRequest& request, const JudgedInput& judged,
                                 CheckResult& result) {
   if (!request.replay.empty()) return std::nullopt;
-  const JudgeText judge = judge_under(request, judged);
+  const JudgeInput planned = [&request](const JudgedInput& edited) {
+    return check_planned(edited.input, request.check_options(edited.model));
+  };
+  const JudgeText judge = judge_under(request, judged, planned);
   keep_cures_that_work(result, judged.input, judge);
   if (auto slip = find_slip(result, judged.input, judge)) {
     if (!request.all) result.diagnostics.replace_by(std::move(slip->finding));

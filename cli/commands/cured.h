@@ -8,17 +8,30 @@
 #pragma once
 
 #include "cli/commands/check_options.h"
+#include "cli/options/judged_input.h"
 #include "core/cures/cures.h"
+#include "core/input/load.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 
 namespace capo::cli {
 
+/// The form in which the text of an input is written.
+[[nodiscard]] TextForm notation_of(const Input& input);
+
+/// Judges an order with its model.
+using JudgeInput = std::function<CheckResult(const JudgedInput&)>;
+
+/// Judges texts in the notation of `judged` under the flags and the model that it was read under.
+/// The judge refers to `request`, `judged` and `check`.
+[[nodiscard]] JudgeText judge_under(const InputRequest& request, const JudgedInput& judged,
+                                    const JudgeInput& check);
+
 /// The findings of `result` with cures that work; if one entry explains them all, that alone,
-/// unless
-/// --all asks for the findings as they are. Returns the order that would be accepted, if one edit
-/// makes it so.
+/// unless --all asks for the findings as they are. Returns the order that would be accepted, if one
+/// edit makes it so.
 [[nodiscard]] std::optional<std::string> cure(const CheckRequest& request,
                                               const JudgedInput& judged, CheckResult& result);
 

@@ -79,17 +79,6 @@ std::optional<Imbalance> imbalance_of(const Input& input) {
   return Imbalance{.surplus = surplus.front(), .lacking = lacking.front()};
 }
 
-std::string list_token(const Action& action) {
-  switch (action.kind) {
-    case Kind::Forward:
-      return fmt::format("{}", static_cast<std::int32_t>(action.chunk));
-    case Kind::BackwardWeight:
-      return fmt::format("-{}.5", static_cast<std::int32_t>(action.chunk));
-    default:
-      return fmt::format("-{}", static_cast<std::int32_t>(action.chunk));
-  }
-}
-
 // The entries that may be the slip, those nearest before `place` first.
 std::vector<std::size_t> suspects(const RankOrder& rank, const Action& surplus,
                                   std::uint32_t place) {
@@ -124,10 +113,21 @@ Slip slip_at(const CheckResult& result, const Diagnostic& first, const Input& in
                            errors == 1 ? "" : fmt::format(", and so on: {} errors", errors),
                            errors == 1 ? "it" : "them"),
        .span = std::nullopt});
-  return {.finding = std::move(finding), .text = std::move(text)};
+  return {.finding = std::move(finding), .text = std::move(text), .position = position};
 }
 
 }  // namespace
+
+std::string list_token(const Action& action) {
+  switch (action.kind) {
+    case Kind::Forward:
+      return fmt::format("{}", static_cast<std::int32_t>(action.chunk));
+    case Kind::BackwardWeight:
+      return fmt::format("-{}.5", static_cast<std::int32_t>(action.chunk));
+    default:
+      return fmt::format("-{}", static_cast<std::int32_t>(action.chunk));
+  }
+}
 
 std::string edited(const std::string& text, std::vector<Edit> edits) {
   std::sort(edits.begin(), edits.end(),
@@ -174,6 +174,7 @@ std::optional<Slip> find_slip(const CheckResult& result, const Input& input, con
     if (!after || after->verdict != Verdict::Accepted) continue;
     if (slip) return std::nullopt;  // either may be meant
     slip = slip_at(result, *first, input, at, meant, std::move(text));
+    slip->meant = imbalance->lacking;
   }
   return slip;
 }

@@ -22,8 +22,10 @@
 #pragma once
 
 #include "core/order/input.h"
+#include "core/order/schedule.h"
 #include "core/rules/check_result.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -46,10 +48,15 @@ struct CureOptions {
 void keep_cures_that_work(CheckResult& result, const Input& input, const JudgeText& judge,
                           const CureOptions& options = {});
 
+/// The entry of a TE list that stands for an action: `2`, `-2`, `-2.5`.
+[[nodiscard]] std::string list_token(const Action& action);
+
 /// An entry that was written for another.
 struct Slip {
   Diagnostic finding;  ///< has the rule of the finding that a report lists first
   std::string text;    ///< the list with the entry that was meant
+  std::size_t position = 0;
+  Action meant;  ///< its microbatch means nothing
 };
 
 /// nullopt if no single entry makes a rejected list acceptable, or more than one does.

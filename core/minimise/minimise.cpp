@@ -111,6 +111,7 @@ class Search {
   // Makes a smaller candidate the schedule if it is still broken.
   bool accept(std::optional<Schedule> candidate) {
     if (!candidate || at_limit_ || loses_a_fixed_chunk(*candidate)) return false;
+    if (options_.fixed_topology && candidate->topology != schedule_.topology) return false;
     const Size size = size_of(*candidate);
     if (!(size < size_)) return false;
     if (checks_ == options_.max_checks) {
@@ -340,12 +341,77 @@ bool breaks(const CheckResult& result, std::string_view rule, Severity at_least)
   });
 }
 
-// The candidate goes through its text, so that the check sees what the user will paste.
-bool breaks(const Schedule& schedule, const Limits& limits, const CheckOptions& declared,
-            std::string_view rule, Severity at_least) {
-  const auto input = load({.name = "minimal.order", .text = print_order_file(schedule)},
-                          {.form = TextForm::OrderFile, .limits = limits});
-  return input && breaks(check(*input, declared), rule, at_least);
+// Judges candidates. Each goes through its text, so that the check sees what the user will paste.
+class Judge {
+ public:
+  Judge(const CheckOptions& declared, const Limits& limits, std::string_view rule,
+        Severity at_least)
+      : declared_(declared), limits_(limits), rule_(rule), at_least_(at_least) {}
+
+  [[nodiscard]] bool broken(const Schedule& schedule) const {
+    const auto input = read(print_order_file(schedule));
+    return input && breaks(check(*input, declared_), rule_, at_least_);
+  }
+
+  [[nodiscard]] bool accepted(const Schedule& schedule) const {
+    const auto input = read(print_order_file(schedule));
+    return input && check(*input, declared_).verdict == Verdict::Accepted;
+  }
+
+  // The shapes of the edits that cure the rule; empty if it is not broken.
+  [[nodiscard]] std::vector<std::string> cures(const Schedule& schedule) const {
+    const auto input = read(print_order_file(schedule));
+    if (!input) return {};
+    const CheckResult found = check(*input, declared_);
+    if (!breaks(found, rule_, at_least_)) return {};
+    return cures_of(*input, found, rule_, [this](const std::string& text) {
+      const auto edited = read(text);
+      return edited ? std::optional(check(*edited, declared_)) : std::nullopt;
+    });
+  }
+
+ private:
+  [[nodiscard]] std::optional<Input> read(std::string text) const {
+    auto input = load({.name = "minimal.order", .text = std::move(text)},
+                      {.form = TextForm::OrderFile, .limits = limits_});
+    return input ? std::optional(*std::move(input)) : std::nullopt;
+  }
+
+  const CheckOptions& declared_;
+  const Limits& limits_;
+  std::string_view rule_;
+  Severity at_least_;
+};
+
+// The schedule that was meant is cut; it is returned as it was written.
+std::optional<Minimised> minimise_around(const Schedule& schedule, const Judge& judge,
+                                         MinimiseOptions options) {
+  const Miswritten miswritten = miswritten_of(schedule, *options.mistake);
+  // The chunk that was written by mistake has a number, which a deletion would change.
+  options.fixed_chunks = options.fixed_chunks || miswritten.chunk.has_value();
+  const auto broken = [&](const Schedule& meant) {
+    const auto mistake = mistake_in(meant);
+    return mistake && judge.broken(as_miswritten(meant, *mistake, miswritten)) &&
+           judge.accepted(meant);
+  };
+  auto least = minimise(with_meant(schedule, *options.mistake), broken, options);
+  if (!least) return std::nullopt;
+  least->mistake = mistake_in(least->schedule);
+  least->schedule = as_miswritten(std::move(least->schedule), *least->mistake, miswritten);
+  return least;
+}
+
+std::optional<Minimised> minimise_with_its_cure(const Schedule& schedule, const Judge& judge,
+                                                const MinimiseOptions& options) {
+  Schedule start = schedule;
+  settle(start);
+  const std::vector<std::string> cures = judge.cures(start);
+  if (cures.empty()) return std::nullopt;
+  const auto broken = [&](const Schedule& candidate) {
+    const std::vector<std::string> still = judge.cures(candidate);
+    return std::find(still.begin(), still.end(), cures.front()) != still.end();
+  };
+  return minimise(start, broken, options);
 }
 
 std::size_t numbered_ranks(const CheckOptions& declared) {
@@ -385,9 +451,10 @@ std::optional<Minimised> minimise(const Input& input, std::string_view rule,
       breaks(found, rule, Severity::Error) ? Severity::Error : Severity::Warning;
   options.fixed_ranks = std::max(options.fixed_ranks, numbered_ranks(declared));
   options.fixed_chunks = options.fixed_chunks || numbers_chunks(input.schedule, declared);
-  const auto broken = [&](const Schedule& candidate) {
-    return breaks(candidate, options.limits, declared, rule, at_least);
-  };
+  const Judge judge(declared, options.limits, rule, at_least);
+  if (options.mistake) return minimise_around(input.schedule, judge, options);
+  if (options.same_cure) return minimise_with_its_cure(input.schedule, judge, options);
+  const auto broken = [&](const Schedule& candidate) { return judge.broken(candidate); };
   return minimise(input.schedule, broken, options);
 }
 

@@ -37,7 +37,7 @@ void settle_chunks(RankOrder& rank, Topology topology) {
 
 void forget_text(std::vector<Entry>& order) {
   for (Entry& entry : order) {
-    entry.offset = 0;
+    if (entry.offset != kFollowed) entry.offset = 0;
     entry.length = 0;
   }
 }

@@ -10,13 +10,18 @@
 
 #include "core/order/schedule.h"
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
 namespace capo {
 
+/// The offset of an entry that is followed while a schedule is cut. No span begins there, since a
+/// text has fewer bytes.
+inline constexpr std::uint32_t kFollowed = 0xffffffff;
+
 /// Numbers counted microbatches, infers undeclared chunks, and places stages by their topology.
-/// Entries lose their spans, since their text is gone.
+/// Entries lose their spans, since their text is gone; those that are followed keep that mark.
 void settle(Schedule& schedule);
 
 /// Removes entries. A composite stays one while it has two members.
