@@ -215,17 +215,24 @@ std::optional<Inexpressible> left_out(const Schedule& schedule, const Input& aga
 
 namespace {
 
-Result<std::string, Inexpressible> print_te(const Schedule& schedule, Beside beside) {
-  if (schedule.ranks.size() > 1) {
-    return Inexpressible{.reason = "a TE list is the order of one rank; choose one with --rank"};
-  }
-  const RankOrder& rank = schedule.ranks.front();
+Result<std::string, Inexpressible> print_te(const RankOrder& rank, Beside beside) {
   if (rank.replay) {
     return Inexpressible{.reason = "a TE list holds one order, not a capture and a replay order"};
   }
   auto list = to_te_list(rank, rank.order, beside);
   if (!list) return list.error();
   return print_te_list(*list);
+}
+
+// The lists of several ranks stand a line each, which is how their reader takes them.
+Result<std::string, Inexpressible> print_te(const Schedule& schedule, Beside beside) {
+  std::string text;
+  for (const RankOrder& rank : schedule.ranks) {
+    auto list = print_te(rank, beside);
+    if (!list) return list;
+    text += *list;
+  }
+  return text;
 }
 
 Result<std::string, Inexpressible> print(const Schedule& schedule, TextForm form, Beside beside) {

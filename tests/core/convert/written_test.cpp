@@ -28,6 +28,21 @@ TEST(Written, IsTheTextOfEachForm) {
   EXPECT_TRUE(written(schedule, TextForm::Json).value().starts_with("{"));
 }
 
+TEST(Written, OfSeveralRanksIsAListALine) {
+  const Schedule schedule = read("[1, 1, -1, -1]\n[1, -1, 1, -1]\n");
+  ASSERT_EQ(schedule.ranks.size(), 2U);
+  EXPECT_EQ(written(schedule, TextForm::TeList).value(), "[1, 1, -1, -1]\n[1, -1, 1, -1]\n");
+}
+
+// Lists are not wired, so ranks that wait for each other as stages would not as lists.
+TEST(Written, ListsOfRanksThatWaitForEachOtherSayWhatIsLost) {
+  EXPECT_EQ(
+      reason("capo 1\nplacement chain\nrank 0: F1 B1 F1 B1\nrank 1: F1 F1 B1 B1\n",
+             TextForm::TeList),
+      "a TE list does not say which stages its chunks are, and as those that are declared they "
+      "break D04");
+}
+
 TEST(Written, IsNothingThatItsReaderRefuses) {
   Schedule mixed = read("capo 1\nrank 0: F1.0 B1.0\n");
   mixed.ranks[0].order[1].microbatch = kNoMicrobatch;
