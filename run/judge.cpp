@@ -20,15 +20,24 @@ Victim victim_of(const Buffer& buffer) {
   return {.rank = buffer.rank, .chunk = buffer.chunk, .microbatch = buffer.microbatch};
 }
 
+std::set<Victim>& set_of(Victims& victims, HazardKind kind) {
+  switch (kind) {
+    case HazardKind::StaticInput:
+      return victims.static_input;
+    case HazardKind::GradOutput:
+      return victims.grad_output;
+    case HazardKind::P2pWindow:
+      return victims.grad_input;
+    default:
+      return victims.other;
+  }
+}
+
 Victims predicted_by(const CheckResult& result) {
   Victims victims;
   if (!result.plan) return victims;
   for (const FoundHazard& hazard : result.plan->hazards) {
-    auto& into = hazard.kind == HazardKind::StaticInput  ? victims.static_input
-                 : hazard.kind == HazardKind::GradOutput ? victims.grad_output
-                 : hazard.kind == HazardKind::P2pWindow  ? victims.grad_input
-                                                         : victims.other;
-    into.insert(victim_of(hazard.victim));
+    set_of(victims, hazard.kind).insert(victim_of(hazard.victim));
   }
   return victims;
 }
@@ -282,6 +291,7 @@ class Judge::Work {
                                                                 : report_.victims.other;
       if (into.insert(victim_of(buffer)).second) tell(late, memory);
     }
+    tell_unseen(memory);
     for (std::uint32_t p = 0; p < of_.layers.parameters().size(); ++p) {
       const StepLayer& layer = of_.layers.layer_of(p);
       for (std::int32_t m = 0; m < table().microbatches(); ++m) {
@@ -310,14 +320,38 @@ class Judge::Work {
     return false;
   }
 
+  [[nodiscard]] std::string words(BufferId id) const {
+    const Buffer of = table().at(id);
+    return fmt::format("the {} of chunk {}, microbatch {} of rank {}", capo::name_of(of.kind),
+                       of.chunk, of.microbatch, of.rank);
+  }
+
+  // A late read shows by its bits. An earlier victim may have given two buffers the same, and then
+  // a prediction stays unseen.
+  void tell_unseen(const PlannedMemory& memory) {
+    if (!of_.step.result().plan) return;
+    for (const FoundHazard& hazard : of_.step.result().plan->hazards) {
+      const Buffer& victim = hazard.victim;
+      if (set_of(report_.victims, hazard.kind).contains(victim_of(victim))) continue;
+      const BufferId id =
+          table().id(victim.rank, victim.chunk, victim.layer, victim.microbatch, victim.kind);
+      const BufferId taker = memory.taken_by(id);
+      if (taker == kNoBuffer || !of_.late->same_bits(id, taker)) continue;
+      const std::string story = fmt::format(
+          "{} was not seen to be hurt: {}, which took its memory over, holds the same bits",
+          words(id), words(taker));
+      if (!has_story(story)) report_.stories.push_back(story);
+    }
+  }
+
+  [[nodiscard]] bool has_story(const std::string& story) const {
+    return std::find(report_.stories.begin(), report_.stories.end(), story) !=
+           report_.stories.end();
+  }
+
   // Adds a sentence about a victim: what was read, and what lies there now.
   void tell(const LateReads::Late& late, const PlannedMemory& memory) {
     const BufferId taker = memory.taken_by(late.buffer);
-    const auto words = [&](BufferId id) {
-      const Buffer of = table().at(id);
-      return fmt::format("the {} of chunk {}, microbatch {} of rank {}", capo::name_of(of.kind),
-                         of.chunk, of.microbatch, of.rank);
-    };
     report_.stories.push_back(fmt::format(
         "{} was {} too late: {}", words(late.buffer), late.reader == Reader::Send ? "sent" : "read",
         taker == kNoBuffer ? "something else had been written there"

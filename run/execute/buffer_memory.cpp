@@ -175,4 +175,15 @@ std::vector<LateReads::Late> LateReads::seen() const {
   return late;
 }
 
+bool LateReads::same_bits(BufferId a, BufferId b) const {
+  const std::int64_t bytes = table_.bytes(table_.at(a));
+  if (bytes != table_.bytes(table_.at(b))) return false;
+  if (compare_with_[a] == nullptr || compare_with_[b] == nullptr) return false;
+  std::vector<std::byte> of_a(as_index(bytes));
+  std::vector<std::byte> of_b(as_index(bytes));
+  engine_.read(of_a.data(), compare_with_[a], bytes);
+  engine_.read(of_b.data(), compare_with_[b], bytes);
+  return of_a == of_b;
+}
+
 }  // namespace capo::run

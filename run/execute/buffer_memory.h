@@ -133,6 +133,10 @@ class LateReads {
   /// The late reads of the last replay, ordered by buffer.
   [[nodiscard]] std::vector<Late> seen() const;
 
+  /// Whether two buffers of one size were kept in the last replay and held the same bits, so that
+  /// who reads one for the other reads what it should.
+  [[nodiscard]] bool same_bits(BufferId a, BufferId b) const;
+
  private:
   static constexpr std::size_t kReaders = 2;
 
