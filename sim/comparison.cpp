@@ -1,6 +1,7 @@
 #include "core/base/plural.h"
 #include "core/timeline/table.h"
 #include "sim/report.h"
+#include "sim/words.h"
 
 #include <fmt/format.h>
 
@@ -20,31 +21,40 @@ struct Figure {
   const char* name;
   const char* short_name;  ///< where an order is a line
   double (*value)(const Simulation&);
-  std::string (*print)(double) = figure;
+  std::string (*print)(const Simulation&, double);
   bool relative = true;  ///< it is told how far a figure is from the first order's
 };
 
+std::string number(const Simulation& /*of*/, double value) {
+  return figure(value);
+}
+
+std::string share(const Simulation& /*of*/, double value) {
+  return percent(value);
+}
+
 constexpr Figure kFigures[] = {
-    {"makespan", "makespan", [](const Simulation& s) { return s.makespan(); }},
-    {"span", "span", [](const Simulation& s) { return s.span(); }},
+    {"makespan", "makespan", [](const Simulation& s) { return s.makespan(); }, time_in_words},
+    {"span", "span", [](const Simulation& s) { return s.span(); }, time_in_words},
     {"bubble of makespan", "bubble",
-     [](const Simulation& s) { return s.bubble_rate_of_makespan(); }, percent, false},
-    {"bubble of span", "of span", [](const Simulation& s) { return s.bubble_rate(); }, percent,
+     [](const Simulation& s) { return s.bubble_rate_of_makespan(); }, share, false},
+    {"bubble of span", "of span", [](const Simulation& s) { return s.bubble_rate(); }, share,
      false},
-    {"exposed comm, all ranks", "exposed", [](const Simulation& s) { return s.exposed(); }},
-    {"peak memory", "peak", [](const Simulation& s) { return s.peak(); }},
+    {"exposed comm, all ranks", "exposed", [](const Simulation& s) { return s.exposed(); },
+     time_in_words},
+    {"peak memory", "peak", [](const Simulation& s) { return s.peak(); }, number},
     {"microbatches in flight", "in flight",
-     [](const Simulation& s) { return static_cast<double>(s.microbatches_in_flight()); }},
+     [](const Simulation& s) { return static_cast<double>(s.microbatches_in_flight()); }, number},
     {"makespan at least", "at least", [](const Simulation& s) { return s.bounds().makespan.value; },
-     figure, false},
+     time_in_words, false},
     {"tasks", "tasks",
-     [](const Simulation& s) { return static_cast<double>(s.graph().tasks.size()); }},
+     [](const Simulation& s) { return static_cast<double>(s.graph().tasks.size()); }, number},
 };
 
 std::string cell_of(const Figure& figure, const Simulation& here, const Simulation& first) {
   const double value = figure.value(here);
   const double of_first = figure.value(first);
-  std::string cell = figure.print(value);
+  std::string cell = figure.print(here, value);
   if (figure.relative && value != of_first && of_first != 0) {
     cell += fmt::format(" ({:+.2f} %)", (value / of_first - 1) * 100);
   }
@@ -103,7 +113,7 @@ Rows one_below_the_other(const std::vector<Named>& simulations, const Chosen& ch
     auto& row = rows.emplace_back(1, name_of(simulations[i]));
     for (const Figure& each : kFigures) {
       row.push_back(&each == &kFigures[0] ? cell_of(each, here, *simulations.front().simulation)
-                                          : each.print(each.value(here)));
+                                          : each.print(here, each.value(here)));
     }
     if (!chosen.limit.empty()) row.emplace_back(chosen.orders[i].fits ? "yes" : "no");
     if (chosen.best[i]) row.emplace_back("best");
@@ -156,6 +166,14 @@ std::string meaning_of_costs(const std::vector<Named>& simulations) {
             "have the same.");
 }
 
+// All orders have the times of one model. Times in seconds say so, as a report of one order does.
+std::string origins(const std::vector<Named>& simulations) {
+  if (simulations.empty() || !simulations.front().simulation->costs().in_microseconds) return "";
+  const Simulation& first = *simulations.front().simulation;
+  const std::string section = origins_in_words(first);
+  return section.empty() ? fmt::format("\nTimes are in {}.\n", unit_of_time(first)) : section;
+}
+
 }  // namespace
 
 std::vector<Named> listed(const std::vector<Named>& simulations, const CompareOptions& options) {
@@ -183,7 +201,7 @@ std::vector<Choosable> choosable(const std::vector<Named>& simulations,
 
 std::string text_comparison(const std::vector<Named>& simulations, const CompareOptions& options) {
   const std::vector<Named> orders = listed(simulations, options);
-  return fitting_table(orders, options) + meaning_of_costs(orders);
+  return fitting_table(orders, options) + meaning_of_costs(orders) + origins(orders);
 }
 
 }  // namespace capo

@@ -4,6 +4,7 @@
 #include "core/base/plural.h"
 #include "core/text/number.h"
 #include "core/timeline/table.h"
+#include "sim/words.h"
 
 #include <fmt/format.h>
 
@@ -25,37 +26,19 @@ std::string links_in_words(const Simulation& simulation) {
   CAPO_UNREACHABLE();
 }
 
-// It matters what a time is of if a rank has several chunks.
-std::string unit_of_time(const Simulation& simulation) {
-  const Costs& costs = simulation.costs();
-  if (costs.in_microseconds) return "seconds";
-  const auto& ranks = simulation.subject().schedule.ranks;
-  const bool several = std::any_of(ranks.begin(), ranks.end(),
-                                   [](const RankOrder& rank) { return rank.chunks > 1; });
-  return fmt::format("units of --cost{}", !several ? ""
-                                          : costs.per == CostPer::Rank
-                                              ? " of a rank, of which a chunk takes its share"
-                                              : " of a chunk");
-}
-
-// A time in seconds, or in the unit of --cost.
-std::string time(const Simulation& simulation, double value) {
-  return figure(simulation.costs().in_microseconds ? value * 1e-6 : value);
-}
-
 std::string memory_words(const RankMemory& memory) {
   return byte_words(memory.peak() + memory.weights);
 }
 
 std::string bound_in_words(const Simulation& simulation, const Bound& bound, double value) {
   if (bound.value <= 0) return "";
-  return fmt::format("at least {} ({}{}), {} above", time(simulation, bound.value), bound.by,
-                     bound.rank < 0 ? "" : fmt::format(" at rank {}", bound.rank),
+  return fmt::format("at least {} ({}{}), {} above", time_in_words(simulation, bound.value),
+                     bound.by, bound.rank < 0 ? "" : fmt::format(" at rank {}", bound.rank),
                      percent(bound.exceeded_by(value)));
 }
 
 std::string idle_in_words(const Simulation& simulation, const Idle& idle) {
-  const auto at = [&](double value) { return time(simulation, value); };
+  const auto at = [&](double value) { return time_in_words(simulation, value); };
   std::string text = fmt::format("{} from {} to {} ({})", name_of(idle.cause), at(idle.begin),
                                  at(idle.end), at(idle.end - idle.begin));
   if (idle.next == kNoTask) return text;
@@ -76,7 +59,7 @@ std::string rank_table(const Simulation& simulation) {
   for (std::size_t r = 0; r < simulation.ranks().size(); ++r) {
     const RankTimes& rank = simulation.ranks()[r];
     const MemoryPeak& peak = simulation.peaks()[r];
-    const auto at = [&](double value) { return time(simulation, value); };
+    const auto at = [&](double value) { return time_in_words(simulation, value); };
     rows.push_back({std::to_string(r), at(rank.busy), at(rank.bubble), at(rank.exposed),
                     at(rank.first), at(rank.last), figure(peak.held), at(peak.time),
                     std::to_string(peak.microbatches)});
@@ -91,17 +74,6 @@ std::string memory_note(const Simulation& simulation) {
   return fmt::format(
       "memory: buffers under plan {} and weights, as `capo check --plan {}` counts them\n",
       name_of(simulation.planned()->kind), name_of(simulation.planned()->kind));
-}
-
-std::string origins_in_words(const Simulation& simulation) {
-  if (simulation.origins().empty()) return "";
-  std::vector<std::vector<std::string>> rows;
-  for (const CostOrigin& origin : simulation.origins()) {
-    rows.push_back({origin.module.empty() ? "(stages)" : origin.module, std::string(origin.task),
-                    time(simulation, origin.microseconds), origin.why});
-  }
-  return fmt::format("\nCosts, in {}, by rates of {}:\n{}", unit_of_time(simulation),
-                     simulation.rates(), table(rows, 3));
 }
 
 std::string longest_waits(const Simulation& simulation) {
@@ -156,13 +128,13 @@ std::string text_report(const Simulation& simulation) {
                   simulation.replayed() ? ", as replayed" : "", links_in_words(simulation),
                   unit_of_time(simulation), figure(memory.forward), figure(memory.backward),
                   figure(memory.weight));
-  text += table(
-      {{"makespan", time(simulation, simulation.makespan()), "bubble",
-        percent(simulation.bubble_rate_of_makespan()),
-        bound_in_words(simulation, simulation.bounds().makespan, simulation.makespan())},
-       {"span", time(simulation, simulation.span()), "bubble", percent(simulation.bubble_rate()),
-        bound_in_words(simulation, simulation.bounds().span, simulation.span())}},
-      4);
+  text += table({{"makespan", time_in_words(simulation, simulation.makespan()), "bubble",
+                  percent(simulation.bubble_rate_of_makespan()),
+                  bound_in_words(simulation, simulation.bounds().makespan, simulation.makespan())},
+                 {"span", time_in_words(simulation, simulation.span()), "bubble",
+                  percent(simulation.bubble_rate()),
+                  bound_in_words(simulation, simulation.bounds().span, simulation.span())}},
+                4);
   text += '\n' + rank_table(simulation) + memory_note(simulation);
   return text + longest_waits(simulation) + path_in_words(simulation) +
          origins_in_words(simulation);

@@ -11,6 +11,8 @@
 #include "cli/options/judged_input.h"
 #include "cli/options/named_schedule.h"
 #include "cli/options/terminal.h"
+#include "core/base/index.h"
+#include "core/base/plural.h"
 #include "schedules/catalogue.h"
 #include "sim/report.h"
 
@@ -77,7 +79,7 @@ class Comparison {
   void add_all() {
     for (const schedules::Entry& entry : schedules::entries()) {
       const auto schedule = made(std::string(entry.name));
-      const auto why = schedule ? simulate(std::string(entry.name), input_of(*schedule))
+      const auto why = schedule ? simulate_made(std::string(entry.name), *schedule)
                                 : std::optional(reason(schedule.error()));
       if (why) print_stderr(fmt::format("note: {} is left out: {}\n", entry.name, *why));
     }
@@ -97,14 +99,19 @@ class Comparison {
                  : std::nullopt;
     }
     const auto* failed = std::get_if<Error>(&judged.error());
-    if (failed == nullptr || schedules::unknown_name(file) || is_file(file)) {
-      return refuse(judged.error());
-    }
+    if (failed == nullptr || is_file(file)) return refuse(judged.error());
     Error error = *failed;
-    error.help = fmt::format(
-        "{} is also a published schedule: with --ranks and "
-        "--microbatches it is made and compared",
-        file);
+    if (!schedules::unknown_name(file)) {
+      error.help = fmt::format(
+          "{} is also a published schedule: with --ranks and "
+          "--microbatches it is made and compared",
+          file);
+    } else if (!error.help.empty()) {
+      // CLI11 takes an argument such as `[1, -1]` apart where several may come.
+      error.help =
+          "an order to compare is a file or `-`; the text of one, `[1, -1]`, is no argument, and a "
+          "file called like that is `./[1, -1]`";
+    }
     return fail(error);
   }
 
@@ -114,7 +121,7 @@ class Comparison {
       if (const auto* limit = std::get_if<Error>(&schedule.error())) return fail(*limit);
       throw CLI::ValidationError("FILE", std::get<std::string>(schedule.error()));
     }
-    if (!simulate(name, input_of(*schedule))) return std::nullopt;
+    if (!simulate_made(name, *schedule)) return std::nullopt;
     return refuse_simulation(compared_.back().judged.input, failure_);
   }
 
@@ -139,6 +146,18 @@ class Comparison {
   static std::string reason(const NotMade& why) {
     const auto* limit = std::get_if<Error>(&why);
     return limit != nullptr ? limit->message : std::get<std::string>(why);
+  }
+
+  // Seq1F1B cuts microbatches in segments, which are the microbatches of its schedule.
+  std::optional<std::string> simulate_made(const std::string& name, const Schedule& schedule) {
+    auto why = simulate(name, input_of(schedule));
+    if (!why && schedule.microbatches.value_or(0) > request_.microbatches) {
+      print_stderr(
+          fmt::format("note: {} runs {} segments of {}, each at the cost of a whole microbatch\n",
+                      name, *schedule.microbatches,
+                      counted(as_index(request_.microbatches), "microbatch", "microbatches")));
+    }
+    return why;
   }
 
   // Returns the reason if the order has no times; `failure_` tells more.
