@@ -69,6 +69,14 @@ std::string shown(const Line& line, Colour colour) {
   return text;
 }
 
+// A time with its unit, where the timeline has one; "3.65" of costs without.
+std::string time_in_words(double time, Timeline::Unit unit) {
+  if (unit == Timeline::Unit::Costs) return figure(time);
+  if (time >= 1e6) return figure(time * 1e-6) + " s";
+  if (time >= 1e3) return figure(time * 1e-3) + " ms";
+  return figure(time) + " us";
+}
+
 }  // namespace
 
 std::string text_grid(const Timeline& timeline, const GridOptions& options) {
@@ -99,7 +107,7 @@ std::string text_grid(const Timeline& timeline, const GridOptions& options) {
     text += fmt::format("{:<{}}|{}|\n", fmt::format("rank {}", rank), widest.size() - 1,
                         shown(lines[rank], options.colour));
   }
-  return text + fmt::format("one character is {}\n", figure(per_cell));
+  return text + fmt::format("one character is {}\n", time_in_words(per_cell, timeline.unit));
 }
 
 }  // namespace capo

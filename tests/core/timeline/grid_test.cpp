@@ -38,6 +38,24 @@ TEST(TextGrid, ColoursRunsOfAKindAndNoCharacterMore) {
             "one character is 1\n");
 }
 
+TEST(TextGrid, TellsTheUnitOfATimeThatHasOne) {
+  const auto last_line = [](double factor) {
+    std::vector<TimedTask> step = kStep;
+    for (TimedTask& task : step) {
+      task.begin *= factor;
+      task.end *= factor;
+    }
+    Timeline timeline = on_one_lane(step, {"F1.0", "B1.0", "F1.1&B1.1", "send-F1.0"});
+    timeline.unit = Timeline::Unit::Microseconds;
+    const std::string text = text_grid(timeline, {.width = 8 + 12 + 1});
+    return text.substr(text.find('\n') + 1);
+  };
+  EXPECT_EQ(last_line(999), "one character is 999 us\n");
+  EXPECT_EQ(last_line(1000), "one character is 1 ms\n");
+  EXPECT_EQ(last_line(430'941), "one character is 430.941 ms\n");
+  EXPECT_EQ(last_line(2e6), "one character is 2 s\n");
+}
+
 TEST(TextGrid, OfOneRankIsItsLine) {
   Timeline timeline = on_one_lane(kStep, {"F1.0", "B1.0", "F1.1&B1.1", "send-F1.0"});
   timeline.ranks = 2;
