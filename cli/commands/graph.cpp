@@ -45,8 +45,9 @@ std::vector<std::int32_t> ranks_of(const std::string& text, std::size_t ranks) {
         dash == std::string::npos ? first : number(std::string_view(item).substr(dash + 1));
     if (!first || !last || *last < *first || *last >= ranks) {
       throw CLI::ValidationError(
-          "--ranks", fmt::format("{} is no rank or range of ranks; there are 0 to {}", shown(item),
-                                 ranks - 1));
+          "--ranks", fmt::format("{} is no rank or range of ranks; {}", shown(item),
+                                 ranks == 1 ? "there is only rank 0"
+                                            : fmt::format("there are 0 to {}", ranks - 1)));
     }
     for (std::uint32_t rank = *first; rank <= *last; ++rank) {
       chosen.push_back(static_cast<std::int32_t>(rank));
