@@ -39,7 +39,7 @@ std::uint64_t entries_of(const Input& input) {
   return entries;
 }
 
-// How often each kind of each chunk occurs in a list, against the count that most have.
+// How often each kind of each chunk occurs in a list, against the count that the others have.
 struct Imbalance {
   Action surplus;  // its microbatch means nothing
   Action lacking;
@@ -55,18 +55,9 @@ Counts counts_of(const RankOrder& rank) {
   return counts;
 }
 
-std::int32_t usual(const Counts& counts) {
-  std::map<std::int32_t, int> votes;
-  for (const auto& [of, count] : counts) ++votes[count];
-  const auto most = std::max_element(
-      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == votes.end() ? 0 : most->first;
-}
-
-std::optional<Imbalance> imbalance_of(const Input& input) {
-  const RankOrder& rank = input.schedule.ranks.front();
-  const Counts counts = counts_of(rank);
-  const std::int32_t each = input.schedule.microbatches.value_or(usual(counts));
+// The kind that occurs once more than `each` and the one that occurs once less; nullopt unless all
+// others occur so often.
+std::optional<Imbalance> imbalance_around(std::int32_t each, const Counts& counts) {
   std::vector<Action> surplus;
   std::vector<Action> lacking;
   for (const auto& [of, count] : counts) {
@@ -77,6 +68,18 @@ std::optional<Imbalance> imbalance_of(const Input& input) {
   }
   if (surplus.size() != 1 || lacking.size() != 1) return std::nullopt;
   return Imbalance{.surplus = surplus.front(), .lacking = lacking.front()};
+}
+
+// An undeclared number of microbatches is a count that occurs. Only one can lie in the middle.
+std::optional<Imbalance> imbalance_of(const Input& input) {
+  const Counts counts = counts_of(input.schedule.ranks.front());
+  if (input.schedule.microbatches) {
+    return imbalance_around(*input.schedule.microbatches, counts);
+  }
+  for (const auto& [of, count] : counts) {
+    if (auto found = imbalance_around(count, counts)) return found;
+  }
+  return std::nullopt;
 }
 
 // The entries that may be the slip, those nearest before `place` first.

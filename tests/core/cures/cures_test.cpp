@@ -54,6 +54,15 @@ TEST(Slip, IsCalledByItsName) {
   EXPECT_EQ(slip->finding.message, "`-2` at index 33 is probably `-2.5`");
 }
 
+// Two forwards, three backwards and one weight gradient: the count in the middle is the usual one.
+TEST(Slip, OfASingleChunkIsFoundThoughNoCountOccursTwice) {
+  const auto slip = slip_in("[1, -1, -1, 1, -1, -1.5]");
+  ASSERT_TRUE(slip.has_value());
+  EXPECT_EQ(slip->finding.message, "`-1` at index 2 is probably `-1.5`");
+  EXPECT_EQ(slip->position, 2U);
+  EXPECT_EQ(slip->meant.kind, Kind::BackwardWeight);
+}
+
 TEST(Slip, EveryEntryWrittenForAnotherIsFoundOrLeftAlone) {
   const std::string sound = long_order();
   int found = 0;
