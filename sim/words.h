@@ -14,7 +14,7 @@ namespace capo {
 /// A time in seconds, or in the unit of --cost.
 [[nodiscard]] std::string time_in_words(const Simulation& simulation, double value);
 
-/// Where each time of a model comes from, as a section; empty if --cost says them all.
+/// A section that says of each time of a model what it comes from; empty if --cost says them all.
 [[nodiscard]] std::string origins_in_words(const Simulation& simulation);
 
 }  // namespace capo

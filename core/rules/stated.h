@@ -15,7 +15,7 @@ class Context;
 
 [[nodiscard]] CheckResult check_stated(const Context& context);
 
-/// The same without CheckResult::plan, whose lower bounds take a second plan.
+/// It leaves CheckResult::plan out, whose lower bounds take a second plan.
 [[nodiscard]] CheckResult findings_stated(const Context& context);
 
 }  // namespace capo
