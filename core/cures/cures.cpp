@@ -15,22 +15,41 @@ namespace capo {
 
 namespace {
 
-// Errors are counted by rule, since an edit moves the positions that messages name.
-std::map<std::string_view, std::size_t> errors_of(const CheckResult& result) {
+// Findings are counted by rule, since an edit moves the positions that messages name.
+struct Counted {
   std::map<std::string_view, std::size_t> errors;
-  for (const Diagnostic& finding : result.diagnostics.kept()) {
-    if (finding.severity == Severity::Error) ++errors[finding.rule];
+  std::map<std::string_view, std::size_t> warnings;
+};
+
+// A finding that was counted and not kept has the severity of an error if its rule has one that was
+// kept.
+Counted counted(const Diagnostics& findings) {
+  Counted counts;
+  for (const Diagnostic& finding : findings.kept()) {
+    ++(finding.severity == Severity::Error ? counts.errors : counts.warnings)[finding.rule];
   }
-  return errors;
+  for (auto& [rule, errors] : counts.errors) {
+    const auto of = counts.warnings.find(rule);
+    errors = findings.seen(rule) - (of == counts.warnings.end() ? 0 : of->second);
+  }
+  for (auto& [rule, warnings] : counts.warnings) {
+    if (!counts.errors.contains(rule)) warnings = findings.seen(rule);
+  }
+  return counts;
 }
 
-// Whether an edit has cured a finding of `rule`, and no rule is broken more often than before.
-bool is_cured(const CheckResult& before, const CheckResult& after, std::string_view rule) {
-  auto were = errors_of(before);
-  auto are = errors_of(after);
-  return are[rule] < were[rule] && std::all_of(are.begin(), are.end(), [&](const auto& of) {
-           return of.second <= were[of.first];
-         });
+// Whether an edit has cured a finding, and no rule has more errors than before.
+bool is_cured(const Counted& before, const Counted& after, const Diagnostic& finding) {
+  const auto in = [](const auto& counts, std::string_view rule) {
+    const auto of = counts.find(rule);
+    return of == counts.end() ? 0 : of->second;
+  };
+  const auto of_severity = [&](const Counted& counts) {
+    return in(finding.severity == Severity::Error ? counts.errors : counts.warnings, finding.rule);
+  };
+  return of_severity(after) < of_severity(before) &&
+         std::all_of(after.errors.begin(), after.errors.end(),
+                     [&](const auto& of) { return of.second <= in(before.errors, of.first); });
 }
 
 std::uint64_t entries_of(const Input& input) {
@@ -143,16 +162,18 @@ std::string edited(const std::string& text, std::vector<Edit> edits) {
 void keep_cures_that_work(CheckResult& result, const Input& input, const JudgeText& judge,
                           const CureOptions& options) {
   const std::uint64_t each = entries_of(input);
-  const CheckResult before = result;
+  const Counted before = counted(result.diagnostics);
   std::uint64_t judged = 0;
-  result.diagnostics.revise([&](Diagnostic& finding) {
-    if (finding.help.edits.empty() || finding.severity == Severity::Warning) return;
-    judged += each;
-    const auto after = judged > options.budget
-                           ? std::nullopt
-                           : judge(edited(input.source.text, finding.help.edits));
-    if (!after || !is_cured(before, *after, finding.rule)) finding.help = {};
-  });
+  for (const Severity severity : {Severity::Error, Severity::Warning}) {
+    result.diagnostics.revise([&](Diagnostic& finding) {
+      if (finding.severity != severity || finding.help.edits.empty()) return;
+      judged += each;
+      const auto after = judged > options.budget
+                             ? std::nullopt
+                             : judge(edited(input.source.text, finding.help.edits));
+      if (!after || !is_cured(before, counted(after->diagnostics), finding)) finding.help = {};
+    });
+  }
 }
 
 std::optional<Slip> find_slip(const CheckResult& result, const Input& input, const JudgeText& judge,

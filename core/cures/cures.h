@@ -4,15 +4,14 @@
 //   ... -2 1 -2 -2.5 ...     one `-2` of a hundred entries was meant to be `-2.5`: three rules are
 //                            broken, all of them elsewhere
 //
-// A cure that does not cure is worse than none. An edit stays in a report if the order, judged
-// again with it, has lost its finding and has no error that it had not before; otherwise the help
-// goes.
+// A cure that does not cure is worse than none. An edit of an error or of a warning stays in a
+// report if the order, judged again with it, has lost its finding and has no error that it had not
+// before; otherwise the help goes. Edits of errors are tried first.
 //
 // A slip is one entry of a TE list written for another. The counts of a list tell which: one kind
 // of one chunk occurs once too often, another once too rarely. Every entry of the first is tried as
 // the other, the nearest before the first finding first, and the one that makes the order
-// acceptable is called by its name in place of all findings. If two would, capo does not know which
-// was meant.
+// acceptable is called by its name. If two would, capo does not know which was meant.
 //
 // Both judge the order again and again, so both stop at a budget of entries judged; beyond it helps
 // lose their edits and no slip is looked for. How an edited text is judged is the caller's affair,

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 namespace capo {
 namespace {
 
@@ -112,6 +115,75 @@ TEST(Cures, AnEditThatDoesNotCureIsTakenAway) {
   keep_cures_that_work(result, input, judge);
   EXPECT_TRUE(result.diagnostics.kept().front().help.edits.empty());
   EXPECT_TRUE(result.diagnostics.kept().front().help.text.empty());
+}
+
+// Judged as if each entry `-1` of the text broke a rule, with that severity.
+JudgeText judge_entries(Severity severity, std::size_t limit) {
+  return [severity, limit](const std::string& text) -> std::optional<CheckResult> {
+    CheckResult result{.diagnostics = Diagnostics(limit)};
+    for (std::size_t at = text.find("-1"); at != text.npos; at = text.find("-1", at + 2)) {
+      Diagnostic finding = with_edit(
+          "S15",
+          {.span = {.offset = static_cast<std::uint32_t>(at), .length = 2}, .replacement = "1"});
+      finding.severity = severity;
+      result.diagnostics.add(std::move(finding));
+    }
+    return result;
+  };
+}
+
+std::size_t left_after_trials(Severity severity, std::size_t limit, const std::string& written) {
+  const Input input = list("[1, -1, -1, -1]");
+  const JudgeText judge = judge_entries(severity, limit);
+  CheckResult result = *judge(input.source.text);
+  result.diagnostics.revise(
+      [&](Diagnostic& finding) { finding.help.edits.front().replacement = written; });
+  keep_cures_that_work(result, input, judge);
+  std::size_t left = 0;
+  for (const Diagnostic& finding : result.diagnostics.kept()) left += finding.help.edits.size();
+  return left;
+}
+
+TEST(Cures, OfWarningsAreTriedToo) {
+  EXPECT_EQ(left_after_trials(Severity::Warning, 100, "1"), 3U);
+  EXPECT_EQ(left_after_trials(Severity::Warning, 100, "-1"), 0U);
+}
+
+TEST(Cures, AreCountedBeyondTheFindingsThatAreKept) {
+  for (const Severity severity : {Severity::Error, Severity::Warning}) {
+    EXPECT_EQ(left_after_trials(severity, 2, "1"), 2U);
+    EXPECT_EQ(left_after_trials(severity, 2, "-1"), 0U);
+  }
+}
+
+TEST(Cures, OfAWarningMakeNoError) {
+  const Input input = list("[1, -1]");
+  CheckResult result{.diagnostics = Diagnostics(100)};
+  Diagnostic warning = with_edit("S15", {.span = {.offset = 4, .length = 2}, .replacement = "1"});
+  warning.severity = Severity::Warning;
+  result.diagnostics.add(warning);
+  keep_cures_that_work(result, input, [](const std::string&) {
+    CheckResult after{.diagnostics = Diagnostics(100)};
+    after.diagnostics.add({.rule = "S16"});
+    return after;
+  });
+  EXPECT_TRUE(result.diagnostics.kept().front().help.edits.empty());
+}
+
+TEST(Cures, OfErrorsAreTriedBeforeThoseOfWarnings) {
+  const Input input = list("[1, -1]");
+  CheckResult result{.diagnostics = Diagnostics(100)};
+  const Edit edit{.span = {.offset = 4, .length = 2}, .replacement = "1"};
+  result.diagnostics.add(with_edit("S15", edit));
+  result.diagnostics.add(with_edit("S16", edit));
+  bool warning = true;
+  result.diagnostics.revise([&](Diagnostic& finding) {
+    if (std::exchange(warning, false)) finding.severity = Severity::Warning;
+  });
+  const auto nothing_left = [](const std::string&) { return CheckResult{}; };
+  keep_cures_that_work(result, input, nothing_left, {.budget = 3});
+  EXPECT_TRUE(result.diagnostics.kept().at(0).help.edits.empty());
+  EXPECT_FALSE(result.diagnostics.kept().at(1).help.edits.empty());
 }
 
 TEST(Cures, WhatNobodyHadTheTimeToTryIsTakenAway) {
