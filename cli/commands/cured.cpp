@@ -1,5 +1,6 @@
 #include "cli/commands/cured.h"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -30,6 +31,17 @@ std::optional<std::string> mended(const CheckResult& result, const Input& input,
   return text;
 }
 
+// Text has the slip in place of what follows from it, or that as it stands; programs get all of it.
+void add_slip(const CheckRequest& request, Diagnostic slip, CheckResult& result) {
+  if (request.format != CheckFormat::Text) {
+    result.diagnostics.put_first(std::move(slip));
+  } else if (!request.all) {
+    const std::size_t errors = result.diagnostics.errors();
+    slip.notes.back().text += fmt::format("; `--all` shows {}", errors == 1 ? "it" : "them");
+    result.diagnostics.replace_by(std::move(slip));
+  }
+}
+
 }  // namespace
 
 TextForm notation_of(const Input& input) {
@@ -57,14 +69,17 @@ JudgeText judge_under(const InputRequest& request, const JudgedInput& judged,
 
 std::optional<std::string> cure(const CheckRequest& request, const JudgedInput& judged,
                                 CheckResult& result) {
-  if (!request.replay.empty()) return std::nullopt;
+  if (!request.replay.empty()) {
+    keep_cures_that_work(result, judged.input, {}, {.budget = 0});
+    return std::nullopt;
+  }
   const JudgeInput planned = [&request](const JudgedInput& edited) {
     return check_planned(edited.input, request.check_options(edited.model));
   };
   const JudgeText judge = judge_under(request, judged, planned);
   keep_cures_that_work(result, judged.input, judge);
   if (auto slip = find_slip(result, judged.input, judge)) {
-    if (!request.all) result.diagnostics.replace_by(std::move(slip->finding));
+    add_slip(request, std::move(slip->finding), result);
     return std::move(slip->text);
   }
   return mended(result, judged.input, judge);

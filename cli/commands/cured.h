@@ -2,8 +2,9 @@
 // name, and --fix. The trials themselves are core/cures.
 //
 // An edited text is judged as the first was: under the same flags and the model that was read
-// before. An order with a replay of its own from another file is left alone, since an edit belongs
-// to one of two texts. Tested by tests/cli/cured_test.cpp.
+// before. Nothing is tried of an order whose replay is from another file, since an edit belongs to
+// one of two texts, and so no edit of it is printed. Tested by tests/cli/cured_test.cpp; every edit
+// that is printed over the corpora is made and judged by tests/cli/printed_edits_test.cpp.
 
 #pragma once
 
@@ -29,9 +30,9 @@ using JudgeInput = std::function<CheckResult(const JudgedInput&)>;
 [[nodiscard]] JudgeText judge_under(const InputRequest& request, const JudgedInput& judged,
                                     const JudgeInput& check);
 
-/// The findings of `result` with cures that work; if one entry explains them all, that alone,
-/// unless --all asks for the findings as they are. Returns the order that would be accepted, if one
-/// edit makes it so.
+/// Leaves cures that work in the findings of `result`. If one entry explains them all it is the
+/// first, and in text the only one, unless --all asks for the findings as they are. Returns the
+/// order that would be accepted, if one edit makes it so.
 [[nodiscard]] std::optional<std::string> cure(const CheckRequest& request,
                                               const JudgedInput& judged, CheckResult& result);
 

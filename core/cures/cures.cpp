@@ -2,6 +2,7 @@
 
 #include "core/base/index.h"
 #include "core/rules/check.h"
+#include "core/rules/words.h"
 
 #include <fmt/format.h>
 
@@ -128,12 +129,13 @@ Slip slip_at(const CheckResult& result, const Diagnostic& first, const Input& in
       .notes = {},
       .help = {.text = fmt::format("write `{}`", meant),
                .edits = {{.span = entry.span(), .replacement = meant}}},
-      .witness = {}};
+      .witness = {.tasks = {{.index = position,
+                             .text = std::string(written),
+                             .action = words::action_name(entry.action())}}}};
   const std::size_t errors = result.diagnostics.errors();
   finding.notes.push_back(
-      {.text = fmt::format("as it stands, {}{}; `--all` shows {}", first.message,
-                           errors == 1 ? "" : fmt::format(", and so on: {} errors", errors),
-                           errors == 1 ? "it" : "them"),
+      {.text = fmt::format("as it stands, {}{}", first.message,
+                           errors == 1 ? "" : fmt::format(", and so on: {} errors", errors)),
        .span = std::nullopt});
   return {.finding = std::move(finding), .text = std::move(text), .position = position};
 }

@@ -1,7 +1,9 @@
 #include "core/diag/diagnostics.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
+#include <utility>
 
 namespace capo {
 
@@ -58,6 +60,17 @@ void Diagnostics::add(Diagnostic diagnostic) {
 void Diagnostics::replace_by(Diagnostic finding) {
   clear();
   add(std::move(finding));
+}
+
+void Diagnostics::put_first(Diagnostic finding) {
+  if (!wants(finding.rule, finding.severity)) {
+    const auto last = std::find_if(kept_.rbegin(), kept_.rend(), [&](const Diagnostic& kept) {
+      return kept.rule == finding.rule;
+    });
+    if (last == kept_.rend()) return;
+    kept_.erase(std::next(last).base());
+  }
+  kept_.insert(kept_.begin(), std::move(finding));
 }
 
 std::size_t Diagnostics::seen(std::string_view rule) const {

@@ -75,6 +75,9 @@ class Diagnostics {
   }
   /// Keeps `finding` alone, an error that stands for all that were found.
   void replace_by(Diagnostic finding);
+  /// Keeps `finding` before all others, an error that explains them. If its rule has as many as are
+  /// kept, the last of these goes.
+  void put_first(Diagnostic finding);
   /// Forgets all findings, and keeps the limit and the mode.
   void clear();
 

@@ -1,11 +1,16 @@
 // The program itself is asked here about orders with one mistake.
 
+#include "tests/support/file_text.h"
 #include "tests/support/run_capo.h"
 #include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <fstream>
+#include <string>
+#include <vector>
 
 namespace capo::testing_support {
 namespace {
@@ -26,6 +31,35 @@ TEST(CheckCured, AllShowsWhatIsFoundAsItStands) {
   EXPECT_NE(outcome.out.find("at index 70 is a backward of chunk 1 without a forward"),
             std::string::npos)
       << outcome.out;
+}
+
+TEST(CheckCured, ProgramsGetTheSlipBeforeWhatFollowsFromIt) {
+  const auto found = nlohmann::json::parse(run_capo({"check", kBroken, "--format", "json"}).out);
+  const auto& findings = found.at("diagnostics");
+  ASSERT_EQ(findings.size(), 2U);
+  const auto& slip = findings.front();
+  EXPECT_EQ(slip.at("message"), "`-1` at index 62 is probably `-2`");
+  EXPECT_EQ(slip.at("notes").front().at("text"),
+            "as it stands, `-1` at index 70 is a backward of chunk 1 without a forward: the chunk "
+            "has 8 forwards and 9 backwards");
+  EXPECT_EQ(slip.at("witness").at("tasks").front().at("index"), 62);
+  EXPECT_EQ(findings.back().at("witness").at("tasks").front().at("index"), 70);
+  EXPECT_EQ(found.at("findings").at("errors"), 2);
+
+  const Outcome sarif = run_capo({"check", kBroken, "--format", "sarif"});
+  const auto results = nlohmann::json::parse(sarif.out).at("runs").front().at("results");
+  EXPECT_EQ(results.size(), 2U);
+}
+
+// Nobody tries an edit of one of two texts.
+TEST(CheckCured, OfAnOrderReplayedFromAnotherFileNoEditIsPrinted) {
+  const ScratchFolder folder;
+  folder.write("capture.te", "[1, 1, -1, -1]");
+  folder.write("replay.te", "[1, 2, -1, -1]");
+  const Outcome outcome =
+      run_capo({"check", "capture.te", "--replay", "replay.te"}, {.directory = folder.path()});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.out.find("`-2`"), std::string::npos) << outcome.out;
 }
 
 // The edit at index 70 leaves the order rejected by another rule.

@@ -55,6 +55,10 @@ TEST(Slip, IsCalledByItsName) {
   ASSERT_TRUE(slip.has_value());
   EXPECT_EQ(slip->text, sound);
   EXPECT_EQ(slip->finding.message, "`-2` at index 33 is probably `-2.5`");
+  EXPECT_EQ(slip->finding.witness.kind, WitnessKind::Entries);
+  EXPECT_EQ(
+      slip->finding.witness.tasks,
+      (std::vector<WitnessEntry>{{.rank = 0, .index = 33, .text = "-2", .action = "B(c2,m6)"}}));
 }
 
 // Two forwards, three backwards and one weight gradient: the count in the middle is the usual one.

@@ -35,6 +35,33 @@ TEST(Diagnostics, TellsWarningsFromErrors) {
   EXPECT_EQ(diagnostics.errors(), 0U);
 }
 
+TEST(Diagnostics, PutsAFindingBeforeAllOthers) {
+  Diagnostics diagnostics(2);
+  diagnostics.add(at(3, "S01"));
+  diagnostics.add({.rule = "S09", .severity = Severity::Warning});
+  diagnostics.put_first(at(7, "S02"));
+  ASSERT_EQ(diagnostics.kept().size(), 3U);
+  EXPECT_EQ(diagnostics.kept().front(), at(7, "S02"));
+  EXPECT_EQ(diagnostics.errors(), 2U);
+  EXPECT_EQ(diagnostics.warnings(), 1U);
+}
+
+TEST(Diagnostics, PutsAFindingInThePlaceOfTheLastOfItsRuleAtTheLimit) {
+  Diagnostics diagnostics(2);
+  for (const std::uint32_t offset : {3U, 5U}) diagnostics.add(at(offset, "S01"));
+  diagnostics.add(at(9, "S02"));
+  diagnostics.put_first(at(7, "S01"));
+  EXPECT_EQ(diagnostics.kept(),
+            (std::vector<Diagnostic>{at(7, "S01"), at(3, "S01"), at(9, "S02")}));
+  EXPECT_EQ(diagnostics.errors(), 4U);
+  EXPECT_EQ(diagnostics.dropped(), 1U);
+
+  Diagnostics none(0);
+  none.put_first(at(7, "S01"));
+  EXPECT_TRUE(none.kept().empty());
+  EXPECT_EQ(none.errors(), 1U);
+}
+
 TEST(Diagnostics, SortsByPlaceThenByRule) {
   Diagnostics diagnostics;
   diagnostics.add(at(7, "S02"));
