@@ -12,12 +12,15 @@
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "core/base/in_parallel.h"
+#include "core/cures/cures.h"
 #include "core/input/json_reader.h"
 #include "core/report/report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace capo::cli {
@@ -74,21 +77,13 @@ class Batch {
     const auto document = JsonDocument::parse(line.text, load_.limits);
     if (!document) return refused(line, document.error(), "");
     const std::string extra = extra_members(*document, line);
-    auto input =
-        read_json_schedule(*document, load_.limits, ExtraKeys::Allowed, load_.te, load_.torch);
-    if (!input) return refused(line, input.error(), extra);
-    if (const auto misfit = place(request_, input->schedule, declared_)) {
-      const Span whole = document->root().span();
-      const std::string why = fmt::format("{} {}", misfit->flag, misfit->why);
-      return refused(line,
-                     misfit->limit ? over_limit(whole, why, "--max-count") : malformed(whole, why),
-                     extra);
-    }
-    const auto options = with_plan_of(*document, options_);
-    if (!options) return refused(line, options.error(), extra);
-    input->source = std::move(line);
-    CheckResult result = check_planned(*input, *options);
-    const Report report = report_of(*input, std::move(result), request_.opinions(*input));
+    auto declared = declared_line(*document);
+    if (!declared) return refused(line, declared.error(), extra);
+    Input& input = declared->input;
+    input.source = std::move(line);
+    CheckResult result = check_planned(input, declared->options);
+    cure(result, input);
+    const Report report = report_of(input, std::move(result), request_.opinions(input));
     const bool tolerated =
         report.verdict == Verdict::Rejected && request_.fail_on == FailOn::NoVerdict;
     return {.json = to_json(report, JsonLayout::OneLine, extra),
@@ -96,6 +91,46 @@ class Batch {
   }
 
  private:
+  // A line's schedule, which has no source yet, and all that is declared of it.
+  struct DeclaredLine {
+    Input input;
+    CheckOptions options;
+  };
+
+  [[nodiscard]] Read<DeclaredLine> declared_line(const JsonDocument& document) const {
+    auto input =
+        read_json_schedule(document, load_.limits, ExtraKeys::Allowed, load_.te, load_.torch);
+    if (!input) return input.error();
+    if (const auto misfit = place(request_, input->schedule, declared_)) {
+      const Span whole = document.root().span();
+      const std::string why = fmt::format("{} {}", misfit->flag, misfit->why);
+      return misfit->limit ? over_limit(whole, why, "--max-count") : malformed(whole, why);
+    }
+    auto options = with_plan_of(document, options_);
+    if (!options) return options.error();
+    return DeclaredLine{.input = *std::move(input), .options = *std::move(options)};
+  }
+
+  [[nodiscard]] std::optional<CheckResult> judge(const std::string& text) const {
+    const auto document = JsonDocument::parse(text, load_.limits);
+    if (!document) return std::nullopt;
+    auto declared = declared_line(*document);
+    if (!declared) return std::nullopt;
+    declared->input.source.text = text;
+    return check_planned(declared->input, declared->options);
+  }
+
+  void cure(CheckResult& result, const Input& input) const {
+    const JudgeText again = [this](const std::string& text) { return judge(text); };
+    keep_cures_that_work(result, input, again, kTrials);
+    if (auto slip = find_slip(result, input, again, kTrials)) {
+      result.diagnostics.put_first(std::move(slip->finding));
+    }
+  }
+
+  // A batch may have a hundred thousand lines, of which most may be wrong.
+  static constexpr CureOptions kTrials{.budget = 40'000};
+
   const CheckRequest& request_;
   const Model& declared_;
   LoadOptions load_;

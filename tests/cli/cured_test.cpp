@@ -51,6 +51,23 @@ TEST(CheckCured, ProgramsGetTheSlipBeforeWhatFollowsFromIt) {
   EXPECT_EQ(results.size(), 2U);
 }
 
+TEST(CheckCured, ALineOfABatchHasTheSlipAndCuresThatWork) {
+  const ScratchFolder folder;
+  const std::string order = read_file(kBroken);
+  std::string line = order.substr(order.find('['));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  folder.write("lines.jsonl", "{\"order\":" + line + "}\n{\"order\":[1, 2, -1, -1]}\n");
+  const Outcome outcome =
+      run_capo({"check", "--batch", "lines.jsonl"}, {.directory = folder.path()});
+  const std::vector<std::string> lines = lines_of(outcome.out);
+  ASSERT_EQ(lines.size(), 2U) << outcome.err;
+  const auto slipped = nlohmann::json::parse(lines[0]).at("diagnostics");
+  EXPECT_EQ(slipped.front().at("message"), "`-1` at index 62 is probably `-2`");
+  EXPECT_TRUE(slipped.back().at("help").is_null()) << "the edit at index 70 does not cure";
+  const auto one = nlohmann::json::parse(lines[1]).at("diagnostics");
+  EXPECT_EQ(one.front().at("help").at("edits").front().at("replacement"), "-2");
+}
+
 // Nobody tries an edit of one of two texts.
 TEST(CheckCured, OfAnOrderReplayedFromAnotherFileNoEditIsPrinted) {
   const ScratchFolder folder;
