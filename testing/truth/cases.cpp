@@ -18,7 +18,12 @@ constexpr std::array<Draw, 6> kSound{draw_published_case, draw_order_case,    dr
 constexpr std::array<Draw, 4> kFaulty{draw_reuse_case, draw_reuse_case, draw_plan_fault_case,
                                       draw_module_fault_case};
 
-TruthCase drawn(Dice& dice, Made made) {
+constexpr std::array kLayouts{Communicators::PerRank, Communicators::PerPair,
+                              Communicators::PerEdge};
+constexpr std::array kModes{TransferMode::Rendezvous, TransferMode::Buffered};
+
+TruthCase drawn(Dice& dice, Made made, std::uint64_t number) {
+  if (number % 16 == 15) return draw_undeclared_case(dice);
   if (made == Made::Faulty) return dice.pick(std::span<const Draw>(kFaulty))(dice);
   TruthCase sound = dice.pick(std::span<const Draw>(kSound))(dice);
   sound.made = Made::Sound;
@@ -38,13 +43,16 @@ TruthCase truth_case(std::uint64_t seed, std::uint64_t number) {
   const bool faulty = number % 2 == 1;
   auto fixed = faulty ? fixed_faulty_case(number / 2) : fixed_sound_case(number / 2);
   Dice dice(rc::Random(seed * 1'000'003 + number));
-  TruthCase made = fixed ? *std::move(fixed) : drawn(dice, faulty ? Made::Faulty : Made::Sound);
+  TruthCase made =
+      fixed ? *std::move(fixed) : drawn(dice, faulty ? Made::Faulty : Made::Sound, number);
   // A step that is one graph is replayed as it was captured.
   const bool one_graph = !has_replay_order(made.input.schedule) && dice.one_in(2);
   if (!fixed) made.graphs = one_graph ? Granularity::PerStep : Granularity::PerAction;
   made.number = number;
   made.seed = seed * 1'000'003 + number;
   made.sizes = dice.one_in(3) ? run::SizeKind::Zipf : run::SizeKind::Random;
+  made.layout = dice.pick(std::span<const Communicators>(kLayouts));
+  made.mode = dice.pick(std::span<const TransferMode>(kModes));
   return made;
 }
 

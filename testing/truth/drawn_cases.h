@@ -1,11 +1,11 @@
 // Cases of the truth campaign that are drawn, by what a run of them has to show.
 //
-//   sound     each has to be accepted, and right: sound_cases.cpp
-//   declared  they can be run, though the generators are for rules, which ask for less than an
-//   engine
-//             does: declared_cases.cpp
-//   faulty    a run has to show the fault that was put in: faulty_cases.cpp
-//   reuse     TransformerEngine's own reuse of memory hurts or spares the order: reuse_cases.cpp
+//   sound        each has to be accepted, and right: sound_cases.cpp
+//   declared     they can be run, though the generators are for rules, which ask for less than an
+//                engine does: declared_cases.cpp
+//   faulty       a run has to show the fault that was put in: faulty_cases.cpp
+//   reuse        TransformerEngine's own reuse of memory hurts or spares the order: reuse_cases.cpp
+//   undeclared   so it does, depending on how ranks communicate: reuse_cases.cpp
 //
 // cases.h says how often each is drawn. Tested by tests/testing/truth/drawn_cases_test.cpp.
 
@@ -63,6 +63,11 @@ using IsWanted = std::function<bool(const TruthCase&)>;
 /// Draws likewise; `hurts` says whether a case has a hurt reader. A case at which it breaks an
 /// invariant of capo's own is taken, so that the judge of the case can name it.
 [[nodiscard]] TruthCase draw_reuse_case(Dice& dice, const IsWanted& hurts);
+
+/// draw_published_case() of several ranks under TransformerEngine's plan, with such a module. One
+/// in four declares the communicators alone and one in four the kind of send alone, the others
+/// neither.
+[[nodiscard]] TruthCase draw_undeclared_case(Dice& dice);
 
 /// Draws such an order until reuse hurts no reader though some weight gradient comes later than
 /// right behind its backward, so that another buffer could have taken over its operands: capo

@@ -2,6 +2,8 @@
 
 #include "core/base/assert.h"
 #include "core/report/report.h"
+#include "core/rules/check.h"
+#include "core/rules/undeclared.h"
 #include "core/rules/verify.h"
 #include "core/text/number.h"
 #include "run/run.h"
@@ -25,8 +27,10 @@ struct Tried {
   CheckResult checked;
   std::optional<run::RunReport> report;
   std::string refusal;
-  std::optional<Error> gave_up;  ///< the engine; then nothing was seen
-  bool can_be_run = false;       ///< its plan got through a door
+  std::optional<Error> gave_up;           ///< the engine; then nothing was seen
+  bool can_be_run = false;                ///< its plan got through a door
+  std::optional<CheckResult> undeclared;  ///< under every value of what was not declared
+  std::string across;                     ///< the value among these that it was run under
 };
 
 std::vector<std::string> rules_of(const CheckResult& result) {
@@ -65,13 +69,12 @@ Tried run_through(Admitted admitted, Start start) {
   return tried;
 }
 
-Tried try_case(const TruthCase& of, run::Engine& engine) {
+Tried try_under(const TruthCase& of, const CheckOptions& complete, run::Engine& engine) {
   const run::RunOptions options{.graphs = of.graphs,
                                 .replays = of.replays,
                                 .seed = of.seed,
                                 .sizes = of.sizes,
                                 .float64 = of.float64};
-  const CheckOptions complete = run::complete_model(of.declared, of.input.schedule).options;
   if (of.made == Made::Sound) {
     return run_through(verify(of.input, complete),
                        [&](const VerifiedPlan& plan) { return run::run(engine, plan, options); });
@@ -79,6 +82,45 @@ Tried try_case(const TruthCase& of, run::Engine& engine) {
   return run_through(admit_unchecked(of.input, complete), [&](const UncheckedPlan& plan) {
     return run::run_unchecked(engine, plan, options);
   });
+}
+
+CheckOptions with_values(CheckOptions options, Communicators layout, TransferMode mode) {
+  Environment& environment = options.environment;
+  environment.communicators = environment.communicators.value_or(layout);
+  environment.transfers = environment.transfers.value_or(mode);
+  return options;
+}
+
+// The options of the run of an order whose communication is not declared: those drawn for it, or if
+// it is rejected the first under which it is, if there are any.
+CheckOptions options_of_run(const TruthCase& of, const CheckOptions& complete, Verdict verdict) {
+  const CheckOptions drawn = with_values(complete, of.layout, of.mode);
+  if (verdict != Verdict::Rejected) return drawn;
+  std::vector<CheckOptions> all{drawn};
+  for (const Communicators layout :
+       {Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}) {
+    for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered}) {
+      all.push_back(with_values(complete, layout, mode));
+    }
+  }
+  const auto found = std::find_if(all.begin(), all.end(), [&](const CheckOptions& options) {
+    return check(of.input, options).verdict == Verdict::Rejected;
+  });
+  return found == all.end() ? drawn : *found;
+}
+
+Tried try_case(const TruthCase& of, run::Engine& engine) {
+  const CheckOptions complete = run::complete_model(of.declared, of.input.schedule).options;
+  if (!has_undeclared(of.input.schedule, complete.environment)) {
+    return try_under(of, complete, engine);
+  }
+  CheckResult undeclared = check(of.input, complete);
+  const CheckOptions options = options_of_run(of, complete, undeclared.verdict);
+  Tried tried = try_under(of, options, engine);
+  tried.undeclared = std::move(undeclared);
+  tried.across = fmt::format("{}, {}", name_of(*options.environment.communicators),
+                             name_of(*options.environment.transfers));
+  return tried;
 }
 
 struct Opinion {
@@ -167,6 +209,17 @@ Opinion opinion_of_rejected(const TruthCase& of, const Tried& tried,
   return disagrees("rejected, but every gradient is right");
 }
 
+// A rejection has to be one under some value of what was not declared, and an acceptance one under
+// each.
+Opinion opinion_of(const TruthCase& of, const Tried& tried, Verdict verdict) {
+  if (tried.checked.verdict != verdict) {
+    return disagrees(fmt::format("{}, but {} under {}", capo::name_of(verdict),
+                                 capo::name_of(tried.checked.verdict), tried.across));
+  }
+  return verdict == Verdict::Accepted ? opinion_of_accepted(of, tried)
+                                      : opinion_of_rejected(of, tried, rules_of(tried.checked));
+}
+
 // To three digits, so that lines are short.
 double rounded(double error) {
   return read_number(fmt::format("{:.3g}", error))->value;
@@ -186,11 +239,11 @@ TruthLine line_before(const TruthCase& of, const run::Engine& engine) {
 
 TruthLine line_of(const TruthCase& of, const Tried& tried, const run::Engine& engine) {
   TruthLine line = line_before(of, engine);
-  line.verdict = capo::name_of(tried.checked.verdict);
-  line.rules = rules_of(tried.checked);
-  Opinion opinion = tried.checked.verdict == Verdict::Accepted
-                        ? opinion_of_accepted(of, tried)
-                        : opinion_of_rejected(of, tried, line.rules);
+  const CheckResult& judged = tried.undeclared ? *tried.undeclared : tried.checked;
+  line.verdict = capo::name_of(judged.verdict);
+  line.rules = rules_of(judged);
+  line.across = tried.across;
+  Opinion opinion = opinion_of(of, tried, judged.verdict);
   line.came = opinion.came;
   line.reason = std::move(opinion.reason);
   if (!tried.report) return line;

@@ -4,12 +4,14 @@
 //   rejected   the victims that were seen are those that were predicted, and some gradient is
 //              wrong; eager execution itself is within its bounds
 //
-// A case that was made sound has to be accepted, and a fault has to be reported by its rule, so
-// that a wrong verdict on an order that comes out wrong does not slip through. Sound cases run
-// through the checked door, which opens for no other case. If an invariant of capo's own breaks, on
-// the way to the verdict or behind it, the case disagrees with its message as the reason. If the
-// engine gives up, the verdict has nothing to agree with: that is an error of the machine, and
-// makes no line. Tested by tests/testing/truth/judge_test.cpp.
+// If it is not declared how ranks communicate, an order that is accepted is accepted and right
+// under the values that were drawn for its run too, and one that is rejected is run under values
+// under which it is rejected. A case that was made sound has to be accepted, and a fault has to be
+// reported by its rule, so that a wrong verdict on an order that comes out wrong does not slip
+// through. Sound cases run through the checked door, which opens for no other case. If an invariant
+// of capo's own breaks, on the way to the verdict or behind it, the case disagrees with its message
+// as the reason. If the engine gives up, the verdict has nothing to agree with: that is an error of
+// the machine, and makes no line. Tested by tests/testing/truth/judge_test.cpp.
 
 #pragma once
 

@@ -3,6 +3,7 @@
 #include "core/base/assert.h"
 #include "core/input/load.h"
 #include "core/rules/check.h"
+#include "core/rules/undeclared.h"
 #include "run/setup/complete_model.h"
 #include "testing/generators/sound_order.h"
 #include "testing/truth/drawn_modules.h"
@@ -22,9 +23,14 @@ constexpr std::array kAliasing{ModuleKind::Linear, ModuleKind::GroupedLinear,
 constexpr std::size_t kMostHurt = 8;
 constexpr std::size_t kMostSpared = 64;
 
-TruthCase reuse_case(Dice& dice) {
+Module aliasing_module(Dice& dice) {
   Module module = draw_truth_module(dice, dice.pick(std::span<const ModuleKind>(kAliasing)));
   module.flags.bias = false;  // a bias has a gradient that would be lost as well
+  return module;
+}
+
+TruthCase reuse_case(Dice& dice) {
+  Module module = aliasing_module(dice);
   const TeOrder order = draw_te_capturable_order(dice);
   TruthCase made{.words = order.text(), .module = words_of(module), .made = Made::Drawn};
   made.input = load(Source{.name = "case.te", .text = made.words},
@@ -75,6 +81,20 @@ TruthCase draw_reuse_case(Dice& dice) {
 TruthCase draw_reuse_case(Dice& dice, const IsWanted& hurts) {
   auto hurt = wanted_case(dice, kMostHurt, hurts);
   return hurt ? *std::move(hurt) : reuse_case(dice);
+}
+
+TruthCase draw_undeclared_case(Dice& dice) {
+  TruthCase made = draw_published_case(dice);
+  while (!has_undeclared(made.input.schedule, {})) made = draw_published_case(dice);
+  Module module = aliasing_module(dice);
+  made.module = words_of(module);
+  made.declared.modules.list = {std::move(module)};
+  made.declared.plan.kind = PlanKind::Te;
+  Environment& environment = made.declared.environment;
+  const std::size_t stated = dice.below(4);
+  if (stated == 0) environment.communicators = static_cast<Communicators>(dice.below(3));
+  if (stated == 1) environment.transfers = static_cast<TransferMode>(dice.below(2));
+  return made;
 }
 
 TruthCase draw_spared_case(Dice& dice) {

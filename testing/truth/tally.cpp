@@ -26,9 +26,10 @@ void Tally::add(const TruthLine& line) {
   ++by_module[line.module][way];
   ++by_graphs[line.graphs][way];
   ++by_plan[line.plan][way];
+  const bool accepted = line.verdict == "accepted";
+  if (!line.across.empty()) ++(accepted ? undeclared_accepted : undeclared_rejected);
   if (!line.ran) return;
   const bool right = line.bit_equal && line.within_bounds;
-  const bool accepted = line.verdict == "accepted";
   ++(accepted ? (right ? accepted_right : accepted_wrong)
               : (right ? rejected_right : rejected_wrong));
   gradients += line.gradients * line.replays;
@@ -50,6 +51,9 @@ std::string matrix_text(const Tally& tally) {
                       tally.disagreements());
   text += fmt::format("{} gradients compared to the bit, {} victims seen; largest error {:.3g}\n",
                       tally.gradients, tally.victims, tally.float64);
+  text +=
+      fmt::format("{} of several ranks whose communication was not declared, {} rejected\n",
+                  tally.undeclared_accepted + tally.undeclared_rejected, tally.undeclared_rejected);
   return text;
 }
 

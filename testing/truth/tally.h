@@ -30,9 +30,11 @@ struct Tally {
   std::uint64_t accepted_wrong = 0;
   std::uint64_t rejected_right = 0;
   std::uint64_t rejected_wrong = 0;
-  std::uint64_t gradients = 0;                ///< compared, once for each replay
-  std::uint64_t victims = 0;                  ///< seen
-  double float64 = 0;                         ///< the largest error
+  std::uint64_t gradients = 0;            ///< compared, once for each replay
+  std::uint64_t victims = 0;              ///< seen
+  double float64 = 0;                     ///< the largest error
+  std::uint64_t undeclared_accepted = 0;  ///< under every value of what was not declared
+  std::uint64_t undeclared_rejected = 0;
   std::map<std::string, CameCounts> by_rule;  ///< a line counts once for each rule it breaks
   std::map<std::string, CameCounts> by_fault;
   std::map<std::string, CameCounts> by_module;  ///< indexed by the words of the line

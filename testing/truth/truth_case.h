@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "core/model/environment.h"
 #include "core/model/plan_options.h"
 #include "core/order/input.h"
 #include "core/rules/check_options.h"
@@ -31,6 +32,9 @@ struct TruthCase {
   std::string_view rule = {};  ///< the fault's rule; the text outlives the case
   Input input;
   CheckOptions declared;  ///< a user's declarations; sizes that are left out are filled in
+  // Values for the run of what is not declared of how ranks communicate.
+  Communicators layout = Communicators::PerRank;
+  TransferMode mode = TransferMode::Rendezvous;
   Granularity graphs = Granularity::PerAction;
   run::SizeKind sizes = run::SizeKind::Random;
   std::uint64_t seed = 1;  ///< seed of all numbers that are drawn for its run

@@ -107,6 +107,7 @@ std::optional<TruthLine> line_of(const Json& json) {
                  .plan = json.at("plan"),
                  .graphs = json.at("graphs"),
                  .fault = json.value("fault", ""),
+                 .across = json.value("across", ""),
                  .verdict = json.at("verdict"),
                  .rules = json.value("rules", std::vector<std::string>{}),
                  .reason = json.value("reason", ""),
@@ -131,6 +132,7 @@ std::string to_text(const TruthLine& line) {
             {"plan", line.plan},      {"graphs", line.graphs}, {"engine", line.engine},
             {"verdict", line.verdict}};
   if (!line.fault.empty()) json["fault"] = line.fault;
+  if (!line.across.empty()) json["across"] = line.across;
   if (!line.rules.empty()) json["rules"] = line.rules;
   json["came"] = name_of(line.came);
   if (!line.reason.empty()) json["reason"] = line.reason;

@@ -2,15 +2,18 @@
 
 #include "testing/truth/cases.h"
 
+#include "core/rules/undeclared.h"
 #include "testing/faults/faults.h"
 #include "testing/truth/drawn_modules.h"
 #include "testing/truth/fixed_cases.h"
 #include "testing/truth/paste.h"
 #include "tests/testing/share.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -83,10 +86,16 @@ TEST(TruthCases, AreDrawnWithTheChancesThatAreStated) {
                          [&](const Fault<Declared>& fault) { return fault.name == of.fault; });
     };
   };
-  EXPECT_TRUE(is_share(count_of(faulty, has_a(plan_faults())), faulty.size(), 1.0 / 4));
-  EXPECT_TRUE(is_share(count_of(faulty, has_a(module_faults())), faulty.size(), 1.0 / 4));
+  const auto undeclared = [](const TruthCase& of) {
+    return has_undeclared(of.input.schedule, of.declared.environment);
+  };
+  const std::size_t undeclared_faulty = count_of(faulty, undeclared);
+  EXPECT_EQ(undeclared_faulty, faulty.size() / 8);
+  const std::size_t others = faulty.size() - undeclared_faulty;
+  EXPECT_TRUE(is_share(count_of(faulty, has_a(plan_faults())), others, 1.0 / 4));
+  EXPECT_TRUE(is_share(count_of(faulty, has_a(module_faults())), others, 1.0 / 4));
   const auto drawn = count_of(faulty, [](const TruthCase& of) { return of.made == Made::Drawn; });
-  EXPECT_TRUE(is_share(drawn, faulty.size(), 1.0 / 2));
+  EXPECT_TRUE(is_share(drawn - undeclared_faulty, others, 1.0 / 2));
   EXPECT_LT(count_of(faulty, is_under_te), faulty.size()) << "some are faults under any plan";
 
   const auto zipf = [](const TruthCase& of) { return of.sizes == run::SizeKind::Zipf; };
@@ -96,6 +105,21 @@ TEST(TruthCases, AreDrawnWithTheChancesThatAreStated) {
   const auto whole =
       count_of(faulty, [](const TruthCase& of) { return !is_replayed_otherwise(of); });
   EXPECT_TRUE(is_share(count_of(faulty, one_graph), whole, 1.0 / 2));
+}
+
+TEST(TruthCases, LeaveUndeclaredWhatOrdersAreRunUnderEachValueOf) {
+  std::map<std::string, std::size_t> values;
+  std::size_t sound = 0;
+  for (std::uint64_t number = 100'000; number < 108'000; ++number) {
+    if (number % 16 != 15 && number % 2 == 1) continue;
+    const TruthCase of = truth_case(1, number);
+    if (!has_undeclared(of.input.schedule, of.declared.environment)) continue;
+    ++values[fmt::format("{} {}", name_of(of.layout), name_of(of.mode))];
+    sound += of.made == Made::Sound ? 1 : 0;
+  }
+  EXPECT_EQ(values.size(), 6U);
+  for (const auto& [value, count] : values) EXPECT_GT(count, 100U) << value;
+  EXPECT_GT(sound, 100U);
 }
 
 TEST(TruthCases, AreSmall) {

@@ -4,12 +4,15 @@
 #include "testing/truth/drawn_cases.h"
 #include "core/base/assert.h"
 #include "core/rules/check.h"
+#include "core/rules/undeclared.h"
 #include "core/text/order_printer.h"
 #include "run/setup/complete_model.h"
+#include "tests/testing/share.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <ostream>
 #include <set>
 #include <string>
@@ -220,6 +223,26 @@ INSTANTIATE_TEST_SUITE_P(Truth, FaultyCases,
                                            SoundDraw{"Module", draw_module_fault_case,
                                                      PlanKind::Te}),
                          [](const auto& of) { return std::string(of.param.name); });
+
+TEST(DrawnCases, OfRanksWhoseCommunicationIsNotDeclaredSayOneThingOfItOrNothing) {
+  std::array<std::size_t, 2> stated{};
+  std::size_t rejected = 0;
+  constexpr std::size_t kMany = 2'000;
+  for (std::uint64_t seed = 0; seed < kMany; ++seed) {
+    Dice dice = dice_of(seed);
+    const TruthCase made = draw_undeclared_case(dice);
+    const Environment& environment = made.declared.environment;
+    ASSERT_TRUE(has_undeclared(made.input.schedule, environment));
+    EXPECT_EQ(made.declared.plan.kind, PlanKind::Te);
+    EXPECT_EQ(made.made, Made::Drawn);
+    stated[0] += environment.communicators ? 1 : 0;
+    stated[1] += environment.transfers ? 1 : 0;
+    if (seed < kDraws) rejected += verdict_on(made).verdict == Verdict::Rejected ? 1 : 0;
+  }
+  for (const std::size_t count : stated) EXPECT_TRUE(is_share(count, kMany, 1.0 / 4));
+  EXPECT_GT(rejected, kDraws / 4);
+  EXPECT_LT(rejected, kDraws);
+}
 
 }  // namespace
 }  // namespace capo::testing

@@ -5,10 +5,13 @@
 #include "core/base/assert.h"
 #include "core/input/load.h"
 #include "run/host/host_engine.h"
+#include "schedules/catalogue.h"
 #include "testing/truth/cases.h"
+#include "testing/truth/drawn_cases.h"
 #include "testing/truth/explained.h"
 #include "testing/truth/tally.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -176,6 +179,45 @@ TEST(Truth, WhereAnInvariantBreaksOnOneOfTwoEnginesItIsNamedToo) {
   EXPECT_EQ(judge_truth(of, broken, sound)->reason, "capo's own invariant does not hold");
   EXPECT_EQ(judge_truth(of, sound, broken)->reason,
             "on broken it came otherwise: capo's own invariant does not hold");
+}
+
+TruthCase of_several_ranks(PlanKind plan) {
+  Dice dice(rc::Random(1));
+  TruthCase of = draw_undeclared_case(dice);
+  of.declared.plan.kind = plan;
+  of.declared.environment = {};
+  of.input.schedule =
+      schedules::schedule_named({.name = "1f1b", .ranks = 4, .microbatches = 8}).value();
+  return of;
+}
+
+TEST(Truth, AnOrderThatIsAcceptedWithoutDeclarationsIsRunUnderTheValuesThatWereDrawn) {
+  TruthCase of = of_several_ranks(PlanKind::Safe);
+  for (const Communicators layout :
+       {Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}) {
+    for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered}) {
+      of.layout = layout;
+      of.mode = mode;
+      const TruthLine line = judged(of);
+      EXPECT_EQ(line.came, Came::Right) << to_text(line);
+      EXPECT_EQ(line.across, fmt::format("{}, {}", capo::name_of(layout), capo::name_of(mode)));
+    }
+  }
+}
+
+// One communicator for each rank holds its sends back until they do no harm.
+TEST(Truth, AnOrderThatIsRejectedWithoutDeclarationsIsShownUnderSomeValue) {
+  TruthCase of = of_several_ranks(PlanKind::Te);
+  of.layout = Communicators::PerRank;
+  const TruthLine line = judged(of);
+  EXPECT_EQ(line.verdict, "rejected");
+  EXPECT_EQ(line.came, Came::Seen) << to_text(line);
+  EXPECT_EQ(line.across, "per-pair, rendezvous");
+
+  of.declared.environment.communicators = Communicators::PerRank;
+  const TruthLine declared = judged(of);
+  EXPECT_EQ(declared.verdict, "accepted");
+  EXPECT_EQ(declared.came, Came::Right) << to_text(declared);
 }
 
 TEST(Truth, WhatIsExplainedIsOfRulesThatNoRunShows) {

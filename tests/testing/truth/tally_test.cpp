@@ -19,6 +19,7 @@ TruthLine line(std::uint64_t number, Came came, std::vector<std::string> rules, 
           .plan = "te",
           .graphs = number % 2 == 0 ? "per-step" : "per-action",
           .fault = rules.empty() ? "" : "a-fault",
+          .across = number == 1 || number == 2 ? "per-pair, buffered" : "",
           .verdict = rules.empty() ? "accepted" : "rejected",
           .rules = std::move(rules),
           .came = came,
@@ -50,7 +51,8 @@ TEST(TallyOfLines, IsTheMatrixOfVerdictAgainstGradients) {
             "  accepted                2            0\n"
             "  rejected                1            1\n"
             "rejected and seen 1, explained 1, nothing to run 1; disagreements 0\n"
-            "24 gradients compared to the bit, 4 victims seen; largest error 0.003\n");
+            "24 gradients compared to the bit, 4 victims seen; largest error 0.003\n"
+            "2 of several ranks whose communication was not declared, 1 rejected\n");
 }
 
 TEST(TallyOfLines, CountsALineOnceForEachRule) {

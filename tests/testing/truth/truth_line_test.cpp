@@ -14,6 +14,7 @@ TruthLine whole_line() {
           .plan = "te",
           .graphs = "per-step",
           .fault = "weight-stream",
+          .across = "per-pair, buffered",
           .verdict = "rejected",
           .rules = {"B02", "E01"},
           .came = Came::Seen,
