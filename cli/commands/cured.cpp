@@ -67,17 +67,21 @@ JudgeText judge_under(const InputRequest& request, const JudgedInput& judged,
   };
 }
 
+void try_cures(const InputRequest& request, const JudgedInput& judged, const JudgeInput& check,
+               CheckResult& result) {
+  const bool two_texts = !request.replay.empty();
+  keep_cures_that_work(result, judged.input, judge_under(request, judged, check),
+                       two_texts ? CureOptions{.budget = 0} : CureOptions{});
+}
+
 std::optional<std::string> cure(const CheckRequest& request, const JudgedInput& judged,
                                 CheckResult& result) {
-  if (!request.replay.empty()) {
-    keep_cures_that_work(result, judged.input, {}, {.budget = 0});
-    return std::nullopt;
-  }
   const JudgeInput planned = [&request](const JudgedInput& edited) {
     return check_planned(edited.input, request.check_options(edited.model));
   };
+  try_cures(request, judged, planned, result);
+  if (!request.replay.empty()) return std::nullopt;
   const JudgeText judge = judge_under(request, judged, planned);
-  keep_cures_that_work(result, judged.input, judge);
   if (auto slip = find_slip(result, judged.input, judge)) {
     add_slip(request, std::move(slip->finding), result);
     return std::move(slip->text);

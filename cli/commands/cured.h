@@ -1,5 +1,6 @@
 // `capo check` helps who made one mistake: with cures that were tried, the slip called by its
-// name, and --fix. The trials themselves are core/cures.
+// name, and --fix. `capo run` prints no cure that was not tried either. The trials themselves are
+// core/cures.
 //
 // An edited text is judged as the first was: under the same flags and the model that was read
 // before. Nothing is tried of an order whose replay is from another file, since an edit belongs to
@@ -30,7 +31,11 @@ using JudgeInput = std::function<CheckResult(const JudgedInput&)>;
 [[nodiscard]] JudgeText judge_under(const InputRequest& request, const JudgedInput& judged,
                                     const JudgeInput& check);
 
-/// Leaves cures that work in the findings of `result`. If one entry explains them all it is the
+/// Takes each help away from the findings of `result` whose edits do not cure, or were not tried.
+void try_cures(const InputRequest& request, const JudgedInput& judged, const JudgeInput& check,
+               CheckResult& result);
+
+/// Leaves cures that work in the findings of a check. If one entry explains them all it is the
 /// first, and in text the only one, unless --all asks for the findings as they are. Returns the
 /// order that would be accepted, if one edit makes it so.
 [[nodiscard]] std::optional<std::string> cure(const CheckRequest& request,

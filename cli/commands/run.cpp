@@ -3,12 +3,14 @@
 
 #include "run/run.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/cured.h"
 #include "cli/options/choice.h"
 #include "cli/options/device.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/judged_input.h"
 #include "core/report/report.h"
+#include "core/rules/check.h"
 #include "core/timeline/timeline.h"
 #include "run/report.h"
 #include "run/setup/complete_model.h"
@@ -62,12 +64,23 @@ int tell(const RunRequest& request, std::string_view engine, std::string_view ve
   return code;
 }
 
+std::string report_with_cures(const JudgedInput& judged, CheckResult result,
+                              const RunRequest& request) {
+  const JudgeInput complete = [](const JudgedInput& edited) {
+    const auto options = run::complete_model(edited.check_options(), edited.input.schedule).options;
+    return check(edited.input, options);
+  };
+  try_cures(request, judged, complete, result);
+  return to_text(report_of(judged.input, std::move(result), {}));
+}
+
 // Tells what stands in the way of a run, with the verdict that says so.
-int refuse_unverified(const Input& input, const NotVerified& why, const RunRequest& request,
+int refuse_unverified(const JudgedInput& judged, const NotVerified& why, const RunRequest& request,
                       const CheckOptions& options, std::string_view engine) {
+  const Input& input = judged.input;
   const bool accepted = why.result.verdict == Verdict::Accepted;
   if (request.format == TextOrJson::Text) {
-    if (!accepted) print_stderr(to_text(report_of(input, why.result, {})));
+    if (!accepted) print_stderr(report_with_cures(judged, why.result, request));
     if (request.unchecked) print_stderr(run::stuck_state(input, options));
   }
   const bool by_verdict = !request.unchecked && !accepted;
@@ -131,11 +144,11 @@ int write_run(const run::RunReport& report, const PlannedStep& step,
 
 // Runs the order through the gate that was asked for: verified, or admitted unchecked.
 template <typename Gate, typename Start>
-int run_through(Gate gate, Start start, const Input& input, const run::CompletedModel& model,
+int run_through(Gate gate, Start start, const JudgedInput& judged, const run::CompletedModel& model,
                 std::optional<double> predicted, const RunRequest& request, run::Engine& engine) {
-  auto admitted = gate(input, model.options);
+  auto admitted = gate(judged.input, model.options);
   if (const auto* why = std::get_if<NotVerified>(&admitted)) {
-    return refuse_unverified(input, *why, request, model.options, engine.name());
+    return refuse_unverified(judged, *why, request, model.options, engine.name());
   }
   const auto& plan = std::get<0>(admitted);
   auto report = start(engine, plan, request.options);
@@ -181,10 +194,10 @@ int run_file(const RunRequest& request) {
   auto engine = engine_for(request.device);
   if (!engine) return fail(engine.error());
   if (request.unchecked) {
-    return run_through(admit_unchecked, run::run_unchecked, input, complete, predicted, request,
+    return run_through(admit_unchecked, run::run_unchecked, *judged, complete, predicted, request,
                        **engine);
   }
-  return run_through(verify, run::run, input, complete, predicted, request, **engine);
+  return run_through(verify, run::run, *judged, complete, predicted, request, **engine);
 }
 
 }  // namespace

@@ -143,7 +143,11 @@ void CostOptions::refuse_misfits(const Schedule& schedule, const Costs& costs_gi
 
 int refuse_simulation(const Input& input, const CannotSimulate& why) {
   if (why.check.verdict == Verdict::Rejected) {
-    print_stderr(to_text(report_of(input, why.check, {})));
+    CheckResult result = why.check;
+    result.diagnostics.revise([](Diagnostic& finding) {
+      if (!finding.help.edits.empty()) finding.help = {};  // `capo check` tries them
+    });
+    print_stderr(to_text(report_of(input, std::move(result), {})));
   }
   print_stderr(fmt::format("error: {} cannot be simulated: {}\n", input.source.name, why.why));
   return kFindings;

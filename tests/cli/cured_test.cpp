@@ -68,6 +68,21 @@ TEST(CheckCured, ALineOfABatchHasTheSlipAndCuresThatWork) {
   EXPECT_EQ(one.front().at("help").at("edits").front().at("replacement"), "-2");
 }
 
+TEST(CheckCured, OtherCommandsPrintNoCureThatWasNotTried) {
+  const Outcome cured = run_capo({"run", "--order", "[1, 2, -1, -1]", "--device", "host"});
+  EXPECT_NE(cured.err.find("is `-2` meant?"), std::string::npos) << cured.err;
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"run", "--device", "host"}, {"simulate"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.push_back(kBroken);
+    const Outcome outcome = run_capo(arguments);
+    EXPECT_NE(outcome.err.find("at index 70 is a backward of chunk 1 without a forward"),
+              std::string::npos)
+        << outcome.err;
+    EXPECT_EQ(outcome.err.find("is `-2` meant?"), std::string::npos) << outcome.err;
+  }
+}
+
 // Nobody tries an edit of one of two texts.
 TEST(CheckCured, OfAnOrderReplayedFromAnotherFileNoEditIsPrinted) {
   const ScratchFolder folder;
