@@ -13,7 +13,7 @@
 // anywhere deadlocks there. One for each direction with sends that end by themselves orders least:
 // what races anywhere races there. If both ends of the scale find the same, so does everything
 // between, and nothing between is judged; that this is so is held against judging all of them by
-// tests/schedules/undeclared_test.cpp.
+// tests/schedules/undeclared_test.cpp and, over the corpora, tests/cli/undeclared_orders_test.cpp.
 //
 // Not varied: plan and modules, whose absence is a warning, topology, and who calls the transfers.
 // Weight gradients run on the stream of the other computations, as those of Megatron do, unless
