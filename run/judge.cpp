@@ -57,12 +57,14 @@ class Judge::Work {
   Work(const Compared& of, RunReport& report)
       : of_(of), report_(report), cells_(of.step.view().table()) {
     name_tensors();
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of a whole number
+    differs_ = reinterpret_cast<std::int32_t*>(of.engine.allocate(4, "a comparison's result"));
   }
 
   void judge_eager(const StepValues& numbers) {
     numbers_ = &numbers;
     const StepReference reference =
-        reference_of(of_.step, of_.layers, of_.parameters, *numbers_, stored_operands());
+        reference_of(of_.step, of_.layers, parameters(), *numbers_, stored_operands());
     report_.worst_relative_error = std::max(report_.worst_relative_error, reference.handed_on);
     report_.within_bounds = report_.within_bounds && reference.handed_on <= loosest_bound();
     const auto judge = [&](TensorReport& tensor, double error) {
@@ -119,29 +121,80 @@ class Judge::Work {
     for (std::uint32_t p = 0; p < report_.parameters.size(); ++p) {
       const ParameterForm& form = of_.layers.parameters()[p];
       const DataType type = form.fused ? DataType::Fp32 : form.type;
+      if (same(pieces_held(of_.eager, of_.eager_deposits, p),
+               pieces_held(of_.replayed, of_.replayed_deposits, p))) {
+        continue;
+      }
       note(report_.parameters[p], difference(held(of_.eager, of_.eager_deposits, p),
                                              held(of_.replayed, of_.replayed_deposits, p), type));
     }
     for (std::size_t i = 0; i < given_out_.size(); ++i) {
       const Cells::Cell cell = cells_.at(given_out_[i]);
+      if (same(pieces_of(given_out_tensor(of_.eager, given_out_[i])),
+               pieces_of(given_out_tensor(of_.replayed, given_out_[i])))) {
+        continue;
+      }
       const auto found =
           difference(given_out(of_.eager, given_out_[i]), given_out(of_.replayed, given_out_[i]),
                      of_.layers.at(cell.rank, cell.chunk, 0).shape.type);
       note(report_.input_gradients[i], found);
     }
     std::size_t at = first_side_;
-    for_each_side(
-        [&](const StepLayer& layer, std::size_t number, std::int32_t m, const char*, auto member) {
-          note(report_.input_gradients[at++],
-               difference(side_values(layer, number, m, of_.eager.side(number, m).*member),
-                          side_values(layer, number, m, of_.replayed.side(number, m).*member),
-                          DataType::Fp32));
-        });
+    for_each_side([&](const StepLayer& layer, std::size_t number, std::int32_t m, const char*,
+                      auto member) {
+      TensorReport& tensor = report_.input_gradients[at++];
+      const std::int64_t bytes = live_side(layer, number, m) * 4;
+      if (same({{of_.eager.side(number, m).*member, bytes}},
+               {{of_.replayed.side(number, m).*member, bytes}})) {
+        return;
+      }
+      note(tensor, difference(side_values(layer, number, m, of_.eager.side(number, m).*member),
+                              side_values(layer, number, m, of_.replayed.side(number, m).*member),
+                              DataType::Fp32));
+    });
     if (of_.late != nullptr) name_victims(memory);
   }
 
  private:
+  // Bytes on the engine that go into a comparison.
+  struct Piece {
+    const void* begin = nullptr;
+    std::int64_t bytes = 0;
+  };
+  using Pieces = std::vector<Piece>;
+
   [[nodiscard]] const BufferTable& table() const { return of_.step.view().table(); }
+
+  // The engine's answer; tensors of another form have no answer here, and are no longer the same.
+  [[nodiscard]] bool same(const Pieces& a, const Pieces& b) {
+    const auto as_long = [](const Piece& x, const Piece& y) { return x.bytes == y.bytes; };
+    if (!std::equal(a.begin(), a.end(), b.begin(), b.end(), as_long)) return false;
+    of_.engine.launch(0, Fill{.bytes = 4, .value = 0, .to = differs_});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      of_.engine.launch(0, Differ{.rows = {.count = 1},
+                                  .row_bytes = a[i].bytes,
+                                  .a = a[i].begin,
+                                  .b = b[i].begin,
+                                  .differs = differs_});
+    }
+    std::int32_t differs = 1;
+    of_.engine.read(&differs, differs_, 4);
+    return differs == 0;
+  }
+
+  [[nodiscard]] static Pieces pieces_of(const GroupedTensor& tensor) {
+    Pieces pieces;
+    for (const std::byte* part : tensor.parts) pieces.push_back({part, tensor.part_bytes()});
+    return pieces;
+  }
+
+  // The values of all parameters, which the engine has and float64 needs here.
+  [[nodiscard]] const std::vector<std::vector<float>>& parameters() {
+    if (parameters_.empty()) {
+      for (const DrawnTensor& drawn : of_.parameters) parameters_.push_back(values_of(drawn));
+    }
+    return parameters_;
+  }
 
   void name_tensors() {
     report_.predicted = predicted_by(of_.step.result());
@@ -181,38 +234,64 @@ class Judge::Work {
     return !map.wired() || map.before(map.stage_of(cell.rank, cell.chunk)) == kNoStage;
   }
 
-  // The gradient that a reader such as Megatron's finds at the end of a step: main_grad, and .grad
-  // unless the flag says that it is in main_grad already.
-  [[nodiscard]] std::vector<float> held(const StepOutputs& outcome, const Deposits& deposits,
-                                        std::uint32_t parameter) const {
+  // The tensors whose sum a reader such as Megatron's finds at the end of a step: main_grad, and
+  // .grad unless the flag says that it is in main_grad already.
+  [[nodiscard]] std::vector<const GroupedTensor*> summands(const StepOutputs& outcome,
+                                                           const Deposits& deposits,
+                                                           std::uint32_t parameter) const {
     const GradientMemory& memory = outcome.gradients(parameter);
     const GradientBook& book = deposits.book(parameter);
-    const StepLayer& layer = of_.layers.layer_of(parameter);
-    const auto none = [&] {
-      return std::vector<float>(as_index(report_.parameters[parameter].elements), 0.0F);
-    };
-    const GroupedTensor& own_grad = book.grad_is_returned() ? memory.returned : memory.grad;
-    if (!of_.layers.parameters()[parameter].fused) {
-      return book.has_grad() ? values_of(of_.engine, own_grad) : none();
-    }
-    std::vector<float> main_grad = values_of(of_.engine, memory.main_grad);
-    const bool adds = book.has_grad() && (!book.flag() || layer.flags.zero_out_wgrad);
-    if (!adds) return main_grad;
-    const std::vector<float> grad =
-        book.grad_is_view() ? main_grad : values_of(of_.engine, own_grad);
-    for (std::size_t i = 0; i < grad.size(); ++i) main_grad[i] += grad[i];
-    return main_grad;
+    const bool fused = of_.layers.parameters()[parameter].fused;
+    const bool zeroed = of_.layers.layer_of(parameter).flags.zero_out_wgrad;
+    std::vector<const GroupedTensor*> all;
+    if (fused) all.push_back(&memory.main_grad);
+    if (!book.has_grad() || (fused && book.flag() && !zeroed)) return all;
+    const bool view = fused && book.grad_is_view();
+    all.push_back(view                      ? &memory.main_grad
+                  : book.grad_is_returned() ? &memory.returned
+                                            : &memory.grad);
+    return all;
   }
 
-  [[nodiscard]] std::vector<float> given_out(const StepOutputs& outcome, std::uint32_t cell) const {
+  [[nodiscard]] std::vector<float> held(const StepOutputs& outcome, const Deposits& deposits,
+                                        std::uint32_t parameter) const {
+    std::vector<float> sum;
+    for (const GroupedTensor* tensor : summands(outcome, deposits, parameter)) {
+      std::vector<float> values = values_of(of_.engine, *tensor);
+      if (sum.empty()) {
+        sum = std::move(values);
+      } else {
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
+      }
+    }
+    sum.resize(as_index(report_.parameters[parameter].elements), 0.0F);
+    return sum;
+  }
+
+  [[nodiscard]] Pieces pieces_held(const StepOutputs& outcome, const Deposits& deposits,
+                                   std::uint32_t parameter) const {
+    Pieces pieces;
+    for (const GroupedTensor* tensor : summands(outcome, deposits, parameter)) {
+      const Pieces more = pieces_of(*tensor);
+      pieces.insert(pieces.end(), more.begin(), more.end());
+    }
+    return pieces;
+  }
+
+  // The rows that are in use of what a cell gives out.
+  [[nodiscard]] GroupedTensor given_out_tensor(const StepOutputs& outcome,
+                                               std::uint32_t cell) const {
     const Cells::Cell of = cells_.at(cell);
     const LayerShape& shape = of_.layers.at(of.rank, of.chunk, 0).shape;
     const std::size_t number = of_.layers.number(of.rank, of.chunk, 0);
     const std::int64_t rows =
         live_rows(shape, numbers_->sides[number][MicrobatchId(of.microbatch).index()]);
-    const GroupedTensor tensor{
+    return {
         .type = shape.type, .elements = rows * shape.hidden, .parts = {outcome.collected(cell)}};
-    return values_of(of_.engine, tensor);
+  }
+
+  [[nodiscard]] std::vector<float> given_out(const StepOutputs& outcome, std::uint32_t cell) const {
+    return values_of(of_.engine, given_out_tensor(outcome, cell));
   }
 
   [[nodiscard]] DataType type_of(std::uint32_t cell) const {
@@ -272,11 +351,15 @@ class Judge::Work {
     }
   }
 
+  [[nodiscard]] std::int64_t live_side(const StepLayer& layer, std::size_t number,
+                                       std::int32_t microbatch) const {
+    return live_rows(layer.shape, numbers_->sides[number][MicrobatchId(microbatch).index()]);
+  }
+
   // The values of the rows that are in use.
   [[nodiscard]] std::vector<float> side_values(const StepLayer& layer, std::size_t number,
                                                std::int32_t microbatch, const float* of) const {
-    const auto& side = numbers_->sides[number][MicrobatchId(microbatch).index()];
-    std::vector<float> values(as_index(live_rows(layer.shape, side)));
+    std::vector<float> values(as_index(live_side(layer, number, microbatch)));
     of_.engine.read(values.data(), of, static_cast<std::int64_t>(values.size() * sizeof(float)));
     return values;
   }
@@ -300,10 +383,10 @@ class Judge::Work {
           report_.wrong_gradients.insert({layer.rank, layer.chunk, m});
           continue;
         }
-        const auto values = [&](const StepOutputs& outcome) {
-          return values_of(of_.engine, outcome.gradients(p).own[as_index(m)]);
+        const auto pieces = [&](const StepOutputs& outcome) {
+          return pieces_of(outcome.gradients(p).own[as_index(m)]);
         };
-        if (difference(values(of_.eager), values(of_.replayed), DataType::Fp32)) {
+        if (!same(pieces(of_.eager), pieces(of_.replayed))) {
           report_.wrong_gradients.insert({layer.rank, layer.chunk, m});
         }
       }
@@ -364,6 +447,8 @@ class Judge::Work {
   std::vector<std::uint32_t> given_out_;  // the cells of report_.input_gradients
   std::size_t first_side_ = 0;            // the first side gradient among report_.input_gradients
   const StepValues* numbers_ = nullptr;   // of the replay at hand
+  std::vector<std::vector<float>> parameters_;  // once float64 has asked for them
+  std::int32_t* differs_ = nullptr;             // on the engine
 };
 
 Judge::Judge(const Compared& of, RunReport& report) : work_(std::make_unique<Work>(of, report)) {

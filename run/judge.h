@@ -1,7 +1,8 @@
 // Compares what a replay left with eager execution, and eager execution with float64.
 //
 // Parameters are compared as a reader such as Megatron's finds them at the end of the step;
-// gradients of inputs by the rows that are in use; both to the bit. If the plan is unchecked, the
+// gradients of inputs by the rows that are in use; both to the bit. The engine compares, and only
+// tensors that differ are read back, to say where and by how much. If the plan is unchecked, the
 // judge names the reads that came too late, with the buffer that had taken their memory over.
 // Tested by contract_runs_test.cpp, victims_test.cpp and named_schedules_test.cpp.
 
@@ -27,7 +28,7 @@ struct Compared {
   Engine& engine;
   const PlannedStep& step;
   const StepLayers& layers;
-  const std::vector<std::vector<float>>& parameters;  ///< as stored
+  const std::vector<DrawnTensor>& parameters;
   const StepOutputs& eager;
   const StepOutputs& replayed;
   const Deposits& eager_deposits;

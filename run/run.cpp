@@ -51,22 +51,23 @@ StepInputs inputs_of(Engine& engine, const PlannedStep& step, const StepLayers& 
   return {engine, step, layers, program};
 }
 
-std::vector<std::vector<float>> values_of_parameters(const StepLayers& layers, std::uint64_t seed) {
-  std::vector<std::vector<float>> values;
+std::vector<DrawnTensor> drawn_parameters(const StepLayers& layers, std::uint64_t seed) {
+  std::vector<DrawnTensor> drawn;
   for (std::uint32_t p = 0; p < layers.parameters().size(); ++p) {
-    values.push_back(draw_parameter(layers, p, seed));
+    drawn.push_back(draw_parameter(layers, p, seed));
   }
-  return values;
+  return drawn;
 }
 
 std::vector<GroupedTensor> parameters_on(Engine& engine, const StepLayers& layers,
-                                         const std::vector<std::vector<float>>& values) {
+                                         const std::vector<DrawnTensor>& drawn) {
   std::vector<GroupedTensor> tensors;
-  for (std::size_t p = 0; p < values.size() && !engine.error(); ++p) {
+  for (std::size_t p = 0; p < drawn.size() && !engine.error(); ++p) {
     const ParameterForm& form = layers.parameters()[p];
     tensors.push_back(make_tensor(engine, form, form.type));
-    if (!engine.error()) write_values(engine, tensors.back(), values[p]);
+    if (!engine.error()) draw_into(engine, tensors.back(), drawn[p].numbers);
   }
+  engine.synchronise();
   return tensors;
 }
 
@@ -102,14 +103,14 @@ struct Setup {
   Program program;
   StepInputs inputs;
   std::unique_ptr<Transport> transport;
-  std::vector<std::vector<float>> values;  // by parameter, as stored
+  std::vector<DrawnTensor> parameters;
   LoadedStep loaded;
+  Deposits eager_deposits;
+  Deposits replayed_deposits;
   StepOutputs eager;
   StepOutputs replayed;
   Expected expected;
   std::unique_ptr<LateReads> late;  // null unless the plan is unchecked
-  Deposits eager_deposits;
-  Deposits replayed_deposits;
 };
 
 Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, Admission admission,
@@ -120,26 +121,26 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
       program(program_of_run(step, admission)),
       inputs(inputs_of(engine, step, layers, program)),
       transport(options.transport(engine)),
-      values(values_of_parameters(layers, options.seed)),
+      parameters(drawn_parameters(layers, options.seed)),
       loaded{.engine = engine,
              .step = step,
              .layers = layers,
              .inputs = inputs,
              .transport = *transport,
              .messages = messages_of(program, table(), layers),
-             .parameters = parameters_on(engine, layers, values),
+             .parameters = parameters_on(engine, layers, parameters),
              .registry = registry_of(layers),
              .hooks = options.hooks,
              .samples = te_samples(step)},
-      eager(engine, table(), layers, attribution_of(admission)),
-      replayed(engine, table(), layers, attribution_of(admission)),
-      expected(engine, layers, table().microbatches()),
-      late(admission == Admission::Unchecked ? std::make_unique<LateReads>(engine, table())
-                                             : nullptr),
       eager_deposits(table(), step.replayed(), layers, gradients::Contract::Sound,
                      Deposits::Execution::Eager),
       replayed_deposits(table(), step.replayed(), layers, contract_of(step, options),
-                        Deposits::Execution::Replayed) {
+                        Deposits::Execution::Replayed),
+      eager(engine, table(), layers, eager_deposits, attribution_of(admission)),
+      replayed(engine, table(), layers, replayed_deposits, attribution_of(admission)),
+      expected(engine, layers, table().microbatches()),
+      late(admission == Admission::Unchecked ? std::make_unique<LateReads>(engine, table())
+                                             : nullptr) {
   for (std::size_t i = 0; i < program.transfers.size(); ++i) {
     const Transfer& transfer = program.transfers[i];
     if (transfer.from == kNoBuffer) continue;
@@ -191,7 +192,7 @@ class Loop {
         judge_({.engine = setup.engine,
                 .step = setup.step,
                 .layers = setup.layers,
-                .parameters = setup.values,
+                .parameters = setup.parameters,
                 .eager = setup.eager,
                 .replayed = setup.replayed,
                 .eager_deposits = setup.eager_deposits,

@@ -81,6 +81,10 @@ using Kernels = std::span<const Kernel<C>>;
 [[nodiscard]] Launch<run::Differ> launch_of(const run::Differ& call);
 [[nodiscard]] Kernels<run::Differ> kernels_of(std::type_identity<run::Differ>);
 
+// draws.cu
+[[nodiscard]] Launch<run::DrawInto> launch_of(const run::DrawInto& call);
+[[nodiscard]] Kernels<run::DrawInto> kernels_of(std::type_identity<run::DrawInto>);
+
 /// A table of kernels, indexed by DataType, has these many; there are none for fp8.
 inline constexpr std::size_t kTypes = 3;
 static_assert(static_cast<int>(DataType::Bf16) == 0 && static_cast<int>(DataType::Fp16) == 1 &&

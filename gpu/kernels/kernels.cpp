@@ -90,7 +90,8 @@ std::string_view name_of(const run::Call& call) {
                                                 "an addition",
                                                 "a copy",
                                                 "a fill",
-                                                "a comparison"};
+                                                "a comparison",
+                                                "a draw"};
   static_assert(std::size(kNames) == std::variant_size_v<run::Call>);
   return kNames[call.index()];
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -29,20 +28,12 @@ Draw draw_of(std::uint64_t seed, Drawn what, std::uint64_t of, std::uint64_t rep
   return {.seed = seed, .stream = (replay << 40) + (of << 4) + static_cast<std::uint64_t>(what)};
 }
 
-std::vector<float> around_zero(std::int64_t count, const Draw& draw, double scale) {
-  std::vector<float> values(as_index(count));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(scale * draw.around_zero(i));
-  }
-  return values;
-}
-
 // Rows beyond `rows` are NaN.
-std::vector<float> matrix(const LayerShape& shape, std::int64_t rows, std::int64_t columns,
-                          const Draw& draw) {
-  std::vector<float> values = around_zero(shape.tokens * columns, draw, 1);
-  std::fill(values.begin() + rows * columns, values.end(), std::numeric_limits<float>::quiet_NaN());
-  return from_stored(to_stored(values, shape.type), shape.type);
+DrawnTensor matrix(const LayerShape& shape, std::int64_t rows, std::int64_t columns,
+                   const Draw& draw) {
+  return {.type = shape.type,
+          .count = shape.tokens * columns,
+          .numbers = {.draw = draw, .drawn = rows * columns}};
 }
 
 // The first and the last layer of a cell, whose shapes its tensors have; null if it has none.
@@ -126,10 +117,8 @@ StepValues draw_values(const PlannedStep& step, const StepLayers& layers, const 
   return given;
 }
 
-std::vector<float> draw_parameter(const StepLayers& layers, std::uint32_t parameter,
-                                  std::uint64_t seed) {
+DrawnTensor draw_parameter(const StepLayers& layers, std::uint32_t parameter, std::uint64_t seed) {
   const ParameterForm& form = layers.parameters()[parameter];
-  const Draw draw = draw_of(seed, Drawn::Parameter, parameter, 0);
   const bool norm = form.role == Role::NormWeight || form.role == Role::NormBias;
   // Weights are scaled so that a product makes numbers as large as it reads. SwiGLU makes numbers
   // smaller, and the norm before the next layer would blow their gradients up again, out of fp16 in
@@ -137,11 +126,13 @@ std::vector<float> draw_parameter(const StepLayers& layers, std::uint32_t parame
   const bool behind_norm = layers.layer_of(parameter).shape.kind == ModuleKind::LayerNormMlp;
   const double gain = behind_norm && form.role == Role::Second ? 2.5 : 1;
   const double scale = norm ? 0.5 : gain * std::sqrt(3.0 / static_cast<double>(form.columns));
-  std::vector<float> values = around_zero(form.groups * form.elements, draw, scale);
-  if (form.role == Role::NormWeight) {
-    for (float& value : values) value += 1;
-  }
-  return from_stored(to_stored(values, form.type), form.type);
+  const std::int64_t count = form.groups * form.elements;
+  return {.type = form.type,
+          .count = count,
+          .numbers = {.draw = draw_of(seed, Drawn::Parameter, parameter, 0),
+                      .scale = scale,
+                      .offset = form.role == Role::NormWeight ? 1.0F : 0.0F,
+                      .drawn = count}};
 }
 
 StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers& layers,
@@ -157,7 +148,6 @@ StepInputs::StepInputs(Engine& engine, const PlannedStep& step, const StepLayers
     };
     const std::int64_t in = first == nullptr ? 0 : first->shape.hidden;
     const std::int64_t out = last == nullptr ? 0 : output_columns(last->shape);
-    types_.push_back(first == nullptr ? DataType::Bf16 : first->shape.type);
     inputs_.push_back(take(first, in, "inputs"));
     grad_outputs_.push_back(take(last, out, "incoming gradients"));
     landings_.push_back(take(first, in, "received inputs"));
@@ -202,10 +192,15 @@ void StepInputs::write(const StepValues& values) {
     engine_.write(const_cast<void*>(static_cast<const void*>(to)), from.data(),
                   static_cast<std::int64_t>(from.size() * sizeof(from[0])));
   };
+  const auto draw = [&](const DrawnTensor& tensor, std::byte* to) {
+    engine_.launch(
+        0,
+        DrawInto{.type = tensor.type, .count = tensor.count, .numbers = tensor.numbers, .to = to});
+  };
   for (std::uint32_t cell = 0; cell < inputs_.size(); ++cell) {
     if (inputs_[cell] == nullptr) continue;
-    copy(inputs_[cell], to_stored(values.inputs[cell], types_[cell]));
-    copy(grad_outputs_[cell], to_stored(values.grad_outputs[cell], types_[cell]));
+    draw(values.inputs[cell], inputs_[cell]);
+    draw(values.grad_outputs[cell], grad_outputs_[cell]);
   }
   for (std::size_t layer = 0; layer < sides_.size(); ++layer) {
     for (std::size_t microbatch = 0; microbatch < sides_[layer].size(); ++microbatch) {
@@ -226,6 +221,7 @@ void StepInputs::write(const StepValues& values) {
     copy(routes_[at].index, index);
     copy(routes_[at].inverse, inverse);
   }
+  engine_.synchronise();  // other streams read what was drawn on the first
 }
 
 }  // namespace capo::run

@@ -3,7 +3,8 @@
 //
 // Numbers are drawn by seed, replay and place alone (setup/values.h), so that eager execution,
 // every replay and the float64 reference are given the same ones, on whatever engine. Memory for
-// them is allocated once, and written before each replay: addresses stay. Rows beyond the sum of a
+// them is allocated once, and filled before each replay: addresses stay. Rows and gradients are
+// drawn by the engine, the rest is written. Rows beyond the sum of a
 // microbatch's sizes are NaN, so that a kernel that reads them is found out; there are such rows if
 // every layer is grouped, and as many in every layer of a microbatch.
 //
@@ -30,8 +31,8 @@ struct StepValues {
     std::vector<float> probabilities;
     std::vector<float> scales;
   };
-  std::vector<std::vector<float>> inputs;         ///< by cell: what its first layer reads
-  std::vector<std::vector<float>> grad_outputs;   ///< by cell: what comes to its last layer
+  std::vector<DrawnTensor> inputs;                ///< by cell: what its first layer reads
+  std::vector<DrawnTensor> grad_outputs;          ///< by cell: what comes to its last layer
   std::vector<std::vector<Side>> sides;           ///< by layer, then microbatch
   std::vector<std::vector<std::int64_t>> routes;  ///< by exchange: a permutation of rows
 };
@@ -42,10 +43,10 @@ struct StepValues {
                                      std::uint32_t replay);
 
 /// Draws the initial values of a parameter.
-[[nodiscard]] std::vector<float> draw_parameter(const StepLayers& layers, std::uint32_t parameter,
-                                                std::uint64_t seed);
+[[nodiscard]] DrawnTensor draw_parameter(const StepLayers& layers, std::uint32_t parameter,
+                                         std::uint64_t seed);
 
-/// The memory on an engine that the numbers are written to, at addresses that stay.
+/// The memory on an engine that the numbers are drawn or written to, at addresses that stay.
 class StepInputs {
  public:
   StepInputs(Engine& engine, const PlannedStep& step, const StepLayers& layers,
@@ -74,8 +75,7 @@ class StepInputs {
 
  private:
   Engine& engine_;
-  std::vector<DataType> types_;  // by cell, like the next two
-  std::vector<std::byte*> inputs_;
+  std::vector<std::byte*> inputs_;  // by cell, like the next one
   std::vector<std::byte*> grad_outputs_;
   std::vector<std::byte*> landings_;
   std::vector<Route> routes_;

@@ -5,14 +5,47 @@
 
 namespace capo::run {
 
+namespace {
+
+// The tensors of a parameter's own type that a step uses; at real sizes each takes gigabytes.
+struct Used {
+  bool grad = false;
+  bool returned = false;
+  bool dummy = false;
+};
+
+void note(const Deposit& deposit, Used& used) {
+  using Into = Deposit::Into;
+  using Handed = Deposit::Handed;
+  const bool itself = deposit.handed == Handed::ReturnedItself;
+  const bool copied = deposit.handed == Handed::Returned;
+  used.returned |= deposit.into == Into::Returned || deposit.into == Into::Temporary || itself;
+  used.returned |= copied;
+  used.dummy |= deposit.handed == Handed::Dummy;
+  used.grad |= deposit.into == Into::Grad || deposit.handed == Handed::Zeros || copied;
+  used.grad |= deposit.handed == Handed::Dummy;
+}
+
+Used used_by(const Deposits& deposits, std::uint32_t parameter, std::int32_t microbatches) {
+  Used used;
+  for (std::int32_t m = 0; m < microbatches; ++m) {
+    for (const bool weight : {false, true}) note(deposits.of(parameter, m, weight), used);
+  }
+  return used;
+}
+
+}  // namespace
+
 StepOutputs::StepOutputs(Engine& engine, const BufferTable& table, const StepLayers& layers,
-                         Attribution attribution)
+                         const Deposits& deposits, Attribution attribution)
     : engine_(engine), microbatches_(table.microbatches()) {
-  for (const ParameterForm& form : layers.parameters()) {
+  for (std::uint32_t p = 0; p < layers.parameters().size(); ++p) {
+    const ParameterForm& form = layers.parameters()[p];
+    const Used used = used_by(deposits, p, microbatches_);
     GradientMemory& memory = gradients_.emplace_back();
-    memory.grad = make_tensor(engine, form, form.type);
-    memory.returned = make_tensor(engine, form, form.type);
-    memory.dummy = make_tensor(engine, form, form.type);
+    if (used.grad) memory.grad = make_tensor(engine, form, form.type);
+    if (used.returned) memory.returned = make_tensor(engine, form, form.type);
+    if (used.dummy) memory.dummy = make_tensor(engine, form, form.type);
     if (form.fused) memory.main_grad = make_tensor(engine, form, DataType::Fp32);
     if (attribution == Attribution::Total) continue;
     for (std::int32_t microbatch = 0; microbatch < microbatches_; ++microbatch) {

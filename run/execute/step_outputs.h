@@ -22,8 +22,9 @@ enum class Attribution : std::uint8_t { Total, ByMicrobatch };
 
 class StepOutputs {
  public:
+  /// Of a parameter's tensors only those are there that some deposit uses.
   StepOutputs(Engine& engine, const BufferTable& table, const StepLayers& layers,
-              Attribution attribution);
+              const Deposits& deposits, Attribution attribution);
 
   /// Before a step: zeroes main_grad unless its first writer overwrites it, and makes all else NaN,
   /// so that a place that is not written shows.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <variant>
 
 namespace capo::run::host {
@@ -48,6 +49,20 @@ void compute(const Fill& call) {
 void compute(const Differ& call) {
   const auto bytes = as_index(in_use(call.rows) * call.row_bytes);
   if (bytes > 0 && std::memcmp(call.a, call.b, bytes) != 0) *call.differs = 1;
+}
+
+template <typename T>
+void draw(const DrawInto& call) {
+  auto* to = static_cast<T*>(call.to);
+  for (std::int64_t i = 0; i < call.count; ++i) {
+    const std::int64_t at = call.first + i;
+    to[i] = round_to<T>(at < call.numbers.drawn ? call.numbers.at(at)
+                                                : std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
+void compute(const DrawInto& call) {
+  with_element(call.type, [&](auto zero) { draw<decltype(zero)>(call); });
 }
 
 }  // namespace

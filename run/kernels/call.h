@@ -5,7 +5,7 @@
 //   SwiGlu...        silu(gate) * linear * probability, and its gradients
 //   Bias...          added to a product, and its gradients
 //   Gather           rows in another order: tokens to their experts and back
-//   Add, Copy, Fill, Differ
+//   Add, Copy, Fill, Differ, DrawInto
 //
 // A call holds addresses of the engine's memory and never the numbers there: sizes of groups,
 // tables of pointers, indices and probabilities are read on the device, and may differ at every
@@ -24,6 +24,7 @@
 #pragma once
 
 #include "core/model/model.h"
+#include "run/kernels/draw.h"
 
 #include <cstdint>
 #include <variant>
@@ -192,8 +193,17 @@ struct Differ {
   std::int32_t* differs = nullptr;  ///< on the device
 };
 
+/// to[i] is the drawing's number first + i, rounded once; NaN if that is beyond what is drawn.
+struct DrawInto {
+  DataType type = DataType::Bf16;
+  std::int64_t count = 0;
+  std::int64_t first = 0;
+  Drawing numbers;
+  void* to = nullptr;
+};
+
 using Call = std::variant<GroupedProduct, LayerNorm, LayerNormGradient, LayerNormWeightGradient,
                           SwiGlu, SwiGluGradient, BiasAdd, BiasGradient, ScaleGradient, Gather, Add,
-                          Copy, Fill, Differ>;
+                          Copy, Fill, Differ, DrawInto>;
 
 }  // namespace capo::run

@@ -141,7 +141,8 @@ class Reference {
       const LayerShape& shape = layers_.all()[number].shape;
       if (first && at == 0) {
         made = rows_of(number, microbatch,
-                       given_.inputs[cells_.of(home.rank, home.chunk, microbatch)], shape.hidden);
+                       values_of(given_.inputs[cells_.of(home.rank, home.chunk, microbatch)]),
+                       shape.hidden);
       }
       Saved& saved = saved_[number][m];
       saved.input = read(number, microbatch, stored_.inputs[number][m], shape.hidden, made, made);
@@ -162,7 +163,7 @@ class Reference {
       const StepLayer& layer = layers_.all()[number];
       const std::int64_t columns = output_columns(layer.shape);
       if (last && at == layers - 1) {
-        made = rows_of(number, microbatch, given_.grad_outputs[cell], columns);
+        made = rows_of(number, microbatch, values_of(given_.grad_outputs[cell]), columns);
         magnitudes_ = made;
       }
       const Saved& saved = saved_[number][m];

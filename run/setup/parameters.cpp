@@ -80,12 +80,15 @@ std::vector<float> values_of(Engine& engine, const GroupedTensor& tensor) {
   return all;
 }
 
-void write_values(Engine& engine, const GroupedTensor& tensor, const std::vector<float>& values) {
-  const std::vector<std::byte> bytes = to_stored(values, tensor.type);
-  const std::byte* from = bytes.data();
+void draw_into(Engine& engine, const GroupedTensor& tensor, const Drawing& numbers) {
+  std::int64_t first = 0;
   for (std::byte* part : tensor.parts) {
-    engine.write(part, from, tensor.part_bytes());
-    from += tensor.part_bytes();
+    engine.launch(0, DrawInto{.type = tensor.type,
+                              .count = tensor.elements,
+                              .first = first,
+                              .numbers = numbers,
+                              .to = part});
+    first += tensor.elements;
   }
 }
 

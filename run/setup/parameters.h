@@ -62,7 +62,8 @@ struct GroupedTensor {
 [[nodiscard]] GroupedTensor make_tensor(Engine& engine, const ParameterForm& form, DataType type);
 /// The numbers of all parts, one after another, as floats.
 [[nodiscard]] std::vector<float> values_of(Engine& engine, const GroupedTensor& tensor);
-void write_values(Engine& engine, const GroupedTensor& tensor, const std::vector<float>& values);
+/// Draws the numbers of all parts, one after another, on the engine's first stream.
+void draw_into(Engine& engine, const GroupedTensor& tensor, const Drawing& numbers);
 
 /// The tensors that a step leaves of a parameter.
 struct GradientMemory {

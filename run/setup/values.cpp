@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -102,6 +103,14 @@ std::vector<std::int64_t> group_sizes(SizeKind kind, std::int64_t groups, std::i
       return random(groups, rows, draw);
   }
   CAPO_UNREACHABLE();
+}
+
+std::vector<float> values_of(const DrawnTensor& tensor) {
+  std::vector<float> values(as_index(tensor.count), std::numeric_limits<float>::quiet_NaN());
+  for (std::int64_t i = 0; i < std::min(tensor.count, tensor.numbers.drawn); ++i) {
+    values[as_index(i)] = tensor.numbers.at(i);
+  }
+  return from_stored(to_stored(values, tensor.type), tensor.type);
 }
 
 std::vector<std::byte> to_stored(std::span<const float> values, DataType type) {

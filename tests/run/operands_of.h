@@ -145,6 +145,10 @@ class TakenApart {
     read(call.b, call.rows.count * call.row_bytes);
     write(call.differs, 4);
   }
+  void operator()(const DrawInto& call) {
+    numbers({call.count, call.first});
+    write(call.to, call.count * bytes_of(call.type));
+  }
 
  private:
   void add(const void* begin, std::int64_t bytes, Touch touch) {

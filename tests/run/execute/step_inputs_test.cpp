@@ -66,6 +66,10 @@ std::int64_t sum(const std::vector<std::int64_t>& values) {
   return std::accumulate(values.begin(), values.end(), std::int64_t{0});
 }
 
+std::vector<std::byte> bits(const DrawnTensor& tensor) {
+  return to_stored(values_of(tensor), DataType::Fp32);
+}
+
 // From which row on all is NaN; -1 if a NaN stands before a number.
 std::int64_t rows_there(const Floats& values, std::size_t columns) {
   const auto first =
@@ -102,7 +106,7 @@ TEST(StepInputs, EveryTensorOfEveryReplayAndSeedIsAnother) {
     for (const std::uint32_t replay : {0, 1, 2}) {
       const StepValues given = step.draw(seed, replay, SizeKind::Balanced);
       for (const auto* tensors : {&given.inputs, &given.grad_outputs}) {
-        seen.insert(tensors->begin(), tensors->end());
+        for (const DrawnTensor& tensor : *tensors) seen.insert(values_of(tensor));
         drawn += tensors->size();
       }
       for (const auto& layer : given.sides) {
@@ -140,8 +144,8 @@ TEST(StepInputs, EveryLayerOfAMicrobatchHasAsManyRows) {
       for (const auto& layer : given.sides) EXPECT_EQ(sum(layer[m].sizes), rows);
       // Cells are chunk by chunk.
       for (const std::size_t cell : {m, m + 3}) {
-        EXPECT_EQ(rows_there(given.inputs[cell], 4), rows);
-        EXPECT_EQ(rows_there(given.grad_outputs[cell], 4), rows);
+        EXPECT_EQ(rows_there(values_of(given.inputs[cell]), 4), rows);
+        EXPECT_EQ(rows_there(values_of(given.grad_outputs[cell]), 4), rows);
       }
     }
   }
@@ -163,7 +167,7 @@ TEST(StepInputs, WhereSizesAreNotRandomAllRowsAreThere) {
   const GivenStep step(experts());
   for (const SizeKind kind : {SizeKind::Balanced, SizeKind::Zipf}) {
     const StepValues given = step.draw(1, 0, kind);
-    for (const Floats& input : given.inputs) EXPECT_EQ(rows_there(input, 4), 40);
+    for (const DrawnTensor& input : given.inputs) EXPECT_EQ(rows_there(values_of(input), 4), 40);
     for (const auto& layer : given.sides) {
       for (const StepValues::Side& side : layer) EXPECT_EQ(sum(side.sizes), 40);
     }
@@ -180,7 +184,7 @@ TEST(StepInputs, WhereALayerHasNoGroupsAllRowsAreThere) {
   const GivenStep step(declared);
   for (std::uint32_t replay = 0; replay < 5; ++replay) {
     const StepValues given = step.draw(1, replay);
-    for (const Floats& input : given.inputs) EXPECT_EQ(rows_there(input, 4), 40);
+    for (const DrawnTensor& input : given.inputs) EXPECT_EQ(rows_there(values_of(input), 4), 40);
     for (const StepValues::Side& side : given.sides[0]) EXPECT_EQ(sum(side.sizes), 40);
     for (const StepValues::Side& side : given.sides[1]) EXPECT_TRUE(side.sizes.empty());
   }
@@ -191,7 +195,8 @@ TEST(StepInputs, NumbersAreAroundZeroAndOfTheLayersType) {
     Module module = small(ModuleKind::Linear);
     module.dtype = type;
     const GivenStep step(module);
-    for (const Floats& input : step.draw().inputs) {
+    for (const DrawnTensor& tensor : step.draw().inputs) {
+      const Floats input = values_of(tensor);
       ASSERT_EQ(input.size(), 8U * 16);
       EXPECT_EQ(from_stored(to_stored(input, type), type), input);
       EXPECT_GE(*std::min_element(input.begin(), input.end()), -1.0F);
@@ -234,9 +239,10 @@ TEST(StepInputs, OnTheEngineItIsWhatWasDrawn) {
     };
     for (std::uint32_t cell = 0; cell < 6; ++cell) {
       const std::size_t bytes = 40U * 4 * 2;
-      EXPECT_EQ(read(given.input(cell), bytes), to_stored(values.inputs[cell], DataType::Bf16));
+      EXPECT_EQ(read(given.input(cell), bytes),
+                to_stored(values_of(values.inputs[cell]), DataType::Bf16));
       EXPECT_EQ(read(given.grad_output(cell), bytes),
-                to_stored(values.grad_outputs[cell], DataType::Bf16));
+                to_stored(values_of(values.grad_outputs[cell]), DataType::Bf16));
     }
     for (std::size_t layer = 0; layer < 4; ++layer) {
       for (std::int32_t m = 0; m < 3; ++m) {
@@ -287,9 +293,9 @@ TEST(DrawParameter, IsAFunctionOfTheSeedAndTheParameter) {
   std::set<Floats> seen;
   const auto count = static_cast<std::uint32_t>(step.layers.parameters().size());
   for (std::uint32_t parameter = 0; parameter < count; ++parameter) {
-    const Floats values = draw_parameter(step.layers, parameter, 5);
-    EXPECT_EQ(values, draw_parameter(step.layers, parameter, 5));
-    EXPECT_NE(values, draw_parameter(step.layers, parameter, 6));
+    const Floats values = values_of(draw_parameter(step.layers, parameter, 5));
+    EXPECT_EQ(values, values_of(draw_parameter(step.layers, parameter, 5)));
+    EXPECT_NE(values, values_of(draw_parameter(step.layers, parameter, 6)));
     EXPECT_EQ(from_stored(to_stored(values, DataType::Bf16), DataType::Bf16), values);
     const ParameterForm& form = step.layers.parameters()[parameter];
     EXPECT_EQ(values.size(), static_cast<std::size_t>(form.groups * form.elements));
@@ -304,7 +310,7 @@ TEST(DrawParameter, ValuesAreAsLargeAsTheirRoleWants) {
   const GivenStep step(small(ModuleKind::LayerNormLinear));
   const auto range = [&](Role role) {
     const std::uint32_t parameter = step.layers.all()[0].parameter[static_cast<std::size_t>(role)];
-    const Floats values = draw_parameter(step.layers, parameter, 1);
+    const Floats values = values_of(draw_parameter(step.layers, parameter, 1));
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
     return std::pair{*least, *most};
   };

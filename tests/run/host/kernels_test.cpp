@@ -104,6 +104,27 @@ TEST(HostKernels, OfNothingNothingIsDone) {
   execute(Gather{});
   execute(Add{});
   execute(Differ{});
+  execute(DrawInto{});
+}
+
+// The third and the fourth number of a drawing of three, by hand: offset and scale around it.
+TEST(HostKernels, DrawIntoBeginsAtItsFirstAndEndsInNan) {
+  const Drawing numbers{.draw = {.seed = 7, .stream = 9}, .scale = 4, .offset = 1, .drawn = 3};
+  std::array<float, 3> to{-1, -1, -1};
+  execute(DrawInto{
+      .type = DataType::Fp32, .count = 2, .first = 2, .numbers = numbers, .to = to.data()});
+  EXPECT_EQ(to[0], static_cast<float>(4 * numbers.draw.around_zero(2)) + 1);
+  EXPECT_TRUE(std::isnan(to[1]));
+  EXPECT_EQ(to[2], -1);
+}
+
+TEST(HostKernels, DrawIntoRoundsOnce) {
+  const Drawing numbers{.draw = {.seed = 7, .stream = 9}, .drawn = 100};
+  std::array<Bf16, 100> to{};
+  execute(DrawInto{.type = DataType::Bf16, .count = 100, .numbers = numbers, .to = to.data()});
+  for (std::int64_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(to[static_cast<std::size_t>(i)].bits, round_to<Bf16>(numbers.at(i)).bits) << i;
+  }
 }
 
 // Four rows of three bytes, of which two groups use three.

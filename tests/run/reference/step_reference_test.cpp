@@ -17,14 +17,15 @@ namespace {
 class TwoStages : public ::testing::Test {
  protected:
   TwoStages() {
-    for (std::uint32_t p = 0; p < 2; ++p) parameters.push_back(draw_parameter(layers, p, 1));
+    for (std::uint32_t p = 0; p < 2; ++p)
+      parameters.push_back(values_of(draw_parameter(layers, p, 1)));
     stored.inputs.assign(2, std::vector<std::vector<float>>(2));
     stored.grad_outputs = stored.inputs;
     for (std::size_t m = 0; m < 2; ++m) {
-      stored.inputs[0][m] = given.inputs[m];
-      stored.inputs[1][m] = product(given.inputs[m], parameters[0]);
-      stored.grad_outputs[1][m] = given.grad_outputs[2 + m];
-      stored.grad_outputs[0][m] = back(given.grad_outputs[2 + m], parameters[1]);
+      stored.inputs[0][m] = values_of(given.inputs[m]);
+      stored.inputs[1][m] = product(stored.inputs[0][m], parameters[0]);
+      stored.grad_outputs[1][m] = values_of(given.grad_outputs[2 + m]);
+      stored.grad_outputs[0][m] = back(stored.grad_outputs[1][m], parameters[1]);
     }
   }
 

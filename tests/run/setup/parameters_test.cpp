@@ -2,11 +2,13 @@
 
 #include "run/setup/parameters.h"
 #include "run/host/host_engine.h"
+#include "run/setup/values.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -130,23 +132,23 @@ TEST(GroupedTensor, TheTypeIsTheOneAskedForAndNotTheForms) {
   EXPECT_EQ(make_tensor(engine, form, DataType::Fp16).type, DataType::Fp16);
 }
 
-// Whole numbers up to 30 are exact in every type.
-TEST(GroupedTensor, ValuesComeBackPartByPart) {
-  std::vector<float> values(30);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) - 15;
+// Parts are drawn one after another: the numbers are those of one tensor of all of them.
+TEST(GroupedTensor, ValuesAreDrawnPartByPartAndComeBack) {
+  const Drawing numbers{.draw = {.seed = 1, .stream = 2}, .scale = 3, .offset = 10, .drawn = 28};
   for (const DataType type : {DataType::Bf16, DataType::Fp16, DataType::Fp32}) {
     for (const bool single : {true, false}) {
       host::HostEngine engine;
       const GroupedTensor tensor = make_tensor(engine, grouped_form(single), type);
-      write_values(engine, tensor, values);
-      EXPECT_EQ(values_of(engine, tensor), values);
-      std::array<std::byte, 2> bytes{};
-      engine.read(bytes.data(), tensor.parts[2] + 5 * bytes_of(type), 2);
-      // The number 10: 41200000, of which bf16 keeps the upper half; fp16 4900.
-      const std::array expected = type == DataType::Fp16   ? std::array{0x00, 0x49}
-                                  : type == DataType::Bf16 ? std::array{0x20, 0x41}
-                                                           : std::array{0x00, 0x00};
-      for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(static_cast<int>(bytes[i]), expected[i]);
+      draw_into(engine, tensor, numbers);
+      const std::vector<float> values = values_of(engine, tensor);
+      const std::vector<float> drawn =
+          values_of(DrawnTensor{.type = type, .count = 30, .numbers = numbers});
+      EXPECT_EQ(to_stored(values, DataType::Fp32), to_stored(drawn, DataType::Fp32));
+      EXPECT_FALSE(std::isnan(values[27]));
+      EXPECT_TRUE(std::isnan(values[28]));
+      engine.write(tensor.parts[2] + 5 * bytes_of(type), to_stored(std::array{10.0F}, type).data(),
+                   bytes_of(type));
+      EXPECT_EQ(values_of(engine, tensor)[25], 10);
     }
   }
 }
