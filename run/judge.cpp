@@ -165,7 +165,7 @@ class Judge::Work {
 
   [[nodiscard]] const BufferTable& table() const { return of_.step.view().table(); }
 
-  // The engine's answer; tensors of another form have no answer here, and are no longer the same.
+  // Whether the engine finds the same bytes; pieces of other lengths are taken for different.
   [[nodiscard]] bool same(const Pieces& a, const Pieces& b) {
     const auto as_long = [](const Piece& x, const Piece& y) { return x.bytes == y.bytes; };
     if (!std::equal(a.begin(), a.end(), b.begin(), b.end(), as_long)) return false;

@@ -255,7 +255,11 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
     tell_differences(out, report.input_gradients);
   }
   out += report.float64_compared
-             ? fmt::format("eager against float64: worst relative error {:.3g}, {}\n",
+             ? fmt::format("eager against float64{}: worst relative error {:.3g}, {}\n",
+                           report.float64_replays < report.replays
+                               ? fmt::format(", {} of {}", report.float64_replays,
+                                             counted(report.replays, "replay"))
+                               : "",
                            report.worst_relative_error,
                            report.within_bounds ? "within its bound" : "beyond its bound")
              : "eager against float64: not compared\n";

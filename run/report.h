@@ -80,7 +80,8 @@ struct RunReport {
   bool unchecked = false;
   bool bit_equal = true;  ///< every gradient in every replay
   bool float64_compared = true;
-  bool within_bounds = true;  ///< of float64; true if that was not compared
+  std::uint32_t float64_replays = 0;  ///< whose numbers eager execution was compared for
+  bool within_bounds = true;          ///< of float64; true if that was not compared
   std::vector<TensorReport> parameters;
   std::vector<TensorReport> input_gradients;
   Victims victims;                   ///< observed

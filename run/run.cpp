@@ -19,7 +19,37 @@ RunFailure refused(std::string why) {
   return {.kind = RunFailure::Kind::Refused, .message = std::move(why)};
 }
 
-std::optional<std::string> refusal(const PlannedStep& step, const RunOptions& options) {
+// Multiply-adds of the float64 reference of one step: products forward, and backward two ways.
+double float64_work(const StepLayers& layers, std::int32_t microbatches) {
+  double work = 0;
+  for (std::uint32_t p = 0; p < layers.parameters().size(); ++p) {
+    const ParameterForm& form = layers.parameters()[p];
+    if (form.role != Role::First && form.role != Role::Second) continue;
+    const std::int64_t tokens = layers.layer_of(p).shape.tokens;
+    work += 3.0 * static_cast<double>(tokens) * static_cast<double>(form.elements);
+  }
+  return work * microbatches;
+}
+
+std::uint32_t float64_steps(const RunOptions& options) {
+  if (options.float64 == Float64::LeftOut) return 0;
+  return options.float64 == Float64::EveryReplay ? std::max(options.replays, 1U) : 1;
+}
+
+std::optional<std::string> refusal_of_float64(const PlannedStep& step, const StepLayers& layers,
+                                              const RunOptions& options) {
+  const double work =
+      float64_work(layers, step.view().table().microbatches()) * float64_steps(options);
+  if (work <= options.float64_limit) return std::nullopt;
+  return fmt::format(
+      "the comparison with float64 takes {:.3g} multiply-adds of this machine's processor, and the "
+      "limit is {:.3g}: leave it out (--float64 none) or raise the limit (--float64-limit)",
+      work, options.float64_limit);
+}
+
+std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& layers,
+                                   const RunOptions& options) {
+  if (auto why = refusal_of_float64(step, layers, options)) return why;
   if (options.graphs == Granularity::PerStep && !step.replays_as_captured()) {
     return "a step that is one graph is replayed as it was captured: give --graphs per-action "
            "for a replay order of its own";
@@ -328,6 +358,7 @@ void Loop::run_replays() {
     if (failed()) break;
     engine_.label(fmt::format("comparison of replay {}", number));
     judge_.compare(number, numbers_, memory);
+    if (options_.replayed) options_.replayed(number);
   }
   inspect(memory, stepper);
   report_.times.replay = median(times_.replay);
@@ -351,7 +382,7 @@ Result<RunReport, RunFailure> run_step(Engine& engine, const PlannedStep& step,
                                        const RunOptions& options, Admission admission) {
   auto layers = StepLayers::of(step);
   if (!layers) return refused(layers.error());
-  if (auto why = refusal(step, options)) return refused(std::move(*why));
+  if (auto why = refusal(step, *layers, options)) return refused(std::move(*why));
   Setup setup(engine, step, options, admission, *std::move(layers));
   if (auto failed = failure_of(setup, std::nullopt)) return *std::move(failed);
   RunReport report;
@@ -360,6 +391,7 @@ Result<RunReport, RunFailure> run_step(Engine& engine, const PlannedStep& step,
   report.device = engine.device();
   report.replays = options.replays;
   report.float64_compared = options.float64 != Float64::LeftOut;
+  report.float64_replays = float64_steps(options);
   Loop loop(setup, options, report);
   options.replays == 0 ? loop.run_eagerly_only() : loop.run_replays();
   if (auto failed = failure_of(setup, loop.lost())) return *std::move(failed);

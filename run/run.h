@@ -54,6 +54,9 @@ struct Inspection {
 /// the comparison takes a processor hours.
 enum class Float64 : std::uint8_t { EveryReplay, FirstReplay, LeftOut };
 
+/// Multiply-adds of float64, about a quarter of an hour of a processor.
+inline constexpr double kFloat64Limit = 1e12;
+
 struct RunOptions {
   Granularity graphs = Granularity::PerAction;
   std::uint32_t replays = 3;  ///< 0: the step runs eagerly once and is compared with float64
@@ -61,6 +64,8 @@ struct RunOptions {
   SizeKind sizes = SizeKind::Random;
   Poison poison = Poison::On;
   Float64 float64 = Float64::EveryReplay;
+  /// A run whose comparisons with float64 take more multiply-adds is refused.
+  double float64_limit = kFloat64Limit;
   Hooks hooks;
   /// The contract that replays keep. Default: TE's under plan te, otherwise the sound one.
   std::optional<gradients::Contract> whose;
@@ -68,6 +73,8 @@ struct RunOptions {
   TransportFactory transport = in_process;
   /// Called after the captures and after the last replay.
   std::function<void(const Inspection&)> inspect;
+  /// Called with the number of each replay that was run and compared.
+  std::function<void(std::uint32_t)> replayed;
 };
 
 /// Why nothing was run, or why it broke off.

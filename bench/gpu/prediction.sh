@@ -22,7 +22,7 @@ trap 'rm -f -- "$costs"' EXIT
 "$capo" measure --model "$examples/model.json" --device cuda -o "$costs"
 printf '\n%-28s %12s %12s %8s %8s\n' order 'measured us' 'simulated us' error overlap
 for order in "$examples"/*.order; do
-  "$capo" run "$order" --model "$costs" --device cuda --replays 3 --sizes balanced --no-float64 \
+  "$capo" run "$order" --model "$costs" --device cuda --replays 3 --sizes balanced --float64 none \
     --no-poison --predict |
     sed -nE 's/^makespan: ([0-9]+) us measured, ([0-9]+) us simulated, ([-+0-9.]+) %; parts took ([0-9.]+) of it$/\1 \2 \3 \4/p' |
     awk -v name="$(basename "$order" .order)" '

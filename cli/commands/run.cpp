@@ -9,6 +9,7 @@
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/judged_input.h"
+#include "cli/options/progress.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
 #include "core/timeline/timeline.h"
@@ -37,7 +38,6 @@ struct RunRequest : InputRequest {
   std::string timeline;
   bool unchecked = false;
   bool no_poison = false;
-  bool no_float64 = false;
   bool predict = false;
   run::RunOptions options;
 };
@@ -151,7 +151,10 @@ int run_through(Gate gate, Start start, const JudgedInput& judged, const run::Co
     return refuse_unverified(judged, *why, request, model.options, engine.name());
   }
   const auto& plan = std::get<0>(admitted);
-  auto report = start(engine, plan, request.options);
+  Progress progress("run", request.options.replays);
+  run::RunOptions options = request.options;
+  options.replayed = [&](std::uint32_t number) { progress.set(number); };
+  auto report = start(engine, plan, options);
   if (!report) return report_failure(report.error(), request, plan.step(), engine.name());
   report->predicted_makespan = predicted;
   return write_run(*report, plan.step(), model.assumed, request);
@@ -232,16 +235,22 @@ Run add_run(CLI::App& app) {
                     "Run what is rejected for buffers, streams, replays, gradients or captures");
   command->add_flag("--no-poison", request->no_poison,
                     "Leave memory as it is when its last reader is over");
-  command->add_flag("--no-float64", request->no_float64,
-                    "Leave out the comparison with float64, which takes long for large shapes");
+  add_choice(*command, "--float64", request->options.float64,
+             {{"none", run::Float64::LeftOut},
+              {"first", run::Float64::FirstReplay},
+              {"all", run::Float64::EveryReplay}},
+             "Replays that eager execution is held against float64 in: none, first or all");
+  command
+      ->add_option("--float64-limit", request->options.float64_limit,
+                   "Multiply-adds that this may take; a run that needs more is refused")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_flag("--predict", request->predict,
                     "Simulate the step with the costs of the model file, beside what was measured");
   add_format(*command, request->format);
   command->add_option("-o,--output", request->timeline,
                       "Write the measured timeline here as a Chrome trace");
   return [request] {
-    request->options.float64 =
-        request->no_float64 ? run::Float64::LeftOut : run::Float64::EveryReplay;
     request->options.poison = request->no_poison ? run::Poison::Off : run::Poison::On;
     return run_file(*request);
   };

@@ -83,7 +83,7 @@ TEST(MeasureCommand, WithAFileTellsWhatItMeasured) {
   EXPECT_NE(predicted.out.find("\nmakespan: "), std::string::npos) << predicted.out;
   EXPECT_NE(predicted.out.find(" us measured, "), std::string::npos) << predicted.out;
   const Outcome as_json = run_capo({"run", "--order", "[1,-1,-1.5]", "--model", costs, "--device",
-                                    "host", "--predict", "--format", "json", "--no-float64"});
+                                    "host", "--predict", "--format", "json", "--float64", "none"});
   const json report = json::parse(as_json.out);
   const json cost = json::parse(folder.read("costs.json"))["modules"]["fc"]["cost"];
   const double sum =

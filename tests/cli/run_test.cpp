@@ -218,6 +218,31 @@ TEST(RunCommand, AModelThatIsTooLargeIsRefusedInWords) {
             "capo runs\n");
 }
 
+// One linear of 8 tokens, 16 x 16, two microbatches: 3 products of 2048 multiply-adds each.
+TEST(RunCommand, TheComparisonWithFloat64IsBoundedAndSaysHowMuchItTakes) {
+  const auto run = [](const char* float64, const char* limit) {
+    return run_capo({"run", "--device", "host", "--order", kSound, "--float64", float64,
+                     "--float64-limit", limit});
+  };
+  EXPECT_EQ(run("all", "36864").exit_code, 0);
+  const Outcome refused = run("all", "36863");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(refused.err,
+            "error: <order> was not run: the comparison with float64 takes 3.69e+04 multiply-adds "
+            "of this machine's processor, and the limit is 3.69e+04: leave it out (--float64 none) "
+            "or raise the limit (--float64-limit)\n");
+  EXPECT_EQ(run("first", "12287").exit_code, 1);
+  const Outcome first = run("first", "12288");
+  EXPECT_EQ(first.exit_code, 0);
+  EXPECT_NE(first.out.find("\neager against float64, 1 of 3 replays: worst relative error "),
+            std::string::npos)
+      << first.out;
+  const Outcome none = run("none", "0");
+  EXPECT_EQ(none.exit_code, 0);
+  EXPECT_NE(none.out.find("\neager against float64: not compared\n"), std::string::npos)
+      << none.out;
+}
+
 TEST(RunCommand, ProbabilitiesAndScalesHaveGradientsThatAreCompared) {
   const json report =
       run_json({"--device", "host", "--order", "[1,-1,-1.5]", "--modules", "grouped-mlp"}, 0);
