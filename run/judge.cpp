@@ -50,6 +50,10 @@ double bound_of(const StepLayer& layer, const ParameterForm& form) {
   return exact ? kFloatBound : kHalfBound;
 }
 
+bool all_zero(const std::vector<float>& values) {
+  return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
+}
+
 }  // namespace
 
 class Judge::Work {
@@ -67,7 +71,8 @@ class Judge::Work {
         reference_of(of_.step, of_.layers, parameters(), *numbers_, stored_operands());
     report_.worst_relative_error = std::max(report_.worst_relative_error, reference.handed_on);
     report_.within_bounds = report_.within_bounds && reference.handed_on <= loosest_bound();
-    const auto judge = [&](TensorReport& tensor, double error) {
+    const auto judge = [&](TensorReport& tensor, const std::vector<float>& is, double error) {
+      if (!is.empty()) tensor.zero = tensor.zero.value_or(true) && all_zero(is);
       tensor.float64_error = std::max(tensor.float64_error, error);
       report_.worst_relative_error = std::max(report_.worst_relative_error, error);
       report_.within_bounds = report_.within_bounds && error <= tensor.bound;
@@ -76,7 +81,7 @@ class Judge::Work {
       if (is_frozen(p)) continue;
       const std::vector<float> is = held(of_.eager, of_.eager_deposits, p);
       const DataType type = of_.layers.parameters()[p].type;
-      judge(report_.parameters[p],
+      judge(report_.parameters[p], is,
             relative_error(reference.gradients[p], is, sizes_in(reference.magnitudes[p], type)));
       double& ascending = report_.parameters[p].ascending_error.emplace(
           report_.parameters[p].ascending_error.value_or(0));
@@ -89,7 +94,7 @@ class Judge::Work {
       should.resize(is.size());
       std::vector<double> sizes = reference.grad_input_magnitudes[given_out_[i]];
       sizes.resize(is.size());
-      judge(report_.input_gradients[i],
+      judge(report_.input_gradients[i], is,
             relative_error(should, is, sizes_in(sizes, type_of(given_out_[i]))));
     }
     std::size_t at = first_side_;
@@ -104,7 +109,7 @@ class Judge::Work {
               member == &StepOutputs::SideGradients::scales ? side.scales : side.magnitudes;
           should.resize(is.size());
           sizes.resize(is.size());
-          judge(report_.input_gradients[at++],
+          judge(report_.input_gradients[at++], is,
                 relative_error(should, is, sizes_in(sizes, layer.shape.type)));
         });
   }

@@ -1,6 +1,7 @@
 #include "run/report.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/base/plural.h"
 #include "core/report/report.h"
 #include "core/text/action_token.h"
@@ -9,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -103,10 +105,19 @@ Json tensors_as_json(const RunReport& report, const std::vector<TensorReport>& t
       if (tensor.ascending_error) {
         entry["float64"]["ascending"] = number(*tensor.ascending_error);
       }
+      if (tensor.zero) entry["float64"]["zero"] = *tensor.zero;
     }
     list.push_back(std::move(entry));
   }
   return list;
+}
+
+// The gradients that show nothing, equal or not.
+std::size_t zero_in(const RunReport& report) {
+  const auto zero = [](const TensorReport& tensor) { return tensor.zero.value_or(false); };
+  return as_index(
+      std::count_if(report.parameters.begin(), report.parameters.end(), zero) +
+      std::count_if(report.input_gradients.begin(), report.input_gradients.end(), zero));
 }
 
 Json float64_as_json(const RunReport& report) {
@@ -263,6 +274,11 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
                            report.worst_relative_error,
                            report.within_bounds ? "within its bound" : "beyond its bound")
              : "eager against float64: not compared\n";
+  if (const std::size_t zero = zero_in(report); zero > 0) {
+    out += fmt::format(
+        "  {} of {} gradients are zero throughout, and that those are equal shows nothing\n", zero,
+        report.parameters.size() + report.input_gradients.size());
+  }
   if (report.unchecked && report.replays > 0) {
     const auto line = [&](const char* what, const std::set<Victim>& seen,
                           const std::set<Victim>& expected) {

@@ -33,6 +33,8 @@ struct TensorReport {
   std::uint32_t replay = 0;               ///< which that was, from 1
   double float64_error = 0;               ///< the largest relative error of eager execution
   double bound = 0;                       ///< what that error must stay within
+  std::optional<bool> zero;               ///< whether eager execution gave zeros alone, wherever it
+                                          ///< was compared with float64; nullopt: it was not
   std::optional<double> ascending_error;  ///< from the sum in the order of microbatches; nullopt of
                                           ///< an input gradient
 };

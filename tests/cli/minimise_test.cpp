@@ -118,8 +118,9 @@ TEST(MinimiseCommand, EveryBadCaseOfTheCorpusEndsAtAFixedPointThatBreaksItsRule)
     EXPECT_EQ(again.exit_code, 0) << again.err;
     EXPECT_EQ(again.out, least.out);
   }
-  std::cout << written << " cases minimised, " << as_written << " of them in a notation of their own; "
-            << unwritable.size() << " that .order text cannot say:";
+  std::cout << written << " cases minimised, " << as_written
+            << " of them in a notation of their own; " << unwritable.size()
+            << " that .order text cannot say:";
   for (const std::string& name : unwritable) std::cout << " " << name;
   std::cout << "; left out:";
   for (const std::string& name : left_out) std::cout << " " << name;

@@ -321,5 +321,22 @@ TEST(RunCommand, ATransformerLayerIsRefusedWithAReason) {
   EXPECT_NE(outcome.err.find("capo runs no attention"), std::string::npos) << outcome.err;
 }
 
+// SwiGLU squares what it reads, so that eight layers without a norm leave nothing of it.
+TEST(RunCommand, GradientsThatAreZeroAreSaidToShowNothing) {
+  const ScratchFolder folder;
+  folder.write("deep.order",
+               run_capo({"generate", "gpipe", "--ranks", "8", "--microbatches", "1"}).out);
+  const auto run = [&](const char* module, const char* format) {
+    return run_capo(
+               {"run", "deep.order", "--modules", module, "--device", "host", "--format", format},
+               {.directory = folder.path()})
+        .out;
+  };
+  EXPECT_NE(run("grouped-mlp", "text").find(" gradients are zero throughout"), std::string::npos);
+  EXPECT_EQ(run("layernorm-mlp", "text").find(" gradients are zero throughout"), std::string::npos);
+  const json report = json::parse(run("grouped-mlp", "json"), nullptr, false);
+  EXPECT_EQ(report.at("input_gradients").at(0).at("float64").at("zero"), true);
+}
+
 }  // namespace
 }  // namespace capo
