@@ -6,8 +6,8 @@
 // The schedule is graph_bench.cpp's: interleaved 1F1B, 64 ranks of two chunks, 512 microbatches,
 // 391,168 tasks with their transfers; and again with four times the microbatches, to see that time
 // goes with the tasks. `NoPlan` is the check without a plan, `TePlan` and `SafePlan` are with a
-// plan assigned and judged: the difference is the cost of hazards and races. `AssignSafe` makes
-// capo's plan alone.
+// plan assigned and judged: the difference is the cost of hazards and races, in one environment;
+// `TePlanUndeclared` is judged in all. `AssignSafe` makes capo's plan alone.
 
 #include "core/frameworks/assign.h"
 #include "core/frameworks/megatron/orders.h"
@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -51,7 +52,9 @@ capo::Schedule schedule_of(std::int64_t microbatches) {
                                                                       .microbatches = microbatches,
                                                                       .group_size = kRanks}},
                                                    limits);
-  return capo::megatron::schedule_of(*generated);
+  capo::Schedule schedule = capo::megatron::schedule_of(*generated);
+  schedule.p2p = std::nullopt;  // transfers are those that PyTorch adds
+  return schedule;
 }
 
 void report(benchmark::State& state) {
@@ -64,9 +67,10 @@ void report(benchmark::State& state) {
       static_cast<double>(peak_bytes() - kBytesAtStart) / static_cast<double>(tasks);
 }
 
-void check_with(benchmark::State& state, std::optional<capo::PlanKind> kind) {
+void check_with(benchmark::State& state, std::optional<capo::PlanKind> kind,
+                const capo::Environment& environment = {.assume_defaults = true}) {
   const capo::Input input{.form = capo::Form::Json, .schedule = schedule_of(state.range(0))};
-  capo::CheckOptions options;
+  capo::CheckOptions options{.environment = environment};
   options.plan.kind = kind;
   options.plan.aliases = capo::Aliases{.input = true, .grad_output = true};
   std::size_t hazards = 0;
@@ -85,6 +89,9 @@ void NoPlan(benchmark::State& state) {
 }
 void TePlan(benchmark::State& state) {
   check_with(state, capo::PlanKind::Te);
+}
+void TePlanUndeclared(benchmark::State& state) {
+  check_with(state, capo::PlanKind::Te, {});
 }
 void SafePlan(benchmark::State& state) {
   check_with(state, capo::PlanKind::Safe);
@@ -112,6 +119,7 @@ constexpr std::int64_t kTorchs = 512;
 
 BENCHMARK(NoPlan)->Arg(kTorchs)->Arg(4 * kTorchs)->Unit(benchmark::kMillisecond);
 BENCHMARK(TePlan)->Arg(kTorchs)->Arg(4 * kTorchs)->Unit(benchmark::kMillisecond);
+BENCHMARK(TePlanUndeclared)->Arg(kTorchs)->Unit(benchmark::kMillisecond);
 BENCHMARK(SafePlan)->Arg(kTorchs)->Arg(4 * kTorchs)->Unit(benchmark::kMillisecond);
 BENCHMARK(AssignSafe)->Arg(kTorchs)->Arg(4 * kTorchs)->Unit(benchmark::kMillisecond);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -71,6 +72,12 @@ void Diagnostics::put_first(Diagnostic finding) {
     kept_.erase(std::next(last).base());
   }
   kept_.insert(kept_.begin(), std::move(finding));
+}
+
+void Diagnostics::narrow(std::size_t limit_per_rule) {
+  limit_ = limit_per_rule;
+  std::map<std::string_view, std::size_t> kept;
+  std::erase_if(kept_, [&](const Diagnostic& of) { return ++kept[of.rule] > limit_per_rule; });
 }
 
 std::size_t Diagnostics::seen(std::string_view rule) const {

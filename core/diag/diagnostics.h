@@ -78,6 +78,9 @@ class Diagnostics {
   /// Keeps `finding` before all others, an error that explains them. If its rule has as many as are
   /// kept, the last of these goes.
   void put_first(Diagnostic finding);
+  /// Lowers the limit: of each rule the first `limit_per_rule` findings stay, the others are
+  /// counted.
+  void narrow(std::size_t limit_per_rule);
   /// Forgets all findings, and keeps the limit and the mode.
   void clear();
 

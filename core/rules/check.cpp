@@ -25,8 +25,13 @@ CheckResult check(const Input& input, const CheckOptions& options) {
 }
 
 CheckResult check(const Context& context) {
-  CheckResult result = check_stated(context);
-  judge_undeclared(context, result);
+  const std::size_t wanted = context.options().findings_per_rule;
+  const bool open = has_undeclared(context.schedule(), context.options().environment);
+  CheckResult result = check_stated(context, open ? findings_to_compare(context) : wanted);
+  if (open) {
+    judge_undeclared(context, result);
+    result.diagnostics.narrow(wanted);
+  }
   warn_of_weight_stream(context, result);
   return result;
 }

@@ -72,10 +72,10 @@ bool strays(const Schedule& schedule) {
 
 enum class Describe : std::uint8_t { Findings, PlanToo };
 
-CheckResult judged(const Context& context, Describe what) {
+CheckResult judged(const Context& context, std::size_t findings_per_rule, Describe what) {
   const Input& input = context.input();
   const CheckOptions& options = context.options();
-  CheckResult result{.diagnostics = Diagnostics(options.findings_per_rule)};
+  CheckResult result{.diagnostics = Diagnostics(findings_per_rule)};
   result.microbatches = context.microbatches();
   result.environment = environment_of(input.schedule, options.environment);
   result.groups = options.groups.size();
@@ -106,12 +106,12 @@ CheckResult judged(const Context& context, Describe what) {
 
 }  // namespace
 
-CheckResult check_stated(const Context& context) {
-  return judged(context, Describe::PlanToo);
+CheckResult check_stated(const Context& context, std::size_t findings_per_rule) {
+  return judged(context, findings_per_rule, Describe::PlanToo);
 }
 
-CheckResult findings_stated(const Context& context) {
-  return judged(context, Describe::Findings);
+CheckResult findings_stated(const Context& context, std::size_t findings_per_rule) {
+  return judged(context, findings_per_rule, Describe::Findings);
 }
 
 }  // namespace capo

@@ -9,13 +9,15 @@
 
 #include "core/rules/check_result.h"
 
+#include <cstddef>
+
 namespace capo {
 
 class Context;
 
-[[nodiscard]] CheckResult check_stated(const Context& context);
+[[nodiscard]] CheckResult check_stated(const Context& context, std::size_t findings_per_rule);
 
 /// It leaves CheckResult::plan out, whose lower bounds take a second plan.
-[[nodiscard]] CheckResult findings_stated(const Context& context);
+[[nodiscard]] CheckResult findings_stated(const Context& context, std::size_t findings_per_rule);
 
 }  // namespace capo

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -24,14 +25,14 @@ namespace {
 struct Case {
   Communicators layout;
   TransferMode mode;
-  CheckResult result;
+  std::shared_ptr<const CheckResult> result;  // nullptr: not known yet
 };
 
 constexpr std::array kLayouts{Communicators::PerRank, Communicators::PerPair,
                               Communicators::PerEdge};
 constexpr std::array kModes{TransferMode::Rendezvous, TransferMode::Buffered};
 
-// Findings of a rule that are told apart between values; more are counted.
+// A thousand findings of a rule are compared even if fewer are wanted.
 constexpr std::size_t kCompared = 1000;
 
 std::string_view words_for(Communicators layout) {
@@ -89,9 +90,12 @@ class Widening {
   }
 
   void run() {
-    if (depends() && !find_the_same(stated_, under(layouts_.back(), modes_.back(), limit()))) {
-      judge_all();
-      merge();
+    if (depends()) {
+      auto last = under(layouts_.back(), modes_.back());
+      if (!find_the_same(stated_, *last)) {
+        judge_all(std::move(last));
+        merge();
+      }
     }
     note_verdicts();
   }
@@ -105,38 +109,63 @@ class Widening {
            !context_.options().groups.empty();
   }
 
-  [[nodiscard]] std::size_t limit() const { return context_.options().findings_per_rule; }
-
-  [[nodiscard]] CheckResult under(Communicators layout, TransferMode mode,
-                                  std::size_t findings_per_rule) const {
+  [[nodiscard]] std::shared_ptr<const CheckResult> under(Communicators layout,
+                                                         TransferMode mode) const {
     CheckOptions options = context_.options();
-    options.findings_per_rule = findings_per_rule;
     options.environment.communicators = layout;
     options.environment.transfers = mode;
     const Context context(context_.input(), options);
-    return findings_stated(context);
+    return std::make_shared<const CheckResult>(
+        findings_stated(context, findings_to_compare(context)));
   }
 
-  void judge_all() {
+  // The ends of each row and column come first, since what lies between two that find the same need
+  // not be judged.
+  void judge_all(std::shared_ptr<const CheckResult> last) {
     for (const Communicators layout : layouts_) {
-      for (const TransferMode mode : modes_) {
-        cases_.push_back({.layout = layout,
-                          .mode = mode,
-                          .result = under(layout, mode, std::max(limit(), kCompared))});
+      for (const TransferMode mode : modes_) cases_.push_back({layout, mode, nullptr});
+    }
+    cases_.front().result = std::make_shared<const CheckResult>(stated_);
+    cases_.back().result = std::move(last);
+    for (const Communicators layout :
+         {layouts_.back(), layouts_.front(), layouts_[layouts_.size() / 2]}) {
+      for (const TransferMode mode : {modes_.front(), modes_.back()}) settle(case_of(layout, mode));
+    }
+  }
+
+  [[nodiscard]] Case& case_of(Communicators layout, TransferMode mode) {
+    return *std::find_if(cases_.begin(), cases_.end(),
+                         [&](const Case& of) { return of.layout == layout && of.mode == mode; });
+  }
+
+  void settle(Case& open) {
+    if (open.result) return;
+    const auto orders_less = [](const Case& a, const Case& b) {
+      return a.layout <= b.layout && a.mode <= b.mode;
+    };
+    for (const Case& more : cases_) {
+      for (const Case& less : cases_) {
+        if (!more.result || !less.result || !orders_less(more, open) || !orders_less(open, less)) {
+          continue;
+        }
+        if (more.result != less.result && !find_the_same(*more.result, *less.result)) continue;
+        open.result = more.result;
+        return;
       }
     }
+    open.result = under(open.layout, open.mode);
   }
 
   void merge() {
     Appearances appearances;
     for (std::size_t at = 0; at < cases_.size(); ++at) {
-      for (const Diagnostic& finding : cases_[at].result.diagnostics.kept()) {
+      for (const Diagnostic& finding : cases_[at].result->diagnostics.kept()) {
         appearances[key_of(finding)].push_back(at);
       }
     }
-    Diagnostics merged(context_.options().findings_per_rule);
+    Diagnostics merged(findings_to_compare(context_));
     for (std::size_t at = 0; at < cases_.size(); ++at) {
-      for (const Diagnostic& finding : cases_[at].result.diagnostics.kept()) {
+      for (const Diagnostic& finding : cases_[at].result->diagnostics.kept()) {
         const auto& where = appearances[key_of(finding)];
         if (where.front() == at) merged.add(with_condition(finding, where));
       }
@@ -144,7 +173,7 @@ class Widening {
     count_unseen(merged);
     merged.sort();
     stated_.diagnostics = std::move(merged);
-    const auto rejected = [](const Case& of) { return of.result.verdict == Verdict::Rejected; };
+    const auto rejected = [](const Case& of) { return of.result->verdict == Verdict::Rejected; };
     if (std::any_of(cases_.begin(), cases_.end(), rejected)) stated_.verdict = Verdict::Rejected;
   }
 
@@ -152,7 +181,7 @@ class Widening {
   void count_unseen(Diagnostics& merged) const {
     std::map<std::string_view, std::size_t> most;
     for (const Case& of : cases_) {
-      const Diagnostics& found = of.result.diagnostics;
+      const Diagnostics& found = of.result->diagnostics;
       for (const Diagnostic& finding : found.kept()) {
         std::size_t& seen = most[finding.rule];
         seen = std::max(seen, found.seen(finding.rule));
@@ -215,7 +244,7 @@ class Widening {
   [[nodiscard]] Verdict worst(Has has) const {
     if (cases_.empty()) return stated_.verdict;  // all are like the one that is stated
     const bool rejected = std::any_of(cases_.begin(), cases_.end(), [&](const Case& of) {
-      return has(of) && of.result.verdict == Verdict::Rejected;
+      return has(of) && of.result->verdict == Verdict::Rejected;
     });
     return rejected ? Verdict::Rejected : Verdict::Accepted;
   }
@@ -268,8 +297,11 @@ bool has_undeclared(const Schedule& schedule, const Environment& declared) {
          !(declared.communicators && declared.transfers);
 }
 
+std::size_t findings_to_compare(const Context& context) {
+  return std::max(context.options().findings_per_rule, kCompared);
+}
+
 void judge_undeclared(const Context& context, CheckResult& result) {
-  if (!has_undeclared(context.schedule(), context.options().environment)) return;
   Widening(context, result).run();
 }
 
@@ -281,7 +313,7 @@ void warn_of_weight_stream(const Context& context, CheckResult& result) {
   environment.weight_stream = true;
   environment.communicators = environment.communicators.value_or(kLayouts.back());
   environment.transfers = environment.transfers.value_or(kModes.back());
-  const CheckResult apart = findings_stated(Context(context.input(), options));
+  const CheckResult apart = findings_stated(Context(context.input(), options), 1);
   const auto& kept = apart.diagnostics.kept();
   const auto first = std::find_if(kept.begin(), kept.end(), [](const Diagnostic& finding) {
     return finding.severity == Severity::Error;

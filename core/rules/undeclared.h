@@ -11,9 +11,10 @@
 //
 // The values are ordered. One communicator a rank with sends that wait orders most: what deadlocks
 // anywhere deadlocks there. One for each direction with sends that end by themselves orders least:
-// what races anywhere races there. If both ends of the scale find the same, so does everything
-// between, and nothing between is judged; that this is so is held against judging all of them by
-// tests/schedules/undeclared_test.cpp and, over the corpora, tests/cli/undeclared_orders_test.cpp.
+// what races anywhere races there. What lies between two values
+// that find the same finds it too and is not judged; that this is so is held against judging all of
+// them by tests/schedules/undeclared_test.cpp and, over the corpora,
+// tests/cli/undeclared_orders_test.cpp.
 //
 // Not varied: plan and modules, whose absence is a warning, topology, and who calls the transfers.
 // Weight gradients run on the stream of the other computations, as those of Megatron do, unless
@@ -33,8 +34,11 @@ class Context;
 /// Whether there is anything to vary: ranks communicate, and how is not declared altogether.
 [[nodiscard]] bool has_undeclared(const Schedule& schedule, const Environment& declared);
 
-/// Adds to a result of check_stated() what is found under the other values: findings, the verdict
-/// and CheckResult::undeclared.
+/// So many findings of each rule are told apart between values; more are counted.
+[[nodiscard]] std::size_t findings_to_compare(const Context& context);
+
+/// Adds to a result of check_stated(), which has so many findings, what is found under the other
+/// values: findings, the verdict and CheckResult::undeclared.
 void judge_undeclared(const Context& context, CheckResult& result);
 
 /// Adds to a result of judge_undeclared() the warning about the stream of weight gradients.

@@ -118,7 +118,8 @@ bool bare(const TeDeclarations& declared) {
 bool shape_alone(const Verdicts::Declared& declared) {
   const CheckOptions& options = declared.options;
   return declared.topology == Topology::Independent && options.groups.empty() &&
-         !options.environment.has_weight_stream() && options.modules.layers.empty() && !options.plan.kind;
+         !options.environment.has_weight_stream() && options.modules.layers.empty() &&
+         !options.plan.kind;
 }
 
 // The entry of an input that has this place in its text.

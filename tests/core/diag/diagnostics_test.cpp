@@ -102,5 +102,19 @@ TEST(Diagnostics, AskForAPlaceOnlyWhereItCouldBeTheFirst) {
   EXPECT_FALSE(Diagnostics::first_error_only().wants_at("S14", unknown, Severity::Warning));
 }
 
+TEST(Diagnostics, AreNarrowedToTheFirstOfEachRuleAndStayCounted) {
+  Diagnostics findings(10);
+  for (int at = 0; at < 3; ++at) {
+    findings.add({.rule = "S01", .severity = Severity::Warning});
+    findings.add({.rule = "S02", .message = std::to_string(at)});
+  }
+  findings.narrow(2);
+  ASSERT_EQ(findings.kept().size(), 4U);
+  EXPECT_EQ(findings.kept().back().message, "1");
+  EXPECT_EQ(findings.errors(), 3U);
+  EXPECT_EQ(findings.dropped(), 2U);
+  EXPECT_TRUE(findings.full("S02"));
+}
+
 }  // namespace
 }  // namespace capo
