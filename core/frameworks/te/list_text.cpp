@@ -33,6 +33,14 @@ constexpr bool is_word(char c) {
   return is_letter(c) || is_digit(c) || c == '_' || c == '.';
 }
 
+// The bytes that end an entry; a table, since every byte of a list is asked for.
+constexpr std::array<bool, 256> kEndsEntry = [] {
+  std::array<bool, 256> ends{};
+  for (int c = 0; c < 256; ++c) ends[as_index(c)] = is_blank(static_cast<char>(c));
+  for (const char c : {',', '[', ']', '(', ')', '#'}) ends[as_index(c)] = true;
+  return ends;
+}();
+
 bool is_among(std::string_view word, std::span<const std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -268,6 +276,7 @@ class Reader {
     if (auto refusal = read_entries(close)) return refusal;
     // `[ 1. -1. -1.5]`: only NumPy prints a point without a digit behind it, and no comma.
     if (points_ && !commas_) {
+      has_printed_floats_ = true;
       for (std::size_t at = begin; at < entries().size(); ++at) {
         if (entries()[at].type == NumberType::Float) entries()[at].type = NumberType::PrintedFloat;
       }
@@ -311,7 +320,7 @@ class Reader {
     const std::string_view token = take_token();
     const std::optional<Number> number = number_of(token);
     if (!number) return no_number(token, begin);
-    points_ = points_ || token.back() == '.';
+    if (number->type == NumberType::Float && token.back() == '.') points_ = true;
     return keep(*number, begin);
   }
 
@@ -338,7 +347,11 @@ class Reader {
   }
 
   static std::optional<Number> number_of(std::string_view token) {
-    if (!token.starts_with(kMinus)) return read_number(token);
+    return token.starts_with(kMinus.front()) ? with_other_minus(token) : read_number(token);
+  }
+
+  static std::optional<Number> with_other_minus(std::string_view token) {
+    if (!token.starts_with(kMinus)) return std::nullopt;
     const std::string_view digits = token.substr(kMinus.size());
     if (digits.starts_with('-') || digits.starts_with('+')) return std::nullopt;
     return read_number("-" + std::string(digits));
@@ -359,13 +372,18 @@ class Reader {
 
   Maybe keep(Number number, std::size_t begin) {
     if (entries().size() >= limits_.entries) return too_many_entries(span_of(begin, at_), limits_);
-    if (printed_ > 0 && number.type == NumberType::Float) number.type = NumberType::PrintedFloat;
+    if (number.type != NumberType::Integer) note_float(number);
     entries().push_back(
         {.value = number.value,
          .offset = static_cast<std::uint32_t>(begin),
          .length = static_cast<std::uint16_t>(std::min<std::size_t>(at_ - begin, 0xffff)),
          .type = number.type});
     return std::nullopt;
+  }
+
+  void note_float(Number& number) {
+    if (printed_ > 0) number.type = NumberType::PrintedFloat;
+    if (number.type == NumberType::PrintedFloat) has_printed_floats_ = true;
   }
 
   Maybe skip_annotation() {
@@ -379,9 +397,7 @@ class Reader {
     return std::nullopt;
   }
 
-  static constexpr bool ends_entry(char c) {
-    return is_blank(c) || c == ',' || c == '[' || c == ']' || c == '(' || c == ')' || c == '#';
-  }
+  static bool ends_entry(char c) { return kEndsEntry[static_cast<unsigned char>(c)]; }
 
   void skip_filler() {
     while (at_ < text_.size()) {
@@ -405,6 +421,7 @@ class Reader {
   }
 
   void note_printed_floats() {
+    if (!has_printed_floats_) return;
     const auto whole = std::count_if(entries().begin(), entries().end(), [](const TeEntry& entry) {
       return entry.type == NumberType::PrintedFloat && std::floor(entry.value) == entry.value;
     });
@@ -422,6 +439,7 @@ class Reader {
   int printed_ = 0;      // calls around this place that print arrays
   bool commas_ = false;  // of the rank that is read
   bool points_ = false;  // the rank has a number such as `1.`
+  bool has_printed_floats_ = false;
   bool noted_layers_ = false;
   TeLists out_;
 };
