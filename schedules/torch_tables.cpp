@@ -1,6 +1,7 @@
-// The tables that torch.distributed.pipelining 2.11 makes of its own schedules, as orders: each
+// The tables that torch.distributed.pipelining makes of its own schedules, as orders: each
 // rank's actions in their sequence, without the idle slots that torch pads tables with and without
-// REDUCE_GRAD.
+// the reductions with which 2.11 and 2.15 end the tables of GPipe and 1F1B; but for those the two
+// make the same ones.
 //
 //   Interleaved1F1B, 2 ranks, 2 stages each, 2 microbatches
 //   torch    0F0,0F1,2F0,2F1,,,,2B0,,2B1,,0B0,,0B1
@@ -11,7 +12,7 @@
 // Chunk c of a rank is its c-th stage from the model's input: stage (c-1)p + rank of the loops,
 // stages `rank` and 2p-1-rank of the V schedules. A backward is whole (B) or split (I and W).
 //
-// Every order is torch's with one exception. torch 2.11 numbers the forwards of 1F1B's last rank
+// Every order is torch's with one exception. torch numbers the forwards of 1F1B's last rank
 // from 1 instead of from 0, so that its own validator refuses the table; the one made here is
 // right.
 //

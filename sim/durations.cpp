@@ -158,6 +158,10 @@ double Durations::communication(const Task& task) const {
       return chunks_[rank][chunk].reshard;
     case Kind::ReduceGradient:
       return chunks_[rank][chunk].reduce;
+    case Kind::WaitSendForward:
+    case Kind::WaitSendBackward:
+    case Kind::WaitReduceGradient:
+      return 0;
     default:
       break;
   }

@@ -76,7 +76,7 @@ class Builder {
         latest = id;
         if (runs_apart(task.kind)) {
           if (computation != kNoTask) edges_.add(end(computation), task.start, EdgeKind::Issue);
-        } else if (is_compute(task.kind)) {
+        } else if (is_compute(task.kind) || is_wait(task.kind)) {
           computation = id;
           if (joins) continue;
           for (const TaskId waited : pending_waits_) edge(waited, id, EdgeKind::Wait);
@@ -85,6 +85,25 @@ class Builder {
           if (computation != kNoTask) edges_.add(end(computation), task.start, EdgeKind::Issue);
           note_waits(id, unwaited);
         }
+      }
+    }
+  }
+
+  // Holds a rank at each wait that is written into its order until the send or reduction is over.
+  // Whatever is issued behind the wait, a transfer too, comes after it.
+  void add_written_waits() {
+    if (!has_waits_) return;
+    for (std::size_t r = 0; r + 1 < graph.first_of.size(); ++r) {
+      std::map<StageId, TaskId> reduced;
+      for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) {
+        const Task& task = graph.tasks[id];
+        if (task.kind == Kind::ReduceGradient) reduced[task.stage] = id;
+        if (task.kind == Kind::WaitReduceGradient && reduced.contains(task.stage))
+          edge(reduced.at(task.stage), id, EdgeKind::Wait);
+        if (!is_send_wait(task.kind)) continue;
+        const TaskId send =
+            find(task.kind == Kind::WaitSendForward ? Thing::SendF : Thing::SendB, task);
+        if (send != kNoTask && same_rank(send, id)) edge(send, id, EdgeKind::Wait);
       }
     }
   }
@@ -197,7 +216,7 @@ class Builder {
  private:
   [[nodiscard]] static bool takes(Take take, Kind kind) {
     return take == Take::All || is_compute(kind) ||
-           (take == Take::AllButTransfers && !is_transfer(kind)) ||
+           (take == Take::AllButTransfers && !is_transfer(kind) && !is_send_wait(kind)) ||
            (take == Take::WithExchangesInTurn && is_exchange(kind));
   }
   [[nodiscard]] Vertex end(TaskId task) const { return graph.end(task); }
@@ -258,7 +277,8 @@ class Builder {
               .step = at,
               .kind = step.kind};
     const bool transfer = is_transfer(step.kind);
-    const bool in_turn = is_compute(step.kind) ? !runs_apart(step.kind) : exchanges_in_turn_;
+    const bool in_turn =
+        is_wait(step.kind) || (is_compute(step.kind) ? !runs_apart(step.kind) : exchanges_in_turn_);
     task.stream = in_turn ? first_stream_ : stream_of(task, step, layout);
     task.split = transfer || (!groups_.empty() && !is_compute(step.kind) &&
                               group_of(groups_, rank, step.kind) < groups_.size());
@@ -279,7 +299,8 @@ class Builder {
       }
     }
     graph.tasks.push_back(task);
-    if (has_microbatch(step.kind)) enter(id);
+    has_waits_ = has_waits_ || is_wait(step.kind);
+    if (has_microbatch(step.kind) && !is_send_wait(step.kind)) enter(id);
   }
 
   // Whether two steps belong to one composite or group, even if steps between them are left out.
@@ -383,6 +404,7 @@ class Builder {
   bool exchanges_in_turn_ = false;  // exchanges run on the stream of computations
   bool weight_stream_ = false;
   bool has_parameter_actions_ = false;
+  bool has_waits_ = false;
   std::uint32_t first_stream_ = 0;  // the stream of computations of the rank at hand
   std::vector<TaskId> pending_waits_;
   EdgeList edges_;
@@ -411,6 +433,7 @@ TaskGraph wire_ideally(const Lowered& lowered, const StageMap& map, std::int32_t
   builder.add_tasks(Builder::Take::AllButTransfers, environment);
   builder.add_issue_order();
   builder.add_parameter_order();
+  builder.add_written_waits();
   builder.add_events();
   builder.add_local_data();
   builder.add_direct_data();
@@ -427,6 +450,7 @@ WiredTransfers wire_transfers(const Lowered& lowered, const StageMap& map,
   builder.add_tasks(Builder::Take::All, environment);
   builder.add_issue_order();
   builder.add_parameter_order();
+  builder.add_written_waits();
   builder.add_events();
   builder.add_local_data();
   builder.add_transferred_data();

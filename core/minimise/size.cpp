@@ -38,12 +38,18 @@ int turn_of(Kind kind) {
       return 10;
     case Kind::BackwardWeight:
       return 11;
-    case Kind::Reshard:
+    case Kind::WaitSendForward:
       return 12;
-    case Kind::ReduceGradient:
+    case Kind::WaitSendBackward:
       return 13;
-    case Kind::Idle:
+    case Kind::Reshard:
       return 14;
+    case Kind::ReduceGradient:
+      return 15;
+    case Kind::WaitReduceGradient:
+      return 16;
+    case Kind::Idle:
+      return 17;
   }
   CAPO_UNREACHABLE();
 }

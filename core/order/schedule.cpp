@@ -64,7 +64,7 @@ std::vector<Delay> resolved_delay(const RankOrder& rank) {
 }
 
 void number_microbatches(std::vector<Entry>& order, std::int32_t chunks) {
-  constexpr std::size_t kKinds = as_index(Kind::CombineBackward) + 1;
+  constexpr std::size_t kKinds = as_index(Kind::WaitSendBackward) + 1;
   std::vector<std::array<std::int32_t, kKinds>> next(as_index(std::max(chunks, 0)));
   for (Entry& entry : order) {
     if (!has_microbatch(entry.kind) || entry.chunk < 1 || entry.chunk > chunks) continue;

@@ -38,20 +38,22 @@ enum class Kind : std::uint8_t {
   CombineForward,   ///< the experts' results come back
   DispatchBackward,
   CombineBackward,
-  Unshard,  ///< gathers a stage's parameters; it has no microbatch, as the next two
+  /// The rank goes on once its send of this chunk and microbatch is over, and its memory is free.
+  WaitSendForward,
+  WaitSendBackward,
+  Unshard,  ///< gathers a stage's parameters; it has no microbatch, as the next three
   Reshard,
   ReduceGradient,
-  Idle,  ///< an empty slot of a table; no chunk
+  WaitReduceGradient,  ///< the rank goes on once the reduction of this chunk is over
+  Idle,                ///< an empty slot of a table; no chunk
 };
 
 [[nodiscard]] constexpr bool has_microbatch(Kind kind) {
-  return kind <= Kind::CombineBackward;
+  return kind <= Kind::WaitSendBackward;
 }
 [[nodiscard]] constexpr bool is_compute(Kind kind) {
   return kind <= Kind::BackwardWeight;
 }
-/// Whether the kind is a dispatch or combine, which moves tokens between the ranks that share a
-/// layer's experts.
 [[nodiscard]] constexpr bool is_send(Kind kind) {
   return kind == Kind::SendForward || kind == Kind::SendBackward;
 }
@@ -61,8 +63,17 @@ enum class Kind : std::uint8_t {
 [[nodiscard]] constexpr bool is_transfer(Kind kind) {
   return is_send(kind) || is_receive(kind);
 }
+/// Whether the kind is a dispatch or combine, which moves tokens between the ranks that share a
+/// layer's experts.
 [[nodiscard]] constexpr bool is_exchange(Kind kind) {
   return kind >= Kind::DispatchForward && kind <= Kind::CombineBackward;
+}
+[[nodiscard]] constexpr bool is_send_wait(Kind kind) {
+  return kind == Kind::WaitSendForward || kind == Kind::WaitSendBackward;
+}
+/// Whether the rank does nothing but wait, on the stream of its computations.
+[[nodiscard]] constexpr bool is_wait(Kind kind) {
+  return is_send_wait(kind) || kind == Kind::WaitReduceGradient;
 }
 [[nodiscard]] constexpr bool is_forward_exchange(Kind kind) {
   return kind == Kind::DispatchForward || kind == Kind::CombineForward;

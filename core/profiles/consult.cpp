@@ -1,8 +1,10 @@
 #include "core/profiles/consult.h"
 
 #include "core/base/index.h"
+#include "core/frameworks/megatron/version.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/frameworks/torch/predict.h"
+#include "core/frameworks/torch/slots.h"
 #include "core/rules/context.h"
 
 #include <fmt/format.h>
@@ -79,9 +81,13 @@ bool ask_te(const Input& input, std::size_t r, const TeQuestion& question,
   return false;
 }
 
+Opinion opinion_of(std::string_view framework, std::string_view version) {
+  return {.profile = std::string(framework), .framework = framework, .version = version};
+}
+
 template <typename Ask>
-Opinion consult_ranks(const Input& input, std::string_view profile, Ask&& ask) {
-  Opinion opinion{.profile = profile, .accepts = true};
+Opinion consult_ranks(const Input& input, Opinion opinion, Ask&& ask) {
+  opinion.accepts = true;
   for (std::size_t r = 0; r < input.schedule.ranks.size(); ++r) {
     const RankOrder& rank = input.schedule.ranks[r];
     if (rank.chunks_declared && rank.chunks == 0 && rank.order.empty())
@@ -108,10 +114,27 @@ const Entry* first_exchange(const Schedule& schedule) {
   return nullptr;
 }
 
+// A table is read by the newest version; an older one may have no such word, and read another.
+void add_unknown_words(const Input& input, const torch::Version& version, Opinion& opinion) {
+  const torch::Rows meant = torch::rows_of(input);
+  const torch::Rows read = torch::rows_of(input, version);
+  for (std::size_t r = 0; r < meant.size(); ++r) {
+    for (std::size_t at = 0; at < meant[r].size(); ++at) {
+      const std::string text = torch::to_text(meant[r][at]);
+      const std::string torch_reads = torch::to_text(read[r][at]);
+      if (text == torch_reads) continue;
+      opinion.misreadings.push_back({.rank = static_cast<std::int32_t>(r),
+                                     .cell = static_cast<std::uint32_t>(at),
+                                     .text = text,
+                                     .torch_reads = torch_reads});
+    }
+  }
+}
+
 }  // namespace
 
 Opinion consult_te(const Input& input, const ConsultOptions& options) {
-  return consult_ranks(input, "te",
+  return consult_ranks(input, opinion_of("te", options.te.version->release),
                        [&](std::size_t r, const TeQuestion& question, Opinion& opinion) {
                          return ask_te(input, r, question, options.te, opinion);
                        });
@@ -120,51 +143,44 @@ Opinion consult_te(const Input& input, const ConsultOptions& options) {
 Opinion consult_mcore(const Input& input, const ConsultOptions& options) {
   if (options.megatron) {
     if (const auto reason = mcore::refusal(*options.megatron)) {
-      Opinion opinion{.profile = "mcore"};
+      Opinion opinion = opinion_of("mcore", megatron::kNewest.release);
       raise(opinion, "mcore.configuration", "the configuration is refused: " + *reason, {});
       return opinion;
     }
   }
-  return consult_ranks(
-      input, "mcore", [&](std::size_t r, const TeQuestion& question, Opinion& opinion) {
-        if (!ask_te(input, r, question, options.te, opinion)) return false;
-        const auto loose = mcore::first_loose_weight(question.list, question.need_wgrad);
-        if (!loose) return true;
-        const std::string next = loose->next
-                                     ? fmt::format(
-                                           "the next backward-type entry, at index {}, is not "
-                                           "its weight gradient",
-                                           *loose->next)
-                                     : "no weight gradient follows it";
-        raise(opinion, "mcore.order",
-              fmt::format("{}Megatron's rule: for the backward at index {} {}",
-                          rank_prefix(input, r), loose->backward, next),
-              question.list.entries[loose->backward].span());
-        return false;
-      });
+  return consult_ranks(input, opinion_of("mcore", megatron::kNewest.release),
+                       [&](std::size_t r, const TeQuestion& question, Opinion& opinion) {
+                         if (!ask_te(input, r, question, options.te, opinion)) return false;
+                         const auto loose =
+                             mcore::first_loose_weight(question.list, question.need_wgrad);
+                         if (!loose) return true;
+                         const std::string next =
+                             loose->next ? fmt::format(
+                                               "the next backward-type entry, at index {}, is not "
+                                               "its weight gradient",
+                                               *loose->next)
+                                         : "no weight gradient follows it";
+                         raise(opinion, "mcore.order",
+                               fmt::format("{}Megatron's rule: for the backward at index {} {}",
+                                           rank_prefix(input, r), loose->backward, next),
+                               question.list.entries[loose->backward].span());
+                         return false;
+                       });
 }
 
-Opinion consult_torch(const Input& input) {
-  Opinion opinion{.profile = "torch"};
+Opinion consult_torch(const Input& input, const torch::Version& version) {
+  Opinion opinion = opinion_of("torch", version.number);
   if (const Entry* exchange = first_exchange(input.schedule)) {
     opinion.reason = "a table has no notation for dispatch and combine";
     opinion.where = exchange->span();
     return opinion;
   }
-  std::int64_t stages = input.schedule.stages.value_or(0);
-  if (!input.schedule.stages) {
-    for (const RankOrder& rank : input.schedule.ranks) {
-      for (std::int32_t c = 0; c < rank.chunks; ++c) {
-        const std::int64_t stage = rank.stages.empty() ? c : rank.stages[as_index(c)];
-        stages = std::max(stages, stage + 1);
-      }
-    }
-  }
   // A table has to pass validation and lowering before it trains; the simulator is a tool that no
   // run uses, and cannot take composites.
   const CheckOptions nothing_declared;
   const Context context(input, nothing_declared);
-  const torch::Predicted said = torch::predict(input, stages, context.microbatches());
+  const torch::Predicted said =
+      torch::predict(input, torch::stages_of(input), context.microbatches(), version);
   const std::string& first = said.validate != "ok" ? said.validate : said.lower.value_or("ok");
   opinion.accepts = first == "ok";
   if (first != "ok") {
@@ -172,6 +188,10 @@ Opinion consult_torch(const Input& input) {
     opinion.reason = (said.validate != "ok" ? "" : "in lowering: ") + first;
   }
   opinion.steps = {{"validate", said.validate}, {"lower", said.lower}, {"simulate", said.simulate}};
+  if (version.counts_slots) {
+    for (const auto& row : torch::rows_of(input, version))
+      opinion.slots.push_back(torch::activation_slots(row, context.microbatches()));
+  }
   for (const CellFault& fault : input.cell_faults) {
     if (fault.kind == CellFault::Kind::TransferInCompute || fault.kind == CellFault::Kind::IdleSlot)
       continue;
@@ -180,6 +200,8 @@ Opinion consult_torch(const Input& input) {
                                    .text = std::string(input.source.slice(fault.span)),
                                    .torch_reads = fault.torch_reads});
   }
+  if (input.form == Form::TorchComms || input.form == Form::TorchCompute)
+    add_unknown_words(input, version, opinion);
   return opinion;
 }
 

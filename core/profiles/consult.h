@@ -21,6 +21,7 @@
 
 #include "core/frameworks/megatron/mcore.h"
 #include "core/frameworks/te/predict.h"
+#include "core/frameworks/torch/version.h"
 #include "core/order/input.h"
 #include "core/profiles/opinion.h"
 #include "core/rules/check.h"
@@ -36,7 +37,8 @@ struct ConsultOptions {
 
 [[nodiscard]] Opinion consult_te(const Input& input, const ConsultOptions& options);
 [[nodiscard]] Opinion consult_mcore(const Input& input, const ConsultOptions& options);
-[[nodiscard]] Opinion consult_torch(const Input& input);
+[[nodiscard]] Opinion consult_torch(const Input& input,
+                                    const torch::Version& version = torch::kNewest);
 
 }  // namespace capo
 

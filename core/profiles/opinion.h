@@ -25,7 +25,9 @@ struct TorchMisreading {
 };
 
 struct Opinion {
-  std::string_view profile;     ///< "te", "mcore", "torch"
+  std::string profile;          ///< as it was asked for: "te", "torch@2.11"
+  std::string_view framework;   ///< "te", "mcore", "torch"
+  std::string_view version;     ///< of the framework: "2.11.0"
   std::optional<bool> accepts;  ///< nullopt: the program cannot be asked about such an input
   std::optional<std::string> error_kind;
   std::string reason;         ///< in words, the error and its cause, or why it cannot be asked
@@ -35,6 +37,9 @@ struct Opinion {
   /// that step.
   std::vector<std::pair<std::string_view, std::optional<std::string>>> steps;
   std::vector<TorchMisreading> misreadings;
+  /// The activation slots of each rank as torch counts them, where it would; nullopt where it
+  /// raises.
+  std::vector<std::optional<std::int64_t>> slots;
 };
 
 }  // namespace capo

@@ -101,12 +101,18 @@ Json json_of(const Setting& environment) {
 
 Json json_of(Verdict verdict, const Opinion& opinion) {
   Json out = Json::object();
+  out["version"] = opinion.version;
   out["accepts"] = opinion.accepts ? Json(*opinion.accepts) : Json(nullptr);
   out["error_kind"] = opinion.error_kind ? Json(*opinion.error_kind) : Json(nullptr);
   out["reason"] = opinion.reason.empty() ? Json(nullptr) : Json(opinion.reason);
   for (const auto& [step, says] : opinion.steps)
     out[std::string(step)] = says ? Json(*says) : Json(nullptr);
-  if (opinion.profile == "torch") {
+  if (!opinion.slots.empty()) {
+    out["slots"] = Json::array();
+    for (const auto& slots : opinion.slots)
+      out["slots"].push_back(slots ? Json(*slots) : Json(nullptr));
+  }
+  if (opinion.framework == "torch") {
     out["reads"] = Json::array();
     for (const TorchMisreading& misreading : opinion.misreadings) {
       out["reads"].push_back({{"rank", misreading.rank},
@@ -214,7 +220,7 @@ std::string to_json(const Report& report, JsonLayout layout, const std::string& 
   for (const Pass pass : report.skipped) out["skipped"].push_back(name_of(pass));
   out["profiles"] = Json::object();
   for (const Opinion& opinion : report.opinions) {
-    out["profiles"][std::string(opinion.profile)] = json_of(report.verdict, opinion);
+    out["profiles"][opinion.profile] = json_of(report.verdict, opinion);
   }
   const int indent = layout == JsonLayout::Indented ? 2 : -1;
   std::string text = out.dump(indent, ' ', false, Json::error_handler_t::replace);

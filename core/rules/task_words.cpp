@@ -158,11 +158,13 @@ void describe_waits(const Context& context, const Wiring& wiring, const TaskGrap
     // A label stands under the entry, which need not be what waits.
     const bool written = origin_of(context, wiring, graph, task).written;
     const std::string subject = written ? "" : fmt::format("its {} ", added_task(of));
+    // A wait that is written is the task itself, and not what stands behind it.
+    const EdgeKind kind =
+        is_wait(of.kind) && cycle[i].kind == EdgeKind::Wait ? EdgeKind::Message : cycle[i].kind;
     finding.labels.push_back(
         {task_span(context, wiring, graph, task),
-         fmt::format(
-             "{}{}", subject,
-             why(cycle[i].kind, task_name(context, wiring, graph, cycle[i].waited, of.rank)))});
+         fmt::format("{}{}", subject,
+                     why(kind, task_name(context, wiring, graph, cycle[i].waited, of.rank)))});
     finding.witness.tasks.push_back(task_reference(context, wiring, graph, task));
   }
 }

@@ -13,7 +13,7 @@ namespace capo {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Kind>, 15> kWords{{
+constexpr std::array<std::pair<std::string_view, Kind>, 18> kWords{{
     {"F", Kind::Forward},
     {"B", Kind::Backward},
     {"I", Kind::BackwardInput},
@@ -26,9 +26,12 @@ constexpr std::array<std::pair<std::string_view, Kind>, 15> kWords{{
     {"combine-F", Kind::CombineForward},
     {"dispatch-B", Kind::DispatchBackward},
     {"combine-B", Kind::CombineBackward},
+    {"wait-send-F", Kind::WaitSendForward},
+    {"wait-send-B", Kind::WaitSendBackward},
     {"unshard", Kind::Unshard},
     {"reshard", Kind::Reshard},
     {"reduce", Kind::ReduceGradient},
+    {"wait-reduce", Kind::WaitReduceGradient},
 }};
 
 // Reads digits without a leading zero. A number too long for 64 bits is above every limit, so it

@@ -1,5 +1,5 @@
 // One action as capo writes it: F1.0, B2, I1.3, W1.0, send-F1.0, recv-B2.1, dispatch-F1.0,
-// unshard1, reduce1, `.`
+// wait-send-F1.0, unshard1, reduce1, wait-reduce1, `.`
 //
 // The letter or word is the kind, the number the chunk, the number after the point the microbatch.
 // An order that counts its microbatches leaves the second number out. The same words name actions

@@ -23,7 +23,7 @@ struct Version {
 
 /// From the oldest to the newest.
 inline constexpr std::array kVersions{
-    Version{.release = "main", .commit = "d98e8a64dd", .date = "2026-08-22"}};
+    Version{.release = "0.19", .commit = "d98e8a64dd", .date = "2026-08-22"}};
 
 inline constexpr const Version& kNewest = kVersions.back();
 

@@ -51,7 +51,7 @@ struct Version {
 
 /// From the oldest to the newest.
 inline constexpr std::array kVersions{Version{
-    .release = "main",
+    .release = "2.19",
     .commit = "d0067d0da",
     .date = "2026-08-22",
     .second_backward = Kind::PyAttributeError,

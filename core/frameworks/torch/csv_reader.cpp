@@ -39,6 +39,12 @@ Kind kind_of(TorchType type) {
       return Kind::Backward;
     case TorchType::ReduceGradient:
       return Kind::ReduceGradient;
+    case TorchType::WaitSendForward:
+      return Kind::WaitSendForward;
+    case TorchType::WaitSendBackward:
+      return Kind::WaitSendBackward;
+    case TorchType::WaitReduceGradient:
+      return Kind::WaitReduceGradient;
     case TorchType::Overlap:
       break;
   }
@@ -247,19 +253,25 @@ class Reader {
     }
   }
 
-  // Transfers belong to a table with communication, idle slots to one without.
+  static bool communicates(const PlacedAction& placed) {
+    if (placed.idle) return false;
+    const Kind kind = kind_of(placed.action.type);
+    return is_transfer(kind) || is_send_wait(kind);
+  }
+
+  // Transfers and the waits for them belong to a table with communication, idle slots to one
+  // without.
   void judge_form() {
     bool any_transfer = false;
     for (const auto& row : placed_) {
       for (const PlacedAction& placed : row) {
-        any_transfer = any_transfer || (!placed.idle && is_transfer(kind_of(placed.action.type)));
+        any_transfer = any_transfer || communicates(placed);
       }
     }
     reading_.communicates = declarations_.communicates.value_or(any_transfer);
     for (std::size_t r = 0; r < placed_.size(); ++r) {
       for (const PlacedAction& placed : placed_[r]) {
-        const bool transfer = !placed.idle && is_transfer(kind_of(placed.action.type));
-        if (reading_.communicates ? !placed.idle : !transfer) continue;
+        if (reading_.communicates ? !placed.idle : !communicates(placed)) continue;
         reading_.faults.push_back(
             {.kind = placed.idle ? CellFault::Kind::IdleSlot : CellFault::Kind::TransferInCompute,
              .rank = static_cast<std::int32_t>(r),

@@ -25,9 +25,7 @@ class Lowering {
     lowered_.rows.resize(rows.size());
     for (std::size_t r = 0; r < rows.size(); ++r) {
       for (const Slot& slot : rows[r]) {
-        const bool reduces = !slot.composite && !slot.idle() &&
-                             slot.actions.front().type == TorchType::ReduceGradient;
-        if (!slot.idle() && !reduces) pending_[r].push_back(&slot);
+        if (!slot.idle()) pending_[r].push_back(&slot);
       }
       next_.push_back(0);
     }

@@ -29,6 +29,10 @@ std::optional<Counted> counted(TorchType type) {
   }
 }
 
+std::string or_ok(std::string error) {
+  return error.empty() ? "ok" : error;
+}
+
 std::string shown(std::int64_t microbatch) {
   return microbatch == kNoMicrobatch ? "None" : std::to_string(microbatch);
 }
@@ -121,7 +125,7 @@ std::string validate(const Rows& rows, std::int64_t stages, std::int64_t microba
     for (std::size_t step = 0; step < rows[r].size(); ++step) {
       const Slot& slot = rows[r][step];
       std::vector<TorchAction> actions = slot.actions;
-      if (slot.composite && actions.empty()) actions = {{.type = TorchType::Overlap}};
+      if (slot.composite && actions.empty()) actions = {slot.head()};
       for (const TorchAction& action : actions) {
         const auto error =
             validator.process(action.stage, counted(action.type), action.microbatch, r, step);
@@ -138,19 +142,17 @@ std::string validate(const Rows& rows, std::int64_t stages, std::int64_t microba
 
 Predicted predict(const Input& input, std::int64_t stages, std::int64_t microbatches,
                   const Version& version) {
-  const Rows rows = rows_of(input);
+  const Rows rows = rows_of(input, version);
   const std::vector<std::int64_t> ranks = rank_of_stages(input, stages);
   Predicted predicted{.validate = validate(rows, stages, microbatches)};
   if (input.form == Form::TorchComms) {
-    const std::string error = simulate(rows, ranks).error;
-    predicted.simulate = error.empty() ? "ok" : error;
+    if (version.refuse != nullptr) predicted.lower = or_ok(version.refuse(rows));
+    predicted.simulate = or_ok(simulate(rows, ranks).error);
     return predicted;
   }
-  const Lowered lowered = version.lower(rows, ranks);
-  predicted.lower = lowered.error.empty() ? "ok" : lowered.error;
-  if (!lowered.error.empty()) return predicted;
-  const std::string error = simulate(lowered.rows, ranks).error;
-  predicted.simulate = error.empty() ? "ok" : error;
+  const Lowered lowered = version.lower(without_reductions(rows), ranks);
+  predicted.lower = or_ok(lowered.error);
+  if (lowered.error.empty()) predicted.simulate = or_ok(simulate(lowered.rows, ranks).error);
   return predicted;
 }
 

@@ -6,8 +6,8 @@
 // The validator scans each rank's list by itself and counts distinct microbatches per stage. It
 // does not look at the order across ranks, at repeated actions, at which microbatches there are,
 // nor at any transfer. A compute-only table is then lowered (lower.cpp), and the lowered table
-// simulated (simulate.cpp); a table with transfers is simulated as it is. Tested by
-// predict_test.cpp against torch's own verdicts.
+// simulated (simulate.cpp); a table with transfers has its waits checked, from torch 2.15 on, and
+// is simulated as it is. Tested by predict_test.cpp against torch's own verdicts.
 
 #pragma once
 
@@ -26,14 +26,30 @@ namespace capo::torch {
 struct Slot {
   bool composite = false;
   std::vector<TorchAction> actions;  ///< empty: an idle slot, or a composite without members
+  TorchType container = TorchType::Overlap;  ///< read only of a composite
 
   [[nodiscard]] bool idle() const { return actions.empty() && !composite; }
+  /// The action that torch has in the list: a composite's has the stage -1 and no microbatch.
+  /// Precondition: the slot is not idle.
+  [[nodiscard]] TorchAction head() const {
+    return composite ? TorchAction{.type = container} : actions.front();
+  }
+  /// Calls visit(TorchAction) for each member of a composite that has members, else for the head.
+  template <typename Visit>
+  void for_each_part(Visit visit) const {
+    if (actions.empty()) return visit(head());
+    for (const TorchAction& action : actions) visit(action);
+  }
 };
 
 using Rows = std::vector<std::vector<Slot>>;
 
-/// The rows of a schedule that has no dispatch and combine, for which PyTorch has no actions.
-[[nodiscard]] Rows rows_of(const Input& input);
+/// The rows of a schedule that has no dispatch and combine, for which PyTorch has no actions. A
+/// word that the version does not know is what it reads in its place: to 2.11 0WAIT_SEND_F0 is 0W.
+[[nodiscard]] Rows rows_of(const Input& input, const Version& version = kNewest);
+
+/// The number of stages: as declared, or up to the highest that a rank holds.
+[[nodiscard]] std::int64_t stages_of(const Input& input);
 
 /// The rank of each stage below `stages` as PyTorch would be told; -1 where no rank holds it.
 [[nodiscard]] std::vector<std::int64_t> rank_of_stages(const Input& input, std::int64_t stages);
@@ -45,12 +61,17 @@ using Rows = std::vector<std::vector<Slot>>;
 /// ...".
 struct Predicted {
   std::string validate;
-  std::optional<std::string> lower;     ///< nullopt for a table that holds its transfers already
+  /// For a table that holds its transfers already: what is said of its waits; nullopt if the
+  /// version does not look at them.
+  std::optional<std::string> lower;
   std::optional<std::string> simulate;  ///< nullopt if lowering failed
 };
 
-/// A compute-only table with its transfers. add_send_receive() of version.h makes it from rows
-/// whose idle slots and REDUCE_GRAD it leaves out, as PyTorch's runtime does first.
+/// The rows without the reductions and their waits, which only the tables of torch's single-stage
+/// classes hold, and those classes lower nothing.
+[[nodiscard]] Rows without_reductions(Rows rows);
+
+/// A table with its transfers, or why torch makes none.
 struct Lowered {
   Rows rows;
   std::string error;  ///< the first line of what torch raises; empty if it lowers

@@ -22,9 +22,15 @@ std::int64_t stage_of(const RankOrder& rank, std::int32_t chunk) {
   return position < rank.stages.size() ? rank.stages[position] : chunk - 1;
 }
 
+TorchAction as_read_by(const Version& version, const TorchAction& action) {
+  const bool known = std::any_of(version.words.begin(), version.words.end(),
+                                 [&](const TorchWord& row) { return row.type == action.type; });
+  return known ? action : read_as_torch(capo::to_text(action), version).actions.front();
+}
+
 }  // namespace
 
-Rows rows_of(const Input& input) {
+Rows rows_of(const Input& input, const Version& version) {
   std::set<std::pair<std::size_t, std::size_t>> empty_composites;
   for (const CellFault& fault : input.cell_faults) {
     if (fault.kind == CellFault::Kind::EmptyComposite) {
@@ -46,14 +52,36 @@ Rows rows_of(const Input& input) {
       }
       if (entry.kind == Kind::Idle) continue;
       const auto chunk = entry.chunk.index();
-      row.back().actions.push_back(
+      row.back().actions.push_back(as_read_by(
+          version,
           {.stage = stage_of(rank, entry.chunk),
            .type = torch_type(entry.kind, chunk < delay.size() ? delay[chunk] : Delay::Never),
-           .microbatch = entry.microbatch});
+           .microbatch = entry.microbatch}));
     }
     add_empty();
   }
   return rows;
+}
+
+Rows without_reductions(Rows rows) {
+  for (auto& row : rows) {
+    std::erase_if(row, [](const Slot& slot) {
+      if (slot.composite || slot.idle()) return false;
+      const TorchType type = slot.head().type;
+      return type == TorchType::ReduceGradient || type == TorchType::WaitReduceGradient;
+    });
+  }
+  return rows;
+}
+
+std::int64_t stages_of(const Input& input) {
+  if (input.schedule.stages) return *input.schedule.stages;
+  std::int64_t stages = 0;
+  for (const RankOrder& rank : input.schedule.ranks) {
+    for (std::int32_t chunk = 1; chunk <= rank.chunks; ++chunk)
+      stages = std::max(stages, stage_of(rank, chunk) + 1);
+  }
+  return stages;
 }
 
 std::vector<std::int64_t> rank_of_stages(const Input& input, std::int64_t stages) {
@@ -73,13 +101,13 @@ std::vector<std::int64_t> rank_of_stages(const Input& input, std::int64_t stages
 
 std::string to_text(const Slot& slot) {
   if (!slot.composite) return slot.idle() ? "" : capo::to_text(slot.actions.front());
-  if (slot.actions.empty()) return "-1OVERLAP_F_B";
+  if (slot.actions.empty()) return capo::to_text(slot.head());
   std::string text = "(";
   for (const TorchAction& action : slot.actions) {
     if (text.size() > 1) text += ';';
     text += capo::to_text(action);
   }
-  return text + ")OVERLAP_F_B";
+  return text + ")" + std::string(torch_name(slot.container));
 }
 
 }  // namespace capo::torch

@@ -2,7 +2,8 @@
 // action a step.
 //
 // Ranks are tried in ascending order, effects visible at once to the ranks after; then every rank
-// that idled in this step is tried once more. A send never waits. torch checks neither that a
+// that idled in this step is tried once more. A send never waits, and a wait for one
+// is served once the receive is issued. torch checks neither that a
 // backward has its own forward nor that a weight gradient has its input gradient. Where nothing
 // moves it raises "not progressing", or, where its error text trips over a table with fewer steps
 // than ranks, IndexError. Tested by predict_test.cpp against torch's verdicts and steps.
@@ -128,9 +129,16 @@ class Simulation {
         return has(s, s, TorchType::BackwardInput, m) || has(s, s, TorchType::FullBackward, m);
       case TorchType::ReceiveBackward:
         return has(s + 1, s + 1, TorchType::SendBackward, m);
+      case TorchType::WaitSendForward:
+        return has(s, s, TorchType::SendForward, m) &&
+               has(s + 1, s + 1, TorchType::ReceiveForward, m);
+      case TorchType::WaitSendBackward:
+        return has(s, s, TorchType::SendBackward, m) &&
+               has(s - 1, s - 1, TorchType::ReceiveBackward, m);
       case TorchType::Unshard:
       case TorchType::Reshard:
       case TorchType::ReduceGradient:
+      case TorchType::WaitReduceGradient:
       case TorchType::Overlap:
         break;
     }

@@ -28,6 +28,12 @@ TorchType torch_type(Kind kind, Delay delay) {
       return TorchType::Reshard;
     case Kind::ReduceGradient:
       return TorchType::ReduceGradient;
+    case Kind::WaitSendForward:
+      return TorchType::WaitSendForward;
+    case Kind::WaitSendBackward:
+      return TorchType::WaitSendBackward;
+    case Kind::WaitReduceGradient:
+      return TorchType::WaitReduceGradient;
     case Kind::DispatchForward:
     case Kind::CombineForward:
     case Kind::DispatchBackward:

@@ -126,6 +126,38 @@ TEST(Build, EachCommunicatorPairsItsOwn) {
   EXPECT_TRUE(made.finishes());
 }
 
+// A wait stands on the stream of computations, so all that is issued behind it comes after the end
+// of the send.
+TEST(Build, AWrittenWaitHoldsWhatIsIssuedBehindItUntilItsSendIsOver) {
+  const Wired made = two_ranks("F1.0 send-F1.0 F1.1 wait-send-F1.0 send-F1.1 wait-send-F1.1",
+                               "recv-F1.0 recv-F1.1 F1.0 F1.1");
+  EXPECT_EQ(edges_of(made.graph(), made.lowered, EdgeKind::Wait),
+            (Lines{"0:send-F1.0] -> 0:wait-send-F1.0 wait",  //
+                   "0:send-F1.1] -> 0:wait-send-F1.1 wait"}));
+  const Lines issued = edges_of(made.graph(), made.lowered, EdgeKind::Issue);
+  EXPECT_NE(std::find(issued.begin(), issued.end(), "0:wait-send-F1.0 -> 0:send-F1.1[ issue"),
+            issued.end());
+  EXPECT_TRUE(made.finishes());
+}
+
+// The receive stands behind one that waits for what rank 0 sends after its wait.
+TEST(Build, AWrittenWaitCanCloseACircle) {
+  const std::string receives = "recv-F1.1 recv-F1.0 F1.0 F1.1";
+  const Environment per_edge{.communicators = Communicators::PerEdge};
+  EXPECT_FALSE(
+      two_ranks("F1.0 F1.1 wait-send-F1.0 send-F1.0 send-F1.1", receives, per_edge).finishes())
+      << "its send comes behind it";
+  EXPECT_TRUE(two_ranks("F1.0 send-F1.0 wait-send-F1.0 F1.1 send-F1.1",
+                        "recv-F1.0 F1.0 recv-F1.1 F1.1", per_edge)
+                  .finishes());
+}
+
+TEST(Build, AWaitForAReductionComesBehindItsStagesLast) {
+  const Wired made = two_ranks("F1.0 reduce1 F1.1 wait-reduce1 wait-reduce1", "F1.0 F1.1");
+  EXPECT_EQ(edges_of(made.graph(), made.lowered, EdgeKind::Wait),
+            (Lines{"0:reduce1 -> 0:wait-reduce1 wait", "0:reduce1 -> 0:wait-reduce1 wait"}));
+}
+
 Lines waits(MegatronCalls calls) {
   const Schedule schedule = read_schedule(
       "ranks 2\nmicrobatches 2\nplacement loop\nchunks 2\n"

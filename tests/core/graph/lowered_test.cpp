@@ -48,8 +48,14 @@ TEST(Lowered, WhatAKindIsFollowsFromWhatItDoes) {
   for (const Kind kind : {Kind::Backward, Kind::BackwardInput}) EXPECT_TRUE(is_backward(kind));
   for (const Kind kind : {Kind::Forward, Kind::BackwardWeight, Kind::DispatchForward,
                           Kind::ReduceGradient, Kind::Idle}) {
-    EXPECT_FALSE(is_transfer(kind) || is_backward(kind));
+    EXPECT_FALSE(is_transfer(kind) || is_backward(kind) || is_wait(kind));
   }
+  for (const Kind kind : {Kind::WaitSendForward, Kind::WaitSendBackward}) {
+    EXPECT_TRUE(is_send_wait(kind) && is_wait(kind) && has_microbatch(kind));
+    EXPECT_FALSE(is_transfer(kind) || is_compute(kind) || is_exchange(kind));
+  }
+  EXPECT_TRUE(is_wait(Kind::WaitReduceGradient));
+  EXPECT_FALSE(is_send_wait(Kind::WaitReduceGradient) || has_microbatch(Kind::WaitReduceGradient));
 }
 
 TEST(Lowered, ASoundScheduleIsItselfAgain) {

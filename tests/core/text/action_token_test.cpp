@@ -8,9 +8,10 @@ namespace capo {
 namespace {
 
 TEST(ActionToken, ReadsAndWritesEveryKind) {
-  for (const char* text : {"F1.0", "B2.3", "I1.1", "W7.0", "send-F1.0", "recv-F2.1", "send-B1.0",
-                           "recv-B3.2", "dispatch-F1.0", "combine-F2.1", "dispatch-B1.0",
-                           "combine-B3.2", "unshard1", "reshard2", "reduce3", "."}) {
+  for (const char* text :
+       {"F1.0", "B2.3", "I1.1", "W7.0", "send-F1.0", "recv-F2.1", "send-B1.0", "recv-B3.2",
+        "dispatch-F1.0", "combine-F2.1", "dispatch-B1.0", "combine-B3.2", "unshard1", "reshard2",
+        "reduce3", "wait-send-F1.0", "wait-send-B2.7", "wait-reduce3", "."}) {
     const auto token = read_action_token(text);
     ASSERT_TRUE(token) << text;
     const Action action{
@@ -29,9 +30,9 @@ TEST(ActionToken, LeavesTheMicrobatchOutWhereItIsCounted) {
 }
 
 TEST(ActionToken, IsNoOtherText) {
-  for (const char* text :
-       {"", "F", "f1", "F01", "F1.", "F1.01", "F1.0x", "F-1", "X1", "reduce1.0", "F1.0.0", "sendF1",
-        "dispatch1", "dispatch-W1", "combine-F", "dispatch-F1.0.0"}) {
+  for (const char* text : {"", "F", "f1", "F01", "F1.", "F1.01", "F1.0x", "F-1", "X1", "reduce1.0",
+                           "F1.0.0", "sendF1", "dispatch1", "dispatch-W1", "combine-F",
+                           "dispatch-F1.0.0", "wait-F1.0", "wait-recv-F1.0", "wait-reduce1.0"}) {
     EXPECT_FALSE(read_action_token(text)) << text;
   }
 }

@@ -41,9 +41,11 @@ TorchDeclarations declared(const json& row, std::int32_t microbatches) {
           .stage_to_rank = row.at("stage_to_rank").get<std::vector<std::int32_t>>()};
 }
 
+const torch::Version& k2_11 = torch::kVersions.front();
+
 // torch's word for a step of consult_torch; empty for null.
 std::string step_of(const Input& input, std::size_t step) {
-  return consult_torch(input).steps.at(step).second.value_or("");
+  return consult_torch(input, k2_11).steps.at(step).second.value_or("");
 }
 
 std::string text_of(const nlohmann::json& row, const char* key) {
@@ -60,14 +62,14 @@ std::string joined_rows(const torch::Rows& rows) {
 }
 
 std::string validated(const Input& input) {
-  return consult_torch(input).steps.front().second.value();
+  return consult_torch(input, k2_11).steps.front().second.value();
 }
 
 TEST(TorchProfile, ReadsEveryCellAsTorchDoes) {
   std::size_t cells = 0;
   const nlohmann::json data = read_data("torch_schedules.json");
   for (const auto& row : data.at("parse")) {
-    const auto cell = read_as_torch(row.at(0).get<std::string>());
+    const auto cell = read_as_torch(row.at(0).get<std::string>(), k2_11);
     SCOPED_TRACE(row.dump());
     if (row.at(1).is_null()) {
       EXPECT_EQ(cell.form, TorchCell::Form::Idle);
@@ -198,7 +200,8 @@ TEST(TorchProfile, LowersEveryTableToTorchsOwnAndTakesItsSteps) {
     const Input input = table(row.at("order"), declared(row, row.at("M").get<std::int32_t>()));
     const auto ranks = torch::rank_of_stages(
         input, row.at("P").get<std::int64_t>() * row.at("V").get<std::int64_t>());
-    const torch::Lowered lowered = torch::add_send_receive(torch::rows_of(input), ranks);
+    const torch::Lowered lowered =
+        k2_11.lower(torch::without_reductions(torch::rows_of(input, k2_11)), ranks);
     EXPECT_EQ(lowered.error, "");
     EXPECT_EQ(joined_rows(lowered.rows), joined(row.at("lowered")));
     ++tables;

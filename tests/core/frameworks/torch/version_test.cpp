@@ -14,6 +14,10 @@ TEST(TorchVersions, DifferAndEndWithTheNewest) {
   std::set<std::string_view> releases;
   for (const Version& version : kVersions) {
     EXPECT_NE(version.lower, nullptr);
+    EXPECT_NE(version.prepare, nullptr);
+    EXPECT_TRUE(version.number.starts_with(version.release));
+    EXPECT_FALSE(version.date.empty());
+    EXPECT_FALSE(version.commit.empty());
     EXPECT_FALSE(version.words.empty());
     releases.insert(version.release);
   }
