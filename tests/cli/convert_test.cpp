@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -152,6 +153,101 @@ TEST(ConvertRefusal, AQuotedCellIsReadable) {
   const Outcome outcome = convert("0F0\x1b[31mx,0B0\n", "te");
   expect_refusal(outcome, "te", "cells");
   EXPECT_FALSE(holds(outcome.err, "\x1b")) << "a raw ESC";
+}
+
+// Four ranks' stages on two: with receives put off, torch writes a table that hangs.
+const std::string kInterleaved =
+    "0F0,0F1,2F0,2F1,2B0,2B1,0B0,0B1\n1F0,1F1,3F0,3B0,3F1,3B1,1B0,1B1\n";
+
+TEST(ConvertForTorch, WritesWhatTheNewestTorchDoesAndNothingElse) {
+  const std::string expected =
+      "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD\n"
+      "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD,1WAIT_SEND_B0\n";
+  const std::string table = "0F0,0B0\n1F0,1B0\n";
+  for (const Words& flags : std::vector<Words>{
+           {"--lower"}, {"--lower", "--for", "torch"}, {"--lower", "--for", "torch@2.15"}})
+    EXPECT_EQ(converted(table, "csv", flags), expected);
+  EXPECT_EQ(converted(table, "csv", {"--lower", "--for", "torch@2.11"}),
+            "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n"
+            "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1RESHARD\n");
+  EXPECT_EQ(converted(table, "csv", {"--lower", "--rank", "1"}),
+            expected.substr(expected.find('\n') + 1));
+  EXPECT_EQ(converted("[1, -1]", "csv", {"--lower"}),
+            "0UNSHARD,0F0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD\n");
+  EXPECT_EQ(
+      converted(table, "order", {"--lower", "--for", "torch@2.15", "--rank", "0"}),
+      "capo 1\nmicrobatches 1\nplacement custom\nrank 0: chunks=1 stages=0 delay=none | "
+      "unshard1 F1.0 send-F1.0 recv-B1.0 B1.0 wait-send-F1.0 reduce1 wait-reduce1 reshard1\n");
+}
+
+TEST(ConvertForTorch, TakesEachPolicy) {
+  const auto lowered = [](const Words& flags) {
+    Words all{"--lower", "--for", "torch@2.15"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return convert(kInterleaved, "csv", all);
+  };
+  EXPECT_EQ(lowered({}).err, "");
+  for (const char* defers : {"--defer-pp-recv", "--defer-pp-recv=torch"}) {
+    const Outcome outcome = lowered({defers});
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_TRUE(outcome.err.starts_with("warning: capo rejects the lowered table, T"))
+        << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+    EXPECT_TRUE(holds(outcome.out, "2SEND_F1,2RECV_B0,2B0")) << outcome.out;
+  }
+  EXPECT_TRUE(holds(lowered({"--max-outstanding-sends", "1"}).out, "0F1,0WAIT_SEND_F0,0SEND_F1"));
+  EXPECT_TRUE(
+      holds(lowered({"--defer-reduce-grad-wait"}).out, "2REDUCE_GRAD,2RESHARD,0RECV_B0,0B0"))
+      << lowered({"--defer-reduce-grad-wait"}).out;
+  EXPECT_TRUE(lowered({"--max-active-stages", "1"}).out.starts_with("0UNSHARD,0F0"));
+  EXPECT_TRUE(lowered({}).out.starts_with("0UNSHARD,2UNSHARD,0F0"));
+  EXPECT_TRUE(lowered({"--unshard-lookahead", "auto"}).out.starts_with("0UNSHARD,2UNSHARD,0F0"));
+  EXPECT_TRUE(lowered({"--unshard-lookahead", "full"}).out.starts_with("0UNSHARD,2UNSHARD,0F0"));
+  EXPECT_TRUE(lowered({"--unshard-lookahead", "1,2"}).out.starts_with("0UNSHARD,0F0"));
+}
+
+TEST(ConvertForTorch, RefusesInTorchsWords) {
+  const auto expect_raised = [](const std::string& table, const Words& flags,
+                                const std::string& text) {
+    Words all{"--lower", "--form", "csv"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const Outcome outcome = convert(table, "csv", all);
+    EXPECT_EQ(outcome.exit_code, 1) << table;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(holds(outcome.err, text)) << outcome.err;
+  };
+  expect_raised(kInterleaved, {"--defer-pp-recv", "--max-outstanding-sends", "1"},
+                "ValueError: Cannot satisfy max_outstanding_sends=1 on pipeline rank ");
+  expect_raised(kInterleaved, {"--max-outstanding-sends", "-1"},
+                "ValueError: max_outstanding_sends must be a non-negative integer");
+  expect_raised(kInterleaved, {"--max-active-stages", "0"},
+                "ValueError: max_active_stages must be a positive integer, got 0");
+  expect_raised(kInterleaved, {"--unshard-lookahead", "1,2,3"},
+                "ValueError: unshard_lookahead tuple length must equal the pipeline degree (2), "
+                "got 3");
+  expect_raised("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", {},
+                "ValueError: Pipeline sends at rank 0 have no matching wait: 0SEND_F0");
+  expect_raised("0F0,0B0,0REDUCE_GRAD\n", {},
+                "ValueError: Expected compute-only schedule but found communication action "
+                "'0REDUCE_GRAD' at rank 0, position 2.");
+  expect_raised("0F0,0f1\n", {}, "RuntimeError: Invalid action string: 0f1, should be formatted");
+  expect_raised("0B0,0F0\n", {}, "AssertionError: Rank 0, step 0: Running Full Backward");
+}
+
+TEST(ConvertForTorch, RefusesFlagsThatHaveNoUse) {
+  const auto expect_usage = [](const Words& flags, const std::string& text) {
+    const Outcome outcome = convert(kInterleaved, "csv", flags);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_TRUE(holds(outcome.err, text)) << outcome.err;
+  };
+  for (const char* flag :
+       {"--for=torch@2.15", "--defer-pp-recv", "--max-outstanding-sends=1",
+        "--defer-reduce-grad-wait", "--max-active-stages=1", "--unshard-lookahead=auto"})
+    expect_usage({flag}, "needs --lower");
+  expect_usage({"--lower", "--for", "torch@2.12"}, "did you mean `torch@2.1");
+  expect_usage({"--lower", "--for", "torch@2.11", "--defer-pp-recv"}, "has none of the policies");
+  expect_usage({"--lower", "--defer-pp-recv=early"}, "early");
+  expect_usage({"--lower", "--for", "torch", "--p2p", "flush"}, "is for Megatron's transfers");
 }
 
 }  // namespace
