@@ -4,14 +4,19 @@
 #include "core/base/index.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
+#include "core/frameworks/megatron/version.h"
+#include "core/frameworks/te/version.h"
+#include "core/frameworks/torch/version.h"
 #include "core/profiles/consult.h"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <memory>
+#include <span>
 #include <sstream>
 
 namespace capo::cli {
@@ -28,26 +33,46 @@ struct MegatronFlags {
   std::int64_t group_size = 0;
 };
 
-constexpr std::array<std::pair<std::string_view, Profile>, 4> kProfiles{
-    {{"sound", Profile::Sound},
-     {"te", Profile::Te},
-     {"mcore", Profile::Mcore},
-     {"torch", Profile::Torch}}};
+// Every profile that can be asked for: capo's own and the frameworks' names, which mean their
+// newest versions, and then each version.
+std::vector<AskedProfile> known_profiles() {
+  std::vector<AskedProfile> known{{},
+                                  {.profile = Profile::Te, .name = "te"},
+                                  {.profile = Profile::Mcore, .name = "mcore"},
+                                  {.profile = Profile::Torch, .name = "torch"}};
+  for (const te::Version& version : te::kVersions) {
+    known.push_back(
+        {.profile = Profile::Te, .name = fmt::format("te@{}", version.release), .te = &version});
+  }
+  for (const megatron::Version& version : megatron::kVersions) {
+    known.push_back({.profile = Profile::Mcore, .name = fmt::format("mcore@{}", version.release)});
+  }
+  for (const torch::Version& version : torch::kVersions) {
+    known.push_back({.profile = Profile::Torch,
+                     .name = fmt::format("torch@{}", version.release),
+                     .torch = &version});
+  }
+  return known;
+}
 
-std::vector<Profile> profiles_of(const std::string& text) {
-  std::array<std::string_view, kProfiles.size()> names;
-  std::transform(kProfiles.begin(), kProfiles.end(), names.begin(),
-                 [](const auto& profile) { return profile.first; });
-  std::vector<Profile> profiles;
+std::vector<AskedProfile> profiles_of(const std::string& text) {
+  const std::vector<AskedProfile> all = known_profiles();
+  std::vector<std::string_view> names(all.size());
+  std::transform(all.begin(), all.end(), names.begin(),
+                 [](const AskedProfile& profile) { return std::string_view(profile.name); });
+  std::vector<AskedProfile> profiles;
   std::stringstream in(text);
   for (std::string name; std::getline(in, name, ',');) {
     const auto known = std::find(names.begin(), names.end(), name);
     if (known == names.end()) {
       throw CLI::ValidationError(
           "--profile",
-          "no profile `" + name + "`; " + did_you_mean(name, names, "there are " + listed(names)));
+          "no profile `" + name + "`; " +
+              did_you_mean(name, names, "there are " + listed(std::span(names).first(4))));
     }
-    profiles.push_back(kProfiles[as_index(known - names.begin())].second);
+    const bool again = std::any_of(profiles.begin(), profiles.end(),
+                                   [&](const AskedProfile& asked) { return asked.name == name; });
+    if (!again) profiles.push_back(all[as_index(known - names.begin())]);
   }
   return profiles;
 }
@@ -79,7 +104,9 @@ void add_options(CLI::App& app, CheckRequest& request) {
   app.add_option_function<std::string>(
          "--profile",
          [&request](const std::string& names) { request.profiles = profiles_of(names); },
-         "What to report, with commas: sound (capo's verdict, always given), te, mcore, torch")
+         "What to report, with commas: sound (capo's verdict, always given), te, mcore, torch, or "
+         "a "
+         "version of one, such as torch@2.11; `capo profiles` lists them")
       ->default_str("sound");
   add_choice(
       app, "--format", request.format,
@@ -174,6 +201,24 @@ void settle_megatron(CheckRequest& request, const MegatronFlags& flags) {
 
 }  // namespace
 
+namespace {
+
+Opinion opinion_of(const AskedProfile& asked, const Input& input, ConsultOptions consult) {
+  consult.te.version = asked.te;
+  switch (asked.profile) {
+    case Profile::Te:
+      return consult_te(input, consult);
+    case Profile::Mcore:
+      return consult_mcore(input, consult);
+    case Profile::Sound:
+    case Profile::Torch:
+      break;
+  }
+  return consult_torch(input, *asked.torch);
+}
+
+}  // namespace
+
 CheckResult check_planned(const Input& input, const CheckOptions& options) {
   CheckResult result = check(input, options);
   if (!result.plan && !result.orders_clean) result.plan = te::plan_of_captured(input, options);
@@ -190,14 +235,19 @@ CheckOptions CheckRequest::check_options(const Model& declared) const {
 
 std::vector<Opinion> CheckRequest::opinions(const Input& of) const {
   std::vector<Opinion> said;
-  if (asks(Profile::Te)) said.push_back(consult_te(of, consult));
-  if (asks(Profile::Mcore)) said.push_back(consult_mcore(of, consult));
-  if (asks(Profile::Torch)) said.push_back(consult_torch(of));
+  for (const Profile profile : {Profile::Te, Profile::Mcore, Profile::Torch}) {
+    for (const AskedProfile& asked : profiles) {
+      if (asked.profile != profile) continue;
+      said.push_back(opinion_of(asked, of, consult));
+      said.back().profile = asked.name;
+    }
+  }
   return said;
 }
 
 bool CheckRequest::asks(Profile profile) const {
-  return std::find(profiles.begin(), profiles.end(), profile) != profiles.end();
+  return std::any_of(profiles.begin(), profiles.end(),
+                     [profile](const AskedProfile& asked) { return asked.profile == profile; });
 }
 
 Run add_check(CLI::App& app) {

@@ -14,6 +14,14 @@
 namespace capo::cli {
 
 enum class Profile { Sound, Te, Mcore, Torch };
+
+/// A profile as it was asked for, such as "torch@2.11", and the version that it is of.
+struct AskedProfile {
+  Profile profile = Profile::Sound;
+  std::string name = "sound";
+  const te::Version* te = &te::kNewest;
+  const torch::Version* torch = &torch::kNewest;
+};
 enum class CheckFormat { Text, Json, Sarif };
 
 /// The lines of a batch that make its exit code other than 0.
@@ -24,7 +32,7 @@ struct CheckRequest : InputRequest {
   std::string batch;
   FailOn fail_on = FailOn::NoVerdict;
   std::string output = "-";
-  std::vector<Profile> profiles{Profile::Sound};
+  std::vector<AskedProfile> profiles{AskedProfile{}};
   CheckFormat format = CheckFormat::Text;
   ColourChoice colour = ColourChoice::Auto;
   bool explain_model = false;

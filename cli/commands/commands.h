@@ -25,6 +25,7 @@ using Run = std::function<int()>;
 [[nodiscard]] Run add_minimise(CLI::App& app);
 [[nodiscard]] Run add_explain(CLI::App& app);
 [[nodiscard]] Run add_rules(CLI::App& app);
+[[nodiscard]] Run add_profiles(CLI::App& app);
 [[nodiscard]] Run add_devices(CLI::App& app);
 [[nodiscard]] Run add_model(CLI::App& app);
 [[nodiscard]] Run add_help(CLI::App& app);

@@ -128,5 +128,47 @@ TEST(CheckProfile, TorchJudgesATable) {
   EXPECT_TRUE(refused.at("error_kind").get<std::string>().starts_with("torch.")) << refused;
 }
 
+TEST(CheckProfile, OfAVersionGoesByTheNameItWasAskedBy) {
+  const json profiles =
+      report_of("0F0,0B0", {"--profile", "torch@2.11,torch,torch@2.15,te@2.19,mcore@0.19"})
+          .at("profiles");
+  EXPECT_EQ(keys_of(profiles),
+            (std::set<std::string>{"torch@2.11", "torch", "torch@2.15", "te@2.19", "mcore@0.19"}));
+  EXPECT_EQ(profiles.at("torch@2.11").at("version"), "2.11.0");
+  EXPECT_EQ(profiles.at("torch@2.15").at("version"), "2.15.0");
+  EXPECT_EQ(profiles.at("torch"), profiles.at("torch@2.15"));
+  EXPECT_EQ(profiles.at("te@2.19").at("version"), "2.19");
+}
+
+// A table without waits for its sends runs under 2.11 and not under 2.15; one with them the other
+// way round, since 2.11 reads `0WAIT_SEND_F0` as a weight gradient.
+TEST(CheckProfile, OfTwoVersionsOfTorchDifferAboutWaits) {
+  const auto of = [](const std::string& table) {
+    return report_of(table, {"--profile", "torch@2.11,torch@2.15"}).at("profiles");
+  };
+  const json without = of("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0");
+  EXPECT_EQ(without.at("torch@2.11").at("accepts"), true);
+  EXPECT_EQ(without.at("torch@2.11").at("lower"), nullptr);
+  EXPECT_EQ(without.at("torch@2.15").at("accepts"), false);
+  EXPECT_EQ(without.at("torch@2.15").at("lower"),
+            "ValueError: Pipeline sends at rank 0 have no matching wait: 0SEND_F0");
+  const json with =
+      of("0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0");
+  EXPECT_EQ(with.at("torch@2.15").at("accepts"), true);
+  EXPECT_EQ(with.at("torch@2.15").at("simulate"), "ok");
+  EXPECT_EQ(with.at("torch@2.15").at("slots"), json({1, 1}));
+  EXPECT_EQ(with.at("torch@2.11").at("accepts"), false);
+  EXPECT_EQ(with.at("torch@2.11").at("reads").at(0),
+            (json{{"rank", 0}, {"index", 4}, {"text", "0WAIT_SEND_F0"}, {"torch", "0W"}}));
+}
+
+TEST(Profiles, AreListedWithVersionDateAndCommit) {
+  const Outcome outcome = run_capo({"profiles"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_TRUE(holds(outcome.out, "te@2.19     2.19    2026-08-22  d0067d0da\n")) << outcome.out;
+  EXPECT_TRUE(holds(outcome.out, "torch@2.11  2.11.0  2026-03-23  70d99e998\n"));
+  EXPECT_TRUE(holds(outcome.out, "torch@2.15  2.15.0  2026-10-27  d0f2af8b6\n"));
+}
+
 }  // namespace
 }  // namespace capo
