@@ -174,10 +174,16 @@ TEST(ConvertForTorch, WritesWhatTheNewestTorchDoesAndNothingElse) {
             expected.substr(expected.find('\n') + 1));
   EXPECT_EQ(converted("[1, -1]", "csv", {"--lower"}),
             "0UNSHARD,0F0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD\n");
-  EXPECT_EQ(
-      converted(table, "order", {"--lower", "--for", "torch@2.15", "--rank", "0"}),
-      "capo 1\nmicrobatches 1\nplacement custom\nrank 0: chunks=1 stages=0 delay=none | "
-      "unshard1 F1.0 send-F1.0 recv-B1.0 B1.0 wait-send-F1.0 reduce1 wait-reduce1 reshard1\n");
+  EXPECT_EQ(converted(table, "order", {"--lower", "--for", "torch@2.15", "--rank", "0"}),
+            "capo 1\n"
+            "ranks 1\n"
+            "stages 2\n"
+            "microbatches 1\n"
+            "placement custom\n"
+            "rank 0 delayed none\n"
+            "rank 0 stages 0\n"
+            "rank 0: unshard1 F1.0 send-F1.0 recv-B1.0 B1.0 wait-send-F1.0 reduce1 wait-reduce1 "
+            "reshard1\n");
 }
 
 TEST(ConvertForTorch, TakesEachPolicy) {
@@ -216,8 +222,9 @@ TEST(ConvertForTorch, RefusesInTorchsWords) {
     EXPECT_EQ(outcome.out, "");
     EXPECT_TRUE(holds(outcome.err, text)) << outcome.err;
   };
-  expect_raised(kInterleaved, {"--defer-pp-recv", "--max-outstanding-sends", "1"},
-                "ValueError: Cannot satisfy max_outstanding_sends=1 on pipeline rank ");
+  expect_raised(kInterleaved, {"--max-outstanding-sends", "0"},
+                "ValueError: Cannot satisfy max_outstanding_sends=0 on pipeline rank 0 before "
+                "0SEND_F0. Outstanding: []. Increase the limit or change the schedule.");
   expect_raised(kInterleaved, {"--max-outstanding-sends", "-1"},
                 "ValueError: max_outstanding_sends must be a non-negative integer");
   expect_raised(kInterleaved, {"--max-active-stages", "0"},
