@@ -3,8 +3,8 @@
 //   0F0,0B0 | 1F0,1B0   ->   0UNSHARD,0F0,0SEND_F0,... | 1UNSHARD,1RECV_F0,1F0,...
 //
 // The cells are read as torch reads them, with what that drops; nothing but a cell that torch
-// cannot read and a pass that raises keeps the table from being written. Tested by
-// for_torch_test.cpp and tests/cli/convert_test.cpp.
+// cannot read and a pass that raises keeps the table from being written. Tested by passes_test.cpp
+// and tests/cli/convert_test.cpp.
 
 #pragma once
 
