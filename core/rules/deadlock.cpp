@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace capo::rules {
@@ -81,17 +82,23 @@ void deadlock(const Context& context, Findings& out) {
     const auto place = [&] { return words::task_span(context, *wiring, wired.graph, first); };
     if (!out.found_at(place)) continue;
     Diagnostic finding;
-    // One rank alone waits for nothing that it lists later: D02, D03 and D06 have seen to that.
-    CAPO_ASSERT(ranks.size() > 1, "a circle of waits goes around several ranks");
-    finding.message = fmt::format("deadlock{}: {} wait for each other for ever",
-                                  wiring->replay() ? " when replayed" : "", words::list_of(ranks));
+    // One rank alone waits for nothing that it lists later but a send whose wait it has written
+    // before it: D02, D03 and D06 have seen to the rest.
+    const bool alone = ranks.size() == 1;
+    const std::string_view when = wiring->replay() ? " when replayed" : "";
+    finding.message = alone
+                          ? fmt::format("deadlock{}: rank {} waits for a send that it issues later",
+                                        when, ranks.front())
+                          : fmt::format("deadlock{}: {} wait for each other for ever", when,
+                                        words::list_of(ranks));
     finding.witness.kind = WitnessKind::WaitCycle;
     words::describe_waits(context, *wiring, wired.graph, cycle, first, finding);
     for (std::string& way : ways_out(context, *wiring)) {
       finding.notes.push_back({.text = std::move(way), .span = std::nullopt});
     }
     finding.help.text =
-        wiring->by_megatron()
+        alone ? "move the wait behind its send"
+        : wiring->by_megatron()
             ? "Megatron makes these calls itself: choose other communicators or other calls"
             : "let the two ends of each transfer come at the same point of both orders";
     out.report(std::move(finding));
