@@ -211,8 +211,8 @@ bool is_csv(const Input& input) {
   return !input.csv_in_json && (input.form == Form::TorchCompute || input.form == Form::TorchComms);
 }
 
-// What torch raises at a text that capo refuses to read, if it is a table with a cell that torch
-// refuses too.
+// The error that torch raises at a text that capo refuses to read, if it is a table with a cell
+// that torch refuses too.
 std::optional<RaisedByTorch> raised_at(const CommandError& error, const ConvertRequest& request,
                                        const torch::Version& version) {
   const auto* refused = std::get_if<RefusedInput>(&error);

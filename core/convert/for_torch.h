@@ -19,7 +19,7 @@
 
 namespace capo {
 
-/// What a table is lowered for.
+/// The version and policies that a table is lowered for.
 struct ForTorch {
   const torch::Version* version = &torch::kNewest;  ///< never null
   torch::Policy policy;

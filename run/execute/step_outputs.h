@@ -22,7 +22,7 @@ enum class Attribution : std::uint8_t { Total, ByMicrobatch };
 
 class StepOutputs {
  public:
-  /// Of a parameter's tensors only those are there that some deposit uses.
+  /// A parameter has only those tensors that some deposit uses.
   StepOutputs(Engine& engine, const BufferTable& table, const StepLayers& layers,
               const Deposits& deposits, Attribution attribution);
 

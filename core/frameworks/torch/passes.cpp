@@ -144,7 +144,7 @@ class Pending {
 
 class SendWaits {
  public:
-  // What torch raises; empty if it goes on.
+  // The error that torch raises; empty if it goes on.
   std::string add(const Slot& slot) {
     row.push_back(slot);
     const TorchAction action = slot.head();
@@ -210,7 +210,7 @@ class Deferral {
  public:
   Deferral(std::size_t rank, const Homes& homes) : rank_(rank), homes_(homes) {}
 
-  // What torch raises; empty if it goes on.
+  // The error that torch raises; empty if it goes on.
   std::string add(const Slot& slot) {
     const TorchAction action = slot.head();
     if (is_receive(action.type)) {

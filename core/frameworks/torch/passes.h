@@ -91,10 +91,12 @@ enum class ReduceWait : std::uint8_t {
 /// Moves waits so that no rank has more than `most` sends pending.
 [[nodiscard]] Lowered add_send_budget(const Rows& rows, const Homes& homes, std::int64_t most);
 
-/// What torch raises if a send has no wait behind it, or a wait no send before it; else empty.
+/// The error that torch raises if a send has no wait behind it, or a wait no send before it; else
+/// empty.
 [[nodiscard]] std::string refuse_send_waits(const Rows& rows);
 
-/// What torch raises if a reduction has no wait, or two of a rank are pending; else empty.
+/// The error that torch raises if a reduction has no wait, or two of a rank are pending; else
+/// empty.
 [[nodiscard]] std::string refuse_reduce_waits(const Rows& rows);
 
 /// The send that an action waits for, and the other way round.
