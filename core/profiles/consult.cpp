@@ -4,7 +4,6 @@
 #include "core/frameworks/megatron/version.h"
 #include "core/frameworks/te/to_te_list.h"
 #include "core/frameworks/torch/predict.h"
-#include "core/frameworks/torch/slots.h"
 #include "core/rules/context.h"
 
 #include <fmt/format.h>

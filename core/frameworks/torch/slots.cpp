@@ -1,4 +1,4 @@
-#include "core/frameworks/torch/slots.h"
+#include "core/frameworks/torch/predict.h"
 
 #include "core/base/index.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/convert/for_torch.h"
 #include "core/frameworks/torch/csv_printer.h"
-#include "core/frameworks/torch/slots.h"
+#include "core/frameworks/torch/predict.h"
 #include "core/input/load.h"
 #include "core/rules/check.h"
 #include "tests/support/data.h"
