@@ -3,6 +3,8 @@
 #include "core/base/assert.h"
 #include "core/base/index.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -53,6 +55,24 @@ std::vector<bool> half_backwards(const std::vector<Step>& steps, std::size_t chu
     weight[chunk] = weight[chunk] && !mixed[chunk];
   }
   return weight;
+}
+
+std::optional<std::string> misfit_of(const std::vector<CostSetting>& settings,
+                                     const Schedule& schedule) {
+  const std::size_t ranks = schedule.ranks.size();
+  std::int32_t chunks = 0;
+  for (const RankOrder& rank : schedule.ranks) chunks = std::max(chunks, rank.chunks);
+  for (const CostSetting& setting : settings) {
+    const CostScope& scope = setting.scope;
+    const std::int32_t rank = std::max(scope.rank, scope.peer);
+    if (rank >= static_cast<std::int32_t>(ranks)) {
+      return fmt::format("speaks of rank {}, but there are {}", rank, ranks);
+    }
+    if (scope.chunk > chunks) {
+      return fmt::format("speaks of chunk {}, but no rank has more than {}", scope.chunk, chunks);
+    }
+  }
+  return std::nullopt;
 }
 
 Durations::Durations(const Subject& subject, const Costs& costs)

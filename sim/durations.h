@@ -18,6 +18,8 @@
 #include "sim/costs.h"
 
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace capo {
@@ -39,6 +41,10 @@ struct Subject {
 /// Tells for each chunk (at chunk - 1) of a rank whether its B is the input-gradient half: the rank
 /// lists W of that chunk, and no microbatch is split by an I of its own.
 [[nodiscard]] std::vector<bool> half_backwards(const std::vector<Step>& steps, std::size_t chunks);
+
+/// Says which rank or chunk a setting is about that the schedule lacks; nullopt if it has all.
+[[nodiscard]] std::optional<std::string> misfit_of(const std::vector<CostSetting>& settings,
+                                                   const Schedule& schedule);
 
 class Durations {
  public:

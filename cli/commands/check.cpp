@@ -219,12 +219,6 @@ Opinion opinion_of(const AskedProfile& asked, const Input& input, ConsultOptions
 
 }  // namespace
 
-CheckResult check_planned(const Input& input, const CheckOptions& options) {
-  CheckResult result = check(input, options);
-  if (!result.plan && !result.orders_clean) result.plan = te::plan_of_captured(input, options);
-  return result;
-}
-
 CheckOptions CheckRequest::check_options(const Model& declared) const {
   CheckOptions options = check_options_of(declared);
   const bool grouped = format == CheckFormat::Text && batch.empty();

@@ -49,10 +49,6 @@ struct CheckRequest : InputRequest {
   [[nodiscard]] std::vector<Opinion> opinions(const Input& input) const;
 };
 
-/// The check. For a list that is unsound and that TE captures all the same under plan `te`, the
-/// result also says what its graphs would do to each other.
-[[nodiscard]] CheckResult check_planned(const Input& input, const CheckOptions& options);
-
 /// Writes the report of each file. Returns the exit code.
 [[nodiscard]] int check_files(const CheckRequest& request);
 

@@ -1,6 +1,7 @@
 #include "cli/commands/cured.h"
 
-#include <fmt/format.h>
+#include "core/input/load.h"
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -9,13 +10,6 @@
 namespace capo::cli {
 
 namespace {
-
-// The text of a list may be JSON, which is told by its first byte.
-bool is_json(const Input& input) {
-  const std::string& text = input.source.text;
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  return first != std::string::npos && text[first] == '{';
-}
 
 // The text with the edits of the first error that has some, if they make it acceptable.
 std::optional<std::string> mended(const CheckResult& result, const Input& input,
@@ -36,19 +30,11 @@ void add_slip(const CheckRequest& request, Diagnostic slip, CheckResult& result)
   if (request.format != CheckFormat::Text) {
     result.diagnostics.put_first(std::move(slip));
   } else if (!request.all) {
-    const std::size_t errors = result.diagnostics.errors();
-    slip.notes.back().text += fmt::format("; `--all` shows {}", errors == 1 ? "it" : "them");
-    result.diagnostics.replace_by(std::move(slip));
+    replace_by_slip(result, std::move(slip));
   }
 }
 
 }  // namespace
-
-TextForm notation_of(const Input& input) {
-  if (input.form == Form::OrderFile) return TextForm::OrderFile;
-  if (input.form == Form::Json || input.csv_in_json || is_json(input)) return TextForm::Json;
-  return input.form == Form::TeList ? TextForm::TeList : TextForm::TorchCsv;
-}
 
 JudgeText judge_under(const InputRequest& request, const JudgedInput& judged,
                       const JudgeInput& check) {

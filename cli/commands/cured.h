@@ -12,16 +12,12 @@
 #include "cli/commands/check_options.h"
 #include "cli/options/judged_input.h"
 #include "core/cures/cures.h"
-#include "core/input/load.h"
 
 #include <functional>
 #include <optional>
 #include <string>
 
 namespace capo::cli {
-
-/// The form in which the text of an input is written.
-[[nodiscard]] TextForm notation_of(const Input& input);
 
 /// Judges an order with its model.
 using JudgeInput = std::function<CheckResult(const JudgedInput&)>;

@@ -12,6 +12,7 @@
 #include "core/base/plural.h"
 #include "core/convert/written.h"
 #include "core/cures/cures.h"
+#include "core/input/load.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
 #include "core/text/order_printer.h"

@@ -124,20 +124,8 @@ void CostOptions::refuse_misfits(const Schedule& schedule, const Costs& costs_gi
         "--devices",
         fmt::format("names the devices of {} ranks, but there are {}", on.size(), ranks));
   }
-  std::int32_t chunks = 0;
-  for (const RankOrder& rank : schedule.ranks) chunks = std::max(chunks, rank.chunks);
-  for (const CostSetting& setting : costs_given.settings) {
-    const CostScope& scope = setting.scope;
-    const std::int32_t rank = std::max(scope.rank, scope.peer);
-    if (rank >= static_cast<std::int32_t>(ranks)) {
-      throw CLI::ValidationError("--cost",
-                                 fmt::format("speaks of rank {}, but there are {}", rank, ranks));
-    }
-    if (scope.chunk > chunks) {
-      throw CLI::ValidationError(
-          "--cost",
-          fmt::format("speaks of chunk {}, but no rank has more than {}", scope.chunk, chunks));
-    }
+  if (const auto why = misfit_of(costs_given.settings, schedule)) {
+    throw CLI::ValidationError("--cost", *why);
   }
 }
 

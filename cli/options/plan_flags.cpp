@@ -71,21 +71,6 @@ std::vector<ModuleKind> modules_of(const std::string& text) {
   return kinds;
 }
 
-// A table of modules that are named like their kinds and declare nothing else.
-ModuleTable table_of(const std::vector<ModuleKind>& kinds) {
-  ModuleTable table;
-  auto& chunks = table.layers.emplace_back();
-  for (const ModuleKind kind : kinds) {
-    auto module = std::find_if(table.list.begin(), table.list.end(),
-                               [&](const Module& known) { return known.kind == kind; });
-    if (module == table.list.end()) {
-      module = table.list.insert(module, {.name = std::string(name_of(kind)), .kind = kind});
-    }
-    chunks.push_back({static_cast<std::int32_t>(module - table.list.begin())});
-  }
-  return table;
-}
-
 std::string chunks_of(std::size_t rank, std::int32_t chunks) {
   return fmt::format("rank {} has {}", rank, counted(chunks, "chunk"));
 }
@@ -176,7 +161,7 @@ void PlanFlags::merge_into(Model& declared, OnConflict on_conflict) const {
                                "the model file declares modules itself; its `layers` say which "
                                "layer is which, and with --override the flag replaces them");
   }
-  declared.modules = table_of(modules);
+  declared.modules = modules_of_kinds(modules);
 }
 
 std::optional<Misfit> PlanFlags::misfit(const Schedule& schedule, const Model& declared) const {

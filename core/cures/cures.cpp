@@ -205,4 +205,10 @@ std::optional<Slip> find_slip(const CheckResult& result, const Input& input, con
   return slip;
 }
 
+void replace_by_slip(CheckResult& result, Diagnostic slip) {
+  const std::size_t errors = result.diagnostics.errors();
+  slip.notes.back().text += fmt::format("; `--all` shows {}", errors == 1 ? "it" : "them");
+  result.diagnostics.replace_by(std::move(slip));
+}
+
 }  // namespace capo

@@ -63,4 +63,8 @@ struct Slip {
                                             const JudgeText& judge,
                                             const CureOptions& options = {});
 
+/// Keeps the slip in place of the findings that follow from it; its note says that `--all` shows
+/// them.
+void replace_by_slip(CheckResult& result, Diagnostic slip);
+
 }  // namespace capo

@@ -24,6 +24,12 @@ bool looks_like_torch_csv(std::string_view text) {
   return digits > 0 && digits < text.size() && text[digits] >= 'A' && text[digits] <= 'Z';
 }
 
+// The text of a list may be JSON as well.
+bool begins_as_json(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{';
+}
+
 // Refuses declarations that would make capo allocate more than the limits allow.
 std::optional<Refusal> refuse_declarations(const LoadOptions& options) {
   const auto above = [&](std::int64_t number) {
@@ -81,10 +87,16 @@ TextForm detect_form(std::string_view name, std::string_view text) {
   if (name.ends_with(".order")) return TextForm::OrderFile;
   if (name.ends_with(".csv")) return TextForm::TorchCsv;
   if (name.ends_with(".json")) return TextForm::Json;
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && text[first] == '{') return TextForm::Json;
+  if (begins_as_json(text)) return TextForm::Json;
   if (looks_like_order_file(text)) return TextForm::OrderFile;
   return looks_like_torch_csv(text) ? TextForm::TorchCsv : TextForm::TeList;
+}
+
+TextForm notation_of(const Input& input) {
+  if (input.form == Form::OrderFile) return TextForm::OrderFile;
+  const bool json = input.form == Form::Json || input.csv_in_json;
+  if (json || begins_as_json(input.source.text)) return TextForm::Json;
+  return input.form == Form::TeList ? TextForm::TeList : TextForm::TorchCsv;
 }
 
 Result<Input, RefusedInput> load(Source source, const LoadOptions& options) {

@@ -22,6 +22,9 @@ enum class TextForm { TeList, OrderFile, TorchCsv, Json };
 
 [[nodiscard]] TextForm detect_form(std::string_view name, std::string_view text);
 
+/// The form in which the text of an input is written.
+[[nodiscard]] TextForm notation_of(const Input& input);
+
 struct LoadOptions {
   std::optional<TextForm> form;  ///< nullopt: it is detected
   Limits limits;

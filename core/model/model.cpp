@@ -2,6 +2,7 @@
 
 #include "core/base/index.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -34,6 +35,20 @@ const Module* ModuleTable::of(std::int32_t rank, std::int32_t chunk, std::int32_
   const auto* in_chunk = chunks == nullptr ? nullptr : entry_of(*chunks, chunk - 1);
   const auto* index = in_chunk == nullptr ? nullptr : entry_of(*in_chunk, layer);
   return index == nullptr ? nullptr : &list[as_index(*index)];
+}
+
+ModuleTable modules_of_kinds(const std::vector<ModuleKind>& kinds) {
+  ModuleTable table;
+  auto& chunks = table.layers.emplace_back();
+  for (const ModuleKind kind : kinds) {
+    auto module = std::find_if(table.list.begin(), table.list.end(),
+                               [&](const Module& known) { return known.kind == kind; });
+    if (module == table.list.end()) {
+      module = table.list.insert(module, {.name = std::string(name_of(kind)), .kind = kind});
+    }
+    chunks.push_back({static_cast<std::int32_t>(module - table.list.begin())});
+  }
+  return table;
 }
 
 std::size_t ModuleTable::layers_told_apart(std::int32_t rank, std::int32_t chunk) const {

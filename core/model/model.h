@@ -145,6 +145,10 @@ struct ModuleTable {
   friend bool operator==(const ModuleTable&, const ModuleTable&) = default;
 };
 
+/// Modules that are named like their kinds and declare nothing else: those of each chunk, or of all
+/// chunks if there is one.
+[[nodiscard]] ModuleTable modules_of_kinds(const std::vector<ModuleKind>& kinds);
+
 /// Ranks that perform collective actions together, and those actions.
 struct CollectiveGroup {
   std::string name;

@@ -40,6 +40,10 @@ struct ConsultOptions {
 [[nodiscard]] Opinion consult_torch(const Input& input,
                                     const torch::Version& version = torch::kNewest);
 
+/// The check. For a list that is unsound and that TE captures all the same under plan `te`, the
+/// result also says what its graphs would do to each other.
+[[nodiscard]] CheckResult check_planned(const Input& input, const CheckOptions& options);
+
 }  // namespace capo
 
 namespace capo::te {

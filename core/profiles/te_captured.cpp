@@ -75,3 +75,13 @@ std::optional<PlanResult> plan_of_captured(const Input& input, const CheckOption
 }
 
 }  // namespace capo::te
+
+namespace capo {
+
+CheckResult check_planned(const Input& input, const CheckOptions& options) {
+  CheckResult result = check(input, options);
+  if (!result.plan && !result.orders_clean) result.plan = te::plan_of_captured(input, options);
+  return result;
+}
+
+}  // namespace capo
