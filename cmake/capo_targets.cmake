@@ -67,11 +67,27 @@ function(capo_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# capo_library(core <sources>): the static library capo_core, alias capo::core.
+# {fmt} as the product links it: the distribution's shared library, or its headers alone, so that what is built is
+# complete in itself.
+set(CAPO_FMT fmt::fmt)
+if(CAPO_SELF_CONTAINED)
+  set(CAPO_FMT fmt::fmt-header-only)
+endif()
+
+# capo_self_contained(<target>): with CAPO_SELF_CONTAINED a program or module needs no C++ runtime where it is installed.
+function(capo_self_contained target)
+  if(CAPO_SELF_CONTAINED)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+endfunction()
+
+# capo_library(core <sources>): the static library capo_core, alias capo::core. Its code can be part of a shared object,
+# such as Python's module, which exports none of it; hidden names keep it as fast as that of a program.
 function(capo_library name)
   add_library(capo_${name} STATIC ${ARGN})
   add_library(capo::${name} ALIAS capo_${name})
-  set_target_properties(capo_${name} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF)
+  set_target_properties(capo_${name} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON
+                        CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_link_libraries(capo_${name} PRIVATE $<BUILD_INTERFACE:capo_options>)
   target_compile_features(capo_${name} PUBLIC cxx_std_20)
   capo_include_root(capo_${name} PUBLIC)
