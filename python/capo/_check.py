@@ -1,0 +1,46 @@
+"""capo.check: an order to a verdict."""
+
+from capo import _capo
+from capo._order import taken
+from capo._report import Report
+
+
+def check(
+    order,
+    *,
+    num_layers_per_chunk=None,
+    delayed=None,
+    modules=None,
+    plan=None,
+    topology=None,
+    comm=None,
+    profiles=("sound",),
+):
+    """Judge an order: is it right, and if not, where and why.
+
+    ``order`` is a list as TransformerEngine takes it (ints, floats, NumPy scalars), a list of one
+    for each rank, a torch schedule object, the text of a table or an ``.order`` file, a path, or a
+    ``capo.Schedule``.
+
+    - ``num_layers_per_chunk``: as TransformerEngine's own argument; its profile takes None for None.
+    - ``delayed``: chunks that delay their weight gradient, from 1, or ``"all"``; None: those that
+      have one in the order.
+    - ``modules``: a kind for all chunks, a list of one for each, or a dict of model.json's members.
+    - ``plan``: ``"te"`` or ``"safe"``: the buffers are judged as well.
+    - ``topology``: ``"chain"``, ``"loop"``, ``"v"``, ``"bidirectional"``, ``"independent"``, or the
+      stages of each rank.
+    - ``comm``: ``"per-rank"``, ``"per-pair"`` or ``"per-edge"``; None: the order is judged under
+      each.
+    - ``profiles``: the programs that are asked as well: ``"te"``, ``"mcore"``, ``"torch"``.
+
+    >>> import capo
+    >>> print(capo.check([1, 1, -1, -1]).verdict)
+    accepted
+    """
+    if isinstance(profiles, str):
+        profiles = (profiles,)
+    given, name = taken(order)
+    judgement = _capo.check(
+        given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, list(profiles)
+    )
+    return Report(judgement, profiles)

@@ -1,0 +1,39 @@
+"""An order in any form in which Python holds one, as the module takes it."""
+
+import os
+
+from capo import _capo
+
+_ENDINGS = (".order", ".csv", ".json", ".te")
+
+
+def _names_a_file(text):
+    """A text is a path if such a file exists, or if it ends as one and is a single word."""
+    if "\n" in text or len(text) > 4096 or "\0" in text:
+        return False
+    if text.endswith(_ENDINGS) and not any(mark in text for mark in "[](),; "):
+        return True
+    return os.path.isfile(text)
+
+
+def _read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return file.read(), os.fspath(path)
+
+
+def taken(order):
+    """The order and the name that messages use for it: the arguments of each call of the module."""
+    if isinstance(order, _capo.Schedule):
+        return order, "<schedule>"
+    if isinstance(order, str):
+        return _read(order) if _names_a_file(order) else (order, "<order>")
+    if isinstance(order, os.PathLike):
+        return _read(order)
+    held = getattr(order, "_held", None)
+    if isinstance(held, _capo.Schedule):
+        return held, "<schedule>"
+    if hasattr(order, "pipeline_order_with_comms") or hasattr(order, "pipeline_order"):
+        from capo.torch import table
+
+        return table(order), "<schedule>"
+    return order, "<order>"

@@ -1,0 +1,171 @@
+#include "python/judge.h"
+
+#include "core/base/nearest.h"
+#include "core/base/plural.h"
+#include "core/cures/cures.h"
+#include "core/order/declare.h"
+#include "core/profiles/consult.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace capo::python {
+
+namespace {
+
+// Findings of a rule that text puts together by their patterns, as on the command line.
+constexpr std::size_t kFindingsInText = 10'000;
+
+using Consult = Opinion (*)(const Input&);
+
+// TransformerEngine has None where a caller gives no layers, and says so of weight gradients.
+Opinion ask_te(const Input& input) {
+  if (input.form != Form::TeList) return consult_te(input, {});
+  Input called = input;
+  for (RankOrder& rank : called.schedule.ranks) {
+    if (rank.layers.form == Layers::Form::Unstated) rank.layers.form = Layers::Form::Null;
+  }
+  return consult_te(called, {});
+}
+
+Opinion ask_mcore(const Input& input) {
+  return consult_mcore(input, {});
+}
+
+// "sound" is capo's own verdict, which is always given.
+constexpr std::array<std::pair<std::string_view, Consult>, 4> kProfiles{
+    {{"sound", nullptr}, {"te", ask_te}, {"mcore", ask_mcore}, {"torch", consult_torch}}};
+
+const auto* profile_named(std::string_view name) {
+  return std::find_if(kProfiles.begin(), kProfiles.end(),
+                      [&](const auto& profile) { return profile.first == name; });
+}
+
+[[noreturn]] void refuse(const char* argument, const std::string& why) {
+  throw std::invalid_argument(fmt::format("{}: {}", argument, why));
+}
+
+void refuse_unused(const Input& input, const Declared& declared) {
+  if (input.form == Form::TeList) return;
+  const char* why = "is for lists; other forms state it themselves";
+  if (declared.load.te.layers.form != Layers::Form::Unstated) refuse("num_layers_per_chunk", why);
+  if (declared.load.te.delayed) refuse("delayed", why);
+}
+
+// Kinds that are named one for each chunk fit a rank that has as many.
+void refuse_other_chunks(const Schedule& schedule, const ModuleTable& modules) {
+  if (modules.layers.size() != 1 || modules.layers.front().size() < 2) return;
+  const std::size_t named = modules.layers.front().size();
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const std::int32_t chunks = schedule.ranks[r].chunks - schedule.ranks[r].strays;
+    if (chunks == 0 || std::cmp_equal(named, chunks)) continue;
+    refuse("modules",
+           fmt::format("names {} kinds, but rank {} has {}", named, r, counted(chunks, "chunk")));
+  }
+}
+
+}  // namespace
+
+void refuse_unknown_profile(const std::string& name) {
+  if (profile_named(name) != kProfiles.end()) return;
+  std::array<std::string_view, kProfiles.size()> names;
+  std::transform(kProfiles.begin(), kProfiles.end(), names.begin(),
+                 [](const auto& profile) { return profile.first; });
+  refuse("profiles", fmt::format("no profile `{}`; {}", name,
+                                 did_you_mean(name, names, "there are " + listed(names))));
+}
+
+void place(Input& input, const Declared& declared) {
+  refuse_unused(input, declared);
+  Schedule& schedule = input.schedule;
+  if (declared.model.topology) {
+    const auto why = declare_topology(schedule, *declared.model.topology, declared.model.stages);
+    if (why) refuse("topology", *why);
+  }
+  refuse_other_chunks(schedule, declared.model.modules);
+  if (const auto why = declare_layers(schedule, declared.model.modules.layers)) {
+    refuse("modules", *why);
+  }
+  if (declared.model.environment.communicators && schedule.topology == Topology::Independent) {
+    refuse("comm",
+           "the chunks are not wired to each other, so nobody communicates; topology wires them");
+  }
+}
+
+Judgement::Judgement(Input input, Declared declared)
+    : input_(std::move(input)), declared_(std::move(declared)) {
+  place(input_, declared_);
+  result_ = cured(Diagnostics::kDefaultLimit);
+  const auto judge = [this](const std::string& text) { return judge_again(text); };
+  if (auto slip = find_slip(result_, input_, judge)) slip_ = std::move(slip->finding);
+  opinions_ = opinions();
+}
+
+Judgement::Judgement(RefusedInput refused) : refused_(std::move(refused)) {
+}
+
+Verdict Judgement::verdict() const {
+  return refused_ ? Verdict::NoVerdict : result_.verdict;
+}
+
+std::string Judgement::text() const {
+  if (refused_) return to_text(report_of(refused_->source, refused_->refusal));
+  CheckResult shown = result_.diagnostics.dropped() == 0 ? result_ : cured(kFindingsInText);
+  if (slip_) replace_by_slip(shown, *slip_);
+  return to_text(report_of(input_, std::move(shown), opinions_));
+}
+
+std::string Judgement::json() const {
+  if (refused_)
+    return to_json(report_of(refused_->source, refused_->refusal), JsonLayout::Indented);
+  CheckResult told = result_;
+  if (slip_) told.diagnostics.put_first(*slip_);
+  return to_json(report_of(input_, std::move(told), opinions_), JsonLayout::Indented);
+}
+
+CheckResult Judgement::checked(const Input& input, std::size_t findings_per_rule) const {
+  return check_planned(input, {.findings_per_rule = findings_per_rule,
+                               .environment = declared_.model.environment,
+                               .groups = declared_.model.groups,
+                               .modules = declared_.model.modules,
+                               .plan = declared_.model.plan});
+}
+
+CheckResult Judgement::cured(std::size_t findings_per_rule) const {
+  CheckResult result = checked(input_, findings_per_rule);
+  keep_cures_that_work(result, input_,
+                       [this](const std::string& text) { return judge_again(text); });
+  return result;
+}
+
+// An edited text is judged under what was declared of the first; nullopt if that does not fit it.
+std::optional<CheckResult> Judgement::judge_again(const std::string& text) const {
+  LoadOptions options = declared_.load;
+  options.form = notation_of(input_);
+  auto again = load({.name = input_.source.name, .text = text}, options);
+  if (!again) return std::nullopt;
+  try {
+    place(*again, declared_);
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
+  return checked(*again, Diagnostics::kDefaultLimit);
+}
+
+std::vector<Opinion> Judgement::opinions() const {
+  std::vector<Opinion> said;
+  for (const auto& [name, consult] : kProfiles) {
+    const auto& asked = declared_.profiles;
+    const bool wanted = std::find(asked.begin(), asked.end(), name) != asked.end();
+    if (wanted && consult != nullptr) said.push_back(consult(input_));
+  }
+  return said;
+}
+
+}  // namespace capo::python

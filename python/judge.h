@@ -1,0 +1,62 @@
+// A call of capo.check as values of C++: what is declared beside an order, and the order judged.
+//
+// The Python module is a second caller of what `capo check` calls, and has no judgement of its own:
+// the report is the command line's, for programs and as text. An argument that does not fit the
+// order is an std::invalid_argument, which Python sees as a ValueError. Tested by python/tests.
+
+#pragma once
+
+#include "core/input/load.h"
+#include "core/model/model.h"
+#include "core/order/input.h"
+#include "core/profiles/opinion.h"
+#include "core/report/report.h"
+#include "core/rules/check.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capo::python {
+
+/// What a call declares beside its order.
+struct Declared {
+  LoadOptions load;
+  Model model;
+  std::vector<std::string> profiles;  ///< names of other programs that are asked as well
+};
+
+/// Throws std::invalid_argument if the order has no use for something that is declared, or states
+/// otherwise itself.
+void place(Input& input, const Declared& declared);
+
+/// Throws std::invalid_argument if no profile has that name.
+void refuse_unknown_profile(const std::string& name);
+
+/// An order that was judged, or a text that was refused.
+class Judgement {
+ public:
+  Judgement(Input input, Declared declared);
+  explicit Judgement(RefusedInput refused);
+
+  [[nodiscard]] Verdict verdict() const;
+  /// The report as `capo check` prints it.
+  [[nodiscard]] std::string text() const;
+  /// The report as `capo check --format json` prints it.
+  [[nodiscard]] std::string json() const;
+
+ private:
+  [[nodiscard]] CheckResult checked(const Input& input, std::size_t findings_per_rule) const;
+  [[nodiscard]] CheckResult cured(std::size_t findings_per_rule) const;
+  [[nodiscard]] std::optional<CheckResult> judge_again(const std::string& text) const;
+  [[nodiscard]] std::vector<Opinion> opinions() const;
+
+  std::optional<RefusedInput> refused_;
+  Input input_;
+  Declared declared_;
+  CheckResult result_;
+  std::optional<Diagnostic> slip_;
+  std::vector<Opinion> opinions_;
+};
+
+}  // namespace capo::python

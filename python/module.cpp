@@ -1,0 +1,241 @@
+// The module capo._capo, which python/capo makes the package of: judging, schedules, timelines.
+//
+// Each call takes what it needs out of Python's objects, and then judges, reads or simulates
+// without the interpreter's lock, so that other threads run.
+
+#include "core/convert/written.h"
+#include "core/frameworks/te/list_text.h"
+#include "core/frameworks/te/to_te_list.h"
+#include "core/text/order_printer.h"
+#include "python/judge.h"
+#include "python/make.h"
+#include "python/simulated.h"
+#include "python/take.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace capo::python {
+
+namespace {
+
+using Schedules = std::shared_ptr<HeldSchedule>;
+
+std::unique_ptr<Judgement> judged(nb::handle order, const std::string& name,
+                                  const Arguments& arguments, std::vector<std::string> profiles) {
+  for (const std::string& profile : profiles) refuse_unknown_profile(profile);
+  Declared declared = declared_of(arguments);
+  declared.profiles = std::move(profiles);
+  Taken taken = take(order, name);
+  const nb::gil_scoped_release free;
+  auto input = read(std::move(taken), declared.load);
+  if (!input) return std::make_unique<Judgement>(input.error());
+  return std::make_unique<Judgement>(*std::move(input), std::move(declared));
+}
+
+// An order read and placed; a text that is none is a ValueError with the diagnostic.
+Input placed(Taken taken, const Declared& declared) {
+  auto input = read(std::move(taken), declared.load);
+  if (!input) {
+    throw std::invalid_argument(to_text(report_of(input.error().source, input.error().refusal)));
+  }
+  place(*input, declared);
+  return *std::move(input);
+}
+
+Schedules schedule_of(nb::handle order, const std::string& name, const Arguments& arguments) {
+  const Declared declared = declared_of(arguments);
+  Taken taken = take(order, name);
+  const nb::gil_scoped_release free;
+  return std::make_shared<HeldSchedule>(HeldSchedule{placed(std::move(taken), declared)});
+}
+
+std::string text_of(const HeldSchedule& held, const std::string& form) {
+  constexpr std::array<std::pair<std::string_view, TextForm>, 4> kForms{
+      {{"te", TextForm::TeList},
+       {"order", TextForm::OrderFile},
+       {"csv", TextForm::TorchCsv},
+       {"json", TextForm::Json}}};
+  for (const auto& [name, text_form] : kForms) {
+    if (name != form) continue;
+    auto text = written(held.input.schedule, text_form);
+    if (!text)
+      throw std::invalid_argument(fmt::format("{} cannot say it: {}", form, text.error().reason));
+    return *std::move(text);
+  }
+  throw std::invalid_argument("form: there are te, order, csv and json");
+}
+
+// The list of each rank as Python's numbers.
+nb::list lists_of(const HeldSchedule& held) {
+  std::vector<TeList> lists;
+  for (const RankOrder& rank : held.input.schedule.ranks) {
+    auto list = to_te_list(rank, rank.order);
+    if (!list) throw std::invalid_argument("a TE list cannot say it: " + list.error().reason);
+    lists.push_back(*std::move(list));
+  }
+  return numbers_of(lists);
+}
+
+std::unique_ptr<SimulatedStep> simulated(nb::handle order, const std::string& name,
+                                         const Arguments& arguments, const std::string& cost,
+                                         const std::string& memory) {
+  const Declared declared = declared_of(arguments);
+  Taken taken = take(order, name);
+  const nb::gil_scoped_release free;
+  return std::make_unique<SimulatedStep>(placed(std::move(taken), declared), declared.model, cost,
+                                         memory);
+}
+
+// A view of an array that Python reads without a copy; the step lives as long as the view.
+template <typename Number>
+auto view(const std::vector<Number>& numbers, nb::handle owner) {
+  return nb::ndarray<nb::memview, const Number, nb::ndim<1>>(numbers.data(), {numbers.size()},
+                                                             owner);
+}
+
+template <auto kColumn>
+nb::object column(nb::handle self) {
+  const auto& step = nb::cast<const SimulatedStep&>(self);
+  return nb::cast(view(step.*kColumn, self));
+}
+
+void bind_judgement(nb::module_& m) {
+  nb::class_<Judgement>(m, "Judgement")
+      .def_prop_ro("verdict", [](const Judgement& self) { return name_of(self.verdict()); })
+      .def("text", &Judgement::text, nb::call_guard<nb::gil_scoped_release>())
+      .def("json", &Judgement::json, nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "check",
+      [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
+         nb::object modules, nb::object plan, nb::object topology, nb::object comm,
+         std::vector<std::string> profiles) {
+        return judged(order, name,
+                      {std::move(layers), std::move(delayed), std::move(modules), std::move(plan),
+                       std::move(topology), std::move(comm)},
+                      std::move(profiles));
+      },
+      nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
+      nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("plan").none(),
+      nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("profiles"));
+}
+
+void bind_schedule(nb::module_& m) {
+  nb::class_<HeldSchedule>(m, "Schedule")
+      .def("text", &text_of, nb::arg("form"))
+      .def("lists", &lists_of)
+      .def_prop_ro("ranks",
+                   [](const HeldSchedule& self) { return self.input.schedule.ranks.size(); })
+      .def_prop_ro("chunks",
+                   [](const HeldSchedule& self) {
+                     std::vector<std::int32_t> chunks;
+                     for (const RankOrder& rank : self.input.schedule.ranks) {
+                       chunks.push_back(rank.chunks);
+                     }
+                     return chunks;
+                   })
+      .def_prop_ro("topology",
+                   [](const HeldSchedule& self) { return name_of(self.input.schedule.topology); })
+      .def("same_as", [](const HeldSchedule& self, const HeldSchedule& other) {
+        return same_meaning(self.input.schedule, other.input.schedule);
+      });
+  m.def(
+      "schedule",
+      [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
+         nb::object topology) {
+        return schedule_of(order, name,
+                           {.num_layers_per_chunk = std::move(layers),
+                            .delayed = std::move(delayed),
+                            .modules = nb::none(),
+                            .plan = nb::none(),
+                            .topology = std::move(topology),
+                            .comm = nb::none()});
+      },
+      nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
+      nb::arg("delayed").none(), nb::arg("topology").none());
+}
+
+void bind_makers(nb::module_& m) {
+  m.def("generate", &generate, nb::arg("name"), nb::arg("ranks"), nb::arg("microbatches"),
+        nb::arg("chunks").none(), nb::arg("group").none(), nb::arg("memory_limit").none(),
+        nb::call_guard<nb::gil_scoped_release>());
+  m.def("schedule_names", &schedule_names);
+  nb::class_<MegatronOrders>(m, "MegatronOrders")
+      .def("lists", [](const MegatronOrders& self) { return numbers_of(self.generated.orders); })
+      .def("schedule", &MegatronOrders::schedule)
+      .def_prop_ro("refusal", &MegatronOrders::refusal)
+      .def_prop_ro("nonsense", &MegatronOrders::nonsense);
+  m.def("megatron_orders", &megatron_orders, nb::arg("pp"), nb::arg("vp").none(),
+        nb::arg("microbatches"), nb::arg("group_size").none(), nb::arg("overlap"),
+        nb::arg("delayed_wgrad"), nb::arg("layers"), nb::arg("rank").none(), nb::arg("runtime"),
+        nb::call_guard<nb::gil_scoped_release>());
+}
+
+void bind_timeline(nb::module_& m) {
+  nb::class_<RankTimes>(m, "RankTimes")
+      .def_ro("busy", &RankTimes::busy)
+      .def_ro("bubble", &RankTimes::bubble)
+      .def_ro("exposed", &RankTimes::exposed)
+      .def_ro("first", &RankTimes::first)
+      .def_ro("last", &RankTimes::last);
+  nb::class_<SimulatedStep>(m, "Timeline")
+      .def_prop_ro("makespan", [](const SimulatedStep& self) { return self.times().makespan(); })
+      .def_prop_ro("span", [](const SimulatedStep& self) { return self.times().span(); })
+      .def_prop_ro("bubble_rate",
+                   [](const SimulatedStep& self) { return self.times().bubble_rate(); })
+      .def_prop_ro("peak", [](const SimulatedStep& self) { return self.times().peak(); })
+      .def_prop_ro("ranks", [](const SimulatedStep& self) { return self.times().ranks(); })
+      .def_prop_ro("begin", &column<&SimulatedStep::begin>)
+      .def_prop_ro("end", &column<&SimulatedStep::end>)
+      .def_prop_ro("rank", &column<&SimulatedStep::rank>)
+      .def_prop_ro("microbatch", &column<&SimulatedStep::microbatch>)
+      .def_prop_ro("stage", &column<&SimulatedStep::stage>)
+      .def_prop_ro("kind", &column<&SimulatedStep::kind>)
+      .def("label", &SimulatedStep::label, nb::arg("task"))
+      .def("text", &SimulatedStep::text)
+      .def("json", &SimulatedStep::json)
+      .def("grid", &SimulatedStep::grid, nb::arg("width"))
+      .def("trace", &SimulatedStep::trace);
+  m.def("kind_names", &kind_names);
+  m.def(
+      "simulate",
+      [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
+         nb::object modules, nb::object topology, nb::object comm, const std::string& cost,
+         const std::string& memory) {
+        return simulated(order, name,
+                         {std::move(layers), std::move(delayed), std::move(modules), nb::none(),
+                          std::move(topology), std::move(comm)},
+                         cost, memory);
+      },
+      nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
+      nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("topology").none(),
+      nb::arg("comm").none(), nb::arg("cost"), nb::arg("mem"));
+}
+
+}  // namespace
+
+}  // namespace capo::python
+
+NB_MODULE(_capo, m) {
+  m.attr("__version__") = CAPO_VERSION;
+  capo::python::bind_judgement(m);
+  capo::python::bind_schedule(m);
+  capo::python::bind_makers(m);
+  capo::python::bind_timeline(m);
+}

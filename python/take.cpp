@@ -1,0 +1,288 @@
+#include "python/take.h"
+
+#include "core/base/nearest.h"
+#include "core/base/plural.h"
+#include "core/text/model_reader.h"
+#include "core/text/number.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace capo::python {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw std::invalid_argument(why);
+}
+
+std::string shown(nb::handle object) {
+  return nb::cast<std::string>(nb::repr(object));
+}
+
+// Arrays of any number of dimensions have the methods of numbers.
+bool is_number(nb::handle item) {
+  if (PyFloat_Check(item.ptr()) || PyLong_Check(item.ptr())) return true;
+  if (!PyIndex_Check(item.ptr()) && !nb::hasattr(item, "__float__")) return false;
+  return !nb::hasattr(item, "ndim") || nb::cast<int>(item.attr("ndim")) == 0;
+}
+
+// An int beyond a double's range is as large as can be said.
+double value_of_int(nb::handle whole) {
+  const double value = PyLong_AsDouble(whole.ptr());
+  if (value != -1.0 || PyErr_Occurred() == nullptr) return value;
+  PyErr_Clear();
+  const bool negative = PyObject_RichCompareBool(whole.ptr(), nb::int_(0).ptr(), Py_LT) == 1;
+  const double most = std::numeric_limits<double>::max();
+  return negative ? -most : most;
+}
+
+Number number_of(nb::handle item) {
+  if (PyFloat_Check(item.ptr())) {
+    return {.value = PyFloat_AsDouble(item.ptr()), .type = NumberType::Float};
+  }
+  if (PyIndex_Check(item.ptr())) {
+    const auto whole = nb::steal(PyNumber_Index(item.ptr()));
+    if (whole.is_valid()) return {.value = value_of_int(whole), .type = NumberType::Integer};
+    PyErr_Clear();  // an array of one float has the method, and refuses
+  }
+  const auto real = nb::steal(PyNumber_Float(item.ptr()));
+  if (!real.is_valid()) nb::raise_python_error();
+  return {.value = PyFloat_AsDouble(real.ptr()), .type = NumberType::Float};
+}
+
+// Prints each entry as it is taken, so that it has a place in a text.
+class Lists {
+ public:
+  explicit Lists(const std::string& name) { taken_.source.name = name; }
+
+  void open() { text() += "["; }
+  void close() { text() += "]"; }
+  void begin_rank() {
+    if (!taken_.begins.empty()) text() += ", ";
+    taken_.begins.push_back(static_cast<std::uint32_t>(taken_.list.entries.size()));
+    open();
+  }
+  void add(const Number& number) {
+    std::string& out = text();
+    if (out.back() != '[') out += ", ";
+    const std::size_t offset = out.size();
+    if (offset > std::numeric_limits<std::uint32_t>::max() - 64) refuse("order: it is too long");
+    out += to_text(number);
+    taken_.list.entries.push_back({.value = number.value,
+                                   .offset = static_cast<std::uint32_t>(offset),
+                                   .length = static_cast<std::uint16_t>(out.size() - offset),
+                                   .type = number.type});
+  }
+  [[nodiscard]] TakenLists taken() && { return std::move(taken_); }
+
+ private:
+  std::string& text() { return taken_.source.text; }
+
+  TakenLists taken_;
+};
+
+nb::object items_of(nb::handle sequence, const std::string& what) {
+  auto items = nb::steal(PySequence_List(sequence.ptr()));
+  if (items.is_valid()) return items;
+  PyErr_Clear();
+  throw nb::type_error(fmt::format("{} is {}, no list of numbers", what, shown(sequence)).c_str());
+}
+
+void take_rank(nb::handle list, const std::string& what, Lists& lists) {
+  lists.begin_rank();
+  std::size_t index = 0;
+  for (nb::handle item : nb::borrow<nb::list>(items_of(list, what))) {
+    if (!is_number(item)) {
+      throw nb::type_error(
+          fmt::format("{}[{}] is {}, no number", what, index, shown(item)).c_str());
+    }
+    lists.add(number_of(item));
+    ++index;
+  }
+  lists.close();
+}
+
+TakenLists take_lists(nb::handle order, const std::string& name) {
+  Lists lists(name);
+  const auto items = nb::borrow<nb::list>(items_of(order, "order"));
+  const bool ranks = items.size() > 0 && !is_number(items[0]) && !nb::isinstance<nb::str>(items[0]);
+  if (!ranks) {
+    take_rank(items, "order", lists);
+    return std::move(lists).taken();
+  }
+  lists.open();
+  for (std::size_t rank = 0; rank < items.size(); ++rank) {
+    take_rank(items[rank], fmt::format("order[{}]", rank), lists);
+  }
+  lists.close();
+  return std::move(lists).taken();
+}
+
+std::vector<std::string> words_of(nb::handle given, const char* argument) {
+  if (nb::isinstance<nb::str>(given)) return {nb::cast<std::string>(given)};
+  std::vector<std::string> words;
+  for (nb::handle item : nb::borrow<nb::list>(items_of(given, argument))) {
+    if (!nb::isinstance<nb::str>(item)) {
+      throw nb::type_error(fmt::format("{}: {} is no name", argument, shown(item)).c_str());
+    }
+    words.push_back(nb::cast<std::string>(item));
+  }
+  return words;
+}
+
+// A whole number within int32, of at least `least`.
+std::int32_t count_of(nb::handle item, const char* argument, std::int32_t least) {
+  constexpr double kMost = std::numeric_limits<std::int32_t>::max();
+  const double value = PyIndex_Check(item.ptr()) ? number_of(item).value : -kMost;
+  if (value < least || value > kMost) {
+    refuse(fmt::format("{}: {} is no whole number from {}", argument, shown(item), least));
+  }
+  return static_cast<std::int32_t>(value);
+}
+
+Layers layers_of(nb::handle given) {
+  if (given.is_none()) return {};
+  const char* argument = "num_layers_per_chunk";
+  constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min() + 1;
+  if (is_number(given)) {
+    return {.form = Layers::Form::Count, .values = {count_of(given, argument, kLeast)}};
+  }
+  Layers layers{.form = Layers::Form::List};
+  for (nb::handle item : nb::borrow<nb::list>(items_of(given, argument))) {
+    layers.values.push_back(count_of(item, argument, kLeast));
+  }
+  return layers;
+}
+
+std::optional<DelayedChunks> delayed_of(nb::handle given) {
+  if (given.is_none()) return std::nullopt;
+  if (nb::isinstance<nb::str>(given)) {
+    if (nb::cast<std::string>(given) == "all") return DelayedChunks{.all = true};
+    refuse(fmt::format("delayed: {} is neither \"all\" nor a list of chunks", shown(given)));
+  }
+  DelayedChunks delayed;
+  for (nb::handle item : nb::borrow<nb::list>(items_of(given, "delayed"))) {
+    delayed.chunks.push_back(count_of(item, "delayed", 1));
+  }
+  return delayed;
+}
+
+// The value of a word by its name, such as a plan's or a topology's.
+template <typename Named>
+auto value_named(nb::handle given, const char* argument, Named named,
+                 std::span<const std::string_view> names) {
+  using Value = decltype(named(std::string_view{}));
+  if (given.is_none()) return Value{};
+  const std::string word = nb::isinstance<nb::str>(given) ? nb::cast<std::string>(given) : "";
+  const Value value = named(std::string_view(word));
+  if (value) return value;
+  refuse(fmt::format("{}: {} is none; {}", argument, shown(given),
+                     did_you_mean(word, names, "there are " + listed(names))));
+}
+
+ModuleTable modules_of(nb::handle given) {
+  std::array<std::string_view, kModuleKinds.size()> names;
+  std::transform(kModuleKinds.begin(), kModuleKinds.end(), names.begin(),
+                 [](ModuleKind kind) { return name_of(kind); });
+  std::vector<ModuleKind> kinds;
+  for (const std::string& word : words_of(given, "modules")) {
+    kinds.push_back(*value_named(nb::cast(word), "modules", module_kind_named, names));
+  }
+  if (kinds.empty()) refuse("modules: it names none");
+  return modules_of_kinds(kinds);
+}
+
+// Members of model.json, as a dict's JSON has them.
+Model model_of_json(nb::handle members) {
+  const auto json = nb::module_::import_("json").attr("dumps")(members);
+  auto model = read_model(nb::cast<std::string>(json), {});
+  if (!model) refuse("modules: " + model.error().finding.message);
+  return *std::move(model);
+}
+
+void take_topology(nb::handle given, Model& model) {
+  if (given.is_none()) return;
+  if (nb::isinstance<nb::str>(given)) {
+    constexpr std::array<std::string_view, 5> kNames{"independent", "chain", "loop", "v",
+                                                     "bidirectional"};
+    const auto placed = [](std::string_view word) {
+      const auto named = topology_named(word);
+      return named == Topology::Custom ? std::nullopt : named;
+    };
+    model.topology = value_named(given, "topology", placed, kNames);
+    return;
+  }
+  std::vector<std::vector<std::int32_t>> ranks;
+  for (nb::handle rank : nb::borrow<nb::list>(items_of(given, "topology"))) {
+    auto& held = ranks.emplace_back();
+    for (nb::handle stage : nb::borrow<nb::list>(items_of(rank, "topology"))) {
+      held.push_back(count_of(stage, "topology", 0));
+    }
+  }
+  auto stages = read_topology(fmt::format("{{\"schema\": 1, \"stages\": {}}}", ranks), {});
+  if (!stages) refuse("topology: " + stages.error().finding.message);
+  model.topology = Topology::Custom;
+  model.stages = *std::move(stages);
+}
+
+}  // namespace
+
+Taken take(nb::handle order, const std::string& name) {
+  if (nb::isinstance<nb::str>(order)) {
+    return Source{.name = name, .text = nb::cast<std::string>(order)};
+  }
+  if (nb::isinstance<HeldSchedule>(order)) {
+    return nb::cast<std::shared_ptr<HeldSchedule>>(order);
+  }
+  return take_lists(order, name);
+}
+
+Result<Input, RefusedInput> read(Taken taken, const LoadOptions& options) {
+  if (auto* text = std::get_if<Source>(&taken)) return load(std::move(*text), options);
+  if (const auto* held = std::get_if<std::shared_ptr<const HeldSchedule>>(&taken)) {
+    return (*held)->input;
+  }
+  auto& lists = std::get<TakenLists>(taken);
+  Input input{.source = std::move(lists.source), .form = Form::TeList};
+  take_te_lists(input, std::move(lists.list), std::move(lists.begins), options.te);
+  return input;
+}
+
+Declared declared_of(const Arguments& arguments) {
+  Declared declared;
+  declared.load.te.layers = layers_of(arguments.num_layers_per_chunk);
+  declared.load.te.delayed = delayed_of(arguments.delayed);
+  Model& model = declared.model;
+  if (nb::isinstance<nb::dict>(arguments.modules)) {
+    model = model_of_json(arguments.modules);
+  } else if (!arguments.modules.is_none()) {
+    model.modules = modules_of(arguments.modules);
+  }
+  constexpr std::array<std::string_view, 2> kPlans{"te", "safe"};
+  if (!arguments.plan.is_none()) {
+    model.plan.kind = value_named(arguments.plan, "plan", plan_named, kPlans);
+  }
+  take_topology(arguments.topology, model);
+  constexpr std::array<std::string_view, 3> kLayouts{"per-rank", "per-pair", "per-edge"};
+  if (!arguments.comm.is_none()) {
+    model.environment.communicators =
+        value_named(arguments.comm, "comm", communicators_named, kLayouts);
+  }
+  return declared;
+}
+
+}  // namespace capo::python

@@ -1,0 +1,126 @@
+"""capo.check: the fields of a report, the words of the command line, and errors of arguments."""
+
+import json
+import threading
+
+import capo
+import pytest
+
+SLIP = [1, 2, -2, -2, -1, -1.5, 1, 2, -2, -2.5, -1, -1.5]
+
+
+def test_accepted():
+    report = capo.check([1, 1, -1, -1])
+    assert report.verdict == "accepted" and report.accepted
+    assert report.diagnostics == [] and report.victims is None and report.slots is None
+    report.raise_for_errors()
+
+
+def test_rejected_with_its_finding():
+    report = capo.check([1, 2, -1, -1], profiles=("sound", "te"))
+    assert report.verdict == "rejected" and not report.accepted
+    (finding,) = report.diagnostics
+    assert finding.rule == "S15" and finding.severity == "error"
+    assert finding.message.startswith("`-1` at index 3 is a backward of chunk 1 without a forward")
+    assert finding.help == "chunk 2 lacks a backward; is `-2` meant?"
+    (span, *_) = finding.spans
+    assert (span.source, span.line, span.column, span.length) == ("<order>", 1, 12, 2)
+    assert list(report.profiles) == ["sound", "te"]
+    assert report.profiles["te"].accepts is True and report.profiles["te"].error_kind is None
+    assert report.profiles["te"].disagreement == "accepted there and wrong"
+    assert report.profiles["sound"].accepts is False
+
+
+def test_the_error_prints_the_report():
+    report = capo.check([1, 2, -1, -1])
+    with pytest.raises(capo.OrderError) as raised:
+        report.raise_for_errors()
+    assert str(raised.value) + "\n" == str(report)
+    assert raised.value.report is report
+    assert str(report).startswith("error[S15]: `-1` at index 3")
+
+
+def test_a_slip_is_called_by_its_name():
+    report = capo.check(SLIP)
+    assert "error[S16]: `-2` at index 3 is probably `-2.5`" in str(report)
+    assert report.diagnostics[0].edits[0][1] == "-2.5"
+    assert capo.check([-2.5 if at == 3 else entry for at, entry in enumerate(SLIP)]).accepted
+
+
+def test_json_is_the_report_for_programs():
+    told = json.loads(capo.check([1, 2, -1, -1], profiles=("te",)).to_json())
+    assert told["schema"] == 1 and told["verdict"] == "rejected" and told["profiles"]["te"]["accepts"]
+
+
+def test_a_text_that_is_no_order_has_no_verdict():
+    report = capo.check("[1, x]", profiles=("sound", "te"))
+    assert report.verdict == "no-verdict" and report.diagnostics[0].rule == "I01"
+    assert report.profiles["te"].accepts is None
+    with pytest.raises(capo.OrderError, match="I01"):
+        report.raise_for_errors()
+
+
+def test_layers_are_the_profiles_own_argument():
+    order = [1, 1, -1, -1.5, -1, -1.5]
+    kinds = [
+        capo.check(order, num_layers_per_chunk=layers, profiles=["te"]).profiles["te"].error_kind
+        for layers in (None, 1, [1])
+    ]
+    assert kinds == ["TE.ValueError", "py.TypeError", None]
+
+
+def test_delayed_chunks():
+    assert capo.check([1, -1]).accepted
+    assert not capo.check([1, -1], delayed="all").accepted
+    assert not capo.check([1, -1], delayed=[1]).accepted
+    assert not capo.check([1, -1, -1.5], delayed=[]).accepted
+
+
+def test_a_plan_has_victims_and_slots():
+    report = capo.check(
+        [2, -2, 1, 1, -2.5, -1, 2, -1.5, -1, -1.5, -2, -2.5], plan="te", modules="linear"
+    )
+    assert report.slots == 2
+    assert set(report.victims) == {"static_input", "grad_output"}
+    assert isinstance(report.hazards, list)
+
+
+def test_ranks_are_judged_under_each_environment():
+    ranks = [[1, 1, -1, -1], [1, -1, 1, -1]]
+    assert capo.check(ranks, topology="chain").accepted
+    assert capo.check(ranks, topology=[[0], [1]], comm="per-edge").accepted
+    assert "2 ranks" in str(capo.check(ranks))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"plan": "tee"}, "plan: 'tee' is none; did you mean `te`?"),
+        ({"topology": "chian"}, "topology: 'chian' is none; did you mean `chain`?"),
+        ({"topology": [[0, 0]]}, "topology: "),
+        ({"comm": "per-rank"}, "comm: the chunks are not wired"),
+        ({"modules": "liner"}, "modules: 'liner' is none; did you mean `linear`?"),
+        ({"modules": ["linear"] * 3}, "modules: names 3 kinds, but rank 0 has 1 chunk"),
+        ({"profiles": ["tee"]}, "profiles: no profile `tee`"),
+        ({"delayed": "some"}, "delayed: 'some' is neither"),
+        ({"delayed": [0]}, "delayed: 0 is no whole number from 1"),
+    ],
+)
+def test_an_argument_that_does_not_fit(arguments, words):
+    with pytest.raises(ValueError) as raised:
+        capo.check([1, -1], **arguments)
+    assert words in str(raised.value)
+
+
+def test_declarations_of_lists_are_for_lists():
+    with pytest.raises(ValueError, match="num_layers_per_chunk: is for lists"):
+        capo.check("0F0,0B0\n", num_layers_per_chunk=[1])
+
+
+def test_other_threads_run_while_an_order_is_judged():
+    order = [1] * 200_000 + [-1] * 200_000
+    ran = threading.Event()
+    judged = threading.Thread(target=lambda: (capo.check(order), ran.set()))
+    judged.start()
+    judged.join()
+    assert ran.is_set()

@@ -1,0 +1,97 @@
+"""capo.te.guard, around a stand-in for TransformerEngine's function."""
+
+import sys
+import types
+
+import capo
+import pytest
+
+
+class Layer:
+    def __init__(self, delays=False):
+        self.delay_wgrad_compute = delays
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """Modules that hold one function, as TransformerEngine's package and its graph.py do."""
+    calls = []
+
+    def make_graphed_callables(modules, sample_args, **named):
+        calls.append(named.get("_order"))
+        return modules
+
+    inner = types.ModuleType("transformer_engine.pytorch.graph")
+    outer = types.ModuleType("transformer_engine.pytorch")
+    inner.make_graphed_callables = outer.make_graphed_callables = make_graphed_callables
+    for module in (inner, outer):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    outer.calls = calls
+    monkeypatch.delenv("CAPO_GUARD", raising=False)
+    return outer
+
+
+def test_a_sound_order_passes(engine):
+    with capo.te.guard() as guard:
+        engine.make_graphed_callables((Layer(),), ((), ()), _order=[1, 1, -1, -1])
+    assert engine.calls == [[1, 1, -1, -1]]
+    assert [report.verdict for report in guard.reports] == ["accepted"]
+
+
+def test_a_wrong_order_never_reaches_capture(engine):
+    with capo.te.guard(), pytest.raises(capo.OrderError, match="S15"):
+        engine.make_graphed_callables((Layer(), Layer()), ((), ()), _order=[1, 2, -1, -1])
+    assert engine.calls == []
+
+
+def test_the_function_is_itself_again(engine):
+    before = engine.make_graphed_callables
+    with capo.te.guard():
+        assert engine.make_graphed_callables is not before
+        assert sys.modules["transformer_engine.pytorch.graph"].make_graphed_callables is not before
+    assert engine.make_graphed_callables is before
+    assert sys.modules["transformer_engine.pytorch.graph"].make_graphed_callables is before
+
+
+def test_warn_captures_all_the_same(engine, monkeypatch):
+    monkeypatch.setenv("CAPO_GUARD", "warn")
+    with capo.te.guard(), pytest.warns(capo.te.CaptureWarning, match="S15"):
+        engine.make_graphed_callables((Layer(), Layer()), ((), ()), _order=[1, 2, -1, -1])
+    assert engine.calls == [[1, 2, -1, -1]]
+
+
+def test_off_judges_nothing(engine, monkeypatch):
+    monkeypatch.setenv("CAPO_GUARD", "off")
+    with capo.te.guard() as guard:
+        engine.make_graphed_callables((Layer(),), ((),), _order=[1, 2, -1, -1])
+    assert engine.calls and guard.reports == []
+
+
+def test_modules_say_what_they_delay(engine):
+    with capo.te.guard() as guard, pytest.raises(capo.OrderError):
+        engine.make_graphed_callables(
+            (Layer(delays=True),), ((),), _order=[1, -1], _num_layers_per_chunk=[1]
+        )
+    assert "weight gradient" in str(guard.reports[0])
+
+
+def test_a_call_without_an_order_is_left_alone(engine):
+    with capo.te.guard() as guard:
+        engine.make_graphed_callables((Layer(),), ((),))
+    assert engine.calls == [None] and guard.reports == []
+
+
+def test_a_decorator(engine):
+    @capo.te.guard()
+    def train():
+        engine.make_graphed_callables((Layer(), Layer()), ((), ()), _order=[1, 2, -1, -1])
+
+    with pytest.raises(capo.OrderError):
+        train()
+
+
+def test_nothing_to_guard(monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "transformer_engine"]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(RuntimeError, match="no module of transformer_engine is loaded"):
+        capo.te.guard().__enter__()
