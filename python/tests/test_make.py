@@ -55,3 +55,34 @@ def test_what_megatron_raises_is_told():
         megatron.orders(pp=2, vp=2, microbatches=4, group_size=0)
     with pytest.raises(ValueError, match="rank: there are ranks 0 to 1"):
         megatron.orders(pp=2, microbatches=4, rank=2)
+
+
+def test_every_order_of_megatron_is_its_own():
+    rows = json.loads((DATA / "megatron_orders.json").read_text())["rows"]
+    made = 0
+    for row in rows:
+        if row["kind"] != "schedule":
+            continue
+        given = row["inputs"]
+        order = megatron.orders(
+            pp=given["pp"],
+            vp=given["vp"],
+            microbatches=given["num_microbatches"],
+            group_size=given["group_size"],
+            overlap=given["overlap"],
+            delayed_wgrad=given["wgrad"],
+            layers=given["layers_per_chunk"],
+            rank=given["rank"],
+            force=True,
+        )
+        assert order == row["layer_order" if given["overlap"] else "chunk_order"], row["id"]
+        refusal = megatron.refusal(
+            pp=given["pp"],
+            vp=given["vp"],
+            microbatches=given["num_microbatches"],
+            group_size=given["group_size"],
+            overlap=given["overlap"],
+        )
+        assert ("rejected: " + refusal if refusal else "accepted") == row["runtime"][0], row["id"]
+        made += 1
+    assert made == 272

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kRoot = CAPO_SOURCE_DIR;
-const std::vector<std::string> kParts{"core", "schedules", "sim", "run", "gpu", "cli", "testing"};
+const std::vector<std::string> kParts{"core", "schedules", "sim", "run", "gpu", "cli", "python", "testing"};
 
 struct SourceFile {
   std::string path;  // relative to the root
@@ -76,6 +76,7 @@ bool may_include(const std::string& from, const std::string& to) {
       {"run", {"core", "run"}},
       {"gpu", {"core", "run", "gpu"}},
       {"cli", {"core", "schedules", "sim", "run", "gpu", "cli"}},
+      {"python", {"core", "schedules", "sim", "python"}},
       {"testing", {"core", "schedules", "sim", "run", "gpu", "testing"}},
   };
   return allowed.at(from).contains(to);
@@ -235,7 +236,7 @@ TEST(Architecture, FilesThatCommentsNameExist) {
   static const std::regex name(R"(([A-Za-z0-9_]+/)*[A-Za-z0-9_]+\.(h|cpp|cu|cuh)\b)");
   std::set<std::string> known;  // every path, and every end of one
   std::vector<fs::path> files;
-  for (const char* top : {"core", "schedules", "sim", "run", "gpu", "cli", "testing", "tests",
+  for (const char* top : {"core", "schedules", "sim", "run", "gpu", "cli", "python", "testing", "tests",
                           "bench", "fuzz", "examples"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / top)) {
       if (!entry.is_regular_file() || !is_source(entry.path())) continue;
