@@ -24,6 +24,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -37,10 +38,26 @@ namespace {
 
 using Schedules = std::shared_ptr<HeldSchedule>;
 
+// The facts that a schedule object of torch's knows beside its table.
+struct TorchFacts {
+  std::optional<std::int32_t> microbatches;
+  std::optional<std::int32_t> stages;
+  std::optional<std::vector<std::int32_t>> stage_to_rank;
+};
+
+void declare(const TorchFacts& facts, Declared& declared) {
+  declared.load.form = TextForm::TorchCsv;
+  declared.load.torch.microbatches = facts.microbatches;
+  declared.load.torch.stages = facts.stages;
+  declared.load.torch.stage_to_rank = facts.stage_to_rank;
+}
+
 std::unique_ptr<Judgement> judged(nb::handle order, const std::string& name,
-                                  const Arguments& arguments, std::vector<std::string> profiles) {
+                                  const Arguments& arguments, std::vector<std::string> profiles,
+                                  const std::optional<TorchFacts>& torch) {
   for (const std::string& profile : profiles) refuse_unknown_profile(profile);
   Declared declared = declared_of(arguments);
+  if (torch) declare(*torch, declared);
   declared.profiles = std::move(profiles);
   Taken taken = take(order, name);
   const nb::gil_scoped_release free;
@@ -121,19 +138,25 @@ void bind_judgement(nb::module_& m) {
       .def_prop_ro("verdict", [](const Judgement& self) { return name_of(self.verdict()); })
       .def("text", &Judgement::text, nb::call_guard<nb::gil_scoped_release>())
       .def("json", &Judgement::json, nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<TorchFacts>(m, "TorchFacts")
+      .def(nb::init<std::optional<std::int32_t>, std::optional<std::int32_t>,
+                    std::optional<std::vector<std::int32_t>>>(),
+           nb::arg("microbatches").none(), nb::arg("stages").none(),
+           nb::arg("stage_to_rank").none());
   m.def(
       "check",
       [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
          nb::object modules, nb::object plan, nb::object topology, nb::object comm,
-         std::vector<std::string> profiles) {
+         std::vector<std::string> profiles, const TorchFacts* torch) {
         return judged(order, name,
                       {std::move(layers), std::move(delayed), std::move(modules), std::move(plan),
                        std::move(topology), std::move(comm)},
-                      std::move(profiles));
+                      std::move(profiles), torch ? std::optional(*torch) : std::nullopt);
       },
       nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
       nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("plan").none(),
-      nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("profiles"));
+      nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("profiles"),
+      nb::arg("torch").none() = nb::none());
 }
 
 void bind_schedule(nb::module_& m) {

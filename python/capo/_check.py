@@ -1,7 +1,7 @@
 """capo.check: an order to a verdict."""
 
 from capo import _capo
-from capo._order import taken
+from capo._order import is_torch_schedule, taken
 from capo._report import Report
 
 
@@ -40,7 +40,12 @@ def check(
     if isinstance(profiles, str):
         profiles = (profiles,)
     given, name = taken(order)
+    known = None
+    if is_torch_schedule(order):
+        from capo.torch import facts
+
+        known = facts(order)
     judgement = _capo.check(
-        given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, list(profiles)
+        given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, list(profiles), known
     )
     return Report(judgement, profiles)

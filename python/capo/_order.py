@@ -32,8 +32,13 @@ def taken(order):
     held = getattr(order, "_held", None)
     if isinstance(held, _capo.Schedule):
         return held, "<schedule>"
-    if hasattr(order, "pipeline_order_with_comms") or hasattr(order, "pipeline_order"):
+    if is_torch_schedule(order):
         from capo.torch import table
 
         return table(order), "<schedule>"
     return order, "<order>"
+
+
+def is_torch_schedule(order):
+    """Whether an object has the table of torch's schedules."""
+    return hasattr(order, "pipeline_order_with_comms") or hasattr(order, "pipeline_order")

@@ -1,7 +1,7 @@
 """PyTorch's schedule objects, read by their attributes: torch itself is never imported."""
 
 from capo import _capo
-from capo._report import Report
+from capo._check import check as judge
 
 
 def _rows(schedule):
@@ -24,13 +24,21 @@ def table(schedule):
     )
 
 
+def facts(schedule):
+    """The microbatches, the stages and their ranks that the object knows, each if it does."""
+    ranks = getattr(schedule, "stage_index_to_group_rank", None)
+    return _capo.TorchFacts(
+        getattr(schedule, "_n_microbatches", None),
+        getattr(schedule, "_num_stages", None),
+        [ranks[stage] for stage in sorted(ranks)] if ranks else None,
+    )
+
+
 def check(schedule, *, modules=None, plan=None, topology=None, comm=None, profiles=("sound", "torch")):
     """Judge the table of a torch schedule object, with its number of microbatches and its stages.
 
     ``schedule`` has ``pipeline_order`` or ``pipeline_order_with_comms``, as the multi-stage schedules
     of torch.distributed.pipelining do.
     """
-    judgement = _capo.check(
-        table(schedule), "<schedule>", None, None, modules, plan, topology, comm, list(profiles)
-    )
-    return Report(judgement, profiles)
+    _rows(schedule)
+    return judge(schedule, modules=modules, plan=plan, topology=topology, comm=comm, profiles=profiles)

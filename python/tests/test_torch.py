@@ -47,6 +47,17 @@ def test_check_takes_the_object_as_well():
     assert capo.check(schedule_of(["0F0,0B0", "1F0,1B0"])).accepted
 
 
+def test_microbatches_that_the_table_lacks_are_missed():
+    rows = ["0F0,0F1,,0B0,0B1", ",1F0,1B0,1F1,1B1"]
+    placed = {0: 0, 1: 1}
+    whole = schedule_of(rows, _n_microbatches=2, _num_stages=2, stage_index_to_group_rank=placed)
+    assert capo.torch.check(whole).accepted
+    short = schedule_of(rows, _n_microbatches=3, _num_stages=2, stage_index_to_group_rank=placed)
+    assert not capo.torch.check(short).accepted
+    swapped = schedule_of(rows, _n_microbatches=2, stage_index_to_group_rank={0: 1, 1: 0})
+    assert not capo.torch.check(swapped).accepted
+
+
 def test_an_object_without_a_table():
     with pytest.raises(TypeError, match="has no pipeline_order"):
         capo.torch.check(object())
