@@ -17,6 +17,16 @@ from capo._schedule import Schedule, generate, schedule_names
 from capo._simulate import KINDS, Timeline, simulate
 from capo import megatron, te, torch
 
+
+def __getattr__(name):
+    """capo.strategies is loaded when it is asked for, since it needs hypothesis."""
+    if name != "strategies":
+        raise AttributeError(f"module 'capo' has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module("capo.strategies")
+
+
 __all__ = [
     "KINDS",
     "Diagnostic",

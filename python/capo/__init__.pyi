@@ -6,6 +6,7 @@ from capo import te as te
 from capo import torch as torch
 
 __version__: str
+strategies: Any
 KINDS: tuple[str, ...]
 
 Order = Any
