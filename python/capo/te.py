@@ -60,18 +60,7 @@ def _delayed(modules, order, layers):
     return sorted(delaying) or None
 
 
-def _inputs_without_gradient(sample_args):
-    """The positions of sample arguments none of whose tensors requires a gradient."""
-    return [
-        index
-        for index, arguments in enumerate(sample_args or ())
-        if isinstance(arguments, (tuple, list))
-        and arguments
-        and all(getattr(tensor, "requires_grad", None) is False for tensor in arguments)
-    ]
-
-
-def judge(modules, sample_args, order, num_layers_per_chunk=None, reuse=False, **declared):
+def judge(modules, order, num_layers_per_chunk=None, reuse=False, **declared):
     """The report on a call of make_graphed_callables, out of its own arguments.
 
     ``declared`` is handed on to ``capo.check``.
@@ -79,9 +68,7 @@ def judge(modules, sample_args, order, num_layers_per_chunk=None, reuse=False, *
     declared.setdefault("delayed", _delayed(modules, order, num_layers_per_chunk))
     declared.setdefault("plan", "te" if reuse else None)
     declared.setdefault("profiles", ("sound", "te"))
-    report = check(order, num_layers_per_chunk=num_layers_per_chunk, **declared)
-    report.inputs_without_gradient = _inputs_without_gradient(sample_args)
-    return report
+    return check(order, num_layers_per_chunk=num_layers_per_chunk, **declared)
 
 
 def _holders(function):
@@ -133,16 +120,15 @@ class guard:
         def guarded(modules, sample_args, *rest, **named):
             order = named.get("_order")
             if order is not None and self._asked() != "off":
-                self._judge(modules, sample_args, order, named)
+                self._judge(modules, order, named)
             return function(modules, sample_args, *rest, **named)
 
         guarded._capo = self
         return guarded
 
-    def _judge(self, modules, sample_args, order, named):
+    def _judge(self, modules, order, named):
         report = judge(
             modules,
-            sample_args,
             order,
             named.get("_num_layers_per_chunk"),
             bool(named.get("_reuse_graph_input_output_buffers")),

@@ -1,7 +1,9 @@
 """capo.check: the fields of a report, the words of the command line, and errors of arguments."""
 
 import json
+import sys
 import threading
+import time
 
 import capo
 import pytest
@@ -118,9 +120,30 @@ def test_declarations_of_lists_are_for_lists():
 
 
 def test_other_threads_run_while_an_order_is_judged():
-    order = [1] * 200_000 + [-1] * 200_000
-    ran = threading.Event()
-    judged = threading.Thread(target=lambda: (capo.check(order), ran.set()))
-    judged.start()
-    judged.join()
-    assert ran.is_set()
+    """No thread gives the interpreter's lock up unasked here, so only the call itself can."""
+    turns = [0]
+    stop = threading.Event()
+
+    def count():
+        while not stop.is_set():
+            turns[0] += 1
+            time.sleep(0)
+
+    interval = sys.getswitchinterval()
+    counter = threading.Thread(target=count)
+    schedule = capo.generate("1f1b", ranks=8, microbatches=1000)
+    sys.setswitchinterval(1000)
+    counter.start()
+    try:
+        ran = False
+        for _ in range(50):
+            before = turns[0]
+            capo.check(schedule)
+            ran = ran or turns[0] > before
+            if ran:
+                break
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+        counter.join()
+    assert ran
