@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -22,29 +22,13 @@ namespace {
 // Findings of a rule that text puts together by their patterns, as on the command line.
 constexpr std::size_t kFindingsInText = 10'000;
 
-using Consult = Opinion (*)(const Input&);
-
 // TransformerEngine has None where a caller gives no layers, and says so of weight gradients.
-Opinion ask_te(const Input& input) {
-  if (input.form != Form::TeList) return consult_te(input, {});
-  Input called = input;
-  for (RankOrder& rank : called.schedule.ranks) {
+Input as_called(const AskedProfile& asked, Input input) {
+  if (asked.profile != Profile::Te || input.form != Form::TeList) return input;
+  for (RankOrder& rank : input.schedule.ranks) {
     if (rank.layers.form == Layers::Form::Unstated) rank.layers.form = Layers::Form::Null;
   }
-  return consult_te(called, {});
-}
-
-Opinion ask_mcore(const Input& input) {
-  return consult_mcore(input, {});
-}
-
-// "sound" is capo's own verdict, which is always given.
-constexpr std::array<std::pair<std::string_view, Consult>, 4> kProfiles{
-    {{"sound", nullptr}, {"te", ask_te}, {"mcore", ask_mcore}, {"torch", consult_torch}}};
-
-const auto* profile_named(std::string_view name) {
-  return std::find_if(kProfiles.begin(), kProfiles.end(),
-                      [&](const auto& profile) { return profile.first == name; });
+  return input;
 }
 
 [[noreturn]] void refuse(const char* argument, const std::string& why) {
@@ -73,12 +57,13 @@ void refuse_other_chunks(const Schedule& schedule, const ModuleTable& modules) {
 }  // namespace
 
 void refuse_unknown_profile(const std::string& name) {
-  if (profile_named(name) != kProfiles.end()) return;
-  std::array<std::string_view, kProfiles.size()> names;
-  std::transform(kProfiles.begin(), kProfiles.end(), names.begin(),
-                 [](const auto& profile) { return profile.first; });
-  refuse("profiles", fmt::format("no profile `{}`; {}", name,
-                                 did_you_mean(name, names, "there are " + listed(names))));
+  const std::vector<AskedProfile> known = known_profiles();
+  std::vector<std::string_view> names;
+  for (const AskedProfile& profile : known) names.emplace_back(profile.name);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  refuse("profiles",
+         fmt::format("no profile `{}`; {}", name,
+                     did_you_mean(name, names, "there are " + listed(std::span(names).first(4)))));
 }
 
 void place(Input& input, const Declared& declared) {
@@ -160,10 +145,11 @@ std::optional<CheckResult> Judgement::judge_again(const std::string& text) const
 
 std::vector<Opinion> Judgement::opinions() const {
   std::vector<Opinion> said;
-  for (const auto& [name, consult] : kProfiles) {
-    const auto& asked = declared_.profiles;
-    const bool wanted = std::find(asked.begin(), asked.end(), name) != asked.end();
-    if (wanted && consult != nullptr) said.push_back(consult(input_));
+  const auto& asked = declared_.profiles;
+  for (const AskedProfile& profile : known_profiles()) {
+    const bool wanted = std::find(asked.begin(), asked.end(), profile.name) != asked.end();
+    if (!wanted || profile.profile == Profile::Sound) continue;
+    said.push_back(opinion_of(profile, as_called(profile, input_), {}));
   }
   return said;
 }

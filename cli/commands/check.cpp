@@ -33,28 +33,6 @@ struct MegatronFlags {
   std::int64_t group_size = 0;
 };
 
-// Every profile that can be asked for: capo's own and the frameworks' names, which mean their
-// newest versions, and then each version.
-std::vector<AskedProfile> known_profiles() {
-  std::vector<AskedProfile> known{{},
-                                  {.profile = Profile::Te, .name = "te"},
-                                  {.profile = Profile::Mcore, .name = "mcore"},
-                                  {.profile = Profile::Torch, .name = "torch"}};
-  for (const te::Version& version : te::kVersions) {
-    known.push_back(
-        {.profile = Profile::Te, .name = fmt::format("te@{}", version.release), .te = &version});
-  }
-  for (const megatron::Version& version : megatron::kVersions) {
-    known.push_back({.profile = Profile::Mcore, .name = fmt::format("mcore@{}", version.release)});
-  }
-  for (const torch::Version& version : torch::kVersions) {
-    known.push_back({.profile = Profile::Torch,
-                     .name = fmt::format("torch@{}", version.release),
-                     .torch = &version});
-  }
-  return known;
-}
-
 std::vector<AskedProfile> profiles_of(const std::string& text) {
   const std::vector<AskedProfile> all = known_profiles();
   std::vector<std::string_view> names(all.size());
@@ -201,24 +179,6 @@ void settle_megatron(CheckRequest& request, const MegatronFlags& flags) {
 
 }  // namespace
 
-namespace {
-
-Opinion opinion_of(const AskedProfile& asked, const Input& input, ConsultOptions consult) {
-  consult.te.version = asked.te;
-  switch (asked.profile) {
-    case Profile::Te:
-      return consult_te(input, consult);
-    case Profile::Mcore:
-      return consult_mcore(input, consult);
-    case Profile::Sound:
-    case Profile::Torch:
-      break;
-  }
-  return consult_torch(input, *asked.torch);
-}
-
-}  // namespace
-
 CheckOptions CheckRequest::check_options(const Model& declared) const {
   CheckOptions options = check_options_of(declared);
   const bool grouped = format == CheckFormat::Text && batch.empty();
@@ -233,7 +193,6 @@ std::vector<Opinion> CheckRequest::opinions(const Input& of) const {
     for (const AskedProfile& asked : profiles) {
       if (asked.profile != profile) continue;
       said.push_back(opinion_of(asked, of, consult));
-      said.back().profile = asked.name;
     }
   }
   return said;

@@ -13,15 +13,6 @@
 
 namespace capo::cli {
 
-enum class Profile { Sound, Te, Mcore, Torch };
-
-/// A profile as it was asked for, such as "torch@2.11", and the version that it is of.
-struct AskedProfile {
-  Profile profile = Profile::Sound;
-  std::string name = "sound";
-  const te::Version* te = &te::kNewest;
-  const torch::Version* torch = &torch::kNewest;
-};
 enum class CheckFormat { Text, Json, Sarif };
 
 /// The lines of a batch that make its exit code other than 0.

@@ -204,4 +204,33 @@ Opinion consult_torch(const Input& input, const torch::Version& version) {
   return opinion;
 }
 
+std::vector<AskedProfile> known_profiles() {
+  std::vector<AskedProfile> known{{},
+                                  {.profile = Profile::Te, .name = "te"},
+                                  {.profile = Profile::Mcore, .name = "mcore"},
+                                  {.profile = Profile::Torch, .name = "torch"}};
+  for (const te::Version& version : te::kVersions) {
+    known.push_back(
+        {.profile = Profile::Te, .name = fmt::format("te@{}", version.release), .te = &version});
+  }
+  for (const megatron::Version& version : megatron::kVersions) {
+    known.push_back({.profile = Profile::Mcore, .name = fmt::format("mcore@{}", version.release)});
+  }
+  for (const torch::Version& version : torch::kVersions) {
+    known.push_back({.profile = Profile::Torch,
+                     .name = fmt::format("torch@{}", version.release),
+                     .torch = &version});
+  }
+  return known;
+}
+
+Opinion opinion_of(const AskedProfile& asked, const Input& input, ConsultOptions options) {
+  options.te.version = asked.te;
+  Opinion opinion = asked.profile == Profile::Te      ? consult_te(input, options)
+                    : asked.profile == Profile::Mcore ? consult_mcore(input, options)
+                                                      : consult_torch(input, *asked.torch);
+  opinion.profile = asked.name;
+  return opinion;
+}
+
 }  // namespace capo

@@ -27,6 +27,8 @@
 #include "core/rules/check.h"
 
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace capo {
 
@@ -39,6 +41,24 @@ struct ConsultOptions {
 [[nodiscard]] Opinion consult_mcore(const Input& input, const ConsultOptions& options);
 [[nodiscard]] Opinion consult_torch(const Input& input,
                                     const torch::Version& version = torch::kNewest);
+
+enum class Profile { Sound, Te, Mcore, Torch };
+
+/// A profile as it is asked for, such as "torch@2.11", and the version that it is of.
+struct AskedProfile {
+  Profile profile = Profile::Sound;  ///< capo's own verdict, which is always given
+  std::string name = "sound";
+  const te::Version* te = &te::kNewest;
+  const torch::Version* torch = &torch::kNewest;
+};
+
+/// Every profile that can be asked for: capo's own and the frameworks' names, which mean their
+/// newest versions, and then each version.
+[[nodiscard]] std::vector<AskedProfile> known_profiles();
+
+/// The opinion of a framework, under the name by which it was asked for.
+[[nodiscard]] Opinion opinion_of(const AskedProfile& asked, const Input& input,
+                                 ConsultOptions options);
 
 /// The check. For a list that is unsound and that TE captures all the same under plan `te`, the
 /// result also says what its graphs would do to each other.

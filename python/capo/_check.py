@@ -31,7 +31,8 @@ def check(
       stages of each rank.
     - ``comm``: ``"per-rank"``, ``"per-pair"`` or ``"per-edge"``; None: the order is judged under
       each.
-    - ``profiles``: the programs that are asked as well: ``"te"``, ``"mcore"``, ``"torch"``.
+    - ``profiles``: the programs that are asked as well: ``"te"``, ``"mcore"``, ``"torch"``,
+      or a version of one, ``"torch@2.11"``.
 
     >>> import capo
     >>> print(capo.check([1, 1, -1, -1]).verdict)
