@@ -379,7 +379,8 @@ Timeline timeline_of(const RunReport& report, const Schedule& schedule) {
          .id = measured.op,
          .stage = works ? stage_of(first->work, first->rank, schedule) : std::nullopt,
          .microbatch = works ? MicrobatchId(first->work.microbatch) : kNoMicrobatch,
-         .kind = kind_of(*first)});
+         .kind = kind_of(*first),
+         .chunk = works ? first->work.chunk : 0});
   }
   timeline.label = [&program](std::uint32_t op) { return label_of(program, program.ops[op]); };
   return timeline;

@@ -1,5 +1,6 @@
 // Fills a timeline from a simulation, for who draws it. Tested by timeline_of_test.cpp.
 
+#include "core/timeline/table.h"
 #include "sim/simulation.h"
 
 #include <fmt/format.h>
@@ -25,8 +26,60 @@ bool has_several_chunks(const Schedule& schedule) {
                      [](const RankOrder& rank) { return rank.chunks > 1; });
 }
 
-bool begins_vertex(const TaskGraph& graph, TaskId id) {
-  return graph.task_of[graph.start(id)] == id;
+TaskId first_of_vertex(const TaskGraph& graph, TaskId id) {
+  return graph.task_of[graph.start(id)];
+}
+
+std::uint8_t members_of(const TaskGraph& graph, TaskId id) {
+  int members = 0;
+  graph.for_each_task(graph.start(id), [&](TaskId) { ++members; });
+  return static_cast<std::uint8_t>(std::min(members, 255));
+}
+
+TimedTask timed(const Simulation& simulation, TaskId id) {
+  const TaskGraph& graph = simulation.graph();
+  const Task& task = graph.tasks[id];
+  const Step& step = step_of(simulation.subject().lowered, task);
+  TimedTask timed{.begin = simulation.times().start_of(graph, id),
+                  .end = simulation.times().end_of(graph, id),
+                  .lane = task.stream,
+                  .id = id,
+                  .stage = task.stage,
+                  .microbatch = task.microbatch,
+                  .kind = task.kind,
+                  .chunk = step.chunk,
+                  .entry = step.entry};
+  if (!is_compute(task.kind) || !task.member) return timed;
+  timed.member = static_cast<std::uint8_t>(std::min<TaskId>(id - first_of_vertex(graph, id), 254));
+  timed.members = members_of(graph, id);
+  return timed;
+}
+
+std::string placed_label(const Simulation& simulation, TaskId task) {
+  return fmt::format("{} of rank {}", simulation.label(task),
+                     std::int32_t{simulation.graph().tasks[task].rank});
+}
+
+std::string why_idle(const Simulation& simulation, const Idle& idle) {
+  if (idle.cause == Idle::Cause::Drain) return "nothing runs any more";
+  if (idle.waits_for == kNoTask) return std::string(name_of(idle.cause));
+  std::string why = fmt::format("{} waits for {}", simulation.label(idle.next),
+                                placed_label(simulation, idle.waits_for));
+  if (idle.exposed > 0) why += fmt::format(", {} of it for bytes", figure(idle.exposed));
+  return why;
+}
+
+std::vector<Bubble> bubbles_of(const Simulation& simulation) {
+  std::vector<Bubble> bubbles;
+  for (std::size_t rank = 0; rank < simulation.ranks().size(); ++rank) {
+    for (const Idle& idle : simulation.ranks()[rank].idle) {
+      bubbles.push_back({.rank = static_cast<std::int32_t>(rank),
+                         .begin = idle.begin,
+                         .end = idle.end,
+                         .why = why_idle(simulation, idle)});
+    }
+  }
+  return bubbles;
 }
 
 std::string stream_name(const Stream& stream) {
@@ -60,19 +113,13 @@ Timeline timeline_of(const Simulation& simulation) {
   }
   timeline.tasks.reserve(graph.tasks.size());
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
-    const Task& task = graph.tasks[id];
-    if (is_compute(task.kind) && !begins_vertex(graph, id)) continue;  // inside a composite
-    timeline.tasks.push_back({.begin = simulation.times().start_of(graph, id),
-                              .end = simulation.times().end_of(graph, id),
-                              .lane = task.stream,
-                              .id = id,
-                              .stage = task.stage,
-                              .microbatch = task.microbatch,
-                              .kind = task.kind});
+    timeline.tasks.push_back(timed(simulation, id));
   }
   for (std::size_t rank = 0; rank < timeline.ranks; ++rank) {
     timeline.memory.push_back(held_by(simulation, rank));
   }
+  timeline.bubbles = bubbles_of(simulation);
+  timeline.path = critical_path(simulation.subject(), simulation.times());  // tasks by their ids
   timeline.label = [&simulation](TaskId id) {
     const bool computes = is_compute(simulation.graph().tasks[id].kind);
     return computes ? label_of_vertex(simulation, id) : simulation.label(id);

@@ -87,6 +87,9 @@ enum class ShownFindings {
 [[nodiscard]] std::string to_text(const Report& report, Colour colour = Colour::Off,
                                   ShownFindings findings = ShownFindings::Grouped);
 
+/// The last lines of that report: the verdict, and what it is relative to.
+[[nodiscard]] std::string verdict_text(const Report& report);
+
 enum class JsonLayout {
   Indented,  ///< for people who look at it
   OneLine,   ///< for JSON lines

@@ -32,6 +32,10 @@ class TextWriter {
     write_findings();
     write_rest();
     write_opinions();
+    return write_verdict_alone();
+  }
+
+  std::string write_verdict_alone() {
     write_verdict();
     return std::move(out_);
   }
@@ -436,6 +440,10 @@ class TextWriter {
 };
 
 }  // namespace
+
+std::string verdict_text(const Report& report) {
+  return TextWriter(report, Colour::Off, ShownFindings::Grouped).write_verdict_alone();
+}
 
 std::string to_text(const Report& report, Colour colour, ShownFindings findings) {
   return TextWriter(report, colour, findings).write();

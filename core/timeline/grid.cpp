@@ -89,7 +89,7 @@ std::string text_grid(const Timeline& timeline, const GridOptions& options) {
   };
   std::vector<Line> lines(timeline.ranks, {std::string(cells, kIdle), std::string(cells, kIdle)});
   for (const TimedTask& task : timeline.tasks) {
-    if (!is_compute(task.kind) || per_cell <= 0) continue;
+    if (!is_compute(task.kind) || task.member > 0 || per_cell <= 0) continue;
     Line& line = lines[as_index(timeline.lanes[task.lane].rank)];
     const std::size_t from = cell(task.begin);
     const std::size_t to = cell(task.end);

@@ -28,7 +28,9 @@ struct Lane {
   std::string name;  ///< "compute", "p2p"; empty if nothing is drawn on it
 };
 
-/// A task, or the tasks of a composite, which run as one.
+constexpr std::uint32_t kNoPosition = 0xffffffff;
+
+/// A task. The tasks of a composite run as one: each has its times, and the first also its label.
 struct TimedTask {
   double begin = 0;
   double end = 0;
@@ -36,7 +38,21 @@ struct TimedTask {
   std::uint32_t id = 0;    ///< an argument of Timeline::label
   std::optional<std::int32_t> stage;
   std::int32_t microbatch = kNoMicrobatch;
-  Kind kind = Kind::Forward;  ///< a composite has the kind of its first task
+  Kind kind = Kind::Forward;
+  std::uint8_t member = 0;   ///< its place in its composite, from 0
+  std::uint8_t members = 1;  ///< tasks of its composite, or of itself
+  std::int32_t chunk = 0;    ///< 0 if it belongs to none
+  /// The position in its rank's order of the entry that it is, or was made for; kNoPosition if that
+  /// is not known.
+  std::uint32_t entry = kNoPosition;
+};
+
+/// A stretch of time in which a rank computes nothing.
+struct Bubble {
+  std::int32_t rank = 0;
+  double begin = 0;
+  double end = 0;
+  std::string why;  ///< "waits for B1.0 of rank 1"
 };
 
 /// The memory that a rank holds from a moment on, in the unit of the memory model.
@@ -46,7 +62,11 @@ struct HeldMemory {
 };
 
 struct Timeline {
-  enum class Origin : std::uint8_t { Predicted, Measured };
+  enum class Origin : std::uint8_t {
+    Predicted,
+    Measured,
+    Listed,  ///< there are no times: the index of an entry in its rank's order stands for one
+  };
   enum class Unit : std::uint8_t { Costs, Microseconds };
 
   Origin origin = Origin::Predicted;
@@ -57,6 +77,9 @@ struct Timeline {
   std::vector<Lane> lanes;
   std::vector<TimedTask> tasks;
   std::vector<std::vector<HeldMemory>> memory;  ///< by rank; empty if it is not known
+  std::vector<Bubble> bubbles;                  ///< by rank; empty if they are not known
+  /// The critical path as positions in `tasks`, from the beginning on; empty if it is not known.
+  std::vector<std::uint32_t> path;
   /// The label of a task: "F1.0", and "F1.1&B1.0" of a composite. It reads what the timeline was
   /// made from, which outlives the timeline.
   std::function<std::string(std::uint32_t id)> label;

@@ -1,3 +1,4 @@
+#include "core/timeline/picture.h"
 #include "core/timeline/timeline.h"
 
 #include <fmt/format.h>
@@ -44,29 +45,75 @@ Json counter_of(std::size_t rank, const HeldMemory& memory) {
           {"args", {{"activations", memory.held}}}};
 }
 
+Json instant_of(const Alarm& alarm, const Spot& spot, const Timeline& timeline) {
+  return {{"name", alarm.rule}, {"cat", "finding"},
+          {"ph", "i"},          {"s", "t"},
+          {"ts", spot.begin},   {"pid", timeline.lanes[spot.lane].rank},
+          {"tid", spot.lane},   {"args", {{"finding", alarm.words}}}};
+}
+
+// Events are written one by one: a step of a million tasks is one string, not a tree of them.
+class Events {
+ public:
+  void add(const Json& event) {
+    text_ += text_.empty() ? "\n" : ",\n";
+    text_ += event.dump();
+  }
+
+  void add_timeline(const Timeline& timeline) {
+    for (std::size_t rank = 0; rank < timeline.ranks; ++rank) {
+      add(naming("process_name", static_cast<std::int32_t>(rank), 0, fmt::format("rank {}", rank)));
+    }
+    for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
+      const auto& [rank, name] = timeline.lanes[lane];
+      if (!name.empty()) add(naming("thread_name", rank, lane, name));
+    }
+    for (const TimedTask& task : timeline.tasks) {
+      if (task.member == 0) add(event_of(task, timeline));
+    }
+    for (std::size_t rank = 0; rank < timeline.memory.size(); ++rank) {
+      for (const HeldMemory& memory : timeline.memory[rank]) add(counter_of(rank, memory));
+    }
+  }
+
+  void add_alarms(const Picture& picture) {
+    for (const Alarm& alarm : picture.alarms) {
+      for (const Spot& spot : alarm.places) add(instant_of(alarm, spot, picture.timeline));
+    }
+  }
+
+  /// The whole trace; `more` stands before the events.
+  [[nodiscard]] std::string trace(const std::string& more) const {
+    return "{\"displayTimeUnit\": \"ms\", " + more + "\"traceEvents\": [" + text_ + "\n]}\n";
+  }
+
+ private:
+  std::string text_;
+};
+
+Json findings_of(const Picture& picture) {
+  Json findings = Json::array();
+  for (const Alarm& alarm : picture.alarms) findings.push_back(alarm.words);
+  return findings;
+}
+
 }  // namespace
 
 std::string chrome_trace(const Timeline& timeline) {
-  // Events are written one by one: a step of a million tasks is one string, not a tree of them.
-  std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
-  bool first = true;
-  const auto add = [&](const Json& event) {
-    text += first ? "\n" : ",\n";
-    first = false;
-    text += event.dump();
-  };
-  for (std::size_t rank = 0; rank < timeline.ranks; ++rank) {
-    add(naming("process_name", static_cast<std::int32_t>(rank), 0, fmt::format("rank {}", rank)));
-  }
-  for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
-    const auto& [rank, name] = timeline.lanes[lane];
-    if (!name.empty()) add(naming("thread_name", rank, lane, name));
-  }
-  for (const TimedTask& task : timeline.tasks) add(event_of(task, timeline));
-  for (std::size_t rank = 0; rank < timeline.memory.size(); ++rank) {
-    for (const HeldMemory& memory : timeline.memory[rank]) add(counter_of(rank, memory));
-  }
-  return text + "\n]}\n";
+  Events events;
+  events.add_timeline(timeline);
+  return events.trace("");
+}
+
+std::string chrome_trace(const Picture& picture) {
+  Events events;
+  events.add_timeline(picture.timeline);
+  events.add_alarms(picture);
+  const Json about{{"title", picture.title},
+                   {"verdict", picture.verdict},
+                   {"setting", picture.setting},
+                   {"findings", findings_of(picture)}};
+  return events.trace(fmt::format("\"otherData\": {}, ", about.dump()));
 }
 
 }  // namespace capo

@@ -1,0 +1,274 @@
+// Pictures as programs read them: parsed as XML by Boost, elements counted.
+
+#include "core/timeline/svg.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/property_tree/ptree.hpp>
+#include <boost/property_tree/xml_parser.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using Tree = boost::property_tree::ptree;
+
+struct Element {
+  std::string name;
+  std::string text;
+  Tree attributes;
+
+  [[nodiscard]] std::string operator[](const char* attribute) const {
+    return attributes.get<std::string>(attribute, "");
+  }
+};
+
+void collect(const Tree& tree, std::vector<Element>& out) {
+  for (const auto& [name, below] : tree) {
+    if (name.starts_with("<xml")) continue;
+    out.push_back({name, below.data(), below.get_child("<xmlattr>", {})});
+    collect(below, out);
+  }
+}
+
+// All elements of a text, which has to be XML.
+std::vector<Element> elements_of(const std::string& text) {
+  std::istringstream in(text);
+  Tree tree;
+  boost::property_tree::read_xml(in, tree);
+  std::vector<Element> elements;
+  collect(tree, elements);
+  return elements;
+}
+
+std::vector<Element> of_class(const std::vector<Element>& all, const std::string& beginning) {
+  std::vector<Element> found;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(found),
+               [&](const Element& each) { return each["class"].starts_with(beginning); });
+  return found;
+}
+
+// Two ranks: F1.0 and W1.0 with B1.0 on one, a transfer and the other rank idle.
+Picture small_picture() {
+  Picture picture{.title = "a.order", .verdict = "accepted", .accepted = true};
+  Timeline& timeline = picture.timeline;
+  timeline.ranks = 2;
+  timeline.makespan = 4;
+  timeline.one_chunk = true;
+  timeline.lanes = {{.rank = 0, .name = "compute"}, {.rank = 0, .name = "p2p"}};
+  const auto add = [&](Kind kind, std::uint32_t lane, double begin, std::uint32_t entry) {
+    timeline.tasks.push_back({.begin = begin,
+                              .end = begin + 1,
+                              .lane = lane,
+                              .id = entry,
+                              .microbatch = 0,
+                              .kind = kind,
+                              .chunk = 1,
+                              .entry = entry});
+  };
+  add(Kind::Forward, 0, 0, 0);
+  add(Kind::SendForward, 1, 1, 0);
+  add(Kind::Backward, 0, 2, 1);
+  add(Kind::BackwardWeight, 0, 3, 2);
+  timeline.bubbles = {{.rank = 0, .begin = 1, .end = 2, .why = "B1.0 waits for B1.0 of rank 1"}};
+  timeline.memory = {{{.time = 0, .held = 1}, {.time = 4, .held = 0}}, {}};
+  timeline.path = {0, 1, 2};
+  timeline.label = [](std::uint32_t id) { return "task " + std::to_string(id); };
+  return picture;
+}
+
+TEST(Svg, EachActionIsOneGroupWithItsNumbers) {
+  const auto all = elements_of(svg(small_picture()));
+  const auto tasks = of_class(all, "task ");
+  ASSERT_EQ(tasks.size(), 3U);
+  EXPECT_EQ(tasks[0]["class"], "task F");
+  EXPECT_EQ(tasks[1]["class"], "task B");
+  EXPECT_EQ(tasks[2]["class"], "task W");
+  EXPECT_EQ(tasks[1]["data-rank"], "0");
+  EXPECT_EQ(tasks[1]["data-chunk"], "1");
+  EXPECT_EQ(tasks[1]["data-microbatch"], "0");
+  EXPECT_EQ(tasks[1]["data-start"], "2");
+  EXPECT_EQ(tasks[1]["data-end"], "3");
+  EXPECT_EQ(of_class(all, "transfer ").size(), 1U);
+  const auto verdicts = of_class(all, "verdict");
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0].text, "accepted");
+}
+
+TEST(Svg, TheHalvesOfABackwardAreTwoGroupsAndThePartsOfALayerOne) {
+  Picture picture = small_picture();
+  picture.timeline.tasks[0].kind = Kind::BackwardInput;
+  TimedTask part = picture.timeline.tasks[2];
+  part.begin = 5;
+  part.end = 7;
+  picture.timeline.tasks.push_back(part);
+  const auto tasks = of_class(elements_of(svg(picture)), "task ");
+  ASSERT_EQ(tasks.size(), 3U);
+  EXPECT_EQ(tasks[0]["class"], "task B");
+  EXPECT_EQ(tasks[1]["data-end"], "7") << "from the first part's begin to the last one's end";
+}
+
+TEST(Svg, MembersOfACompositeLieOneAboveTheOther) {
+  Picture picture = small_picture();
+  for (const std::uint8_t member : {std::uint8_t{0}, std::uint8_t{1}}) {
+    TimedTask& task = picture.timeline.tasks[member == 0 ? 0 : 2];
+    task.begin = 0;
+    task.end = 2;
+    task.member = member;
+    task.members = 2;
+  }
+  const auto all = elements_of(svg(picture));
+  EXPECT_EQ(of_class(all, "task ").size(), 3U);
+  const auto halves = std::count_if(all.begin(), all.end(), [](const Element& each) {
+    return each.name == "rect" && each["height"] == "11.00";
+  });
+  EXPECT_EQ(halves, 2);
+}
+
+TEST(Svg, IdleTimeTellsItsCause) {
+  const std::string text = svg(small_picture());
+  EXPECT_EQ(of_class(elements_of(text), "bubble").size(), 1U);
+  EXPECT_NE(text.find("idle from 1 to 2: B1.0 waits for B1.0 of rank 1"), std::string::npos);
+}
+
+TEST(Svg, ThePathHasAnArrowBetweenLanesAndCanBeLeftOut) {
+  EXPECT_EQ(of_class(elements_of(svg(small_picture())), "path").size(), 3U)
+      << "two arrows, and the one of the legend";
+  EXPECT_TRUE(of_class(elements_of(svg(small_picture(), {.path = false})), "path").empty());
+}
+
+TEST(Svg, AFindingHasItsWordsItsPlacesAndItsArrows) {
+  Picture picture = small_picture();
+  const Spot forward{.lane = 0, .begin = 0, .end = 1};
+  const Spot backward{.lane = 0, .begin = 2, .end = 3};
+  picture.alarms = {{.rule = "T09",
+                     .words = "error[T09]: they wait for each other",
+                     .places = {forward, backward},
+                     .arrows = {{.from = forward, .to = backward, .words = "waits for ever"}}},
+                    {.rule = "S01", .words = "error[S01]: nowhere"}};
+  const auto all = elements_of(svg(picture));
+  const auto words = of_class(all, "finding");
+  ASSERT_EQ(words.size(), 2U);
+  EXPECT_EQ(words[0].text, "error[T09]: they wait for each other");
+  EXPECT_EQ(words[1].text, "error[S01]: nowhere");
+  const auto beside = of_class(all, "alarm-words");
+  ASSERT_EQ(beside.size(), 1U);
+  EXPECT_EQ(beside[0].text, "T09 waits for ever");
+  EXPECT_EQ(of_class(all, "task ").size(), 3U) << "marks are no tasks";
+}
+
+TEST(Svg, NamesWithMarkupAreText) {
+  Picture picture = small_picture();
+  const std::string name = "</svg><script x=\"1\">&'\x01\xff";
+  picture.title = name;
+  picture.verdict = name;
+  picture.setting = {name};
+  picture.timeline.lanes[0].name = name;
+  picture.timeline.label = [&](std::uint32_t) { return name; };
+  picture.timeline.bubbles[0].why = name;
+  picture.alarms = {{.rule = "S01", .words = name, .places = {{.lane = 0, .begin = 0, .end = 1}}}};
+  const std::string text = svg(picture);
+  EXPECT_EQ(text.find("<script"), std::string::npos);
+  EXPECT_EQ(text.find('\xff'), std::string::npos);
+  const auto all = elements_of(text);
+  EXPECT_EQ(of_class(all, "verdict")[0].text, "</svg><script x=\"1\">&'\\x01\\xff");
+}
+
+TEST(Svg, NothingIsFetched) {
+  std::string text = svg(small_picture());
+  const std::string allowed = "xmlns=\"http://www.w3.org/2000/svg\"";
+  ASSERT_NE(text.find(allowed), std::string::npos);
+  text.erase(text.find(allowed), allowed.size());
+  EXPECT_EQ(text.find("http"), std::string::npos);
+  EXPECT_EQ(text.find("@import"), std::string::npos);
+  EXPECT_NE(text.find("prefers-color-scheme:dark"), std::string::npos);
+}
+
+TEST(Svg, AColumnIsNarrowAndGrey) {
+  const std::string text = svg(small_picture(), {.page = Page::Column});
+  const auto all = elements_of(text);
+  EXPECT_EQ(all.front()["width"], "85mm");
+  EXPECT_EQ(of_class(all, "task ").size(), 3U);
+  EXPECT_EQ(text.find("prefers-color-scheme"), std::string::npos);
+  // Each colour of the column has equal parts of red, green and blue.
+  for (std::size_t at = text.find('#'); at != std::string::npos; at = text.find('#', at + 1)) {
+    if (text[at - 1] == '(') continue;  // url(#idle)
+    const std::string colour = text.substr(at + 1, 6);
+    EXPECT_TRUE(colour.substr(0, 2) == colour.substr(2, 2) &&
+                colour.substr(2, 2) == colour.substr(4))
+        << colour;
+  }
+}
+
+// The numbers of all places and sizes in a picture.
+void expect_finite(const std::string& text) {
+  for (const Element& each : elements_of(text)) {
+    for (const char* attribute : {"x", "y", "width", "height", "x1", "x2", "y1", "y2"}) {
+      const std::string value = each[attribute];
+      if (value.empty() || value == "100%" || value.ends_with("mm")) continue;
+      EXPECT_TRUE(std::isfinite(std::stod(value))) << each.name << " " << attribute << value;
+      EXPECT_LT(std::abs(std::stod(value)), 1e7) << each.name << " " << attribute << value;
+    }
+  }
+}
+
+TEST(Svg, NothingAtAllIsAPictureWithItsVerdict) {
+  const Picture picture{.verdict = "accepted"};
+  const std::string text = svg(picture);
+  expect_finite(text);
+  EXPECT_EQ(of_class(elements_of(text), "verdict").size(), 1U);
+  EXPECT_TRUE(of_class(elements_of(text), "task ").empty());
+}
+
+TEST(Svg, TimesOfAnySizeFitThePage) {
+  for (const double factor : {0.0, 1e-9, 1e9}) {
+    Picture picture = small_picture();
+    Timeline& timeline = picture.timeline;
+    timeline.makespan *= factor;
+    for (TimedTask& task : timeline.tasks) {
+      task.begin *= factor;
+      task.end *= factor;
+    }
+    for (Bubble& bubble : timeline.bubbles) {
+      bubble.begin *= factor;
+      bubble.end *= factor;
+    }
+    timeline.memory[0][1].time *= factor;
+    const std::string text = svg(picture);
+    expect_finite(text);
+    const auto tasks = of_class(elements_of(text), "task ");
+    ASSERT_EQ(tasks.size(), 3U) << factor;
+    EXPECT_EQ(std::stod(tasks[1]["data-end"]), 3 * factor);
+  }
+}
+
+TEST(Svg, ATaskWithoutALengthIsSeen) {
+  Picture picture = small_picture();
+  picture.timeline.tasks[0].end = 0;
+  const auto all = elements_of(svg(picture));
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const Element& each) {
+    return each.name == "rect" && each["width"] == "0.80";
+  }));
+}
+
+TEST(Svg, EveryRankOfManyHasItsName) {
+  Picture picture = small_picture();
+  picture.timeline.ranks = 4096;
+  const auto all = elements_of(svg(picture));
+  const auto named = std::count_if(all.begin(), all.end(), [](const Element& each) {
+    return each.name == "text" && each.text.starts_with("rank ");
+  });
+  EXPECT_EQ(named, 4096);
+}
+
+TEST(Svg, TheSamePictureIsTheSameBytes) {
+  EXPECT_EQ(svg(small_picture()), svg(small_picture()));
+}
+
+}  // namespace
+}  // namespace capo
