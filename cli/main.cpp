@@ -101,15 +101,25 @@ using Commands = std::vector<std::pair<std::string_view, capo::cli::Run>>;
 Commands add_commands(CLI::App& app) {
   using namespace capo::cli;
   return {
-      {"check", add_check(app)},       {"convert", add_convert(app)},
-      {"generate", add_generate(app)}, {"simulate", add_simulate(app)},
-      {"compare", add_compare(app)},   {"sweep", add_sweep(app)},
-      {"run", add_run(app)},           {"measure", add_measure(app)},
-      {"graph", add_graph(app)},       {"minimise", add_minimise(app)},
-      {"explain", add_explain(app)},   {"rules", add_rules(app)},
-      {"profiles", add_profiles(app)}, {"devices", add_devices(app)},
-      {"model", add_model(app)},       {"help", add_help(app)},
-      {"man", add_man(app)},           {"completion", add_completion(app)},
+      {"check", add_check(app)},
+      {"convert", add_convert(app)},
+      {"generate", add_generate(app)},
+      {"simulate", add_simulate(app)},
+      {"compare", add_compare(app)},
+      {"sweep", add_sweep(app)},
+      {"run", add_run(app)},
+      {"measure", add_measure(app)},
+      {"graph", add_graph(app)},
+      {"draw", add_draw(app)},
+      {"minimise", add_minimise(app)},
+      {"explain", add_explain(app)},
+      {"rules", add_rules(app)},
+      {"profiles", add_profiles(app)},
+      {"devices", add_devices(app)},
+      {"model", add_model(app)},
+      {"help", add_help(app)},
+      {"man", add_man(app)},
+      {"completion", add_completion(app)},
   };
 }
 

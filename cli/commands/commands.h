@@ -19,6 +19,7 @@ using Run = std::function<int()>;
 [[nodiscard]] Run add_run(CLI::App& app);
 [[nodiscard]] Run add_measure(CLI::App& app);
 [[nodiscard]] Run add_graph(CLI::App& app);
+[[nodiscard]] Run add_draw(CLI::App& app);
 [[nodiscard]] Run add_simulate(CLI::App& app);
 [[nodiscard]] Run add_compare(CLI::App& app);
 [[nodiscard]] Run add_sweep(CLI::App& app);

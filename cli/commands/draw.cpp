@@ -1,0 +1,173 @@
+// `capo draw FILE -o out.svg`: when each task runs, as a picture that carries its verdict.
+//
+// An order that cannot run is drawn as far as it goes, each entry at its index with the findings at
+// their places.
+
+#include "cli/commands/commands.h"
+#include "cli/options/choice.h"
+#include "cli/options/cost_options.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "cli/options/judged_input.h"
+#include "cli/options/pdf.h"
+#include "core/base/assert.h"
+#include "core/draw/picture_of.h"
+#include "core/rules/check.h"
+#include "core/timeline/svg.h"
+#include "core/timeline/table.h"
+#include "core/timeline/timeline.h"
+#include "sim/simulation.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace capo::cli {
+
+namespace {
+
+enum class DrawFormat { Svg, Pdf, Json, Txt };
+
+const Words<DrawFormat>& formats() {
+  static const Words<DrawFormat> kAll{{"svg", DrawFormat::Svg},
+                                      {"pdf", DrawFormat::Pdf},
+                                      {"json", DrawFormat::Json},
+                                      {"txt", DrawFormat::Txt}};
+  return kAll;
+}
+
+struct DrawRequest : InputRequest {
+  CostOptions costs;
+  std::optional<DrawFormat> format;  ///< nullopt: by the ending of `output`
+  std::string output;
+  std::size_t max_tasks = 200'000;
+  bool paper = false;
+  bool no_path = false;
+};
+
+// The format that a flag names, else that of the file's ending.
+DrawFormat format_of(const DrawRequest& request) {
+  if (request.format) return *request.format;
+  const std::size_t dot = request.output.rfind('.');
+  const std::string ending = dot == std::string::npos ? "" : request.output.substr(dot + 1);
+  const std::vector<std::string> known = texts_of(formats());
+  if (std::find(known.begin(), known.end(), ending) == known.end()) {
+    throw CLI::ValidationError(
+        "--output", fmt::format("{} says no format by its ending; there are .{}, or --format",
+                                request.output, fmt::join(known, ", .")));
+  }
+  return value_for(ending, formats());
+}
+
+void refuse_misfits(const DrawRequest& request, DrawFormat format) {
+  const bool drawn = format == DrawFormat::Svg || format == DrawFormat::Pdf;
+  if (request.paper && !drawn) throw CLI::ValidationError("--paper", "is for svg and pdf");
+  if (request.no_path && !drawn) throw CLI::ValidationError("--no-path", "is for svg and pdf");
+}
+
+std::string times_in_words(const Simulation& simulation) {
+  return fmt::format("predicted: makespan {}, the busiest rank is idle {} of its span, links {}",
+                     figure(simulation.makespan()), percent(simulation.bubble_rate()),
+                     name_of(simulation.subject().links));
+}
+
+std::string grid_with_verdict(const Picture& picture) {
+  std::string text = text_grid(picture.timeline);
+  for (const Alarm& alarm : picture.alarms) text += alarm.words + "\n";
+  text += picture.verdict + "\n";
+  for (const std::string& line : picture.setting) text += "  " + line + "\n";
+  return text;
+}
+
+Result<std::string> rendered(const Picture& picture, const DrawRequest& request,
+                             DrawFormat format) {
+  const SvgOptions svg_options{.page = request.paper ? Page::Column : Page::Screen,
+                               .path = !request.no_path};
+  switch (format) {
+    case DrawFormat::Svg:
+      return svg(picture, svg_options);
+    case DrawFormat::Pdf:
+      return pdf_of(svg(picture, svg_options));
+    case DrawFormat::Json:
+      return chrome_trace(picture);
+    case DrawFormat::Txt:
+      return grid_with_verdict(picture);
+  }
+  CAPO_UNREACHABLE();
+}
+
+Error too_many(std::size_t tasks, std::size_t most) {
+  return Error{.kind = ErrorKind::Limit,
+               .message = fmt::format("the picture has {} tasks, and {} is the limit", tasks, most),
+               .help = "raise the limit with --max-tasks"};
+}
+
+int write_picture(const Picture& picture, const DrawRequest& request, DrawFormat format,
+                  ExitCode code) {
+  const std::size_t tasks = picture.timeline.tasks.size();
+  if (tasks > request.max_tasks) return fail(too_many(tasks, request.max_tasks));
+  const auto text = rendered(picture, request, format);
+  if (!text) return fail(text.error());
+  return exit_code_after(write_output(request.output, *text), code);
+}
+
+int draw_file(const DrawRequest& request) {
+  const DrawFormat format = format_of(request);
+  refuse_misfits(request, format);
+  const auto judged = judged_input(request);
+  if (!judged) return refuse(judged.error());
+  const Input& input = judged->input;
+  SimulationOptions options = request.costs.resolve(judged->model);
+  options.memory_plan = judged->model.plan;
+  request.costs.refuse_misfits(input.schedule, options.costs);
+
+  const Report report = report_of(input, check(input, judged->check_options()), {});
+  const ExitCode code = exit_code_of(report.verdict);
+  const auto simulation = simulation_of(input, options);
+  if (!simulation) {
+    const Picture picture = picture_of(input, report, listed(input), simulation.error().why);
+    return write_picture(picture, request, format, code);
+  }
+  Picture picture = picture_of(input, report, timeline_of(**simulation), "");
+  picture.setting.push_back(times_in_words(**simulation));
+  return write_picture(picture, request, format, code);
+}
+
+}  // namespace
+
+Run add_draw(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "draw", "Draw when each task runs, with the verdict and what is wrong in red");
+  command->footer("Example: capo draw schedule.order --cost f=12,b=13,w=9,comm=1 -o step.svg");
+  auto request = std::make_shared<DrawRequest>();
+  request->input.add_to(*command);
+  request->environment.add_to(*command);
+  request->environment.overlaps_anyway = true;  // every layer is taken apart
+  request->plan.emplace().add_to(*command);
+  request->costs.add_to(*command);
+  command
+      ->add_option("-o,--output", request->output,
+                   "Where to write: FILE.svg, .pdf, .json (for Perfetto) or .txt; - is standard "
+                   "output, with --format")
+      ->required();
+  add_choice(*command, "--format", request->format, formats(),
+             "svg, pdf, json (a trace for Perfetto) or txt; default: as the file ends");
+  command->add_flag("--paper", request->paper,
+                    "A column of a paper wide, in greys and small print");
+  command->add_flag("--no-path", request->no_path, "Without the arrows of the critical path");
+  command
+      ->add_option("--max-tasks", request->max_tasks,
+                   "Tasks beyond which there is no picture (exit code 4)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
+      ->capture_default_str();
+  return [request] { return draw_file(*request); };
+}
+
+}  // namespace capo::cli

@@ -1,0 +1,203 @@
+// `capo draw` as a user runs it, and Python's XML parser on what comes out.
+
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using testing_support::holds;
+using testing_support::Outcome;
+using testing_support::run_capo;
+using testing_support::ScratchFolder;
+
+class Draw : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.write("deadlock.csv",
+                  "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                  "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");
+  }
+
+  // The words of a command line behind `capo draw`, split at blanks.
+  [[nodiscard]] Outcome draw(const std::string& line) const {
+    std::vector<std::string> arguments{"draw"};
+    std::istringstream in(line);
+    for (std::string word; in >> word;) arguments.push_back(word);
+    return run_capo(arguments, {.directory = folder_.path()});
+  }
+  void generate(const std::string& name, const std::string& file) const {
+    const Outcome made =
+        run_capo({"generate", name, "--ranks", "4", "--microbatches", "8", "-o", file},
+                 {.directory = folder_.path()});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  }
+  [[nodiscard]] std::string text_of(const std::string& file) const {
+    std::ifstream in(folder_.path() / file);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+  [[nodiscard]] bool exists(const std::string& file) const {
+    return std::filesystem::exists(folder_.path() / file);
+  }
+  // Whether Python's parser takes the file for XML.
+  [[nodiscard]] bool is_xml(const std::string& file) const {
+    const std::string command =
+        "python3 -c 'import sys, xml.etree.ElementTree as x; x.parse(sys.argv[1])' '" +
+        (folder_.path() / file).string() + "'";
+    return std::system(command.c_str()) == 0;
+  }
+
+  ScratchFolder folder_;
+};
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+TEST_F(Draw, EachActionOfASchedulesIsDrawnOnce) {
+  struct Case {
+    const char* name;
+    std::size_t forwards;
+    std::size_t weights;
+  };
+  for (const Case& each : {Case{"1f1b", 32, 0}, Case{"zbv", 64, 64}, Case{"dualpipev", 64, 0}}) {
+    generate(each.name, "s.order");
+    const Outcome outcome = draw("s.order --cost f=1,b=1,w=1,comm=0.1 -o s.svg");
+    EXPECT_EQ(outcome.out, "");
+    const std::string text = text_of("s.svg");
+    EXPECT_TRUE(is_xml("s.svg")) << each.name;
+    EXPECT_EQ(count(text, "<g class=\"task F\""), each.forwards) << each.name;
+    EXPECT_EQ(count(text, "<g class=\"task B\""), each.forwards) << each.name;
+    if (each.weights > 0) {
+      EXPECT_EQ(count(text, "<g class=\"task W\""), each.weights) << each.name;
+    }
+    EXPECT_EQ(count(text, "class=\"verdict\""), 1U);
+  }
+}
+
+TEST_F(Draw, LayersThatAreTakenApartStayOneAction) {
+  folder_.write("one.te", "[1, 1, -1, -1.5, -1, -1.5]");
+  const Outcome outcome =
+      draw("one.te --ep-overlap --cost dispatch=0.5,combine=0.5 -o one.svg --no-weight-stream");
+  EXPECT_TRUE(exists("one.svg")) << outcome.err;
+  const std::string text = text_of("one.svg");
+  EXPECT_EQ(count(text, "<g class=\"task F\""), 2U);
+  EXPECT_EQ(count(text, "<g class=\"task B\""), 2U);
+  EXPECT_EQ(count(text, "<g class=\"task W\""), 2U);
+  EXPECT_GE(count(text, "<g class=\"collective dispatch\""), 2U);
+}
+
+TEST_F(Draw, TheExitCodeIsTheVerdicts) {
+  EXPECT_EQ(draw("--order 1,-1 -o a.svg").exit_code, 0);
+  EXPECT_TRUE(holds(text_of("a.svg"), ">accepted</text>"));
+  EXPECT_EQ(draw("--order 1,-1,1,-1.5,-1,-1.5 --plan te --modules linear -o b.svg").exit_code, 1);
+  const std::string hazard = text_of("b.svg");
+  EXPECT_TRUE(holds(hazard, "error[B01]: `-1.5` at index 3 reads the static input"));
+  EXPECT_TRUE(holds(hazard, "B01 it is read here"));
+  EXPECT_TRUE(holds(hazard, "makespan")) << "a hazard changes no times";
+}
+
+TEST_F(Draw, ADeadlockIsDrawnWithItsRing) {
+  EXPECT_EQ(draw("deadlock.csv -o d.svg").exit_code, 1);
+  const std::string text = text_of("d.svg");
+  EXPECT_TRUE(is_xml("d.svg"));
+  EXPECT_TRUE(holds(text, "error[T09]: deadlock"));
+  EXPECT_EQ(count(text, "marker-end=\"url(#alarm-head)\""), 4U);
+  EXPECT_TRUE(holds(text, "without times, each entry at its index: its transfers wait"));
+  EXPECT_EQ(count(text, "<g class=\"transfer send\""), 4U);
+}
+
+TEST_F(Draw, AnOrderOfBrokenShapeIsDrawnAsFarAsItGoes) {
+  EXPECT_EQ(draw("--order 1,2,-1,-1 -o s.svg").exit_code, 1);
+  const std::string text = text_of("s.svg");
+  EXPECT_TRUE(is_xml("s.svg"));
+  EXPECT_TRUE(holds(text, "error[S15]"));
+  EXPECT_EQ(count(text, "<g class=\"task "), 4U);
+}
+
+TEST_F(Draw, TheFormatFollowsTheEndingOrTheFlag) {
+  EXPECT_EQ(draw("--order 1,-1 -o a.json").exit_code, 0);
+  const auto trace = nlohmann::json::parse(text_of("a.json"));
+  EXPECT_EQ(trace["otherData"]["verdict"], "accepted");
+  EXPECT_FALSE(trace["traceEvents"].empty());
+  EXPECT_EQ(draw("--order 1,-1 -o a.txt").exit_code, 0);
+  EXPECT_TRUE(text_of("a.txt").starts_with("rank 0 |F0")) << text_of("a.txt");
+  EXPECT_TRUE(holds(text_of("a.txt"), "\naccepted\n"));
+  const Outcome shown = draw("--order 1,-1 --format svg -o -");
+  EXPECT_TRUE(shown.out.starts_with("<svg "));
+  EXPECT_EQ(draw("--order 1,-1 --format txt -o any.thing").exit_code, 0);
+  EXPECT_TRUE(text_of("any.thing").starts_with("rank 0 |"));
+}
+
+TEST_F(Draw, AFormatThatThereIsNotIsAUsageError) {
+  for (const char* file : {"a.png", "a", "-"}) {
+    const Outcome outcome = draw(std::string("--order 1,-1 -o ") + file);
+    EXPECT_EQ(outcome.exit_code, 2) << file;
+    EXPECT_TRUE(holds(outcome.err, ".svg, .pdf, .json, .txt")) << outcome.err;
+  }
+  EXPECT_EQ(draw("--order 1,-1").exit_code, 2);
+  EXPECT_EQ(draw("--order 1,-1 -o a.txt --paper").exit_code, 2);
+  EXPECT_EQ(draw("--order 1,-1 -o a.txt --no-path").exit_code, 2);
+  EXPECT_FALSE(exists("a.txt"));
+}
+
+TEST_F(Draw, WhatCannotBeReadIsNotDrawn) {
+  EXPECT_EQ(draw("none.te -o a.svg").exit_code, 3);
+  folder_.write("bad.te", "[1, x");
+  EXPECT_EQ(draw("bad.te -o a.svg").exit_code, 3);
+  EXPECT_FALSE(exists("a.svg"));
+}
+
+TEST_F(Draw, TooManyTasksNameTheFlag) {
+  EXPECT_EQ(draw("--order 1,-1 -o a.svg --max-tasks 2").exit_code, 0);
+  const Outcome outcome = draw("--order 1,-1 -o b.svg --max-tasks 1");
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_TRUE(holds(outcome.err, "--max-tasks")) << outcome.err;
+  EXPECT_FALSE(exists("b.svg"));
+}
+
+// A machine may have the program or not, and a search path without it never has.
+TEST_F(Draw, PdfNeedsAProgramWhosePackageIsNamed) {
+  const std::string line = "cd '" + folder_.path().string() + "' && PATH=/nowhere '" +
+                           CAPO_EXECUTABLE + "' draw --order 1,-1 -o a.pdf 2>err.txt";
+  const int status = std::system(line.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 5);
+  EXPECT_TRUE(holds(text_of("err.txt"), "librsvg2-bin")) << text_of("err.txt");
+  EXPECT_FALSE(exists("a.pdf"));
+}
+
+TEST_F(Draw, PdfIsOnePage) {
+  const Outcome outcome = draw("--order 1,-1 --paper -o a.pdf");
+  if (outcome.exit_code == 5 && holds(outcome.err, "librsvg2-bin")) {
+    GTEST_SKIP() << "rsvg-convert is not installed";
+  }
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(text_of("a.pdf").starts_with("%PDF-"));
+}
+
+TEST_F(Draw, TimesOfAnySizeAreDrawn) {
+  for (const char* cost : {"f=1e-9,b=1e-9,w=1e-9", "f=1e9,b=1e9,w=1e9", "f=0,b=0,w=0"}) {
+    EXPECT_EQ(draw(std::string("--order 1,1,-1,-1 -o a.svg --cost ") + cost).exit_code, 0) << cost;
+    EXPECT_TRUE(is_xml("a.svg"));
+    EXPECT_EQ(count(text_of("a.svg"), "<g class=\"task "), 4U) << cost;
+  }
+}
+
+}  // namespace
+}  // namespace capo
