@@ -1,6 +1,6 @@
 #include "core/draw/picture_of.h"
 
-#include "core/base/index.h"
+#include "core/base/assert.h"
 #include "core/rules/rule.h"
 #include "core/rules/words.h"
 #include "core/text/action_token.h"
@@ -27,6 +27,30 @@ std::vector<std::uint32_t> indices_of(const std::vector<Entry>& order) {
   return indices;
 }
 
+// The same where a list holds numbers that are no actions, which count and have no entry.
+std::vector<std::uint32_t> indices_in_list(const Input& input, std::size_t rank) {
+  const std::size_t begin = input.te_begins.empty() ? 0 : input.te_begins[rank];
+  const std::size_t length = te_list_of(input, rank).size();
+  std::vector<std::uint32_t> indices;
+  auto odd = std::lower_bound(input.odd_entries.begin(), input.odd_entries.end(), begin);
+  for (std::uint32_t at = 0; at < length; ++at) {
+    if (odd != input.odd_entries.end() && *odd == begin + at) {
+      ++odd;
+    } else {
+      indices.push_back(at);
+    }
+  }
+  return indices;
+}
+
+std::vector<std::uint32_t> indices_of(const Input& input, std::size_t rank,
+                                      const std::vector<Entry>& order) {
+  if (input.odd_entries.empty()) return indices_of(order);
+  std::vector<std::uint32_t> indices = indices_in_list(input, rank);
+  CAPO_ASSERT(indices.size() == order.size(), "a number is an action or is odd");
+  return indices;
+}
+
 // The number of entries of the composite that begins at `first`.
 std::size_t members_from(const std::vector<Entry>& order, std::size_t first) {
   std::size_t end = first + 1;
@@ -34,8 +58,13 @@ std::size_t members_from(const std::vector<Entry>& order, std::size_t first) {
   return end - first;
 }
 
-void list_rank(const std::vector<Entry>& order, std::uint32_t rank, Timeline& timeline) {
-  const std::vector<std::uint32_t> indices = indices_of(order);
+void list_rank(const Input& input, std::uint32_t rank, Timeline& timeline) {
+  const std::vector<Entry>& order = input.schedule.ranks[rank].order;
+  const std::vector<std::uint32_t> indices = indices_of(input, rank, order);
+  if (!input.odd_entries.empty()) {
+    const auto length = static_cast<double>(te_list_of(input, rank).size());
+    timeline.makespan = std::max(timeline.makespan, length);
+  }
   std::size_t first = 0;
   for (std::uint32_t at = 0; at < order.size(); ++at) {
     const Entry& entry = order[at];
@@ -74,7 +103,7 @@ class Places {
     const bool captured = timeline.origin == Timeline::Origin::Listed;
     for (const RankOrder& rank : input.schedule.ranks) {
       orders_.push_back(rank.replay && !captured ? &*rank.replay : &rank.order);
-      indices_.push_back(indices_of(*orders_.back()));
+      indices_.push_back(indices_of(input, indices_.size(), *orders_.back()));
     }
     for (std::uint32_t at = 0; at < timeline.tasks.size(); ++at) {
       if (timeline.tasks[at].entry != kNoPosition) by_index_.emplace_back(key_of(at), at);
@@ -173,7 +202,7 @@ Timeline listed(const Input& input) {
                                    [](const RankOrder& rank) { return rank.chunks <= 1; });
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     timeline.lanes.push_back({.rank = static_cast<std::int32_t>(rank), .name = "order"});
-    list_rank(ranks[rank].order, static_cast<std::uint32_t>(rank), timeline);
+    list_rank(input, static_cast<std::uint32_t>(rank), timeline);
   }
   auto labels = std::make_shared<std::vector<std::string>>();
   for (const TimedTask& task : timeline.tasks) labels->push_back(label_of(task));

@@ -532,11 +532,12 @@ class Drawing {
         x + width / 2, y + height / 2 + 0.35 * print, print, text);
   }
 
-  // Later chunks are paler, as papers have it.
-  [[nodiscard]] static std::string_view shade_of(const TimedTask& task) {
+  // Later chunks are paler, as papers have it, but for dark bars with white letters.
+  [[nodiscard]] std::string_view shade_of(const TimedTask& task) const {
     constexpr std::array<std::string_view, 4> kShades{
         "", " fill-opacity=\".62\"", " fill-opacity=\".4\"", " fill-opacity=\".25\""};
-    if (!is_compute(task.kind) || task.chunk < 1) return "";
+    const bool dark = options_.page == Page::Column && task.kind == Kind::BackwardWeight;
+    if (!is_compute(task.kind) || task.chunk < 1 || dark) return "";
     return kShades[std::min(kShades.size() - 1, ChunkId(task.chunk).index())];
   }
 
@@ -646,6 +647,14 @@ class Drawing {
         at.x, at.y, measures_.small, escaped(words));
   }
 
+  // Whether words on this line would lie on bars.
+  [[nodiscard]] bool on_row(double y) const {
+    const auto behind = std::upper_bound(
+        rows_.begin(), rows_.end(), y, [](double line, const Row& row) { return line < row.top; });
+    if (behind == rows_.begin()) return false;
+    return y < std::prev(behind)->top + std::prev(behind)->height + 0.8 * measures_.small;
+  }
+
   // The place nearest to the wanted one at which words neither leave the page nor lie on others.
   Point free_place(Point wanted, const std::string& words) {
     const double half = 0.28 * measures_.small * static_cast<double>(words.size());
@@ -655,10 +664,11 @@ class Drawing {
     Point best = wanted;
     for (int tries = 0; tries < 16; ++tries) {
       best.y = wanted.y + line * ((tries + 1) / 2) * (tries % 2 == 0 ? 1 : -1);
-      const bool taken = std::any_of(words_.begin(), words_.end(), [&](const Words& other) {
-        return std::abs(other.at.y - best.y) < 0.95 * line &&
-               std::abs(other.at.x - best.x) < half + other.half + 4;
-      });
+      const bool taken =
+          on_row(best.y) || std::any_of(words_.begin(), words_.end(), [&](const Words& other) {
+            return std::abs(other.at.y - best.y) < 0.95 * line &&
+                   std::abs(other.at.x - best.x) < half + other.half + 4;
+          });
       if (!taken) break;
     }
     words_.push_back({.at = best, .half = half});

@@ -52,6 +52,25 @@ TEST(PictureOf, AFindingStandsAtItsEntries) {
   EXPECT_EQ(alarm.places.front().begin, 3);
 }
 
+TEST(PictureOf, ANumberThatIsNoActionKeepsItsPlace) {
+  const Picture picture = picture_without_times(check_te("[1, -1.25, -1]"));
+  const auto& tasks = picture.timeline.tasks;
+  ASSERT_EQ(tasks.size(), 2U);
+  EXPECT_EQ(tasks[0].begin, 0);
+  EXPECT_EQ(tasks[1].begin, 2);
+  ASSERT_EQ(picture.alarms.size(), 1U);
+  ASSERT_EQ(picture.alarms.front().places.size(), 1U);
+  EXPECT_EQ(picture.alarms.front().places.front().begin, 1);
+  EXPECT_EQ(picture.alarms.front().places.front().end, 2);
+}
+
+TEST(PictureOf, ANumberAtTheEndThatIsNoActionIsInThePicture) {
+  const Picture picture = picture_without_times(check_te("[1, -1, -1.25]"));
+  ASSERT_EQ(picture.alarms.size(), 1U);
+  EXPECT_EQ(picture.alarms.front().places.front().begin, 2);
+  EXPECT_EQ(picture.timeline.makespan, 3);
+}
+
 TEST(PictureOf, ADeadlockIsARingOfArrowsThatSayWhatIsWaitedFor) {
   const Picture picture =
       picture_without_times(check_csv("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
