@@ -27,7 +27,7 @@ std::vector<std::uint32_t> indices_of(const std::vector<Entry>& order) {
   return indices;
 }
 
-// The same where a list holds numbers that are no actions, which count and have no entry.
+// A list may hold numbers that are no actions, which count and have no entry.
 std::vector<std::uint32_t> indices_in_list(const Input& input, std::size_t rank) {
   const std::size_t begin = input.te_begins.empty() ? 0 : input.te_begins[rank];
   const std::size_t length = te_list_of(input, rank).size();

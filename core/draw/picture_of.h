@@ -1,5 +1,5 @@
-// What a picture needs besides times: where each finding stands, and a timeline for orders that
-// have none.
+// A picture needs two things besides times: where each finding stands, and a timeline for orders
+// that have none.
 //
 //   check() -> findings -> alarms_of() -> places and red arrows in a timeline
 //

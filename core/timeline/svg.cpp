@@ -473,7 +473,7 @@ class Drawing {
     const auto& course = timeline_.memory[rank];
     for (std::size_t at = 0; at < course.size(); ++at) {
       const HeldMemory& moment = course[at];
-      // What ends makes room for what begins at the same moment.
+      // A task that ends makes room for one that begins at the same moment.
       if (at + 1 < course.size() && course[at + 1].time <= moment.time) continue;
       peak = std::max(peak, moment.held);
       fmt::format_to(std::back_inserter(line), "H{:.2f}V{:.2f}", x_of(moment.time),
