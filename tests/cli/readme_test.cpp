@@ -97,7 +97,7 @@ TEST(Readme, ThePictureIsOfTheTableThatItShows) {
     EXPECT_NE(svg.find("xlink:title=\"" + (*at)[1].str() + "\""), std::string::npos) << (*at)[1];
     ++tooltips;
   }
-  EXPECT_EQ(tooltips, 16U);
+  EXPECT_EQ(tooltips, 20U);
   EXPECT_NE(svg.find("capo: rejected, T09 deadlock"), std::string::npos);
 }
 
