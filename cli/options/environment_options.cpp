@@ -92,7 +92,8 @@ void EnvironmentOptions::add_to(CLI::App& app) {
       ->group(group);
   app.add_option_function<std::string>(
          "--assume", [this](const std::string&) { assume_defaults = true; },
-         "default: take per-rank, rendezvous and no weight stream if nothing is declared, and judge no "
+         "default: take per-rank, rendezvous and no weight stream if nothing is declared, and "
+         "judge no "
          "other value")
       ->check(CLI::IsMember({"default"}))
       ->group(group);

@@ -22,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kRoot = CAPO_SOURCE_DIR;
-const std::vector<std::string> kParts{"core", "schedules", "sim", "run", "gpu", "cli", "python", "testing"};
+const std::vector<std::string> kParts{"core", "schedules", "sim",    "run",
+                                      "gpu",  "cli",       "python", "testing"};
 
 struct SourceFile {
   std::string path;  // relative to the root
@@ -236,8 +237,8 @@ TEST(Architecture, FilesThatCommentsNameExist) {
   static const std::regex name(R"(([A-Za-z0-9_]+/)*[A-Za-z0-9_]+\.(h|cpp|cu|cuh)\b)");
   std::set<std::string> known;  // every path, and every end of one
   std::vector<fs::path> files;
-  for (const char* top : {"core", "schedules", "sim", "run", "gpu", "cli", "python", "testing", "tests",
-                          "bench", "fuzz", "examples"}) {
+  for (const char* top : {"core", "schedules", "sim", "run", "gpu", "cli", "python", "testing",
+                          "tests", "bench", "fuzz", "examples"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / top)) {
       if (!entry.is_regular_file() || !is_source(entry.path())) continue;
       files.push_back(entry.path());
