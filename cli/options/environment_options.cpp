@@ -93,8 +93,7 @@ void EnvironmentOptions::add_to(CLI::App& app) {
   app.add_option_function<std::string>(
          "--assume", [this](const std::string&) { assume_defaults = true; },
          "default: take per-rank, rendezvous and no weight stream if nothing is declared, and "
-         "judge no "
-         "other value")
+         "judge no other value")
       ->check(CLI::IsMember({"default"}))
       ->group(group);
   CLI::Option* file = app.add_option("--model", model,
