@@ -143,13 +143,15 @@ std::string_view class_of(Kind kind) {
   if (is_compute(kind)) return "task B";
   if (is_send(kind)) return "transfer send";
   if (is_receive(kind)) return "transfer receive";
+  if (kind == Kind::WaitSendForward || kind == Kind::WaitSendBackward) return "transfer wait";
   if (kind == Kind::DispatchForward || kind == Kind::DispatchBackward) return "collective dispatch";
   return is_exchange(kind) ? "collective combine" : "collective";
 }
 
 std::string_view letter_of(Kind kind) {
-  constexpr std::array<std::string_view, 16> kLetters{"F", "B", "I", "W", "s", "r", "s", "r",
-                                                      "d", "c", "d", "c", "u", "x", "g", ""};
+  constexpr std::array<std::string_view, 19> kLetters{
+      "F", "B", "I", "W", "s", "r", "s", "r", "d", "c", "d", "c", "t", "t", "u", "x", "g", "t", ""};
+  static_assert(kLetters.size() == static_cast<std::size_t>(Kind::Idle) + 1);
   return kLetters[as_index(kind)];
 }
 
@@ -707,6 +709,7 @@ class Drawing {
     if (has([](Kind kind) { return is_exchange(kind) || kind >= Kind::Unshard; })) {
       key("class=\"key-c\"", "d dispatch, c combine, other collectives");
     }
+    if (has([](Kind kind) { return letter_of(kind) == "t"; })) key("class=\"key-t\"", "t wait");
     if (!timeline_.bubbles.empty()) key("fill=\"url(#idle)\"", "idle");
     if (!timeline_.memory.empty()) key("class=\"held\"", "memory held");
     if (options_.path && !timeline_.path.empty())

@@ -100,6 +100,31 @@ TEST(Svg, EachActionIsOneGroupWithItsNumbers) {
   EXPECT_EQ(verdicts[0].text, "accepted");
 }
 
+TEST(Svg, EveryKindOfActionHasItsLetter) {
+  Picture picture = small_picture();
+  picture.timeline.tasks.clear();
+  picture.timeline.path.clear();
+  const std::string letters = "FBIWsrsrdcdcttuxgt";
+  for (std::uint32_t k = 0; k < letters.size(); ++k) {
+    picture.timeline.tasks.push_back({.begin = 4.0 * k,
+                                      .end = 4.0 * k + 4,
+                                      .lane = 0,
+                                      .id = k,
+                                      .microbatch = 0,
+                                      .kind = static_cast<Kind>(k),
+                                      .chunk = 1,
+                                      .entry = k});
+  }
+  picture.timeline.makespan = 4.0 * static_cast<double>(letters.size());
+  std::string found;
+  for (const Element& element : elements_of(svg(picture))) {
+    if (element.name == "text" && element.text.size() == 2 && element.text[1] == '0') {
+      found += element.text[0];
+    }
+  }
+  EXPECT_NE(found.find(letters), std::string::npos) << found;
+}
+
 TEST(Svg, TheHalvesOfABackwardAreTwoGroupsAndThePartsOfALayerOne) {
   Picture picture = small_picture();
   picture.timeline.tasks[0].kind = Kind::BackwardInput;
