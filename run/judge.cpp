@@ -13,9 +13,6 @@ namespace capo::run {
 
 namespace {
 
-constexpr double kHalfBound = 5e-3;   // for bf16 and fp16
-constexpr double kFloatBound = 1e-5;  // for fp32 accumulation
-
 Victim victim_of(const Buffer& buffer) {
   return {.rank = buffer.rank, .chunk = buffer.chunk, .microbatch = buffer.microbatch};
 }
@@ -45,9 +42,8 @@ Victims predicted_by(const CheckResult& result) {
 // The bound of a gradient. If nothing is rounded to bf16 or fp16 between what the layer read and
 // the gradient, only fp32 sums differ.
 double bound_of(const StepLayer& layer, const ParameterForm& form) {
-  if (layer.shape.type == DataType::Fp32) return kFloatBound;
   const bool exact = form.fused && !is_mlp(layer.shape.kind) && !has_norm(layer.shape.kind);
-  return exact ? kFloatBound : kHalfBound;
+  return error_bound(exact ? DataType::Fp32 : layer.shape.type);
 }
 
 bool all_zero(const std::vector<float>& values) {
@@ -69,13 +65,14 @@ class Judge::Work {
     numbers_ = &numbers;
     const StepReference reference =
         reference_of(of_.step, of_.layers, parameters(), *numbers_, stored_operands());
-    report_.worst_relative_error = std::max(report_.worst_relative_error, reference.handed_on);
-    report_.within_bounds = report_.within_bounds && reference.handed_on <= loosest_bound();
+    report_.other_ways += reference.other_ways;
+    for (const HandedOn& handed : reference.handed_on) {
+      hold(handed.error, handed.bound, [&] { return name_of(handed); });
+    }
     const auto judge = [&](TensorReport& tensor, const std::vector<float>& is, double error) {
       if (!is.empty()) tensor.zero = tensor.zero.value_or(true) && all_zero(is);
       tensor.float64_error = std::max(tensor.float64_error, error);
-      report_.worst_relative_error = std::max(report_.worst_relative_error, error);
-      report_.within_bounds = report_.within_bounds && error <= tensor.bound;
+      hold(error, tensor.bound, [&] { return tensor.name; });
     };
     for (std::uint32_t p = 0; p < report_.parameters.size(); ++p) {
       if (is_frozen(p)) continue;
@@ -193,6 +190,30 @@ class Judge::Work {
     return pieces;
   }
 
+  // Holds an error against its bound, and names the tensor if it is beyond.
+  template <typename Name>
+  void hold(double error, double bound, Name name) {
+    report_.worst_relative_error = std::max(report_.worst_relative_error, error);
+    if (error <= bound) return;
+    report_.within_bounds = false;
+    const std::string of = name();
+    auto& beyond = report_.beyond;
+    const auto known = std::find_if(beyond.begin(), beyond.end(),
+                                    [&](const BeyondBound& one) { return one.name == of; });
+    if (known == beyond.end()) {
+      beyond.push_back({.name = of, .error = error, .bound = bound});
+    } else {
+      known->error = std::max(known->error, error);
+    }
+  }
+
+  [[nodiscard]] std::string name_of(const HandedOn& handed) const {
+    const StepLayer& layer = of_.layers.all()[handed.layer];
+    return fmt::format("{} that layer {} of chunk {} of rank {} read, microbatch {}",
+                       handed.gradient ? "gradient" : "input", layer.layer, layer.chunk, layer.rank,
+                       handed.microbatch);
+  }
+
   // The values of all parameters, which the engine has and float64 needs here.
   [[nodiscard]] const std::vector<std::vector<float>>& parameters() {
     if (parameters_.empty()) {
@@ -218,7 +239,7 @@ class Judge::Work {
           {.name = fmt::format("input of chunk {} of rank {}, microbatch {}", cell.chunk, cell.rank,
                                cell.microbatch),
            .elements = shape.tokens * shape.hidden,
-           .bound = shape.type == DataType::Fp32 ? kFloatBound : kHalfBound});
+           .bound = error_bound(shape.type)});
     }
     first_side_ = report_.input_gradients.size();
     for_each_side(
@@ -227,7 +248,7 @@ class Judge::Work {
               {.name = fmt::format("{} of layer {} of chunk {} of rank {}, microbatch {}", what,
                                    layer.layer, layer.chunk, layer.rank, microbatch),
                .elements = layer.shape.tokens,
-               .bound = layer.shape.type == DataType::Fp32 ? kFloatBound : kHalfBound});
+               .bound = error_bound(layer.shape.type)});
         });
   }
 
@@ -304,14 +325,6 @@ class Judge::Work {
     return of_.layers.at(of.rank, of.chunk, 0).shape.type;
   }
 
-  [[nodiscard]] double loosest_bound() const {
-    const auto& all = of_.layers.all();
-    return std::all_of(all.begin(), all.end(),
-                       [](const StepLayer& layer) { return layer.shape.type == DataType::Fp32; })
-               ? kFloatBound
-               : kHalfBound;
-  }
-
   [[nodiscard]] StoredOperands stored_operands() const {
     StoredOperands stored;
     for (std::size_t number = 0; number < of_.layers.all().size(); ++number) {
@@ -328,6 +341,8 @@ class Judge::Work {
         grad_outputs.push_back(values(of_.expected.grad_output(number, m), output_columns(shape)));
       }
     }
+    stored.given_out.resize(cells_.count());
+    for (const std::uint32_t cell : given_out_) stored.given_out[cell] = given_out(of_.eager, cell);
     return stored;
   }
 

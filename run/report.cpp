@@ -73,6 +73,24 @@ void tell_differences(std::string& out, const std::vector<TensorReport>& tensors
   if (told > kMost) out += fmt::format("  and {} more\n", told - kMost);
 }
 
+void tell_float64(std::string& out, const RunReport& report) {
+  constexpr std::size_t kMost = 8;
+  const std::size_t told = std::min(report.beyond.size(), kMost);
+  for (std::size_t i = 0; i < told; ++i) {
+    const BeyondBound& tensor = report.beyond[i];
+    out += fmt::format("  {}: relative error {:.3g}, its bound is {:.3g}\n", tensor.name,
+                       tensor.error, tensor.bound);
+  }
+  if (report.beyond.size() > told) {
+    out += fmt::format("  and {} more\n", report.beyond.size() - told);
+  }
+  if (report.other_ways > 0) {
+    out += fmt::format(
+        "  {} on the edge went the other way in eager execution, and float64's followed\n",
+        counted(report.other_ways, "rounding"));
+  }
+}
+
 // JSON knows no infinity.
 Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
@@ -122,8 +140,15 @@ std::size_t zero_in(const RunReport& report) {
 
 Json float64_as_json(const RunReport& report) {
   if (!report.float64_compared) return nullptr;
+  Json beyond = Json::array();
+  for (const BeyondBound& tensor : report.beyond) {
+    beyond.push_back(
+        {{"name", tensor.name}, {"relative_error", number(tensor.error)}, {"bound", tensor.bound}});
+  }
   return {{"worst_relative_error", number(report.worst_relative_error)},
-          {"within_bounds", report.within_bounds}};
+          {"within_bounds", report.within_bounds},
+          {"beyond", std::move(beyond)},
+          {"other_ways", report.other_ways}};
 }
 
 Json findings_as_json(const CheckResult& result) {
@@ -274,6 +299,7 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
                            report.worst_relative_error,
                            report.within_bounds ? "within its bound" : "beyond its bound")
              : "eager against float64: not compared\n";
+  tell_float64(out, report);
   if (const std::size_t zero = zero_in(report); zero > 0) {
     out += fmt::format(
         "  {} of {} gradients are zero throughout, and that those are equal shows nothing\n", zero,

@@ -39,6 +39,13 @@ struct TensorReport {
                                           ///< an input gradient
 };
 
+/// A tensor of eager execution that is not float64's: a gradient, or one that a layer read.
+struct BeyondBound {
+  std::string name;
+  double error = 0;  ///< relative, the largest of all replays
+  double bound = 0;
+};
+
 /// A chunk's microbatch.
 struct Victim {
   std::int32_t rank = 0;
@@ -91,6 +98,9 @@ struct RunReport {
   std::set<Victim> wrong_gradients;  ///< microbatches whose weight gradient was not eager's
   std::vector<std::string> stories;  ///< what each victim read, and what had taken its place
   double worst_relative_error = 0;   ///< of eager execution, against float64
+  std::vector<BeyondBound> beyond;   ///< empty if within_bounds
+  std::size_t other_ways = 0;        ///< roundings of eager execution on an edge, which float64's
+                                     ///< followed
   std::size_t graphs = 0;
   std::size_t nodes = 0;
   std::uint32_t replays = 0;

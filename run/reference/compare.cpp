@@ -90,6 +90,10 @@ double relative_error(std::span<const double> should, std::span<const float> is,
   return std::isfinite(error) ? error : kInfinite;
 }
 
+double error_bound(DataType type) {
+  return type == DataType::Fp32 ? 1e-5 : 5e-3;
+}
+
 double smallest_normal(DataType type) {
   return type == DataType::Fp16 ? 0x1p-14 : 0x1p-126;
 }

@@ -36,6 +36,11 @@ struct Difference {
 [[nodiscard]] double relative_error(std::span<const double> should, std::span<const float> is,
                                     std::span<const double> magnitudes);
 
+/// What an error of a tensor of a type must stay within. Both sides round at the same places, so
+/// that only sums in fp32 differ, and in bf16 and fp16 the few values that these put on the other
+/// side of a rounding.
+[[nodiscard]] double error_bound(DataType type);
+
 /// The smallest number that a type holds with all its digits: what is smaller has an absolute
 /// error.
 [[nodiscard]] double smallest_normal(DataType type);

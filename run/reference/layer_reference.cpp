@@ -49,12 +49,65 @@ double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52U);
 }
 
+// Multiples of two to this power are the values of the type near this one.
+int step_of(double value, const Format& format) {
+  return std::max(exponent_of(value) - format.digits, format.least);
+}
+
 // Rounds values as a module does when it writes them.
 Values stored(Values values, DataType type, Rounding rounding) {
   if (rounding == Rounding::Exact) return values;
   for (double& value : values) value = rounded(value, type);
   return values;
 }
+
+Values absolute(Values values) {
+  for (double& value : values) value = std::abs(value);
+  return values;
+}
+
+// Tells whether a sum that is off by `error` may be rounded to the second nearest.
+bool is_near(double value, double error, DataType type) {
+  if (value == 0 || !std::isfinite(value)) return false;
+  const double half = power_of_two(step_of(value, format_of(type))) / 2;
+  return half - std::abs(value - rounded(value, type)) <= error;
+}
+
+// Stores the tensors of a layer, and knows which of their values are on the edge of a rounding.
+class Store {
+ public:
+  Store(const LayerForm& form, Rounding rounding, Edges* edges)
+      : form_(form), rounding_(rounding), edges_(edges) {}
+
+  // `sizes` makes of values the sums of the absolute values of their terms; called only where
+  // somebody looks for edges.
+  template <typename Sizes>
+  Values operator()(Place place, Values values, Sizes sizes) const {
+    if (edges_ == nullptr) return stored(std::move(values), form_.type, rounding_);
+    const Values exact = values;
+    const std::int64_t columns = std::ssize(values) / form_.tokens;
+    if (edges_->look) look(place, exact, sizes(exact), columns);
+    values = stored(std::move(values), form_.type, rounding_);
+    for (const Edge& edge : edges_->other_way) {
+      if (edge.place != place) continue;
+      const std::int64_t at = edge.row * columns + edge.column;
+      values[at] = rounded_other_way(exact[at], form_.type);
+    }
+    return values;
+  }
+
+ private:
+  void look(Place place, const Values& values, const Values& sizes, std::int64_t columns) const {
+    for (std::int64_t at = 0; at < std::ssize(values); ++at) {
+      if (!is_near(values[at], kNear * sizes[at], form_.type)) continue;
+      edges_->near.push_back({.place = place, .row = at / columns, .column = at % columns});
+    }
+  }
+
+  const LayerForm& form_;
+  Rounding rounding_;
+  Edges* edges_;
+};
 
 // The reference tells the kinds apart by itself: a fact that is wrong in core/model/module_kinds.h
 // would otherwise be wrong here as well, and agree with what ran.
@@ -160,8 +213,7 @@ void check(const LayerForm& form, const LayerForward& saved, const Values& grad_
 double rounded(double value, DataType type) {
   const Format format = format_of(type);
   if (value == 0 || !std::isfinite(value)) return value;
-  // Multiples of two to the power `step` are the values of the type near this one.
-  const int step = std::max(exponent_of(value) - format.digits, format.least);
+  const int step = step_of(value, format);
   // Scaled both ways exactly, and added to where whole numbers lie side by side: that rounds to
   // even in the rounding mode that programs start with.
   const double scaled = value * power_of_two(-step);
@@ -170,33 +222,53 @@ double rounded(double value, DataType type) {
   return std::copysign(std::abs(nearest) > format.largest ? infinity : nearest, value);
 }
 
+double rounded_other_way(double value, DataType type) {
+  const double nearest = rounded(value, type);
+  if (nearest == value || !std::isfinite(nearest)) return nearest;
+  const double step = power_of_two(step_of(value, format_of(type)));
+  return nearest + std::copysign(step, value - nearest);
+}
+
 std::int64_t output_columns(const LayerForm& form) {
   return has_two_products(form.kind) ? form.hidden : form.ffn;
 }
 
 LayerForward forward(const LayerForm& form, const LayerWeights& weights, const LayerSide& side,
-                     const std::vector<double>& input, Rounding rounding) {
+                     const std::vector<double>& input, Rounding rounding, Edges* edges) {
   check(form, weights, side, input);
-  const auto store = [&](Values values) { return stored(std::move(values), form.type, rounding); };
+  const Store store(form, rounding, edges);
   LayerForward result;
   if (begins_with_norm(form.kind)) {
-    result.normed = store(reference::norm_of(input, weights.norm_weight, weights.norm_bias));
+    Values normed = reference::norm_of(input, weights.norm_weight, weights.norm_bias);
+    result.normed = store(Place::Normed, std::move(normed), absolute);
   }
 
+  const auto product = [&](Place place, const Product& p, const Values& x, const Values& w) {
+    return store(place, reference::output_of(p, x, w),
+                 [&](const Values&) { return reference::output_of(p, absolute(x), absolute(w)); });
+  };
+  const auto biased = [&](Place place, const Product& p, const Values& y, const Values& bias,
+                          const Values& scales) {
+    return store(place, reference::with_bias(p, y, bias, scales), [&](const Values&) {
+      return reference::with_bias(p, absolute(y), absolute(bias), absolute(scales));
+    });
+  };
   const Product first = first_product(form, side);
   const Values& x = begins_with_norm(form.kind) ? result.normed : input;
-  Values y = store(reference::output_of(first, x, weights.first));
-  if (form.bias)
-    y = store(reference::with_bias(first, y, weights.first_bias, scales_of(form, side)));
+  Values y = product(Place::First, first, x, weights.first);
+  if (form.bias) {
+    y = biased(Place::FirstBiased, first, y, weights.first_bias, scales_of(form, side));
+  }
 
   if (has_two_products(form.kind)) {
     const Product second = second_product(form, side);
     result.middle = std::move(y);
-    result.active =
-        store(reference::swiglu_of(second, result.middle, probabilities_of(form, side)));
-    y = store(reference::output_of(second, result.active, weights.second));
-    if (form.bias)
-      y = store(reference::with_bias(second, y, weights.second_bias, Values(form.tokens, 1)));
+    Values active = reference::swiglu_of(second, result.middle, probabilities_of(form, side));
+    result.active = store(Place::Active, std::move(active), absolute);
+    y = product(Place::Second, second, result.active, weights.second);
+    if (form.bias) {
+      y = biased(Place::SecondBiased, second, y, weights.second_bias, Values(form.tokens, 1));
+    }
   }
   result.output = std::move(y);
   return result;
@@ -204,10 +276,15 @@ LayerForward forward(const LayerForm& form, const LayerWeights& weights, const L
 
 LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const LayerSide& side,
                        const std::vector<double>& input, const LayerForward& saved,
-                       const std::vector<double>& grad_output, Rounding rounding) {
+                       const std::vector<double>& grad_output, Rounding rounding, Edges* edges) {
   check(form, weights, side, input);
   check(form, saved, grad_output);
-  const auto store = [&](Values values) { return stored(std::move(values), form.type, rounding); };
+  const Store store(form, rounding, edges);
+  const auto product = [&](Place place, const Product& p, const Values& incoming, const Values& w) {
+    return store(place, reference::input_gradient(p, incoming, w), [&](const Values&) {
+      return reference::input_gradient(p, absolute(incoming), absolute(w));
+    });
+  };
   LayerBackward result;
   Values dy = grad_output;  // of the second product, then of the first
 
@@ -216,14 +293,14 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
     result.grads.second = reference::weight_gradient(second, dy, saved.active);
     if (form.bias)
       result.grads.second_bias = reference::bias_gradient(second, dy, Values(form.tokens, 1));
-    const Values grad_active = store(reference::input_gradient(second, dy, weights.second));
+    const Values grad_active = product(Place::GradActive, second, dy, weights.second);
     const reference::SwigluGradients swiglu = reference::swiglu_gradients(
         second, saved.middle, probabilities_of(form, side), grad_active);
     if (form.kind == ModuleKind::GroupedMlp) {
       result.grad_probabilities = stored(swiglu.probabilities, DataType::Fp32, rounding);
       result.probability_magnitudes = swiglu.magnitudes;
     }
-    dy = store(swiglu.middle);
+    dy = store(Place::GradMiddle, swiglu.middle, absolute);
   }
 
   const Product first = first_product(form, side);
@@ -235,14 +312,16 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
     result.grad_scales =
         stored(reference::scale_gradient(first, dy, weights.first_bias), DataType::Fp32, rounding);
   }
-  Values dx = store(reference::input_gradient(first, dy, weights.first));
+  const bool norm = begins_with_norm(form.kind);
+  Values dx = product(norm ? Place::GradNormed : Place::GradInput, first, dy, weights.first);
 
-  if (begins_with_norm(form.kind)) {
-    reference::NormGradients norm = reference::norm_gradients(input, weights.norm_weight, dx);
-    result.grads.norm_weight = std::move(norm.weight);
-    result.grads.norm_bias = std::move(norm.bias);
-    result.grad_input_magnitudes = std::move(norm.magnitudes);
-    dx = store(std::move(norm.input));
+  if (norm) {
+    reference::NormGradients gradients = reference::norm_gradients(input, weights.norm_weight, dx);
+    result.grads.norm_weight = std::move(gradients.weight);
+    result.grads.norm_bias = std::move(gradients.bias);
+    result.grad_input_magnitudes = std::move(gradients.magnitudes);
+    dx = store(Place::GradInput, std::move(gradients.input),
+               [&](const Values&) { return result.grad_input_magnitudes; });
   } else {
     result.grad_input_magnitudes = dx;
   }

@@ -7,6 +7,7 @@
 // core/model/module_kinds.h, so that it stays a second opinion. With Rounding::AsStored every value
 // is rounded where a module writes it to memory, so that what is left of a difference is the
 // engine's arithmetic; with Rounding::Exact nothing is rounded, and finite differences must agree.
+// A value on the edge of a rounding has two results that are right: edges.h.
 //
 // Tested by tests/run/reference/: finite_differences_test.cpp, layer_by_hand_test.cpp,
 // rounded_test.cpp.
@@ -14,6 +15,7 @@
 #pragma once
 
 #include "core/model/model.h"
+#include "run/reference/edges.h"
 
 #include <cstdint>
 #include <vector>
@@ -24,6 +26,8 @@ enum class Rounding : std::uint8_t { Exact, AsStored };
 
 /// To the nearest value of the type, ties to even; Fp32 rounds to float. Fp8 is never asked for.
 [[nodiscard]] double rounded(double value, DataType type);
+/// The second nearest of a value that the type does not have; else the value.
+[[nodiscard]] double rounded_other_way(double value, DataType type);
 
 /// The shape of a layer and its parts. Every kind has one but TransformerLayer.
 struct LayerForm {
@@ -77,14 +81,16 @@ struct LayerBackward {
 /// Columns of what the layer makes.
 [[nodiscard]] std::int64_t output_columns(const LayerForm& form);
 
+/// `edges`: which roundings go the other way, null if none do; and it gets those that could.
 [[nodiscard]] LayerForward forward(const LayerForm& form, const LayerWeights& weights,
                                    const LayerSide& side, const std::vector<double>& input,
-                                   Rounding rounding);
+                                   Rounding rounding, Edges* edges = nullptr);
 
 /// `saved`: what the forward of the same microbatch came to.
 [[nodiscard]] LayerBackward backward(const LayerForm& form, const LayerWeights& weights,
                                      const LayerSide& side, const std::vector<double>& input,
                                      const LayerForward& saved,
-                                     const std::vector<double>& grad_output, Rounding rounding);
+                                     const std::vector<double>& grad_output, Rounding rounding,
+                                     Edges* edges = nullptr);
 
 }  // namespace capo::run::reference

@@ -4,7 +4,9 @@
 // Each layer starts from the tensor that the engine stored in front of it, where everything is
 // rounded: a number on the edge of a rounding goes either way, and after a few norms such a
 // difference would hide all others. So layers are compared one by one, and the output of one with
-// the input that the next one read (`handed_on`), which finds a step that is wired wrongly.
+// the input that the next one read (`handed_on`), which finds a step that is wired wrongly. Within
+// a layer, where no tensor is kept to start from, such a number is looked for if what the layer
+// made is beyond its bound (other_ways.h), and then goes the engine's way in all that follows.
 //
 // It knows the pipeline (which stage feeds which) and the order of the weight gradients, and
 // nothing of plans, programs, buffers or engines. Exchanges of tokens are left out, since experts
@@ -25,6 +27,17 @@ namespace capo::run {
 struct StoredOperands {
   std::vector<std::vector<std::vector<float>>> inputs;
   std::vector<std::vector<std::vector<float>>> grad_outputs;
+  /// By cell, the rows in use of the input's gradient, where it leaves the step; else empty.
+  std::vector<std::vector<float>> given_out;
+};
+
+/// A tensor that a layer read: a given one, or what the layer below or the stage before made.
+struct HandedOn {
+  std::size_t layer = 0;  ///< the reader
+  std::int32_t microbatch = 0;
+  bool gradient = false;  ///< of its output, else its input
+  double error = 0;       ///< relative
+  double bound = 0;
 };
 
 struct StepReference {
@@ -40,9 +53,8 @@ struct StepReference {
     std::vector<double> scales;
   };
   std::vector<std::vector<Side>> sides;  ///< by layer and microbatch: gradients of both
-  /// The largest relative error of a tensor that a layer read: a given one, or the output of the
-  /// layer below or the stage before.
-  double handed_on = 0;
+  std::vector<HandedOn> handed_on;
+  std::size_t other_ways = 0;  ///< roundings that went another way than float64's
 };
 
 /// `parameters` lists the stored values of each parameter.

@@ -252,6 +252,8 @@ TruthLine line_of(const TruthCase& of, const Tried& tried, const run::Engine& en
   line.bit_equal = report.bit_equal;
   line.within_bounds = report.within_bounds;
   line.float64 = rounded(report.worst_relative_error);
+  for (const run::BeyondBound& tensor : report.beyond) line.beyond.push_back(tensor.name);
+  line.other_ways = report.other_ways;
   line.gradients = report.parameters.size() + report.input_gradients.size();
   line.replays = report.replays;
   line.victims = report.victims;

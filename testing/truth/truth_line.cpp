@@ -69,6 +69,8 @@ void add_run(Json& json, const TruthLine& line) {
   json["bit_equal"] = line.bit_equal;
   json["within_bounds"] = line.within_bounds;
   json["float64"] = line.float64;
+  if (!line.beyond.empty()) json["beyond"] = line.beyond;
+  if (line.other_ways > 0) json["other_ways"] = line.other_ways;
   json["gradients"] = line.gradients;
   json["replays"] = line.replays;
   const run::Victims nobody;
@@ -83,6 +85,8 @@ void read_run(const Json& json, TruthLine& line) {
   line.bit_equal = json.at("bit_equal");
   line.within_bounds = json.at("within_bounds");
   line.float64 = json.at("float64");
+  line.beyond = json.value("beyond", std::vector<std::string>{});
+  line.other_ways = json.value("other_ways", std::size_t{0});
   line.gradients = json.at("gradients");
   line.replays = json.at("replays");
   if (const auto found = json.find("victims"); found != json.end()) {

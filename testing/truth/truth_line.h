@@ -52,6 +52,8 @@ struct TruthLine {
   bool bit_equal = false;
   bool within_bounds = false;
   double float64 = 0;  ///< the largest relative error of eager execution, to three digits
+  std::vector<std::string> beyond;  ///< tensors of eager execution that are not float64's
+  std::size_t other_ways = 0;       ///< roundings on an edge that float64's followed
   std::size_t gradients = 0;
   std::uint32_t replays = 0;
   run::Victims victims;

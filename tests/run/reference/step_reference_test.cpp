@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -13,10 +14,13 @@
 namespace capo::run {
 namespace {
 
-// Two linear stages on one rank, two microbatches, fp32 so that hardly anything is rounded.
-class TwoStages : public ::testing::Test {
+// Two linear stages on one rank, two microbatches.
+class TwoStagesOf : public ::testing::Test {
  protected:
-  TwoStages() {
+  explicit TwoStagesOf(DataType type)
+      : plan(verified(
+            typed("capo 1\nplacement chain\nrank 0 chunks 2\nrank 0: F1 F1 F2 B2 B1 F2 B2 B1\n"),
+            every_layer(linear(type)))) {
     for (std::uint32_t p = 0; p < 2; ++p)
       parameters.push_back(values_of(draw_parameter(layers, p, 1)));
     stored.inputs.assign(2, std::vector<std::vector<float>>(2));
@@ -59,15 +63,21 @@ class TwoStages : public ::testing::Test {
     return reference_of(plan.step(), layers, parameters, given, stored);
   }
 
-  static Module linear() {
+  // The tensor with the largest error of those that were handed on.
+  [[nodiscard]] HandedOn worst() const {
+    const std::vector<HandedOn> all = reference().handed_on;
+    return *std::max_element(all.begin(), all.end(), [](const HandedOn& a, const HandedOn& b) {
+      return a.error < b.error;
+    });
+  }
+
+  static Module linear(DataType type) {
     Module module = small(ModuleKind::Linear);
-    module.dtype = DataType::Fp32;
+    module.dtype = type;
     return module;
   }
 
-  VerifiedPlan plan =
-      verified(typed("capo 1\nplacement chain\nrank 0 chunks 2\nrank 0: F1 F1 F2 B2 B1 F2 B2 B1\n"),
-               every_layer(linear()));
+  VerifiedPlan plan;
   StepLayers layers = StepLayers::of(plan.step()).value();
   Program program = program_of(plan.step().view().table(), plan.step().replayed()).value();
   StepValues given = draw_values(plan.step(), layers, program, SizeKind::Balanced, 1, 1);
@@ -75,8 +85,35 @@ class TwoStages : public ::testing::Test {
   StoredOperands stored;
 };
 
+// In fp32 hardly anything is rounded.
+class TwoStages : public TwoStagesOf {
+ protected:
+  TwoStages() : TwoStagesOf(DataType::Fp32) {}
+};
+
+// The first layer makes one number of its first microbatch, 1 + 2^-8, and zeros.
+class OneNumberOnAnEdge : public TwoStagesOf {
+ protected:
+  OneNumberOnAnEdge() : TwoStagesOf(DataType::Bf16) {
+    stored.inputs[0][0].assign(kRows * kColumns, 0);
+    stored.inputs[0][0][0] = 1;
+    stored.inputs[0][0][1] = 0x1p-8F;
+    parameters[0].assign(kColumns * kColumns, 0);
+    parameters[0][0] = 1;
+    parameters[0][1] = 1;
+    stored.inputs[1][0].assign(kRows * kColumns, 0);
+    stored.inputs[1][0][0] = 1;
+  }
+
+  [[nodiscard]] HandedOn second_input(const StepReference& of) const {
+    return *std::find_if(of.handed_on.begin(), of.handed_on.end(), [](const HandedOn& handed) {
+      return handed.layer == 1 && handed.microbatch == 0 && !handed.gradient;
+    });
+  }
+};
+
 TEST_F(TwoStages, WhatAStepHandsOnIsAsItShouldBe) {
-  EXPECT_LT(reference().handed_on, 1e-7);
+  EXPECT_LT(worst().error, 1e-7);
 }
 
 TEST_F(TwoStages, AWeightsGradientIsTheSumOfItsMicrobatches) {
@@ -103,17 +140,66 @@ TEST_F(TwoStages, AWeightsGradientIsTheSumOfItsMicrobatches) {
 
 TEST_F(TwoStages, AStageThatReadsAnotherMicrobatchIsFound) {
   std::swap(stored.inputs[1][0], stored.inputs[1][1]);
-  EXPECT_GT(reference().handed_on, 0.5);
+  EXPECT_GT(worst().error, 0.5);
+  EXPECT_EQ(worst().layer, 1U);
+  EXPECT_FALSE(worst().gradient);
 }
 
 TEST_F(TwoStages, AGradientOfAnotherMicrobatchIsFound) {
   std::swap(stored.grad_outputs[0][0], stored.grad_outputs[0][1]);
-  EXPECT_GT(reference().handed_on, 0.5);
+  EXPECT_GT(worst().error, 0.5);
+  EXPECT_EQ(worst().layer, 0U);
+  EXPECT_TRUE(worst().gradient);
 }
 
 TEST_F(TwoStages, AnInputThatWasNotGivenIsFound) {
   stored.inputs[0][1][5] += 1;
-  EXPECT_GT(reference().handed_on, 0.01);
+  EXPECT_GT(worst().error, 0.01);
+  EXPECT_EQ(worst().layer, 0U);
+  EXPECT_EQ(worst().microbatch, 1);
+}
+
+TEST_F(OneNumberOnAnEdge, IsRoundedToTheNearest) {
+  const StepReference of = reference();
+  EXPECT_EQ(second_input(of).error, 0);
+  EXPECT_EQ(of.other_ways, 0U);
+}
+
+TEST_F(OneNumberOnAnEdge, IsFollowedTheOtherWay) {
+  stored.inputs[1][0][0] = 1 + 0x1p-7F;
+  const StepReference of = reference();
+  EXPECT_EQ(second_input(of).error, 0);
+  EXPECT_EQ(of.other_ways, 1U);
+}
+
+TEST_F(OneNumberOnAnEdge, IsFollowedNoFurther) {
+  stored.inputs[1][0][0] = 1 - 0x1p-7F;
+  const StepReference of = reference();
+  EXPECT_GT(second_input(of).error, second_input(of).bound);
+  EXPECT_EQ(of.other_ways, 0U);
+}
+
+TEST_F(OneNumberOnAnEdge, IsNoExcuseForOneThatIsNot) {
+  stored.inputs[0][0][1] = 0x1p-9F;
+  stored.inputs[1][0][0] = 1 + 0x1p-7F;
+  const StepReference of = reference();
+  EXPECT_GT(second_input(of).error, second_input(of).bound);
+  EXPECT_EQ(of.other_ways, 0U);
+}
+
+// The gradient that leaves the step is that of the first layer's input.
+TEST_F(OneNumberOnAnEdge, IsFollowedWhereItLeavesTheStep) {
+  stored.grad_outputs[0][0].assign(kRows * kColumns, 0);
+  stored.grad_outputs[0][0][0] = 1;
+  stored.grad_outputs[0][0][1] = 0x1p-8F;
+  parameters[0][kColumns] = 1;
+  const std::uint32_t cell = Cells(plan.step().view().table()).of(0, 0, 0);
+  EXPECT_EQ(reference().grad_inputs[cell][0], 1);
+  stored.given_out.resize(reference().grad_inputs.size());
+  stored.given_out[cell] = {1 + 0x1p-7F};
+  stored.given_out[cell].resize(kRows * kColumns);
+  stored.given_out[cell][1] = 1;
+  EXPECT_EQ(reference().grad_inputs[cell][0], 1 + 0x1p-7);
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ TruthLine whole_line() {
           .bit_equal = false,
           .within_bounds = true,
           .float64 = 0.00123,
+          .beyond = {"input that layer 0 of chunk 1 of rank 0 read, microbatch 2"},
+          .other_ways = 1,
           .gradients = 4,
           .replays = 3,
           .victims = {.static_input = {{0, 1, 2}}, .other = {{1, 1, 0}}},

@@ -1,0 +1,179 @@
+#include "run/reference/other_ways.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace capo::run::reference {
+
+namespace {
+
+using Values = std::vector<double>;
+
+// Beyond these a result is not that of a few roundings, and looking at more would take long.
+constexpr std::size_t kMostRows = 16;
+constexpr std::size_t kMostEdges = 64;                         // of a row
+constexpr std::size_t kMostTurns = 8;                          // of a row
+constexpr std::int64_t kMostProducts = std::int64_t{1} << 30;  // of two numbers, a second or two
+
+Values part(const Values& of, std::int64_t at, std::int64_t parts) {
+  const std::int64_t size = std::ssize(of) / parts;
+  return {of.begin() + at * size, of.begin() + (at + 1) * size};
+}
+
+std::int64_t group_of(const LayerSide& side, std::int64_t row) {
+  std::int64_t group = 0;
+  for (std::int64_t end = 0; group < std::ssize(side.sizes); ++group) {
+    end += side.sizes[group];
+    if (row < end) return group;
+  }
+  return 0;
+}
+
+// One row as a layer of one group.
+struct RowLayer {
+  RowLayer(const LayerRun& run, std::int64_t row)
+      : form(run.form), input(part(run.input, row, run.form.tokens)) {
+    const std::int64_t groups = run.form.groups;
+    const std::int64_t group = group_of(run.side, row);
+    const LayerWeights& all = run.weights;
+    form.tokens = 1;
+    form.groups = 1;
+    weights = {.norm_weight = all.norm_weight,
+               .norm_bias = all.norm_bias,
+               .first = part(all.first, group, groups),
+               .first_bias = part(all.first_bias, group, groups),
+               .second = part(all.second, group, groups),
+               .second_bias = part(all.second_bias, group, groups)};
+    if (!run.side.sizes.empty()) side.sizes = {1};
+    side.probabilities = part(run.side.probabilities, row, run.form.tokens);
+    side.scales = part(run.side.scales, row, run.form.tokens);
+    if (run.grad_output != nullptr) grad_output = part(*run.grad_output, row, run.form.tokens);
+  }
+
+  [[nodiscard]] Values made(Edges& edges) const {
+    LayerForward saved = forward(form, weights, side, input, Rounding::AsStored, &edges);
+    if (grad_output.empty()) return std::move(saved.output);
+    return backward(form, weights, side, input, saved, grad_output, Rounding::AsStored, &edges)
+        .grad_input;
+  }
+
+  // So many numbers are multiplied to make it once.
+  [[nodiscard]] std::int64_t products() const {
+    const std::int64_t once = std::ssize(weights.first) + std::ssize(weights.second);
+    return grad_output.empty() ? once : 3 * once;
+  }
+
+  LayerForm form;
+  LayerWeights weights;
+  LayerSide side;
+  Values input;
+  Values grad_output;
+};
+
+double off_by(std::span<const double> should, std::span<const float> is) {
+  double off = 0;
+  for (std::size_t i = 0; i < should.size(); ++i) {
+    if (!std::isfinite(should[i]) && !std::isfinite(is[i])) continue;
+    const double by = static_cast<double>(is[i]) - should[i];
+    off += by * by;
+  }
+  return off;
+}
+
+bool contains(const std::vector<Edge>& edges, const Edge& edge) {
+  return std::find(edges.begin(), edges.end(), edge) != edges.end();
+}
+
+// The roundings of a row that bring it nearest to the engine's, and how far off it is then.
+struct Settled {
+  std::vector<Edge> other_way;
+  double off = 0;
+};
+
+// The best of one turn: every edge near is tried the other way, behind those that are already.
+// `left` is how many products may still be made.
+Settled turned(const RowLayer& layer, std::span<const float> is, Settled best, std::int64_t& left) {
+  left -= 2 * layer.products();
+  Edges here{.other_way = best.other_way, .look = true};
+  const Values now = layer.made(here);
+  if (here.near.size() > kMostEdges) return best;
+  const std::vector<Edge> before = best.other_way;
+  for (const Edge& edge : here.near) {
+    if (contains(before, edge)) continue;
+    left -= layer.products();
+    if (left < 0) return best;
+    Edges tried{.other_way = before};
+    tried.other_way.push_back(edge);
+    const double off = off_by(layer.made(tried), is);
+    if (off < best.off) best = {.other_way = tried.other_way, .off = off};
+  }
+  return best;
+}
+
+Settled settled(const RowLayer& layer, std::span<const float> is, Settled best,
+                std::int64_t& left) {
+  for (std::size_t turn = 0; turn < kMostTurns && best.off > 0 && left > 0; ++turn) {
+    Settled next = turned(layer, is, best, left);
+    if (!(next.off < best.off)) break;
+    best = std::move(next);
+  }
+  return best;
+}
+
+struct RowError {
+  std::int64_t row = 0;
+  double off = 0;
+};
+
+// Rows by how far they are off, the worst first.
+std::vector<RowError> rows_off(const Made& made, std::int64_t rows) {
+  const std::size_t columns = made.is.size() / static_cast<std::size_t>(rows);
+  std::vector<RowError> all;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::size_t from = static_cast<std::size_t>(row) * columns;
+    const double off = off_by(made.should.subspan(from, columns), made.is.subspan(from, columns));
+    if (off > 0 && std::isfinite(off)) all.push_back({.row = row, .off = off});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const RowError& a, const RowError& b) { return a.off > b.off; });
+  return all;
+}
+
+double squares(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0, [](double sum, double value) {
+    return std::isfinite(value) ? sum + value * value : sum;
+  });
+}
+
+}  // namespace
+
+std::vector<Edge> other_ways(const LayerRun& run, const std::vector<Edge>& known,
+                             const Made& made) {
+  const double allowed = made.bound * made.bound * squares(made.sizes);
+  const std::vector<RowError> rows = rows_off(made, run.form.tokens);
+  double off = std::accumulate(rows.begin(), rows.end(), 0.0,
+                               [](double sum, const RowError& row) { return sum + row.off; });
+  const std::size_t columns = made.is.size() / static_cast<std::size_t>(run.form.tokens);
+  std::int64_t left = kMostProducts;
+  std::vector<Edge> found;
+  for (std::size_t at = 0; at < std::min(rows.size(), kMostRows) && off > allowed; ++at) {
+    const auto [row, off_before] = rows[at];
+    Settled start{.off = off_before};
+    for (Edge edge : known) {
+      if (edge.row == row) start.other_way.push_back({edge.place, 0, edge.column});
+    }
+    const std::size_t before = start.other_way.size();
+    const Settled end = settled(RowLayer(run, row),
+                                made.is.subspan(static_cast<std::size_t>(row) * columns, columns),
+                                std::move(start), left);
+    off -= off_before - end.off;
+    for (std::size_t i = before; i < end.other_way.size(); ++i) {
+      found.push_back({end.other_way[i].place, row, end.other_way[i].column});
+    }
+  }
+  return found;
+}
+
+}  // namespace capo::run::reference
