@@ -36,7 +36,7 @@ struct Difference {
 [[nodiscard]] double relative_error(std::span<const double> should, std::span<const float> is,
                                     std::span<const double> magnitudes);
 
-/// What an error of a tensor of a type must stay within. Both sides round at the same places, so
+/// The bound of an error in a tensor of a type. Both sides round at the same places, so
 /// that only sums in fp32 differ, and in bf16 and fp16 the few values that these put on the other
 /// side of a rounding.
 [[nodiscard]] double error_bound(DataType type);

@@ -27,7 +27,7 @@ struct LayerRun {
   const std::vector<double>* grad_output = nullptr;
 };
 
-/// What an engine made of a layer, beside what float64 makes of it.
+/// A result as an engine made it, beside what float64 makes of it.
 struct Made {
   std::span<const double> should;
   std::span<const float> is;

@@ -109,7 +109,7 @@ class Reference {
     Doubles grad_output;
     reference::LayerForward forward;
   };
-  // What goes from one layer to the next.
+  // The values that go from one layer to the next.
   struct Handed {
     Doubles values;
     Doubles sizes;                    // what its errors are relative to

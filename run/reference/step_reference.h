@@ -27,7 +27,7 @@ namespace capo::run {
 struct StoredOperands {
   std::vector<std::vector<std::vector<float>>> inputs;
   std::vector<std::vector<std::vector<float>>> grad_outputs;
-  /// By cell, the rows in use of the input's gradient, where it leaves the step; else empty.
+  /// For each cell the rows in use of the input's gradient, where it leaves the step; else empty.
   std::vector<std::vector<float>> given_out;
 };
 
