@@ -173,6 +173,7 @@ std::vector<Edge> other_ways(const LayerRun& run, const std::vector<Edge>& known
       found.push_back({end.other_way[i].place, row, end.other_way[i].column});
     }
   }
+  if (off > allowed) return {};
   return found;
 }
 

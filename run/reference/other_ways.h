@@ -2,8 +2,8 @@
 //
 // If a result is beyond its bound, its worst rows are computed again, one by one. The values of a
 // row that are on the edge of a rounding (edges.h) are tried the other way, one after the other,
-// and whatever brings the row nearest to the engine's is kept. What no such rounding explains stays
-// beyond. A wrong value passes only where it is one that a right engine could have made.
+// and whatever brings the row nearest to the engine's is kept. If the result is beyond its bound
+// even so, none is. A wrong value passes only where it is one that a right engine could have made.
 //
 // Rows of results depend on nothing but their own row of operands, which is why each is a layer of
 // its own here. Tested by tests/run/reference/other_ways_test.cpp.
@@ -35,8 +35,8 @@ struct Made {
   double bound = 0;
 };
 
-/// In the order in which they were found; empty where no rounding brings the result nearer. `known`
-/// are those that went into `made.should`.
+/// In the order in which they were found; empty if they do not bring the result within its bound.
+/// `known` are those that went into `made.should`.
 [[nodiscard]] std::vector<Edge> other_ways(const LayerRun& run, const std::vector<Edge>& known,
                                            const Made& made);
 

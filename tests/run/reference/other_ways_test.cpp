@@ -127,6 +127,13 @@ TEST_F(OneGateOnTheEdge, DoesNotExcuseAnotherRow) {
   EXPECT_TRUE(ways(should, is, nullptr).empty());
 }
 
+TEST_F(OneGateOnTheEdge, IsNotFollowedHalfWay) {
+  const Values should = made({}).first;
+  Values is = made(gate).first;
+  is[0] += 0.02 * should[2];
+  EXPECT_TRUE(ways(should, is, nullptr).empty());
+}
+
 TEST_F(OneGateOnTheEdge, IsLookedForOnlyIfAsked) {
   Edges edges{.look = true};
   (void)forward(form, weights, side, input, Rounding::AsStored, &edges);

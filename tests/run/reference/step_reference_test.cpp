@@ -154,9 +154,10 @@ TEST_F(TwoStages, AGradientOfAnotherMicrobatchIsFound) {
 
 TEST_F(TwoStages, AnInputThatWasNotGivenIsFound) {
   stored.inputs[0][1][5] += 1;
-  EXPECT_GT(worst().error, 0.01);
-  EXPECT_EQ(worst().layer, 0U);
-  EXPECT_EQ(worst().microbatch, 1);
+  const std::vector<HandedOn> all = reference().handed_on;
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const HandedOn& handed) {
+    return handed.layer == 0 && handed.microbatch == 1 && !handed.gradient && handed.error > 0.01;
+  }));
 }
 
 TEST_F(OneNumberOnAnEdge, IsRoundedToTheNearest) {
@@ -193,7 +194,7 @@ TEST_F(OneNumberOnAnEdge, IsFollowedWhereItLeavesTheStep) {
   stored.grad_outputs[0][0][0] = 1;
   stored.grad_outputs[0][0][1] = 0x1p-8F;
   parameters[0][kColumns] = 1;
-  const std::uint32_t cell = Cells(plan.step().view().table()).of(0, 0, 0);
+  const std::uint32_t cell = Cells(plan.step().view().table()).of(0, 1, 0);
   EXPECT_EQ(reference().grad_inputs[cell][0], 1);
   stored.given_out.resize(reference().grad_inputs.size());
   stored.given_out[cell] = {1 + 0x1p-7F};
