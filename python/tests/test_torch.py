@@ -32,8 +32,8 @@ def test_a_sound_table():
 
 
 def test_a_table_with_transfers_goes_before():
-    rows = ["0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1",
-            "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1"]
+    rows = ["0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0WAIT_SEND_F0,0RECV_B1,0B1,0WAIT_SEND_F1",
+            "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1WAIT_SEND_B0,1WAIT_SEND_B1"]
     lowered = schedule_of(rows).pipeline_order
     report = capo.torch.check(
         types.SimpleNamespace(pipeline_order=schedule_of(["0F0"]).pipeline_order,

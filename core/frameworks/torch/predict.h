@@ -34,9 +34,11 @@ struct Slot {
   [[nodiscard]] TorchAction head() const {
     return composite ? TorchAction{.type = container} : actions.front();
   }
-  /// Calls visit(TorchAction) for each member of a composite that has members, else for the head.
+  /// Calls visit(TorchAction) for each member of a composite that has members, else for the head;
+  /// an idle slot has none.
   template <typename Visit>
   void for_each_part(Visit visit) const {
+    if (idle()) return;
     if (actions.empty()) return visit(head());
     for (const TorchAction& action : actions) visit(action);
   }

@@ -123,6 +123,14 @@ TEST(TorchProfile, ReadsTorchsOwnFiles) {
   }
 }
 
+TEST(TorchProfile, AsksNothingOfAnEmptyCell) {
+  for (const torch::Version& version : torch::kVersions) {
+    const Input input = table(json::array({"0F0,,0SEND_F0", ",1RECV_F0,1F0"}), {});
+    const bool looks = version.refuse != nullptr;
+    EXPECT_EQ(torch::predict(input, 2, 1, version).lower.has_value(), looks) << version.release;
+  }
+}
+
 TEST(TorchProfile, ValidatesEveryTableAsTorchDoes) {
   std::size_t tables = 0;
   const nlohmann::json data = read_data("torch_schedules.json");
