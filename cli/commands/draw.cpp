@@ -35,7 +35,7 @@ namespace {
 
 enum class DrawFormat { Svg, Pdf, Json, Txt };
 
-const Words<DrawFormat>& formats() {
+const Words<DrawFormat>& draw_formats() {
   static const Words<DrawFormat> kAll{{"svg", DrawFormat::Svg},
                                       {"pdf", DrawFormat::Pdf},
                                       {"json", DrawFormat::Json},
@@ -57,13 +57,13 @@ DrawFormat format_of(const DrawRequest& request) {
   if (request.format) return *request.format;
   const std::size_t dot = request.output.rfind('.');
   const std::string ending = dot == std::string::npos ? "" : request.output.substr(dot + 1);
-  const std::vector<std::string> known = texts_of(formats());
+  const std::vector<std::string> known = texts_of(draw_formats());
   if (std::find(known.begin(), known.end(), ending) == known.end()) {
     throw CLI::ValidationError(
         "--output", fmt::format("{} says no format by its ending; there are .{}, or --format",
                                 request.output, fmt::join(known, ", .")));
   }
-  return value_for(ending, formats());
+  return value_for(ending, draw_formats());
 }
 
 void refuse_misfits(const DrawRequest& request, DrawFormat format) {
@@ -157,7 +157,7 @@ Run add_draw(CLI::App& app) {
                    "Where to write: FILE.svg, .pdf, .json (for Perfetto) or .txt; - is standard "
                    "output, with --format")
       ->required();
-  add_choice(*command, "--format", request->format, formats(),
+  add_choice(*command, "--format", request->format, draw_formats(),
              "svg, pdf, json (a trace for Perfetto) or txt; default: as the file ends");
   command->add_flag("--paper", request->paper,
                     "A column of a paper wide, in greys and small print");

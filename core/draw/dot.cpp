@@ -87,9 +87,9 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-class Picture {
+class DotText {
  public:
-  Picture(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,
+  DotText(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,
           const DotOptions& options)
       : graph_(graph),
         lowered_(lowered),
@@ -275,7 +275,7 @@ class Picture {
 
 Result<std::string> to_dot(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,
                            const std::string& title, const DotOptions& options) {
-  Picture picture(graph, lowered, marks, options);
+  DotText picture(graph, lowered, marks, options);
   if (picture.nodes() > options.max_nodes) {
     return Error{.kind = ErrorKind::Limit,
                  .message = fmt::format("the picture would have {} nodes, more than the {} that "
