@@ -19,7 +19,7 @@
 
 namespace capo::python {
 
-/// What a call declares beside its order.
+/// Everything that a call declares beside its order.
 struct Declared {
   LoadOptions load;
   Model model;

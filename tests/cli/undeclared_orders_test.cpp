@@ -23,7 +23,7 @@ namespace {
 using nlohmann::json;
 using Flags = std::vector<std::string>;
 
-// What an order's own flags say of its plan and of how its ranks communicate is left out.
+// Flags of an order that speak of its plan and of how its ranks communicate are left out.
 CorpusOrder undeclared(CorpusOrder order) {
   constexpr std::array<std::string_view, 4> kLeftOut{"--comm", "--transfers", "--plan", "--assume"};
   Flags kept;

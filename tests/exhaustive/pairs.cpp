@@ -105,7 +105,7 @@ class TwoRanks {
   oracle::Pipeline pipeline;
 };
 
-// What is declared of transfers.
+// The declarations about transfers.
 struct Transfers {
   std::optional<Communicators> communicators;
   std::optional<TransferMode> mode;
@@ -130,7 +130,7 @@ Answer expected_under(const oracle::Pipeline& pipeline) {
   return {.rule = "T09", .rank = left->rank, .position = left->position};
 }
 
-// What is found first under any of the values that are not ruled out.
+// The first finding under any of the values that are not ruled out.
 Answer expected(oracle::Pipeline& pipeline, const Transfers& transfers) {
   const auto place = [](const Answer& answer) {
     return std::tuple(answer.accepted(), answer.rank, answer.position, answer.rule);

@@ -2,7 +2,7 @@
 //
 //   0SEND_F0,0F1,0SEND_F1,...,0WAIT_SEND_F0   with one:   0SEND_F0,0F1,0WAIT_SEND_F0,0SEND_F1,...
 //
-// Where a send would be one too many, the wait of an earlier one moves before it. A wait may move
+// The wait of an earlier send moves before a send that would be one too many. A wait may move
 // if that closes no circle of the ranks' orders, sends before their receives, and receives before
 // what stands behind the waits as they are now; torch takes a wait to be served once its receive is
 // issued. It prefers waits that are served anyway. Communicators, on which transfers queue, are no

@@ -81,7 +81,7 @@ std::string lowered(const json& rows, const ForTorch& wanted) {
   return text ? *text : text.error().text;
 }
 
-// What torch's vectors say of one policy; a table that is too long to keep is a digest.
+// One policy's rows of torch's vectors; a table that is too long to keep is a digest.
 std::string stored(const json& row, const json& of_policy) {
   if (of_policy.is_object()) return of_policy.at("error").get<std::string>();
   if (of_policy.is_string()) return of_policy.get<std::string>();
