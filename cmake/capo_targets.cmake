@@ -9,13 +9,19 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
 
+# ccache keeps what is compiled with a precompiled header only where it is told that macros and time stamps of the header
+# may differ, which they do not here, and where the header stands as a line in what it reads.
 find_program(CAPO_CCACHE ccache)
 if(CAPO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CAPO_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CAPO_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CAPO_CCACHE})
 endif()
 
 add_library(capo_options INTERFACE)
 target_compile_features(capo_options INTERFACE cxx_std_20)
+if(CAPO_CCACHE)
+  target_compile_options(capo_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+endif()
 set(capo_warnings -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
 # Designated initialisers leave out what has a default on purpose; g++ 12 warns all the same.
 list(APPEND capo_warnings -Wno-missing-field-initializers)
