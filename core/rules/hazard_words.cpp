@@ -60,9 +60,8 @@ std::string_view why(const PlanView& view, const JudgedHazard& judged) {
   if (view.kind() == PlanKind::Safe) return "";
   if (judged.hazard.victim.kind == BufferKind::GradInput) {
     return "TransformerEngine frees a grad input when the next backward of any chunk is captured; "
-           "which block is taken then is up to PyTorch's allocator, and taken here is the one "
-           "freed "
-           "last (docs/model.md)";
+           "which block is taken then is up to PyTorch's allocator, and the worst is assumed: this "
+           "one (docs/model.md)";
   }
   switch (judged.kind) {
     case HazardKind::StaticInput:

@@ -33,26 +33,40 @@ class Freed {
   std::size_t next_ = 0;
 };
 
-// PyTorch's allocator is assumed to keep a stack of freed blocks for each size.
+// Which of the freed blocks of a size PyTorch's allocator takes, nobody can say from an order: it
+// takes the lowest address, and that hangs on all that was allocated before. So the worst is
+// assumed: a grad input that was let go while somebody might still read it is taken first, then the
+// block freed last.
 class Pool {
  public:
   std::int64_t take(std::int64_t bytes) {
-    std::vector<std::int64_t>& freed = freed_of(bytes);
-    if (freed.empty()) {
+    Blocks& freed = freed_of(bytes);
+    std::vector<std::int64_t>& from = freed.handed_on.empty() ? freed.dead : freed.handed_on;
+    if (from.empty()) {
       top_ += bytes;
       return top_ - bytes;
     }
-    const std::int64_t offset = freed.back();
-    freed.pop_back();
+    const std::int64_t offset = from.back();
+    from.pop_back();
     return offset;
   }
-  void give_back(std::int64_t offset, std::int64_t bytes) { freed_of(bytes).push_back(offset); }
+  void give_back(std::int64_t offset, std::int64_t bytes) {
+    freed_of(bytes).dead.push_back(offset);
+  }
+  /// Gives back a grad input that may still be read.
+  void hand_on(std::int64_t offset, std::int64_t bytes) {
+    freed_of(bytes).handed_on.push_back(offset);
+  }
   [[nodiscard]] std::int64_t top() const { return top_; }
 
  private:
-  using OfSize = std::pair<std::int64_t, std::vector<std::int64_t>>;
+  struct Blocks {
+    std::vector<std::int64_t> handed_on;
+    std::vector<std::int64_t> dead;
+  };
+  using OfSize = std::pair<std::int64_t, Blocks>;
 
-  std::vector<std::int64_t>& freed_of(std::int64_t bytes) {
+  Blocks& freed_of(std::int64_t bytes) {
     auto found =
         std::lower_bound(freed_.begin(), freed_.end(), bytes,
                          [](const OfSize& of, std::int64_t size) { return of.first < size; });
@@ -109,6 +123,12 @@ class Capture {
     pool_.give_back(offset_of(at), facts(work, layer).bytes[as_index(kind)]);
   }
 
+  void hand_on(const Work& backward) {
+    const BufferId buffer = id(backward, first_layer_, BufferKind::GradInput);
+    if (address_[buffer] == kNowhere) return;
+    pool_.hand_on(offset_of(address_[buffer]), table_.bytes(buffer));
+  }
+
   void forward(const Work& work, std::int32_t layer) {
     const LayerFacts& of = facts(work, layer);
     Freed& consumed = at_key(consumed_, of.input_key);
@@ -150,7 +170,7 @@ class Capture {
           .push(address_[id(work, layer, BufferKind::StaticInput)]);
     }
     if (last < first) return;  // a chunk without layers captures nothing
-    if (handed_on_) give_back(*handed_on_, first_layer_, BufferKind::GradInput);
+    if (handed_on_) hand_on(*handed_on_);
     handed_on_ = work;
     first_layer_ = first;
   }

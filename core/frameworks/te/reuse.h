@@ -8,13 +8,14 @@
 //                   that of the next lower layer is, of first layers until any chunk's next
 //                   backward
 //
-// PyTorch's allocator decides about the pool. The assumption is that it gives out the block of the
-// right size that was freed last, and never cuts or joins blocks: so 104 of 128 overwritten input
-// gradients are overwritten where an H200 showed it (of 16 each, with small and large tensors:
-// copies 16 and 16, a linear or grouped linear 15 and 12, behind a norm 9 and 9;
-// p2p_window_test.cpp prints them), and 117 of 120 sooner or later than the next chunk of the model
-// ends, as there. Hazards in the pool are therefore possible ones. It is read off graph.py 329-377
-// and 806-914.
+// PyTorch's allocator decides about the pool. Assumed is the worst that it may do with blocks of
+// one size: it gives out a grad input that was let go and may still be read, else the block freed
+// last, and never cuts or joins blocks. So 103 of 128 overwritten input gradients are overwritten
+// where an H200 showed it (of 16 each, with small and large tensors: copies 16 and 16, a linear or
+// grouped linear 15 and 12, behind a norm 9 and 8; p2p_window_test.cpp prints them). Of 120, 115
+// are overwritten sooner or later than the next chunk of the model ends, as there, and none later
+// than there. Hazards in the pool are therefore possible ones. It is read off graph.py 329-377 and
+// 806-914.
 //
 // te_could_hurt() tells without a plan whether this could hurt an order:
 //

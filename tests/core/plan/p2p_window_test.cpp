@@ -4,7 +4,7 @@
 //   layer 2, microbatch 0:   made at 10, overwritten at 15, the next chunk's backward ends at 16
 //
 // Which block PyTorch's allocator takes is assumed in core/frameworks/te/reuse.h; how often that
-// comes out as seen is printed here. Whether a window is missed at all depends on it far less.
+// comes out as seen is printed here. No window that was seen there is missed.
 
 #include "core/frameworks/megatron/orders.h"
 #include "core/frameworks/te/from_te_list.h"
@@ -87,6 +87,7 @@ TEST(P2pWindow, GradientsAreOverwrittenMostlyWhereTheDeviceShowedIt) {
   std::size_t agree = 0;
   std::size_t all = 0;
   std::size_t windows_agree = 0;
+  std::size_t windows_missed = 0;  // overwritten there, and not here
   const Schedule schedule = order_of_2376();
   const json data = read_data("te_gpu_truth.json");
   for (const json& row : data.at("grad_input_overwrites")) {
@@ -113,15 +114,20 @@ TEST(P2pWindow, GradientsAreOverwrittenMostlyWhereTheDeviceShowedIt) {
       const json& end = seen.at("next_model_chunk_end");
       if (end.is_null()) continue;
       const auto last = end.get<std::uint32_t>();
-      windows_agree += (at && *at <= last) == (expected && *expected <= last) ? 1 : 0;
+      const bool here = at && *at <= last;
+      const bool seen_there = expected && *expected <= last;
+      windows_agree += here == seen_there ? 1 : 0;
+      windows_missed += seen_there && !here ? 1 : 0;
     }
     std::printf("%s, %lld x %lld: %zu of 16 positions as seen\n", name.c_str(),
                 row.at("rows").get<long long>(), row.at("features").get<long long>(), of_row);
     agree += of_row;
   }
-  std::printf("%zu of %zu positions as seen, %zu of 120 windows\n", agree, all, windows_agree);
+  std::printf("%zu of %zu positions as seen, %zu of 120 windows, %zu missed\n", agree, all,
+              windows_agree, windows_missed);
   EXPECT_EQ(all, 128U);
-  EXPECT_EQ(agree, 104U);
+  EXPECT_EQ(agree, 103U);
+  EXPECT_EQ(windows_missed, 0U);
 }
 
 TEST(P2pWindow, OfTheFirstSentGradientEndsTooLate) {

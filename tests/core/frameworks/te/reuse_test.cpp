@@ -125,6 +125,22 @@ TEST(TePlan, OutputsLiveToTheirBackwardAndGradInputsToTheNextBackward) {
   EXPECT_EQ(plan.memory().pool, 4) << "with the grad input of B2 there are four at once";
 }
 
+// W0 lets its copies go after the grad input of B0 is made and before that is let go, at B1. What
+// W1 asks for is of one size with all of them, and gets what may still be read; then the block
+// freed last.
+TEST(TePlan, AGradInputThatMayStillBeReadIsTakenFirst) {
+  const TePlanOf plan(one_rank("F1.0 F1.1 B1.0 B1.1 W1.0 W1.1", 2), {}, {.aliases = Aliases{}});
+  EXPECT_EQ(plan.at(BufferKind::Scratch, 0), plan.at(BufferKind::GradInput, 0));
+  EXPECT_EQ(plan.at(BufferKind::Scratch, 1), plan.at(BufferKind::Operands, 0));
+}
+
+TEST(TePlan, AGradInputThatMayStillBeReadIsTakenBeforeWhatIsFreedLater) {
+  const TePlanOf plan(one_rank("F1.0 F2.0 F2.1 B2.0 B1.0 W2.0 F1.1 B2.1 B1.1 W2.1", 2), {},
+                      {.aliases = Aliases{.grad_output = true}});
+  EXPECT_EQ(plan.at(BufferKind::Activations, 1), plan.at(BufferKind::GradInput, 0, 2))
+      << "though W2 lets go of its copy of the input later";
+}
+
 TEST(TePlan, GradInputsWithinAChunkLiveToTheNextLayerDown) {
   Schedule schedule = one_rank("F1.0 B1.0", 1);
   schedule.ranks[0].layers = list_of({4});
