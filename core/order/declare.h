@@ -9,7 +9,8 @@
 //
 // A replay is declared beside a capture in the same way: the capture's chunks, layers and stages
 // hold, and the replay gives its entries, which keep their places in their own text. If both list
-// the stages of each rank, as tables do, two chunks are the same if their stages are.
+// the stages of each rank, as tables do, two chunks are the same if their stages are. A file that
+// holds both orders, as capo.record() writes it, gives the one that it is asked for.
 //
 //   capo check --capture captured.te --replay replayed.te
 //

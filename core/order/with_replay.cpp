@@ -48,20 +48,12 @@ Result<Input, std::string> with_replay(Input capture, const Input& replay) {
     return fmt::format("{} has {} ranks, {} has {}", capture.source.name, ranks.size(),
                        replay.source.name, replayed.size());
   }
-  const auto replays = [](const RankOrder& rank) { return rank.replay.has_value(); };
-  if (std::any_of(ranks.begin(), ranks.end(), replays)) {
-    return fmt::format("{} has a replay order of its own", capture.source.name);
-  }
-  if (std::any_of(replayed.begin(), replayed.end(), replays)) {
-    return fmt::format("{} has a replay order of its own; which of its two is meant?",
-                       replay.source.name);
-  }
   if (capture.source.text.size() + replay.source.text.size() >=
       std::numeric_limits<std::uint32_t>::max()) {
     return std::string("the two texts together are too long");
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    std::vector<Entry> order = replayed[r].order;
+    std::vector<Entry> order = replayed[r].replay.value_or(replayed[r].order);
     if (lists_stages(capture)) {
       if (auto why = renumber(order, r, capture, replay)) return *why;
     } else if (!ranks[r].chunks_declared) {

@@ -48,10 +48,14 @@ TEST(WithReplay, TheTwoHaveTheSameRanks) {
   EXPECT_EQ(both.error(), "a has 1 ranks, b.order has 2");
 }
 
-TEST(WithReplay, NeitherHasAReplayAlready) {
-  const std::string twice = "capo 1\nrank 0: F1 B1\nrank 0 replay: F1 B1\n";
-  EXPECT_FALSE(with_replay(read("a", "[1, -1]"), read("b.order", twice)));
-  EXPECT_FALSE(with_replay(read("b.order", twice), read("a", "[1, -1]")));
+TEST(WithReplay, AFileWithBothOrdersGivesTheOneThatIsAskedFor) {
+  const std::string recorded = "capo 1\nrank 0: F1 F1 B1 B1\nrank 0 replay: F1 B1 F1 B1\n";
+  const auto replayed = with_replay(read("a", "[1, 1, -1, -1]"), read("b.order", recorded));
+  ASSERT_TRUE(replayed);
+  EXPECT_NE((*replayed->schedule.ranks[0].replay)[1].kind, Kind::Forward);
+  const auto captured = with_replay(read("b.order", recorded), read("a", "[1, 1, -1, -1]"));
+  ASSERT_TRUE(captured);
+  EXPECT_EQ((*captured->schedule.ranks[0].replay)[1].kind, Kind::Forward);
 }
 
 TEST(WithReplay, ChunksThatOnlyTheReplayRunsAreKnown) {
