@@ -1,10 +1,14 @@
 #include "python/judge.h"
 
+#include "core/base/embedded_text.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
 #include "core/cures/cures.h"
+#include "core/frameworks/te/contract.h"
+#include "core/minimise/minimise.h"
 #include "core/order/declare.h"
 #include "core/profiles/consult.h"
+#include "core/rules/rule.h"
 
 #include <fmt/format.h>
 
@@ -54,7 +58,34 @@ void refuse_other_chunks(const Schedule& schedule, const ModuleTable& modules) {
   }
 }
 
+const Rule& rule_named(const std::string& name) {
+  if (const Rule* rule = find_rule(name)) return *rule;
+  std::vector<std::string_view> names;
+  for (const Rule& rule : catalogue()) {
+    names.push_back(rule.id);
+    names.push_back(rule.name);
+  }
+  refuse("rule", fmt::format("there is no rule `{}`; {}", name,
+                             did_you_mean(name, names, "`capo rules` lists them")));
+}
+
+std::string_view first_error(const CheckResult& result) {
+  for (const Diagnostic& finding : result.diagnostics.kept()) {
+    if (finding.severity == Severity::Error) return finding.rule;
+  }
+  refuse("order", "it breaks no rule, so there is nothing to minimise");
+}
+
 }  // namespace
+
+std::string page_of(const std::string& name) {
+  if (name == "contract") return gradients::contract_page();
+  const Rule& rule = rule_named(name);
+  const auto& essays = embedded_essays();
+  const auto found = std::find_if(essays.begin(), essays.end(),
+                                  [&](const EmbeddedText& essay) { return essay.name == rule.id; });
+  return std::string(found->text);  // a test holds the catalogue to its essays
+}
 
 void refuse_unknown_profile(const std::string& name) {
   const std::vector<AskedProfile> known = known_profiles();
@@ -114,12 +145,25 @@ std::string Judgement::json() const {
   return to_json(report_of(input_, std::move(told), opinions_), JsonLayout::Indented);
 }
 
+Schedule Judgement::minimised(const std::string& rule) const {
+  if (refused_) refuse("order", "it cannot be read: " + refused_->refusal.finding.message);
+  const std::string_view id = rule.empty() ? first_error(result_) : rule_named(rule).id;
+  auto least = minimise(input_, id, options(Diagnostics::kDefaultLimit));
+  if (!least)
+    refuse("rule", fmt::format("{} is not broken, or by the form of the order alone", id));
+  return std::move(least->schedule);
+}
+
+CheckOptions Judgement::options(std::size_t findings_per_rule) const {
+  return {.findings_per_rule = findings_per_rule,
+          .environment = declared_.model.environment,
+          .groups = declared_.model.groups,
+          .modules = declared_.model.modules,
+          .plan = declared_.model.plan};
+}
+
 CheckResult Judgement::checked(const Input& input, std::size_t findings_per_rule) const {
-  return check_planned(input, {.findings_per_rule = findings_per_rule,
-                               .environment = declared_.model.environment,
-                               .groups = declared_.model.groups,
-                               .modules = declared_.model.modules,
-                               .plan = declared_.model.plan});
+  return check_planned(input, options(findings_per_rule));
 }
 
 CheckResult Judgement::cured(std::size_t findings_per_rule) const {

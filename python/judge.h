@@ -30,6 +30,10 @@ struct Declared {
 /// otherwise itself.
 void place(Input& input, const Declared& declared);
 
+/// The page of a rule, by its id or name, or of the gradient contract. Throws std::invalid_argument
+/// if there is none.
+[[nodiscard]] std::string page_of(const std::string& name);
+
 /// Throws std::invalid_argument if no profile has that name.
 void refuse_unknown_profile(const std::string& name);
 
@@ -44,8 +48,12 @@ class Judgement {
   [[nodiscard]] std::string text() const;
   /// The report as `capo check --format json` prints it.
   [[nodiscard]] std::string json() const;
+  /// The smallest schedule that still breaks the rule, or, of an empty name, that of the first
+  /// error. Throws std::invalid_argument if the order does not break it, or only by its form.
+  [[nodiscard]] Schedule minimised(const std::string& rule) const;
 
  private:
+  [[nodiscard]] CheckOptions options(std::size_t findings_per_rule) const;
   [[nodiscard]] CheckResult checked(const Input& input, std::size_t findings_per_rule) const;
   [[nodiscard]] CheckResult cured(std::size_t findings_per_rule) const;
   [[nodiscard]] std::optional<CheckResult> judge_again(const std::string& text) const;

@@ -16,13 +16,6 @@ namespace capo::python {
 
 namespace {
 
-std::shared_ptr<HeldSchedule> held(const Schedule& schedule) {
-  auto input = load({.name = "<schedule>", .text = print_order_file(schedule)},
-                    {.form = TextForm::OrderFile});
-  if (!input) throw std::invalid_argument(input.error().refusal.finding.message);
-  return std::make_shared<HeldSchedule>(HeldSchedule{*std::move(input)});
-}
-
 void refuse_large(const schedules::Request& request) {
   const auto size = schedules::size_of(request);
   if (!size) throw std::invalid_argument(size.error());
@@ -41,6 +34,13 @@ std::string words_of(const megatron::NoOrder& why) {
 }
 
 }  // namespace
+
+std::shared_ptr<HeldSchedule> held(const Schedule& schedule) {
+  auto input = load({.name = "<schedule>", .text = print_order_file(schedule)},
+                    {.form = TextForm::OrderFile});
+  if (!input) throw std::invalid_argument(input.error().refusal.finding.message);
+  return std::make_shared<HeldSchedule>(HeldSchedule{*std::move(input)});
+}
 
 std::shared_ptr<HeldSchedule> generate(const std::string& name, std::int32_t ranks,
                                        std::int32_t microbatches,
@@ -65,9 +65,15 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-std::shared_ptr<HeldSchedule> MegatronOrders::schedule() const {
+std::shared_ptr<HeldSchedule> MegatronOrders::schedule(
+    const std::optional<std::string>& calls) const {
   if (generated.request.rank) throw std::invalid_argument("rank: a schedule is of all ranks");
-  return held(megatron::schedule_of(generated));
+  Schedule made = megatron::schedule_of(generated);
+  if (calls && made.p2p) {
+    made.p2p = megatron_calls_named(*calls);
+    if (!made.p2p) throw std::invalid_argument("calls: there are batch, overlap and flush");
+  }
+  return held(made);
 }
 
 std::optional<std::string> MegatronOrders::refusal() const {

@@ -16,6 +16,9 @@
 
 namespace capo::python {
 
+/// A schedule held as its .order text read.
+[[nodiscard]] std::shared_ptr<HeldSchedule> held(const Schedule& schedule);
+
 /// Throws std::invalid_argument if there is no such schedule, or it is larger than what is read.
 [[nodiscard]] std::shared_ptr<HeldSchedule> generate(const std::string& name, std::int32_t ranks,
                                                      std::int32_t microbatches,
@@ -28,8 +31,11 @@ namespace capo::python {
 struct MegatronOrders {
   megatron::Generated generated;
 
-  /// The orders of all ranks as one schedule; throws std::invalid_argument if they are of one rank.
-  [[nodiscard]] std::shared_ptr<HeldSchedule> schedule() const;
+  /// The orders of all ranks as one schedule, with Megatron's calls of that name around them
+  /// (nullopt: its default). Throws std::invalid_argument if they are of one rank, or no calls have
+  /// the name.
+  [[nodiscard]] std::shared_ptr<HeldSchedule> schedule(
+      const std::optional<std::string>& calls) const;
   /// The reason why Megatron's runtime refuses the configuration, if it does.
   [[nodiscard]] std::optional<std::string> refusal() const;
   /// The reason why nothing can run the orders, though no function of Megatron's objected.

@@ -9,6 +9,7 @@
 #include "core/text/order_printer.h"
 #include "python/judge.h"
 #include "python/make.h"
+#include "python/ran.h"
 #include "python/simulated.h"
 #include "python/take.h"
 
@@ -137,7 +138,12 @@ void bind_judgement(nb::module_& m) {
   nb::class_<Judgement>(m, "Judgement")
       .def_prop_ro("verdict", [](const Judgement& self) { return name_of(self.verdict()); })
       .def("text", &Judgement::text, nb::call_guard<nb::gil_scoped_release>())
-      .def("json", &Judgement::json, nb::call_guard<nb::gil_scoped_release>());
+      .def("json", &Judgement::json, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "minimised",
+          [](const Judgement& self, const std::string& rule) { return held(self.minimised(rule)); },
+          nb::arg("rule"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("page", &page_of, nb::arg("name"));
   nb::class_<TorchFacts>(m, "TorchFacts")
       .def(nb::init<std::optional<std::int32_t>, std::optional<std::int32_t>,
                     std::optional<std::vector<std::int32_t>>>(),
@@ -201,13 +207,44 @@ void bind_makers(nb::module_& m) {
   m.def("schedule_names", &schedule_names);
   nb::class_<MegatronOrders>(m, "MegatronOrders")
       .def("lists", [](const MegatronOrders& self) { return numbers_of(self.generated.orders); })
-      .def("schedule", &MegatronOrders::schedule)
+      .def("schedule", &MegatronOrders::schedule, nb::arg("calls").none())
       .def_prop_ro("refusal", &MegatronOrders::refusal)
       .def_prop_ro("nonsense", &MegatronOrders::nonsense);
   m.def("megatron_orders", &megatron_orders, nb::arg("pp"), nb::arg("vp").none(),
         nb::arg("microbatches"), nb::arg("group_size").none(), nb::arg("overlap"),
         nb::arg("delayed_wgrad"), nb::arg("layers"), nb::arg("rank").none(), nb::arg("runtime"),
         nb::call_guard<nb::gil_scoped_release>());
+}
+
+void bind_run(nb::module_& m) {
+  nb::class_<Ran>(m, "Ran")
+      .def_ro("accepted", &Ran::accepted)
+      .def_ro("bit_equal", &Ran::bit_equal)
+      .def_ro("within_bounds", &Ran::within_bounds)
+      .def_ro("text", &Ran::text)
+      .def_ro("json", &Ran::json);
+  m.def(
+      "run",
+      [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
+         nb::object modules, nb::object plan, nb::object topology, nb::object comm,
+         std::uint32_t replays, std::uint64_t seed, std::string sizes, bool unchecked) {
+        const bool fused = !modules.is_none() && !nb::isinstance<nb::dict>(modules);
+        const Declared declared =
+            declared_of({std::move(layers), std::move(delayed), std::move(modules), std::move(plan),
+                         std::move(topology), std::move(comm)});
+        Taken taken = take(order, name);
+        const nb::gil_scoped_release free;
+        return ran(placed(std::move(taken), declared), declared,
+                   {.replays = replays,
+                    .seed = seed,
+                    .sizes = std::move(sizes),
+                    .unchecked = unchecked,
+                    .fused = fused});
+      },
+      nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
+      nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("plan").none(),
+      nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("replays"), nb::arg("seed"),
+      nb::arg("sizes"), nb::arg("unchecked"));
 }
 
 void bind_timeline(nb::module_& m) {
@@ -260,5 +297,6 @@ NB_MODULE(_capo, m) {
   capo::python::bind_judgement(m);
   capo::python::bind_schedule(m);
   capo::python::bind_makers(m);
+  capo::python::bind_run(m);
   capo::python::bind_timeline(m);
 }

@@ -42,16 +42,6 @@ struct RunRequest : InputRequest {
   run::RunOptions options;
 };
 
-// --modules names kinds and says nothing of what becomes of gradients. They are fused then, as in
-// every run that people do.
-void fuse_named_modules(const PlanFlags& flags, Model& model) {
-  if (flags.modules.empty()) return;
-  for (Module& module : model.modules.list) {
-    module.flags.fuse_wgrad_accumulation = true;
-    module.flags.grad_added_to_main_grad = true;
-  }
-}
-
 // Tells why nothing was run, in the form that was asked for.
 int tell(const RunRequest& request, std::string_view engine, std::string_view verdict,
          const std::string& name, const std::string& reason, const CheckResult* result, int code) {
@@ -180,7 +170,7 @@ int run_file(const RunRequest& request) {
   if (!judged) return refuse(judged.error());
   const Input& input = judged->input;
   Model& model = judged->model;
-  fuse_named_modules(*request.plan, model);
+  if (!request.plan->modules.empty()) run::fuse_gradients(model.modules);
   const run::CompletedModel complete = run::complete_model(judged->check_options(), input.schedule);
   for (const Module& module : complete.options.modules.list) {
     if (const auto why = run::module_refusal(module)) {

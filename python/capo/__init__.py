@@ -11,20 +11,24 @@
 """
 
 from capo._capo import __version__
-from capo._check import check
+from capo._check import check, explain, minimise
+from capo._compare import Row, Table, compare, sweep
+from capo._record import RecordError, record
 from capo._report import Diagnostic, OrderError, Profile, Report, Span
+from capo._run import RunReport, run
 from capo._schedule import Schedule, generate, schedule_names
 from capo._simulate import KINDS, Timeline, simulate
-from capo import megatron, te, torch
+
+_SUBMODULES = ("megatron", "strategies", "te", "torch")
 
 
 def __getattr__(name):
-    """capo.strategies is loaded when it is asked for, since it needs hypothesis."""
-    if name != "strategies":
+    """Submodules are loaded when they are asked for: some are programs, and strategies needs hypothesis."""
+    if name not in _SUBMODULES:
         raise AttributeError(f"module 'capo' has no attribute {name!r}")
     from importlib import import_module
 
-    return import_module("capo.strategies")
+    return import_module(f"capo.{name}")
 
 
 __all__ = [
@@ -32,16 +36,26 @@ __all__ = [
     "Diagnostic",
     "OrderError",
     "Profile",
+    "RecordError",
     "Report",
+    "Row",
+    "RunReport",
     "Schedule",
     "Span",
+    "Table",
     "Timeline",
     "__version__",
     "check",
+    "compare",
+    "explain",
     "generate",
     "megatron",
+    "minimise",
+    "record",
+    "run",
     "schedule_names",
     "simulate",
+    "sweep",
     "te",
     "torch",
 ]

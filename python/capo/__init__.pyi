@@ -5,14 +5,44 @@ from capo import megatron as megatron
 from capo import te as te
 from capo import torch as torch
 
+__all__ = [
+    "KINDS",
+    "Diagnostic",
+    "OrderError",
+    "Profile",
+    "RecordError",
+    "Report",
+    "Row",
+    "RunReport",
+    "Schedule",
+    "Span",
+    "Table",
+    "Timeline",
+    "__version__",
+    "check",
+    "compare",
+    "explain",
+    "generate",
+    "megatron",
+    "minimise",
+    "record",
+    "run",
+    "schedule_names",
+    "simulate",
+    "sweep",
+    "te",
+    "torch",
+]
+
 __version__: str
 strategies: Any
 KINDS: tuple[str, ...]
 
-Order = Any
+_Order = Any
 """A list as TransformerEngine takes it, a list of ranks, a text, a path, a torch schedule, a Schedule."""
 
 class Span:
+    def __init__(self, told: Any) -> None: ...
     source: str
     line: int
     column: int
@@ -21,6 +51,7 @@ class Span:
     label: str | None
 
 class Diagnostic:
+    def __init__(self, told: Any) -> None: ...
     rule: str
     name: str
     family: str
@@ -33,6 +64,7 @@ class Diagnostic:
     witness: dict[str, Any]
 
 class Profile:
+    def __init__(self, name: str, told: Any) -> None: ...
     name: str
     accepts: bool | None
     error_kind: str | None
@@ -40,6 +72,7 @@ class Profile:
     disagreement: str | None
 
 class Report:
+    def __init__(self, judgement: Any, profiles: Any) -> None: ...
     verdict: Literal["accepted", "rejected", "no-verdict"]
     @property
     def accepted(self) -> bool: ...
@@ -63,7 +96,7 @@ class OrderError(ValueError):
     def __init__(self, report: Report) -> None: ...
 
 def check(
-    order: Order,
+    order: _Order,
     *,
     num_layers_per_chunk: int | Sequence[int] | None = None,
     delayed: Literal["all"] | Iterable[int] | None = None,
@@ -77,7 +110,7 @@ def check(
 class Schedule:
     def __init__(
         self,
-        order: Order,
+        order: _Order,
         *,
         num_layers_per_chunk: int | Sequence[int] | None = None,
         delayed: Literal["all"] | Iterable[int] | None = None,
@@ -109,6 +142,7 @@ def generate(
 def schedule_names() -> list[str]: ...
 
 class Timeline:
+    def __init__(self, step: Any) -> None: ...
     @property
     def makespan(self) -> float: ...
     @property
@@ -139,7 +173,7 @@ class Timeline:
     def __len__(self) -> int: ...
 
 def simulate(
-    schedule: Order,
+    schedule: _Order,
     *,
     cost: str | Mapping[str, float] | None = None,
     mem: str | Mapping[str, float] | None = None,
@@ -149,3 +183,90 @@ def simulate(
     topology: str | Sequence[Sequence[int]] | None = None,
     comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
 ) -> Timeline: ...
+
+_Modules = str | Sequence[str] | Mapping[str, Any]
+
+def minimise(order: _Order, rule: str | None = None, **declared: Any) -> Schedule: ...
+def explain(rule: str) -> str: ...
+
+class Row:
+    name: str
+    ranks: int
+    microbatches: int | None
+    timeline: Timeline
+    def __init__(self, name: str, ranks: int, microbatches: int | None, timeline: Timeline) -> None: ...
+    @property
+    def makespan(self) -> float: ...
+    @property
+    def bubble_rate(self) -> float: ...
+    @property
+    def peak(self) -> float: ...
+
+class Table(list[Row]):
+    def to_pandas(self) -> Any: ...
+
+def compare(
+    orders: Mapping[str, _Order] | Iterable[_Order],
+    *,
+    ranks: int | None = None,
+    microbatches: int | None = None,
+    cost: str | Mapping[str, float] | None = None,
+    mem: str | Mapping[str, float] | None = None,
+    **declared: Any,
+) -> Table: ...
+def sweep(
+    names: str | Iterable[str],
+    *,
+    ranks: int | Iterable[int],
+    microbatches: int | Iterable[int],
+    cost: str | Mapping[str, float] | None = None,
+    mem: str | Mapping[str, float] | None = None,
+) -> Table: ...
+
+class RunReport:
+    accepted: bool
+    bit_equal: bool
+    within_bounds: bool
+    def __init__(self, ran: Any) -> None: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def victims(self) -> dict[str, list[list[int]]]: ...
+    @property
+    def gradients(self) -> list[dict[str, Any]]: ...
+    def to_json(self) -> str: ...
+
+def run(
+    order: _Order,
+    *,
+    num_layers_per_chunk: int | Sequence[int] | None = None,
+    delayed: Literal["all"] | Iterable[int] | None = None,
+    modules: _Modules | None = None,
+    plan: Literal["te", "safe"] | None = None,
+    topology: str | Sequence[Sequence[int]] | None = None,
+    comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+    replays: int = 3,
+    seed: int = 1,
+    sizes: Literal["random", "balanced", "zipf"] = "random",
+    unchecked: bool = False,
+) -> RunReport: ...
+
+class RecordError(ValueError): ...
+
+class record:
+    rank: int
+    unnamed: int
+    def __init__(self, rank: int = 0) -> None: ...
+    def __enter__(self) -> record: ...
+    def __exit__(self, *_: object) -> Literal[False]: ...
+    def name(self, graph: Any, action: str, layer: int = 0) -> None: ...
+    def step(self) -> None: ...
+    @property
+    def captured(self) -> list[str]: ...
+    @property
+    def replayed(self) -> list[str]: ...
+    @property
+    def steps(self) -> list[list[str]]: ...
+    def to_order(self) -> str: ...
+    def schedule(self) -> Schedule: ...
+    def write(self, path: Any) -> None: ...

@@ -3,6 +3,7 @@
 from capo import _capo
 from capo._order import is_torch_schedule, taken
 from capo._report import Report
+from capo._schedule import Schedule
 
 
 def check(
@@ -50,3 +51,27 @@ def check(
         given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, list(profiles), known
     )
     return Report(judgement, profiles)
+
+
+def minimise(order, rule=None, **declared):
+    """The smallest ``capo.Schedule`` that still breaks a rule, by its id or name; None: of the first error.
+
+    ``declared`` is what ``capo.check`` takes beside the order.
+
+    >>> import capo
+    >>> capo.minimise([1, 2, 1, -2, 2, -1, -2, -1, -1], "S15").lists()
+    [[1, -1, -1]]
+    """
+    return Schedule._of(check(order, **declared)._judgement.minimised(rule or ""))
+
+
+def explain(rule):
+    """The page of a rule, by its id or name: why it is, an order that breaks it, the cure.
+
+    ``"contract"`` is the page of the gradient contract.
+
+    >>> import capo
+    >>> print(capo.explain("S15").splitlines()[0])
+    # S15 backward-count: a chunk has not as many backwards as forwards
+    """
+    return _capo.page(rule)

@@ -1,6 +1,15 @@
-"""Megatron-LM's own orders, by its own names of flags."""
+"""Megatron-LM's own orders, by its own names of flags, and the verdict on a training command.
+
+    python -m capo.megatron -- --pipeline-model-parallel-size 8 --num-layers 64 ...
+
+prints what ``capo.megatron.check`` says of those flags, before any GPU is used.
+"""
+
+import sys
 
 from capo import _capo
+from capo._check import check as _judge
+from capo._megatron_job import ArgumentError, Job, job_of
 from capo._schedule import Schedule
 
 
@@ -61,17 +70,107 @@ def schedule(
     layers=None,
     runtime=False,
     force=False,
+    calls=None,
 ):
     """The orders of all ranks as one capo.Schedule, which knows how Megatron calls its transfers.
+
+    ``calls`` says how: ``"batch"``, ``"overlap"`` or ``"flush"``, as the command line's ``--p2p``;
+    None: as Megatron does where its arguments are silent.
 
     >>> import capo
     >>> capo.check(capo.megatron.schedule(pp=2, vp=2, microbatches=4)).verdict
     'accepted'
     """
     made = _made(pp, vp, microbatches, group_size, overlap, delayed_wgrad, layers, None, runtime, force)
-    return Schedule._of(made.schedule())
+    return Schedule._of(made.schedule(calls))
 
 
 def refusal(*, pp, microbatches, vp=None, group_size=None, overlap=False):
     """Why Megatron's runtime refuses the configuration; None if it accepts."""
     return _made(pp, vp, microbatches, group_size, overlap, False, None, None, False, True).refusal
+
+
+class Verdict:
+    """What ``capo.megatron.check`` found: the job that was read, its schedule, and the report on it.
+
+    ``refusal`` is the reason why Megatron's own runtime refuses the configuration, None if it does
+    not; ``report`` is the capo.Report on the orders; ``job.notes`` says what was assumed.
+    """
+
+    def __init__(self, job, schedule, refusal, report):
+        self.job, self.schedule, self.refusal, self.report = job, schedule, refusal, report
+
+    @property
+    def accepted(self):
+        return self.refusal is None and self.report.accepted
+
+    @property
+    def verdict(self):
+        return "rejected" if self.refusal is not None else self.report.verdict
+
+    def raise_for_errors(self):
+        if self.refusal is not None:
+            raise ValueError(f"Megatron-LM refuses the configuration: {self.refusal}")
+        self.report.raise_for_errors()
+
+    def __str__(self):
+        lines = [f"note: {note}" for note in self.job.notes]
+        if self.refusal is not None:
+            lines.append(f"error: Megatron-LM refuses the configuration: {self.refusal}")
+        return "\n".join([*lines, str(self.report)])
+
+
+def _modules_of(job):
+    """With the overlap every layer is a chunk of the order; else a chunk has its layers."""
+    if job.modules is None:
+        return None
+    chunks = [1] * sum(job.layers) if job.overlap else job.layers
+    return job.modules | {"layers": [[["layer"] * layers for layers in chunks]] * job.pp}
+
+
+def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
+    """Judge the step that Megatron-LM's arguments describe: orders of all ranks, transfers, buffers.
+
+    ``args_or_config`` is what Megatron has in hand: the namespace of its parser, a TransformerConfig
+    with the sizes of the run, a mapping, or a list of flags. ``plan`` is TransformerEngine's reuse of
+    buffers where ``cuda_graph_impl`` is ``transformer_engine``, and none otherwise, unless given.
+
+    >>> import capo
+    >>> flags = "--pipeline-model-parallel-size 4 --num-layers 16 --num-microbatches 8"
+    >>> found = capo.megatron.check(flags.split())
+    >>> found.verdict, found.job.layers, found.job.calls
+    ('accepted', [4], 'batch')
+    """
+    job = job_of(args_or_config)
+    made = schedule(**job.asked(), calls=job.calls)
+    reuses = job.graphs == "transformer_engine"
+    report = _judge(
+        made,
+        modules=_modules_of(job),
+        plan=plan or ("te" if reuses else None),
+        comm=comm,
+        profiles=profiles,
+    )
+    refused = refusal(
+        pp=job.pp, vp=job.vp, microbatches=job.microbatches, group_size=job.group_size, overlap=job.overlap
+    )
+    return Verdict(job, made, refused, report)
+
+
+def main(arguments):
+    """python -m capo.megatron -- FLAGS: exit code 0 if accepted, 1 if not, 2 where flags say too little."""
+    flags = arguments[1:] if arguments[:1] == ["--"] else arguments
+    if not flags:
+        print("usage: python -m capo.megatron -- FLAGS OF THE TRAINING COMMAND", file=sys.stderr)
+        return 2
+    try:
+        found = check(flags)
+    except ValueError as problem:
+        print(f"capo.megatron: {problem}", file=sys.stderr)
+        return 2
+    print(found)
+    return 0 if found.accepted else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

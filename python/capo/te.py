@@ -9,85 +9,73 @@ again. TransformerEngine need not be installed, and is not imported.
 """
 
 import functools
+import gc
 import os
 import sys
 import warnings
 
 from capo._check import check
-
-_NAME = "make_graphed_callables"
-_PACKAGES = ("transformer_engine", "megatron")
+from capo._hook import NAME, Replacements, holding, loaded_functions
+from capo._te_modules import delays, model_of
 
 
 class CaptureWarning(UserWarning):
     """An order was captured although it was not accepted: CAPO_GUARD=warn asked for that."""
 
 
-def _parts(module):
-    """The module and its submodules, if it can list them."""
-    listed = getattr(module, "modules", None)
-    return list(listed()) if callable(listed) else [module]
+def _layers_of(order, num_layers_per_chunk, callables):
+    """How many callables each chunk has, and how many microbatches there are."""
+    forwards = [int(entry) for entry in order if entry > 0]
+    chunks = max(forwards, default=0)
+    layers = num_layers_per_chunk
+    if layers is None:
+        layers = max(callables // max(chunks, 1), 1)
+    layers = [int(layers)] * chunks if isinstance(layers, int) else [int(each) for each in layers]
+    return layers, len(forwards) // max(chunks, 1)
 
 
-def _delays(module):
-    """Whether a module or one of its parts makes its weight gradient apart."""
-    for part in _parts(module):
-        if getattr(part, "delay_wgrad_compute", False):
-            return True
-        store = getattr(part, "wgrad_store", None)
-        delays = getattr(store, "delay_wgrad_compute", None)
-        if callable(delays) and delays():
-            return True
-    return False
+def _is_numbers(order):
+    return all(isinstance(entry, (int, float)) or hasattr(entry, "__float__") for entry in order)
 
 
-def _chunk_of_each(callables, layers, chunks):
-    """The chunk, from 1, of each callable."""
-    if layers is None or isinstance(layers, int):
-        each = layers if layers is not None else max(len(callables) // max(chunks, 1), 1)
-        counts = [each] * chunks
-    else:
-        counts = list(layers)
-    return [chunk for chunk, count in enumerate(counts, 1) for _ in range(int(count))]
-
-
-def _delayed(modules, order, layers):
-    """The chunks whose modules make weight gradients apart; None if no module tells."""
-    callables = list(modules) if isinstance(modules, (tuple, list)) else [modules]
-    chunks = max((int(entry) for entry in order if entry == entry and entry > 0), default=0)
-    of = _chunk_of_each(callables, layers, chunks)
-    delaying = {chunk for chunk, module in zip(of, callables) if _delays(module)}
-    return sorted(delaying) or None
-
-
-def judge(modules, order, num_layers_per_chunk=None, reuse=False, **declared):
+def judge(modules, order, num_layers_per_chunk=None, reuse=False, sample_args=(), **declared):
     """The report on a call of make_graphed_callables, out of its own arguments.
 
-    ``declared`` is handed on to ``capo.check``.
+    Modules are read for their kinds and flags, sample arguments for shapes and types
+    (``_te_modules``); ``declared`` is handed on to ``capo.check`` and overrules what was read.
     """
-    declared.setdefault("delayed", _delayed(modules, order, num_layers_per_chunk))
+    callables = list(modules) if isinstance(modules, (tuple, list)) else [modules]
+    if _is_numbers(order):
+        layers, microbatches = _layers_of(order, num_layers_per_chunk, len(callables))
+        of = [chunk for chunk, count in enumerate(layers, 1) for _ in range(count)]
+        delaying = sorted({chunk for chunk, module in zip(of, callables) if delays(module)})
+        declared.setdefault("delayed", delaying or None)
+        declared.setdefault("modules", model_of(callables, sample_args, layers, microbatches))
     declared.setdefault("plan", "te" if reuse else None)
     declared.setdefault("profiles", ("sound", "te"))
     return check(order, num_layers_per_chunk=num_layers_per_chunk, **declared)
 
 
-def _holders(function):
-    """The loaded modules of the packages that hold the function under its name."""
-    for name, module in list(sys.modules.items()):
-        if name.split(".")[0] in _PACKAGES and getattr(module, _NAME, None) is function:
-            yield module
+class _Left:
+    """What TransformerEngine changes for the time of a capture, and leaves so if the capture fails."""
 
+    def __init__(self, modules, function):
+        listed = modules if isinstance(modules, (tuple, list)) else (modules,)
+        self._calls = {type(each): vars(type(each)).get("__call__") for each in listed}
+        self._collects = gc.isenabled()
+        self._graph = sys.modules.get(function.__module__)
 
-def _found():
-    """The functions of that name in loaded modules of transformer_engine, each once."""
-    functions = []
-    for name, module in list(sys.modules.items()):
-        if not name.split(".")[0] == "transformer_engine":
-            continue
-        function = getattr(module, _NAME, None)
-        if callable(function) and function not in functions and not hasattr(function, "_capo"):
-            functions.append(function)
-    return functions
+    def restore(self):
+        for owner, call in self._calls.items():
+            if call is not None:
+                owner.__call__ = call
+            elif "__call__" in vars(owner):
+                del owner.__call__
+        if self._collects:
+            gc.enable()
+        ended = getattr(self._graph, "set_capture_end", None)
+        if callable(ended):
+            ended()
 
 
 class guard:
@@ -95,7 +83,8 @@ class guard:
 
     An order that is not accepted raises ``capo.OrderError`` before TransformerEngine is called, or,
     if the environment says ``CAPO_GUARD=warn``, warns and goes on; ``CAPO_GUARD=off`` judges
-    nothing. ``module`` is a module that holds ``make_graphed_callables``, if it is none of
+    nothing. Kinds, shapes, types and delayed weight gradients are read off the call. A capture that
+    fails leaves the classes, the garbage collector and the mark of a capture as they were. ``module`` is a module that holds ``make_graphed_callables``, if it is none of
     TransformerEngine's that is loaded; further arguments are those of ``capo.check``. ``reports``
     has the report of each call.
     """
@@ -104,7 +93,7 @@ class guard:
         self._module = module
         self._mode = mode
         self._declared = declared
-        self._replaced = []
+        self._replacements = Replacements()
         self.reports = []
 
     def _asked(self):
@@ -120,18 +109,24 @@ class guard:
         def guarded(modules, sample_args, *rest, **named):
             order = named.get("_order")
             if order is not None and self._asked() != "off":
-                self._judge(modules, order, named)
-            return function(modules, sample_args, *rest, **named)
+                self._judge(modules, sample_args, order, named)
+            left = _Left(modules, function)
+            try:
+                return function(modules, sample_args, *rest, **named)
+            except BaseException:
+                left.restore()
+                raise
 
         guarded._capo = self
         return guarded
 
-    def _judge(self, modules, order, named):
+    def _judge(self, modules, sample_args, order, named):
         report = judge(
             modules,
             order,
             named.get("_num_layers_per_chunk"),
             bool(named.get("_reuse_graph_input_output_buffers")),
+            sample_args,
             **self._declared,
         )
         self.reports.append(report)
@@ -143,7 +138,7 @@ class guard:
             report.raise_for_errors()
 
     def __enter__(self):
-        functions = _found() if self._module is None else [getattr(self._module, _NAME)]
+        functions = loaded_functions() if self._module is None else [getattr(self._module, NAME)]
         if not functions:
             raise RuntimeError(
                 "no module of transformer_engine is loaded: import transformer_engine.pytorch "
@@ -151,18 +146,15 @@ class guard:
             )
         for function in functions:
             guarded = self.wrap(function)
-            holders = list(_holders(function))
+            holders = holding(function)
             if self._module is not None and self._module not in holders:
                 holders.append(self._module)
             for holder in holders:
-                self._replaced.append((holder, function))
-                setattr(holder, _NAME, guarded)
+                self._replacements.set(holder, NAME, guarded)
         return self
 
     def __exit__(self, *_):
-        while self._replaced:
-            holder, function = self._replaced.pop()
-            setattr(holder, _NAME, function)
+        self._replacements.undo()
         return False
 
     def __call__(self, function):

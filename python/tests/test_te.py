@@ -2,6 +2,7 @@
 
 import sys
 import types
+import warnings
 
 import capo
 import pytest
@@ -95,3 +96,61 @@ def test_nothing_to_guard(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(RuntimeError, match="no module of transformer_engine is loaded"):
         capo.te.guard().__enter__()
+
+
+class Sample:
+    """A tensor as the guard looks at one."""
+
+    def __init__(self, *shape, dtype="torch.bfloat16", requires_grad=True, strides=None):
+        self.shape, self.dtype, self.requires_grad = shape, dtype, requires_grad
+        self._strides = strides
+
+    def stride(self):
+        return self._strides or (self.shape[-1] * self.shape[-2], self.shape[-1], 1)[-len(self.shape) :]
+
+
+def linear(delays, columns):
+    kind = type("Linear", (), {"__module__": "transformer_engine.pytorch.module.linear"})
+    module = kind()
+    module.delay_wgrad_compute, module.out_features, module.fuse_wgrad_accumulation = delays, columns, True
+    return module
+
+
+def test_kinds_shapes_and_types_are_read_off_the_call(engine):
+    """Two layers whose inputs differ in shape share no static input, so the second cannot hurt the first."""
+    order = [1, -1, 2, -1.5, -2, -2.5]
+    modules = (linear(True, 32), linear(True, 32))
+
+    def rules(*samples):
+        named = {"_order": order, "_num_layers_per_chunk": [1, 1], "_reuse_graph_input_output_buffers": True}
+        with capo.te.guard(mode="warn") as guard, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            engine.make_graphed_callables(modules, samples, **named)
+        return [finding.rule for finding in guard.reports[0].diagnostics if finding.severity == "error"]
+
+    assert rules((Sample(8, 16),), (Sample(8, 16),)) == ["B01"]
+    assert rules((Sample(8, 16),), (Sample(8, 32),)) == []
+
+
+def test_what_is_read_is_model_json():
+    from capo._te_modules import model_of
+
+    odd = (Sample(4, 2, 16, dtype="torch.float16", requires_grad=False, strides=(1, 4, 8)),)
+    model = model_of([linear(True, 32), Layer()], [(Sample(8, 16),), odd], [1, 1], 1)
+    assert model == {
+        "layers": [[["layer0"], ["layer1"]]],
+        "modules": {
+            "layer0": {
+                "kind": "linear",
+                "dtype": "bf16",
+                "flags": {"delay_wgrad": True, "fuse_wgrad_accumulation": True},
+                "shape": {"tokens": 8, "hidden": 16, "ffn": 32},
+            },
+            "layer1": {
+                "dtype": "fp16",
+                "flags": {"delay_wgrad": False, "input_requires_grad": False, "contiguous_input": False},
+                "shape": {"tokens": 8, "hidden": 16},
+            },
+        },
+    }
+    assert model_of([Layer()], [], [1], 1) is None, "counts that do not fit are left to TransformerEngine"

@@ -150,4 +150,11 @@ CompletedModel complete_model(const CheckOptions& declared, const Schedule& sche
   return std::move(Completer(declared, schedule).model);
 }
 
+void fuse_gradients(ModuleTable& modules) {
+  for (Module& module : modules.list) {
+    module.flags.fuse_wgrad_accumulation = true;
+    module.flags.grad_added_to_main_grad = true;
+  }
+}
+
 }  // namespace capo::run

@@ -25,4 +25,8 @@ struct CompletedModel {
 /// Complete for a schedule whose orders are sound; otherwise only what is known is filled in.
 [[nodiscard]] CompletedModel complete_model(const CheckOptions& declared, const Schedule& schedule);
 
+/// Gradients of modules that were named by their kinds alone accumulate into a buffer of the
+/// parameter's, as in every run that people do.
+void fuse_gradients(ModuleTable& modules);
+
 }  // namespace capo::run

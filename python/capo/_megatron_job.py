@@ -1,0 +1,286 @@
+"""What Megatron-LM's arguments say of a step: pipeline, calls, graphs, and the sizes of a layer.
+
+Arguments come as Megatron has them in hand: the namespace of its parser, a TransformerConfig, a
+mapping, or the flags of a training command. Names are today's; those of a config that differ are
+known too (``num_moe_experts``). What is left out has Megatron's default.
+"""
+
+from collections.abc import Mapping
+
+# The names that are read, each as the parser of Megatron-LM has it, with its type.
+_NUMBERS = """
+    num_layers hidden_size ffn_hidden_size num_attention_heads num_query_groups kv_channels
+    num_experts moe_router_topk moe_ffn_hidden_size moe_shared_expert_intermediate_size
+    seq_length micro_batch_size global_batch_size padded_vocab_size world_size data_parallel_size
+    tensor_model_parallel_size context_parallel_size expert_model_parallel_size
+    expert_tensor_parallel_size pipeline_model_parallel_size virtual_pipeline_model_parallel_size
+    num_virtual_stages_per_pipeline_rank num_layers_per_virtual_pipeline_stage
+    microbatch_group_size_per_vp_stage num_microbatches
+    decoder_first_pipeline_num_layers decoder_last_pipeline_num_layers
+""".split()
+_SWITCHES = """
+    overlap_moe_expert_parallel_comm delay_wgrad_compute overlap_p2p_comm_warmup_flush group_query_attention
+    bf16 fp16 gradient_accumulation_fusion account_for_embedding_in_pipeline_split
+    account_for_loss_in_pipeline_split
+""".split()
+_WORDS = "cuda_graph_impl cuda_graph_modules cuda_graph_scope fp8 recompute_granularity moe_layer_freq pipeline_model_parallel_layout".split()
+_FLAGS = {
+    "microbatch_group_size_per_vp_stage": ["--microbatch-group-size-per-virtual-pipeline-stage"],
+    "overlap_p2p_comm_warmup_flush": ["--overlap-p2p-communication-warmup-flush"],
+    "fp8": ["--fp8-format"],
+}
+_OTHER_NAMES = {
+    "num_experts": ["num_moe_experts"],
+    "overlap_p2p_comm_warmup_flush": ["overlap_p2p_communication_warmup_flush"],
+    "decoder_first_pipeline_num_layers": ["num_layers_in_first_pipeline_stage"],
+    "decoder_last_pipeline_num_layers": ["num_layers_in_last_pipeline_stage"],
+}
+
+
+class ArgumentError(ValueError):
+    """Arguments of Megatron-LM that say too little, or that contradict each other."""
+
+
+def _parser():
+    import argparse
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message):
+            raise ArgumentError(message)
+
+    parser = Parser(add_help=False, allow_abbrev=False)
+
+    def flags(name):
+        return ["--" + name.replace("_", "-"), *_FLAGS.get(name, [])]
+
+    for name in _NUMBERS:
+        parser.add_argument(*flags(name), dest=name, type=int)
+    for name in _SWITCHES:
+        parser.add_argument(*flags(name), dest=name, action="store_true", default=None)
+    for name in _WORDS:
+        parser.add_argument(*flags(name), dest=name, nargs="*" if name == "cuda_graph_modules" else None)
+    parser.add_argument("--no-overlap-p2p-communication", dest="overlap_p2p_comm", action="store_false", default=None)
+    parser.add_argument("--no-gradient-accumulation-fusion", dest="gradient_accumulation_fusion", action="store_false")
+    return parser
+
+
+class Arguments:
+    """Arguments by Megatron's names; one that is absent or None is None."""
+
+    def __init__(self, given):
+        self.unread = []
+        if isinstance(given, (list, tuple)):
+            given, self.unread = _parser().parse_known_args([str(word) for word in given])
+        self._given = given
+
+    def __getattr__(self, name):
+        for known in (name, *_OTHER_NAMES.get(name, [])):
+            if isinstance(self._given, Mapping):
+                value = self._given.get(known)
+            else:
+                value = getattr(self._given, known, None)
+            if value is not None:
+                return value
+        return None
+
+    def number(self, name, otherwise=None):
+        value = getattr(self, name)
+        if value is None:
+            return otherwise
+        if isinstance(value, bool) or int(value) != value:
+            raise ArgumentError(f"{name}: {value!r} is no whole number")
+        return int(value)
+
+
+class Job:
+    """One training step of Megatron-LM as capo sees it.
+
+    ``layers`` are of each chunk of a rank; ``calls`` is ``"batch"``, ``"overlap"`` or ``"flush"``, None
+    without a pipeline; ``graphs`` is ``cuda_graph_impl``; ``modules`` are members of model.json, None
+    where bytes do not follow; ``notes`` say what was assumed, and what is not judged.
+    """
+
+    __slots__ = (
+        "calls", "delayed_wgrad", "graphs", "group_size", "layers", "microbatches", "modules", "notes", "overlap",
+        "pp", "vp",
+    )
+
+    pp: int
+    vp: int | None
+    microbatches: int
+    group_size: int | None
+    overlap: bool
+    delayed_wgrad: bool
+    layers: list[int]
+    calls: str | None
+    graphs: str
+    modules: dict | None
+    notes: list[str]
+
+    def __init__(self, **known):
+        for name in self.__slots__:
+            setattr(self, name, known[name])
+
+    def asked(self):
+        """What decides Megatron's order, as arguments of ``capo.megatron.schedule``."""
+        return {
+            name: getattr(self, name)
+            for name in ("pp", "vp", "microbatches", "group_size", "overlap", "delayed_wgrad", "layers")
+        }
+
+
+def _virtual(args, pp):
+    given = args.number("virtual_pipeline_model_parallel_size") or args.number("num_virtual_stages_per_pipeline_rank")
+    each = args.number("num_layers_per_virtual_pipeline_stage")
+    if given is not None or each is None:
+        return given
+    layers = args.number("num_layers")
+    if layers is None or each < 1 or layers % (pp * each):
+        raise ArgumentError(
+            f"num_layers_per_virtual_pipeline_stage {each}: num_layers {layers} is no multiple of it on {pp} ranks"
+        )
+    stages = layers // (pp * each)
+    return None if stages == 1 else stages
+
+
+def _microbatches(args, pp):
+    given = args.number("num_microbatches")
+    if given is not None:
+        return given
+    batch, micro = args.number("global_batch_size"), args.number("micro_batch_size")
+    if batch is None or micro is None:
+        raise ArgumentError("global_batch_size and micro_batch_size, or num_microbatches, are needed")
+    replicas = args.number("data_parallel_size")
+    if replicas is None:
+        world = args.number("world_size")
+        if world is None:
+            raise ArgumentError("data_parallel_size or world_size is needed, or num_microbatches")
+        shared = pp * args.number("tensor_model_parallel_size", 1) * args.number("context_parallel_size", 1)
+        replicas, rest = divmod(world, shared)
+        if rest or not replicas:
+            raise ArgumentError(f"world_size {world} is no multiple of {shared} ranks that share a replica")
+    if micro < 1 or batch % (micro * replicas):
+        raise ArgumentError(f"global_batch_size {batch} is no multiple of {micro} x {replicas}")
+    return batch // (micro * replicas)
+
+
+def _layers(args, pp, vp, notes):
+    """Layers of each chunk, the same on all ranks."""
+    layers, chunks = args.number("num_layers"), vp or 1
+    uneven = [
+        name
+        for name in (
+            "decoder_first_pipeline_num_layers",
+            "decoder_last_pipeline_num_layers",
+            "account_for_embedding_in_pipeline_split",
+            "account_for_loss_in_pipeline_split",
+            "pipeline_model_parallel_layout",
+        )
+        if getattr(args, name)
+    ]
+    if uneven:
+        raise ArgumentError(f"{', '.join(uneven)}: stages of unequal layers are not read; use capo.check with the orders")
+    if layers is None:
+        notes.append("num_layers is not given: one layer a chunk is assumed")
+        return [1] * chunks
+    if layers < 1 or layers % (pp * chunks):
+        raise ArgumentError(f"num_layers {layers} is no multiple of {pp} ranks x {chunks} chunks")
+    return [layers // (pp * chunks)] * chunks
+
+
+def _calls(args, pp, vp):
+    """arguments.py: single calls with virtual stages unless that is switched off, else batches."""
+    if pp == 1:
+        return None
+    if vp is None or args.overlap_p2p_comm is False:
+        return "batch"
+    return "flush" if args.overlap_p2p_comm_warmup_flush else "overlap"
+
+
+def _scope(args):
+    given = args.cuda_graph_modules if args.cuda_graph_modules is not None else args.cuda_graph_scope
+    if given is None:
+        return []
+    words = given.split(",") if isinstance(given, str) else list(given)
+    return [str(getattr(word, "name", word)) for word in words if str(word) not in ("", "full")]
+
+
+_SIZES = {
+    "layers": "num_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "head_size": "kv_channels",
+    "experts": "num_experts",
+    "top_k": "moe_router_topk",
+    "sequence": "seq_length",
+    "micro_batch": "micro_batch_size",
+    "vocabulary": "padded_vocab_size",
+    "tensor_parallel": "tensor_model_parallel_size",
+    "context_parallel": "context_parallel_size",
+    "expert_parallel": "expert_model_parallel_size",
+    "expert_tensor_parallel": "expert_tensor_parallel_size",
+}
+
+
+def _configuration(args):
+    sizes = {ours: args.number(theirs) for ours, theirs in _SIZES.items()}
+    sizes["ffn"] = args.number("ffn_hidden_size") or (sizes["hidden"] and 4 * sizes["hidden"])
+    if args.group_query_attention or isinstance(args.num_query_groups, int):
+        sizes["kv_heads"] = args.number("num_query_groups")
+    if sizes["experts"]:
+        sizes["expert_ffn"] = args.number("moe_ffn_hidden_size") or sizes["ffn"]
+        shared = args.number("moe_shared_expert_intermediate_size")
+        if shared and sizes["expert_ffn"]:
+            sizes["shared_experts"], rest = divmod(shared, sizes["expert_ffn"])
+            if rest:
+                raise ArgumentError("moe_shared_expert_intermediate_size is no multiple of moe_ffn_hidden_size")
+    sizes["dtype"] = "fp8" if args.fp8 else "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
+    if args.recompute_granularity == "full":
+        sizes["recompute"] = "full"
+    return {name: value for name, value in sizes.items() if value is not None}
+
+
+def _modules(args, job_layers, notes):
+    """A layer is one module whose bytes follow from the sizes; None where the graphs hold less than a layer."""
+    scope = _scope(args)
+    if scope:
+        notes.append(f"graphs hold {', '.join(scope)} of a layer: bytes of parts of a layer are not derived")
+        return None
+    if args.moe_layer_freq not in (None, 1, "1"):
+        notes.append("moe_layer_freq: layers with and without experts are taken for alike, with experts")
+    flags = {"delay_wgrad": bool(args.delay_wgrad_compute)}
+    if args.gradient_accumulation_fusion is not False:
+        flags |= {"fuse_wgrad_accumulation": True, "grad_added_to_main_grad": True}
+    layer = {"kind": "transformer-layer", "flags": flags}
+    configuration = _configuration(args)
+    if configuration.get("experts"):
+        layer["mlp"] = "experts"
+    return {"configuration": configuration, "modules": {"layer": layer}}
+
+
+def job_of(given):
+    """The Job of Megatron's arguments, or an ArgumentError that names the argument."""
+    args = Arguments(given)
+    notes = []
+    pp = args.number("pipeline_model_parallel_size", 1)
+    if pp < 1:
+        raise ArgumentError(f"pipeline_model_parallel_size: {pp} is no number of ranks")
+    vp = _virtual(args, pp)
+    layers = _layers(args, pp, vp, notes)
+    overlap = bool(args.overlap_moe_expert_parallel_comm)
+    job = Job(
+        pp=pp,
+        vp=vp,
+        microbatches=_microbatches(args, pp),
+        group_size=args.number("microbatch_group_size_per_vp_stage"),
+        overlap=overlap,
+        delayed_wgrad=bool(args.delay_wgrad_compute),
+        layers=layers,
+        calls=_calls(args, pp, vp),
+        graphs=str(getattr(args.cuda_graph_impl, "name", args.cuda_graph_impl or "none")),
+        modules=_modules(args, layers, notes),
+        notes=notes,
+    )
+    if job.graphs in ("local", "full_iteration"):
+        notes.append(f"cuda_graph_impl {job.graphs}: its own reuse of buffers is not modelled, so no plan is judged")
+    return job

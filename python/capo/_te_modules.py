@@ -1,0 +1,117 @@
+"""What a call of make_graphed_callables says of its modules, as the members of model.json.
+
+Kinds come from the class of a callable, flags from its attributes, shapes and types from the sample
+arguments. What nobody can read is left out, which capo takes for undeclared.
+"""
+
+# The class names of TransformerEngine's and Megatron-LM's modules; a subclass counts as its base.
+_KINDS = {
+    "Linear": "linear",
+    "GroupedLinear": "grouped-linear",
+    "LayerNormLinear": "layernorm-linear",
+    "LayerNormMLP": "layernorm-mlp",
+    "TransformerLayer": "transformer-layer",
+    "MoETransformerLayer": "transformer-layer",
+}
+_DTYPES = {"torch.bfloat16": "bf16", "torch.float16": "fp16", "torch.float32": "fp32"}
+_PACKAGES = ("transformer_engine", "megatron")
+
+
+def _kind(module):
+    for base in type(module).__mro__:
+        if base.__module__.split(".")[0] in _PACKAGES and base.__name__ in _KINDS:
+            return _KINDS[base.__name__]
+    return None
+
+
+def _parts(module):
+    """The module and its submodules, if it can list them."""
+    listed = getattr(module, "modules", None)
+    return list(listed()) if callable(listed) else [module]
+
+
+def delays(module):
+    """Whether a module or one of its parts makes its weight gradient apart."""
+    for part in _parts(module):
+        if getattr(part, "delay_wgrad_compute", False):
+            return True
+        store = getattr(part, "wgrad_store", None)
+        asked = getattr(store, "delay_wgrad_compute", None)
+        if callable(asked) and asked():
+            return True
+    return False
+
+
+def _any(module, name):
+    return any(getattr(part, name, False) is True for part in _parts(module))
+
+
+def _dense_strides(shape):
+    strides, size = [], 1
+    for extent in reversed(list(shape)):
+        strides.append(size)
+        size *= extent
+    return strides[::-1]
+
+
+def _is_dense(tensor):
+    stride = getattr(tensor, "stride", None)
+    return not callable(stride) or list(stride()) == _dense_strides(tensor.shape)
+
+
+def _tensors(arguments):
+    listed = arguments if isinstance(arguments, (tuple, list)) else (arguments,)
+    return [each for each in listed if hasattr(each, "shape") and hasattr(each, "dtype")]
+
+
+def _signature(arguments):
+    return [(tuple(each.shape), str(each.dtype)) for each in _tensors(arguments)]
+
+
+def _declared(module, samples):
+    """One callable; ``samples`` are its arguments for each microbatch."""
+    declared = {"flags": {"delay_wgrad": delays(module)}}
+    if kind := _kind(module):
+        declared["kind"] = kind
+    if _any(module, "fuse_wgrad_accumulation"):
+        declared["flags"]["fuse_wgrad_accumulation"] = True
+    tensors = _tensors(samples[0]) if samples else []
+    if not tensors or any(_signature(each) != _signature(samples[0]) for each in samples):
+        return declared
+    first = tensors[0]
+    if not any(getattr(each, "requires_grad", True) for each in tensors):
+        declared["flags"]["input_requires_grad"] = False
+    if not all(map(_is_dense, tensors)):
+        declared["flags"]["contiguous_input"] = False
+    if dtype := _DTYPES.get(str(first.dtype)):
+        declared["dtype"] = dtype
+    if len(first.shape) >= 2 and all(first.shape):
+        tokens = 1
+        for extent in first.shape[:-1]:
+            tokens *= int(extent)
+        declared["shape"] = {"tokens": tokens, "hidden": int(first.shape[-1])}
+        columns = getattr(module, "out_features", None)
+        if kind in ("linear", "grouped-linear", "layernorm-linear") and isinstance(columns, int):
+            declared["shape"]["ffn"] = columns
+    return declared
+
+
+def model_of(callables, sample_args, layers, microbatches):
+    """The model.json of a call with an order; None if its counts do not fit each other.
+
+    ``layers`` is how many callables each chunk has. Sample arguments come chunk by chunk, in a chunk
+    microbatch by microbatch, and there layer by layer, as graph.py indexes them.
+    """
+    if len(callables) != sum(layers) or len(sample_args) != sum(layers) * microbatches:
+        return None
+    modules, chunks, at = {}, [], 0
+    for count in layers:
+        chunk, begin = [], at * microbatches
+        for layer in range(count):
+            samples = [sample_args[begin + m * count + layer] for m in range(microbatches)]
+            name = f"layer{at + layer}"
+            modules[name] = _declared(callables[at + layer], samples)
+            chunk.append(name)
+        chunks.append(chunk)
+        at += count
+    return {"modules": modules, "layers": [chunks]}

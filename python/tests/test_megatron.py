@@ -1,0 +1,173 @@
+"""capo.megatron.check, on arguments in every form, and held against Megatron-LM's own functions."""
+
+import ast
+import collections
+import functools
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+import types
+
+import capo
+import pytest
+
+from upstream import source
+
+ROWS = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "megatron_orders.json"
+
+FLAGS = """--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 --num-layers 16
+    --num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 512 --hidden-size 1024 --num-attention-heads 8
+    --seq-length 2048 --micro-batch-size 1 --global-batch-size 64 --world-size 16 --expert-model-parallel-size 2
+    --overlap-moe-expert-parallel-comm --delay-wgrad-compute --cuda-graph-impl transformer_engine --bf16
+    --lr 1e-4 --train-iters 10""".split()
+
+
+def namespace(**changed):
+    given = {
+        "pipeline_model_parallel_size": 4,
+        "virtual_pipeline_model_parallel_size": 2,
+        "num_layers": 16,
+        "num_microbatches": 16,
+        "hidden_size": 1024,
+        "seq_length": 2048,
+        "micro_batch_size": 1,
+        "num_attention_heads": 8,
+        "bf16": True,
+    }
+    return types.SimpleNamespace(**(given | changed))
+
+
+def test_flags_of_a_training_command():
+    found = capo.megatron.check(FLAGS)
+    job = found.job
+    assert (job.pp, job.vp, job.microbatches, job.layers) == (4, 2, 16, [2, 2])
+    assert (job.overlap, job.delayed_wgrad, job.calls, job.graphs) == (True, True, "overlap", "transformer_engine")
+    assert found.verdict == "rejected" and "E01" in {finding.rule for finding in found.report.diagnostics}
+    assert found.report.bytes is not None, "sizes follow from the flags"
+
+
+def test_the_cure_of_the_production_case_is_a_flag():
+    assert capo.megatron.check([*FLAGS, "--no-overlap-p2p-communication"]).accepted
+    assert capo.megatron.check(FLAGS, plan="safe").accepted
+
+
+def test_a_namespace_a_config_and_a_mapping_say_the_same():
+    forms = [namespace(), vars(namespace()), namespace(num_experts=None)]
+    texts = {capo.megatron.check(form).schedule.to_order() for form in forms}
+    assert len(texts) == 1
+    config = namespace(num_moe_experts=8, moe_router_topk=2, moe_ffn_hidden_size=512)
+    assert capo.megatron.check(config).job.modules["configuration"]["experts"] == 8
+
+
+@pytest.mark.parametrize(
+    "changed, words",
+    [
+        ({"num_layers": 15}, "num_layers 15 is no multiple of 4 ranks x 2 chunks"),
+        ({"num_microbatches": None}, "global_batch_size and micro_batch_size"),
+        ({"num_microbatches": None, "global_batch_size": 8}, "data_parallel_size or world_size"),
+        ({"num_microbatches": None, "global_batch_size": 8, "world_size": 6}, "world_size 6 is no multiple of 4"),
+        ({"num_microbatches": 2.5}, "num_microbatches: 2.5 is no whole number"),
+        ({"decoder_first_pipeline_num_layers": 3}, "decoder_first_pipeline_num_layers"),
+        ({"pipeline_model_parallel_size": 0}, "pipeline_model_parallel_size: 0"),
+    ],
+)
+def test_arguments_that_say_too_little(changed, words):
+    with pytest.raises(capo.megatron.ArgumentError, match=words):
+        capo.megatron.check(namespace(**changed))
+
+
+def test_what_megatron_refuses_is_rejected_with_its_reason():
+    found = capo.megatron.check(namespace(num_microbatches=5))
+    assert found.refusal and found.verdict == "rejected" and found.refusal in str(found)
+    with pytest.raises(ValueError, match="refuses"):
+        found.raise_for_errors()
+
+
+def test_the_module_is_a_program():
+    def run(*flags):
+        command = [sys.executable, "-m", "capo.megatron", "--", *flags]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    rejected = run(*FLAGS)
+    assert rejected.returncode == 1 and "E01" in rejected.stdout
+    short = run("--num-layers", "four")
+    assert short.returncode == 2 and "num-layers" in short.stderr
+
+
+FUNCTIONS = {
+    "megatron/core/pipeline_parallel/schedules.py": ["get_pp_rank_microbatches", "get_schedule_table"],
+    "megatron/core/transformer/cuda_graphs.py": [
+        "convert_schedule_table_to_order",
+        "get_overlap_moe_expert_parallel_comm_order",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def released():
+    """Functions of megatron-core 0.19.2, taken out of its wheel by their names."""
+    scope = {"parallel_state": types.SimpleNamespace(), "partial": functools.partial}
+    scope |= vars(itertools) | {"defaultdict": collections.defaultdict}
+    for path, names in FUNCTIONS.items():
+        tree = ast.parse(source("megatron-core==0.19.2", path))
+        wanted = [node for node in tree.body if getattr(node, "name", None) in names]
+        assert sorted(node.name for node in wanted) == names
+        future = ast.parse("from __future__ import annotations").body
+        exec(compile(ast.Module([*future, *wanted], []), path, "exec"), scope)
+    return scope
+
+
+def orders_of(released, job):
+    """What capture is handed on each rank: the calls of _get_cuda_graph_input_data."""
+    state = released["parallel_state"]
+    state.get_pipeline_model_parallel_world_size = lambda: job.pp
+    state.get_virtual_pipeline_model_parallel_world_size = lambda: job.vp
+    chunks, group = job.vp or 1, job.group_size or job.pp
+    for rank in range(job.pp):
+        state.get_pipeline_model_parallel_rank = lambda rank=rank: rank
+        _, _, warmup, _ = released["get_pp_rank_microbatches"](job.microbatches, chunks, group)
+        table = released["get_schedule_table"](job.microbatches, chunks, group)
+        order = released["convert_schedule_table_to_order"](warmup, chunks, table)
+        if job.overlap:
+            order, _ = released["get_overlap_moe_expert_parallel_comm_order"](
+                order, job.layers, job.delayed_wgrad
+            )
+        yield order
+
+
+def job_of_row(given):
+    chunks = given["vp"] or 1
+    layers = given["layers_per_chunk"] or [1] * chunks
+    if len(set(layers)) != 1 or layers[0] < 1 or len(layers) != chunks:
+        return None  # Megatron's arguments give every chunk as many
+    return namespace(
+        pipeline_model_parallel_size=given["pp"],
+        virtual_pipeline_model_parallel_size=given["vp"],
+        num_layers=given["pp"] * chunks * layers[0],
+        num_microbatches=given["num_microbatches"],
+        microbatch_group_size_per_vp_stage=given["group_size"],
+        overlap_moe_expert_parallel_comm=given["overlap"],
+        delay_wgrad_compute=given["wgrad"],
+    )
+
+
+def test_orders_and_refusals_are_those_of_the_release(released):
+    """Over the rows of megatron_orders.json, every rank of each configuration, against 0.19.2 itself."""
+    asked = refused = 0
+    for row in json.loads(ROWS.read_text())["rows"]:
+        if row["kind"] != "schedule" or row["raises"] or (args := job_of_row(row["inputs"])) is None:
+            continue
+        job = capo.megatron.job_of(args)
+        if job.pp == 1 and not job.overlap:
+            continue  # one microbatch is captured for all: the runtime's order is another
+        made = capo.megatron.orders(**job.asked(), force=True)
+        assert made == list(orders_of(released, job)), row["id"]
+        why = capo.megatron.refusal(
+            pp=job.pp, vp=job.vp, microbatches=job.microbatches, group_size=job.group_size, overlap=job.overlap
+        )
+        assert (why is None) == (row["runtime"] == ["accepted"]), (row["id"], why)
+        asked += 1
+        refused += why is not None
+    assert asked >= 150 and refused >= 5

@@ -1,0 +1,68 @@
+"""capo.run, and the smaller questions: minimise, explain, compare, sweep."""
+
+import capo
+import pytest
+
+TE2376 = [1, -1, 1, -1.5, -1, -1.5]
+
+
+def test_a_sound_order_comes_out_equal():
+    report = capo.run([1, -1, -1.5, 1, -1, -1.5], modules="linear", plan="te")
+    assert report.ok and report.bit_equal and report.within_bounds
+    assert report.gradients and "bit" in str(report)
+
+
+def test_a_wrong_order_is_not_run_unless_that_is_asked_for():
+    with pytest.raises(RuntimeError, match="B01"):
+        capo.run(TE2376, modules="linear", plan="te")
+    report = capo.run(TE2376, modules="linear", plan="te", unchecked=True)
+    assert not report.bit_equal and not report.ok
+    assert report.victims["static_input"] == [[1, 0]]
+
+
+@pytest.mark.parametrize("argument", [{"sizes": "odd"}, {"plan": "none"}, {"modules": "quadratic"}])
+def test_arguments_of_a_run_that_are_none(argument):
+    with pytest.raises(ValueError, match=next(iter(argument))):
+        capo.run([1, -1], **argument)
+
+
+def test_the_smallest_order_that_breaks_the_same_rule():
+    table = capo.generate("1f1b", ranks=4, microbatches=8).lists()
+    table[2].remove(-1)
+    least = capo.minimise(table, topology="chain")
+    broken = {finding.rule for finding in capo.check(least).diagnostics}
+    assert "S15" in broken and sum(map(len, least.lists())) < 8
+    with pytest.raises(ValueError, match="breaks no rule"):
+        capo.minimise([1, -1])
+    with pytest.raises(ValueError, match="T01 is not broken"):
+        capo.minimise([1, -1, -1], "T01")
+    with pytest.raises(ValueError, match="there is no rule `S99`"):
+        capo.minimise([1, -1, -1], "S99")
+
+
+def test_pages():
+    assert capo.explain("S15").startswith("# S15")
+    assert "contract" in capo.explain("contract").lower()
+    with pytest.raises(ValueError, match="there is no rule `S99`"):
+        capo.explain("S99")
+
+
+def test_a_comparison_is_of_a_ranks_share_of_the_model():
+    """A V has two chunks on each rank, and is no dearer for that: it has fewer bubbles."""
+    table = capo.compare(["1f1b", "zbv"], ranks=4, microbatches=16, cost={"f": 10, "b": 12, "w": 8})
+    makespans = {row.name: row.makespan for row in table}
+    assert makespans["zbv"] < makespans["1f1b"]
+    assert str(table).splitlines()[0].split() == [
+        "schedule", "ranks", "microbatches", "makespan", "over", "best", "bubbles", "peak"
+    ]
+    named = capo.compare({"mine": [[1, -1], [1, -1]]}, topology="chain")
+    assert [row.name for row in named] == ["mine"] and "mine" in str(named)
+    with pytest.raises(ValueError, match="given together"):
+        capo.compare(["1f1b"], ranks=4)
+
+
+def test_a_sweep_leaves_out_what_there_is_not():
+    table = capo.sweep(["gpipe", "dualpipe"], ranks=(2, 3), microbatches=8)
+    assert [(row.name, row.ranks) for row in table] == [("gpipe", 2), ("gpipe", 3), ("dualpipe", 2)]
+    with pytest.raises(ValueError, match="even"):
+        capo.sweep("dualpipe", ranks=3, microbatches=8)
