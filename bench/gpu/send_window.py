@@ -139,14 +139,16 @@ def weak_ref(checkout):
     return scope["make_weak_ref"]
 
 
-def graphed_callables(checkout):
-    """make_graphed_callables of the checkout's graph.py, with stand-ins for what it imports."""
+def graph_module(checkout):
+    """The checkout's graph.py as a loaded module, with stand-ins for what it imports."""
     nothing = type("Nothing", (), {})
     state = type("State", (), {name: staticmethod(lambda *_, **__: False) for name in (
         "is_first_fp8_module", "is_fp8_enabled", "set_skip_fp8_weight_update_tensor")})
     top = "transformer_engine"
-    for name in (top, f"{top}.common", f"{top}.pytorch", f"{top}.pytorch.module"):
+    attention = f"{top}.pytorch.attention"
+    for name in (top, f"{top}.common", f"{top}.pytorch", f"{top}.pytorch.module", attention, f"{attention}.linear_attention"):
         stub(name)
+    stub(f"{attention}.linear_attention.base", LinearAttentionBase=nothing)
     stub(f"{top}.common.recipe", DelayedScaling=nothing, Recipe=nothing)
     stub(f"{top}.pytorch.constants", dist_group_type=object)
     stub(f"{top}.pytorch.quantization", FP8GlobalStateManager=state, get_default_fp8_recipe=nothing,
@@ -162,7 +164,8 @@ def graphed_callables(checkout):
     module.__package__ = f"{top}.pytorch"
     with open(path) as file:
         exec(compile(file.read(), path, "exec"), module.__dict__)
-    return module.make_graphed_callables
+    sys.modules[module.__name__] = module
+    return module
 
 
 def drawn(tokens, seed):
@@ -251,7 +254,7 @@ def eager(layers):
 
 
 def sender(checkout, tokens, trials, delays):
-    make = graphed_callables(checkout)
+    make = graph_module(checkout).make_graphed_callables
     layers = [Layer(n + 1, False) for n in range(LAYERS)]
     expected = []
     step = Step(tokens, eager(layers))

@@ -42,8 +42,10 @@ def delays(module):
     return False
 
 
-def _any(module, name):
-    return any(getattr(part, name, False) is True for part in _parts(module))
+def _fuses(module):
+    """Whether its weight gradient adds into main_grad; None where no part says, so that nothing is declared."""
+    said = [value for part in _parts(module) if isinstance(value := getattr(part, "fuse_wgrad_accumulation", None), bool)]
+    return any(said) if said else None
 
 
 def _dense_strides(shape):
@@ -70,19 +72,20 @@ def _signature(arguments):
 
 def _declared(module, samples):
     """One callable; ``samples`` are its arguments for each microbatch."""
-    declared = {"flags": {"delay_wgrad": delays(module)}}
+    declared = {}
     if kind := _kind(module):
         declared["kind"] = kind
-    if _any(module, "fuse_wgrad_accumulation"):
-        declared["flags"]["fuse_wgrad_accumulation"] = True
+    fuses = _fuses(module)
+    flags = {} if fuses is None else {"delay_wgrad": delays(module), "fuse_wgrad_accumulation": fuses}
+    declared["flags"] = flags
     tensors = _tensors(samples[0]) if samples else []
     if not tensors or any(_signature(each) != _signature(samples[0]) for each in samples):
         return declared
     first = tensors[0]
     if not any(getattr(each, "requires_grad", True) for each in tensors):
-        declared["flags"]["input_requires_grad"] = False
+        flags["input_requires_grad"] = False
     if not all(map(_is_dense, tensors)):
-        declared["flags"]["contiguous_input"] = False
+        flags["contiguous_input"] = False
     if dtype := _DTYPES.get(str(first.dtype)):
         declared["dtype"] = dtype
     if len(first.shape) >= 2 and all(first.shape):

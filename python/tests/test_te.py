@@ -148,7 +148,7 @@ def test_what_is_read_is_model_json():
             },
             "layer1": {
                 "dtype": "fp16",
-                "flags": {"delay_wgrad": False, "input_requires_grad": False, "contiguous_input": False},
+                "flags": {"input_requires_grad": False, "contiguous_input": False},
                 "shape": {"tokens": 8, "hidden": 16},
             },
         },
