@@ -54,6 +54,9 @@ Number number_of(nb::handle item) {
   if (PyFloat_Check(item.ptr())) {
     return {.value = PyFloat_AsDouble(item.ptr()), .type = NumberType::Float};
   }
+  if (PyLong_CheckExact(item.ptr())) {
+    return {.value = value_of_int(item), .type = NumberType::Integer};
+  }
   if (PyIndex_Check(item.ptr())) {
     const auto whole = nb::steal(PyNumber_Index(item.ptr()));
     if (whole.is_valid()) return {.value = value_of_int(whole), .type = NumberType::Integer};

@@ -153,7 +153,12 @@ std::optional<Number> read_number(std::string_view token) {
 std::string to_text(const Number& number) {
   if (std::isnan(number.value)) return "nan";
   if (std::isinf(number.value)) return number.value < 0 ? "-inf" : "inf";
-  if (number.type == NumberType::Integer) return fmt::format("{:.0f}", number.value);
+  if (number.type == NumberType::Integer) {
+    constexpr double kExact = 0x1p53;
+    const bool simple = number.value != 0 && std::abs(number.value) <= kExact;  // -0 has a sign
+    if (!simple) return fmt::format("{:.0f}", number.value);
+    return fmt::format_int(static_cast<std::int64_t>(number.value)).str();
+  }
   std::string text = fmt::format("{}", number.value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
