@@ -100,10 +100,11 @@ function(capo_library name)
   capo_unity(capo_${name})
 endfunction()
 
-# capo_precompile(<target> <headers>): heavy headers of most of a target's files, read once. Builds
-# without CAPO_PRECOMPILE see whether each file includes what it needs.
+# capo_precompile(<target> <headers>): heavy headers of most of a target's files, read once. Files that are
+# compiled together need none; builds without CAPO_PRECOMPILE see whether each file includes what it needs.
 function(capo_precompile target)
-  if(CAPO_PRECOMPILE AND NOT CAPO_UNITY)
+  get_target_property(together ${target} UNITY_BUILD)
+  if(CAPO_PRECOMPILE AND NOT together)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
 endfunction()
