@@ -101,7 +101,7 @@ function(capo_library name)
 endfunction()
 
 # capo_precompile(<target> <headers>): heavy headers of most of a target's files, read once. Files that are
-# compiled together need none; builds without CAPO_PRECOMPILE see whether each file includes what it needs.
+# compiled together (capo_unity(), called before) need none; builds without CAPO_PRECOMPILE see whether each file includes what it needs.
 function(capo_precompile target)
   get_target_property(together ${target} UNITY_BUILD)
   if(CAPO_PRECOMPILE AND NOT together)
