@@ -1,8 +1,8 @@
 #include "gpu/engine/cuda_engine.h"
 
 #include "gpu/kernels/kernels.h"
+#include "gpu/runtime/check.h"
 #include "gpu/runtime/device.h"
-#include "gpu/runtime/handles.h"
 
 #include <cuda_runtime_api.h>
 
@@ -14,6 +14,36 @@
 namespace capo::gpu {
 
 namespace {
+
+// A handle of CUDA's as a value that owns what it names; `Destroy` gives it back, and without a
+// word, since a destructor can tell nobody, and an error that broke the context comes back from
+// every call that follows.
+template <typename Handle, cudaError_t (*Destroy)(Handle)>
+class Owned {
+ public:
+  Owned() = default;
+  explicit Owned(Handle handle) : handle_(handle) {}
+  Owned(Owned&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() {
+    if (handle_ != nullptr) static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(Destroy(handle_)));
+  }
+
+  [[nodiscard]] Handle get() const { return handle_; }
+
+ private:
+  Handle handle_ = nullptr;
+};
+
+using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
+using Event = Owned<cudaEvent_t, cudaEventDestroy>;
+using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
+using GraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 struct CapturedGraph {
   Graph graph;
