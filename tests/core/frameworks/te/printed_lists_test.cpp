@@ -1,7 +1,6 @@
 // TE lists as programs print them: NumPy, PyTorch, logs, and the lists of several ranks.
 
 #include "core/frameworks/te/list_text.h"
-#include "core/frameworks/te/logged_ranks.h"
 
 #include <gtest/gtest.h>
 
