@@ -2,6 +2,7 @@
 // the input. A notation that cannot say it is left for .order text, with a note.
 
 #include "core/minimise/minimise.h"
+#include "core/minimise/same_edit.h"
 
 #include "cli/commands/commands.h"
 #include "cli/commands/cured.h"

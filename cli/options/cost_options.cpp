@@ -7,6 +7,7 @@
 #include "cli/options/judged_input.h"
 #include "cli/options/numbers.h"
 #include "core/report/report.h"
+#include "sim/device_costs.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
