@@ -24,6 +24,10 @@ std::optional<oracle::Operation::Kind> kind_of(Kind kind) {
       return oracle::Operation::SendBackward;
     case Kind::ReceiveBackward:
       return oracle::Operation::ReceiveBackward;
+    case Kind::WaitSendForward:
+      return oracle::Operation::WaitSendForward;
+    case Kind::WaitSendBackward:
+      return oracle::Operation::WaitSendBackward;
     default:
       return std::nullopt;
   }

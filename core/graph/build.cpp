@@ -98,12 +98,14 @@ class Builder {
       for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) {
         const Task& task = graph.tasks[id];
         if (task.kind == Kind::ReduceGradient) reduced[task.stage] = id;
-        if (task.kind == Kind::WaitReduceGradient && reduced.contains(task.stage))
-          edge(reduced.at(task.stage), id, EdgeKind::Wait);
+        if (task.kind == Kind::WaitReduceGradient) {
+          const auto reduction = reduced.find(task.stage);
+          wait_for(reduction == reduced.end() ? kNoTask : reduction->second, id);
+        }
         if (!is_send_wait(task.kind)) continue;
         const TaskId send =
             find(task.kind == Kind::WaitSendForward ? Thing::SendF : Thing::SendB, task);
-        if (send != kNoTask && same_rank(send, id)) edge(send, id, EdgeKind::Wait);
+        wait_for(send, id);
       }
     }
   }
@@ -253,6 +255,14 @@ class Builder {
     TaskId& before = unwaited[task.kind == Kind::SendForward ? 0 : 1];
     if (before != kNoTask) pending_waits_.push_back(before);
     before = wait == Wait::AtNext ? id : kNoTask;
+  }
+
+  // A wait for what its rank never begins is never over.
+  void wait_for(TaskId begun, TaskId wait) {
+    if (begun != kNoTask && same_rank(begun, wait))
+      edge(begun, wait, EdgeKind::Wait);
+    else
+      graph.tasks[wait].never = true;
   }
 
   void edge(TaskId from, TaskId to, EdgeKind kind) {

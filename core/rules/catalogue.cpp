@@ -36,9 +36,11 @@ std::vector<Rule> all_rules() {
   append(rules::routing_rules());
   append(rules::transfer_rules());
   append(rules::deadlock_rules());
+  append(rules::send_wait_rules());
   // Declared modules.
   append(rules::module_gradient_rules());
   append(rules::gradient_rules());
+  append(rules::reduction_wait_rules());
   append(rules::capture_rules());
   // Memory, under a plan.
   append(rules::buffer_rules());

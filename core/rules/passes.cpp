@@ -18,10 +18,12 @@ namespace capo {
 
 namespace {
 
+// Whether any order reduces gradients, or waits for a reduction.
 bool has_reductions(const Schedule& schedule) {
   return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
-    return std::any_of(rank.order.begin(), rank.order.end(),
-                       [](const Entry& entry) { return entry.kind == Kind::ReduceGradient; });
+    return std::any_of(rank.order.begin(), rank.order.end(), [](const Entry& entry) {
+      return entry.kind == Kind::ReduceGradient || entry.kind == Kind::WaitReduceGradient;
+    });
   });
 }
 

@@ -20,6 +20,13 @@ Schedule replayed(const Schedule& schedule) {
   return replayed;
 }
 
+bool has_send_waits(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
+    return std::any_of(rank.order.begin(), rank.order.end(),
+                       [](const Entry& entry) { return is_send_wait(entry.kind); });
+  });
+}
+
 template <typename Value, typename Make>
 const Value& once(std::unique_ptr<Value>& value, Make make) {
   if (!value) value = std::make_unique<Value>(make());
@@ -38,6 +45,7 @@ Wiring::Wiring(const Schedule& schedule, const Environment& environment,
       replay_(replay),
       writes_transfers_(has_transfers(schedule_)),
       writes_exchanges_(has_exchanges(schedule_)),
+      writes_waits_(has_send_waits(schedule_)),
       map_(schedule) {
 }
 
@@ -170,7 +178,8 @@ const WiredTransfers& Wiring::transfers() const {
 
 bool Wiring::transfers_matter() const {
   if (environment_.has_weight_stream() || !groups_.empty()) return true;
-  return map_.wired() && (schedule_.ranks.size() > 1 || writes_transfers_ || writes_exchanges_);
+  return map_.wired() &&
+         (schedule_.ranks.size() > 1 || writes_transfers_ || writes_exchanges_ || writes_waits_);
 }
 
 bool Wiring::finishes_under(const Environment& environment) const {

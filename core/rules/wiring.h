@@ -71,6 +71,8 @@ class Wiring {
   [[nodiscard]] const Lowered& lowered_for(const TaskGraph& graph) const;
   [[nodiscard]] const WiredTransfers& transfers() const;
   [[nodiscard]] const Execution& execution() const;
+  /// Whether the orders write waits for sends.
+  [[nodiscard]] bool waits_for_sends() const { return writes_waits_ && map_.wired(); }
   /// Whether ranks communicate at all, or work runs beside work.
   [[nodiscard]] bool transfers_matter() const;
   /// Whether the same transfers finish in another environment.
@@ -95,6 +97,7 @@ class Wiring {
   bool replay_;
   bool writes_transfers_;
   bool writes_exchanges_;
+  bool writes_waits_;
   StageMap map_;
 
   // Each is null until it is first asked for.

@@ -338,6 +338,50 @@ std::optional<Broken<Communication>> racing_collectives(const Communication& sou
   return {{broken, "T10", fault_place(broken.schedule, {.rank = 0, .at = reshard})}};
 }
 
+Entry wait_for(Entry send) {
+  send.kind = send.kind == Kind::SendForward ? Kind::WaitSendForward : Kind::WaitSendBackward;
+  send.group = Group::Alone;
+  return send;
+}
+
+// Every rank waits at its end for each of its sends but one.
+void wait_for_all_but(Schedule& schedule, std::optional<Position> left_out) {
+  for (const Position& send : sends_of(schedule)) {
+    const bool out = left_out && left_out->rank == send.rank && left_out->at == send.at;
+    auto& order = schedule.ranks[send.rank].order;
+    const Entry wait = wait_for(order[send.at]);
+    if (!out) order.push_back(wait);
+  }
+}
+
+// A rank waits a second time for a send, or for one of the last stage's, which sends no output.
+std::optional<Broken<Communication>> wait_for_nothing(const Communication& sound,
+                                                      std::size_t choice) {
+  const auto send = chosen(sends_of(sound.schedule), choice / 2);
+  if (!send) return std::nullopt;
+  Communication broken = sound;
+  wait_for_all_but(broken.schedule, std::nullopt);
+  const StageMap map(sound.schedule);
+  const StageMap::Place& end = map.home(map.stages() - 1);
+  const bool again = choice % 2 == 0;
+  const std::size_t rank = again ? send->rank : end.rank.index();
+  auto& order = broken.schedule.ranks[rank].order;
+  order.push_back(again
+                      ? wait_for(order[send->at])
+                      : Entry{.chunk = end.chunk, .microbatch = 0, .kind = Kind::WaitSendForward});
+  return {{broken, "T11", fault_place(broken.schedule, {.rank = rank, .at = order.size() - 1})}};
+}
+
+// A send has no wait, though others have.
+std::optional<Broken<Communication>> drop_wait(const Communication& sound, std::size_t choice) {
+  const auto sends = sends_of(sound.schedule);
+  if (sends.size() < 2) return std::nullopt;
+  const Position send = chosen(sends, choice).value();
+  Communication broken = sound;
+  wait_for_all_but(broken.schedule, send);
+  return {{broken, "T12", fault_place(broken.schedule, send)}};
+}
+
 constexpr std::array kCommunicationFaults{
     CommunicationFault{"two-forwards", {"R01"}, two_forwards},
     CommunicationFault{"swapped-microbatches", {"R01"}, swapped_microbatches},
@@ -356,6 +400,8 @@ constexpr std::array kCommunicationFaults{
     CommunicationFault{"send-to-itself", {"T02"}, send_to_itself},
     CommunicationFault{"crossed-collectives", {"T10"}, crossed_collectives},
     CommunicationFault{"racing-collectives", {"T10"}, racing_collectives},
+    CommunicationFault{"wait-for-nothing", {"T11"}, wait_for_nothing},
+    CommunicationFault{"drop-wait", {"T12"}, drop_wait},
 };
 
 }  // namespace

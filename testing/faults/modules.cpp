@@ -276,6 +276,43 @@ std::optional<Broken<Declared>> reduce_twice(const Declared& sound, std::size_t 
   return {{broken, "G15", fault_place(broken.schedule, place)}};
 }
 
+Entry wait_for(const Entry& reduction) {
+  return {.chunk = reduction.chunk, .kind = Kind::WaitReduceGradient};
+}
+
+// Each rank waits at its end for its reductions, and for one of them again, or before it begins.
+std::optional<Broken<Declared>> wait_for_no_reduction(const Declared& sound, std::size_t choice) {
+  const auto all = reductions(sound.schedule);
+  const auto reduction = chosen(all, choice / 2);
+  if (!reduction) return std::nullopt;
+  Declared broken = sound;
+  for (const Position& of : all) {
+    auto& order = broken.schedule.ranks[of.rank].order;
+    order.push_back(wait_for(order[of.at]));
+  }
+  auto& order = broken.schedule.ranks[reduction->rank].order;
+  const Entry wait = wait_for(order[reduction->at]);
+  Position place{.rank = reduction->rank, .at = order.size()};
+  if (choice % 2 == 0)
+    order.push_back(wait);
+  else
+    place = put_before(broken.schedule, *reduction, wait);
+  return {{broken, "G16", fault_place(broken.schedule, place)}};
+}
+
+// Each rank waits at its end for all reductions but one.
+std::optional<Broken<Declared>> reduction_unawaited(const Declared& sound, std::size_t choice) {
+  const auto all = reductions(sound.schedule);
+  if (all.size() < 2) return std::nullopt;
+  Declared broken = sound;
+  const std::size_t left_out = choice % all.size();
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    auto& order = broken.schedule.ranks[all[k].rank].order;
+    if (k != left_out) order.push_back(wait_for(order[all[k].at]));
+  }
+  return {{broken, "G17", fault_place(broken.schedule, all[left_out])}};
+}
+
 // The splits of a grouped-linear move to the CPU, or it computes in fp32, which reads them there.
 std::optional<Broken<Declared>> host_splits(const Declared& sound, std::size_t choice) {
   return with_module(sound, choice, {.rule = "C01"}, [choice](Module& module) {
@@ -383,6 +420,8 @@ constexpr std::array kModuleFaults{
     ModuleFault{"no-gradient", {"C06"}, no_gradient},
     ModuleFault{"offloaded-address", {"C07"}, offloaded_address},
     ModuleFault{"half-delayed", {"C08"}, half_delayed},
+    ModuleFault{"wait-for-no-reduction", {"G16"}, wait_for_no_reduction},
+    ModuleFault{"reduction-unawaited", {"G17"}, reduction_unawaited},
 };
 
 }  // namespace

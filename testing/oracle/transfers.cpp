@@ -27,6 +27,11 @@ bool transfers(const Operation& operation) {
   return sends(operation) || receives(operation);
 }
 
+bool waits(const Operation& operation) {
+  return operation.kind == Operation::WaitSendForward ||
+         operation.kind == Operation::WaitSendBackward;
+}
+
 /// The stage at the other end of a transfer.
 int other_end(const Operation& transfer) {
   const bool up =
@@ -87,6 +92,12 @@ std::vector<Thing> operands_of(const Pipeline& pipeline, int rank, const Operati
       break;
     case Operation::SendBackward:
       operands.emplace_back(Operation::Backward, stage, microbatch);
+      break;
+    case Operation::WaitSendForward:
+      operands.emplace_back(Operation::SendForward, stage, microbatch);
+      break;
+    case Operation::WaitSendBackward:
+      operands.emplace_back(Operation::SendBackward, stage, microbatch);
       break;
     case Operation::ReceiveForward:
     case Operation::ReceiveBackward:
@@ -253,7 +264,7 @@ std::optional<Place> first_never_computed(const Pipeline& pipeline) {
   std::set<Thing> made;
   std::vector<std::size_t> next(pipeline.ranks.size(), 0);
   const auto can_run = [&](const Operation& operation) {
-    if (transfers(operation)) return true;
+    if (transfers(operation) || waits(operation)) return true;
     const int stage = operation.stage;
     const bool forward = operation.kind == Operation::Forward;
     const auto there = [&](Operation::Kind kind, int of) {

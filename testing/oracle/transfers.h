@@ -16,7 +16,8 @@
 //
 // A channel leads from one rank to another and knows no names: its k-th token goes to its k-th
 // receive. An operation whose operand no operation before it makes has nothing to work with and
-// never begins. Computations can be made to wait for a transfer that they do not read.
+// never begins. Computations can be made to wait for a transfer that they do not read. A wait
+// stands in the line of the computations, and its operand is the send that it is for.
 //
 // It shares no code with the product and includes only the standard library, so that one mistake
 // cannot hide in both. No graph, no order of events worked out beforehand, no cleverness: quadratic
@@ -38,7 +39,9 @@ struct Operation {
     SendForward,
     ReceiveForward,
     SendBackward,
-    ReceiveBackward
+    ReceiveBackward,
+    WaitSendForward,
+    WaitSendBackward
   };
 
   /// Which computations wait for a transfer, besides one that reads what it receives.

@@ -25,6 +25,8 @@ constexpr std::array kNotShown{
     NotShown{"G13", "reductions over ranks of data parallelism are not run"},
     NotShown{"G14", "reductions over ranks of data parallelism are not run"},
     NotShown{"G15", "reductions over ranks of data parallelism are not run"},
+    NotShown{"G16", "reductions over ranks of data parallelism are not run"},
+    NotShown{"G17", "reductions over ranks of data parallelism are not run"},
     NotShown{"C02", "such a capture ends in an error of CUDA's; capo's modules do not wait"},
     NotShown{"C03", "such a capture ends in an error of CUDA's; capo's modules join"},
     NotShown{"C04", "TransformerEngine ends in an error; capo's modules are called once"},

@@ -110,7 +110,7 @@ KINDS = {
                 "dependencies": "Faults.OfANamed*:Faults.OfATable*:SoundOrders.*:Transfers.*:Parameters.*:Exchanges.*",
                 "placement": "Placement.*:Faults.OfANamed*:Faults.OfATable*",
                 "routing": "Transfers.*:Faults.OfCommunication*",
-                "transfers": "Transfers.*:Faults.OfCommunication*",
+                "transfers": "Transfers.*:Waits.*:Faults.OfCommunication*",
                 "buffers": "Memory.*:PlanFaults.*:Faults.OfPlans*",
                 "streams": "PlanFaults.*:Faults.OfPlans*:Memory.*:Workspaces.*:Replays.*",
                 "replay": "Replays.*:PlanFaults.*:Faults.OfPlans*",
