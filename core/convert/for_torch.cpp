@@ -46,13 +46,19 @@ Result<torch::Rows, RaisedByTorch> read_for_torch(const std::vector<TorchRow>& r
   return out;
 }
 
-Result<std::string, RaisedByTorch> lower_for_torch(torch::Rows rows, const ForTorch& wanted) {
+Result<torch::Rows, RaisedByTorch> lowered_rows(torch::Rows rows, const ForTorch& wanted) {
   torch::Table table{
       .rows = std::move(rows), .stages = wanted.stages, .microbatches = wanted.microbatches};
   table.communicates = wanted.communicates.value_or(communicates(table.rows));
-  const torch::Lowered lowered = wanted.version->prepare(table, wanted.policy);
-  if (!lowered.error.empty()) return RaisedByTorch{lowered.error};
-  return text_of(lowered.rows);
+  torch::Lowered lowered = wanted.version->prepare(table, wanted.policy);
+  if (!lowered.error.empty()) return RaisedByTorch{std::move(lowered.error)};
+  return std::move(lowered.rows);
+}
+
+Result<std::string, RaisedByTorch> lower_for_torch(torch::Rows rows, const ForTorch& wanted) {
+  const auto lowered = lowered_rows(std::move(rows), wanted);
+  if (!lowered) return lowered.error();
+  return text_of(*lowered);
 }
 
 }  // namespace capo

@@ -38,6 +38,9 @@ struct RaisedByTorch {
 [[nodiscard]] Result<torch::Rows, RaisedByTorch> read_for_torch(const std::vector<TorchRow>& rows,
                                                                 const torch::Version& version);
 
+[[nodiscard]] Result<torch::Rows, RaisedByTorch> lowered_rows(torch::Rows rows,
+                                                              const ForTorch& wanted);
+
 /// The lowered table, a row a line.
 [[nodiscard]] Result<std::string, RaisedByTorch> lower_for_torch(torch::Rows rows,
                                                                  const ForTorch& wanted);

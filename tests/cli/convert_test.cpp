@@ -212,6 +212,16 @@ TEST(ConvertForTorch, TakesEachPolicy) {
   EXPECT_TRUE(lowered({"--unshard-lookahead", "1,2"}).out.starts_with("0UNSHARD,0F0"));
 }
 
+TEST(ConvertForTorch, PutsReceivesOffWhereThatIsSafe) {
+  const Outcome outcome =
+      convert(kInterleaved, "csv", {"--lower", "--for", "torch@2.15", "--defer-pp-recv=safe"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_TRUE(outcome.err.starts_with("note: ")) << outcome.err;
+  EXPECT_TRUE(holds(outcome.err, "of 12 receives are put off; simulated (per-rank")) << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+  EXPECT_NE(outcome.out, converted(kInterleaved, "csv", {"--lower"}));
+}
+
 TEST(ConvertForTorch, RefusesInTorchsWords) {
   const auto expect_raised = [](const std::string& table, const Words& flags,
                                 const std::string& text) {

@@ -96,7 +96,7 @@ struct Counts {
   int waits = 0;
 };
 
-// By rank, direction, chunk and microbatch.
+// Keys are rank, direction, chunk and microbatch.
 std::map<std::tuple<std::size_t, bool, std::int32_t, std::int32_t>, Counts> counts_of(
     const Schedule& schedule) {
   std::map<std::tuple<std::size_t, bool, std::int32_t, std::int32_t>, Counts> counts;

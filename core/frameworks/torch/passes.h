@@ -5,10 +5,10 @@
 //
 // torch 2.15 runs them in this order: UNSHARD and RESHARD around the computations of each stage
 // (unshard.h), REDUCE_GRAD behind its last backward and a wait behind that, SEND and RECV
-// (lower.cpp), a wait for each send, receives put off if that is asked for, a check of the waits,
-// and the budget of sends for which no wait has been served (send_budget.cpp). torch 2.11 has the
-// first three, without waits and without policies. A table that holds its transfers already goes
-// through the check and the budget alone. prepare.cpp puts them together.
+// (lower.cpp), a wait for each send, receives put off if that is asked for (defer.cpp), a check of
+// the waits, and the budget of sends for which no wait has been served (send_budget.cpp).
+// torch 2.11 has the first three, without waits and without policies. A table that holds its
+// transfers already goes through the check and the budget alone. prepare.cpp puts them together.
 //
 // Rows have no idle slots here, and a stage stands on one rank, as torch's validator sees to.
 // Tested by passes_test.cpp against torch's own tables.
@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -33,6 +34,11 @@ enum class Lookahead : std::uint8_t {
   Auto,  ///< two on rank 0 and one more on each rank behind it, up to as many as may be resident
 };
 
+/// A deferral of receives that keeps the order of messages from each rank; torch has none.
+struct OrderlyDeferral {
+  std::set<TorchAction> posted;  ///< the receives that are not put off
+};
+
 /// The arguments of torch's constructor that its passes read, each with torch's default.
 struct Policy {
   std::int64_t max_active_stages = 3;
@@ -40,6 +46,7 @@ struct Policy {
   std::variant<Lookahead, std::vector<std::int64_t>> unshard_lookahead = Lookahead::Full;
   bool defer_reduce_grad_wait = false;
   bool defer_pp_recv = false;
+  std::optional<OrderlyDeferral> orderly;  ///< in place of torch's deferral; read only with it
   std::optional<std::int64_t> max_outstanding_sends;
 };
 
@@ -85,8 +92,9 @@ enum class ReduceWait : std::uint8_t {
 [[nodiscard]] Lowered add_send_waits(const Rows& rows);
 
 /// Moves each receive before the computation that reads it, or before a send to the same rank if
-/// that has the higher number.
-[[nodiscard]] Lowered defer_receives(const Rows& rows, const Homes& homes);
+/// that has the higher number; with `orderly`, behind those that come before it from the same rank.
+[[nodiscard]] Lowered defer_receives(const Rows& rows, const Homes& homes,
+                                     const OrderlyDeferral* orderly = nullptr);
 
 /// Moves waits so that no rank has more than `most` sends pending.
 [[nodiscard]] Lowered add_send_budget(const Rows& rows, const Homes& homes, std::int64_t most);

@@ -125,7 +125,8 @@ Lowered lower_with_waits(const Table& table, const Policy& policy, const Homes& 
   }
   Lowered lowered = add_send_receive_wait(rows, by_stage(homes, table.stages));
   const bool defers = policy.defer_pp_recv && lowered.error.empty();
-  return defers ? defer_receives(lowered.rows, homes) : lowered;
+  const OrderlyDeferral* orderly = policy.orderly ? &*policy.orderly : nullptr;
+  return defers ? defer_receives(lowered.rows, homes, orderly) : lowered;
 }
 
 // A lookahead is for lowering alone.

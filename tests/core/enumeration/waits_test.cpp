@@ -62,7 +62,7 @@ TEST(ReductionWaits, HaveTheFindingsOfTheOracle) {
         ++orders;
         sound += expected.empty() ? 1 : 0;
       });
-  // Of n entries none is a reduction, or any one.
+  // Among n entries none is a reduction, or any one.
   EXPECT_EQ(orders, 1U + 2 + 3 + 4 + 5 + 6 + 7);
   EXPECT_EQ(sound, 3U) << "nothing, a reduction, and a reduction with its wait";
   std::printf("%zu orders, %zu of them sound\n", orders, sound);
