@@ -128,6 +128,9 @@ class Simulation {
 /// The simulation to be drawn. It refers to the simulation, which outlives it.
 [[nodiscard]] Timeline timeline_of(const Simulation& simulation);
 
+/// Adds to a simulation's timeline what each task waited for, which some pictures tell.
+void add_causes(const Simulation& simulation, Timeline& timeline);
+
 /// The reason why an input has no times.
 struct CannotSimulate {
   std::string why;

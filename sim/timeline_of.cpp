@@ -69,6 +69,14 @@ std::string why_idle(const Simulation& simulation, const Idle& idle) {
   return why;
 }
 
+// Idle time is summed by what a reader could change: the order, or the bytes that it waits for.
+std::string_view cause_of(const Idle& idle) {
+  const bool for_bytes = idle.exposed > (idle.end - idle.begin) / 2;
+  return idle.cause == Idle::Cause::Wait && for_bytes ? "communication" : name_of(idle.cause);
+}
+
+static_assert(kNoTask == kNoPosition, "tasks of a timeline are those of its graph, in order");
+
 std::vector<Bubble> bubbles_of(const Simulation& simulation) {
   std::vector<Bubble> bubbles;
   for (std::size_t rank = 0; rank < simulation.ranks().size(); ++rank) {
@@ -76,7 +84,11 @@ std::vector<Bubble> bubbles_of(const Simulation& simulation) {
       bubbles.push_back({.rank = static_cast<std::int32_t>(rank),
                          .begin = idle.begin,
                          .end = idle.end,
-                         .why = why_idle(simulation, idle)});
+                         .why = why_idle(simulation, idle),
+                         .cause = cause_of(idle),
+                         .next = idle.next,
+                         .on = idle.waits_for,
+                         .exposed = idle.exposed});
     }
   }
   return bubbles;
@@ -98,7 +110,37 @@ std::vector<HeldMemory> held_by(const Simulation& simulation, std::size_t rank) 
   return held;
 }
 
+// The task that bound the start of another; kNoPosition if none did. A collective's meeting point
+// is none, and what bound it counts.
+std::uint32_t bound_of(const Simulation& simulation, TaskId task) {
+  const TaskGraph& graph = simulation.graph();
+  const std::vector<Vertex>& bound_by = simulation.times().bound_by;
+  Vertex at = bound_by[graph.start(task)];
+  while (at != kNoVertex && graph.is_meeting(at)) at = bound_by[at];
+  return at == kNoVertex ? kNoPosition : graph.task_of[at];
+}
+
+// Whether an edge says more than the order of a lane does.
+bool crosses_lanes(const TaskGraph& graph, const TaskEdge& edge) {
+  return graph.tasks[edge.before].stream != graph.tasks[edge.after].stream &&
+         !graph.is_meeting(edge.from) && !graph.is_meeting(edge.to);
+}
+
 }  // namespace
+
+void add_causes(const Simulation& simulation, Timeline& timeline) {
+  const TaskGraph& graph = simulation.graph();
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    timeline.bound_by.push_back(bound_of(simulation, id));
+  }
+  graph.for_each_task_edge([&](const TaskEdge& edge) {
+    if (!crosses_lanes(graph, edge)) return;
+    timeline.waits.push_back({.task = edge.after, .on = edge.before});
+  });
+  std::sort(timeline.waits.begin(), timeline.waits.end());
+  timeline.waits.erase(std::unique(timeline.waits.begin(), timeline.waits.end()),
+                       timeline.waits.end());
+}
 
 Timeline timeline_of(const Simulation& simulation) {
   const TaskGraph& graph = simulation.graph();

@@ -13,7 +13,7 @@
 #include "core/base/assert.h"
 #include "core/draw/picture_of.h"
 #include "core/rules/check.h"
-#include "core/timeline/svg.h"
+#include "core/timeline/picture.h"
 #include "core/timeline/table.h"
 #include "core/timeline/timeline.h"
 #include "sim/simulation.h"
@@ -28,18 +28,18 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace capo::cli {
 
 namespace {
 
-enum class DrawFormat { Svg, Pdf, Json, Txt };
+enum class DrawFormat { Svg, Pdf, Html, Pftrace, Json, Txt };
 
 const Words<DrawFormat>& draw_formats() {
-  static const Words<DrawFormat> kAll{{"svg", DrawFormat::Svg},
-                                      {"pdf", DrawFormat::Pdf},
-                                      {"json", DrawFormat::Json},
-                                      {"txt", DrawFormat::Txt}};
+  static const Words<DrawFormat> kAll{{"svg", DrawFormat::Svg},   {"pdf", DrawFormat::Pdf},
+                                      {"html", DrawFormat::Html}, {"pftrace", DrawFormat::Pftrace},
+                                      {"json", DrawFormat::Json}, {"txt", DrawFormat::Txt}};
   return kAll;
 }
 
@@ -47,6 +47,7 @@ struct DrawRequest : InputRequest {
   CostOptions costs;
   std::optional<DrawFormat> format;  ///< nullopt: by the ending of `output`
   std::string output;
+  std::string against;  ///< another file to draw below the first; empty: none
   std::size_t max_tasks = 200'000;
   bool paper = false;
   bool no_path = false;
@@ -70,12 +71,54 @@ void refuse_misfits(const DrawRequest& request, DrawFormat format) {
   const bool drawn = format == DrawFormat::Svg || format == DrawFormat::Pdf;
   if (request.paper && !drawn) throw CLI::ValidationError("--paper", "is for svg and pdf");
   if (request.no_path && !drawn) throw CLI::ValidationError("--no-path", "is for svg and pdf");
+  if (!request.against.empty() && !drawn && format != DrawFormat::Html) {
+    throw CLI::ValidationError("--against", "is for svg, pdf and html");
+  }
 }
 
 std::string times_in_words(const Simulation& simulation) {
   return fmt::format("predicted: makespan {}, the busiest rank is idle {} of its span, links {}",
                      figure(simulation.makespan()), percent(simulation.bubble_rate()),
                      name_of(simulation.subject().links));
+}
+
+// An input with all that its picture refers to, which stays where it is.
+struct Drawn {
+  JudgedInput judged;
+  SimulationOptions options;
+  std::unique_ptr<Simulation> simulation;  ///< nullptr: the input has no times
+  Picture picture;
+  ExitCode code = kAccepted;
+};
+
+void draw(const DrawRequest& request, DrawFormat format, Drawn& drawn) {
+  const Input& input = drawn.judged.input;
+  drawn.options = request.costs.resolve(drawn.judged.model);
+  drawn.options.memory_plan = drawn.judged.model.plan;
+  request.costs.refuse_misfits(input.schedule, drawn.options.costs);
+
+  const Report report = report_of(input, check(input, drawn.judged.check_options()), {});
+  drawn.code = exit_code_of(report.verdict);
+  auto simulation = simulation_of(input, drawn.options);
+  if (!simulation) {
+    drawn.picture = picture_of(input, report, listed(input), simulation.error().why);
+    return;
+  }
+  drawn.simulation = std::move(*simulation);
+  Timeline timeline = timeline_of(*drawn.simulation);
+  if (format == DrawFormat::Html || format == DrawFormat::Pftrace)
+    add_causes(*drawn.simulation, timeline);
+  drawn.picture = picture_of(input, report, std::move(timeline), "");
+  drawn.picture.setting.push_back(times_in_words(*drawn.simulation));
+}
+
+Result<std::unique_ptr<Drawn>, CommandError> drawn_of(const DrawRequest& request,
+                                                      DrawFormat format) {
+  auto judged = judged_input(request);
+  if (!judged) return std::move(judged.error());
+  auto drawn = std::make_unique<Drawn>(Drawn{.judged = std::move(*judged)});
+  draw(request, format, *drawn);
+  return drawn;
 }
 
 std::string grid_with_verdict(const Picture& picture) {
@@ -86,15 +129,20 @@ std::string grid_with_verdict(const Picture& picture) {
   return text;
 }
 
-Result<std::string> rendered(const Picture& picture, const DrawRequest& request,
+Result<std::string> rendered(const std::vector<Picture>& pictures, const DrawRequest& request,
                              DrawFormat format) {
+  const Picture& picture = pictures.front();
   const SvgOptions svg_options{.page = request.paper ? Page::Column : Page::Screen,
                                .path = !request.no_path};
   switch (format) {
     case DrawFormat::Svg:
-      return svg(picture, svg_options);
+      return svg(pictures, svg_options);
     case DrawFormat::Pdf:
-      return pdf_of(svg(picture, svg_options));
+      return pdf_of(svg(pictures, svg_options));
+    case DrawFormat::Html:
+      return html(pictures);
+    case DrawFormat::Pftrace:
+      return perfetto_trace(picture);
     case DrawFormat::Json:
       return chrome_trace(picture);
     case DrawFormat::Txt:
@@ -109,35 +157,40 @@ Error too_many(std::size_t tasks, std::size_t most) {
                .help = "raise the limit with --max-tasks"};
 }
 
-int write_picture(const Picture& picture, const DrawRequest& request, DrawFormat format,
-                  ExitCode code) {
-  const std::size_t tasks = picture.timeline.tasks.size();
+int write_pictures(const std::vector<Picture>& pictures, const DrawRequest& request,
+                   DrawFormat format, ExitCode code) {
+  std::size_t tasks = 0;
+  for (const Picture& picture : pictures) tasks += picture.timeline.tasks.size();
   if (tasks > request.max_tasks) return fail(too_many(tasks, request.max_tasks));
-  const auto text = rendered(picture, request, format);
+  const auto text = rendered(pictures, request, format);
   if (!text) return fail(text.error());
   return exit_code_after(write_output(request.output, *text), code);
 }
 
-int draw_file(const DrawRequest& request) {
+// The request for the file that is drawn below the first.
+DrawRequest request_against(const DrawRequest& request) {
+  DrawRequest other = request;
+  other.input.file = request.against;
+  other.input.order.reset();
+  return other;
+}
+
+int draw_files(const DrawRequest& request) {
   const DrawFormat format = format_of(request);
   refuse_misfits(request, format);
-  const auto judged = judged_input(request);
-  if (!judged) return refuse(judged.error());
-  const Input& input = judged->input;
-  SimulationOptions options = request.costs.resolve(judged->model);
-  options.memory_plan = judged->model.plan;
-  request.costs.refuse_misfits(input.schedule, options.costs);
-
-  const Report report = report_of(input, check(input, judged->check_options()), {});
-  const ExitCode code = exit_code_of(report.verdict);
-  const auto simulation = simulation_of(input, options);
-  if (!simulation) {
-    const Picture picture = picture_of(input, report, listed(input), simulation.error().why);
-    return write_picture(picture, request, format, code);
+  std::vector<DrawRequest> requests{request};
+  if (!request.against.empty()) requests.push_back(request_against(request));
+  std::vector<std::unique_ptr<Drawn>> kept;
+  std::vector<Picture> pictures;
+  ExitCode code = kAccepted;
+  for (const DrawRequest& each : requests) {
+    auto drawn = drawn_of(each, format);
+    if (!drawn) return refuse(drawn.error());
+    kept.push_back(std::move(*drawn));
+    pictures.push_back(std::move(kept.back()->picture));
+    code = std::max(code, kept.back()->code);
   }
-  Picture picture = picture_of(input, report, timeline_of(**simulation), "");
-  picture.setting.push_back(times_in_words(**simulation));
-  return write_picture(picture, request, format, code);
+  return write_pictures(pictures, request, format, code);
 }
 
 }  // namespace
@@ -154,11 +207,13 @@ Run add_draw(CLI::App& app) {
   request->costs.add_to(*command);
   command
       ->add_option("-o,--output", request->output,
-                   "Where to write: FILE.svg, .pdf, .json (for Perfetto) or .txt; - is standard "
-                   "output, with --format")
+                   "Where to write: FILE.svg, .pdf, .html, .pftrace (for Perfetto), .json (for "
+                   "chrome://tracing) or .txt; - is standard output, with --format")
       ->required();
   add_choice(*command, "--format", request->format, draw_formats(),
-             "svg, pdf, json (a trace for Perfetto) or txt; default: as the file ends");
+             "svg, pdf, html, pftrace, json or txt; default: as the file ends");
+  command->add_option("--against", request->against,
+                      "Draw this order below the first, on one axis of time");
   command->add_flag("--paper", request->paper,
                     "A column of a paper wide, in greys and small print");
   command->add_flag("--no-path", request->no_path, "Without the arrows of the critical path");
@@ -167,7 +222,7 @@ Run add_draw(CLI::App& app) {
                    "Tasks beyond which there is no picture (exit code 4)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
       ->capture_default_str();
-  return [request] { return draw_file(*request); };
+  return [request] { return draw_files(*request); };
 }
 
 }  // namespace capo::cli

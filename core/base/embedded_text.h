@@ -15,4 +15,7 @@ struct EmbeddedText {
 /// The essays of core/rules/essays/, one per rule, named by rule id.
 std::span<const EmbeddedText> embedded_essays();
 
+/// The files of core/timeline/page/: "frame", "style" and the scripts.
+std::span<const EmbeddedText> embedded_page();
+
 }  // namespace capo

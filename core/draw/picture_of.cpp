@@ -193,6 +193,19 @@ void mark_by_index(const Diagnostic& finding, Alarm& alarm, const Timeline& time
   }
 }
 
+// A replay's orders where one was drawn, which stand behind the capture's text in the source.
+OrderText order_text(const Input& input, const Timeline& timeline) {
+  OrderText order{.text = input.source.text};
+  const bool captured = timeline.origin == Timeline::Origin::Listed;
+  for (const RankOrder& rank : input.schedule.ranks) {
+    auto& stretches = order.entries.emplace_back();
+    for (const Entry& entry : rank.replay && !captured ? *rank.replay : rank.order) {
+      stretches.push_back({.offset = entry.offset, .length = entry.length});
+    }
+  }
+  return order;
+}
+
 }  // namespace
 
 Timeline listed(const Input& input) {
@@ -227,6 +240,7 @@ Picture picture_of(const Input& input, const Report& report, Timeline timeline,
   Picture picture{.title = printable(input.source.name),
                   .accepted = report.verdict == Verdict::Accepted,
                   .alarms = alarms_of(input, report, timeline)};
+  picture.order = order_text(input, timeline);
   picture.timeline = std::move(timeline);
   std::istringstream lines(verdict_text(report));
   std::getline(lines, picture.verdict);

@@ -1,4 +1,5 @@
-#include "core/timeline/svg.h"
+#include "core/timeline/marks.h"
+#include "core/timeline/picture.h"
 
 #include "core/base/index.h"
 #include "core/text/printable.h"
@@ -47,14 +48,9 @@ Measures measures_of(Page page) {
           .fixed_width = 321};
 }
 
-// Blue and orange differ for every kind of colour blindness, and all three differ in lightness.
-// Colour Universal Design's palette is the source of the hues.
 constexpr std::string_view kScreenStyle = R"(
 svg{font-family:Helvetica,Arial,sans-serif}
 .page{fill:#ffffff}.band{fill:#f3f4f6}text{fill:#16181d}.soft{fill:#5b6270}
-.F rect,.key-f{fill:#9ccbee;stroke:#1c5a8c}.B rect,.key-b{fill:#f8bd66;stroke:#8a5200}
-.W rect,.key-w{fill:#5fb795;stroke:#0b5a3e}
-.transfer rect,.key-t{fill:#dcdfe6;stroke:#7b8494}.collective rect,.key-c{fill:#d9b8e0;stroke:#75408a}
 .F rect,.B rect,.W rect,.transfer rect,.collective rect{stroke-width:.6}
 .hatch{stroke:#a9afbb;stroke-width:1}.grid{stroke:#d7dae0;stroke-width:.5}
 .held{fill:#c9ced8;stroke:#5b6270;stroke-width:.7}
@@ -64,9 +60,6 @@ svg{font-family:Helvetica,Arial,sans-serif}
 .finding,.rejected text{fill:#b30025}.accepted text{fill:#0b5a3e}
 @media (prefers-color-scheme:dark){
 .page{fill:#14171c}.band{fill:#1d2229}text{fill:#eceef2}.soft{fill:#a2abba}
-.F rect,.key-f{fill:#1f6197;stroke:#9ccbee}.B rect,.key-b{fill:#935a05;stroke:#f8bd66}
-.W rect,.key-w{fill:#14704f;stroke:#7fd3b2}
-.transfer rect,.key-t{fill:#3a414d;stroke:#8d97a8}.collective rect,.key-c{fill:#5d3470;stroke:#d9b8e0}
 .hatch{stroke:#59616e}.grid{stroke:#343b46}.held{fill:#3a414d;stroke:#a2abba}
 .path{stroke:#eceef2}.head{fill:#eceef2}.alarm{stroke:#ff6b81}.alarm-head{fill:#ff6b81}
 .alarm-words{fill:#ff8fa0;stroke:#14171c}.finding,.rejected text{fill:#ff8fa0}
@@ -77,9 +70,9 @@ svg{font-family:Helvetica,Arial,sans-serif}
 constexpr std::string_view kColumnStyle = R"(
 svg{font-family:Helvetica,Arial,sans-serif}
 .page{fill:#ffffff}.band{fill:#ffffff}text{fill:#000000}.soft{fill:#333333}
-.F rect,.key-f{fill:#ffffff;stroke:#000000}.B rect,.key-b{fill:#bdbdbd;stroke:#000000}
-.W rect,.key-w{fill:#5a5a5a;stroke:#000000}.W text{fill:#ffffff}
-.transfer rect,.key-t{fill:#eeeeee;stroke:#555555}.collective rect,.key-c{fill:#d4d4d4;stroke:#555555}
+.F rect,.key-F{fill:#ffffff;stroke:#000000}.B rect,.key-B{fill:#bdbdbd;stroke:#000000}
+.W rect,.key-W{fill:#5a5a5a;stroke:#000000}.W text{fill:#ffffff}
+.transfer rect,.key-transfer{fill:#eeeeee;stroke:#555555}.collective rect,.key-collective{fill:#d4d4d4;stroke:#555555}
 .F rect,.B rect,.W rect,.transfer rect,.collective rect{stroke-width:.35}
 .hatch{stroke:#999999;stroke-width:.5}.grid{stroke:#cccccc;stroke-width:.3}
 .held{fill:#dddddd;stroke:#333333;stroke-width:.4}
@@ -88,30 +81,19 @@ svg{font-family:Helvetica,Arial,sans-serif}
 .alarm-words{fill:#000000;font-weight:bold;paint-order:stroke;stroke:#ffffff;stroke-width:2px}
 )";
 
-constexpr std::string_view kNamespace = "http://www.w3.org/2000/svg";
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
+// The colours of the classes of tasks on a screen, light and dark.
+std::string screen_style() {
+  std::string light;
+  std::string dark;
+  for (const Ink& ink : kInks) {
+    const std::string at = fmt::format(".{0} rect,.key-{0}", ink.name);
+    light += fmt::format("{}{{fill:{};stroke:{}}}\n", at, ink.fill, ink.line);
+    dark += fmt::format("{}{{fill:{};stroke:{}}}\n", at, ink.dark_fill, ink.dark_line);
   }
-  return out;
+  return fmt::format("{}{}@media (prefers-color-scheme:dark){{\n{}}}\n", kScreenStyle, light, dark);
 }
+
+constexpr std::string_view kNamespace = "http://www.w3.org/2000/svg";
 
 // The number of bytes that fit into a width: letters are about half as wide as high.
 std::size_t fitting(double width, double print) {
@@ -143,16 +125,9 @@ std::string_view class_of(Kind kind) {
   if (is_compute(kind)) return "task B";
   if (is_send(kind)) return "transfer send";
   if (is_receive(kind)) return "transfer receive";
-  if (kind == Kind::WaitSendForward || kind == Kind::WaitSendBackward) return "transfer wait";
+  if (is_send_wait(kind)) return "transfer wait";
   if (kind == Kind::DispatchForward || kind == Kind::DispatchBackward) return "collective dispatch";
   return is_exchange(kind) ? "collective combine" : "collective";
-}
-
-std::string_view letter_of(Kind kind) {
-  constexpr std::array<std::string_view, 19> kLetters{
-      "F", "B", "I", "W", "s", "r", "s", "r", "d", "c", "d", "c", "t", "t", "u", "x", "g", "t", ""};
-  static_assert(kLetters.size() == static_cast<std::size_t>(Kind::Idle) + 1);
-  return kLetters[as_index(kind)];
 }
 
 // The tasks of one action: its parts, if its layers are taken apart.
@@ -179,20 +154,65 @@ struct Words {
   double half = 0;  // of their width
 };
 
+// The axis of time that the pictures of a page share.
+struct Axis {
+  double left = 0;
+  double width = 0;  // of the page
+  double per_time = 0;
+  double span = 0;  // the time at its end
+};
+
+// The time that most computations take, which gets room for a label.
+double usual_duration(const Timeline& timeline) {
+  std::vector<double> durations;
+  for (const TimedTask& task : timeline.tasks) {
+    if (is_compute(task.kind) && task.end > task.begin) durations.push_back(task.end - task.begin);
+  }
+  if (durations.empty()) return timeline.makespan;
+  const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
+  std::nth_element(durations.begin(), middle, durations.end());
+  return *middle;
+}
+
+Axis axis_of(const std::vector<const Picture*>& pictures, Page page) {
+  const Measures measures = measures_of(page);
+  Axis axis{.left = measures.margin + measures.names};
+  double wide = 640;
+  for (const Picture* picture : pictures) {
+    const Timeline& timeline = picture->timeline;
+    const double usual = usual_duration(timeline);
+    const double length = timeline.one_chunk ? 28 : 33;  // of a usual bar
+    axis.span = std::max(axis.span, timeline.makespan);
+    if (usual > 0) wide = std::max(wide, length * timeline.makespan / usual);
+  }
+  wide = std::min(wide, 4800.0);
+  if (measures.fixed_width > 0) wide = measures.fixed_width - axis.left - measures.margin;
+  axis.width = axis.left + wide + measures.margin;
+  axis.per_time = axis.span > 0 ? wide / axis.span : 0;
+  return axis;
+}
+
 class Drawing {
  public:
-  Drawing(const Picture& picture, const SvgOptions& options)
+  Drawing(const Picture& picture, const SvgOptions& options, const Axis& axis, double top)
       : picture_(picture),
         timeline_(picture.timeline),
         options_(options),
-        measures_(measures_of(options.page)) {
+        measures_(measures_of(options.page)),
+        axis_(axis),
+        top_(top),
+        left_(axis.left),
+        width_(axis.width),
+        per_time_(axis.per_time) {
     if (has_arrows()) measures_.gap += 3.2 * measures_.small;
     sort_actions();
-    choose_scale();
     place_rows();
   }
 
-  std::string draw() {
+  /// Adds the picture to a text, with the keys of its kinds if it is the last on the page. Returns
+  /// where it ends.
+  double draw(std::string& text, bool with_legend) {
+    write_header();
     write_bands();
     write_bubbles();
     write_memory();
@@ -201,9 +221,10 @@ class Drawing {
     write_path();
     write_alarms();
     double below = bottom_ + 2.6 * measures_.print;
-    below = write_legend(below);
+    if (with_legend) below = write_legend(below);
     below = write_findings(below);
-    return head(below) + body_ + "</svg>\n";
+    text += body_;
+    return below;
   }
 
  private:
@@ -235,30 +256,6 @@ class Drawing {
       if (!goes_on) actions_.push_back({.first = at, .last = at});
       actions_.back().last = at + 1;
     }
-  }
-
-  // The time that most computations take, which gets room for a label.
-  [[nodiscard]] double usual_duration() const {
-    std::vector<double> durations;
-    for (const TimedTask& task : timeline_.tasks) {
-      if (is_compute(task.kind) && task.end > task.begin)
-        durations.push_back(task.end - task.begin);
-    }
-    if (durations.empty()) return timeline_.makespan;
-    const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
-    std::nth_element(durations.begin(), middle, durations.end());
-    return *middle;
-  }
-
-  void choose_scale() {
-    left_ = measures_.margin + measures_.names;
-    const double usual = usual_duration();
-    const double length = timeline_.one_chunk ? 28 : 33;  // of a usual bar
-    double wide = usual > 0 ? length * timeline_.makespan / usual : 0;
-    wide = std::clamp(wide, 640.0, 4800.0);
-    if (measures_.fixed_width > 0) wide = measures_.fixed_width - left_ - measures_.margin;
-    width_ = left_ + wide + measures_.margin;
-    per_time_ = timeline_.makespan > 0 ? wide / timeline_.makespan : 0;
   }
 
   void place_rows() {
@@ -324,8 +321,9 @@ class Drawing {
     }
     return lines;
   }
+  // Where the rows begin.
   [[nodiscard]] double header_height() const {
-    return measures_.margin + 1.35 * measures_.print * static_cast<double>(header_lines()) +
+    return top_ + measures_.margin + 1.35 * measures_.print * static_cast<double>(header_lines()) +
            measures_.gap;
   }
   [[nodiscard]] std::size_t text_columns() const {
@@ -372,37 +370,9 @@ class Drawing {
 
   // --- parts of the page ------------------------------------------------------------------------
 
-  [[nodiscard]] std::string head(double height) {
-    std::string body = std::exchange(body_, {});
-    const bool column = options_.page == Page::Column;
-    add("<svg xmlns=\"{}\" viewBox=\"0 0 {:.0f} {:.0f}\" width=\"{}\" height=\"{:.1f}{}\">\n",
-        kNamespace, width_, height, column ? "85mm" : fmt::format("{:.0f}", width_),
-        column ? height * 85 / width_ : height, column ? "mm" : "");
-    add("<title>{}: {}</title>\n", escaped(picture_.title), escaped(picture_.verdict));
-    add("<style>{}</style>\n", column ? kColumnStyle : kScreenStyle);
-    write_definitions();
-    add("<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n");
-    write_header();
-    return std::exchange(body_, std::move(body));
-  }
-
-  void write_definitions() {
-    const double step = options_.page == Page::Column ? 2.5 : 5;
-    add("<defs><pattern id=\"idle\" width=\"{0}\" height=\"{0}\" patternUnits=\"userSpaceOnUse\" "
-        "patternTransform=\"rotate(45)\"><line class=\"hatch\" y2=\"{0}\"/></pattern>\n",
-        step);
-    for (const std::string_view name : {"head", "alarm-head"}) {
-      add("<marker id=\"{0}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"{1}\" "
-          "markerHeight=\"{1}\" orient=\"auto\"><path class=\"{0}\" d=\"M0 0L8 4L0 "
-          "8z\"/></marker>\n",
-          name, name == "head" ? 5 : 4.5);
-    }
-    add("</defs>\n");
-  }
-
   void write_header() {
     const double line = 1.35 * measures_.print;
-    double y = measures_.margin + measures_.print;
+    double y = top_ + measures_.margin + measures_.print;
     const bool column = options_.page == Page::Column;
     if (!column)
       write_text({measures_.margin, y}, 1.15 * measures_.print, " font-weight=\"bold\"",
@@ -564,7 +534,7 @@ class Drawing {
                name);
     if (per_time_ <= 0) return;
     const double step = listed ? std::max(1.0, tick()) : tick();
-    for (double count = 0; count * step <= timeline_.makespan * (1 + 1e-12); ++count) {
+    for (double count = 0; count * step <= axis_.span * (1 + 1e-12); ++count) {
       const double x = x_of(count * step);
       add("<line class=\"grid\" x1=\"{0:.2f}\" x2=\"{0:.2f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>", x,
           header_height() - 2, bottom_);
@@ -698,18 +668,19 @@ class Drawing {
       write_text({x + 1.9 * size, y}, size, "", words);
       x += wide + 0.6 * size;
     };
-    if (has([](Kind kind) { return kind == Kind::Forward; })) key("class=\"key-f\"", "F forward");
+    if (has([](Kind kind) { return kind == Kind::Forward; })) key("class=\"key-F\"", "F forward");
     if (has([](Kind kind) { return kind == Kind::Backward || kind == Kind::BackwardInput; })) {
-      key("class=\"key-b\"", "B backward");
+      key("class=\"key-B\"", "B backward");
     }
     if (has([](Kind kind) { return kind == Kind::BackwardWeight; })) {
-      key("class=\"key-w\"", "W weight gradient");
+      key("class=\"key-W\"", "W weight gradient");
     }
-    if (has(is_transfer)) key("class=\"key-t\"", "s send, r receive");
+    if (has(is_transfer)) key("class=\"key-transfer\"", "s send, r receive");
     if (has([](Kind kind) { return is_exchange(kind) || kind >= Kind::Unshard; })) {
-      key("class=\"key-c\"", "d dispatch, c combine, other collectives");
+      key("class=\"key-collective\"", "d dispatch, c combine, other collectives");
     }
-    if (has([](Kind kind) { return letter_of(kind) == "t"; })) key("class=\"key-t\"", "t wait");
+    if (has([](Kind kind) { return letter_of(kind) == "t"; }))
+      key("class=\"key-transfer\"", "t wait");
     if (!timeline_.bubbles.empty()) key("fill=\"url(#idle)\"", "idle");
     if (!timeline_.memory.empty()) key("class=\"held\"", "memory held");
     if (options_.path && !timeline_.path.empty())
@@ -733,6 +704,8 @@ class Drawing {
   const Timeline& timeline_;
   SvgOptions options_;
   Measures measures_;
+  const Axis& axis_;
+  double top_ = 0;
   std::vector<std::uint32_t> sorted_;  // positions of Timeline::tasks
   std::vector<Bars> actions_;
   std::vector<Row> rows_;
@@ -746,10 +719,60 @@ class Drawing {
   std::string body_;
 };
 
+void add_definitions(Page page, std::string& text) {
+  const double step = page == Page::Column ? 2.5 : 5;
+  text += fmt::format(
+      "<defs><pattern id=\"idle\" width=\"{0}\" height=\"{0}\" patternUnits=\"userSpaceOnUse\" "
+      "patternTransform=\"rotate(45)\"><line class=\"hatch\" y2=\"{0}\"/></pattern>\n",
+      step);
+  for (const std::string_view name : {"head", "alarm-head"}) {
+    text += fmt::format(
+        "<marker id=\"{0}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"{1}\" "
+        "markerHeight=\"{1}\" orient=\"auto\"><path class=\"{0}\" d=\"M0 0L8 4L0 8z\"/></marker>\n",
+        name, name == "head" ? 5 : 4.5);
+  }
+  text += "</defs>\n";
+}
+
+std::string head(const std::vector<const Picture*>& pictures, Page page, const Axis& axis,
+                 double height) {
+  const bool column = page == Page::Column;
+  std::string text = fmt::format(
+      "<svg xmlns=\"{}\" viewBox=\"0 0 {:.0f} {:.0f}\" width=\"{}\" height=\"{:.1f}{}\">\n",
+      kNamespace, axis.width, height, column ? "85mm" : fmt::format("{:.0f}", axis.width),
+      column ? height * 85 / axis.width : height, column ? "mm" : "");
+  text += "<title>";
+  for (const Picture* picture : pictures) {
+    text += fmt::format("{}{}: {}", picture == pictures.front() ? "" : " | ",
+                        escaped(picture->title), escaped(picture->verdict));
+  }
+  text += fmt::format("</title>\n<style>{}</style>\n",
+                      column ? std::string(kColumnStyle) : screen_style());
+  add_definitions(page, text);
+  return text + "<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n";
+}
+
+// One picture below the other on one axis.
+std::string svg_of(const std::vector<const Picture*>& pictures, const SvgOptions& options) {
+  const Axis axis = axis_of(pictures, options.page);
+  std::string body;
+  double below = 0;
+  for (const Picture* picture : pictures) {
+    below = Drawing(*picture, options, axis, below).draw(body, picture == pictures.back());
+  }
+  return head(pictures, options.page, axis, below) + body + "</svg>\n";
+}
+
 }  // namespace
 
 std::string svg(const Picture& picture, const SvgOptions& options) {
-  return Drawing(picture, options).draw();
+  return svg_of({&picture}, options);
+}
+
+std::string svg(const std::vector<Picture>& pictures, const SvgOptions& options) {
+  std::vector<const Picture*> all;
+  for (const Picture& picture : pictures) all.push_back(&picture);
+  return svg_of(all, options);
 }
 
 }  // namespace capo

@@ -13,11 +13,13 @@
 #include "core/base/colour.h"
 #include "core/order/schedule.h"
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace capo {
@@ -52,13 +54,25 @@ struct Bubble {
   std::int32_t rank = 0;
   double begin = 0;
   double end = 0;
-  std::string why;  ///< "waits for B1.0 of rank 1"
+  std::string why;                   ///< "waits for B1.0 of rank 1"
+  std::string_view cause;            ///< what bubbles are summed by: "warm-up", "communication"
+  std::uint32_t next = kNoPosition;  ///< the task that ends it, and
+  std::uint32_t on = kNoPosition;    ///< the computation that it waits for; kNoPosition: none
+  double exposed = 0;                ///< the part of it that is waiting for bytes alone
 };
 
 /// The memory that a rank holds from a moment on, in the unit of the memory model.
 struct HeldMemory {
   double time = 0;
   double held = 0;
+};
+
+/// A task, as a position in Timeline::tasks, that waits for one of another lane.
+struct Waiting {
+  std::uint32_t task = 0;
+  std::uint32_t on = 0;
+
+  friend auto operator<=>(const Waiting&, const Waiting&) = default;
 };
 
 struct Timeline {
@@ -80,6 +94,10 @@ struct Timeline {
   std::vector<Bubble> bubbles;                  ///< by rank; empty if they are not known
   /// The critical path as positions in `tasks`, from the beginning on; empty if it is not known.
   std::vector<std::uint32_t> path;
+  /// By task, the one that fixed when it began; kNoPosition if it waited for none. Empty if that is
+  /// not known.
+  std::vector<std::uint32_t> bound_by;
+  std::vector<Waiting> waits;  ///< by task; empty if they are not known
   /// The label of a task: "F1.0", and "F1.1&B1.0" of a composite. It reads what the timeline was
   /// made from, which outlives the timeline.
   std::function<std::string(std::uint32_t id)> label;

@@ -149,12 +149,37 @@ TEST_F(Draw, AFormatThatThereIsNotIsAUsageError) {
   for (const char* file : {"a.png", "a", "-"}) {
     const Outcome outcome = draw(std::string("--order 1,-1 -o ") + file);
     EXPECT_EQ(outcome.exit_code, 2) << file;
-    EXPECT_TRUE(holds(outcome.err, ".svg, .pdf, .json, .txt")) << outcome.err;
+    EXPECT_TRUE(holds(outcome.err, ".svg, .pdf, .html, .pftrace, .json, .txt")) << outcome.err;
   }
   EXPECT_EQ(draw("--order 1,-1").exit_code, 2);
   EXPECT_EQ(draw("--order 1,-1 -o a.txt --paper").exit_code, 2);
   EXPECT_EQ(draw("--order 1,-1 -o a.txt --no-path").exit_code, 2);
   EXPECT_FALSE(exists("a.txt"));
+}
+
+TEST_F(Draw, TwoOrdersShareAnAxis) {
+  generate("1f1b", "a.order");
+  generate("zbv", "b.order");
+  EXPECT_EQ(draw("a.order --against b.order --cost f=1,b=1,w=1 -o ab.svg").exit_code, 0);
+  EXPECT_TRUE(is_xml("ab.svg"));
+  const std::string text = text_of("ab.svg");
+  EXPECT_EQ(count(text, "class=\"verdict\""), 2U);
+  EXPECT_EQ(count(text, "<g class=\"task F\""), 32U + 64U);
+  EXPECT_EQ(count(text, "F forward"), 1U) << "one legend";
+  EXPECT_TRUE(holds(text, ">a.order</text>"));
+  EXPECT_TRUE(holds(text, ">b.order</text>"));
+  EXPECT_EQ(draw("a.order --against none.order -o no.svg").exit_code, 3);
+  EXPECT_FALSE(exists("no.svg"));
+  for (const char* format : {"json", "txt", "pftrace"}) {
+    EXPECT_EQ(draw(std::string("a.order --against b.order -o x.") + format).exit_code, 2) << format;
+  }
+}
+
+TEST_F(Draw, PerfettosTraceIsBytesThatBeginWithAPacket) {
+  EXPECT_EQ(draw("--order 1,-1 -o a.pftrace").exit_code, 0);
+  EXPECT_EQ(text_of("a.pftrace").substr(0, 1), "\n") << "field 1, of a length";
+  EXPECT_TRUE(holds(text_of("a.pftrace"), "F1.0"));
+  EXPECT_TRUE(holds(text_of("a.pftrace"), "accepted"));
 }
 
 TEST_F(Draw, WhatCannotBeReadIsNotDrawn) {
@@ -188,7 +213,17 @@ TEST_F(Draw, PdfIsOnePage) {
     GTEST_SKIP() << "rsvg-convert is not installed";
   }
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(text_of("a.pdf").starts_with("%PDF-"));
+  const std::string text = text_of("a.pdf");
+  EXPECT_TRUE(text.starts_with("%PDF-"));
+  if (std::system("command -v pdfinfo >/dev/null 2>&1") != 0) {
+    GTEST_SKIP() << "pdfinfo, of poppler-utils, is not installed";
+  }
+  const std::string command = "pdfinfo '" + (folder_.path() / "a.pdf").string() + "' >'" +
+                              (folder_.path() / "info").string() + "'";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const std::string info = text_of("info");
+  EXPECT_TRUE(holds(info, "Pages:           1\n")) << info;
+  EXPECT_TRUE(holds(info, "Page size:       240.9")) << "85 mm in points; " << info;
 }
 
 TEST_F(Draw, TimesOfAnySizeAreDrawn) {

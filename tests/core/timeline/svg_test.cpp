@@ -1,6 +1,6 @@
 // Pictures as programs read them: parsed as XML by Boost, elements counted.
 
-#include "core/timeline/svg.h"
+#include "core/timeline/picture.h"
 
 #include <gtest/gtest.h>
 
