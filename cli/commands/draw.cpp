@@ -23,10 +23,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -91,6 +93,22 @@ struct Drawn {
   ExitCode code = kAccepted;
 };
 
+// The picture of a timeline that was written before; nullopt if the file is none. A pipe is read
+// once, so it is taken for an order.
+Result<std::optional<Picture>, CommandError> timeline_in(const InputOptions& input) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(input.file, ignored)) return std::optional<Picture>();
+  auto source = read_source(input.file, input.limits.bytes);
+  if (!source) return CommandError(source.error());
+  if (!is_timeline(source->text)) return std::optional<Picture>();
+  auto picture = read_timeline(source->text, input.limits);
+  if (!picture) {
+    return CommandError(
+        RefusedInput{.source = std::move(*source), .refusal = std::move(picture.error())});
+  }
+  return std::optional<Picture>(std::move(*picture));
+}
+
 void draw(const DrawRequest& request, DrawFormat format, Drawn& drawn) {
   const Input& input = drawn.judged.input;
   drawn.options = request.costs.resolve(drawn.judged.model);
@@ -114,6 +132,12 @@ void draw(const DrawRequest& request, DrawFormat format, Drawn& drawn) {
 
 Result<std::unique_ptr<Drawn>, CommandError> drawn_of(const DrawRequest& request,
                                                       DrawFormat format) {
+  auto timeline = timeline_in(request.input);
+  if (!timeline) return std::move(timeline.error());
+  if (*timeline) {
+    const ExitCode code = (*timeline)->accepted ? kAccepted : kFindings;
+    return std::make_unique<Drawn>(Drawn{.picture = std::move(**timeline), .code = code});
+  }
   auto judged = judged_input(request);
   if (!judged) return std::move(judged.error());
   auto drawn = std::make_unique<Drawn>(Drawn{.judged = std::move(*judged)});
@@ -212,8 +236,10 @@ Run add_draw(CLI::App& app) {
       ->required();
   add_choice(*command, "--format", request->format, draw_formats(),
              "svg, pdf, html, pftrace, json or txt; default: as the file ends");
-  command->add_option("--against", request->against,
-                      "Draw this order below the first, on one axis of time");
+  command->add_option(
+      "--against", request->against,
+      "Draw this order, or timeline of `capo run -o`, below the first on one axis of "
+      "time");
   command->add_flag("--paper", request->paper,
                     "A column of a paper wide, in greys and small print");
   command->add_flag("--no-path", request->no_path, "Without the arrows of the critical path");

@@ -12,7 +12,7 @@
 #include "cli/options/progress.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
-#include "core/timeline/timeline.h"
+#include "core/timeline/picture.h"
 #include "run/report.h"
 #include "run/setup/complete_model.h"
 #include "run/setup/step_layers.h"
@@ -116,11 +116,23 @@ Result<double, std::string> predicted_makespan(const Input& input, const Model& 
   return (*simulation)->makespan();
 }
 
+// The last replay as a picture, which `capo draw` reads again.
+Picture measured_picture(const run::RunReport& report, const PlannedStep& step) {
+  const std::string_view equal = report.bit_equal ? "every gradient is equal to eager execution"
+                                                  : "gradients differ from eager execution";
+  return {.timeline = run::timeline_of(report, step.input().schedule),
+          .title = step.input().source.name,
+          .verdict = std::string(name_of(step.result().verdict)),
+          .accepted = step.result().verdict == Verdict::Accepted,
+          .setting = {fmt::format("measured: {} engine, {}", report.engine, report.device),
+                      std::string(equal)}};
+}
+
 int write_run(const run::RunReport& report, const PlannedStep& step,
               const std::vector<std::string>& assumed, const RunRequest& request) {
   if (!request.timeline.empty()) {
-    if (const auto failed = write_output(
-            request.timeline, chrome_trace(run::timeline_of(report, step.input().schedule)))) {
+    if (const auto failed =
+            write_output(request.timeline, chrome_trace(measured_picture(report, step)))) {
       return fail(*failed);
     }
   }

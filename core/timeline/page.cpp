@@ -225,11 +225,6 @@ PageJson order_json(const OrderText& order) {
           {"length", column(lengths)}};
 }
 
-std::string_view name_of(Timeline::Origin origin) {
-  constexpr std::array<std::string_view, 3> kNames{"predicted", "measured", "listed"};
-  return kNames[as_index(origin)];
-}
-
 std::string_view unit_of(const Timeline& timeline) {
   if (timeline.origin == Timeline::Origin::Listed) return "place in the order";
   return timeline.unit == Timeline::Unit::Microseconds ? "microseconds" : "units of cost";

@@ -6,14 +6,17 @@
 //
 // Pictures know only these values, so that a predicted step, a measured one and an order that
 // cannot run look alike. Tested by svg_test.cpp,
-// page_test.cpp and tests/cli/draw_test.cpp.
+// page_test.cpp, trace_reader_test.cpp and tests/cli/draw_test.cpp.
 
 #pragma once
 
+#include "core/text/limits.h"
+#include "core/text/refusal.h"
 #include "core/timeline/timeline.h"
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace capo {
@@ -59,9 +62,22 @@ struct Picture {
   OrderText order;  ///< empty if the picture is not that of a text
 };
 
+/// "predicted", "measured", "listed".
+[[nodiscard]] std::string_view name_of(Timeline::Origin origin);
+
+/// The value of "schema" in a picture's Chrome trace, by which it is told from an order.
+inline constexpr std::string_view kTimelineSchema = "capo.timeline/1";
+
 /// The picture as a Chrome trace: its timeline, findings as instants at their places, and verdict
 /// and setting under "otherData".
 [[nodiscard]] std::string chrome_trace(const Picture& picture);
+
+/// Whether a text is a picture's Chrome trace.
+[[nodiscard]] bool is_timeline(std::string_view text);
+
+/// The picture that a Chrome trace was made of, without what no trace says: causes of idle time,
+/// the order's text, arrows of findings.
+[[nodiscard]] Read<Picture> read_timeline(std::string_view text, const Limits& limits);
 
 /// The same content in Perfetto's own form (.pftrace), with flows between the ranks: bytes that are
 /// no text, a quarter as many.

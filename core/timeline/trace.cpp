@@ -1,9 +1,11 @@
+#include "core/base/index.h"
 #include "core/timeline/picture.h"
 #include "core/timeline/timeline.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <string_view>
 
 namespace capo {
@@ -99,6 +101,11 @@ Json findings_of(const Picture& picture) {
 
 }  // namespace
 
+std::string_view name_of(Timeline::Origin origin) {
+  constexpr std::array<std::string_view, 3> kNames{"predicted", "measured", "listed"};
+  return kNames[as_index(origin)];
+}
+
 std::string chrome_trace(const Timeline& timeline) {
   Events events;
   events.add_timeline(timeline);
@@ -109,11 +116,15 @@ std::string chrome_trace(const Picture& picture) {
   Events events;
   events.add_timeline(picture.timeline);
   events.add_alarms(picture);
+  const Timeline& timeline = picture.timeline;
+  const bool measures = timeline.unit == Timeline::Unit::Microseconds;
   const Json about{{"title", picture.title},
                    {"verdict", picture.verdict},
                    {"setting", picture.setting},
                    {"findings", findings_of(picture)}};
-  return events.trace(fmt::format("\"otherData\": {}, ", about.dump()));
+  return events.trace(fmt::format(
+      R"("schema": "{}", "origin": "{}", "unit": "{}", "otherData": {}, )", kTimelineSchema,
+      name_of(timeline.origin), measures ? "microseconds" : "costs", about.dump()));
 }
 
 }  // namespace capo

@@ -175,6 +175,27 @@ TEST_F(Draw, TwoOrdersShareAnAxis) {
   }
 }
 
+TEST_F(Draw, AMeasuredTimelineIsDrawnAsAnOrderIs) {
+  folder_.write("one.te", "[1, 1, -1, -1]");
+  const Outcome run = run_capo({"run", "one.te", "--modules", "linear", "-o", "measured.json"},
+                               {.directory = folder_.path()});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(draw("measured.json -o m.svg").exit_code, 0);
+  const std::string text = text_of("m.svg");
+  EXPECT_TRUE(is_xml("m.svg"));
+  EXPECT_EQ(count(text, "<g class=\"task F\""), 2U);
+  EXPECT_EQ(count(text, "<g class=\"task B\""), 2U);
+  EXPECT_TRUE(holds(text, ">accepted</text>"));
+  EXPECT_TRUE(holds(text, "measured: host engine"));
+  EXPECT_TRUE(holds(text, "microseconds"));
+  EXPECT_EQ(draw("one.te --against measured.json -o both.html").exit_code, 0);
+  EXPECT_TRUE(holds(text_of("both.html"), "every gradient is equal to eager execution"));
+  EXPECT_EQ(draw("measured.json -o again.json").exit_code, 0);
+  EXPECT_EQ(text_of("again.json"), text_of("measured.json"));
+  folder_.write("bad.json", R"({"schema": "capo.timeline/1"})");
+  EXPECT_EQ(draw("bad.json -o bad.svg").exit_code, 3);
+}
+
 TEST_F(Draw, PerfettosTraceIsBytesThatBeginWithAPacket) {
   EXPECT_EQ(draw("--order 1,-1 -o a.pftrace").exit_code, 0);
   EXPECT_EQ(text_of("a.pftrace").substr(0, 1), "\n") << "field 1, of a length";
