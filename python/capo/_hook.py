@@ -12,13 +12,14 @@ def _modules(*packages):
             yield module
 
 
-def loaded_functions():
-    """TransformerEngine's functions of that name in loaded modules, each once; none that capo wraps."""
+def loaded_functions(*, guarded):
+    """TransformerEngine's functions of that name in loaded modules, each once; ``guarded``: also a guard's."""
     functions = []
     for module in _modules("transformer_engine"):
         function = vars(module).get(NAME)
-        if callable(function) and function not in functions and not hasattr(function, "_capo"):
-            functions.append(function)
+        if not callable(function) or function in functions or (hasattr(function, "_capo") and not guarded):
+            continue
+        functions.append(function)
     return functions
 
 

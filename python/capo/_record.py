@@ -71,8 +71,7 @@ class record:
     ``torch.cuda.CUDAGraph`` are replaced while the context holds. The record keeps no graph alive.
     """
 
-    def __init__(self, rank=0):
-        self.rank = rank
+    def __init__(self):
         self.unnamed = 0
         self._names = {}  # by id of a graph that lives
         self._alive = {}
@@ -87,7 +86,7 @@ class record:
         import torch
 
         self._listen(torch.cuda)
-        for function in (torch.cuda.make_graphed_callables, *loaded_functions()):
+        for function in (torch.cuda.make_graphed_callables, *loaded_functions(guarded=True)):
             named = self._naming(function)
             for holder in holding(function):
                 self._replacements.set(holder, NAME, named)

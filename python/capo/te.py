@@ -138,7 +138,7 @@ class guard:
             report.raise_for_errors()
 
     def __enter__(self):
-        functions = loaded_functions() if self._module is None else [getattr(self._module, NAME)]
+        functions = loaded_functions(guarded=False) if self._module is None else [getattr(self._module, NAME)]
         if not functions:
             raise RuntimeError(
                 "no module of transformer_engine is loaded: import transformer_engine.pytorch "

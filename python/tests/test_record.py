@@ -103,6 +103,12 @@ def test_te_captures_and_replays_alike(engine, tmp_path):
     assert report.verdict == "accepted" and report.diagnostics == []
 
 
+def test_a_record_within_a_guard(engine):
+    with capo.te.guard() as guard, capo.record() as recorded:
+        engine.make_graphed_callables(("a",), ((),), _order=[1, -1], _num_layers_per_chunk=[1])
+    assert recorded.captured == ["F1", "B1"] and len(guard.reports) == 1
+
+
 def test_a_replay_that_parts_from_the_capture_is_judged(engine, tmp_path):
     """TE 2376's kind of loss: the weight gradient is replayed behind a forward that takes its input."""
     order = [1, -1, -1.5, 1, -1, -1.5]
