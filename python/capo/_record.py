@@ -52,7 +52,7 @@ def _noted(method, note):
 
 
 class record:
-    """A context manager: while it holds, every CUDA graph that is captured or replayed is noted.
+    """A context manager: while it holds, every CUDA graph that is captured or replayed is noted::
 
         with capo.record() as recorded:
             model = torch.cuda.make_graphed_callables(model, sample)   # or TransformerEngine's

@@ -1,4 +1,4 @@
-"""Megatron-LM's own orders, by its own names of flags, and the verdict on a training command.
+"""Megatron-LM's own orders, by its own names of flags, and the verdict on a training command::
 
     python -m capo.megatron -- --pipeline-model-parallel-size 8 --num-layers 64 ...
 

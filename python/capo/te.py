@@ -1,4 +1,4 @@
-"""A guard around TransformerEngine's capture: an order is judged before anything is captured.
+"""A guard around TransformerEngine's capture: an order is judged before anything is captured::
 
     with capo.te.guard():
         train()                      # make_graphed_callables judges each order that it is given
