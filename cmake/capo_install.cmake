@@ -55,3 +55,16 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/capo-config-version.cmake
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/capo-config.cmake
               ${PROJECT_BINARY_DIR}/capo-config-version.cmake
         DESTINATION ${CAPO_PACKAGE_FOLDER})
+
+# `cpack` in the build folder makes a Debian package of all that.
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_GENERATOR DEB)
+  set(CPACK_PACKAGE_NAME capo-orders)
+  set(CPACK_PACKAGE_CONTACT "the authors of capo")
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+  set(CPACK_STRIP_FILES ON)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  include(CPack)
+endif()
