@@ -153,16 +153,16 @@ void bind_judgement(nb::module_& m) {
       "check",
       [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
          nb::object modules, nb::object plan, nb::object topology, nb::object comm,
-         std::vector<std::string> profiles, const TorchFacts* torch) {
+         nb::object weight_stream, std::vector<std::string> profiles, const TorchFacts* torch) {
         return judged(order, name,
                       {std::move(layers), std::move(delayed), std::move(modules), std::move(plan),
-                       std::move(topology), std::move(comm)},
+                       std::move(topology), std::move(comm), std::move(weight_stream)},
                       std::move(profiles), torch ? std::optional(*torch) : std::nullopt);
       },
       nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
       nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("plan").none(),
-      nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("profiles"),
-      nb::arg("torch").none() = nb::none());
+      nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("weight_stream").none(),
+      nb::arg("profiles"), nb::arg("torch").none() = nb::none());
 }
 
 void bind_schedule(nb::module_& m) {

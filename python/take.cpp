@@ -285,6 +285,13 @@ Declared declared_of(const Arguments& arguments) {
     model.environment.communicators =
         value_named(arguments.comm, "comm", communicators_named, kLayouts);
   }
+  if (!arguments.weight_stream.is_none()) {
+    if (!nb::isinstance<nb::bool_>(arguments.weight_stream)) {
+      refuse(fmt::format("weight_stream: {} is neither true nor false",
+                         shown(arguments.weight_stream)));
+    }
+    model.environment.weight_stream = nb::cast<bool>(arguments.weight_stream);
+  }
   return declared;
 }
 

@@ -57,6 +57,7 @@ struct Arguments {
   nanobind::object plan;
   nanobind::object topology;
   nanobind::object comm;
+  nanobind::object weight_stream = nanobind::none();
 };
 [[nodiscard]] Declared declared_of(const Arguments& arguments);
 

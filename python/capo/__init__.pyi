@@ -104,6 +104,7 @@ def check(
     plan: Literal["te", "safe"] | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
     comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+    weight_stream: bool | None = None,
     profiles: str | Iterable[str] = ("sound",),
 ) -> Report: ...
 

@@ -15,6 +15,7 @@ def check(
     plan=None,
     topology=None,
     comm=None,
+    weight_stream=None,
     profiles=("sound",),
 ):
     """Judge an order: is it right, and if not, where and why.
@@ -32,6 +33,8 @@ def check(
       stages of each rank.
     - ``comm``: ``"per-rank"``, ``"per-pair"`` or ``"per-edge"``; None: the order is judged under
       each.
+    - ``weight_stream``: whether weight gradients run on a stream of their own; None: they are taken not
+      to, and a warning says where that matters.
     - ``profiles``: the programs that are asked as well: ``"te"``, ``"mcore"``, ``"torch"``,
       or a version of one, ``"torch@2.11"``.
 
@@ -48,7 +51,7 @@ def check(
 
         known = facts(order)
     judgement = _capo.check(
-        given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, list(profiles), known
+        given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, weight_stream, list(profiles), known
     )
     return Report(judgement, profiles)
 

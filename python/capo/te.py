@@ -20,7 +20,8 @@ from capo._te_modules import delays, model_of
 
 
 class CaptureWarning(UserWarning):
-    """An order was captured although it was not accepted: CAPO_GUARD=warn asked for that."""
+    """An order is captured that has a finding: one that hangs on what nobody could read off the call, or
+    an error where CAPO_GUARD=warn asked for no more than a warning."""
 
 
 def _layers_of(order, num_layers_per_chunk, callables):
@@ -52,6 +53,7 @@ def judge(modules, order, num_layers_per_chunk=None, reuse=False, sample_args=()
         declared.setdefault("delayed", delaying or None)
         declared.setdefault("modules", model_of(callables, sample_args, layers, microbatches))
     declared.setdefault("plan", "te" if reuse else None)
+    declared.setdefault("weight_stream", False)  # replays are launched where their caller stands
     declared.setdefault("profiles", ("sound", "te"))
     return check(order, num_layers_per_chunk=num_layers_per_chunk, **declared)
 
@@ -83,7 +85,7 @@ class guard:
 
     An order that is not accepted raises ``capo.OrderError`` before TransformerEngine is called, or,
     if the environment says ``CAPO_GUARD=warn``, warns and goes on; ``CAPO_GUARD=off`` judges
-    nothing. Kinds, shapes, types and delayed weight gradients are read off the call. A capture that
+    nothing. One that would be wrong if the modules were of a certain kind, which nobody can read, warns. Kinds, shapes, types and delayed weight gradients are read off the call. A capture that
     fails leaves the classes, the garbage collector and the mark of a capture as they were. ``module`` is a module that holds ``make_graphed_callables``, if it is none of
     TransformerEngine's that is loaded; further arguments are those of ``capo.check``. ``reports``
     has the report of each call.
@@ -130,12 +132,10 @@ class guard:
             **self._declared,
         )
         self.reports.append(report)
-        if report.accepted:
-            return
-        if self._asked() == "warn":
-            warnings.warn(str(report), CaptureWarning, stacklevel=4)
-        else:
+        if self._asked() == "raise":
             report.raise_for_errors()
+        if report.diagnostics:
+            warnings.warn(str(report), CaptureWarning, stacklevel=4)
 
     def __enter__(self):
         functions = loaded_functions(guarded=False) if self._module is None else [getattr(self._module, NAME)]

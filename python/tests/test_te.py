@@ -132,6 +132,13 @@ def test_kinds_shapes_and_types_are_read_off_the_call(engine):
     assert rules((Sample(8, 16),), (Sample(8, 32),)) == []
 
 
+def test_what_hangs_on_a_kind_that_nobody_can_read_is_warned_of(engine):
+    named = {"_order": [1, -1, 1, -1.5, -1, -1.5], "_num_layers_per_chunk": [1], "_reuse_graph_input_output_buffers": True}
+    with capo.te.guard() as guard, pytest.warns(capo.te.CaptureWarning, match="B01"):
+        engine.make_graphed_callables((Layer(True),), ((Sample(8, 16),), (Sample(8, 16),)), **named)
+    assert guard.reports[0].accepted and engine.calls == [named["_order"]]
+
+
 def test_what_is_read_is_model_json():
     from capo._te_modules import model_of
 

@@ -128,6 +128,7 @@ def call(graph, row):
     return "returned"
 
 
+@pytest.mark.filterwarnings("ignore::capo.te.CaptureWarning")
 def test_the_guard_on_the_release(graph):
     """Wrong orders that TransformerEngine would capture are stopped, and every sound one that it takes passes."""
     stopped = passed = 0
