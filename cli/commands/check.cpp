@@ -100,6 +100,11 @@ void add_options(CLI::App& app, CheckRequest& request) {
                  "written otherwise")
       ->excludes("--batch")
       ->excludes("--replay");
+  app.add_option("--plan-out", request.plan_out,
+                 "Write capo's own plan (--plan safe) of an accepted order here, with what shows "
+                 "that it is right: tools/check_certificate.py checks it")
+      ->excludes("--batch")
+      ->excludes("--replay");
   app.add_flag("--all", request.all,
                "Text: every finding with its places, not one for each pattern")
       ->excludes("--batch");
@@ -149,6 +154,8 @@ void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
   if (!request.more.empty() && !request.replay.empty()) {
     throw CLI::ValidationError("--replay", "is the replay of one order, and several are given");
   }
+  if (!request.plan_out.empty() && !request.more.empty())
+    throw CLI::ValidationError("--plan-out", "is for the plan of one order, and several are given");
   const bool te = request.asks(Profile::Te) || request.asks(Profile::Mcore);
   if (request.consult.te.reuse && !te)
     throw CLI::ValidationError("--te-reuse", "needs --profile te or mcore");

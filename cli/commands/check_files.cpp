@@ -13,6 +13,8 @@
 #include "core/base/assert.h"
 #include "core/base/plural.h"
 #include "core/report/report.h"
+#include "core/rules/context.h"
+#include "core/rules/plan_view.h"
 #include "core/text/json_value.h"
 #include "core/text/printable.h"
 
@@ -39,6 +41,7 @@ struct Checked {
   std::unique_ptr<const RefusedInput> refused;
   Report report;
   std::optional<std::string> mended;  // the order that one edit makes acceptable
+  std::optional<std::string> certificate;
   int code = kAccepted;
 };
 
@@ -49,11 +52,24 @@ Checked checked(RefusedInput refused) {
   return out;
 }
 
+// The certificate of an accepted order.
+std::optional<std::string> certified(const Input& input, const Model& declared,
+                                     const CheckResult& result) {
+  if (declared.plan.kind != PlanKind::Safe)
+    throw CLI::ValidationError("--plan-out", "needs --plan safe, whose plan it writes");
+  if (replays_otherwise(input.schedule))
+    throw CLI::ValidationError("--plan-out", "is for orders that are replayed as captured");
+  if (result.verdict != Verdict::Accepted) return std::nullopt;
+  const CheckOptions options = check_options_of(declared);
+  return certificate_of(Context(input, options).plan_view());
+}
+
 Checked checked(JudgedInput judged, const CheckRequest& request) {
   Checked out;
   CheckResult result = check_planned(judged.input, request.check_options(judged.model));
   out.mended = cure(request, judged, result);
   out.input = std::make_unique<const Input>(std::move(judged.input));
+  if (!request.plan_out.empty()) out.certificate = certified(*out.input, judged.model, result);
   std::vector<Opinion> opinions;
   if (!judged.replay_alone) opinions = request.opinions(*out.input);
   out.code = exit_code_of(result.verdict);
@@ -132,6 +148,10 @@ int check_one(const CheckRequest& request) {
   if (!outcome) return fail(outcome.error());
   if (outcome->mended && !request.fix.empty()) {
     if (const auto error = write_output(request.fix, *outcome->mended)) return fail(*error);
+  }
+  if (outcome->certificate) {
+    if (const auto error = write_output(request.plan_out, *outcome->certificate))
+      return fail(*error);
   }
   return exit_code_after(write_output(request.output, render(outcome->report, request)),
                          outcome->code);

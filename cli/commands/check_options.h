@@ -28,6 +28,7 @@ struct CheckRequest : InputRequest {
   ColourChoice colour = ColourChoice::Auto;
   bool explain_model = false;
   std::string fix;       ///< a file for the order that one edit makes acceptable; empty: none
+  std::string plan_out;  ///< a file for the certificate of capo's plan; empty: none
   bool all = false;      ///< findings of one pattern are not put together
   unsigned threads = 1;  ///< threads of a batch
   std::optional<std::size_t> findings_per_rule;  ///< nullopt: as the format has it

@@ -1,0 +1,413 @@
+// A certificate of an accepted step under capo's own plan: what a program that trusts no line of
+// capo's can check.
+//
+//   {"bytes": {"0 pool": 4096}, "vertices": 8, "streams": [[0,1,2]], "edges": [[2,5]],
+//    "order": [0,1,...],
+//    "buffers": [{"rank": 0, "offset": 0, "bytes": 64, "uses": [[0,0,0,[0]]], ...}],
+//    "shared": [{"before": 3, "after": 9, "paths": [[1,5,6]]}]}
+//
+// A linear order of all vertices of the task graph shows that nothing waits for itself. For each
+// pair of buffers of which one takes over memory of the other, paths show that every use of the one
+// is over before the other is written first. docs/schema/certificate.schema.json has the members,
+// tools/check_certificate.py checks them. Tested by tests/schema/certificate_test.py.
+
+#include "core/base/assert.h"
+#include "core/plan/accesses.h"
+#include "core/rules/plan_view.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/range/iterator_range.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace capo {
+
+namespace {
+
+constexpr Vertex kNoVertex = 0xffffffff;
+
+// The vertices of a step, each stream's in a chain of edges, and the edges between streams.
+struct Steps {
+  std::vector<std::vector<Vertex>> streams;
+  std::vector<std::vector<Vertex>> next;  // by vertex: all edges, also those of its chain
+  std::vector<Vertex> order;              // each vertex behind those that it waits for
+  std::vector<std::uint32_t> place;       // by vertex, in `order`
+  // Each vertex has its stream and position there; one where a collective meets has none.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> at;
+  // Streams and positions, as the course counts them, have the first and the last vertex of a task.
+  std::vector<std::vector<std::pair<Vertex, Vertex>>> tasks;
+
+  [[nodiscard]] std::pair<Vertex, Vertex> task(Point point) const {
+    return tasks[point.stream][point.position - 1];
+  }
+  // Whether a vertex comes before another on its stream.
+  [[nodiscard]] bool hops(Vertex from, Vertex to) const {
+    return at[from].first == at[to].first && at[from].first != kNoVertex &&
+           at[from].second < at[to].second;
+  }
+};
+
+Steps steps_of(const TaskGraph& graph) {
+  Steps steps{.streams = std::vector<std::vector<Vertex>>(graph.streams.size()),
+              .next = std::vector<std::vector<Vertex>>(graph.task_of.size()),
+              .tasks = std::vector<std::vector<std::pair<Vertex, Vertex>>>(graph.streams.size())};
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    auto& tasks = steps.tasks[graph.tasks[id].stream];
+    if (!tasks.empty() && tasks.back().first == graph.start(id)) continue;
+    tasks.emplace_back(graph.start(id), graph.end(id));
+    auto& stream = steps.streams[graph.tasks[id].stream];
+    stream.push_back(graph.start(id));
+    if (graph.end(id) != graph.start(id)) stream.push_back(graph.end(id));
+  }
+  for (Vertex v = 0; v < graph.task_of.size(); ++v) {
+    for (const auto edge : boost::make_iterator_range(out_edges(v, graph.edges)))
+      steps.next[v].push_back(static_cast<Vertex>(target(edge, graph.edges)));
+  }
+  return steps;
+}
+
+// Without a task graph every rank is one stream.
+Steps steps_of(const std::vector<std::vector<Work>>& work) {
+  Steps steps;
+  for (const auto& rank : work) {
+    auto& stream = steps.streams.emplace_back();
+    auto& tasks = steps.tasks.emplace_back();
+    for (const Work& of : rank) {
+      if (of.joins) continue;
+      const auto vertex = static_cast<Vertex>(steps.next.size());
+      steps.next.emplace_back();
+      if (!stream.empty()) steps.next[stream.back()].push_back(vertex);
+      stream.push_back(vertex);
+      tasks.emplace_back(vertex, vertex);
+    }
+  }
+  return steps;
+}
+
+void put_in_order(Steps& steps) {
+  std::vector<std::uint32_t> waits_for(steps.next.size());
+  for (const auto& next : steps.next) {
+    for (const Vertex v : next) ++waits_for[v];
+  }
+  std::deque<Vertex> ready;
+  for (Vertex v = 0; v < steps.next.size(); ++v) {
+    if (waits_for[v] == 0) ready.push_back(v);
+  }
+  steps.place.resize(steps.next.size());
+  for (; !ready.empty(); ready.pop_front()) {
+    const Vertex v = ready.front();
+    steps.place[v] = static_cast<std::uint32_t>(steps.order.size());
+    steps.order.push_back(v);
+    for (const Vertex next : steps.next[v]) {
+      if (--waits_for[next] == 0) ready.push_back(next);
+    }
+  }
+  CAPO_ASSERT(steps.order.size() == steps.next.size(), "an accepted step finishes");
+  steps.at.assign(steps.next.size(), {kNoVertex, 0});
+  for (std::uint32_t s = 0; s < steps.streams.size(); ++s) {
+    for (std::uint32_t k = 0; k < steps.streams[s].size(); ++k)
+      steps.at[steps.streams[s][k]] = {s, k};
+  }
+}
+
+// A use of a buffer. Within one piece of work the layers run one after another.
+struct BufferUse {
+  Vertex vertex;
+  std::uint32_t work;        // a number of its own for each piece of work and each send
+  std::uint32_t layer;       // how many layers of the work ran before
+  std::vector<Vertex> over;  // the use is over with any of these
+};
+
+class Uses final : public CourseVisitor {
+ public:
+  Uses(const BufferTable& table, const Steps& steps)
+      : of(table.size()), table_(table), steps_(steps), handed_on_(table.ranks(), kNoBuffer) {}
+
+  void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override {
+    const Vertex vertex = steps_.task(clock.now()).first;
+    const std::uint32_t number = works_++;
+    std::uint32_t ran = 0;
+    BufferId handing_on = kNoBuffer;
+    const auto use = [&](BufferId buffer) {
+      of[buffer].push_back({.vertex = vertex, .work = number, .layer = ran, .over = {vertex}});
+    };
+    for_each_layer(table_, rank, work, [&](std::int32_t layer) {
+      for (const Access& access : accesses_of(table_, rank, work, layer)) use(access.buffer);
+      if (is_backward(work.kind) && table_.facts(rank, work.chunk, layer).hands_on)
+        handing_on = table_.id(rank, work.chunk, layer, work.microbatch, BufferKind::GradInput);
+      ++ran;
+    });
+    if (fed_by != kNoBuffer) use(fed_by);
+    if (handing_on == kNoBuffer) return;
+    BufferId& before = handed_on_[RankId(rank).index()];
+    if (before != kNoBuffer) use(before);
+    before = handing_on;
+  }
+
+  void sent(const Sending& sending, const Clock& clock) override {
+    const std::int32_t layers = table_.layers(sending.rank, sending.chunk);
+    if (layers == 0) return;
+    const bool forward = sending.kind == Kind::SendForward;
+    const auto [begin, end] = steps_.task(clock.now());
+    of[table_.id(sending.rank, sending.chunk, forward ? layers - 1 : 0, sending.microbatch,
+                 forward ? BufferKind::Output : BufferKind::GradInput)]
+        .push_back({.vertex = begin,
+                    .work = works_++,
+                    .layer = 0,
+                    .over = {end, steps_.task(sending.received).second}});
+  }
+
+  std::vector<std::vector<BufferUse>> of;  // by buffer
+
+ private:
+  const BufferTable& table_;
+  const Steps& steps_;
+  std::vector<BufferId> handed_on_;  // by rank
+  std::uint32_t works_ = 0;
+};
+
+// Finds paths along edges and streams. Each is short: a stream is left where an edge leads on.
+class Paths {
+ public:
+  explicit Paths(const Steps& steps) : steps_(steps), come_from_(steps.next.size(), kNoVertex) {}
+
+  // A path from one of `from` to `to`; empty if there is none.
+  std::vector<Vertex> find(const std::vector<Vertex>& from, Vertex to) {
+    seen_.clear();
+    std::deque<Vertex> reached;
+    for (const Vertex v : from) {
+      if (v == to || steps_.hops(v, to)) return v == to ? std::vector{v} : std::vector{v, to};
+      reach(v, v, reached);
+    }
+    std::vector<Vertex> path;
+    for (; !reached.empty() && path.empty(); reached.pop_front())
+      path = look_on(reached.front(), to, reached);
+    for (const Vertex v : seen_) come_from_[v] = kNoVertex;
+    return path;
+  }
+
+ private:
+  void reach(Vertex v, Vertex by, std::deque<Vertex>& reached) {
+    if (come_from_[v] != kNoVertex) return;
+    come_from_[v] = by;
+    seen_.push_back(v);
+    reached.push_back(v);
+  }
+
+  // Goes on along the stream of a vertex, and along the edges that leave it.
+  std::vector<Vertex> look_on(Vertex begin, Vertex to, std::deque<Vertex>& reached) {
+    const auto [stream, first] = steps_.at[begin];
+    const std::vector<Vertex> alone{begin};
+    const auto& chain = stream == kNoVertex ? alone : steps_.streams[stream];
+    for (std::size_t k = stream == kNoVertex ? 0 : first; k < chain.size(); ++k) {
+      const Vertex v = chain[k];
+      if (steps_.place[v] > steps_.place[to]) break;
+      if (v != begin && come_from_[v] != kNoVertex) break;  // somebody has gone on from here
+      if (v != begin) {
+        come_from_[v] = begin;
+        seen_.push_back(v);
+      }
+      if (v == to) return back_from(to);
+      for (const Vertex next : steps_.next[v]) {
+        if (steps_.place[next] <= steps_.place[to]) reach(next, v, reached);
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::vector<Vertex> back_from(Vertex v) const {
+    std::vector<Vertex> path{v};
+    while (come_from_[v] != v) path.push_back(v = come_from_[v]);
+    std::reverse(path.begin(), path.end());
+    return path;
+  }
+
+  const Steps& steps_;
+  std::vector<Vertex> come_from_;  // by vertex
+  std::vector<Vertex> seen_;
+};
+
+// The memory of one rank, as buffers take it over from each other.
+class Memory {
+ public:
+  // Returns the buffers that lose memory.
+  std::vector<BufferId> take(BufferId buffer, std::int64_t begin, std::int64_t end) {
+    std::vector<BufferId> losers;
+    auto held = held_.lower_bound(begin);
+    if (held != held_.begin() && std::prev(held)->second.end > begin) --held;
+    while (held != held_.end() && held->first < end) {
+      const auto [from, of] = *held;
+      losers.push_back(of.owner);
+      held = held_.erase(held);
+      if (from < begin) held_[from] = {of.owner, begin};
+      if (of.end > end) held = held_.insert({end, {of.owner, of.end}}).first;
+    }
+    held_[begin] = {buffer, end};
+    std::sort(losers.begin(), losers.end());
+    losers.erase(std::unique(losers.begin(), losers.end()), losers.end());
+    return losers;
+  }
+
+ private:
+  struct Held {
+    BufferId owner;
+    std::int64_t end;
+  };
+  std::map<std::int64_t, Held> held_;
+};
+
+class Writer {
+ public:
+  Writer(const PlanView& view, Steps steps)
+      : view_(view), steps_(std::move(steps)), uses_(view.table(), steps_), paths_(steps_) {
+    run_course(view.table(), view.course(), uses_);
+  }
+
+  std::string text() {
+    order_buffers();
+    std::string out = "{\"schema\": 1,\n\"plan\": \"safe\",\n";
+    out += fmt::format("\"bytes\": {{{}}},\n", fmt::join(bytes_needed(), ", "));
+    out += fmt::format("\"vertices\": {},\n\"streams\": [", steps_.next.size());
+    const char* comma = "";
+    for (const auto& stream : steps_.streams) {
+      out += fmt::format("{}\n[{}]", std::exchange(comma, ","), fmt::join(stream, ","));
+    }
+    out += "],\n\"edges\": [";
+    comma = "";
+    for (Vertex v = 0; v < steps_.next.size(); ++v) {
+      for (const Vertex next : steps_.next[v])
+        out += fmt::format("{}[{},{}]", std::exchange(comma, ","), v, next);
+    }
+    out += fmt::format("],\n\"order\": [{}],\n\"buffers\": [", fmt::join(steps_.order, ","));
+    comma = "";
+    for (const BufferId buffer : buffers_) out += std::exchange(comma, ",") + text_of(buffer);
+    out += "],\n\"shared\": [";
+    comma = "";
+    std::vector<Memory> memory(view_.table().ranks());
+    for (const BufferId buffer : buffers_) {
+      const std::int64_t begin = view_.plan().address[buffer];
+      const Buffer of = view_.table().at(buffer);
+      for (const BufferId loser :
+           memory[as_index(of.rank)].take(buffer, begin, begin + view_.table().bytes(of)))
+        out += std::exchange(comma, ",") + text_of(loser, buffer);
+    }
+    return out + "]}\n";
+  }
+
+ private:
+  // The buffers that have memory, in the order of their first uses, whose numbers they get.
+  void order_buffers() {
+    number_.resize(view_.table().size());
+    for (BufferId buffer = 0; buffer < view_.table().size(); ++buffer) {
+      auto& uses = uses_.of[buffer];
+      if (uses.empty() || view_.plan().address[buffer] == kNowhere) continue;
+      std::stable_sort(uses.begin(), uses.end(),
+                       [this](const BufferUse& a, const BufferUse& b) { return key(a) < key(b); });
+      buffers_.push_back(buffer);
+    }
+    std::stable_sort(buffers_.begin(), buffers_.end(), [this](BufferId a, BufferId b) {
+      return key(uses_.of[a].front()) < key(uses_.of[b].front());
+    });
+    for (std::size_t k = 0; k < buffers_.size(); ++k) number_[buffers_[k]] = k;
+  }
+
+  // "0 pool": 4096, for each region of each rank that holds any buffer.
+  [[nodiscard]] std::vector<std::string> bytes_needed() const {
+    std::map<std::pair<std::int32_t, std::string_view>, std::int64_t> ends;
+    for (const BufferId buffer : buffers_) {
+      const Buffer of = view_.table().at(buffer);
+      const std::int64_t address = view_.plan().address[buffer];
+      std::int64_t& end = ends[{of.rank, name_of(region_of(address))}];
+      end = std::max(end, offset_of(address) + view_.table().bytes(of));
+    }
+    std::vector<std::string> texts;
+    for (const auto& [region, end] : ends)
+      texts.push_back(fmt::format("\"{} {}\": {}", region.first, region.second, end));
+    return texts;
+  }
+
+  static std::string_view name_of(Region region) {
+    return region == Region::WeightScratch ? "scratch" : "pool";
+  }
+
+  [[nodiscard]] std::tuple<std::uint32_t, std::uint32_t, std::uint32_t> key(
+      const BufferUse& use) const {
+    return {steps_.place[use.vertex], use.work, use.layer};
+  }
+
+  static std::string text_of(const BufferUse& use) {
+    return fmt::format("[{},{},{},[{}]]", use.vertex, use.work, use.layer,
+                       fmt::join(use.over, ","));
+  }
+
+  // Paths to those uses that do not stand behind the first one on its stream.
+  std::string text_of(BufferId buffer) {
+    const Buffer of = view_.table().at(buffer);
+    const std::int64_t address = view_.plan().address[buffer];
+    const auto& uses = uses_.of[buffer];
+    std::string out = fmt::format(
+        "\n{{\"rank\": {}, \"chunk\": {}, \"layer\": {}, \"microbatch\": {}, \"kind\": \"{}\", "
+        "\"region\": \"{}\", \"offset\": {}, \"bytes\": {}, \"uses\": [",
+        of.rank, of.chunk, of.layer, of.microbatch, capo::name_of(of.kind),
+        name_of(region_of(address)), offset_of(address), view_.table().bytes(of));
+    const char* comma = "";
+    for (const BufferUse& use : uses) out += std::exchange(comma, ",") + text_of(use);
+    out += "], \"paths\": [";
+    comma = "";
+    for (const BufferUse& use : uses) {
+      const Vertex first = uses.front().vertex;
+      if (use.vertex == first || steps_.hops(first, use.vertex)) continue;
+      out += std::exchange(comma, ",") + path({first}, use.vertex);
+    }
+    return out + "]}";
+  }
+
+  // Paths from those uses of the loser that do not stand before the taker on its stream.
+  std::string text_of(BufferId loser, BufferId taker) {
+    std::string out = fmt::format("\n{{\"before\": {}, \"after\": {}, \"paths\": [", number_[loser],
+                                  number_[taker]);
+    const BufferUse& first = uses_.of[taker].front();
+    const char* comma = "";
+    for (const BufferUse& use : uses_.of[loser]) {
+      const bool within = use.vertex == first.vertex && use.work == first.work;
+      const bool plain = std::any_of(use.over.begin(), use.over.end(),
+                                     [&](Vertex over) { return steps_.hops(over, first.vertex); });
+      if (!within && !plain) out += std::exchange(comma, ",") + path(use.over, first.vertex);
+    }
+    return out + "]}";
+  }
+
+  std::string path(const std::vector<Vertex>& from, Vertex to) {
+    return fmt::format("[{}]", fmt::join(paths_.find(from, to), ","));
+  }
+
+  const PlanView& view_;
+  Steps steps_;
+  Uses uses_;
+  Paths paths_;
+  std::vector<BufferId> buffers_;
+  std::vector<std::size_t> number_;  // by buffer
+};
+
+}  // namespace
+
+std::string certificate_of(const PlanView& view) {
+  CAPO_ASSERT(view.kind() == PlanKind::Safe, "only capo's own plan is certified");
+  const Course& course = view.course();
+  Steps steps = course.graph != nullptr ? steps_of(*course.graph) : steps_of(course.work);
+  put_in_order(steps);
+  return Writer(view, std::move(steps)).text();
+}
+
+}  // namespace capo

@@ -1,0 +1,243 @@
+"""Certificates of capo's own plan: tools/check_certificate.py accepts that of every accepted case of the rules' corpus
+and rejects what was tampered with, and the schema holds for them.
+
+Run by ctest: certificate_test.py CAPO SOURCE_DIR. Prints the counts of each kind of tampering; those that leave a
+certificate valid are counted apart. A kind that is never rejected fails.
+"""
+
+import collections
+import copy
+import importlib.util
+import json
+import pathlib
+import random
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+
+# Schedules whose ranks hand memory on while transfers are under way.
+GENERATED = [("1f1b", 2, 4), ("1f1b", 4, 8), ("gpipe", 3, 4), ("zb-h1", 4, 8), ("interleaved", 2, 4), ("zbv", 2, 5)]
+
+
+def load_checker(source):
+    spec = importlib.util.spec_from_file_location("check_certificate", source / "tools" / "check_certificate.py")
+    checker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(checker)
+    return checker
+
+
+def any_of(dice, items):
+    return dice.choice(items) if items else None
+
+
+def later_of_a_pair(certificate, dice):
+    pair = any_of(dice, certificate["shared"])
+    return pair and certificate["buffers"][pair["after"]]
+
+
+def drop_pair(c, dice):
+    if c["shared"]:
+        c["shared"].pop(dice.randrange(len(c["shared"])))
+
+
+def swap_pair(c, dice):
+    pair = any_of(dice, c["shared"])
+    if pair:
+        pair["before"], pair["after"] = pair["after"], pair["before"]
+
+
+def swap_order(c, dice):
+    edge = any_of(dice, c["edges"])
+    if edge:
+        a, b = (c["order"].index(v) for v in edge)
+        c["order"][a], c["order"][b] = c["order"][b], c["order"][a]
+
+
+def repeat_in_order(c, dice):
+    if c["vertices"] > 1:
+        c["order"][0] = c["order"][-1]
+
+
+def drop_vertex(c, dice):
+    if c["order"]:
+        c["order"].pop(dice.randrange(len(c["order"])))
+
+
+def drop_chain_edge(c, dice):
+    stream = any_of(dice, [s for s in c["streams"] if len(s) > 1])
+    if stream:
+        k = dice.randrange(1, len(stream))
+        c["edges"] = [e for e in c["edges"] if e != stream[k - 1:k + 1]]
+
+
+def close_circle(c, dice):
+    edge = any_of(dice, c["edges"])
+    if edge:
+        c["edges"].append(edge[::-1])
+
+
+def move_buffer(c, dice):
+    """Onto another buffer of its region."""
+    buffer = any_of(dice, c["buffers"])
+    other = buffer and any_of(dice, [b for b in c["buffers"]
+                                     if b["rank"] == buffer["rank"] and b["region"] == buffer["region"] and b["offset"] != buffer["offset"]])
+    if other:
+        buffer["offset"] = other["offset"]
+
+
+def enlarge_buffer(c, dice):
+    buffer = any_of(dice, c["buffers"])
+    if buffer:
+        buffer["bytes"] += 1
+
+
+def empty_buffer(c, dice):
+    buffer = any_of(dice, c["buffers"])
+    if buffer:
+        buffer["bytes"] = 0
+
+
+def use_earlier(c, dice):
+    """The one that takes memory over is written at the very beginning."""
+    buffer = later_of_a_pair(c, dice)
+    if buffer:
+        first = c["order"][0]
+        buffer["uses"].insert(0, [first, 10**9, 0, [first]])
+
+
+def use_later(c, dice):
+    """The one that loses memory is read once more, at the very end."""
+    pair = any_of(dice, c["shared"])
+    if pair:
+        last = c["order"][-1]
+        c["buffers"][pair["before"]]["uses"].append([last, 10**9, 0, [last]])
+
+
+def over_early(c, dice):
+    """A use is over with a vertex that does not follow it."""
+    use = any_of(dice, [u for b in c["buffers"] for u in b["uses"]])
+    if use:
+        use[3] = [c["order"][0]]
+
+
+def never_over(c, dice):
+    use = any_of(dice, [u for b in c["buffers"] for u in b["uses"]])
+    if use:
+        use[3] = []
+
+
+def cut_path(c, dice):
+    holder = any_of(dice, [p for p in c["shared"] + c["buffers"] if p["paths"]])
+    if holder:
+        holder["paths"].pop()
+
+
+def shorten_path(c, dice):
+    path = any_of(dice, [p for of in c["shared"] + c["buffers"] for p in of["paths"] if len(p) > 2])
+    if path:
+        path.pop(dice.randrange(1, len(path) - 1))
+
+
+def understate(c, dice):
+    region = any_of(dice, sorted(c["bytes"]))
+    if region:
+        c["bytes"][region] -= 1
+
+
+def reorder_buffers(c, dice):
+    if len(c["buffers"]) > 1:
+        c["buffers"].reverse()
+
+
+def move_work(c, dice):
+    use = any_of(dice, [u for b in c["buffers"] for u in b["uses"]])
+    if use and c["vertices"] > 1:
+        use[0] = c["order"][0] if use[0] != c["order"][0] else c["order"][-1]
+
+
+TAMPERINGS = [drop_pair, swap_pair, swap_order, repeat_in_order, drop_vertex, drop_chain_edge, close_circle, move_buffer, enlarge_buffer,
+              empty_buffer, use_earlier, use_later, over_early, never_over, cut_path, shorten_path, understate, reorder_buffers, move_work]
+
+
+def cases(source):
+    """Arguments of `capo check` for each case of the rules' corpus that states no plan and no replay."""
+    for case in sorted((source / "tests" / "corpus" / "rules").glob("*/*")):
+        if case.suffix not in (".order", ".csv", ".te"):
+            continue
+        given = case.with_suffix(".args")
+        arguments = shlex.split(given.read_text()) if given.exists() else []
+        if not {"--plan", "--replay", "--capture", "--budget"} & set(arguments):
+            yield case, arguments
+
+
+def certificate_of(capo, case, arguments, folder):
+    """None if the order is not accepted under the plan."""
+    out = folder / "plan.json"
+    out.unlink(missing_ok=True)
+    command = [capo, "check", case.name, *arguments, "--plan", "safe", "--plan-out", str(out)]
+    done = subprocess.run(command, cwd=case.parent, capture_output=True, text=True)
+    if done.returncode != 0:
+        assert not out.exists(), command
+        return None
+    return json.loads(out.read_text())
+
+
+def generated(capo, folder):
+    for name, ranks, microbatches in GENERATED:
+        for form in ("order", "csv"):
+            file = folder / f"{name}-{ranks}.{form}"
+            done = subprocess.run([capo, "generate", name, "--ranks", str(ranks), "--microbatches", str(microbatches), "--format", form,
+                                   "-o", str(file)], capture_output=True, text=True)
+            if done.returncode == 0:
+                yield file, []
+
+
+def verdict(checker, certificate):
+    try:
+        checker.check(certificate)
+    except checker.Wrong as why:
+        return str(why)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as why:
+        return repr(why)
+    return None
+
+
+def main():
+    capo, source = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
+    checker = load_checker(source)
+    schema = json.loads((source / "docs" / "schema" / "certificate.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    certificates = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for case, arguments in [*cases(source), *generated(capo, folder)]:
+            certificate = certificate_of(capo, case, arguments, folder)
+            if certificate is None:
+                continue
+            why = verdict(checker, certificate)
+            assert why is None, f"{case}: {why}"
+            validator.validate(certificate)
+            certificates.append(certificate)
+    sharing = [c for c in certificates if c["shared"]]
+    print(f"{len(certificates)} certificates, {len(sharing)} with shared memory")
+    assert len(sharing) >= 100
+    counts = collections.Counter()
+    dice = random.Random(29)
+    for tamper in TAMPERINGS:
+        for of in certificates:
+            certificate = copy.deepcopy(of)
+            tamper(certificate, dice)
+            if certificate == of:
+                continue
+            counts[tamper, "rejected" if verdict(checker, certificate) else "valid"] += 1
+        rejected, valid = counts[tamper, "rejected"], counts[tamper, "valid"]
+        print(f"{tamper.__name__:16} {rejected:4} rejected, {valid:4} left valid")
+        assert rejected >= 1, tamper.__name__
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
