@@ -28,10 +28,10 @@ std::string steps_of(const MeasureOptions& options) {
   return steps + "\n";
 }
 
-CheckOptions options_for(const Module& module, const MeasureOptions& options) {
+CheckOptions options_for(const Module& module, const MeasureOptions& options, PlanKind plan) {
   CheckOptions declared;
   declared.modules = {.list = {module}, .layers = {{{0}}}};
-  declared.plan.kind = PlanKind::Safe;
+  declared.plan.kind = plan;
   if (options.exchanges == Exchanges::Measured) {
     declared.groups = {{.name = "experts",
                         .members = {0},
@@ -74,11 +74,13 @@ std::vector<double>& samples_for(Samples& samples, const OpPart& part) {
 
 Samples samples_of(const RunReport& report) {
   Samples samples;
-  for (const Measured& measured : report.timeline) {
-    const OpPart& part = report.program.parts[report.program.ops[measured.op].first_part];
+  const std::vector<Measured>& timeline = report.timeline;
+  for (std::size_t i = 0; i < timeline.size(); ++i) {
+    const OpPart& part = report.program.parts[report.program.ops[timeline[i].op].first_part];
+    const double next = i + 1 < timeline.size() ? timeline[i + 1].begin : timeline[i].end;
     const bool is_task = part.kind == OpPart::Kind::Work || part.kind == OpPart::Kind::Permute ||
                          part.kind == OpPart::Kind::Return;
-    if (is_task) samples_for(samples, part).push_back(measured.end - measured.begin);
+    if (is_task) samples_for(samples, part).push_back(next - timeline[i].begin);
   }
   for (std::vector<double>* each : {&samples.forward, &samples.backward, &samples.weight,
                                     &samples.dispatch, &samples.combine}) {
@@ -87,13 +89,12 @@ Samples samples_of(const RunReport& report) {
   return samples;
 }
 
-}  // namespace
-
-Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
-                                              const MeasureOptions& options) {
+Result<Samples, RunFailure> samples_under(PlanKind kind, Engine& engine, const Module& module,
+                                          const MeasureOptions& options) {
   auto input = load(Source{.name = "<measure>", .text = steps_of(options)}, {});
   CAPO_ASSERT(input.has_value(), "the step that is measured can be read");
-  auto plan = verify(*input, complete_model(options_for(module, options), input->schedule).options);
+  const CheckOptions declared = options_for(module, options, kind);
+  auto plan = verify(*input, complete_model(declared, input->schedule).options);
   if (const auto* why = std::get_if<NotVerified>(&plan)) {
     return RunFailure{
         .kind = RunFailure::Kind::Refused,
@@ -105,14 +106,35 @@ Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& modu
                            .poison = Poison::Off,
                            .float64 = Float64::LeftOut});
   if (!report) return report.error();
-  const Samples samples = samples_of(*report);
-  ModuleCost cost{.forward = median(samples.forward),
-                  .backward = median(samples.backward),
-                  .weight = median(samples.weight)};
+  return samples_of(*report);
+}
+
+// What a backward takes longer under plan te; nullopt if that plan is not verified.
+Result<std::optional<double>, RunFailure> more_under_te(double backward, Engine& engine,
+                                                        const Module& module,
+                                                        const MeasureOptions& options) {
+  const auto samples = samples_under(PlanKind::Te, engine, module, options);
+  if (!samples && samples.error().kind == RunFailure::Kind::Refused) return std::optional<double>();
+  if (!samples) return samples.error();
+  return std::optional(std::max(0.0, median(samples->backward) - backward));
+}
+
+}  // namespace
+
+Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
+                                              const MeasureOptions& options) {
+  const auto samples = samples_under(PlanKind::Safe, engine, module, options);
+  if (!samples) return samples.error();
+  ModuleCost cost{.forward = median(samples->forward),
+                  .backward = median(samples->backward),
+                  .weight = median(samples->weight)};
   if (options.exchanges == Exchanges::Measured) {
-    cost.dispatch = median(samples.dispatch);
-    cost.combine = median(samples.combine);
+    cost.dispatch = median(samples->dispatch);
+    cost.combine = median(samples->combine);
   }
+  const auto autograd = more_under_te(*cost.backward, engine, module, options);
+  if (!autograd) return autograd.error();
+  cost.autograd = *autograd;
   return cost;
 }
 

@@ -3,9 +3,15 @@
 //   F1.0 dispatch-F1.0 combine-F1.0 combine-B1.0 dispatch-B1.0 B1.0 W1.0 F1.1 ...
 //
 // A step of one chunk is run in which each task waits for the one before it, as graphs, action by
-// action. A task takes the time between the events around it: that of its graph and of what stands
-// between graphs, such as autograd's additions. The median is taken over all microbatches but the
-// first. Each microbatch has memory of its own, so that caches are as cold as in a step.
+// action. A task takes the time from its beginning to that of the next one: that of its graph, of
+// what stands between graphs, such as autograd's additions, and of the launch of the next, which
+// matters at small sizes. The median is taken over all microbatches but the first. Each microbatch
+// has memory of its own, so that caches are as cold as in a step.
+//
+// Autograd adds dummy gradients to .grad, after a whole backward and under plan te after an input
+// half too: the step is run once more under that plan, and the difference is a cost of its own. The
+// first microbatch of a step copies the dummy, which is a little faster than the addition that is
+// priced.
 //
 // Times are those of a task by itself: the effect that two kernels have on each other when they run
 // side by side is not in them, which is why products leave room to exchanges (engine.h). A whole

@@ -179,6 +179,7 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     costs.weight = module->cost.weight.value_or(0);
     costs.dispatch = module->cost.dispatch.value_or(0);
     costs.combine = module->cost.combine.value_or(0);
+    costs.autograd = module->cost.autograd.value_or(0);
   }
   for (const CostSetting& setting : settings) {
     const CostScope& scope = setting.scope;
@@ -191,6 +192,7 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     if (time && scope.layer < 0) value /= layers;
     if (time && scope.layer < 0 && scope.chunk < 0) value *= share;
     slot(costs, setting.key) = value;
+    if (setting.key == Key::Backward) costs.autograd = 0;  // whoever says b means all of it
   }
   return costs;
 }
@@ -200,6 +202,7 @@ TaskCosts Costs::of_chunk(std::int32_t rank, std::int32_t chunk, std::int32_t la
   for (std::int32_t layer = 1; layer < layers; ++layer) {
     TaskCosts next = of_layer(rank, chunk, layer, layers);
     for (const Key key : kOfLayers) slot(sum, key) += slot(next, key);
+    sum.autograd += next.autograd;
   }
   return sum;
 }
@@ -271,6 +274,7 @@ Result<Costs, std::string> costs_of(const Model& model) {
     }
   }
   costs.modules = model.modules;
+  costs.halves_hand_dummies = model.plan.kind == PlanKind::Te;
   costs.in_microseconds = true;
   return costs;
 }

@@ -40,6 +40,7 @@ struct TaskCosts {
   double weight = 1;
   double dispatch = 0;
   double combine = 0;
+  double autograd = 0;  ///< adding dummy gradients, of whole backwards and of others under plan te
   double experts =
       0.5;  ///< the share of f, b and w that experts have in a layer that is taken apart
   double unshard = 0;
@@ -108,6 +109,7 @@ struct Costs {
   ModuleTable modules;  ///< modules with the times of a model file; empty: it states none
   LinkCosts link;       ///< of every link for which no setting says otherwise
   std::vector<CostSetting> settings;  ///< in the order in which they were made
+  bool halves_hand_dummies = false;   ///< plan te: an input half takes `autograd` as well
   bool in_microseconds = false;  ///< a model file states times; else their unit is the user's own
   /// A composite takes this share of the sum of its members: 1 is one after the other.
   double overlap = 1;
@@ -138,7 +140,7 @@ struct Costs {
 [[nodiscard]] Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text);
 
 /// The times that a model file states. The error names a module that lacks one while it or another
-/// states some: a time that is left out is undeclared, and not zero.
+/// states some: a time that is left out is undeclared, and not zero. `autograd` may be left out.
 [[nodiscard]] Result<Costs, std::string> costs_of(const Model& model);
 
 }  // namespace capo

@@ -129,6 +129,10 @@ double Durations::of_task(TaskId task) const {
   return is_compute(of.kind) ? computation(of) : communication(of);
 }
 
+double Durations::input_half(const TaskCosts& costs) const {
+  return costs.backward + (costs_.halves_hand_dummies ? costs.autograd : 0);
+}
+
 double Durations::computation(const Task& task) const {
   const Step& step = step_of(subject_.lowered, task);
   const std::size_t rank = index(task.rank);
@@ -143,9 +147,11 @@ double Durations::computation(const Task& task) const {
     case Kind::BackwardWeight:
       return costs.weight * part;
     case Kind::BackwardInput:
-      return costs.backward * part + exchanged;
+      return input_half(costs) * part + exchanged;
     default:
-      return (halves_[rank][chunk] ? costs.backward : costs.backward + costs.weight) * part +
+      return (halves_[rank][chunk] ? input_half(costs)
+                                   : costs.backward + costs.weight + costs.autograd) *
+                 part +
              exchanged;
   }
 }

@@ -61,6 +61,7 @@ class Durations {
 
  private:
   [[nodiscard]] double lag_between(Vertex from, Vertex to) const;
+  [[nodiscard]] double input_half(const TaskCosts& costs) const;
   [[nodiscard]] double computation(const Task& task) const;
   [[nodiscard]] double communication(const Task& task) const;
 

@@ -42,6 +42,7 @@ Json cost_json(const ModuleCost& cost) {
   add(json, "weight", cost.weight);
   add(json, "dispatch", cost.dispatch);
   add(json, "combine", cost.combine);
+  add(json, "autograd", cost.autograd);
   return json;
 }
 

@@ -51,11 +51,12 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
   const auto cell = [](const std::optional<double>& value) {
     return value ? fmt::format("{:>10.1f}", *value) : fmt::format("{:>10}", "-");
   };
-  out += fmt::format("{:<20}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "module", "forward", "backward",
-                     "weight", "dispatch", "combine");
+  out += fmt::format("{:<20}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "module", "forward",
+                     "backward", "weight", "dispatch", "combine", "autograd");
   for (const auto& [name, cost] : costs.modules) {
-    out += fmt::format("{:<20}{}{}{}{}{}\n", name, cell(cost.forward), cell(cost.backward),
-                       cell(cost.weight), cell(cost.dispatch), cell(cost.combine));
+    out += fmt::format("{:<20}{}{}{}{}{}{}\n", name, cell(cost.forward), cell(cost.backward),
+                       cell(cost.weight), cell(cost.dispatch), cell(cost.combine),
+                       cell(cost.autograd));
   }
   if (costs.transfer) {
     out += fmt::format("transfer of {} bytes: latency {:.1f}", *costs.transfer->bytes,

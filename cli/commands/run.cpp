@@ -110,7 +110,9 @@ Result<double, std::string> predicted_makespan(const Input& input, const Model& 
     return std::string("needs a model file with costs; `capo measure` writes one");
   }
   SimulationOptions options{.check = check_options_of(model), .costs = *std::move(costs)};
-  options.check.plan = {};  // times are the same under every plan
+  options.check.plan = {};  // what a plan adds to times is in the costs
+  // The ranks of one process share its device.
+  options.costs.devices.assign(input.schedule.ranks.size(), 0);
   const auto simulation = simulation_of(input, options);
   if (!simulation) return "cannot be simulated: " + simulation.error().why;
   return (*simulation)->makespan();

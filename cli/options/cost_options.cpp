@@ -109,7 +109,7 @@ SimulationOptions CostOptions::resolve(const Model& stated) const {
   if (!declared) throw CLI::ValidationError("--model", declared.error());
   options.check = check_options_of(model);
   options.costs = std::move(*declared);
-  options.check.plan = {};  // times are the same under every plan
+  options.check.plan = {};  // what a plan adds to times is in the costs
   for (const CostSetting& setting : cost_settings(costs)) options.costs.set(setting);
   if (!devices.empty()) options.costs.devices = number_list(devices, "--devices", 0);
   options.costs.per = per;

@@ -105,6 +105,7 @@ struct ModuleCost {
   std::optional<double> weight;
   std::optional<double> dispatch;
   std::optional<double> combine;
+  std::optional<double> autograd;  ///< more of a backward under plan te: dummy gradients are added
 
   friend bool operator==(const ModuleCost&, const ModuleCost&) = default;
 };

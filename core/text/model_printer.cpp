@@ -139,6 +139,7 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     state(stated, "weight", cost.weight);
     state(stated, "dispatch", cost.dispatch);
     state(stated, "combine", cost.combine);
+    state(stated, "autograd", cost.autograd);
   }
   if (costs.transfer) {
     Json& stated = object_in(json, "transfer");

@@ -70,11 +70,11 @@ TEST(MeasureCommand, WithAFileTellsWhatItMeasured) {
   const auto costs = (folder.path() / "costs.json").string();
   const Outcome outcome = run_capo({"measure", "--model", file, "--device", "host", "-o", costs});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(
-      outcome.out.find("measured on host (this machine's processor), microseconds\n"
-                       "module                 forward  backward    weight  dispatch   combine\n"
-                       "fc    "),
-      0u)
+  EXPECT_EQ(outcome.out.find(
+                "measured on host (this machine's processor), microseconds\n"
+                "module                 forward  backward    weight  dispatch   combine  autograd\n"
+                "fc    "),
+            0u)
       << outcome.out;
 
   const Outcome predicted = run_capo(
@@ -119,6 +119,45 @@ TEST(MeasureCommand, TakesTwoMicrobatchesAndNotOne) {
   EXPECT_EQ(with("2").exit_code, 0);
   EXPECT_EQ(with("1").exit_code, 2);
   EXPECT_EQ(with("1001").exit_code, 2);
+}
+
+// The ranks of a run are all on one device, so they take turns in the simulation too.
+TEST(RunPredicted, RanksShareTheirDevice) {
+  const ScratchFolder folder;
+  json model = json::parse(kModel);
+  model["modules"]["fc"]["cost"] = {{"forward", 100}, {"backward", 200}, {"weight", 300}};
+  model["transfer"] = {{"latency", 0}, {"bytes", 256}};
+  const auto costs = folder.write("costs.json", model.dump());
+  const auto order = folder.write("step.order",
+                                  "capo 1\nranks 2\nmicrobatches 2\nplacement loop\n"
+                                  "rank 0: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\n"
+                                  "rank 1: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\n");
+  const Outcome outcome = run_capo({"run", order, "--model", costs, "--device", "host", "--predict",
+                                    "--format", "json", "--float64", "none"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const double step = json::parse(outcome.out)["simulated_makespan_us"].get<double>();
+  EXPECT_EQ(step, 4 * (100 + 200 + 300)) << "of two microbatches on two ranks";
+}
+
+TEST(RunPredicted, WholeBackwardsAddDummyGradientsAndInputHalvesUnderPlanTe) {
+  const ScratchFolder folder;
+  json model = json::parse(kModel);
+  model["modules"]["fc"]["cost"] = {
+      {"forward", 100}, {"backward", 200}, {"weight", 300}, {"autograd", 1000}};
+  model["modules"]["fc"]["flags"]["grad_added_to_main_grad"] = true;
+  const auto costs = folder.write("costs.json", model.dump());
+  const auto predicted = [&](const std::string& order, const char* plan) {
+    const Outcome outcome = run_capo({"run", order, "--model", costs, "--device", "host", "--plan",
+                                      plan, "--predict", "--format", "json", "--float64", "none"});
+    return json::parse(outcome.out)["simulated_makespan_us"].get<double>();
+  };
+  const std::string head = "capo 1\nranks 1\nmicrobatches 1\nplacement chain\nrank 0: ";
+  const auto split = folder.write("split.order", head + "F1.0 B1.0 W1.0\n");
+  const auto whole = folder.write("whole.order", head + "F1.0 B1.0\n");
+  EXPECT_EQ(predicted(split, "safe"), 600);
+  EXPECT_EQ(predicted(split, "te"), 1600);
+  EXPECT_EQ(predicted(whole, "safe"), 1600);
+  EXPECT_EQ(predicted(whole, "te"), 1600);
 }
 
 TEST(RunPredicted, NeedsCostsAndTheTimesOfParts) {

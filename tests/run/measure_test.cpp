@@ -91,6 +91,20 @@ TEST(Measure, MeasuresExchangesWhereTheyAreAskedFor) {
   EXPECT_EQ(cost->forward, 5);
 }
 
+TEST(Measure, UnderPlanTeABackwardAlsoAddsADummyGradient) {
+  CountingEngine engine;
+  const auto one = measure_module(engine, small(ModuleKind::Linear), {});
+  ASSERT_TRUE(one.has_value());
+  EXPECT_EQ(one->autograd, 1);
+  const auto six = measure_module(engine, small(ModuleKind::GroupedMlp), {});
+  ASSERT_TRUE(six.has_value());
+  EXPECT_EQ(six->autograd, 6) << "three groups have two weights each";
+  const auto none =
+      measure_module(engine, configured(ModuleKind::Linear, gradients::GradientMode::Delay), {});
+  ASSERT_TRUE(none.has_value());
+  EXPECT_FALSE(none->autograd.has_value()) << "that plan is not accepted there";
+}
+
 TEST(Measure, NeedsNoMoreThanTwoMicrobatches) {
   CountingEngine engine;
   const auto cost = measure_module(engine, small(ModuleKind::Linear), {.microbatches = 2});

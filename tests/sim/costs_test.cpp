@@ -101,6 +101,24 @@ TEST(Costs, AModelFileStatesLayersAndFlagsOverrideIt) {
   EXPECT_EQ(costs_of(model).error(), "module `mlp` has no cost.weight");
 }
 
+TEST(Costs, OfAutogradAddUpAndEndWhereABackwardIsStated) {
+  Model model;
+  model.modules.list = {
+      {.name = "mlp", .cost = {.forward = 3, .backward = 4, .weight = 5, .autograd = 6}}};
+  model.modules.layers = {{{0}}};
+  auto stated = costs_of(model);
+  ASSERT_TRUE(stated.has_value());
+  EXPECT_FALSE(stated->halves_hand_dummies);
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).autograd, 12);
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).backward, 8);
+  stated->set({.key = CostSetting::Key::Weight, .value = 10});
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).autograd, 12);
+  stated->set({.key = CostSetting::Key::Backward, .value = 10});
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).autograd, 0);
+  model.plan.kind = PlanKind::Te;
+  EXPECT_TRUE(costs_of(model)->halves_hand_dummies);
+}
+
 TEST(Costs, WhatIsNoCostIsRefusedByName) {
   EXPECT_NE(refusal("").find("`` is not a cost"), std::string::npos);
   EXPECT_NE(refusal("g=1").find("`g=1` is not a cost"), std::string::npos);

@@ -43,7 +43,12 @@ TEST(ModelCosts, AreStatedAndTheRestStaysAsItWasWritten) {
 TEST(ModelCosts, AreReadBackAsTheyWereGiven) {
   const MeasuredCosts costs{
       .modules = {{"a",
-                   {.forward = 1.5, .backward = 2.5, .weight = 3.5, .dispatch = 4, .combine = 5}},
+                   {.forward = 1.5,
+                    .backward = 2.5,
+                    .weight = 3.5,
+                    .dispatch = 4,
+                    .combine = 5,
+                    .autograd = 6}},
                   {"b", {.forward = 0.25, .backward = 0, .weight = 1e6}}},
       .transfer = TransferCost{.latency = 2, .bandwidth = 1000, .bytes = 4096}};
   const auto model = read_model(with_costs(kModel, costs), {});

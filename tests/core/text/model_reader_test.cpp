@@ -87,20 +87,27 @@ TEST(ModelReader, ReadsModulesInTheOrderOfTheText) {
               "bytes": {"input": 0, "output": 1, "activations": 2, "operands": 3,
                         "weight": 9007199254740991},
               "cost": {"forward": 0, "backward": 1.5, "weight": 2, "dispatch": 1e12,
-                       "combine": -0.0}},
+                       "combine": -0.0, "autograd": 7}},
       "attn": {"flags": {"delay_wgrad": false}}}})");
-  const Module mlp{
-      .name = "mlp",
-      .kind = ModuleKind::GroupedMlp,
-      .dtype = DataType::Fp16,
-      .shape = {.tokens = 1, .hidden = 2147483647, .ffn = 3, .groups = 4},
-      .flags = {.delay_wgrad = true,
-                .fuse_wgrad_accumulation = true,
-                .overwrite_main_grad = true,
-                .save_original_input = true},
-      .bytes =
-          {.input = 0, .output = 1, .activations = 2, .operands = 3, .weight = 9007199254740991},
-      .cost = {.forward = 0, .backward = 1.5, .weight = 2, .dispatch = 1e12, .combine = 0}};
+  const Module mlp{.name = "mlp",
+                   .kind = ModuleKind::GroupedMlp,
+                   .dtype = DataType::Fp16,
+                   .shape = {.tokens = 1, .hidden = 2147483647, .ffn = 3, .groups = 4},
+                   .flags = {.delay_wgrad = true,
+                             .fuse_wgrad_accumulation = true,
+                             .overwrite_main_grad = true,
+                             .save_original_input = true},
+                   .bytes = {.input = 0,
+                             .output = 1,
+                             .activations = 2,
+                             .operands = 3,
+                             .weight = 9007199254740991},
+                   .cost = {.forward = 0,
+                            .backward = 1.5,
+                            .weight = 2,
+                            .dispatch = 1e12,
+                            .combine = 0,
+                            .autograd = 7}};
   EXPECT_EQ(model.modules.list, (std::vector<Module>{mlp, {.name = "attn"}}));
 }
 
