@@ -93,7 +93,7 @@ class Events {
   std::string text_;
 };
 
-Json findings_of(const Picture& picture) {
+Json findings_as_json(const Picture& picture) {
   Json findings = Json::array();
   for (const Alarm& alarm : picture.alarms) findings.push_back(alarm.words);
   return findings;
@@ -121,7 +121,7 @@ std::string chrome_trace(const Picture& picture) {
   const Json about{{"title", picture.title},
                    {"verdict", picture.verdict},
                    {"setting", picture.setting},
-                   {"findings", findings_of(picture)}};
+                   {"findings", findings_as_json(picture)}};
   return events.trace(fmt::format(
       R"("schema": "{}", "origin": "{}", "unit": "{}", "otherData": {}, )", kTimelineSchema,
       name_of(timeline.origin), measures ? "microseconds" : "costs", about.dump()));
