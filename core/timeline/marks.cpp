@@ -3,6 +3,8 @@
 #include "core/base/index.h"
 #include "core/text/printable.h"
 
+#include <algorithm>
+
 namespace capo {
 
 std::string_view ink_of(Kind kind) {
@@ -21,6 +23,11 @@ std::string_view letter_of(Kind kind) {
 }
 
 std::string escaped(std::string_view text) {
+  // Nearly every text is plain, and a large picture has many.
+  const auto is_plain = [](char c) {
+    return c >= ' ' && c <= '~' && c != '&' && c != '<' && c != '>' && c != '"';
+  };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
   std::string out;
   for (const char c : printable(text)) {
     switch (c) {

@@ -223,14 +223,14 @@ class Drawing {
     double below = bottom_ + 2.6 * measures_.print;
     if (with_legend) below = write_legend(below);
     below = write_findings(below);
-    text += body_;
+    text.append(body_.data(), body_.size());
     return below;
   }
 
  private:
   template <typename... Values>
   void add(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(body_), format, std::forward<Values>(values)...);
+    fmt::format_to(fmt::appender(body_), format, std::forward<Values>(values)...);
   }
 
   [[nodiscard]] std::int32_t rank_of(const TimedTask& task) const {
@@ -321,10 +321,12 @@ class Drawing {
     }
     return lines;
   }
+  [[nodiscard]] double heading_end() const {
+    return top_ + measures_.margin + 1.35 * measures_.print * static_cast<double>(header_lines());
+  }
   // Where the rows begin.
   [[nodiscard]] double header_height() const {
-    return top_ + measures_.margin + 1.35 * measures_.print * static_cast<double>(header_lines()) +
-           measures_.gap;
+    return heading_end() + (has_arrows() ? 3.2 * measures_.small : 0) + measures_.gap;
   }
   [[nodiscard]] std::size_t text_columns() const {
     return std::max<std::size_t>(20, fitting(width_ - 2 * measures_.margin, measures_.print));
@@ -619,11 +621,11 @@ class Drawing {
         at.x, at.y, measures_.small, escaped(words));
   }
 
-  // Whether words on this line would lie on bars.
+  // Whether words on this line would lie on bars or on the heading.
   [[nodiscard]] bool on_row(double y) const {
     const auto behind = std::upper_bound(
         rows_.begin(), rows_.end(), y, [](double line, const Row& row) { return line < row.top; });
-    if (behind == rows_.begin()) return false;
+    if (behind == rows_.begin()) return y < heading_end() + measures_.small;
     return y < std::prev(behind)->top + std::prev(behind)->height + 0.8 * measures_.small;
   }
 
@@ -716,7 +718,7 @@ class Drawing {
   double per_time_ = 0;
   double bottom_ = 0;
   std::vector<Words> words_;  // of arrows
-  std::string body_;
+  fmt::memory_buffer body_;
 };
 
 void add_definitions(Page page, std::string& text) {
@@ -760,7 +762,9 @@ std::string svg_of(const std::vector<const Picture*>& pictures, const SvgOptions
   for (const Picture* picture : pictures) {
     below = Drawing(*picture, options, axis, below).draw(body, picture == pictures.back());
   }
-  return head(pictures, options.page, axis, below) + body + "</svg>\n";
+  std::string text = head(pictures, options.page, axis, below);
+  text.reserve(text.size() + body.size() + 8);
+  return text.append(body).append("</svg>\n");
 }
 
 }  // namespace
