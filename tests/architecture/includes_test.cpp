@@ -77,7 +77,7 @@ bool may_include(const std::string& from, const std::string& to) {
       {"run", {"core", "run"}},
       {"gpu", {"core", "run", "gpu"}},
       {"cli", {"core", "schedules", "sim", "run", "gpu", "cli"}},
-      {"python", {"core", "schedules", "sim", "python"}},
+      {"python", {"core", "schedules", "sim", "run", "python"}},
       {"testing", {"core", "schedules", "sim", "run", "gpu", "testing"}},
   };
   return allowed.at(from).contains(to);
