@@ -1,5 +1,5 @@
-// The words of a run whose eager execution is not float64's: each tensor beyond its bound by name, as
-// text and as JSON. No sound run has one, so a report is made to.
+// The words of a run whose eager execution is not float64's: each tensor beyond its bound by name,
+// as text and as JSON. No sound run has one, so a report is made to.
 
 #include "run/report.h"
 #include "tests/run/running.h"
