@@ -121,6 +121,15 @@ std::unique_ptr<SimulatedStep> simulated(nb::handle order, const std::string& na
                                          memory);
 }
 
+std::string drawn_order(nb::handle order, const std::string& name, const Arguments& arguments,
+                        const std::string& cost, const std::string& memory,
+                        const std::string& format) {
+  const Declared declared = declared_of(arguments);
+  Taken taken = take(order, name);
+  const nb::gil_scoped_release free;
+  return drawn(placed(std::move(taken), declared), declared.model, cost, memory, format);
+}
+
 // A view of an array that Python reads without a copy; the step lives as long as the view.
 template <typename Number>
 auto view(const std::vector<Number>& numbers, nb::handle owner) {
@@ -286,6 +295,20 @@ void bind_timeline(nb::module_& m) {
       nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
       nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("topology").none(),
       nb::arg("comm").none(), nb::arg("cost"), nb::arg("mem"));
+  m.def(
+      "draw",
+      [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
+         nb::object modules, nb::object plan, nb::object topology, nb::object comm,
+         const std::string& cost, const std::string& memory, const std::string& format) {
+        return drawn_order(order, name,
+                           {std::move(layers), std::move(delayed), std::move(modules),
+                            std::move(plan), std::move(topology), std::move(comm)},
+                           cost, memory, format);
+      },
+      nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
+      nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("plan").none(),
+      nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("cost"), nb::arg("mem"),
+      nb::arg("format"));
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "python/simulated.h"
 
 #include "core/base/index.h"
+#include "core/draw/picture_of.h"
 #include "core/report/report.h"
+#include "core/rules/check.h"
 #include "core/text/action_token.h"
 #include "sim/durations.h"
 #include "sim/report.h"
@@ -100,6 +102,21 @@ std::string SimulatedStep::grid(std::size_t width) const {
 
 std::string SimulatedStep::trace() const {
   return chrome_trace(timeline_);
+}
+
+std::string drawn(const Input& input, const Model& model, const std::string& cost,
+                  const std::string& memory, const std::string& format) {
+  const SimulationOptions options = options_of(input, model, cost, memory);
+  CheckOptions checks = options.check;
+  checks.plan = model.plan;
+  const Report report = report_of(input, check(input, checks), {});
+  const auto simulation = simulation_of(input, options);
+  Timeline timeline = simulation ? timeline_of(**simulation) : listed(input);
+  if (simulation) add_causes(**simulation, timeline);
+  std::vector<Picture> pictures;
+  pictures.push_back(picture_of(input, report, std::move(timeline),
+                                simulation ? std::string() : simulation.error().why));
+  return format == "html" ? html(pictures) : svg(pictures);
 }
 
 }  // namespace capo::python

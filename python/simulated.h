@@ -53,6 +53,11 @@ class SimulatedStep {
   Timeline timeline_;
 };
 
+/// The picture of an order as `capo draw` makes it, "svg" or "html". `cost` and `memory` are those
+/// of SimulatedStep; an order that cannot run is drawn as far as it goes.
+[[nodiscard]] std::string drawn(const Input& input, const Model& model, const std::string& cost,
+                                const std::string& memory, const std::string& format);
+
 /// The names of kinds, by their number in a column.
 [[nodiscard]] std::vector<std::string> kind_names();
 

@@ -13,6 +13,7 @@
 from capo._capo import __version__
 from capo._check import check, explain, minimise
 from capo._compare import Row, Table, compare, sweep
+from capo._draw import Picture, draw
 from capo._record import RecordError, record
 from capo._report import Diagnostic, OrderError, Profile, Report, Span
 from capo._run import RunReport, run
@@ -35,6 +36,7 @@ __all__ = [
     "KINDS",
     "Diagnostic",
     "OrderError",
+    "Picture",
     "Profile",
     "RecordError",
     "Report",
@@ -47,6 +49,7 @@ __all__ = [
     "__version__",
     "check",
     "compare",
+    "draw",
     "explain",
     "generate",
     "megatron",

@@ -9,6 +9,7 @@ __all__ = [
     "KINDS",
     "Diagnostic",
     "OrderError",
+    "Picture",
     "Profile",
     "RecordError",
     "Report",
@@ -21,6 +22,7 @@ __all__ = [
     "__version__",
     "check",
     "compare",
+    "draw",
     "explain",
     "generate",
     "megatron",
@@ -128,9 +130,42 @@ class Schedule:
     def to_csv(self) -> str: ...
     def to_te(self) -> str: ...
     def to_json(self) -> str: ...
+    def draw(
+        self,
+        *,
+        cost: str | Mapping[str, float] | None = None,
+        mem: str | Mapping[str, float] | None = None,
+        num_layers_per_chunk: int | Sequence[int] | None = None,
+        delayed: Literal["all"] | Iterable[int] | None = None,
+        modules: str | Sequence[str] | Mapping[str, Any] | None = None,
+        plan: Literal["te", "safe"] | None = None,
+        topology: str | Sequence[Sequence[int]] | None = None,
+        comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+    ) -> Picture: ...
+    def _repr_svg_(self) -> str: ...
     def __eq__(self, other: object) -> bool: ...
     __hash__: None  # type: ignore[assignment]
 
+class Picture:
+    @property
+    def svg(self) -> str: ...
+    @property
+    def html(self) -> str: ...
+    def save(self, path: Any) -> None: ...
+    def _repr_svg_(self) -> str: ...
+
+def draw(
+    order: _Order,
+    *,
+    cost: str | Mapping[str, float] | None = None,
+    mem: str | Mapping[str, float] | None = None,
+    num_layers_per_chunk: int | Sequence[int] | None = None,
+    delayed: Literal["all"] | Iterable[int] | None = None,
+    modules: str | Sequence[str] | Mapping[str, Any] | None = None,
+    plan: Literal["te", "safe"] | None = None,
+    topology: str | Sequence[Sequence[int]] | None = None,
+    comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+) -> Picture: ...
 def generate(
     name: str,
     *,

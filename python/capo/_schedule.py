@@ -63,6 +63,15 @@ class Schedule:
         """capo's own JSON."""
         return self._held.text("json")
 
+    def draw(self, **options):
+        """The schedule as a picture; options are those of :func:`capo.draw`."""
+        from capo._draw import draw
+
+        return draw(self, **options)
+
+    def _repr_svg_(self):
+        return self.draw().svg
+
     def __eq__(self, other):
         if not isinstance(other, Schedule):
             return NotImplemented
