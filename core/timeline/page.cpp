@@ -62,7 +62,7 @@ std::string column_of(std::string_view type, const Values& values) {
   return fmt::format("{}:{}", type, base64(bytes));
 }
 
-// As narrow as the largest value lets it be, and [count, value] if all are equal.
+// A column is as narrow as its largest value lets it be, and [count, value] if all are equal.
 PageJson column(const std::vector<std::uint32_t>& values) {
   if (values.empty()) return PageJson::array({0, 0});
   const auto [least, largest] = std::minmax_element(values.begin(), values.end());
@@ -251,7 +251,8 @@ PageJson picture_json(const Picture& picture) {
   return json;
 }
 
-// By kind: its class, its letter, the names that a reader may ask for, and whether it computes.
+// Each kind has its class, its letter, the names that a reader may ask for, and whether it
+// computes.
 PageJson kinds_json() {
   PageJson kinds = PageJson::array();
   for (std::size_t at = 0; at <= as_index(Kind::Idle); ++at) {
@@ -276,7 +277,7 @@ std::string script_json(const PageJson& json) {
 // --- what stands as text
 // --------------------------------------------------------------------------
 
-std::string findings_of(const Picture& picture) {
+std::string findings_list(const Picture& picture) {
   std::string text = "<h3>Findings</h3>\n<ul class=\"findings\">\n";
   for (const Alarm& alarm : picture.alarms) {
     text += fmt::format("<li><button type=\"button\">{}</button></li>\n", escaped(alarm.words));
@@ -291,7 +292,7 @@ std::string section_of(const Picture& picture, std::size_t at) {
   for (const std::string& line : picture.setting) {
     text += fmt::format("<p class=\"setting\">{}</p>\n", escaped(line));
   }
-  return text + findings_of(picture) +
+  return text + findings_list(picture) +
          "<div><h3>Idle, by cause</h3><ul class=\"bubbles\"></ul></div>\n"
          "<div><h3>Memory, by rank</h3><ul class=\"memory\"></ul></div>\n"
          "<details><summary>Order</summary><pre class=\"order\"></pre></details>\n</section>\n";

@@ -79,7 +79,7 @@ inline constexpr std::string_view kTimelineSchema = "capo.timeline/1";
 /// the order's text, arrows of findings.
 [[nodiscard]] Read<Picture> read_timeline(std::string_view text, const Limits& limits);
 
-/// The same content in Perfetto's own form (.pftrace), with flows between the ranks: bytes that are
+/// Perfetto's own form of a trace (.pftrace), with flows between the ranks: bytes that are
 /// no text, a quarter as many.
 [[nodiscard]] std::string perfetto_trace(const Picture& picture);
 

@@ -324,7 +324,7 @@ class Drawing {
   [[nodiscard]] double heading_end() const {
     return top_ + measures_.margin + 1.35 * measures_.print * static_cast<double>(header_lines());
   }
-  // Where the rows begin.
+  // The height at which the rows begin.
   [[nodiscard]] double header_height() const {
     return heading_end() + (has_arrows() ? 3.2 * measures_.small : 0) + measures_.gap;
   }

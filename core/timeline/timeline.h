@@ -94,8 +94,8 @@ struct Timeline {
   std::vector<Bubble> bubbles;                  ///< by rank; empty if they are not known
   /// The critical path as positions in `tasks`, from the beginning on; empty if it is not known.
   std::vector<std::uint32_t> path;
-  /// By task, the one that fixed when it began; kNoPosition if it waited for none. Empty if that is
-  /// not known.
+  /// For each task the one that fixed when it began; kNoPosition if it waited for none. Empty if
+  /// that is not known.
   std::vector<std::uint32_t> bound_by;
   std::vector<Waiting> waits;  ///< by task; empty if they are not known
   /// The label of a task: "F1.0", and "F1.1&B1.0" of a composite. It reads what the timeline was
