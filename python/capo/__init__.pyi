@@ -147,6 +147,7 @@ class Schedule:
     __hash__: None  # type: ignore[assignment]
 
 class Picture:
+    def __init__(self, draw: Any) -> None: ...
     @property
     def svg(self) -> str: ...
     @property
