@@ -109,7 +109,7 @@ Result<Samples, RunFailure> samples_under(PlanKind kind, Engine& engine, const M
   return samples_of(*report);
 }
 
-// What a backward takes longer under plan te; nullopt if that plan is not verified.
+// Returns how much longer a backward takes under plan te; nullopt if that plan is not verified.
 Result<std::optional<double>, RunFailure> more_under_te(double backward, Engine& engine,
                                                         const Module& module,
                                                         const MeasureOptions& options) {

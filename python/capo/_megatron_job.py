@@ -240,7 +240,7 @@ def _configuration(args):
     return {name: value for name, value in sizes.items() if value is not None}
 
 
-def _modules(args, job_layers, notes):
+def _modules(args, notes):
     """A layer is one module whose bytes follow from the sizes; None where the graphs hold less than a layer."""
     scope = _scope(args)
     if scope:
@@ -278,7 +278,7 @@ def job_of(given):
         layers=layers,
         calls=_calls(args, pp, vp),
         graphs=str(getattr(args.cuda_graph_impl, "name", args.cuda_graph_impl or "none")),
-        modules=_modules(args, layers, notes),
+        modules=_modules(args, notes),
         notes=notes,
     )
     if job.graphs in ("local", "full_iteration"):

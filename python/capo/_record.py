@@ -6,6 +6,7 @@ import weakref
 
 from capo._hook import NAME, Replacements, holding, loaded_functions
 from capo._schedule import Schedule
+from capo._te_modules import layers_of
 
 # A graph's name is its kind, its chunk from 1, its layer and its microbatch from 0.
 _KINDS = ("F", "B", "W")
@@ -24,11 +25,9 @@ def _te_captures(order, layers):
     for entry in order:
         chunk = abs(math.ceil(entry)) if entry < 0 else int(entry)
         kind = "F" if entry > 0 else "B" if float(entry).is_integer() else "W"
-        if kind == "W":
-            microbatch = counts.get(("B", chunk), 0) - 1
-        else:
-            microbatch = counts[kind, chunk] = counts.get((kind, chunk), -1) + 1
-            counts[kind, chunk] = microbatch
+        if kind != "W":
+            counts[kind, chunk] = counts.get((kind, chunk), -1) + 1
+        microbatch = counts.get(("B" if kind == "W" else kind, chunk), -1)
         within = range(layers[chunk - 1])
         for layer in within if kind == "F" else reversed(within):
             yield kind, chunk, layer, microbatch
@@ -123,11 +122,7 @@ class record:
         order = named.get("_order")
         if order is None:
             return _captures_in_turn(count)
-        chunks = max(int(entry) for entry in order if entry > 0)
-        layers = named.get("_num_layers_per_chunk")
-        if layers is None or isinstance(layers, int):
-            layers = [layers if layers is not None else max(count // chunks, 1)] * chunks
-        return _te_captures(order, [int(each) for each in layers])
+        return _te_captures(order, layers_of(order, named.get("_num_layers_per_chunk"), count))
 
     def name(self, graph, action, layer=0):
         """Name a graph that no call of make_graphed_callables makes: ``"F1"``, ``"B2"``, ``"W1"``.

@@ -99,6 +99,15 @@ def _declared(module, samples):
     return declared
 
 
+def layers_of(order, num_layers_per_chunk, callables):
+    """How many of the callables each chunk of an order has; TransformerEngine divides them evenly by itself."""
+    chunks = max((int(entry) for entry in order if entry > 0), default=0)
+    layers = num_layers_per_chunk
+    if layers is None:
+        layers = max(callables // max(chunks, 1), 1)
+    return [int(layers)] * chunks if isinstance(layers, int) else [int(each) for each in layers]
+
+
 def model_of(callables, sample_args, layers, microbatches):
     """The model.json of a call with an order; None if its counts do not fit each other.
 

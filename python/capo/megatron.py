@@ -142,19 +142,17 @@ def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
     ('accepted', [4], 'batch')
     """
     job = job_of(args_or_config)
-    made = schedule(**job.asked(), calls=job.calls)
+    made = _made(**job.asked(), rank=None, runtime=False, force=False)
+    orders_of_all = Schedule._of(made.schedule(job.calls))
     reuses = job.graphs == "transformer_engine"
     report = _judge(
-        made,
+        orders_of_all,
         modules=_modules_of(job),
         plan=plan or ("te" if reuses else None),
         comm=comm,
         profiles=profiles,
     )
-    refused = refusal(
-        pp=job.pp, vp=job.vp, microbatches=job.microbatches, group_size=job.group_size, overlap=job.overlap
-    )
-    return Verdict(job, made, refused, report)
+    return Verdict(job, orders_of_all, made.refusal, report)
 
 
 def main(arguments):

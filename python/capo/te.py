@@ -16,23 +16,12 @@ import warnings
 
 from capo._check import check
 from capo._hook import NAME, Replacements, holding, loaded_functions
-from capo._te_modules import delays, model_of
+from capo._te_modules import delays, layers_of, model_of
 
 
 class CaptureWarning(UserWarning):
     """An order is captured that has a finding: one that hangs on what nobody could read off the call, or
     an error where CAPO_GUARD=warn asked for no more than a warning."""
-
-
-def _layers_of(order, num_layers_per_chunk, callables):
-    """How many callables each chunk has, and how many microbatches there are."""
-    forwards = [int(entry) for entry in order if entry > 0]
-    chunks = max(forwards, default=0)
-    layers = num_layers_per_chunk
-    if layers is None:
-        layers = max(callables // max(chunks, 1), 1)
-    layers = [int(layers)] * chunks if isinstance(layers, int) else [int(each) for each in layers]
-    return layers, len(forwards) // max(chunks, 1)
 
 
 def _is_numbers(order):
@@ -47,7 +36,8 @@ def judge(modules, order, num_layers_per_chunk=None, reuse=False, sample_args=()
     """
     callables = list(modules) if isinstance(modules, (tuple, list)) else [modules]
     if _is_numbers(order):
-        layers, microbatches = _layers_of(order, num_layers_per_chunk, len(callables))
+        layers = layers_of(order, num_layers_per_chunk, len(callables))
+        microbatches = sum(entry > 0 for entry in order) // max(len(layers), 1)
         of = [chunk for chunk, count in enumerate(layers, 1) for _ in range(count)]
         delaying = sorted({chunk for chunk, module in zip(of, callables) if delays(module)})
         declared.setdefault("delayed", delaying or None)

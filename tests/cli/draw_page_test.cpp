@@ -90,7 +90,7 @@ class DrawPage : public ::testing::Test {
     ASSERT_EQ(made.exit_code, 0) << made.err;
   }
 
-  // What the lines of a reader leave in `seen`.
+  // Runs a reader's lines in the page and returns what they leave in `seen`.
   [[nodiscard]] json seen_by(std::string page, const std::string& reader) const {
     const std::string scripts = "<script>\"use strict\";";
     page.insert(page.find(scripts), kBefore);

@@ -12,6 +12,7 @@
 #include "testing/generators/sound_schedule.h"
 #include "testing/laws/checked.h"
 #include "testing/oracle_pipeline.h"
+#include "tests/properties/every_environment.h"
 #include "tests/support/check_text.h"
 
 #include <fmt/format.h>
@@ -30,31 +31,10 @@ namespace {
 using testing_support::check_in;
 using testing_support::Checked;
 
-std::vector<Environment> environments() {
-  std::vector<Environment> all;
-  for (const Communicators communicators :
-       {Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}) {
-    for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered})
-      all.push_back({.communicators = communicators, .transfers = mode});
-  }
-  return all;
-}
-
 std::string name_of(const Environment& environment) {
   const auto word = [](const auto& value) { return value ? capo::name_of(*value) : "undeclared"; };
   return fmt::format("{} {}{}", word(environment.communicators), word(environment.transfers),
                      environment.p2p ? fmt::format(" {}", capo::name_of(*environment.p2p)) : "");
-}
-
-Checked check_schedule(const Schedule& schedule, const Environment& environment) {
-  return check_in({.environment = environment}, print_order_file(schedule),
-                  {.form = TextForm::OrderFile});
-}
-
-bool reports(const Checked& checked, std::string_view rule) {
-  const auto& findings = checked.result.diagnostics.kept();
-  return std::any_of(findings.begin(), findings.end(),
-                     [&](const Diagnostic& finding) { return finding.rule == rule; });
 }
 
 void require(bool holds, const Checked& checked, const Environment& environment,

@@ -2,12 +2,12 @@
 // anywhere end as the executor says that shares no code with capo.
 
 #include "core/graph/lowered.h"
-#include "core/text/order_printer.h"
 #include "testing/edits/transfers.h"
 #include "testing/generators/moved_transfers.h"
 #include "testing/generators/sound_schedule.h"
 #include "testing/laws/checked.h"
 #include "testing/oracle_pipeline.h"
+#include "tests/properties/every_environment.h"
 #include "tests/support/check_text.h"
 
 #include <fmt/format.h>
@@ -25,27 +25,6 @@ namespace {
 
 using testing_support::check_in;
 using testing_support::Checked;
-
-std::vector<Environment> environments() {
-  std::vector<Environment> all;
-  for (const Communicators layout :
-       {Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}) {
-    for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered})
-      all.push_back({.communicators = layout, .transfers = mode});
-  }
-  return all;
-}
-
-Checked check_schedule(const Schedule& schedule, const Environment& environment) {
-  return check_in({.environment = environment}, print_order_file(schedule),
-                  {.form = TextForm::OrderFile});
-}
-
-bool reports(const Checked& checked, std::string_view rule) {
-  const auto& findings = checked.result.diagnostics.kept();
-  return std::any_of(findings.begin(), findings.end(),
-                     [&](const Diagnostic& finding) { return finding.rule == rule; });
-}
 
 Entry wait_for(Entry send) {
   send.kind = send.kind == Kind::SendForward ? Kind::WaitSendForward : Kind::WaitSendBackward;

@@ -210,7 +210,7 @@ Picture step() {
   return picture;
 }
 
-// What a slice is drawn for: rank, lane, label, begin and end in nanoseconds.
+// A slice says rank, lane, label, begin and end in nanoseconds.
 using Fact = std::tuple<std::string, std::string, std::string, std::uint64_t, std::uint64_t>;
 
 std::vector<Fact> facts_of(const Timeline& timeline, double ticks) {
