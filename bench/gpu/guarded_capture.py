@@ -15,7 +15,7 @@ captured in one process by TransformerEngine's own graph.py, buffers reused as M
                     accepted
 
 Then capo.record() notes a graph that PyTorch alone captures and replays. Stand-ins are those of
-send_window.py: the modules that graph.py imports. Fails if any of this does not hold.
+te/release.py: the modules that graph.py imports. Fails if any of this does not hold.
 """
 
 import sys
@@ -24,7 +24,9 @@ import tempfile
 import capo
 import torch
 
-from send_window import HALF, ModuleBase, graph_module
+from te.release import ModuleBase, graph_module
+
+HALF = torch.bfloat16
 
 RIGHT = [1, 2, -2, -2.5, -1, -1.5, 1, 2, -2, -2.5, -1, -1.5]
 WRONG = [1, 2, -2, -1, -1.5, 1, -2.5, 2, -2, -2.5, -1, -1.5]

@@ -20,17 +20,17 @@ fp32); Megatron's schedule, whose waits and sends are placed by hand; rank 0, wh
 Needs PyTorch 2.11 or later and two GPUs. It is no test, and does not fail on a wrong gradient.
 """
 
-import ast
 import contextlib
 import os
 import queue
 import sys
-import types
 import warnings
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+
+from te.release import ModuleBase, graph_module
 
 ORDER = """F1 F2 F1 F2 F3 F4 F3 B4 W4 F4 B3 W3 F1 B4 W4 F2 B3 W3 F1 B2 W2 F2 B1 W1 F3 B2 W2 F4 B1 W1 F3
            B4 W4 F4 B3 W3 B4 W4 B3 W3 B2 W2 B1 W1 B2 W2 B1 W1""".split()
@@ -55,16 +55,6 @@ class Notes:
 
 NOTES = Notes()
 HELD = []  # storages of sent grad inputs that are not let go yet
-
-
-class ModuleBase(torch.nn.Module):
-    """Stands in for TransformerEngineBaseModule."""
-
-    def need_backward_dw(self):
-        return True
-
-    def _trigger_wgrad_accumulation_and_reduce_hooks(self):
-        pass
 
 
 class Block(torch.autograd.Function):
@@ -116,56 +106,6 @@ class Layer(ModuleBase):
         for _ in range(2):
             x, dy, grad = self.queue.get_nowait()
             grad.add_(NOTES.add("scratch", torch.mm(dy.t(), x, out_dtype=torch.float32)))
-
-
-def stub(name, **members):
-    module = types.ModuleType(name)
-    module.__dict__.update(members)
-    module.__path__ = []
-    sys.modules[name] = module
-
-
-def weak_ref(checkout):
-    """make_weak_ref's own text, taken out of a module that needs the compiled library."""
-    with open(f"{checkout}/transformer_engine/pytorch/utils.py") as file:
-        text = file.read()
-    wanted = {"_torch_dtype_to_np_typestr_dict", "_WeakRefTensor", "make_weak_ref"}
-    name = lambda node: getattr(node, "name", None) or getattr(getattr(node, "targets", [None])[0], "id", None)
-    parts = [node for node in ast.parse(text).body if name(node) in wanted]
-    import typing
-    import numpy
-    scope = {"torch": torch, "np": numpy, **{each: getattr(typing, each) for each in ("Sequence", "Union")}}
-    exec(compile(ast.Module(parts, []), "utils.py", "exec"), scope)
-    return scope["make_weak_ref"]
-
-
-def graph_module(checkout):
-    """The checkout's graph.py as a loaded module, with stand-ins for what it imports."""
-    nothing = type("Nothing", (), {})
-    state = type("State", (), {name: staticmethod(lambda *_, **__: False) for name in (
-        "is_first_fp8_module", "is_fp8_enabled", "set_skip_fp8_weight_update_tensor")})
-    top = "transformer_engine"
-    attention = f"{top}.pytorch.attention"
-    for name in (top, f"{top}.common", f"{top}.pytorch", f"{top}.pytorch.module", attention, f"{attention}.linear_attention"):
-        stub(name)
-    stub(f"{attention}.linear_attention.base", LinearAttentionBase=nothing)
-    stub(f"{top}.common.recipe", DelayedScaling=nothing, Recipe=nothing)
-    stub(f"{top}.pytorch.constants", dist_group_type=object)
-    stub(f"{top}.pytorch.quantization", FP8GlobalStateManager=state, get_default_fp8_recipe=nothing,
-         autocast=lambda **_: contextlib.nullcontext())
-    stub(f"{top}.pytorch.distributed", get_all_rng_states=dict, graph_safe_rng_available=lambda: False)
-    stub(f"{top}.pytorch.module.base", TransformerEngineBaseModule=ModuleBase)
-    stub(f"{top}.pytorch.ops", Sequential=nothing)
-    stub(f"{top}.pytorch.ops.op", BasicOperation=nothing)
-    stub(f"{top}.pytorch.ops.fuser", OperationFuser=nothing)
-    stub(f"{top}.pytorch.utils", make_weak_ref=weak_ref(checkout))
-    path = f"{checkout}/transformer_engine/pytorch/graph.py"
-    module = types.ModuleType(f"{top}.pytorch.graph")
-    module.__package__ = f"{top}.pytorch"
-    with open(path) as file:
-        exec(compile(file.read(), path, "exec"), module.__dict__)
-    sys.modules[module.__name__] = module
-    return module
 
 
 def drawn(tokens, seed):
