@@ -72,7 +72,7 @@ struct Installed {
 std::string version_text() {
   return fmt::format(
       "capo {}\nprofiles: te {}, mcore {}, torch {}\nlanguage: .order 1, JSON schema 1",
-      CAPO_VERSION, capo::te::kNewest.commit, capo::megatron::kNewest.commit,
+      CAPO_VERSION, capo::te::kNewest.release, capo::megatron::kNewest.commit,
       capo::torch::kNewest.release);
 }
 

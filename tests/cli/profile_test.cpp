@@ -166,6 +166,7 @@ TEST(Profiles, AreListedWithVersionDateAndCommit) {
   const Outcome outcome = run_capo({"profiles"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_TRUE(holds(outcome.out, "te@2.19     2.19    2026-08-22  d0067d0da\n")) << outcome.out;
+  EXPECT_TRUE(holds(outcome.out, "te@2.20     2.20    2026-10-05  v2.20.2\n")) << outcome.out;
   EXPECT_TRUE(holds(outcome.out, "torch@2.11  2.11.0  2026-03-23  70d99e998\n"));
   EXPECT_TRUE(holds(outcome.out, "torch@2.15  2.15.0  2026-10-27  d0f2af8b6\n"));
 }

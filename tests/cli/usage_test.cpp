@@ -104,7 +104,7 @@ TEST(Version, NamesTheUpstreamCommits) {
   const Outcome outcome = run_capo({"--version"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_TRUE(outcome.out.starts_with("capo ")) << outcome.out;
-  for (const char* upstream : {"te d0067d0da", "mcore d98e8a64dd", "torch 2.15"}) {
+  for (const char* upstream : {"te 2.20", "mcore d98e8a64dd", "torch 2.15"}) {
     EXPECT_TRUE(holds(outcome.out, upstream)) << upstream;
   }
 }

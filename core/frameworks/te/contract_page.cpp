@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, 6> kFacts{
     "and the weight is trained: what saved the tensor may bring back another one. A parameter that "
     "is gone is an error in both contracts.",
     "A second backward of a microbatch is refused in both contracts: in TransformerEngine with an "
-    "AttributeError, since the first drops the state.",
+    "AttributeError, since the first drops the state, and in 2.20's warm-up with a KeyError.",
     "A backward that hands no gradient to anyone (weight: nothing, input: needs none, no bias, no "
     "norm) cannot be captured with PyTorch 2.11: cudaErrorStreamCaptureIsolation.",
     "TransformerEngine's grouped-linear-op needs main_grad at F already. Before "

@@ -14,8 +14,9 @@
 // where an H200 showed it (of 16 each, with small and large tensors: copies 16 and 16, a linear or
 // grouped linear 15 and 12, behind a norm 9 and 8; p2p_window_test.cpp prints them). Of 120, 115
 // are overwritten sooner or later than the next chunk of the model ends, as there, and none later
-// than there. Hazards in the pool are therefore possible ones. It is read off graph.py 329-377 and
-// 806-914.
+// than there. With TransformerEngine 2.20.2, which lets outputs go earlier, 55 of 128 positions and
+// 114 of 120 windows come out so, and none is missed. Hazards in the pool are therefore possible
+// ones. It is read off graph.py 329-377 and 806-914.
 //
 // te_could_hurt() tells without a plan whether this could hurt an order:
 //

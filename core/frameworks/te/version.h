@@ -42,23 +42,34 @@ enum class Kind {
 
 struct Version {
   std::string_view release;
-  std::string_view commit;
-  std::string_view date;         ///< of the commit
+  std::string_view commit;       ///< or a release's tag
+  std::string_view date;         ///< of that commit or release
   Kind second_backward;          ///< raised by a second backward of one graph
   std::string_view second_text;  ///< that error in words
   const gradients::TeCells* cells;
 };
 
-/// From the oldest to the newest.
-inline constexpr std::array kVersions{Version{
-    .release = "2.19",
-    .commit = "d0067d0da",
-    .date = "2026-08-22",
-    .second_backward = Kind::PyAttributeError,
-    .second_text = "a second backward of one graph; a module whose last op is PyTorch's own raises "
-                   "torch.RuntimeError instead",
-    .cells = &gradients::kCellsOfD0067d0da,
-}};
+/// From the oldest to the newest. graph.py of release 2.19.0 is that of d0067d0da, byte for byte.
+inline constexpr std::array kVersions{
+    Version{
+        .release = "2.19",
+        .commit = "d0067d0da",
+        .date = "2026-08-22",
+        .second_backward = Kind::PyAttributeError,
+        .second_text =
+            "a second backward of one graph; a module whose last op is PyTorch's own raises "
+            "torch.RuntimeError instead",
+        .cells = &gradients::kCellsOfD0067d0da,
+    },
+    Version{
+        .release = "2.20",
+        .commit = "v2.20.2",
+        .date = "2026-10-05",
+        .second_backward = Kind::PyKeyError,
+        .second_text = "a second backward of one graph, whose outputs the first one has taken",
+        .cells = &gradients::kCellsOfD0067d0da,
+    },
+};
 
 inline constexpr const Version& kNewest = kVersions.back();
 

@@ -25,15 +25,11 @@ TEST(TeVersions, DifferAndEndWithTheNewest) {
 TEST(TeVersions, SayHowASecondBackwardFails) {
   TeList list;
   for (const double value : {1, 1, 2, 2, -1, -1, -1, -2}) list.entries.push_back({.value = value});
-  Version other = kNewest;
-  other.second_backward = Kind::PyKeyError;
-  other.second_text = "the outputs were popped";
-  const auto newest = predict(list, {}, {});
-  const auto changed = predict(list, {}, {}, {.version = &other});
-  ASSERT_TRUE(newest && changed);
-  EXPECT_EQ(newest->kind, Kind::PyAttributeError);
-  EXPECT_EQ(changed->kind, Kind::PyKeyError);
-  EXPECT_EQ(changed->reason, "the outputs were popped");
+  const auto raised = [&](const Version& version) {
+    return predict(list, {}, {}, {.version = &version}).value().kind;
+  };
+  EXPECT_EQ(raised(kVersions.front()), Kind::PyAttributeError);
+  EXPECT_EQ(raised(kVersions.back()), Kind::PyKeyError);
 }
 
 TEST(TeVersions, HoldTheGradientContract) {
@@ -43,7 +39,7 @@ TEST(TeVersions, HoldTheGradientContract) {
   EXPECT_EQ(cell,
             gradients::contract(ModuleKind::Linear, GradientMode::Delay, gradients::Contract::Te));
   EXPECT_EQ(
-      gradients::contract_page(kNewest).find("TransformerEngine d0067d0da") != std::string::npos,
+      gradients::contract_page(kNewest).find("TransformerEngine v2.20.2") != std::string::npos,
       true);
 }
 
