@@ -6,6 +6,7 @@
 // hazards_test.cpp, pool_test.cpp, buffers_test.cpp and tests/corpus/rules/B01 to B08 and E01.
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
 #include "core/plan/accesses.h"
 #include "core/plan/sizes.h"
 #include "core/rules/families.h"
@@ -243,11 +244,13 @@ void strides_lost(const Context& context, Findings& out) {
   }
 }
 
-// "module `moe` declares no `dtype`", of the first layer whose sizes are unknown.
+// "module `moe` declares no `dtype`", of the first layer whose sizes are unknown: a table without
+// sizes has one.
 std::string undeclared_words(const PlanView& view) {
   const BufferTable& table = view.table();
-  for (std::size_t r = 0; r < table.ranks(); ++r) {
-    for (const LayerFacts& facts : table.facts_of(static_cast<std::int32_t>(r))) {
+  for (std::int32_t r = 0;; ++r) {
+    CAPO_ASSERT(as_index(r) < table.ranks(), "where sizes are unknown some layer lacks them");
+    for (const LayerFacts& facts : table.facts_of(r)) {
       if (facts.module == nullptr) return fmt::format("a layer of rank {} has no module", r);
       const std::string member = undeclared_size(*facts.module, facts.aliases, facts.delayed);
       if (!member.empty()) {
@@ -255,7 +258,6 @@ std::string undeclared_words(const PlanView& view) {
       }
     }
   }
-  CAPO_UNREACHABLE();
 }
 
 // A rank's buffers and weights fit into the budget that was declared for it.
