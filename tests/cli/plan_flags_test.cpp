@@ -248,6 +248,14 @@ TEST_F(PlanFlags, ABudgetNeedsAPlanInFlagsOrFile) {
   EXPECT_EQ(check_with(R"({"budget":1})", {}).exit_code, 0) << "a file may state more than is used";
 }
 
+// --- --possible ----------------------------------------------------------------------------------
+
+TEST_F(PlanFlags, PossibleNeedsTesPlan) {
+  expect_taken({"--plan", "te", "--possible", "warn"});
+  expect_usage({"--possible", "warn"}, "--possible: needs --plan te");
+  expect_usage({"--plan", "safe", "--possible", "error"}, "--possible: needs --plan te");
+}
+
 // --- --model-chunks ------------------------------------------------------------------------------
 
 TEST_F(PlanFlags, ModelChunksAddUpToTheChunksOfEachRank) {
