@@ -4,6 +4,7 @@
 
 #include "core/rules/undeclared.h"
 #include "core/rules/check.h"
+#include "core/rules/context.h"
 #include "schedules/catalogue.h"
 
 #include <gtest/gtest.h>
@@ -123,6 +124,24 @@ TEST(Undeclared, ADeclaredFactIsNotVaried) {
   const CheckResult assumed = check(input, options);
   EXPECT_TRUE(assumed.undeclared.empty());
   EXPECT_EQ(assumed.verdict, Verdict::Accepted);
+}
+
+// More than are told apart are found where ranks are held together least, few where most.
+TEST(Undeclared, FindingsThatAreNotKeptAreCountedWhereMostAreFound) {
+  const Input input{
+      .form = Form::OrderFile,
+      .schedule = schedule_named({.name = "interleaved", .ranks = 4, .microbatches = 200}).value()};
+  CheckOptions options;
+  options.plan.kind = PlanKind::Te;
+  const CheckResult least =
+      declared(input, options, Communicators::PerEdge, TransferMode::Buffered);
+  const CheckResult most =
+      declared(input, options, Communicators::PerRank, TransferMode::Rendezvous);
+  EXPECT_GT(least.diagnostics.seen("E01"), findings_to_compare(Context(input, options)));
+  EXPECT_LT(most.diagnostics.errors(), 10U);
+  const CheckResult undeclared = check(input, options);
+  EXPECT_EQ(undeclared.diagnostics.errors(), least.diagnostics.errors());
+  EXPECT_EQ(undeclared.diagnostics.seen("E01"), least.diagnostics.seen("E01"));
 }
 
 TEST(Undeclared, AFindingNamesTheValuesUnderWhichItAppears) {
