@@ -392,6 +392,18 @@ TEST(Build, ASendOfWhatAnotherRankMakesComesTooEarly) {
   EXPECT_EQ(std::count(faults.begin(), faults.end(), "send too early: 2:send-F1.0, 0:F1.0"), 1);
 }
 
+// A rank cannot wait for what another one issues.
+TEST(Build, AWaitForTheSendOfAnotherRankIsNeverOver) {
+  const Schedule schedule = read_schedule(
+      "ranks 3\nstages 2\nmicrobatches 1\nplacement custom\n"
+      "rank 0 stages 0\nrank 1 stages 1\nrank 2 stages 0\n"
+      "rank 0: F1.0 send-F1.0 wait-send-F1.0\nrank 1: recv-F1.0 F1.0\nrank 2: wait-send-F1.0\n");
+  const Wired made = wired(schedule, as_written(schedule));
+  EXPECT_EQ(made.never(), Lines{"2:wait-send-F1.0"});
+  EXPECT_EQ(edges_of(made.graph(), made.lowered, EdgeKind::Wait),
+            Lines{"0:send-F1.0] -> 0:wait-send-F1.0 wait"});
+}
+
 TEST(Build, WhatGoesOnWithNothingBeforeItBeginsAnew) {
   Lowered lowered = {
       .ranks = {{{.chunk = 1, .microbatch = 0, .kind = Kind::Forward, .group = Group::Continues}}}};

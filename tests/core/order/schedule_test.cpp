@@ -42,6 +42,7 @@ TEST(SameMeaning, IsLostByAnyChange) {
       [](Schedule& of) { of.topology = Topology::Loop; },
       [](Schedule& of) { of.microbatches = 2; },
       [](Schedule& of) { of.stages = 3; },
+      [](Schedule& of) { of.p2p = MegatronCalls::Batch; },
       [](Schedule& of) { of.ranks.pop_back(); },
       [](Schedule& of) { of.ranks[0].replay.reset(); },
       [](Schedule& of) { of.ranks[0].replay->pop_back(); },
@@ -51,6 +52,7 @@ TEST(SameMeaning, IsLostByAnyChange) {
       [](Schedule& of) { of.ranks[1].layers.form = Layers::Form::List; },
       [](Schedule& of) { of.ranks[1].delay = {Delay::Always}; },
       [](Schedule& of) { of.ranks[1].stages = {1}; },
+      [](Schedule& of) { of.ranks[1].model_chunks = {1}; },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
     Schedule changed = two_ranks();

@@ -123,6 +123,22 @@ TEST(Sizes, NameTheMemberThatIsUndeclared) {
   EXPECT_EQ(lack(ModuleKind::Linear, [](Module& m) { m.shape.hidden.reset(); }), "shape.hidden");
   EXPECT_EQ(lack(ModuleKind::Linear, [](Module& m) { m.shape.ffn.reset(); }), "shape.ffn");
   EXPECT_EQ(lack(ModuleKind::GroupedMlp, [](Module& m) { m.shape.ffn.reset(); }), "shape.ffn");
+  EXPECT_EQ(lack(ModuleKind::Linear,
+                 [](Module& m) {
+                   m.bytes.output = 64;
+                   m.shape.ffn.reset();
+                 }),
+            "shape.ffn")
+      << "of the gradient that W reads a copy of";
+  const auto beside_its_ends = [&](void (*change)(Module&)) {
+    Module module = module_of(ModuleKind::GroupedMlp, DataType::Bf16);
+    module.bytes = {.input = 1, .output = 1};
+    change(module);
+    return undeclared_size(module, {.grad_output = true});
+  };
+  EXPECT_EQ(beside_its_ends(nothing), "");
+  EXPECT_EQ(beside_its_ends([](Module& m) { m.shape.tokens.reset(); }), "shape.tokens");
+  EXPECT_EQ(beside_its_ends([](Module& m) { m.shape.hidden.reset(); }), "shape.hidden");
   EXPECT_EQ(lack(ModuleKind::MoeLayer, nothing), "bytes.activations");
   EXPECT_EQ(lack(ModuleKind::MoeLayer, [](Module& m) { m.bytes.activations = 1; }), "");
   EXPECT_EQ(lack(ModuleKind::MoeLayer, [](Module& m) { m.lacks = "expert_ffn"; }),

@@ -44,6 +44,8 @@ TEST(WorkspaceRace, ConcernsGroupedProducts) {
   Module plain = kWide;
   plain.kind = ModuleKind::Linear;
   EXPECT_TRUE(check_pair(kNarrow, plain, kBeside).findings().empty());
+  plain.kind.reset();
+  EXPECT_TRUE(check_pair(kNarrow, plain, kBeside).findings().empty()) << "of no kind";
 }
 
 TEST(WorkspaceRace, StandsHereAndNotThere) {

@@ -108,6 +108,25 @@ TEST(Wiring, MegatronsStagesGoAroundTheRanksInALoop) {
                   "rank 0: F1 F2 B2 B1\nrank 1: F1 B1\n"));
 }
 
+// Where chunks of the order are layers, the turns are those of the model's chunks.
+TEST(Wiring, InMegatronsLoopEachTurnTakesAllLayersOfAChunkOfTheModel) {
+  const std::string two = "rank 0: F1 F2 B2 B1\nrank 1: F1 F2 B2 B1\n";
+  const auto layered = [&](const std::string& stages) {
+    return goes_around("ranks 2\nplacement custom\n" + stages + two);
+  };
+  EXPECT_TRUE(
+      layered("rank 0 stages 0,1\nrank 0 model-chunks 2\n"
+              "rank 1 stages 2,3\nrank 1 model-chunks 2\n"));
+  EXPECT_FALSE(
+      layered("rank 0 stages 0,1\nrank 0 model-chunks 2\n"
+              "rank 1 stages 2,3\nrank 1 model-chunks 1,1\n"))
+      << "rank 0 has no second chunk of the model for the turn between them";
+  EXPECT_FALSE(
+      layered("rank 0 stages 0,1\nrank 0 model-chunks 2\n"
+              "rank 1 stages 2,2\nrank 1 model-chunks 2\n"))
+      << "the second layer of rank 1 has no stage of its own";
+}
+
 TEST(Wiring, TransfersMatterWhereRanksAreWiredOrGroupsDeclared) {
   EXPECT_TRUE(subject_of(kPlain)->transfers_matter());
   const std::string apart = "ranks 2\nmicrobatches 1\nrank 0: F1 B1\nrank 1: F1 B1\n";
@@ -117,6 +136,14 @@ TEST(Wiring, TransfersMatterWhereRanksAreWiredOrGroupsDeclared) {
   EXPECT_FALSE(subject_of(alone + "F1 F2 B2 B1\n")->transfers_matter());
   EXPECT_TRUE(subject_of(alone + "F1 send-F1 F2 B2 B1\n")->transfers_matter());
   EXPECT_TRUE(subject_of(alone + "F1 dispatch-F1 combine-F1 F2 B2 B1\n")->transfers_matter());
+}
+
+// Without stages there is no send that a wait could be for.
+TEST(Wiring, WaitsForSendsWhereAnOrderOfWiredRanksWritesThem) {
+  const std::string waits = "microbatches 1\nrank 0: F1 wait-send-F1 B1\nrank 1: F1 B1\n";
+  EXPECT_TRUE(subject_of("placement chain\n" + waits)->waits_for_sends());
+  EXPECT_FALSE(subject_of(waits)->waits_for_sends());
+  EXPECT_FALSE(subject_of(kPlain)->waits_for_sends());
 }
 
 TEST(Wiring, EachGraphHasTheOrdersThatItWasMadeOf) {
@@ -159,6 +186,40 @@ TEST(Wiring, AChunkHasOneLayerUnlessItIsDeclared) {
   EXPECT_EQ(dispatches_in(with_layers(""), overlap, {experts({0})}), 2U);
   EXPECT_EQ(dispatches_in(with_layers("layers none\n"), overlap, {experts({0})}), 2U);
   EXPECT_EQ(dispatches_in(with_layers("layers 3\n"), overlap, {experts({0})}), 6U);
+}
+
+// A forward of a listed layer shares its slots with the backward that stands next, though the list
+// has no composite.
+TEST(Wiring, LayersThatAreListedAreTakenApartSideBySide) {
+  const std::string order =
+      "ranks 1\nmicrobatches 2\nchunks 2\nplacement loop\n"
+      "rank 0: F1.0 F2.0 F1.1 B2.0 F2.1 B1.0 B2.1 B1.1\n";
+  const auto in_slots = [](const std::string& text) {
+    const auto subject = subject_of(text, {.ep_overlap = true}, {experts({0})});
+    const std::vector<Step>& steps = subject->lowered().ranks.front();
+    return std::count_if(steps.begin(), steps.end(), [](const Step& of) { return of.slot > 0; });
+  };
+  EXPECT_EQ(in_slots(order + "rank 0 model-chunks 2\n"), 2 * 8) << "two pairs of eight slots";
+  EXPECT_EQ(in_slots(order), 0);
+}
+
+// Whoever times an order on links asks for its layers whether or not the ranks that exchange are
+// declared.
+TEST(Wiring, OnLinksLayersAreApartWhereExchangesOverlapUndeclared) {
+  const Environment overlap{.ep_overlap = true};
+  const auto undeclared = subject_of(kLayered, overlap);
+  EXPECT_EQ(lines_of(undeclared->lowered()), Lines{"F1.0 F2.0 B2.0 B1.0"});
+  const auto declared = subject_of(kLayered, overlap, {experts({0})});
+  EXPECT_EQ(lines_of(undeclared->lowered_for_links()), lines_of(declared->lowered()));
+  EXPECT_TRUE(execute(undeclared->graph_for_links()).finishes());
+  EXPECT_EQ(&declared->lowered_for_links(), &declared->lowered());
+  EXPECT_EQ(&declared->graph_for_links(), &declared->transfers().graph);
+  const auto written = subject_of(
+      "ranks 1\nmicrobatches 1\nplacement loop\nrank 0: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n",
+      overlap);
+  EXPECT_EQ(&written->lowered_for_links(), &written->lowered()) << "they are apart already";
+  const auto plain = subject_of(kLayered);
+  EXPECT_EQ(&plain->lowered_for_links(), &plain->lowered());
 }
 
 TEST(Wiring, AnOrderThatWritesItsExchangesIsLeftAsItIs) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace capo {
 namespace {
@@ -31,6 +32,23 @@ TEST(FromTeList, LeavesOutWhatIsNoActionAndListsIt) {
   const TeReading reading = read("[1, nan, 0, 1.0, 1.5, -0.5, -1.25, inf, -1]");
   EXPECT_EQ(actions_of(reading), "F1.0 B1.0");
   EXPECT_EQ(reading.odd_entries, (std::vector<std::uint32_t>{1, 2, 3, 4, 5, 6, 7}));
+}
+
+// No list is so long that there could be a chunk of such a number; the entry is one all the same.
+TEST(FromTeList, ReadsEntriesBeyondAnyChunkAsItReadsSmallOnes) {
+  const TeReading reading = read(
+      "[1, 3e9, 2000000000, -2000000000, -2000000000.5, -3000000000, -1, "
+      "2000000000.0, 2000000000.5, -2000000000.25]");
+  EXPECT_EQ(reading.odd_entries, (std::vector<std::uint32_t>{1, 7, 8, 9}));
+  const std::vector<Entry>& order = reading.schedule.ranks.at(0).order;
+  std::vector<Action> actions;
+  for (const Entry& entry : order) actions.push_back(entry.action());
+  EXPECT_EQ(actions, (std::vector<Action>{{.kind = Kind::Forward, .chunk = 1, .microbatch = 0},
+                                          {.kind = Kind::Forward, .chunk = 2000000000},
+                                          {.kind = Kind::Backward, .chunk = 2000000000},
+                                          {.kind = Kind::BackwardWeight, .chunk = 2000000000},
+                                          {.kind = Kind::Backward, .chunk = 2147483647},
+                                          {.kind = Kind::Backward, .chunk = 1, .microbatch = 0}}));
 }
 
 TEST(FromTeList, TakesTheLargestUsableIdForTheNumberOfChunks) {
