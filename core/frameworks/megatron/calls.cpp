@@ -407,10 +407,10 @@ class RankCalls {
 
   // A forward's input is read by the first layer of the chunk, a backward's by the last.
   std::int32_t reading_layer(std::int32_t chunk, bool forward) const {
-    const auto layer = std::find_if(places_.begin(), places_.end(), [&](const LayerPlace& place) {
-      return place.chunk == chunk && (forward ? place.first : place.last);
-    });
-    return static_cast<std::int32_t>(layer - places_.begin()) + 1;
+    const auto before = std::partition_point(
+        places_.begin(), places_.end(),
+        [&](const LayerPlace& place) { return place.chunk < chunk + (forward ? 0 : 1); });
+    return static_cast<std::int32_t>(before - places_.begin()) + (forward ? 1 : 0);
   }
 
   void receive(std::int32_t chunk, bool forward, Wait wait) {

@@ -16,6 +16,7 @@ namespace capo {
 namespace {
 
 using testing_support::lines_of;
+using testing_support::read_schedule;
 using enum MegatronCalls;
 
 using Lines = std::vector<std::string>;
@@ -125,6 +126,30 @@ TEST(LayeredCalls, ALayerOutOfItsPlaceIsNotMegatrons) {
   ASSERT_EQ(made.faults.size(), 1U);
   EXPECT_EQ(made.faults[0],
             (RoutingFault{.kind = RoutingFault::Kind::Form, .rank = 0, .entry = 2}));
+}
+
+// Forwards take the layers of a chunk upwards from the first, backwards downwards from the last.
+TEST(LayeredCalls, ATurnTakesTheLayersOfItsChunkOneByOne) {
+  const auto order = [](const std::string& forward, const std::string& backward) {
+    return forward + " F1.1 F2.1 F3.1 " + backward + " B3.1 B2.1 B1.1\n";
+  };
+  const std::string up = "F1.0 F2.0 F3.0";
+  const std::string down = "B3.0 B2.0 B1.0";
+  const auto faults = [&](const std::string& forward, const std::string& backward) {
+    const Schedule schedule = read_schedule(
+        "ranks 2\nmicrobatches 2\nplacement custom\n"
+        "rank 0 stages 0,1,2\nrank 0 model-chunks 3\nrank 1 stages 3,4,5\nrank 1 model-chunks 3\n"
+        "rank 0: " +
+        order(forward, backward) + "rank 1: " + order(up, down));
+    return lower_megatron(schedule, Batch, false).faults;
+  };
+  const auto at = [](std::uint32_t entry) {
+    return std::vector{RoutingFault{.kind = RoutingFault::Kind::Form, .rank = 0, .entry = entry}};
+  };
+  EXPECT_TRUE(faults(up, down).empty());
+  EXPECT_EQ(faults("F2.0 F1.0 F3.0", down), at(0));
+  EXPECT_EQ(faults("F1.0 F3.0 F2.0", down), at(1));
+  EXPECT_EQ(faults(up, "B3.0 B1.0 B2.0"), at(7));
 }
 
 }  // namespace
