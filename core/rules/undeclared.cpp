@@ -148,7 +148,7 @@ class Widening {
         if (!more.result || !less.result || !orders_less(more, open) || !orders_less(open, less)) {
           continue;
         }
-        if (more.result != less.result && !find_the_same(*more.result, *less.result)) continue;
+        if (!find_the_same(*more.result, *less.result)) continue;
         open.result = more.result;
         return;
       }

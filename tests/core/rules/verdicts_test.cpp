@@ -165,6 +165,29 @@ TEST(Verdicts, OfAnInputNameTheRank) {
   EXPECT_EQ(first.place, (Place{.rank = 1, .index = 2}));
 }
 
+// Two ranks that transfer, and nobody says how: the verdict is that under every value.
+TEST(Verdicts, OfRanksWhoseCommunicationIsUndeclaredAreThoseOfCheck) {
+  const auto first = [](const std::string& orders, const Verdicts::Declared& declared = {}) {
+    const auto input = load(Source{.name = "two ranks", .text = "capo 1\nplacement " + orders},
+                            {.form = TextForm::OrderFile});
+    return Verdicts(declared).of(*input);
+  };
+  EXPECT_EQ(first("chain\nrank 0: F1 B1\nrank 1: F1 B1\n"), kAccepted);
+  const std::string reused = "chain\nrank 0: F1 B1 F1 W1 B1 W1\nrank 1: F1 B1 F1 W1 B1 W1\n";
+  Verdicts::Declared planned;
+  planned.options.plan.kind = PlanKind::Te;
+  EXPECT_EQ(first(reused, planned), kAccepted) << "a warning, while nobody says what W reads";
+  planned.options.plan.aliases = Aliases{.input = true, .grad_output = true};
+  EXPECT_EQ(first(reused, planned), (FirstFinding{.verdict = Verdict::Rejected,
+                                                  .rule = "B01",
+                                                  .place = Place{.rank = 0, .index = 3}}));
+  Verdicts::Declared by_megatron;
+  by_megatron.options.environment.p2p = MegatronCalls::Batch;
+  EXPECT_EQ(first("chain\nrank 0: F1 F2 B2 B1\nrank 1: F1 F2 B2 B1\n", by_megatron),
+            rejected_as_a_whole("R01"))
+      << "no entry is at fault, but where the stages are";
+}
+
 // What is declared beside a list, one thing at a time: both ways to a verdict say the same.
 TEST(Verdicts, AreThoseOfCheckWhateverIsDeclared) {
   std::vector<Verdicts::Declared> settings(12);
