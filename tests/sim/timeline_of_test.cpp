@@ -16,6 +16,20 @@ using simulated::simulate_text;
 constexpr const char* kTwoRanks =
     "capo 1\nplacement loop\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n";
 
+// Tasks are numbered rank by rank, F1.0 F1.1 B1.0 B1.1 each.
+TEST(Causes, AreWhatATaskWaitsForOnAnotherLane) {
+  const std::string first =
+      "capo 1\nplacement loop\nranks 2\nrank 0: F1.0 F1.1 B1.0 B1.1\nrank 1: ";
+  const std::vector<Waiting> waits{
+      {.task = 2, .on = 6}, {.task = 3, .on = 7}, {.task = 4, .on = 0}, {.task = 5, .on = 1}};
+  for (const char* second : {"F1.0 F1.1 B1.0 B1.1", "F1.0 (F1.1 B1.0) B1.1"}) {
+    const auto s = simulate_text(first + second + "\n");
+    Timeline timeline = timeline_of(**s);
+    add_causes(**s, timeline);
+    EXPECT_EQ(timeline.waits, waits) << second;
+  }
+}
+
 TEST(TextGrid, TimeGoesToTheRight) {
   const auto s = simulate_text(kTwoRanks, {.costs = costs("f=3,b=3,w=0,comm=1")});
   // 3, 1 on the way, 3 and 3, 1 on the way, 3: 14 in 28 characters.
