@@ -25,6 +25,7 @@
 #include <deque>
 #include <iterator>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -36,6 +37,7 @@ namespace capo {
 namespace {
 
 constexpr Vertex kNoVertex = 0xffffffff;
+constexpr std::uint32_t kNoStream = 0xffffffff;
 
 // The vertices of a step, each stream's in a chain of edges, and the edges between streams.
 struct Steps {
@@ -43,7 +45,7 @@ struct Steps {
   std::vector<std::vector<Vertex>> next;  // by vertex: all edges, also those of its chain
   std::vector<Vertex> order;              // each vertex behind those that it waits for
   std::vector<std::uint32_t> place;       // by vertex, in `order`
-  // Each vertex has its stream and position there; one where a collective meets has none.
+  // Each vertex has its stream and position there; one where a collective meets has kNoStream.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> at;
   // Streams and positions, as the course counts them, have the first and the last vertex of a task.
   std::vector<std::vector<std::pair<Vertex, Vertex>>> tasks;
@@ -53,8 +55,13 @@ struct Steps {
   }
   // Whether a vertex comes before another on its stream.
   [[nodiscard]] bool hops(Vertex from, Vertex to) const {
-    return at[from].first == at[to].first && at[from].first != kNoVertex &&
-           at[from].second < at[to].second;
+    return at[from].first == at[to].first && at[from].second < at[to].second;
+  }
+  // A vertex and those behind it on its stream.
+  [[nodiscard]] std::span<const Vertex> from(const Vertex& vertex) const {
+    const auto [stream, position] = at[vertex];
+    if (stream == kNoStream) return {&vertex, 1};
+    return std::span(streams[stream]).subspan(position);
   }
 };
 
@@ -114,7 +121,7 @@ void put_in_order(Steps& steps) {
     }
   }
   CAPO_ASSERT(steps.order.size() == steps.next.size(), "an accepted step finishes");
-  steps.at.assign(steps.next.size(), {kNoVertex, 0});
+  steps.at.assign(steps.next.size(), {kNoStream, 0});
   for (std::uint32_t s = 0; s < steps.streams.size(); ++s) {
     for (std::uint32_t k = 0; k < steps.streams[s].size(); ++k)
       steps.at[steps.streams[s][k]] = {s, k};
@@ -177,60 +184,50 @@ class Uses final : public CourseVisitor {
   std::uint32_t works_ = 0;
 };
 
-// Finds paths along edges and streams. Each is short: a stream is left where an edge leads on.
+// Finds paths along edges and streams. Each is short: it names no vertex between those where it
+// comes to a stream and leaves it.
 class Paths {
  public:
   explicit Paths(const Steps& steps) : steps_(steps), come_from_(steps.next.size(), kNoVertex) {}
 
-  // A path from one of `from` to `to`; empty if there is none.
+  // A path from one of `from` to `to`, which waits for one of them.
   std::vector<Vertex> find(const std::vector<Vertex>& from, Vertex to) {
-    seen_.clear();
     std::deque<Vertex> reached;
-    for (const Vertex v : from) {
-      if (v == to || steps_.hops(v, to)) return v == to ? std::vector{v} : std::vector{v, to};
-      reach(v, v, reached);
+    for (const Vertex v : from) reach(v, v, reached);
+    for (; come_from_[to] == kNoVertex; reached.pop_front()) {
+      CAPO_ASSERT(!reached.empty(), "what takes memory over waits until it is free");
+      go_on(reached.front(), to, reached);
     }
-    std::vector<Vertex> path;
-    for (; !reached.empty() && path.empty(); reached.pop_front())
-      path = look_on(reached.front(), to, reached);
-    for (const Vertex v : seen_) come_from_[v] = kNoVertex;
+    std::vector<Vertex> path{to};
+    while (come_from_[path.back()] != path.back()) path.push_back(come_from_[path.back()]);
+    std::reverse(path.begin(), path.end());
+    for (const Vertex v : std::exchange(seen_, {})) come_from_[v] = kNoVertex;
     return path;
   }
 
  private:
-  void reach(Vertex v, Vertex by, std::deque<Vertex>& reached) {
-    if (come_from_[v] != kNoVertex) return;
-    come_from_[v] = by;
+  // Notes where a vertex was come to from; false if somebody has been there.
+  bool come(Vertex v, Vertex from) {
+    if (come_from_[v] != kNoVertex) return false;
+    come_from_[v] = from;
     seen_.push_back(v);
-    reached.push_back(v);
+    return true;
   }
 
-  // Goes on along the stream of a vertex, and along the edges that leave it.
-  std::vector<Vertex> look_on(Vertex begin, Vertex to, std::deque<Vertex>& reached) {
-    const auto [stream, first] = steps_.at[begin];
-    const std::vector<Vertex> alone{begin};
-    const auto& chain = stream == kNoVertex ? alone : steps_.streams[stream];
-    for (std::size_t k = stream == kNoVertex ? 0 : first; k < chain.size(); ++k) {
-      const Vertex v = chain[k];
-      if (steps_.place[v] > steps_.place[to]) break;
-      if (v != begin && come_from_[v] != kNoVertex) break;  // somebody has gone on from here
-      if (v != begin) {
-        come_from_[v] = begin;
-        seen_.push_back(v);
-      }
-      if (v == to) return back_from(to);
+  void reach(Vertex v, Vertex from, std::deque<Vertex>& reached) {
+    if (come(v, from)) reached.push_back(v);
+  }
+
+  // Goes on along the stream of a vertex, and along the edges that leave the stream, as far as
+  // there is a way to `to`. What others have come to they go on from.
+  void go_on(Vertex begin, Vertex to, std::deque<Vertex>& reached) {
+    for (const Vertex v : steps_.from(begin)) {
+      if (steps_.place[v] > steps_.place[to] || (v != begin && !come(v, begin))) return;
       for (const Vertex next : steps_.next[v]) {
-        if (steps_.place[next] <= steps_.place[to]) reach(next, v, reached);
+        if (!steps_.hops(v, next) && steps_.place[next] <= steps_.place[to])
+          reach(next, v, reached);
       }
     }
-    return {};
-  }
-
-  [[nodiscard]] std::vector<Vertex> back_from(Vertex v) const {
-    std::vector<Vertex> path{v};
-    while (come_from_[v] != v) path.push_back(v = come_from_[v]);
-    std::reverse(path.begin(), path.end());
-    return path;
   }
 
   const Steps& steps_;
@@ -380,7 +377,8 @@ class Writer {
     const BufferUse& first = uses_.of[taker].front();
     const char* comma = "";
     for (const BufferUse& use : uses_.of[loser]) {
-      const bool within = use.vertex == first.vertex && use.work == first.work;
+      // Two pieces of work of a composite share a vertex, and no memory.
+      const bool within = use.vertex == first.vertex;
       const bool plain = std::any_of(use.over.begin(), use.over.end(),
                                      [&](Vertex over) { return steps_.hops(over, first.vertex); });
       if (!within && !plain) out += std::exchange(comma, ",") + path(use.over, first.vertex);
