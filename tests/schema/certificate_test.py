@@ -22,6 +22,29 @@ import jsonschema
 GENERATED = [("1f1b", 2, 4), ("1f1b", 4, 8), ("gpipe", 3, 4), ("zb-h1", 4, 8), ("interleaved", 2, 4), ("zbv", 2, 5)]
 
 
+def parameters_between(microbatches):
+    """Ranks that gather parameters before each backward: what one of them has received the other knows by that alone."""
+    forwards = " ".join(f"F1.{m}" for m in range(microbatches))
+    backwards = " reshard1 unshard1 ".join(f"B1.{m}" for m in range(microbatches))
+    return "".join(f"rank {rank}: unshard1 {forwards} {backwards} reshard1\n" for rank in (0, 1))
+
+
+SIZES = {"schema": 1, "layers": [["narrow"], ["wide"]], "modules": {
+    "narrow": {"kind": "linear", "dtype": "bf16", "shape": {"tokens": 64, "hidden": 64, "ffn": 64}},
+    "wide": {"kind": "linear", "dtype": "bf16", "shape": {"tokens": 64, "hidden": 96, "ffn": 64}}}}
+GATHERED = {"schema": 1, "groups": [{"name": "fsdp", "members": [0, 1], "actions": ["unshard"]}]}
+
+# Orders with what the corpus lacks, each with its arguments and a model: name, text, arguments, model.
+WRITTEN = [
+    ("gradients-handed-on.order", "capo 1\nrank 0 model-chunks 1,1\nrank 0: F1 F2 F1 F2 F1 F2 B2 B1 B2 B1 B2 B1\n", [], None),
+    ("chunks-without-layers.order", "capo 1\nplacement loop\nrank 0 layers 0,1\nrank 1 layers 1,0\n"
+     "rank 0: F1 F1 F2 F2 B2 B2 B1 B1\nrank 1: F1 F1 F2 F2 B2 B2 B1 B1\n", [], None),
+    ("buffers-of-two-sizes.te", "[1, 2, 1, 2, -2, -1, 1, 2, -2, -1, -2, -1]\n", [], SIZES),
+    ("scratch-of-weight-gradients.te", "[1, 1, -1, 1, -1, -1.5, -1.5, -1, -1.5]\n", ["--alias", "none", "--weight-stream"], None),
+    ("ordered-by-collectives.order", "capo 1\nplacement chain\n" + parameters_between(4), [], GATHERED),
+]
+
+
 def load_checker(source):
     spec = importlib.util.spec_from_file_location("check_certificate", source / "tools" / "check_certificate.py")
     checker = importlib.util.module_from_spec(spec)
@@ -163,14 +186,20 @@ TAMPERINGS = [drop_pair, swap_pair, swap_order, repeat_in_order, drop_vertex, dr
 
 
 def cases(source):
-    """Arguments of `capo check` for each case of the rules' corpus that states no plan and no replay."""
+    """Arguments of `capo check` for each case of the rules' corpus that states no replay and no budget; the plan is capo's."""
     for case in sorted((source / "tests" / "corpus" / "rules").glob("*/*")):
         if case.suffix not in (".order", ".csv", ".te"):
             continue
         given = case.with_suffix(".args")
         arguments = shlex.split(given.read_text()) if given.exists() else []
-        if not {"--plan", "--replay", "--capture", "--budget"} & set(arguments):
-            yield case, arguments
+        if {"--replay", "--capture", "--budget"} & set(arguments):
+            continue
+        if "--plan" in arguments:
+            at = arguments.index("--plan")
+            del arguments[at:at + 2]
+        if "--model" in arguments:
+            arguments.append("--override")
+        yield case, arguments
 
 
 def certificate_of(capo, case, arguments, folder):
@@ -195,6 +224,16 @@ def generated(capo, folder):
                 yield file, []
 
 
+def written(folder):
+    for name, text, arguments, model in WRITTEN:
+        file = folder / name
+        file.write_text(text)
+        if model:
+            file.with_suffix(".model").write_text(json.dumps(model))
+            arguments = [*arguments, "--model", file.with_suffix(".model").name]
+        yield file, arguments
+
+
 def verdict(checker, certificate):
     try:
         checker.check(certificate)
@@ -213,9 +252,10 @@ def main():
     certificates = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for case, arguments in [*cases(source), *generated(capo, folder)]:
+        for case, arguments in [*cases(source), *generated(capo, folder), *written(folder)]:
             certificate = certificate_of(capo, case, arguments, folder)
             if certificate is None:
+                assert case.name not in (name for name, *_ in WRITTEN), case
                 continue
             why = verdict(checker, certificate)
             assert why is None, f"{case}: {why}"
