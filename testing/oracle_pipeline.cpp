@@ -1,6 +1,8 @@
 #include "testing/oracle_pipeline.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 namespace capo::testing {
@@ -53,6 +55,8 @@ oracle::Lines lines_of(Communicators communicators) {
       return oracle::Lines::OfThePair;
     case Communicators::PerEdge:
       return oracle::Lines::OfThePairAndDirection;
+    case Communicators::PerDirection:
+      return oracle::Lines::OfThePass;
   }
   return oracle::Lines::All;
 }
@@ -61,8 +65,9 @@ oracle::Lines lines_of(Communicators communicators) {
 
 oracle::Pipeline oracle_pipeline(const Lowered& lowered, const StageMap& map,
                                  const Environment& environment) {
-  oracle::Pipeline pipeline{.lines = lines_of(environment.layout()),
-                            .buffered = environment.buffered()};
+  oracle::Pipeline pipeline{
+      .lines = lines_of(environment.layout()),
+      .held = static_cast<int>(std::min<std::uint64_t>(environment.held(), oracle::kHoldsAll))};
   for (std::int32_t stage = 0; stage < map.stages(); ++stage)
     pipeline.home.push_back(map.home(stage).rank);
   for (std::size_t r = 0; r < lowered.ranks.size(); ++r) {

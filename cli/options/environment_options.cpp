@@ -8,11 +8,14 @@
 #include "core/model/ready_models.h"
 #include "core/order/declare.h"
 #include "core/text/model_reader.h"
+#include "core/text/scan.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 namespace capo::cli {
@@ -59,15 +62,13 @@ void EnvironmentOptions::add_to(CLI::App& app) {
          "with the stages of each rank; default: as the input states")
       ->group(group);
   add_choice(app, "--comm", communicators,
-             words_of({Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}),
+             words_of({Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge,
+                       Communicators::PerDirection}),
              "Which transfers of a rank queue up: per-rank, per-pair or per-edge; if not declared, "
-             "check judges an order under each, and what runs or draws one takes per-rank")
+             "check judges an order under each, and what runs or draws one takes per-rank; "
+             "per-direction: activations, and gradients, as PyTorch 2.14 has it on demand")
       ->group(group);
-  add_choice(app, "--transfers", transfers,
-             words_of({TransferMode::Rendezvous, TransferMode::Buffered}),
-             "Whether a send waits for its receive: rendezvous or buffered; if not declared, check "
-             "judges an order under both, and what runs or draws one takes rendezvous")
-      ->group(group);
+  add_transfers(app, group);
   add_choice(app, "--p2p", p2p,
              words_of({MegatronCalls::Batch, MegatronCalls::Overlap, MegatronCalls::Flush}),
              "Transfers as Megatron calls them: batch, overlap or flush; default: as the order "
@@ -109,6 +110,46 @@ void EnvironmentOptions::add_to(CLI::App& app) {
       ->group(group);
 }
 
+void EnvironmentOptions::add_transfers(CLI::App& app, const std::string& group) {
+  const auto refuse_others = [](const std::string& word) {
+    if (transfers_stated(word)) return std::string();
+    const std::string hint =
+        did_you_mean(word, std::array<std::string_view, 2>{name_of(TransferMode::Rendezvous),
+                                                           name_of(TransferMode::Buffered)});
+    return fmt::format("{} is none of rendezvous, buffered, buffered:BYTES{}{}", shown(word),
+                       hint.empty() ? "" : "; ", hint);
+  };
+  app.add_option_function<std::string>(
+         "--transfers", [this](const std::string& word) { transfers = transfers_stated(word); },
+         "Whether a send waits for its receive: rendezvous or buffered; if not declared, check "
+         "judges an order under both, and what runs or draws one takes rendezvous; buffered:BYTES: "
+         "it waits if its channel holds so much already")
+      ->check(CLI::Validator(refuse_others, "{rendezvous,buffered,buffered:BYTES}"))
+      ->group(group);
+  app.add_option("--message-bytes", message_bytes,
+                 "The size of one transfer, for --transfers buffered:BYTES; default: that of "
+                 "`transfer` in the model file")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+}
+
+// A channel's bytes are counted in messages, so these need a size.
+void EnvironmentOptions::size_messages(Model& declared) const {
+  Environment& environment = declared.environment;
+  merge(declared.transfer.bytes, message_bytes, "--message-bytes", on_conflict());
+  if (!environment.channel_bytes) {
+    if (message_bytes)
+      throw CLI::ValidationError("--message-bytes", "is for --transfers buffered:BYTES");
+    return;
+  }
+  environment.message_bytes = declared.transfer.bytes;
+  if (environment.message_bytes.value_or(0) > 0) return;
+  throw CLI::ValidationError(
+      "--transfers", fmt::format("{} needs the size of a transfer: --message-bytes, or `transfer` "
+                                 "with `bytes` in the model file",
+                                 transfers_text(environment)));
+}
+
 void EnvironmentOptions::derive_modules(Model& declared) const {
   if (!model_config.empty() && declared.modules.list.empty()) {
     declared.modules.list = {{.name = "layer", .kind = ModuleKind::TransformerLayer}};
@@ -140,7 +181,13 @@ Result<Model, CommandError> EnvironmentOptions::resolve(const Limits& limits) co
   }
   Environment& environment = declared.environment;
   merge(environment.communicators, communicators, "--comm", on_conflict());
-  merge(environment.transfers, transfers, "--transfers", on_conflict());
+  if (transfers) {
+    merge(environment.transfers, std::optional(transfers->mode), "--transfers", on_conflict());
+    if (environment.channel_bytes && environment.channel_bytes != transfers->channel_bytes)
+      refuse_contradiction("--transfers", on_conflict());
+    environment.channel_bytes = transfers->channel_bytes;
+  }
+  size_messages(declared);
   merge(environment.p2p, p2p, "--p2p", on_conflict());
   environment.assume_defaults = assume_defaults;
   environment.ep_overlap = environment.ep_overlap || ep_overlap;

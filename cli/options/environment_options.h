@@ -45,7 +45,8 @@ enum class OnConflict { Refuse, TakeFlag };
 struct EnvironmentOptions {
   std::string topology;  ///< a name, or a file
   std::optional<Communicators> communicators;
-  std::optional<TransferMode> transfers;
+  std::optional<StatedTransfers> transfers;
+  std::optional<std::int64_t> message_bytes;
   std::optional<MegatronCalls> p2p;
   std::string model;         ///< a file
   std::string model_config;  ///< the name of a ready configuration
@@ -59,6 +60,8 @@ struct EnvironmentOptions {
   bool overlaps_anyway = false;
 
   void add_to(CLI::App& app);
+  void add_transfers(CLI::App& app, const std::string& group);
+  void size_messages(Model& declared) const;
   /// Gives modules what follows from the configuration, or, if there is none, the modules of
   /// --model-config. It comes behind all flags that declare modules.
   void derive_modules(Model& declared) const;
@@ -95,6 +98,8 @@ struct PlanFlags {
   std::uint64_t max_unasked_buffers = PlanOptions::kDefaultMaxUnaskedBuffers;
 
   void add_to(CLI::App& app);
+  void add_transfers(CLI::App& app, const std::string& group);
+  void size_messages(Model& declared) const;
 
   /// Throws CLI::ValidationError if a flag contradicts what the model file states, or has no use
   /// without another one.

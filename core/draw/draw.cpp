@@ -61,7 +61,7 @@ std::string title_of(const CheckResult& result, const Context& context, const Wi
   if (wiring.map().wired() && wiring.schedule().ranks.size() > 1) {
     const Environment& environment = wiring.environment();
     title += fmt::format(", communicators {}, transfers {}", name_of(environment.layout()),
-                         name_of(environment.transfers.value_or(TransferMode::Rendezvous)));
+                         transfers_text(environment));
     if (environment.p2p) title += fmt::format(", Megatron's calls ({})", name_of(*environment.p2p));
   }
   return title;

@@ -366,6 +366,8 @@ class Builder {
     } else if (layout == Communicators::PerEdge) {
       stream.peer_low = is_send(task.kind) ? task.rank : peer;
       stream.peer_high = is_send(task.kind) ? peer : task.rank;
+    } else if (layout == Communicators::PerDirection) {
+      stream.name = carries_gradient(task.kind) ? "upstream" : "downstream";
     }
     return stream;
   }

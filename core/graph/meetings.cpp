@@ -20,12 +20,13 @@ struct End {
 class Pairing {
  public:
   Pairing(const Lowered& lowered, const StageMap& map, const TaskLookup& lookup, TaskGraph& graph,
-          bool buffered, std::vector<TransferFault>& faults)
+          const Environment& environment, std::vector<TransferFault>& faults)
       : lowered_(lowered),
         map_(map),
         lookup_(lookup),
         graph_(graph),
-        buffered_(buffered),
+        held_(environment.held()),
+        by_direction_(environment.layout() == Communicators::PerDirection),
         faults_(faults) {}
 
   // Sorts each transfer into those that have a partner and those that wait for ever.
@@ -50,7 +51,7 @@ class Pairing {
         continue;
       }
       fault(sends ? TransferFault::Kind::SendWithout : TransferFault::Kind::ReceiveWithout, id);
-      if (!sends || !buffered_) task.never = true;
+      if (!sends || held_ == 0) task.never = true;
     }
   }
 
@@ -59,11 +60,13 @@ class Pairing {
     std::stable_sort(sends_.begin(), sends_.end(), by_channel);
     std::stable_sort(receives_.begin(), receives_.end(), by_channel);
     std::uint64_t reported = ~std::uint64_t{0};
+    std::size_t first = 0;  // of the channel
     CAPO_ASSERT(sends_.size() == receives_.size(), "each has its partner");
     for (std::size_t i = 0; i < sends_.size(); ++i) {
       CAPO_ASSERT(sends_[i].channel == receives_[i].channel, "each has its partner on its channel");
       const TaskId send = sends_[i].task;
       const TaskId receive = receives_[i].task;
+      if (sends_[i].channel != sends_[first].channel) first = i;
       // Only the first pair that disagrees is a fault: those behind it follow from it.
       const bool agree = message_of(graph_.tasks[send]) == message_of(graph_.tasks[receive]);
       if (!agree && reported != sends_[i].channel) {
@@ -72,8 +75,9 @@ class Pairing {
       }
       edges.add(graph_, {send, graph_.start(send)}, {receive, graph_.end(receive)},
                 EdgeKind::Message);
-      if (!buffered_) {
-        edges.add(graph_, {receive, graph_.start(receive)}, {send, graph_.end(send)},
+      if (i - first >= held_) {
+        const TaskId makes_room = receives_[i - held_].task;
+        edges.add(graph_, {makes_room, graph_.start(makes_room)}, {send, graph_.end(send)},
                   EdgeKind::Rendezvous);
       }
     }
@@ -86,8 +90,9 @@ class Pairing {
   [[nodiscard]] std::uint64_t channel_of(const Task& task, RankId peer) const {
     const RankId from = is_send(task.kind) ? task.rank : peer;
     const RankId to = is_send(task.kind) ? peer : task.rank;
-    return (static_cast<std::uint64_t>(from) << 32) | (static_cast<std::uint64_t>(to) << 1) |
-           step_of(lowered_, task).communicator;
+    const std::uint64_t direction = by_direction_ && carries_gradient(task.kind) ? 1 : 0;
+    return (static_cast<std::uint64_t>(from) << 33) | (static_cast<std::uint64_t>(to) << 2) |
+           (direction << 1) | step_of(lowered_, task).communicator;
   }
   void fault(TransferFault::Kind kind, TaskId task, TaskId other = kNoTask) {
     faults_.push_back({.kind = kind, .task = task, .other = other});
@@ -97,7 +102,8 @@ class Pairing {
   const StageMap& map_;
   const TaskLookup& lookup_;
   TaskGraph& graph_;
-  bool buffered_;
+  std::uint64_t held_;  // messages in a channel
+  bool by_direction_;
   std::vector<TransferFault>& faults_;
   std::vector<End> sends_;  // in the order of issue
   std::vector<End> receives_;
@@ -121,7 +127,7 @@ Message message_of(const Task& transfer) {
 void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLookup& lookup,
                     const Environment& environment, TaskGraph& graph, EdgeList& edges,
                     std::vector<TransferFault>& faults) {
-  Pairing pairing(lowered, map, lookup, graph, environment.buffered(), faults);
+  Pairing pairing(lowered, map, lookup, graph, environment, faults);
   pairing.find_partners();
   pairing.meet(edges);
 }

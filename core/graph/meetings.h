@@ -44,7 +44,8 @@ struct Message {
 [[nodiscard]] Message message_of(const Task& transfer);
 
 /// Precondition: the graph has no edges yet. A receive without a partner never ends. A send ends
-/// without one only if sends are buffered; a buffered send does not wait for its partner.
+/// without one only if sends are buffered; then the k-th send of a channel that holds n messages
+/// waits for its receive number k - n instead of its own.
 void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLookup& lookup,
                     const Environment& environment, TaskGraph& graph, EdgeList& edges,
                     std::vector<TransferFault>& faults);

@@ -1,15 +1,21 @@
 #include "core/model/environment.h"
 
+#include "core/base/assert.h"
 #include "core/base/index.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <charconv>
 #include <cstddef>
+#include <limits>
 
 namespace capo {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kCommunicators{"per-rank", "per-pair", "per-edge"};
+constexpr std::array<std::string_view, 4> kCommunicators{"per-rank", "per-pair", "per-edge",
+                                                         "per-direction"};
 constexpr std::array<std::string_view, 2> kTransferModes{"rendezvous", "buffered"};
 
 // The names stand in the order of the enumerators.
@@ -36,6 +42,34 @@ std::optional<Communicators> communicators_named(std::string_view word) {
 }
 std::optional<TransferMode> transfer_mode_named(std::string_view word) {
   return named<TransferMode>(kTransferModes, word);
+}
+
+std::uint64_t Environment::held() const {
+  if (!buffered()) return 0;
+  if (!channel_bytes) return std::numeric_limits<std::uint64_t>::max();
+  CAPO_ASSERT(message_bytes && *message_bytes > 0, "what a channel holds is in messages of a size");
+  return static_cast<std::uint64_t>(*channel_bytes / *message_bytes);
+}
+
+std::string transfers_text(const Environment& environment) {
+  if (!environment.buffered()) return std::string(name_of(TransferMode::Rendezvous));
+  const std::string_view mode = name_of(TransferMode::Buffered);
+  return environment.channel_bytes ? fmt::format("{}:{}", mode, *environment.channel_bytes)
+                                   : std::string(mode);
+}
+
+std::optional<StatedTransfers> transfers_stated(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const auto mode = transfer_mode_named(text.substr(0, colon));
+  if (!mode || colon == std::string_view::npos) {
+    return mode ? std::optional(StatedTransfers{.mode = *mode}) : std::nullopt;
+  }
+  const std::string_view digits = text.substr(colon + 1);
+  std::int64_t bytes = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bytes);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  if (*mode != TransferMode::Buffered || !whole || bytes < 0) return std::nullopt;
+  return StatedTransfers{.mode = *mode, .channel_bytes = bytes};
 }
 
 Environment environment_of(const Schedule& schedule, const Environment& declared) {

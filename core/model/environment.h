@@ -3,10 +3,13 @@
 // capo guesses none of it: an order is accepted only if it holds under every value that an
 // undeclared communicator layout or transfer mode can have (core/rules/undeclared.h). No single
 // value is the strictest. One communicator a rank orders most, and so waits for most and races
-// least; one for each direction orders least. What is stated in a report, simulated or run takes
-// the first of each.
+// least; one for each two ranks and direction orders least. What is stated in a report, simulated
+// or run takes the first of each. Values that a job has only if it asks for them are judged only if
+// they are declared: two communicators for activations and gradients, and channels that hold a
+// number of bytes.
 //
 //   {"communicators": "per-pair", "transfers": "buffered"}
+//   {"transfers": "buffered:4194304", "transfer": {"bytes": 1048576}}     four messages a channel
 //
 // It says nothing of modules or memory (model.h, plan_options.h). Tested by environment_test.cpp.
 
@@ -16,6 +19,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace capo {
@@ -25,11 +29,14 @@ enum class Communicators : std::uint8_t {
   PerRank,  ///< one for all transfers of a rank, as NCCL has if a group was made with a device
   PerPair,  ///< one for each two ranks, as NCCL makes them lazily
   PerEdge,  ///< one for each two ranks and direction
+  /// One for all activations and one for all gradients, as PyTorch 2.14 has with
+  /// pipeline_per_direction_p2p. It is not among what an undeclared layout may be.
+  PerDirection,
 };
 
 enum class TransferMode : std::uint8_t {
   Rendezvous,  ///< a send ends when its receive ends
-  Buffered,    ///< a send ends by itself
+  Buffered,    ///< a send ends by itself, as long as its channel has room
 };
 
 /// Megatron's EP overlap has up to thirteen slots (ep_overlap.h); these flags choose some of them.
@@ -44,6 +51,9 @@ struct EpOverlap {
 struct Environment {
   std::optional<Communicators> communicators;
   std::optional<TransferMode> transfers;
+  /// What a channel holds if sends are buffered, in bytes; nullopt: any number.
+  std::optional<std::int64_t> channel_bytes;
+  std::optional<std::int64_t> message_bytes;  ///< of one transfer; stated if channel_bytes is
   /// nullopt: transfers stand where the order writes them, or where PyTorch would add them.
   std::optional<MegatronCalls> p2p;
   bool ep_overlap = false;  ///< Megatron runs forward and backward of a step as one
@@ -62,6 +72,8 @@ struct Environment {
   [[nodiscard]] bool buffered() const {
     return transfers.value_or(TransferMode::Rendezvous) == TransferMode::Buffered;
   }
+  /// How many messages a channel holds: the send of one more waits for a receive.
+  [[nodiscard]] std::uint64_t held() const;
 
   friend bool operator==(const Environment&, const Environment&) = default;
 };
@@ -70,12 +82,23 @@ struct Environment {
 /// called, if nothing is declared.
 [[nodiscard]] Environment environment_of(const Schedule& schedule, const Environment& declared);
 
-/// "per-rank", "per-pair", "per-edge".
+/// "per-rank", "per-pair", "per-edge", "per-direction".
 [[nodiscard]] std::string_view name_of(Communicators communicators);
 /// "rendezvous", "buffered".
 [[nodiscard]] std::string_view name_of(TransferMode mode);
 
 [[nodiscard]] std::optional<Communicators> communicators_named(std::string_view word);
 [[nodiscard]] std::optional<TransferMode> transfer_mode_named(std::string_view word);
+
+/// "rendezvous", "buffered", "buffered:4194304".
+[[nodiscard]] std::string transfers_text(const Environment& environment);
+
+/// The mode and the bytes that the text of transfers_text() states.
+struct StatedTransfers {
+  TransferMode mode = TransferMode::Rendezvous;
+  std::optional<std::int64_t> channel_bytes;
+};
+/// nullopt: it is no such text.
+[[nodiscard]] std::optional<StatedTransfers> transfers_stated(std::string_view text);
 
 }  // namespace capo

@@ -63,6 +63,10 @@ enum class Kind : std::uint8_t {
 [[nodiscard]] constexpr bool is_transfer(Kind kind) {
   return is_send(kind) || is_receive(kind);
 }
+/// Whether a transfer takes a gradient to the stage before; else it takes an activation on.
+[[nodiscard]] constexpr bool carries_gradient(Kind transfer) {
+  return transfer == Kind::SendBackward || transfer == Kind::ReceiveBackward;
+}
 /// Whether the kind is a dispatch or combine, which moves tokens between the ranks that share a
 /// layer's experts.
 [[nodiscard]] constexpr bool is_exchange(Kind kind) {

@@ -1,6 +1,7 @@
 #include "core/report/report.h"
 
 #include "core/base/assert.h"
+#include "core/base/plural.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -59,6 +60,10 @@ std::string_view meaning(Communicators communicators) {
     case Communicators::PerEdge:
       return "transfers from one rank to another run in the order of issue, each direction by "
              "itself";
+    case Communicators::PerDirection:
+      return "activations run in the order in which a rank issues them, and so do gradients, each "
+             "by "
+             "themselves";
   }
   CAPO_UNREACHABLE();
 }
@@ -71,6 +76,13 @@ std::string_view meaning(std::optional<PlanKind> plan) {
   return *plan == PlanKind::Te
              ? "graphs share memory as TransformerEngine's make_graphed_callables has them share it"
              : "memory is shared only where the one use is over before the other begins";
+}
+
+std::string meaning_of_sends(const Environment& across) {
+  if (!across.buffered()) return "a send ends when its receive does";
+  if (!across.channel_bytes) return "a send ends by itself, received or not";
+  return fmt::format("a channel holds {}, and a send of one more waits for a receive",
+                     plural(static_cast<std::int64_t>(across.held()), "message"));
 }
 
 bool judged_under_all(const Setting& setting, std::string_view key) {
@@ -110,9 +122,7 @@ std::string explain_setting(const Report& report) {
       lines.add("transfers", "any",
                 "the verdict holds whether a send ends when its receive does or by itself");
     } else {
-      lines.add("transfers", across.buffered() ? "buffered" : "rendezvous",
-                across.buffered() ? "a send ends by itself, received or not"
-                                  : "a send ends when its receive does");
+      lines.add("transfers", transfers_text(across), meaning_of_sends(across));
     }
     lines.add_value(
         "p2p", across.p2p ? name_of(*across.p2p) : "none", across.p2p.has_value(),

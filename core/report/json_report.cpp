@@ -88,10 +88,8 @@ Json json_of(const Setting& environment) {
           {"delayed", environment.delayed_everywhere ? Json("all") : Json(environment.delayed)},
           {"communicators",
            environment.communicates ? Json(name_of(environment.across.layout())) : Json(nullptr)},
-          {"transfers", environment.communicates ? Json(name_of(environment.across.buffered()
-                                                                    ? TransferMode::Buffered
-                                                                    : TransferMode::Rendezvous))
-                                                 : Json(nullptr)},
+          {"transfers",
+           environment.communicates ? Json(transfers_text(environment.across)) : Json(nullptr)},
           {"p2p", environment.across.p2p ? Json(name_of(*environment.across.p2p)) : Json(nullptr)},
           {"ep_overlap", environment.across.ep_overlap},
           {"weight_stream", environment.across.has_weight_stream()},

@@ -419,10 +419,9 @@ class TextWriter {
 
   static std::string communication_words(const Setting& environment) {
     const Environment& across = environment.across;
-    const TransferMode mode = across.buffered() ? TransferMode::Buffered : TransferMode::Rendezvous;
     return fmt::format("\n  {}, {}, {}",
                        value_words(environment, "communicators", name_of(across.layout())),
-                       value_words(environment, "transfers", name_of(mode)),
+                       value_words(environment, "transfers", transfers_text(across)),
                        across.p2p ? fmt::format("Megatron's calls ({})", name_of(*across.p2p))
                                   : std::string("as written or as PyTorch adds them"));
   }

@@ -33,7 +33,7 @@ std::vector<std::string> ways_out(const Context& context, const Wiring& wiring) 
   std::vector<std::string> ways;
   const Environment& given = wiring.environment();
   for (const Communicators layout : {Communicators::PerPair, Communicators::PerEdge}) {
-    if (layout <= given.layout()) continue;
+    if (layout <= given.layout() && given.layout() != Communicators::PerDirection) continue;
     Environment other = given;
     other.communicators = layout;
     if (!wiring.finishes_under(other)) continue;
@@ -46,6 +46,10 @@ std::vector<std::string> ways_out(const Context& context, const Wiring& wiring) 
     Environment other = given;
     other.transfers = TransferMode::Buffered;
     if (wiring.finishes_under(other)) ways.push_back("if sends were buffered it would finish");
+  } else if (given.channel_bytes) {
+    Environment other = given;
+    other.channel_bytes.reset();
+    if (wiring.finishes_under(other)) ways.push_back("if channels held more it would finish");
   }
   if (wiring.by_megatron() && given.p2p == MegatronCalls::Flush) {
     Environment other = given;

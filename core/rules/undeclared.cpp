@@ -36,9 +36,9 @@ constexpr std::array kModes{TransferMode::Rendezvous, TransferMode::Buffered};
 constexpr std::size_t kCompared = 1000;
 
 std::string_view words_for(Communicators layout) {
-  constexpr std::array<std::string_view, 3> kWords{"one communicator for each rank",
-                                                   "a communicator for each pair of ranks",
-                                                   "one for each direction between two ranks"};
+  constexpr std::array<std::string_view, 4> kWords{
+      "one communicator for each rank", "a communicator for each pair of ranks",
+      "one for each direction between two ranks", "one for each direction of the pipeline"};
   return kWords[as_index(layout)];
 }
 std::string_view words_for(TransferMode mode) {

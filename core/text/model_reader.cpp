@@ -1,5 +1,6 @@
 #include "core/text/model_reader.h"
 
+#include "core/base/nearest.h"
 #include "core/model/derive.h"
 #include "core/text/json_fields.h"
 #include "core/text/model_parts.h"
@@ -25,8 +26,7 @@ constexpr std::array<std::string_view, 1> kStagesKeys{"stages"};
 constexpr std::array kTopologies{Topology::Independent, Topology::Chain, Topology::Loop,
                                  Topology::V, Topology::Bidirectional};
 constexpr std::array kCommunicators{Communicators::PerRank, Communicators::PerPair,
-                                    Communicators::PerEdge};
-constexpr std::array kTransferModes{TransferMode::Rendezvous, TransferMode::Buffered};
+                                    Communicators::PerEdge, Communicators::PerDirection};
 constexpr std::array kMegatronCalls{MegatronCalls::Batch, MegatronCalls::Overlap,
                                     MegatronCalls::Flush};
 constexpr std::array kPlans{PlanKind::Te, PlanKind::Safe};
@@ -165,6 +165,20 @@ Maybe read_slots(const JsonValue& value, std::string_view what, Reading& into) {
   return read_members(value, "", kSlots, into.model.environment.ep_slots);
 }
 
+Maybe read_transfers(const JsonValue& value, std::string_view what, Reading& into) {
+  const bool text = value.type() == Type::String;
+  const auto stated = text ? transfers_stated(value.string()) : std::nullopt;
+  if (!stated) {
+    constexpr std::array<std::string_view, 2> kWords{"rendezvous", "buffered"};
+    return malformed(value.span(),
+                     fmt::format("{} is one of rendezvous, buffered, buffered:BYTES", what),
+                     text ? did_you_mean(value.string(), kWords, "") : "");
+  }
+  into.model.environment.transfers = stated->mode;
+  into.model.environment.channel_bytes = stated->channel_bytes;
+  return std::nullopt;
+}
+
 Maybe read_transfer(const JsonValue& value, std::string_view what, Reading& into) {
   if (auto refusal = refuse_other_object(value, what, keys_of(kTransfer), kModelSchema)) {
     return refusal;
@@ -198,7 +212,7 @@ constexpr std::array<JsonMember<Reading>, 18> kMembers{{
     {"comment", skip},
     {"topology", read_topology_member},
     {"communicators", in<kEnvironment, &Environment::communicators, read_choice<kCommunicators>>},
-    {"transfers", in<kEnvironment, &Environment::transfers, read_choice<kTransferModes>>},
+    {"transfers", read_transfers},
     {"p2p", in<kEnvironment, &Environment::p2p, read_choice<kMegatronCalls>>},
     {"ep_overlap", in<kEnvironment, &Environment::ep_overlap, read_boolean>},
     {"ep_slots", read_slots},

@@ -32,6 +32,10 @@ bool waits(const Operation& operation) {
          operation.kind == Operation::WaitSendBackward;
 }
 
+bool gradient(const Operation& transfer) {
+  return transfer.kind == Operation::SendBackward || transfer.kind == Operation::ReceiveBackward;
+}
+
 /// The stage at the other end of a transfer.
 int other_end(const Operation& transfer) {
   const bool up =
@@ -41,8 +45,9 @@ int other_end(const Operation& transfer) {
 
 Channel channel_of(const Pipeline& pipeline, int rank, const Operation& transfer) {
   const int peer = pipeline.home[static_cast<std::size_t>(other_end(transfer))];
-  return sends(transfer) ? Channel{rank, peer, transfer.communicator}
-                         : Channel{peer, rank, transfer.communicator};
+  const int own = pipeline.lines == Lines::OfThePass && gradient(transfer) ? 2 : 0;
+  return sends(transfer) ? Channel{rank, peer, transfer.communicator + own}
+                         : Channel{peer, rank, transfer.communicator + own};
 }
 
 Line line_of(const Pipeline& pipeline, int rank, const Operation& operation) {
@@ -51,6 +56,8 @@ Line line_of(const Pipeline& pipeline, int rank, const Operation& operation) {
   if (!transfers(operation)) return {rank, kComputations, 0, 0};
   const int communicator = operation.communicator;
   if (pipeline.lines == Lines::All) return {rank, kAllTransfers, 0, communicator};
+  if (pipeline.lines == Lines::OfThePass)
+    return {rank, kAllTransfers, gradient(operation) ? 1 : 0, communicator};
   const int peer = pipeline.home[static_cast<std::size_t>(other_end(operation))];
   const bool by_direction = pipeline.lines == Lines::OfThePairAndDirection;
   return {rank, peer, by_direction && sends(operation) ? 1 : 0, communicator};
@@ -228,7 +235,7 @@ class Executor {
       if (!transfers(member.operation)) return true;
       const Channel channel = channel_of(pipeline_, rank, member.operation);
       if (receives(member.operation)) return sends_begun_[channel] > member.number;
-      return pipeline_.buffered || receives_begun_[channel] > member.number;
+      return receives_begun_[channel] > member.number - pipeline_.held;
     });
   }
 

@@ -10,7 +10,8 @@
 //   a computation begins when its inputs are there, and is over at once
 //   a transfer begins when all computations that were issued before it are over
 //   a send leaves a token on the channel when it begins; it is over when the receive that its token
-//   belongs to has begun, or, where sends are buffered, at once
+//   belongs to has begun; where channels hold messages, when the receive so many tokens before it
+//   has begun, and at once if there is none
 //   a receive is over when its token is there; whoever reads it may then begin
 //   operations that are joined begin together and are over together
 //
@@ -61,14 +62,22 @@ struct Operation {
 };
 
 /// Which transfers of a rank stand in one line.
-enum class Lines { All, OfThePair, OfThePairAndDirection };
+enum class Lines {
+  All,
+  OfThePair,
+  OfThePairAndDirection,
+  OfThePass,  ///< activations in one, gradients in another, which are also channels of their own
+};
 
 struct Pipeline {
   std::vector<std::vector<Operation>> ranks;
   std::vector<int> home;  ///< the rank of each stage; stage s + 1 reads what stage s makes
   Lines lines = Lines::All;
-  bool buffered = false;
+  /// Messages that a channel holds: a send that finds room is over at once. 0: none.
+  int held = 0;
 };
+
+inline constexpr int kHoldsAll = 1 << 30;
 
 /// Whether every operation is over in the end. Each transfer leads to the neighbouring stage, on
 /// another rank.

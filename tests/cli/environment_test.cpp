@@ -70,6 +70,35 @@ TEST_F(EnvironmentFlags, TheVerdictFollowsTheCommunicators) {
   EXPECT_EQ(report({"deadlock.csv", "--comm", "per-edge"}).at("finishes"), true);
 }
 
+// Each rank sends before it receives: one message in the channel is room enough.
+TEST_F(EnvironmentFlags, AChannelHoldsSoManyBytes) {
+  const auto exit_code = [&](const std::string& transfers) {
+    return check({"deadlock.csv", "--transfers", transfers, "--message-bytes", "100"}).exit_code;
+  };
+  EXPECT_EQ(exit_code("buffered:0"), 1);
+  EXPECT_EQ(exit_code("buffered:99"), 1);
+  EXPECT_EQ(exit_code("buffered:100"), 0);
+  EXPECT_EQ(report({"deadlock.csv", "--transfers", "buffered:100", "--message-bytes", "100"})
+                .at("environment")
+                .at("transfers"),
+            "buffered:100");
+}
+
+TEST_F(EnvironmentFlags, BytesOfAChannelNeedTheSizeOfAMessage) {
+  const Outcome unsized = check({"deadlock.csv", "--transfers", "buffered:100"});
+  EXPECT_EQ(unsized.exit_code, 2);
+  EXPECT_NE(unsized.err.find("--message-bytes, or `transfer` with `bytes`"), std::string::npos)
+      << unsized.err;
+  write("sized.json", R"({"schema": 1, "transfers": "buffered:64", "transfer": {"bytes": 64}})");
+  EXPECT_EQ(check({"deadlock.csv", "--model", "sized.json"}).exit_code, 0);
+  write("nothing.json", R"({"schema": 1, "transfers": "buffered:64", "transfer": {"bytes": 0}})");
+  EXPECT_EQ(check({"deadlock.csv", "--model", "nothing.json"}).exit_code, 2);
+  EXPECT_EQ(check({"deadlock.csv", "--message-bytes", "64"}).exit_code, 2);
+  EXPECT_EQ(check({"deadlock.csv", "--transfers", "buffered:x"}).exit_code, 2);
+  EXPECT_EQ(check({"deadlock.csv", "--model", "sized.json", "--transfers", "buffered"}).exit_code,
+            2);
+}
+
 TEST_F(EnvironmentFlags, AModelFileDeclaresTheSame) {
   EXPECT_EQ(check({"two.order", "--model", "model.json"}).exit_code, 0);
   const json environment = report({"two.order", "--model", "model.json"}).at("environment");

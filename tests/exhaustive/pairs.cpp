@@ -109,15 +109,17 @@ class TwoRanks {
 struct Transfers {
   std::optional<Communicators> communicators;
   std::optional<TransferMode> mode;
+  std::optional<int> held = {};  ///< messages in a channel, if sends are buffered
 };
 
+// What an undeclared layout may be.
 constexpr std::array kLayouts{Communicators::PerRank, Communicators::PerPair,
                               Communicators::PerEdge};
 constexpr std::array kModes{TransferMode::Rendezvous, TransferMode::Buffered};
 
 oracle::Lines lines_of(Communicators layout) {
   constexpr std::array kLines{oracle::Lines::All, oracle::Lines::OfThePair,
-                              oracle::Lines::OfThePairAndDirection};
+                              oracle::Lines::OfThePairAndDirection, oracle::Lines::OfThePass};
   return kLines[static_cast<std::size_t>(layout)];
 }
 
@@ -136,12 +138,14 @@ Answer expected(oracle::Pipeline& pipeline, const Transfers& transfers) {
     return std::tuple(answer.accepted(), answer.rank, answer.position, answer.rule);
   };
   std::optional<Answer> first;
-  for (const Communicators layout : kLayouts) {
+  std::vector<Communicators> layouts(kLayouts.begin(), kLayouts.end());
+  if (transfers.communicators) layouts = {*transfers.communicators};
+  for (const Communicators layout : layouts) {
     for (const TransferMode mode : kModes) {
-      if (layout != transfers.communicators.value_or(layout)) continue;
       if (mode != transfers.mode.value_or(mode)) continue;
       pipeline.lines = lines_of(layout);
-      pipeline.buffered = mode == TransferMode::Buffered;
+      pipeline.held =
+          mode == TransferMode::Rendezvous ? 0 : transfers.held.value_or(oracle::kHoldsAll);
       const Answer answer = expected_under(pipeline);
       if (!first || place(answer) < place(*first)) first = answer;
     }
@@ -151,12 +155,15 @@ Answer expected(oracle::Pipeline& pipeline, const Transfers& transfers) {
 
 bool compare_pairs(int microbatches, const Transfers& transfers, const Options& options) {
   const auto word = [](const auto& value) { return value ? name_of(*value) : "undeclared"; };
-  Comparison comparison(fmt::format("pairs of {} microbatches, {}, {}", microbatches,
-                                    word(transfers.communicators), word(transfers.mode)),
+  const std::string held = transfers.held ? fmt::format(" {}", *transfers.held) : "";
+  Comparison comparison(fmt::format("pairs of {} microbatches, {}, {}{}", microbatches,
+                                    word(transfers.communicators), word(transfers.mode), held),
                         options);
   Verdicts::Declared declared;
   declared.options.environment = {.communicators = transfers.communicators,
-                                  .transfers = transfers.mode};
+                                  .transfers = transfers.mode,
+                                  .channel_bytes = transfers.held,
+                                  .message_bytes = 1};
   Judge judge(declared, options.through);
   TwoRanks ranks(microbatches);
   const std::vector<Order> first = local_orders(0, microbatches);
@@ -177,7 +184,8 @@ bool compare_pairs(int microbatches, const Transfers& transfers, const Options& 
   comparison.note("of rank 0:", first.size());
   comparison.note("of rank 1:", second.size());
   const Communicators strictest = transfers.communicators.value_or(Communicators::PerRank);
-  if (comparison.complete() && microbatches < 3 && strictest == Communicators::PerRank) {
+  if (comparison.complete() && microbatches < 3 && strictest == Communicators::PerRank &&
+      !transfers.held) {
     const std::uint64_t of_two = transfers.mode == TransferMode::Buffered ? 66 : 62;
     comparison.expect("pairs", first.size() * second.size(), microbatches == 1 ? 5 : 2'996);
     comparison.expect("finish", finish, microbatches == 1 ? 1 : of_two);
@@ -193,14 +201,19 @@ bool pairs(const Options& options) {
   const bool large = options.effort == Effort::Long;
   const std::vector<std::optional<Communicators>> layouts =
       large ? std::vector<std::optional<Communicators>>{Communicators::PerRank}
-            : std::vector<std::optional<Communicators>>{kLayouts[0], kLayouts[1], kLayouts[2], {}};
-  std::vector<std::optional<TransferMode>> modes{kModes[0], kModes[1]};
-  if (!large) modes.emplace_back();
+            : std::vector<std::optional<Communicators>>{
+                  kLayouts[0], kLayouts[1], kLayouts[2], Communicators::PerDirection, {}};
+  std::vector<Transfers> modes{{.mode = kModes[0]}, {.mode = kModes[1]}};
+  if (!large) {
+    modes.push_back({});
+    modes.push_back({.mode = TransferMode::Buffered, .held = 1});
+  }
   bool agree = true;
   for (const auto& communicators : layouts) {
-    for (const auto& mode : modes) {
+    for (Transfers transfers : modes) {
+      transfers.communicators = communicators;
       for (const int microbatches : large ? std::vector{3} : std::vector{1, 2}) {
-        agree = compare_pairs(microbatches, {communicators, mode}, options) && agree;
+        agree = compare_pairs(microbatches, transfers, options) && agree;
         if (!agree && options.stop_at_first) return false;
       }
     }

@@ -9,17 +9,37 @@
 #include "tests/support/check_text.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
 namespace capo::testing {
 
+/// What undeclared transfers may be.
 inline std::vector<Environment> environments() {
   std::vector<Environment> all;
   for (const Communicators communicators :
        {Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}) {
     for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered})
       all.push_back({.communicators = communicators, .transfers = mode});
+  }
+  return all;
+}
+
+/// Those, and what is judged only where it is declared: a communicator for each pass, and channels
+/// that hold one message or two.
+inline std::vector<Environment> declared_environments() {
+  std::vector<Environment> all = environments();
+  for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered})
+    all.push_back({.communicators = Communicators::PerDirection, .transfers = mode});
+  for (const Communicators communicators : {Communicators::PerRank, Communicators::PerPair,
+                                            Communicators::PerEdge, Communicators::PerDirection}) {
+    for (const std::int64_t held : {1, 2}) {
+      all.push_back({.communicators = communicators,
+                     .transfers = TransferMode::Buffered,
+                     .channel_bytes = held,
+                     .message_bytes = 1});
+    }
   }
   return all;
 }

@@ -61,7 +61,7 @@ RC_GTEST_PROP(Transfers, ThatPyTorchAddsToASoundScheduleFinishEverywhere, ()) {
   const Schedule schedule = *sound_named_schedule();
   if (!transfers_matter(schedule)) return;
   const Schedule communicating = with_transfers(schedule);
-  for (const Environment& environment : environments()) {
+  for (const Environment& environment : declared_environments()) {
     for (const Schedule* of : {&schedule, &communicating}) {
       const Checked checked = check_schedule(*of, environment);
       require(checked.accepted(), checked, environment, "not accepted");
@@ -73,7 +73,7 @@ RC_GTEST_PROP(Transfers, ThatPyTorchAddsToASoundScheduleFinishEverywhere, ()) {
 RC_GTEST_PROP(Transfers, ThatAreMovedFinishExactlyWhereTheOracleSaysSo, ()) {
   const Schedule schedule = *moved_transfers();
   const StageMap map(schedule);
-  for (const Environment& environment : environments()) {
+  for (const Environment& environment : declared_environments()) {
     const Checked checked = check_schedule(schedule, environment);
     const oracle::Pipeline pipeline = oracle_pipeline(as_written(schedule), map, environment);
     const bool finishes = oracle::finishes(pipeline);

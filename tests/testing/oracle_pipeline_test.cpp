@@ -68,11 +68,18 @@ TEST(OraclePipeline, TakesTheEnvironment) {
   const StageMap map(schedule);
   const oracle::Pipeline strict = oracle_pipeline(lowered, map, {});
   EXPECT_EQ(strict.lines, oracle::Lines::All);
-  EXPECT_FALSE(strict.buffered);
+  EXPECT_EQ(strict.held, 0);
   const oracle::Pipeline loose = oracle_pipeline(
       lowered, map, {.communicators = Communicators::PerEdge, .transfers = TransferMode::Buffered});
   EXPECT_EQ(loose.lines, oracle::Lines::OfThePairAndDirection);
-  EXPECT_TRUE(loose.buffered);
+  EXPECT_EQ(loose.held, oracle::kHoldsAll);
+  const oracle::Pipeline tight = oracle_pipeline(lowered, map,
+                                                 {.communicators = Communicators::PerDirection,
+                                                  .transfers = TransferMode::Buffered,
+                                                  .channel_bytes = 35,
+                                                  .message_bytes = 10});
+  EXPECT_EQ(tight.lines, oracle::Lines::OfThePass);
+  EXPECT_EQ(tight.held, 3);
 }
 
 }  // namespace

@@ -50,6 +50,32 @@ TEST(Environment, WhatIsNotDeclaredIsTheStrictest) {
   EXPECT_TRUE((Environment{.transfers = TransferMode::Buffered}.buffered()));
 }
 
+TEST(Environment, AChannelHoldsWholeMessages) {
+  const auto held = [](std::int64_t channel, std::int64_t message) {
+    return Environment{
+        .transfers = TransferMode::Buffered, .channel_bytes = channel, .message_bytes = message}
+        .held();
+  };
+  EXPECT_EQ(held(0, 8), 0U);
+  EXPECT_EQ(held(7, 8), 0U);
+  EXPECT_EQ(held(8, 8), 1U);
+  EXPECT_EQ(held(31, 8), 3U);
+  EXPECT_EQ(Environment{}.held(), 0U);
+  EXPECT_GT((Environment{.transfers = TransferMode::Buffered}.held()), 1U << 30);
+}
+
+TEST(Environment, TransfersAreStatedWithTheBytesOfAChannel) {
+  for (const std::string_view text : {"rendezvous", "buffered", "buffered:0", "buffered:4194304"}) {
+    const auto stated = transfers_stated(text);
+    ASSERT_TRUE(stated) << text;
+    EXPECT_EQ(transfers_text({.transfers = stated->mode, .channel_bytes = stated->channel_bytes}),
+              text);
+  }
+  for (const std::string_view text : {"buffered:", "buffered:-1", "buffered:1k", "buffered: 1",
+                                      "rendezvous:1", "buffered:9223372036854775808", ""})
+    EXPECT_FALSE(transfers_stated(text)) << text;
+}
+
 TEST(Environment, WhatIsDeclaredDiffersFromWhatIsAssumed) {
   EXPECT_NE(Environment{}, (Environment{.communicators = Communicators::PerRank}));
 }

@@ -52,7 +52,7 @@ Operation operation(std::string word) {
 
 Pipeline pipeline(std::vector<int> home, const std::vector<std::string>& ranks,
                   Lines lines = Lines::All, bool buffered = false) {
-  Pipeline made{.home = std::move(home), .lines = lines, .buffered = buffered};
+  Pipeline made{.home = std::move(home), .lines = lines, .held = buffered ? kHoldsAll : 0};
   for (const std::string& rank : ranks) {
     auto& operations = made.ranks.emplace_back();
     std::istringstream words(rank);
@@ -201,6 +201,41 @@ TEST(OracleTransfers, MixesUpOnEachWayByItself) {
   EXPECT_FALSE(mixes_up(pipeline({0, 1}, {"F0.0 sF0.0 F0.1 rB0.0 B0.0 sF0.1 rB0.1 B0.1",
                                           "rF1.0 rF1.1 F1.0 F1.1 B1.0 sB1.0 B1.1 sB1.1"})));
   EXPECT_FALSE(mixes_up(pipeline({0, 1}, {"F0.0 sF0.0 F0.1 sF0.1'", "rF1.1' rF1.0 F1.0 F1.1"})));
+}
+
+// Rank 0 sends both activations first; rank 1 answers the first before it takes the second.
+TEST(OracleTransfers, AChannelHoldsSoManyMessages) {
+  const std::vector<std::string> ranks{"F0.0 F0.1 sF0.0 sF0.1 rB0.0 B0.0 rB0.1 B0.1",
+                                       "rF1.0 F1.0 B1.0 sB1.0 rF1.1 F1.1 B1.1 sB1.1"};
+  Pipeline made = pipeline({0, 1}, ranks);
+  EXPECT_FALSE(finishes(made));
+  made.held = 1;
+  EXPECT_TRUE(finishes(made));
+  // The fourth activation waits for the third receive, that for the second gradient's send, and
+  // that for the first gradient's receive, which is behind the fourth activation.
+  Pipeline longer = pipeline({0, 1}, {"F0.0 F0.1 F0.2 F0.3 sF0.0 sF0.1 sF0.2 sF0.3 "
+                                      "rB0.0 B0.0 rB0.1 B0.1 rB0.2 B0.2 rB0.3 B0.3",
+                                      "rF1.0 F1.0 B1.0 sB1.0 rF1.1 F1.1 B1.1 sB1.1 "
+                                      "rF1.2 F1.2 B1.2 sB1.2 rF1.3 F1.3 B1.3 sB1.3"});
+  longer.held = 1;
+  EXPECT_FALSE(finishes(longer));
+  longer.held = 2;
+  EXPECT_TRUE(finishes(longer));
+}
+
+TEST(OracleTransfers, ActivationsAndGradientsMayHaveACommunicatorEach) {
+  const std::vector<std::string> ranks{"F0.0 F0.1 sF0.0 sF0.1 rB0.0 B0.0 rB0.1 B0.1",
+                                       "rF1.0 F1.0 B1.0 sB1.0 rF1.1 F1.1 B1.1 sB1.1"};
+  EXPECT_FALSE(finishes(pipeline({0, 1}, ranks, Lines::OfThePair)));
+  EXPECT_TRUE(finishes(pipeline({0, 1}, ranks, Lines::OfThePass)));
+  // Where stages 0 and 3 are on rank 0, both passes go both ways, and a channel of a pass holds
+  // nothing of the other.
+  const Pipeline turned = pipeline({0, 1, 1, 0},
+                                   {"F0.0 sF0.0 rF3.0 F3.0 B3.0 sB3.0 rB0.0 B0.0",
+                                    "rF1.0 F1.0 F2.0 sF2.0 rB2.0 B2.0 B1.0 sB1.0"},
+                                   Lines::OfThePass);
+  EXPECT_TRUE(finishes(turned));
+  EXPECT_FALSE(mixes_up(turned));
 }
 
 }  // namespace
