@@ -89,6 +89,63 @@ RC_GTEST_PROP(Transfers, ThatAreMovedFinishExactlyWhereTheOracleSaysSo, ()) {
   }
 }
 
+// Compares the verdict on a table with transfers with the oracle's.
+void require_what_the_oracle_says(const std::string& table, const Environment& environment) {
+  const Checked checked =
+      testing_support::check_in({.environment = environment}, table, {.form = TextForm::TorchCsv});
+  const Schedule& schedule = checked.input.schedule;
+  const oracle::Pipeline pipeline =
+      oracle_pipeline(as_written(schedule), StageMap(schedule), environment);
+  const bool finishes = oracle::finishes(pipeline);
+  require(checked.result.finishes == finishes, checked, environment,
+          finishes ? "the oracle finishes" : "the oracle does not finish");
+  require(reports(checked, "T08") == oracle::mixes_up(pipeline), checked, environment,
+          "other messages are mixed up");
+}
+
+// Rank 0 sends so many activations before it takes a gradient; rank 1 answers each at once.
+std::string sent_ahead(int microbatches, int ahead) {
+  std::string first;
+  std::string second;
+  for (int m = 0; m < microbatches; ++m) first += fmt::format("0F{},", m);
+  for (int m = 0; m < microbatches + ahead; ++m) {
+    if (m < microbatches) first += fmt::format("0SEND_F{},", m);
+    if (m >= ahead) first += fmt::format("0RECV_B{0},0B{0},", m - ahead);
+  }
+  for (int m = 0; m < microbatches; ++m)
+    second += fmt::format("1RECV_F{0},1F{0},1B{0},1SEND_B{0},", m);
+  first.pop_back();
+  second.pop_back();
+  return first + "\n" + second + "\n";
+}
+
+RC_GTEST_PROP(Transfers, SentAheadFinishWhereTheirChannelHoldsThem, ()) {
+  const int microbatches = *rc::gen::inRange(1, 8);
+  const std::string table = sent_ahead(microbatches, *rc::gen::inRange(0, microbatches));
+  for (const std::int64_t held : {0, 1, 2, 3}) {
+    require_what_the_oracle_says(table, {.communicators = Communicators::PerRank,
+                                         .transfers = TransferMode::Buffered,
+                                         .channel_bytes = held,
+                                         .message_bytes = 1});
+  }
+}
+
+// Stages 0 and 3 are on rank 0, so both passes go from each rank to the other, in any order.
+RC_GTEST_PROP(Transfers, OfTwoPassesMeetByPassOrTogether, ()) {
+  const auto either = [](const char* one, const char* other) {
+    return *rc::gen::arbitrary<bool>() ? fmt::format("{},{}", one, other)
+                                       : fmt::format("{},{}", other, one);
+  };
+  const std::string table = fmt::format(
+      "0F0,0SEND_F0,0F1,3RECV_F0,3F0,3B0,{},0RECV_B0,0B0,3RECV_F1,3F1,3B1,3SEND_B1,"
+      "0RECV_B1,0B1\n1RECV_F0,1F0,2F0,2SEND_F0,{},2B0,1F1,2F1,1B0,{},2RECV_B1,2B1,1B1,"
+      "1SEND_B1\n",
+      either("0SEND_F1", "3SEND_B0"), either("2RECV_B0", "1RECV_F1"),
+      either("1SEND_B0", "2SEND_F1"));
+  for (const Environment& environment : declared_environments())
+    require_what_the_oracle_says(table, environment);
+}
+
 // Leaves the layout of communicators, the kind of send or both undeclared.
 Environment any_undeclared() {
   Environment declared;
