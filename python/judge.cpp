@@ -8,6 +8,7 @@
 #include "core/minimise/minimise.h"
 #include "core/order/declare.h"
 #include "core/profiles/consult.h"
+#include "core/project/project_file.h"
 #include "core/rules/rule.h"
 
 #include <fmt/format.h>
@@ -114,12 +115,24 @@ void place(Input& input, const Declared& declared) {
   }
 }
 
+Result<std::vector<Suppression>, RefusedInput> suppressions_of(
+    const Input& input, const std::optional<ProjectText>& project) {
+  auto suppressions = suppressions_in(input.source, notation_of(input));
+  if (!suppressions) return RefusedInput{input.source, suppressions.error()};
+  if (!project) return *std::move(suppressions);
+  auto read = read_project(project->source);
+  if (!read) return RefusedInput{project->source, read.error()};
+  for (Suppression& one : read->suppressions_of(project->file))
+    suppressions->push_back(std::move(one));
+  return *std::move(suppressions);
+}
+
 Judgement::Judgement(Input input, Declared declared)
     : input_(std::move(input)), declared_(std::move(declared)) {
   place(input_, declared_);
-  result_ = cured(Diagnostics::kDefaultLimit);
+  found_ = found(Diagnostics::kDefaultLimit);
   const auto judge = [this](const std::string& text) { return judge_again(text); };
-  if (auto slip = find_slip(result_, input_, judge)) slip_ = std::move(slip->finding);
+  if (auto slip = find_slip(found_.result, input_, judge)) slip_ = std::move(slip->finding);
   opinions_ = opinions();
 }
 
@@ -127,27 +140,28 @@ Judgement::Judgement(RefusedInput refused) : refused_(std::move(refused)) {
 }
 
 Verdict Judgement::verdict() const {
-  return refused_ ? Verdict::NoVerdict : result_.verdict;
+  return refused_ ? Verdict::NoVerdict : found_.result.verdict;
 }
 
 std::string Judgement::text() const {
   if (refused_) return to_text(report_of(refused_->source, refused_->refusal));
-  CheckResult shown = result_.diagnostics.dropped() == 0 ? result_ : cured(kFindingsInText);
-  if (slip_) replace_by_slip(shown, *slip_);
-  return to_text(report_of(input_, std::move(shown), opinions_));
+  const bool all = found_.result.diagnostics.dropped() == 0;
+  Found shown = all ? found_ : found(kFindingsInText);
+  if (slip_) replace_by_slip(shown.result, *slip_);
+  return to_text(report(std::move(shown)));
 }
 
 std::string Judgement::json() const {
   if (refused_)
     return to_json(report_of(refused_->source, refused_->refusal), JsonLayout::Indented);
-  CheckResult told = result_;
-  if (slip_) told.diagnostics.put_first(*slip_);
-  return to_json(report_of(input_, std::move(told), opinions_), JsonLayout::Indented);
+  Found told = found_;
+  if (slip_) told.result.diagnostics.put_first(*slip_);
+  return to_json(report(std::move(told)), JsonLayout::Indented);
 }
 
 Schedule Judgement::minimised(const std::string& rule) const {
   if (refused_) refuse("order", "it cannot be read: " + refused_->refusal.finding.message);
-  const std::string_view id = rule.empty() ? first_error(result_) : rule_named(rule).id;
+  const std::string_view id = rule.empty() ? first_error(found_.result) : rule_named(rule).id;
   auto least = minimise(input_, id, options(Diagnostics::kDefaultLimit));
   if (!least)
     refuse("rule", fmt::format("{} is not broken, or by the form of the order alone", id));
@@ -166,11 +180,22 @@ CheckResult Judgement::checked(const Input& input, std::size_t findings_per_rule
   return check_planned(input, options(findings_per_rule));
 }
 
-CheckResult Judgement::cured(std::size_t findings_per_rule) const {
-  CheckResult result = checked(input_, findings_per_rule);
-  keep_cures_that_work(result, input_,
+Judgement::Found Judgement::found(std::size_t findings_per_rule) const {
+  const std::size_t kept = declared_.suppressions.empty()
+                               ? findings_per_rule
+                               : std::max(findings_per_rule, kMostSuppressed);
+  Found of{.result = checked(input_, kept), .suppressed = {}};
+  keep_cures_that_work(of.result, input_,
                        [this](const std::string& text) { return judge_again(text); });
-  return result;
+  of.suppressed = suppress(of.result, input_, declared_.suppressions);
+  of.result.diagnostics.narrow(findings_per_rule);
+  return of;
+}
+
+Report Judgement::report(Found of) const {
+  Report report = report_of(input_, std::move(of.result), opinions_);
+  report.suppressed = std::move(of.suppressed);
+  return report;
 }
 
 // An edited text is judged under what was declared of the first; nullopt if that does not fit it.

@@ -10,6 +10,7 @@
 #include "core/model/model.h"
 #include "core/order/input.h"
 #include "core/profiles/opinion.h"
+#include "core/project/suppression.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
 
@@ -24,7 +25,18 @@ struct Declared {
   LoadOptions load;
   Model model;
   std::vector<std::string> profiles;  ///< names of other programs that are asked as well
+  std::vector<Suppression> suppressions;
 };
+
+/// A capo.toml, and the name of the order's file as it has it.
+struct ProjectText {
+  Source source;
+  std::string file;
+};
+
+/// The suppressions of an order, in its own text and in the capo.toml that holds for it.
+[[nodiscard]] Result<std::vector<Suppression>, RefusedInput> suppressions_of(
+    const Input& input, const std::optional<ProjectText>& project);
 
 /// Throws std::invalid_argument if the order has no use for something that is declared, or states
 /// otherwise itself.
@@ -55,14 +67,20 @@ class Judgement {
  private:
   [[nodiscard]] CheckOptions options(std::size_t findings_per_rule) const;
   [[nodiscard]] CheckResult checked(const Input& input, std::size_t findings_per_rule) const;
-  [[nodiscard]] CheckResult cured(std::size_t findings_per_rule) const;
+  // What was found, and what of it is suppressed.
+  struct Found {
+    CheckResult result;
+    std::vector<Suppressed> suppressed;
+  };
+  [[nodiscard]] Found found(std::size_t findings_per_rule) const;
+  [[nodiscard]] Report report(Found of) const;
   [[nodiscard]] std::optional<CheckResult> judge_again(const std::string& text) const;
   [[nodiscard]] std::vector<Opinion> opinions() const;
 
   std::optional<RefusedInput> refused_;
   Input input_;
   Declared declared_;
-  CheckResult result_;
+  Found found_;
   std::optional<Diagnostic> slip_;
   std::vector<Opinion> opinions_;
 };

@@ -55,7 +55,8 @@ void declare(const TorchFacts& facts, Declared& declared) {
 
 std::unique_ptr<Judgement> judged(nb::handle order, const std::string& name,
                                   const Arguments& arguments, std::vector<std::string> profiles,
-                                  const std::optional<TorchFacts>& torch) {
+                                  const std::optional<TorchFacts>& torch,
+                                  const std::optional<ProjectText>& project) {
   for (const std::string& profile : profiles) refuse_unknown_profile(profile);
   Declared declared = declared_of(arguments);
   if (torch) declare(*torch, declared);
@@ -64,6 +65,9 @@ std::unique_ptr<Judgement> judged(nb::handle order, const std::string& name,
   const nb::gil_scoped_release free;
   auto input = read(std::move(taken), declared.load);
   if (!input) return std::make_unique<Judgement>(input.error());
+  auto suppressions = suppressions_of(*input, project);
+  if (!suppressions) return std::make_unique<Judgement>(suppressions.error());
+  declared.suppressions = *std::move(suppressions);
   return std::make_unique<Judgement>(*std::move(input), std::move(declared));
 }
 
@@ -158,20 +162,31 @@ void bind_judgement(nb::module_& m) {
                     std::optional<std::vector<std::int32_t>>>(),
            nb::arg("microbatches").none(), nb::arg("stages").none(),
            nb::arg("stage_to_rank").none());
+  nb::class_<ProjectText>(m, "ProjectText")
+      .def(
+          "__init__",
+          [](ProjectText* self, std::string name, std::string text, std::string file) {
+            new (self) ProjectText{.source = {.name = std::move(name), .text = std::move(text)},
+                                   .file = std::move(file)};
+          },
+          nb::arg("name"), nb::arg("text"), nb::arg("file"));
   m.def(
       "check",
       [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
          nb::object modules, nb::object plan, nb::object topology, nb::object comm,
-         nb::object weight_stream, std::vector<std::string> profiles, const TorchFacts* torch) {
+         nb::object weight_stream, std::vector<std::string> profiles, const TorchFacts* torch,
+         const ProjectText* project) {
         return judged(order, name,
                       {std::move(layers), std::move(delayed), std::move(modules), std::move(plan),
                        std::move(topology), std::move(comm), std::move(weight_stream)},
-                      std::move(profiles), torch ? std::optional(*torch) : std::nullopt);
+                      std::move(profiles), torch ? std::optional(*torch) : std::nullopt,
+                      project ? std::optional(*project) : std::nullopt);
       },
       nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
       nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("plan").none(),
       nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("weight_stream").none(),
-      nb::arg("profiles"), nb::arg("torch").none() = nb::none());
+      nb::arg("profiles"), nb::arg("torch").none() = nb::none(),
+      nb::arg("project").none() = nb::none());
 }
 
 void bind_schedule(nb::module_& m) {

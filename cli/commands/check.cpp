@@ -1,6 +1,7 @@
 #include "cli/commands/check_options.h"
 #include "cli/commands/commands.h"
 #include "cli/options/choice.h"
+#include "cli/options/project.h"
 #include "core/base/index.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
@@ -10,6 +11,7 @@
 #include "core/profiles/consult.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -86,10 +88,9 @@ void add_options(CLI::App& app, CheckRequest& request) {
          "a "
          "version of one, such as torch@2.11; `capo profiles` lists them")
       ->default_str("sound");
-  add_choice(
-      app, "--format", request.format,
-      {{"text", CheckFormat::Text}, {"json", CheckFormat::Json}, {"sarif", CheckFormat::Sarif}},
-      "text, json or sarif")
+  add_choice(app, "--format", request.format,
+             words_of({ReportFormat::Text, ReportFormat::Json, ReportFormat::Sarif}),
+             "text, json or sarif")
       ->excludes("--batch");
   add_colour(app, request.colour);
   app.add_flag("--explain-model", request.explain_model,
@@ -147,6 +148,18 @@ void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& me
       ->group(group);
 }
 
+// What no flag says is as the project has it.
+std::optional<CommandError> take_defaults(const CLI::App& command, CheckRequest& request) {
+  const auto project = project_of(request.input.file, request.input.limits);
+  if (!project) return project.error();
+  if (command.count("--profile") == 0 && !project->profiles.empty())
+    request.profiles = profiles_of(fmt::format("{}", fmt::join(project->profiles, ",")));
+  const bool text = request.explain_model || !request.batch.empty();
+  if (command.count("--format") == 0 && !text)
+    request.format = project->format.value_or(request.format);
+  return std::nullopt;
+}
+
 // Refuses a flag that would be ignored in silence, such as that of a profile that nobody asked for.
 void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
   if (request.output.empty())
@@ -162,7 +175,7 @@ void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
   if (request.consult.te.empty_store == te::EmptyStore::Silent && !te) {
     throw CLI::ValidationError("--te-silent-store", "needs --profile te or mcore");
   }
-  if (request.explain_model && request.format != CheckFormat::Text)
+  if (request.explain_model && request.format != ReportFormat::Text)
     throw CLI::ValidationError("--explain-model", "is for the text report; the others hold it");
   if (flags.pipeline != 0 && !request.asks(Profile::Mcore))
     throw CLI::ValidationError("--pp", "needs --profile mcore");
@@ -188,7 +201,7 @@ void settle_megatron(CheckRequest& request, const MegatronFlags& flags) {
 
 CheckOptions CheckRequest::check_options(const Model& declared) const {
   CheckOptions options = check_options_of(declared);
-  const bool grouped = format == CheckFormat::Text && batch.empty();
+  const bool grouped = format == ReportFormat::Text && batch.empty();
   options.findings_per_rule =
       findings_per_rule.value_or(grouped ? kFindingsInText : Diagnostics::kDefaultLimit);
   return options;
@@ -218,7 +231,8 @@ Run add_check(CLI::App& app) {
   auto megatron = std::make_shared<MegatronFlags>();
   add_options(*command, *request);
   add_profile_options(*command, *request, *megatron);
-  return [request, megatron] {
+  return [request, megatron, command] {
+    if (const auto refused = take_defaults(*command, *request)) return refuse(*refused);
     refuse_unused(*request, *megatron);
     settle_megatron(*request, *megatron);
     return request->batch.empty() ? check_files(*request) : check_batch(*request);

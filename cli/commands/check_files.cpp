@@ -10,6 +10,7 @@
 #include "cli/commands/cured.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
+#include "cli/options/project.h"
 #include "core/base/assert.h"
 #include "core/base/plural.h"
 #include "core/report/report.h"
@@ -25,6 +26,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -64,24 +66,44 @@ std::optional<std::string> certified(const Input& input, const Model& declared,
   return certificate_of(Context(input, options).plan_view());
 }
 
-Checked checked(JudgedInput judged, const CheckRequest& request) {
+// A check that keeps enough findings to find those that are suppressed.
+CheckResult found_in(const JudgedInput& judged, const CheckRequest& request,
+                     std::span<const Suppression> suppressions) {
+  CheckOptions options = request.check_options(judged.model);
+  if (!suppressions.empty())
+    options.findings_per_rule = std::max(options.findings_per_rule, kMostSuppressed);
+  return check_planned(judged.input, options);
+}
+
+Checked checked(JudgedInput judged, const CheckRequest& request,
+                std::span<const Suppression> suppressions) {
   Checked out;
-  CheckResult result = check_planned(judged.input, request.check_options(judged.model));
+  CheckResult result = found_in(judged, request, suppressions);
   out.mended = cure(request, judged, result);
   out.input = std::make_unique<const Input>(std::move(judged.input));
   if (!request.plan_out.empty()) out.certificate = certified(*out.input, judged.model, result);
+  std::vector<Suppressed> suppressed = suppress(result, *out.input, suppressions);
+  result.diagnostics.narrow(request.check_options(judged.model).findings_per_rule);
   std::vector<Opinion> opinions;
   if (!judged.replay_alone) opinions = request.opinions(*out.input);
   out.code = exit_code_of(result.verdict);
   out.report = report_of(*out.input, std::move(result), std::move(opinions));
+  out.report.suppressed = std::move(suppressed);
   return out;
 }
 
 // A text that is no order is a finding like others, in the format that was asked for.
-Result<Checked> outcome_of(Result<JudgedInput, CommandError> judged, const CheckRequest& request) {
-  if (judged) return checked(*std::move(judged), request);
-  if (const auto* failed = std::get_if<Error>(&judged.error())) return *failed;
-  return checked(std::get<RefusedInput>(judged.error()));
+Result<Checked> outcome_of(const CommandError& error) {
+  if (const auto* failed = std::get_if<Error>(&error)) return *failed;
+  return checked(std::get<RefusedInput>(error));
+}
+
+Result<Checked> outcome_of(Result<JudgedInput, CommandError> judged, const CheckRequest& request,
+                           const std::string& file) {
+  if (!judged) return outcome_of(judged.error());
+  const auto suppressions = suppressions_of(judged->input, file, request.input.limits);
+  if (!suppressions) return outcome_of(suppressions.error());
+  return checked(*std::move(judged), request, *suppressions);
 }
 
 Colour colour_of(const CheckRequest& request) {
@@ -97,11 +119,11 @@ std::string text_of(const Report& report, const CheckRequest& request) {
 
 std::string render(const Report& report, const CheckRequest& request) {
   switch (request.format) {
-    case CheckFormat::Text:
+    case ReportFormat::Text:
       return text_of(report, request);
-    case CheckFormat::Json:
+    case ReportFormat::Json:
       return to_json(report, JsonLayout::Indented) + "\n";
-    case CheckFormat::Sarif:
+    case ReportFormat::Sarif:
       return to_sarif({&report, 1}, CAPO_VERSION);
   }
   CAPO_UNREACHABLE();
@@ -117,24 +139,29 @@ std::string summary_of(const std::deque<Checked>& all) {
   text +=
       fmt::format("{} accepted, {} rejected", count(Verdict::Accepted), count(Verdict::Rejected));
   const auto none = count(Verdict::NoVerdict);
-  return text + (none > 0 ? fmt::format(", {} without a verdict", none) : "") + "\n";
+  if (none > 0) text += fmt::format(", {} without a verdict", none);
+  const auto suppressed = std::count_if(all.begin(), all.end(), [](const Checked& each) {
+    return suppressed_of(each.report, Severity::Error) > 0;
+  });
+  if (suppressed > 0) text += fmt::format("; errors are suppressed in {}", suppressed);
+  return text + "\n";
 }
 
 std::string render_all(const std::deque<Checked>& all, const CheckRequest& request) {
   std::string text;
   switch (request.format) {
-    case CheckFormat::Text:
+    case ReportFormat::Text:
       for (const Checked& each : all) {
         text += fmt::format("{}:\n{}\n", printable(each.file), text_of(each.report, request));
       }
       return text + summary_of(all);
-    case CheckFormat::Json:
+    case ReportFormat::Json:
       for (const Checked& each : all) {
         const std::string file = "\"file\":" + json_quoted(each.file);
         text += (text.empty() ? "[" : ",\n") + to_json(each.report, JsonLayout::Indented, file);
       }
       return (text.empty() ? "[" : text) + "]\n";
-    case CheckFormat::Sarif: {
+    case ReportFormat::Sarif: {
       std::vector<Report> reports;
       for (const Checked& each : all) reports.push_back(each.report);
       return to_sarif(reports, CAPO_VERSION);
@@ -144,7 +171,7 @@ std::string render_all(const std::deque<Checked>& all, const CheckRequest& reque
 }
 
 int check_one(const CheckRequest& request) {
-  const auto outcome = outcome_of(judged_input(request), request);
+  const auto outcome = outcome_of(judged_input(request), request, request.input.file);
   if (!outcome) return fail(outcome.error());
   if (outcome->mended && !request.fix.empty()) {
     if (const auto error = write_output(request.fix, *outcome->mended)) return fail(*error);
@@ -171,7 +198,7 @@ int check_files(const CheckRequest& request) {
   for (const std::string& file : files) {
     InputRequest one = request;
     one.input.file = file;
-    auto outcome = outcome_of(judged_input(one, *declared), request);
+    auto outcome = outcome_of(judged_input(one, *declared), request, file);
     if (!outcome) {
       code = std::max(code, fail(outcome.error()));
       continue;

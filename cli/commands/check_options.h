@@ -5,6 +5,7 @@
 #include "cli/options/judged_input.h"
 #include "cli/options/terminal.h"
 #include "core/profiles/consult.h"
+#include "core/project/project_file.h"
 #include "core/rules/check.h"
 
 #include <optional>
@@ -12,8 +13,6 @@
 #include <vector>
 
 namespace capo::cli {
-
-enum class CheckFormat { Text, Json, Sarif };
 
 /// The lines of a batch that make its exit code other than 0.
 enum class FailOn { NoVerdict, Rejected };
@@ -24,7 +23,7 @@ struct CheckRequest : InputRequest {
   FailOn fail_on = FailOn::NoVerdict;
   std::string output = "-";
   std::vector<AskedProfile> profiles{AskedProfile{}};
-  CheckFormat format = CheckFormat::Text;
+  ReportFormat format = ReportFormat::Text;
   ColourChoice colour = ColourChoice::Auto;
   bool explain_model = false;
   std::string fix;       ///< a file for the order that one edit makes acceptable; empty: none

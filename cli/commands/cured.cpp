@@ -27,7 +27,7 @@ std::optional<std::string> mended(const CheckResult& result, const Input& input,
 
 // Text has the slip in place of what follows from it, or that as it stands; programs get all of it.
 void add_slip(const CheckRequest& request, Diagnostic slip, CheckResult& result) {
-  if (request.format != CheckFormat::Text) {
+  if (request.format != ReportFormat::Text) {
     result.diagnostics.put_first(std::move(slip));
   } else if (!request.all) {
     replace_by_slip(result, std::move(slip));

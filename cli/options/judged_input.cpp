@@ -1,5 +1,6 @@
 #include "cli/options/judged_input.h"
 
+#include "cli/options/project.h"
 #include "core/order/declare.h"
 
 #include <fmt/format.h>
@@ -33,6 +34,19 @@ Result<JudgedInput, CommandError> loaded(const InputRequest& request) {
   return JudgedInput{.input = *std::move(both)};
 }
 
+// Whatever neither a flag nor the model file declares is as the project has it.
+void add_defaults(const Project& project, const InputRequest& request, Model& model) {
+  Environment& environment = model.environment;
+  if (!environment.assume_defaults) {
+    if (!environment.communicators) environment.communicators = project.communicators;
+    if (!environment.transfers) environment.transfers = project.transfers;
+  }
+  if (!request.plan) return;
+  if (!request.plan->kind && !model.plan.kind) model.plan.kind = project.plan;
+  const bool no_modules = request.plan->modules.empty() && model.modules.layers.empty();
+  if (no_modules && !project.modules.empty()) model.modules = modules_of_kinds(project.modules);
+}
+
 Result<JudgedInput, CommandError> placed(const InputRequest& request, JudgedInput judged,
                                          Model declared) {
   judged.model = std::move(declared);
@@ -58,8 +72,13 @@ CheckOptions JudgedInput::check_options() const {
 }
 
 Result<Model, CommandError> declared_model(const InputRequest& request) {
-  auto model = request.environment.resolve(request.input.limits);
+  const auto project = project_of(request.input.file, request.input.limits);
+  if (!project) return project.error();
+  EnvironmentOptions environment = request.environment;
+  if (environment.model.empty()) environment.model = project->model;
+  auto model = environment.resolve(request.input.limits);
   if (!model) return model;
+  add_defaults(*project, request, *model);
   if (request.plan) request.plan->merge_into(*model, request.environment.on_conflict());
   request.environment.derive_modules(*model);
   return model;

@@ -97,7 +97,13 @@ Json json_of(const Setting& environment) {
           {"assumed", environment.assumed}};
 }
 
-Json json_of(Verdict verdict, const Opinion& opinion) {
+Json json_of(const Lines& lines, const Suppressed& suppressed) {
+  Json out = json_of(lines, suppressed.finding);
+  out["suppression"] = {{"reason", suppressed.by.reason}, {"written_at", suppressed.by.written_at}};
+  return out;
+}
+
+Json json_of(const Report& report, const Opinion& opinion) {
   Json out = Json::object();
   out["version"] = opinion.version;
   out["accepts"] = opinion.accepts ? Json(*opinion.accepts) : Json(nullptr);
@@ -119,7 +125,7 @@ Json json_of(Verdict verdict, const Opinion& opinion) {
                               {"torch", misreading.torch_reads}});
     }
   }
-  const std::string_view words = disagreement(verdict, opinion);
+  const std::string_view words = disagreement(report, opinion);
   out["disagreement"] = words.empty() ? Json(nullptr) : Json(words);
   return out;
 }
@@ -207,6 +213,10 @@ std::string to_json(const Report& report, JsonLayout layout, const std::string& 
   for (const Diagnostic& diagnostic : report.diagnostics.kept()) {
     out["diagnostics"].push_back(json_of(lines, diagnostic));
   }
+  if (!report.suppressed.empty()) out["suppressed"] = Json::array();
+  for (const Suppressed& suppressed : report.suppressed) {
+    out["suppressed"].push_back(json_of(lines, suppressed));
+  }
   add_plan(out, report.plan);
   out["undeclared"] = undeclared_of(report);
   if (report.left_unasked) out["left_unasked"] = true;
@@ -218,7 +228,7 @@ std::string to_json(const Report& report, JsonLayout layout, const std::string& 
   for (const Pass pass : report.skipped) out["skipped"].push_back(name_of(pass));
   out["profiles"] = Json::object();
   for (const Opinion& opinion : report.opinions) {
-    out["profiles"][opinion.profile] = json_of(report.verdict, opinion);
+    out["profiles"][opinion.profile] = json_of(report, opinion);
   }
   const int indent = layout == JsonLayout::Indented ? 2 : -1;
   std::string text = out.dump(indent, ' ', false, Json::error_handler_t::replace);

@@ -86,9 +86,17 @@ std::string_view name_of(Severity severity) {
   return severity == Severity::Error ? "error" : "warning";
 }
 
-std::string_view disagreement(Verdict verdict, const Opinion& opinion) {
-  if (!opinion.accepts || verdict == Verdict::NoVerdict) return "";
-  const bool sound = verdict == Verdict::Accepted;
+std::size_t suppressed_of(const Report& report, Severity severity) {
+  const auto count =
+      std::count_if(report.suppressed.begin(), report.suppressed.end(),
+                    [=](const Suppressed& of) { return of.finding.severity == severity; });
+  return static_cast<std::size_t>(count);
+}
+
+std::string_view disagreement(const Report& report, const Opinion& opinion) {
+  if (!opinion.accepts || report.verdict == Verdict::NoVerdict) return "";
+  const bool sound =
+      report.verdict == Verdict::Accepted && suppressed_of(report, Severity::Error) == 0;
   if (*opinion.accepts && !sound) return "accepted there and wrong";
   if (!*opinion.accepts && sound) return "right and refused there";
   return "";

@@ -17,6 +17,7 @@
 #include "core/diag/source.h"
 #include "core/order/input.h"
 #include "core/profiles/opinion.h"
+#include "core/project/suppression.h"
 #include "core/rules/check.h"
 #include "core/text/refusal.h"
 
@@ -65,6 +66,8 @@ struct Report {
   bool left_unasked = false;           ///< as CheckResult has it
   std::vector<Opinion> opinions;
   std::vector<std::string> notes;  ///< as Input has them
+  /// What suppress() took out of the findings; the verdict is then that of the others.
+  std::vector<Suppressed> suppressed;
 };
 
 [[nodiscard]] Report report_of(const Input& input, CheckResult result,
@@ -74,8 +77,12 @@ struct Report {
 [[nodiscard]] std::string_view name_of(WitnessKind kind);
 [[nodiscard]] std::string_view name_of(Severity severity);
 
-/// The two interesting cases, in words; empty if verdict and opinion agree.
-[[nodiscard]] std::string_view disagreement(Verdict verdict, const Opinion& opinion);
+/// How many findings of that severity are suppressed.
+[[nodiscard]] std::size_t suppressed_of(const Report& report, Severity severity);
+
+/// The two interesting cases, in words; empty if verdict and opinion agree. An order is wrong
+/// whether its errors are suppressed or not.
+[[nodiscard]] std::string_view disagreement(const Report& report, const Opinion& opinion);
 
 enum class ShownFindings {
   Grouped,  ///< findings of one pattern are one, and a report fits a screen

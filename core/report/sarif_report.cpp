@@ -73,6 +73,7 @@ Json driver(std::span<const Report> reports, std::string_view version) {
   std::set<std::string_view> used;
   for (const Report& report : reports) {
     for (const Diagnostic& diagnostic : report.diagnostics.kept()) used.insert(diagnostic.rule);
+    for (const Suppressed& suppressed : report.suppressed) used.insert(suppressed.finding.rule);
   }
   Json rules = Json::array();
   for (const Rule& rule : catalogue()) {
@@ -120,6 +121,9 @@ class Writer {
     for (const Diagnostic& diagnostic : report_.diagnostics.kept()) {
       if (results.size() < kMostResults) results.push_back(result(diagnostic));
     }
+    for (const Suppressed& suppressed : report_.suppressed) {
+      if (results.size() < kMostResults) results.push_back(result(suppressed));
+    }
   }
 
  private:
@@ -145,6 +149,16 @@ class Writer {
       steps.push_back({{"location", location(label.span, label.text)}});
     }
     return {{"threadFlows", Json::array({{{"locations", std::move(steps)}}})}};
+  }
+
+  Json result(const Suppressed& suppressed) const {
+    Json out = result(suppressed.finding);
+    const bool in_source = suppressed.by.span.has_value();
+    Json suppression{{"kind", in_source ? "inSource" : "external"},
+                     {"justification", suppressed.by.reason}};
+    if (in_source) suppression["location"] = location(*suppressed.by.span, "");
+    out["suppressions"] = Json::array({std::move(suppression)});
+    return out;
   }
 
   Json result(const Diagnostic& diagnostic) const {
@@ -200,8 +214,16 @@ std::string to_sarif(std::span<const Report> reports, std::string_view version) 
   for (const Report& report : reports) {
     Writer(report).write(results);
     found += report.diagnostics.kept().size() + report.diagnostics.dropped();
+    found += report.suppressed.size();
   }
   const std::size_t left_out = found - results.size();
+  // SARIF wants the member in every result of a run or in none.
+  const bool suppresses = std::any_of(reports.begin(), reports.end(), [](const Report& report) {
+    return !report.suppressed.empty();
+  });
+  for (Json& result : results) {
+    if (suppresses) result.emplace("suppressions", Json::array());
+  }
   Json run{{"tool", {{"driver", driver(reports, version)}}},
            {"invocations", Json::array({invocation(reports, left_out)})},
            {"columnKind", "utf16CodeUnits"},

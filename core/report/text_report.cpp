@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 namespace capo {
 
@@ -22,6 +23,7 @@ constexpr std::size_t kMostLabels = 24;     // a circle of waits can go through 
 constexpr std::size_t kFewestToGroup = 4;   // findings of one pattern
 constexpr std::size_t kScreen = 40;         // lines, behind which findings are cut to headlines
 constexpr std::size_t kMostHeadlines = 8;
+constexpr std::size_t kMostSuppressions = 3;  // findings that are listed of each suppression
 
 class TextWriter {
  public:
@@ -30,6 +32,7 @@ class TextWriter {
 
   std::string write() {
     write_findings();
+    write_suppressed();
     write_rest();
     write_opinions();
     return write_verdict_alone();
@@ -273,6 +276,37 @@ class TextWriter {
     return fmt::format(": `{}`", text);
   }
 
+  // Each suppression says what it covers: the first findings, or all of them.
+  void write_suppressed() {
+    const auto& all = report_.suppressed;
+    for (auto first = all.begin(); first != all.end();) {
+      const auto covered_too = [&](const Suppressed& of) {
+        return of.by.written_at == first->by.written_at;
+      };
+      const auto next = std::find_if_not(first, all.end(), covered_too);
+      write_suppression({first, next});
+      first = next;
+    }
+  }
+
+  void write_suppression(std::span<const Suppressed> covered) {
+    const Suppressed& first = covered.front();
+    gutter_ = 1;
+    out_ += inked(Ink::Strong, fmt::format("suppressed[{}]: {}", first.finding.rule,
+                                           printable(first.by.reason, kLongestText)));
+    out_ += "\n";
+    frame_line("--> " + printable(first.by.written_at), " ");
+    const std::size_t most = findings_ == ShownFindings::All ? covered.size() : kMostSuppressions;
+    for (const Suppressed& of : covered.first(std::min(most, covered.size()))) {
+      write_attached(name_of(of.finding.severity),
+                     fmt::format("{}: {}", place_words(of.finding),
+                                 printable(of.finding.message, kLongestText)));
+    }
+    if (covered.size() > most)
+      write_attached("note", fmt::format("{} more; `--all` lists them", covered.size() - most));
+    out_ += "\n";
+  }
+
   void write_rest() {
     if (report_.diagnostics.dropped() > 0) {
       out_ +=
@@ -288,7 +322,7 @@ class TextWriter {
 
   void write_opinions() {
     for (const Opinion& opinion : report_.opinions) {
-      const std::string_view words = disagreement(report_.verdict, opinion);
+      const std::string_view words = disagreement(report_, opinion);
       const std::string_view says = !opinion.accepts   ? "cannot be asked"
                                     : *opinion.accepts ? "accepts"
                                                        : "refuses";
@@ -315,7 +349,7 @@ class TextWriter {
     const Diagnostics& found = report_.diagnostics;
     switch (report_.verdict) {
       case Verdict::Accepted:
-        out_ += inked(Ink::Good, "accepted");
+        out_ += accepted_words();
         break;
       case Verdict::Rejected:
         out_ += inked(Ink::Error, "rejected");
@@ -332,11 +366,33 @@ class TextWriter {
       out_ += ": " + counted(found.errors(), "error");
       write_where_to_read_on(Severity::Error);
     }
+    write_number_suppressed();
     out_ += "\n";
     if (report_.environment) out_ += environment_words(*report_.environment) + "\n";
     if (report_.plan && report_.plan->declared) out_ += plan_words(*report_.plan) + "\n";
     if (report_.left_unasked) out_ += fmt::format("  {}\n", kLeftUnasked);
     for (const std::string& note : report_.notes) out_ += fmt::format("  note: {}\n", note);
+  }
+
+  [[nodiscard]] std::string accepted_words() const {
+    const std::size_t errors = suppressed_of(report_, Severity::Error);
+    if (errors == 0) return inked(Ink::Good, "accepted");
+    return inked(Ink::Warning,
+                 fmt::format("accepted but for {}", suppressed_words(errors, Severity::Error)));
+  }
+
+  static std::string suppressed_words(std::size_t number, Severity severity) {
+    return counted(static_cast<std::int64_t>(number),
+                   fmt::format("suppressed {}", name_of(severity)));
+  }
+
+  // Those that no word before has told.
+  void write_number_suppressed() {
+    for (const Severity severity : {Severity::Error, Severity::Warning}) {
+      const std::size_t number = suppressed_of(report_, severity);
+      const bool told = severity == Severity::Error && report_.verdict == Verdict::Accepted;
+      if (number > 0 && !told) out_ += ", " + suppressed_words(number, severity);
+    }
   }
 
   // The rule of the first finding that makes the verdict what it is.

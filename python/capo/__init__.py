@@ -15,7 +15,7 @@ from capo._check import check, explain, minimise
 from capo._compare import Row, Table, compare, sweep
 from capo._draw import Picture, draw
 from capo._record import RecordError, record
-from capo._report import Diagnostic, OrderError, Profile, Report, Span
+from capo._report import Diagnostic, OrderError, Profile, Report, Span, Suppressed
 from capo._run import RunReport, run
 from capo._schedule import Schedule, generate, schedule_names
 from capo._simulate import KINDS, Timeline, simulate
@@ -44,6 +44,7 @@ __all__ = [
     "RunReport",
     "Schedule",
     "Span",
+    "Suppressed",
     "Table",
     "Timeline",
     "__version__",

@@ -17,6 +17,7 @@ __all__ = [
     "RunReport",
     "Schedule",
     "Span",
+    "Suppressed",
     "Table",
     "Timeline",
     "__version__",
@@ -65,6 +66,10 @@ class Diagnostic:
     edits: list[tuple[Span, str]]
     witness: dict[str, Any]
 
+class Suppressed(Diagnostic):
+    reason: str
+    written_at: str
+
 class Profile:
     def __init__(self, name: str, told: Any) -> None: ...
     name: str
@@ -80,6 +85,8 @@ class Report:
     def accepted(self) -> bool: ...
     @property
     def diagnostics(self) -> list[Diagnostic]: ...
+    @property
+    def suppressed(self) -> list[Suppressed]: ...
     @property
     def profiles(self) -> dict[str, Profile]: ...
     @property

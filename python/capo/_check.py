@@ -1,7 +1,7 @@
 """capo.check: an order to a verdict."""
 
 from capo import _capo
-from capo._order import is_torch_schedule, taken
+from capo._order import is_torch_schedule, project_of, taken
 from capo._report import Report
 from capo._schedule import Schedule
 
@@ -35,6 +35,8 @@ def check(
       each.
     - ``weight_stream``: whether weight gradients run on a stream of their own; None: they are taken not
       to, and a warning says where that matters.
+    What ``capo.toml`` and comments of the order suppress is in the report's ``suppressed``.
+
     - ``profiles``: the programs that are asked as well: ``"te"``, ``"mcore"``, ``"torch"``,
       or a version of one, ``"torch@2.11"``.
 
@@ -51,7 +53,8 @@ def check(
 
         known = facts(order)
     judgement = _capo.check(
-        given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, weight_stream, list(profiles), known
+        given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, weight_stream, list(profiles), known,
+        project_of(order),
     )
     return Report(judgement, profiles)
 

@@ -21,6 +21,22 @@ def _read(path):
         return file.read(), os.fspath(path)
 
 
+def project_of(order):
+    """The nearest capo.toml from the folder of an order that is a path, with the order's name in it; None if
+    there is none."""
+    named = isinstance(order, os.PathLike) or (isinstance(order, str) and _names_a_file(order))
+    if not named:
+        return None
+    path = folder = os.path.abspath(order)
+    while folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        project = os.path.join(folder, "capo.toml")
+        if os.path.isfile(project):
+            text, name = _read(project)
+            return _capo.ProjectText(name, text, os.path.relpath(path, folder).replace(os.sep, "/"))
+    return None
+
+
 def taken(order):
     """The order and the name that messages use for it: the arguments of each call of the module."""
     if isinstance(order, _capo.Schedule):

@@ -57,7 +57,18 @@ class Diagnostic:
         self.witness = told["witness"]
 
     def __repr__(self):
-        return f"Diagnostic({self.severity}[{self.rule}]: {self.message})"
+        return f"{type(self).__name__}({self.severity}[{self.rule}]: {self.message})"
+
+
+class Suppressed(Diagnostic):
+    """A finding that is suppressed, with the reason and where that is written: ``"step.order:4:31"``."""
+
+    __slots__ = ("reason", "written_at")
+
+    def __init__(self, told):
+        super().__init__(told)
+        self.reason = told["suppression"]["reason"]
+        self.written_at = told["suppression"]["written_at"]
 
 
 class Profile:
@@ -103,6 +114,12 @@ class Report:
     def diagnostics(self):
         """The findings, sorted by place; of each rule the first hundred."""
         return [Diagnostic(told) for told in self._told["diagnostics"]]
+
+    @cached_property
+    def suppressed(self):
+        """The findings that a comment of the order or ``capo.toml`` suppresses, with their reasons; an order
+        with such errors alone is accepted, and its text says so."""
+        return [Suppressed(told) for told in self._told.get("suppressed", [])]
 
     @cached_property
     def profiles(self):

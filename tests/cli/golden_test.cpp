@@ -2,7 +2,8 @@
 // byte; those of mistakes/ are wrong command lines of all commands. A case reads like a terminal:
 //
 //   # Comments say what the case shows.
-//   == two.order               the lines up to the next == are a file of this name
+//   == two.order               the lines up to the next == are a file of this name, which may lie
+//                              in folders
 //   capo 1
 //   rank 0: F1 B1
 //   ==
@@ -97,6 +98,7 @@ std::string played(const std::vector<std::string>& lines) {
       const std::string name = lines[at].substr(3);
       std::string content;
       for (++at; at < lines.size() && lines[at] != "=="; ++at) content += lines[at] + "\n";
+      fs::create_directories((folder.path() / name).parent_path());
       folder.write(name, content);
       text += content + "==\n";
     } else if (lines[at].starts_with("$ ")) {

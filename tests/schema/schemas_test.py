@@ -245,6 +245,10 @@ def main() -> int:
         if converted is not None and converted.returncode == 0:
             schedule.validate(json.loads(converted.stdout))
             written += 1
+    late = "capo 1\nrank 0: F1.0 B1.0 F1.1 W1.0 B1.1 W1.1  # capo: allow B01: the input is copied"
+    suppressing = run("check", "--order", late, "--plan", "te", "--modules", "linear", "--format", "json")
+    assert json.loads(suppressing.stdout)["suppressed"]
+    report.validate(json.loads(suppressing.stdout))
     # Every action there is, in one order.
     words = [f"{word}-{way}1.0" for word in ("send", "recv", "dispatch", "combine") for way in "FB"]
     order = "capo 1\nrank 0: . F1.0 B1.0 I1.1 W1.1 unshard1 reshard1 reduce1 (" + " ".join(words) + ")"

@@ -1,0 +1,29 @@
+// The capo.toml that holds for an order: the nearest from the order's folder upwards; for an order
+// that is no file, from the working directory upwards.
+//
+// What it declares holds where neither a flag nor a model file says otherwise. Tested by
+// tests/corpus/cli/suppress/.
+
+#pragma once
+
+#include "cli/options/command_error.h"
+#include "core/order/input.h"
+#include "core/project/project_file.h"
+#include "core/text/limits.h"
+
+#include <string>
+#include <vector>
+
+namespace capo::cli {
+
+/// What the nearest capo.toml says, or nothing where there is none; `file` may be empty or `-`.
+/// Its model has the path that it is read by.
+[[nodiscard]] Result<Project, CommandError> project_of(const std::string& file,
+                                                       const Limits& limits);
+
+/// The suppressions of the nearest capo.toml and of the text itself that speak of an order of this
+/// file.
+[[nodiscard]] Result<std::vector<Suppression>, CommandError> suppressions_of(
+    const Input& input, const std::string& file, const Limits& limits);
+
+}  // namespace capo::cli
