@@ -12,6 +12,7 @@
 #include "python/ran.h"
 #include "python/simulated.h"
 #include "python/take.h"
+#include "python/wired.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -141,10 +142,39 @@ auto view(const std::vector<Number>& numbers, nb::handle owner) {
                                                              owner);
 }
 
+template <typename Owner, typename Column>
+const Column& column_of(nb::handle self, Column Owner::*member) {
+  return nb::cast<const Owner&>(self).*member;
+}
+
 template <auto kColumn>
 nb::object column(nb::handle self) {
-  const auto& step = nb::cast<const SimulatedStep&>(self);
-  return nb::cast(view(step.*kColumn, self));
+  return nb::cast(view(column_of(self, kColumn), self));
+}
+
+// A value made of an order and what is declared beside it, without the interpreter's lock.
+template <typename Made>
+std::unique_ptr<Made> made_of(nb::handle order, const std::string& name, nb::object layers,
+                              nb::object delayed, nb::object modules, nb::object plan,
+                              nb::object topology, nb::object comm) {
+  const Declared declared = declared_of({std::move(layers), std::move(delayed), std::move(modules),
+                                         std::move(plan), std::move(topology), std::move(comm)});
+  Taken taken = take(order, name);
+  const nb::gil_scoped_release free;
+  const Model& model = declared.model;
+  return std::make_unique<Made>(placed(std::move(taken), declared),
+                                CheckOptions{.environment = model.environment,
+                                             .groups = model.groups,
+                                             .modules = model.modules,
+                                             .plan = model.plan});
+}
+
+template <typename Made>
+void bind_made(nb::module_& m, const char* name) {
+  m.def(name, &made_of<Made>, nb::arg("order").none(), nb::arg("name"),
+        nb::arg("num_layers_per_chunk").none(), nb::arg("delayed").none(),
+        nb::arg("modules").none(), nb::arg("plan").none(), nb::arg("topology").none(),
+        nb::arg("comm").none());
 }
 
 void bind_judgement(nb::module_& m) {
@@ -326,6 +356,44 @@ void bind_timeline(nb::module_& m) {
       nb::arg("format"));
 }
 
+void bind_wired(nb::module_& m) {
+  nb::class_<WiredStep>(m, "Graph")
+      .def_ro("vertices", &WiredStep::vertices)
+      .def_ro("streams", &WiredStep::streams)
+      .def_prop_ro("rank", &column<&WiredStep::rank>)
+      .def_prop_ro("stage", &column<&WiredStep::stage>)
+      .def_prop_ro("microbatch", &column<&WiredStep::microbatch>)
+      .def_prop_ro("kind", &column<&WiredStep::kind>)
+      .def_prop_ro("entry", &column<&WiredStep::entry>)
+      .def_prop_ro("stream", &column<&WiredStep::stream>)
+      .def_prop_ro("start", &column<&WiredStep::start>)
+      .def_prop_ro("end", &column<&WiredStep::end>)
+      .def_prop_ro("before", &column<&WiredStep::before>)
+      .def_prop_ro("after", &column<&WiredStep::after>)
+      .def_prop_ro("edge_kind", &column<&WiredStep::edge_kind>)
+      .def("dot", &WiredStep::dot, nb::call_guard<nb::gil_scoped_release>());
+  bind_made<WiredStep>(m, "graph");
+  nb::class_<PlannedStep>(m, "Plan")
+      .def_ro("kind_of_plan", &PlannedStep::kind_of_plan)
+      .def_ro("sized", &PlannedStep::sized)
+      .def_ro("peaks", &PlannedStep::peaks)
+      .def_ro("lower_bounds", &PlannedStep::lower_bounds)
+      .def_prop_ro("rank", &column<&PlannedStep::rank>)
+      .def_prop_ro("chunk", &column<&PlannedStep::chunk>)
+      .def_prop_ro("layer", &column<&PlannedStep::layer>)
+      .def_prop_ro("microbatch", &column<&PlannedStep::microbatch>)
+      .def_prop_ro("kind", &column<&PlannedStep::kind>)
+      .def_prop_ro("region", &column<&PlannedStep::region>)
+      .def_prop_ro("offset", &column<&PlannedStep::offset>)
+      .def_prop_ro("bytes", &column<&PlannedStep::bytes>)
+      .def_prop_ro("birth", &column<&PlannedStep::birth>)
+      .def_prop_ro("death", &column<&PlannedStep::death>);
+  bind_made<PlannedStep>(m, "plan");
+  m.def("edge_kind_names", &edge_kind_names);
+  m.def("buffer_kind_names", &buffer_kind_names);
+  m.def("region_names", &region_names);
+}
+
 }  // namespace
 
 }  // namespace capo::python
@@ -337,4 +405,5 @@ NB_MODULE(_capo, m) {
   capo::python::bind_makers(m);
   capo::python::bind_run(m);
   capo::python::bind_timeline(m);
+  capo::python::bind_wired(m);
 }

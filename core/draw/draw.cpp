@@ -38,13 +38,6 @@ const Wiring& wiring_of(const Context& context, const Diagnostic* finding) {
   return of_capture ? captured : replayed;
 }
 
-// The graph that the verdict is about. It has no transfers if Megatron's runtime stops.
-const TaskGraph& graph_of(const Wiring& wiring) {
-  const bool routed =
-      !wiring.by_megatron() || (wiring.megatron_placement() && wiring.megatron().faults.empty());
-  return wiring.executable() && routed ? wiring.transfers().graph : wiring.direct();
-}
-
 std::string title_of(const CheckResult& result, const Context& context, const Wiring& wiring) {
   std::string title = fmt::format("capo: {}", name_of(result.verdict));
   std::string_view last;
@@ -126,6 +119,12 @@ Marks marks_of(const Context& context, const Wiring& wiring, const TaskGraph& gr
 
 }  // namespace
 
+const TaskGraph& judged_graph(const Wiring& wiring) {
+  const bool routed =
+      !wiring.by_megatron() || (wiring.megatron_placement() && wiring.megatron().faults.empty());
+  return wiring.executable() && routed ? wiring.transfers().graph : wiring.direct();
+}
+
 Result<std::string> draw(const Input& input, const CheckOptions& options, const DotOptions& dot) {
   const Context context(input, options);
   const CheckResult result = check(context);
@@ -137,7 +136,7 @@ Result<std::string> draw(const Input& input, const CheckOptions& options, const 
   }
   const Diagnostic* finding = first_finding(result.diagnostics);
   const Wiring& wiring = wiring_of(context, finding);
-  const TaskGraph& graph = graph_of(wiring);
+  const TaskGraph& graph = judged_graph(wiring);
   const Marks marks = finding == nullptr ? Marks{} : marks_of(context, wiring, graph, *finding);
   return to_dot(graph, wiring.lowered_for(graph), marks, title_of(result, context, wiring), dot);
 }

@@ -37,6 +37,8 @@
 
 namespace capo {
 
+class Wiring;
+
 struct DotOptions {
   // A witness is drawn whatever these leave out.
   std::vector<std::int32_t> ranks;  ///< to draw; empty: all
@@ -59,6 +61,10 @@ struct Marks {
 [[nodiscard]] Result<std::string> to_dot(const TaskGraph& graph, const Lowered& lowered,
                                          const Marks& marks, const std::string& title,
                                          const DotOptions& options);
+
+/// The graph that the verdict about a wiring is about: with transfers if ranks communicate, and
+/// without them if Megatron's runtime stops.
+[[nodiscard]] const TaskGraph& judged_graph(const Wiring& wiring);
 
 /// DOT, or an Error of kind Limit (too large) or Unreadable (nothing that could be drawn).
 [[nodiscard]] Result<std::string> draw(const Input& input, const CheckOptions& options,

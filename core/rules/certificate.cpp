@@ -12,7 +12,7 @@
 // tools/check_certificate.py checks them. Tested by tests/schema/certificate_test.py.
 
 #include "core/base/assert.h"
-#include "core/plan/accesses.h"
+#include "core/plan/uses.h"
 #include "core/rules/plan_view.h"
 
 #include <fmt/format.h>
@@ -128,60 +128,30 @@ void put_in_order(Steps& steps) {
   }
 }
 
-// A use of a buffer. Within one piece of work the layers run one after another.
-struct BufferUse {
+// A use of a buffer by its vertex. Within one piece of work the layers run one after another.
+struct UseAt {
   Vertex vertex;
   std::uint32_t work;        // a number of its own for each piece of work and each send
   std::uint32_t layer;       // how many layers of the work ran before
   std::vector<Vertex> over;  // the use is over with any of these
 };
 
-class Uses final : public CourseVisitor {
+class Uses final : public UseVisitor {
  public:
   Uses(const BufferTable& table, const Steps& steps)
-      : of(table.size()), table_(table), steps_(steps), handed_on_(table.ranks(), kNoBuffer) {}
+      : UseVisitor(table), of(table.size()), steps_(steps) {}
 
-  void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override {
-    const Vertex vertex = steps_.task(clock.now()).first;
-    const std::uint32_t number = works_++;
-    std::uint32_t ran = 0;
-    BufferId handing_on = kNoBuffer;
-    const auto use = [&](BufferId buffer) {
-      of[buffer].push_back({.vertex = vertex, .work = number, .layer = ran, .over = {vertex}});
-    };
-    for_each_layer(table_, rank, work, [&](std::int32_t layer) {
-      for (const Access& access : accesses_of(table_, rank, work, layer)) use(access.buffer);
-      if (is_backward(work.kind) && table_.facts(rank, work.chunk, layer).hands_on)
-        handing_on = table_.id(rank, work.chunk, layer, work.microbatch, BufferKind::GradInput);
-      ++ran;
-    });
-    if (fed_by != kNoBuffer) use(fed_by);
-    if (handing_on == kNoBuffer) return;
-    BufferId& before = handed_on_[RankId(rank).index()];
-    if (before != kNoBuffer) use(before);
-    before = handing_on;
-  }
-
-  void sent(const Sending& sending, const Clock& clock) override {
-    const std::int32_t layers = table_.layers(sending.rank, sending.chunk);
-    if (layers == 0) return;
-    const bool forward = sending.kind == Kind::SendForward;
-    const auto [begin, end] = steps_.task(clock.now());
-    of[table_.id(sending.rank, sending.chunk, forward ? layers - 1 : 0, sending.microbatch,
-                 forward ? BufferKind::Output : BufferKind::GradInput)]
-        .push_back({.vertex = begin,
-                    .work = works_++,
-                    .layer = 0,
-                    .over = {end, steps_.task(sending.received).second}});
-  }
-
-  std::vector<std::vector<BufferUse>> of;  // by buffer
+  std::vector<std::vector<UseAt>> of;  // by buffer
 
  private:
-  const BufferTable& table_;
+  void use(const BufferUse& found) override {
+    const auto [begin, end] = steps_.task(found.at);
+    UseAt use{.vertex = begin, .work = found.number, .layer = found.layer, .over = {begin}};
+    if (found.received) use.over = {end, steps_.task(*found.received).second};
+    of[found.buffer].push_back(std::move(use));
+  }
+
   const Steps& steps_;
-  std::vector<BufferId> handed_on_;  // by rank
-  std::uint32_t works_ = 0;
 };
 
 // Finds paths along edges and streams. Each is short: it names no vertex between those where it
@@ -310,7 +280,7 @@ class Writer {
       auto& uses = uses_.of[buffer];
       if (uses.empty() || view_.plan().address[buffer] == kNowhere) continue;
       std::stable_sort(uses.begin(), uses.end(),
-                       [this](const BufferUse& a, const BufferUse& b) { return key(a) < key(b); });
+                       [this](const UseAt& a, const UseAt& b) { return key(a) < key(b); });
       buffers_.push_back(buffer);
     }
     std::stable_sort(buffers_.begin(), buffers_.end(), [this](BufferId a, BufferId b) {
@@ -339,11 +309,11 @@ class Writer {
   }
 
   [[nodiscard]] std::tuple<std::uint32_t, std::uint32_t, std::uint32_t> key(
-      const BufferUse& use) const {
+      const UseAt& use) const {
     return {steps_.place[use.vertex], use.work, use.layer};
   }
 
-  static std::string text_of(const BufferUse& use) {
+  static std::string text_of(const UseAt& use) {
     return fmt::format("[{},{},{},[{}]]", use.vertex, use.work, use.layer,
                        fmt::join(use.over, ","));
   }
@@ -359,10 +329,10 @@ class Writer {
         of.rank, of.chunk, of.layer, of.microbatch, capo::name_of(of.kind),
         name_of(region_of(address)), offset_of(address), view_.table().bytes(of));
     const char* comma = "";
-    for (const BufferUse& use : uses) out += std::exchange(comma, ",") + text_of(use);
+    for (const UseAt& use : uses) out += std::exchange(comma, ",") + text_of(use);
     out += "], \"paths\": [";
     comma = "";
-    for (const BufferUse& use : uses) {
+    for (const UseAt& use : uses) {
       const Vertex first = uses.front().vertex;
       if (use.vertex == first || steps_.hops(first, use.vertex)) continue;
       out += std::exchange(comma, ",") + path({first}, use.vertex);
@@ -374,9 +344,9 @@ class Writer {
   std::string text_of(BufferId loser, BufferId taker) {
     std::string out = fmt::format("\n{{\"before\": {}, \"after\": {}, \"paths\": [", number_[loser],
                                   number_[taker]);
-    const BufferUse& first = uses_.of[taker].front();
+    const UseAt& first = uses_.of[taker].front();
     const char* comma = "";
-    for (const BufferUse& use : uses_.of[loser]) {
+    for (const UseAt& use : uses_.of[loser]) {
       // Two pieces of work of a composite share a vertex, and no memory.
       const bool within = use.vertex == first.vertex;
       const bool plain = std::any_of(use.over.begin(), use.over.end(),

@@ -19,6 +19,7 @@ from capo._report import Diagnostic, OrderError, Profile, Report, Span, Suppress
 from capo._run import RunReport, run
 from capo._schedule import Schedule, generate, schedule_names
 from capo._simulate import KINDS, Timeline, simulate
+from capo._wired import BUFFER_KINDS, EDGE_KINDS, REGIONS, Graph, Plan, graph, plan
 
 _SUBMODULES = ("megatron", "strategies", "te", "torch")
 
@@ -33,10 +34,15 @@ def __getattr__(name):
 
 
 __all__ = [
+    "BUFFER_KINDS",
+    "EDGE_KINDS",
     "KINDS",
+    "REGIONS",
     "Diagnostic",
+    "Graph",
     "OrderError",
     "Picture",
+    "Plan",
     "Profile",
     "RecordError",
     "Report",
@@ -53,8 +59,10 @@ __all__ = [
     "draw",
     "explain",
     "generate",
+    "graph",
     "megatron",
     "minimise",
+    "plan",
     "record",
     "run",
     "schedule_names",

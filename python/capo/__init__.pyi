@@ -6,10 +6,15 @@ from capo import te as te
 from capo import torch as torch
 
 __all__ = [
+    "BUFFER_KINDS",
+    "EDGE_KINDS",
     "KINDS",
+    "REGIONS",
     "Diagnostic",
+    "Graph",
     "OrderError",
     "Picture",
+    "Plan",
     "Profile",
     "RecordError",
     "Report",
@@ -26,8 +31,10 @@ __all__ = [
     "draw",
     "explain",
     "generate",
+    "graph",
     "megatron",
     "minimise",
+    "plan",
     "record",
     "run",
     "schedule_names",
@@ -39,7 +46,10 @@ __all__ = [
 
 __version__: str
 strategies: Any
+BUFFER_KINDS: tuple[str, ...]
+EDGE_KINDS: tuple[str, ...]
 KINDS: tuple[str, ...]
+REGIONS: tuple[str, ...]
 
 _Order = Any
 """A list as TransformerEngine takes it, a list of ranks, a text, a path, a torch schedule, a Schedule."""
@@ -137,6 +147,26 @@ class Schedule:
     def to_csv(self) -> str: ...
     def to_te(self) -> str: ...
     def to_json(self) -> str: ...
+    def graph(
+        self,
+        *,
+        num_layers_per_chunk: int | Sequence[int] | None = None,
+        delayed: Literal["all"] | Iterable[int] | None = None,
+        modules: str | Sequence[str] | Mapping[str, Any] | None = None,
+        plan: Literal["te", "safe"] | None = None,
+        topology: str | Sequence[Sequence[int]] | None = None,
+        comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+    ) -> Graph: ...
+    def plan(
+        self,
+        *,
+        num_layers_per_chunk: int | Sequence[int] | None = None,
+        delayed: Literal["all"] | Iterable[int] | None = None,
+        modules: str | Sequence[str] | Mapping[str, Any] | None = None,
+        plan: Literal["te", "safe"] = "safe",
+        topology: str | Sequence[Sequence[int]] | None = None,
+        comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+    ) -> Plan: ...
     def draw(
         self,
         *,
@@ -152,6 +182,91 @@ class Schedule:
     def _repr_svg_(self) -> str: ...
     def __eq__(self, other: object) -> bool: ...
     __hash__: None  # type: ignore[assignment]
+
+class Graph:
+    def __init__(self, held: Any) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def rank(self) -> memoryview: ...
+    @property
+    def stage(self) -> memoryview: ...
+    @property
+    def microbatch(self) -> memoryview: ...
+    @property
+    def kind(self) -> memoryview: ...
+    @property
+    def entry(self) -> memoryview: ...
+    @property
+    def stream(self) -> memoryview: ...
+    @property
+    def start(self) -> memoryview: ...
+    @property
+    def end(self) -> memoryview: ...
+    @property
+    def before(self) -> memoryview: ...
+    @property
+    def after(self) -> memoryview: ...
+    @property
+    def edge_kind(self) -> memoryview: ...
+    @property
+    def vertices(self) -> int: ...
+    @property
+    def streams(self) -> int: ...
+    def to_dot(self) -> str: ...
+
+class Plan:
+    def __init__(self, held: Any) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def name(self) -> Literal["te", "safe"]: ...
+    @property
+    def sized(self) -> bool: ...
+    @property
+    def peaks(self) -> list[int]: ...
+    @property
+    def lower_bounds(self) -> list[int]: ...
+    @property
+    def rank(self) -> memoryview: ...
+    @property
+    def chunk(self) -> memoryview: ...
+    @property
+    def layer(self) -> memoryview: ...
+    @property
+    def microbatch(self) -> memoryview: ...
+    @property
+    def kind(self) -> memoryview: ...
+    @property
+    def region(self) -> memoryview: ...
+    @property
+    def offset(self) -> memoryview: ...
+    @property
+    def bytes(self) -> memoryview: ...
+    @property
+    def birth(self) -> memoryview: ...
+    @property
+    def death(self) -> memoryview: ...
+    def to_pandas(self) -> Any: ...
+
+def graph(
+    order: _Order,
+    *,
+    num_layers_per_chunk: int | Sequence[int] | None = None,
+    delayed: Literal["all"] | Iterable[int] | None = None,
+    modules: str | Sequence[str] | Mapping[str, Any] | None = None,
+    plan: Literal["te", "safe"] | None = None,
+    topology: str | Sequence[Sequence[int]] | None = None,
+    comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+) -> Graph: ...
+def plan(
+    order: _Order,
+    *,
+    num_layers_per_chunk: int | Sequence[int] | None = None,
+    delayed: Literal["all"] | Iterable[int] | None = None,
+    modules: str | Sequence[str] | Mapping[str, Any] | None = None,
+    plan: Literal["te", "safe"] = "safe",
+    topology: str | Sequence[Sequence[int]] | None = None,
+    comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+) -> Plan: ...
 
 class Picture:
     def __init__(self, draw: Any) -> None: ...

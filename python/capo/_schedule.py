@@ -63,6 +63,18 @@ class Schedule:
         """capo's own JSON."""
         return self._held.text("json")
 
+    def graph(self, **declared):
+        """The task graph; what is declared is that of :func:`capo.graph`."""
+        from capo._wired import graph
+
+        return graph(self, **declared)
+
+    def plan(self, **declared):
+        """Where buffers lie; what is declared is that of :func:`capo.plan`."""
+        from capo._wired import plan
+
+        return plan(self, **declared)
+
     def draw(self, **options):
         """The schedule as a picture; options are those of :func:`capo.draw`."""
         from capo._draw import draw

@@ -1,0 +1,41 @@
+#include "core/plan/uses.h"
+
+#include "core/plan/accesses.h"
+
+namespace capo {
+
+void UseVisitor::work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) {
+  BufferUse of{.rank = rank, .at = clock.now(), .number = number_++, .entry = work.entry};
+  BufferId handing_on = kNoBuffer;
+  const auto used = [&](BufferId buffer) {
+    of.buffer = buffer;
+    use(of);
+  };
+  for_each_layer(table_, rank, work, [&](std::int32_t layer) {
+    for (const Access& access : accesses_of(table_, rank, work, layer)) used(access.buffer);
+    if (is_backward(work.kind) && table_.facts(rank, work.chunk, layer).hands_on)
+      handing_on = table_.id(rank, work.chunk, layer, work.microbatch, BufferKind::GradInput);
+    ++of.layer;
+  });
+  if (fed_by != kNoBuffer) used(fed_by);
+  if (handing_on == kNoBuffer) return;
+  BufferId& before = handed_on_[RankId(rank).index()];
+  if (before != kNoBuffer) used(before);
+  before = handing_on;
+}
+
+void UseVisitor::sent(const Sending& sending, const Clock& clock) {
+  const std::int32_t layers = table_.layers(sending.rank, sending.chunk);
+  if (layers == 0) return;
+  const bool forward = sending.kind == Kind::SendForward;
+  use({.buffer =
+           table_.id(sending.rank, sending.chunk, forward ? layers - 1 : 0, sending.microbatch,
+                     forward ? BufferKind::Output : BufferKind::GradInput),
+       .rank = sending.rank,
+       .at = clock.now(),
+       .number = number_++,
+       .entry = sending.entry,
+       .received = sending.received});
+}
+
+}  // namespace capo
