@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -50,13 +51,17 @@ double value_of_int(nb::handle whole) {
   return negative ? -most : most;
 }
 
+// What nearly every item is.
+std::optional<Number> plain_number(nb::handle item) {
+  if (PyLong_CheckExact(item.ptr()))
+    return Number{.value = value_of_int(item), .type = NumberType::Integer};
+  if (PyFloat_Check(item.ptr()))
+    return Number{.value = PyFloat_AsDouble(item.ptr()), .type = NumberType::Float};
+  return std::nullopt;
+}
+
 Number number_of(nb::handle item) {
-  if (PyFloat_Check(item.ptr())) {
-    return {.value = PyFloat_AsDouble(item.ptr()), .type = NumberType::Float};
-  }
-  if (PyLong_CheckExact(item.ptr())) {
-    return {.value = value_of_int(item), .type = NumberType::Integer};
-  }
+  if (const auto plain = plain_number(item)) return *plain;
   if (PyIndex_Check(item.ptr())) {
     const auto whole = nb::steal(PyNumber_Index(item.ptr()));
     if (whole.is_valid()) return {.value = value_of_int(whole), .type = NumberType::Integer};
@@ -72,6 +77,11 @@ class Lists {
  public:
   explicit Lists(const std::string& name) { taken_.source.name = name; }
 
+  // A list of a production job has a hundred thousand entries, of some six characters each.
+  void expect(std::size_t entries) {
+    taken_.list.entries.reserve(entries);
+    text().reserve(entries * 6);
+  }
   void open() { text() += "["; }
   void close() { text() += "]"; }
   void begin_rank() {
@@ -84,7 +94,7 @@ class Lists {
     if (out.back() != '[') out += ", ";
     const std::size_t offset = out.size();
     if (offset > std::numeric_limits<std::uint32_t>::max() - 64) refuse("order: it is too long");
-    out += to_text(number);
+    append(number, out);
     taken_.list.entries.push_back({.value = number.value,
                                    .offset = static_cast<std::uint32_t>(offset),
                                    .length = static_cast<std::uint16_t>(out.size() - offset),
@@ -93,6 +103,17 @@ class Lists {
   [[nodiscard]] TakenLists taken() && { return std::move(taken_); }
 
  private:
+  // Nearly all are small ints, of which to_text() would make a string of each.
+  static void append(const Number& number, std::string& out) {
+    constexpr double kSmall = 1e9;
+    if (number.type != NumberType::Integer || std::abs(number.value) > kSmall) {
+      out += to_text(number);
+      return;
+    }
+    const fmt::format_int digits(static_cast<std::int64_t>(number.value));
+    out.append(digits.data(), digits.size());
+  }
+
   std::string& text() { return taken_.source.text; }
 
   TakenLists taken_;
@@ -109,14 +130,24 @@ void take_rank(nb::handle list, const std::string& what, Lists& lists) {
   lists.begin_rank();
   std::size_t index = 0;
   for (nb::handle item : nb::borrow<nb::list>(items_of(list, what))) {
-    if (!is_number(item)) {
+    const auto plain = plain_number(item);
+    if (!plain && !is_number(item)) {
       throw nb::type_error(
           fmt::format("{}[{}] is {}, no number", what, index, shown(item)).c_str());
     }
-    lists.add(number_of(item));
+    lists.add(plain ? *plain : number_of(item));
     ++index;
   }
   lists.close();
+}
+
+// Those of lists, whose lengths are true; what else has a length is not asked.
+std::size_t entries_of(const nb::list& ranks) {
+  std::size_t entries = 0;
+  for (nb::handle rank : ranks) {
+    if (nb::isinstance<nb::list>(rank)) entries += nb::len(rank);
+  }
+  return entries;
 }
 
 TakenLists take_lists(nb::handle order, const std::string& name) {
@@ -127,6 +158,7 @@ TakenLists take_lists(nb::handle order, const std::string& name) {
     take_rank(items, "order", lists);
     return std::move(lists).taken();
   }
+  lists.expect(entries_of(items));
   lists.open();
   for (std::size_t rank = 0; rank < items.size(); ++rank) {
     take_rank(items[rank], fmt::format("order[{}]", rank), lists);
