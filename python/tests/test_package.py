@@ -13,7 +13,7 @@ import pytest
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 MODULES = ["capo", "capo._check", "capo._compare", "capo._draw", "capo._record", "capo._report", "capo._run", "capo._schedule",
-           "capo._simulate", "capo.megatron", "capo.te", "capo.torch"]
+           "capo._simulate", "capo._wired", "capo.megatron", "capo.te", "capo.torch"]
 
 
 @pytest.mark.parametrize("name", MODULES)
