@@ -3,8 +3,9 @@
 //   ./dev bench --benchmark_filter=Draw
 //
 // The schedule is 1F1B on 16 ranks; 320 microbatches make 10,240 tasks and 31,250 a million.
-// `DrawSimulated` is from the schedule to all times, which `DrawSvg`, `DrawPage` and
-// `DrawPerfetto` begin with; `bytes` is the size of what they write.
+// `DrawSimulated` is from the schedule to all times, which the others begin with; `bytes` is the
+// size of what they write, `simulate` and `draw` are medians of the two parts in seconds of the
+// processor, and `ratio` is the median of each draw to the simulation before it.
 
 #include "core/order/input.h"
 #include "core/timeline/picture.h"
@@ -13,7 +14,10 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,19 +37,36 @@ capo::SimulationOptions options() {
   return options;
 }
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 template <typename Render>
 void draw(benchmark::State& state, Render render) {
+  const auto seconds = [](std::clock_t time) {
+    return static_cast<double>(time) / static_cast<double>(CLOCKS_PER_SEC);
+  };
   const capo::Input input = input_of(state.range(0));
   const capo::SimulationOptions given = options();
-  std::size_t bytes = 0;
-  std::size_t tasks = 0;
+  std::vector<double> simulating;
+  std::vector<double> drawing;
+  std::vector<double> ratios;
   for (auto _ : state) {
+    const auto begin = std::clock();
     const auto simulation = capo::simulation_of(input, given);
-    tasks = (*simulation)->graph().tasks.size();
-    bytes = render(**simulation);
+    benchmark::DoNotOptimize(&(*simulation)->times());
+    const auto simulated = std::clock();
+    state.counters["bytes"] = static_cast<double>(render(**simulation));
+    simulating.push_back(seconds(simulated - begin));
+    drawing.push_back(seconds(std::clock() - simulated));
+    ratios.push_back(drawing.back() / simulating.back());
+    state.counters["tasks"] = static_cast<double>((*simulation)->graph().tasks.size());
   }
-  state.counters["tasks"] = static_cast<double>(tasks);
-  state.counters["bytes"] = static_cast<double>(bytes);
+  state.counters["simulate"] = median(simulating);
+  state.counters["draw"] = median(drawing);
+  state.counters["ratio"] = median(ratios);
 }
 
 capo::Picture picture_of(const capo::Simulation& simulation) {
@@ -53,10 +74,7 @@ capo::Picture picture_of(const capo::Simulation& simulation) {
 }
 
 void DrawSimulated(benchmark::State& state) {
-  draw(state, [](const capo::Simulation& simulation) {
-    benchmark::DoNotOptimize(&simulation.times());
-    return std::size_t{0};
-  });
+  draw(state, [](const capo::Simulation&) { return std::size_t{0}; });
 }
 void DrawSvg(benchmark::State& state) {
   draw(state,

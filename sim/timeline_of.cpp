@@ -56,16 +56,16 @@ TimedTask timed(const Simulation& simulation, TaskId id) {
 }
 
 std::string placed_label(const Simulation& simulation, TaskId task) {
-  return fmt::format("{} of rank {}", simulation.label(task),
-                     std::int32_t{simulation.graph().tasks[task].rank});
+  return simulation.label(task) + " of rank " +
+         std::to_string(std::int32_t{simulation.graph().tasks[task].rank});
 }
 
 std::string why_idle(const Simulation& simulation, const Idle& idle) {
   if (idle.cause == Idle::Cause::Drain) return "nothing runs any more";
   if (idle.waits_for == kNoTask) return std::string(name_of(idle.cause));
-  std::string why = fmt::format("{} waits for {}", simulation.label(idle.next),
-                                placed_label(simulation, idle.waits_for));
-  if (idle.exposed > 0) why += fmt::format(", {} of it for bytes", figure(idle.exposed));
+  std::string why =
+      simulation.label(idle.next) + " waits for " + placed_label(simulation, idle.waits_for);
+  if (idle.exposed > 0) why += ", " + figure(idle.exposed) + " of it for bytes";
   return why;
 }
 

@@ -2,8 +2,6 @@
 
 #include "core/text/scan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -79,12 +77,15 @@ std::string_view word_of(Kind kind) {
       ->first;
 }
 
+// Written out number by number, since large pictures name every task.
 std::string to_token(const Action& action, Naming naming) {
   if (action.kind == Kind::Idle) return ".";
-  if (naming == Naming::Counted || action.microbatch == kNoMicrobatch) {
-    return fmt::format("{}{}", word_of(action.kind), action.chunk);
-  }
-  return fmt::format("{}{}.{}", word_of(action.kind), action.chunk, action.microbatch);
+  std::string token(word_of(action.kind));
+  token += std::to_string(std::int32_t{action.chunk});
+  if (naming == Naming::Counted || action.microbatch == kNoMicrobatch) return token;
+  token += '.';
+  token += std::to_string(std::int32_t{action.microbatch});
+  return token;
 }
 
 }  // namespace capo

@@ -22,12 +22,14 @@ std::string_view letter_of(Kind kind) {
   return kLetters[as_index(kind)];
 }
 
-std::string escaped(std::string_view text) {
-  // Nearly every text is plain, and a large picture has many.
-  const auto is_plain = [](char c) {
+bool is_plain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
     return c >= ' ' && c <= '~' && c != '&' && c != '<' && c != '>' && c != '"';
-  };
-  if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
+  });
+}
+
+std::string escaped(std::string_view text) {
+  if (is_plain(text)) return std::string(text);
   std::string out;
   for (const char c : printable(text)) {
     switch (c) {

@@ -40,6 +40,9 @@ inline constexpr std::array<Ink, 5> kInks{{
 /// The letter that a bar shows before its chunk and microbatch.
 [[nodiscard]] std::string_view letter_of(Kind kind);
 
+/// Whether a text stands in XML as it is. Nearly every one does, and a large picture has many.
+[[nodiscard]] bool is_plain(std::string_view text);
+
 /// Text as XML and HTML hold it, between tags and in attributes.
 [[nodiscard]] std::string escaped(std::string_view text);
 

@@ -15,6 +15,7 @@
 #include "core/timeline/timeline.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,9 @@ struct Picture {
   std::vector<std::string> setting;  ///< lines that tell what the verdict and the times rest on
   std::vector<Alarm> alarms;
   OrderText order;  ///< empty if the picture is not that of a text
+  /// A position in the timeline's tasks whose waits have arrows, and the words of the key to them.
+  std::optional<std::uint32_t> chosen;
+  std::string chosen_words;
 };
 
 /// "predicted", "measured", "listed".
@@ -90,7 +94,8 @@ enum class Page : std::uint8_t {
 
 struct SvgOptions {
   Page page = Page::Screen;
-  bool path = true;  ///< the critical path has arrows, where the timeline knows it
+  bool path = true;   ///< the critical path has arrows, where the timeline knows it
+  bool fold = false;  ///< a long step has several lines of time, as wide as a screen or a column
 };
 
 /// The picture as SVG: one file that needs no other, follows the reader's light or dark, and is

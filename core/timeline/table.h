@@ -8,10 +8,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace capo {
+
+/// Appends a number of parts of 10^-decimals without the zeros at its end: 1250 and 2 as "12.5".
+void append_decimal(std::int64_t parts, int decimals, std::string& text);
 
 /// At most six digits that matter, without trailing zeros; whole numbers in full.
 [[nodiscard]] std::string figure(double value);

@@ -150,7 +150,7 @@ TEST(Svg, MembersOfACompositeLieOneAboveTheOther) {
   const auto all = elements_of(svg(picture));
   EXPECT_EQ(of_class(all, "task ").size(), 3U);
   const auto halves = std::count_if(all.begin(), all.end(), [](const Element& each) {
-    return each.name == "rect" && each["height"] == "11.00";
+    return each.name == "rect" && each["height"] == "11" && each["class"].empty();
   });
   EXPECT_EQ(halves, 2);
 }
@@ -242,6 +242,62 @@ void expect_finite(const std::string& text) {
   }
 }
 
+// A long step: hundred forwards of length 1 on one rank, which wait for each other.
+Picture long_picture() {
+  Picture picture = small_picture();
+  Timeline& timeline = picture.timeline;
+  const TimedTask forward = timeline.tasks[0];
+  timeline.tasks.clear();
+  timeline.path.clear();
+  timeline.ranks = 1;
+  timeline.makespan = 100;
+  timeline.bubbles = {{.rank = 0, .begin = 98.5, .end = 100, .why = "nothing runs any more"}};
+  timeline.memory = {{{.time = 0, .held = 1}, {.time = 60, .held = 2}, {.time = 100, .held = 0}}};
+  for (std::uint32_t at = 0; at < 100; ++at) {
+    timeline.tasks.push_back(forward);
+    timeline.tasks.back().begin = at * 0.985;
+    timeline.tasks.back().end = (at + 1) * 0.985;
+    timeline.tasks.back().id = timeline.tasks.back().entry = at;
+  }
+  return picture;
+}
+
+TEST(Svg, ALongStepIsFoldedIntoLinesOfWhichNoneIsWiderThanAScreen) {
+  const Picture picture = long_picture();
+  const auto wide = elements_of(svg(picture));
+  const auto folded = elements_of(svg(picture, {.fold = true}));
+  EXPECT_GT(std::stod(wide.front()["width"]), 2500);
+  EXPECT_LT(std::stod(folded.front()["width"]), 1400);
+  const auto tasks = of_class(folded, "task ");
+  ASSERT_EQ(tasks.size(), 100U) << "a task that goes on in the next line stays one";
+  EXPECT_EQ(of_class(wide, "bubble").size(), of_class(folded, "bubble").size());
+  double right = 0;
+  std::size_t bars = 0;
+  for (const Element& each : folded) {
+    if (each.name != "rect" || each["x"].empty() || each["class"] != "") continue;
+    right = std::max(right, std::stod(each["x"]) + std::stod(each["width"]));
+    ++bars;
+  }
+  EXPECT_GT(bars, 101U) << "bars that cross into the next line have two pieces";
+  EXPECT_LE(right, std::stod(folded.front()["width"]));
+}
+
+TEST(Svg, AShortStepIsNotFolded) {
+  EXPECT_EQ(svg(small_picture(), {.fold = true}), svg(small_picture()));
+}
+
+TEST(Svg, WaitsOfAChosenTaskAreArrowsToAndFromIt) {
+  Picture picture = small_picture();
+  picture.timeline.waits = {{.task = 1, .on = 0}, {.task = 2, .on = 1}, {.task = 3, .on = 1}};
+  picture.chosen = 2;
+  picture.chosen_words = "waits of B1.0";
+  const auto all = of_class(elements_of(svg(picture)), "chosen");
+  const auto arrows = std::count_if(all.begin(), all.end(),
+                                    [](const Element& each) { return each.name == "path"; });
+  EXPECT_EQ(arrows, 1);
+  EXPECT_NE(svg(picture).find(">waits of B1.0</text>"), std::string::npos);
+}
+
 TEST(Svg, NothingAtAllIsAPictureWithItsVerdict) {
   const Picture picture{.verdict = "accepted"};
   const std::string text = svg(picture);
@@ -277,7 +333,7 @@ TEST(Svg, ATaskWithoutALengthIsSeen) {
   picture.timeline.tasks[0].end = 0;
   const auto all = elements_of(svg(picture));
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const Element& each) {
-    return each.name == "rect" && each["width"] == "0.80";
+    return each.name == "rect" && each["width"] == "0.8";
   }));
 }
 
