@@ -1,34 +1,25 @@
 // `capo draw FILE -o out.svg`: when each task runs, as a picture that carries its verdict.
-//
-// An order that cannot run is drawn as far as it goes, each entry at its index with the findings at
-// their places.
 
 #include "cli/commands/commands.h"
+#include "cli/commands/drawn.h"
 #include "cli/options/choice.h"
-#include "cli/options/cost_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
-#include "cli/options/judged_input.h"
+#include "cli/options/grid_flags.h"
 #include "cli/options/pdf.h"
 #include "core/base/assert.h"
-#include "core/draw/picture_of.h"
-#include "core/rules/check.h"
 #include "core/timeline/picture.h"
-#include "core/timeline/table.h"
 #include "core/timeline/timeline.h"
-#include "sim/simulation.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -45,14 +36,15 @@ const Words<DrawFormat>& draw_formats() {
   return kAll;
 }
 
-struct DrawRequest : InputRequest {
-  CostOptions costs;
+struct DrawRequest : DrawnRequest {
   std::optional<DrawFormat> format;  ///< nullopt: by the ending of `output`
   std::string output;
   std::string against;  ///< another file to draw below the first; empty: none
   std::size_t max_tasks = 200'000;
   bool paper = false;
   bool no_path = false;
+  bool fold = false;
+  GridFlags grid;
 };
 
 // The format that a flag names, else that of the file's ending.
@@ -73,80 +65,20 @@ void refuse_misfits(const DrawRequest& request, DrawFormat format) {
   const bool drawn = format == DrawFormat::Svg || format == DrawFormat::Pdf;
   if (request.paper && !drawn) throw CLI::ValidationError("--paper", "is for svg and pdf");
   if (request.no_path && !drawn) throw CLI::ValidationError("--no-path", "is for svg and pdf");
+  if (request.fold && !drawn) throw CLI::ValidationError("--fold", "is for svg and pdf");
+  if (!request.task.empty() && !drawn) throw CLI::ValidationError("--task", "is for svg and pdf");
+  const bool text = format == DrawFormat::Txt;
+  if (request.grid.width && !text) throw CLI::ValidationError("--width", "is for txt");
+  if (request.grid.colour != ColourChoice::Auto && !text) {
+    throw CLI::ValidationError("--color", "is for txt");
+  }
   if (!request.against.empty() && !drawn && format != DrawFormat::Html) {
     throw CLI::ValidationError("--against", "is for svg, pdf and html");
   }
 }
 
-std::string times_in_words(const Simulation& simulation) {
-  return fmt::format("predicted: makespan {}, the busiest rank is idle {} of its span, links {}",
-                     figure(simulation.makespan()), percent(simulation.bubble_rate()),
-                     name_of(simulation.subject().links));
-}
-
-// An input with all that its picture refers to, which stays where it is.
-struct Drawn {
-  JudgedInput judged;
-  SimulationOptions options;
-  std::unique_ptr<Simulation> simulation;  ///< nullptr: the input has no times
-  Picture picture;
-  ExitCode code = kAccepted;
-};
-
-// The picture of a timeline that was written before; nullopt if the file is none. A pipe is read
-// once, so it is taken for an order.
-Result<std::optional<Picture>, CommandError> timeline_in(const InputOptions& input) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(input.file, ignored)) return std::optional<Picture>();
-  auto source = read_source(input.file, input.limits.bytes);
-  if (!source) return CommandError(source.error());
-  if (!is_timeline(source->text)) return std::optional<Picture>();
-  auto picture = read_timeline(source->text, input.limits);
-  if (!picture) {
-    return CommandError(
-        RefusedInput{.source = std::move(*source), .refusal = std::move(picture.error())});
-  }
-  return std::optional<Picture>(std::move(*picture));
-}
-
-void draw(const DrawRequest& request, DrawFormat format, Drawn& drawn) {
-  const Input& input = drawn.judged.input;
-  drawn.options = request.costs.resolve(drawn.judged.model);
-  drawn.options.memory_plan = drawn.judged.model.plan;
-  request.costs.refuse_misfits(input.schedule, drawn.options.costs);
-
-  const Report report = report_of(input, check(input, drawn.judged.check_options()), {});
-  drawn.code = exit_code_of(report.verdict);
-  auto simulation = simulation_of(input, drawn.options);
-  if (!simulation) {
-    drawn.picture = picture_of(input, report, listed(input), simulation.error().why);
-    return;
-  }
-  drawn.simulation = std::move(*simulation);
-  Timeline timeline = timeline_of(*drawn.simulation);
-  if (format == DrawFormat::Html || format == DrawFormat::Pftrace)
-    add_causes(*drawn.simulation, timeline);
-  drawn.picture = picture_of(input, report, std::move(timeline), "");
-  drawn.picture.setting.push_back(times_in_words(*drawn.simulation));
-}
-
-Result<std::unique_ptr<Drawn>, CommandError> drawn_of(const DrawRequest& request,
-                                                      DrawFormat format) {
-  auto timeline = timeline_in(request.input);
-  if (!timeline) return std::move(timeline.error());
-  if (*timeline) {
-    const ExitCode code = (*timeline)->accepted ? kAccepted : kFindings;
-    return std::make_unique<Drawn>(Drawn{.picture = std::move(**timeline), .code = code});
-  }
-  auto judged = judged_input(request);
-  if (!judged) return std::move(judged.error());
-  auto drawn = std::make_unique<Drawn>(Drawn{.judged = std::move(*judged)});
-  draw(request, format, *drawn);
-  return drawn;
-}
-
-std::string grid_with_verdict(const Picture& picture) {
-  std::string text = text_grid(picture.timeline);
+std::string grid_with_verdict(const Picture& picture, const GridOptions& grid) {
+  std::string text = text_grid(picture.timeline, grid);
   for (const Alarm& alarm : picture.alarms) text += alarm.words + "\n";
   text += picture.verdict + "\n";
   for (const std::string& line : picture.setting) text += "  " + line + "\n";
@@ -157,7 +89,8 @@ Result<std::string> rendered(const std::vector<Picture>& pictures, const DrawReq
                              DrawFormat format) {
   const Picture& picture = pictures.front();
   const SvgOptions svg_options{.page = request.paper ? Page::Column : Page::Screen,
-                               .path = !request.no_path};
+                               .path = !request.no_path,
+                               .fold = request.fold};
   switch (format) {
     case DrawFormat::Svg:
       return svg(pictures, svg_options);
@@ -170,7 +103,7 @@ Result<std::string> rendered(const std::vector<Picture>& pictures, const DrawReq
     case DrawFormat::Json:
       return chrome_trace(picture);
     case DrawFormat::Txt:
-      return grid_with_verdict(picture);
+      return grid_with_verdict(picture, request.grid.options_for(request.output));
   }
   CAPO_UNREACHABLE();
 }
@@ -196,6 +129,7 @@ DrawRequest request_against(const DrawRequest& request) {
   DrawRequest other = request;
   other.input.file = request.against;
   other.input.order.reset();
+  other.task.clear();
   return other;
 }
 
@@ -203,12 +137,14 @@ int draw_files(const DrawRequest& request) {
   const DrawFormat format = format_of(request);
   refuse_misfits(request, format);
   std::vector<DrawRequest> requests{request};
-  if (!request.against.empty()) requests.push_back(request_against(request));
+  requests.front().causes =
+      format == DrawFormat::Html || format == DrawFormat::Pftrace || !request.task.empty();
+  if (!request.against.empty()) requests.push_back(request_against(requests.front()));
   std::vector<std::unique_ptr<Drawn>> kept;
   std::vector<Picture> pictures;
   ExitCode code = kAccepted;
   for (const DrawRequest& each : requests) {
-    auto drawn = drawn_of(each, format);
+    auto drawn = drawn_of(each);
     if (!drawn) return refuse(drawn.error());
     kept.push_back(std::move(*drawn));
     pictures.push_back(std::move(kept.back()->picture));
@@ -243,6 +179,13 @@ Run add_draw(CLI::App& app) {
   command->add_flag("--paper", request->paper,
                     "A column of a paper wide, in greys and small print");
   command->add_flag("--no-path", request->no_path, "Without the arrows of the critical path");
+  command->add_flag("--fold", request->fold,
+                    "Fold a long step into lines, no wider than a screen (with --paper, a column)");
+  command->add_option("--task", request->task,
+                      "Draw what this task waits for and who waits for it: \"rank 2 B1.3\"");
+  command->add_flag("--all", request->all,
+                    "Draw each finding, also those that follow from one slip");
+  request->grid.add_to(*command);
   command
       ->add_option("--max-tasks", request->max_tasks,
                    "Tasks beyond which there is no picture (exit code 4)")

@@ -6,8 +6,8 @@
 #include "cli/options/cost_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
+#include "cli/options/grid_flags.h"
 #include "cli/options/judged_input.h"
-#include "cli/options/terminal.h"
 #include "core/base/assert.h"
 #include "core/timeline/timeline.h"
 #include "sim/report.h"
@@ -31,27 +31,23 @@ struct SimulateRequest : InputRequest {
   SimulateFormat format = SimulateFormat::Text;
   std::string output = "-";
   std::string trace;
-  GridOptions grid;
-  std::optional<std::size_t> width;  ///< nullopt: that of the terminal
-  ColourChoice colour = ColourChoice::Auto;
+  GridFlags grid;
+  std::optional<std::int32_t> rank;  ///< of the grid; nullopt: all
   ReportOptions report;
 };
 
 GridOptions grid_of(const SimulateRequest& request) {
-  const bool shown = request.output == "-";
-  GridOptions grid = request.grid;
-  grid.width = request.width.value_or(shown ? terminal_width() : kUsualWidth);
-  const bool coloured = shown || request.colour == ColourChoice::Always;
-  grid.colour = coloured ? colour_of(request.colour) : Colour::Off;
+  GridOptions grid = request.grid.options_for(request.output);
+  grid.rank = request.rank;
   return grid;
 }
 
 void refuse_rank(const SimulateRequest& request, std::size_t ranks) {
-  if (!request.grid.rank) return;
+  if (!request.rank) return;
   if (request.format != SimulateFormat::Grid) {
     throw CLI::ValidationError("--rank", "is for --format grid, where it chooses a line");
   }
-  if (RankId(*request.grid.rank).index() >= ranks) {
+  if (RankId(*request.rank).index() >= ranks) {
     throw CLI::ValidationError("--rank", ranks == 1
                                              ? "there is rank 0 and no other"
                                              : fmt::format("there are ranks 0 to {}", ranks - 1));
@@ -112,13 +108,9 @@ Run add_simulate(CLI::App& app) {
               {"trace", SimulateFormat::Trace}},
              "text, json, grid (the timeline as text) or trace (for Perfetto)");
   command->add_option("--trace", request->trace, "Also write the timeline here as a Chrome trace");
-  command
-      ->add_option("--width", request->width,
-                   "Characters in a line of the grid; default: those of the terminal, else 100")
-      ->check(CLI::Range(std::size_t{20}, std::size_t{100000}));
-  command->add_option("--rank", request->grid.rank, "Only this rank's line of the grid")
+  request->grid.add_to(*command);
+  command->add_option("--rank", request->rank, "Only this rank's line of the grid")
       ->check(CLI::Range(0, 1 << 24));
-  add_colour(*command, request->colour);
   command
       ->add_option("--max-items", request->report.most,
                    "Idle intervals, and tasks of the critical path, that JSON lists")

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <sstream>
 #include <utility>
 
 namespace capo {
@@ -242,10 +241,13 @@ Picture picture_of(const Input& input, const Report& report, Timeline timeline,
                   .alarms = alarms_of(input, report, timeline)};
   picture.order = order_text(input, timeline);
   picture.timeline = std::move(timeline);
-  std::istringstream lines(verdict_text(report));
-  std::getline(lines, picture.verdict);
-  for (std::string line; std::getline(lines, line);) {
-    picture.setting.push_back(line.substr(line.find_first_not_of(' ')));
+  const std::string text = verdict_text(report);
+  std::size_t end = text.find('\n');
+  picture.verdict = text.substr(0, end);
+  while (end != std::string::npos && end + 1 < text.size()) {
+    const std::size_t begin = text.find_first_not_of(' ', end + 1);
+    end = text.find('\n', begin);
+    picture.setting.push_back(text.substr(begin, end - begin));
   }
   if (!why_listed.empty()) {
     picture.setting.push_back(

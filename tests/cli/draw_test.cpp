@@ -145,6 +145,54 @@ TEST_F(Draw, TheFormatFollowsTheEndingOrTheFlag) {
   EXPECT_TRUE(text_of("any.thing").starts_with("rank 0 |"));
 }
 
+TEST_F(Draw, AGridIsAsWideAsAskedAndColouredIfAsked) {
+  const std::string order = "--order 1,-1 --format txt -o - ";
+  const std::string plain = draw(order).out;
+  EXPECT_EQ(plain.find('\n'), 100U) << plain;
+  EXPECT_FALSE(holds(plain, "\x1b")) << "a pipe is no terminal";
+  EXPECT_EQ(draw(order + "--width 40").out.find('\n'), 40U);
+  EXPECT_TRUE(holds(draw(order + "--color always").out, "\x1b[34mF0"));
+  EXPECT_FALSE(holds(draw(order + "--color never").out, "\x1b"));
+  EXPECT_TRUE(holds(draw("--order 1,-1 -o a.svg --width 40").err, "--width: is for txt"));
+  EXPECT_TRUE(holds(draw("--order 1,-1 -o a.svg --color always").err, "--color: is for txt"));
+}
+
+TEST_F(Draw, ALongStepIsFoldedIfAsked) {
+  generate("zbv", "s.order");
+  EXPECT_EQ(draw("s.order -o wide.svg").exit_code, 0);
+  EXPECT_EQ(draw("s.order -o folded.svg --fold --paper").exit_code, 0);
+  EXPECT_TRUE(is_xml("folded.svg"));
+  EXPECT_EQ(count(text_of("folded.svg"), "<g class=\"task "),
+            count(text_of("wide.svg"), "<g class=\"task "));
+  EXPECT_GT(count(text_of("folded.svg"), ">rank 0</text>"), 1U) << "each line has its names";
+  EXPECT_EQ(count(text_of("wide.svg"), ">rank 0</text>"), 1U);
+  EXPECT_EQ(draw("s.order -o a.html --fold").exit_code, 2);
+}
+
+TEST_F(Draw, AChosenTaskHasArrowsToWhatItWaitsForAndWhoWaitsForIt) {
+  generate("1f1b", "s.order");
+  const Outcome outcome = run_capo({"draw", "s.order", "--cost", "comm=0.5", "--task",
+                                    "rank 2 B1.0", "--no-path", "-o", "s.svg"},
+                                   {.directory = folder_.path()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_GE(count(text_of("s.svg"), "<path class=\"chosen\""), 2U) << "its receive and its send";
+  EXPECT_TRUE(holds(text_of("s.svg"), ">waits of B1.0 of rank 2</text>"));
+  const Outcome none = run_capo({"draw", "s.order", "--task", "rank 9 B1.0", "-o", "s.svg"},
+                                {.directory = folder_.path()});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_TRUE(holds(none.err, "rank 9 has no task `B1.0`")) << none.err;
+}
+
+// Of the list that TransformerEngine's pull request would have with one entry wrong.
+TEST_F(Draw, ASlipIsDrawnInsteadOfWhatFollowsFromIt) {
+  const std::string broken = CAPO_SOURCE_DIR "/examples/te2376/broken.te ";
+  EXPECT_EQ(draw(broken + "-o slip.svg").exit_code, 1);
+  EXPECT_EQ(draw(broken + "-o all.svg --all").exit_code, 1);
+  EXPECT_TRUE(holds(text_of("slip.svg"), "`-1` at index 62 is probably `-2`</text>"));
+  EXPECT_FALSE(holds(text_of("all.svg"), "index 62 is probably"));
+  EXPECT_TRUE(holds(text_of("all.svg"), "error[S15]: `-1` at index 70"));
+}
+
 TEST_F(Draw, AFormatThatThereIsNotIsAUsageError) {
   for (const char* file : {"a.png", "a", "-"}) {
     const Outcome outcome = draw(std::string("--order 1,-1 -o ") + file);

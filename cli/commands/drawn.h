@@ -1,0 +1,41 @@
+// An input of `capo draw` as the picture that it makes, whatever its verdict.
+//
+// An order that cannot run is drawn as far as it goes, each entry at its index with the findings at
+// their places. If one slip explains all findings, it alone is drawn. Tested by
+// tests/cli/draw_test.cpp.
+
+#pragma once
+
+#include "cli/options/command_error.h"
+#include "cli/options/cost_options.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/judged_input.h"
+#include "core/base/result.h"
+#include "core/timeline/picture.h"
+#include "sim/simulation.h"
+
+#include <memory>
+#include <string>
+
+namespace capo::cli {
+
+struct DrawnRequest : InputRequest {
+  CostOptions costs;
+  bool all = false;     ///< draw each finding, also those that follow from one slip
+  bool causes = false;  ///< the timeline says what each task waited for
+  std::string task;     ///< whose waits have arrows: "rank 2 B1.3"; empty: none
+};
+
+/// An input with all that its picture refers to, which stays where it is.
+struct Drawn {
+  JudgedInput judged;
+  SimulationOptions options;
+  std::unique_ptr<Simulation> simulation;  ///< nullptr: the input has no times
+  Picture picture;
+  ExitCode code = kAccepted;
+};
+
+/// Throws CLI::ValidationError if flags contradict the input, as a task that it does not have.
+[[nodiscard]] Result<std::unique_ptr<Drawn>, CommandError> drawn_of(const DrawnRequest& request);
+
+}  // namespace capo::cli
