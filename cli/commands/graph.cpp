@@ -76,10 +76,7 @@ int draw_graph(const GraphRequest& request) {
   if (!request.ranks.empty()) dot.ranks = ranks_of(request.ranks, input.schedule.ranks.size());
   if (!request.window.empty()) dot.window = window_of(request.window);
   const auto text = draw(input, judged->check_options(), dot);
-  if (!text) {
-    print_error(text.error());
-    return text.error().kind == ErrorKind::Limit ? kNoVerdict : kFindings;
-  }
+  if (!text) return fail(text.error());
   return exit_code_after(write_output(request.output, *text));
 }
 
@@ -99,6 +96,11 @@ Run add_graph(CLI::App& app) {
                       "Only these steps of each rank's order, transfers counted, `0:40`");
   command->add_flag("--collapse", request->dot.collapse,
                     "Draw a transfer as an edge between the computations that it joins");
+  command
+      ->add_option("--columns", request->dot.columns,
+                   "Columns after which rows go on in a next line; 0: as fits a page")
+      ->check(CLI::Range(0, 100'000))
+      ->capture_default_str();
   command
       ->add_option("--max-nodes", request->dot.max_nodes,
                    "Nodes beyond which there is no picture (exit code 4)")

@@ -2,6 +2,7 @@
 #include "core/draw/draw.h"
 
 #include "core/base/assert.h"
+#include "core/draw/drawing.h"
 #include "core/draw/reduction.h"
 #include "core/text/action_token.h"
 
@@ -16,28 +17,7 @@ namespace capo {
 
 namespace {
 
-// The ways to draw an edge. Kinds that mean the same to a reader share a class.
-enum class EdgeClass : std::uint8_t { Order, Data, Message, Issue, Wait, Event, Collective };
-constexpr std::size_t kClasses = 7;
-
-struct Style {
-  std::string_view name;
-  std::string_view attributes;
-};
-
-// Edges differ in style as well as in colour, for grey print and for those who see colours
-// otherwise.
-constexpr std::array<Style, kClasses> kStyles{{
-    {"order", "color=\"#b0b0b0\", weight=10, arrowsize=0.5"},
-    {"data", "color=\"#1f4e8c\", style=solid"},
-    {"message", "color=\"#0b6e4f\", style=bold, penwidth=2"},
-    {"issue", "color=\"#7f7f7f\", style=dotted, constraint=false"},
-    {"wait", "color=\"#8c6d1f\", style=dotted, penwidth=1.5"},
-    {"event", "color=\"#6a3d9a\", style=dashed"},
-    {"collective", "color=\"#0b6e4f\", style=\"dashed,bold\", dir=none, constraint=false"},
-}};
-
-constexpr std::string_view kRed = "color=\"#d00000\", penwidth=2.5, fontcolor=\"#d00000\"";
+constexpr std::size_t kClasses = as_index(EdgeClass::Witness);
 
 EdgeClass class_of(EdgeKind kind) {
   switch (kind) {
@@ -63,34 +43,16 @@ EdgeClass class_of(EdgeKind kind) {
 }
 
 std::string_view word_for(EdgeKind kind) {
-  switch (kind) {
-    case EdgeKind::Stream:
-    case EdgeKind::Queue:
-      return "order";
-    case EdgeKind::Rendezvous:
-      return "rendezvous";
-    default:
-      return kStyles[as_index(class_of(kind))].name;
-  }
+  constexpr std::array<std::string_view, kClasses> kWords{"order", "data",  "message",   "issue",
+                                                          "wait",  "event", "collective"};
+  return kind == EdgeKind::Rendezvous ? "rendezvous" : kWords[as_index(class_of(kind))];
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-class DotText {
+// What of a graph is drawn.
+class Choice {
  public:
-  DotText(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,
-          const DotOptions& options)
+  Choice(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,
+         const DotOptions& options)
       : graph_(graph),
         lowered_(lowered),
         marks_(marks),
@@ -101,19 +63,19 @@ class DotText {
 
   [[nodiscard]] std::size_t nodes() const { return tasks_.size(); }
 
-  std::string draw(const std::string& title) {
-    out_ += "digraph capo {\n";
-    out_ += "  graph [rankdir=LR, newrank=true, compound=true, fontname=\"Helvetica\", ";
-    out_ += fmt::format("labelloc=b, label=\"{}\"];\n", escaped(title));
-    out_ +=
-        "  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"Helvetica\"];\n";
-    out_ += "  edge [fontname=\"Helvetica\", fontsize=10];\n";
-    draw_ranks();
+  Drawing draw(const std::string& title) {
+    out_.title = title;
+    for (std::size_t n = 0; n < tasks_.size(); ++n) add_node(n);
     collect_edges();
     collect_witness();
     for (std::size_t c = 0; c < kClasses; ++c) draw_class(static_cast<EdgeClass>(c));
-    for (const auto& [ends, label] : witness_) draw_witness(ends, label);
-    out_ += "}\n";
+    for (const auto& [ends, words] : witness_) {
+      out_.lines.push_back({.from = ends.first,
+                            .to = ends.second,
+                            .of = EdgeClass::Witness,
+                            .waits = said_.contains(ends),
+                            .words = words});
+    }
     return std::move(out_);
   }
 
@@ -164,28 +126,18 @@ class DotText {
     }
   }
 
-  void draw_ranks() {
-    std::int32_t open = -1;
-    for (std::size_t n = 0; n < tasks_.size(); ++n) {
-      const Task& task = graph_.tasks[tasks_[n]];
-      if (task.rank != open) {
-        if (open >= 0) out_ += "  }\n";
-        open = task.rank;
-        out_ += fmt::format("  subgraph cluster_rank{} {{\n", open);
-        out_ += fmt::format(
-            "    label=\"rank {}\"; labelloc=t; labeljust=l; style=filled; color=\"#f4f4f4\";\n",
-            open);
-      }
-      const Step& step = step_of(task);
-      const Action action{.kind = step.kind, .chunk = step.chunk, .microbatch = step.microbatch};
-      const std::string tooltip =
-          fmt::format("rank {}, stage {}, step {}", task.rank, task.stage, task.step);
-      out_ += fmt::format("    {} [label=\"{}\", group=\"s{}\", tooltip=\"{}\"{}{}];\n", names_[n],
-                          escaped(to_token(action, Naming::Named)), task.stream, tooltip,
-                          is_transfer(step.kind) ? ", shape=ellipse, fontsize=10" : "",
-                          red_.contains(tasks_[n]) ? fmt::format(", {}", kRed) : "");
-    }
-    if (open >= 0) out_ += "  }\n";
+  void add_node(std::size_t n) {
+    const Task& task = graph_.tasks[tasks_[n]];
+    const Step& step = step_of(task);
+    const Action action{.kind = step.kind, .chunk = step.chunk, .microbatch = step.microbatch};
+    out_.nodes.push_back(
+        {.name = names_[n],
+         .label = to_token(action, Naming::Named),
+         .tooltip = fmt::format("rank {}, stage {}, step {}", task.rank, task.stage, task.step),
+         .rank = task.rank,
+         .stream = task.stream,
+         .kind = step.kind,
+         .red = red_.contains(tasks_[n])});
   }
 
   // The two nodes of the picture that an edge of the graph joins.
@@ -236,25 +188,24 @@ class DotText {
       if (next != wait.waited) add_red(next, wait.waited, "together");
     }
     for (const auto& [from, to] : marks_.pairs) add_red(from, to, "meets");
+    for (const ToldEdge& edge : marks_.told) add_red(edge.from, edge.to, edge.words);
   }
 
   // A red edge is drawn already, and an issue says no more than the data beside it.
   void draw_class(EdgeClass edge_class) {
     auto& edges = edges_[as_index(edge_class)];
-    const Style& style = kStyles[as_index(edge_class)];
     for (const DrawnEdge& edge :
          transitively_reduced(std::move(edges), static_cast<std::uint32_t>(tasks_.size()))) {
       if (edge_class == EdgeClass::Data) data_.insert(edge);
-      const bool said = edge_class == EdgeClass::Issue && data_.contains(edge);
-      if (said || witness_.contains(edge)) continue;
-      out_ += fmt::format("  {} -> {} [class={}, {}];\n", names_[edge.first], names_[edge.second],
-                          style.name, style.attributes);
+      if (edge_class == EdgeClass::Issue && data_.contains(edge)) continue;
+      const bool waits = edge_class != EdgeClass::Collective;
+      if (witness_.contains(edge)) {
+        if (waits) said_.insert(edge);
+        continue;
+      }
+      out_.lines.push_back(
+          {.from = edge.first, .to = edge.second, .of = edge_class, .waits = waits, .words = ""});
     }
-  }
-
-  void draw_witness(const DrawnEdge& ends, std::string_view label) {
-    out_ += fmt::format("  {} -> {} [class=witness, {}, constraint=false, label=\"{}\"];\n",
-                        names_[ends.first], names_[ends.second], kRed, label);
   }
 
   const TaskGraph& graph_;
@@ -266,26 +217,35 @@ class DotText {
   std::vector<TaskId> tasks_;    // by node
   std::vector<std::string> names_;
   std::array<std::vector<DrawnEdge>, kClasses> edges_;
-  std::set<DrawnEdge> data_;                       // drawn
-  std::map<DrawnEdge, std::string_view> witness_;  // with what each is
-  std::string out_;
+  std::set<DrawnEdge> said_;                  // edges of the graph that are red
+  std::set<DrawnEdge> data_;                  // drawn
+  std::map<DrawnEdge, std::string> witness_;  // with what each is
+  Drawing out_;
 };
+
+Error too_many(std::size_t nodes, const DotOptions& options) {
+  return {.kind = ErrorKind::Limit,
+          .message = fmt::format("the picture would have {} nodes, more than the {} that a reader "
+                                 "could follow",
+                                 nodes, options.max_nodes),
+          .help =
+              "--ranks 0,1 draws some ranks, --window 0:40 the first steps of each, "
+              "--collapse leaves transfers out; --max-nodes raises the limit"};
+}
 
 }  // namespace
 
 Result<std::string> to_dot(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,
                            const std::string& title, const DotOptions& options) {
-  DotText picture(graph, lowered, marks, options);
-  if (picture.nodes() > options.max_nodes) {
-    return Error{.kind = ErrorKind::Limit,
-                 .message = fmt::format("the picture would have {} nodes, more than the {} that "
-                                        "Graphviz lays out in reasonable time",
-                                        picture.nodes(), options.max_nodes),
-                 .help =
-                     "--ranks 0,1 draws some ranks, --window 0:40 the first steps of each, "
-                     "--collapse leaves transfers out; --max-nodes raises the limit"};
-  }
-  return picture.draw(title);
+  Choice choice(graph, lowered, marks, options);
+  // The edges of a picture that is refused need not be found.
+  if (choice.nodes() > options.max_nodes) return too_many(choice.nodes(), options);
+  return dot_text(choice.draw(title), options.columns);
+}
+
+Result<std::string> to_dot(const Drawing& drawing, const DotOptions& options) {
+  if (drawing.nodes.size() > options.max_nodes) return too_many(drawing.nodes.size(), options);
+  return dot_text(drawing, options.columns);
 }
 
 }  // namespace capo

@@ -1,11 +1,16 @@
 #include "core/draw/draw.h"
 
+#include "core/draw/drawing.h"
+#include "core/draw/picture_of.h"
+
 #include "core/report/report.h"
 #include "core/rules/context.h"
 #include "core/rules/plan_view.h"
 #include "core/rules/rule.h"
 #include "core/rules/wiring.h"
 #include "core/rules/words.h"
+#include "core/text/printable.h"
+#include "core/timeline/svg_page.h"
 
 #include <fmt/format.h>
 
@@ -84,6 +89,30 @@ std::vector<WaitEdge> against_the_order(TaskId reader, TaskId made, const TaskGr
   return cycle;
 }
 
+// What a finding says of a task's entry; the rule's name if it says nothing there.
+std::string words_at(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+                     const Diagnostic& finding, TaskId task) {
+  const OrderView& order = context.order_of(wiring, graph.tasks[task].rank);
+  const Step& step = step_of(wiring.lowered_for(graph), graph.tasks[task]);
+  const Span place = order.entries[step.entry].span();
+  const auto label = std::find_if(finding.labels.begin(), finding.labels.end(),
+                                  [&](const Label& each) { return each.span == place; });
+  const bool told = label != finding.labels.end() && !label->text.empty();
+  return told ? printable(label->text, 60) : std::string(find_rule(finding.rule)->name);
+}
+
+// From each task of a witness to the next, with what happens to the latter: who wrote a buffer, who
+// overwrites it, who reads it then.
+void tell(const Context& context, const Wiring& wiring, const TaskGraph& graph,
+          const Diagnostic& finding, Marks& marks) {
+  for (std::size_t at = 1; at < marks.tasks.size(); ++at) {
+    const TaskId to = marks.tasks[at];
+    marks.told.push_back({.from = marks.tasks[at - 1],
+                          .to = to,
+                          .words = words_at(context, wiring, graph, finding, to)});
+  }
+}
+
 // The finding's witness in a graph of the wiring: a circle of waits with all that lies between, two
 // ends that should not meet, or tasks alone. A witness names entries of orders, a picture has
 // tasks. An entry may be several, if its layers are taken apart, and a transfer that was added is
@@ -100,6 +129,7 @@ Marks marks_of(const Context& context, const Wiring& wiring, const TaskGraph& gr
   if (swapped) marks.pairs.emplace_back(marks.tasks.front(), marks.tasks.back());
   switch (swapped ? DrawnCycle::None : find_rule(finding.rule)->draws) {
     case DrawnCycle::None:
+      if (!swapped) tell(context, wiring, graph, finding, marks);
       break;
     case DrawnCycle::AgainstTheOrder:
       if (two) marks.cycle = against_the_order(marks.tasks.front(), marks.tasks.back(), graph);
@@ -117,6 +147,62 @@ Marks marks_of(const Context& context, const Wiring& wiring, const TaskGraph& gr
   return marks;
 }
 
+// --- orders with errors of their own
+// ---------------------------------------------------------------
+
+// A name says rank and index, since there is no telling which task an entry is.
+DrawnNode node_of(const Timeline& timeline, const TimedTask& task) {
+  const std::int32_t rank = timeline.lanes[task.lane].rank;
+  return {.name = fmt::format("r{}_i{}_{}", rank, task.begin, task.member),
+          .label = timeline.label(task.id),
+          .tooltip = fmt::format("rank {}, index {}", rank, task.begin),
+          .rank = rank,
+          .kind = task.kind};
+}
+
+// The node that stands at a spot; kNoPosition if none does.
+std::uint32_t node_at(const Timeline& timeline, const Spot& spot) {
+  const auto& tasks = timeline.tasks;
+  const auto task = std::find_if(tasks.begin(), tasks.end(), [&](const TimedTask& each) {
+    return each.lane == spot.lane && each.begin == spot.begin;
+  });
+  return task == tasks.end() ? kNoPosition : static_cast<std::uint32_t>(task - tasks.begin());
+}
+
+void mark(const Alarm& alarm, const Timeline& timeline, Drawing& drawing) {
+  for (const Spot& spot : alarm.places) {
+    const std::uint32_t node = node_at(timeline, spot);
+    if (node == kNoPosition) continue;
+    drawing.nodes[node].red = true;
+    drawing.nodes[node].note = alarm.rule;
+  }
+  for (const AlarmArrow& arrow : alarm.arrows) {
+    const std::uint32_t from = node_at(timeline, arrow.from);
+    const std::uint32_t to = node_at(timeline, arrow.to);
+    if (from == kNoPosition || to == kNoPosition) continue;
+    drawing.lines.push_back(
+        {.from = from, .to = to, .of = EdgeClass::Witness, .words = printable(arrow.words, 60)});
+  }
+}
+
+// The entries in their order, which is all that is known of them, with each finding at its place
+// and below.
+Drawing drawing_of_entries(const Input& input, const Report& report) {
+  const Timeline timeline = listed(input);
+  Drawing drawing{.title = fmt::format("capo: {}", name_of(report.verdict))};
+  for (const TimedTask& task : timeline.tasks) {
+    const auto at = static_cast<std::uint32_t>(drawing.nodes.size());
+    drawing.nodes.push_back(node_of(timeline, task));
+    const bool first = at == 0 || drawing.nodes[at - 1].rank != drawing.nodes[at].rank;
+    if (!first) drawing.lines.push_back({.from = at - 1, .to = at, .words = ""});
+  }
+  for (const Alarm& alarm : alarms_of(input, report, timeline)) {
+    mark(alarm, timeline, drawing);
+    for (const std::string& line : wrapped(alarm.words, 100)) drawing.title += "\n" + line;
+  }
+  return drawing;
+}
+
 }  // namespace
 
 const TaskGraph& judged_graph(const Wiring& wiring) {
@@ -129,10 +215,7 @@ Result<std::string> draw(const Input& input, const CheckOptions& options, const 
   const Context context(input, options);
   const CheckResult result = check(context);
   if (!result.orders_clean || context.wirings().empty()) {
-    return Error{
-        .kind = ErrorKind::Unreadable,
-        .message = "the orders have errors of their own, so that there is no graph to draw",
-        .help = "`capo check` names them"};
+    return to_dot(drawing_of_entries(input, report_of(input, result, {})), dot);
   }
   const Diagnostic* finding = first_finding(result.diagnostics);
   const Wiring& wiring = wiring_of(context, finding);

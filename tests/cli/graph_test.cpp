@@ -57,10 +57,25 @@ TEST_F(Graph, TooLargeIsExitCodeFour) {
   EXPECT_NE(outcome.err.find("--collapse"), std::string::npos);
 }
 
-TEST_F(Graph, ABrokenOrderIsExitCodeOne) {
-  const Outcome outcome = graph({"--order", "1 -1 -1"});
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_NE(outcome.err.find("capo check"), std::string::npos);
+TEST_F(Graph, ABrokenOrderIsDrawnAsFarAsItGoes) {
+  const Outcome outcome = graph({"--order", "1 -1 -1", "-o", "out.dot"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(dot("out.dot"), 0);
+  EXPECT_NE(folder_.read("out.dot").find("error[S15]"), std::string::npos);
+}
+
+// The order of TransformerEngine's pull request was a ribbon of 6,304 by 328 points.
+TEST_F(Graph, ALongOrderIsAPage) {
+  const Outcome outcome = graph({CAPO_SOURCE_DIR "/examples/te2376/order.te"});
+  const std::size_t at = outcome.out.find("bb=\"0,0,") + 8;
+  const std::size_t comma = outcome.out.find(',', at);
+  const double width = std::stod(outcome.out.substr(at));
+  const double height = std::stod(outcome.out.substr(comma + 1));
+  EXPECT_LT(width, 1000);
+  EXPECT_GT(width, height);
+  EXPECT_LT(width, 2 * height);
+  const Outcome wide = graph({CAPO_SOURCE_DIR "/examples/te2376/order.te", "--columns", "1000"});
+  EXPECT_GT(std::stod(wide.out.substr(wide.out.find("bb=\"0,0,") + 8)), 2 * width);
 }
 
 TEST_F(Graph, RanksAndWindowsThatAreNoneAreUsageErrors) {

@@ -156,6 +156,9 @@ TEST(Draw, WhoIsHurtUnderAPlanIsRed) {
   EXPECT_NE(dot.find("rejected, B01"), std::string::npos) << dot;
   EXPECT_EQ(red_nodes_of(parse(dot)),
             (std::set<std::string>{"r0_c1_m0_F", "r0_c1_m1_F", "r0_c1_m0_W"}));
+  EXPECT_EQ(edges_of(parse(dot), "witness"),
+            (std::multiset<std::string>{"r0_c1_m0_F r0_c1_m1_F", "r0_c1_m1_F r0_c1_m0_W"}));
+  EXPECT_NE(dot.find("label=\"it is read here\""), std::string::npos) << dot;
 }
 
 TEST(Draw, OfSeveralFindingsTheFirstIsRed) {
@@ -302,10 +305,21 @@ TEST(Draw, TooManyNodesAreALimitThatNamesTheWaysOut) {
   }
 }
 
-TEST(Draw, OrdersThatAreWrongByThemselvesHaveNoGraph) {
-  const auto refused = draw(input_of("[1, -1, -1]"), {}, {});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().kind, ErrorKind::Unreadable);
+TEST(Draw, AnOrderThatIsWrongByItselfIsDrawnAsItStandsWithItsFinding) {
+  const std::string dot = drawn("[1, -1, -1]");
+  const Parsed graph = parse(dot);
+  EXPECT_EQ(edges_of(graph, "order"),
+            (std::multiset<std::string>{"r0_i0_0 r0_i1_0", "r0_i1_0 r0_i2_0"}));
+  EXPECT_EQ(red_nodes_of(graph), (std::set<std::string>{"r0_i2_0"}));
+  EXPECT_NE(dot.find("error[S15]: `-1` at index 2 is a backward of chunk 1"), std::string::npos)
+      << dot;
+  EXPECT_NE(dot.find("xlabel=\"S15\""), std::string::npos);
+}
+
+TEST(Draw, NothingAtAllIsAPageWithItsVerdict) {
+  const std::string dot = drawn("[]");
+  EXPECT_EQ(boost::num_vertices(parse(dot)), 0U);
+  EXPECT_NE(dot.find("capo: "), std::string::npos) << dot;
 }
 
 TEST(Draw, ABareListIsDrawnByItself) {
