@@ -4,7 +4,10 @@
 #include "cli/options/files.h"
 #include "core/cures/cures.h"
 #include "core/draw/picture_of.h"
+#include "core/frameworks/torch/trace.h"
 #include "core/rules/check.h"
+#include "core/text/action_token.h"
+#include "core/text/printable.h"
 #include "core/text/scan.h"
 #include "core/timeline/table.h"
 #include "core/timeline/timeline.h"
@@ -16,10 +19,13 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace capo::cli {
 
@@ -31,15 +37,86 @@ std::string times_in_words(const Simulation& simulation) {
                      name_of(simulation.subject().links));
 }
 
-// The picture of a timeline that was written before; nullopt if the file is none. A pipe is read
-// once, so it is taken for an order.
+// The lane of a rank for what computes or for what does not.
+std::uint32_t lane_of(const TracedAction& action, Timeline& timeline) {
+  const std::string name = is_compute(action.kind) ? "compute" : "p2p";
+  const auto found =
+      std::find_if(timeline.lanes.begin(), timeline.lanes.end(),
+                   [&](const Lane& lane) { return lane.rank == action.rank && lane.name == name; });
+  const auto at = static_cast<std::uint32_t>(found - timeline.lanes.begin());
+  if (found == timeline.lanes.end()) timeline.lanes.push_back({.rank = action.rank, .name = name});
+  return at;
+}
+
+// A trace holds several steps, of which the last one is drawn: the last time that a rank did each
+// of its actions.
+std::vector<TracedAction> last_step(const TorchTrace& trace) {
+  std::map<std::tuple<std::int32_t, std::int32_t, Kind, std::int32_t>, TracedAction> last;
+  for (const TracedAction& action : trace.actions) {
+    last[{action.rank, action.chunk, action.kind, action.microbatch}] = action;
+  }
+  std::vector<TracedAction> actions;
+  for (const auto& [key, action] : last) actions.push_back(action);
+  std::stable_sort(actions.begin(), actions.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.rank, a.begin, a.member) < std::tie(b.rank, b.begin, b.member);
+  });
+  return actions;
+}
+
+Timeline timeline_of(const TorchTrace& trace) {
+  Timeline timeline{.origin = Timeline::Origin::Measured,
+                    .unit = Timeline::Unit::Microseconds,
+                    .one_chunk = true};
+  auto labels = std::make_shared<std::vector<std::string>>();
+  const std::vector<TracedAction> actions = last_step(trace);
+  double first = actions.front().begin;
+  for (const TracedAction& action : actions) first = std::min(first, action.begin);
+  for (const TracedAction& action : actions) {
+    timeline.tasks.push_back({.begin = action.begin - first,
+                              .end = action.end - first,
+                              .lane = lane_of(action, timeline),
+                              .id = static_cast<std::uint32_t>(labels->size()),
+                              .stage = action.stage,
+                              .microbatch = action.microbatch,
+                              .kind = action.kind,
+                              .member = action.member,
+                              .members = action.members,
+                              .chunk = action.chunk});
+    labels->push_back(
+        to_token({.kind = action.kind, .chunk = action.chunk, .microbatch = action.microbatch},
+                 Naming::Named));
+    timeline.ranks = std::max(timeline.ranks, RankId(action.rank).index() + 1);
+    timeline.makespan = std::max(timeline.makespan, action.end - first);
+    timeline.one_chunk = timeline.one_chunk && action.chunk == 1;
+  }
+  timeline.label = [labels](std::uint32_t id) { return (*labels)[id]; };
+  return timeline;
+}
+
+// The picture of a trace of torch, which has times and no verdict.
+Read<Picture> picture_of_trace(const Source& source, const Limits& limits) {
+  auto trace = read_torch_trace(source.text, limits);
+  if (!trace) return std::move(trace.error());
+  return Picture{
+      .timeline = timeline_of(*trace),
+      .title = printable(source.name),
+      .verdict = "measured by torch, not judged",
+      .accepted = true,
+      .setting = {trace->on_device ? "times of kernels on the device, the last step of the trace"
+                                   : "times at which the processor launched work, no kernels"}};
+}
+
+// The picture of a timeline that was written before, by capo or by torch's profiler; nullopt if the
+// file is none. A pipe is read once, so it is taken for an order.
 Result<std::optional<Picture>, CommandError> timeline_in(const InputOptions& input) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(input.file, ignored)) return std::optional<Picture>();
   auto source = read_source(input.file, input.limits.bytes);
   if (!source) return CommandError(source.error());
-  if (!is_timeline(source->text)) return std::optional<Picture>();
-  auto picture = read_timeline(source->text, input.limits);
+  const bool own = is_timeline(source->text);
+  if (!own && !is_torch_trace(source->text)) return std::optional<Picture>();
+  auto picture =
+      own ? read_timeline(source->text, input.limits) : picture_of_trace(*source, input.limits);
   if (!picture) {
     return CommandError(
         RefusedInput{.source = std::move(*source), .refusal = std::move(picture.error())});

@@ -1,8 +1,9 @@
 // `capo measure --model model.json`: what each kind of task takes on this machine, as a model file
-// that the simulator reads.
+// that the simulator reads. With --trace it reads what torch measured (measure_trace.h).
 
 #include "run/measure.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/measure_trace.h"
 #include "cli/options/command_error.h"
 #include "cli/options/device.h"
 #include "cli/options/environment_options.h"
@@ -20,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace capo::cli {
 
@@ -30,6 +32,8 @@ struct MeasureRequest {
   Device device = Device::Auto;
   std::string output = "-";
   run::MeasureOptions options;
+  std::vector<std::string> traces;  ///< of torch, to read instead; empty: none
+  Limits limits;
 };
 
 // Bytes that one stage hands to the next; nullopt if modules differ in it.
@@ -70,8 +74,14 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
 }
 
 int measure(const MeasureRequest& request) {
-  const Limits limits;
-  const auto file = read_model_file(request.model, limits);
+  if (!request.traces.empty()) {
+    return measure_traces(
+        {.files = request.traces, .output = request.output, .limits = request.limits});
+  }
+  if (request.model.empty()) {
+    throw CLI::RequiredError("--model or --trace");
+  }
+  const auto file = read_model_file(request.model, request.limits);
   if (!file) return refuse(file.error());
   const Model& model = file->model;
   if (model.modules.list.empty()) {
@@ -122,8 +132,16 @@ Run add_measure(CLI::App& app) {
       "Example: capo measure --model model.json -o costs.json && capo simulate step.order --model "
       "costs.json");
   auto request = std::make_shared<MeasureRequest>();
-  command->add_option("--model", request->model, "The modules, with their shapes, as JSON")
-      ->required();
+  auto* model =
+      command->add_option("--model", request->model, "The modules, with their shapes, as JSON");
+  command
+      ->add_option("--trace", request->traces,
+                   "A trace of torch.profiler instead: writes --cost flags with the medians of its "
+                   "actions; again for each rank")
+      ->excludes(model);
+  command->add_option("--max-bytes", request->limits.bytes, "Bytes of one file")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{0xffffffff}))
+      ->capture_default_str();
   add_device_option(*command, request->device);
   command
       ->add_option("--microbatches", request->options.microbatches,

@@ -244,6 +244,22 @@ TEST_F(Draw, AMeasuredTimelineIsDrawnAsAnOrderIs) {
   EXPECT_EQ(draw("bad.json -o bad.svg").exit_code, 3);
 }
 
+TEST_F(Draw, ATraceOfTorchStandsBelowItsPrediction) {
+  folder_.write("trace.json", R"({"traceEvents": [
+      {"ph": "X", "cat": "user_annotation", "name": "PP:0F0", "pid": 3, "ts": 50, "dur": 4},
+      {"ph": "X", "cat": "user_annotation", "name": "PP:0B0", "pid": 3, "ts": 60, "dur": 9},
+      {"ph": "X", "cat": "user_annotation", "name": "PP:0F0", "pid": 3, "ts": 150, "dur": 4},
+      {"ph": "X", "cat": "user_annotation", "name": "PP:0B0", "pid": 3, "ts": 160, "dur": 8}]})");
+  EXPECT_EQ(draw("--order 1,-1 --cost f=4,b=4,w=4 --against trace.json -o s.svg").exit_code, 0);
+  const std::string text = text_of("s.svg");
+  EXPECT_TRUE(is_xml("s.svg"));
+  EXPECT_EQ(count(text, "<g class=\"task "), 4U) << "the last step of the trace, and the order";
+  EXPECT_EQ(count(text, "class=\"verdict\""), 2U);
+  EXPECT_TRUE(holds(text, ">measured by torch, not judged</text>"));
+  EXPECT_TRUE(holds(text, "B1.0 of rank 0: from 10 us to 18 us, 8 us long"));
+  EXPECT_EQ(draw("trace.json -o alone.html").exit_code, 0);
+}
+
 TEST_F(Draw, PerfettosTraceIsBytesThatBeginWithAPacket) {
   EXPECT_EQ(draw("--order 1,-1 -o a.pftrace").exit_code, 0);
   EXPECT_EQ(text_of("a.pftrace").substr(0, 1), "\n") << "field 1, of a length";

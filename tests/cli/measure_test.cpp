@@ -122,6 +122,74 @@ TEST(MeasureCommand, TakesTwoMicrobatchesAndNotOne) {
 }
 
 // The ranks of a run are all on one device, so they take turns in the simulation too.
+// --- traces of torch -----------------------------------------------------------------------------
+
+// A span of a process in the form of torch.profiler's export.
+json span(int process, const std::string& name, double begin, double length) {
+  return {{"ph", "X"},    {"cat", "gpu_user_annotation"},
+          {"name", name}, {"pid", process},
+          {"tid", 7},     {"ts", 1e9 + begin},
+          {"dur", length}};
+}
+
+// Two ranks with one stage each, two microbatches of 1F1B.
+std::string small_trace() {
+  return json{{"schemaVersion", 1},
+              {"traceEvents",
+               {span(0, "PP:0F0", 0, 10), span(0, "PP:0F1", 10, 12), span(0, "PP:0B0", 45, 20),
+                span(0, "PP:0B1", 77, 22), span(1, "PP:1F0", 12, 14), span(1, "PP:1I0", 26, 9),
+                span(1, "PP:1W0", 35, 8), span(1, "PP:1F1", 43, 14), span(1, "PP:1I1", 57, 9),
+                span(1, "PP:1W1", 66, 8), span(1, "PP:1SEND_B1", 66, 1)}}}
+      .dump();
+}
+
+TEST(MeasureCommand, ATraceBecomesFlagsThatASimulationTakes) {
+  const ScratchFolder folder;
+  folder.write("trace.json", small_trace());
+  const Outcome outcome =
+      run_capo({"measure", "--trace", "trace.json"}, {.directory = folder.path()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "--cost r0.c1:f=12,b=11,w=11\n--cost r1.c1:f=14,b=9,w=8\n");
+  EXPECT_EQ(outcome.err,
+            "11 actions on the device, medians in microseconds\n"
+            "whole backwards are divided evenly between b and w\n");
+  folder.write("a.order",
+               "capo 1\nplacement loop\nrank 0: F1.0 F1.1 B1.0 B1.1\n"
+               "rank 1: F1.0 I1.0 W1.0 F1.1 I1.1 W1.1\n");
+  const Outcome simulated = run_capo({"simulate", "a.order", "--cost", "r0.c1:f=12,b=11,w=11",
+                                      "--cost", "r1.c1:f=14,b=9,w=8", "--format", "json"},
+                                     {.directory = folder.path()});
+  EXPECT_EQ(simulated.exit_code, 0) << simulated.err << simulated.out;
+}
+
+TEST(MeasureCommand, EachRankMayHaveATraceOfItsOwn) {
+  const ScratchFolder folder;
+  for (const int rank : {0, 1}) {
+    const json trace{{"distributedInfo", {{"rank", rank}}},
+                     {"traceEvents", {span(0, "Forward 0", 0, 10 + rank)}}};
+    folder.write("rank" + std::to_string(rank) + ".json", trace.dump());
+  }
+  const Outcome outcome = run_capo({"measure", "--trace", "rank1.json", "--trace", "rank0.json"},
+                                   {.directory = folder.path()});
+  EXPECT_EQ(outcome.out, "--cost r0.c1:f=10\n--cost r1.c1:f=11\n") << outcome.err;
+}
+
+TEST(MeasureCommand, WhatIsNoTraceOfAPipelineIsSaid) {
+  const ScratchFolder folder;
+  folder.write("none.json", R"({"traceEvents": []})");
+  const Outcome outcome =
+      run_capo({"measure", "--trace", "none.json"}, {.directory = folder.path()});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_NE(outcome.err.find("the trace names no action of a pipeline"), std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(run_capo({"measure"}).exit_code, 2);
+  EXPECT_EQ(run_capo({"measure", "--trace", "none.json", "--model", "m.json"}).exit_code, 2);
+  EXPECT_EQ(run_capo({"measure", "--trace", "none.json", "--max-bytes", "9"},
+                     {.directory = folder.path()})
+                .exit_code,
+            4);
+}
+
 TEST(RunPredicted, RanksShareTheirDevice) {
   const ScratchFolder folder;
   json model = json::parse(kModel);

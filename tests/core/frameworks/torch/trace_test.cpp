@@ -1,0 +1,136 @@
+// Traces as torch.profiler exports them, cut down to what is read.
+
+#include "core/frameworks/torch/trace.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+std::string event(const std::string& category, const std::string& name, double begin, double length,
+                  int process = 7) {
+  return fmt::format(
+      R"({{"ph": "X", "cat": "{}", "name": "{}", "pid": {}, "tid": 7, "ts": {}, "dur": {}}})",
+      category, name, process, begin, length);
+}
+
+std::string trace_of(const std::vector<std::string>& events, const std::string& more = "") {
+  return fmt::format(R"({{"schemaVersion": 1, {}"traceEvents": [{}]}})", more,
+                     fmt::join(events, ", "));
+}
+
+TorchTrace read(const std::string& text) {
+  auto trace = read_torch_trace(text, {});
+  EXPECT_TRUE(trace) << (trace ? "" : trace.error().finding.message);
+  return trace ? std::move(*trace) : TorchTrace{};
+}
+
+TEST(TorchTrace, NamesOfTheRuntimeAreActions) {
+  const TorchTrace trace = read(trace_of(
+      {event("user_annotation", "PP:2F1", 100, 5), event("user_annotation", "PP:5SEND_B0", 107, 1),
+       event("user_annotation", "ProfilerStep#3", 0, 900)},
+      R"("distributedInfo": {"rank": 2}, )"));
+  EXPECT_FALSE(trace.on_device);
+  ASSERT_EQ(trace.actions.size(), 2U);
+  const TracedAction& forward = trace.actions[0];
+  EXPECT_EQ(forward.rank, 2);
+  EXPECT_EQ(forward.stage, 2);
+  EXPECT_EQ(forward.chunk, 1);
+  EXPECT_EQ(forward.microbatch, 1);
+  EXPECT_EQ(forward.kind, Kind::Forward);
+  EXPECT_EQ(forward.begin, 0) << "times are from the first action on";
+  EXPECT_EQ(forward.end, 5);
+  EXPECT_EQ(trace.actions[1].kind, Kind::SendBackward);
+  EXPECT_EQ(trace.actions[1].chunk, 2) << "the second of the rank's stages";
+  EXPECT_EQ(trace.actions[1].begin, 7);
+}
+
+TEST(TorchTrace, GPipesNamesAreThoseOfTheRanksStage) {
+  const TorchTrace trace = read(trace_of({event("user_annotation", "Forward 0", 0, 5, 11),
+                                          event("user_annotation", "Backward 0", 5, 9, 12),
+                                          event("user_annotation", "Forward pass", 5, 9, 12)}));
+  ASSERT_EQ(trace.actions.size(), 2U);
+  EXPECT_EQ(trace.actions[0].rank, 0) << "processes are ranks, in the order of their ids";
+  EXPECT_EQ(trace.actions[1].rank, 1);
+  EXPECT_EQ(trace.actions[1].stage, 1);
+  EXPECT_EQ(trace.actions[1].kind, Kind::Backward);
+}
+
+TEST(TorchTrace, ActionsThatRunTogetherAreMembersOfOne) {
+  const TorchTrace trace =
+      read(trace_of({event("user_annotation", "PP:(0F1;3B0)OVERLAP_F_B", 3, 5)}));
+  ASSERT_EQ(trace.actions.size(), 2U);
+  EXPECT_EQ(trace.actions[0].members, 2);
+  EXPECT_EQ(trace.actions[1].member, 1);
+  EXPECT_EQ(trace.actions[1].kind, Kind::Backward);
+  EXPECT_EQ(trace.actions[1].end, 5);
+}
+
+TEST(TorchTrace, TimesOfTheDeviceWinOverThoseOfLaunches) {
+  const TorchTrace trace = read(trace_of({event("user_annotation", "PP:0F0", 0, 1),
+                                          event("gpu_user_annotation", "PP:0F0", 4, 20, 0)}));
+  EXPECT_TRUE(trace.on_device);
+  ASSERT_EQ(trace.actions.size(), 1U);
+  EXPECT_EQ(trace.actions[0].end, 20);
+}
+
+TEST(TorchTrace, MarkedKernelsOfAGraphThatFollowEachOtherAreOneAction) {
+  const auto kernel = [](const std::string& mark, double begin) {
+    return fmt::format(R"({{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, )"
+                       R"("ts": {}, "dur": 2, "args": {{"stream": 7, "str": "{}"}}}})",
+                       begin, mark);
+  };
+  const TorchTrace trace =
+      read(trace_of({kernel("PP:0F0", 10), kernel("PP:0F0", 13), kernel("PP:0B0", 16),
+                     kernel("PP:0F0", 20), kernel("something", 30)}));
+  EXPECT_TRUE(trace.on_device);
+  ASSERT_EQ(trace.actions.size(), 3U);
+  EXPECT_EQ(trace.actions[0].end, 5);
+  EXPECT_EQ(trace.actions[1].kind, Kind::Backward);
+  EXPECT_EQ(trace.actions[2].begin, 10) << "the next replay";
+}
+
+TEST(TorchTrace, WhatNamesNoActionIsRefused) {
+  const auto why = [](const std::string& text) {
+    const auto trace = read_torch_trace(text, {});
+    EXPECT_FALSE(trace);
+    return trace ? "" : trace.error().finding.message;
+  };
+  EXPECT_EQ(why("[1]"), "trace is an array, not an object");
+  EXPECT_EQ(why("{}"), "the trace has no list `traceEvents`");
+  EXPECT_EQ(why(trace_of({})), "the trace names no action of a pipeline");
+  EXPECT_EQ(why(trace_of({event("user_annotation", "PP:0F1x", 0, 1)})),
+            "the trace names no action of a pipeline")
+      << "torch itself would read the beginning";
+  EXPECT_EQ(why(trace_of({"3"})), "event is a number, not an object");
+  EXPECT_EQ(why(trace_of({R"({"ph": "X", "cat": "user_annotation", "name": "PP:0F1", "pid": 1})"})),
+            "the event has no `ts`");
+}
+
+TEST(TorchTrace, NumbersHaveLimits) {
+  Limits limits;
+  limits.counts = 9;
+  const auto read_limited = [&](const std::string& name) {
+    return read_torch_trace(trace_of({event("user_annotation", name, 0, 1)}), limits);
+  };
+  EXPECT_TRUE(read_limited("PP:8F8"));
+  for (const char* name : {"PP:9F0", "PP:0F9", "Forward 9"}) {
+    const auto refused = read_limited(name);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().kind, Refusal::Kind::Limit);
+    EXPECT_EQ(refused.error().finding.help.text, "raise the limit with --max-count");
+  }
+}
+
+TEST(TorchTrace, IsToldFromOtherInputs) {
+  EXPECT_TRUE(is_torch_trace(" {\"traceEvents\": []}"));
+  EXPECT_FALSE(is_torch_trace("[1, -1]"));
+  EXPECT_FALSE(is_torch_trace("{\"orders\": [[1, -1]]}"));
+}
+
+}  // namespace
+}  // namespace capo
