@@ -149,6 +149,11 @@ void draw(const DrawnRequest& request, Drawn& drawn) {
     drawn.picture = picture_of(input, report, listed(input), simulation.error().why);
     return;
   }
+  // Bars without a length would all lie upon each other.
+  if ((*simulation)->makespan() <= 0) {
+    drawn.picture = picture_of(input, report, listed(input), "no task takes any time");
+    return;
+  }
   drawn.simulation = std::move(*simulation);
   Timeline timeline = timeline_of(*drawn.simulation);
   if (request.causes) add_causes(*drawn.simulation, timeline);

@@ -349,5 +349,31 @@ TEST_F(DrawPageInChromium, TimesOfAnySizeAreShown) {
   }
 }
 
+TEST_F(DrawPageInChromium, WhatIsAtTheEdgeIsShown) {
+  folder_.write("idle.order", "capo 1\nranks 2\nrank 0: F1.0 B1.0\nrank 1:\n");
+  generate("1f1b", "many.order", 4096, 1);
+  struct Case {
+    std::string line;
+    int exit_code;
+    int tasks;
+    std::string name;  // of a rank that is painted
+  };
+  for (const Case& each : {Case{"idle.order", 1, 2, "rank 1"},
+                           Case{"many.order --max-tasks 100000", 0, 8192, "rank 0"}}) {
+    const json seen = seen_by(page_of(each.line, each.exit_code), R"(
+      key("Home");
+      seen.all = painted.join(" ");
+      capo.zoom(10);
+      key("f");
+      seen.close = painted.join(" ");
+      seen.tasks = capo.tasks;)");
+    EXPECT_EQ(seen["tasks"], each.tasks) << each.line;
+    EXPECT_TRUE(holds(seen["all"].get<std::string>(), each.name)) << seen["all"];
+    for (const char* view : {"all", "close"}) {
+      EXPECT_FALSE(holds(seen[view].get<std::string>(), "NaN")) << each.line;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace capo
