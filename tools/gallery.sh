@@ -69,7 +69,15 @@ schedule hanayo "Waves (Liu et al., 2023)." --chunks 2
 
 printf '\n## Sixteen ranks\n\n    capo generate 1f1b --ranks 16 --microbatches 32 -o wide.order' >>"$page"
 "$capo" generate 1f1b --ranks 16 --microbatches 32 -o wide.order
-draw wide "1F1B on sixteen ranks" wide.order --cost $costs
+draw wide "1F1B on sixteen ranks" wide.order --cost $costs --no-path
+
+printf '\n## Sixty-four ranks\n\n    capo generate 1f1b --ranks 64 --microbatches 8 -o many.order' >>"$page"
+"$capo" generate 1f1b --ranks 64 --microbatches 8 -o many.order
+draw many "1F1B on sixty-four ranks" many.order --cost f=12,b=13,w=9 --no-path
+printf '\nA long step in several lines, as wide as a screen:\n\n    capo generate 1f1b --ranks 4 --microbatches 40 -o long.order' \
+  >>"$page"
+"$capo" generate 1f1b --ranks 4 --microbatches 40 -o long.order
+draw folded "1F1B with 48 microbatches in lines" long.order --cost $costs --no-path --fold
 
 printf '\n## Memory: 1F1B against ZB-V and V-Half\n' >>"$page"
 draw memory-zbv "1F1B above, ZB-V below" 1f1b.order --against zbv.order --cost $costs --no-path
@@ -77,13 +85,29 @@ draw memory-v-half "1F1B above, V-Half below" 1f1b.order --against v-half.order 
 
 printf '\n## TransformerEngine 2376, before and after\n' >>"$page"
 draw te2376 "The order of the pull request without and with delayed weight gradients" order.te --against fixed.te \
-  --plan te --modules linear --cost $costs --no-path
+  --plan te --modules linear --cost $costs --no-path --fold
 printf '\nIts last backward of layer 2 written as one of layer 1:\n' >>"$page"
 draw te2376-broken "An error of shape, drawn as far as the order goes" broken.te
 
+printf '\nIts graph before and after, side by side, who overwrites what in red:\n' >>"$page"
+# graph NAME TITLE ARGUMENTS...: the dependency graph, as Graphviz renders it.
+graph() {
+  name=$1
+  shift
+  "$capo" graph "$@" -o "$name.dot"
+  dot -Tsvg "$name.dot" -o "$out/gallery/$name.svg"
+  printf '\n    capo graph %s -o %s.dot && dot -Tsvg %s.dot -o %s.svg\n' "$*" "$name" "$name" "$name" >>"$page"
+}
+graph graph-before order.te --plan te --modules linear --columns 9
+graph graph-after fixed.te --plan te --modules linear --columns 9
+printf '\n| before | after |\n| --- | --- |\n| ![before](gallery/graph-before.svg) | ![after](gallery/graph-after.svg) |\n' >>"$page"
+printf '\nThe broken order as a graph:\n' >>"$page"
+graph graph-broken broken.te
+printf '\n![An error of shape at its place](gallery/graph-broken.svg)\n' >>"$page"
+
 printf '\n## Experts exchanged, with and without overlap\n' >>"$page"
 draw exchange "Dispatch and combine in turn" --order 1,1,-1,-1.5,1,-1,-1.5,-1,-1.5 --cost "$costs,dispatch=3,combine=3" --no-path
-draw overlap "Dispatch and combine beside the other microbatch" --order 1,1,-1,-1.5,1,-1,-1.5,-1,-1.5 --ep-overlap \
+draw overlap "Dispatch and combine beside the other microbatch, weight gradients on a stream of their own" --order 1,1,-1,-1.5,1,-1,-1.5,-1,-1.5 --ep-overlap --weight-stream \
   --cost "$costs,dispatch=3,combine=3" --no-path
 
 printf '\n## A hazard, a race and a deadlock\n' >>"$page"
@@ -98,3 +122,22 @@ draw deadlock "Four transfers wait in a ring" both_send_first.csv
 
 printf '\n## In print\n\nA column of a paper, without colours:\n' >>"$page"
 draw paper "ZB-V a column wide" zbv.order --cost $costs --paper --no-path
+printf '\nThe same folded, so that microbatches can be read:\n' >>"$page"
+draw paper-folded "ZB-V a column wide, folded" zbv.order --cost $costs --paper --no-path --fold
+draw paper-1f1b "1F1B a column wide" 1f1b.order --cost $costs --paper --no-path
+
+cat >>"$page" <<'TEXT'
+
+## Screenshots
+
+What `tools/screenshots.sh` photographs of these pictures in headless Chromium, on a light page, on a dark one and in print.
+
+| light | dark |
+| --- | --- |
+TEXT
+for name in 1f1b 1f1b-interleaved zbv dualpipev overlap hazard race deadlock; do
+  printf '| ![%s, light](gallery/%s-light.png) | ![%s, dark](gallery/%s-dark.png) |\n' $name $name $name $name >>"$page"
+done
+for name in paper paper-1f1b paper-folded; do
+  printf '\n![%s, in print](gallery/%s-light.png)\n' $name $name >>"$page"
+done

@@ -134,10 +134,10 @@ double write_below(const Layout& layout, bool with_legend, Markup& out) {
 void write_picture(const Layout& layout, bool with_legend, Markup& out) {
   write_header(layout, out);
   write_bands(layout, out);
+  write_axis(layout, out);  // whose lines lie under the bars
   write_bubbles(layout, out);
   write_memory(layout, out);
   write_actions(layout, out);
-  write_axis(layout, out);
   write_path(layout, out);
   write_chosen(layout, out);
   write_alarms(layout, out);

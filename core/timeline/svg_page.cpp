@@ -72,16 +72,21 @@ std::size_t fitting(double width, double print) {
   return as_index(std::max<std::int64_t>(0, std::llround(std::floor(width / (0.56 * print)))));
 }
 
-// The time that most computations take, which gets room for a label.
-double usual_duration(const Timeline& timeline) {
+// The points of a unit of time that give most computations room for their labels, and three of four
+// at least for the shorter one that is left without a letter.
+double wanted_scale(const Timeline& timeline, double bar) {
+  constexpr double kShort = 0.78;  // the part of a usual bar that a short one needs
   std::vector<double> durations;
   for (const TimedTask& task : timeline.tasks) {
     if (is_compute(task.kind) && task.end > task.begin) durations.push_back(task.end - task.begin);
   }
-  if (durations.empty()) return timeline.makespan;
-  const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
-  std::nth_element(durations.begin(), middle, durations.end());
-  return *middle;
+  if (durations.empty()) return timeline.makespan > 0 ? bar / timeline.makespan : 0;
+  const auto at = [&](std::size_t place) {
+    const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(place);
+    std::nth_element(durations.begin(), middle, durations.end());
+    return *middle;
+  };
+  return std::max(bar / at(durations.size() / 2), kShort * bar / at(durations.size() / 4));
 }
 
 void write_definitions(Page page, Markup& out) {
@@ -127,10 +132,9 @@ Axis axis_of(const std::vector<const Picture*>& pictures, const SvgOptions& opti
   double wide = measures.fixed_width > 0 ? measures.line : 640;
   for (const Picture* picture : pictures) {
     const Timeline& timeline = picture->timeline;
-    const double usual = usual_duration(timeline);
-    const double length = measures.bar * (timeline.one_chunk ? 1 : 1.18);
+    const double bar = measures.bar * (timeline.one_chunk ? 1 : 1.18);
     axis.span = std::max(axis.span, timeline.makespan);
-    if (usual > 0) wide = std::max(wide, length * timeline.makespan / usual);
+    wide = std::max(wide, wanted_scale(timeline, bar) * timeline.makespan);
   }
   wide = std::min(wide, options.fold ? kLongest : kWidest);
   if (options.fold && axis.span > 0) {

@@ -150,7 +150,8 @@ TEST(Svg, MembersOfACompositeLieOneAboveTheOther) {
   const auto all = elements_of(svg(picture));
   EXPECT_EQ(of_class(all, "task ").size(), 3U);
   const auto halves = std::count_if(all.begin(), all.end(), [](const Element& each) {
-    return each.name == "rect" && each["height"] == "11" && each["class"].empty();
+    return each.name == "rect" && each["height"] == "11" && each["class"].empty() &&
+           each["fill"].empty();
   });
   EXPECT_EQ(halves, 2);
 }
