@@ -75,7 +75,7 @@ std::size_t fitting(double width, double print) {
 // The points of a unit of time that give most computations room for their labels, and three of four
 // at least for the shorter one that is left without a letter.
 double wanted_scale(const Timeline& timeline, double bar) {
-  constexpr double kShort = 0.78;  // the part of a usual bar that a short one needs
+  constexpr double kShort = 0.82;  // the part of a usual bar that a short one needs
   std::vector<double> durations;
   for (const TimedTask& task : timeline.tasks) {
     if (is_compute(task.kind) && task.end > task.begin) durations.push_back(task.end - task.begin);
