@@ -198,6 +198,9 @@ class Choice {
          transitively_reduced(std::move(edges), static_cast<std::uint32_t>(tasks_.size()))) {
       if (edge_class == EdgeClass::Data) data_.insert(edge);
       if (edge_class == EdgeClass::Issue && data_.contains(edge)) continue;
+      // A rendezvous in red is the message, seen from its other end.
+      const bool told = witness_.contains({edge.second, edge.first});
+      if (edge_class == EdgeClass::Message && told) continue;
       const bool waits = edge_class != EdgeClass::Collective;
       if (witness_.contains(edge)) {
         if (waits) said_.insert(edge);

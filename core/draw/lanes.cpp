@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -247,11 +248,13 @@ Box Lanes::place_words(const DrawnLine& line) {
                .width = width,
                .height = 11};
   };
-  Box best = place(0.5, 7);
-  for (int tries = 0; tries < 60 && !is_free(best); ++tries) {
-    constexpr double kParts[] = {0.5, 0.35, 0.65, 0.2, 0.8};
-    const int step = tries / 5 + 1;
-    best = place(kParts[tries % 5], 7.0 * (step / 2) * (step % 2 == 0 ? 1 : -1));
+  Box best = place(0.5, 9);
+  for (int tries = 1; tries < 60 && !is_free(best); ++tries) {
+    constexpr std::array<double, 5> kParts{0.5, 0.35, 0.65, 0.2, 0.8};
+    const std::size_t row = static_cast<std::size_t>(tries) / kParts.size();
+    const double aside = 9 + 6 * static_cast<double>(row / 2);
+    best = place(kParts[static_cast<std::size_t>(tries) % kParts.size()],
+                 row % 2 == 0 ? aside : -aside);
   }
   words_.push_back(best);
   return best;
