@@ -109,8 +109,11 @@ Read<Picture> picture_of_trace(const Source& source, const Limits& limits) {
 // The picture of a timeline that was written before, by capo or by torch's profiler; nullopt if the
 // file is none. A pipe is read once, so it is taken for an order.
 Result<std::optional<Picture>, CommandError> timeline_in(const InputOptions& input) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(input.file, ignored)) return std::optional<Picture>();
+  std::error_code failed;
+  const auto type = std::filesystem::status(input.file, failed).type();
+  const bool is_pipe =
+      type == std::filesystem::file_type::fifo || type == std::filesystem::file_type::character;
+  if (is_pipe || type == std::filesystem::file_type::not_found) return std::optional<Picture>();
   auto source = read_source(input.file, input.limits.bytes);
   if (!source) return CommandError(source.error());
   const bool own = is_timeline(source->text);

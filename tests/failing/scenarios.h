@@ -41,6 +41,9 @@ inline void PrintTo(const Scenario& scenario, std::ostream* out) {
   const std::string shaped_model =
       "{\"modules\": {\"default\": {\"kind\": \"linear\", \"dtype\": \"bf16\", "
       "\"shape\": {\"tokens\": 2, \"hidden\": 2, \"ffn\": 2}}}}\n";
+  const std::string trace =
+      "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"PP:0F0\", "
+      "\"pid\": 1, \"ts\": 5, \"dur\": 2}]}\n";
   const std::string old = "what was there before\n";
   return {
       {"Check", {"check", "a.te", "--profile", "sound,te,mcore"}, {{"a.te", wrong}}, 1},
@@ -103,6 +106,10 @@ inline void PrintTo(const Scenario& scenario, std::ostream* out) {
        0,
        Prints::Json,
        "error: host engine: "},
+      {"MeasureTrace",
+       {"measure", "--trace", "t.json", "-o", "out"},
+       {{"t.json", trace}, {"out", old}}},
+      {"DrawTrace", {"draw", "t.json", "-o", "out.svg"}, {{"t.json", trace}}},
       {"Explain", {"explain", "S15"}, {}},
       {"Rules", {"rules", "--markdown"}, {}},
       {"Help", {"check", "--help"}, {}},
