@@ -3,6 +3,7 @@
 the script's time a frame, ranks folded and unfolded, at full view and a hundred times closer.
 
     bench/frames.py build/ci/cli/capo [--schedule 1f1b] [--ranks 32] [--microbatches 3125] [--frames 60]
+                    [--window 1400,900] [--scale 1]
 
 The step is 1F1B of 200,000 tasks unless another is named. A frame's time is what
 window.capo.frameTimes() says of a frame that the browser asked for, and before each the view moves by
@@ -76,14 +77,15 @@ def served(text, seen):
     return http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 
 
-def driven(text, folder, foldings, frames):
-    drive = DRIVE.replace("FRAMES", str(frames)).replace("FOLDINGS", json.dumps(foldings))
+def driven(text, folder, foldings, options):
+    drive = DRIVE.replace("FRAMES", str(options.frames)).replace("FOLDINGS", json.dumps(foldings))
     end = text.rindex("</body>")
     seen = queue.Queue()
     server = served(text[:end] + drive + text[end:], seen)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     chromium = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                "--force-device-scale-factor=1", "--window-size=1400,900", "--remote-debugging-port=0",
+                f"--force-device-scale-factor={options.scale:g}", f"--window-size={options.window}",
+                "--remote-debugging-port=0",
                 f"--user-data-dir={folder}/profile", f"http://127.0.0.1:{server.server_port}/"]
     browser = subprocess.Popen(chromium, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                env={"HOME": str(folder), "PATH": "/usr/bin:/bin"})
@@ -102,15 +104,17 @@ def main():
     parser.add_argument("--ranks", type=int, default=32)
     parser.add_argument("--microbatches", type=int, default=3125)
     parser.add_argument("--frames", type=int, default=60)
+    parser.add_argument("--window", default="1400,900", help="width and height in pixels")
+    parser.add_argument("--scale", type=float, default=1, help="pixels of the device for each of them")
     options = parser.parse_args()
     # More than sixteen ranks come folded.
     foldings = ["folded", "unfolded"] if options.ranks > 16 else ["unfolded", "folded"]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = pathlib.Path(name)
         text = page(options.capo, folder, options.schedule, options.ranks, options.microbatches)
-        seen = driven(text, folder, foldings, options.frames)
+        seen = driven(text, folder, foldings, options)
     print(f"{seen['tasks']} tasks of {options.schedule} on {options.ranks} ranks, "
-          f"{len(text.encode()) / 1e6:.1f} MB, loaded in {seen['load'] / 1e3:.2f} s")
+          f"{len(text.encode()) / 1e6:.1f} MB, {options.window} at {options.scale:g}, loaded in {seen['load'] / 1e3:.2f} s")
     for view in seen["views"]:
         print(f"{view['name'] + ':':36} median {view['median']:4.1f} ms a frame, at most {view['most']:.1f}")
 

@@ -3,6 +3,7 @@
 // what the step has of tasks.
 
 const leastBar = 3;  // pixels
+const mostBubbles = 200;  // of a rank that are looked at by their length
 const mostDetailed = 1200;  // bars with outlines and labels, which take longest
 
 class Strip {
@@ -15,6 +16,7 @@ class Strip {
   begin(width, rows) {
     this.width = Math.ceil(width);
     this.image = new ImageData(this.width, Math.max(1, rows));
+    this.pixels = new Uint32Array(this.image.data.buffer);
     this.mixed = new Float32Array(4 * this.width);
     this.lines = [];
   }
@@ -24,11 +26,13 @@ class Strip {
     const { mixed } = this;
     const last = Math.min(this.width - 1, Math.floor(to));
     for (let x = Math.max(0, Math.floor(from)); x <= last; ++x) {
-      const part = share * Math.max(0.25, Math.min(to, x + 1) - Math.max(from, x));
-      mixed[4 * x] += part * red;
-      mixed[4 * x + 1] += part * green;
-      mixed[4 * x + 2] += part * blue;
-      mixed[4 * x + 3] += part;
+      const covered = (to < x + 1 ? to : x + 1) - (from > x ? from : x);
+      const part = share * (covered > 0.25 ? covered : 0.25);
+      const at = 4 * x;
+      mixed[at] += part * red;
+      mixed[at + 1] += part * green;
+      mixed[at + 2] += part * blue;
+      mixed[at + 3] += part;
     }
     this.used = true;
   }
@@ -36,13 +40,16 @@ class Strip {
   // Ends the line of a stretch of the canvas: the tasks that were mixed since the last one.
   endLine(top, height) {
     if (!this.used) return;
-    const pixels = this.image.data;
-    const offset = 4 * this.width * this.lines.length;
-    for (let at = 0; at < 4 * this.width; at += 4) {
-      const part = this.mixed[at + 3];
+    const { mixed } = this;
+    let pixel = this.width * this.lines.length;
+    for (let at = 0; at < 4 * this.width; at += 4, ++pixel) {
+      const part = mixed[at + 3];
       if (part === 0) continue;
-      for (let c = 0; c < 3; ++c) pixels[offset + at + c] = this.mixed[at + c] / part;
-      pixels[offset + at + 3] = 255 * Math.min(1, part);
+      const scale = 1 / part;
+      const alpha = part < 1 ? 255 * part : 255;
+      // One word a pixel: alpha, blue, green, red from its highest byte on.
+      this.pixels[pixel] = alpha << 24 | mixed[at + 2] * scale << 16 | mixed[at + 1] * scale << 8 |
+        mixed[at] * scale;
     }
     this.lines.push({ top, height });
     this.mixed.fill(0);
@@ -170,14 +177,29 @@ class Painter {
     const { bubbles } = row.picture;
     if (row.rank + 1 >= bubbles.at.length) return;
     this.pen.fillStyle = this.hatch;
+    // Narrow ones are left to the ground of the row.
+    const wide = bubbles.longerThan(row.rank, leastBar / this.view.perTime, mostBubbles);
+    if (wide) for (const at of wide) this.paintBubble(row, at);
+    else this.paintSeenBubbles(row);
+  }
+
+  paintBubble(row, at) {
+    const { begin, end } = row.picture.bubbles;
+    const x = this.view.x(begin[at]);
+    const width = this.view.x(end[at]) - x;
+    const seen = begin[at] < this.view.end && end[at] > this.view.begin && width >= leastBar;
+    if (seen) this.pen.fillRect(x, this.y(row), width, row.height);
+  }
+
+  // Those of the view one after another, with one look for each pixel where they are narrow.
+  paintSeenBubbles(row) {
+    const { bubbles } = row.picture;
     const last = bubbles.at[row.rank + 1];
     let at = firstBeyond(bubbles.end, this.view.begin, bubbles.at[row.rank], last);
-    for (; at < last && bubbles.begin[at] < this.view.end;) {
+    while (at < last && bubbles.begin[at] < this.view.end) {
+      this.paintBubble(row, at);
       const x = this.view.x(bubbles.begin[at]);
-      const width = this.view.x(bubbles.end[at]) - x;
-      if (width >= leastBar) this.pen.fillRect(x, this.y(row), width, row.height);
-      // Narrow ones are left to the ground of the row: one look for each pixel.
-      at = width >= leastBar ? at + 1
+      at = this.view.x(bubbles.end[at]) - x >= leastBar ? at + 1
         : Math.max(at + 1, firstBeyond(bubbles.end, this.view.time(x + 1), at, last));
     }
   }

@@ -164,6 +164,19 @@ class Bubbles {
     return this.end[bubble] - this.begin[bubble];
   }
 
+  // The bubbles of a rank that are longer than a time; undefined if they are more than `most`. The
+  // table of a rank's bubbles from the longest on is made when a frame first asks.
+  longerThan(rank, time, most) {
+    this.byLength ??= [];
+    const sorted = this.byLength[rank] ??= Uint32Array.from(
+      { length: this.at[rank + 1] - this.at[rank] }, (_, at) => this.at[rank] + at)
+      .sort((a, b) => this.lengthOf(b) - this.lengthOf(a));
+    if (sorted.length > most && this.lengthOf(sorted[most]) > time) return undefined;
+    let count = 0;
+    while (count < sorted.length && this.lengthOf(sorted[count]) > time) ++count;
+    return sorted.subarray(0, count);
+  }
+
   // The bubble of a rank at a time; none if the rank computes then.
   find(rank, time) {
     if (rank + 1 >= this.at.length) return none;
