@@ -14,13 +14,13 @@ constexpr double kMost = 1e15;
 
 void Markup::put(Length length) {
   const double hundredths = length.value * 100;
-  if (!(std::abs(hundredths) < kMost)) return put(Number{length.value});
+  if (!(std::abs(hundredths) < kMost)) return put(ExactNumber{length.value});
   append_decimal(std::llround(hundredths), 2, text_);
 }
 
 // Fifteen digits that are read back as the number are its fewest, since no two such decimals are
 // the same double. Whole numbers are written out, where the fewest characters could be 1e+05.
-void Markup::put(Number number) {
+void Markup::put(ExactNumber number) {
   constexpr double kParts = 1e6;
   if (std::abs(number.value) < kMost / kParts) {
     const std::int64_t parts = std::llround(number.value * kParts);

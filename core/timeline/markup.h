@@ -22,7 +22,7 @@ struct Length {
 };
 
 /// A number in the fewest digits that are read back as the same one.
-struct Number {
+struct ExactNumber {
   double value = 0;
 };
 
@@ -47,7 +47,7 @@ class Markup {
   void put(std::string_view text) { text_.append(text); }
   void put(char c) { text_.push_back(c); }
   void put(Length length);
-  void put(Number number);
+  void put(ExactNumber number);
   void put(Escaped escaped);
   template <typename Integer>
   requires std::is_integral_v<Integer>

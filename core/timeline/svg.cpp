@@ -24,7 +24,7 @@ constexpr std::string_view kBold = " font-weight=\"bold\"";
 constexpr std::string_view kSoft = " class=\"soft\"";
 constexpr std::string_view kSoftEnd = " class=\"soft\" text-anchor=\"end\"";
 
-void write_header(const Layout& layout, Markup& out) {
+void write_header(const SvgLayout& layout, Markup& out) {
   const Picture& picture = layout.picture;
   const Measures& measures = layout.measures;
   const double line = 1.35 * measures.print;
@@ -45,7 +45,7 @@ void write_header(const Layout& layout, Markup& out) {
   }
 }
 
-void write_band(const Layout& layout, std::size_t rank, double drop, Markup& out) {
+void write_band(const SvgLayout& layout, std::size_t rank, double drop, Markup& out) {
   const Measures& measures = layout.measures;
   const double top = layout.bands[rank] + drop;
   if (layout.options.page == Page::Screen) {
@@ -57,7 +57,7 @@ void write_band(const Layout& layout, std::size_t rank, double drop, Markup& out
              fmt::format("rank {}", rank), out);
 }
 
-void write_bands(const Layout& layout, Markup& out) {
+void write_bands(const SvgLayout& layout, Markup& out) {
   const double small = layout.measures.small;
   for (std::size_t line = 0; line < layout.axis.lines; ++line) {
     const double drop = layout.drop_of(line);
@@ -72,7 +72,7 @@ void write_bands(const Layout& layout, Markup& out) {
 }
 
 // A step of 1, 2 or 5 times a power of ten that leaves room for figures.
-double tick(const Layout& layout) {
+double tick(const SvgLayout& layout) {
   const double least = (layout.options.page == Page::Column ? 36 : 64) / layout.axis.per_time;
   const double power = std::pow(10, std::floor(std::log10(least)));
   for (const double times : {1.0, 2.0, 5.0}) {
@@ -86,7 +86,7 @@ std::string_view name_of_axis(const Timeline& timeline) {
   return timeline.unit == Timeline::Unit::Microseconds ? "microseconds" : "units of cost";
 }
 
-void write_axis_of(const Layout& layout, std::size_t line, double step, Markup& out) {
+void write_axis_of(const SvgLayout& layout, std::size_t line, double step, Markup& out) {
   const Axis& axis = layout.axis;
   const double drop = layout.drop_of(line);
   const double end = axis.end_of(line) + 1e-12 * axis.span;
@@ -100,7 +100,7 @@ void write_axis_of(const Layout& layout, std::size_t line, double step, Markup& 
   }
 }
 
-void write_axis(const Layout& layout, Markup& out) {
+void write_axis(const SvgLayout& layout, Markup& out) {
   const Measures& measures = layout.measures;
   const bool listed = layout.timeline.origin == Timeline::Origin::Listed;
   write_text({layout.axis.left - measures.print, layout.bottom + measures.print}, measures.small,
@@ -112,7 +112,7 @@ void write_axis(const Layout& layout, Markup& out) {
   }
 }
 
-double write_findings(const Layout& layout, double y, Markup& out) {
+double write_findings(const SvgLayout& layout, double y, Markup& out) {
   const double size = layout.measures.print;
   for (const Alarm& alarm : layout.picture.alarms) {
     for (const std::string& line : wrapped(printable(alarm.words), layout.text_columns())) {
@@ -125,13 +125,13 @@ double write_findings(const Layout& layout, double y, Markup& out) {
 
 // Writes what stands below the rows, with the keys of the kinds if the picture is the last on the
 // page. Returns where it ends.
-double write_below(const Layout& layout, bool with_legend, Markup& out) {
+double write_below(const SvgLayout& layout, bool with_legend, Markup& out) {
   const double rows = layout.bottom + layout.drop_of(layout.axis.lines - 1);
   const double below = rows + 2.6 * layout.measures.print;
   return write_findings(layout, with_legend ? write_legend(layout, below, out) : below, out);
 }
 
-void write_picture(const Layout& layout, bool with_legend, Markup& out) {
+void write_picture(const SvgLayout& layout, bool with_legend, Markup& out) {
   write_header(layout, out);
   write_bands(layout, out);
   write_axis(layout, out);  // whose lines lie under the bars
@@ -144,11 +144,11 @@ void write_picture(const Layout& layout, bool with_legend, Markup& out) {
   write_below(layout, with_legend, out);
 }
 
-// One picture below the other on one axis. Their heights, which the head of the file says, are known
-// before a large text is begun, which is never copied then.
+// One picture below the other on one axis. Their heights, which the head of the file says, are
+// known before a large text is begun, which is never copied then.
 std::string svg_of(const std::vector<const Picture*>& pictures, const SvgOptions& options) {
   const Axis axis = axis_of(pictures, options);
-  std::list<Layout> layouts;
+  std::list<SvgLayout> layouts;
   double below = 0;
   std::size_t tasks = 0;
   for (const Picture* picture : pictures) {
@@ -160,14 +160,15 @@ std::string svg_of(const std::vector<const Picture*>& pictures, const SvgOptions
   Markup page;
   page.expect(kBytesOfTask * tasks);
   write_page_head(pictures, options.page, axis, below, page);
-  for (const Layout& layout : layouts) write_picture(layout, &layout == &layouts.back(), page);
+  for (const SvgLayout& layout : layouts) write_picture(layout, &layout == &layouts.back(), page);
   page.add("</svg>\n");
   return page.take();
 }
 
 }  // namespace
 
-void write_text(Point at, double print, std::string_view more, std::string_view text, Markup& out) {
+void write_text(SvgPoint at, double print, std::string_view more, std::string_view text,
+                Markup& out) {
   out.add("<text x=\"", Length{at.x}, "\" y=\"", Length{at.y}, "\" font-size=\"", Length{print},
           "\"", more, ">", Escaped{text}, "</text>\n");
 }

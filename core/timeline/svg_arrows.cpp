@@ -17,16 +17,17 @@ Spot spot_of(const TimedTask& task) {
   return {.lane = task.lane, .begin = task.begin, .end = task.end};
 }
 
-Point middle_of(const Layout& layout, const Spot& spot) {
+SvgPoint middle_of(const SvgLayout& layout, const Spot& spot) {
   const Row& row = layout.row_of(spot.lane);
   return layout.point_at((spot.begin + spot.end) / 2, row.top + row.height / 2);
 }
 
 // The middle of the edge of one end that looks to the other. In one row an arrow to the right
 // goes over the bars, and one to the left below them.
-Point edge_of(const Layout& layout, const AlarmArrow& arrow, const Spot& spot, const Spot& other) {
+SvgPoint edge_of(const SvgLayout& layout, const AlarmArrow& arrow, const Spot& spot,
+                 const Spot& other) {
   const bool lower = arrow.from.begin > arrow.to.begin;
-  Point edge = middle_of(layout, spot);
+  SvgPoint edge = middle_of(layout, spot);
   const double way = middle_of(layout, other).y - edge.y;
   const bool down = way > 0 || (way == 0 && lower);
   edge.y += (down ? 0.5 : -0.5) * layout.row_of(spot.lane).height;
@@ -35,13 +36,13 @@ Point edge_of(const Layout& layout, const AlarmArrow& arrow, const Spot& spot, c
 
 // A straight arrow from the end of one task to the beginning of another. Between tasks of one lane
 // that follow each other there is none to see.
-void write_link(const Layout& layout, std::string_view look, const TimedTask& from,
+void write_link(const SvgLayout& layout, std::string_view look, const TimedTask& from,
                 const TimedTask& to, Markup& out) {
   if (from.lane == to.lane) return;
   const Row& above = layout.row_of(from.lane);
   const Row& below = layout.row_of(to.lane);
-  Point a = layout.point_at(from.end, above.top);
-  Point b = layout.point_at(to.begin, below.top);
+  SvgPoint a = layout.point_at(from.end, above.top);
+  SvgPoint b = layout.point_at(to.begin, below.top);
   const double down = b.y > a.y ? 1 : 0;
   a.y += down * above.height;
   b.y += (1 - down) * below.height;
@@ -50,7 +51,7 @@ void write_link(const Layout& layout, std::string_view look, const TimedTask& fr
 }
 
 // The frame around a stretch of a lane.
-void write_frame(const Layout& layout, std::string_view look, const Spot& spot, Markup& out) {
+void write_frame(const SvgLayout& layout, std::string_view look, const Spot& spot, Markup& out) {
   const Row& row = layout.row_of(spot.lane);
   layout.for_each_piece(spot.begin, spot.end, [&](const Piece& piece) {
     out.add("<rect class=\"", look, "\" x=\"", Length{piece.x - 1}, "\" y=\"",
@@ -61,14 +62,14 @@ void write_frame(const Layout& layout, std::string_view look, const Spot& spot, 
 
 // Words that stand in the picture, around their middle.
 struct Words {
-  Point at;
+  SvgPoint at;
   double half = 0;  // of their width
 };
 
 // The findings of a picture in red, and where their words have found room.
 class Alarms {
  public:
-  Alarms(const Layout& layout, Markup& out) : layout_(layout), out_(out) {}
+  Alarms(const SvgLayout& layout, Markup& out) : layout_(layout), out_(out) {}
 
   void write() {
     const auto& alarms = layout_.picture.alarms;
@@ -87,7 +88,7 @@ class Alarms {
     out_.add("<g><title>", Escaped{alarm.words}, "</title>");
     write_frame(layout_, "alarm", spot, out_);
     if (alarm.arrows.empty()) {
-      const Point at = layout_.point_at(spot.begin, layout_.row_of(spot.lane).top - 2);
+      const SvgPoint at = layout_.point_at(spot.begin, layout_.row_of(spot.lane).top - 2);
       out_.add("<text class=\"alarm-words\" x=\"", Length{at.x}, "\" y=\"", Length{at.y},
                "\" font-size=\"", Length{small()}, "\">", alarm.rule, "</text>");
     }
@@ -96,16 +97,16 @@ class Alarms {
 
   // An arrow bends to its own left, so that two that go to and fro lie apart.
   void write_arrow(const AlarmArrow& arrow, const Alarm& alarm) {
-    const Point a = edge_of(layout_, arrow, arrow.from, arrow.to);
-    const Point b = edge_of(layout_, arrow, arrow.to, arrow.from);
+    const SvgPoint a = edge_of(layout_, arrow, arrow.from, arrow.to);
+    const SvgPoint b = edge_of(layout_, arrow, arrow.to, arrow.from);
     const double along = std::max(1.0, std::hypot(b.x - a.x, b.y - a.y));
     const double aside = std::clamp(0.22 * along, 12.0, 60.0) / along;
-    const Point by{(a.x + b.x) / 2 + aside * (b.y - a.y), (a.y + b.y) / 2 - aside * (b.x - a.x)};
+    const SvgPoint by{(a.x + b.x) / 2 + aside * (b.y - a.y), (a.y + b.y) / 2 - aside * (b.x - a.x)};
     out_.add("<g><title>", Escaped{alarm.words}, "</title><path class=\"alarm\" d=\"M", Length{a.x},
              " ", Length{a.y}, "Q", Length{by.x}, " ", Length{by.y}, " ", Length{b.x}, " ",
              Length{b.y}, "\" marker-end=\"url(#alarm-head)\"/>");
     const std::string words = fmt::format("{} {}", alarm.rule, printable(arrow.words, 60));
-    const Point at = free_place({(a.x + b.x) / 4 + by.x / 2, (a.y + b.y) / 4 + by.y / 2}, words);
+    const SvgPoint at = free_place({(a.x + b.x) / 4 + by.x / 2, (a.y + b.y) / 4 + by.y / 2}, words);
     write_text(at, small(), " class=\"alarm-words\" text-anchor=\"middle\"", words, out_);
     out_.add("</g>\n");
   }
@@ -124,13 +125,13 @@ class Alarms {
   }
 
   // The place nearest to the wanted one at which words neither leave the page nor lie on others.
-  Point free_place(Point wanted, const std::string& words) {
+  SvgPoint free_place(SvgPoint wanted, const std::string& words) {
     const double width = layout_.axis.width;
     const double half = 0.28 * small() * static_cast<double>(words.size());
     wanted.x =
         std::clamp(wanted.x, std::min(half + 2, width / 2), std::max(width - half - 2, width / 2));
     const double line = 1.15 * small();
-    Point best = wanted;
+    SvgPoint best = wanted;
     for (int tries = 0; tries < 16; ++tries) {
       best.y = wanted.y + line * ((tries + 1) / 2) * (tries % 2 == 0 ? 1 : -1);
       const bool taken =
@@ -144,14 +145,14 @@ class Alarms {
     return best;
   }
 
-  const Layout& layout_;
+  const SvgLayout& layout_;
   Markup& out_;
   std::vector<Words> words_;  // of arrows
 };
 
 }  // namespace
 
-void write_path(const Layout& layout, Markup& out) {
+void write_path(const SvgLayout& layout, Markup& out) {
   if (!layout.options.path) return;
   const Timeline& timeline = layout.timeline;
   for (std::size_t at = 1; at < timeline.path.size(); ++at) {
@@ -160,7 +161,7 @@ void write_path(const Layout& layout, Markup& out) {
   }
 }
 
-void write_chosen(const Layout& layout, Markup& out) {
+void write_chosen(const SvgLayout& layout, Markup& out) {
   const Timeline& timeline = layout.timeline;
   const auto& chosen = layout.picture.chosen;
   if (!chosen) return;
@@ -171,7 +172,7 @@ void write_chosen(const Layout& layout, Markup& out) {
   write_frame(layout, "chosen", spot_of(timeline.tasks[*chosen]), out);
 }
 
-void write_alarms(const Layout& layout, Markup& out) {
+void write_alarms(const SvgLayout& layout, Markup& out) {
   Alarms(layout, out).write();
 }
 

@@ -59,7 +59,7 @@ std::string fitted(const Timeline& timeline, const TimedTask& task, double width
 }
 
 // Later chunks are paler, as papers have it, but for dark bars with white letters.
-std::string_view shade_of(const Layout& layout, const TimedTask& task) {
+std::string_view shade_of(const SvgLayout& layout, const TimedTask& task) {
   constexpr std::array<std::string_view, 4> kShades{
       "", "\" fill-opacity=\".62", "\" fill-opacity=\".4", "\" fill-opacity=\".25"};
   const bool dark = layout.options.page == Page::Column && task.kind == Kind::BackwardWeight;
@@ -73,7 +73,7 @@ double seen(double width) {
 }
 
 // The members of a composite lie one above the other, since they run together.
-void write_bar(const Layout& layout, const TimedTask& task, Markup& out) {
+void write_bar(const SvgLayout& layout, const TimedTask& task, Markup& out) {
   const Row& row = layout.row_of(task.lane);
   const double height = row.height / task.members;
   const double print = std::min(layout.measures.print, 0.72 * height);
@@ -90,7 +90,7 @@ void write_bar(const Layout& layout, const TimedTask& task, Markup& out) {
   });
 }
 
-void write_title(const Layout& layout, const TimedTask& task, double begin, double end,
+void write_title(const SvgLayout& layout, const TimedTask& task, double begin, double end,
                  Markup& out) {
   const Timeline& timeline = layout.timeline;
   out.add("<title>", Escaped{timeline.label(task.id)}, " of rank ", layout.rank_of(task));
@@ -102,7 +102,7 @@ void write_title(const Layout& layout, const TimedTask& task, double begin, doub
   }
 }
 
-void write_action(const Layout& layout, const Bars& action, Markup& out) {
+void write_action(const SvgLayout& layout, const Bars& action, Markup& out) {
   const auto task_at = [&](std::size_t at) -> const TimedTask& {
     return layout.timeline.tasks[layout.sorted[at]];
   };
@@ -115,7 +115,7 @@ void write_action(const Layout& layout, const Bars& action, Markup& out) {
   }
   out.add("<g class=\"", class_of(first.kind), "\" data-rank=\"", layout.rank_of(first),
           "\" data-chunk=\"", first.chunk, "\" data-microbatch=\"", first.microbatch,
-          "\" data-start=\"", Number{begin}, "\" data-end=\"", Number{end}, "\">");
+          "\" data-start=\"", ExactNumber{begin}, "\" data-end=\"", ExactNumber{end}, "\">");
   write_title(layout, first, begin, end, out);
   for (std::size_t at = action.first; at < action.last; ++at) write_bar(layout, task_at(at), out);
   out.add("</g>\n");
@@ -124,7 +124,7 @@ void write_action(const Layout& layout, const Bars& action, Markup& out) {
 // The curve of a rank's memory on one line of time, as a closed path.
 class Curve {
  public:
-  Curve(const Layout& layout, std::size_t rank, double most)
+  Curve(const SvgLayout& layout, std::size_t rank, double most)
       : layout_(layout), course_(layout.timeline.memory[rank]), most_(most) {
     base_ = layout.end_of_band(rank) - 1;
   }
@@ -152,7 +152,7 @@ class Curve {
     return base - layout_.measures.memory * std::max(0.0, held) / most_;
   }
 
-  const Layout& layout_;
+  const SvgLayout& layout_;
   const std::vector<HeldMemory>& course_;
   double most_ = 0;
   double base_ = 0;
@@ -170,7 +170,7 @@ double lasting_peak(const std::vector<HeldMemory>& course) {
   return peak;
 }
 
-void write_memory_of(const Layout& layout, std::size_t rank, double most, Markup& out) {
+void write_memory_of(const SvgLayout& layout, std::size_t rank, double most, Markup& out) {
   const std::string peak = figure(lasting_peak(layout.timeline.memory[rank]));
   Curve curve(layout, rank, most);
   out.add("<path class=\"held\" d=\"");
@@ -185,7 +185,7 @@ void write_memory_of(const Layout& layout, std::size_t rank, double most, Markup
 
 }  // namespace
 
-void write_bubbles(const Layout& layout, Markup& out) {
+void write_bubbles(const SvgLayout& layout, Markup& out) {
   const Timeline& timeline = layout.timeline;
   const Row* row = nullptr;
   for (const Bubble& bubble : timeline.bubbles) {
@@ -201,7 +201,7 @@ void write_bubbles(const Layout& layout, Markup& out) {
   }
 }
 
-void write_memory(const Layout& layout, Markup& out) {
+void write_memory(const SvgLayout& layout, Markup& out) {
   double most = 0;
   for (const auto& rank : layout.timeline.memory) {
     for (const HeldMemory& moment : rank) most = std::max(most, moment.held);
@@ -212,7 +212,7 @@ void write_memory(const Layout& layout, Markup& out) {
   }
 }
 
-void write_actions(const Layout& layout, Markup& out) {
+void write_actions(const SvgLayout& layout, Markup& out) {
   for (const Bars& action : layout.actions) write_action(layout, action, out);
 }
 

@@ -12,7 +12,8 @@ constexpr std::size_t kNoRow = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
-Layout::Layout(const Picture& of_picture, const SvgOptions& given, const Axis& of_time, double y)
+SvgLayout::SvgLayout(const Picture& of_picture, const SvgOptions& given, const Axis& of_time,
+                     double y)
     : picture(of_picture),
       timeline(of_picture.timeline),
       options(given),
@@ -25,7 +26,7 @@ Layout::Layout(const Picture& of_picture, const SvgOptions& given, const Axis& o
 }
 
 // An action's parts stand side by side in sorted, so that one group holds them.
-void Layout::sort_actions() {
+void SvgLayout::sort_actions() {
   sorted.resize(timeline.tasks.size());
   for (std::uint32_t at = 0; at < sorted.size(); ++at) sorted[at] = at;
   const auto key = [&](std::uint32_t at) {
@@ -42,7 +43,7 @@ void Layout::sort_actions() {
   }
 }
 
-void Layout::place_rows() {
+void SvgLayout::place_rows() {
   const std::vector<bool> used = lanes_used();
   std::vector<std::vector<std::uint32_t>> lanes_of(timeline.ranks);
   for (std::uint32_t lane = 0; lane < timeline.lanes.size(); ++lane) {
@@ -65,13 +66,13 @@ void Layout::place_rows() {
   line = bottom - rows_begin() + 2.6 * measures.print;
 }
 
-double Layout::add_row(std::size_t rank, const std::string& name, double height, double y) {
+double SvgLayout::add_row(std::size_t rank, const std::string& name, double height, double y) {
   rows.push_back(
       {.rank = static_cast<std::int32_t>(rank), .name = name, .top = y, .height = height});
   return y + height + 2;
 }
 
-std::vector<bool> Layout::lanes_used() const {
+std::vector<bool> SvgLayout::lanes_used() const {
   std::vector<bool> used(timeline.lanes.size(), false);
   for (const TimedTask& task : timeline.tasks) used[task.lane] = true;
   for (const Alarm& alarm : picture.alarms) {
@@ -80,25 +81,25 @@ std::vector<bool> Layout::lanes_used() const {
   return used;
 }
 
-double Layout::height_of(std::uint32_t lane) const {
+double SvgLayout::height_of(std::uint32_t lane) const {
   const std::string& name = timeline.lanes[lane].name;
   const bool computes = name == "compute" || name == "wgrad" || name == "order";
   return computes ? measures.computing : measures.moving;
 }
 
 // Whether there are red arrows, whose words want room between ranks.
-bool Layout::has_arrows() const {
+bool SvgLayout::has_arrows() const {
   return std::any_of(picture.alarms.begin(), picture.alarms.end(),
                      [](const Alarm& alarm) { return !alarm.arrows.empty(); });
 }
 
-const Row* Layout::computing_row(std::int32_t rank) const {
+const Row* SvgLayout::computing_row(std::int32_t rank) const {
   const auto row =
       std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return each.rank == rank; });
   return row == rows.end() ? nullptr : &*row;
 }
 
-std::vector<std::string> Layout::setting_lines() const {
+std::vector<std::string> SvgLayout::setting_lines() const {
   std::vector<std::string> lines;
   for (const std::string& fact : picture.setting) {
     for (std::string& each : wrapped(fact, text_columns())) lines.push_back(std::move(each));
@@ -106,12 +107,12 @@ std::vector<std::string> Layout::setting_lines() const {
   return lines;
 }
 
-double Layout::heading_end() const {
+double SvgLayout::heading_end() const {
   const std::size_t lines = options.page == Page::Column ? 1 : 2 + setting_lines().size();
   return top + measures.margin + 1.35 * measures.print * static_cast<double>(lines);
 }
 
-double Layout::rows_begin() const {
+double SvgLayout::rows_begin() const {
   return heading_end() + (has_arrows() ? 3.2 * measures.small : 0) + measures.gap;
 }
 

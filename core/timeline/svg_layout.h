@@ -21,7 +21,7 @@ namespace capo {
 /// The tasks of one action: its parts, if its layers are taken apart.
 struct Bars {
   std::size_t first = 0;
-  std::size_t last = 0;  ///< one past the end, in the order of Layout::sorted
+  std::size_t last = 0;  ///< one past the end, in the order of SvgLayout::sorted
 };
 
 /// Heights are those of the first line of time.
@@ -32,7 +32,7 @@ struct Row {
   double height = 0;
 };
 
-struct Point {
+struct SvgPoint {
   double x = 0;
   double y = 0;
 };
@@ -44,9 +44,9 @@ struct Piece {
   double drop = 0;  ///< how far below the first line
 };
 
-class Layout {
+class SvgLayout {
  public:
-  Layout(const Picture& picture, const SvgOptions& options, const Axis& axis, double top);
+  SvgLayout(const Picture& picture, const SvgOptions& options, const Axis& axis, double top);
 
   const Picture& picture;
   const Timeline& timeline;
@@ -85,7 +85,7 @@ class Layout {
     return axis.left + (time - axis.begin_of(at)) * axis.per_time;
   }
   /// The point of a time, with a height of the first line.
-  [[nodiscard]] Point point_at(double time, double y) const {
+  [[nodiscard]] SvgPoint point_at(double time, double y) const {
     const std::size_t at = axis.line_at(time);
     return {x_on(time, at), y + drop_of(at)};
   }

@@ -13,7 +13,7 @@ namespace {
 // Keys side by side, in as many lines as the page needs.
 class Keys {
  public:
-  Keys(const Layout& layout, double y, Markup& out)
+  Keys(const SvgLayout& layout, double y, Markup& out)
       : layout_(layout), out_(out), x_(layout.measures.margin), y_(y) {}
 
   void add(std::string_view swatch, std::string_view words) {
@@ -33,7 +33,7 @@ class Keys {
   [[nodiscard]] double end() const { return y_ + 1.8 * layout_.measures.print; }
 
  private:
-  const Layout& layout_;
+  const SvgLayout& layout_;
   Markup& out_;
   double x_ = 0;
   double y_ = 0;
@@ -67,7 +67,7 @@ void add_kinds(const Timeline& timeline, Keys& keys) {
 
 }  // namespace
 
-double write_legend(const Layout& layout, double top, Markup& out) {
+double write_legend(const SvgLayout& layout, double top, Markup& out) {
   const Timeline& timeline = layout.timeline;
   Keys keys(layout, top, out);
   add_kinds(timeline, keys);

@@ -1,7 +1,7 @@
 // The direction of dependencies, walked in the sources: between parts as listed below, between
 // folders as the table of docs/architecture.md has it, and between units without a circle. The
-// oracle includes only the standard library, headers stay free of heavy libraries, and every file
-// of capo's that a comment names exists.
+// oracle includes only the standard library, headers stay free of heavy libraries, every file
+// of capo's that a comment names exists, and no two headers define one name.
 
 #include <gtest/gtest.h>
 
@@ -233,6 +233,30 @@ TEST(Architecture, FoldersIncludeWhatTheTableAllowsAndAllOfIt) {
 }
 
 // A test that a comment names and that does not exist is worth less than none.
+// Two classes of one name in one namespace are one class to the linker, which takes the functions
+// of either: memory is overwritten, and only where nothing is inlined.
+TEST(Architecture, NoTwoHeadersDefineAClassOfOneName) {
+  static const std::regex defined(R"(^(namespace|struct|class|enum class) ([\w:]+)[^;]*\{)");
+  std::map<std::string, std::string> where;
+  for (const SourceFile& file : product_files()) {
+    if (!file.path.ends_with(".h")) continue;
+    std::ifstream in(kRoot / file.path);
+    std::string space;
+    for (std::string line; std::getline(in, line);) {
+      std::smatch match;
+      if (!std::regex_search(line, match, defined)) continue;
+      if (match[1] == "namespace") {
+        space = match[2];
+        continue;
+      }
+      const auto [first, is_new] = where.emplace(space + "::" + match[2].str(), file.path);
+      EXPECT_TRUE(is_new || first->second == file.path)
+          << first->first << " is defined in " << first->second << " and in " << file.path;
+    }
+  }
+  EXPECT_GT(where.size(), 300U);
+}
+
 TEST(Architecture, FilesThatCommentsNameExist) {
   static const std::regex name(R"(([A-Za-z0-9_]+/)*[A-Za-z0-9_]+\.(h|cpp|cu|cuh)\b)");
   std::set<std::string> known;  // every path, and every end of one

@@ -36,11 +36,11 @@ TEST(Markup, ANumberIsReadBackAsTheSame) {
   const std::vector<double> numbers{0,       0.1,  12.1,     0.1 + 0.2, 1e-9,     1e9,  -2.5,
                                     1.0 / 3, 1e21, 123456.7, 0.000001,  1 - 1e-7, 1e15, 5e-324};
   for (const double number : numbers) {
-    EXPECT_EQ(std::strtod(written(Number{number}).c_str(), nullptr), number);
+    EXPECT_EQ(std::strtod(written(ExactNumber{number}).c_str(), nullptr), number);
   }
-  EXPECT_EQ(written(Number{12.1}), "12.1");
-  EXPECT_EQ(written(Number{100000}), "100000");
-  EXPECT_EQ(written(Number{0.1 + 0.2}), "0.30000000000000004");
+  EXPECT_EQ(written(ExactNumber{12.1}), "12.1");
+  EXPECT_EQ(written(ExactNumber{100000}), "100000");
+  EXPECT_EQ(written(ExactNumber{0.1 + 0.2}), "0.30000000000000004");
 }
 
 }  // namespace
