@@ -46,6 +46,7 @@ struct Question {
   std::vector<bool> need_wgrad;  ///< whether each chunk's modules delay wgrad; false beyond the end
   bool reuse = false;            ///< _reuse_graph_input_output_buffers
   bool silent_store = false;     ///< backward_dw on an empty store returns, as GroupedLinear's does
+  bool pops_outputs = true;      ///< a dgrad takes its forward's outputs away, as from 2.20 on
 };
 
 struct TeAnswer {

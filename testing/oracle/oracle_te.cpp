@@ -231,7 +231,8 @@ class Interpreter {
           require_item(callables_, item(prefix_, m) + l);
           const long long graph = graph_index(m, item(dgrad_count, m), l);
           const long long module = value_at(module_of_, graph);
-          if (needs_wgrad_.contains(graph)) raise("py.AttributeError");  // its state is gone
+          if (needs_wgrad_.contains(graph))  // its state is gone
+            raise(question_.pops_outputs ? "py.KeyError" : "py.AttributeError");
           needs_wgrad_[graph] = delays_wgrad(module);
         }
         ++item(dgrad_count, m);

@@ -59,18 +59,20 @@ bool declares_no_chunk(const NumberCase& numbers) {
          (no_layers || (numbers.need_wgrad && numbers.need_wgrad->empty()));
 }
 
-oracle::TeAnswer oracle_te(const NumberCase& numbers) {
+oracle::TeAnswer oracle_te(const NumberCase& numbers, const te::Version& version) {
   return oracle::transformer_engine({.order = oracle_order(numbers.list),
                                      .layers = oracle_layers(numbers.layers, numbers.list),
                                      .need_wgrad = numbers.need_wgrad.value_or(std::vector<bool>{}),
                                      .reuse = numbers.reuse,
-                                     .silent_store = numbers.silent_store});
+                                     .silent_store = numbers.silent_store,
+                                     .pops_outputs = version.release != "2.19"});
 }
 
-te::Prediction predicted(const NumberCase& numbers) {
+te::Prediction predicted(const NumberCase& numbers, const te::Version& version) {
   const te::Options options{
       .reuse = numbers.reuse,
-      .empty_store = numbers.silent_store ? te::EmptyStore::Silent : te::EmptyStore::Raises};
+      .empty_store = numbers.silent_store ? te::EmptyStore::Silent : te::EmptyStore::Raises,
+      .version = &version};
   return te::predict(numbers.list, numbers.layers, numbers.need_wgrad.value_or(std::vector<bool>{}),
                      options)
       .value();
@@ -125,11 +127,13 @@ RC_GTEST_PROP(NearMissLists, HaveTheVerdictOfTheOracle, ()) {
 RC_GTEST_PROP(NearMissLists, HaveTheOraclesAnswerOfTransformerEngineAndItsPlace, ()) {
   for (int i = 0; i < kListsPerCase; ++i) {
     const NumberCase numbers = *arbitrary_numbers();
-    const oracle::TeAnswer answer = oracle_te(numbers);
-    const te::Prediction prediction = predicted(numbers);
-    RC_ASSERT(std::string(te::name_of(prediction.kind)) == answer.kind);
-    RC_ASSERT(prediction.accepts() == answer.accepts);
-    RC_ASSERT((prediction.entry ? static_cast<int>(*prediction.entry) : -1) == answer.position);
+    for (const te::Version& version : te::kVersions) {
+      const oracle::TeAnswer answer = oracle_te(numbers, version);
+      const te::Prediction prediction = predicted(numbers, version);
+      RC_ASSERT(std::string(te::name_of(prediction.kind)) == answer.kind);
+      RC_ASSERT(prediction.accepts() == answer.accepts);
+      RC_ASSERT((prediction.entry ? static_cast<int>(*prediction.entry) : -1) == answer.position);
+    }
   }
 }
 
