@@ -81,12 +81,10 @@ class Widening {
  public:
   Widening(const Context& context, CheckResult& stated) : context_(context), stated_(stated) {
     const Environment& declared = context.options().environment;
-    for (const Communicators layout : kLayouts) {
-      if (layout == declared.communicators.value_or(layout)) layouts_.push_back(layout);
-    }
-    for (const TransferMode mode : kModes) {
-      if (mode == declared.transfers.value_or(mode)) modes_.push_back(mode);
-    }
+    layouts_.assign(kLayouts.begin(), kLayouts.end());
+    if (declared.communicators) layouts_ = {*declared.communicators};
+    modes_.assign(kModes.begin(), kModes.end());
+    if (declared.transfers) modes_ = {*declared.transfers};
   }
 
   void run() {
