@@ -169,10 +169,10 @@ Maybe read_transfers(const JsonValue& value, std::string_view what, Reading& int
   const bool text = value.type() == Type::String;
   const auto stated = text ? transfers_stated(value.string()) : std::nullopt;
   if (!stated) {
-    constexpr std::array<std::string_view, 2> kWords{"rendezvous", "buffered"};
+    constexpr std::array<std::string_view, 2> kSends{"rendezvous", "buffered"};
     return malformed(value.span(),
                      fmt::format("{} is one of rendezvous, buffered, buffered:BYTES", what),
-                     text ? did_you_mean(value.string(), kWords, "") : "");
+                     text ? did_you_mean(value.string(), kSends, "") : "");
   }
   into.model.environment.transfers = stated->mode;
   into.model.environment.channel_bytes = stated->channel_bytes;

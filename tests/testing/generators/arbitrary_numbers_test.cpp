@@ -45,13 +45,16 @@ TEST(ArbitraryNumbers, AreAcceptedAndRefusedForEveryReasonThatTeHas) {
     const auto order = oracle_order(numbers.list);
     const auto layers = oracle_layers(numbers.layers, numbers.list);
     sound += oracle::sound(order, numbers.need_wgrad, layers) ? 1 : 0;
-    ++kinds[oracle::transformer_engine(
-                {.order = order,
-                 .layers = layers,
-                 .need_wgrad = numbers.need_wgrad.value_or(std::vector<bool>{}),
-                 .reuse = numbers.reuse,
-                 .silent_store = numbers.silent_store})
-                .kind];
+    for (const bool pops_outputs : {false, true}) {
+      ++kinds[oracle::transformer_engine(
+                  {.order = order,
+                   .layers = layers,
+                   .need_wgrad = numbers.need_wgrad.value_or(std::vector<bool>{}),
+                   .reuse = numbers.reuse,
+                   .silent_store = numbers.silent_store,
+                   .pops_outputs = pops_outputs})
+                  .kind];
+    }
   }
   EXPECT_GT(sound, 500);
   EXPECT_LT(sound, 4000);
