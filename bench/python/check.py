@@ -5,7 +5,8 @@
     PYTHONPATH=build/ci/python python bench/python/check.py LIBRARY --instructions
 
 The order is that of bench_plan: interleaved 1F1B, 64 ranks of two chunks, 512 microbatches, which is 391,168 tasks with
-their transfers. Calls of Python and of C++ alternate, and the ratio is that of their medians. With `--instructions`
+their transfers. Calls of Python and of C++ alternate, and the ratio is that of their medians, in the
+processor's time. With `--instructions`
 valgrind counts what a process executes for three calls and for one; half of the difference is a call.
 """
 
@@ -35,9 +36,9 @@ def loaded(path):
 
 
 def judged(call):
-    start = time.perf_counter()
+    start = time.process_time()
     report = call()
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     assert report.accepted, str(report)
     return seconds
 
@@ -59,7 +60,7 @@ def calls_of(form, library):
 
 def print_times(path):
     library = loaded(path)
-    print(f"capo {capo.__version__}, medians of {CALLS} calls, Python and C++ in turn")
+    print(f"capo {capo.__version__}, medians of {CALLS} calls in the processor's time, Python and C++ in turn")
     print(f"{'form':10}{'Python':>13}{'C++':>13}{'ratio':>8}")
     for form in FORMS:
         python, own = calls_of(form, library)
