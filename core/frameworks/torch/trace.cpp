@@ -100,6 +100,17 @@ struct Marked {
   double end = 0;
 };
 
+// A call that launches a kernel, and a kernel; their correlation is the same.
+struct Launch {
+  double process = 0;
+  double at = 0;
+};
+struct Kernel {
+  double correlation = 0;
+  double begin = 0;
+  double end = 0;
+};
+
 class TorchTraceReading {
  public:
   explicit TorchTraceReading(const Limits& limits) : limits_(limits) {}
@@ -114,7 +125,8 @@ class TorchTraceReading {
       if (event->type() != JsonValue::Type::Object) return wrong_type(*event, "event", "an object");
       if (auto refused = read_event(*event)) return *std::move(refused);
     }
-    join_kernels();
+    join_marked_kernels();
+    if (marked_.empty()) join_launched_kernels();
     trace_.on_device = !device_.empty();
     if (auto refused = add_actions(root, trace_.on_device ? device_ : processor_)) {
       return *std::move(refused);
@@ -144,45 +156,106 @@ class TorchTraceReading {
     if (category == "user_annotation") return read_span(event, text_of(event, "name"), processor_);
     if (category == "gpu_user_annotation") return read_span(event, text_of(event, "name"), device_);
     const auto arguments = event.find("args");
-    const bool marks = arguments && arguments->type() == JsonValue::Type::Object;
-    const std::string mark = marks ? text_of(*arguments, "str") : "";
-    return mark.empty() ? std::nullopt : read_span(event, mark, kernels_);
+    if (!arguments || arguments->type() != JsonValue::Type::Object) return std::nullopt;
+    const std::string mark = text_of(*arguments, "str");
+    if (auto refused = mark.empty() ? std::nullopt : read_span(event, mark, marked_)) {
+      return refused;
+    }
+    return arguments->find("correlation") ? read_correlated(event, *arguments, category)
+                                          : std::nullopt;
+  }
+
+  Refused read_correlated(const JsonValue& event, const JsonValue& arguments,
+                          std::string_view category) {
+    const bool launches = category == "cuda_runtime" || category == "cuda_driver";
+    const bool runs = category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset";
+    if (!launches && !runs) return std::nullopt;
+    double correlation = 0;
+    if (auto refused = read_number(arguments, "correlation", correlation)) return refused;
+    Marked span;
+    if (auto refused = read_times(event, span)) return refused;
+    if (launches) {
+      launches_[correlation] = {.process = span.process, .at = span.begin};
+    } else {
+      ran_.push_back({.correlation = correlation, .begin = span.begin, .end = span.end});
+    }
+    return std::nullopt;
+  }
+
+  static Refused read_number(const JsonValue& object, std::string_view key, double& out) {
+    const auto found = object.find(key);
+    if (!found) return malformed(object.span(), fmt::format("the event has no `{}`", key));
+    auto value = read_real(*found, key, 0, kLatestTime);
+    if (!value) return std::move(value.error());
+    out = *value;
+    return std::nullopt;
+  }
+
+  static Refused read_times(const JsonValue& event, Marked& span) {
+    double duration = 0;
+    if (auto refused = read_number(event, "pid", span.process)) return refused;
+    if (auto refused = read_number(event, "ts", span.begin)) return refused;
+    if (auto refused = read_number(event, "dur", duration)) return refused;
+    span.end = span.begin + duration;
+    return std::nullopt;
   }
 
   Refused read_span(const JsonValue& event, const std::string& name, std::vector<Marked>& spans) {
     if (actions_of(name).empty()) return std::nullopt;
     Marked span{.name = name};
-    double duration = 0;
-    const auto number = [&](std::string_view key, double& out) -> Refused {
-      const auto found = event.find(key);
-      if (!found) return malformed(event.span(), fmt::format("the event has no `{}`", key));
-      auto value = read_real(*found, key, 0, kLatestTime);
-      if (!value) return std::move(value.error());
-      out = *value;
-      return std::nullopt;
-    };
-    if (auto refused = number("pid", span.process)) return refused;
-    if (auto refused = number("ts", span.begin)) return refused;
-    if (auto refused = number("dur", duration)) return refused;
-    span.end = span.begin + duration;
+    if (auto refused = read_times(event, span)) return refused;
     spans.push_back(std::move(span));
     return std::nullopt;
   }
 
   // Kernels that follow each other under one name are one action.
-  void join_kernels() {
-    std::stable_sort(kernels_.begin(), kernels_.end(), [](const Marked& a, const Marked& b) {
+  void join_marked_kernels() {
+    std::stable_sort(marked_.begin(), marked_.end(), [](const Marked& a, const Marked& b) {
       return std::tie(a.process, a.begin) < std::tie(b.process, b.begin);
     });
-    for (Marked& kernel : kernels_) {
+    if (!marked_.empty()) device_.clear();
+    for (const Marked& kernel : marked_) {
       const bool goes_on = !device_.empty() && device_.back().process == kernel.process &&
                            device_.back().name == kernel.name;
       if (goes_on) {
         device_.back().end = std::max(device_.back().end, kernel.end);
       } else {
-        device_.push_back(std::move(kernel));
+        device_.push_back(kernel);
       }
     }
+  }
+
+  // Actions of the processor with the times of what was launched in them. One that launched nothing
+  // takes no time, behind the one before it: the input half of the first stage has nothing to do.
+  void join_launched_kernels() {
+    std::map<std::pair<double, double>, Kernel> by_launch;  // by process and time of the launch
+    for (const Kernel& kernel : ran_) {
+      const auto launch = launches_.find(kernel.correlation);
+      if (launch == launches_.end()) continue;
+      const auto [at, is_new] =
+          by_launch.emplace(std::pair(launch->second.process, launch->second.at), kernel);
+      if (!is_new) at->second.end = std::max(at->second.end, kernel.end);
+    }
+    if (by_launch.empty()) return;
+    std::stable_sort(processor_.begin(), processor_.end(), [](const Marked& a, const Marked& b) {
+      return std::tie(a.process, a.begin) < std::tie(b.process, b.begin);
+    });
+    std::vector<Marked> joined;
+    for (const Marked& action : processor_) {
+      Marked span{.process = action.process, .name = action.name, .begin = kLatestTime, .end = 0};
+      const auto last = by_launch.upper_bound({action.process, action.end});
+      for (auto at = by_launch.lower_bound({action.process, action.begin}); at != last; ++at) {
+        span.begin = std::min(span.begin, at->second.begin);
+        span.end = std::max(span.end, at->second.end);
+      }
+      const bool follows = !joined.empty() && joined.back().process == action.process;
+      if (span.begin >= span.end) {
+        if (!follows) continue;
+        span.begin = span.end = joined.back().end;
+      }
+      joined.push_back(std::move(span));
+    }
+    if (!joined.empty()) device_ = std::move(joined);
   }
 
   Refused add_actions(const JsonValue& root, const std::vector<Marked>& spans) {
@@ -253,7 +326,9 @@ class TorchTraceReading {
   std::optional<std::int32_t> rank_;
   std::vector<Marked> processor_;
   std::vector<Marked> device_;
-  std::vector<Marked> kernels_;
+  std::vector<Marked> marked_;         // kernels that name their action
+  std::map<double, Launch> launches_;  // by correlation
+  std::vector<Kernel> ran_;
   TorchTrace trace_;
 };
 

@@ -10,9 +10,13 @@
 //   Forward 1, Backward 1        record_function of ScheduleGPipe, one stage a rank
 //   "args": {"str": "PP:0F1"}    of a kernel, by torch.cuda.graph_annotations.mark_kernels
 //
-// Kineto writes an annotation twice: when the processor launched it (`user_annotation`) and when
-// its kernels ran on the device (`gpu_user_annotation`, or the marked kernels of a replayed graph).
-// If there is any time of a device, the processor's times are left out. A file is a rank, which
+// An action's time is that of its kernels, from the first one's begin to the last one's end, where
+// the trace has any: those that are marked, as in a replayed graph, or else those that were
+// launched, by any thread, while the processor was in the action (`user_annotation`; a launch and
+// its kernel have one `correlation`). Kineto's own span of an action on the device
+// (`gpu_user_annotation`) is taken where no launch is known: it leaves out what autograd's thread
+// launches, and so nearly all of a backward. A trace without times of a device has the processor's.
+// A file is a rank, which
 // `distributedInfo` names; without that each process is one, in the order of their ids. Tested by
 // trace_test.cpp with texts in that form, tests/cli/measure_test.cpp and draw_test.cpp.
 

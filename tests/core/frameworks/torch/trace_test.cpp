@@ -1,6 +1,7 @@
 // Traces as torch.profiler exports them, cut down to what is read.
 
 #include "core/frameworks/torch/trace.h"
+#include "tests/support/file_text.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -70,6 +71,39 @@ TEST(TorchTrace, ActionsThatRunTogetherAreMembersOfOne) {
   EXPECT_EQ(trace.actions[1].end, 5);
 }
 
+std::string correlated(const std::string& category, int number, double begin, double length,
+                       int thread) {
+  return fmt::format(
+      R"({{"ph": "X", "cat": "{}", "name": "call", "pid": {}, "tid": {}, "ts": {}, "dur": {}, )"
+      R"("args": {{"correlation": {}}}}})",
+      category, category == "kernel" ? 0 : 7, thread, begin, length, number);
+}
+
+// Autograd launches a backward's kernels from a thread of its own, which Kineto's span of the
+// device leaves out.
+TEST(TorchTrace, AnActionTakesAsLongAsTheKernelsThatAnyThreadLaunchedInIt) {
+  const TorchTrace trace = read(trace_of({
+      event("user_annotation", "PP:0F0", 0, 10),
+      event("user_annotation", "PP:0I0", 10, 10),
+      event("user_annotation", "PP:0RESHARD", 20, 5),
+      event("gpu_user_annotation", "PP:0I0", 130, 1, 0),
+      correlated("cuda_runtime", 1, 2, 1, 7),
+      correlated("cuda_runtime", 2, 11, 1, 8),
+      correlated("cuda_driver", 3, 19, 1, 8),
+      correlated("kernel", 1, 100, 20, 7),
+      correlated("kernel", 2, 130, 1, 7),
+      correlated("kernel", 3, 135, 25, 7),
+      correlated("kernel", 4, 900, 25, 7),
+  }));
+  EXPECT_TRUE(trace.on_device);
+  ASSERT_EQ(trace.actions.size(), 3U);
+  EXPECT_EQ(trace.actions[0].end, 20);
+  EXPECT_EQ(trace.actions[1].begin, 30);
+  EXPECT_EQ(trace.actions[1].end, 60);
+  EXPECT_EQ(trace.actions[2].begin, 60) << "a reshard launches nothing here";
+  EXPECT_EQ(trace.actions[2].end, 60);
+}
+
 TEST(TorchTrace, TimesOfTheDeviceWinOverThoseOfLaunches) {
   const TorchTrace trace = read(trace_of({event("user_annotation", "PP:0F0", 0, 1),
                                           event("gpu_user_annotation", "PP:0F0", 4, 20, 0)}));
@@ -130,6 +164,30 @@ TEST(TorchTrace, IsToldFromOtherInputs) {
   EXPECT_TRUE(is_torch_trace(" {\"traceEvents\": []}"));
   EXPECT_FALSE(is_torch_trace("[1, -1]"));
   EXPECT_FALSE(is_torch_trace("{\"orders\": [[1, -1]]}"));
+}
+
+// bench/gpu/torch_trace.py: ScheduleZBVZeroBubble, two stages, four microbatches. A forward of the
+// second stage takes 900 us, and so do both halves of its backward; the first stage's input half
+// has nothing to do.
+TEST(TorchTrace, AStepOfTorchsRuntimeOnAnH200) {
+  const TorchTrace trace =
+      read(testing_support::read_file(CAPO_SOURCE_DIR "/tests/data/torch_trace_h200.json"));
+  EXPECT_TRUE(trace.on_device);
+  std::size_t computations = 0;
+  for (const TracedAction& action : trace.actions) {
+    if (!is_compute(action.kind)) continue;
+    SCOPED_TRACE(fmt::format("{} {}", action.stage, action.microbatch.index()));
+    ++computations;
+    const double length = action.end - action.begin;
+    if (action.stage == 0 && action.kind == Kind::BackwardInput) {
+      EXPECT_EQ(length, 0);
+    } else if (action.stage == 0) {
+      EXPECT_NEAR(length, action.kind == Kind::Forward ? 385 : 600, 25);
+    } else if (action.microbatch != MicrobatchId(0)) {  // the first one warms up
+      EXPECT_NEAR(length, 915, 25);
+    }
+  }
+  EXPECT_EQ(computations, 24U);
 }
 
 }  // namespace
