@@ -35,10 +35,10 @@ def check(
       each.
     - ``weight_stream``: whether weight gradients run on a stream of their own; None: they are taken not
       to, and a warning says where that matters.
-    What ``capo.toml`` and comments of the order suppress is in the report's ``suppressed``.
-
     - ``profiles``: the programs that are asked as well: ``"te"``, ``"mcore"``, ``"torch"``,
       or a version of one, ``"torch@2.11"``.
+
+    What ``capo.toml`` and comments of the order suppress is in the report's ``suppressed``.
 
     >>> import capo
     >>> print(capo.check([1, 1, -1, -1]).verdict)
