@@ -312,7 +312,8 @@ Declared declared_of(const Arguments& arguments) {
     model.plan.kind = value_named(arguments.plan, "plan", plan_named, kPlans);
   }
   take_topology(arguments.topology, model);
-  constexpr std::array<std::string_view, 3> kLayouts{"per-rank", "per-pair", "per-edge"};
+  constexpr std::array<std::string_view, 4> kLayouts{"per-rank", "per-pair", "per-edge",
+                                                     "per-direction"};
   if (!arguments.comm.is_none()) {
     model.environment.communicators =
         value_named(arguments.comm, "comm", communicators_named, kLayouts);

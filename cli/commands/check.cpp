@@ -148,7 +148,7 @@ void add_profile_options(CLI::App& app, CheckRequest& request, MegatronFlags& me
       ->group(group);
 }
 
-// What no flag says is as the project has it.
+// Takes from the project what no flag says.
 std::optional<CommandError> take_defaults(const CLI::App& command, CheckRequest& request) {
   const auto project = project_of(request.input.file, request.input.limits);
   if (!project) return project.error();

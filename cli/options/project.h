@@ -1,7 +1,7 @@
 // The capo.toml that holds for an order: the nearest from the order's folder upwards; for an order
 // that is no file, from the working directory upwards.
 //
-// What it declares holds where neither a flag nor a model file says otherwise. Tested by
+// A declaration in it holds where neither a flag nor a model file says otherwise. Tested by
 // tests/corpus/cli/suppress/.
 
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace capo::cli {
 
-/// What the nearest capo.toml says, or nothing where there is none; `file` may be empty or `-`.
-/// Its model has the path that it is read by.
+/// Reads the nearest capo.toml; a project that declares nothing stands for none. `file` may be
+/// empty or `-`. Its model has the path that it is read by.
 [[nodiscard]] Result<Project, CommandError> project_of(const std::string& file,
                                                        const Limits& limits);
 

@@ -48,7 +48,7 @@ std::string_view word_for(EdgeKind kind) {
   return kind == EdgeKind::Rendezvous ? "rendezvous" : kWords[as_index(class_of(kind))];
 }
 
-// What of a graph is drawn.
+// A choice says which parts of a graph are drawn.
 class Choice {
  public:
   Choice(const TaskGraph& graph, const Lowered& lowered, const Marks& marks,

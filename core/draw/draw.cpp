@@ -89,7 +89,7 @@ std::vector<WaitEdge> against_the_order(TaskId reader, TaskId made, const TaskGr
   return cycle;
 }
 
-// What a finding says of a task's entry; the rule's name if it says nothing there.
+// Finds the words of a finding about a task's entry; the rule's name stands in if it has none.
 std::string words_at(const Context& context, const Wiring& wiring, const TaskGraph& graph,
                      const Diagnostic& finding, TaskId task) {
   const OrderView& order = context.order_of(wiring, graph.tasks[task].rank);

@@ -51,7 +51,8 @@ struct DotOptions {
   std::size_t max_nodes = 2000;
 };
 
-/// What one task does to another, in the words of a finding: "`1` at index 2 overwrites it".
+/// An edge says in the words of a finding what one task does to another: "`1` at index 2
+/// overwrites it".
 struct ToldEdge {
   TaskId from = 0;
   TaskId to = 0;

@@ -1,4 +1,5 @@
-// Where the nodes and lines of a drawing lie, in points, from the lower left corner of the page.
+// Lanes give the nodes and lines of a drawing their places, in points from the lower left corner of
+// the page.
 //
 // Columns follow from what waits for what; rows are the streams of the ranks, in their order. Rows
 // that are longer than the page go on in a next line, all ranks together, like the staves of a

@@ -51,7 +51,7 @@ struct EpOverlap {
 struct Environment {
   std::optional<Communicators> communicators;
   std::optional<TransferMode> transfers;
-  /// What a channel holds if sends are buffered, in bytes; nullopt: any number.
+  /// A channel holds so many bytes if sends are buffered; nullopt: any number.
   std::optional<std::int64_t> channel_bytes;
   std::optional<std::int64_t> message_bytes;  ///< of one transfer; stated if channel_bytes is
   /// nullopt: transfers stand where the order writes them, or where PyTorch would add them.

@@ -1,5 +1,5 @@
-// Who uses which buffer when, along a course: each piece of work its operands and results, a
-// backward the gradients that it hands on, and a send what it sends.
+// UseVisitor walks a course and reports who uses which buffer when: each piece of work uses its
+// operands and results, a backward the gradients that it hands on, and a send what it sends.
 //
 //   rank 0: F1 B1     F1 uses output and activations; B1 reads them, and uses the grad input
 //

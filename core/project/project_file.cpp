@@ -24,7 +24,7 @@ namespace {
 
 using Maybe = std::optional<Refusal>;
 
-// Where toml++ saw something, as bytes of the text. It counts lines and columns from 1.
+// Turns places of toml++, which counts lines and columns from 1, into bytes of the text.
 class TomlPlaces {
  public:
   explicit TomlPlaces(const Source& source) : source_(source), lines_(source) {}

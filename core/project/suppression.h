@@ -39,7 +39,7 @@ struct Suppression {
   /// Its place in the source of the order; nullopt if it stands in capo.toml.
   std::optional<Span> span;
 
-  // What it covers. A member that says nothing covers everything.
+  // The rest says which findings it covers; a member that says nothing covers all.
   std::optional<Span> line;  ///< the bytes in which the finding stands
   std::string entry;         ///< the entry as written; empty: any
   std::optional<std::int32_t> rank;
@@ -61,8 +61,7 @@ struct Suppressed {
 /// The suppressions in the comments of a text; none of a form without comments.
 [[nodiscard]] Read<std::vector<Suppression>> suppressions_in(const Source& source, TextForm form);
 
-/// As many findings of a rule are kept for suppress() as can be covered; what was found beyond
-/// stays an error.
+/// So many findings of a rule are kept for suppress(), and one beyond them stays an error.
 inline constexpr std::size_t kMostSuppressed = 10'000;
 
 /// Takes the findings that are covered out of `result`, whose verdict follows. A suppression that

@@ -122,7 +122,7 @@ def check(
     modules: str | Sequence[str] | Mapping[str, Any] | None = None,
     plan: Literal["te", "safe"] | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
     weight_stream: bool | None = None,
     profiles: str | Iterable[str] = ("sound",),
 ) -> Report: ...
@@ -155,7 +155,7 @@ class Schedule:
         modules: str | Sequence[str] | Mapping[str, Any] | None = None,
         plan: Literal["te", "safe"] | None = None,
         topology: str | Sequence[Sequence[int]] | None = None,
-        comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+        comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
     ) -> Graph: ...
     def plan(
         self,
@@ -165,7 +165,7 @@ class Schedule:
         modules: str | Sequence[str] | Mapping[str, Any] | None = None,
         plan: Literal["te", "safe"] = "safe",
         topology: str | Sequence[Sequence[int]] | None = None,
-        comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+        comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
     ) -> Plan: ...
     def draw(
         self,
@@ -177,7 +177,7 @@ class Schedule:
         modules: str | Sequence[str] | Mapping[str, Any] | None = None,
         plan: Literal["te", "safe"] | None = None,
         topology: str | Sequence[Sequence[int]] | None = None,
-        comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+        comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
     ) -> Picture: ...
     def _repr_svg_(self) -> str: ...
     def __eq__(self, other: object) -> bool: ...
@@ -255,7 +255,7 @@ def graph(
     modules: str | Sequence[str] | Mapping[str, Any] | None = None,
     plan: Literal["te", "safe"] | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
 ) -> Graph: ...
 def plan(
     order: _Order,
@@ -265,7 +265,7 @@ def plan(
     modules: str | Sequence[str] | Mapping[str, Any] | None = None,
     plan: Literal["te", "safe"] = "safe",
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
 ) -> Plan: ...
 
 class Picture:
@@ -287,7 +287,7 @@ def draw(
     modules: str | Sequence[str] | Mapping[str, Any] | None = None,
     plan: Literal["te", "safe"] | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
 ) -> Picture: ...
 def generate(
     name: str,
@@ -340,7 +340,7 @@ def simulate(
     delayed: Literal["all"] | Iterable[int] | None = None,
     modules: str | Sequence[str] | Mapping[str, Any] | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
 ) -> Timeline: ...
 
 _Modules = str | Sequence[str] | Mapping[str, Any]
@@ -403,7 +403,7 @@ def run(
     modules: _Modules | None = None,
     plan: Literal["te", "safe"] | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge"] | None = None,
+    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
     replays: int = 3,
     seed: int = 1,
     sizes: Literal["random", "balanced", "zipf"] = "random",

@@ -31,8 +31,8 @@ def check(
     - ``plan``: ``"te"`` or ``"safe"``: the buffers are judged as well.
     - ``topology``: ``"chain"``, ``"loop"``, ``"v"``, ``"bidirectional"``, ``"independent"``, or the
       stages of each rank.
-    - ``comm``: ``"per-rank"``, ``"per-pair"`` or ``"per-edge"``; None: the order is judged under
-      each.
+    - ``comm``: ``"per-rank"``, ``"per-pair"``, ``"per-edge"`` or ``"per-direction"``; None: the order
+      is judged under each of the first three.
     - ``weight_stream``: whether weight gradients run on a stream of their own; None: they are taken not
       to, and a warning says where that matters.
     - ``profiles``: the programs that are asked as well: ``"te"``, ``"mcore"``, ``"torch"``,

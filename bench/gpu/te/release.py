@@ -29,7 +29,7 @@ class ModuleBase(torch.nn.Module):
         pass
 
 
-def stub(name, **members):
+def stand_in(name, **members):
     module = types.ModuleType(name)
     module.__dict__.update(members)
     module.__path__ = []
@@ -68,18 +68,18 @@ def graph_module(checkout):
     top = "transformer_engine"
     attention = f"{top}.pytorch.attention"
     for name in (top, f"{top}.common", f"{top}.pytorch", f"{top}.pytorch.module", attention, f"{attention}.linear_attention"):
-        stub(name)
-    stub(f"{attention}.linear_attention.base", LinearAttentionBase=nothing)
-    stub(f"{top}.common.recipe", DelayedScaling=nothing, Recipe=nothing)
-    stub(f"{top}.pytorch.constants", dist_group_type=object)
-    stub(f"{top}.pytorch.quantization", FP8GlobalStateManager=state, get_default_fp8_recipe=nothing,
+        stand_in(name)
+    stand_in(f"{attention}.linear_attention.base", LinearAttentionBase=nothing)
+    stand_in(f"{top}.common.recipe", DelayedScaling=nothing, Recipe=nothing)
+    stand_in(f"{top}.pytorch.constants", dist_group_type=object)
+    stand_in(f"{top}.pytorch.quantization", FP8GlobalStateManager=state, get_default_fp8_recipe=nothing,
          autocast=lambda **_: contextlib.nullcontext())
-    stub(f"{top}.pytorch.distributed", get_all_rng_states=dict, graph_safe_rng_available=lambda: False)
-    stub(f"{top}.pytorch.module.base", TransformerEngineBaseModule=ModuleBase)
-    stub(f"{top}.pytorch.ops", Sequential=nothing)
-    stub(f"{top}.pytorch.ops.op", BasicOperation=nothing)
-    stub(f"{top}.pytorch.ops.fuser", OperationFuser=nothing)
-    stub(f"{top}.pytorch.utils", make_weak_ref=weak_ref(checkout))
+    stand_in(f"{top}.pytorch.distributed", get_all_rng_states=dict, graph_safe_rng_available=lambda: False)
+    stand_in(f"{top}.pytorch.module.base", TransformerEngineBaseModule=ModuleBase)
+    stand_in(f"{top}.pytorch.ops", Sequential=nothing)
+    stand_in(f"{top}.pytorch.ops.op", BasicOperation=nothing)
+    stand_in(f"{top}.pytorch.ops.fuser", OperationFuser=nothing)
+    stand_in(f"{top}.pytorch.utils", make_weak_ref=weak_ref(checkout))
     path = f"{checkout}/transformer_engine/pytorch/graph.py"
     module = types.ModuleType(f"{top}.pytorch.graph")
     module.__package__ = f"{top}.pytorch"

@@ -1,5 +1,6 @@
 #include "core/frameworks/torch/csv_reader.h"
 
+#include "core/base/assert.h"
 #include "core/base/index.h"
 #include "core/frameworks/torch/table.h"
 #include "core/text/printable.h"
@@ -9,47 +10,17 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace capo {
 
 namespace {
 
-Kind kind_of(TorchType type) {
-  switch (type) {
-    case TorchType::Forward:
-      return Kind::Forward;
-    case TorchType::BackwardInput:
-      return Kind::BackwardInput;
-    case TorchType::BackwardWeight:
-      return Kind::BackwardWeight;
-    case TorchType::Unshard:
-      return Kind::Unshard;
-    case TorchType::Reshard:
-      return Kind::Reshard;
-    case TorchType::SendForward:
-      return Kind::SendForward;
-    case TorchType::ReceiveForward:
-      return Kind::ReceiveForward;
-    case TorchType::SendBackward:
-      return Kind::SendBackward;
-    case TorchType::ReceiveBackward:
-      return Kind::ReceiveBackward;
-    case TorchType::FullBackward:
-      return Kind::Backward;
-    case TorchType::ReduceGradient:
-      return Kind::ReduceGradient;
-    case TorchType::WaitSendForward:
-      return Kind::WaitSendForward;
-    case TorchType::WaitSendBackward:
-      return Kind::WaitSendBackward;
-    case TorchType::WaitReduceGradient:
-      return Kind::WaitReduceGradient;
-    case TorchType::Overlap:
-      break;
-  }
-  CAPO_ASSERT(false, "a single action is never of the container's type");
-  return Kind::Idle;
+Kind single_kind(TorchType type) {
+  const std::optional<Kind> kind = kind_of(type);
+  CAPO_ASSERT(kind.has_value(), "a single action is never of the container's type");
+  return *kind;
 }
 
 // The text without blanks and without leading zeros of its numbers. torch's repr of a cell that it
@@ -144,7 +115,7 @@ class Reader {
                           fmt::format("{} has a number above {}", shown(cell.text), limits_.counts),
                           "--max-count");
       }
-      if (!has_microbatch(kind_of(action.type)) && action.microbatch >= 0) {
+      if (!has_microbatch(single_kind(action.type)) && action.microbatch >= 0) {
         fault(CellFault::Kind::SurplusMicrobatch);
       }
       placed_[r].push_back({.action = action,
@@ -219,7 +190,7 @@ class Reader {
           .kind = Kind::Idle,
           .group = placed.group};
       if (!placed.idle) {
-        entry.kind = kind_of(placed.action.type);
+        entry.kind = single_kind(placed.action.type);
         entry.chunk = chunk_of.at(static_cast<std::int32_t>(placed.action.stage));
         if (has_microbatch(entry.kind)) {
           entry.microbatch = static_cast<std::int32_t>(placed.action.microbatch);
@@ -255,7 +226,7 @@ class Reader {
 
   static bool communicates(const PlacedAction& placed) {
     if (placed.idle) return false;
-    const Kind kind = kind_of(placed.action.type);
+    const Kind kind = single_kind(placed.action.type);
     return is_transfer(kind) || is_send_wait(kind);
   }
 

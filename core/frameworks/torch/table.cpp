@@ -1,5 +1,7 @@
 #include "core/frameworks/torch/table.h"
 
+#include "core/base/assert.h"
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -115,6 +117,42 @@ std::string_view torch_name(TorchType type) {
   return std::find_if(words.begin(), words.end(),
                       [type](const torch::TorchWord& row) { return row.type == type; })
       ->word;
+}
+
+std::optional<Kind> kind_of(TorchType type) {
+  switch (type) {
+    case TorchType::Forward:
+      return Kind::Forward;
+    case TorchType::FullBackward:
+      return Kind::Backward;
+    case TorchType::BackwardInput:
+      return Kind::BackwardInput;
+    case TorchType::BackwardWeight:
+      return Kind::BackwardWeight;
+    case TorchType::SendForward:
+      return Kind::SendForward;
+    case TorchType::ReceiveForward:
+      return Kind::ReceiveForward;
+    case TorchType::SendBackward:
+      return Kind::SendBackward;
+    case TorchType::ReceiveBackward:
+      return Kind::ReceiveBackward;
+    case TorchType::Unshard:
+      return Kind::Unshard;
+    case TorchType::Reshard:
+      return Kind::Reshard;
+    case TorchType::ReduceGradient:
+      return Kind::ReduceGradient;
+    case TorchType::WaitSendForward:
+      return Kind::WaitSendForward;
+    case TorchType::WaitSendBackward:
+      return Kind::WaitSendBackward;
+    case TorchType::WaitReduceGradient:
+      return Kind::WaitReduceGradient;
+    case TorchType::Overlap:
+      return std::nullopt;
+  }
+  CAPO_UNREACHABLE();
 }
 
 std::string to_text(const TorchAction& action) {

@@ -9,8 +9,10 @@
 #pragma once
 
 #include "core/frameworks/torch/version.h"
+#include "core/order/schedule.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,8 @@ namespace capo {
 
 /// "F", "SEND_B", "OVERLAP_F_B": the enum's value in torch, which no version has changed.
 [[nodiscard]] std::string_view torch_name(TorchType type);
+/// The action of a schedule that it is; nullopt: it is the type of a composite.
+[[nodiscard]] std::optional<Kind> kind_of(TorchType type);
 
 struct TorchAction {
   std::int64_t stage = -1;  ///< -1 for a composite; more than 18 digits are cut to 10^18

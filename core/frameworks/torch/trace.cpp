@@ -23,42 +23,6 @@ namespace {
 // Microseconds since 1970 are 2e15; nothing is later than a double can tell apart.
 constexpr double kLatestTime = 1e18;
 
-std::optional<Kind> kind_of(TorchType type) {
-  switch (type) {
-    case TorchType::Forward:
-      return Kind::Forward;
-    case TorchType::FullBackward:
-      return Kind::Backward;
-    case TorchType::BackwardInput:
-      return Kind::BackwardInput;
-    case TorchType::BackwardWeight:
-      return Kind::BackwardWeight;
-    case TorchType::SendForward:
-      return Kind::SendForward;
-    case TorchType::ReceiveForward:
-      return Kind::ReceiveForward;
-    case TorchType::SendBackward:
-      return Kind::SendBackward;
-    case TorchType::ReceiveBackward:
-      return Kind::ReceiveBackward;
-    case TorchType::Unshard:
-      return Kind::Unshard;
-    case TorchType::Reshard:
-      return Kind::Reshard;
-    case TorchType::ReduceGradient:
-      return Kind::ReduceGradient;
-    case TorchType::WaitSendForward:
-      return Kind::WaitSendForward;
-    case TorchType::WaitSendBackward:
-      return Kind::WaitSendBackward;
-    case TorchType::WaitReduceGradient:
-      return Kind::WaitReduceGradient;
-    case TorchType::Overlap:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
 // The microbatch of "Forward 1"; nullopt if the name is not that of such an action.
 std::optional<std::int64_t> numbered(std::string_view name, std::string_view word) {
   if (!name.starts_with(word)) return std::nullopt;
@@ -228,13 +192,12 @@ class TorchTraceReading {
   // Actions of the processor with the times of what was launched in them. One that launched nothing
   // takes no time, behind the one before it: the input half of the first stage has nothing to do.
   void join_launched_kernels() {
-    std::map<std::pair<double, double>, Kernel> by_launch;  // by process and time of the launch
+    std::multimap<std::pair<double, double>, Kernel>
+        by_launch;  // by process and time of the launch
     for (const Kernel& kernel : ran_) {
       const auto launch = launches_.find(kernel.correlation);
       if (launch == launches_.end()) continue;
-      const auto [at, is_new] =
-          by_launch.emplace(std::pair(launch->second.process, launch->second.at), kernel);
-      if (!is_new) at->second.end = std::max(at->second.end, kernel.end);
+      by_launch.emplace(std::pair(launch->second.process, launch->second.at), kernel);
     }
     if (by_launch.empty()) return;
     std::stable_sort(processor_.begin(), processor_.end(), [](const Marked& a, const Marked& b) {
