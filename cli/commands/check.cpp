@@ -106,6 +106,17 @@ void add_options(CLI::App& app, CheckRequest& request) {
                  "that it is right: tools/check_certificate.py checks it")
       ->excludes("--batch")
       ->excludes("--replay");
+  app.add_option_function<std::string>(
+         "--plan-in",
+         [&request](const std::string& file) {
+           request.plan_in = file;
+           request.plan->kind = PlanKind::Given;
+         },
+         "Judge the plan in this file, not one that capo makes: what --plan-out wrote, or slots of "
+         "activations as torch 2.15 has them; see docs/cli.md")
+      ->excludes("--plan")
+      ->excludes("--plan-out")
+      ->excludes("--batch");
   app.add_flag("--all", request.all,
                "Text: every finding with its places, not one for each pattern")
       ->excludes("--batch");
@@ -169,6 +180,8 @@ void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
   }
   if (!request.plan_out.empty() && !request.more.empty())
     throw CLI::ValidationError("--plan-out", "is for the plan of one order, and several are given");
+  if (!request.plan_in.empty() && !request.more.empty())
+    throw CLI::ValidationError("--plan-in", "is the plan of one order, and several are given");
   const bool te = request.asks(Profile::Te) || request.asks(Profile::Mcore);
   if (request.consult.te.reuse && !te)
     throw CLI::ValidationError("--te-reuse", "needs --profile te or mcore");
@@ -204,6 +217,7 @@ CheckOptions CheckRequest::check_options(const Model& declared) const {
   const bool grouped = format == ReportFormat::Text && batch.empty();
   options.findings_per_rule =
       findings_per_rule.value_or(grouped ? kFindingsInText : Diagnostics::kDefaultLimit);
+  if (given) options.given = {given, &given->plan};
   return options;
 }
 

@@ -15,6 +15,7 @@
 #include "core/base/plural.h"
 #include "core/report/report.h"
 #include "core/rules/context.h"
+#include "core/rules/given_misfit.h"
 #include "core/rules/plan_view.h"
 #include "core/text/json_value.h"
 #include "core/text/printable.h"
@@ -66,6 +67,15 @@ std::optional<std::string> certified(const Input& input, const Model& declared,
   return certificate_of(Context(input, options).plan_view());
 }
 
+// The refusal of a given plan that does not fit the orders.
+std::optional<RefusedInput> misfit(const JudgedInput& judged, const CheckRequest& request) {
+  if (!request.given || judged.replay_alone) return std::nullopt;
+  const CheckOptions options = request.check_options(judged.model);
+  auto refusal = misfit_of_given_plan(Context(judged.input, options));
+  if (!refusal) return std::nullopt;
+  return RefusedInput{.source = request.given->source, .refusal = *std::move(refusal)};
+}
+
 // A check that keeps enough findings to find those that are suppressed.
 CheckResult found_in(const JudgedInput& judged, const CheckRequest& request,
                      std::span<const Suppression> suppressions) {
@@ -77,6 +87,7 @@ CheckResult found_in(const JudgedInput& judged, const CheckRequest& request,
 
 Checked checked(JudgedInput judged, const CheckRequest& request,
                 std::span<const Suppression> suppressions) {
+  if (auto refused = misfit(judged, request)) return checked(*std::move(refused));
   Checked out;
   CheckResult result = found_in(judged, request, suppressions);
   out.mended = cure(request, judged, result);
@@ -184,9 +195,20 @@ int check_one(const CheckRequest& request) {
                          outcome->code);
 }
 
+int check_given(CheckRequest request) {
+  auto source = read_source(request.plan_in, request.input.limits.bytes);
+  if (!source) return fail(source.error());
+  auto plan = read_given_plan(source->text, request.input.limits);
+  if (!plan) return refuse(RefusedInput{.source = *std::move(source), .refusal = plan.error()});
+  request.given = std::make_shared<const GivenFile>(
+      GivenFile{.source = *std::move(source), .plan = *std::move(plan)});
+  return check_one(request);
+}
+
 }  // namespace
 
 int check_files(const CheckRequest& request) {
+  if (!request.plan_in.empty()) return check_given(request);
   if (request.more.empty()) return check_one(request);
   if (!request.fix.empty()) throw CLI::ValidationError("--fix", "is for one file at a time");
   const auto declared = declared_model(request);

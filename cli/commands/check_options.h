@@ -7,7 +7,9 @@
 #include "core/profiles/consult.h"
 #include "core/project/project_file.h"
 #include "core/rules/check.h"
+#include "core/rules/given_plan.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +18,12 @@ namespace capo::cli {
 
 /// The lines of a batch that make its exit code other than 0.
 enum class FailOn { NoVerdict, Rejected };
+
+/// A plan that others made, with its text.
+struct GivenFile {
+  Source source;
+  GivenPlan plan;
+};
 
 struct CheckRequest : InputRequest {
   std::vector<std::string> more;  ///< files beside that of `input`
@@ -28,8 +36,10 @@ struct CheckRequest : InputRequest {
   bool explain_model = false;
   std::string fix;       ///< a file for the order that one edit makes acceptable; empty: none
   std::string plan_out;  ///< a file for the certificate of capo's plan; empty: none
-  bool all = false;      ///< findings of one pattern are not put together
-  unsigned threads = 1;  ///< threads of a batch
+  std::string plan_in;   ///< a file with the plan that is judged; empty: none
+  std::shared_ptr<const GivenFile> given;        ///< what stands in `plan_in`, once it is read
+  bool all = false;                              ///< findings of one pattern are not put together
+  unsigned threads = 1;                          ///< threads of a batch
   std::optional<std::size_t> findings_per_rule;  ///< nullopt: as the format has it
   ConsultOptions consult;
 

@@ -129,7 +129,7 @@ void PlanFlags::merge_into(Model& declared, OnConflict on_conflict) const {
   PlanOptions& plan = declared.plan;
   plan.max_buffers = max_buffers;
   plan.max_unasked_buffers = max_unasked_buffers;
-  merge(plan.kind, kind, "--plan", on_conflict);
+  merge(plan.kind, kind, kind == PlanKind::Given ? "--plan-in" : "--plan", on_conflict);
   merge(plan.aliases, aliases, "--alias", on_conflict);
   merge(plan.budget, budget, "--budget", on_conflict);
   if (!model_chunks.empty()) {

@@ -18,8 +18,9 @@
 namespace capo {
 
 enum class PlanKind : std::uint8_t {
-  Te,    ///< TE's own reuse
-  Safe,  ///< capo's: two uses share memory only if one is over before the other begins
+  Te,     ///< TE's own reuse
+  Safe,   ///< capo's: two uses share memory only if one is over before the other begins
+  Given,  ///< made by others, and read from a file (CheckOptions::given)
 };
 
 /// The extent of one CUDA graph.
@@ -63,8 +64,9 @@ struct PlanOptions {
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
-/// "te", "safe".
+/// "te", "safe", "given".
 [[nodiscard]] std::string_view name_of(PlanKind kind);
+/// Of the two that are asked for by name.
 [[nodiscard]] std::optional<PlanKind> plan_named(std::string_view word);
 
 }  // namespace capo

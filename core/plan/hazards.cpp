@@ -45,21 +45,30 @@ void HazardFinder::write(std::int32_t rank, BufferId buffer, EventId event, cons
     take_over(at->second.owner, buffer, event, clock);
     at->second.owner = buffer;
   } else {
-    for (; at != held.end() && at->first < end; at = held.erase(at)) {
-      take_over(at->second.owner, buffer, event, clock);
+    while (at != held.end() && at->first < end) {
+      const auto [from, loser] = *at;
+      take_over(loser.owner, buffer, event, clock);
+      at = held.erase(at);
+      if (from < begin) held.emplace(from, Held{.owner = loser.owner, .end = begin});
+      if (loser.end > end) at = held.emplace(end, loser).first;
     }
     held.emplace(begin, Held{.owner = buffer, .end = end});
   }
-  states_[buffer] = {.taken_by = kNone, .last_use = event, .taker = kNoBuffer};
+  states_[buffer] = {.taken_by = kNone, .last_use = event, .taker = kNoBuffer, .raced = kNone};
 }
 
 void HazardFinder::take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock) {
   State& state = states_[loser];
-  state.taken_by = event;
-  state.taker = taker;
+  // Somebody who takes over what is left of it is no second hazard for the same reader.
+  if (state.taken_by == kNone) {
+    state.taken_by = event;
+    state.taker = taker;
+  }
+  if (state.raced == state.last_use) return;
   // Layers of one piece of work run one after another.
   const bool same = events_[state.last_use].user == events_[event].user;
   if (!same && !over(state.last_use, clock)) {
+    state.raced = state.last_use;
     found(loser, taker, event, state.last_use, true, false);
   }
 }

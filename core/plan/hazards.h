@@ -70,6 +70,7 @@ class HazardFinder final : public CourseVisitor {
     EventId taken_by = kNone;  // kNone: the buffer is intact
     EventId last_use = kNone;
     BufferId taker = kNoBuffer;
+    EventId raced = kNone;  // a use that was found beside a taker
   };
 
   // The owner of a range of memory that begins at the key.

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace capo {
@@ -19,6 +20,11 @@ namespace capo {
 constexpr std::int64_t kNowhere = -1;  ///< the address of a buffer without bytes
 
 enum class Region : std::uint8_t { StaticInputs, GradOutputs, Pool, WeightScratch };
+
+/// "pool" and "scratch" as plans in files have them, which know no others.
+[[nodiscard]] constexpr std::string_view name_of(Region region) {
+  return region == Region::WeightScratch ? "scratch" : "pool";
+}
 
 [[nodiscard]] constexpr std::int64_t address_in(Region region, std::int64_t offset) {
   return (static_cast<std::int64_t>(region) << kAddressBits) | offset;

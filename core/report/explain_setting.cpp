@@ -73,9 +73,15 @@ std::string_view meaning(std::optional<PlanKind> plan) {
     return "memory is not judged, but for a TE list and a replay of its own, of which warnings say "
            "what TransformerEngine's reuse of buffers would do to them";
   }
-  return *plan == PlanKind::Te
-             ? "graphs share memory as TransformerEngine's make_graphed_callables has them share it"
-             : "memory is shared only where the one use is over before the other begins";
+  switch (*plan) {
+    case PlanKind::Te:
+      return "graphs share memory as TransformerEngine's make_graphed_callables has them share it";
+    case PlanKind::Safe:
+      return "memory is shared only where the one use is over before the other begins";
+    case PlanKind::Given:
+      return "memory is shared as the file of --plan-in has it";
+  }
+  CAPO_UNREACHABLE();
 }
 
 std::string meaning_of_sends(const Environment& across) {

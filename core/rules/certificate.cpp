@@ -304,10 +304,6 @@ class Writer {
     return texts;
   }
 
-  static std::string_view name_of(Region region) {
-    return region == Region::WeightScratch ? "scratch" : "pool";
-  }
-
   [[nodiscard]] std::tuple<std::uint32_t, std::uint32_t, std::uint32_t> key(
       const UseAt& use) const {
     return {steps_.place[use.vertex], use.work, use.layer};
@@ -326,8 +322,8 @@ class Writer {
     std::string out = fmt::format(
         "\n{{\"rank\": {}, \"chunk\": {}, \"layer\": {}, \"microbatch\": {}, \"kind\": \"{}\", "
         "\"region\": \"{}\", \"offset\": {}, \"bytes\": {}, \"uses\": [",
-        of.rank, of.chunk, of.layer, of.microbatch, capo::name_of(of.kind),
-        name_of(region_of(address)), offset_of(address), view_.table().bytes(of));
+        of.rank, of.chunk, of.layer, of.microbatch, name_of(of.kind), name_of(region_of(address)),
+        offset_of(address), view_.table().bytes(of));
     const char* comma = "";
     for (const UseAt& use : uses) out += std::exchange(comma, ",") + text_of(use);
     out += "], \"paths\": [";

@@ -9,9 +9,12 @@
 #include "core/model/plan_options.h"
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace capo {
+
+struct GivenPlan;
 
 struct CheckOptions {
   std::size_t findings_per_rule = Diagnostics::kDefaultLimit;
@@ -19,6 +22,7 @@ struct CheckOptions {
   std::vector<CollectiveGroup> groups;
   ModuleTable modules;
   PlanOptions plan;
+  std::shared_ptr<const GivenPlan> given;  ///< null unless plan.kind is PlanKind::Given
 };
 
 }  // namespace capo

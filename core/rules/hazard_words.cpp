@@ -57,7 +57,7 @@ std::string condition(const PlanView& view, const JudgedHazard& judged) {
 }
 
 std::string_view why(const PlanView& view, const JudgedHazard& judged) {
-  if (view.kind() == PlanKind::Safe) return "";
+  if (view.kind() != PlanKind::Te) return "";
   if (judged.hazard.victim.kind == BufferKind::GradInput) {
     return "TransformerEngine frees a grad input when the next backward of any chunk is captured; "
            "which block is taken then is up to PyTorch's allocator, and the worst is assumed: this "
@@ -78,13 +78,15 @@ std::string_view why(const PlanView& view, const JudgedHazard& judged) {
   CAPO_UNREACHABLE();
 }
 
-std::string cure(const Context& context, const JudgedHazard& judged) {
+std::string cure(const Context& context, const PlanView& view, const JudgedHazard& judged) {
   const Wiring& wiring = *judged.wiring;
   if (judged.by_replay) return "replay in the order of capture, or capture in the order of replay";
   const std::string writer = memory_user_name(context, wiring, judged.hazard.writer);
   if (judged.hazard.window) return fmt::format("wait for the send before {}", writer);
   const std::string reader = memory_user_name(context, wiring, judged.hazard.reader);
   if (judged.hazard.race) return fmt::format("let {} wait for {}", writer, reader);
+  if (view.kind() == PlanKind::Given)
+    return "let the plan give the two buffers memory of their own";
   if (judged.hazard.victim.kind == BufferKind::GradInput) {
     const std::string maker =
         memory_user_name(context, wiring, origin_of(context, wiring, judged.hazard.victim));
@@ -99,6 +101,8 @@ std::string cure(const Context& context, const JudgedHazard& judged) {
 }  // namespace
 
 Severity severity_of(const PlanOptions& options, const PlanView& view, const JudgedHazard& judged) {
+  // A given plan is sound only if nobody can be hurt, whatever modules read.
+  if (view.kind() == PlanKind::Given) return Severity::Error;
   if (!view.declared() || judged.unsure) return Severity::Warning;
   return judged.possible && !options.possible_is_error ? Severity::Warning : Severity::Error;
 }
@@ -184,7 +188,7 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
   if (const auto reason = why(view, judged); !reason.empty()) {
     finding.notes.push_back({.text = std::string(reason), .span = std::nullopt});
   }
-  finding.help.text = cure(context, judged);
+  finding.help.text = cure(context, view, judged);
   out.report(std::move(finding));
 }
 

@@ -121,6 +121,13 @@ Diagnostic beyond_addresses_finding(std::int32_t rank) {
       .help = {.text = "declare smaller sizes: tokens, hidden, ffn or bytes", .edits = {}}};
 }
 
+// Its place is in another text than the orders'.
+Diagnostic misfit_finding(const Refusal& misfit) {
+  return {.rule = misfit.finding.rule,
+          .family = misfit.finding.family,
+          .message = "the given plan does not fit the orders: " + misfit.finding.message};
+}
+
 Diagnostic too_large_finding(const PlanOptions& plan) {
   return {.rule = kLimitRule,
           .family = Family::Input,
@@ -174,8 +181,10 @@ bool Passes::begin(Pass pass) {
     limited_ = true;
     if (declared) refuse_plan(too_large_finding(context_.options().plan));
   } else if (planned && ground) {
-    const auto rank = context_.plan_view().table().beyond_addresses();
-    if (rank) refuse_plan(beyond_addresses_finding(*rank));
+    const PlanView& view = context_.plan_view();
+    if (const auto rank = view.table().beyond_addresses())
+      refuse_plan(beyond_addresses_finding(*rank));
+    if (view.misfit() != nullptr) refuse_plan(misfit_finding(*view.misfit()));
   }
   if (ground && !(planned && limited_)) {
     ran_[at] = true;

@@ -1,7 +1,9 @@
 #include "core/rules/plan_view.h"
 
+#include "core/base/assert.h"
 #include "core/base/index.h"
 #include "core/frameworks/te/reuse.h"
+#include "core/rules/given_plan.h"
 
 #include <algorithm>
 #include <array>
@@ -66,9 +68,25 @@ PlanView::PlanView(const Subject& subject)
   }
   if (table_.beyond_addresses()) return;
   captured_ = course_of(*subject.wirings.front());
-  plan_ = assign(table_, captured_, subject.options.plan.kind.value_or(PlanKind::Te),
-                 subject.options.plan.granularity, LowerBounds::Without);
-  judge_all(subject);
+  make_plan(subject);
+  if (!misfit_) judge_all(subject);
+}
+
+void PlanView::make_plan(const Subject& subject) {
+  const PlanOptions& options = subject.options.plan;
+  const PlanKind kind = options.kind.value_or(PlanKind::Te);
+  if (kind != PlanKind::Given) {
+    plan_ = assign(table_, captured_, kind, options.granularity, LowerBounds::Without);
+    return;
+  }
+  CAPO_ASSERT(subject.options.given != nullptr, "whoever asks for a given plan gives it");
+  Read<Plan> given = plan_of(*subject.options.given, table_, *captured_.map, captured_.work);
+  if (!given) {
+    misfit_ = given.error();
+  } else {
+    plan_ = *std::move(given);
+    plan_.granularity = options.granularity;
+  }
 }
 
 const std::vector<RankMemory>& PlanView::memory() const {

@@ -14,8 +14,10 @@
 #include "core/rules/check_options.h"
 #include "core/rules/plan_result.h"
 #include "core/rules/wiring.h"
+#include "core/text/refusal.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,9 +53,12 @@ class PlanView {
   /// Whether the input asks for it: by declaring a plan, or a replay that parts from its capture.
   [[nodiscard]] static bool asked_for(const Input& input, const CheckOptions& options);
 
-  /// If table() is beyond addresses there is no plan, and no other member may be asked.
+  /// If table() is beyond addresses or the given plan is a misfit there is no plan, and no other
+  /// member may be asked.
   explicit PlanView(const Subject& subject);
 
+  /// Why the given plan does not fit the orders, with its place in its own text; null if it does.
+  [[nodiscard]] const Refusal* misfit() const { return misfit_ ? &*misfit_ : nullptr; }
   [[nodiscard]] bool declared() const { return declared_; }
   [[nodiscard]] PlanKind kind() const { return plan_.kind; }
   [[nodiscard]] const BufferTable& table() const { return table_; }
@@ -72,6 +77,7 @@ class PlanView {
   [[nodiscard]] const std::vector<JudgedHazard>& hazards() const { return hazards_; }
 
  private:
+  void make_plan(const Subject& subject);
   void judge_all(const Subject& subject);
 
   bool declared_ = false;
@@ -79,6 +85,7 @@ class PlanView {
   BufferTable table_;
   Course captured_;
   Plan plan_;
+  std::optional<Refusal> misfit_;
   std::vector<JudgedHazard> hazards_;
   mutable std::vector<RankMemory> memory_;
 };

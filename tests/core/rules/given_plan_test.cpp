@@ -1,0 +1,236 @@
+// Plans that others made: what is read of them, which of them fit an order, and how they are
+// judged. tests/schema/certificate_test.py reads back what --plan-out writes, and
+// tests/corpus/cli/check/plan-in.txt has the words.
+
+#include "core/rules/given_plan.h"
+
+#include "core/input/load.h"
+#include "core/rules/check.h"
+#include "core/rules/context.h"
+#include "core/rules/given_misfit.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using Rules = std::multiset<std::string>;
+
+std::shared_ptr<const GivenPlan> plan_in(const std::string& text) {
+  auto plan = read_given_plan(text, {});
+  if (!plan) ADD_FAILURE() << plan.error().finding.message;
+  return std::make_shared<const GivenPlan>(plan ? *std::move(plan) : GivenPlan{});
+}
+
+std::string refusal_of(const std::string& text) {
+  const auto plan = read_given_plan(text, {});
+  return plan ? "" : plan.error().finding.message;
+}
+
+// An order with a plan for it.
+struct Subject {
+  Subject(const std::string& order, const std::string& plan, ModuleTable modules = {})
+      : input(*load({.name = "order", .text = order}, {})),
+        options{.environment = {.weight_stream = false, .assume_defaults = true},
+                .modules = std::move(modules),
+                .plan = {.kind = PlanKind::Given},
+                .given = plan_in(plan)} {}
+
+  [[nodiscard]] Rules errors() const {
+    Rules rules;
+    const CheckResult result = check(input, options);
+    for (const Diagnostic& finding : result.diagnostics.kept()) {
+      if (finding.severity == Severity::Error) rules.emplace(finding.rule);
+    }
+    return rules;
+  }
+  [[nodiscard]] std::string misfit() const {
+    const auto refusal = misfit_of_given_plan(Context(input, options));
+    return refusal ? refusal->finding.message : "";
+  }
+
+  Input input;
+  CheckOptions options;
+};
+
+constexpr const char* kTwoStages =
+    "capo 1\nplacement chain\nrank 0: F1 F1 B1 B1\nrank 1: F1 B1 F1 B1\n";
+
+std::string slots(const std::string& ranks) {
+  return R"({"slots": {)" + ranks + "}}";
+}
+
+// --- slots ---------------------------------------------------------------------------------------
+
+TEST(GivenSlots, AreSoundIfActivationsOfOneAreNeverAliveTogether) {
+  EXPECT_EQ(Subject(kTwoStages, slots(R"("0": {"0": [0, 1]}, "1": {"1": [0, 0]})")).errors(),
+            Rules());
+  EXPECT_EQ(Subject(kTwoStages, slots(R"("0": {"0": [7, 3]}, "1": {"1": [5, 5]})")).errors(),
+            Rules());
+  EXPECT_EQ(Subject(kTwoStages, slots(R"("0": {"0": [0, 0]}, "1": {"1": [0, 0]})")).errors(),
+            Rules{"B01"});
+}
+
+// torch: "Input-backward alone does not end the lifetime".
+TEST(GivenSlots, LastToTheWeightGradient) {
+  const std::string order = "capo 1\nplacement chain\nrank 0: F1.0 B1.0 F1.1 W1.0 B1.1 W1.1\n";
+  EXPECT_EQ(Subject(order, slots(R"("0": {"0": [0, 1]})")).errors(), Rules());
+  EXPECT_EQ(Subject(order, slots(R"("0": {"0": [0, 0]})")).errors(), Rules{"B01"});
+  const std::string early = "capo 1\nplacement chain\nrank 0: F1.0 B1.0 W1.0 F1.1 B1.1 W1.1\n";
+  EXPECT_EQ(Subject(early, slots(R"("0": {"0": [0, 0]})")).errors(), Rules());
+}
+
+Module linear(const char* name, std::int64_t hidden) {
+  return {.name = name,
+          .kind = ModuleKind::Linear,
+          .dtype = DataType::Bf16,
+          .shape = {.tokens = 32, .hidden = hidden, .ffn = 64}};
+}
+
+TEST(GivenSlots, HoldActivationsOfTwoSizes) {
+  const std::string order = "capo 1\nchunks 2\nplacement loop\nrank 0: F1 F2 B2 B1\n";
+  for (const bool input : {true, false}) {
+    const auto errors = [&](const std::string& ranks) {
+      Subject subject(order, slots(ranks),
+                      {.list = {linear("a", 64), linear("b", 96)}, .layers = {{{0}, {1}}}});
+      subject.options.plan.aliases = Aliases{.input = input, .grad_output = input};
+      return subject.errors();
+    };
+    EXPECT_EQ(errors(R"("0": {"0": [0], "1": [1]})"), Rules());
+    EXPECT_FALSE(errors(R"("0": {"0": [0], "1": [0]})").empty()) << input;
+  }
+}
+
+TEST(GivenSlots, AreThoseOfTheOrdersStages) {
+  const auto misfit = [](const std::string& ranks) {
+    return Subject(kTwoStages, slots(ranks)).misfit();
+  };
+  EXPECT_EQ(misfit(R"("0": {"0": [0, 1]}, "1": {"1": [0, 0]})"), "");
+  EXPECT_EQ(misfit(R"("0": {"0": [0, 1]})"), "stage 1 of rank 1 has no slots here");
+  EXPECT_EQ(misfit(R"("1": {"1": [0, 1]})"), "stage 0 of rank 0 has no slots here");
+  EXPECT_EQ(misfit(R"("0": {"1": [0, 1]})"), "rank 0 has no stage 1");
+  EXPECT_EQ(misfit(R"("2": {"0": [0, 1]})"), "rank 2 has no stage 0");
+  EXPECT_EQ(misfit(R"("0": {"2": [0, 1]})"), "rank 0 has no stage 2");
+  EXPECT_EQ(misfit(R"("0": {"0": [0]})"),
+            "stage 0 has 1 slot here, and 2 microbatches in the orders");
+}
+
+// --- buffers -------------------------------------------------------------------------------------
+
+std::string buffer(const std::string& kind, std::int64_t offset, std::int64_t bytes = 1,
+                   const std::string& region = "pool") {
+  return fmt::format(R"({{"rank": 0, "chunk": 1, "layer": 0, "microbatch": 0, "kind": "{}", )"
+                     R"("region": "{}", "offset": {}, "bytes": {}}})",
+                     kind, region, offset, bytes);
+}
+
+std::string buffers(const std::vector<std::string>& all) {
+  return fmt::format(R"({{"buffers": [{}]}})", fmt::join(all, ", "));
+}
+
+// The four that [1, -1] uses.
+std::string placed(std::int64_t input, std::int64_t output, std::int64_t grad_output,
+                   std::int64_t grad_input, const std::string& region = "pool") {
+  return buffers({buffer("static input", input), buffer("output", output),
+                  buffer("grad output", grad_output, 1, region), buffer("grad input", grad_input)});
+}
+
+TEST(GivenBuffers, MayShareWhatIsNotAliveTogether) {
+  EXPECT_EQ(Subject("[1, -1]", placed(0, 1, 2, 3)).errors(), Rules());
+  EXPECT_EQ(Subject("[1, -1]", placed(3, 0, 9, 1)).errors(), Rules());
+  EXPECT_EQ(Subject("[1, -1]", placed(0, 1, 0, 3)).errors(), Rules{"B01"});
+  EXPECT_EQ(Subject("[1, -1]", placed(0, 1, 2, 2)).errors(), Rules{"B02"});
+  EXPECT_EQ(Subject("[1, -1]", placed(0, 1, 0, 3, "scratch")).errors(), Rules())
+      << "regions share nothing";
+}
+
+TEST(GivenBuffers, FitTheOrders) {
+  const auto misfit = [](const std::string& plan) { return Subject("[1, -1]", plan).misfit(); };
+  const std::string of = " of rank 0, chunk 1, layer 0, microbatch 0";
+  EXPECT_EQ(misfit(placed(0, 1, 2, 3)), "");
+  EXPECT_EQ(misfit(buffers({buffer("output", 0), buffer("output", 1)})),
+            "a second place for the output" + of);
+  EXPECT_EQ(misfit(buffers({buffer("output", 0, 2)})),
+            "2 units for the output" + of + " here, and 1 unit by the model");
+  EXPECT_EQ(misfit(buffers({buffer("output", 0, 0)})),
+            "0 units for the output" + of + " here, and 1 unit by the model");
+  EXPECT_EQ(misfit(buffers({buffer("scratch", 0)})), "the orders never use the scratch" + of);
+  EXPECT_EQ(misfit(buffers({})),
+            "no place for the static input" + of + " here, and the orders use it");
+}
+
+TEST(GivenBuffers, AreBuffersThatThereAre) {
+  const std::string good = buffer("output", 0);
+  const auto misfit = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return Subject("[1, -1]", buffers({text})).misfit();
+  };
+  for (const char* member : {"rank", "layer", "microbatch"}) {
+    const std::string key = fmt::format("\"{}\": ", member);
+    EXPECT_TRUE(misfit(key + "0", key + "1").starts_with("there is no output of rank ")) << member;
+  }
+  EXPECT_TRUE(misfit("\"chunk\": 1", "\"chunk\": 2").starts_with("there is no output of rank 0"));
+}
+
+// A plan that does not fit an edited order is no ground for a verdict on it.
+TEST(GivenBuffers, ThatDoNotFitLeaveNoVerdict) {
+  const Subject subject("[1, -1]", buffers({}));
+  const CheckResult result = check(subject.input, subject.options);
+  EXPECT_EQ(result.verdict, Verdict::NoVerdict);
+  ASSERT_EQ(result.diagnostics.kept().size(), 1U);
+  EXPECT_TRUE(result.diagnostics.kept()[0].message.starts_with(
+      "the given plan does not fit the orders: no place for the static input"));
+  EXPECT_FALSE(result.plan);
+}
+
+// --- reading -------------------------------------------------------------------------------------
+
+TEST(GivenPlans, AreReadOrRefused) {
+  EXPECT_EQ(refusal_of("[]"), "the plan is an array, not an object");
+  EXPECT_EQ(refusal_of("{}"), "a plan has either `buffers` or `slots`");
+  EXPECT_EQ(refusal_of(R"({"buffers": [], "slots": {}})"),
+            "a plan has either `buffers` or `slots`");
+  EXPECT_NE(refusal_of(R"({"schema": 2, "buffers": []})"), "");
+  EXPECT_NE(refusal_of(R"({"buffers": [], "slot": {}})"), "");
+  EXPECT_NE(refusal_of(R"({"buffers": {}})"), "");
+  EXPECT_NE(refusal_of(R"({"slots": []})"), "");
+  EXPECT_NE(refusal_of(R"({"slots": {"0": []}})"), "");
+  EXPECT_NE(refusal_of(R"({"slots": {"0": {"0": 0}}})"), "");
+  EXPECT_NE(refusal_of(R"({"slots": {"0": {"0": [-1]}}})"), "");
+  for (const char* key : {"", "x", "-1", "01", "0x1", "1 ", "2147483648"}) {
+    EXPECT_EQ(refusal_of(slots(fmt::format(R"("{}": {{}})", key))),
+              "the number of a rank should stand here")
+        << key;
+    EXPECT_EQ(refusal_of(slots(fmt::format(R"("0": {{"{}": []}})", key))),
+              "the number of a stage should stand here")
+        << key;
+  }
+  EXPECT_EQ(refusal_of(slots(R"("2147483647": {})")), "");
+}
+
+TEST(GivenPlans, HaveBuffersWithAllMembers) {
+  const std::string good = buffer("output", 0);
+  EXPECT_EQ(refusal_of(buffers({good})), "");
+  for (const std::string key :
+       {"rank", "chunk", "layer", "microbatch", "kind", "region", "offset", "bytes"}) {
+    std::string text = good;
+    text.replace(text.find('"' + key + '"') + 1, key.size(), key == "rank" ? "uses" : "paths");
+    EXPECT_EQ(refusal_of(buffers({text})), "a buffer has no `" + key + "`");
+  }
+  EXPECT_NE(refusal_of(buffers({buffer("outputs", 0)})), "");
+  EXPECT_NE(refusal_of(buffers({buffer("output", 0, 1, "heap")})), "");
+  EXPECT_NE(refusal_of(buffers({buffer("output", -1)})), "");
+  EXPECT_EQ(refusal_of(buffers({buffer("output", (std::int64_t{1} << 53) - 1)})), "");
+  EXPECT_NE(refusal_of(buffers({buffer("output", std::int64_t{1} << 53)})), "");
+  EXPECT_NE(refusal_of(R"({"buffers": [1]})"), "");
+}
+
+}  // namespace
+}  // namespace capo
