@@ -126,10 +126,10 @@ TEST_P(DrawExtremes, AsText) {
 }
 
 TEST_P(DrawExtremes, AsTraces) {
-  const std::string json = drawn("json");
-  EXPECT_TRUE(holds(json, "\"verdict\""));
-  EXPECT_FALSE(has_no_number(json));
-  EXPECT_GE(count(json, "\"ph\":\"X\"") + count(json, "\"ph\": \"X\""), GetParam().actions);
+  const std::string trace = drawn("json");
+  EXPECT_TRUE(holds(trace, "\"verdict\""));
+  EXPECT_FALSE(has_no_number(trace));
+  EXPECT_GE(count(trace, "\"ph\":\"X\"") + count(trace, "\"ph\": \"X\""), GetParam().actions);
   EXPECT_FALSE(drawn("pftrace").empty());
 }
 

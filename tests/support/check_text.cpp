@@ -9,7 +9,7 @@
 
 namespace capo::testing_support {
 
-std::vector<std::string> Checked::findings() const {
+Found Checked::findings() const {
   std::vector<std::string> out;
   for (const Diagnostic& diagnostic : result.diagnostics.kept()) {
     const auto& tasks = diagnostic.witness.tasks;

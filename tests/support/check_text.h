@@ -13,12 +13,14 @@
 
 namespace capo::testing_support {
 
+/// "S15@3": findings as their rule and the index of their first witness; "S13@-" without one.
+using Found = std::vector<std::string>;
+
 struct Checked {
   Input input;  ///< empty where the text was refused
   CheckResult result;
 
-  /// "S15@3": every finding as its rule and the index of its first witness; "S13@-" without one.
-  [[nodiscard]] std::vector<std::string> findings() const;
+  [[nodiscard]] Found findings() const;
   /// The findings of one family alone, in their order.
   [[nodiscard]] std::vector<Diagnostic> of(Family family) const;
   /// The finding that a report lists first, of which there is one.

@@ -10,11 +10,11 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::check_in;
 using testing_support::Checked;
 using testing_support::expect_findings;
 using testing_support::fails;
+using testing_support::Found;
 using testing_support::says;
 using testing_support::shows;
 using testing_support::warns;
@@ -37,7 +37,7 @@ const Module kLater = layer("later", true);
 
 TEST(WeakInputKey, ShowsBothGraphs) {
   const Checked checked = check_pair(kFrozen, kLater, "[1, -1, 2, -2]");
-  ASSERT_EQ(checked.findings(), Findings{"B05@0"});
+  ASSERT_EQ(checked.findings(), Found{"B05@0"});
   const Diagnostic& finding = checked.first();
   EXPECT_TRUE(finding.notes.empty());
   EXPECT_EQ(finding.severity, Severity::Error);
@@ -52,15 +52,15 @@ TEST(WeakInputKey, IsNoneWhereShapesDiffer) {
   narrow.shape.hidden = 32;
   Module wide = kLater;
   wide.shape.hidden = 64;
-  EXPECT_EQ(check_pair(narrow, wide, "[1, -1, 2, -2]").findings(), Findings{});
-  EXPECT_EQ(check_pair(kFrozen, wide, "[1, -1, 2, -2]").findings(), Findings{"B05@0"})
+  EXPECT_EQ(check_pair(narrow, wide, "[1, -1, 2, -2]").findings(), Found{});
+  EXPECT_EQ(check_pair(kFrozen, wide, "[1, -1, 2, -2]").findings(), Found{"B05@0"})
       << "which may be as wide";
 }
 
 TEST(WeakInputKey, GoesByWhoMadeTheSampleFirst) {
   // Microbatch 1 of the first chunk gets the input of the second, and that of its own.
   const Checked checked = check_pair(kFrozen, kLater, "[1, -1, 2, 1, -1, -2, 2, -2]");
-  EXPECT_EQ(checked.findings(), Findings{"B05@0"});
+  EXPECT_EQ(checked.findings(), Found{"B05@0"});
 }
 
 TEST(WeakInputKey, LooksAtEveryLayerOfAChunk) {
@@ -70,9 +70,9 @@ TEST(WeakInputKey, LooksAtEveryLayerOfAChunk) {
                     text)
         .findings();
   };
-  EXPECT_EQ(findings("capo 1\nlayers 2\nrank 0: F1 B1 F1 B1\n"), Findings{})
+  EXPECT_EQ(findings("capo 1\nlayers 2\nrank 0: F1 B1 F1 B1\n"), Found{})
       << "inputs are freed in the order of the layers";
-  EXPECT_EQ(findings("capo 1\nlayers 2\nchunks 2\nrank 0: F1 B1 F2 B2\n"), Findings{});
+  EXPECT_EQ(findings("capo 1\nlayers 2\nchunks 2\nrank 0: F1 B1 F2 B2\n"), Found{});
 }
 
 TEST(WeakInputKey, StandsHereAndNotThere) {
@@ -116,7 +116,7 @@ const Module kExperts = layer_of_weak_output_key("moe", 1);
 
 TEST(WeakOutputKey, ShowsBothGraphs) {
   const Checked checked = check_pair_of_weak_output_key(kDense, kExperts, "[1, 2, -2, -1]");
-  ASSERT_EQ(checked.findings(), Findings{"B06@2"});
+  ASSERT_EQ(checked.findings(), Found{"B06@2"});
   const Diagnostic& finding = checked.first();
   EXPECT_TRUE(finding.notes.empty());
   EXPECT_EQ(finding.severity, Severity::Error);
@@ -134,14 +134,14 @@ TEST(WeakOutputKey, IsNoneWhereOutputsAreToldApart) {
   narrow.shape.hidden = 32;
   Module wide = kDense;
   wide.shape.hidden = 64;
-  EXPECT_EQ(findings(wide, narrow), Findings{});
-  EXPECT_EQ(findings(wide, kExperts), Findings{"B06@2"}) << "which may be as wide";
+  EXPECT_EQ(findings(wide, narrow), Found{});
+  EXPECT_EQ(findings(wide, kExperts), Found{"B06@2"}) << "which may be as wide";
   Module half = kExperts;
   half.dtype = DataType::Bf16;
   Module single = kDense;
   single.dtype = DataType::Fp32;
-  EXPECT_EQ(findings(single, half), Findings{});
-  EXPECT_EQ(findings(single, kExperts), Findings{"B06@2"});
+  EXPECT_EQ(findings(single, half), Found{});
+  EXPECT_EQ(findings(single, kExperts), Found{"B06@2"});
 }
 
 TEST(WeakOutputKey, StandsHereAndNotThere) {
@@ -183,7 +183,7 @@ TEST(StridesLost, IsShownOnceForAllRanksAndLayers) {
        .plan = {.kind = PlanKind::Te}},
       "capo 1\nrank 0 layers 1\nrank 1 layers 2\nrank 2 layers 1\n"
       "rank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\nrank 2: F1.0 B1.0\n");
-  ASSERT_EQ(checked.findings(), Findings{"B07@0"});
+  ASSERT_EQ(checked.findings(), Found{"B07@0"});
   EXPECT_EQ(checked.first().witness.tasks, (std::vector<WitnessEntry>{{1, 0, "F1.0", "F(c1,m0)"}}));
 }
 
@@ -226,7 +226,7 @@ Checked check_budget(std::optional<std::int64_t> budget, const std::string& text
 
 TEST(OverBudget, ShowsThePeakAndTheLeast) {
   const Checked checked = check_budget(24 * kMiB, "[1, 1, 1, 1, -1, -1, -1, -1]");
-  ASSERT_EQ(checked.findings(), Findings{"B08@4"});
+  ASSERT_EQ(checked.findings(), Found{"B08@4"});
   const Diagnostic& finding = checked.first();
   ASSERT_EQ(finding.notes.size(), 1u);
   EXPECT_NE(finding.notes.at(0).text.find("30 MiB"), std::string::npos) << finding.notes.at(0).text;
@@ -269,7 +269,7 @@ TEST(OverBudget, StandsHereAndNotThere) {
 TEST(OverBudget, WarnsOfSizesThatNobodyDeclared) {
   const Checked bare = check_in({.plan = {.kind = PlanKind::Te, .budget = 1}}, "[1, -1]");
   EXPECT_TRUE(bare.accepted());
-  ASSERT_EQ(bare.findings(), (Findings{"B08@-"}));
+  ASSERT_EQ(bare.findings(), (Found{"B08@-"}));
   EXPECT_EQ(
       bare.first().message,
       "the budget of 1 B cannot be held against sizes that nobody declared: a layer of rank 0 "
@@ -280,7 +280,7 @@ TEST(OverBudget, WarnsOfSizesThatNobodyDeclared) {
                                  .plan = {.kind = PlanKind::Te, .budget = 1}},
                                 "[1, 2, -2, -1]");
   EXPECT_TRUE(half.accepted()) << "one of the layers has no size";
-  ASSERT_EQ(half.findings(), (Findings{"B08@-"}));
+  ASSERT_EQ(half.findings(), (Found{"B08@-"}));
   EXPECT_TRUE(half.first().message.ends_with("declares no `shape.tokens`"));
 }
 

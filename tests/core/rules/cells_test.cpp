@@ -10,17 +10,17 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_text;
 using testing_support::Checked;
 using testing_support::expect_findings;
+using testing_support::Found;
 using testing_support::labels;
 
 TEST(MicrobatchMissing, ConcernsEveryActionOfAMicrobatch) {
   for (const std::string type : {"F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B"}) {
-    EXPECT_EQ(check_csv("0F0,0B0,0" + type + "\n").findings(), Findings{"S07@2"}) << type;
+    EXPECT_EQ(check_csv("0F0,0B0,0" + type + "\n").findings(), Found{"S07@2"}) << type;
   }
 }
 
@@ -42,7 +42,7 @@ TEST(MicrobatchMissing, StandsHereAndNotThere) {
 
 TEST(DroppedText, SaysWhatPyTorchMakesOfTheCell) {
   const Checked checked = check_csv("0F0,0F1.5,0B0\n");
-  ASSERT_EQ(checked.findings(), Findings{"S08@1"});
+  ASSERT_EQ(checked.findings(), Found{"S08@1"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 5}, ""}}));
   EXPECT_EQ(finding.witness.tasks.at(0).action, "0F1") << "a program learns what torch reads";
@@ -51,18 +51,18 @@ TEST(DroppedText, SaysWhatPyTorchMakesOfTheCell) {
 TEST(DroppedText, FindsWhateverStandsBehindAnAction) {
   for (const std::string cell : {"0F0x", "0F0 1B0", "0F0;1B0", "0F0)", "0F0.0", "0F-1", "0FOO",
                                  "0BW0", "0F0 # the first", "0REDUCE_GRADS"}) {
-    EXPECT_EQ(check_csv(cell + ",0F0,0B0\n").findings(), Findings{"S08@0"}) << cell;
+    EXPECT_EQ(check_csv(cell + ",0F0,0B0\n").findings(), Found{"S08@0"}) << cell;
   }
 }
 
 TEST(DroppedText, CountsCellsPerRank) {
-  EXPECT_EQ(check_csv("0F0,0B0\n1F0,1B0x\n").findings(), Findings{"S08@1"});
+  EXPECT_EQ(check_csv("0F0,0B0\n1F0,1B0x\n").findings(), Found{"S08@1"});
   EXPECT_EQ(check_csv("0F0,0B0\n1F0,1B0x\n").first().witness.tasks.at(0).rank, 1);
 }
 
 TEST(DroppedText, PointsIntoTheRowOfAJsonTable) {
   const Checked checked = check_text(R"({"csv": ["0F0,0F1x,0B0"]})");
-  ASSERT_EQ(checked.findings(), Findings{"S08@1"});
+  ASSERT_EQ(checked.findings(), Found{"S08@1"});
   EXPECT_EQ(checked.input.source.slice(checked.first().labels.at(0).span), "0F1x");
 }
 
@@ -85,7 +85,7 @@ TEST(DroppedText, StandsHereAndNotThere) {
 TEST(CompositeForm, TakesEveryOtherTypeForWrong) {
   for (const std::string type :
        {"F", "B", "I", "W", "UNSHARD", "RESHARD", "REDUCE_GRAD", "SEND_F"}) {
-    EXPECT_EQ(check_csv("0F0,(0F1;0B0)" + type + ",0B1\n").findings(), Findings{"S09@1"}) << type;
+    EXPECT_EQ(check_csv("0F0,(0F1;0B0)" + type + ",0B1\n").findings(), Found{"S09@1"}) << type;
   }
 }
 
@@ -105,14 +105,14 @@ TEST(CompositeForm, StandsHereAndNotThere) {
 
 TEST(SurplusMicrobatch, ConcernsEveryActionOfAWholeStage) {
   for (const std::string type : {"UNSHARD", "RESHARD", "REDUCE_GRAD"}) {
-    EXPECT_EQ(check_csv("0" + type + "0,0F0,0B0\n").findings(), Findings{"S10@0"}) << type;
+    EXPECT_EQ(check_csv("0" + type + "0,0F0,0B0\n").findings(), Found{"S10@0"}) << type;
   }
   EXPECT_TRUE(check_csv("0UNSHARD,0F0,0B0,0REDUCE_GRAD,0RESHARD\n").accepted());
 }
 
 TEST(SurplusMicrobatch, CountsCellsPerRank) {
   const Checked checked = check_csv("0UNSHARD,0F0,0B0\n1F0,1UNSHARD3,1B0\n");
-  ASSERT_EQ(checked.findings(), Findings{"S10@1"});
+  ASSERT_EQ(checked.findings(), Found{"S10@1"});
   EXPECT_EQ(checked.first().witness.tasks.at(0).rank, 1);
 }
 
@@ -132,8 +132,8 @@ TEST(SurplusMicrobatch, StandsHereAndNotThere) {
 TEST(TableForm, ConcernsEveryKindOfTransfer) {
   for (const std::string type : {"SEND_F", "RECV_F", "SEND_B", "RECV_B"}) {
     const std::string table = "0F0,0B0,0" + type + "0\n";
-    EXPECT_EQ(check_csv(table, {.communicates = false}).findings(), Findings{"S11@2"}) << type;
-    EXPECT_EQ(check_csv(table).findings(), Findings{"T02@2"}) << type << ": to no other rank";
+    EXPECT_EQ(check_csv(table, {.communicates = false}).findings(), Found{"S11@2"}) << type;
+    EXPECT_EQ(check_csv(table).findings(), Found{"T02@2"}) << type << ": to no other rank";
   }
 }
 

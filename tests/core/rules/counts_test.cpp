@@ -10,13 +10,13 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_te;
 using testing_support::check_text;
 using testing_support::Checked;
 using testing_support::expect_findings;
+using testing_support::Found;
 using testing_support::labels;
 using testing_support::says;
 
@@ -25,16 +25,16 @@ const TeDeclarations kOneChunk{.layers = {.form = Layers::Form::List, .values = 
 TEST(UnknownChunk, HoldsEveryRankToItsOwnNumber) {
   const Checked checked = check_text(
       "capo 1\nrank 0 chunks 2\nrank 1 chunks 1\nrank 0: F1 F2 B2 B1\nrank 1: F1 F2 B2 B1\n");
-  ASSERT_EQ(checked.findings(), (Findings{"S12@1", "S12@2"}));
+  ASSERT_EQ(checked.findings(), (Found{"S12@1", "S12@2"}));
   EXPECT_EQ(checked.first().witness.tasks.at(0).rank, 1);
 }
 
 TEST(UnknownChunk, IsTheOnlyRuleToSpeakOfSuchAnEntry) {
   // A third forward, a second backward and a weight gradient: of a chunk that does not exist.
   EXPECT_EQ(check_te("[1, -1, -2.5, -2, 2, 2]", kOneChunk).findings(),
-            (Findings{"S12@2", "S12@3", "S12@4", "S12@5"}));
+            (Found{"S12@2", "S12@3", "S12@4", "S12@5"}));
   EXPECT_EQ(check_text("capo 1\nchunks 1\nrank 0: F1.0 B1.0 B2.0 F2.0 F2.0\n").findings(),
-            (Findings{"S12@2", "S12@3", "S12@4"}));
+            (Found{"S12@2", "S12@3", "S12@4"}));
 }
 
 TEST(UnknownChunk, StandsHereAndNotThere) {
@@ -64,14 +64,14 @@ TEST(UnknownChunk, StandsHereAndNotThere) {
 TEST(MissingChunk, SaysThatADeclaredChunkIsMissingAndPointsNowhere) {
   const Checked checked =
       check_te("[1, -1]", {.layers = {.form = Layers::Form::List, .values = {1, 1}}});
-  ASSERT_EQ(checked.findings(), Findings{"S13@-"});
+  ASSERT_EQ(checked.findings(), Found{"S13@-"});
   EXPECT_TRUE(checked.first().labels.empty());
 }
 
 TEST(MissingChunk, OfAReplayPointsNowhere) {
   const Checked checked =
       check_text("capo 1\nrank 0: F1.0 F2.0 B2.0 B1.0\nrank 0 replay: F1.0 B1.0\n");
-  ASSERT_EQ(checked.findings(), Findings{"S13@-"});
+  ASSERT_EQ(checked.findings(), Found{"S13@-"});
   EXPECT_TRUE(checked.first().labels.empty());
 }
 
@@ -107,7 +107,7 @@ TEST(MissingChunk, StandsHereAndNotThere) {
 
 TEST(UnequalMicrobatches, SaysWhatTransformerEngineTakesTheSurplusFor) {
   const Checked last = check_te("[1, 2, 2, -2, -2, -1]");
-  EXPECT_EQ(last.findings(), Findings{"S14@2"});
+  EXPECT_EQ(last.findings(), Found{"S14@2"});
   EXPECT_TRUE(last.first().notes.empty()) << "no chunk comes behind the last";
 }
 
@@ -216,12 +216,12 @@ TEST(BackwardCount, StandsHereAndNotThere) {
 
 TEST(BackwardCount, CountsNoDispatchAndNoCombine) {
   const auto shape = [](const std::string& order) {
-    Findings findings = check_text("capo 1\nrank 0: " + order + "\n").findings();
+    Found findings = check_text("capo 1\nrank 0: " + order + "\n").findings();
     std::erase_if(findings, [](const std::string& finding) { return !finding.starts_with("S"); });
     return findings;
   };
-  EXPECT_EQ(shape("F1 dispatch-F1 dispatch-F1 B1 dispatch-B1 combine-B1 combine-B1"), Findings{});
-  EXPECT_EQ(shape("F1.0 combine-F1.0 B1.0 dispatch-B1.0 dispatch-B1.0"), Findings{});
+  EXPECT_EQ(shape("F1 dispatch-F1 dispatch-F1 B1 dispatch-B1 combine-B1 combine-B1"), Found{});
+  EXPECT_EQ(shape("F1.0 combine-F1.0 B1.0 dispatch-B1.0 dispatch-B1.0"), Found{});
 }
 
 }  // namespace

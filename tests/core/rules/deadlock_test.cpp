@@ -12,13 +12,13 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_in;
 using testing_support::check_text;
 using testing_support::Checked;
 using testing_support::expect_findings;
+using testing_support::Found;
 using testing_support::shows;
 using testing_support::stuck;
 
@@ -54,7 +54,7 @@ TEST(Deadlock, OfTwoReceiversIsOneEverywhere) {
        {Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge}) {
     for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered}) {
       const Checked checked = check_across(kBothReceive, layout, mode);
-      EXPECT_EQ(checked.findings(), Findings{"T09@3"});
+      EXPECT_EQ(checked.findings(), Found{"T09@3"});
       EXPECT_TRUE(checked.first().notes.empty());
     }
   }
@@ -65,9 +65,9 @@ TEST(Deadlock, GoesThroughComputationsWhereQueuesAreNarrow) {
   std::vector<std::string> labels;
   for (const Label& label : checked.first().labels) labels.push_back(label.text);
   EXPECT_EQ(labels,
-            (Findings{"waits for `1SEND_B0` of rank 1", "is issued after `1B0`",
-                      "comes after `1F1`", "needs `1RECV_F1`", "waits for `0SEND_F1` of rank 0",
-                      "is issued after `0B0`", "needs `0RECV_B0`"}));
+            (Found{"waits for `1SEND_B0` of rank 1", "is issued after `1B0`", "comes after `1F1`",
+                   "needs `1RECV_F1`", "waits for `0SEND_F1` of rank 0", "is issued after `0B0`",
+                   "needs `0RECV_B0`"}));
 }
 
 TEST(Deadlock, OfMegatronsCallsNamesTheTransfersByWhatTheyCarry) {
@@ -184,7 +184,7 @@ TEST(CollectiveOrder, ShowsTwoThatNothingOrders) {
   EXPECT_TRUE(check_group(experts({0, 1}), text).accepted()) << "one stream orders them";
   CollectiveGroup group = experts({0, 1});
   group.streams = {{Kind::DispatchBackward, "comm2"}, {Kind::CombineBackward, "comm2"}};
-  EXPECT_EQ(check_group(group, text).findings(), Findings{"T10@2"});
+  EXPECT_EQ(check_group(group, text).findings(), Found{"T10@2"});
 }
 
 TEST(CollectiveOrder, StandsHereAndNotThere) {
@@ -243,7 +243,7 @@ TEST(CollectiveOrder, OfARankThatReplaysWhatItCapturesIsSaidOnce) {
                                    "rank 2: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
                                    "rank 3: F1.0 dispatch-F1.0 combine-F1.0 B1.0\n"
                                    "rank 3 replay: F1.0 combine-F1.0 dispatch-F1.0 B1.0\n");
-  EXPECT_EQ(checked.findings(), (Findings{"T10@1", "T10@1"}));
+  EXPECT_EQ(checked.findings(), (Found{"T10@1", "T10@1"}));
 }
 
 TEST(CollectiveOrder, IsSaidBesideATransferThatIsMissing) {
@@ -251,7 +251,7 @@ TEST(CollectiveOrder, IsSaidBesideATransferThatIsMissing) {
                                    "capo 1\nplacement chain\n"
                                    "rank 0: F1.0 dispatch-F1.0 send-F1.0 recv-B1.0 B1.0\n"
                                    "rank 1: F1.0 combine-F1.0 B1.0 send-B1.0\n");
-  const Findings found = checked.findings();
+  const Found found = checked.findings();
   EXPECT_EQ(std::count(found.begin(), found.end(), "T10@1"), 1);
   EXPECT_GT(found.size(), 1u);
 }
@@ -286,10 +286,9 @@ TEST(CollectiveOrder, OfARaceThatIsReplayedAsCapturedIsSaidOnce) {
       "rank 0: F1.0 F1.1 dispatch-F1.1 combine-B1.0 B1.0 B1.1\n"
       "rank 1: F1.0 F1.1 dispatch-F1.1 combine-B1.0 B1.0 B1.1\n"
       "rank 2: F1.0 B1.0 F1.1 B1.1\n";
-  const Findings once = check_group(group, order).findings();
+  const Found once = check_group(group, order).findings();
   ASSERT_EQ(once.size(), 1u);
-  const Findings again =
-      check_group(group, order + "rank 2 replay: F1.0 F1.1 B1.0 B1.1\n").findings();
+  const Found again = check_group(group, order + "rank 2 replay: F1.0 F1.1 B1.0 B1.1\n").findings();
   EXPECT_EQ(std::count(again.begin(), again.end(), once.front()), 1);
 }
 

@@ -10,18 +10,18 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_te;
 using testing_support::check_text;
 using testing_support::Checked;
 using testing_support::expect_findings;
+using testing_support::Found;
 using testing_support::labels;
 
 TEST(NotFinite, NamesTheEntryAndItsPlace) {
   const Checked checked = check_te("[1, nan, -1]");
-  ASSERT_EQ(checked.findings(), Findings{"S01@1"});
+  ASSERT_EQ(checked.findings(), Found{"S01@1"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 3}, ""}}));
   EXPECT_TRUE(finding.help.edits.empty()) << "nobody knows which chunk was meant";
@@ -30,13 +30,13 @@ TEST(NotFinite, NamesTheEntryAndItsPlace) {
 TEST(NotFinite, KnowsEverySpellingThatPythonHas) {
   for (const std::string spelling : {"nan", "NaN", "-nan", "inf", "Inf", "+inf", "-inf", "Infinity",
                                      "-INFINITY", "1e999", "-1e999"}) {
-    EXPECT_EQ(check_te("[1, " + spelling + ", -1]").findings(), Findings{"S01@1"}) << spelling;
+    EXPECT_EQ(check_te("[1, " + spelling + ", -1]").findings(), Found{"S01@1"}) << spelling;
   }
 }
 
 TEST(NotFinite, NamesTheEntryOfAJsonListWithoutItsQuotes) {
   const Checked checked = check_text(R"({"order": [1, "NaN", -1]})");
-  ASSERT_EQ(checked.findings(), Findings{"S01@1"});
+  ASSERT_EQ(checked.findings(), Found{"S01@1"});
   EXPECT_EQ(checked.first().witness.tasks.at(0).text, "NaN");
 }
 
@@ -51,14 +51,14 @@ TEST(NotFinite, StandsHereAndNotThere) {
 
 TEST(NotFinite, LeavesWhatItHidesUnjudgedAndSaysSo) {
   const Checked checked = check_te("[1, nan]");  // nor has chunk 1 a backward
-  EXPECT_EQ(checked.findings(), Findings{"S01@1"});
+  EXPECT_EQ(checked.findings(), Found{"S01@1"});
   EXPECT_EQ(checked.result.skipped,
             (std::vector<Pass>{Pass::Counts, Pass::Order, Pass::Placement}));
 }
 
 TEST(NotAHalf, ProposesTheWeightGradientOfTheSameChunk) {
   const Checked checked = check_te("[1, -1, -1.25]");
-  ASSERT_EQ(checked.findings(), Findings{"S02@2"});
+  ASSERT_EQ(checked.findings(), Found{"S02@2"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{8, 5}, ""}}));
   EXPECT_EQ(finding.help.edits, (std::vector<Edit>{{{8, 5}, "-1.5"}}));
@@ -79,7 +79,7 @@ TEST(NotAHalf, RoundsTheChunkTowardsZeroAsTheNotationDoes) {
                                        {"-12.1", "-12.5"},
                                        {"-1.5000001", "-1.5"}}) {
     const Checked checked = check_te(std::string("[1, ") + written + ", -1]");
-    EXPECT_EQ(checked.findings(), Findings{"S02@1"}) << written;
+    EXPECT_EQ(checked.findings(), Found{"S02@1"}) << written;
     EXPECT_EQ(checked.first().help.edits.at(0).replacement, meant) << written;
   }
 }
@@ -105,7 +105,7 @@ TEST(NotAHalf, StandsHereAndNotThere) {
 
 TEST(FloatChunk, ProposesTheInteger) {
   const Checked checked = check_te("[1.0, -1]");
-  ASSERT_EQ(checked.findings(), Findings{"S03@0"});
+  ASSERT_EQ(checked.findings(), Found{"S03@0"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{1, 3}, ""}}));
   EXPECT_EQ(finding.help.edits, (std::vector<Edit>{{{1, 3}, "1"}}));
@@ -121,14 +121,14 @@ TEST(FloatChunk, ItsEditCuresTheList) {
 
 TEST(FloatChunk, KnowsEveryWayToWriteAWholeFloat) {
   for (const std::string whole : {"1.", "1.0", "1e0", "10e-1", "+1.0", "-1.0", "-1e0", "1000.0"}) {
-    EXPECT_EQ(check_te("[1, " + whole + ", -1]").findings(), Findings{"S03@1"}) << whole;
+    EXPECT_EQ(check_te("[1, " + whole + ", -1]").findings(), Found{"S03@1"}) << whole;
   }
 }
 
 TEST(FloatChunk, ProposesNoIntegerThatNobodyCanRead) {
   EXPECT_TRUE(check_te("[1, 1e11, -1]").first().help.edits.empty());
   const Checked endless = check_te("[1, 1e30, -1]");
-  EXPECT_EQ(endless.findings(), Findings{"S03@1"});
+  EXPECT_EQ(endless.findings(), Found{"S03@1"});
   EXPECT_TRUE(endless.first().help.edits.empty());
 }
 
@@ -147,7 +147,7 @@ TEST(FloatChunk, StandsHereAndNotThere) {
 
 TEST(ChunkZero, SaysFromWhereChunksAreCounted) {
   const Checked checked = check_te("[1, 0]");
-  ASSERT_EQ(checked.findings(), Findings{"S04@1"});
+  ASSERT_EQ(checked.findings(), Found{"S04@1"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 1}, ""}}));
   EXPECT_TRUE(finding.help.edits.empty()) << "it may be either, of any chunk";
@@ -156,7 +156,7 @@ TEST(ChunkZero, SaysFromWhereChunksAreCounted) {
 TEST(ChunkZero, TellsTheWeightGradientOfChunkZeroFromWhatNamesNothing) {
   const auto message = [](const std::string& entry) {
     const Checked checked = check_te("[1, -1, " + entry + "]");
-    EXPECT_EQ(checked.findings(), Findings{"S04@2"}) << entry;
+    EXPECT_EQ(checked.findings(), Found{"S04@2"}) << entry;
     return checked.first().message;
   };
   for (const std::string half : {"-0.5", "-.5"}) {
@@ -172,9 +172,9 @@ TEST(ChunkZero, TellsTheWeightGradientOfChunkZeroFromWhatNamesNothing) {
 TEST(ChunkZero, KnowsEveryZero) {
   for (const std::string zero :
        {"0", "-0", "+0", "00", "0.0", "-0.0", "0e5", "1e-999", "-1e-999"}) {
-    EXPECT_EQ(check_te("[1, " + zero + ", -1]").findings(), Findings{"S04@1"}) << zero;
+    EXPECT_EQ(check_te("[1, " + zero + ", -1]").findings(), Found{"S04@1"}) << zero;
   }
-  EXPECT_EQ(check_text(R"({"order": [1, -0, -1]})").findings(), Findings{"S04@1"});
+  EXPECT_EQ(check_text(R"({"order": [1, -0, -1]})").findings(), Found{"S04@1"});
 }
 
 TEST(ChunkZero, StandsHereAndNotThere) {
@@ -190,7 +190,7 @@ TEST(ChunkZero, StandsHereAndNotThere) {
 
 TEST(HalfForward, ProposesTheWeightGradientThatLacksItsSign) {
   const Checked checked = check_te("[1, -1, 1.5]");
-  ASSERT_EQ(checked.findings(), Findings{"S05@2"});
+  ASSERT_EQ(checked.findings(), Found{"S05@2"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{8, 3}, ""}}));
   EXPECT_EQ(finding.help.edits, (std::vector<Edit>{{{8, 3}, "-1.5"}}));
@@ -207,7 +207,7 @@ TEST(HalfForward, ItsEditCuresTheList) {
 TEST(HalfForward, GuessesNothingFromAnotherFraction) {
   for (const std::string fraction : {"0.5", "0.25", "1.25", "2.75", "1e-300"}) {
     const Checked checked = check_te("[1, " + fraction + ", -1]");
-    EXPECT_EQ(checked.findings(), Findings{"S05@1"}) << fraction;
+    EXPECT_EQ(checked.findings(), Found{"S05@1"}) << fraction;
     const Help& help = checked.first().help;
     EXPECT_EQ(help, (Help{.text = "a forward is a whole number"})) << fraction;
   }
@@ -226,7 +226,7 @@ TEST(HalfForward, StandsHereAndNotThere) {
 
 TEST(EmptyOrder, HasNoPlaceToPointAt) {
   const Checked checked = check_te("[]");
-  ASSERT_EQ(checked.findings(), Findings{"S06@-"});
+  ASSERT_EQ(checked.findings(), Found{"S06@-"});
   const Diagnostic& finding = checked.first();
   EXPECT_TRUE(finding.labels.empty());
   EXPECT_TRUE(finding.help.edits.empty());
@@ -234,7 +234,7 @@ TEST(EmptyOrder, HasNoPlaceToPointAt) {
 
 TEST(EmptyOrder, NamesTheRankThatIsEmpty) {
   const Checked checked = check_text("capo 1\nrank 0: F1 B1\nrank 1:\nrank 2: B1\n");
-  ASSERT_EQ(checked.findings(), (Findings{"S06@-", "S06@0"}));
+  ASSERT_EQ(checked.findings(), (Found{"S06@-", "S06@0"}));
   EXPECT_EQ(checked.result.diagnostics.kept().at(1).message, "the order of rank 2 has no forward");
 }
 

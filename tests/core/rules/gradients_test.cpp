@@ -11,7 +11,6 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using Tasks = std::vector<WitnessEntry>;
 using testing_support::check_csv;
 using testing_support::check_in;
@@ -20,6 +19,7 @@ using testing_support::check_text;
 using testing_support::Checked;
 using testing_support::expect_findings;
 using testing_support::fails;
+using testing_support::Found;
 using testing_support::says;
 
 const Module kOverwrites{
@@ -135,7 +135,7 @@ TEST(FirstWriter, PassesByWhatWritesNoGradient) {
 
 TEST(ReduceEarly, ShowsTheReductionAndTheGradientBehindIt) {
   const Checked checked = check_text("capo 1\nrank 0: F1.0 B1.0 reduce1 W1.0\n");
-  ASSERT_EQ(checked.findings(), Findings{"G13@2"});
+  ASSERT_EQ(checked.findings(), Found{"G13@2"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.severity, Severity::Error);
   EXPECT_EQ(finding.witness.tasks, (std::vector<WitnessEntry>{{0, 2, "reduce1", "reduce(c1)"},
@@ -175,7 +175,7 @@ TEST(ReduceEarly, StandsHereAndNotThere) {
 TEST(ReduceMissing, ShowsTheLastGradientAndAChunkThatIsReduced) {
   const std::string text = "capo 1\nrank 0: F1.0 B1.0 reduce1\nrank 1: F1.0 B1.0\n";
   const Checked checked = check_text(text);
-  ASSERT_EQ(checked.findings(), Findings{"G14@1"});
+  ASSERT_EQ(checked.findings(), Found{"G14@1"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.help,
             (Help{.text = "add `reduce1` after it", .edits = {{{50, 0}, " reduce1"}}}));
@@ -198,15 +198,15 @@ TEST(ReduceMissing, StandsHereAndNotThere) {
 
 TEST(ReduceMissing, LetsAChunkOfFrozenLayersGo) {
   const std::string text = "capo 1\nrank 0: F1.0 F2.0 B2.0 reduce2 B1.0\n";
-  EXPECT_EQ(check_text(text).findings(), Findings{"G14@4"});
+  EXPECT_EQ(check_text(text).findings(), Found{"G14@4"});
   const auto findings = [&](ModuleFlags frozen) {
     const ModuleTable modules{.list = {{.name = "trained"}, {.name = "frozen", .flags = frozen}},
                               .layers = {{{1}, {0}}}};
     return check_in({.modules = modules}, text).findings();
   };
-  EXPECT_EQ(findings({.frozen_weight = true}), Findings{});
-  EXPECT_EQ(findings({.frozen_weight = true, .bias = true}), Findings{"G14@4"});
-  EXPECT_EQ(findings({}), Findings{"G14@4"});
+  EXPECT_EQ(findings({.frozen_weight = true}), Found{});
+  EXPECT_EQ(findings({.frozen_weight = true, .bias = true}), Found{"G14@4"});
+  EXPECT_EQ(findings({}), Found{"G14@4"});
 }
 
 TEST(ReduceMissing, JudgesTheReplayOrderToo) {

@@ -10,11 +10,11 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_in;
 using testing_support::Checked;
 using testing_support::expect_findings;
+using testing_support::Found;
 using testing_support::shows;
 using testing_support::warns;
 
@@ -33,7 +33,7 @@ TEST(StaticInputReuse, TakesTheOldestThatIsFree) {
   // The third forward gets the input of microbatch 0, whose weight gradient is over.
   EXPECT_TRUE(check_te_plan("[1, 1, -1, -1.5, -1, 1, -1.5, -1, -1.5]").findings().empty());
   EXPECT_EQ(check_te_plan("[1, 1, -1, -1.5, -1, 1, 1, -1.5, -1, -1.5, -1, -1.5]").findings(),
-            Findings{"B01@1"});
+            Found{"B01@1"});
 }
 
 TEST(StaticInputReuse, KnowsModulesThatReadIt) {
@@ -77,8 +77,8 @@ TEST(StaticInputReuse, TellsShapesApart) {
                     "[1, -1, 2, -1.5, -2, -2.5]")
         .findings();
   };
-  EXPECT_EQ(findings(16), Findings{"B01@0"});
-  EXPECT_EQ(findings(32), Findings{});
+  EXPECT_EQ(findings(16), Found{"B01@0"});
+  EXPECT_EQ(findings(32), Found{});
 }
 
 TEST(StaticInputReuse, UnderCaposPlanIsNone) {
@@ -95,7 +95,7 @@ TEST(StaticInputReuse, LooksAtEveryRankByItself) {
       "rank 0: F1.0 B1.0 W1.0 F1.1 B1.1 W1.1\n"
       "rank 1: F1.1 B1.1 F1.0 W1.1 B1.0 W1.0\n"
       "rank 2: F1.0 B1.0 F1.1 W1.0 B1.1 W1.1\n");
-  ASSERT_EQ(checked.findings(), (Findings{"B01@0", "B01@0"}));
+  ASSERT_EQ(checked.findings(), (Found{"B01@0", "B01@0"}));
   EXPECT_EQ(checked.result.diagnostics.kept().at(1).witness.tasks.at(0).rank, 2);
 }
 
@@ -166,15 +166,15 @@ TEST(GradOutputReuse, TellsShapesApart) {
                               .layers = {{{0}, {1}}}};
     return check_in({.modules = modules, .plan = {.kind = PlanKind::Te}}, kLateGradient).findings();
   };
-  EXPECT_EQ(findings(64), Findings{"B02@2"});
-  EXPECT_EQ(findings(32), Findings{});
+  EXPECT_EQ(findings(64), Found{"B02@2"});
+  EXPECT_EQ(findings(32), Found{});
 }
 
 TEST(GradOutputReuse, HappensBetweenTheLayersOfOneChunk) {
   // The backward of layer 0 runs behind that of layer 1, within one graph.
   const Checked checked =
       check_te_plan_of_grad_output_reuse("capo 1\nlayers 2\nrank 0: F1 B1 W1\n");
-  ASSERT_EQ(checked.findings(), Findings{"B02@1"});
+  ASSERT_EQ(checked.findings(), Found{"B02@1"});
   EXPECT_EQ(
       checked.first().message,
       "`W1` at index 2 reads the grad output of chunk 1, layer 1, microbatch 0, which `B1` at "
@@ -220,7 +220,7 @@ Checked check_beside(const std::string& text,
 
 TEST(SlotRace, LeavesWhatIsOverwrittenForCertainToTheRulesOfBuffers) {
   // The forward was launched before the weight gradient, the backward behind it.
-  EXPECT_EQ(check_beside("[1, -1, 1, -1.5, -1, -1.5]").findings(), (Findings{"B01@0", "E01@1"}));
+  EXPECT_EQ(check_beside("[1, -1, 1, -1.5, -1, -1.5]").findings(), (Found{"B01@0", "E01@1"}));
 }
 
 TEST(SlotRace, ConcernsMemoryOfThePool) {
@@ -252,7 +252,7 @@ TEST(SlotRace, WithoutAPlanIsAWarning) {
     EXPECT_EQ(finding.severity, Severity::Warning);
     EXPECT_TRUE(finding.message.starts_with("under TransformerEngine's reuse of buffers, "));
   }
-  EXPECT_EQ(checked.findings(), (Findings{"B01@0", "E01@1"}));
+  EXPECT_EQ(checked.findings(), (Found{"B01@0", "E01@1"}));
   EXPECT_TRUE(checked.accepted());
 }
 
@@ -297,7 +297,7 @@ TEST(SlotRace, IsNoneWhereMegatronWaits) {
   const std::string order =
       "capo 1\nplacement chain\nrank 0: F1 F1 F1 B1 B1 B1\nrank 1: F1 F1 F1 B1 B1 B1\n";
   const PlanOptions plan{.kind = PlanKind::Te};
-  EXPECT_EQ(check_in({.plan = plan}, order).findings(), Findings{"E01@3"});
+  EXPECT_EQ(check_in({.plan = plan}, order).findings(), Found{"E01@3"});
   EXPECT_TRUE(check_in({.environment = {.p2p = MegatronCalls::Batch}, .plan = plan}, order)
                   .findings()
                   .empty());

@@ -17,17 +17,18 @@ namespace capo {
 namespace {
 
 using Actions = std::vector<std::string>;
-using Findings = std::vector<std::string>;
+
 using testing_support::check_csv;
 using testing_support::check_te;
 using testing_support::check_text;
 using testing_support::Checked;
 using testing_support::expect_findings;
+using testing_support::Found;
 using testing_support::says;
 
 TEST(MicrobatchOutOfRange, NamesTheRange) {
   const Checked checked = check_csv("0F0,0B0,0F1,0B1,0F7\n", {.microbatches = 2});
-  ASSERT_EQ(checked.findings(), Findings{"S19@4"});
+  ASSERT_EQ(checked.findings(), Found{"S19@4"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(
       finding.message,
@@ -38,7 +39,7 @@ TEST(MicrobatchOutOfRange, NamesTheRange) {
 TEST(MicrobatchOutOfRange, IsTheOnlyRuleToSpeakOfSuchAMicrobatch) {
   // It has no forward, and two backwards that come first.
   EXPECT_EQ(check_csv("0B5,0B5,0F0,0B0\n", {.microbatches = 1}).findings(),
-            (Findings{"S19@0", "S19@1", "S20@0"}))
+            (Found{"S19@0", "S19@1", "S20@0"}))
       << "a repetition is a fault in any range";
 }
 
@@ -93,7 +94,7 @@ TEST(RepeatedAction, LooksIntoComposites) {
 TEST(RepeatedAction, DoesNotJudgeTransfersAndActionsOfAWholeStage) {
   EXPECT_TRUE(check_csv("0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0RESHARD\n").accepted());
   const auto twice = check_csv("0F0,0SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n");
-  EXPECT_EQ(twice.findings(), Findings{"T01@1"});
+  EXPECT_EQ(twice.findings(), Found{"T01@1"});
 }
 
 TEST(RepeatedAction, StandsHereAndNotThere) {
@@ -126,7 +127,7 @@ std::vector<std::string> missing(const Checked& checked) {
 
 TEST(MissingAction, PointsAtTheLastActionOfTheMicrobatch) {
   const Checked checked = check_csv("0F0,0F1,0B0\n");
-  ASSERT_EQ(checked.findings(), Findings{"S21@1"});
+  ASSERT_EQ(checked.findings(), Found{"S21@1"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{4, 3}, ""}}));
   EXPECT_EQ(finding.help.edits, (std::vector<Edit>{{{7, 0}, ",0B1"}}));
@@ -200,7 +201,7 @@ TEST(MissingAction, OffersNoEditInsideAComposite) {
 
 TEST(MissingAction, FindsAForwardToo) {
   const Checked checked = check_csv("0F0,0B0,0B1\n");
-  ASSERT_EQ(checked.findings(), Findings{"S21@2"});
+  ASSERT_EQ(checked.findings(), Found{"S21@2"});
   EXPECT_TRUE(checked.first().help.edits.empty()) << "it belongs further ahead";
 }
 
@@ -265,14 +266,14 @@ TEST(MissingAction, StandsHereAndNotThere) {
 
 TEST(SplitAndWhole, PointsAtTheLaterOfTheTwoWays) {
   const Checked checked = check_csv("0F0,0I0,0W0,0B0\n");
-  ASSERT_EQ(checked.findings(), Findings{"S22@1"});
+  ASSERT_EQ(checked.findings(), Found{"S22@1"});
   EXPECT_EQ(checked.first().labels.at(0).span, (Span{12, 3}));
 }
 
 TEST(SplitAndWhole, NamesTheMicrobatchAndTheRank) {
   const Checked checked = check_text(
       "capo 1\nmixed 1\nrank 0: F1.0 B1.0 F1.1 B1.1\nrank 1: F1.0 B1.0 F1.1 I1.1 W1.1 B1.1\n");
-  ASSERT_EQ(checked.findings(), Findings{"S22@3"});
+  ASSERT_EQ(checked.findings(), Found{"S22@3"});
   EXPECT_EQ(checked.first().witness.tasks.at(0).rank, 1);
 }
 

@@ -13,7 +13,6 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using Messages = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_csv;
@@ -21,6 +20,7 @@ using testing_support::check_te;
 using testing_support::check_text;
 using testing_support::Checked;
 using testing_support::expect_findings;
+using testing_support::Found;
 using testing_support::labels;
 using testing_support::says;
 
@@ -77,9 +77,9 @@ TEST(WeightAhead, StandsHereAndNotThere) {
 
 TEST(WeightAhead, ConcernsOneThatRunsBesideItsBackward) {
   const Checked checked = check_text("capo 1\nrank 0: F1 (B1 W1)\n");
-  ASSERT_EQ(checked.findings(), Findings{"S24@1"});
+  ASSERT_EQ(checked.findings(), Found{"S24@1"});
   EXPECT_NE(checked.first().message.find("runs in the same composite"), std::string::npos);
-  EXPECT_EQ(check_text("capo 1\nrank 0: F1 F1 B1 (W1 W1) B1\n").findings(), Findings{"S24@3"});
+  EXPECT_EQ(check_text("capo 1\nrank 0: F1 F1 B1 (W1 W1) B1\n").findings(), Found{"S24@3"});
 }
 
 TEST(BackwardBeforeForward, OfACompositeIsMovedOutOfIt) {

@@ -10,13 +10,13 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_te;
 using testing_support::check_text;
 using testing_support::Checked;
 using testing_support::expect_findings;
+using testing_support::Found;
 using testing_support::labels;
 
 TEST(StageTwice, AcceptsEveryStageOnARankOfItsOwn) {
@@ -54,7 +54,7 @@ TEST(StageTwice, StandsHereAndNotThere) {
 
 TEST(StageNowhere, NamesTheStageAndHowManyThereAre) {
   const Checked checked = check_csv("1F0,1B0\n");
-  ASSERT_EQ(checked.findings(), Findings{"P02@-"});
+  ASSERT_EQ(checked.findings(), Found{"P02@-"});
   const Diagnostic& finding = checked.first();
   EXPECT_TRUE(finding.labels.empty()) << "it stands nowhere";
 }

@@ -10,12 +10,12 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_in;
 using testing_support::Checked;
 using testing_support::expect_findings;
 using testing_support::fails;
+using testing_support::Found;
 using testing_support::shows;
 
 constexpr const char* kLate = "[1, 1, 1, 2, 2, 2, -2, -2, -2, -1, -1, -1]";
@@ -30,7 +30,7 @@ TEST(PoolReuse, DoesNotDependOnOperands) {
        {std::optional<Aliases>(), std::optional(Aliases{true, true})}) {
     const Checked checked = check_in(
         {.topology = Topology::Chain, .plan = {.kind = PlanKind::Te, .aliases = aliases}}, kLate);
-    EXPECT_EQ(checked.findings(), (Findings{"B03@6", "B03@7", "B03@8"}));
+    EXPECT_EQ(checked.findings(), (Found{"B03@6", "B03@7", "B03@8"}));
     EXPECT_FALSE(checked.accepted());
   }
 }
@@ -68,11 +68,11 @@ TEST(PoolReuse, IsSeenAtTheTurnOfAV) {
                "capo 1\nchunks 2\nplacement v\n"
                "rank 0: F1.0 F1.1 F1.2 F2.0 B2.0 F2.1 B2.1 F2.2 B2.2 B1.0 B1.1 B1.2\n"
                "rank 1: F1.0 F1.1 F1.2 F2.0 F2.1 F2.2 B2.0 B2.1 B2.2 B1.0 B1.1 B1.2\n");
-  Findings readers;
+  Found readers;
   for (const Diagnostic& finding : checked.result.diagnostics.kept()) {
     if (finding.rule == "B03") readers.push_back(finding.witness.tasks.back().text);
   }
-  EXPECT_EQ(readers, (Findings{"B1.0", "B1.1", "B1.2"})) << "of rank 1, which holds the turn";
+  EXPECT_EQ(readers, (Found{"B1.0", "B1.1", "B1.2"})) << "of rank 1, which holds the turn";
 }
 
 TEST(PoolReuse, IsOfTheFirstLayerOfAChunk) {
@@ -107,7 +107,7 @@ Checked check_sends(const std::string& backwards, PlanKind plan = PlanKind::Te) 
 
 TEST(P2pWindow, LooksAtSendsThatComeLate) {
   const Checked checked = check_sends("B1.0 B1.1 B1.2 send-B1.0 send-B1.1 send-B1.2");
-  ASSERT_EQ(checked.findings(), Findings{"B04@6"});
+  ASSERT_EQ(checked.findings(), Found{"B04@6"});
   EXPECT_EQ(checked.first().witness.tasks,
             (std::vector<WitnessEntry>{{1, 6, "B1.0", "B(c1,m0)"},
                                        {1, 8, "B1.2", "B(c1,m2)"},
@@ -149,7 +149,7 @@ TEST(P2pWindow, LooksAtEveryRank) {
                                        "capo 1\nchunks 2\n"
                                        "rank 0: F1.0 F2.0 F1.1 F2.1 B2.0 B1.0 B2.1 B1.1\n"
                                        "rank 1: F1.0 F2.0 F1.1 F2.1 B2.1 B1.1 B2.0 B1.0\n");
-  ASSERT_EQ(checked.findings(), (Findings{"B04@5", "B04@5"}));
+  ASSERT_EQ(checked.findings(), (Found{"B04@5", "B04@5"}));
   EXPECT_EQ(
       checked.result.diagnostics.kept().at(1).message,
       "the grad input of chunk 1, microbatch 1 may be overwritten by `B1.0` at index 7 of rank "

@@ -10,11 +10,11 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::check_in;
 using testing_support::Checked;
 using testing_support::expect_findings;
 using testing_support::fails;
+using testing_support::Found;
 using testing_support::shows;
 using testing_support::warns;
 
@@ -30,7 +30,7 @@ Checked check_plan(const PlanOptions& plan, const std::string& text) {
 TEST(ReplayOrder, ThatDoesNoHarmIsAWarning) {
   const Checked checked =
       check_plan({.kind = PlanKind::Te, .aliases = Aliases{true, true}}, kSequential);
-  ASSERT_EQ(checked.findings(), Findings{"Y01@1"});
+  ASSERT_EQ(checked.findings(), Found{"Y01@1"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.severity, Severity::Warning);
   EXPECT_TRUE(finding.help.text.empty());
@@ -50,7 +50,7 @@ TEST(ReplayOrder, PutsAReadThatIsWrongForCertainFirst) {
   // The output's block is up to the allocator, the static input is not.
   const Checked checked =
       check_plan({.kind = PlanKind::Te, .aliases = Aliases{true, true}}, kOverlapped);
-  ASSERT_EQ(checked.findings(), Findings{"Y01@1"});
+  ASSERT_EQ(checked.findings(), Found{"Y01@1"});
 }
 
 TEST(ReplayOrder, StandsHereAndNotThere) {
@@ -85,7 +85,7 @@ TEST(ReplayOrder, IsOneFindingForEachRankThatLeaves) {
                                      "rank 1 replay: F1.0 B1.0 F1.1 B1.1 W1.0 W1.1\n"
                                      "rank 2: F1.0 F1.1 B1.0 W1.0 B1.1 W1.1\n"
                                      "rank 2 replay: F1.1 F1.0 B1.0 W1.0 B1.1 W1.1\n");
-  ASSERT_EQ(checked.findings(), (Findings{"Y01@2", "Y01@0"}));
+  ASSERT_EQ(checked.findings(), (Found{"Y01@2", "Y01@0"}));
   EXPECT_EQ(checked.result.diagnostics.kept().at(1).severity, Severity::Warning);
 }
 
@@ -93,7 +93,7 @@ TEST(ReplayOrder, LooksAtEveryLayerOfAChunk) {
   const Checked checked =
       check_plan({.kind = PlanKind::Te, .aliases = Aliases{.input = true}},
                  "capo 1\nlayers 2\nrank 0: F1 B1 W1 F1 B1 W1\nrank 0 replay: F1 B1 F1 W1 B1 W1\n");
-  ASSERT_EQ(checked.findings(), Findings{"Y01@2"});
+  ASSERT_EQ(checked.findings(), Found{"Y01@2"});
   EXPECT_EQ(
       checked.first().notes.at(0).text,
       "then `W1` at index 3 of rank 0's replay order reads the static input of chunk 1, layer "

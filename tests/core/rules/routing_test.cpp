@@ -17,11 +17,11 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_in;
 using testing_support::Checked;
 using testing_support::expect_findings;
+using testing_support::Found;
 using testing_support::warns;
 
 Checked check_called(MegatronCalls calls, const std::string& text) {
@@ -36,7 +36,7 @@ TEST(MegatronForm, ShowsTheFirstEntryThatDiffers) {
   const Checked checked = check_called(MegatronCalls::Batch,
                                        "capo 1\nplacement loop\nrank 0: F1 F1 B1 B1 F1 B1\n"
                                        "rank 1: F1 B1 F1 B1 F1 B1\n");
-  ASSERT_EQ(checked.findings(), Findings{"R01@4"});
+  ASSERT_EQ(checked.findings(), Found{"R01@4"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.labels, (std::vector<Label>{{{42, 2}, ""}}));
   EXPECT_EQ(finding.notes, (std::vector<Note>{{.text = kNote}}));
@@ -59,7 +59,7 @@ TEST(MegatronForm, AsksForTheFormInEveryWayOfCalling) {
 TEST(MegatronForm, NeedsStagesInALoop) {
   const std::string ranks = "rank 0: F1 F2 B2 B1\nrank 1: F1 F2 B2 B1\n";
   const Checked checked = check_called(MegatronCalls::Batch, "capo 1\nplacement chain\n" + ranks);
-  ASSERT_EQ(checked.findings(), Findings{"R01@-"});
+  ASSERT_EQ(checked.findings(), Found{"R01@-"});
   EXPECT_TRUE(checked.first().labels.empty());
   EXPECT_TRUE(
       check_called(MegatronCalls::Batch, "capo 1\nplacement chain\nrank 0: F1 B1\nrank 1: F1 B1\n")
@@ -73,7 +73,7 @@ TEST(MegatronForm, OfTheLoopWithoutModelChunksDoesNotOverlap) {
   EXPECT_TRUE(check_called(MegatronCalls::Batch, text).accepted());
   for (const MegatronCalls calls : {MegatronCalls::Overlap, MegatronCalls::Flush}) {
     const Checked checked = check_called(calls, text);
-    ASSERT_EQ(checked.findings(), Findings{"R01@-"}) << name_of(calls);
+    ASSERT_EQ(checked.findings(), Found{"R01@-"}) << name_of(calls);
     const Diagnostic& finding = checked.first();
     EXPECT_EQ(
         finding.message,
@@ -141,7 +141,7 @@ TEST(MegatronForm, WhereExchangesOverlapABackwardIsOfAnEarlierStep) {
   const std::string warm_up = "F1.0 F1.1 F2.0 B2.0 F2.1 B2.1 B1.0 B1.1";
   EXPECT_TRUE(checked(false, warm_up).accepted());
   EXPECT_TRUE(checked(true, "F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1").accepted());
-  EXPECT_EQ(checked(true, warm_up).findings(), Findings{"R01@3"});
+  EXPECT_EQ(checked(true, warm_up).findings(), Found{"R01@3"});
 }
 
 // The rules that found something, each with how often, where no finding is kept.
@@ -194,7 +194,7 @@ constexpr const char* kGroups =
 
 TEST(InputNotRouted, ShowsTheInputThatNobodyAskedFor) {
   const Checked checked = check_called_of_input_not_routed(MegatronCalls::Overlap, kShortLastGroup);
-  ASSERT_EQ(checked.findings(), (Findings{"R02@6", "R02@11"})) << "the first rank and the last";
+  ASSERT_EQ(checked.findings(), (Found{"R02@6", "R02@11"})) << "the first rank and the last";
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.labels.size(), 1u);
   EXPECT_EQ(finding.help, (Help{.text = kGroups}));
@@ -210,7 +210,7 @@ TEST(InputNotRouted, ConcernsEveryWayOfCalling) {
   for (const MegatronCalls calls :
        {MegatronCalls::Batch, MegatronCalls::Overlap, MegatronCalls::Flush}) {
     const Checked checked = check_called_of_input_not_routed(calls, kShortLastGroup);
-    EXPECT_EQ(checked.findings(), (Findings{"R02@6", "R02@11"})) << name_of(calls);
+    EXPECT_EQ(checked.findings(), (Found{"R02@6", "R02@11"})) << name_of(calls);
   }
 }
 
@@ -247,7 +247,7 @@ TEST(InputNotRouted, NeedsGroupsAsLargeAsThePipeline) {
   configuration.group_size = 2;
   const auto findings =
       check_called_of_input_not_routed(MegatronCalls::Batch, configuration).findings();
-  EXPECT_EQ(findings, (Findings{"R02@2", "R02@7"}));
+  EXPECT_EQ(findings, (Found{"R02@2", "R02@7"}));
 }
 
 TEST(InputNotRouted, AsksNothingOfASingleRank) {
@@ -277,7 +277,7 @@ TEST(InputNotRouted, OfACaptureOrderIsReportedOnce) {
   std::string text = order_of(configuration);
   text += "rank 1 replay: F1 F1 F2 B2 F2 B2 F1 B1 F2 B1 B2 B1\n";
   EXPECT_EQ(check_in({.environment = {.p2p = MegatronCalls::Overlap}}, text).findings(),
-            (Findings{"R02@6", "R02@11", "R02@11"}))
+            (Found{"R02@6", "R02@11", "R02@11"}))
       << "rank 1's capture and replay order each, rank 0's once";
 }
 

@@ -15,7 +15,6 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_in;
@@ -23,6 +22,7 @@ using testing_support::check_te;
 using testing_support::check_text;
 using testing_support::Checked;
 using testing_support::expect_findings;
+using testing_support::Found;
 using testing_support::labels;
 using testing_support::says;
 using testing_support::shows;
@@ -34,7 +34,7 @@ Checked check_chain(const std::string& list) {
 
 TEST(StageOrder, MembersOfACompositeHavePlacesInAnOrderFile) {
   const Checked checked = check_text("capo 1\nplacement chain\nrank 0: F1.0 F2.0 (B2.0 B1.0)\n");
-  ASSERT_EQ(checked.findings(), Findings{"D03@2"});
+  ASSERT_EQ(checked.findings(), Found{"D03@2"});
   const Diagnostic& finding = checked.first();
   EXPECT_EQ(finding.message,
             "`B1.0` at index 2 runs together with `B2.0`, whose gradient it reads");
@@ -95,7 +95,7 @@ constexpr const char* kTwoRanks =
 
 TEST(DependencyCycle, GoesAroundALoop) {
   const Checked checked = check_csv("2F0,0F0,2B0,0B0\n1F0,1B0\n");
-  ASSERT_EQ(checked.findings(), Findings{"D04@0"});
+  ASSERT_EQ(checked.findings(), Found{"D04@0"});
   ASSERT_EQ(checked.first().labels.size(), 3u);
 }
 

@@ -12,11 +12,11 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_in;
 using testing_support::Checked;
 using testing_support::expect_findings;
+using testing_support::Found;
 using testing_support::shows;
 
 // Shapes differ, so that nothing is shared but the workspace.
@@ -66,7 +66,7 @@ TEST(WorkspaceRace, IsOneFindingForEachRankAndNumberOfGroups) {
                                      "capo 1\nchunks 2\n"
                                      "rank 0: F1.0 F2.0 B2.0 W2.0 B1.0 W1.0\n"
                                      "rank 1: F1.0 B1.0 W1.0 F2.0 B2.0 W2.0\n");
-  ASSERT_EQ(checked.findings(), (Findings{"E02@3", "E02@2"}));
+  ASSERT_EQ(checked.findings(), (Found{"E02@3", "E02@2"}));
   EXPECT_EQ(checked.result.diagnostics.kept().at(1).witness.tasks.front().rank, 1);
 }
 

@@ -10,7 +10,6 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_in;
@@ -18,6 +17,7 @@ using testing_support::check_text;
 using testing_support::Checked;
 using testing_support::expect_findings;
 using testing_support::fails;
+using testing_support::Found;
 using testing_support::labels;
 using testing_support::says;
 using testing_support::shows;
@@ -114,8 +114,8 @@ TEST(TransferNowhere, OfARankThatReplaysWhatItCapturesIsSaidOnce) {
       "capo 1\nplacement chain\n"
       "rank 0: F1.0 send-F1.0 recv-B1.0 B1.0 send-F1.1\n"
       "rank 1: recv-F1.0 F1.0 B1.0 send-B1.0\n";
-  const Findings once = check_text(order).findings();
-  EXPECT_EQ(once, Findings{"T02@4"});
+  const Found once = check_text(order).findings();
+  EXPECT_EQ(once, Found{"T02@4"});
   EXPECT_EQ(check_text(order + "rank 1 replay: recv-F1.0 F1.0 B1.0 send-B1.0\n").findings(), once);
 }
 
@@ -149,11 +149,11 @@ TEST(SendWithoutReceive, JudgesCaptureAndReplayEachWithTheirOtherEnd) {
   const Checked replay = check_text(text +
                                     "recv-F1.0 F1.0 B1.0 send-B1.0\n"
                                     "rank 1 replay: F1.0 B1.0 send-B1.0\n");
-  ASSERT_EQ(replay.findings(), Findings{"T03@1"});
+  ASSERT_EQ(replay.findings(), Found{"T03@1"});
   const Checked both = check_text(text +
                                   "F1.0 B1.0 send-B1.0\n"
                                   "rank 1 replay: F1.0 B1.0 send-B1.0\n");
-  ASSERT_EQ(both.findings(), (Findings{"T03@1", "T03@1"}));
+  ASSERT_EQ(both.findings(), (Found{"T03@1", "T03@1"}));
   EXPECT_NE(both.first().message, both.result.diagnostics.kept().at(1).message);
 }
 
@@ -164,7 +164,7 @@ TEST(SendWithoutReceive, OfCaptureOrdersIsReportedOnce) {
                        "rank 2: recv-F1.0 F1.0 B1.0 send-B1.0\n"
                        "rank 2 replay: recv-F1.0 F1.0 B1.0 send-B1.0\n")
                 .findings(),
-            Findings{"T03@1"});
+            Found{"T03@1"});
 }
 
 TEST(ReceiveWithoutSend, StandsHereAndNotThere) {
@@ -293,7 +293,7 @@ TEST(MessageMismatch, DoesNotDependOnHowTransfersQueueUp) {
     for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered}) {
       EXPECT_EQ(check_in({.environment = {.communicators = layout, .transfers = mode}}, kTable)
                     .findings(),
-                Findings{"T08@2"})
+                Found{"T08@2"})
           << name_of(layout) << " " << name_of(mode);
     }
   }
@@ -308,7 +308,7 @@ TEST(MessageMismatch, ConcernsActivationsAndGradientsOfOneWay) {
       "rank 1: recv-F1.0 F1.0 send-F1.0 recv-F2.0 F2.0 B2.0 send-B2.0 recv-F1.1 F1.1 recv-B1.0 "
       "B1.0 "
       "send-B1.0 send-F1.1 recv-F2.1 F2.1 B2.1 send-B2.1 recv-B1.1 B1.1 send-B1.1\n");
-  EXPECT_EQ(checked.findings(), Findings{"T08@7"});
+  EXPECT_EQ(checked.findings(), Found{"T08@7"});
 }
 
 TEST(MessageMismatch, SaysWhatWasAddedByTheNameOfWhatItCarries) {
@@ -316,7 +316,7 @@ TEST(MessageMismatch, SaysWhatWasAddedByTheNameOfWhatItCarries) {
       "capo 1\nplacement loop\nrank 0: F1 F1 F2 F2 F1 B2 F1 B2 F2 B1 F2 B1 B2 B2 B1 B1\n"
       "rank 1: F1 F1 F2 B2 F2 B2 F1 B1 F1 B1 F2 B2 F2 B2 B1 B1\n";
   const Checked checked = check_in({.environment = {.p2p = MegatronCalls::Batch}}, orders);
-  ASSERT_EQ(checked.findings(), (Findings{"T08@7", "T08@5"}));
+  ASSERT_EQ(checked.findings(), (Found{"T08@7", "T08@5"}));
   EXPECT_EQ(checked.first().witness.tasks,
             (std::vector<WitnessEntry>{{1, 7, "send-B1", "send-B(c1,m0)"},
                                        {0, 8, "recv-F2", "recv-F(c2,m2)"}}));

@@ -16,7 +16,7 @@ namespace {
 using testing_support::check_csv;
 using testing_support::check_text;
 using testing_support::expect_findings;
-using Findings = std::vector<std::string>;
+using testing_support::Found;
 
 const std::string kAnswer = "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0\n";
 

@@ -10,7 +10,6 @@
 namespace capo {
 namespace {
 
-using Findings = std::vector<std::string>;
 using testing_support::because;
 using testing_support::check_csv;
 using testing_support::check_te;
@@ -18,13 +17,14 @@ using testing_support::check_text;
 using testing_support::Checked;
 using testing_support::expect_findings;
 using testing_support::fails;
+using testing_support::Found;
 using testing_support::labels;
 using testing_support::says;
 using testing_support::warns;
 
 TEST(WeightCount, PointsAtTheBackwardThatHasNoWeightGradient) {
   const Checked checked = check_te("[1, 1, -1, -1.5, -1]");
-  ASSERT_EQ(checked.findings(), Findings{"S16@4"});
+  ASSERT_EQ(checked.findings(), Found{"S16@4"});
   EXPECT_EQ(checked.first().help,
             (Help{.text = "add `-1.5` after it", .edits = {{{19, 0}, ", -1.5"}}}));
 }
@@ -119,7 +119,7 @@ Layers list(std::vector<std::int64_t> values) {
 
 TEST(LayersPerChunk, ComparesTheDelaysWithTheLayers) {
   const TeDeclarations both{.layers = list({1}), .need_wgrad = {{false, false}}};
-  EXPECT_EQ(check_te("[1, -1]", both).findings(), Findings{"S18@-"});
+  EXPECT_EQ(check_te("[1, -1]", both).findings(), Found{"S18@-"});
   EXPECT_TRUE(check_te("[1, -1]", {.layers = list({1}), .need_wgrad = {{false}}}).accepted());
 }
 
