@@ -1,9 +1,10 @@
 // The roundings of a layer that an engine took the other way, found from what the engine made.
 //
 // If a result is beyond its bound, its worst rows are computed again, one by one. The values of a
-// row that are on the edge of a rounding (edges.h) are tried the other way, one after the other,
-// and whatever brings the row nearest to the engine's is kept. If the result is beyond its bound
-// even so, none is. A wrong value passes only where it is one that a right engine could have made.
+// row that are on the edge of a rounding (layer_reference.h) are tried the other way, one after the
+// other, and whatever brings the row nearest to the engine's is kept. If the result is beyond its
+// bound even so, none is. A wrong value passes only where it is one that a right engine could have
+// made.
 //
 // Rows of results depend on nothing but their own row of operands, which is why each is a layer of
 // its own here. Tested by tests/run/reference/other_ways_test.cpp.
