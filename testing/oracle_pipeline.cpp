@@ -57,6 +57,8 @@ oracle::Lines lines_of(Communicators communicators) {
       return oracle::Lines::OfThePairAndDirection;
     case Communicators::PerDirection:
       return oracle::Lines::OfThePass;
+    case Communicators::LazyHybrid:
+      return oracle::Lines::OfThePairOrJoined;
   }
   return oracle::Lines::All;
 }

@@ -63,10 +63,11 @@ void EnvironmentOptions::add_to(CLI::App& app) {
       ->group(group);
   add_choice(app, "--comm", communicators,
              words_of({Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge,
-                       Communicators::PerDirection}),
+                       Communicators::PerDirection, Communicators::LazyHybrid}),
              "Which transfers of a rank queue up: per-rank, per-pair or per-edge; if not declared, "
              "check judges an order under each, and what runs or draws one takes per-rank; "
-             "per-direction: activations, and gradients, as PyTorch 2.14 has it on demand")
+             "per-direction: activations, and gradients, as PyTorch 2.14 has it on demand; "
+             "lazy-hybrid: per pair, but groups of sends and receives on one for all ranks")
       ->group(group);
   add_transfers(app, group);
   add_choice(app, "--p2p", p2p,

@@ -289,14 +289,16 @@ class Builder {
     const bool transfer = is_transfer(step.kind);
     const bool in_turn =
         is_wait(step.kind) || (is_compute(step.kind) ? !runs_apart(step.kind) : exchanges_in_turn_);
-    task.stream = in_turn ? first_stream_ : stream_of(task, step, layout);
+    task.stream = in_turn ? first_stream_ : stream_of(task, layout);
     task.split = transfer || (!groups_.empty() && !is_compute(step.kind) &&
                               group_of(groups_, rank, step.kind) < groups_.size());
     has_parameter_actions_ = has_parameter_actions_ || is_parameter_action(step.kind);
-    const bool joins = id > graph.first_of.back() && in_one(steps, graph.tasks.back().step, at) &&
-                       graph.tasks.back().split == task.split && !runs_apart(step.kind) &&
-                       !runs_apart(graph.tasks.back().kind) &&
-                       is_transfer(graph.tasks.back().kind) == transfer;
+    const bool issued_apart =
+        transfer && layout == Communicators::LazyHybrid && !in_mixed_group(steps, at);
+    const bool joins =
+        !issued_apart && id > graph.first_of.back() && in_one(steps, graph.tasks.back().step, at) &&
+        graph.tasks.back().split == task.split && !runs_apart(step.kind) &&
+        !runs_apart(graph.tasks.back().kind) && is_transfer(graph.tasks.back().kind) == transfer;
     if (joins) {
       task.start = graph.tasks.back().start;
       task.member = graph.tasks.back().member = true;
@@ -344,8 +346,8 @@ class Builder {
 
   // Returns the stream of a task that runs beside the computations. A rank has few, so a scan finds
   // it.
-  std::uint32_t stream_of(const Task& task, const Step& step, Communicators layout) {
-    const Stream stream = is_transfer(task.kind)  ? queue_of(task, step, layout)
+  std::uint32_t stream_of(const Task& task, Communicators layout) {
+    const Stream stream = is_transfer(task.kind)  ? queue_of(task, layout)
                           : is_compute(task.kind) ? Stream{.rank = task.rank, .name = "wgrad"}
                                                   : collective_stream_of(task);
     for (std::uint32_t i = first_stream_ + 1; i < graph.streams.size(); ++i) {
@@ -355,12 +357,16 @@ class Builder {
     return static_cast<std::uint32_t>(graph.streams.size() - 1);
   }
 
-  [[nodiscard]] Stream queue_of(const Task& task, const Step& step, Communicators layout) const {
-    Stream stream{
-        .rank = task.rank, .runs = Stream::Runs::Transfers, .communicator = step.communicator};
+  [[nodiscard]] Stream queue_of(const Task& task, Communicators layout) const {
+    Stream stream{.rank = task.rank,
+                  .runs = Stream::Runs::Transfers,
+                  .communicator = step_of(task).communicator};
     const StageId stage = map_.neighbour(task.kind, task.stage);
     const RankId peer = stage == kNoStage ? task.rank : map_.home(stage).rank;
-    if (layout == Communicators::PerPair) {
+    const bool of_pair = layout == Communicators::PerPair ||
+                         (layout == Communicators::LazyHybrid &&
+                          !in_mixed_group(lowered_.ranks[task.rank.index()], task.step));
+    if (of_pair) {
       stream.peer_low = std::min(task.rank, peer);
       stream.peer_high = std::max(task.rank, peer);
     } else if (layout == Communicators::PerEdge) {

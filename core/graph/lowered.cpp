@@ -24,6 +24,20 @@ Lowered as_written(const Schedule& schedule) {
   return lowered;
 }
 
+bool in_mixed_group(const std::vector<Step>& steps, std::uint32_t at) {
+  if (steps[at].group == Group::Alone) return false;
+  std::uint32_t first = at;
+  while (steps[first].group == Group::Continues) --first;
+  bool sends = false;
+  bool receives = false;
+  for (std::uint32_t i = first;
+       i < steps.size() && (i == first || steps[i].group == Group::Continues); ++i) {
+    sends = sends || is_send(steps[i].kind);
+    receives = receives || is_receive(steps[i].kind);
+  }
+  return sends && receives;
+}
+
 bool has_transfers(const Schedule& schedule) {
   return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
     return std::any_of(rank.order.begin(), rank.order.end(),

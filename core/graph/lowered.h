@@ -86,6 +86,9 @@ constexpr bool is_node(Kind kind) {
 /// The steps of the entries as they stand, without idle slots.
 [[nodiscard]] Lowered as_written(const Schedule& schedule);
 
+/// Whether the step at `at` of a rank belongs to a fused group that holds both sends and receives.
+[[nodiscard]] bool in_mixed_group(const std::vector<Step>& steps, std::uint32_t at);
+
 /// Whether any order of capture holds a transfer.
 [[nodiscard]] bool has_transfers(const Schedule& schedule);
 

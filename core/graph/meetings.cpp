@@ -26,7 +26,7 @@ class Pairing {
         lookup_(lookup),
         graph_(graph),
         held_(environment.held()),
-        by_direction_(environment.layout() == Communicators::PerDirection),
+        layout_(environment.layout()),
         faults_(faults) {}
 
   // Sorts each transfer into those that have a partner and those that wait for ever.
@@ -46,11 +46,15 @@ class Pairing {
       const bool another = find(task.kind, task.stage, task.microbatch) != id;
       if (another) continue;
       const bool sends = is_send(task.kind);
-      if (find(other_end(task.kind), there, task.microbatch) != kNoTask) {
+      const TaskId partner = find(other_end(task.kind), there, task.microbatch);
+      if (partner == kNoTask) {
+        fault(sends ? TransferFault::Kind::SendWithout : TransferFault::Kind::ReceiveWithout, id);
+      } else if (communicator_of(task) == communicator_of(graph_.tasks[partner])) {
         (sends ? sends_ : receives_).push_back({channel_of(task, map_.home(there).rank), id});
         continue;
+      } else if (!sends) {
+        fault(TransferFault::Kind::OtherCommunicator, id, partner);
       }
-      fault(sends ? TransferFault::Kind::SendWithout : TransferFault::Kind::ReceiveWithout, id);
       if (!sends || held_ == 0) task.never = true;
     }
   }
@@ -90,9 +94,15 @@ class Pairing {
   [[nodiscard]] std::uint64_t channel_of(const Task& task, RankId peer) const {
     const RankId from = is_send(task.kind) ? task.rank : peer;
     const RankId to = is_send(task.kind) ? peer : task.rank;
-    const std::uint64_t direction = by_direction_ && carries_gradient(task.kind) ? 1 : 0;
     return (static_cast<std::uint64_t>(from) << 33) | (static_cast<std::uint64_t>(to) << 2) |
-           (direction << 1) | step_of(lowered_, task).communicator;
+           communicator_of(task);
+  }
+  // A number of the communicator among those that two ranks share.
+  [[nodiscard]] std::uint64_t communicator_of(const Task& task) const {
+    const bool other = (layout_ == Communicators::PerDirection && carries_gradient(task.kind)) ||
+                       (layout_ == Communicators::LazyHybrid &&
+                        in_mixed_group(lowered_.ranks[task.rank.index()], task.step));
+    return (other ? 2U : 0U) | step_of(lowered_, task).communicator;
   }
   void fault(TransferFault::Kind kind, TaskId task, TaskId other = kNoTask) {
     faults_.push_back({.kind = kind, .task = task, .other = other});
@@ -103,7 +113,7 @@ class Pairing {
   const TaskLookup& lookup_;
   TaskGraph& graph_;
   std::uint64_t held_;  // messages in a channel
-  bool by_direction_;
+  Communicators layout_;
   std::vector<TransferFault>& faults_;
   std::vector<End> sends_;  // in the order of issue
   std::vector<End> receives_;

@@ -151,7 +151,8 @@ struct TransferFault {
     ReceiveWithout,  ///< no rank sends it
     NotReceived,   ///< no rank receives the input of this computation; `other` is its send, if any
     SendTooEarly,  ///< it is issued before `other`, which makes the tensor that it sends
-    ReceiveTooLate,  ///< it is issued behind `other`, which reads the tensor that it receives
+    ReceiveTooLate,     ///< it is issued behind `other`, which reads the tensor that it receives
+    OtherCommunicator,  ///< its send `other` is made on another communicator
     Mismatch,  ///< NCCL pairs this receive with the send `other`, which carries another message
     CollectiveOrder,  ///< another member of its group performs `other` at this point, or nothing
   };

@@ -14,8 +14,8 @@ namespace capo {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kCommunicators{"per-rank", "per-pair", "per-edge",
-                                                         "per-direction"};
+constexpr std::array<std::string_view, 5> kCommunicators{"per-rank", "per-pair", "per-edge",
+                                                         "per-direction", "lazy-hybrid"};
 constexpr std::array<std::string_view, 2> kTransferModes{"rendezvous", "buffered"};
 
 // The names stand in the order of the enumerators.

@@ -5,8 +5,8 @@
 // value is the strictest. One communicator a rank orders most, and so waits for most and races
 // least; one for each two ranks and direction orders least. What is stated in a report, simulated
 // or run takes the first of each. Values that a job has only if it asks for them are judged only if
-// they are declared: two communicators for activations and gradients, and channels that hold a
-// number of bytes.
+// they are declared: two communicators for activations and gradients, a parent beside those of
+// pairs, and channels that hold a number of bytes.
 //
 //   {"communicators": "per-pair", "transfers": "buffered"}
 //   {"transfers": "buffered:4194304", "transfer": {"bytes": 1048576}}     four messages a channel
@@ -32,6 +32,10 @@ enum class Communicators : std::uint8_t {
   /// One for all activations and one for all gradients, as PyTorch 2.14 has with
   /// pipeline_per_direction_p2p. It is not among what an undeclared layout may be.
   PerDirection,
+  /// One for each two ranks, and for fused groups that hold both sends and receives one for all
+  /// ranks: the parent, as PyTorch has where NCCL makes communicators lazily. A group of one
+  /// direction is issued transfer by transfer. It is not among what an undeclared layout may be.
+  LazyHybrid,
 };
 
 enum class TransferMode : std::uint8_t {
@@ -82,7 +86,7 @@ struct Environment {
 /// called, if nothing is declared.
 [[nodiscard]] Environment environment_of(const Schedule& schedule, const Environment& declared);
 
-/// "per-rank", "per-pair", "per-edge", "per-direction".
+/// "per-rank", "per-pair", "per-edge", "per-direction", "lazy-hybrid".
 [[nodiscard]] std::string_view name_of(Communicators communicators);
 /// "rendezvous", "buffered".
 [[nodiscard]] std::string_view name_of(TransferMode mode);

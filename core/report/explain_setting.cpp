@@ -64,6 +64,10 @@ std::string_view meaning(Communicators communicators) {
       return "activations run in the order in which a rank issues them, and so do gradients, each "
              "by "
              "themselves";
+    case Communicators::LazyHybrid:
+      return "transfers between the same two ranks run in the order of issue, but groups that hold "
+             "both sends and receives run on one communicator for all ranks, in an order of their "
+             "own";
   }
   CAPO_UNREACHABLE();
 }

@@ -33,7 +33,8 @@ std::vector<std::string> ways_out(const Context& context, const Wiring& wiring) 
   std::vector<std::string> ways;
   const Environment& given = wiring.environment();
   for (const Communicators layout : {Communicators::PerPair, Communicators::PerEdge}) {
-    if (layout <= given.layout() && given.layout() != Communicators::PerDirection) continue;
+    const bool ordered = given.layout() <= Communicators::PerEdge;
+    if (ordered && layout <= given.layout()) continue;
     Environment other = given;
     other.communicators = layout;
     if (!wiring.finishes_under(other)) continue;

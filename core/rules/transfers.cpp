@@ -4,7 +4,7 @@
 //
 // Each reports one kind of fault that wiring the transfers has found (core/graph). Whether all of
 // them finish together is for deadlock.cpp. Tested by transfers_test.cpp and tests/corpus/rules/T01
-// to T08.
+// to T08 and T13.
 
 #include "core/base/assert.h"
 #include "core/rules/context.h"
@@ -317,6 +317,43 @@ void message_mismatch(const Context& context, Findings& out) {
       });
 }
 
+std::string side_of(const Wiring& wiring, const Task& transfer) {
+  return in_mixed_group(wiring.lowered().ranks[transfer.rank.index()], transfer.step)
+             ? "in a group of sends and receives, on the communicator of all ranks"
+             : "by itself, on the communicator of the two ranks";
+}
+
+// Both ends of a transfer are made on one communicator.
+//
+//   (0SEND_F1+0RECV_B0) | 1RECV_F1     the send is on the parent, the receive on that of the pair
+//
+// Where NCCL makes communicators lazily, a group that goes both ways runs on the parent of all
+// ranks and everything else on a communicator of its two ranks. Two ends on different ones never
+// meet: the receive waits for ever, and so does the send unless it is buffered. It is found only
+// where that layout is declared.
+void other_communicator(const Context& context, Findings& out) {
+  for_each_fault(
+      context, TransferFault::Kind::OtherCommunicator,
+      [&](const Wiring& wiring, const TaskGraph& graph, const TransferFault& fault) {
+        if (!out.found()) return;
+        const Task& receive = graph.tasks[fault.task];
+        const Task& send = graph.tasks[fault.other];
+        out.report(
+            {.message = fmt::format(
+                 "{} is called {}, and {} {}: they never meet",
+                 words::task_placed(context, wiring, graph, fault.task), side_of(wiring, receive),
+                 words::task_name(context, wiring, graph, fault.other), side_of(wiring, send)),
+             .labels = {{words::task_span(context, wiring, graph, fault.task), ""},
+                        {words::task_span(context, wiring, graph, fault.other),
+                         "this is sent on another communicator"}},
+             .help = {.text =
+                          "call both in groups that hold sends and receives, or neither; or make "
+                          "the communicators before the step, so that all ranks share one"},
+             .witness = words::task_witness(context, wiring, graph, WitnessKind::Mismatch,
+                                            {fault.other, fault.task})});
+      });
+}
+
 constexpr Rule kTransfersRules[] = {
     {"T01", "transfer-twice", "the same transfer twice", Family::Transfers, Pass::Transfers,
      transfer_twice},
@@ -334,6 +371,8 @@ constexpr Rule kTransfersRules[] = {
      report_misplaced<kReceiveTooLate>},
     {"T08", "message-mismatch", "a receive that takes the wrong message", Family::Transfers,
      Pass::Transfers, message_mismatch},
+    {"T13", "other-communicator", "a transfer whose ends are on two communicators",
+     Family::Transfers, Pass::Transfers, other_communicator},
 };
 
 }  // namespace

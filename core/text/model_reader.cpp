@@ -26,7 +26,8 @@ constexpr std::array<std::string_view, 1> kStagesKeys{"stages"};
 constexpr std::array kTopologies{Topology::Independent, Topology::Chain, Topology::Loop,
                                  Topology::V, Topology::Bidirectional};
 constexpr std::array kCommunicators{Communicators::PerRank, Communicators::PerPair,
-                                    Communicators::PerEdge, Communicators::PerDirection};
+                                    Communicators::PerEdge, Communicators::PerDirection,
+                                    Communicators::LazyHybrid};
 constexpr std::array kMegatronCalls{MegatronCalls::Batch, MegatronCalls::Overlap,
                                     MegatronCalls::Flush};
 constexpr std::array kPlans{PlanKind::Te, PlanKind::Safe};

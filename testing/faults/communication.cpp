@@ -382,6 +382,30 @@ std::optional<Broken<Communication>> drop_wait(const Communication& sound, std::
   return {{broken, "T12", fault_place(broken.schedule, send)}};
 }
 
+// A send and a receive that stand side by side become one group, and their other ends do not.
+std::optional<Broken<Communication>> fuse_one_end(const Communication& sound, std::size_t choice) {
+  std::vector<Position> pairs;
+  for (std::size_t rank = 0; rank < sound.schedule.ranks.size(); ++rank) {
+    const auto& order = sound.schedule.ranks[rank].order;
+    for (std::size_t at = 0; at + 1 < order.size(); ++at) {
+      const Entry& one = order[at];
+      const Entry& next = order[at + 1];
+      const bool both_ways = (is_send(one.kind) && is_receive(next.kind)) ||
+                             (is_receive(one.kind) && is_send(next.kind));
+      if (both_ways && one.group == Group::Alone && next.group == Group::Alone)
+        pairs.push_back({.rank = rank, .at = at});
+    }
+  }
+  const auto pair = chosen(pairs, choice);
+  if (!pair) return std::nullopt;
+  Communication broken = sound;
+  broken.environment.communicators = Communicators::LazyHybrid;
+  auto& order = broken.schedule.ranks[pair->rank].order;
+  order[pair->at].group = Group::Opens;
+  order[pair->at + 1].group = Group::Continues;
+  return {{broken, "T13", fault_place(broken.schedule, *pair)}};
+}
+
 constexpr std::array kCommunicationFaults{
     CommunicationFault{"two-forwards", {"R01"}, two_forwards},
     CommunicationFault{"swapped-microbatches", {"R01"}, swapped_microbatches},
@@ -402,6 +426,7 @@ constexpr std::array kCommunicationFaults{
     CommunicationFault{"racing-collectives", {"T10"}, racing_collectives},
     CommunicationFault{"wait-for-nothing", {"T11"}, wait_for_nothing},
     CommunicationFault{"drop-wait", {"T12"}, drop_wait},
+    CommunicationFault{"fuse-one-end", {"T13"}, fuse_one_end},
 };
 
 }  // namespace

@@ -50,12 +50,41 @@ Channel channel_of(const Pipeline& pipeline, int rank, const Operation& transfer
                          : Channel{peer, rank, transfer.communicator + own};
 }
 
+/// The number of the communicator of all ranks where others join two.
+constexpr int kParent = 1000;
+
+/// Gives joined transfers that go both ways the communicator of all ranks, and takes the others
+/// apart.
+Pipeline with_parent(Pipeline pipeline) {
+  if (pipeline.lines != Lines::OfThePairOrJoined) return pipeline;
+  for (std::vector<Operation>& list : pipeline.ranks) {
+    for (std::size_t begin = 0; begin < list.size();) {
+      std::size_t end = begin + 1;
+      while (end < list.size() && list[end].joined) ++end;
+      bool sent = false;
+      bool received = false;
+      for (std::size_t i = begin; i < end; ++i) {
+        if (sends(list[i])) sent = true;
+        if (receives(list[i])) received = true;
+      }
+      for (std::size_t i = begin; i < end; ++i) {
+        if (!transfers(list[i])) continue;
+        if (sent && received) list[i].communicator += kParent;
+        if (!sent || !received) list[i].joined = false;
+      }
+      begin = end;
+    }
+  }
+  return pipeline;
+}
+
 Line line_of(const Pipeline& pipeline, int rank, const Operation& operation) {
   constexpr int kComputations = -2;
   constexpr int kAllTransfers = -1;
   if (!transfers(operation)) return {rank, kComputations, 0, 0};
   const int communicator = operation.communicator;
-  if (pipeline.lines == Lines::All) return {rank, kAllTransfers, 0, communicator};
+  if (pipeline.lines == Lines::All || communicator >= kParent)
+    return {rank, kAllTransfers, 0, communicator};
   if (pipeline.lines == Lines::OfThePass)
     return {rank, kAllTransfers, gradient(operation) ? 1 : 0, communicator};
   const int peer = pipeline.home[static_cast<std::size_t>(other_end(operation))];
@@ -264,7 +293,8 @@ class Executor {
 }  // namespace
 
 bool finishes(const Pipeline& pipeline) {
-  return Executor(pipeline).run();
+  const Pipeline called = with_parent(pipeline);
+  return Executor(called).run();
 }
 
 std::optional<Place> first_never_computed(const Pipeline& pipeline) {
@@ -301,12 +331,34 @@ std::optional<Place> first_never_computed(const Pipeline& pipeline) {
 }
 
 std::optional<Place> first_never_over(const Pipeline& pipeline) {
-  Executor executor(pipeline);
+  const Pipeline called = with_parent(pipeline);
+  Executor executor(called);
   executor.run();
   return executor.first_transfer_left();
 }
 
-bool mixes_up(const Pipeline& pipeline) {
+std::optional<Place> first_apart(const Pipeline& pipeline) {
+  const Pipeline called = with_parent(pipeline);
+  std::map<Thing, int> sent;
+  for (const std::vector<Operation>& list : called.ranks) {
+    for (const Operation& operation : list) {
+      if (sends(operation)) sent[message_of(operation)] = operation.communicator;
+    }
+  }
+  for (int rank = 0; rank < static_cast<int>(called.ranks.size()); ++rank) {
+    int position = 0;
+    for (const Operation& operation : called.ranks[static_cast<std::size_t>(rank)]) {
+      const auto send = receives(operation) ? sent.find(message_of(operation)) : sent.end();
+      if (send != sent.end() && send->second != operation.communicator)
+        return Place{rank, position};
+      ++position;
+    }
+  }
+  return std::nullopt;
+}
+
+bool mixes_up(const Pipeline& with_groups) {
+  const Pipeline pipeline = with_parent(with_groups);
   std::map<Channel, std::vector<Thing>> sent;
   std::map<Channel, std::vector<Thing>> received;
   for (int rank = 0; rank < static_cast<int>(pipeline.ranks.size()); ++rank) {

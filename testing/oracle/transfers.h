@@ -67,6 +67,9 @@ enum class Lines {
   OfThePair,
   OfThePairAndDirection,
   OfThePass,  ///< activations in one, gradients in another, which are also channels of their own
+  /// As OfThePair, but joined sends and receives stand in one line, with channels of their own;
+  /// joined transfers of one direction are taken apart.
+  OfThePairOrJoined,
 };
 
 struct Pipeline {
@@ -92,11 +95,15 @@ struct Place {
 };
 
 /// The first computation, rank by rank, that can never run even if each output were everywhere at
-/// once; nullopt if all can run. Precondition: no operation is joined.
+/// once; nullopt if all can run. Precondition: no computation is joined.
 std::optional<Place> first_never_computed(const Pipeline& pipeline);
 
 /// The first transfer, rank by rank, that is never over; nullopt if all are over.
 std::optional<Place> first_never_over(const Pipeline& pipeline);
+
+/// The first receive, rank by rank, whose send is on another communicator; nullopt if there is
+/// none.
+std::optional<Place> first_apart(const Pipeline& pipeline);
 
 /// Whether some receive takes another token than it is for, if it ever runs.
 bool mixes_up(const Pipeline& pipeline);

@@ -9,8 +9,10 @@
 // alone, which can wait for each other whatever the transfers do (D04, at the first computation
 // that never runs), then with the transfers (T09, at the first one that is never over). If the
 // layout, the kind of send or both are not declared, it executes each pair under every value that
-// is left, and the first of all that it finds counts. Quick: as every run; long: the 7,714,938
-// pairs of three microbatches, with one communicator for each rank.
+// is left, and the first of all that it finds counts. With a parent beside the communicators of
+// pairs each pair is executed with its transfers fused in every way: 16,639 of one and two
+// microbatches, and a message whose ends are on two communicators is T13. Quick: as every run;
+// long: the 7,714,938 pairs of three microbatches, with one communicator for each rank.
 
 #include "core/text/order_printer.h"
 #include "testing/oracle/transfers.h"
@@ -83,22 +85,42 @@ class TwoRanks {
     pipeline.home = {0, 1};
   }
 
-  void take(std::size_t rank, const Order& order) {
+  // `fused`: bit k joins the k-th transfer that stands behind another one to that.
+  void take(std::size_t rank, const Order& order, unsigned fused = 0) {
     auto& entries = input.schedule.ranks[rank].order;
     auto& operations = pipeline.ranks[rank];
     entries.clear();
     operations.clear();
     for_each_entry(order, [&](std::size_t token, int microbatch) {
       const auto before = rank == 0 ? 0 : input.schedule.ranks[0].order.size();
+      const Kind kind = kKinds[rank][token];
+      bool joined = false;
+      if (is_transfer(kind) && !entries.empty() && is_transfer(entries.back().kind)) {
+        joined = fused % 2 == 1;
+        fused /= 2;
+      }
+      if (joined && entries.back().group == Group::Alone) entries.back().group = Group::Opens;
       entries.push_back({.chunk = 1,
                          .microbatch = microbatch,
                          .offset = static_cast<std::uint32_t>(before + entries.size()),
                          .length = 1,
-                         .kind = kKinds[rank][token]});
+                         .kind = kind,
+                         .group = joined ? Group::Continues : Group::Alone});
       operations.push_back({.kind = kOperations[rank][token],
                             .stage = static_cast<int>(rank),
-                            .microbatch = microbatch});
+                            .microbatch = microbatch,
+                            .joined = joined});
     });
+  }
+
+  // In how many ways transfers of a rank that stand side by side can be fused.
+  [[nodiscard]] unsigned ways_to_fuse(std::size_t rank) const {
+    const auto& entries = input.schedule.ranks[rank].order;
+    unsigned ways = 1;
+    for (std::size_t at = 1; at < entries.size(); ++at) {
+      if (is_transfer(entries[at - 1].kind) && is_transfer(entries[at].kind)) ways *= 2;
+    }
+    return ways;
   }
 
   Input input;
@@ -119,13 +141,17 @@ constexpr std::array kModes{TransferMode::Rendezvous, TransferMode::Buffered};
 
 oracle::Lines lines_of(Communicators layout) {
   constexpr std::array kLines{oracle::Lines::All, oracle::Lines::OfThePair,
-                              oracle::Lines::OfThePairAndDirection, oracle::Lines::OfThePass};
+                              oracle::Lines::OfThePairAndDirection, oracle::Lines::OfThePass,
+                              oracle::Lines::OfThePairOrJoined};
   return kLines[static_cast<std::size_t>(layout)];
 }
 
 Answer expected_under(const oracle::Pipeline& pipeline) {
   if (const auto never = oracle::first_never_computed(pipeline)) {
     return {.rule = "D04", .rank = never->rank, .position = never->position};
+  }
+  if (const auto apart = oracle::first_apart(pipeline)) {
+    return {.rule = "T13", .rank = apart->rank, .position = apart->position};
   }
   const auto left = oracle::first_never_over(pipeline);
   if (!left) return {};
@@ -169,16 +195,27 @@ bool compare_pairs(int microbatches, const Transfers& transfers, const Options& 
   const std::vector<Order> first = local_orders(0, microbatches);
   const std::vector<Order> second = local_orders(1, microbatches);
   std::uint64_t finish = 0;
+  const auto compare = [&] {
+    const Answer answer = expected(ranks.pipeline, transfers);
+    finish += answer.accepted() ? 1 : 0;
+    comparison.compare(judge.of(ranks.input), answer,
+                       [&] { return print_order_file(ranks.input.schedule); });
+  };
+  // With a parent beside the communicators of pairs, groups matter.
+  const bool in_groups = transfers.communicators == Communicators::LazyHybrid;
   for (const Order& of_first : first) {
     ranks.take(0, of_first);
+    const unsigned ways_of_first = in_groups ? ranks.ways_to_fuse(0) : 1;
     for (const Order& of_second : second) {
       if (!comparison.mine()) continue;
       ranks.take(1, of_second);
-      const Answer answer = expected(ranks.pipeline, transfers);
-      finish += answer.accepted() ? 1 : 0;
-      comparison.compare(judge.of(ranks.input), answer,
-                         [&] { return print_order_file(ranks.input.schedule); });
-      if (comparison.stopped()) return comparison.finish();
+      const unsigned ways_of_second = in_groups ? ranks.ways_to_fuse(1) : 1;
+      for (unsigned fused = 0; fused < ways_of_first * ways_of_second; ++fused) {
+        ranks.take(0, of_first, fused % ways_of_first);
+        ranks.take(1, of_second, fused / ways_of_first);
+        compare();
+        if (comparison.stopped()) return comparison.finish();
+      }
     }
   }
   comparison.note("of rank 0:", first.size());
@@ -201,8 +238,12 @@ bool pairs(const Options& options) {
   const bool large = options.effort == Effort::Long;
   const std::vector<std::optional<Communicators>> layouts =
       large ? std::vector<std::optional<Communicators>>{Communicators::PerRank}
-            : std::vector<std::optional<Communicators>>{
-                  kLayouts[0], kLayouts[1], kLayouts[2], Communicators::PerDirection, {}};
+            : std::vector<std::optional<Communicators>>{kLayouts[0],
+                                                        kLayouts[1],
+                                                        kLayouts[2],
+                                                        Communicators::PerDirection,
+                                                        Communicators::LazyHybrid,
+                                                        {}};
   std::vector<Transfers> modes{{.mode = kModes[0]}, {.mode = kModes[1]}};
   if (!large) {
     modes.push_back({});

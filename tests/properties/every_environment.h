@@ -26,14 +26,18 @@ inline std::vector<Environment> environments() {
   return all;
 }
 
-/// Those, and what is judged only where it is declared: a communicator for each pass, and channels
-/// that hold one message or two.
+/// Those, and what is judged only where it is declared: a communicator for each pass, a parent
+/// beside those of pairs, and channels that hold one message or two.
 inline std::vector<Environment> declared_environments() {
   std::vector<Environment> all = environments();
-  for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered})
-    all.push_back({.communicators = Communicators::PerDirection, .transfers = mode});
-  for (const Communicators communicators : {Communicators::PerRank, Communicators::PerPair,
-                                            Communicators::PerEdge, Communicators::PerDirection}) {
+  for (const Communicators communicators :
+       {Communicators::PerDirection, Communicators::LazyHybrid}) {
+    for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered})
+      all.push_back({.communicators = communicators, .transfers = mode});
+  }
+  for (const Communicators communicators :
+       {Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge,
+        Communicators::PerDirection, Communicators::LazyHybrid}) {
     for (const std::int64_t held : {1, 2}) {
       all.push_back({.communicators = communicators,
                      .transfers = TransferMode::Buffered,

@@ -111,10 +111,10 @@ TEST(ModelRefusals, OfTopologies) {
 TEST(ModelRefusals, OfEnvironments) {
   expect_refused({
       {R"({"communicators":<<"per-rnk">>})",
-       "`communicators` is one of per-rank, per-pair, per-edge, per-direction",
+       "`communicators` is one of per-rank, per-pair, per-edge, per-direction, lazy-hybrid",
        "did you mean `per-rank`?"},
       {R"({"communicators":<<true>>})",
-       "`communicators` is one of per-rank, per-pair, per-edge, per-direction", ""},
+       "`communicators` is one of per-rank, per-pair, per-edge, per-direction, lazy-hybrid", ""},
       {R"({"transfers":<<"Buffered">>})",
        "`transfers` is one of rendezvous, buffered, buffered:BYTES", "did you mean `buffered`?"},
       {R"({"transfers":<<"buffered:-1">>})",
