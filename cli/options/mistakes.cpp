@@ -314,12 +314,16 @@ std::string with_short_arguments(std::string message, std::span<char* const> arg
   return message;
 }
 
-// The name of an option that reads an input, for messages; empty if it reads none.
-std::string name_of_input(const CLI::Option& option) {
-  constexpr std::array<std::string_view, 7> kInputs{
-      "FILE", "MORE", "--capture", "--replay", "--model", "--topology", "--batch"};
+// The name of a command's option that reads an input, for messages; empty if it reads none. Only
+// `capo measure` reads its --trace; `capo simulate` writes one.
+std::string name_of_input(const CLI::App& command, const CLI::Option& option) {
+  constexpr std::array<std::string_view, 9> kInputs{"FILE",      "MORE",    "--capture",
+                                                    "--replay",  "--model", "--topology",
+                                                    "--plan-in", "--batch", "--against"};
   const std::string name = option.get_name();
-  if (std::find(kInputs.begin(), kInputs.end(), name) == kInputs.end()) return "";
+  const bool reads = std::find(kInputs.begin(), kInputs.end(), name) != kInputs.end() ||
+                     (name == "--trace" && command.get_name() == "measure");
+  if (!reads) return "";
   return name == "MORE" ? "FILE" : name;
 }
 
@@ -339,7 +343,7 @@ void refuse_command(const CLI::App& app, const std::string& word) {
 std::string two_from_standard_input(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
-    const std::string name = name_of_input(*option);
+    const std::string name = name_of_input(command, *option);
     if (name.empty()) continue;
     for (const std::string& value : option->results()) {
       if (value == "-") names.push_back(name);
