@@ -108,6 +108,12 @@ Diagnostic overwritten(const Context& context, const Module& module, const Order
                      .help = {.text = help},
                      .witness = words::entries(context, order, {lost, by})};
   finding.witness.kind = WitnessKind::Replay;
+  if (context.options().plan.kind == PlanKind::Given) {
+    finding.notes.push_back(
+        {.text = "a given plan does not say whose modules run; those of --plan safe are capo's, "
+                 "whose first write of a step overwrites, whichever it is",
+         .span = std::nullopt});
+  }
   return finding;
 }
 
