@@ -8,10 +8,15 @@
 #include "core/rules/check.h"
 #include "core/rules/context.h"
 #include "core/rules/given_misfit.h"
+#include "tests/support/data.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <set>
 #include <string>
@@ -119,6 +124,48 @@ TEST(GivenSlots, AreThoseOfTheOrdersStages) {
   EXPECT_EQ(misfit(R"("0": {"2": [0, 1]})"), "rank 0 has no stage 2");
   EXPECT_EQ(misfit(R"("0": {"0": [0]})"),
             "stage 0 has 1 slot here, and 2 microbatches in the orders");
+}
+
+// The tables that torch 2.15's passes lower by default, and its slots of each.
+template <typename Visit>
+void for_each_table_of_torch(Visit visit) {
+  const nlohmann::json tables = testing_support::read_data("torch215_lowered.json").at("rows");
+  const nlohmann::json slots_of = testing_support::read_data("torch215_slots.json").at("rows");
+  ASSERT_EQ(slots_of.size(), 88U);
+  ASSERT_EQ(tables.size(), slots_of.size());
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const auto& table = tables.at(i);
+    ASSERT_EQ(table.at("id"), slots_of.at(i).at("id"));
+    SCOPED_TRACE(table.at("id").get<std::string>());
+    const auto rows = table.at("compute").get<std::vector<std::string>>();
+    visit(fmt::format("{}\n", fmt::join(rows, "\n")), slots_of.at(i).at("slots"));
+  }
+}
+
+TEST(GivenSlots, AsTorch215MakesThemAreSound) {
+  for_each_table_of_torch([](const std::string& order, const nlohmann::json& slots_of) {
+    const Subject subject(order, nlohmann::json{{"slots", slots_of}}.dump());
+    EXPECT_EQ(subject.misfit(), "");
+    EXPECT_EQ(check(subject.input, subject.options).verdict, Verdict::Accepted);
+  });
+}
+
+// torch takes as few slots as there are, so that rank 0 has too few with one fewer.
+TEST(GivenSlots, AsTorch215MakesThemAreNoneTooMany) {
+  std::size_t fewer = 0;
+  for_each_table_of_torch([&](const std::string& order, const nlohmann::json& slots_of) {
+    nlohmann::json merged = slots_of;
+    int last = 0;
+    for (const auto& stage : merged.at("0"))
+      for (const int slot : stage) last = std::max(last, slot);
+    if (last == 0) return;
+    for (auto& stage : merged.at("0"))
+      for (auto& slot : stage) slot = slot.get<int>() % last;
+    EXPECT_TRUE(Subject(order, nlohmann::json{{"slots", merged}}.dump()).errors().contains("B01"));
+    ++fewer;
+  });
+  std::printf("%zu of torch's tables have a slot too few on rank 0\n", fewer);
+  EXPECT_GT(fewer, 80U);
 }
 
 // --- buffers -------------------------------------------------------------------------------------
