@@ -112,8 +112,9 @@ void add_options(CLI::App& app, CheckRequest& request) {
            request.plan_in = file;
            request.plan->kind = PlanKind::Given;
          },
-         "Judge the plan in this file, not one that capo makes: what --plan-out wrote, or slots of "
-         "activations as torch 2.15 has them; see docs/cli.md")
+         "Judge the plan in this file, not one that capo makes: what --plan-out wrote, slots of "
+         "activations as torch 2.15 has them, or of graphs as proposed for TransformerEngine; see "
+         "docs/cli.md")
       ->excludes("--plan")
       ->excludes("--plan-out")
       ->excludes("--batch");

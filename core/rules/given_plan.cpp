@@ -10,6 +10,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -49,14 +50,13 @@ class Placing {
     return std::nullopt;
   }
 
-  // The buffers of an activation, the one that is read last at the slot's beginning.
-  void put_activation(std::int32_t rank, std::int32_t chunk, std::int32_t microbatch,
-                      std::int64_t offset) {
-    for_each_kept(rank, chunk, [&](std::int32_t layer, BufferKind kind, std::int64_t bytes) {
-      const BufferId id = table_.id(rank, chunk, layer, microbatch, kind);
+  // Puts buffers that lie one behind another from an offset on.
+  void put_in_a_row(std::span<const BufferId> row, std::int64_t offset) {
+    for (const BufferId id : row) {
+      const std::int64_t bytes = table_.bytes(id);
       if (used_[id] && bytes > 0) plan_.address[id] = address_in(Region::Pool, offset);
       offset += bytes;
-    });
+    }
   }
 
   // Gives every buffer that has no place one of its own, behind these ends of the ranks' memory.
@@ -67,13 +67,6 @@ class Placing {
       plan_.address[id] = address_in(Region::Pool, end);
       end += table_.bytes(id);
     }
-  }
-
-  [[nodiscard]] std::int64_t bytes_of_activation(std::int32_t rank, std::int32_t chunk) const {
-    std::int64_t sum = 0;
-    for_each_kept(rank, chunk,
-                  [&sum](std::int32_t, BufferKind, std::int64_t bytes) { sum += bytes; });
-    return sum;
   }
 
   // A buffer that the orders use and that has no place.
@@ -134,16 +127,6 @@ class Placing {
     }
   }
 
-  template <typename Visit>
-  void for_each_kept(std::int32_t rank, std::int32_t chunk, Visit visit) const {
-    for (std::int32_t layer = 0; layer < table_.layers(rank, chunk); ++layer) {
-      const LayerFacts& facts = table_.facts(rank, chunk, layer);
-      std::array kinds{BufferKind::StaticInput, BufferKind::Activations};
-      if (!facts.aliases.input) std::swap(kinds[0], kinds[1]);
-      for (const BufferKind kind : kinds) visit(layer, kind, facts.bytes[as_index(kind)]);
-    }
-  }
-
   const BufferTable& table_;
   const std::vector<std::vector<Work>>& work_;
   std::vector<bool> used_;  // by buffer: some work writes it
@@ -161,86 +144,160 @@ Read<Plan> with_buffers(Placing placing, const std::vector<GivenBuffer>& buffers
   return placing.finished();
 }
 
-// Slots of a rank lie one behind another, each as large as its largest activation.
-class SlotPlacing {
+// Arenas of a rank lie one behind another, each as large as the largest row that shares it.
+class Arenas {
  public:
-  SlotPlacing(Placing placing, const BufferTable& table, const StageMap& map)
-      : placing_(std::move(placing)), table_(table), map_(map), sizes_(table.ranks()) {}
+  using Key = std::array<std::int32_t, 4>;  // rows of a rank that have one key share an arena
 
-  Read<Plan> placed(const std::vector<GivenSlots>& all, Span span) {
-    for (const GivenSlots& given : all) {
-      if (auto refusal = refuse(given)) return std::move(*refusal);
-      size(given);
-    }
-    if (all.size() < as_index(map_.stages())) return malformed(span, missing(all));
+  Arenas(Placing placing, const BufferTable& table)
+      : placing_(std::move(placing)), table_(table), arenas_(table.ranks()) {}
+
+  void share(std::int32_t rank, const Key& key, std::vector<BufferId> row) {
+    std::int64_t bytes = 0;
+    for (const BufferId id : row) bytes += table_.bytes(id);
+    Arena& arena = arenas_[as_index(rank)][key];
+    arena.bytes = std::max(arena.bytes, bytes);
+    arena.rows.push_back(std::move(row));
+  }
+
+  // The plan, in which a buffer of no row has memory of its own.
+  Plan placed() {
     std::vector<std::int64_t> ends;
-    for (auto& rank : sizes_) ends.push_back(stack(rank));
-    for (const GivenSlots& given : all) put(given);
-    placing_.put_the_rest(ends);
+    for (const auto& rank : arenas_) {
+      std::int64_t offset = 0;
+      for (const auto& [key, arena] : rank) {
+        for (const auto& row : arena.rows) placing_.put_in_a_row(row, offset);
+        offset += arena.bytes;
+      }
+      ends.push_back(offset);
+    }
+    placing_.put_the_rest(std::move(ends));
     return placing_.finished();
   }
 
  private:
-  struct Slot {
+  struct Arena {
     std::int64_t bytes = 0;
-    std::int64_t offset = 0;
+    std::vector<std::vector<BufferId>> rows;
   };
-  using Slots = std::map<std::int32_t, Slot>;
-
-  [[nodiscard]] std::optional<Refusal> refuse(const GivenSlots& given) const {
-    if (given.stage >= map_.stages() || map_.home(given.stage).rank != given.rank) {
-      return malformed(given.span, fmt::format("rank {} has no stage {}", given.rank, given.stage));
-    }
-    if (std::cmp_not_equal(given.slots.size(), table_.microbatches())) {
-      return malformed(given.span,
-                       fmt::format("stage {} has {} here, and {} in the orders", given.stage,
-                                   counted(static_cast<std::int64_t>(given.slots.size()), "slot"),
-                                   counted(table_.microbatches(), "microbatch", "microbatches")));
-    }
-    return std::nullopt;
-  }
-
-  void size(const GivenSlots& given) {
-    const std::int64_t bytes =
-        placing_.bytes_of_activation(given.rank, map_.home(given.stage).chunk);
-    for (const std::int32_t number : given.slots) {
-      Slot& slot = sizes_[as_index(given.rank)][number];
-      slot.bytes = std::max(slot.bytes, bytes);
-    }
-  }
-
-  // Returns the end of the last one.
-  static std::int64_t stack(Slots& slots) {
-    std::int64_t offset = 0;
-    for (auto& [number, slot] : slots) {
-      slot.offset = offset;
-      offset += slot.bytes;
-    }
-    return offset;
-  }
-
-  void put(const GivenSlots& given) {
-    for (std::size_t m = 0; m < given.slots.size(); ++m) {
-      placing_.put_activation(given.rank, map_.home(given.stage).chunk,
-                              static_cast<std::int32_t>(m),
-                              sizes_[as_index(given.rank)].at(given.slots[m]).offset);
-    }
-  }
-
-  [[nodiscard]] std::string missing(const std::vector<GivenSlots>& all) const {
-    std::int32_t stage = 0;
-    while (std::any_of(all.begin(), all.end(),
-                       [stage](const GivenSlots& given) { return given.stage == stage; })) {
-      ++stage;
-    }
-    return fmt::format("stage {} of rank {} has no slots here", stage, map_.home(stage).rank);
-  }
 
   Placing placing_;
   const BufferTable& table_;
-  const StageMap& map_;
-  std::vector<Slots> sizes_;  // by rank
+  std::vector<std::map<Key, Arena>> arenas_;  // by rank
 };
+
+// The buffers that a layer's forward keeps, the one that is read last at their beginning.
+std::array<BufferId, 2> kept_by(const BufferTable& table, std::int32_t rank, std::int32_t chunk,
+                                std::int32_t layer, std::int32_t microbatch) {
+  const auto of = [&](BufferKind kind) { return table.id(rank, chunk, layer, microbatch, kind); };
+  std::array kept{of(BufferKind::StaticInput), of(BufferKind::Activations)};
+  if (!table.facts(rank, chunk, layer).aliases.input) std::swap(kept[0], kept[1]);
+  return kept;
+}
+
+std::optional<Refusal> refuse(const GivenSlots& given, const BufferTable& table,
+                              const StageMap& map) {
+  if (given.stage >= map.stages() || map.home(given.stage).rank != given.rank) {
+    return malformed(given.span, fmt::format("rank {} has no stage {}", given.rank, given.stage));
+  }
+  if (std::cmp_not_equal(given.slots.size(), table.microbatches())) {
+    return malformed(given.span,
+                     fmt::format("stage {} has {} here, and {} in the orders", given.stage,
+                                 counted(static_cast<std::int64_t>(given.slots.size()), "slot"),
+                                 counted(table.microbatches(), "microbatch", "microbatches")));
+  }
+  return std::nullopt;
+}
+
+std::string missing_stage(const std::vector<GivenSlots>& all, const StageMap& map) {
+  std::int32_t stage = 0;
+  while (std::any_of(all.begin(), all.end(),
+                     [stage](const GivenSlots& given) { return given.stage == stage; })) {
+    ++stage;
+  }
+  return fmt::format("stage {} of rank {} has no slots here", stage, map.home(stage).rank);
+}
+
+// A slot of torch's holds what all layers of a stage keep.
+Read<Plan> with_slots(Arenas arenas, const std::vector<GivenSlots>& all, Span span,
+                      const BufferTable& table, const StageMap& map) {
+  for (const GivenSlots& given : all) {
+    if (auto refusal = refuse(given, table, map)) return std::move(*refusal);
+    const std::int32_t chunk = map.home(given.stage).chunk;
+    for (std::int32_t m = 0; m < table.microbatches(); ++m) {
+      std::vector<BufferId> row;
+      for (std::int32_t layer = 0; layer < table.layers(given.rank, chunk); ++layer) {
+        for (const BufferId id : kept_by(table, given.rank, chunk, layer, m)) row.push_back(id);
+      }
+      arenas.share(given.rank, {given.slots[as_index(m)]}, std::move(row));
+    }
+  }
+  if (all.size() < as_index(map.stages())) return malformed(span, missing_stage(all, map));
+  return arenas.placed();
+}
+
+// The numbers that share an arena are apart for these.
+enum class ArenaOf : std::uint8_t { Saved, Output, UserGrad };
+
+void share_graph(Arenas& arenas, const BufferTable& table, const Buffer& of,
+                 const GraphSlot& slot) {
+  const auto id = [&](BufferKind kind) {
+    return table.id(of.rank, of.chunk, of.layer, of.microbatch, kind);
+  };
+  const auto key = [](ArenaOf what, std::int32_t a, std::int32_t b = 0, std::int32_t c = 0) {
+    return Arenas::Key{static_cast<std::int32_t>(what), a, b, c};
+  };
+  const auto kept = kept_by(table, of.rank, of.chunk, of.layer, of.microbatch);
+  arenas.share(of.rank, key(ArenaOf::Saved, slot.saved_arena), {kept.begin(), kept.end()});
+  arenas.share(of.rank, key(ArenaOf::Output, slot.physical_slot, slot.model_chunk, slot.layer),
+               {id(BufferKind::Output)});
+  arenas.share(of.rank, key(ArenaOf::UserGrad, slot.user_grad_arena), {id(BufferKind::GradInput)});
+}
+
+// Calls visit(graph) for a rank's graphs in TransformerEngine's order: by chunk, microbatch, layer.
+template <typename Visit>
+void for_each_graph(const BufferTable& table, std::int32_t rank, Visit visit) {
+  for (std::int32_t chunk = 1; std::cmp_less_equal(chunk, table.chunks(rank)); ++chunk) {
+    for (std::int32_t m = 0; m < table.microbatches(); ++m) {
+      for (std::int32_t layer = 0; layer < table.layers(rank, chunk); ++layer)
+        visit(Buffer{.rank = rank, .chunk = chunk, .layer = layer, .microbatch = m});
+    }
+  }
+}
+
+std::optional<Refusal> refuse(const GivenGraphSlots& given, const BufferTable& table) {
+  if (as_index(given.rank) >= table.ranks())
+    return malformed(given.span, fmt::format("there is no rank {}", given.rank));
+  std::size_t graphs = 0;
+  for_each_graph(table, given.rank, [&graphs](const Buffer&) { ++graphs; });
+  if (given.slots.size() == graphs) return std::nullopt;
+  return malformed(given.span,
+                   fmt::format("rank {} has {} here, and {} in the orders", given.rank,
+                               counted(static_cast<std::int64_t>(given.slots.size()), "slot"),
+                               counted(static_cast<std::int64_t>(graphs), "graph")));
+}
+
+std::string missing_rank(const std::vector<GivenGraphSlots>& all) {
+  std::int32_t rank = 0;
+  while (std::any_of(all.begin(), all.end(),
+                     [rank](const GivenGraphSlots& given) { return given.rank == rank; })) {
+    ++rank;
+  }
+  return fmt::format("rank {} has no slots here", rank);
+}
+
+Read<Plan> with_graph_slots(Arenas arenas, const std::vector<GivenGraphSlots>& all, Span span,
+                            const BufferTable& table) {
+  for (const GivenGraphSlots& given : all) {
+    if (auto refusal = refuse(given, table)) return std::move(*refusal);
+    std::size_t at = 0;
+    for_each_graph(table, given.rank, [&](const Buffer& graph) {
+      share_graph(arenas, table, graph, given.slots[at++]);
+    });
+  }
+  if (all.size() < table.ranks()) return malformed(span, missing_rank(all));
+  return arenas.placed();
+}
 
 }  // namespace
 
@@ -249,8 +306,11 @@ Read<Plan> plan_of(const GivenPlan& given, const BufferTable& table, const Stage
   Placing placing(table, work);
   if (const auto* buffers = std::get_if<std::vector<GivenBuffer>>(&given.places))
     return with_buffers(std::move(placing), *buffers, given.span);
-  return SlotPlacing(std::move(placing), table, map)
-      .placed(std::get<std::vector<GivenSlots>>(given.places), given.span);
+  Arenas arenas(std::move(placing), table);
+  if (const auto* slots = std::get_if<std::vector<GivenSlots>>(&given.places))
+    return with_slots(std::move(arenas), *slots, given.span, table, map);
+  return with_graph_slots(std::move(arenas), std::get<std::vector<GivenGraphSlots>>(given.places),
+                          given.span, table);
 }
 
 }  // namespace capo

@@ -21,9 +21,9 @@ using Type = JsonValue::Type;
 constexpr std::string_view kGivenPlanSchema = "docs/schema/given-plan.schema.json";
 
 // A certificate's members, of which only the buffers are read, and slots.
-constexpr std::array<std::string_view, 11> kPlanKeys{"schema",   "comment", "plan",  "bytes",
-                                                     "vertices", "streams", "edges", "order",
-                                                     "buffers",  "shared",  "slots"};
+constexpr std::array<std::string_view, 12> kPlanKeys{
+    "schema", "comment", "plan",    "bytes",  "vertices", "streams",
+    "edges",  "order",   "buffers", "shared", "slots",    "graph_memory_slots"};
 constexpr std::array kBufferKindsByName{
     BufferKind::StaticInput, BufferKind::GradOutput, BufferKind::Output, BufferKind::GradInput,
     BufferKind::Activations, BufferKind::Operands,   BufferKind::Scratch};
@@ -88,25 +88,55 @@ Read<std::int32_t> number_of_key(const JsonValue& member, std::string_view what)
   return number;
 }
 
-Read<GivenPlan> read_slots(const JsonValue& ranks, const Limits& limits) {
-  if (ranks.type() != Type::Object)
-    return wrong_type(ranks, "`slots`", "an object with the stages of each rank");
-  std::vector<GivenSlots> all;
+std::optional<Refusal> read_stages(const JsonValue& stages, std::int32_t rank, const Limits& limits,
+                                   std::vector<GivenSlots>& into) {
+  if (stages.type() != Type::Object)
+    return wrong_type(stages, "a rank of `slots`", "an object with the slots of each stage");
+  for (auto stage = stages.first(); stage; stage = stage->next()) {
+    const auto number = number_of_key(*stage, "stage");
+    if (!number) return number.error();
+    auto slots = read_counts(*stage, "a stage of `slots`", limits);
+    if (!slots) return slots.error();
+    into.push_back(
+        {.rank = rank, .stage = *number, .slots = *std::move(slots), .span = stage->span()});
+  }
+  return std::nullopt;
+}
+
+Read<GraphSlot> read_graph_slot(const JsonValue& value, const Limits& limits) {
+  const auto numbers = read_counts(value, "a slot of `graph_memory_slots`", limits);
+  if (!numbers) return numbers.error();
+  if (numbers->size() != 7)
+    return malformed(value.span(),
+                     fmt::format("a slot has seven numbers, and here are {}", numbers->size()));
+  const auto& n = *numbers;
+  return GraphSlot{n[0], n[1], n[2], n[3], n[4], n[5], n[6]};
+}
+
+std::optional<Refusal> read_graphs(const JsonValue& graphs, std::int32_t rank, const Limits& limits,
+                                   std::vector<GivenGraphSlots>& into) {
+  if (graphs.type() != Type::Array)
+    return wrong_type(graphs, "a rank of `graph_memory_slots`",
+                      "an array with a slot of each graph");
+  GivenGraphSlots all{.rank = rank, .span = graphs.span()};
+  for (auto graph = graphs.first(); graph; graph = graph->next()) {
+    const auto slot = read_graph_slot(*graph, limits);
+    if (!slot) return slot.error();
+    all.slots.push_back(*slot);
+  }
+  into.push_back(std::move(all));
+  return std::nullopt;
+}
+
+// An object whose keys are ranks, each read by kRead.
+template <typename Given, auto kRead>
+Read<GivenPlan> read_ranks(const JsonValue& ranks, std::string_view what, const Limits& limits) {
+  if (ranks.type() != Type::Object) return wrong_type(ranks, what, "an object with each rank");
+  std::vector<Given> all;
   for (auto rank = ranks.first(); rank; rank = rank->next()) {
-    const auto rank_number = number_of_key(*rank, "rank");
-    if (!rank_number) return rank_number.error();
-    if (rank->type() != Type::Object)
-      return wrong_type(*rank, "a rank of `slots`", "an object with the slots of each stage");
-    for (auto stage = rank->first(); stage; stage = stage->next()) {
-      const auto stage_number = number_of_key(*stage, "stage");
-      if (!stage_number) return stage_number.error();
-      auto slots = read_counts(*stage, "a stage of `slots`", limits);
-      if (!slots) return slots.error();
-      all.push_back({.rank = *rank_number,
-                     .stage = *stage_number,
-                     .slots = *std::move(slots),
-                     .span = stage->span()});
-    }
+    const auto number = number_of_key(*rank, "rank");
+    if (!number) return number.error();
+    if (auto refusal = kRead(*rank, *number, limits, all)) return std::move(*refusal);
   }
   return GivenPlan{.places = std::move(all), .span = ranks.span()};
 }
@@ -122,9 +152,13 @@ Read<GivenPlan> read_given_plan(std::string_view text, const Limits& limits) {
   if (auto refusal = refuse_schema(root)) return std::move(*refusal);
   const auto buffers = root.find("buffers");
   const auto slots = root.find("slots");
-  if (buffers.has_value() == slots.has_value())
-    return malformed(root.span(), "a plan has either `buffers` or `slots`");
-  return buffers ? read_buffers(*buffers) : read_slots(*slots, limits);
+  const auto graphs = root.find("graph_memory_slots");
+  if (int{buffers.has_value()} + int{slots.has_value()} + int{graphs.has_value()} != 1) {
+    return malformed(root.span(), "a plan has one of `buffers`, `slots` and `graph_memory_slots`");
+  }
+  if (buffers) return read_buffers(*buffers);
+  if (slots) return read_ranks<GivenSlots, read_stages>(*slots, "`slots`", limits);
+  return read_ranks<GivenGraphSlots, read_graphs>(*graphs, "`graph_memory_slots`", limits);
 }
 
 }  // namespace capo

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -168,6 +169,84 @@ TEST(GivenSlots, AsTorch215MakesThemAreNoneTooMany) {
   EXPECT_GT(fewer, 80U);
 }
 
+// --- slots of graphs
+// ------------------------------------------------------------------------------
+
+// The seven numbers of each graph of a rank: {saved arena, physical slot, arena of user gradients}.
+std::string graphs(const std::string& rank, const std::vector<std::array<int, 3>>& all) {
+  std::vector<std::string> rows;
+  int branch = 0;
+  for (const auto& [saved, physical, grad] : all) {
+    rows.push_back(fmt::format("[{}, {}, {}, 0, 0, 0, {}]", saved, physical, branch, grad));
+    ++branch;
+  }
+  return fmt::format("\"{}\": [{}]", rank, fmt::join(rows, ", "));
+}
+
+std::string graph_slots(const std::string& ranks) {
+  return R"({"graph_memory_slots": {)" + ranks + "}}";
+}
+
+Rules errors_of_graphs(const std::string& order, const std::vector<std::array<int, 3>>& all) {
+  return Subject(order, graph_slots(graphs("0", all))).errors();
+}
+
+TEST(GivenGraphSlots, ShareWhatAForwardKeepsByTheirSavedArena) {
+  EXPECT_EQ(errors_of_graphs("[1, 1, -1, -1]", {{0, 0, 0}, {1, 1, 1}}), Rules());
+  EXPECT_EQ(errors_of_graphs("[1, 1, -1, -1]", {{0, 0, 0}, {0, 1, 1}}), Rules{"B01"});
+  EXPECT_EQ(errors_of_graphs("[1, -1, 1, -1]", {{0, 0, 0}, {0, 1, 1}}), Rules());
+}
+
+TEST(GivenGraphSlots, ShareOutputsByTheirPhysicalSlotChunkAndLayer) {
+  const std::string order =
+      "capo 1\nchunks 2\nplacement loop\nrank 0: F1.0 F1.1 F2.0 F2.1 B2.0 B1.0 B2.1 B1.1\n";
+  const auto errors = [&](int second, int chunk) {
+    std::vector<std::string> rows;
+    for (int graph = 0; graph < 4; ++graph)
+      rows.push_back(fmt::format("[{0}, {1}, {0}, {2}, 0, 0, {0}]", graph,
+                                 graph == 1 ? second : graph, graph == 1 ? chunk : 0));
+    return Subject(order, graph_slots(fmt::format("\"0\": [{}]", fmt::join(rows, ", ")))).errors();
+  };
+  EXPECT_EQ(errors(1, 0), Rules());
+  EXPECT_TRUE(errors(0, 0).contains("B03")) << "F2.0 reads what F1.1 has overwritten";
+  EXPECT_EQ(errors(0, 1), Rules()) << "another chunk is another family";
+}
+
+TEST(GivenGraphSlots, ShareGradInputsByTheirArena) {
+  const std::string order =
+      "capo 1\nchunks 2\nplacement loop\nrank 0: F1.0 F1.1 F2.0 F2.1 B2.0 B2.1 B1.0 B1.1\n";
+  EXPECT_EQ(errors_of_graphs(order, {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {3, 3, 3}}), Rules());
+  EXPECT_EQ(errors_of_graphs(order, {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {3, 3, 2}}), Rules{"B03"});
+}
+
+TEST(GivenGraphSlots, NameMutuallyExclusiveBranches) {
+  const std::string two =
+      "[1, -1, 2, -2]";  // each branch's graphs run when those of the other do not
+  EXPECT_EQ(errors_of_graphs(two, {{0, 0, 0}, {0, 0, 0}}), Rules());
+  EXPECT_NE(errors_of_graphs("[1, 2, -2, -1]", {{0, 0, 0}, {0, 0, 0}}), Rules());
+}
+
+TEST(GivenGraphSlots, CountLayers) {
+  const std::string order = "capo 1\nlayers 2\nplacement chain\nrank 0: F1.0 F1.1 B1.0 B1.1\n";
+  const std::vector<std::array<int, 3>> apart{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {3, 3, 3}};
+  EXPECT_EQ(errors_of_graphs(order, apart), Rules());
+  auto shared = apart;
+  shared[2] = shared[0];  // the first layer of both microbatches
+  EXPECT_EQ(errors_of_graphs(order, shared).count("B01"), 1U);
+}
+
+TEST(GivenGraphSlots, AreThoseOfTheOrdersGraphs) {
+  const auto misfit = [](const std::string& ranks) {
+    return Subject(kTwoStages, graph_slots(ranks)).misfit();
+  };
+  const std::vector<std::array<int, 3>> two{{0, 0, 0}, {1, 1, 1}};
+  EXPECT_EQ(misfit(graphs("0", two) + ", " + graphs("1", two)), "");
+  EXPECT_EQ(misfit(graphs("0", two)), "rank 1 has no slots here");
+  EXPECT_EQ(misfit(graphs("1", two)), "rank 0 has no slots here");
+  EXPECT_EQ(misfit(graphs("2", two)), "there is no rank 2");
+  EXPECT_EQ(misfit(graphs("0", {{0, 0, 0}})), "rank 0 has 1 slot here, and 2 graphs in the orders");
+}
+
 // --- buffers -------------------------------------------------------------------------------------
 
 std::string buffer(const std::string& kind, std::int64_t offset, std::int64_t bytes = 1,
@@ -241,12 +320,13 @@ TEST(GivenBuffers, ThatDoNotFitLeaveNoVerdict) {
 
 TEST(GivenPlans, AreReadOrRefused) {
   EXPECT_EQ(refusal_of("[]"), "the plan is an array, not an object");
-  EXPECT_EQ(refusal_of("{}"), "a plan has either `buffers` or `slots`");
+  EXPECT_EQ(refusal_of("{}"), "a plan has one of `buffers`, `slots` and `graph_memory_slots`");
   EXPECT_EQ(refusal_of(R"({"buffers": [], "slots": {}})"),
-            "a plan has either `buffers` or `slots`");
+            "a plan has one of `buffers`, `slots` and `graph_memory_slots`");
   EXPECT_NE(refusal_of(R"({"schema": 2, "buffers": []})"), "");
   EXPECT_NE(refusal_of(R"({"buffers": [], "slot": {}})"), "");
   EXPECT_NE(refusal_of(R"({"buffers": {}})"), "");
+  EXPECT_EQ(refusal_of(R"({"buffers": [], "graph_memory_slots": {}})"), refusal_of("{}"));
   EXPECT_NE(refusal_of(R"({"slots": []})"), "");
   EXPECT_NE(refusal_of(R"({"slots": {"0": []}})"), "");
   EXPECT_NE(refusal_of(R"({"slots": {"0": {"0": 0}}})"), "");
@@ -260,6 +340,20 @@ TEST(GivenPlans, AreReadOrRefused) {
         << key;
   }
   EXPECT_EQ(refusal_of(slots(R"("2147483647": {})")), "");
+}
+
+TEST(GivenPlans, HaveGraphsWithSevenNumbers) {
+  const auto refusal = [](const std::string& rank) {
+    return refusal_of(graph_slots("\"0\": " + rank));
+  };
+  EXPECT_EQ(refusal("[[0, 1, 2, 3, 4, 5, 6]]"), "");
+  EXPECT_EQ(refusal("[[0, 1, 2, 3, 4, 5]]"), "a slot has seven numbers, and here are 6");
+  EXPECT_EQ(refusal("[[0, 1, 2, 3, 4, 5, 6, 7]]"), "a slot has seven numbers, and here are 8");
+  EXPECT_NE(refusal("[[0, 1, 2, 3, 4, 5, -1]]"), "");
+  EXPECT_NE(refusal("[0]"), "");
+  EXPECT_NE(refusal("{}"), "");
+  EXPECT_NE(refusal_of(R"({"graph_memory_slots": []})"), "");
+  EXPECT_EQ(refusal_of(graph_slots(R"("x": [])")), "the number of a rank should stand here");
 }
 
 TEST(GivenPlans, HaveBuffersWithAllMembers) {
