@@ -9,7 +9,7 @@ A mutant has a name, what it breaks, the file, the text there and the text in it
 an expression, or statements, which end in `;` or `}`; none stands for nothing. The text occurs in its
 file once, whatever its line breaks; several mutants may replace the same text, none a part of another's.
 
-table/ has a file for each family of docs/model.md that has mutants. table_test.py compares the table
+table/ has a file for each family of docs/model.md that has mutants, and one for plans that are given. table_test.py compares the table
 with the sources, generate.py writes the mutated ones and run.py sets test programs on them.
 """
 
@@ -29,6 +29,7 @@ FAMILIES = {
     "routing": ("corpus", "property"),
     "transfers": ("corpus", "property"),
     "buffers": ("exhaustive", "property"),
+    "given": ("corpus", "property"),
     "streams": ("corpus", "property"),
     "replay": ("corpus", "property"),
     "gradients": ("corpus", "property"),
