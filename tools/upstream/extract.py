@@ -38,9 +38,21 @@ class StandIn:
     def __mro_entries__(self, _):
         return ()
 
+    def __instancecheck__(self, _):
+        return False
+
 
 def is_standard(module):
     return module.split(".")[0] in sys.stdlib_module_names
+
+
+class WithoutImports(ast.NodeTransformer):
+    """A name that a function imports is one of the file's."""
+
+    def visit_Import(self, node):
+        return ast.copy_location(ast.Pass(), node)
+
+    visit_ImportFrom = visit_Import
 
 
 class Extraction:
@@ -57,15 +69,16 @@ class Extraction:
         return self.scopes[name]
 
     def run(self, node, file, scope):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            for alias in node.names:
-                scope[alias.asname or alias.name.split(".")[0]] = self.imported(node, alias)
-        elif isinstance(node, (ast.If, ast.Try)):
+        if isinstance(node, (ast.If, ast.Try)):
             for inner in node.body:
                 self.run(inner, file, scope)
-        else:
-            flags = __future__.annotations.compiler_flag if "annotations" in scope else 0
-            exec(compile(ast.Module([node], []), file, "exec", flags, dont_inherit=True), scope)
+            return
+        for inner in ast.walk(node):
+            if isinstance(inner, (ast.Import, ast.ImportFrom)):
+                for alias in inner.names:
+                    scope[alias.asname or alias.name.split(".")[0]] = self.imported(inner, alias)
+        flags = __future__.annotations.compiler_flag if "annotations" in scope else 0
+        exec(compile(ast.Module([WithoutImports().visit(node)], []), file, "exec", flags, dont_inherit=True), scope)
 
     def imported(self, node, alias):
         """What stands behind a name of an import."""
@@ -89,13 +102,11 @@ def scope_of(texts, name, members=None):
 
 
 def without_words(node):
-    """The node without docstrings and annotations' places, in a form that is equal for equal code."""
+    """The node's code without docstrings, in one layout."""
     for inner in ast.walk(node):
-        body = getattr(inner, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-            if isinstance(body[0].value.value, str):
-                body[0] = ast.Pass()
-    return ast.dump(node)
+        if isinstance(inner, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(inner, clean=False) is not None:
+            inner.body = inner.body[1:] or [ast.Pass()]
+    return ast.unparse(node)
 
 
 def definitions(text):
