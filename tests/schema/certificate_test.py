@@ -8,7 +8,6 @@ certificate valid are counted apart. A kind that is never rejected fails.
 
 import collections
 import copy
-import importlib.util
 import itertools
 import json
 import pathlib
@@ -18,10 +17,14 @@ import subprocess
 import sys
 import tempfile
 
+import certificate_orders
 import jsonschema
 
 # Certificates of which one buffer is moved before capo reads them back.
 MOVED = 120
+
+# Random orders whose certificates are checked; ./dev certificates takes 10,000.
+DRAWN = 150
 
 # Schedules whose ranks hand memory on while transfers are under way.
 GENERATED = [("1f1b", 2, 4), ("1f1b", 4, 8), ("gpipe", 3, 4), ("zb-h1", 4, 8), ("interleaved", 2, 4), ("zbv", 2, 5)]
@@ -48,13 +51,6 @@ WRITTEN = [
     ("scratch-of-weight-gradients.te", "[1, 1, -1, 1, -1, -1.5, -1.5, -1, -1.5]\n", ["--alias", "none", "--weight-stream"], None),
     ("ordered-by-collectives.order", "capo 1\nplacement chain\n" + parameters_between(4), [], GATHERED),
 ]
-
-
-def load_checker(source):
-    spec = importlib.util.spec_from_file_location("check_certificate", source / "tools" / "check_certificate.py")
-    checker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(checker)
-    return checker
 
 
 def any_of(dice, items):
@@ -316,7 +312,7 @@ def judge_moved(capo, read, folder, dice):
 
 def main():
     capo, source = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
-    checker = load_checker(source)
+    checker = certificate_orders.load_checker(source)
     schema = json.loads((source / "docs" / "schema" / "certificate.schema.json").read_text())
     validator = jsonschema.Draft202012Validator(schema)
     given = jsonschema.Draft202012Validator(json.loads((source / "docs" / "schema" / "given-plan.schema.json").read_text()))
@@ -340,6 +336,8 @@ def main():
         sound, unsound = judge_moved(capo, read, folder, dice)
         print(f"{len(read)} certificates are accepted as given plans; of plans with a moved buffer {sound} are, and {unsound} are not")
         assert sound >= 1 and unsound >= MOVED // 2
+    counts = certificate_orders.judge(capo, checker, DRAWN, dice)
+    print(f"{counts['accepted']} certificates of random orders hold, {counts['sharing']} of them with shared memory")
     sharing = [c for c in certificates if c["shared"]]
     print(f"{len(certificates)} certificates, {len(sharing)} with shared memory")
     assert len(sharing) >= 100
