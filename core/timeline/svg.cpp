@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cmath>
 #include <list>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace capo {
@@ -112,12 +114,26 @@ void write_axis(const SvgLayout& layout, Markup& out) {
   }
 }
 
-double write_findings(const SvgLayout& layout, double y, Markup& out) {
+// A picture whose words have found their places.
+struct Sheet {
+  SvgLayout layout;
+  std::vector<Sign> signs;
+};
+
+// Words that found no room beside their arrow stand below those of its finding.
+double write_findings(const Sheet& sheet, double y, Markup& out) {
+  const SvgLayout& layout = sheet.layout;
   const double size = layout.measures.print;
-  for (const Alarm& alarm : layout.picture.alarms) {
-    for (const std::string& line : wrapped(printable(alarm.words), layout.text_columns())) {
-      write_text({layout.measures.margin, y}, size, " class=\"finding\"", line, out);
+  const auto write = [&](const std::string& words, std::string_view look) {
+    for (const std::string& line : wrapped(printable(words), layout.text_columns())) {
+      write_text({layout.measures.margin, y}, size, look, line, out);
       y += 1.35 * size;
+    }
+  };
+  for (const Alarm& alarm : layout.picture.alarms) {
+    write(alarm.words, " class=\"finding\"");
+    for (const Sign& sign : sheet.signs) {
+      if (sign.alarm == &alarm && sign.is_arrow && !sign.place) write(sign.words, kSoft);
     }
   }
   return y + layout.measures.margin - size;
@@ -125,13 +141,15 @@ double write_findings(const SvgLayout& layout, double y, Markup& out) {
 
 // Writes what stands below the rows, with the keys of the kinds if the picture is the last on the
 // page. Returns where it ends.
-double write_below(const SvgLayout& layout, bool with_legend, Markup& out) {
+double write_below(const Sheet& sheet, bool with_legend, Markup& out) {
+  const SvgLayout& layout = sheet.layout;
   const double rows = layout.bottom + layout.drop_of(layout.axis.lines - 1);
   const double below = rows + 2.6 * layout.measures.print;
-  return write_findings(layout, with_legend ? write_legend(layout, below, out) : below, out);
+  return write_findings(sheet, with_legend ? write_legend(layout, below, out) : below, out);
 }
 
-void write_picture(const SvgLayout& layout, bool with_legend, Markup& out) {
+void write_picture(const Sheet& sheet, bool with_legend, Markup& out) {
+  const SvgLayout& layout = sheet.layout;
   write_header(layout, out);
   write_bands(layout, out);
   write_axis(layout, out);  // whose lines lie under the bars
@@ -140,27 +158,85 @@ void write_picture(const SvgLayout& layout, bool with_legend, Markup& out) {
   write_actions(layout, out);
   write_path(layout, out);
   write_chosen(layout, out);
-  write_alarms(layout, out);
-  write_below(layout, with_legend, out);
+  write_alarms(layout, sheet.signs, out);
+  write_below(sheet, with_legend, out);
+}
+
+// Lines of words that gaps are widened by at most, one after another; where more are wanted, words
+// stand below.
+constexpr std::size_t kMostLines = 6;
+
+// Signs beyond which nobody looks for the place of each.
+constexpr std::size_t kManySigns = 256;
+
+bool is_poor(const Sign& sign) {
+  return !sign.words.empty() && !(sign.place && sign.place->good);
+}
+
+// How much the words of a sheet lack: those without a place count most.
+std::size_t lack_of(const Sheet& sheet) {
+  std::size_t lack = 0;
+  for (const Sign& sign : sheet.signs) {
+    if (is_poor(sign)) lack += sign.place ? 1 : kManySigns;
+  }
+  return lack;
+}
+
+// Widens the gaps that words without a good place belong to by a line.
+void widen(const Sheet& sheet, std::vector<double>& room) {
+  std::set<std::size_t> gaps;
+  for (const Sign& sign : sheet.signs) {
+    const SvgPoint middle{(sign.from.x + 2 * sign.by.x + sign.to.x) / 4,
+                          (sign.from.y + 2 * sign.by.y + sign.to.y) / 4};
+    if (is_poor(sign)) gaps.insert(sheet.layout.gap_at(middle));
+  }
+  for (const std::size_t gap : gaps) room[gap] += 1.15 * sheet.layout.measures.small;
+}
+
+Sheet sheet_of(const Picture& picture, const SvgOptions& options, const Axis& axis, double top,
+               const std::vector<double>& room) {
+  Sheet sheet{.layout = SvgLayout(picture, options, axis, top, room), .signs = {}};
+  sheet.signs = signs_of(sheet.layout);
+  return sheet;
+}
+
+// A picture with as much room between its ranks as helps the words of its findings.
+Sheet sheet_with_room(const Picture& picture, const SvgOptions& options, const Axis& axis,
+                      double top) {
+  const bool arrows = std::any_of(picture.alarms.begin(), picture.alarms.end(),
+                                  [](const Alarm& alarm) { return !alarm.arrows.empty(); });
+  const double small = measures_of(options.page).small;
+  std::vector<double> room(picture.timeline.ranks + 1, arrows ? 2 * small : 0);
+  std::list<Sheet> tried;
+  tried.push_back(sheet_of(picture, options, axis, top, room));
+  if (tried.front().signs.size() > kManySigns) return std::move(tried.front());
+  while (lack_of(tried.back()) > 0 && tried.size() <= kMostLines) {
+    widen(tried.back(), room);
+    tried.push_back(sheet_of(picture, options, axis, top, room));
+  }
+  const auto best =
+      std::min_element(tried.begin(), tried.end(),
+                       [](const Sheet& a, const Sheet& b) { return lack_of(a) < lack_of(b); });
+  return std::move(*best);
 }
 
 // One picture below the other on one axis. Their heights, which the head of the file says, are
 // known before a large text is begun, which is never copied then.
 std::string svg_of(const std::vector<const Picture*>& pictures, const SvgOptions& options) {
   const Axis axis = axis_of(pictures, options);
-  std::list<SvgLayout> layouts;
+  std::vector<Sheet> sheets;
   double below = 0;
   std::size_t tasks = 0;
   for (const Picture* picture : pictures) {
-    layouts.emplace_back(*picture, options, axis, below);
+    sheets.push_back(sheet_with_room(*picture, options, axis, below));
     Markup measured;
-    below = write_below(layouts.back(), picture == pictures.back(), measured);
+    below = write_below(sheets.back(), picture == pictures.back(), measured);
     tasks += picture->timeline.tasks.size();
   }
   Markup page;
   page.expect(kBytesOfTask * tasks);
   write_page_head(pictures, options.page, axis, below, page);
-  for (const SvgLayout& layout : layouts) write_picture(layout, &layout == &layouts.back(), page);
+  for (const Sheet& sheet : sheets) write_picture(sheet, &sheet == &sheets.back(), page);
   page.add("</svg>\n");
   return page.take();
 }

@@ -1,5 +1,8 @@
 #include "core/timeline/svg_layout.h"
 
+#include "core/base/index.h"
+
+#include <cmath>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -13,14 +16,15 @@ constexpr std::size_t kNoRow = std::numeric_limits<std::size_t>::max();
 }  // namespace
 
 SvgLayout::SvgLayout(const Picture& of_picture, const SvgOptions& given, const Axis& of_time,
-                     double y)
+                     double y, std::vector<double> for_words)
     : picture(of_picture),
       timeline(of_picture.timeline),
       options(given),
       axis(of_time),
       measures(measures_of(given.page)),
-      top(y) {
-  if (has_arrows()) measures.gap += 3.2 * measures.small;
+      top(y),
+      room(std::move(for_words)) {
+  room.resize(timeline.ranks + 1, 0.0);
   sort_actions();
   place_rows();
 }
@@ -60,7 +64,7 @@ void SvgLayout::place_rows() {
     }
     if (lanes_of[rank].empty()) y = add_row(rank, "idle", measures.computing, y);
     if (has_memory(rank)) y += measures.memory + 2;
-    y += measures.gap;
+    y += gap_above(rank + 1);
   }
   bottom = y;
   line = bottom - rows_begin() + 2.6 * measures.print;
@@ -87,10 +91,16 @@ double SvgLayout::height_of(std::uint32_t lane) const {
   return computes ? measures.computing : measures.moving;
 }
 
-// Whether there are red arrows, whose words want room between ranks.
-bool SvgLayout::has_arrows() const {
-  return std::any_of(picture.alarms.begin(), picture.alarms.end(),
-                     [](const Alarm& alarm) { return !alarm.arrows.empty(); });
+std::size_t SvgLayout::line_of(double y) const {
+  const double above =
+      std::clamp(std::floor((y - rows_begin()) / line), 0.0, static_cast<double>(axis.lines - 1));
+  return as_index(std::llround(above));
+}
+
+std::size_t SvgLayout::gap_at(SvgPoint point) const {
+  const double y = point.y - drop_of(line_of(point.y));
+  const auto below = std::upper_bound(bands.begin(), bands.end(), y);
+  return as_index(below - bands.begin());
 }
 
 const Row* SvgLayout::computing_row(std::int32_t rank) const {
@@ -113,7 +123,7 @@ double SvgLayout::heading_end() const {
 }
 
 double SvgLayout::rows_begin() const {
-  return heading_end() + (has_arrows() ? 3.2 * measures.small : 0) + measures.gap;
+  return heading_end() + gap_above(0);
 }
 
 }  // namespace capo

@@ -46,7 +46,9 @@ struct Piece {
 
 class SvgLayout {
  public:
-  SvgLayout(const Picture& picture, const SvgOptions& options, const Axis& axis, double top);
+  /// `room`: by rank, what the gap above it has besides the usual one; the last is below all ranks.
+  SvgLayout(const Picture& picture, const SvgOptions& options, const Axis& axis, double top,
+            std::vector<double> room);
 
   const Picture& picture;
   const Timeline& timeline;
@@ -54,6 +56,7 @@ class SvgLayout {
   const Axis& axis;
   Measures measures;
   double top = 0;                     ///< of the picture on its page
+  std::vector<double> room;           ///< by gap between ranks, for words
   std::vector<std::uint32_t> sorted;  ///< positions of Timeline::tasks
   std::vector<Bars> actions;
   std::vector<Row> rows;
@@ -72,14 +75,19 @@ class SvgLayout {
   }
   /// The end of a rank's rows and memory.
   [[nodiscard]] double end_of_band(std::size_t rank) const {
-    return (rank + 1 < bands.size() ? bands[rank + 1] : bottom) - measures.gap;
+    return (rank + 1 < bands.size() ? bands[rank + 1] : bottom) - gap_above(rank + 1);
   }
+  [[nodiscard]] double gap_above(std::size_t rank) const { return measures.gap + room[rank]; }
+  /// The gap between ranks that is nearest to a point: 0 is the one above all ranks.
+  [[nodiscard]] std::size_t gap_at(SvgPoint point) const;
   [[nodiscard]] std::vector<std::string> setting_lines() const;
   /// The height at which the words above the rows end, and that at which the rows begin.
   [[nodiscard]] double heading_end() const;
   [[nodiscard]] double rows_begin() const;
   [[nodiscard]] std::size_t text_columns() const { return columns_of(axis, measures); }
 
+  /// The line of time that a height lies on.
+  [[nodiscard]] std::size_t line_of(double y) const;
   [[nodiscard]] double drop_of(std::size_t at) const { return line * static_cast<double>(at); }
   [[nodiscard]] double x_on(double time, std::size_t at) const {
     return axis.left + (time - axis.begin_of(at)) * axis.per_time;
@@ -113,7 +121,6 @@ class SvgLayout {
   double add_row(std::size_t rank, const std::string& name, double height, double y);
   [[nodiscard]] std::vector<bool> lanes_used() const;
   [[nodiscard]] double height_of(std::uint32_t lane) const;
-  [[nodiscard]] bool has_arrows() const;
 
   std::vector<std::size_t> row_of_;  // by lane; not to be asked for a lane without tasks
 };

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace capo {
@@ -228,6 +230,172 @@ TEST(Svg, AColumnIsNarrowAndGrey) {
     EXPECT_TRUE(colour.substr(0, 2) == colour.substr(2, 2) &&
                 colour.substr(2, 2) == colour.substr(4))
         << colour;
+  }
+}
+
+struct Rectangle {
+  double left = 0;
+  double top = 0;
+  double right = 0;
+  double bottom = 0;
+
+  [[nodiscard]] bool holds(double x, double y) const {
+    return x > left && x < right && y > top && y < bottom;
+  }
+  [[nodiscard]] bool meets(const Rectangle& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+// What words around a point take at least: letters of the narrowest fonts, without their tails.
+Rectangle around_words(const Element& text) {
+  const double size = std::stod(text["font-size"]);
+  const double half = 0.25 * size * static_cast<double>(text.text.size());
+  const double x = std::stod(text["x"]);
+  const double y = std::stod(text["y"]);
+  return {x - half, y - 0.7 * size, x + half, y};
+}
+
+// The points of an arrow: "M1 2Q3 4 5 6" is a curve, "M1 2L3 4" is straight.
+std::vector<std::pair<double, double>> points_of(const std::string& path) {
+  std::string numbers = path;
+  for (char& c : numbers) c = c == 'M' || c == 'Q' || c == 'L' ? ' ' : c;
+  std::istringstream in(numbers);
+  std::vector<double> at;
+  for (double number = 0; in >> number;) at.push_back(number);
+  if (at.size() == 4) at = {at[0], at[1], (at[0] + at[2]) / 2, (at[1] + at[3]) / 2, at[2], at[3]};
+  std::vector<std::pair<double, double>> points;
+  for (double t = 0; t <= 1; t += 1.0 / 256) {
+    const double a = (1 - t) * (1 - t);
+    const double b = 2 * t * (1 - t);
+    points.emplace_back(a * at[0] + b * at[2] + t * t * at[4],
+                        a * at[1] + b * at[3] + t * t * at[5]);
+  }
+  return points;
+}
+
+// Words of findings lie on no bar, arrow or other words. Returns how many there are.
+std::size_t expect_clear_words(const std::vector<Element>& all) {
+  const auto words = of_class(all, "alarm-words");
+  for (const Element& each : words) {
+    const Rectangle box = around_words(each);
+    for (const Element& other : all) {
+      if (other.name == "rect" && other["class"].empty() && !other["x"].empty()) {
+        const double x = std::stod(other["x"]);
+        const double y = std::stod(other["y"]);
+        const Rectangle bar{x, y, x + std::stod(other["width"]), y + std::stod(other["height"])};
+        EXPECT_FALSE(box.meets(bar)) << each.text << " lies on a bar";
+      }
+      if (other.name == "text" && other["x"] + other["y"] != each["x"] + each["y"]) {
+        const Rectangle beside = around_words(other);
+        const bool centred = other["text-anchor"] == "middle";
+        EXPECT_FALSE(centred && box.meets(beside)) << each.text << " lies on " << other.text;
+      }
+      if (other.name != "path" || other["marker-end"].empty()) continue;
+      for (const auto& [x, y] : points_of(other["d"])) {
+        EXPECT_FALSE(box.holds(x, y)) << each.text << " lies on the arrow " << other["d"];
+        if (box.holds(x, y)) break;
+      }
+    }
+  }
+  return words.size();
+}
+
+// Ranks of ten forwards each, one after another.
+Picture full_picture(std::size_t ranks) {
+  Picture picture = small_picture();
+  Timeline& timeline = picture.timeline;
+  const TimedTask forward = timeline.tasks[0];
+  timeline = {.ranks = ranks, .makespan = 10, .label = timeline.label};
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    timeline.lanes.push_back({.rank = static_cast<std::int32_t>(rank), .name = "compute"});
+    for (std::uint32_t at = 0; at < 10; ++at) {
+      timeline.tasks.push_back(forward);
+      timeline.tasks.back().begin = at;
+      timeline.tasks.back().end = at + 1;
+      timeline.tasks.back().lane = rank;
+      timeline.tasks.back().id = timeline.tasks.back().entry = at;
+    }
+  }
+  return picture;
+}
+
+Spot spot_at(std::uint32_t lane, double begin) {
+  return {.lane = lane, .begin = begin, .end = begin + 1};
+}
+
+// Two ranks wait for each other, as in the gallery: four arrows between two tasks of each.
+Picture deadlocked_picture() {
+  Picture picture = full_picture(2);
+  const Spot s1 = spot_at(0, 3);
+  const Spot r0 = spot_at(0, 4);
+  const Spot s0 = spot_at(1, 3);
+  const Spot r1 = spot_at(1, 4);
+  picture.alarms = {{.rule = "T09",
+                     .words = "error[T09]: deadlock",
+                     .places = {s1, r1, s0, r0},
+                     .arrows = {{s1, r1, "ends only with `1RECV_F1` of rank 1"},
+                                {r1, s0, "is queued behind `1SEND_B0`"},
+                                {s0, r0, "ends only with `0RECV_B0` of rank 0"},
+                                {r0, s1, "is queued behind `0SEND_F1`"}}}};
+  return picture;
+}
+
+TEST(Svg, WordsOfADeadlockStandBesideTheirArrows) {
+  for (const Page page : {Page::Screen, Page::Column}) {
+    const auto all = elements_of(svg(deadlocked_picture(), {.page = page}));
+    EXPECT_EQ(expect_clear_words(all), 4U);
+  }
+}
+
+TEST(Svg, WordsOfFindingsLieOnNothingWhereverTheyAre) {
+  std::mt19937 random(31);
+  const auto below = [&](std::uint32_t most) {
+    return static_cast<std::uint32_t>(random() % most);
+  };
+  std::size_t beside = 0;
+  std::size_t given = 0;
+  for (std::uint32_t round = 0; round < 200; ++round) {
+    const std::uint32_t ranks = 1 + below(4);
+    Picture picture = full_picture(ranks);
+    for (std::uint32_t at = 0; at < 40; at += 3) picture.timeline.path.push_back(at % (10 * ranks));
+    const std::uint32_t arrows = 1 + below(6);
+    Alarm alarm{.rule = "B01", .words = "error[B01]: no place"};
+    for (std::uint32_t at = 0; at < arrows; ++at) {
+      alarm.arrows.push_back({spot_at(below(ranks), below(10)), spot_at(below(ranks), below(10)),
+                              "its memory goes to number " + std::to_string(at)});
+    }
+    picture.alarms = {alarm,
+                      {.rule = "S01",
+                       .words = "error[S01]: twice",
+                       .places = {spot_at(0, 1), spot_at(0, below(4))}}};
+    const auto all = elements_of(svg(picture, {.fold = round % 2 == 0}));
+    beside += expect_clear_words(all);
+    given += arrows;
+    for (std::uint32_t at = 0; at < arrows; ++at) {
+      const std::string words = "B01 its memory goes to number " + std::to_string(at);
+      EXPECT_TRUE(std::any_of(all.begin(), all.end(),
+                              [&](const Element& each) { return each.text == words; }))
+          << words << " is lost";
+    }
+  }
+  EXPECT_GT(beside, given) << "most words and marks have a place in the picture";
+}
+
+TEST(Svg, WordsWithoutAnyRoomStandBelow) {
+  Picture picture = full_picture(1);
+  Alarm alarm{.rule = "B01", .words = "error[B01]: no place"};
+  for (std::uint32_t at = 0; at < 300; ++at) {
+    alarm.arrows.push_back(
+        {spot_at(0, at % 10), spot_at(0, (at + 1) % 10), "goes to number " + std::to_string(at)});
+  }
+  picture.alarms = {alarm};
+  const auto all = elements_of(svg(picture));
+  expect_clear_words(all);
+  for (const char* words : {"B01 goes to number 0", "B01 goes to number 299"}) {
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Element& each) {
+      return each.text == words;
+    })) << words;
   }
 }
 
