@@ -39,7 +39,8 @@ const Words<DrawFormat>& draw_formats() {
 struct DrawRequest : DrawnRequest {
   std::optional<DrawFormat> format;  ///< nullopt: by the ending of `output`
   std::string output;
-  std::string against;  ///< another file to draw below the first; empty: none
+  /// What is drawn below the first: another file, or traces of torch, a rank each; empty: nothing.
+  std::vector<std::string> against;
   std::size_t max_tasks = 200'000;
   bool paper = false;
   bool no_path = false;
@@ -127,7 +128,8 @@ int write_pictures(const std::vector<Picture>& pictures, const DrawRequest& requ
 // The request for the file that is drawn below the first.
 DrawRequest request_against(const DrawRequest& request) {
   DrawRequest other = request;
-  other.input.file = request.against;
+  other.input.file = request.against.front();
+  if (request.against.size() > 1) other.traces = request.against;
   other.input.order.reset();
   other.task.clear();
   return other;
@@ -143,7 +145,8 @@ int draw_files(const DrawRequest& request) {
   std::vector<std::unique_ptr<Drawn>> kept;
   std::vector<Picture> pictures;
   ExitCode code = kAccepted;
-  for (const DrawRequest& each : requests) {
+  for (DrawRequest& each : requests) {
+    each.order = kept.empty() ? nullptr : &kept.front()->judged.input;
     auto drawn = drawn_of(each);
     if (!drawn) return refuse(drawn.error());
     kept.push_back(std::move(*drawn));
@@ -172,10 +175,12 @@ Run add_draw(CLI::App& app) {
       ->required();
   add_choice(*command, "--format", request->format, draw_formats(),
              "svg, pdf, html, pftrace, json or txt; default: as the file ends");
-  command->add_option(
-      "--against", request->against,
-      "Draw this order, or timeline of `capo run -o`, below the first on one axis of "
-      "time");
+  command
+      ->add_option(
+          "--against", request->against,
+          "Draw this order, timeline of `capo run -o` or trace of torch.profiler below the "
+          "first on one axis of time; again for each rank that has a trace of its own")
+      ->allow_extra_args(false);
   command->add_flag("--paper", request->paper,
                     "A column of a paper wide, in greys and small print");
   command->add_flag("--no-path", request->no_path, "Without the arrows of the critical path");

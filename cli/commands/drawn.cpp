@@ -2,6 +2,7 @@
 
 #include "cli/commands/cured.h"
 #include "cli/options/files.h"
+#include "core/base/plural.h"
 #include "core/cures/cures.h"
 #include "core/draw/picture_of.h"
 #include "core/frameworks/torch/trace.h"
@@ -19,11 +20,9 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <system_error>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -48,32 +47,14 @@ std::uint32_t lane_of(const TracedAction& action, Timeline& timeline) {
   return at;
 }
 
-// A trace holds several steps, of which the last one is drawn: the last time that a rank did each
-// of its actions.
-std::vector<TracedAction> last_step(const TorchTrace& trace) {
-  std::map<std::tuple<std::int32_t, std::int32_t, Kind, std::int32_t>, TracedAction> last;
-  for (const TracedAction& action : trace.actions) {
-    last[{action.rank, action.chunk, action.kind, action.microbatch}] = action;
-  }
-  std::vector<TracedAction> actions;
-  for (const auto& [key, action] : last) actions.push_back(action);
-  std::stable_sort(actions.begin(), actions.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.rank, a.begin, a.member) < std::tie(b.rank, b.begin, b.member);
-  });
-  return actions;
-}
-
 Timeline timeline_of(const TorchTrace& trace) {
   Timeline timeline{.origin = Timeline::Origin::Measured,
                     .unit = Timeline::Unit::Microseconds,
                     .one_chunk = true};
   auto labels = std::make_shared<std::vector<std::string>>();
-  const std::vector<TracedAction> actions = last_step(trace);
-  double first = actions.front().begin;
-  for (const TracedAction& action : actions) first = std::min(first, action.begin);
-  for (const TracedAction& action : actions) {
-    timeline.tasks.push_back({.begin = action.begin - first,
-                              .end = action.end - first,
+  for (const TracedAction& action : trace.actions) {
+    timeline.tasks.push_back({.begin = action.begin,
+                              .end = action.end,
                               .lane = lane_of(action, timeline),
                               .id = static_cast<std::uint32_t>(labels->size()),
                               .stage = action.stage,
@@ -86,29 +67,109 @@ Timeline timeline_of(const TorchTrace& trace) {
         to_token({.kind = action.kind, .chunk = action.chunk, .microbatch = action.microbatch},
                  Naming::Named));
     timeline.ranks = std::max(timeline.ranks, RankId(action.rank).index() + 1);
-    timeline.makespan = std::max(timeline.makespan, action.end - first);
+    timeline.makespan = std::max(timeline.makespan, action.end);
     timeline.one_chunk = timeline.one_chunk && action.chunk == 1;
   }
   timeline.label = [labels](std::uint32_t id) { return (*labels)[id]; };
   return timeline;
 }
 
-// The picture of a trace of torch, which has times and no verdict.
-Read<Picture> picture_of_trace(const Source& source, const Limits& limits) {
-  auto trace = read_torch_trace(source.text, limits);
+// Ranks below the last one that no trace is of: a row without bars would say that they were idle.
+std::string missing_ranks(const TorchTrace& trace, std::size_t ranks) {
+  std::vector<bool> seen(ranks, false);
+  for (const TracedAction& action : trace.actions) seen[RankId(action.rank).index()] = true;
+  std::vector<std::string> missing;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    if (!seen[rank]) missing.push_back(std::to_string(rank));
+  }
+  return missing.empty() ? "" : fmt::format("no trace of rank {}", fmt::join(missing, ", "));
+}
+
+// The picture of a step as torch traced it, which has times and no verdict.
+Picture picture_of_traces(std::vector<TorchTrace> traces, const std::string& title) {
+  for (TorchTrace& trace : traces) trace = last_step_of(trace);
+  const JoinedTraces joined = join_traces(std::move(traces));
+  Picture picture{.timeline = timeline_of(joined.trace),
+                  .title = title,
+                  .verdict = "measured by torch, not judged",
+                  .accepted = true};
+  picture.setting = {joined.trace.on_device
+                         ? "times of kernels on the device, the last step of the trace"
+                         : "times at which the processor launched work, no kernels"};
+  for (const std::string& words :
+       {joined.clocks, missing_ranks(joined.trace, picture.timeline.ranks)}) {
+    if (!words.empty()) picture.setting.push_back(words);
+  }
+  return picture;
+}
+
+// A trace below an order is of ranks that the order has.
+void refuse_other_ranks(const DrawnRequest& request, const TorchTrace& trace,
+                        const std::string& file) {
+  const std::size_t ranks = request.order == nullptr ? 0 : request.order->schedule.ranks.size();
+  const RankId last(trace.actions.back().rank);
+  if (ranks == 0 || last.index() < ranks) return;
+  throw CLI::ValidationError(
+      "--against", fmt::format("{} is of rank {}, and {} has {}", file, std::int32_t{last},
+                               request.order->source.name, counted(ranks, "rank")));
+}
+
+Read<Picture> picture_of_trace(const DrawnRequest& request, const Source& source) {
+  auto trace = read_torch_trace(source.text, request.input.limits);
   if (!trace) return std::move(trace.error());
-  return Picture{
-      .timeline = timeline_of(*trace),
-      .title = printable(source.name),
-      .verdict = "measured by torch, not judged",
-      .accepted = true,
-      .setting = {trace->on_device ? "times of kernels on the device, the last step of the trace"
-                                   : "times at which the processor launched work, no kernels"}};
+  refuse_other_ranks(request, *trace, source.name);
+  return picture_of_traces({std::move(*trace)}, printable(source.name));
+}
+
+std::int32_t rank_of(const TorchTrace& trace) {
+  return trace.actions.front().rank;
+}
+
+void refuse_a_second(const std::vector<TorchTrace>& traces, const TorchTrace& next,
+                     const std::vector<std::string>& files) {
+  for (std::size_t at = 0; at < traces.size(); ++at) {
+    if (rank_of(traces[at]) != rank_of(next)) continue;
+    const bool said = traces[at].says_rank && next.says_rank;
+    throw CLI::ValidationError(
+        "--against",
+        fmt::format("{} and {} are both of rank {}{}", files[at], files[traces.size()],
+                    rank_of(next),
+                    said ? "" : ", where a file says none and its place in the list does"));
+  }
+}
+
+// The picture of several traces, a rank each.
+Result<Picture, CommandError> picture_of_ranks(const DrawnRequest& request) {
+  std::vector<TorchTrace> traces;
+  for (const std::string& file : request.traces) {
+    auto source = read_source(file, request.input.limits.bytes);
+    if (!source) return CommandError(source.error());
+    if (is_timeline(source->text) || !is_torch_trace(source->text)) {
+      throw CLI::ValidationError(
+          "--against",
+          fmt::format(
+              "{} is no trace of torch.profiler; several files are such traces, a rank each",
+              file));
+    }
+    auto trace = read_torch_trace(source->text, request.input.limits,
+                                  static_cast<std::int32_t>(traces.size()));
+    if (!trace) {
+      return CommandError(
+          RefusedInput{.source = std::move(*source), .refusal = std::move(trace.error())});
+    }
+    refuse_a_second(traces, *trace, request.traces);
+    refuse_other_ranks(request, *trace, file);
+    traces.push_back(std::move(*trace));
+  }
+  std::string title = printable(request.traces.front());
+  title += fmt::format(" and {}", counted(traces.size() - 1, "other trace"));
+  return picture_of_traces(std::move(traces), title);
 }
 
 // The picture of a timeline that was written before, by capo or by torch's profiler; nullopt if the
 // file is none. A pipe is read once, so it is taken for an order.
-Result<std::optional<Picture>, CommandError> timeline_in(const InputOptions& input) {
+Result<std::optional<Picture>, CommandError> timeline_in(const DrawnRequest& request) {
+  const InputOptions& input = request.input;
   std::error_code failed;
   const auto type = std::filesystem::status(input.file, failed).type();
   const bool is_pipe =
@@ -119,11 +180,19 @@ Result<std::optional<Picture>, CommandError> timeline_in(const InputOptions& inp
   const bool own = is_timeline(source->text);
   if (!own && !is_torch_trace(source->text)) return std::optional<Picture>();
   auto picture =
-      own ? read_timeline(source->text, input.limits) : picture_of_trace(*source, input.limits);
+      own ? read_timeline(source->text, input.limits) : picture_of_trace(request, *source);
   if (!picture) {
     return CommandError(
         RefusedInput{.source = std::move(*source), .refusal = std::move(picture.error())});
   }
+  return std::optional<Picture>(std::move(*picture));
+}
+
+// A timeline in place of an order; nullopt: the input is an order.
+Result<std::optional<Picture>, CommandError> measured_picture(const DrawnRequest& request) {
+  if (request.traces.empty()) return timeline_in(request);
+  auto picture = picture_of_ranks(request);
+  if (!picture) return std::move(picture.error());
   return std::optional<Picture>(std::move(*picture));
 }
 
@@ -201,7 +270,7 @@ void choose_task(const std::string& words, Picture& picture) {
 }  // namespace
 
 Result<std::unique_ptr<Drawn>, CommandError> drawn_of(const DrawnRequest& request) {
-  auto timeline = timeline_in(request.input);
+  auto timeline = measured_picture(request);
   if (!timeline) return std::move(timeline.error());
   auto drawn = std::make_unique<Drawn>();
   if (*timeline) {

@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace capo::cli {
 
@@ -24,6 +25,11 @@ struct DrawnRequest : InputRequest {
   bool all = false;     ///< draw each finding, also those that follow from one slip
   bool causes = false;  ///< the timeline says what each task waited for
   std::string task;     ///< whose waits have arrows: "rank 2 B1.3"; empty: none
+  /// Traces of torch's ranks that are one picture, in place of the input; empty: the input is
+  /// drawn.
+  std::vector<std::string> traces;
+  /// An order that the input is held against, which has all ranks of a trace; nullptr: none.
+  const Input* order = nullptr;
 };
 
 /// An input with all that its picture refers to, which stays where it is.

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace capo::cli {
@@ -87,10 +88,14 @@ std::string words_of(const Seen& seen) {
 
 int measure_traces(const TraceRequest& request) {
   Seen seen;
-  for (const std::string& file : request.files) {
+  const bool of_ranks = request.files.size() > 1;
+  for (std::size_t at = 0; at < request.files.size(); ++at) {
+    const std::string& file = request.files[at];
+    const auto place = static_cast<std::int32_t>(at);
     auto source = read_source(file, request.limits.bytes);
     if (!source) return fail(source.error());
-    auto trace = read_torch_trace(source->text, request.limits);
+    auto trace = read_torch_trace(source->text, request.limits,
+                                  of_ranks ? std::optional(place) : std::nullopt);
     if (!trace) {
       return refuse(
           RefusedInput{.source = std::move(*source), .refusal = std::move(trace.error())});

@@ -260,6 +260,69 @@ TEST_F(Draw, ATraceOfTorchStandsBelowItsPrediction) {
   EXPECT_EQ(draw("trace.json -o alone.html").exit_code, 0);
 }
 
+// A step of one stage a rank in the form of torch.profiler, whose forward begins at `begin`; rank 0 waits.
+std::string trace_of_rank(int rank, int begin, const std::string& info) {
+  std::string text = "{" + info + R"("traceEvents": [)";
+  for (const char* name : {"F0", "B0"}) {
+    text += R"({"ph": "X", "cat": "gpu_user_annotation", "pid": 0, "dur": 8, "ts": )" +
+            std::to_string(begin) + R"(, "name": "PP:)" + std::to_string(rank) + name + "\"}";
+    text += name == std::string("F0") ? ", " : "]}";
+    begin += rank == 0 ? 40 : 10;
+  }
+  return text;
+}
+
+std::string trace_that_says(int rank, int begin) {
+  return trace_of_rank(rank, begin,
+                       R"("distributedInfo": {"rank": )" + std::to_string(rank) + "}, ");
+}
+
+TEST_F(Draw, TracesOfRanksAreOnePictureBelowTheOrder) {
+  folder_.write("a.order", "capo 1\nplacement loop\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n");
+  folder_.write("r0.json", trace_that_says(0, 100));
+  folder_.write("r1.json", trace_that_says(1, 103));
+  const std::string command = "a.order --cost f=4,b=4,w=4 --against r1.json --against r0.json -o ";
+  EXPECT_EQ(draw(command + "s.svg").exit_code, 0);
+  const std::string text = text_of("s.svg");
+  EXPECT_TRUE(is_xml("s.svg"));
+  EXPECT_EQ(count(text, "<g class=\"task "), 8U);
+  EXPECT_EQ(count(text, "class=\"verdict\""), 2U);
+  EXPECT_TRUE(holds(text, ">r1.json and 1 other trace</text>"));
+  EXPECT_TRUE(holds(text, "rank 1 by 5.0 us"));
+  EXPECT_TRUE(holds(text, "F1.0 of rank 1: from 8 us to 16 us"));
+  EXPECT_EQ(draw(command + "s.html").exit_code, 0);
+}
+
+TEST_F(Draw, ATraceOfARankThatIsTakenOrThatTheOrderLacksIsSaid) {
+  folder_.write("a.order", "capo 1\nplacement loop\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n");
+  folder_.write("r0.json", trace_that_says(0, 100));
+  folder_.write("r1.json", trace_that_says(1, 103));
+  folder_.write("r2.json", trace_that_says(2, 103));
+  folder_.write("silent.json", trace_of_rank(1, 103, ""));
+  const auto error_of = [&](const std::string& flags) {
+    const Outcome outcome = draw("a.order " + flags + " -o s.svg");
+    EXPECT_EQ(outcome.exit_code, 2) << flags;
+    EXPECT_FALSE(exists("s.svg"));
+    return outcome.err;
+  };
+  EXPECT_TRUE(holds(error_of("--against r1.json --against r1.json"),
+                    "r1.json and r1.json are both of rank 1"));
+  EXPECT_TRUE(holds(error_of("--against r1.json --against silent.json"),
+                    "r1.json and silent.json are both of rank 1, where a file says none and its "
+                    "place in the list does"));
+  EXPECT_TRUE(holds(error_of("--against r0.json --against r2.json"),
+                    "r2.json is of rank 2, and a.order has 2 ranks"));
+  EXPECT_TRUE(
+      holds(error_of("--against r2.json"), "r2.json is of rank 2, and a.order has 2 ranks"));
+  EXPECT_TRUE(holds(error_of("--against r0.json --against a.order"),
+                    "a.order is no trace of torch.profiler; several files are such traces, a rank "
+                    "each"));
+  EXPECT_EQ(draw("r0.json --against r2.json -o two.svg").exit_code, 0) << "no order, no ranks";
+  EXPECT_TRUE(holds(text_of("two.svg"), "no trace of rank 0, 1"));
+  EXPECT_EQ(draw("--against r0.json --against silent.json a.order -o places.svg").exit_code, 0);
+  EXPECT_EQ(draw("a.order --against r0.json --against none.json -o s.svg").exit_code, 3);
+}
+
 TEST_F(Draw, PerfettosTraceIsBytesThatBeginWithAPacket) {
   EXPECT_EQ(draw("--order 1,-1 -o a.pftrace").exit_code, 0);
   EXPECT_EQ(text_of("a.pftrace").substr(0, 1), "\n") << "field 1, of a length";

@@ -174,6 +174,17 @@ TEST(MeasureCommand, EachRankMayHaveATraceOfItsOwn) {
   EXPECT_EQ(outcome.out, "--cost r0.c1:f=10\n--cost r1.c1:f=11\n") << outcome.err;
 }
 
+TEST(MeasureCommand, FilesThatSayNoRankAreRanksInTheirOrder) {
+  const ScratchFolder folder;
+  for (const int rank : {0, 1}) {
+    const json trace{{"traceEvents", {span(0, "Forward 0", 0, 10 + rank)}}};
+    folder.write("rank" + std::to_string(rank) + ".json", trace.dump());
+  }
+  const Outcome outcome = run_capo({"measure", "--trace", "rank1.json", "--trace", "rank0.json"},
+                                   {.directory = folder.path()});
+  EXPECT_EQ(outcome.out, "--cost r0.c1:f=11\n--cost r1.c1:f=10\n") << outcome.err;
+}
+
 TEST(MeasureCommand, WhatIsNoTraceOfAPipelineIsSaid) {
   const ScratchFolder folder;
   folder.write("none.json", R"({"traceEvents": []})");

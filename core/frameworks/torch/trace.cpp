@@ -77,7 +77,8 @@ struct Kernel {
 
 class TorchTraceReading {
  public:
-  explicit TorchTraceReading(const Limits& limits) : limits_(limits) {}
+  TorchTraceReading(const Limits& limits, std::optional<std::int32_t> rank)
+      : limits_(limits), place_(rank) {}
 
   Read<TorchTrace> run(const JsonValue& root) {
     const auto events = root.find("traceEvents");
@@ -85,6 +86,7 @@ class TorchTraceReading {
       return malformed(root.span(), "the trace has no list `traceEvents`");
     }
     if (auto refused = read_rank(root)) return *std::move(refused);
+    if (auto refused = read_base(root)) return *std::move(refused);
     for (auto event = events->first(); event; event = event->next()) {
       if (event->type() != JsonValue::Type::Object) return wrong_type(*event, "event", "an object");
       if (auto refused = read_event(*event)) return *std::move(refused);
@@ -111,6 +113,17 @@ class TorchTraceReading {
     const auto number = read_whole(*rank, "rank", 0, static_cast<std::int64_t>(limits_.ranks) - 1);
     if (!number) return number.error();
     rank_ = static_cast<std::int32_t>(*number);
+    trace_.says_rank = true;
+    return std::nullopt;
+  }
+
+  Refused read_base(const JsonValue& root) {
+    constexpr std::string_view kBase = "baseTimeNanoseconds";
+    const auto base = root.find(kBase);
+    if (!base) return std::nullopt;
+    const auto number = read_whole(*base, kBase, 0, std::int64_t{1} << 62);
+    if (!number) return number.error();
+    trace_.base = *number;
     return std::nullopt;
   }
 
@@ -229,6 +242,15 @@ class TorchTraceReading {
     }
     std::set<double> processes;
     for (const Marked& span : spans) processes.insert(span.process);
+    if (!rank_ && place_) {
+      if (processes.size() > 1) {
+        return malformed(
+            root.span(),
+            fmt::format("the trace has {} processes and says no rank", processes.size()),
+            "several traces are a rank each; give one of several ranks alone");
+      }
+      rank_ = place_;
+    }
     for (const Marked& span : spans) {
       const auto own = std::distance(processes.begin(), processes.find(span.process));
       if (auto refused = add_span(root, span, rank_.value_or(static_cast<std::int32_t>(own)))) {
@@ -276,6 +298,7 @@ class TorchTraceReading {
       stages[action.rank].insert(action.stage);
       first = std::min(first, action.begin);
     }
+    trace_.first = first;
     for (TracedAction& action : actions) {
       const auto& own = stages[action.rank];
       const auto before = std::distance(own.begin(), own.find(action.stage));
@@ -286,6 +309,7 @@ class TorchTraceReading {
   }
 
   const Limits& limits_;
+  std::optional<std::int32_t> place_;  // of the file in a list of them
   std::optional<std::int32_t> rank_;
   std::vector<Marked> processor_;
   std::vector<Marked> device_;
@@ -303,12 +327,13 @@ bool is_torch_trace(std::string_view text) {
          text.find("\"traceEvents\"") != std::string_view::npos;
 }
 
-Read<TorchTrace> read_torch_trace(std::string_view text, const Limits& limits) {
+Read<TorchTrace> read_torch_trace(std::string_view text, const Limits& limits,
+                                  std::optional<std::int32_t> rank) {
   auto document = JsonDocument::parse(text, limits);
   if (!document) return std::move(document.error());
   const JsonValue root = document->root();
   if (root.type() != JsonValue::Type::Object) return wrong_type(root, "trace", "an object");
-  return TorchTraceReading(limits).run(root);
+  return TorchTraceReading(limits, rank).run(root);
 }
 
 }  // namespace capo

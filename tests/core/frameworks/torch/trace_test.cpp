@@ -128,6 +128,105 @@ TEST(TorchTrace, MarkedKernelsOfAGraphThatFollowEachOtherAreOneAction) {
   EXPECT_EQ(trace.actions[2].begin, 10) << "the next replay";
 }
 
+TEST(TorchTrace, AFileThatSaysNoRankHasTheOneOfItsPlaceInAList) {
+  const auto at_place = [](const std::string& text, std::int32_t place) {
+    return read_torch_trace(text, {}, place);
+  };
+  const auto silent = at_place(trace_of({event("user_annotation", "Forward 0", 0, 5)}), 3);
+  ASSERT_TRUE(silent);
+  EXPECT_EQ(silent->actions.at(0).rank, 3);
+  EXPECT_EQ(silent->actions.at(0).stage, 3);
+  EXPECT_FALSE(silent->says_rank);
+  const auto telling = at_place(trace_of({event("user_annotation", "Forward 0", 0, 5)},
+                                         R"("distributedInfo": {"rank": 1}, )"),
+                                3);
+  ASSERT_TRUE(telling);
+  EXPECT_EQ(telling->actions.at(0).rank, 1);
+  EXPECT_TRUE(telling->says_rank);
+  const auto many = at_place(trace_of({event("user_annotation", "Forward 0", 0, 5, 11),
+                                       event("user_annotation", "Forward 0", 0, 5, 12)}),
+                             0);
+  ASSERT_FALSE(many);
+  EXPECT_EQ(many.error().finding.message, "the trace has 2 processes and says no rank");
+}
+
+TEST(TorchTrace, TheLastStepIsTheLastTimeOfEachAction) {
+  const TorchTrace step = last_step_of(read(trace_of(
+      {event("user_annotation", "PP:0F0", 10, 5), event("user_annotation", "PP:0B0", 20, 5),
+       event("user_annotation", "PP:0F0", 110, 5), event("user_annotation", "PP:0B0", 121, 6)})));
+  ASSERT_EQ(step.actions.size(), 2U);
+  EXPECT_EQ(step.first, 110);
+  EXPECT_EQ(step.actions[0].begin, 0);
+  EXPECT_EQ(step.actions[1].begin, 11);
+  EXPECT_EQ(step.actions[1].end, 17);
+}
+
+// --- ranks on one axis ---------------------------------------------------------------------------
+
+// A rank of one stage, whose forward and backward of one microbatch take 10 each.
+TorchTrace rank_at(int rank, double forward, double backward, std::int64_t base = 1'000,
+                   const std::string& category = "gpu_user_annotation") {
+  return read(trace_of({event(category, fmt::format("PP:{}F0", rank), forward, 10),
+                        event(category, fmt::format("PP:{}B0", rank), backward, 10)},
+                       fmt::format(R"("distributedInfo": {{"rank": {}}}, "baseTimeNanoseconds": )"
+                                   R"({}, )",
+                                   rank, base)));
+}
+
+TEST(TorchTraces, ClocksThatFitAreTakenAsTheyAre) {
+  const JoinedTraces joined = join_traces({rank_at(1, 12, 22), rank_at(0, 1, 36)});
+  EXPECT_EQ(joined.clocks, "clocks of the files");
+  ASSERT_EQ(joined.trace.actions.size(), 4U);
+  EXPECT_EQ(joined.trace.actions[0].rank, 1);
+  EXPECT_EQ(joined.trace.actions[0].begin, 11) << "from the first action of all files on";
+  EXPECT_EQ(joined.trace.actions[2].begin, 0);
+}
+
+TEST(TorchTraces, EachFileCountsFromItsOwnBase) {
+  constexpr std::int64_t kNow = 1'790'000'000'000'000'000;
+  const JoinedTraces joined =
+      join_traces({rank_at(0, 5, 45, kNow), rank_at(1, 8, 18, kNow + 10'240)});
+  EXPECT_EQ(joined.clocks, "clocks of the files");
+  EXPECT_NEAR(joined.trace.actions[2].begin, 13.24, 0.26);
+}
+
+TEST(TorchTraces, AClockIsMovedAsLittleAsLetsNothingRunBeforeWhatItWaitsFor) {
+  const JoinedTraces joined = join_traces({rank_at(0, 0, 40), rank_at(1, 4, 14)});
+  EXPECT_EQ(joined.clocks,
+            "clocks of the files; moved later, so that nothing runs before what it waits for: "
+            "rank 1 by 6.0 us");
+  EXPECT_EQ(joined.trace.actions[2].begin, 10) << "when the forward of stage 0 ends";
+  const JoinedTraces other = join_traces({rank_at(0, 0, 40), rank_at(1, 25, 35)});
+  EXPECT_EQ(other.clocks,
+            "clocks of the files; moved later, so that nothing runs before what it waits for: "
+            "rank 0 by 5.0 us");
+  EXPECT_EQ(other.trace.actions[1].begin, other.trace.actions[3].end);
+}
+
+TEST(TorchTraces, ClocksThatNoMoveSetsRightStayAsTheyAre) {
+  const JoinedTraces joined = join_traces({rank_at(0, 0, 15), rank_at(1, 4, 14)});
+  EXPECT_EQ(joined.clocks,
+            "clocks of the files; not corrected, since no clocks let each action wait for what it "
+            "needs");
+  EXPECT_EQ(joined.trace.actions[2].begin, 4);
+}
+
+TEST(TorchTraces, FilesOfDifferentTimesBeginTogetherBeforeTheyAreMoved) {
+  const std::string begins =
+      "the files share no clock: each begins at 0; moved later, so that "
+      "nothing runs before what it waits for: rank 1 by 10.0 us";
+  EXPECT_EQ(join_traces({rank_at(0, 0, 40), rank_at(1, 5000, 5010)}).clocks, begins);
+  EXPECT_EQ(join_traces({rank_at(0, 0, 40), rank_at(1, 4, 14, 0)}).clocks, begins)
+      << "of which one does not say what it counts from";
+}
+
+TEST(TorchTraces, TimesOfTheProcessorCorrectNoClock) {
+  const JoinedTraces joined =
+      join_traces({rank_at(0, 0, 40), rank_at(1, 4, 14, 1'000, "user_annotation")});
+  EXPECT_EQ(joined.clocks,
+            "clocks of the files; not corrected, since times of the processor show no waiting");
+}
+
 TEST(TorchTrace, WhatNamesNoActionIsRefused) {
   const auto why = [](const std::string& text) {
     const auto trace = read_torch_trace(text, {});
