@@ -121,6 +121,16 @@ void write_action(const SvgLayout& layout, const Bars& action, Markup& out) {
   out.add("</g>\n");
 }
 
+// The edge around the members of a composite.
+void write_together(const SvgLayout& layout, const TimedTask& first, Markup& out) {
+  const Row& row = layout.row_of(first.lane);
+  layout.for_each_piece(first.begin, first.end, [&](const Piece& piece) {
+    out.add("<rect class=\"together\" x=\"", Length{piece.x}, "\" y=\"",
+            Length{row.top + piece.drop}, "\" width=\"", Length{seen(piece.width)}, "\" height=\"",
+            Length{row.height}, "\"/>\n");
+  });
+}
+
 // The curve of a rank's memory on one line of time, as a closed path.
 class Curve {
  public:
@@ -214,6 +224,9 @@ void write_memory(const SvgLayout& layout, Markup& out) {
 
 void write_actions(const SvgLayout& layout, Markup& out) {
   for (const Bars& action : layout.actions) write_action(layout, action, out);
+  for (const TimedTask& task : layout.timeline.tasks) {
+    if (task.members > 1 && task.member == 0) write_together(layout, task, out);
+  }
 }
 
 }  // namespace capo

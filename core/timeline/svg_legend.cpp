@@ -71,6 +71,9 @@ double write_legend(const SvgLayout& layout, double top, Markup& out) {
   const Timeline& timeline = layout.timeline;
   Keys keys(layout, top, out);
   add_kinds(timeline, keys);
+  const bool together = std::any_of(timeline.tasks.begin(), timeline.tasks.end(),
+                                    [](const TimedTask& task) { return task.members > 1; });
+  if (together) keys.add("class=\"together\"", "run together");
   if (!timeline.bubbles.empty()) keys.add("fill=\"url(#idle)\"", "idle");
   if (!timeline.memory.empty()) keys.add("class=\"held\"", "memory held");
   const std::string stroke =

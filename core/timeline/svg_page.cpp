@@ -19,6 +19,7 @@ svg{font-family:Helvetica,Arial,sans-serif}
 .F rect,.B rect,.W rect,.transfer rect,.collective rect{stroke-width:.6}
 .hatch{stroke:#a9afbb;stroke-width:1}.grid{stroke:#d7dae0;stroke-width:.5}
 .held{fill:#c9ced8;stroke:#5b6270;stroke-width:.7}
+.together{fill:none;stroke:#16181d;stroke-width:1.4}
 .chosen{fill:none;stroke:#6a1fb0;stroke-width:1.6}
 .path{fill:none;stroke:#16181d;stroke-width:1.1}.head{fill:#16181d}
 .alarm{fill:none;stroke:#d1002c;stroke-width:2}.alarm-head{fill:#d1002c}
@@ -27,7 +28,7 @@ svg{font-family:Helvetica,Arial,sans-serif}
 @media (prefers-color-scheme:dark){
 .page{fill:#14171c}.band{fill:#1d2229}text{fill:#eceef2}.soft{fill:#a2abba}
 .hatch{stroke:#59616e}.grid{stroke:#343b46}.held{fill:#3a414d;stroke:#a2abba}
-.chosen{stroke:#cf9cff}.path{stroke:#eceef2}.head{fill:#eceef2}.alarm{stroke:#ff6b81}.alarm-head{fill:#ff6b81}
+.together{stroke:#eceef2}.chosen{stroke:#cf9cff}.path{stroke:#eceef2}.head{fill:#eceef2}.alarm{stroke:#ff6b81}.alarm-head{fill:#ff6b81}
 .alarm-words{fill:#ff8fa0;stroke:#14171c}.finding,.rejected text{fill:#ff8fa0}
 .accepted text{fill:#7fd3b2}}
 )";
@@ -42,6 +43,7 @@ svg{font-family:Helvetica,Arial,sans-serif}
 .F rect,.B rect,.W rect,.transfer rect,.collective rect{stroke-width:.35}
 .hatch{stroke:#999999;stroke-width:.5}.grid{stroke:#cccccc;stroke-width:.3}
 .held{fill:#dddddd;stroke:#333333;stroke-width:.4}
+.together{fill:none;stroke:#000000;stroke-width:.9}
 .chosen{fill:none;stroke:#000000;stroke-width:1;stroke-dasharray:4 1}
 .path{fill:none;stroke:#000000;stroke-width:.6}.head{fill:#000000}
 .alarm{fill:none;stroke:#000000;stroke-width:1.2;stroke-dasharray:3 1.5}.alarm-head{fill:#000000}

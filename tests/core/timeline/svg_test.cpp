@@ -156,6 +156,11 @@ TEST(Svg, MembersOfACompositeLieOneAboveTheOther) {
            each["fill"].empty();
   });
   EXPECT_EQ(halves, 2);
+  const auto edges = of_class(all, "together");
+  ASSERT_EQ(edges.size(), 2U) << "the edge around both, and its key";
+  EXPECT_EQ(edges[0]["height"], "22");
+  EXPECT_NE(svg(picture).find(">run together</text>"), std::string::npos);
+  EXPECT_EQ(svg(small_picture()).find(">run together</text>"), std::string::npos);
 }
 
 TEST(Svg, IdleTimeTellsItsCause) {
