@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <list>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -120,7 +121,8 @@ struct Sheet {
   std::vector<Sign> signs;
 };
 
-// Words that found no room beside their arrow stand below those of its finding.
+// Words that found no room beside their arrow stand below those of its finding, if they are said
+// nowhere else.
 double write_findings(const Sheet& sheet, double y, Markup& out) {
   const SvgLayout& layout = sheet.layout;
   const double size = layout.measures.print;
@@ -130,10 +132,17 @@ double write_findings(const Sheet& sheet, double y, Markup& out) {
       y += 1.35 * size;
     }
   };
+  std::set<std::string> said{""};
+  std::multimap<const Alarm*, const Sign*> without_room;
+  for (const Sign& sign : sheet.signs) {
+    if (sign.place) said.insert(sign.words);
+    if (sign.is_arrow && !sign.place) without_room.emplace(sign.alarm, &sign);
+  }
   for (const Alarm& alarm : layout.picture.alarms) {
     write(alarm.words, " class=\"finding\"");
-    for (const Sign& sign : sheet.signs) {
-      if (sign.alarm == &alarm && sign.is_arrow && !sign.place) write(sign.words, kSoft);
+    const auto [first, last] = without_room.equal_range(&alarm);
+    for (auto at = first; at != last; ++at) {
+      if (said.insert(at->second->words).second) write(at->second->words, kSoft);
     }
   }
   return y + layout.measures.margin - size;
@@ -165,9 +174,6 @@ void write_picture(const Sheet& sheet, bool with_legend, Markup& out) {
 // Lines of words that gaps are widened by at most, one after another; where more are wanted, words
 // stand below.
 constexpr std::size_t kMostLines = 6;
-
-// Signs beyond which nobody looks for the place of each.
-constexpr std::size_t kManySigns = 256;
 
 bool is_poor(const Sign& sign) {
   return !sign.words.empty() && !(sign.place && sign.place->good);

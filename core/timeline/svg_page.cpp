@@ -22,7 +22,7 @@ svg{font-family:Helvetica,Arial,sans-serif}
 .together{fill:none;stroke:#16181d;stroke-width:1.4}
 .chosen{fill:none;stroke:#6a1fb0;stroke-width:1.6}
 .path{fill:none;stroke:#16181d;stroke-width:1.1}.head{fill:#16181d}
-.alarm{fill:none;stroke:#d1002c;stroke-width:2}.alarm-head{fill:#d1002c}
+.alarm{fill:none;stroke:#d1002c;stroke-width:2}.many path{stroke-width:.7;stroke-opacity:.6}.alarm-head{fill:#d1002c}
 .alarm-words{fill:#b30025;font-weight:bold;paint-order:stroke;stroke:#ffffff;stroke-width:3px}
 .finding,.rejected text{fill:#b30025}.accepted text{fill:#0b5a3e}
 @media (prefers-color-scheme:dark){
@@ -46,7 +46,7 @@ svg{font-family:Helvetica,Arial,sans-serif}
 .together{fill:none;stroke:#000000;stroke-width:.9}
 .chosen{fill:none;stroke:#000000;stroke-width:1;stroke-dasharray:4 1}
 .path{fill:none;stroke:#000000;stroke-width:.6}.head{fill:#000000}
-.alarm{fill:none;stroke:#000000;stroke-width:1.2;stroke-dasharray:3 1.5}.alarm-head{fill:#000000}
+.alarm{fill:none;stroke:#000000;stroke-width:1.2;stroke-dasharray:3 1.5}.many path{stroke-width:.4;stroke-dasharray:none}.alarm-head{fill:#000000}
 .alarm-words{fill:#000000;font-weight:bold;paint-order:stroke;stroke:#ffffff;stroke-width:2px}
 )";
 

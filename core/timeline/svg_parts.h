@@ -7,6 +7,7 @@
 #include "core/timeline/markup.h"
 #include "core/timeline/svg_layout.h"
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,9 @@ struct Sign {
   std::string words;
   std::optional<WordsPlace> place = {};  ///< nullopt: the words have no room
 };
+
+/// Signs beyond which nobody looks at each: their arrows are thin, and no room is made for words.
+inline constexpr std::size_t kManySigns = 64;
 
 /// The signs of a picture's findings, words of which lie on no arrow, row or other words.
 [[nodiscard]] std::vector<Sign> signs_of(const SvgLayout& layout);

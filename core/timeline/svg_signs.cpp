@@ -348,7 +348,10 @@ std::vector<Sign> signs_of(const SvgLayout& layout) {
 
 void write_alarms(const SvgLayout& layout, const std::vector<Sign>& signs, Markup& out) {
   for (const Alarm& alarm : layout.picture.alarms) write_marks(layout, alarm, out);
+  if (signs.empty()) return;
+  out.add(signs.size() > kManySigns ? "<g class=\"many\">\n" : "<g>\n");
   for (const Sign& sign : signs) write_sign(layout, sign, out);
+  out.add("</g>\n");
 }
 
 }  // namespace capo

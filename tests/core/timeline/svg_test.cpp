@@ -387,6 +387,21 @@ TEST(Svg, WordsOfFindingsLieOnNothingWhereverTheyAre) {
   EXPECT_GT(beside, given) << "most words and marks have a place in the picture";
 }
 
+TEST(Svg, WordsThatManyArrowsShareStandOnce) {
+  Picture picture = full_picture(1);
+  for (std::uint32_t at = 0; at < 300; ++at) {
+    picture.alarms.push_back({.rule = "B01",
+                              .words = "error[B01]: number " + std::to_string(at),
+                              .arrows = {{spot_at(0, at % 10), spot_at(0, at % 7), "it is read"}}});
+  }
+  const auto all = elements_of(svg(picture));
+  EXPECT_EQ(of_class(all, "finding").size(), 300U);
+  const auto below = of_class(all, "soft");
+  EXPECT_LE(std::count_if(below.begin(), below.end(),
+                          [](const Element& each) { return each.text == "B01 it is read"; }),
+            1);
+}
+
 TEST(Svg, WordsWithoutAnyRoomStandBelow) {
   Picture picture = full_picture(1);
   Alarm alarm{.rule = "B01", .words = "error[B01]: no place"};
@@ -395,6 +410,8 @@ TEST(Svg, WordsWithoutAnyRoomStandBelow) {
         {spot_at(0, at % 10), spot_at(0, (at + 1) % 10), "goes to number " + std::to_string(at)});
   }
   picture.alarms = {alarm};
+  EXPECT_EQ(svg(deadlocked_picture()).find("class=\"many\""), std::string::npos);
+  EXPECT_NE(svg(picture).find("class=\"many\""), std::string::npos) << "with thin arrows";
   const auto all = elements_of(svg(picture));
   expect_clear_words(all);
   for (const char* words : {"B01 goes to number 0", "B01 goes to number 299"}) {
