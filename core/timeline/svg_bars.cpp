@@ -32,30 +32,44 @@ std::string_view class_of(Kind kind) {
   return is_exchange(kind) ? "collective combine" : "collective";
 }
 
-// The width of a label of letters and digits.
+// The width of a label of letters and digits, as the widest usual fonts have it.
 double width_in(std::string_view label, double print) {
   double width = 0;
-  for (const char c : label) width += c == 'W' ? 0.95 : c == '.' ? 0.28 : c >= 'A' ? 0.67 : 0.56;
+  for (const char c : label) width += c == 'W' ? 0.99 : c == '.' ? 0.32 : c >= 'A' ? 0.69 : 0.64;
   return width * print;
 }
 
-// The longest form of a label that a bar has room for, and that still says something: "F1.3", or
-// "F3" if no rank holds several chunks, or "3".
-std::string fitted(const Timeline& timeline, const TimedTask& task, double width, double print) {
-  const auto fits = [&](std::string_view label) { return width_in(label, print) < width - 1; };
-  if (!fits("1")) return "";
+struct BarLabel {
+  std::string text;
+  double print = 0;
+};
+
+// The forms of a label from the longest to the shortest that still says something: "F1.3", or "F3"
+// if no rank holds several chunks, and "3".
+std::vector<std::string> forms_of(const Timeline& timeline, const TimedTask& task) {
   const std::string letter(letter_of(task.kind));
-  const std::string number =
-      task.microbatch == kNoMicrobatch ? "" : std::to_string(std::int32_t{task.microbatch});
   const bool says_chunk = !timeline.one_chunk && task.chunk > 0;
-  std::string label = says_chunk ? letter + std::to_string(std::int32_t{task.chunk}) + "." + number
-                                 : letter + number;
-  if (number.empty() && says_chunk) label.pop_back();
-  if (fits(label)) return label;
-  if (number.empty()) return "";
-  label = letter + number;
-  if (fits(label)) return label;
-  return fits(number) ? number : "";
+  const std::string chunk = says_chunk ? std::to_string(std::int32_t{task.chunk}) : "";
+  if (task.microbatch == kNoMicrobatch) return {letter + chunk};
+  const std::string number = std::to_string(std::int32_t{task.microbatch});
+  std::vector<std::string> forms{letter + number, number};
+  if (says_chunk) forms.insert(forms.begin(), letter + chunk + "." + number);
+  return forms;
+}
+
+// The longest form that a bar has room for, if need be in somewhat smaller print.
+BarLabel fitted(const Timeline& timeline, const TimedTask& task, double width, double print) {
+  constexpr double kSmaller = 0.86;
+  const auto fits = [&](std::string_view label, double at) {
+    return width_in(label, at) < width - 1;
+  };
+  if (!fits("1", kSmaller * print)) return {};
+  for (std::string& form : forms_of(timeline, task)) {
+    for (const double at : {print, kSmaller * print}) {
+      if (fits(form, at)) return {.text = std::move(form), .print = at};
+    }
+  }
+  return {};
 }
 
 // Later chunks are paler, as papers have it, but for dark bars with white letters.
@@ -82,11 +96,11 @@ void write_bar(const SvgLayout& layout, const TimedTask& task, Markup& out) {
     const double width = seen(piece.width);
     out.add("<rect x=\"", Length{piece.x}, "\" y=\"", Length{y}, "\" width=\"", Length{width},
             "\" height=\"", Length{height}, shade_of(layout, task), "\"/>");
-    const std::string text = fitted(layout.timeline, task, width, print);
-    if (text.empty()) return;
+    const BarLabel label = fitted(layout.timeline, task, width, print);
+    if (label.text.empty()) return;
     out.add("<text x=\"", Length{piece.x + width / 2}, "\" y=\"",
-            Length{y + height / 2 + 0.35 * print}, "\" font-size=\"", Length{print},
-            "\" text-anchor=\"middle\">", text, "</text>");
+            Length{y + height / 2 + 0.35 * label.print}, "\" font-size=\"", Length{label.print},
+            "\" text-anchor=\"middle\">", label.text, "</text>");
   });
 }
 

@@ -489,6 +489,35 @@ TEST(Svg, WaitsOfAChosenTaskAreArrowsToAndFromIt) {
   EXPECT_NE(svg(picture).find(">waits of B1.0</text>"), std::string::npos);
 }
 
+// Letters are as wide as those of DejaVu Sans, which are wider than Helvetica's.
+TEST(Svg, LabelsOfBarsKeepInsideThem) {
+  Picture picture = full_picture(1);
+  picture.timeline.one_chunk = false;
+  for (std::size_t at = 0; at < 10; ++at) {
+    TimedTask& task = picture.timeline.tasks[at];
+    task.kind = Kind::BackwardWeight;
+    task.microbatch = MicrobatchId(static_cast<std::int32_t>(10 * at));
+    task.end = task.begin + 0.1 * static_cast<double>(at + 1);
+  }
+  const auto all = elements_of(svg(picture));
+  std::size_t labels = 0;
+  for (const Element& bar : all) {
+    if (bar.name != "rect" || !bar["class"].empty() || bar["x"].empty()) continue;
+    const double left = std::stod(bar["x"]);
+    const double width = std::stod(bar["width"]);
+    for (const Element& text : all) {
+      if (text.name != "text" || text["text-anchor"] != "middle" || !text["class"].empty())
+        continue;
+      if (std::abs(std::stod(text["x"]) - left - width / 2) > 0.02) continue;
+      ++labels;
+      double wide = 0;
+      for (const char c : text.text) wide += c == 'W' ? 0.989 : c == '.' ? 0.318 : 0.636;
+      EXPECT_LT(wide * std::stod(text["font-size"]), width) << text.text;
+    }
+  }
+  EXPECT_GT(labels, 7U);
+}
+
 TEST(Svg, NothingAtAllIsAPictureWithItsVerdict) {
   const Picture picture{.verdict = "accepted"};
   const std::string text = svg(picture);
