@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -42,13 +43,16 @@ bool is_number(nb::handle item) {
 }
 
 // An int beyond a double's range is as large as can be said.
-double value_of_int(nb::handle whole) {
-  const double value = PyLong_AsDouble(whole.ptr());
-  if (value != -1.0 || PyErr_Occurred() == nullptr) return value;
+double largest_like(nb::handle whole) {
   PyErr_Clear();
   const bool negative = PyObject_RichCompareBool(whole.ptr(), nb::int_(0).ptr(), Py_LT) == 1;
   const double most = std::numeric_limits<double>::max();
   return negative ? -most : most;
+}
+
+double value_of_int(nb::handle whole) {
+  const double value = PyLong_AsDouble(whole.ptr());
+  return value == -1.0 && PyErr_Occurred() != nullptr ? largest_like(whole) : value;
 }
 
 // What nearly every item is.
@@ -72,50 +76,78 @@ Number number_of(nb::handle item) {
   return {.value = PyFloat_AsDouble(real.ptr()), .type = NumberType::Float};
 }
 
+// A text that grows by small words, with room ahead of what is written: a string's append() would
+// take longer than all else that is done with an item.
+class Text {
+ public:
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] char back() const { return text_[size_ - 1]; }
+
+  void expect(std::size_t bytes) {
+    if (text_.size() - size_ < bytes) text_.resize(2 * text_.size() + bytes);
+  }
+  void append(std::string_view word) {
+    expect(word.size());
+    std::copy(word.begin(), word.end(), text_.begin() + static_cast<std::ptrdiff_t>(size_));
+    size_ += word.size();
+  }
+  // Nearly all are small ints, of which to_text() would make a string of each.
+  void append(const Number& number) {
+    constexpr double kSmall = 1e9;
+    constexpr std::size_t kMostDigits = 11;
+    if (number.type != NumberType::Integer || std::abs(number.value) > kSmall) {
+      append(to_text(number));
+      return;
+    }
+    expect(kMostDigits);
+    char* const at = text_.data() + size_;
+    const auto end = std::to_chars(at, at + kMostDigits, static_cast<std::int32_t>(number.value));
+    size_ += static_cast<std::size_t>(end.ptr - at);
+  }
+  [[nodiscard]] std::string taken() && {
+    text_.resize(size_);
+    return std::move(text_);
+  }
+
+ private:
+  std::string text_;
+  std::size_t size_ = 0;  // of what is written
+};
+
 // Prints each entry as it is taken, so that it has a place in a text.
 class Lists {
  public:
   explicit Lists(const std::string& name) { taken_.source.name = name; }
 
-  // A list of a production job has a hundred thousand entries, of some six characters each.
+  // A list of a production job has a hundred thousand entries, of some four characters each.
   void expect(std::size_t entries) {
     taken_.list.entries.reserve(entries);
-    text().reserve(entries * 6);
+    text_.expect(entries * 5);
   }
-  void open() { text() += "["; }
-  void close() { text() += "]"; }
+  void open() { text_.append("["); }
+  void close() { text_.append("]"); }
   void begin_rank() {
-    if (!taken_.begins.empty()) text() += ", ";
+    if (!taken_.begins.empty()) text_.append(", ");
     taken_.begins.push_back(static_cast<std::uint32_t>(taken_.list.entries.size()));
     open();
   }
   void add(const Number& number) {
-    std::string& out = text();
-    if (out.back() != '[') out += ", ";
-    const std::size_t offset = out.size();
+    if (text_.back() != '[') text_.append(", ");
+    const std::size_t offset = text_.size();
     if (offset > std::numeric_limits<std::uint32_t>::max() - 64) refuse("order: it is too long");
-    append(number, out);
+    text_.append(number);
     taken_.list.entries.push_back({.value = number.value,
                                    .offset = static_cast<std::uint32_t>(offset),
-                                   .length = static_cast<std::uint16_t>(out.size() - offset),
+                                   .length = static_cast<std::uint16_t>(text_.size() - offset),
                                    .type = number.type});
   }
-  [[nodiscard]] TakenLists taken() && { return std::move(taken_); }
-
- private:
-  // Nearly all are small ints, of which to_text() would make a string of each.
-  static void append(const Number& number, std::string& out) {
-    constexpr double kSmall = 1e9;
-    if (number.type != NumberType::Integer || std::abs(number.value) > kSmall) {
-      out += to_text(number);
-      return;
-    }
-    const fmt::format_int digits(static_cast<std::int64_t>(number.value));
-    out.append(digits.data(), digits.size());
+  [[nodiscard]] TakenLists taken() && {
+    taken_.source.text = std::move(text_).taken();
+    return std::move(taken_);
   }
 
-  std::string& text() { return taken_.source.text; }
-
+ private:
+  Text text_;
   TakenLists taken_;
 };
 

@@ -37,7 +37,7 @@ def test_an_item_that_is_no_number_is_named_by_its_index(order, words):
 
 
 def test_odd_numbers_are_findings_as_on_the_command_line():
-    for order in ([1, float("nan")], [0], [1.5], [1.0, -1], [1e300, -1], [2**40, -1], []):
+    for order in ([1, float("nan")], [0], [1.5], [1.0, -1], [1e300, -1], [2**40, -1], [-(10**9), 10**9 + 1], []):
         assert str(capo.check(order)) == str(capo.check(str(order)))
     assert not capo.check([1, 10**400]).accepted
     assert capo.check([True, -1]).accepted
