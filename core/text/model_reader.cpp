@@ -246,6 +246,21 @@ constexpr std::array<JsonMember<Reading>, 18> kMembers{{
      }},
 }};
 
+// Without `layers` one module is every layer; of several nobody says which layer is which.
+Maybe complete_layers(const JsonValue& root, ModuleTable& modules) {
+  if (modules.list.empty() || root.find("layers")) return std::nullopt;
+  if (modules.list.size() == 1) {
+    modules.layers = {{{0}}};
+    return std::nullopt;
+  }
+  return malformed(
+      root.find("modules")->span(),
+      fmt::format("there are {} modules here, and no `layers` say which layer is which",
+                  modules.list.size()),
+      fmt::format("`\"layers\": \"{0}\"` makes each layer a `{0}`; lists tell them apart",
+                  modules.list.front().name));
+}
+
 }  // namespace
 
 Read<Model> read_model(std::string_view text, const Limits& limits) {
@@ -259,6 +274,7 @@ Read<Model> read_model(std::string_view text, const Limits& limits) {
   }
   Reading reading{.limits = limits};
   if (auto refusal = read_members(root, "", kMembers, reading)) return std::move(*refusal);
+  if (auto refusal = complete_layers(root, reading.model.modules)) return std::move(*refusal);
   derive(reading.model);
   return std::move(reading.model);
 }

@@ -4,9 +4,9 @@
 //   {"schema": 1, "topology": "loop", "modules": {"mlp": {"kind": "grouped-mlp"}}, "layers": "mlp"}
 //
 // Every member may be left out, and none is guessed. Rules beyond the schema hold too: stages are
-// distinct and without gaps, a layer is a module that there is, the members of a group differ, and
-// no rank performs an action in two groups. Tested by model_reader_test.cpp and
-// model_refusals_test.cpp.
+// distinct and without gaps, a layer is a module that there is, a single module without `layers` is
+// every layer and several have some, the members of a group differ, and no rank performs an action
+// in two groups. Tested by model_reader_test.cpp and model_refusals_test.cpp.
 
 #pragma once
 

@@ -114,6 +114,17 @@ def test_an_argument_that_does_not_fit(arguments, words):
     assert words in str(raised.value)
 
 
+def test_modules_of_a_dict_are_the_layers():
+    order = [1, 1, -1, -1, -1.5, -1.5]
+    named = {"modules": {"mine": {"kind": "linear"}}}
+    alone = capo.check(order, modules=named, plan="te")
+    assert str(alone) == str(capo.check(order, modules=named | {"layers": "mine"}, plan="te"))
+    assert alone.verdict == capo.check(order, modules="linear", plan="te").verdict == "rejected"
+    two = {"modules": {"a": {"kind": "linear"}, "b": {"kind": "linear"}}}
+    with pytest.raises(ValueError, match="modules: there are 2 modules here, and no `layers`"):
+        capo.check(order, modules=two)
+
+
 def test_declarations_of_lists_are_for_lists():
     with pytest.raises(ValueError, match="num_layers_per_chunk: is for lists"):
         capo.check("0F0,0B0\n", num_layers_per_chunk=[1])

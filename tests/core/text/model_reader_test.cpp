@@ -88,7 +88,7 @@ TEST(ModelReader, ReadsModulesInTheOrderOfTheText) {
                         "weight": 9007199254740991},
               "cost": {"forward": 0, "backward": 1.5, "weight": 2, "dispatch": 1e12,
                        "combine": -0.0, "autograd": 7}},
-      "attn": {"flags": {"delay_wgrad": false}}}})");
+      "attn": {"flags": {"delay_wgrad": false}}}, "layers": "mlp"})");
   const Module mlp{.name = "mlp",
                    .kind = ModuleKind::GroupedMlp,
                    .dtype = DataType::Fp16,
@@ -193,6 +193,11 @@ TEST(ModelReader, TellsByTheDepthOfNamesWhatLayersSpeakOf) {
   EXPECT_EQ(layers(R"([["a"],["a","b"]])"), (Layers{{{0}, {0, 1}}}));
   EXPECT_EQ(layers(R"([[["a"],["b"]],[["b","b"]]])"), (Layers{{{0}, {1}}, {{1, 1}}}));
   EXPECT_EQ(layers(R"([[],[["a"]],[]])"), (Layers{{}, {{0}}, {}})) << "ranks without chunks";
+}
+
+TEST(ModelReader, TakesOneModuleWithoutLayersForEveryLayer) {
+  EXPECT_EQ(read(R"({"modules":{"default":{"kind":"linear"}}})"),
+            read(R"({"modules":{"default":{"kind":"linear"}},"layers":"default"})"));
 }
 
 TEST(ModelReader, SortsGroupsByRankAndAction) {
@@ -388,7 +393,7 @@ TEST(ModelReader, HoldsItselfToTheLimitOfCounts) {
   const std::string stages = R"({"topology":{"stages":[[0,1,2,3]]}})";
   EXPECT_EQ(limit(stages, {.counts = 3}), "");
   EXPECT_EQ(limit(stages, {.counts = 2}), "a stage is above the limit of 2 @3" + flag);
-  const std::string modules = R"({"modules":{"a":{},"b":{},"c":{}}})";
+  const std::string modules = R"({"modules":{"a":{},"b":{},"c":{}},"layers":"a"})";
   EXPECT_EQ(limit(modules, {.counts = 3}), "");
   EXPECT_EQ(limit(modules, {.counts = 2}), "more than 2 modules @\"c\"" + flag);
   const std::string of_layers = R"({"modules":{"a":{}},"layers":["a","a","a"]})";

@@ -159,6 +159,12 @@ TEST(ModelRefusals, OfLayers) {
   });
 }
 
+TEST(ModelRefusals, OfSeveralModulesWithoutLayers) {
+  expect_refused({{R"({"modules":<<{"a":{},"b":{}}>>,"plan":"te"})",
+                   "there are 2 modules here, and no `layers` say which layer is which",
+                   "`\"layers\": \"a\"` makes each layer a `a`; lists tell them apart"}});
+}
+
 TEST(ModelRefusals, OfModules) {
   expect_refused({
       {R"({"modules":<<[]>>})", "`modules` is an array, not an object of modules by name", ""},
