@@ -6,9 +6,12 @@
 #include "core/cures/cures.h"
 #include "core/frameworks/te/contract.h"
 #include "core/minimise/minimise.h"
+#include "core/model/group_fit.h"
 #include "core/order/declare.h"
 #include "core/profiles/consult.h"
 #include "core/project/project_file.h"
+#include "core/rules/context.h"
+#include "core/rules/given_misfit.h"
 #include "core/rules/rule.h"
 
 #include <fmt/format.h>
@@ -109,6 +112,12 @@ void place(Input& input, const Declared& declared) {
   if (const auto why = declare_layers(schedule, declared.model.modules.layers)) {
     refuse("modules", *why);
   }
+  if (const auto why = misfit_of_groups(declared.model.groups, schedule.ranks.size()))
+    refuse("modules", *why);
+  const auto& model_chunks = declared.model.plan.model_chunks;
+  if (!model_chunks.empty()) {
+    if (const auto why = declare_model_chunks(schedule, model_chunks)) refuse("modules", *why);
+  }
   if (declared.model.environment.communicators && schedule.topology == Topology::Independent) {
     refuse("comm",
            "the chunks are not wired to each other, so nobody communicates; topology wires them");
@@ -127,9 +136,21 @@ Result<std::vector<Suppression>, RefusedInput> suppressions_of(
   return *std::move(suppressions);
 }
 
+Result<Declared, RefusedInput> with_plan(Declared declared, Source plan) {
+  if (declared.model.plan.kind) refuse("plan_in", "stands in place of plan, and both are given");
+  auto read = read_given_plan(plan.text, declared.load.limits);
+  if (!read) return RefusedInput{.source = std::move(plan), .refusal = read.error()};
+  declared.model.plan.kind = PlanKind::Given;
+  declared.given = std::make_shared<const PlanText>(
+      PlanText{.source = std::move(plan), .plan = *std::move(read)});
+  return declared;
+}
+
 Judgement::Judgement(Input input, Declared declared)
     : input_(std::move(input)), declared_(std::move(declared)) {
   place(input_, declared_);
+  refused_ = misfit();
+  if (refused_) return;
   found_ = found(Diagnostics::kDefaultLimit);
   const auto judge = [this](const std::string& text) { return judge_again(text); };
   if (auto slip = find_slip(found_.result, input_, judge)) slip_ = std::move(slip->finding);
@@ -168,12 +189,23 @@ Schedule Judgement::minimised(const std::string& rule) const {
   return std::move(least->schedule);
 }
 
+// The refusal of a given plan that does not fit the order.
+std::optional<RefusedInput> Judgement::misfit() const {
+  if (!declared_.given) return std::nullopt;
+  const CheckOptions declared = options(Diagnostics::kDefaultLimit);
+  auto refusal = misfit_of_given_plan(Context(input_, declared));
+  if (!refusal) return std::nullopt;
+  return RefusedInput{.source = declared_.given->source, .refusal = *std::move(refusal)};
+}
+
 CheckOptions Judgement::options(std::size_t findings_per_rule) const {
-  return {.findings_per_rule = findings_per_rule,
-          .environment = declared_.model.environment,
-          .groups = declared_.model.groups,
-          .modules = declared_.model.modules,
-          .plan = declared_.model.plan};
+  CheckOptions options{.findings_per_rule = findings_per_rule,
+                       .environment = declared_.model.environment,
+                       .groups = declared_.model.groups,
+                       .modules = declared_.model.modules,
+                       .plan = declared_.model.plan};
+  if (declared_.given) options.given = {declared_.given, &declared_.given->plan};
+  return options;
 }
 
 CheckResult Judgement::checked(const Input& input, std::size_t findings_per_rule) const {

@@ -13,18 +13,27 @@
 #include "core/project/suppression.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
+#include "core/rules/given_plan.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace capo::python {
 
+/// A plan that others made, with its text.
+struct PlanText {
+  Source source;
+  GivenPlan plan;
+};
+
 /// Everything that a call declares beside its order.
 struct Declared {
   LoadOptions load;
   Model model;
-  std::vector<std::string> profiles;  ///< names of other programs that are asked as well
+  std::shared_ptr<const PlanText> given;  ///< null unless model.plan.kind is PlanKind::Given
+  std::vector<std::string> profiles;      ///< names of other programs that are asked as well
   std::vector<Suppression> suppressions;
 };
 
@@ -37,6 +46,10 @@ struct ProjectText {
 /// The suppressions of an order, in its own text and in the capo.toml that holds for it.
 [[nodiscard]] Result<std::vector<Suppression>, RefusedInput> suppressions_of(
     const Input& input, const std::optional<ProjectText>& project);
+
+/// A plan in the text of `capo check --plan-in`, which is declared in place of one of capo's.
+/// Throws std::invalid_argument if another is declared.
+[[nodiscard]] Result<Declared, RefusedInput> with_plan(Declared declared, Source plan);
 
 /// Throws std::invalid_argument if the order has no use for something that is declared, or states
 /// otherwise itself.
@@ -65,6 +78,7 @@ class Judgement {
   [[nodiscard]] Schedule minimised(const std::string& rule) const;
 
  private:
+  [[nodiscard]] std::optional<RefusedInput> misfit() const;
   [[nodiscard]] CheckOptions options(std::size_t findings_per_rule) const;
   [[nodiscard]] CheckResult checked(const Input& input, std::size_t findings_per_rule) const;
   // What was found, and what of it is suppressed.

@@ -17,6 +17,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -57,7 +58,8 @@ void declare(const TorchFacts& facts, Declared& declared) {
 std::unique_ptr<Judgement> judged(nb::handle order, const std::string& name,
                                   const Arguments& arguments, std::vector<std::string> profiles,
                                   const std::optional<TorchFacts>& torch,
-                                  const std::optional<ProjectText>& project) {
+                                  const std::optional<ProjectText>& project,
+                                  std::optional<Source> plan) {
   for (const std::string& profile : profiles) refuse_unknown_profile(profile);
   Declared declared = declared_of(arguments);
   if (torch) declare(*torch, declared);
@@ -69,6 +71,11 @@ std::unique_ptr<Judgement> judged(nb::handle order, const std::string& name,
   auto suppressions = suppressions_of(*input, project);
   if (!suppressions) return std::make_unique<Judgement>(suppressions.error());
   declared.suppressions = *std::move(suppressions);
+  if (plan) {
+    auto planned = with_plan(std::move(declared), *std::move(plan));
+    if (!planned) return std::make_unique<Judgement>(planned.error());
+    declared = *std::move(planned);
+  }
   return std::make_unique<Judgement>(*std::move(input), std::move(declared));
 }
 
@@ -205,18 +212,22 @@ void bind_judgement(nb::module_& m) {
       [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
          nb::object modules, nb::object plan, nb::object topology, nb::object comm,
          nb::object weight_stream, std::vector<std::string> profiles, const TorchFacts* torch,
-         const ProjectText* project) {
+         const ProjectText* project,
+         const std::optional<std::pair<std::string, std::string>>& plan_in) {
         return judged(order, name,
                       {std::move(layers), std::move(delayed), std::move(modules), std::move(plan),
                        std::move(topology), std::move(comm), std::move(weight_stream)},
                       std::move(profiles), torch ? std::optional(*torch) : std::nullopt,
-                      project ? std::optional(*project) : std::nullopt);
+                      project ? std::optional(*project) : std::nullopt,
+                      plan_in
+                          ? std::optional(Source{.name = plan_in->second, .text = plan_in->first})
+                          : std::nullopt);
       },
       nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
       nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("plan").none(),
       nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("weight_stream").none(),
       nb::arg("profiles"), nb::arg("torch").none() = nb::none(),
-      nb::arg("project").none() = nb::none());
+      nb::arg("project").none() = nb::none(), nb::arg("plan_in").none() = nb::none());
 }
 
 void bind_schedule(nb::module_& m) {

@@ -281,8 +281,27 @@ Model model_of_json(nb::handle members) {
   return *std::move(model);
 }
 
-void take_topology(nb::handle given, Model& model) {
-  if (given.is_none()) return;
+// A channel's bytes are counted in messages, so these need a size.
+void size_messages(Model& model) {
+  Environment& environment = model.environment;
+  if (!environment.channel_bytes) return;
+  environment.message_bytes = model.transfer.bytes;
+  if (environment.message_bytes.value_or(0) > 0) return;
+  refuse(fmt::format("modules: transfers {} needs `transfer` with `bytes`",
+                     transfers_text(environment)));
+}
+
+// An argument and the members of a dict may both declare something, if they agree.
+template <typename Value>
+void declare(std::optional<Value>& slot, const std::optional<Value>& given, const char* argument) {
+  if (!given) return;
+  if (slot && *slot != *given)
+    refuse(fmt::format("{}: the members of `modules` say otherwise", argument));
+  slot = given;
+}
+
+Model placed_model(nb::handle given) {
+  Model model;
   if (nb::isinstance<nb::str>(given)) {
     constexpr std::array<std::string_view, 5> kNames{"independent", "chain", "loop", "v",
                                                      "bidirectional"};
@@ -291,7 +310,7 @@ void take_topology(nb::handle given, Model& model) {
       return named == Topology::Custom ? std::nullopt : named;
     };
     model.topology = value_named(given, "topology", placed, kNames);
-    return;
+    return model;
   }
   std::vector<std::vector<std::int32_t>> ranks;
   for (nb::handle rank : nb::borrow<nb::list>(items_of(given, "topology"))) {
@@ -304,6 +323,22 @@ void take_topology(nb::handle given, Model& model) {
   if (!stages) refuse("topology: " + stages.error().finding.message);
   model.topology = Topology::Custom;
   model.stages = *std::move(stages);
+  return model;
+}
+
+void take_topology(nb::handle given, Model& model) {
+  if (given.is_none()) return;
+  Model placed = placed_model(given);
+  declare(model.topology, placed.topology, "topology");
+  if (!model.stages.empty() && model.stages != placed.stages)
+    refuse("topology: the members of `modules` say otherwise");
+  model.stages = std::move(placed.stages);
+}
+
+std::optional<bool> weight_stream_of(nb::handle given) {
+  if (given.is_none()) return std::nullopt;
+  if (nb::isinstance<nb::bool_>(given)) return nb::cast<bool>(given);
+  refuse(fmt::format("weight_stream: {} is neither true nor false", shown(given)));
 }
 
 }  // namespace
@@ -339,24 +374,16 @@ Declared declared_of(const Arguments& arguments) {
   } else if (!arguments.modules.is_none()) {
     model.modules = modules_of(arguments.modules);
   }
+  size_messages(model);
   constexpr std::array<std::string_view, 2> kPlans{"te", "safe"};
-  if (!arguments.plan.is_none()) {
-    model.plan.kind = value_named(arguments.plan, "plan", plan_named, kPlans);
-  }
+  declare(model.plan.kind, value_named(arguments.plan, "plan", plan_named, kPlans), "plan");
   take_topology(arguments.topology, model);
   constexpr std::array<std::string_view, 4> kLayouts{"per-rank", "per-pair", "per-edge",
                                                      "per-direction"};
-  if (!arguments.comm.is_none()) {
-    model.environment.communicators =
-        value_named(arguments.comm, "comm", communicators_named, kLayouts);
-  }
-  if (!arguments.weight_stream.is_none()) {
-    if (!nb::isinstance<nb::bool_>(arguments.weight_stream)) {
-      refuse(fmt::format("weight_stream: {} is neither true nor false",
-                         shown(arguments.weight_stream)));
-    }
-    model.environment.weight_stream = nb::cast<bool>(arguments.weight_stream);
-  }
+  Environment& environment = model.environment;
+  declare(environment.communicators,
+          value_named(arguments.comm, "comm", communicators_named, kLayouts), "comm");
+  declare(environment.weight_stream, weight_stream_of(arguments.weight_stream), "weight_stream");
   return declared;
 }
 

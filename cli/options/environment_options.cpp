@@ -5,6 +5,7 @@
 #include "core/base/nearest.h"
 #include "core/graph/lowered.h"
 #include "core/model/derive.h"
+#include "core/model/group_fit.h"
 #include "core/model/ready_models.h"
 #include "core/order/declare.h"
 #include "core/text/model_reader.h"
@@ -239,15 +240,8 @@ void EnvironmentOptions::refuse_idle_overlap(const Model& declared) const {
 
 std::optional<Misfit> EnvironmentOptions::place(Schedule& schedule, const Model& declared,
                                                 const Limits& limits) const {
-  for (const CollectiveGroup& group : declared.groups) {
-    for (const std::int32_t rank : group.members) {
-      if (RankId(rank).index() < schedule.ranks.size()) continue;
-      return Misfit{"--model",
-                    fmt::format("group {} has rank {} among its members, but the input has ranks "
-                                "0 to {}",
-                                group.name, rank, schedule.ranks.size() - 1)};
-    }
-  }
+  if (auto why = misfit_of_groups(declared.groups, schedule.ranks.size()))
+    return Misfit{"--model", std::move(*why)};
   const char* flag = topology.empty() ? "--model" : "--topology";
   if (declared.topology) {
     auto why = declare_topology(schedule, *declared.topology, declared.stages);

@@ -1,4 +1,5 @@
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any, Literal
 
 from capo import megatron as megatron
@@ -51,6 +52,8 @@ EDGE_KINDS: tuple[str, ...]
 KINDS: tuple[str, ...]
 REGIONS: tuple[str, ...]
 
+_Comm = Literal["per-rank", "per-pair", "per-edge", "per-direction"]
+_Plan = Literal["te", "safe"]
 _Order = Any
 """A list as TransformerEngine takes it, a list of ranks, a text, a path, a torch schedule, a Schedule."""
 
@@ -120,9 +123,10 @@ def check(
     num_layers_per_chunk: int | Sequence[int] | None = None,
     delayed: Literal["all"] | Iterable[int] | None = None,
     modules: str | Sequence[str] | Mapping[str, Any] | None = None,
-    plan: Literal["te", "safe"] | None = None,
+    plan: _Plan | None = None,
+    plan_in: str | PathLike[str] | Mapping[str, Any] | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
+    comm: _Comm | None = None,
     weight_stream: bool | None = None,
     profiles: str | Iterable[str] = ("sound",),
 ) -> Report: ...
@@ -153,9 +157,9 @@ class Schedule:
         num_layers_per_chunk: int | Sequence[int] | None = None,
         delayed: Literal["all"] | Iterable[int] | None = None,
         modules: str | Sequence[str] | Mapping[str, Any] | None = None,
-        plan: Literal["te", "safe"] | None = None,
+        plan: _Plan | None = None,
         topology: str | Sequence[Sequence[int]] | None = None,
-        comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
+        comm: _Comm | None = None,
     ) -> Graph: ...
     def plan(
         self,
@@ -163,9 +167,9 @@ class Schedule:
         num_layers_per_chunk: int | Sequence[int] | None = None,
         delayed: Literal["all"] | Iterable[int] | None = None,
         modules: str | Sequence[str] | Mapping[str, Any] | None = None,
-        plan: Literal["te", "safe"] = "safe",
+        plan: _Plan = "safe",
         topology: str | Sequence[Sequence[int]] | None = None,
-        comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
+        comm: _Comm | None = None,
     ) -> Plan: ...
     def draw(
         self,
@@ -175,9 +179,9 @@ class Schedule:
         num_layers_per_chunk: int | Sequence[int] | None = None,
         delayed: Literal["all"] | Iterable[int] | None = None,
         modules: str | Sequence[str] | Mapping[str, Any] | None = None,
-        plan: Literal["te", "safe"] | None = None,
+        plan: _Plan | None = None,
         topology: str | Sequence[Sequence[int]] | None = None,
-        comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
+        comm: _Comm | None = None,
     ) -> Picture: ...
     def _repr_svg_(self) -> str: ...
     def __eq__(self, other: object) -> bool: ...
@@ -218,7 +222,7 @@ class Plan:
     def __init__(self, held: Any) -> None: ...
     def __len__(self) -> int: ...
     @property
-    def name(self) -> Literal["te", "safe"]: ...
+    def name(self) -> _Plan: ...
     @property
     def sized(self) -> bool: ...
     @property
@@ -253,9 +257,9 @@ def graph(
     num_layers_per_chunk: int | Sequence[int] | None = None,
     delayed: Literal["all"] | Iterable[int] | None = None,
     modules: str | Sequence[str] | Mapping[str, Any] | None = None,
-    plan: Literal["te", "safe"] | None = None,
+    plan: _Plan | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
+    comm: _Comm | None = None,
 ) -> Graph: ...
 def plan(
     order: _Order,
@@ -263,9 +267,9 @@ def plan(
     num_layers_per_chunk: int | Sequence[int] | None = None,
     delayed: Literal["all"] | Iterable[int] | None = None,
     modules: str | Sequence[str] | Mapping[str, Any] | None = None,
-    plan: Literal["te", "safe"] = "safe",
+    plan: _Plan = "safe",
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
+    comm: _Comm | None = None,
 ) -> Plan: ...
 
 class Picture:
@@ -285,9 +289,9 @@ def draw(
     num_layers_per_chunk: int | Sequence[int] | None = None,
     delayed: Literal["all"] | Iterable[int] | None = None,
     modules: str | Sequence[str] | Mapping[str, Any] | None = None,
-    plan: Literal["te", "safe"] | None = None,
+    plan: _Plan | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
+    comm: _Comm | None = None,
 ) -> Picture: ...
 def generate(
     name: str,
@@ -340,7 +344,7 @@ def simulate(
     delayed: Literal["all"] | Iterable[int] | None = None,
     modules: str | Sequence[str] | Mapping[str, Any] | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
+    comm: _Comm | None = None,
 ) -> Timeline: ...
 
 _Modules = str | Sequence[str] | Mapping[str, Any]
@@ -401,9 +405,9 @@ def run(
     num_layers_per_chunk: int | Sequence[int] | None = None,
     delayed: Literal["all"] | Iterable[int] | None = None,
     modules: _Modules | None = None,
-    plan: Literal["te", "safe"] | None = None,
+    plan: _Plan | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
-    comm: Literal["per-rank", "per-pair", "per-edge", "per-direction"] | None = None,
+    comm: _Comm | None = None,
     replays: int = 3,
     seed: int = 1,
     sizes: Literal["random", "balanced", "zipf"] = "random",

@@ -1,7 +1,7 @@
 """capo.check: an order to a verdict."""
 
 from capo import _capo
-from capo._order import is_torch_schedule, project_of, taken
+from capo._order import is_torch_schedule, plan_text, project_of, taken
 from capo._report import Report
 from capo._schedule import Schedule
 
@@ -13,6 +13,7 @@ def check(
     delayed=None,
     modules=None,
     plan=None,
+    plan_in=None,
     topology=None,
     comm=None,
     weight_stream=None,
@@ -28,7 +29,11 @@ def check(
     - ``delayed``: chunks that delay their weight gradient, from 1, or ``"all"``; None: those that
       have one in the order.
     - ``modules``: a kind for all chunks, a list of one for each, or a dict of model.json's members.
+      What has no argument of its own is declared there: ``{"transfers": "buffered:4194304", "transfer":
+      {"bytes": 1048576}}``.
     - ``plan``: ``"te"`` or ``"safe"``: the buffers are judged as well.
+    - ``plan_in``: in its place a plan that others made, as ``capo check --plan-in`` takes it: a path, JSON,
+      or a dict, ``{"slots": {rank: {stage: [a slot for each microbatch]}}}``.
     - ``topology``: ``"chain"``, ``"loop"``, ``"v"``, ``"bidirectional"``, ``"independent"``, or the
       stages of each rank.
     - ``comm``: ``"per-rank"``, ``"per-pair"``, ``"per-edge"`` or ``"per-direction"``; None: the order
@@ -36,7 +41,7 @@ def check(
     - ``weight_stream``: whether weight gradients run on a stream of their own; None: they are taken not
       to, and a warning says where that matters.
     - ``profiles``: the programs that are asked as well: ``"te"``, ``"mcore"``, ``"torch"``,
-      or a version of one, ``"torch@2.11"``.
+      or a version of one, ``"te@2.20"``, ``"torch@2.11"``.
 
     What ``capo.toml`` and comments of the order suppress is in the report's ``suppressed``.
 
@@ -54,7 +59,7 @@ def check(
         known = facts(order)
     judgement = _capo.check(
         given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, weight_stream, list(profiles), known,
-        project_of(order),
+        project_of(order), plan_text(plan_in),
     )
     return Report(judgement, profiles)
 

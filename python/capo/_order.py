@@ -1,6 +1,8 @@
 """An order in any form in which Python holds one, as the module takes it."""
 
+import json
 import os
+from collections.abc import Mapping
 
 from capo import _capo
 
@@ -19,6 +21,17 @@ def _names_a_file(text):
 def _read(path):
     with open(path, encoding="utf-8", newline="") as file:
         return file.read(), os.fspath(path)
+
+
+def plan_text(given):
+    """A plan that others made, a path, JSON or a dict: its text and the name that messages use; None of None."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return json.dumps(given), "<plan>"
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        return given, "<plan>"
+    return _read(given)
 
 
 def project_of(order):

@@ -34,11 +34,15 @@ def facts(schedule):
     )
 
 
-def check(schedule, *, modules=None, plan=None, topology=None, comm=None, profiles=("sound", "torch")):
+def check(
+    schedule, *, modules=None, plan=None, plan_in=None, topology=None, comm=None, profiles=("sound", "torch")
+):
     """Judge the table of a torch schedule object, with its number of microbatches and its stages.
 
     ``schedule`` has ``pipeline_order`` or ``pipeline_order_with_comms``, as the multi-stage schedules
-    of torch.distributed.pipelining do.
+    of torch.distributed.pipelining do. ``plan_in`` may hold the slots that torch 2.15 gives activations.
     """
     _rows(schedule)
-    return judge(schedule, modules=modules, plan=plan, topology=topology, comm=comm, profiles=profiles)
+    return judge(
+        schedule, modules=modules, plan=plan, plan_in=plan_in, topology=topology, comm=comm, profiles=profiles
+    )

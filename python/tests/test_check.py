@@ -125,6 +125,77 @@ def test_modules_of_a_dict_are_the_layers():
         capo.check(order, modules=two)
 
 
+def test_channels_that_hold_bytes_are_declared_by_a_dict():
+    ranks = [[1, 1, -1, -1], [1, -1, 1, -1]]
+    members = {"transfers": "buffered:100", "transfer": {"bytes": 50}}
+    assert "transfers buffered:100" in str(capo.check(ranks, topology="chain", modules=members))
+    with pytest.raises(ValueError, match="modules: transfers buffered:100 needs `transfer` with `bytes`"):
+        capo.check(ranks, topology="chain", modules={"transfers": "buffered:100"})
+
+
+def test_chunks_of_the_model_are_declared_by_a_dict():
+    order = [1, 2, 3, -3, -2, -1]
+    members = {"p2p": "batch", "model_chunks": [1, 2]}
+    assert capo.check(order, plan="te", modules=members).accepted
+    with pytest.raises(ValueError, match="modules: model chunks add up to 4, but rank 0 has 3 chunks"):
+        capo.check(order, plan="te", modules=members | {"model_chunks": [2, 2]})
+
+
+def test_groups_are_of_ranks_that_there_are():
+    group = {"name": "dp", "members": [0, 2], "actions": ["reduce"]}
+    with pytest.raises(ValueError, match="modules: group dp has rank 2 among its members"):
+        capo.check([[1, -1], [1, -1]], topology="chain", modules={"groups": [group]})
+
+
+@pytest.mark.parametrize(
+    ("argument", "members", "same", "other"),
+    [
+        ("comm", {"communicators": "per-pair"}, "per-pair", "per-edge"),
+        ("plan", {"plan": "te"}, "te", "safe"),
+        ("topology", {"topology": "chain"}, "chain", "loop"),
+        ("topology", {"topology": {"stages": [[0], [1]]}}, [[0], [1]], [[1], [0]]),
+        ("weight_stream", {"weight_stream": True}, True, False),
+    ],
+)
+def test_an_argument_and_a_dict_agree(argument, members, same, other):
+    declared = {"topology": "chain"} if argument == "comm" else {}
+    ranks = [[1, -1], [1, -1]]
+    assert capo.check(ranks, modules=members, **declared, **{argument: same}).accepted
+    with pytest.raises(ValueError, match=f"{argument}: the members of `modules` say otherwise"):
+        capo.check(ranks, modules=members, **declared, **{argument: other})
+
+
+SLOTS = {"slots": {0: {0: [0, 1]}}}
+
+
+def test_a_plan_that_others_made(tmp_path):
+    order = [1, 1, -1, -1]
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(SLOTS))
+    for given in (SLOTS, json.dumps(SLOTS), str(file), file):
+        report = capo.check(order, modules="linear", plan_in=given)
+        assert report.accepted and report.hazards == [], str(report)
+        assert "plan given" in str(report)
+    one_slot = {"slots": {0: {0: [0, 0]}}}
+    assert not capo.check(order, modules="linear", plan_in=one_slot).accepted
+    assert capo.check([1, -1, 1, -1], modules="linear", plan_in=one_slot).accepted
+
+
+def test_a_plan_that_does_not_fit_has_no_verdict(tmp_path):
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(SLOTS))
+    report = capo.check([1, -1], modules="linear", plan_in=file)
+    assert report.verdict == "no-verdict"
+    (finding,) = report.diagnostics
+    assert "stage 0 has 2 slots here, and 1 microbatch in the orders" in finding.message
+    assert finding.spans[0].source == str(file)
+    assert capo.check([1, -1], plan_in="{}").diagnostics[0].message == "a plan has either `buffers` or `slots`"
+    with pytest.raises(ValueError, match="plan_in: stands in place of plan"):
+        capo.check([1, -1], plan="te", plan_in=SLOTS)
+    with pytest.raises(FileNotFoundError):
+        capo.check([1, -1], plan_in="missing.json")
+
+
 def test_declarations_of_lists_are_for_lists():
     with pytest.raises(ValueError, match="num_layers_per_chunk: is for lists"):
         capo.check("0F0,0B0\n", num_layers_per_chunk=[1])
