@@ -3,16 +3,14 @@ line's."""
 
 import pathlib
 import re
-import subprocess
-import sys
 
 import capo
+import program
 import pytest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = pathlib.Path(capo.__file__).parent
 NONE = "none-of-them"
-PROGRAMS = (pathlib.Path(sys.executable).parent / "capo", PACKAGE.parents[1] / "cli" / "capo")  # of a wheel, of a build
 
 
 def _refused(argument):
@@ -29,8 +27,7 @@ def _named(argument):
 
 
 def _of_the_command_line(option):
-    program = next(program for program in PROGRAMS if program.is_file())
-    run = subprocess.run([program, "check", "--order", "[1, -1]", option, NONE], capture_output=True, text=True, check=False)
+    run = program.run("check", "--order", "[1, -1]", option, NONE)
     assert run.returncode != 0
     listed = re.search(r"(?:is none of|there are|takes) (.*?)(?:, or a JSON.*)?$", run.stderr, re.MULTILINE)[1]
     return re.split(", | and ", listed)
