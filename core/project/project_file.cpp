@@ -186,6 +186,10 @@ class ProjectReader {
     std::array<std::string_view, kModuleKinds.size()> names;
     std::transform(kModuleKinds.begin(), kModuleKinds.end(), names.begin(),
                    [](ModuleKind kind) { return name_of(kind); });
+    if (kinds.empty() && of.find("modules") != nullptr) {
+      return malformed(of.span_of_value("modules"), "`modules` names no kind of module",
+                       "there are " + listed(names));
+    }
     for (const std::string& kind : kinds) {
       const auto named = module_kind_named(kind);
       if (!named) {

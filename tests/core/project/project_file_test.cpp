@@ -75,6 +75,7 @@ TEST(ProjectFile, RefusesAtItsPlace) {
   EXPECT_EQ(refusal("model = ''"), "`''`: `model` is a text");
   EXPECT_EQ(refusal("profile = ['te', 1]"), "`1`: `profile` is a text, or a list of texts");
   EXPECT_EQ(refusal("modules = 'conv'"), "`'conv'`: `conv` is no kind of module");
+  EXPECT_EQ(refusal("modules = []"), "`[]`: `modules` names no kind of module");
   EXPECT_EQ(refusal("suppress = []"), "`[]`: a suppression begins with `[[suppress]]`");
   EXPECT_EQ(refusal("[[suppress]]\nrule = 'B01'\nreason = 'why'"),
             "`[[suppress]]`: the suppression has no `file`");
