@@ -378,8 +378,8 @@ Declared declared_of(const Arguments& arguments) {
   constexpr std::array<std::string_view, 2> kPlans{"te", "safe"};
   declare(model.plan.kind, value_named(arguments.plan, "plan", plan_named, kPlans), "plan");
   take_topology(arguments.topology, model);
-  constexpr std::array<std::string_view, 4> kLayouts{"per-rank", "per-pair", "per-edge",
-                                                     "per-direction"};
+  constexpr std::array<std::string_view, 5> kLayouts{"per-rank", "per-pair", "per-edge",
+                                                     "per-direction", "lazy-hybrid"};
   Environment& environment = model.environment;
   declare(environment.communicators,
           value_named(arguments.comm, "comm", communicators_named, kLayouts), "comm");

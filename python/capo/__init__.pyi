@@ -52,7 +52,7 @@ EDGE_KINDS: tuple[str, ...]
 KINDS: tuple[str, ...]
 REGIONS: tuple[str, ...]
 
-_Comm = Literal["per-rank", "per-pair", "per-edge", "per-direction"]
+_Comm = Literal["per-rank", "per-pair", "per-edge", "per-direction", "lazy-hybrid"]
 _Plan = Literal["te", "safe"]
 _Order = Any
 """A list as TransformerEngine takes it, a list of ranks, a text, a path, a torch schedule, a Schedule."""

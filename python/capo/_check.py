@@ -36,8 +36,8 @@ def check(
       or a dict, ``{"slots": {rank: {stage: [a slot for each microbatch]}}}``.
     - ``topology``: ``"chain"``, ``"loop"``, ``"v"``, ``"bidirectional"``, ``"independent"``, or the
       stages of each rank.
-    - ``comm``: ``"per-rank"``, ``"per-pair"``, ``"per-edge"`` or ``"per-direction"``; None: the order
-      is judged under each of the first three.
+    - ``comm``: ``"per-rank"``, ``"per-pair"``, ``"per-edge"``, ``"per-direction"`` or
+      ``"lazy-hybrid"``; None: the order is judged under each of the first three.
     - ``weight_stream``: whether weight gradients run on a stream of their own; None: they are taken not
       to, and a warning says where that matters.
     - ``profiles``: the programs that are asked as well: ``"te"``, ``"mcore"``, ``"torch"``,
