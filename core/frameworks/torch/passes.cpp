@@ -1,6 +1,5 @@
 #include "core/frameworks/torch/passes.h"
 
-#include "core/frameworks/torch/python_set.h"
 #include "core/frameworks/torch/unshard.h"
 
 #include <fmt/format.h>
