@@ -1,4 +1,4 @@
-#include "core/timeline/svg_layout.h"
+#include "core/timeline/svg_parts.h"
 
 #include "core/base/index.h"
 
