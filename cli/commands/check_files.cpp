@@ -15,7 +15,7 @@
 #include "core/base/plural.h"
 #include "core/report/report.h"
 #include "core/rules/context.h"
-#include "core/rules/given_misfit.h"
+#include "core/rules/given_plan.h"
 #include "core/rules/plan_view.h"
 #include "core/text/json_value.h"
 #include "core/text/printable.h"

@@ -1,8 +1,7 @@
-#include "core/rules/given_misfit.h"
+#include "core/rules/given_plan.h"
 
 #include "core/rules/check.h"
 #include "core/rules/context.h"
-#include "core/rules/given_plan.h"
 
 #include <vector>
 

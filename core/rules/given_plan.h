@@ -28,11 +28,14 @@
 #include "core/text/refusal.h"
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 namespace capo {
+
+class Context;
 
 /// What a file says of one buffer, and where it says so.
 struct GivenBuffer {
@@ -81,5 +84,10 @@ struct GivenPlan {
 /// The plan for a step whose ranks do this work. Refuses one that does not fit, at its place.
 [[nodiscard]] Read<Plan> plan_of(const GivenPlan& given, const BufferTable& table,
                                  const StageMap& map, const std::vector<std::vector<Work>>& work);
+
+/// Why the given plan does not fit the orders of a context, with the place of what is wrong in the
+/// plan's own text, which a finding about the orders could not point at. nullopt if it fits, or if
+/// the orders have errors or too many buffers, which check() tells.
+[[nodiscard]] std::optional<Refusal> misfit_of_given_plan(const Context& context);
 
 }  // namespace capo

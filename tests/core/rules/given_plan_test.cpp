@@ -7,7 +7,6 @@
 #include "core/input/load.h"
 #include "core/rules/check.h"
 #include "core/rules/context.h"
-#include "core/rules/given_misfit.h"
 #include "tests/support/data.h"
 
 #include <fmt/format.h>
