@@ -4,8 +4,9 @@
     capo check step.order --plan safe --plan-out plan.json && tools/check_certificate.py plan.json
 
 It holds that the graph has no circle, that each use of a buffer is where the graph says, and that no two buffers
-share memory but for those of which one is over, on every path, before the other begins. It does not know what the
-step computes: that a buffer's uses are all there is capo's word. Exit code 0: it holds; 1: the line says what does not.
+share memory but for those of which one is over, on every path, before the other begins; or, of a step that never ends,
+that there is the circle. It does not know what the step computes: that a buffer's uses are all there, and what waits for
+what, is capo's word. Exit code 0: it holds; 1: the line says what does not.
 """
 
 import bisect
@@ -28,8 +29,8 @@ def is_count(value, below=None):
     return type(value) is int and value >= 0 and (below is None or value < below)
 
 
-class Steps:
-    """The vertices of a step: edges, streams, and an order in which all of them can happen."""
+class Graph:
+    """The vertices of a step, and the edges between them: the second waits for the first."""
 
     def __init__(self, given):
         number = given["vertices"]
@@ -40,7 +41,14 @@ class Steps:
             if not (len(edge) == 2 and is_count(edge[0], number) and is_count(edge[1], number)):
                 raise Wrong(f"edge {edge} names no two vertices")
             self.edges.add((edge[0], edge[1]))
-        order = given["order"]
+
+
+class Steps(Graph):
+    """A graph with its streams and an order in which all of it can happen."""
+
+    def __init__(self, given):
+        super().__init__(given)
+        number, order = self.number, given["order"]
         require(all(is_count(v, number) for v in order), "the order names what is no vertex")
         require(len(order) == number and len(set(order)) == number, "the order does not hold each vertex once")
         self.place = [0] * number
@@ -142,7 +150,18 @@ class Memory:
         return {of for _, (_, of) in lost}
 
 
+def check_circle(given):
+    """Each of these vertices waits for the one before it, the first for the last, so that none of them ever happens."""
+    require(given["schema"] == 1 and "order" not in given, "it is no certificate of a deadlock that this program knows")
+    graph, circle = Graph(given), given["circle"]
+    require(len(circle) > 0 and len(set(circle)) == len(circle), "the circle holds nothing, or a vertex twice")
+    for before, after in zip(circle, circle[1:] + circle[:1]):
+        require((before, after) in graph.edges, f"vertex {after} does not wait for {before}")
+    return len(circle)
+
+
 def check(given):
+    """The numbers of buffers and of pairs that share memory."""
     require(given["schema"] == 1 and given["plan"] == "safe", "it is no certificate of a plan that this program knows")
     steps = Steps(given)
     vertex_of_work = {}
@@ -179,7 +198,11 @@ def main():
     gc.disable()  # it looks at millions of lists again and again, and none of them is in a circle
     try:
         with open(sys.argv[1], encoding="utf-8") as file:
-            buffers, shared = check(json.load(file))
+            given = json.load(file)
+        if "circle" in given:
+            print(f"right: {check_circle(given)} vertices wait for each other in a circle, so that the step never ends")
+            return 0
+        buffers, shared = check(given)
     except Wrong as why:
         print(f"wrong: {why}")
         return 1

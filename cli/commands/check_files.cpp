@@ -14,6 +14,7 @@
 #include "core/base/assert.h"
 #include "core/base/plural.h"
 #include "core/report/report.h"
+#include "core/rules/certificate.h"
 #include "core/rules/context.h"
 #include "core/rules/given_plan.h"
 #include "core/rules/plan_view.h"
@@ -55,16 +56,17 @@ Checked checked(RefusedInput refused) {
   return out;
 }
 
-// The certificate of an accepted order.
+// The certificate of an accepted order, or of one whose transfers wait for each other.
 std::optional<std::string> certified(const Input& input, const Model& declared,
                                      const CheckResult& result) {
   if (declared.plan.kind != PlanKind::Safe)
     throw CLI::ValidationError("--plan-out", "needs --plan safe, whose plan it writes");
   if (replays_otherwise(input.schedule))
     throw CLI::ValidationError("--plan-out", "is for orders that are replayed as captured");
-  if (result.verdict != Verdict::Accepted) return std::nullopt;
   const CheckOptions options = check_options_of(declared);
-  return certificate_of(Context(input, options).plan_view());
+  const Context context(input, options);
+  if (result.verdict == Verdict::Accepted) return certificate_of(context.plan_view());
+  return result.verdict == Verdict::Rejected ? deadlock_certificate_of(context) : std::nullopt;
 }
 
 // The refusal of a given plan that does not fit the orders.

@@ -8,12 +8,22 @@
 //
 // A linear order of all vertices of the task graph shows that nothing waits for itself. For each
 // pair of buffers of which one takes over memory of the other, paths show that every use of the one
-// is over before the other is written first. docs/schema/certificate.schema.json has the members,
-// tools/check_certificate.py checks them. Tested by tests/schema/certificate_test.py.
+// is over before the other is written first. If the step never ends, a circle of edges shows that:
+//
+//   {"vertices": 8, "streams": [...], "edges": [[2,5],[5,2]], "circle": [2,5], "tasks": [...]}
+//
+// docs/schema/certificate.schema.json has the members, tools/check_certificate.py checks them.
+// Tested by tests/schema/certificate_test.py.
+
+#include "core/rules/certificate.h"
 
 #include "core/base/assert.h"
 #include "core/plan/uses.h"
+#include "core/rules/check.h"
+#include "core/rules/context.h"
 #include "core/rules/plan_view.h"
+#include "core/rules/task_words.h"
+#include "core/text/json_value.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,6 +35,7 @@
 #include <deque>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -102,7 +113,9 @@ Steps steps_of(const std::vector<std::vector<Work>>& work) {
   return steps;
 }
 
-void put_in_order(Steps& steps) {
+// Returns by vertex how many others it waits for that are in no order; none if no edges close a
+// circle.
+std::vector<std::uint32_t> put_in_order(Steps& steps) {
   std::vector<std::uint32_t> waits_for(steps.next.size());
   for (const auto& next : steps.next) {
     for (const Vertex v : next) ++waits_for[v];
@@ -120,12 +133,48 @@ void put_in_order(Steps& steps) {
       if (--waits_for[next] == 0) ready.push_back(next);
     }
   }
-  CAPO_ASSERT(steps.order.size() == steps.next.size(), "an accepted step finishes");
   steps.at.assign(steps.next.size(), {kNoStream, 0});
   for (std::uint32_t s = 0; s < steps.streams.size(); ++s) {
     for (std::uint32_t k = 0; k < steps.streams[s].size(); ++k)
       steps.at[steps.streams[s][k]] = {s, k};
   }
+  return waits_for;
+}
+
+// A circle of edges among the vertices that wait; each of them waits for one that does.
+std::vector<Vertex> circle_of(const Steps& steps, const std::vector<std::uint32_t>& waits_for) {
+  std::vector<Vertex> before(steps.next.size(), kNoVertex);
+  Vertex at = kNoVertex;
+  for (Vertex v = 0; v < steps.next.size(); ++v) {
+    if (waits_for[v] == 0) continue;
+    for (const Vertex next : steps.next[v]) before[next] = v;
+    at = v;
+  }
+  std::vector<bool> seen(steps.next.size());
+  std::vector<Vertex> walk;
+  for (; !seen[at]; at = before[at]) {
+    seen[at] = true;
+    walk.push_back(at);
+  }
+  walk.erase(walk.begin(), std::find(walk.begin(), walk.end(), at));
+  std::reverse(walk.begin(), walk.end());
+  return walk;
+}
+
+// The graph's members of a certificate.
+std::string graph_text(const Steps& steps) {
+  std::string out = fmt::format("\"vertices\": {},\n\"streams\": [", steps.next.size());
+  const char* comma = "";
+  for (const auto& stream : steps.streams) {
+    out += fmt::format("{}\n[{}]", std::exchange(comma, ","), fmt::join(stream, ","));
+  }
+  out += "],\n\"edges\": [";
+  comma = "";
+  for (Vertex v = 0; v < steps.next.size(); ++v) {
+    for (const Vertex next : steps.next[v])
+      out += fmt::format("{}[{},{}]", std::exchange(comma, ","), v, next);
+  }
+  return out + "]";
 }
 
 // A use of a buffer by its vertex. Within one piece of work the layers run one after another.
@@ -245,19 +294,9 @@ class Writer {
     order_buffers();
     std::string out = "{\"schema\": 1,\n\"plan\": \"safe\",\n";
     out += fmt::format("\"bytes\": {{{}}},\n", fmt::join(bytes_needed(), ", "));
-    out += fmt::format("\"vertices\": {},\n\"streams\": [", steps_.next.size());
+    out += graph_text(steps_);
+    out += fmt::format(",\n\"order\": [{}],\n\"buffers\": [", fmt::join(steps_.order, ","));
     const char* comma = "";
-    for (const auto& stream : steps_.streams) {
-      out += fmt::format("{}\n[{}]", std::exchange(comma, ","), fmt::join(stream, ","));
-    }
-    out += "],\n\"edges\": [";
-    comma = "";
-    for (Vertex v = 0; v < steps_.next.size(); ++v) {
-      for (const Vertex next : steps_.next[v])
-        out += fmt::format("{}[{},{}]", std::exchange(comma, ","), v, next);
-    }
-    out += fmt::format("],\n\"order\": [{}],\n\"buffers\": [", fmt::join(steps_.order, ","));
-    comma = "";
     for (const BufferId buffer : buffers_) out += std::exchange(comma, ",") + text_of(buffer);
     out += "],\n\"shared\": [";
     comma = "";
@@ -364,13 +403,42 @@ class Writer {
   std::vector<std::size_t> number_;  // by buffer
 };
 
+std::string deadlock_certificate(const Context& context, const Wiring& wiring) {
+  const TaskGraph& graph = wiring.transfers().graph;
+  Steps steps = steps_of(graph);
+  const auto waits_for = put_in_order(steps);
+  const std::vector<Vertex> circle = circle_of(steps, waits_for);
+  std::vector<std::string> tasks;
+  for (const Vertex v : circle) {
+    const TaskId task = graph.task_of[v];
+    tasks.push_back(json_quoted(
+        task == kNoTask ? "a collective" : words::task_placed(context, wiring, graph, task)));
+  }
+  return fmt::format("{{\"schema\": 1,\n{},\n\"circle\": [{}],\n\"tasks\": [{}]}}\n",
+                     graph_text(steps), fmt::join(circle, ","), fmt::join(tasks, ",\n"));
+}
+
+bool has_circle(const Wiring& wiring) {
+  return wiring.transfers_matter() && !wiring.execution().finishes() &&
+         !shortest_cycle(wiring.transfers().graph, wiring.execution()).empty();
+}
+
 }  // namespace
+
+std::optional<std::string> deadlock_certificate_of(const Context& context) {
+  if (!orders_are_clean(context)) return std::nullopt;
+  for (const auto& wiring : context.wirings()) {
+    if (has_circle(*wiring)) return deadlock_certificate(context, *wiring);
+  }
+  return std::nullopt;
+}
 
 std::string certificate_of(const PlanView& view) {
   CAPO_ASSERT(view.kind() == PlanKind::Safe, "only capo's own plan is certified");
   const Course& course = view.course();
   Steps steps = course.graph != nullptr ? steps_of(*course.graph) : steps_of(course.work);
   put_in_order(steps);
+  CAPO_ASSERT(steps.order.size() == steps.next.size(), "an accepted step finishes");
   return Writer(view, std::move(steps)).text();
 }
 

@@ -18,7 +18,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace capo {
@@ -89,10 +88,5 @@ class PlanView {
   std::vector<JudgedHazard> hazards_;
   mutable std::vector<RankMemory> memory_;
 };
-
-/// The plan as JSON, with what lets a program check it that trusts no line of capo's (see
-/// certificate.cpp). Precondition: it is capo's own plan of an accepted step that is replayed as
-/// captured.
-[[nodiscard]] std::string certificate_of(const PlanView& view);
 
 }  // namespace capo
