@@ -338,6 +338,7 @@ class Writer {
       end = std::max(end, offset_of(address) + view_.table().bytes(of));
     }
     std::vector<std::string> texts;
+    texts.reserve(ends.size());
     for (const auto& [region, end] : ends)
       texts.push_back(fmt::format("\"{} {}\": {}", region.first, region.second, end));
     return texts;
