@@ -135,11 +135,16 @@ std::unique_ptr<SimulatedStep> simulated(nb::handle order, const std::string& na
 
 std::string drawn_order(nb::handle order, const std::string& name, const Arguments& arguments,
                         const std::string& cost, const std::string& memory,
-                        const std::string& format) {
+                        const std::string& format, const SvgOptions& options, nb::handle against,
+                        const std::string& against_name) {
   const Declared declared = declared_of(arguments);
-  Taken taken = take(order, name);
+  std::vector<Taken> taken;
+  taken.push_back(take(order, name));
+  if (!against.is_none()) taken.push_back(take(against, against_name));
   const nb::gil_scoped_release free;
-  return drawn(placed(std::move(taken), declared), declared.model, cost, memory, format);
+  std::vector<Input> inputs;
+  for (Taken& each : taken) inputs.push_back(placed(std::move(each), declared));
+  return drawn(inputs, declared.model, cost, memory, format, options);
 }
 
 // A view of an array that Python reads without a copy; the step lives as long as the view.
@@ -355,16 +360,21 @@ void bind_timeline(nb::module_& m) {
       "draw",
       [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
          nb::object modules, nb::object plan, nb::object topology, nb::object comm,
-         const std::string& cost, const std::string& memory, const std::string& format) {
-        return drawn_order(order, name,
-                           {std::move(layers), std::move(delayed), std::move(modules),
-                            std::move(plan), std::move(topology), std::move(comm)},
-                           cost, memory, format);
+         const std::string& cost, const std::string& memory, const std::string& format, bool paper,
+         bool fold, bool path, nb::handle against, const std::string& against_name) {
+        return drawn_order(
+            order, name,
+            {std::move(layers), std::move(delayed), std::move(modules), std::move(plan),
+             std::move(topology), std::move(comm)},
+            cost, memory, format,
+            {.page = paper ? Page::Column : Page::Screen, .path = path, .fold = fold}, against,
+            against_name);
       },
       nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
       nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("plan").none(),
       nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("cost"), nb::arg("mem"),
-      nb::arg("format"));
+      nb::arg("format"), nb::arg("paper"), nb::arg("fold"), nb::arg("path"),
+      nb::arg("against").none(), nb::arg("against_name"));
 }
 
 void bind_wired(nb::module_& m) {

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <list>
 #include <stdexcept>
 #include <utility>
 
@@ -46,6 +47,28 @@ SimulationOptions options_of(const Input& input, const Model& model, const std::
   if (why.check.verdict == Verdict::Rejected) text = to_text(report_of(input, why.check, {}));
   throw std::runtime_error(
       fmt::format("{}{} cannot be simulated: {}", text, input.source.name, why.why));
+}
+
+// What the picture of an order refers to.
+struct DrawnOrder {
+  SimulationOptions options;
+  std::unique_ptr<Simulation> simulation;
+};
+
+Picture picture_of(const Input& input, const Model& model, DrawnOrder& drawn) {
+  CheckOptions checks = drawn.options.check;
+  checks.plan = model.plan;
+  const Report report = report_of(input, check(input, checks), {});
+  auto simulation = simulation_of(input, drawn.options);
+  if (const std::string why = why_untimed(simulation); !why.empty()) {
+    return picture_of(input, report, listed(input), why);
+  }
+  drawn.simulation = *std::move(simulation);
+  Timeline timeline = timeline_of(*drawn.simulation);
+  add_causes(*drawn.simulation, timeline);
+  Picture picture = picture_of(input, report, std::move(timeline), "");
+  picture.setting.push_back(times_in_words(*drawn.simulation));
+  return picture;
 }
 
 }  // namespace
@@ -104,19 +127,15 @@ std::string SimulatedStep::trace() const {
   return chrome_trace(timeline_);
 }
 
-std::string drawn(const Input& input, const Model& model, const std::string& cost,
-                  const std::string& memory, const std::string& format) {
-  const SimulationOptions options = options_of(input, model, cost, memory);
-  CheckOptions checks = options.check;
-  checks.plan = model.plan;
-  const Report report = report_of(input, check(input, checks), {});
-  const auto simulation = simulation_of(input, options);
-  Timeline timeline = simulation ? timeline_of(**simulation) : listed(input);
-  if (simulation) add_causes(**simulation, timeline);
+std::string drawn(const std::vector<Input>& inputs, const Model& model, const std::string& cost,
+                  const std::string& memory, const std::string& format, const SvgOptions& options) {
+  std::list<DrawnOrder> kept;  // which pictures refer to
   std::vector<Picture> pictures;
-  pictures.push_back(picture_of(input, report, std::move(timeline),
-                                simulation ? std::string() : simulation.error().why));
-  return format == "html" ? html(pictures) : svg(pictures);
+  for (const Input& input : inputs) {
+    kept.push_back({.options = options_of(input, model, cost, memory)});
+    pictures.push_back(picture_of(input, model, kept.back()));
+  }
+  return format == "html" ? html(pictures) : svg(pictures, options);
 }
 
 }  // namespace capo::python

@@ -7,6 +7,7 @@
 
 #include "core/model/model.h"
 #include "core/order/input.h"
+#include "core/timeline/picture.h"
 #include "core/timeline/timeline.h"
 #include "sim/simulation.h"
 
@@ -53,10 +54,11 @@ class SimulatedStep {
   Timeline timeline_;
 };
 
-/// The picture of an order as `capo draw` makes it, "svg" or "html". `cost` and `memory` are those
-/// of SimulatedStep; an order that cannot run is drawn as far as it goes.
-[[nodiscard]] std::string drawn(const Input& input, const Model& model, const std::string& cost,
-                                const std::string& memory, const std::string& format);
+/// The picture of orders as `capo draw` makes it, one below the other, as "svg" or "html". `cost`
+/// and `memory` are those of SimulatedStep; an order that cannot run is drawn as far as it goes.
+[[nodiscard]] std::string drawn(const std::vector<Input>& inputs, const Model& model,
+                                const std::string& cost, const std::string& memory,
+                                const std::string& format, const SvgOptions& options);
 
 /// The names of kinds, by their number in a column.
 [[nodiscard]] std::vector<std::string> kind_names();

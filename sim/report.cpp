@@ -140,4 +140,15 @@ std::string text_report(const Simulation& simulation) {
          origins_in_words(simulation);
 }
 
+std::string times_in_words(const Simulation& simulation) {
+  return fmt::format("predicted: makespan {}, the busiest rank is idle {} of its span, links {}",
+                     figure(simulation.makespan()), percent(simulation.bubble_rate()),
+                     name_of(simulation.subject().links));
+}
+
+std::string why_untimed(const Result<std::unique_ptr<Simulation>, CannotSimulate>& simulation) {
+  if (!simulation) return simulation.error().why;
+  return (*simulation)->makespan() > 0 ? "" : "no task takes any time";
+}
+
 }  // namespace capo

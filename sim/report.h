@@ -11,6 +11,7 @@
 #include "sim/simulation.h"
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,14 @@ struct ReportOptions {
 /// The text ends with a newline, as that of each function here.
 [[nodiscard]] std::string text_report(const Simulation& simulation);
 [[nodiscard]] std::string json_report(const Simulation& simulation, const ReportOptions& options);
+
+/// What a picture says of a step's times, in a line without an end.
+[[nodiscard]] std::string times_in_words(const Simulation& simulation);
+
+/// Why a picture has no times: its order cannot run, or takes no time, so that bars without a
+/// length would lie upon each other. Empty if it has some.
+[[nodiscard]] std::string why_untimed(
+    const Result<std::unique_ptr<Simulation>, CannotSimulate>& simulation);
 
 /// One of several simulations that are compared.
 struct Named {

@@ -12,6 +12,7 @@
 #include "core/text/scan.h"
 #include "core/timeline/table.h"
 #include "core/timeline/timeline.h"
+#include "sim/report.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -29,12 +30,6 @@
 namespace capo::cli {
 
 namespace {
-
-std::string times_in_words(const Simulation& simulation) {
-  return fmt::format("predicted: makespan {}, the busiest rank is idle {} of its span, links {}",
-                     figure(simulation.makespan()), percent(simulation.bubble_rate()),
-                     name_of(simulation.subject().links));
-}
 
 // The lane of a rank for what computes or for what does not.
 std::uint32_t lane_of(const TracedAction& action, Timeline& timeline) {
@@ -217,13 +212,8 @@ void draw(const DrawnRequest& request, Drawn& drawn) {
   const Report report = report_of(input, findings_of(request, drawn.judged), {});
   drawn.code = exit_code_of(report.verdict);
   auto simulation = simulation_of(input, drawn.options);
-  if (!simulation) {
-    drawn.picture = picture_of(input, report, listed(input), simulation.error().why);
-    return;
-  }
-  // Bars without a length would all lie upon each other.
-  if ((*simulation)->makespan() <= 0) {
-    drawn.picture = picture_of(input, report, listed(input), "no task takes any time");
+  if (const std::string why = why_untimed(simulation); !why.empty()) {
+    drawn.picture = picture_of(input, report, listed(input), why);
     return;
   }
   drawn.simulation = std::move(*simulation);

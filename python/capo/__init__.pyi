@@ -182,6 +182,10 @@ class Schedule:
         plan: _Plan | None = None,
         topology: str | Sequence[Sequence[int]] | None = None,
         comm: _Comm | None = None,
+        paper: bool = False,
+        fold: bool = False,
+        path: bool = True,
+        against: _Order | None = None,
     ) -> Picture: ...
     def _repr_svg_(self) -> str: ...
     def __eq__(self, other: object) -> bool: ...
@@ -292,6 +296,10 @@ def draw(
     plan: _Plan | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
     comm: _Comm | None = None,
+    paper: bool = False,
+    fold: bool = False,
+    path: bool = True,
+    against: _Order | None = None,
 ) -> Picture: ...
 def generate(
     name: str,

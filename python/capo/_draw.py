@@ -50,18 +50,29 @@ def draw(
     plan=None,
     topology=None,
     comm=None,
+    paper=False,
+    fold=False,
+    path=True,
+    against=None,
 ):
     """Draw when each task of an order runs, with the verdict and what is wrong in red.
 
-    ``cost`` and ``mem`` are those of :func:`capo.simulate`, the rest those of :func:`capo.check`. An
-    order that cannot run is drawn as far as it goes.
+    ``cost`` and ``mem`` are those of :func:`capo.simulate`; ``paper`` makes a column of a paper in
+    greys, ``fold`` lines of a long step, ``path=False`` leaves out the critical path, and ``against``
+    is an order that is drawn below the first. The rest are those of :func:`capo.check`. An order that
+    cannot run is drawn as far as it goes.
+
+    >>> import capo
+    >>> capo.draw([1, -1], against=[1, 1, -1, -1], paper=True).svg.count('class="verdict"')
+    2
     """
     given, name = taken(order)
+    other, other_name = (None, "") if against is None else taken(against)
 
     def rendered(form):
         return _capo.draw(
             given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm,
-            _settings(cost), _settings(mem), form,
+            _settings(cost), _settings(mem), form, paper, fold, path, other, other_name,
         )
 
     return Picture(rendered)

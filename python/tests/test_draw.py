@@ -34,6 +34,26 @@ def test_the_verdict_is_that_of_check():
     assert "error[S15]" in capo.draw([1, -1, -1]).svg
 
 
+def test_the_picture_says_what_its_times_are():
+    assert "predicted: makespan 7, the busiest rank is idle 0.00 %" in capo.draw([1, -1], cost="f=2,b=5,w=0").svg
+    untimed = capo.draw([1, -1], cost="f=0,b=0,w=0").svg
+    assert "without times, each entry at its index: no task takes any time" in untimed
+    assert len(tasks(untimed)) == 2
+
+
+def test_flags_of_the_command_are_arguments():
+    schedule = capo.generate("1f1b", ranks=2, microbatches=40)
+    wide, folded = schedule.draw().svg, schedule.draw(fold=True).svg
+    assert float(xml.fromstring(folded).get("width")) < float(xml.fromstring(wide).get("width"))
+    assert 'class="path"' in wide and 'class="path"' not in schedule.draw(path=False).svg
+    assert xml.fromstring(schedule.draw(paper=True).svg).get("width") == "85mm"
+    both = schedule.draw(against=[1, -1])
+    assert both.svg.count('class="verdict"') == 2 and len(tasks(both.svg)) == 162
+    assert both.html.count("<h2>") == 2
+    with pytest.raises(ValueError, match="never closed"):
+        schedule.draw(against="[1, -1").svg
+
+
 def test_files_are_what_their_names_say(tmp_path):
     picture = capo.draw([1, -1])
     picture.save(tmp_path / "a.svg")
