@@ -340,7 +340,7 @@ std::string style() {
 std::string script() {
   std::string text;
   for (const char* name :
-       {"columns", "picture", "rows", "view", "crowds", "paint", "panels", "page", "input"}) {
+       {"columns", "picture", "rows", "view", "crowds", "signs", "paint", "panels", "page", "input"}) {
     text += part(name);
   }
   return text;

@@ -288,6 +288,55 @@ TEST_F(DrawPageInChromium, ADeadlocksArrowsHaveWords) {
   EXPECT_EQ(seen["words"], 4);
 }
 
+// Words and curves as the pen got them: no point of a curve and no other words lie in the box of
+// any, and no bar does, wherever the view is.
+TEST_F(DrawPageInChromium, WordsOfFindingsLieOnNothing) {
+  folder_.write("deadlock.csv",
+                "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");
+  constexpr const char* kLook = R"(
+    let curves = [], begin = [], words = [], bars = [];
+    const taught = (name, learn) => {
+      const original = pen[name];
+      pen[name] = function (...values) { learn(...values); return original.apply(this, values); };
+    };
+    taught("moveTo", (...at) => { begin = at; });
+    taught("quadraticCurveTo", (...by) => curves.push([...begin, ...by]));
+    taught("fillRect", (left, top, width, height) => {
+      if (height > 9 && width < 400) bars.push({ left, top, right: left + width, bottom: top + height });
+    });
+    taught("fillText", (text, x, y) => {
+      if (!/^[TB]0\d /.test(text)) return;
+      const width = canvas.getContext("2d").measureText(text).width;
+      words.push({ left: x, right: x + width, top: y - 4, bottom: y + 4 });
+    });
+    const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    const on = (box, [x0, y0, x, y, x1, y1]) => Array.from({ length: 101 }, (_, step) => step / 100).some((t) => {
+      const at = [(1 - t) ** 2, 2 * t * (1 - t), t * t];
+      const [px, py] = [at[0] * x0 + at[1] * x + at[2] * x1, at[0] * y0 + at[1] * y + at[2] * y1];
+      return px > box.left && px < box.right && py > box.top && py < box.bottom;
+    });
+    seen.words = [];
+    seen.faults = 0;
+    for (const step of ["Home", "+", "+", "ArrowLeft", "-", "f"]) {
+      curves = []; words = []; bars = [];
+      key(step);
+      seen.words.push(words.length);
+      words.forEach((box, at) => {
+        seen.faults += curves.filter((curve) => on(box, curve)).length;
+        seen.faults += words.filter((other, index) => index !== at && meets(box, other)).length;
+        seen.faults += bars.filter((bar) => meets(box, bar)).length;
+      });
+    })";
+  const json deadlock = seen_by(page_of("deadlock.csv", 1), kLook);
+  EXPECT_EQ(deadlock["words"][0], 4);
+  EXPECT_EQ(deadlock["faults"], 0);
+  const json hazard =
+      seen_by(page_of("--order 1,-1,1,-1.5,-1,-1.5 --plan te --modules linear", 1), kLook);
+  EXPECT_EQ(hazard["words"][0], 2);
+  EXPECT_EQ(hazard["faults"], 0);
+}
+
 TEST_F(DrawPageInChromium, EntriesOfTheOrderAreBars) {
   folder_.write("one.te", "[1, 1, -1, -1.5, -1, -1.5]  ");
   const json seen = seen_by(page_of("one.te"), R"(

@@ -75,6 +75,7 @@ class Painter {
     this.view = view;
     this.rows = rows;
     this.strip = new Strip();
+    this.signs = new Signs(this);
     this.readColours();
   }
 
@@ -147,7 +148,7 @@ class Painter {
     this.strip.paint(pen, view.left);
     this.paintBars();
     this.paintChosen(chosen);
-    this.paintAlarms();
+    this.signs.paint();
     pen.restore();
     for (const row of seen) this.paintName(row);
     this.paintAxis();
@@ -411,82 +412,6 @@ class Painter {
     pen.moveTo(x, y);
     for (const side of [-0.4, 0.4]) pen.lineTo(x - 8 * Math.cos(along + side), y - 8 * Math.sin(along + side));
     pen.fill();
-  }
-
-  // --- findings ---
-
-  paintAlarms() {
-    const { pen } = this;
-    pen.strokeStyle = pen.fillStyle = this.colours.alarm;
-    pen.font = "bold 10px Helvetica,Arial,sans-serif";
-    pen.textAlign = "left";
-    this.words = [];
-    this.rows.pictures.forEach((picture, at) => {
-      for (const alarm of picture.alarms) this.paintAlarm(at, picture, alarm);
-    });
-  }
-
-  paintAlarm(at, picture, alarm) {
-    const { pen } = this;
-    for (const spot of alarm.places) {
-      const box = this.boxOf(at, picture, ...spot);
-      if (!box || !this.sees(box)) continue;
-      pen.lineWidth = 2;
-      pen.strokeRect(box.x - 1, box.y - 1, box.width + 2, box.height + 2);
-      if (alarm.arrows.length === 0) pen.fillText(alarm.rule, box.x, box.y - 6);
-    }
-    for (const arrow of alarm.arrows) this.paintAlarmArrow(at, picture, alarm, arrow);
-  }
-
-  paintAlarmArrow(at, picture, alarm, [from, to, words]) {
-    const a = this.boxOf(at, picture, ...from);
-    const b = this.boxOf(at, picture, ...to);
-    if (!a || !b || (!this.sees(a) && !this.sees(b))) return;
-    const x0 = a.x + a.width / 2;
-    const x1 = b.x + b.width / 2;
-    const [y0, y1] = this.edgesOf(a, b, x0 > x1);
-    this.curve(x0, y0, x1, y1);
-    const aside = a.y !== b.y ? 0 : x0 > x1 ? 24 : -24;
-    this.paintWords(`${alarm.rule} ${words}`, (x0 + x1) / 2, (y0 + y1) / 2 + aside);
-  }
-
-  // Where an arrow leaves one box and reaches the other. In one row an arrow to the right goes over
-  // the bars, and one to the left below them.
-  edgesOf(a, b, toLeft) {
-    const lower = (box) => box.y + box.height;
-    if (a.y === b.y) return toLeft ? [lower(a), lower(b)] : [a.y, b.y];
-    return a.y < b.y ? [lower(a), b.y] : [a.y, lower(b)];
-  }
-
-  // Bends to its own left, so that two arrows that go to and fro lie apart.
-  curve(x0, y0, x1, y1) {
-    const { pen } = this;
-    const along = Math.max(1, Math.hypot(x1 - x0, y1 - y0));
-    const out = Math.min(40, Math.max(12, 0.22 * along)) / along;
-    const [x, y] = [(x0 + x1) / 2 + out * (y1 - y0), (y0 + y1) / 2 - out * (x1 - x0)];
-    pen.lineWidth = 2;
-    pen.beginPath();
-    pen.moveTo(x0, y0);
-    pen.quadraticCurveTo(x, y, x1, y1);
-    pen.stroke();
-    this.head(x1, y1, Math.atan2(y1 - y, x1 - x));
-  }
-
-  // Words with a rim of the page's colour, at the first line from there that no others take.
-  paintWords(words, x, y) {
-    const { pen } = this;
-    const half = pen.measureText(words).width / 2;
-    const left = Math.max(this.view.left, x - half);
-    const taken = (line) => this.words.some((other) => Math.abs(other.y - line) < 13 &&
-      left < other.right + 4 && other.left < left + 2 * half + 4);
-    let line = y;
-    for (let tries = 1; taken(line) && tries < 16; ++tries) line = y + 13 * Math.ceil(tries / 2) * (tries % 2 ? 1 : -1);
-    this.words.push({ left, right: left + 2 * half, y: line });
-    pen.strokeStyle = this.colours.page;
-    pen.lineWidth = 4;
-    pen.strokeText(words, left, line);
-    pen.strokeStyle = this.colours.alarm;
-    pen.fillText(words, left, line);
   }
 
   // --- names and time ---

@@ -20,8 +20,10 @@ class Picture {
     if (used) this.lanesOf[this.lanes[lane][0]].push(lane);
   }
 
-  hasArrows() {
-    return this.alarms.some((alarm) => alarm.arrows.length > 0);
+  // The room that words of findings want between ranks.
+  roomForWords() {
+    if (this.alarms.some((alarm) => alarm.arrows.length > 0)) return 45;
+    return this.alarms.some((alarm) => alarm.places.length > 0) ? 16 : 0;
   }
 
   rankOf(task) {

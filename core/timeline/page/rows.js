@@ -12,7 +12,7 @@ class Rows {
   constructor(pictures) {
     this.pictures = pictures;
     this.folded = pictures.map((picture) => new Array(picture.ranks).fill(picture.ranks > 16));
-    this.gap = heights.gap + (pictures.some((each) => each.hasArrows()) ? 45 : 0);
+    this.gap = heights.gap + Math.max(...pictures.map((each) => each.roomForWords()));
     this.stretch = 1;
     this.place();
   }
