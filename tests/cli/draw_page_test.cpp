@@ -337,6 +337,20 @@ TEST_F(DrawPageInChromium, WordsOfFindingsLieOnNothing) {
   EXPECT_EQ(hazard["faults"], 0);
 }
 
+TEST_F(DrawPageInChromium, ThereIsAnEdgeAroundWhatRunsTogether) {
+  constexpr const char* kLook = R"(
+    let edges = 0;
+    const original = pen.strokeRect;
+    pen.strokeRect = function (...values) { edges += this.lineWidth > 1.35 && this.lineWidth < 1.45; return original.apply(this, values); };
+    key("Home");
+    seen.edges = edges;)";
+  generate("dualpipev", "together.order");
+  generate("1f1b", "alone.order");
+  const json together = seen_by(page_of("together.order --cost f=2,b=2,w=2"), kLook);
+  EXPECT_GT(together["edges"], 10);
+  EXPECT_EQ(seen_by(page_of("alone.order"), kLook)["edges"], 0);
+}
+
 TEST_F(DrawPageInChromium, EntriesOfTheOrderAreBars) {
   folder_.write("one.te", "[1, 1, -1, -1.5, -1, -1.5]  ");
   const json seen = seen_by(page_of("one.te"), R"(

@@ -301,7 +301,18 @@ class Painter {
   paintBars() {
     const isDetailed = this.bars.length <= mostDetailed;
     for (const bar of this.bars) this.paintBar(bar, isDetailed);
-    if (isDetailed) this.paintLabels();
+    if (!isDetailed) return;
+    for (const bar of this.bars) this.paintTogether(bar);
+    this.paintLabels();
+  }
+
+  // An edge around the members of a composite, painted with the first of them.
+  paintTogether({ row, task, x, width }) {
+    const { pen } = this;
+    if (row.picture.tasks.members[task] < 2 || row.picture.tasks.member[task] > 0 || width <= 5) return;
+    pen.lineWidth = 1.4;
+    pen.strokeStyle = this.colours.text;
+    pen.strokeRect(x, this.y(row), width, row.height);
   }
 
   // The members of a composite lie one above the other.
