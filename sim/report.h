@@ -26,7 +26,7 @@ struct ReportOptions {
 [[nodiscard]] std::string text_report(const Simulation& simulation);
 [[nodiscard]] std::string json_report(const Simulation& simulation, const ReportOptions& options);
 
-/// What a picture says of a step's times, in a line without an end.
+/// The times of a step as a picture states them, in a line without an end.
 [[nodiscard]] std::string times_in_words(const Simulation& simulation);
 
 /// Why a picture has no times: its order cannot run, or takes no time, so that bars without a

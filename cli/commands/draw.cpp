@@ -39,7 +39,7 @@ const Words<DrawFormat>& draw_formats() {
 struct DrawRequest : DrawnRequest {
   std::optional<DrawFormat> format;  ///< nullopt: by the ending of `output`
   std::string output;
-  /// What is drawn below the first: another file, or traces of torch, a rank each; empty: nothing.
+  /// One file to draw below the first, or traces of torch, a rank each; empty: nothing.
   std::vector<std::string> against;
   std::size_t max_tasks = 200'000;
   bool paper = false;

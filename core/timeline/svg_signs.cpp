@@ -77,7 +77,7 @@ double between(double from, double by, double to, double t) {
   return (1 - t) * (1 - t) * from + 2 * t * (1 - t) * by + t * t * to;
 }
 
-// Where words are tried: beside which part of a line, on which side of it, how far away.
+// A place that is tried for words: the part of a line, the side of it, and how far away.
 struct Try {
   double part = 0.5;
   double to_right = 0;
@@ -120,7 +120,7 @@ Box box_beside(SvgPoint point, const Try& each, double width, double height) {
   return {.left = left, .top = top, .right = left + width, .bottom = top + height};
 }
 
-// What is drawn on the rows of a picture, and words that have found a place.
+// Keeps what is drawn on the rows of a picture, and words that have found a place.
 class Labels {
  public:
   explicit Labels(const SvgLayout& layout) : layout_(layout) {}
@@ -128,8 +128,8 @@ class Labels {
   // A line that no words may lie on.
   void keep_clear(const Line& line);
 
-  // Where words beside a line lie on nothing else, nearest to its middle; nullopt if there is no
-  // such place near the line.
+  // Finds the place nearest to a line's middle at which words lie on nothing; nullopt if there is
+  // none near the line.
   [[nodiscard]] std::optional<WordsPlace> place(const Line& line, std::string_view words);
 
  private:

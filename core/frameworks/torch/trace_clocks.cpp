@@ -38,8 +38,8 @@ std::optional<Kind> passed_on(Kind kind) {
   return backward ? std::optional(Kind::Backward) : std::nullopt;
 }
 
-// What each stage waits for from the one before it in forwards, and from the one behind it in
-// backwards, where that is on another rank.
+// A stage waits for the one before it in forwards and for the one behind it in backwards; those on
+// other ranks make lags.
 std::vector<Lag> lags_of(const std::vector<TracedAction>& actions) {
   std::map<std::tuple<Kind, std::int32_t, std::int32_t>, const TracedAction*> by_stage;
   for (const TracedAction& action : actions) {
