@@ -96,7 +96,7 @@ std::vector<Try> make_tries() {
       tries.push_back({part, to_right, down, away, good && near});
     }
   };
-  for (const double away : {0.0, 1.1, 2.2}) {
+  for (const double away : {0.0, 1.1, 2.4}) {
     for (const double down : {-1.0, 1.0}) add(away, 0, down, away == 0);
     for (const double to_right : {1.0, -1.0}) add(away, to_right, 0, away == 0);
     for (const double to_right : {1.0, -1.0}) {
@@ -194,9 +194,11 @@ bool Labels::is_on_page(const Box& box) const {
   const double begin = line > 0 ? layout_.rows_begin() : layout_.heading_end();
   if (top < begin + 2 || bottom > layout_.bottom) return false;
   const auto& rows = layout_.rows;
-  const auto behind = std::upper_bound(rows.begin(), rows.end(), bottom,
-                                       [](double y, const Row& row) { return y < row.top - 1; });
-  return behind == rows.begin() || std::prev(behind)->top + std::prev(behind)->height + 1 <= top;
+  const auto behind =
+      std::upper_bound(rows.begin(), rows.end(), bottom,
+                       [](double y, const Row& row) { return y < row.top - kBeside; });
+  return behind == rows.begin() ||
+         std::prev(behind)->top + std::prev(behind)->height + kBeside <= top;
 }
 
 void Labels::take(const Box& box) {
