@@ -293,7 +293,7 @@ void size_messages(Model& model) {
 
 // An argument and the members of a dict may both declare something, if they agree.
 template <typename Value>
-void declare(std::optional<Value>& slot, const std::optional<Value>& given, const char* argument) {
+void state(std::optional<Value>& slot, const std::optional<Value>& given, const char* argument) {
   if (!given) return;
   if (slot && *slot != *given)
     refuse(fmt::format("{}: the members of `modules` say otherwise", argument));
@@ -329,7 +329,7 @@ Model placed_model(nb::handle given) {
 void take_topology(nb::handle given, Model& model) {
   if (given.is_none()) return;
   Model placed = placed_model(given);
-  declare(model.topology, placed.topology, "topology");
+  state(model.topology, placed.topology, "topology");
   if (!model.stages.empty() && model.stages != placed.stages)
     refuse("topology: the members of `modules` say otherwise");
   model.stages = std::move(placed.stages);
@@ -376,14 +376,14 @@ Declared declared_of(const Arguments& arguments) {
   }
   size_messages(model);
   constexpr std::array<std::string_view, 2> kPlans{"te", "safe"};
-  declare(model.plan.kind, value_named(arguments.plan, "plan", plan_named, kPlans), "plan");
+  state(model.plan.kind, value_named(arguments.plan, "plan", plan_named, kPlans), "plan");
   take_topology(arguments.topology, model);
   constexpr std::array<std::string_view, 5> kLayouts{"per-rank", "per-pair", "per-edge",
                                                      "per-direction", "lazy-hybrid"};
   Environment& environment = model.environment;
-  declare(environment.communicators,
-          value_named(arguments.comm, "comm", communicators_named, kLayouts), "comm");
-  declare(environment.weight_stream, weight_stream_of(arguments.weight_stream), "weight_stream");
+  state(environment.communicators,
+        value_named(arguments.comm, "comm", communicators_named, kLayouts), "comm");
+  state(environment.weight_stream, weight_stream_of(arguments.weight_stream), "weight_stream");
   return declared;
 }
 
