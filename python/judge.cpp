@@ -11,7 +11,6 @@
 #include "core/profiles/consult.h"
 #include "core/project/project_file.h"
 #include "core/rules/context.h"
-#include "core/rules/given_misfit.h"
 #include "core/rules/rule.h"
 
 #include <fmt/format.h>
