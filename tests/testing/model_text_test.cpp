@@ -14,11 +14,12 @@ TEST(ModelText, OfNothingIsItsSchema) {
   EXPECT_EQ(model_text(Model{}), "{\"schema\":1}\n");
 }
 
-TEST(ModelText, OfModulesThatNoLayerIsReadsBack) {
+TEST(ModelText, OfOneModuleWithoutLayersReadsBackAsEveryLayer) {
   Model model;
   model.modules.list = {Module{.name = "bare"}};
   const auto read = read_model(model_text(model), Limits{});
   ASSERT_TRUE(read) << model_text(model);
+  model.modules.layers = {{{0}}};
   EXPECT_EQ(*read, model);
 }
 

@@ -31,9 +31,10 @@ struct Wired {
 
   // "send without: 0:send-F1.0", with the other task behind it where there is one.
   [[nodiscard]] Lines faults() const {
-    constexpr const char* kWords[] = {"repeated",         "nowhere",      "send without",
-                                      "receive without",  "not received", "send too early",
-                                      "receive too late", "mismatch",     "collective order"};
+    constexpr const char* kWords[] = {
+        "repeated",     "nowhere",         "send without",     "receive without",
+        "not received", "send too early",  "receive too late", "other communicator",
+        "mismatch",     "collective order"};
     Lines lines;
     for (const TransferFault& fault : made.faults) {
       std::string line = std::string(kWords[static_cast<int>(fault.kind)]) + ": " +
