@@ -50,7 +50,10 @@ void HazardFinder::write(std::int32_t rank, BufferId buffer, EventId event, cons
       take_over(loser.owner, buffer, event, clock);
       at = held.erase(at);
       if (from < begin) held.emplace(from, Held{.owner = loser.owner, .end = begin});
-      if (loser.end > end) at = held.emplace(end, loser).first;
+      if (loser.end > end) {
+        held.emplace(end, loser);
+        break;
+      }
     }
     held.emplace(begin, Held{.owner = buffer, .end = end});
   }

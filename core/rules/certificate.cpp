@@ -412,8 +412,7 @@ std::string deadlock_certificate(const Context& context, const Wiring& wiring) {
   std::vector<std::string> tasks;
   for (const Vertex v : circle) {
     const TaskId task = graph.task_of[v];
-    tasks.push_back(json_quoted(
-        task == kNoTask ? "a collective" : words::task_placed(context, wiring, graph, task)));
+    tasks.push_back(json_quoted(words::task_placed(context, wiring, graph, task)));
   }
   return fmt::format("{{\"schema\": 1,\n{},\n\"circle\": [{}],\n\"tasks\": [{}]}}\n",
                      graph_text(steps), fmt::join(circle, ","), fmt::join(tasks, ",\n"));

@@ -23,6 +23,20 @@ const char* const kPlain =
     "rank 0: F1.0 F1.1 . B1.0 B1.1\n"
     "rank 1: . F1.0 (F1.1 B1.0) B1.1 reduce1\n";
 
+TEST(MixedGroup, HoldsSendsAndReceivesWhereverTheyStand) {
+  const auto mixed = [](const std::string& order, std::uint32_t at) {
+    const Lowered lowered = as_written(read_schedule("ranks 2\nplacement chain\nrank 0: " + order));
+    return in_mixed_group(lowered.ranks[0], at);
+  };
+  for (const std::uint32_t at : {0U, 1U, 2U}) {
+    EXPECT_TRUE(mixed("(recv-B1.0 recv-B1.1 send-F1.0) send-F1.1", at)) << at;
+    EXPECT_TRUE(mixed("(send-F1.0 send-F1.1 recv-B1.0)", at)) << at;
+  }
+  EXPECT_FALSE(mixed("(recv-B1.0 recv-B1.1 send-F1.0) send-F1.1", 3));
+  EXPECT_FALSE(mixed("(recv-B1.0 recv-B1.1) send-F1.0", 1));
+  EXPECT_FALSE(mixed("(send-F1.0 send-F1.1) recv-B1.0", 0));
+}
+
 TEST(Lowered, AsWrittenIsTheEntriesWithoutIdleSlots) {
   const Lowered lowered = as_written(read_schedule(kPlain));
   EXPECT_EQ(lines_of(lowered), (Lines{"F1.0 F1.1 B1.0 B1.1", "F1.0 (F1.1 B1.0) B1.1 reduce1"}));

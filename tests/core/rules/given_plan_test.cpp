@@ -82,6 +82,22 @@ TEST(GivenSlots, AreSoundIfActivationsOfOneAreNeverAliveTogether) {
             Rules{"B01"});
 }
 
+// check() tells what is wrong with the order, and the plan is not held against it.
+TEST(GivenSlots, HaveNoMisfitWhereTheOrderIsWrongOrTooLong) {
+  const std::string one = R"("0": {"0": [0, 1]})";
+  EXPECT_EQ(Subject("capo 1\nplacement chain\nrank 0: B1 F1\nrank 1: F1 B1\n", slots(one)).misfit(),
+            "");
+  Subject many(kTwoStages, slots(one));
+  EXPECT_NE(many.misfit(), "");
+  many.options.plan.max_buffers = 1;
+  EXPECT_EQ(many.misfit(), "");
+}
+
+TEST(GivenPlans, AreJson) {
+  EXPECT_NE(refusal_of("{"), "");
+  EXPECT_NE(refusal_of(""), "");
+}
+
 // torch: "Input-backward alone does not end the lifetime".
 TEST(GivenSlots, LastToTheWeightGradient) {
   const std::string order = "capo 1\nplacement chain\nrank 0: F1.0 B1.0 F1.1 W1.0 B1.1 W1.1\n";
