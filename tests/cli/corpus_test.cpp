@@ -75,9 +75,13 @@ std::optional<std::string> text_of(const fs::path& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+bool is_named_by_flags(const fs::path& path) {
+  return path.extension() == ".model" || path.extension() == ".plan";
+}
+
 // Whether the case's flags name the file, which lies beside it.
 bool declares(const Case& of, const fs::path& file) {
-  if (file.extension() != ".model" || file.parent_path() != of.input.parent_path()) return false;
+  if (!is_named_by_flags(file) || file.parent_path() != of.input.parent_path()) return false;
   std::istringstream flags(text_of(of.beside(".args")).value_or(""));
   for (std::string flag; flags >> flag;) {
     if (flag == file.filename()) return true;
@@ -161,9 +165,9 @@ TEST(Corpus, NothingLiesThereThatNoCaseUses) {
       return path == one.input || path == one.beside(".expected") || path == one.beside(".args") ||
              declares(one, path);
     });
-    // Several cases may be relative to one model.
-    const bool model = path.extension() == ".model";
-    EXPECT_TRUE(model ? uses > 0 : uses == 1) << path << ": no case, or two of one name";
+    // Several cases may be relative to one model or plan.
+    EXPECT_TRUE(is_named_by_flags(path) ? uses > 0 : uses == 1)
+        << path << ": no case, or two of one name";
   }
   for (const Case& one : all) {
     EXPECT_NE(find_rule(one.rule), nullptr) << one.rule;
