@@ -9,7 +9,8 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$root/docs/gallery}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- 1f1b 1f1b-interleaved zbv dualpipev overlap hazard race deadlock paper paper-1f1b paper-folded
+[ $# -gt 0 ] ||
+  set -- 1f1b 1f1b-interleaved zbv dualpipev overlap wide many hazard race deadlock paper paper-1f1b paper-folded
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
