@@ -135,7 +135,7 @@ What `tools/screenshots.sh` photographs of these pictures in headless Chromium, 
 | light | dark |
 | --- | --- |
 TEXT
-for name in 1f1b 1f1b-interleaved zbv dualpipev overlap hazard race deadlock; do
+for name in 1f1b 1f1b-interleaved zbv dualpipev overlap wide many hazard race deadlock; do
   printf '| ![%s, light](gallery/%s-light.png) | ![%s, dark](gallery/%s-dark.png) |\n' $name $name $name $name >>"$page"
 done
 for name in paper paper-1f1b paper-folded; do
