@@ -49,7 +49,7 @@ SimulationOptions options_of(const Input& input, const Model& model, const std::
       fmt::format("{}{} cannot be simulated: {}", text, input.source.name, why.why));
 }
 
-// What the picture of an order refers to.
+// Holds what the picture of an order refers to.
 struct DrawnOrder {
   SimulationOptions options;
   std::unique_ptr<Simulation> simulation;

@@ -66,7 +66,7 @@ struct PlanOptions {
 
 /// "te", "safe", "given".
 [[nodiscard]] std::string_view name_of(PlanKind kind);
-/// Of the two that are asked for by name.
+/// The plan of that name; nullopt for "given", which a file is and nobody asks for by name.
 [[nodiscard]] std::optional<PlanKind> plan_named(std::string_view word);
 
 }  // namespace capo

@@ -1,5 +1,5 @@
-// What lets a program check a verdict that trusts no line of capo's: the memory of capo's own plan
-// of an accepted step, or the circle of waits of one that never ends.
+// A certificate lets a program check a verdict that trusts no line of capo's: it has the memory of
+// capo's own plan of an accepted step, or the circle of waits of one that never ends.
 
 #pragma once
 

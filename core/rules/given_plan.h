@@ -37,7 +37,7 @@ namespace capo {
 
 class Context;
 
-/// What a file says of one buffer, and where it says so.
+/// The place of one buffer as a file has it, with where the file says so.
 struct GivenBuffer {
   Buffer buffer;
   Region region = Region::Pool;

@@ -325,10 +325,10 @@ std::string side_of(const Wiring& wiring, const Task& transfer) {
 
 // Both ends of a transfer are made on one communicator.
 //
-//   (0SEND_F1+0RECV_B0) | 1RECV_F1     the send is on the parent, the receive on that of the pair
+//   (send-F1.1 recv-B1.0) | recv-F1.1     the send is on the parent, the receive on the pair's own
 //
-// Where NCCL makes communicators lazily, a group that goes both ways runs on the parent of all
-// ranks and everything else on a communicator of its two ranks. Two ends on different ones never
+// A group that goes both ways runs on the parent of all ranks where NCCL makes communicators
+// lazily, and everything else on a communicator of its two ranks. Two ends on different ones never
 // meet: the receive waits for ever, and so does the send unless it is buffered. It is found only
 // where that layout is declared.
 void other_communicator(const Context& context, Findings& out) {

@@ -111,7 +111,7 @@ class SvgLayout {
       const double from = std::max(begin, axis.begin_of(at));
       const double to = at == last ? end : std::min(end, axis.end_of(at));
       const double width = (to - from) * axis.per_time;
-      // What ends where a line does goes on for nothing in the next one.
+      // A stretch that ends where a line does takes no room in the next one.
       if (at > first && width < kLeastPiece) continue;
       f(Piece{.x = x_on(from, at), .width = width, .drop = drop_of(at)});
     }

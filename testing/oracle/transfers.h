@@ -67,8 +67,8 @@ enum class Lines {
   OfThePair,
   OfThePairAndDirection,
   OfThePass,  ///< activations in one, gradients in another, which are also channels of their own
-  /// As OfThePair, but joined sends and receives stand in one line, with channels of their own;
-  /// joined transfers of one direction are taken apart.
+  /// Lines are those of OfThePair, but joined sends and receives stand in one line, with channels
+  /// of their own; joined transfers of one direction are taken apart.
   OfThePairOrJoined,
 };
 

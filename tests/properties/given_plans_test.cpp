@@ -103,7 +103,7 @@ bool is_kept(BufferKind kind) {
   return kind == BufferKind::StaticInput || kind == BufferKind::Activations;
 }
 
-// What is read last lies at the beginning, where all rows of the arena lie.
+// The buffer that is read last lies at the beginning, where all rows of the arena lie.
 void expect_last_read_first(const Drawn& drawn, const Plan& plan) {
   const BufferTable& table = drawn.step.table();
   for (BufferId id = 0; id < table.size(); ++id) {

@@ -252,7 +252,7 @@ struct Rectangle {
   }
 };
 
-// What words around a point take at least: letters of the narrowest fonts, without their tails.
+// Words around a point take at least so much: letters of the narrowest fonts, without their tails.
 Rectangle around_words(const Element& text) {
   const double size = std::stod(text["font-size"]);
   const double half = 0.25 * size * static_cast<double>(text.text.size());
