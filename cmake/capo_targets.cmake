@@ -48,9 +48,9 @@ function(capo_include_root target scope)
                              $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/capo>)
 endfunction()
 
-# capo_unity(<target>): with CAPO_UNITY the target's files are compiled a folder at a time, twelve at most, so that
+# capo_unity(<target>): with CAPO_UNITY the target's files are compiled a folder at a time, thirty at most, so that
 # headers are read and templates compiled once for all of them. Names in anonymous namespaces must differ then
-# within a folder; a file whose names do not is kept out by capo_alone().
+# within a folder; a file whose names do not is kept out by capo_apart() or capo_alone().
 function(capo_unity target)
   if(NOT CAPO_UNITY)
     return()
@@ -61,9 +61,10 @@ function(capo_unity target)
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${folder})
     cmake_path(GET source PARENT_PATH group)
-    string(MD5 key "${group}")
+    get_property(apart GLOBAL PROPERTY "capo_apart_${source}")
+    string(MD5 key "${group} ${apart}")
     math(EXPR count_${key} "${count_${key}} + 1" OUTPUT_FORMAT DECIMAL)
-    math(EXPR part "${count_${key}} / 12" OUTPUT_FORMAT DECIMAL)
+    math(EXPR part "${count_${key}} / 30" OUTPUT_FORMAT DECIMAL)
     set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP "${key}_${part}")
   endforeach()
 endfunction()
@@ -71,6 +72,15 @@ endfunction()
 # capo_alone(<sources>): files that share a name with a neighbour, and are compiled by themselves.
 function(capo_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# capo_apart(<number> <sources>): files that share a name with a neighbour, and none with one another: those of a folder
+# are compiled together, apart from the rest of it and from those of another number.
+function(capo_apart number)
+  foreach(source IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH source)
+    set_property(GLOBAL PROPERTY "capo_apart_${source}" ${number})
+  endforeach()
 endfunction()
 
 # {fmt} as the product links it: the distribution's shared library, or its headers alone, so that what is built is

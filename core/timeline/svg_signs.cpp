@@ -43,7 +43,7 @@ struct Box {
 };
 
 // The points of a line in their order, no more than some points of the page apart.
-using Line = std::vector<SvgPoint>;
+using Polyline = std::vector<SvgPoint>;
 
 constexpr double kCell = 64;      // the side of a cell of the page
 constexpr double kStep = 6;       // between the points of a line
@@ -126,11 +126,11 @@ class Labels {
   explicit Labels(const SvgLayout& layout) : layout_(layout) {}
 
   // A line that no words may lie on.
-  void keep_clear(const Line& line);
+  void keep_clear(const Polyline& line);
 
   // Finds the place nearest to a line's middle at which words lie on nothing; nullopt if there is
   // none near the line.
-  [[nodiscard]] std::optional<WordsPlace> place(const Line& line, std::string_view words);
+  [[nodiscard]] std::optional<WordsPlace> place(const Polyline& line, std::string_view words);
 
  private:
   [[nodiscard]] bool is_free(const Box& box) const;
@@ -142,11 +142,11 @@ class Labels {
 };
 
 // The curve from `from` to `to` that is drawn towards `by`; straight if that is their middle.
-Line line_along(SvgPoint from, SvgPoint by, SvgPoint to) {
+Polyline line_along(SvgPoint from, SvgPoint by, SvgPoint to) {
   const double length =
       std::hypot(by.x - from.x, by.y - from.y) + std::hypot(to.x - by.x, to.y - by.y);
   const auto steps = std::max<std::int64_t>(2, std::llround(length / kStep));
-  Line line;
+  Polyline line;
   for (std::int64_t step = 0; step <= steps; ++step) {
     const double t = static_cast<double>(step) / static_cast<double>(steps);
     line.push_back({between(from.x, by.x, to.x, t), between(from.y, by.y, to.y, t)});
@@ -154,11 +154,11 @@ Line line_along(SvgPoint from, SvgPoint by, SvgPoint to) {
   return line;
 }
 
-void Labels::keep_clear(const Line& line) {
+void Labels::keep_clear(const Polyline& line) {
   for (std::size_t at = 1; at < line.size(); ++at) take(around(line[at - 1], line[at], kStroke));
 }
 
-std::optional<WordsPlace> Labels::place(const Line& line, std::string_view words) {
+std::optional<WordsPlace> Labels::place(const Polyline& line, std::string_view words) {
   const double height = layout_.measures.small;
   const double width = kLetter * height * static_cast<double>(words.size());
   const double last = static_cast<double>(line.size() - 1);
@@ -295,7 +295,7 @@ std::vector<Sign> signs_without_places(const SvgLayout& layout) {
   return signs;
 }
 
-Line line_of(const Sign& sign) {
+Polyline line_of(const Sign& sign) {
   return line_along(sign.from, sign.by, sign.to);
 }
 
