@@ -276,7 +276,8 @@ LayerForward forward(const LayerForm& form, const LayerWeights& weights, const L
 
 LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const LayerSide& side,
                        const std::vector<double>& input, const LayerForward& saved,
-                       const std::vector<double>& grad_output, Rounding rounding, Edges* edges) {
+                       const std::vector<double>& grad_output, Rounding rounding, Edges* edges,
+                       Wanted wanted) {
   check(form, weights, side, input);
   check(form, saved, grad_output);
   const Store store(form, rounding, edges);
@@ -285,13 +286,14 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
       return reference::input_gradient(p, absolute(incoming), absolute(w));
     });
   };
+  const bool for_weights = wanted != Wanted::InputGradient;
   LayerBackward result;
   Values dy = grad_output;  // of the second product, then of the first
 
   if (has_two_products(form.kind)) {
     const Product second = second_product(form, side);
-    result.grads.second = reference::weight_gradient(second, dy, saved.active);
-    if (form.bias)
+    if (for_weights) result.grads.second = reference::weight_gradient(second, dy, saved.active);
+    if (for_weights && form.bias)
       result.grads.second_bias = reference::bias_gradient(second, dy, Values(form.tokens, 1));
     const Values grad_active = product(Place::GradActive, second, dy, weights.second);
     const reference::SwigluGradients swiglu = reference::swiglu_gradients(
@@ -305,9 +307,10 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
 
   const Product first = first_product(form, side);
   const Values& x = begins_with_norm(form.kind) ? saved.normed : input;
-  result.grads.first = reference::weight_gradient(first, dy, x);
-  if (form.bias)
+  if (for_weights) result.grads.first = reference::weight_gradient(first, dy, x);
+  if (for_weights && form.bias)
     result.grads.first_bias = reference::bias_gradient(first, dy, scales_of(form, side));
+  if (wanted == Wanted::WeightGradients) return result;
   if (form.scale_bias) {
     result.grad_scales =
         stored(reference::scale_gradient(first, dy, weights.first_bias), DataType::Fp32, rounding);

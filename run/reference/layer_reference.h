@@ -130,11 +130,19 @@ struct LayerBackward {
                                    const LayerSide& side, const std::vector<double>& input,
                                    Rounding rounding, Edges* edges = nullptr);
 
-/// `saved`: what the forward of the same microbatch came to.
+/// A backward may be asked for a part of it: with weights of real sizes the other part is what
+/// takes the time.
+enum class Wanted : std::uint8_t {
+  All,
+  InputGradient,    ///< and those of norms, probabilities and scales, without products and biases
+  WeightGradients,  ///< those of products and biases, and no more
+};
+
+/// `saved`: what the forward of the same microbatch came to. What is not wanted is empty.
 [[nodiscard]] LayerBackward backward(const LayerForm& form, const LayerWeights& weights,
                                      const LayerSide& side, const std::vector<double>& input,
                                      const LayerForward& saved,
                                      const std::vector<double>& grad_output, Rounding rounding,
-                                     Edges* edges = nullptr);
+                                     Edges* edges = nullptr, Wanted wanted = Wanted::All);
 
 }  // namespace capo::run::reference

@@ -55,14 +55,15 @@ struct RowLayer {
   [[nodiscard]] Values made(Edges& edges) const {
     LayerForward saved = forward(form, weights, side, input, Rounding::AsStored, &edges);
     if (grad_output.empty()) return std::move(saved.output);
-    return backward(form, weights, side, input, saved, grad_output, Rounding::AsStored, &edges)
+    return backward(form, weights, side, input, saved, grad_output, Rounding::AsStored, &edges,
+                    Wanted::InputGradient)
         .grad_input;
   }
 
   // So many numbers are multiplied to make it once.
   [[nodiscard]] std::int64_t products() const {
     const std::int64_t once = std::ssize(weights.first) + std::ssize(weights.second);
-    return grad_output.empty() ? once : 3 * once;
+    return grad_output.empty() ? once : 2 * once;
   }
 
   LayerForm form;
