@@ -2,6 +2,7 @@
 
 #include "core/base/index.h"
 #include "run/reference/compare.h"
+#include "run/reference/step_parts.h"
 #include "run/reference/step_reference.h"
 
 #include <fmt/format.h>

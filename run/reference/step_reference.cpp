@@ -3,10 +3,9 @@
 #include "core/base/index.h"
 #include "run/reference/compare.h"
 #include "run/reference/other_ways.h"
+#include "run/reference/step_parts.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -16,40 +15,6 @@ namespace {
 
 using Doubles = std::vector<double>;
 constexpr auto kStored = reference::Rounding::AsStored;
-
-Doubles widened(const std::vector<float>& values) {
-  return {values.begin(), values.end()};
-}
-
-reference::LayerForm form_of(const LayerShape& shape) {
-  return {.kind = shape.kind,
-          .type = shape.type,
-          .tokens = shape.tokens,
-          .hidden = shape.hidden,
-          .ffn = shape.ffn,
-          .groups = shape.groups,
-          .bias = shape.bias,
-          .scale_bias = shape.scale_bias};
-}
-
-// A parameter or gradient of a layer by its role.
-template <typename Weights>
-auto& of_role(Weights& weights, Role role) {
-  switch (role) {
-    case Role::NormWeight:
-      return weights.norm_weight;
-    case Role::NormBias:
-      return weights.norm_bias;
-    case Role::First:
-      return weights.first;
-    case Role::FirstBias:
-      return weights.first_bias;
-    case Role::Second:
-      return weights.second;
-    default:
-      return weights.second_bias;
-  }
-}
 
 class Reference {
  public:
@@ -98,7 +63,10 @@ class Reference {
         }
       }
     }
-    add_up();
+    GradientSums sums = sums_of(step_, layers_, contributions_);
+    result.gradients = std::move(sums.gradients);
+    result.ascending = std::move(sums.ascending);
+    result.magnitudes = std::move(sums.magnitudes);
   }
 
   StepReference result;
@@ -282,64 +250,6 @@ class Reference {
     saved_[*made.from][MicrobatchId(microbatch).index()].grad_output = {};
   }
 
-  void add_up() {
-    const auto& parameters = layers_.parameters();
-    result.gradients.resize(parameters.size());
-    result.ascending.resize(parameters.size());
-    result.magnitudes.resize(parameters.size());
-    for (std::uint32_t parameter = 0; parameter < parameters.size(); ++parameter) {
-      const auto elements = as_index(parameters[parameter].groups * parameters[parameter].elements);
-      result.gradients[parameter].assign(elements, 0);
-      result.ascending[parameter].assign(elements, 0);
-      result.magnitudes[parameter].assign(elements, 0);
-      for (const Doubles& one : contributions_[parameter]) {
-        for (std::size_t i = 0; i < one.size(); ++i) {
-          result.ascending[parameter][i] += one[i];
-          result.magnitudes[parameter][i] += std::abs(one[i]);
-        }
-      }
-    }
-    const Course& course = step_.replayed();
-    for (std::size_t r = 0; r < course.work.size(); ++r) {
-      for (const Work& work : course.work[r]) add(static_cast<std::int32_t>(r), work);
-    }
-  }
-
-  // Gradients of norms come with every backward, and so may those of biases; all others with a
-  // whole one, or with W.
-  void add(std::int32_t rank, const Work& work) {
-    if (work.kind == Kind::Forward) return;
-    const bool whole = is_backward(work.kind) && !work.delayed;
-    const std::int32_t first = work.layer == kAllLayers ? 0 : work.layer;
-    const std::int32_t end = work.layer == kAllLayers ? table_.layers(rank, work.chunk) : first + 1;
-    for (std::int32_t at = first; at < end; ++at) {
-      const StepLayer& layer = layers_.at(rank, work.chunk, at);
-      for (const Role role : kAllRoles) {
-        const std::uint32_t parameter = layer.parameter[as_index(role)];
-        if (parameter == kNoParameter) continue;
-        const bool bias = role == Role::FirstBias || role == Role::SecondBias;
-        const bool with_backward = role == Role::NormWeight || role == Role::NormBias ||
-                                   (bias && layer.bias_with_backward);
-        const bool now =
-            with_backward ? is_backward(work.kind) : whole || work.kind == Kind::BackwardWeight;
-        if (now) add_one(parameter, work.microbatch, with_backward || whole);
-      }
-    }
-  }
-
-  void add_one(std::uint32_t parameter, std::int32_t microbatch, bool returned) {
-    const ParameterForm& form = layers_.parameters()[parameter];
-    const Doubles& one = contributions_[parameter][MicrobatchId(microbatch).index()];
-    Doubles& sum = result.gradients[parameter];
-    const DataType type = form.fused ? DataType::Fp32 : form.type;
-    const auto stored = [&](double value) { return reference::rounded(value, type); };
-    for (std::size_t i = 0; i < one.size(); ++i) {
-      // A gradient that goes through autograd is rounded before it is added.
-      const double next = returned && !form.fused ? stored(one[i]) : one[i];
-      sum[i] = stored(sum[i] + next);
-    }
-  }
-
   const PlannedStep& step_;
   const StepLayers& layers_;
   const StepValues& given_;
@@ -349,7 +259,7 @@ class Reference {
   std::vector<reference::LayerWeights> weights_;                       // by layer
   std::vector<std::vector<Saved>> saved_;                              // by layer and microbatch
   std::vector<std::vector<std::vector<reference::Edge>>> other_ways_;  // likewise
-  std::vector<std::vector<Doubles>> contributions_;  // by parameter and microbatch
+  Contributions contributions_;
 };
 
 }  // namespace
@@ -360,11 +270,6 @@ StepReference reference_of(const PlannedStep& step, const StepLayers& layers,
   Reference of_step(step, layers, parameters, given, stored);
   of_step.run();
   return std::move(of_step.result);
-}
-
-std::int64_t live_rows(const LayerShape& shape, const StepValues::Side& side) {
-  if (!shape.grouped) return shape.tokens;
-  return std::accumulate(side.sizes.begin(), side.sizes.end(), std::int64_t{0});
 }
 
 }  // namespace capo::run

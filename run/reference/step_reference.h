@@ -38,6 +38,8 @@ struct HandedOn {
   bool gradient = false;  ///< of its output, else its input
   double error = 0;       ///< relative
   double bound = 0;
+  double element_error = 0;   ///< of a sample: its worst element's, by worst_element()
+  std::int64_t elements = 0;  ///< of a sample: so many
 };
 
 struct StepReference {
@@ -61,8 +63,5 @@ struct StepReference {
 [[nodiscard]] StepReference reference_of(const PlannedStep& step, const StepLayers& layers,
                                          const std::vector<std::vector<float>>& parameters,
                                          const StepValues& given, const StoredOperands& stored);
-
-/// Rows of a layer's microbatch that exist.
-[[nodiscard]] std::int64_t live_rows(const LayerShape& shape, const StepValues::Side& side);
 
 }  // namespace capo::run

@@ -1,0 +1,58 @@
+// The parts that the float64 reference of a step and that of a sample of it have in common: a
+// layer's form, its parameters by role, and the sums of gradients in the order in which the step
+// adds them.
+//
+// Tested by tests/run/reference/step_reference_test.cpp.
+
+#pragma once
+
+#include "run/execute/step_inputs.h"
+#include "run/reference/layer_reference.h"
+#include "run/setup/step_layers.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace capo::run {
+
+[[nodiscard]] reference::LayerForm form_of(const LayerShape& shape);
+
+/// A parameter or gradient of a layer by its role.
+template <typename Weights>
+auto& of_role(Weights& weights, Role role) {
+  switch (role) {
+    case Role::NormWeight:
+      return weights.norm_weight;
+    case Role::NormBias:
+      return weights.norm_bias;
+    case Role::First:
+      return weights.first;
+    case Role::FirstBias:
+      return weights.first_bias;
+    case Role::Second:
+      return weights.second;
+    default:
+      return weights.second_bias;
+  }
+}
+
+[[nodiscard]] std::vector<double> widened(const std::vector<float>& values);
+
+/// Rows of a layer's microbatch that exist.
+[[nodiscard]] std::int64_t live_rows(const LayerShape& shape, const StepValues::Side& side);
+
+/// What each microbatch adds to a parameter's gradient, by parameter and microbatch: all of its
+/// elements, or the same ones of each microbatch.
+using Contributions = std::vector<std::vector<std::vector<double>>>;
+
+/// By parameter, of the elements that are contributed.
+struct GradientSums {
+  std::vector<std::vector<double>> gradients;   ///< added as the step adds them
+  std::vector<std::vector<double>> ascending;   ///< added microbatch by microbatch, unrounded
+  std::vector<std::vector<double>> magnitudes;  ///< sums of the absolute values of the addends
+};
+
+[[nodiscard]] GradientSums sums_of(const PlannedStep& step, const StepLayers& layers,
+                                   const Contributions& contributions);
+
+}  // namespace capo::run
