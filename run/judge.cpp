@@ -112,6 +112,45 @@ class Judge::Work {
         });
   }
 
+  void judge_sample(const StepValues& numbers, const FloatSample& sample) {
+    numbers_ = &numbers;
+    report_.sampled = {.samples = sample.count, .seed = sample.seed};
+    const SampledReference reference =
+        sampled_reference(of_.step, of_.layers, of_.parameters, *numbers_, stored_rows(), sample);
+    report_.other_ways += reference.other_ways;
+    for (const HandedOn& handed : reference.handed_on) {
+      hold(handed.error, handed.bound, [&] { return name_of(handed); });
+      hold_element(handed.element_error, handed.bound, name_of(handed));
+      count_sampled(handed.elements);
+    }
+    for (std::uint32_t p = 0; p < report_.parameters.size(); ++p) {
+      if (is_frozen(p)) continue;
+      const SampledTensor& tensor = reference.gradients[p];
+      const auto is = held(of_.eager, of_.eager_deposits, p, tensor.at);
+      TensorReport& report = report_.parameters[p];
+      const DataType type = of_.layers.parameters()[p].type;
+      judge_sampled(report, tensor, is, type);
+      if (tensor.at.empty()) continue;
+      report.ascending_error = relative_error(tensor.ascending, is, sizes_in(tensor.sizes, type));
+    }
+    for (std::size_t i = 0; i < given_out_.size(); ++i) {
+      const SampledTensor& tensor = reference.grad_inputs[given_out_[i]];
+      const auto is = values_at(of_.engine, given_out_tensor(of_.eager, given_out_[i]), tensor.at);
+      judge_sampled(report_.input_gradients[i], tensor, is, type_of(given_out_[i]));
+    }
+    std::size_t at = first_side_;
+    for_each_side(
+        [&](const StepLayer& layer, std::size_t number, std::int32_t m, const char*, auto member) {
+          const auto& side = reference.sides[number][as_index(m)];
+          const SampledTensor& tensor =
+              member == &StepOutputs::SideGradients::scales ? side.scales : side.probabilities;
+          const auto all = side_values(layer, number, m, of_.eager.side(number, m).*member);
+          std::vector<float> is;
+          for (const std::int64_t row : tensor.at) is.push_back(all[as_index(row)]);
+          judge_sampled(report_.input_gradients[at++], tensor, is, layer.shape.type);
+        });
+  }
+
   void compare(std::uint32_t replay, const StepValues& numbers, const PlannedMemory& memory) {
     numbers_ = &numbers;
     const auto note = [&](TensorReport& tensor, const std::optional<Difference>& found) {
@@ -208,6 +247,34 @@ class Judge::Work {
     }
   }
 
+  // Holds the worst of single elements against their bound.
+  void hold_element(double error, double bound, const std::string& name) {
+    report_.sampled->worst_element = std::max(report_.sampled->worst_element, error);
+    if (error <= kElementBounds * bound) return;
+    report_.within_bounds = false;
+    report_.beyond.push_back(
+        {.name = "one element of " + name, .error = error, .bound = kElementBounds * bound});
+  }
+
+  void count_sampled(std::int64_t elements) {
+    if (elements == 0) return;
+    ++report_.sampled->tensors;
+    report_.sampled->elements += elements;
+  }
+
+  void judge_sampled(TensorReport& report, const SampledTensor& tensor,
+                     const std::vector<float>& is, DataType type) {
+    const std::vector<double> sizes = sizes_in(tensor.sizes, type);
+    report.float64_elements = std::ssize(tensor.at);
+    report.float64_error = relative_error(tensor.should, is, sizes);
+    // Some zeros do not make a tensor zero.
+    if (report.float64_elements == report.elements) report.zero = all_zero(is);
+    hold(report.float64_error, report.bound, [&] { return report.name; });
+    hold_element(worst_element(tensor.should, is, sizes, tensor.columns), report.bound,
+                 report.name);
+    count_sampled(*report.float64_elements);
+  }
+
   [[nodiscard]] std::string name_of(const HandedOn& handed) const {
     const StepLayer& layer = of_.layers.all()[handed.layer];
     return fmt::format("{} that layer {} of chunk {} of rank {} read, microbatch {}",
@@ -282,16 +349,32 @@ class Judge::Work {
 
   [[nodiscard]] std::vector<float> held(const StepOutputs& outcome, const Deposits& deposits,
                                         std::uint32_t parameter) const {
+    return sum_of(summands(outcome, deposits, parameter),
+                  as_index(report_.parameters[parameter].elements),
+                  [&](const GroupedTensor& tensor) { return values_of(of_.engine, tensor); });
+  }
+
+  // Some elements of it.
+  [[nodiscard]] std::vector<float> held(const StepOutputs& outcome, const Deposits& deposits,
+                                        std::uint32_t parameter,
+                                        const std::vector<std::int64_t>& at) const {
+    return sum_of(summands(outcome, deposits, parameter), at.size(),
+                  [&](const GroupedTensor& tensor) { return values_at(of_.engine, tensor, at); });
+  }
+
+  template <typename Values>
+  static std::vector<float> sum_of(const std::vector<const GroupedTensor*>& tensors,
+                                   std::size_t elements, Values values_of_one) {
     std::vector<float> sum;
-    for (const GroupedTensor* tensor : summands(outcome, deposits, parameter)) {
-      std::vector<float> values = values_of(of_.engine, *tensor);
+    for (const GroupedTensor* tensor : tensors) {
+      std::vector<float> values = values_of_one(*tensor);
       if (sum.empty()) {
         sum = std::move(values);
       } else {
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
       }
     }
-    sum.resize(as_index(report_.parameters[parameter].elements), 0.0F);
+    sum.resize(elements, 0.0F);
     return sum;
   }
 
@@ -324,6 +407,30 @@ class Judge::Work {
   [[nodiscard]] DataType type_of(std::uint32_t cell) const {
     const Cells::Cell of = cells_.at(cell);
     return of_.layers.at(of.rank, of.chunk, 0).shape.type;
+  }
+
+  [[nodiscard]] StoredRows stored_rows() const {
+    const auto rows_at = [this](const std::byte* begin, DataType type, std::int64_t columns,
+                                std::int64_t first, std::int64_t count) {
+      std::vector<std::byte> bytes(as_index(count * columns * bytes_of(type)));
+      of_.engine.read(bytes.data(), begin + first * columns * bytes_of(type), std::ssize(bytes));
+      return from_stored(bytes, type);
+    };
+    const auto operands = [this, rows_at](std::size_t number, std::int32_t m, bool gradient,
+                                          std::int64_t first, std::int64_t count) {
+      const LayerShape& shape = of_.layers.all()[number].shape;
+      const auto* begin =
+          gradient ? of_.expected.grad_output(number, m) : of_.expected.input(number, m);
+      return rows_at(begin, shape.type, gradient ? output_columns(shape) : shape.hidden, first,
+                     count);
+    };
+    const auto given_out = [this, rows_at](std::uint32_t cell, std::int64_t row) {
+      const Cells::Cell of = cells_.at(cell);
+      if (!gives_out(of)) return std::vector<float>();
+      const LayerShape& shape = of_.layers.at(of.rank, of.chunk, 0).shape;
+      return rows_at(of_.eager.collected(cell), shape.type, shape.hidden, row, 1);
+    };
+    return {.operands = operands, .given_out = given_out};
   }
 
   [[nodiscard]] StoredOperands stored_operands() const {
@@ -478,6 +585,10 @@ Judge::~Judge() = default;
 
 void Judge::judge_eager(const StepValues& numbers) {
   work_->judge_eager(numbers);
+}
+
+void Judge::judge_sample(const StepValues& numbers, const FloatSample& sample) {
+  work_->judge_sample(numbers, sample);
 }
 
 void Judge::compare(std::uint32_t replay, const StepValues& numbers, const PlannedMemory& memory) {

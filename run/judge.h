@@ -13,6 +13,7 @@
 #include "run/execute/step_inputs.h"
 #include "run/execute/step_outputs.h"
 #include "run/execute/stepper.h"
+#include "run/reference/sampled_reference.h"
 #include "run/report.h"
 #include "run/setup/deposits.h"
 #include "run/setup/step_layers.h"
@@ -45,6 +46,8 @@ class Judge {
 
   /// Compares eager execution of these numbers with float64.
   void judge_eager(const StepValues& numbers);
+  /// The same of a sample, which takes seconds at the sizes of real models.
+  void judge_sample(const StepValues& numbers, const FloatSample& sample);
   /// Compares the replay of the same numbers with eager execution.
   void compare(std::uint32_t replay, const StepValues& numbers, const PlannedMemory& memory);
 

@@ -84,6 +84,13 @@ void tell_float64(std::string& out, const RunReport& report) {
   if (report.beyond.size() > told) {
     out += fmt::format("  and {} more\n", report.beyond.size() - told);
   }
+  if (report.sampled) {
+    out += fmt::format(
+        "  {} elements of {}, drawn by seed {} ({} of each microbatch, and as many columns of each "
+        "weight); the worst of them is off by {:.3g}\n",
+        report.sampled->elements, counted(report.sampled->tensors, "tensor"), report.sampled->seed,
+        counted(as_index(report.sampled->samples), "row"), report.sampled->worst_element);
+  }
   if (report.other_ways > 0) {
     out += fmt::format(
         "  {} on the edge went the other way in eager execution, and float64's followed\n",
@@ -117,12 +124,14 @@ Json tensors_as_json(const RunReport& report, const std::vector<TensorReport>& t
                              {"ulps", found.ulps},
                              {"relative_error", number(found.relative_error)}};
     }
-    if (tensor.bound > 0 && report.float64_compared) {
+    const bool met = !report.sampled || tensor.float64_elements.value_or(0) > 0;
+    if (tensor.bound > 0 && report.float64_compared && met) {
       entry["float64"] = {{"relative_error", number(tensor.float64_error)},
                           {"bound", tensor.bound}};
       if (tensor.ascending_error) {
         entry["float64"]["ascending"] = number(*tensor.ascending_error);
       }
+      if (tensor.float64_elements) entry["float64"]["elements"] = *tensor.float64_elements;
       if (tensor.zero) entry["float64"]["zero"] = *tensor.zero;
     }
     list.push_back(std::move(entry));
@@ -145,10 +154,18 @@ Json float64_as_json(const RunReport& report) {
     beyond.push_back(
         {{"name", tensor.name}, {"relative_error", number(tensor.error)}, {"bound", tensor.bound}});
   }
-  return {{"worst_relative_error", number(report.worst_relative_error)},
-          {"within_bounds", report.within_bounds},
-          {"beyond", std::move(beyond)},
-          {"other_ways", report.other_ways}};
+  Json json{{"worst_relative_error", number(report.worst_relative_error)},
+            {"within_bounds", report.within_bounds},
+            {"beyond", std::move(beyond)},
+            {"other_ways", report.other_ways}};
+  if (report.sampled) {
+    json["sampled"] = {{"samples", report.sampled->samples},
+                       {"seed", report.sampled->seed},
+                       {"tensors", report.sampled->tensors},
+                       {"elements", report.sampled->elements},
+                       {"worst_element", number(report.sampled->worst_element)}};
+  }
+  return json;
 }
 
 Json findings_as_json(const CheckResult& result) {
@@ -291,7 +308,8 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
     tell_differences(out, report.input_gradients);
   }
   out += report.float64_compared
-             ? fmt::format("eager against float64{}: worst relative error {:.3g}, {}\n",
+             ? fmt::format("eager against {}float64{}: worst relative error {:.3g}, {}\n",
+                           report.sampled ? "a sample of " : "",
                            report.float64_replays < report.replays
                                ? fmt::format(", {} of {}", report.float64_replays,
                                              counted(report.replays, "replay"))

@@ -29,10 +29,11 @@ namespace capo::run {
 struct TensorReport {
   std::string name;
   std::int64_t elements = 0;
-  std::optional<Difference> difference;   ///< from eager execution, in the first replay with one
-  std::uint32_t replay = 0;               ///< which that was, from 1
-  double float64_error = 0;               ///< the largest relative error of eager execution
-  double bound = 0;                       ///< what that error must stay within
+  std::optional<Difference> difference;  ///< from eager execution, in the first replay with one
+  std::uint32_t replay = 0;              ///< which that was, from 1
+  double float64_error = 0;              ///< the largest relative error of eager execution
+  std::optional<std::int64_t> float64_elements;  ///< so many of a sample; nullopt: all
+  double bound = 0;                              ///< what that error must stay within
   std::optional<bool> zero;               ///< whether eager execution gave zeros alone, wherever it
                                           ///< was compared with float64; nullopt: it was not
   std::optional<double> ascending_error;  ///< from the sum in the order of microbatches; nullopt of
@@ -44,6 +45,15 @@ struct BeyondBound {
   std::string name;
   double error = 0;  ///< relative, the largest of all replays
   double bound = 0;
+};
+
+/// The elements that eager execution was held against float64 in, and single ones at that.
+struct SampledElements {
+  std::int64_t samples = 0;  ///< rows of each microbatch, and columns of each weight
+  std::uint64_t seed = 0;    ///< that they were drawn by
+  std::size_t tensors = 0;
+  std::int64_t elements = 0;  ///< of these tensors
+  double worst_element = 0;   ///< the largest relative error of a single one
 };
 
 /// A chunk's microbatch.
@@ -89,8 +99,9 @@ struct RunReport {
   bool unchecked = false;
   bool bit_equal = true;  ///< every gradient in every replay
   bool float64_compared = true;
-  std::uint32_t float64_replays = 0;  ///< whose numbers eager execution was compared for
-  bool within_bounds = true;          ///< of float64; true if that was not compared
+  std::uint32_t float64_replays = 0;       ///< whose numbers eager execution was compared for
+  bool within_bounds = true;               ///< of float64; true if that was not compared
+  std::optional<SampledElements> sampled;  ///< nullopt: all elements were compared, or none
   std::vector<TensorReport> parameters;
   std::vector<TensorReport> input_gradients;
   Victims victims;                   ///< observed

@@ -20,7 +20,11 @@ RunFailure refused(std::string why) {
 }
 
 // Multiply-adds of the float64 reference of one step: products forward, and backward two ways.
-double float64_work(const StepLayers& layers, std::int32_t microbatches) {
+double float64_work(const StepLayers& layers, std::int32_t microbatches,
+                    const RunOptions& options) {
+  if (options.float64 == Float64::Sampled) {
+    return sampled_work(layers, microbatches, options.float64_samples);
+  }
   double work = 0;
   for (std::uint32_t p = 0; p < layers.parameters().size(); ++p) {
     const ParameterForm& form = layers.parameters()[p];
@@ -39,12 +43,14 @@ std::uint32_t float64_steps(const RunOptions& options) {
 std::optional<std::string> refusal_of_float64(const PlannedStep& step, const StepLayers& layers,
                                               const RunOptions& options) {
   const double work =
-      float64_work(layers, step.view().table().microbatches()) * float64_steps(options);
+      float64_work(layers, step.view().table().microbatches(), options) * float64_steps(options);
   if (work <= options.float64_limit) return std::nullopt;
   return fmt::format(
       "the comparison with float64 takes {:.3g} multiply-adds of this machine's processor, and the "
-      "limit is {:.3g}: leave it out (--float64 none) or raise the limit (--float64-limit)",
-      work, options.float64_limit);
+      "limit is {:.3g}: {}, leave it out (--float64 none) or raise the limit (--float64-limit)",
+      work, options.float64_limit,
+      options.float64 == Float64::Sampled ? "take fewer samples (--float64-samples)"
+                                          : "take a sample (--float64 sampled)");
 }
 
 std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& layers,
@@ -280,7 +286,8 @@ class Loop {
   void judge_eager() {
     if (options_.float64 == Float64::LeftOut) return;
     engine_.label("comparison of eager execution with float64");
-    judge_.judge_eager(numbers_);
+    if (options_.float64 != Float64::Sampled) return judge_.judge_eager(numbers_);
+    judge_.judge_sample(numbers_, {.seed = options_.seed, .count = options_.float64_samples});
   }
 
   void note_lost(const Stepper& stepper) {

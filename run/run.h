@@ -52,10 +52,17 @@ struct Inspection {
 
 /// Which replays' numbers eager execution is compared with float64 for. At the sizes of real models
 /// the comparison takes a processor hours.
-enum class Float64 : std::uint8_t { EveryReplay, FirstReplay, LeftOut };
+enum class Float64 : std::uint8_t {
+  EveryReplay,
+  FirstReplay,
+  Sampled,  ///< a sample of the first replay's, which takes seconds
+  LeftOut,
+};
 
 /// Multiply-adds of float64, about a quarter of an hour of a processor.
 inline constexpr double kFloat64Limit = 1e12;
+/// Rows of each microbatch, and columns of each weight (run/reference/sampled_reference.h).
+inline constexpr std::int64_t kFloat64Samples = 8;
 
 struct RunOptions {
   Granularity graphs = Granularity::PerAction;
@@ -64,6 +71,7 @@ struct RunOptions {
   SizeKind sizes = SizeKind::Random;
   Poison poison = Poison::On;
   Float64 float64 = Float64::EveryReplay;
+  std::int64_t float64_samples = kFloat64Samples;  ///< at least 1
   /// A run whose comparisons with float64 take more multiply-adds is refused.
   double float64_limit = kFloat64Limit;
   Hooks hooks;

@@ -239,11 +239,19 @@ Run add_run(CLI::App& app) {
                     "Run what is rejected for buffers, streams, replays, gradients or captures");
   command->add_flag("--no-poison", request->no_poison,
                     "Leave memory as it is when its last reader is over");
-  add_choice(*command, "--float64", request->options.float64,
-             {{"none", run::Float64::LeftOut},
-              {"first", run::Float64::FirstReplay},
-              {"all", run::Float64::EveryReplay}},
-             "Replays that eager execution is held against float64 in: none, first or all");
+  add_choice(
+      *command, "--float64", request->options.float64,
+      {{"none", run::Float64::LeftOut},
+       {"sampled", run::Float64::Sampled},
+       {"first", run::Float64::FirstReplay},
+       {"all", run::Float64::EveryReplay}},
+      "What eager execution is held against float64 in: none, sampled (a sample of the first "
+      "replay), first (all of the first replay) or all (replays)");
+  command
+      ->add_option("--float64-samples", request->options.float64_samples,
+                   "Rows of each microbatch, and columns of each weight, that sampled compares")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32))
+      ->capture_default_str();
   command
       ->add_option("--float64-limit", request->options.float64_limit,
                    "Multiply-adds that this may take; a run that needs more is refused")

@@ -90,6 +90,29 @@ double relative_error(std::span<const double> should, std::span<const float> is,
   return std::isfinite(error) ? error : kInfinite;
 }
 
+double worst_element(std::span<const double> should, std::span<const float> is,
+                     std::span<const double> magnitudes, std::int64_t columns) {
+  CAPO_ASSERT(should.size() == is.size() && should.size() == magnitudes.size(),
+              "only tensors of one form are compared");
+  double worst = 0;
+  for (std::size_t first = 0; first < should.size(); first += static_cast<std::size_t>(columns)) {
+    const std::size_t end = std::min(should.size(), first + static_cast<std::size_t>(columns));
+    double squares = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      if (std::isfinite(magnitudes[i])) squares += magnitudes[i] * magnitudes[i];
+    }
+    const double of_row = std::sqrt(squares / static_cast<double>(end - first));
+    for (std::size_t i = first; i < end; ++i) {
+      if (!std::isfinite(should[i]) && !std::isfinite(is[i])) continue;
+      const double off = std::abs(static_cast<double>(is[i]) - should[i]);
+      if (off == 0) continue;
+      const double error = off / std::max(std::abs(magnitudes[i]), of_row);
+      worst = std::max(worst, std::isfinite(error) ? error : kInfinite);
+    }
+  }
+  return worst;
+}
+
 double error_bound(DataType type) {
   return type == DataType::Fp32 ? 1e-5 : 5e-3;
 }

@@ -36,10 +36,22 @@ struct Difference {
 [[nodiscard]] double relative_error(std::span<const double> should, std::span<const float> is,
                                     std::span<const double> magnitudes);
 
+/// The largest error of a single element, relative to the larger of its own magnitude and the root
+/// mean square of those of its row, `columns` at a time: an element that cancels is as far off as
+/// its row's others are. Elements that are finite in neither are left out.
+[[nodiscard]] double worst_element(std::span<const double> should, std::span<const float> is,
+                                   std::span<const double> magnitudes, std::int64_t columns);
+
 /// The bound of an error in a tensor of a type. Both sides round at the same places, so
 /// that only sums in fp32 differ, and in bf16 and fp16 the few values that these put on the other
 /// side of a rounding.
 [[nodiscard]] double error_bound(DataType type);
+/// A single element may be off by so many times the bound of its tensor. In bf16 that is two and a
+/// half units in the last place: one by which its own rounding may go the other way, and one by
+/// which all its operands may, since errors of operands add up as the terms of the sum do, to the
+/// root mean square of its row. In fp32 it is 2^-21, the error of a sum in layer_reference.h, times
+/// how far the absolute values of 10^4 terms exceed their sum.
+inline constexpr double kElementBounds = 4;
 
 /// The smallest number that a type holds with all its digits: what is smaller has an absolute
 /// error.

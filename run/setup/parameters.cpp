@@ -69,6 +69,35 @@ GroupedTensor make_tensor(Engine& engine, const ParameterForm& form, DataType ty
   return tensor;
 }
 
+namespace {
+
+// The numbers at some places of a part, NaN after an error of the engine.
+std::vector<float> gathered(Engine& engine, const GroupedTensor& tensor, std::size_t part,
+                            const std::vector<std::int64_t>& at) {
+  std::vector<std::byte> bytes(at.size() * as_index(bytes_of(tensor.type)), std::byte{0xff});
+  if (at.empty()) return {};
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  const auto index_bytes = static_cast<std::int64_t>(at.size() * sizeof(std::int64_t));
+  std::byte* index = engine.allocate(index_bytes, "places of a sample");
+  std::byte* to = engine.allocate(size, "numbers of a sample");
+  if (index != nullptr && to != nullptr) {
+    engine.write(index, at.data(), index_bytes);
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of whole numbers
+    const auto* places = reinterpret_cast<const std::int64_t*>(index);
+    engine.launch(0, Gather{.rows = static_cast<std::int64_t>(at.size()),
+                            .row_bytes = bytes_of(tensor.type),
+                            .index = places,
+                            .from = tensor.parts[part],
+                            .to = to});
+    engine.read(bytes.data(), to, size);
+  }
+  if (index != nullptr) engine.release(index);
+  if (to != nullptr) engine.release(to);
+  return from_stored(bytes, tensor.type);
+}
+
+}  // namespace
+
 std::vector<float> values_of(Engine& engine, const GroupedTensor& tensor) {
   std::vector<float> all;
   std::vector<std::byte> bytes(as_index(tensor.part_bytes()));
@@ -78,6 +107,25 @@ std::vector<float> values_of(Engine& engine, const GroupedTensor& tensor) {
     all.insert(all.end(), values.begin(), values.end());
   }
   return all;
+}
+
+std::vector<float> values_at(Engine& engine, const GroupedTensor& tensor,
+                             std::span<const std::int64_t> at) {
+  std::vector<std::vector<std::int64_t>> in_part(tensor.parts.size());
+  for (const std::int64_t place : at) {
+    in_part[as_index(place / tensor.elements)].push_back(place % tensor.elements);
+  }
+  std::vector<std::vector<float>> found;
+  for (std::size_t part = 0; part < in_part.size(); ++part) {
+    found.push_back(gathered(engine, tensor, part, in_part[part]));
+  }
+  std::vector<std::size_t> taken(in_part.size(), 0);
+  std::vector<float> values;
+  for (const std::int64_t place : at) {
+    const std::size_t part = as_index(place / tensor.elements);
+    values.push_back(found[part][taken[part]++]);
+  }
+  return values;
 }
 
 void draw_into(Engine& engine, const GroupedTensor& tensor, const Drawing& numbers) {

@@ -20,6 +20,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,9 @@ struct GroupedTensor {
 [[nodiscard]] GroupedTensor make_tensor(Engine& engine, const ParameterForm& form, DataType type);
 /// The numbers of all parts, one after another, as floats.
 [[nodiscard]] std::vector<float> values_of(Engine& engine, const GroupedTensor& tensor);
+/// The numbers at these places, counted through all parts. Only they are read.
+[[nodiscard]] std::vector<float> values_at(Engine& engine, const GroupedTensor& tensor,
+                                           std::span<const std::int64_t> at);
 /// Draws the numbers of all parts, one after another, on the engine's first stream.
 void draw_into(Engine& engine, const GroupedTensor& tensor, const Drawing& numbers);
 

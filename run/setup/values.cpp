@@ -106,9 +106,15 @@ std::vector<std::int64_t> group_sizes(SizeKind kind, std::int64_t groups, std::i
 }
 
 std::vector<float> values_of(const DrawnTensor& tensor) {
-  std::vector<float> values(as_index(tensor.count), std::numeric_limits<float>::quiet_NaN());
-  for (std::int64_t i = 0; i < std::min(tensor.count, tensor.numbers.drawn); ++i) {
-    values[as_index(i)] = tensor.numbers.at(i);
+  return values_of(tensor, {.count = tensor.count});
+}
+
+std::vector<float> values_of(const DrawnTensor& tensor, const Slice& some) {
+  std::vector<float> values(as_index(some.count), std::numeric_limits<float>::quiet_NaN());
+  for (std::int64_t i = 0; i < some.count; ++i) {
+    const std::int64_t at = some.first + i * some.step;
+    CAPO_ASSERT(at >= 0 && at < tensor.count, "a slice lies within its tensor");
+    if (at < tensor.numbers.drawn) values[as_index(i)] = tensor.numbers.at(at);
   }
   return from_stored(to_stored(values, tensor.type), tensor.type);
 }

@@ -45,6 +45,13 @@ struct DrawnTensor {
 };
 /// Its numbers as they are stored, as floats.
 [[nodiscard]] std::vector<float> values_of(const DrawnTensor& tensor);
+/// Some of them: `count`, from the index `first` on, `step` apart.
+struct Slice {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::int64_t step = 1;
+};
+[[nodiscard]] std::vector<float> values_of(const DrawnTensor& tensor, const Slice& some);
 
 /// The bytes of the numbers, rounded to nearest even. Nothing is stored as Fp8.
 [[nodiscard]] std::vector<std::byte> to_stored(std::span<const float> values, DataType type);

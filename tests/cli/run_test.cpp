@@ -229,8 +229,8 @@ TEST(RunCommand, TheComparisonWithFloat64IsBoundedAndSaysHowMuchItTakes) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_EQ(refused.err,
             "error: <order> was not run: the comparison with float64 takes 3.69e+04 multiply-adds "
-            "of this machine's processor, and the limit is 3.69e+04: leave it out (--float64 none) "
-            "or raise the limit (--float64-limit)\n");
+            "of this machine's processor, and the limit is 3.69e+04: take a sample (--float64 "
+            "sampled), leave it out (--float64 none) or raise the limit (--float64-limit)\n");
   EXPECT_EQ(run("first", "12287").exit_code, 1);
   const Outcome first = run("first", "12288");
   EXPECT_EQ(first.exit_code, 0);
@@ -241,6 +241,47 @@ TEST(RunCommand, TheComparisonWithFloat64IsBoundedAndSaysHowMuchItTakes) {
   EXPECT_EQ(none.exit_code, 0);
   EXPECT_NE(none.out.find("\neager against float64: not compared\n"), std::string::npos)
       << none.out;
+}
+
+// Two rows of two microbatches go forward and back, one weight is drawn: 9 x 256; two columns take
+// all rows in two products: 2 x 2 x 2 x 8 x 16.
+TEST(RunCommand, ASampleOfFloat64IsBoundedAndSaysWhatWasCompared) {
+  const auto run = [](const char* samples, const char* limit) {
+    return run_capo({"run", "--device", "host", "--order", kSound, "--float64", "sampled",
+                     "--float64-samples", samples, "--float64-limit", limit, "--seed", "7"});
+  };
+  const Outcome refused = run("2", "3327");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("takes 3.33e+03 multiply-adds of this machine's processor, and the "
+                             "limit is 3.33e+03: take fewer samples (--float64-samples), leave"),
+            std::string::npos)
+      << refused.err;
+  const Outcome within = run("2", "3328");
+  EXPECT_EQ(within.exit_code, 0) << within.err;
+  EXPECT_NE(within.out.find("\neager against a sample of float64, 1 of 3 replays: worst relative "),
+            std::string::npos)
+      << within.out;
+  EXPECT_NE(within.out.find("\n  224 elements of 7 tensors, drawn by seed 7 (2 rows of each "
+                            "microbatch, and as many columns of each weight); the worst of them"),
+            std::string::npos)
+      << within.out;
+  EXPECT_NE(run("0", "1").exit_code, 0);
+  EXPECT_EQ(run("1", "1e9").exit_code, 0);
+  EXPECT_EQ(run("4294967296", "1e9").exit_code, 0);
+  EXPECT_NE(run("4294967297", "1e9").exit_code, 0);
+}
+
+TEST(RunCommand, ASampleInJsonSaysHowManyElementsOfEachTensor) {
+  const json report = run_json(
+      {"--device", "host", "--order", kSound, "--float64", "sampled", "--float64-samples", "2"}, 0);
+  const json& sampled = report["float64"]["sampled"];
+  EXPECT_EQ(sampled["samples"], 2);
+  EXPECT_EQ(sampled["seed"], 1);
+  EXPECT_EQ(sampled["tensors"], 7);
+  EXPECT_EQ(sampled["elements"], 224);
+  EXPECT_LT(sampled["worst_element"], 1e-5);
+  EXPECT_EQ(report["parameters"][0]["float64"]["elements"], 32);
+  EXPECT_FALSE(report["parameters"][0]["float64"].contains("zero"));
 }
 
 TEST(RunCommand, ProbabilitiesAndScalesHaveGradientsThatAreCompared) {

@@ -21,7 +21,7 @@ struct CapturedLaunch {
   Call call;
 };
 
-class LabelledEngine final : public Engine {
+class LabelledEngine : public Engine {
  public:
   explicit LabelledEngine(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
 

@@ -202,6 +202,7 @@ def check_runs(run, root) -> int:
         ("[1, 1, -1, -1.5, -1, -1.5]", ()),
         ("[1, 1, -1, -1.5, -1, -1.5]", ("--graphs", "per-step", "--replays", "1")),
         ("[1, 2, -2, -1]", ("--modules", "grouped-mlp", "--replays", "0")),
+        ("[1, 2, -2, -1]", ("--modules", "layernorm-mlp", "--float64", "sampled", "--float64-samples", "2")),
         (hazard, ("--plan", "te", "--modules", "linear", "--unchecked")),
         (hazard, ("--plan", "te", "--modules", "linear")),
         ("[1, -1, -1]", ()),
