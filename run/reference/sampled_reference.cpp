@@ -531,7 +531,9 @@ double sampled_work(const StepLayers& layers, std::int32_t microbatches, std::in
         number(first_columns(shape) + (is_mlp(shape.kind) ? shape.ffn : 0)) * number(shape.hidden);
     // A row goes forward and back.
     work += (2 * rows + std::min(rows, number(shape.groups))) * weights;
-    const double columns = number(std::min(shape.groups * shape.ffn, count));
+    // A group meets so many parts of the sample; its rows are looked at for each.
+    const std::int64_t parts = shape.groups > 1 ? count / shape.groups + 2 : count;
+    const double columns = number(std::min({count, parts, shape.ffn}));
     const double products = is_mlp(shape.kind) ? 7 : 2;
     work += columns * products * number(shape.tokens) * number(shape.hidden) * microbatches;
   }

@@ -77,6 +77,8 @@ TEST(SampledWork, IsBoundedByTheSampleAndNotByTheTokens) {
   EXPECT_EQ(work(ModuleKind::Linear, 3), linear);
   const double mlp = 2 * ((2 * 6 + 3) * 768.0 + 3 * 7 * 8 * 16 * 2);
   EXPECT_EQ(work(ModuleKind::GroupedMlp, 3), mlp);
+  const double eight_columns_of_three_groups = 2 * (2 * 2 * 8 + 3) * 768.0 + 2 * 4 * 7 * 8 * 16 * 2;
+  EXPECT_EQ(work(ModuleKind::GroupedMlp, 8), eight_columns_of_three_groups);
   EXPECT_EQ(work(ModuleKind::Linear, 1000), work(ModuleKind::Linear, 16))
       << "no more than there are";
 }
