@@ -54,10 +54,12 @@ void compute(const Differ& call) {
 template <typename T>
 void draw(const DrawInto& call) {
   auto* to = static_cast<T*>(call.to);
+  // A drawing of its own, which no write can change: its seed is mixed once.
+  const Drawing numbers = call.numbers;
   for (std::int64_t i = 0; i < call.count; ++i) {
     const std::int64_t at = call.first + i;
-    to[i] = round_to<T>(at < call.numbers.drawn ? call.numbers.at(at)
-                                                : std::numeric_limits<float>::quiet_NaN());
+    to[i] =
+        round_to<T>(at < numbers.drawn ? numbers.at(at) : std::numeric_limits<float>::quiet_NaN());
   }
 }
 

@@ -111,10 +111,15 @@ std::vector<float> values_of(const DrawnTensor& tensor) {
 
 std::vector<float> values_of(const DrawnTensor& tensor, const Slice& some) {
   std::vector<float> values(as_index(some.count), std::numeric_limits<float>::quiet_NaN());
+  if (some.count == 0) return values;
+  const std::int64_t last = some.first + (some.count - 1) * some.step;
+  CAPO_ASSERT(some.first >= 0 && last < tensor.count, "a slice lies within its tensor");
+  // A drawing of its own, which no write to `values` can change: its seed is mixed once.
+  const Drawing numbers = tensor.numbers;
   for (std::int64_t i = 0; i < some.count; ++i) {
     const std::int64_t at = some.first + i * some.step;
-    CAPO_ASSERT(at >= 0 && at < tensor.count, "a slice lies within its tensor");
-    if (at < tensor.numbers.drawn) values[as_index(i)] = tensor.numbers.at(at);
+    if (at >= numbers.drawn) break;
+    values[as_index(i)] = numbers.at(at);
   }
   return from_stored(to_stored(values, tensor.type), tensor.type);
 }

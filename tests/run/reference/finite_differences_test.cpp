@@ -166,6 +166,32 @@ TEST_P(LayerGradients, EveryGradientIsTheSlopeOfTheLoss) {
   expect_slopes(layer, result.grad_scales, [](Layer& l) -> Values& { return l.side.scales; });
 }
 
+// A half has the values of the whole, and nothing of the other half.
+TEST_P(LayerGradients, AHalfThatIsWantedIsThatOfTheWhole) {
+  const Layer layer = layer_of(GetParam(), DataType::Bf16);
+  const auto half = [&](Wanted wanted) {
+    return backward(layer.form, layer.weights, layer.side, layer.input,
+                    forward_of(layer, Rounding::AsStored), layer.loss, Rounding::AsStored, nullptr,
+                    wanted);
+  };
+  const LayerBackward whole = backward_of(layer, Rounding::AsStored);
+  const LayerBackward input = half(Wanted::InputGradient);
+  EXPECT_EQ(input.grad_input, whole.grad_input);
+  EXPECT_EQ(input.grad_input_magnitudes, whole.grad_input_magnitudes);
+  EXPECT_EQ(input.grad_probabilities, whole.grad_probabilities);
+  EXPECT_EQ(input.grad_scales, whole.grad_scales);
+  EXPECT_EQ(input.grads.norm_weight, whole.grads.norm_weight);
+  EXPECT_EQ(input.grads.norm_bias, whole.grads.norm_bias);
+  EXPECT_TRUE(input.grads.first.empty() && input.grads.second.empty());
+  EXPECT_TRUE(input.grads.first_bias.empty() && input.grads.second_bias.empty());
+  const LayerBackward weights = half(Wanted::WeightGradients);
+  EXPECT_EQ(weights.grads.first, whole.grads.first);
+  EXPECT_EQ(weights.grads.first_bias, whole.grads.first_bias);
+  EXPECT_EQ(weights.grads.second, whole.grads.second);
+  EXPECT_EQ(weights.grads.second_bias, whole.grads.second_bias);
+  EXPECT_TRUE(weights.grad_input.empty() && weights.grads.norm_weight.empty());
+}
+
 void expect_all_are_of(DataType type, const Values& values) {
   for (const double value : values) EXPECT_EQ(rounded(value, type), value);
 }

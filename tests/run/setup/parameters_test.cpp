@@ -114,6 +114,26 @@ TEST(GroupedTensor, PartsOfASingleOneLieOneBehindTheOther) {
   EXPECT_EQ(tensor.parts[2] - tensor.parts[1], 20);
 }
 
+// In whatever order they are asked for, and one more than once.
+TEST(GroupedTensor, NumbersAtPlacesAreThoseOfTheWhole) {
+  for (const DataType type : {DataType::Bf16, DataType::Fp32}) {
+    for (const bool single : {true, false}) {
+      host::HostEngine engine;
+      const GroupedTensor tensor = make_tensor(
+          engine, {.name = "weight", .groups = 3, .elements = 5, .single = single}, type);
+      draw_into(engine, tensor, {.draw = {.seed = 1, .stream = 2}, .drawn = 15});
+      const std::vector<float> whole = values_of(engine, tensor);
+      const std::vector<std::int64_t> at{14, 0, 4, 5, 9, 10, 4, 1};
+      const std::vector<float> some = values_at(engine, tensor, at);
+      ASSERT_EQ(some.size(), at.size());
+      for (std::size_t i = 0; i < at.size(); ++i) {
+        EXPECT_EQ(some[i], whole[static_cast<std::size_t>(at[i])]) << at[i];
+      }
+      EXPECT_TRUE(values_at(engine, tensor, {}).empty());
+    }
+  }
+}
+
 TEST(GroupedTensor, PartsOfSeparateOnesAreAlignedAndApart) {
   host::HostEngine engine;
   const GroupedTensor tensor = make_tensor(engine, grouped_form(false), DataType::Bf16);

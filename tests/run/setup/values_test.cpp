@@ -324,6 +324,24 @@ TEST(Stored, BytesComeBackFromTheFloatsThatTheyAre) {
   }
 }
 
+// Of what is not drawn as well, which is NaN.
+TEST(DrawnTensor, ASliceHasTheNumbersOfTheWhole) {
+  const DrawnTensor tensor{.type = DataType::Bf16,
+                           .count = 40,
+                           .numbers = {.draw = {.seed = 3, .stream = 5}, .drawn = 30}};
+  const std::vector<float> whole = values_of(tensor);
+  for (const std::int64_t step : {1, 3, 7}) {
+    const std::int64_t count = (39 - 4) / step + 1;
+    const std::vector<float> some = values_of(tensor, {.first = 4, .count = count, .step = step});
+    ASSERT_EQ(std::ssize(some), count);
+    for (std::int64_t i = 0; i < count; ++i) {
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(some[static_cast<std::size_t>(i)]),
+                std::bit_cast<std::uint32_t>(whole[static_cast<std::size_t>(4 + i * step)]));
+    }
+  }
+  EXPECT_TRUE(values_of(tensor, {.first = 40}).empty());
+}
+
 TEST(Stored, NothingIsStoredAsNothing) {
   EXPECT_TRUE(to_stored({}, DataType::Bf16).empty());
   EXPECT_TRUE(from_stored({}, DataType::Fp32).empty());
