@@ -103,7 +103,9 @@ class Reader {
       fault(CellFault::Kind::EmptyComposite);
       return std::nullopt;
     }
-    if (read.repr != normal_form(cell.text)) fault(CellFault::Kind::DroppedText);
+    if (read.repr != cell.text && read.repr != normal_form(cell.text)) {
+      fault(CellFault::Kind::DroppedText);
+    }
     if (read.form == TorchCell::Form::Composite && read.container != TorchType::Overlap) {
       fault(CellFault::Kind::WrongContainer);
     }

@@ -43,9 +43,9 @@ std::int64_t to_number(std::string_view digits) {
   return value;
 }
 
-std::string without_leading_zeros(std::string_view digits) {
+std::string_view without_leading_zeros(std::string_view digits) {
   const std::size_t first = digits.find_first_not_of('0');
-  return std::string(first == std::string_view::npos ? digits.substr(0, 1) : digits.substr(first));
+  return first == std::string_view::npos ? digits.substr(0, 1) : digits.substr(first);
 }
 
 struct Match {
@@ -62,12 +62,13 @@ std::optional<Match> match(std::string_view text, const torch::Version& version)
     if (name.front() != text.front() || !text.starts_with(name)) continue;
     text.remove_prefix(name.size());
     const std::string_view microbatch = take_digits(text);
-    std::string repr = without_leading_zeros(stage) + std::string(name);
-    if (!microbatch.empty()) repr += without_leading_zeros(microbatch);
-    return Match{.action = {.stage = to_number(stage),
-                            .type = type,
-                            .microbatch = microbatch.empty() ? -1 : to_number(microbatch)},
-                 .repr = std::move(repr)};
+    std::optional<Match> found(std::in_place);
+    found->action = {.stage = to_number(stage),
+                     .type = type,
+                     .microbatch = microbatch.empty() ? -1 : to_number(microbatch)};
+    found->repr.append(without_leading_zeros(stage)).append(name);
+    if (!microbatch.empty()) found->repr.append(without_leading_zeros(microbatch));
+    return found;
   }
   return std::nullopt;
 }
