@@ -97,12 +97,8 @@ class Pairing {
     return (static_cast<std::uint64_t>(from) << 33) | (static_cast<std::uint64_t>(to) << 2) |
            communicator_of(task);
   }
-  // A number of the communicator among those that two ranks share.
   [[nodiscard]] std::uint64_t communicator_of(const Task& task) const {
-    const bool other = (layout_ == Communicators::PerDirection && carries_gradient(task.kind)) ||
-                       (layout_ == Communicators::LazyHybrid &&
-                        in_mixed_group(lowered_.ranks[task.rank.index()], task.step));
-    return (other ? 2U : 0U) | step_of(lowered_, task).communicator;
+    return communicator_between(layout_, lowered_, task);
   }
   void fault(TransferFault::Kind kind, TaskId task, TaskId other = kNoTask) {
     faults_.push_back({.kind = kind, .task = task, .other = other});
@@ -132,6 +128,14 @@ Message message_of(const Task& transfer) {
     default:
       return {false, transfer.stage, transfer.microbatch};
   }
+}
+
+std::uint8_t communicator_between(Communicators layout, const Lowered& lowered,
+                                  const Task& transfer) {
+  const bool other = (layout == Communicators::PerDirection && carries_gradient(transfer.kind)) ||
+                     (layout == Communicators::LazyHybrid &&
+                      in_mixed_group(lowered.ranks[transfer.rank.index()], transfer.step));
+  return static_cast<std::uint8_t>((other ? 2U : 0U) | step_of(lowered, transfer).communicator);
 }
 
 void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLookup& lookup,

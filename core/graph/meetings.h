@@ -43,6 +43,10 @@ struct Message {
 };
 [[nodiscard]] Message message_of(const Task& transfer);
 
+/// The number, below 4, of a transfer's communicator among those that its two ranks share.
+[[nodiscard]] std::uint8_t communicator_between(Communicators layout, const Lowered& lowered,
+                                                const Task& transfer);
+
 /// Precondition: the graph has no edges yet. A receive without a partner never ends. A send ends
 /// without one only if sends are buffered; then the k-th send of a channel that holds n messages
 /// waits for its receive number k - n instead of its own.
