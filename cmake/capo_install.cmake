@@ -26,6 +26,9 @@ function(capo_install_headers)
 endfunction()
 
 install(TARGETS capo)
+if(TARGET capo_mpi)
+  install(TARGETS capo_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/capo)
+endif()
 # The program prints its own manual pages and completions, so they are made when it is installed.
 install(CODE "
   set(share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")

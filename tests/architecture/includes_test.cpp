@@ -99,9 +99,10 @@ TEST(Architecture, OwnHeadersAreIncludedByTheirFullName) {
       const bool standard = include.find('.') == std::string::npos;
       const bool library = include.find('/') != std::string::npos;
       const bool system =
-          std::set<std::string>{"fcntl.h", "poll.h",      "unistd.h",       "signal.h",
-                                "spawn.h", "locale.h",    "cuda_runtime.h", "cuda_runtime_api.h",
-                                "cuda.h",  "cuda_bf16.h", "cuda_fp16.h",    "rapidcheck.h"}
+          std::set<std::string>{
+              "dlfcn.h",  "mpi.h",       "fcntl.h",     "poll.h",         "unistd.h",
+              "signal.h", "spawn.h",     "locale.h",    "cuda_runtime.h", "cuda_runtime_api.h",
+              "cuda.h",   "cuda_bf16.h", "cuda_fp16.h", "rapidcheck.h"}
               .contains(include);
       EXPECT_TRUE(standard || library || system) << file.path << " includes " << include;
     }
