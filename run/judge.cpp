@@ -161,6 +161,7 @@ class Judge::Work {
       tensor.replay = replay;
     };
     for (std::uint32_t p = 0; p < report_.parameters.size(); ++p) {
+      if (!replayed(of_.layers.layer_of(p).rank)) continue;
       const ParameterForm& form = of_.layers.parameters()[p];
       const DataType type = form.fused ? DataType::Fp32 : form.type;
       if (same(pieces_held(of_.eager, of_.eager_deposits, p),
@@ -172,6 +173,7 @@ class Judge::Work {
     }
     for (std::size_t i = 0; i < given_out_.size(); ++i) {
       const Cells::Cell cell = cells_.at(given_out_[i]);
+      if (!replayed(cell.rank)) continue;
       if (same(pieces_of(given_out_tensor(of_.eager, given_out_[i])),
                pieces_of(given_out_tensor(of_.replayed, given_out_[i])))) {
         continue;
@@ -185,6 +187,7 @@ class Judge::Work {
     for_each_side([&](const StepLayer& layer, std::size_t number, std::int32_t m, const char*,
                       auto member) {
       TensorReport& tensor = report_.input_gradients[at++];
+      if (!replayed(layer.rank)) return;
       const std::int64_t bytes = live_side(layer, number, m) * 4;
       if (same({{of_.eager.side(number, m).*member, bytes}},
                {{of_.replayed.side(number, m).*member, bytes}})) {
@@ -206,6 +209,8 @@ class Judge::Work {
   using Pieces = std::vector<Piece>;
 
   [[nodiscard]] const BufferTable& table() const { return of_.step.view().table(); }
+
+  [[nodiscard]] bool replayed(std::int32_t rank) const { return rank == of_.only.value_or(rank); }
 
   // Whether the engine finds the same bytes; pieces of other lengths are taken for different.
   [[nodiscard]] bool same(const Pieces& a, const Pieces& b) {
@@ -505,6 +510,7 @@ class Judge::Work {
     tell_unseen(memory);
     for (std::uint32_t p = 0; p < of_.layers.parameters().size(); ++p) {
       const StepLayer& layer = of_.layers.layer_of(p);
+      if (!replayed(layer.rank)) continue;
       for (std::int32_t m = 0; m < table().microbatches(); ++m) {
         if (!writes(of_.eager_deposits, p, m)) continue;
         if (!writes(of_.replayed_deposits, p, m)) {  // the replay loses it
@@ -543,6 +549,7 @@ class Judge::Work {
     if (!of_.step.result().plan) return;
     for (const FoundHazard& hazard : of_.step.result().plan->hazards) {
       const Buffer& victim = hazard.victim;
+      if (!replayed(victim.rank)) continue;
       if (set_of(report_.victims, hazard.kind).contains(victim_of(victim))) continue;
       const BufferId id =
           table().id(victim.rank, victim.chunk, victim.layer, victim.microbatch, victim.kind);

@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace capo::run {
@@ -36,6 +37,8 @@ struct Compared {
   const Deposits& replayed_deposits;
   const Expected& expected;
   const LateReads* late;  ///< null unless the plan is unchecked
+  /// The rank whose gradients a replay made; nullopt: it made those of all.
+  std::optional<std::int32_t> only = {};
 };
 
 class Judge {

@@ -295,7 +295,9 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
                                 rejected ? reason_of(result) + ", and run all the same"
                                          : std::string(name_of(result.verdict)));
   out += '\n';
-  out += fmt::format("  engine {} ({}), {}, {}\n", report.engine, report.device,
+  const std::string transport =
+      report.processes == 0 ? "" : fmt::format(", mpi between {} processes", report.processes);
+  out += fmt::format("  engine {} ({}){}, {}, {}\n", report.engine, report.device, transport,
                      counted(report.graphs, "graph"), counted(report.replays, "replay"));
   if (!assumed.empty()) out += fmt::format("  not declared: {}\n", fmt::join(assumed, "; "));
   const auto equal = [](const std::vector<TensorReport>& tensors) {
@@ -364,6 +366,7 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
   Json json{{"schema", 1},
             {"engine", report.engine},
             {"device", report.device},
+            {"transport", report.processes == 0 ? "in-process" : "mpi"},
             {"verdict", name_of(step.result().verdict)},
             {"unchecked", report.unchecked},
             {"replays", report.replays},

@@ -96,6 +96,7 @@ struct RunTimes {
 struct RunReport {
   std::string engine;
   std::string device;
+  std::int32_t processes = 0;  ///< that messages of MPI went between; 0: all ranks are in this one
   bool unchecked = false;
   bool bit_equal = true;  ///< every gradient in every replay
   bool float64_compared = true;

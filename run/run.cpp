@@ -1,6 +1,9 @@
 #include "run/run.h"
 
+#include "run/gathered.h"
 #include "run/judge.h"
+#include "run/processes/between_processes.h"
+#include "run/processes/own_rank.h"
 
 #include <fmt/format.h>
 
@@ -56,6 +59,10 @@ std::optional<std::string> refusal_of_float64(const PlannedStep& step, const Ste
 std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& layers,
                                    const RunOptions& options) {
   if (auto why = refusal_of_float64(step, layers, options)) return why;
+  if (options.graphs == Granularity::PerStep && options.processes != nullptr) {
+    return "a host waits for what another process sends, and no graph can hold that: give --graphs "
+           "per-action";
+  }
   if (options.graphs == Granularity::PerStep && !step.replays_as_captured()) {
     return "a step that is one graph is replayed as it was captured: give --graphs per-action "
            "for a replay order of its own";
@@ -68,14 +75,52 @@ std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& la
 }
 
 // The program of a run; if the plan is unchecked, with the edges that make races come out wrong.
-Program program_of_run(const PlannedStep& step, Admission admission) {
+Program program_of_run(const PlannedStep& step, Admission admission, const RunOptions& options) {
   std::vector<Forced> races;
   if (admission == Admission::Unchecked) {
     for (const JudgedHazard& judged : step.view().hazards()) {
       if (judged.hazard.race) races.emplace_back(judged.hazard.writer, judged.hazard.reader);
     }
   }
-  return program_forcing(step.view().table(), step.replayed(), races);
+  Program program = program_forcing(step.view().table(), step.replayed(), races);
+  return options.processes == nullptr ? program : with_ends_apart(std::move(program));
+}
+
+// Tells which work of the receiving rank a message is for.
+MessageWords words_for(const PlannedStep& step, const StepLayers& layers, const Program& program) {
+  std::map<Message, std::string> words;
+  const std::vector<Message> messages = messages_of(program, step.view().table(), layers);
+  const Cells cells(step.view().table());
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Transfer& transfer = program.transfers[i];
+    const Cells::Cell cell = cells.at(transfer.cell);
+    const Work reader{.chunk = cell.chunk,
+                      .microbatch = cell.microbatch,
+                      .kind = transfer.way == Way::Forward ? Kind::Forward : Kind::Backward};
+    words[messages[i]] = "which " + name_of(cell.rank, reader) + " reads";
+  }
+  return [words = std::move(words)](const Message& message) { return words.at(message); };
+}
+
+// Float64 is compared in one process, for which the others wait; it takes a processor a second for
+// a billion multiply-adds, and ten if many share it.
+Processes::Duration patience_of(const PlannedStep& step, const StepLayers& layers,
+                                const RunOptions& options) {
+  if (options.float64 == Float64::LeftOut) return {};
+  return Processes::Duration(float64_work(layers, step.view().table().microbatches()) / 1e8);
+}
+
+std::unique_ptr<Transport> transport_of(Engine& engine, const PlannedStep& step,
+                                        const StepLayers& layers, const Program& program,
+                                        const RunOptions& options) {
+  if (options.processes == nullptr) return options.transport(engine);
+  return std::make_unique<BetweenProcesses>(engine, *options.processes, options.sends,
+                                            patience_of(step, layers, options),
+                                            words_for(step, layers, program));
+}
+
+std::optional<std::int32_t> only_rank(const RunOptions& options) {
+  return options.processes == nullptr ? std::nullopt : std::optional(options.processes->rank());
 }
 
 StepInputs inputs_of(Engine& engine, const PlannedStep& step, const StepLayers& layers,
@@ -138,6 +183,7 @@ struct Setup {
   StepLayers layers;
   Program program;
   StepInputs inputs;
+  std::unique_ptr<Transport> eager_transport;  // null: that of replays
   std::unique_ptr<Transport> transport;
   std::vector<DrawnTensor> parameters;
   LoadedStep loaded;
@@ -154,14 +200,16 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
     : engine(on),
       step(planned),
       layers(std::move(of_step)),
-      program(program_of_run(step, admission)),
+      program(program_of_run(step, admission, options)),
       inputs(inputs_of(engine, step, layers, program)),
-      transport(options.transport(engine)),
+      eager_transport(options.processes == nullptr ? nullptr : in_process(engine)),
+      transport(transport_of(engine, step, layers, program, options)),
       parameters(drawn_parameters(layers, options.seed)),
       loaded{.engine = engine,
              .step = step,
              .layers = layers,
              .inputs = inputs,
+             .eager_transport = eager_transport ? *eager_transport : *transport,
              .transport = *transport,
              .messages = messages_of(program, table(), layers),
              .parameters = parameters_on(engine, layers, parameters),
@@ -180,7 +228,9 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
   for (std::size_t i = 0; i < program.transfers.size(); ++i) {
     const Transfer& transfer = program.transfers[i];
     if (transfer.from == kNoBuffer) continue;
-    transport->expect(loaded.messages[i], inputs.landing(transfer.cell, transfer.way));
+    std::byte* const place = inputs.landing(transfer.cell, transfer.way);
+    transport->expect(loaded.messages[i], place);
+    if (eager_transport) eager_transport->expect(loaded.messages[i], place);
   }
 }
 
@@ -190,15 +240,22 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-double makespan_of(const std::vector<Measured>& timeline) {
-  if (timeline.empty()) return 0;
-  const auto first =
-      std::min_element(timeline.begin(), timeline.end(),
-                       [](const Measured& a, const Measured& b) { return a.begin < b.begin; });
-  const auto last =
-      std::max_element(timeline.begin(), timeline.end(),
-                       [](const Measured& a, const Measured& b) { return a.end < b.end; });
-  return last->end - first->begin;
+// When the first task of a replay began and the last one ended; 0 and 0 if there is none.
+std::pair<double, double> span_of(const std::vector<Measured>& timeline) {
+  std::optional<std::pair<double, double>> span;
+  for (const Measured& part : timeline) {
+    if (!span) span = {part.begin, part.end};
+    span = {std::min(span->first, part.begin), std::max(span->second, part.end)};
+  }
+  return span.value_or(std::pair(0.0, 0.0));
+}
+
+std::vector<double> makespans_of(const StepTimes& times) {
+  std::vector<double> spans;
+  for (std::size_t i = 0; i < times.end.size(); ++i) {
+    spans.push_back(times.end[i] - times.begin[i]);
+  }
+  return spans;
 }
 
 double busy_of(const std::vector<Measured>& timeline) {
@@ -206,15 +263,6 @@ double busy_of(const std::vector<Measured>& timeline) {
   for (const Measured& part : timeline) sum += part.end - part.begin;
   return sum;
 }
-
-// The times of each step that was run, in microseconds.
-struct StepTimes {
-  std::vector<double> eager;
-  std::vector<double> replay;
-  std::vector<double> makespan;
-  std::vector<double> busy;
-  std::vector<double> launch;
-};
 
 // Runs a step on its setup: once eagerly, or captured and replayed again and again, with eager
 // execution of the same numbers before each replay.
@@ -234,7 +282,8 @@ class Loop {
                 .eager_deposits = setup.eager_deposits,
                 .replayed_deposits = setup.replayed_deposits,
                 .expected = setup.expected,
-                .late = setup.late.get()},
+                .late = setup.late.get(),
+                .only = only_rank(options)},
                report) {}
 
   void run_eagerly_only() {
@@ -248,6 +297,8 @@ class Loop {
 
   /// The parameter that was gone when its gradient came.
   [[nodiscard]] const std::optional<std::string>& lost() const { return lost_; }
+  /// The process that said nothing of its replays.
+  [[nodiscard]] const std::optional<std::string>& silent() const { return silent_; }
 
  private:
   [[nodiscard]] bool failed() const { return lost_.has_value() || setup_.loaded.failed(); }
@@ -284,10 +335,16 @@ class Loop {
   }
 
   void judge_eager() {
-    if (options_.float64 == Float64::LeftOut) return;
+    if (options_.float64 == Float64::LeftOut || only_rank(options_).value_or(0) > 0) return;
     engine_.label("comparison of eager execution with float64");
     if (options_.float64 != Float64::Sampled) return judge_.judge_eager(numbers_);
     judge_.judge_sample(numbers_, {.seed = options_.seed, .count = options_.float64_samples});
+  }
+
+  [[nodiscard]] Program captured_program() const {
+    Program all = *program_of(setup_.table(), setup_.step.captured());
+    const auto only = only_rank(options_);
+    return only ? program_of_rank(all, *only).program : all;
   }
 
   void note_lost(const Stepper& stepper) {
@@ -297,8 +354,7 @@ class Loop {
   void capture(Stepper& stepper) {
     const GraphTimes earlier = engine_.graph_times();  // of runs before this one
     report_.times.capture = timed([&] {
-      by_action() ? stepper.capture_actions(*program_of(setup_.table(), setup_.step.captured()))
-                  : stepper.capture_step();
+      by_action() ? stepper.capture_actions(captured_program()) : stepper.capture_step();
     });
     note_lost(stepper);
     if (failed()) return;
@@ -314,13 +370,28 @@ class Loop {
     engine_.label(fmt::format("replay {}", number));
     if (setup_.late) setup_.late->reset();
     setup_.replayed.reset(setup_.replayed_deposits);  // returns when the engine is done with it
+    setup_.transport->begin_step();
+    if (failed()) return;
     const double launched = engine_.graph_times().launch;
     times_.replay.push_back(
         timed([&] { by_action() ? stepper.replay_actions() : stepper.replay_step(); }));
-    times_.makespan.push_back(makespan_of(stepper.timeline()));
+    const auto [begin, end] = span_of(stepper.timeline());
+    times_.begin.push_back(begin);
+    times_.end.push_back(end);
     times_.busy.push_back(busy_of(stepper.timeline()));
     times_.launch.push_back(engine_.graph_times().launch - launched);
     note_lost(stepper);
+  }
+
+  // Makes the reports of all processes one at rank 0.
+  void gather() {
+    if (options_.processes == nullptr || failed()) return;
+    for (Measured& measured : report_.timeline) measured.op = own_->op_of[measured.op];
+    const auto all = options_.processes->gather(packed(report_, times_));
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+      if (!all[rank]) silent_ = fmt::format("rank {} does not say what its replays showed", rank);
+      if (all[rank]) add(report_, times_, *all[rank]);
+    }
   }
 
   void inspect(const PlannedMemory& memory, const Stepper& stepper) const {
@@ -342,16 +413,23 @@ class Loop {
   Judge judge_;
   StepValues numbers_;  // of the replay at hand
   StepTimes times_;
+  std::optional<OwnProgram> own_;      // if each rank is a process
+  std::optional<std::string> silent_;  // tells of a process that did not report
   std::optional<std::string> lost_;
 };
 
 void Loop::run_replays() {
   const Plan& plan = setup_.step.view().plan();
-  PlannedMemory memory(engine_, setup_.table(), plan, options_.poison);
-  for (const RankMemory& rank : plan.ranks) report_.bytes.planned += rank.peak();
+  const auto only = only_rank(options_);
+  PlannedMemory memory(engine_, setup_.table(), plan, options_.poison, only);
+  for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
+    const bool own = !only || RankId(*only).index() == rank;
+    if (own) report_.bytes.planned += plan.ranks[rank].peak();
+  }
   report_.bytes.allocated = memory.allocated();
-  Stepper stepper(setup_.loaded, setup_.program, memory, setup_.replayed, setup_.replayed_deposits,
-                  setup_.expected, setup_.late.get());
+  if (only) own_ = program_of_rank(setup_.program, *only);
+  Stepper stepper(setup_.loaded, own_ ? own_->program : setup_.program, memory, setup_.replayed,
+                  setup_.replayed_deposits, setup_.expected, setup_.late.get());
   take(0);  // a split path bakes its sizes into the capture
   capture(stepper);
   if (failed()) return;
@@ -368,12 +446,13 @@ void Loop::run_replays() {
     if (options_.replayed) options_.replayed(number);
   }
   inspect(memory, stepper);
+  report_.timeline = stepper.timeline();
+  gather();
   report_.times.replay = median(times_.replay);
-  report_.times.makespan = median(times_.makespan);
+  report_.times.makespan = median(makespans_of(times_));
   report_.times.busy = median(times_.busy);
   report_.times.launch = median(times_.launch);
   report_.times.eager = median(times_.eager);
-  report_.timeline = stepper.timeline();
 }
 
 // How a run broke off; nullopt if it did not.
@@ -396,12 +475,16 @@ Result<RunReport, RunFailure> run_step(Engine& engine, const PlannedStep& step,
   report.unchecked = admission == Admission::Unchecked;
   report.engine = engine.name();
   report.device = engine.device();
+  report.processes = options.processes == nullptr ? 0 : options.processes->size();
   report.replays = options.replays;
   report.float64_compared = options.float64 != Float64::LeftOut;
   report.float64_replays = float64_steps(options);
   Loop loop(setup, options, report);
   options.replays == 0 ? loop.run_eagerly_only() : loop.run_replays();
   if (auto failed = failure_of(setup, loop.lost())) return *std::move(failed);
+  if (loop.silent()) {
+    return RunFailure{.kind = RunFailure::Kind::Broken, .message = *loop.silent()};
+  }
   report.program = std::move(setup.program);
   return report;
 }

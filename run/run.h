@@ -27,6 +27,7 @@
 #include "run/execute/loaded_step.h"
 #include "run/execute/stepper.h"
 #include "run/execute/transport.h"
+#include "run/processes/processes.h"
 #include "run/report.h"
 #include "run/setup/values.h"
 
@@ -79,6 +80,12 @@ struct RunOptions {
   std::optional<gradients::Contract> whose;
   /// How messages travel. Default: all ranks are in this process.
   TransportFactory transport = in_process;
+  /// One process a rank, this one among them, and how they send; null: all ranks are in this
+  /// process. Each runs the whole step eagerly and replays its own rank, and rank 0 has the report
+  /// of all. Precondition: there are as many processes as ranks, and the engine's memory is the
+  /// processor's.
+  Processes* processes = nullptr;
+  MessageLibrary::Mode sends = MessageLibrary::Mode::Rendezvous;
   /// Called after the captures and after the last replay.
   std::function<void(const Inspection&)> inspect;
   /// Called with the number of each replay that was run and compared.
@@ -106,7 +113,10 @@ struct RunFailure {
 /// would run next, and what that waits for, a line a stream. The task graph is stepped through as
 /// the host engine would, every task as soon as all that it waits for is over. If every transfer
 /// meets some other end, a line says that nothing waits; the text is empty if no task graph can be
-/// made of the step. Tested over the corpus of the transfer rules by run_corpus_test.cpp.
-[[nodiscard]] std::string stuck_state(const Input& input, const CheckOptions& options);
+/// made of the step. Where there are `processes`, all of them are to call, and walk the task graph
+/// as ranks; one more line says whether they came as far and no further. Tested over the corpus of
+/// the transfer rules by run_corpus_test.cpp.
+[[nodiscard]] std::string stuck_state(const Input& input, const CheckOptions& options,
+                                      Processes* processes = nullptr);
 
 }  // namespace capo::run

@@ -3,10 +3,12 @@
 #include "run/run.h"
 
 #include "core/base/assert.h"
+#include "core/base/plural.h"
 #include "core/rules/check.h"
 #include "core/rules/context.h"
 #include "core/rules/task_words.h"
 #include "core/rules/wiring.h"
+#include "run/processes/walk_all.h"
 
 #include <fmt/format.h>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
@@ -95,21 +97,52 @@ class StuckState {
   std::vector<std::optional<TaskEdge>> waits_;  // by vertex: an edge from one that has not run
 };
 
+// Says what processes did that were to walk the step, beside what it should be.
+std::string walked_over(Processes& processes, const Wiring& wiring) {
+  const Walkable of{.graph = wiring.transfers().graph,
+                    .lowered = wiring.lowered(),
+                    .map = wiring.map(),
+                    .execution = wiring.execution(),
+                    .environment = wiring.environment(),
+                    .faults = wiring.transfers().faults};
+  if (!can_be_walked(of)) {
+    return "  it was not walked over processes: transfers without a partner, collectives of "
+           "several ranks and "
+           "channels that hold so many bytes are not\n";
+  }
+  const WalkedRanks walked = walk_all(processes, of);
+  const std::string differs = difference(of, walked);
+  if (!differs.empty()) return fmt::format("  over processes it was otherwise: {}\n", differs);
+  const std::size_t others = mismatches(of.graph, walked);
+  return fmt::format("  {} came as far over MPI and no further{}\n",
+                     counted(processes.size(), "process", "processes"),
+                     others == 0
+                         ? ""
+                         : fmt::format(", and {} met the receive of another, as predicted",
+                                       counted(static_cast<std::int64_t>(others), "message")));
+}
+
 }  // namespace
 
-std::string stuck_state(const Input& input, const CheckOptions& options) {
+std::string stuck_state(const Input& input, const CheckOptions& options, Processes* processes) {
   const Context context(input, options);
   if (!orders_are_clean(context)) return "";
-  bool taken = false;
+  const Wiring* finished = nullptr;
+  const auto walked = [&](const Wiring& wiring) {
+    return processes == nullptr ? "" : walked_over(*processes, wiring);
+  };
   for (const auto& wiring : context.wirings()) {
     if (!has_task_graph(*wiring)) continue;
-    if (!wiring->execution().finishes()) return StuckState(context, *wiring).text();
-    taken = true;
+    if (!wiring->execution().finishes()) {
+      return StuckState(context, *wiring).text() + walked(*wiring);
+    }
+    finished = wiring.get();
   }
-  return taken
-             ? "the step was taken to its end: in this course nothing waits for ever, and what the "
-               "finding says goes wrong all the same\n"
-             : "";
+  if (finished == nullptr) return "";
+  return "the step was taken to its end: in this course nothing waits for ever, and what the "
+         "finding "
+         "says goes wrong all the same\n" +
+         walked(*finished);
 }
 
 }  // namespace capo::run

@@ -9,10 +9,14 @@
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/judged_input.h"
+#include "cli/options/launched.h"
 #include "cli/options/progress.h"
+#include "core/base/index.h"
+#include "core/base/plural.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
 #include "core/timeline/picture.h"
+#include "run/processes/walk_all.h"
 #include "run/report.h"
 #include "run/setup/complete_model.h"
 #include "run/setup/step_layers.h"
@@ -39,6 +43,8 @@ struct RunRequest : InputRequest {
   bool unchecked = false;
   bool no_poison = false;
   bool predict = false;
+  TransportRequest transport;
+  Launched* launched = nullptr;  ///< null: all ranks are in this process
   run::RunOptions options;
 };
 
@@ -71,7 +77,9 @@ int refuse_unverified(const JudgedInput& judged, const NotVerified& why, const R
   const bool accepted = why.result.verdict == Verdict::Accepted;
   if (request.format == TextOrJson::Text) {
     if (!accepted) print_stderr(report_with_cures(judged, why.result, request));
-    if (request.unchecked) print_stderr(run::stuck_state(input, options));
+    if (request.unchecked) {
+      print_stderr(run::stuck_state(input, options, request.options.processes));
+    }
   }
   const bool by_verdict = !request.unchecked && !accepted;
   const int code = why.result.verdict == Verdict::NoVerdict ? kNoVerdict : kFindings;
@@ -83,10 +91,30 @@ int refuse_unverified(const JudgedInput& judged, const NotVerified& why, const R
   return code;
 }
 
+// Ends the processes of a run that broke off in one of them.
+[[noreturn]] void end_launched(const run::RunFailure& failure, const RunRequest& request,
+                               const PlannedStep& step, std::string_view engine, int code) {
+  Launched& launched = *request.launched;
+  if (launched.reports() && request.format == TextOrJson::Json) {
+    (void)write_stdout(run::json_refusal(name_of(step.result().verdict), engine,
+                                         {.reason = failure.message, .help = failure.help},
+                                         nullptr));
+    launched.end_all("", code);
+  }
+  if (failure.message.empty()) launched.end_all("", code);  // rank 0 has the reason, and tells it
+  std::string text = fmt::format("error: the run of {} broke off: {}\n", step.input().source.name,
+                                 failure.message);
+  if (!failure.help.empty()) text += fmt::format("  help: {}\n", failure.help);
+  launched.end_all(text, code);
+}
+
 int report_failure(const run::RunFailure& failure, const RunRequest& request,
                    const PlannedStep& step, std::string_view engine) {
-  const int code =
-      failure.kind == run::RunFailure::Kind::Broken ? kEnvironment : static_cast<int>(kFindings);
+  const bool broken = failure.kind == run::RunFailure::Kind::Broken;
+  const int code = broken ? kEnvironment : static_cast<int>(kFindings);
+  if (request.launched != nullptr && failure.kind != run::RunFailure::Kind::Refused) {
+    end_launched(failure, request, step, engine, code);
+  }
   if (request.format == TextOrJson::Json) {
     const auto failed =
         write_stdout(run::json_refusal(name_of(step.result().verdict), engine,
@@ -157,9 +185,11 @@ int run_through(Gate gate, Start start, const JudgedInput& judged, const run::Co
   const auto& plan = std::get<0>(admitted);
   Progress progress("run", request.options.replays);
   run::RunOptions options = request.options;
+  options.sends = run::mode_of(model.options.environment);
   options.replayed = [&](std::uint32_t number) { progress.set(number); };
   auto report = start(engine, plan, options);
   if (!report) return report_failure(report.error(), request, plan.step(), engine.name());
+  if (request.launched != nullptr && !request.launched->reports()) return kAccepted;
   report->predicted_makespan = predicted;
   return write_run(*report, plan.step(), model.assumed, request);
 }
@@ -177,12 +207,26 @@ void refuse_without_times(const RunRequest& request, bool asked, const char* opt
   }
 }
 
+// Tells that there are not as many processes as ranks.
+int refuse_processes(const RunRequest& request, std::size_t ranks, const std::string& name) {
+  const std::int32_t processes = request.launched->processes().size();
+  return fail({.kind = ErrorKind::Environment,
+               .message = fmt::format("{} has {} and was started in {}", name,
+                                      counted(static_cast<std::int64_t>(ranks), "rank"),
+                                      counted(processes, "process", "processes")),
+               .help = fmt::format("mpirun -n {} capo run ... --transport mpi", ranks)});
+}
+
 int run_file(const RunRequest& request) {
   refuse_without_times(request, !request.timeline.empty(), "--output");
   refuse_without_times(request, request.predict, "--predict");
   auto judged = judged_input(request);
   if (!judged) return refuse(judged.error());
   const Input& input = judged->input;
+  const std::size_t ranks = input.schedule.ranks.size();
+  if (request.launched != nullptr && as_index(request.launched->processes().size()) != ranks) {
+    return refuse_processes(request, ranks, input.source.name);
+  }
   Model& model = judged->model;
   if (!request.plan->modules.empty()) run::fuse_gradients(model.modules);
   const run::CompletedModel complete = run::complete_model(judged->check_options(), input.schedule);
@@ -205,6 +249,25 @@ int run_file(const RunRequest& request) {
                        **engine);
   }
   return run_through(verify, run::run, *judged, complete, predicted, request, **engine);
+}
+
+int run_launched(RunRequest& request) {
+  if (request.device == Device::Cuda) {
+    throw CLI::ValidationError("--transport",
+                               "mpi moves the memory of processors: take --device "
+                               "host");
+  }
+  if (request.options.graphs == Granularity::PerStep) {
+    throw CLI::ValidationError("--transport",
+                               "a host waits for what another process sends, and no graph can hold "
+                               "that: take --graphs per-action");
+  }
+  request.device = Device::Host;
+  auto launched = Launched::join(request.transport);
+  if (!launched) return fail(launched.error());
+  request.launched = &*launched;
+  request.options.processes = &launched->processes();
+  return launched->run([&] { return run_file(request); });
 }
 
 }  // namespace
@@ -259,12 +322,14 @@ Run add_run(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--predict", request->predict,
                     "Simulate the step with the costs of the model file, beside what was measured");
+  request->transport.add_to(*command);
   add_format(*command, request->format);
   command->add_option("-o,--output", request->timeline,
                       "Write the measured timeline here as a Chrome trace");
   return [request] {
     request->options.poison = request->no_poison ? run::Poison::Off : run::Poison::On;
-    return run_file(*request);
+    return request->transport.kind == TransportKind::Mpi ? run_launched(*request)
+                                                         : run_file(*request);
   };
 }
 

@@ -26,6 +26,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace capo::run {
@@ -50,7 +51,9 @@ class BufferMemory {
 /// Buffers lie at the places of a plan, in regions that are allocated once.
 class PlannedMemory final : public BufferMemory {
  public:
-  PlannedMemory(Engine& engine, const BufferTable& table, const Plan& plan, Poison poison);
+  /// `only` has memory of its own if it is a rank; nothing asks for that of another then.
+  PlannedMemory(Engine& engine, const BufferTable& table, const Plan& plan, Poison poison,
+                std::optional<std::int32_t> only = std::nullopt);
 
   [[nodiscard]] std::byte* at(BufferId buffer) override;
   void written(BufferId buffer) override;

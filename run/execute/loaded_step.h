@@ -51,7 +51,8 @@ struct LoadedStep {
   const PlannedStep& step;
   const StepLayers& layers;
   const StepInputs& inputs;
-  Transport& transport;
+  Transport& eager_transport;     ///< within this process, whatever the other is
+  Transport& transport;           ///< of replays
   std::vector<Message> messages;  ///< by transfer of the program
   std::vector<GroupedTensor> parameters;
   ParameterRegistry registry;
@@ -60,7 +61,7 @@ struct LoadedStep {
 
   [[nodiscard]] const BufferTable& table() const { return step.view().table(); }
   [[nodiscard]] bool failed() const {
-    return engine.error().has_value() || transport.error().has_value();
+    return engine.error() || eager_transport.error() || transport.error();
   }
 };
 

@@ -254,13 +254,13 @@ void Stepper::run_part(const OpPart& part, Mode mode, StreamId stream) {
     case OpPart::Kind::Work:
       return run_work(part, mode, stream);
     case OpPart::Kind::Send:
-      return loaded_.transport.send(stream, loaded_.messages[part.to], memory_.at(part.from));
+      return transport(mode).send(stream, loaded_.messages[part.to], memory_.at(part.from));
     case OpPart::Kind::Receive:
-      return loaded_.transport.receive(stream, loaded_.messages[part.to]);
+      return transport(mode).receive(stream, loaded_.messages[part.to]);
     case OpPart::Kind::Deliver:
       return deliver(part, mode, stream);
     case OpPart::Kind::Delivered:
-      return loaded_.transport.finish(stream, loaded_.messages[part.to], part.end);
+      return transport(mode).finish(stream, loaded_.messages[part.to], part.end);
     case OpPart::Kind::Permute:
     case OpPart::Kind::Return:
       return move_rows(part, stream);
@@ -276,7 +276,7 @@ void Stepper::run_part(const OpPart& part, Mode mode, StreamId stream) {
 // The buffer that is sent is free when either end is over, so when the first of them is.
 void Stepper::deliver(const OpPart& part, Mode mode, StreamId stream) {
   if (late_ != nullptr) late_->look(part.from, memory_.at(part.from), Reader::Send, stream);
-  loaded_.transport.finish(stream, loaded_.messages[part.to], part.end);
+  transport(mode).finish(stream, loaded_.messages[part.to], part.end);
   if (mode != Mode::Eager) return drop(part.from, stream);
   in_flight_.push_back(part.to);  // until the rank that sent it knows
 }

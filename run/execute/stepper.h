@@ -130,6 +130,9 @@ class Stepper {
  private:
   enum class Mode : std::uint8_t { Eager, Actions, Step };
   void walk(Mode mode);
+  [[nodiscard]] Transport& transport(Mode mode) const {
+    return mode == Mode::Eager ? loaded_.eager_transport : loaded_.transport;
+  }
   [[nodiscard]] bool takes_time(const Op& op) const;
   void label(const OpPart& part);
   void label(const Op& op);

@@ -15,19 +15,15 @@
 // Members of a fused group begin one after another on one stream before any of them finishes; all
 // that has begun on a stream and is not finished may be moved together.
 //
-// `InProcess` is for ranks that share one process and one engine: a message is a copy. Two more
-// users shape this interface:
+// `InProcess` is for ranks that share one process and one engine: a message is a copy.
+// `BetweenProcesses` (run/processes) is for one process a rank: a message is one of MPI. What a
+// host waits for cannot be captured, so that replays single actions and not whole steps. One more
+// user shapes this interface:
 //
-// - MPI, one process a rank. The channel's communicator and `number` are communicator and tag.
-// expect()
-//   is MPI_Recv_init. send() and receive() record an event and start the request when it has
-//   happened; finish() waits for the request before more is launched. What a host waits for cannot
-//   be captured, so such a transport replays actions and not whole steps.
 // - NCCL, one process a GPU. send() and receive() only take note. The first finish() on a stream
-// puts all
-//   that has begun there between ncclGroupStart and ncclGroupEnd, on that stream; NCCL matches by
-//   order on the channel. It is a rendezvous: a send ends when its receive has begun, as the plan
-//   must have been verified for. Captures may hold it.
+//   puts all that has begun there between ncclGroupStart and ncclGroupEnd, on that stream; NCCL
+//   matches by order on the channel. It is a rendezvous: a send ends when its receive has begun, as
+//   the plan must have been verified for. Captures may hold it.
 //
 // Ranks that live in one process and others may be mixed: a message names both. A transport decides
 // when to give up on a message that does not come. It then keeps an error, which names the channel
@@ -77,6 +73,9 @@ class Transport {
   /// Says on the receiving side where a message lands in every step. Called before any other call
   /// about the message.
   virtual void expect(const Message& message, std::byte* place) = 0;
+
+  /// A replay is about to begin: nothing of the one before is under way.
+  virtual void begin_step() {}
 
   /// The send begins: the bytes at `from` are written when the stream gets here, and stay until the
   /// send finishes.

@@ -1,7 +1,7 @@
 // MPI as a MessageLibrary: a module of its own, which nothing links and run/processes loads.
 //
-// Synchronous sends are the rendezvous that plans are verified for; a buffered one sends a copy. MPI
-// promises to match messages of two ranks, a communicator and a tag by their order. An error is
+// Synchronous sends are the rendezvous that plans are verified for; a buffered one sends a copy.
+// MPI promises to match messages of two ranks, a communicator and a tag by their order. An error is
 // returned and not fatal, since whoever drives tells it with the task that met it.
 
 #include "run/mpi/message_library.h"

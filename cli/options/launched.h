@@ -1,0 +1,60 @@
+// The option --transport of `run`, and the processes that were launched together for it.
+//
+//   mpirun -n 2 capo run two_ranks.order --transport mpi
+//
+// All of them do the same but for the replay of their own rank, so all but rank 0 are made quiet
+// first: what is refused, and the report, are printed once. A process that breaks off alone is
+// heard all the same, and ends the others, as nobody could go on without it. Tested by
+// tests/cli/mpi_test.cpp.
+
+#pragma once
+
+#include "core/base/result.h"
+#include "run/processes/processes.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace CLI {
+class App;
+}
+
+namespace capo::cli {
+
+enum class TransportKind : std::uint8_t { InProcess, Mpi };
+
+struct TransportRequest {
+  TransportKind kind = TransportKind::InProcess;
+  double timeout = 60;  ///< seconds
+
+  void add_to(CLI::App& app);
+};
+
+/// This process among those that were launched with it.
+class Launched {
+ public:
+  [[nodiscard]] static Result<Launched> join(const TransportRequest& request);
+
+  [[nodiscard]] run::Processes& processes() const { return *processes_; }
+  [[nodiscard]] bool reports() const { return processes_->rank() == 0; }
+
+  /// Runs a command that ends in every process alike, with its exit code; what is thrown in one of
+  /// them alone ends all.
+  [[nodiscard]] int run(const std::function<int()>& command);
+  /// Ends all processes after `tell` has been printed by this one. An empty text says that rank 0
+  /// prints, and ends this one too.
+  [[noreturn]] void end_all(std::string_view tell, int code);
+
+ private:
+  Launched(std::unique_ptr<run::Processes> processes, int heard)
+      : processes_(std::move(processes)), heard_(heard) {}
+
+  std::unique_ptr<run::Processes> processes_;
+  int heard_ = 2;  // a file descriptor: standard error as it was
+};
+
+}  // namespace capo::cli

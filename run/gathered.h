@@ -1,0 +1,36 @@
+// A run over several processes as one report: each packs what its own rank's replays showed, and
+// rank 0 adds that to its own.
+//
+//   rank 1, 2, ..   packed(report, times)  ->  a text of bytes
+//   rank 0          add(report, times, text) for each rank, then the medians of `times`
+//
+// Eager execution and its comparison with float64 are the same in every process, so rank 0's stand.
+// All else belongs to one rank alone and is united; of times of a whole step the longest counts.
+// Tested by tests/run/processes/processes_test.cpp and tests/cli/mpi_test.cpp.
+
+#pragma once
+
+#include "run/report.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capo::run {
+
+/// The times of each step that was run, in microseconds; `begin` and `end` are those of the first
+/// and the last task of a replay, from its start.
+struct StepTimes {
+  std::vector<double> eager;
+  std::vector<double> replay;
+  std::vector<double> begin;
+  std::vector<double> end;
+  std::vector<double> busy;
+  std::vector<double> launch;
+};
+
+[[nodiscard]] std::string packed(const RunReport& report, const StepTimes& times);
+/// Adds what another process packed in the same run of the same program.
+void add(RunReport& report, StepTimes& times, std::string_view text);
+
+}  // namespace capo::run

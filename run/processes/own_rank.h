@@ -1,0 +1,33 @@
+// The part of a program that one rank runs, where each rank is a process of its own.
+//
+//   whole    rank 0: F  send   Deliver        rank 1: receive  Delivered  F     one walk of all ops
+//   rank 0's         F  send   Deliver                                          waits on rank 1
+//   gone rank 1's                                           receive  Delivered  F
+//
+// Ops keep their order and their streams, and the waits for ops of the own rank. What an op of
+// another rank did for this one a message does now: the transport finishes an end when the other
+// rank has come as far as the end needs. The sender's end frees its buffer, since it is the only
+// one that this process sees. The order of ops is one in which all ranks get to their end however
+// each waits, as it is part of one order of all. Tested by processes_test.cpp.
+
+#pragma once
+
+#include "run/execute/program.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace capo::run {
+
+/// The same program with both ends of each transfer at their own rank: a send's end delivers.
+[[nodiscard]] Program with_ends_apart(Program program);
+
+struct OwnProgram {
+  Program program;
+  std::vector<std::uint32_t> op_of;  ///< by op: its number in the whole program
+};
+
+/// Precondition: with_ends_apart() made `whole`.
+[[nodiscard]] OwnProgram program_of_rank(const Program& whole, std::int32_t rank);
+
+}  // namespace capo::run

@@ -1,0 +1,70 @@
+// The processes that were launched together, one a rank, and what they do together besides messages
+// of a step: meet, and bring what each has to rank 0.
+//
+//   auto all = Processes::start(std::chrono::seconds(60));
+//   all->meet({})                    false: somebody did not come
+//   all->gather("mine", {})          at rank 0: what each rank said, or nothing of one that is
+//   silent
+//
+// Every wait has an end: after so long in which what is waited for does not happen, the waiting
+// process says so, and nothing is waited for again. A clock decides only when to stop waiting, and
+// never what a verdict or a comparison says.
+//
+// The library of messages (run/mpi) is loaded from the folder of the program, or where an
+// installation puts it; the program itself depends on none. Tested by processes_test.cpp with a
+// library whose processes are threads, and by tests/cli/mpi_test.cpp with MPI.
+
+#pragma once
+
+#include "core/base/result.h"
+#include "run/mpi/message_library.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capo::run {
+
+class Processes {
+ public:
+  using Duration = std::chrono::duration<double>;
+
+  /// Loads MPI and joins the processes that were launched with this one.
+  [[nodiscard]] static Result<std::unique_ptr<Processes>> start(Duration timeout);
+
+  /// `library` has been started.
+  Processes(MessageLibrary& library, Duration timeout)
+      : library_(library), timeout_(timeout), gathering_(library.add_communicators(1)) {}
+
+  [[nodiscard]] std::int32_t rank() const { return library_.rank(); }
+  [[nodiscard]] std::int32_t size() const { return library_.size(); }
+  [[nodiscard]] Duration timeout() const { return timeout_; }
+  [[nodiscard]] MessageLibrary& library() const { return library_; }
+
+  /// Returns when the request is over; false if it was not within the timeout and `more`, or
+  /// failed.
+  [[nodiscard]] bool wait(int request, Duration more = {});
+  /// Returns when all processes are here; false if they were not within the timeout and `more`.
+  [[nodiscard]] bool meet(Duration more = {});
+  /// Brings a text of each process to rank 0, which gets them by rank, nullopt of each that did not
+  /// send its own in time. Elsewhere the result is one text, empty if rank 0 took this one's, or
+  /// nullopt if it did not.
+  [[nodiscard]] std::vector<std::optional<std::string>> gather(std::string text,
+                                                               Duration more = {});
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  [[nodiscard]] bool wait_until(int request, Clock::time_point end);
+  [[nodiscard]] std::optional<std::string> text_of(int rank, Clock::time_point end);
+
+  MessageLibrary& library_;
+  Duration timeout_;
+  int gathering_;  // the communicator of texts
+};
+
+}  // namespace capo::run

@@ -1,0 +1,324 @@
+// `mpirun -n P capo run FILE --transport mpi`: what it prints is the report of the run in one
+// process, and whatever goes wrong ends all processes with a reason.
+
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using nlohmann::json;
+using testing_support::holds;
+using testing_support::Outcome;
+using testing_support::run_capo;
+using testing_support::ScratchFolder;
+
+class Mpi : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#ifndef CAPO_MPIRUN
+    GTEST_SKIP()
+        << "configured where no MPI was found, or for ThreadSanitizer, which MPI is not for";
+#endif
+  }
+
+  // Runs capo in so many processes.
+  [[nodiscard]] Outcome mpirun(int processes, const std::vector<std::string>& arguments) const {
+    std::vector<std::string> all{"--allow-run-as-root", "--oversubscribe", "-n",
+                                 std::to_string(processes), testing_support::program_under_test()};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+#ifdef CAPO_MPIRUN
+    // What MPI itself leaves behind is no leak of capo's.
+    return run_capo(all, {.directory = folder_.path(),
+                          .environment = {"ASAN_OPTIONS=detect_leaks=0"},
+                          .program = CAPO_MPIRUN});
+#else
+    return {};
+#endif
+  }
+
+  // Writes a published schedule as "step.order"; tells whether there is one of that setting.
+  [[nodiscard]] bool publish(const std::string& name, int ranks, int microbatches) const {
+    const Outcome made = run_capo({"generate", name, "--ranks", std::to_string(ranks),
+                                   "--microbatches", std::to_string(microbatches)});
+    if (made.exit_code == 0) folder_.write("step.order", made.out);
+    return made.exit_code == 0;
+  }
+
+  const ScratchFolder folder_;
+};
+
+// A report without what differs from run to run.
+json without_times(const std::string& text) {
+  json report = json::parse(text, nullptr, false);
+  report.erase("times");
+  report.erase("transport");
+  return report;
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  std::istringstream lines(run_capo({"generate", "--list"}).out);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    if (!line.starts_with(' ') && !name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+TEST_F(Mpi, TwoProcessesReportWhatOneDoes) {
+  ASSERT_TRUE(publish("1f1b", 2, 4));
+  const std::vector<std::string> run{"run", "step.order", "--device", "host", "--format", "json"};
+  const Outcome one = run_capo(run, {.directory = folder_.path()});
+  std::vector<std::string> across = run;
+  across.insert(across.end(), {"--transport", "mpi"});
+  const Outcome two = mpirun(2, across);
+  EXPECT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_EQ(without_times(two.out), without_times(one.out));
+  EXPECT_EQ(json::parse(two.out)["transport"], "mpi");
+  EXPECT_EQ(json::parse(one.out)["transport"], "in-process");
+}
+
+TEST_F(Mpi, TheReportNamesTheTransportAndNothingElseDiffers) {
+  ASSERT_TRUE(publish("zbv", 2, 4));
+  const Outcome two = mpirun(2, {"run", "step.order", "--transport", "mpi"});
+  EXPECT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_TRUE(holds(two.out, "mpi between 2 processes, ")) << two.out;
+  EXPECT_TRUE(holds(two.out, "gradients equal to eager, to the bit: 4 of 4 of parameters"))
+      << two.out;
+  EXPECT_EQ(two.err, "");
+}
+
+// Runs every schedule that there is of so many ranks, one in three with buffered sends.
+class Schedules : public Mpi, public ::testing::WithParamInterface<int> {};
+
+TEST_P(Schedules, AreEqualToTheRunInOneProcess) {
+  const int ranks = GetParam();
+  int ran = 0;
+  for (const std::string& name : schedule_names()) {
+    if (!publish(name, ranks, 4)) continue;
+    std::vector<std::string> run{"run",    "step.order", "--device",  "host", "--format",  "json",
+                                 "--plan", "safe",       "--replays", "1",    "--float64", "none"};
+    if (ran % 3 == 2) run.insert(run.end(), {"--transfers", "buffered"});
+    const Outcome one = run_capo(run, {.directory = folder_.path()});
+    run.insert(run.end(), {"--transport", "mpi"});
+    const Outcome across = mpirun(ranks, run);
+    EXPECT_EQ(across.exit_code, 0) << name << "\n" << across.err;
+    EXPECT_EQ(without_times(across.out), without_times(one.out)) << name;
+    ++ran;
+  }
+  EXPECT_GE(ran, 12);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfRanks, Schedules, ::testing::Values(2, 4));
+
+TEST_F(Mpi, TheTimelineHoldsAllRanks) {
+  ASSERT_TRUE(publish("1f1b", 2, 2));
+  const Outcome two =
+      mpirun(2, {"run", "step.order", "--transport", "mpi", "--float64", "none", "-o", "t.json"});
+  ASSERT_EQ(two.exit_code, 0) << two.err;
+  const json trace = json::parse(folder_.read("t.json"));
+  std::set<int> ranks;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") ranks.insert(event["pid"].get<int>());
+  }
+  EXPECT_EQ(ranks.size(), 2U);
+}
+
+TEST_F(Mpi, AWrongNumberOfProcessesIsSaidOnce) {
+  ASSERT_TRUE(publish("1f1b", 2, 2));
+  for (const int processes : {1, 3}) {
+    const Outcome outcome = mpirun(processes, {"run", "step.order", "--transport", "mpi"});
+    EXPECT_EQ(outcome.exit_code, 5);
+    const std::string said = "error: step.order has 2 ranks and was started in " +
+                             std::to_string(processes) +
+                             (processes == 1 ? " process\n" : " processes\n");
+    EXPECT_TRUE(holds(outcome.err, said)) << outcome.err;
+    EXPECT_EQ(outcome.err.find(said), outcome.err.rfind(said));
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST_F(Mpi, ARefusalIsSaidOnce) {
+  folder_.write("bad.order", "capo 1\nranks 2\nnonsense\n");
+  const Outcome outcome = mpirun(2, {"run", "bad.order", "--transport", "mpi"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  const Outcome alone = run_capo({"run", "bad.order"}, {.directory = folder_.path()});
+  EXPECT_TRUE(holds(outcome.err, alone.err)) << outcome.err;
+  EXPECT_EQ(outcome.err.find(alone.err), outcome.err.rfind(alone.err));
+}
+
+// Both ranks send first, and neither receives: over MPI as on paper.
+TEST_F(Mpi, AnUncheckedDeadlockIsStuckWhereItShould) {
+  folder_.write(
+      "both.csv",
+      "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0WAIT_SEND_F0,0RECV_B1,0B1,0WAIT_SEND_F1\n"
+      "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1WAIT_SEND_B0,1WAIT_SEND_B1\n");
+  const std::vector<std::string> run{"run", "both.csv", "--unchecked", "--device", "host"};
+  const Outcome alone = run_capo(run, {.directory = folder_.path()});
+  std::vector<std::string> across = run;
+  across.insert(across.end(), {"--transport", "mpi"});
+  const Outcome outcome = mpirun(2, across);
+  EXPECT_EQ(outcome.exit_code, alone.exit_code) << outcome.err;
+  EXPECT_TRUE(holds(outcome.err, "  2 processes came as far over MPI and no further\n"))
+      << outcome.err;
+  EXPECT_TRUE(holds(outcome.err, alone.err.substr(0, alone.err.rfind("error: ")))) << outcome.err;
+}
+
+// Memory that is taken over hurts the same microbatches, whichever process runs them. How far that
+// goes on may differ, since a process can force races within its own rank alone.
+TEST_F(Mpi, AnUncheckedHazardHurtsTheSame) {
+  ASSERT_TRUE(publish("zbv", 2, 4));
+  const std::vector<std::string> run{"run",       "step.order", "--device",   "host",
+                                     "--plan",    "te",         "--modules",  "grouped-linear-op",
+                                     "--format",  "json",       "--replays",  "1",
+                                     "--float64", "none",       "--unchecked"};
+  const Outcome one = run_capo(run, {.directory = folder_.path()});
+  std::vector<std::string> across = run;
+  across.insert(across.end(), {"--transport", "mpi"});
+  const Outcome two = mpirun(2, across);
+  EXPECT_EQ(two.exit_code, 1) << two.err;
+  const json of_one = json::parse(one.out);
+  const json of_two = json::parse(two.out);
+  EXPECT_EQ(of_two["bit_equal"], false);
+  EXPECT_EQ(of_two["victims"], of_one["victims"]);
+  EXPECT_EQ(of_two["predicted"], of_one["predicted"]);
+  EXPECT_EQ(of_two["bytes"], of_one["bytes"]);
+}
+
+TEST(MpiOptions, GraphsOfAStepAreRefusedWithTheReason) {
+  const Outcome outcome =
+      run_capo({"run", "--order", "[1,-1]", "--transport", "mpi", "--graphs", "per-step"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(holds(outcome.err, "no graph can hold that")) << outcome.err;
+}
+
+TEST(MpiOptions, ADeviceIsRefusedWithTheReason) {
+  const Outcome outcome =
+      run_capo({"run", "--order", "[1,-1]", "--transport", "mpi", "--device", "cuda"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(holds(outcome.err, "mpi moves the memory of processors")) << outcome.err;
+}
+
+TEST(MpiOptions, ATimeoutIsMoreThanNothing) {
+  const Outcome outcome =
+      run_capo({"run", "--order", "[1,-1]", "--transport", "mpi", "--timeout", "0"});
+  EXPECT_EQ(outcome.exit_code, 2);
+}
+
+// A program that lies elsewhere finds no library beside it, as one that was built without MPI.
+TEST(MpiOptions, WithoutTheLibraryTheTransportIsRefused) {
+  const ScratchFolder folder;
+  const std::filesystem::path elsewhere = folder.path() / "capo";
+  std::filesystem::copy_file(testing_support::program_under_test(), elsewhere);
+  const std::vector<std::string> run{"run", "--order", "[1,-1]", "--device", "host"};
+  EXPECT_EQ(run_capo(run, {.program = elsewhere}).exit_code, 0);
+  std::vector<std::string> across = run;
+  across.insert(across.end(), {"--transport", "mpi"});
+  const Outcome outcome = run_capo(across, {.program = elsewhere});
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_TRUE(
+      outcome.err.starts_with("error: the library of MPI cannot be loaded: this capo was built "
+                              "without it\n"))
+      << outcome.err;
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The process of a rank whose command line holds the mark; 0 if there is none.
+pid_t process_of(int rank, const std::string& mark) {
+  const std::string wanted = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + '\0';
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (!holds(text_of(entry.path() / "cmdline"), mark)) continue;
+    if (holds(text_of(entry.path() / "environ"), wanted)) return std::stoi(name);
+  }
+  return 0;
+}
+
+// Hundredths of a second that a process has computed for.
+long computed(pid_t process) {
+  std::istringstream fields(text_of("/proc/" + std::to_string(process) + "/stat"));
+  std::string skipped;
+  for (int field = 1; field < 14; ++field) fields >> skipped;
+  long user = 0;
+  long system = 0;  // whoever waits in MPI spends it there
+  fields >> user >> system;
+  return user + system;
+}
+
+// A run of very many replays, one rank of which is sent a signal when they have long begun.
+class Interfered : public Mpi {
+ protected:
+  [[nodiscard]] Outcome run_and_send(int rank, int signal) const {
+    const std::string path = folder_.path() / "step.order";
+    auto outcome = std::async(std::launch::async, [&] {
+      return mpirun(2, {"run", path, "--transport", "mpi", "--replays", "1000000", "--float64",
+                        "none", "--timeout", "2"});
+    });
+    const auto over = [&] {
+      return outcome.wait_for(std::chrono::milliseconds(10)) == std::future_status::ready;
+    };
+    pid_t found = 0;
+    while (!over() && (found == 0 || computed(found) < 30)) found = process_of(rank, path);
+    EXPECT_NE(found, 0);
+    if (found != 0) ::kill(found, signal);
+    return outcome.get();
+  }
+  void expect_nobody_left() const {
+    for (const int rank : {0, 1}) EXPECT_EQ(process_of(rank, folder_.path()), 0);
+  }
+};
+
+TEST_F(Interfered, ARankThatStopsIsNamedAfterTheTimeout) {
+  ASSERT_TRUE(publish("1f1b", 2, 4));
+  const Outcome outcome = run_and_send(1, SIGSTOP);
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_TRUE(
+      holds(outcome.err, "no message came for 2 s, and ranks are stuck:\n  rank 0 waits for "))
+      << outcome.err;
+  EXPECT_TRUE(holds(outcome.err, "\n  rank 1 does not answer\n")) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  expect_nobody_left();
+}
+
+TEST_F(Interfered, RankZeroMayBeTheOneThatStops) {
+  ASSERT_TRUE(publish("1f1b", 2, 4));
+  const Outcome outcome = run_and_send(0, SIGSTOP);
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_TRUE(holds(outcome.err, ", and rank 0 does not answer\n")) << outcome.err;
+  expect_nobody_left();
+}
+
+// It is mpirun that sees a process killed, says so, and has the exit code of the signal.
+TEST_F(Interfered, AKilledRankEndsAll) {
+  ASSERT_TRUE(publish("1f1b", 2, 4));
+  const Outcome outcome = run_and_send(1, SIGKILL);
+  EXPECT_EQ(outcome.exit_code, 137);
+  EXPECT_TRUE(holds(outcome.err, "signal 9")) << outcome.err;
+  expect_nobody_left();
+}
+
+}  // namespace
+}  // namespace capo

@@ -1,0 +1,175 @@
+// Processes as threads: texts that are gathered, a step over two of them, and what becomes of it
+// when a message goes lost.
+
+#include "run/processes/processes.h"
+
+#include "run/host/host_engine.h"
+#include "run/processes/own_rank.h"
+#include "run/report.h"
+#include "run/run.h"
+#include "tests/run/processes/thread_library.h"
+#include "tests/run/running.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace capo::run {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kTwo =
+    "capo 1\nranks 2\nmicrobatches 3\nplacement chain\n"
+    "rank 0: F1.0 F1.1 B1.0 F1.2 B1.1 B1.2\nrank 1: F1.0 B1.0 F1.1 B1.1 F1.2 B1.2\n";
+
+// Runs something in each of the threads that stand for processes.
+void in_each(Post& post, Processes::Duration timeout, const std::function<void(Processes&)>& work) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < post.size; ++rank) {
+    threads.emplace_back([&, rank] {
+      ThreadLibrary library(post, rank);
+      Processes processes(library, timeout);
+      work(processes);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(GatheredTexts, AreByRankAtRankZero) {
+  Post post(3);
+  std::vector<std::optional<std::string>> at_zero;
+  in_each(post, 60s, [&](Processes& processes) {
+    const std::string own(static_cast<std::size_t>(processes.rank()) * 1000, 'x');
+    const auto all = processes.gather(own);
+    if (processes.rank() == 0) at_zero = all;
+    if (processes.rank() != 0) {
+      EXPECT_EQ(all.at(0), "");
+    }
+  });
+  ASSERT_EQ(at_zero.size(), 3U);
+  EXPECT_EQ(at_zero[0], "");
+  EXPECT_EQ(at_zero[2]->size(), 2000U);
+}
+
+TEST(GatheredTexts, OfOneThatIsSilentAreNotThere) {
+  Post post(2);
+  in_each(post, 10ms, [&](Processes& processes) {
+    if (processes.rank() != 0) return;
+    EXPECT_EQ(processes.gather("mine").at(1), std::nullopt);
+  });
+}
+
+TEST(Meetings, AreNotWaitedForLongerThanTheTimeout) {
+  Post post(2);
+  in_each(post, 10ms, [&](Processes& processes) {
+    if (processes.rank() == 0) {
+      EXPECT_FALSE(processes.meet());
+    }
+  });
+  in_each(post, 60s, [&](Processes& processes) { EXPECT_TRUE(processes.meet()); });
+}
+
+VerifiedPlan two_ranks() {
+  return verified(typed(kTwo), every_layer(small(ModuleKind::Linear)));
+}
+
+// The outcomes of a run over two threads, by rank.
+std::vector<Result<RunReport, RunFailure>> run_over(Post& post, Processes::Duration timeout,
+                                                    const RunOptions& options) {
+  std::vector<Result<RunReport, RunFailure>> all(2, RunFailure{});
+  in_each(post, timeout, [&](Processes& processes) {
+    const VerifiedPlan plan = two_ranks();
+    host::HostEngine engine;
+    RunOptions own = options;
+    own.processes = &processes;
+    all[static_cast<std::size_t>(processes.rank())] = run(engine, plan, own);
+  });
+  return all;
+}
+
+TEST(StepOverProcesses, HasTheReportOfOneProcess) {
+  for (const auto mode : {MessageLibrary::Mode::Rendezvous, MessageLibrary::Mode::Buffered}) {
+    Post post(2);
+    const auto all = run_over(post, 60s, {.sends = mode});
+    ASSERT_TRUE(all[0]) << all[0].error().message;
+    const VerifiedPlan plan = two_ranks();
+    host::HostEngine engine;
+    const auto alone = run(engine, plan, {});
+    const RunReport& report = *all[0];
+    EXPECT_TRUE(report.bit_equal);
+    EXPECT_EQ(report.processes, 2);
+    EXPECT_EQ(report.graphs, alone->graphs);
+    EXPECT_EQ(report.nodes, alone->nodes);
+    EXPECT_EQ(report.bytes.planned, alone->bytes.planned);
+    EXPECT_EQ(report.bytes.allocated, alone->bytes.allocated);
+    EXPECT_EQ(report.bytes.eager_peak, alone->bytes.eager_peak);
+    EXPECT_EQ(report.worst_relative_error, alone->worst_relative_error);
+    EXPECT_GT(report.timeline.size(), 12U);  // the works of both ranks, and messages
+  }
+}
+
+// Landing places are poisoned, so a replay that brought nothing could not be equal by chance; here
+// a rendezvous does not end.
+TEST(StepOverProcesses, AMessageThatGoesLostIsNamedWithTheRanksThatWait) {
+  Post post(2);
+  post.tamper = [](const Sent& sent) {
+    // Communicator 0 is that of texts.
+    return sent.communicator > 0 && sent.from == 0 ? Fate::Lost : Fate::Arrives;
+  };
+  const auto all = run_over(post, 50ms, {.replays = 1});
+  ASSERT_FALSE(all[0]);
+  EXPECT_EQ(all[0].error().kind, RunFailure::Kind::Broken);
+  const std::string& said = all[0].error().message;
+  EXPECT_TRUE(
+      said.starts_with("no message came for 0.05 s, and ranks are stuck:\n"
+                       "  rank 0 waits for rank 1 to receive message 0 from rank 0 to rank 1, "
+                       "which F of chunk 1, microbatch 0 of rank 1 reads\n"
+                       "  rank 1 waits for rank 0 to send message 0 from rank 0 to rank 1, "))
+      << said;
+  EXPECT_TRUE(said.ends_with("\n  in a circle: rank 0 for rank 1, which waits for rank 0")) << said;
+  ASSERT_FALSE(all[1]);
+  EXPECT_EQ(all[1].error().message, "");  // rank 0 tells it
+}
+
+TEST(StepOverProcesses, OneGraphOfAStepIsRefused) {
+  Post post(2);
+  const auto all = run_over(post, 60s, {.graphs = Granularity::PerStep});
+  ASSERT_FALSE(all[0]);
+  EXPECT_EQ(all[0].error().kind, RunFailure::Kind::Refused);
+  EXPECT_TRUE(all[0].error().message.starts_with("a host waits for what another process sends"));
+}
+
+TEST(OwnRank, HasItsOpsInTheirOrderAndItsOwnWaits) {
+  const VerifiedPlan plan = two_ranks();
+  const Program whole =
+      with_ends_apart(*program_of(plan.step().view().table(), plan.step().replayed()));
+  std::size_t ops = 0;
+  for (const std::int32_t rank : {0, 1}) {
+    const OwnProgram own = program_of_rank(whole, rank);
+    ops += own.program.ops.size();
+    for (std::uint32_t op = 0; op < own.program.ops.size(); ++op) {
+      EXPECT_EQ(whole.rank_of_stream[own.program.ops[op].stream], rank);
+      if (op > 0) {
+        EXPECT_LT(own.op_of[op - 1], own.op_of[op]);
+      }
+      for (const std::uint32_t before : own.program.waits[op]) EXPECT_LT(before, op);
+    }
+    for (const OpPart& part : own.program.parts) {
+      if (part.kind == OpPart::Kind::Deliver) {
+        EXPECT_EQ(part.end, End::Send);
+      }
+      if (part.kind == OpPart::Kind::Delivered) {
+        EXPECT_EQ(part.end, End::Receive);
+      }
+    }
+  }
+  EXPECT_EQ(ops, whole.ops.size());
+}
+
+}  // namespace
+}  // namespace capo::run
