@@ -11,6 +11,7 @@
 
 #include "core/base/assert.h"
 #include "run/host/host_engine.h"
+#include "testing/truth/across.h"
 #include "testing/truth/campaign.h"
 #include "testing/truth/cases.h"
 #include "testing/truth/judge.h"
@@ -34,6 +35,7 @@
 #include <new>
 #include <string>
 #include <system_error>
+#include <thread>
 
 namespace {
 
@@ -52,6 +54,7 @@ struct Request {
   std::string device = "host";
   std::string float64 = "every";
   bool against_host = false;
+  bool across = false;
   std::string lines;
   std::string report;
   std::string about;
@@ -138,6 +141,25 @@ int run_orders(const Request& request) {
   return result->tally.disagreements() == 0 ? 0 : kDisagreement;
 }
 
+// Rank 0 prints for all processes, and ends them if two things disagree.
+int run_orders_across(const Request& request) {
+  constexpr run::Processes::Duration kTimeout{20};
+  const auto processes = run::Processes::start(kTimeout);
+  if (!processes) return fail(processes.error());
+  run::MessageLibrary& library = (*processes)->library();
+  const AcrossTally tally = run_across(**processes, request.orders, request.seed);
+  if ((*processes)->rank() == 0) fmt::print("{}", to_text(tally));
+  std::fflush(stdout);
+  if (!tally.disagreement.empty()) {
+    // Others may have seen nothing wrong, and the first to end would take the words of rank 0
+    // along.
+    if ((*processes)->rank() != 0) std::this_thread::sleep_for(kTimeout);
+    library.end_all(kDisagreement);
+  }
+  library.leave();
+  return 0;
+}
+
 int report(const Request& request) {
   std::ifstream in(request.report);
   std::ifstream about(request.about);
@@ -181,6 +203,8 @@ int capo_fuzz(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--against-host", request.against_host,
                "Run each on the host engine as well: it has to come to the same");
+  app.add_flag("--across", request.across,
+               "Run each over processes, which mpirun starts: mpirun -n 4 capo-fuzz --across");
   app.add_option("--lines", request.lines,
                  "Write a JSON line an order here; where there are some, go on behind them");
   app.add_option("--report", request.report,
@@ -197,6 +221,7 @@ int capo_fuzz(int argc, char** argv) {
     fmt::print(stderr, "error: --jobs: one at a time on a device; run processes of other seeds\n");
     return kUsage;
   }
+  if (request.across) return run_orders_across(request);
   return request.report.empty() ? run_orders(request) : report(request);
 }
 

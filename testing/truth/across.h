@@ -1,0 +1,43 @@
+// The truth campaign over processes: random orders of several ranks, each walked by as many
+// processes as it has ranks, and what happened held against the task graph.
+//
+//   mpirun -n 4 capo-fuzz --across --orders 200
+//
+// Every process draws the same orders and judges them by itself. What is held against the verdict:
+// which tasks of each rank ran, which is how far it came, so that an order that deadlocks stays at
+// the circle that the verdict names; which send each receive was paired with, so that a mismatch
+// pairs the messages that were predicted; and, if nothing is wrong with the order, a whole run over
+// the same processes, whose gradients have to be those of eager execution. An order that is stuck
+// is cancelled, and the next goes through communicators of its own. No clock is asked unless a
+// prediction fails: a process goes on until it has come as far as predicted, meets the others
+// there, and tries to go further. Tested by tests/testing/truth/across_test.sh.
+
+#pragma once
+
+#include "run/processes/processes.h"
+
+#include <cstdint>
+#include <string>
+
+namespace capo::testing {
+
+/// How the orders of a campaign came out.
+struct AcrossTally {
+  std::uint64_t orders = 0;
+  std::uint64_t right = 0;       ///< accepted; they finished with the gradients of eager execution
+  std::uint64_t circles = 0;     ///< stuck where predicted, in the predicted circle
+  std::uint64_t waiting = 0;     ///< stuck where predicted, for what nobody makes
+  std::uint64_t mismatched = 0;  ///< finished or stuck, with the predicted pairs of other messages
+  std::uint64_t pairs = 0;       ///< of those, the pairs of other messages that were seen
+  std::uint64_t late = 0;        ///< rejected for something else, and finished as predicted
+  std::uint64_t left_out = 0;    ///< of the orders drawn, those that cannot be walked
+  std::string disagreement;      ///< the first, which ends it; empty: there was none
+};
+
+/// At rank 0 the tally of all processes; elsewhere what that process knows by itself.
+[[nodiscard]] AcrossTally run_across(run::Processes& processes, std::uint64_t orders,
+                                     std::uint64_t seed);
+
+[[nodiscard]] std::string to_text(const AcrossTally& tally);
+
+}  // namespace capo::testing
