@@ -26,6 +26,10 @@ MOVED = 120
 # Random orders whose certificates are checked; ./dev certificates takes 10,000.
 DRAWN = 150
 
+# Circles of random orders that each kind of tampering is applied to; some of it changes nothing.
+CIRCLES_DRAWN = 130
+LEAST_TAMPERED = 100
+
 # Schedules whose ranks hand memory on while transfers are under way.
 GENERATED = [("1f1b", 2, 4), ("1f1b", 4, 8), ("gpipe", 3, 4), ("zb-h1", 4, 8), ("interleaved", 2, 4), ("zbv", 2, 5)]
 
@@ -401,18 +405,21 @@ def main():
         sound, unsound = judge_moved(capo, read, folder, dice)
         print(f"{len(read)} certificates are accepted as given plans; of plans with a moved buffer {sound} are, and {unsound} are not")
         assert sound >= 1 and unsound >= MOVED // 2
-    counts = certificate_orders.judge(capo, checker, DRAWN, dice)
+    counts, drawn_circles = certificate_orders.judge(capo, checker, DRAWN, dice, CIRCLES_DRAWN)
     print(f"{counts['accepted']} certificates of random orders hold, {counts['sharing']} of them with shared memory")
     sharing = [c for c in certificates if c["shared"]]
     print(f"{len(certificates)} certificates, {len(sharing)} with shared memory")
     assert len(sharing) >= 100
-    print(f"{len(circles)} circles of orders that never end")
+    print(f"{len(circles)} circles of orders that never end, and {len(drawn_circles)} of random ones")
     assert len(circles) >= 20
-    for tampers, tampered in ((TAMPERINGS, certificates), (CIRCLES, circles)):
+    for certificate in drawn_circles:
+        validator.validate(certificate)
+    for tampers, tampered in ((TAMPERINGS, certificates), (CIRCLES, circles), (CIRCLES, drawn_circles)):
         for tamper in tampers:
             counts = tamper_with(tampered, tamper, checker, dice)
             print(f"{tamper.__name__:16} {counts['rejected']:4} rejected, {counts['valid']:4} left valid")
             assert counts["rejected"] >= 1, tamper.__name__
+            assert tampered is circles or sum(counts.values()) >= LEAST_TAMPERED, tamper.__name__
     return 0
 
 
