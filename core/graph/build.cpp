@@ -293,8 +293,7 @@ class Builder {
     task.split = transfer || (!groups_.empty() && !is_compute(step.kind) &&
                               group_of(groups_, rank, step.kind) < groups_.size());
     has_parameter_actions_ = has_parameter_actions_ || is_parameter_action(step.kind);
-    const bool issued_apart =
-        transfer && layout == Communicators::LazyHybrid && !in_mixed_group(steps, at);
+    const bool issued_apart = transfer && on_lazy_channel(layout, steps, at);
     const bool joins =
         !issued_apart && id > graph.first_of.back() && in_one(steps, graph.tasks.back().step, at) &&
         graph.tasks.back().split == task.split && !runs_apart(step.kind) &&
@@ -364,8 +363,7 @@ class Builder {
     const StageId stage = map_.neighbour(task.kind, task.stage);
     const RankId peer = stage == kNoStage ? task.rank : map_.home(stage).rank;
     const bool of_pair = layout == Communicators::PerPair ||
-                         (layout == Communicators::LazyHybrid &&
-                          !in_mixed_group(lowered_.ranks[task.rank.index()], task.step));
+                         on_lazy_channel(layout, lowered_.ranks[task.rank.index()], task.step);
     if (of_pair) {
       stream.peer_low = std::min(task.rank, peer);
       stream.peer_high = std::max(task.rank, peer);

@@ -133,9 +133,12 @@ Message message_of(const Task& transfer) {
 std::uint8_t communicator_between(Communicators layout, const Lowered& lowered,
                                   const Task& transfer) {
   const bool other = (layout == Communicators::PerDirection && carries_gradient(transfer.kind)) ||
-                     (layout == Communicators::LazyHybrid &&
-                      in_mixed_group(lowered.ranks[transfer.rank.index()], transfer.step));
+                     on_lazy_channel(layout, lowered.ranks[transfer.rank.index()], transfer.step);
   return static_cast<std::uint8_t>((other ? 2U : 0U) | step_of(lowered, transfer).communicator);
+}
+
+bool on_lazy_channel(Communicators layout, const std::vector<Step>& steps, std::uint32_t at) {
+  return layout == Communicators::LazyHybrid && !in_mixed_group(steps, at);
 }
 
 void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLookup& lookup,

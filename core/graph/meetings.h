@@ -54,6 +54,12 @@ void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLooku
                     const Environment& environment, TaskGraph& graph, EdgeList& edges,
                     std::vector<TransferFault>& faults);
 
+/// Whether a transfer runs on the channel of its two ranks that a lazy parent makes for it, alone
+/// among those that its group holds. Where the layout has such channels, all others run on the
+/// parent.
+[[nodiscard]] bool on_lazy_channel(Communicators layout, const std::vector<Step>& steps,
+                                   std::uint32_t at);
+
 /// The group in which a rank performs an action; groups.size() if none.
 [[nodiscard]] std::uint32_t group_of(std::span<const CollectiveGroup> groups, RankId rank,
                                      Kind kind);

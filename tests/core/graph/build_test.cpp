@@ -340,6 +340,22 @@ TEST(Build, ParametersAreThereBeforeTheirReaderAndKeptUntilTheLastOne) {
                    "0:B1.1 -> 0:reduce1 data", "0:B1.1 -> 0:reshard1 data"}));
 }
 
+// Its transfers share a start and an end where they are one group, and have their own where they
+// are issued one by one.
+TEST(Build, AGroupOfOneDirectionIsIssuedTransferByTransferOnLazyChannels) {
+  const auto vertices = [](const std::string& orders, Communicators layout) {
+    const Schedule schedule = read_schedule("ranks 2\nmicrobatches 2\nplacement chain\n" + orders);
+    return wired(schedule, as_written(schedule), {.communicators = layout}).graph().task_of.size();
+  };
+  const std::string one_way =
+      "rank 0: F1.0 F1.1 (send-F1.0 send-F1.1)\nrank 1: (recv-F1.0 recv-F1.1) F1.0 F1.1\n";
+  EXPECT_EQ(vertices(one_way, Communicators::PerPair), 4U + 2 * 2);
+  EXPECT_EQ(vertices(one_way, Communicators::LazyHybrid), 4U + 4 * 2);
+  const std::string mixed =
+      "rank 0: F1.0 F1.1 (send-F1.1 recv-B1.0)\nrank 1: B1.0 (recv-F1.1 send-B1.0)\n";
+  EXPECT_EQ(vertices(mixed, Communicators::PerPair), vertices(mixed, Communicators::LazyHybrid));
+}
+
 TEST(Build, ATransferToAStageThatNobodyHoldsIsNowhere) {
   const Schedule schedule = read_schedule(
       "ranks 2\nstages 3\nmicrobatches 1\nplacement custom\nrank 0 stages 0\nrank 1 stages 2\n"
