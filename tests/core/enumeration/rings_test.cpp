@@ -1,0 +1,207 @@
+// Rings: every way for three ranks, and an even choice of the ways for four and five, to order the
+// transfers of two microbatches that go round all ranks and back, against the oracle, for every
+// layout of communicators and every mode of transfer.
+//
+//   rank 0 has the first and the last stage, each other rank one between      0 -> 1 -> 2 -> 0
+//
+// A chain's ranks wait for neighbours alone, and most circles are of two ranks; here a message can
+// wait for one that another rank on the far side of the ring has not received. Each order is taken
+// as it is and with a send and the receive behind it in one group, which lazy-hybrid tells apart.
+// How many orders tell two layouts apart is printed, and how many ranks the shortest circles go
+// through.
+
+#include "core/graph/build.h"
+#include "core/graph/execution.h"
+#include "testing/oracle/transfers.h"
+#include "testing/oracle_pipeline.h"
+#include "tests/core/graph/order_text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace capo {
+namespace {
+
+constexpr std::array kLayouts{Communicators::PerRank, Communicators::PerPair,
+                              Communicators::PerEdge, Communicators::PerDirection,
+                              Communicators::LazyHybrid};
+
+// The third mode holds one message a channel.
+const std::array kModes{
+    Environment{.transfers = TransferMode::Rendezvous},
+    Environment{.transfers = TransferMode::Buffered},
+    Environment{.transfers = TransferMode::Buffered, .channel_bytes = 8, .message_bytes = 8}};
+
+// The steps of one microbatch on a rank, in the order in which they need each other.
+struct Phase {
+  ChunkId chunk;
+  Kind transfer;
+};
+constexpr std::array kOfRank0{Phase{1, Kind::SendForward}, Phase{2, Kind::ReceiveForward},
+                              Phase{2, Kind::SendBackward}, Phase{1, Kind::ReceiveBackward}};
+constexpr std::array kOfOthers{Phase{1, Kind::ReceiveForward}, Phase{1, Kind::SendForward},
+                               Phase{1, Kind::ReceiveBackward}, Phase{1, Kind::SendBackward}};
+
+// Orders of two microbatches, each through four phases, the second never ahead: as microbatches.
+std::vector<std::vector<std::int32_t>> tableaux_of_two() {
+  std::vector<std::vector<std::int32_t>> found;
+  std::vector<std::int32_t> order{0, 0, 0, 0, 1, 1, 1, 1};
+  do {
+    std::array<int, 2> done{};
+    const bool in_turn = std::all_of(order.begin(), order.end(), [&](std::int32_t m) {
+      ++done[static_cast<std::size_t>(m)];
+      return done[0] >= done[1];
+    });
+    if (in_turn) found.push_back(order);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return found;
+}
+
+enum class Grouped { No, SendsWithReceives };
+
+void append(RankOrder& rank, ChunkId chunk, std::int32_t microbatch, Kind kind, Grouped grouped) {
+  const bool joins = grouped == Grouped::SendsWithReceives && is_receive(kind) &&
+                     !rank.order.empty() && is_send(rank.order.back().kind) &&
+                     rank.order.back().group == Group::Alone;
+  if (joins) rank.order.back().group = Group::Opens;
+  rank.order.push_back({.chunk = chunk,
+                        .microbatch = microbatch,
+                        .kind = kind,
+                        .group = joins ? Group::Continues : Group::Alone});
+}
+
+// A computation stands right behind the receive that it reads, or before the first send.
+void fill(RankOrder& rank, bool first, const std::vector<std::int32_t>& microbatches,
+          Grouped grouped) {
+  rank.order.clear();
+  std::array<std::size_t, 2> done{};
+  for (const std::int32_t m : microbatches) {
+    const Phase& phase = (first ? kOfRank0 : kOfOthers)[done[static_cast<std::size_t>(m)]++];
+    const bool forward = !carries_gradient(phase.transfer);
+    const Kind computed = forward ? Kind::Forward : Kind::Backward;
+    if (is_receive(phase.transfer)) append(rank, phase.chunk, m, phase.transfer, grouped);
+    const bool made_here = first && is_send(phase.transfer);
+    if (is_receive(phase.transfer) || made_here) append(rank, phase.chunk, m, computed, grouped);
+    if (is_send(phase.transfer)) append(rank, phase.chunk, m, phase.transfer, grouped);
+  }
+}
+
+Schedule ring_of(std::int32_t ranks) {
+  std::string text = "ranks " + std::to_string(ranks) + "\nstages " + std::to_string(ranks + 1) +
+                     "\nmicrobatches 2\nplacement custom\nrank 0 stages 0," +
+                     std::to_string(ranks) + "\n";
+  for (std::int32_t r = 1; r < ranks; ++r)
+    text += "rank " + std::to_string(r) + " stages " + std::to_string(r) + "\n";
+  for (std::int32_t r = 0; r < ranks; ++r) text += "rank " + std::to_string(r) + ": F1.0\n";
+  return testing_support::read_schedule(text);
+}
+
+class Ring {
+ public:
+  explicit Ring(std::int32_t ranks) : schedule_(ring_of(ranks)), map_(schedule_) {}
+
+  // Takes every `step`-th choice of the ranks' orders.
+  void take(std::size_t step) {
+    const auto choices = tableaux_of_two();
+    std::size_t all = 1;
+    for (std::size_t r = 0; r < schedule_.ranks.size(); ++r) all *= choices.size();
+    for (std::size_t at = 0; at < all; at += step) {
+      for (const Grouped grouped : {Grouped::No, Grouped::SendsWithReceives}) {
+        std::size_t digits = at;
+        for (std::size_t r = 0; r < schedule_.ranks.size(); ++r, digits /= choices.size())
+          fill(schedule_.ranks[r], r == 0, choices[digits % choices.size()], grouped);
+        judge();
+      }
+    }
+  }
+
+  std::size_t orders = 0;
+  std::size_t finishing = 0;  // in some layout and mode, each counted
+  std::size_t hanging = 0;
+  std::size_t disagreements = 0;
+  std::map<std::size_t, std::size_t> circles;  // by the ranks that they go through
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> apart;  // by two layouts
+
+ private:
+  void judge() {
+    ++orders;
+    const Lowered lowered = as_written(schedule_);
+    std::array<std::array<bool, kModes.size()>, kLayouts.size()> finishes{};
+    for (std::size_t l = 0; l < kLayouts.size(); ++l) {
+      for (std::size_t mode = 0; mode < kModes.size(); ++mode) {
+        Environment environment = kModes[mode];
+        environment.communicators = kLayouts[l];
+        finishes[l][mode] = judge(lowered, environment);
+      }
+    }
+    for (std::size_t a = 0; a < kLayouts.size(); ++a) {
+      for (std::size_t b = a + 1; b < kLayouts.size(); ++b) {
+        if (finishes[a] != finishes[b]) ++apart[{a, b}];
+      }
+    }
+  }
+
+  bool judge(const Lowered& lowered, const Environment& environment) {
+    const WiredTransfers made = wire_transfers(lowered, map_, 2, environment);
+    const Execution execution = execute(made.graph);
+    const bool finishes = execution.finishes();
+    disagreements +=
+        finishes == oracle::finishes(testing::oracle_pipeline(lowered, map_, environment)) ? 0 : 1;
+    ++(finishes ? finishing : hanging);
+    if (finishes) return true;
+    std::set<RankId> through;
+    for (const WaitEdge& edge : shortest_cycle(made.graph, execution)) {
+      through.insert(made.graph.tasks[edge.task].rank);
+    }
+    ++circles[through.size()];
+    return false;
+  }
+
+  Schedule schedule_;
+  StageMap map_;
+};
+
+void report(std::int32_t ranks, const Ring& ring) {
+  std::printf("%d ranks: %zu orders, %zu verdicts finish and %zu do not; shortest circles through",
+              ranks, ring.orders, ring.finishing, ring.hanging);
+  for (const auto& [through, times] : ring.circles) std::printf(" %zu ranks: %zu,", through, times);
+  std::printf("\n");
+  for (const auto& [layouts, orders] : ring.apart) {
+    const auto name = [](std::size_t layout) { return std::string(name_of(kLayouts[layout])); };
+    std::printf("  %zu orders tell %s from %s\n", orders, name(layouts.first).c_str(),
+                name(layouts.second).c_str());
+  }
+}
+
+class Rings : public ::testing::TestWithParam<std::pair<std::int32_t, std::size_t>> {};
+
+TEST_P(Rings, OfEveryLayoutAndModeFinishAsTheOracleSays) {
+  const auto [ranks, step] = GetParam();
+  Ring ring(ranks);
+  ring.take(step);
+  report(ranks, ring);
+  EXPECT_EQ(ring.disagreements, 0U);
+  EXPECT_GT(ring.finishing, 0U);
+  EXPECT_GT(ring.circles[static_cast<std::size_t>(ranks)], 0U) << "circles through all ranks";
+  constexpr std::size_t kPairs = kLayouts.size() * (kLayouts.size() - 1) / 2;
+  EXPECT_GE(ring.apart.size(), step == 1 ? kPairs : 1U) << "pairs of layouts that are told apart";
+}
+
+// A step that is prime to 14 comes to every choice of every rank.
+INSTANTIATE_TEST_SUITE_P(OfThreeToFiveRanks, Rings,
+                         ::testing::Values(std::pair{3, std::size_t{1}},
+                                           std::pair{4, std::size_t{43}},
+                                           std::pair{5, std::size_t{601}}));
+
+}  // namespace
+}  // namespace capo
