@@ -107,7 +107,8 @@ MessageWords words_for(const PlannedStep& step, const StepLayers& layers, const 
 Processes::Duration patience_of(const PlannedStep& step, const StepLayers& layers,
                                 const RunOptions& options) {
   if (options.float64 == Float64::LeftOut) return {};
-  return Processes::Duration(float64_work(layers, step.view().table().microbatches()) / 1e8);
+  return Processes::Duration(float64_work(layers, step.view().table().microbatches(), options) /
+                             1e8);
 }
 
 std::unique_ptr<Transport> transport_of(Engine& engine, const PlannedStep& step,
