@@ -36,7 +36,7 @@ static_assert(as_index(Region::WeightScratch) + 1 == kRegions.size());
       fmt::format("{}there is no {}", to_text(report_of(input, std::move(result), {})), what));
 }
 
-// First and last use of each buffer.
+// First and last use of each buffer of a graph.
 class Lifetimes final : public UseVisitor {
  public:
   explicit Lifetimes(const BufferTable& table) : UseVisitor(table), of(table.size()) {}
@@ -50,6 +50,7 @@ class Lifetimes final : public UseVisitor {
 
  private:
   void use(const BufferUse& found) override {
+    if (found.buffer >= of.size()) return;  // it is a receive's
     Lifetime& lifetime = of[found.buffer];
     lifetime.birth = std::min(lifetime.birth, found.entry);
     lifetime.death = std::max(lifetime.death, found.entry);

@@ -31,28 +31,28 @@ void plan_like_te(const BufferTable& table, const Course& capture, Plan& plan) {
 
 }  // namespace
 
-std::vector<std::int64_t> lower_bounds(const BufferTable& table, const Course& capture) {
-  std::vector<std::int64_t> nowhere(table.size(), kNowhere);
+void add_under_every_plan(const BufferTable& table, const Course& capture,
+                          std::vector<RankMemory>& memory) {
+  std::vector<std::int64_t> nowhere(table.all(), kNowhere);
   SafePlanner safe(table, *capture.map, nowhere);
   run_course(table, capture, safe);
-  std::vector<std::int64_t> bounds;
-  for (const RankMemory& memory : safe.memory()) bounds.push_back(memory.lower_bound);
-  return bounds;
+  for (std::size_t r = 0; r < memory.size(); ++r) {
+    memory[r].lower_bound = safe.memory()[r].lower_bound;
+    memory[r].transfers = safe.memory()[r].transfers;
+  }
 }
 
 Plan assign(const BufferTable& table, const Course& capture, PlanKind kind, Granularity granularity,
             LowerBounds bounds) {
   Plan plan{.kind = kind,
             .granularity = granularity,
-            .address = std::vector<std::int64_t>(table.size(), kNowhere),
+            .address = std::vector<std::int64_t>(table.all(), kNowhere),
             .ranks = {}};
   if (kind == PlanKind::Safe) {
     plan_safely(table, capture, plan);
   } else {
     plan_like_te(table, capture, plan);
-    const auto least = bounds == LowerBounds::With ? lower_bounds(table, capture)
-                                                   : std::vector<std::int64_t>(table.ranks(), 0);
-    for (std::size_t r = 0; r < plan.ranks.size(); ++r) plan.ranks[r].lower_bound = least[r];
+    if (bounds == LowerBounds::With) add_under_every_plan(table, capture, plan.ranks);
   }
   for (std::size_t r = 0; r < table.ranks(); ++r) {
     for (const LayerFacts& facts : table.facts_of(static_cast<std::int32_t>(r)))

@@ -31,17 +31,18 @@ struct Course {
 
 void run_course(const BufferTable& table, const Course& course, CourseVisitor& visitor);
 
-/// Whether TransformerEngine's plan comes with lower bounds, which it does not need itself; without
-/// them they are 0. They cost a course of capo's own plan.
+/// Whether TransformerEngine's plan comes with lower bounds and the buffers of transfers, which it
+/// does not need itself; without them they are 0. They cost a course of capo's own plan.
 enum class LowerBounds : std::uint8_t { With, Without };
 
 [[nodiscard]] Plan assign(const BufferTable& table, const Course& capture, PlanKind kind,
                           Granularity granularity = Granularity::PerAction,
                           LowerBounds bounds = LowerBounds::With);
-/// The lower bound of each rank. There is one model of it: the heaviest set of buffers that are
-/// alive at once in the course of capo's own plan, run here without giving any buffer an address.
-[[nodiscard]] std::vector<std::int64_t> lower_bounds(const BufferTable& table,
-                                                     const Course& capture);
+/// Adds to each rank's memory what is true of it under every plan: the lower bound, and the buffers
+/// of its transfers. There is one model of them: the course of capo's own plan, run here without
+/// giving any buffer an address.
+void add_under_every_plan(const BufferTable& table, const Course& capture,
+                          std::vector<RankMemory>& memory);
 
 [[nodiscard]] std::vector<Hazard> judge(const BufferTable& table, const Course& replay,
                                         const Plan& plan);

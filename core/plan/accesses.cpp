@@ -40,6 +40,15 @@ Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& wo
   return accesses;
 }
 
+BufferId received_by(const BufferTable& table, std::int32_t rank, const Work& work) {
+  if (work.kind == Kind::BackwardWeight || table.layers(rank, work.chunk) == 0) return kNoBuffer;
+  const bool forward = work.kind == Kind::Forward;
+  const std::int32_t first = forward ? 0 : table.layers(rank, work.chunk) - 1;
+  if (work.layer != kAllLayers && work.layer != first) return kNoBuffer;
+  return table.received(rank, work.chunk, work.microbatch,
+                        forward ? BufferKind::ReceivedActivation : BufferKind::ReceivedGradient);
+}
+
 LayerRun layers_of(const BufferTable& table, std::int32_t rank, const Work& work) {
   if (work.layer != kAllLayers) return {.first = work.layer, .count = 1, .step = 1};
   const std::int32_t layers = table.layers(rank, work.chunk);

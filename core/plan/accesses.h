@@ -50,6 +50,17 @@ void for_each_access(const BufferTable& table, std::int32_t rank, const Work& wo
   }
 }
 
+/// What a receive of the kind writes.
+constexpr BufferKind received_kind(Kind receive) {
+  return receive == Kind::ReceiveForward ? BufferKind::ReceivedActivation
+                                         : BufferKind::ReceivedGradient;
+}
+
+/// The buffer into which the input of a work is received where another rank sends it: that of a
+/// forward is an activation, that of a backward a gradient; kNoBuffer for a weight gradient, and
+/// for the work of a layer that is not the first to run.
+[[nodiscard]] BufferId received_by(const BufferTable& table, std::int32_t rank, const Work& work);
+
 /// Layers that run one after another: `count` of them from `first`, forwards or backwards.
 struct LayerRun {
   std::int32_t first;

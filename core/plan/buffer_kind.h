@@ -1,4 +1,5 @@
-// One layer has seven buffers for each microbatch; the list says which actions touch them.
+// One layer has seven buffers for each microbatch, and a chunk two more, into which its receives
+// are posted; the list says which actions touch them.
 //
 //   static input    written by F, read by F, by W if it aliases the input, and by B unless W is
 //                   known to be the only reader
@@ -8,6 +9,8 @@
 //   activations     kept by F for B, and for W as well if W reads a copy of the input
 //   operands        kept by B for W if W reads a copy of the gradient
 //   scratch         taken by such a W while it runs, to make the copy readable again
+//   received activation, received gradient     written by a receive from its start on, and read by
+//                   the F or B of the chunk, which copies it into its static input or grad output
 //
 // Sizes are in sizes.h, numbers in buffers.h. Tested by buffers_test.cpp.
 
@@ -27,11 +30,13 @@ enum class BufferKind : std::uint8_t {
   Activations,
   Operands,
   Scratch,
+  ReceivedActivation,
+  ReceivedGradient,
 };
-inline constexpr std::size_t kBufferKinds = 7;
+inline constexpr std::size_t kBufferKinds = 7;  ///< those that every layer has
 
-/// "static input", "grad output", "output", "grad input", "activations", "operands",
-/// "scratch".
+/// "static input", "grad output", "output", "grad input", "activations", "operands", "scratch",
+/// "received activation", "received gradient".
 [[nodiscard]] std::string_view name_of(BufferKind kind);
 
 }  // namespace capo

@@ -88,17 +88,29 @@ std::int64_t aligned(std::int64_t bytes, std::int64_t alignment) {
 }  // namespace
 
 std::string_view name_of(BufferKind kind) {
-  constexpr std::array<std::string_view, kBufferKinds> kNames{
-      "static input", "grad output", "output", "grad input", "activations", "operands", "scratch"};
+  constexpr std::array<std::string_view, kBufferKinds + 2> kNames{
+      "static input", "grad output",         "output",
+      "grad input",   "activations",         "operands",
+      "scratch",      "received activation", "received gradient"};
   return kNames[as_index(kind)];
 }
 
 std::uint64_t BufferTable::count(const Schedule& schedule, std::int32_t microbatches) {
   std::uint64_t layers = 0;
-  for (const RankOrder& rank : schedule.ranks) layers += all_layers_of(rank);
-  const std::uint64_t each = static_cast<std::uint64_t>(microbatches) * kBufferKinds;
+  std::uint64_t chunks = 0;
+  for (const RankOrder& rank : schedule.ranks) {
+    layers += all_layers_of(rank);
+    chunks += as_index(rank.chunks);
+  }
+  const auto times = static_cast<std::uint64_t>(microbatches);
+  std::uint64_t graphs = 0;
+  std::uint64_t receives = 0;
   std::uint64_t all = 0;
-  return __builtin_mul_overflow(layers, each, &all) ? ~std::uint64_t{0} : all;
+  const bool beyond = __builtin_mul_overflow(layers * kBufferKinds, times, &graphs) ||
+                      __builtin_mul_overflow(chunks * kReceives, times, &receives) ||
+                      __builtin_add_overflow(graphs, receives, &all);
+  if (beyond) return ~std::uint64_t{0};
+  return all < kNoBuffer ? graphs : std::max<std::uint64_t>(graphs, kNoBuffer);
 }
 
 BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
@@ -138,6 +150,12 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
     }
     size_ += rank.facts.size() * as_index(microbatches) * kBufferKinds;
   }
+  all_ = size_;
+  for (Rank& rank : ranks_) {
+    rank.receives = static_cast<BufferId>(all_);
+    all_ += (rank.first_layer.size() - 1) * as_index(microbatches) * kReceives;
+  }
+  CAPO_ASSERT(all_ < kNoBuffer, "buffers have 32-bit numbers");
   key_all();
   size_all(options.alignment);
 }
@@ -202,7 +220,31 @@ const BufferTable::Rank& BufferTable::rank_of(BufferId id) const {
   return *(after - 1);  // a rank without layers has the base of the next, which comes behind it
 }
 
+Buffer BufferTable::received_at(BufferId id) const {
+  const auto after =
+      std::upper_bound(ranks_.begin(), ranks_.end(), id,
+                       [](BufferId of, const Rank& rank) { return of < rank.receives; });
+  const auto found = after - 1;  // a rank without chunks has the number of the next
+  const std::size_t cell = (id - found->receives) / kReceives;
+  const bool gradient = (id - found->receives) % kReceives == 1;
+  return {.rank = static_cast<std::int32_t>(found - ranks_.begin()),
+          .chunk = static_cast<std::int32_t>(cell / as_index(microbatches_)) + 1,
+          .layer = 0,
+          .microbatch = static_cast<std::int32_t>(cell % as_index(microbatches_)),
+          .kind = gradient ? BufferKind::ReceivedGradient : BufferKind::ReceivedActivation};
+}
+
+// What is received is as large as the static tensor that it is copied into.
+std::int64_t BufferTable::bytes_received(const Buffer& buffer) const {
+  const std::int32_t count = layers(buffer.rank, buffer.chunk);
+  if (count == 0) return 0;
+  return buffer.kind == BufferKind::ReceivedActivation
+             ? facts(buffer.rank, buffer.chunk, 0).bytes[as_index(BufferKind::StaticInput)]
+             : facts(buffer.rank, buffer.chunk, count - 1).bytes[as_index(BufferKind::GradOutput)];
+}
+
 std::int64_t BufferTable::bytes(BufferId id) const {
+  if (id >= size_) return bytes_received(received_at(id));
   const Rank& rank = rank_of(id);
   const std::size_t offset = id - rank.base;
   const std::size_t layer = offset / kBufferKinds / as_index(microbatches_);
@@ -210,6 +252,7 @@ std::int64_t BufferTable::bytes(BufferId id) const {
 }
 
 Buffer BufferTable::at(BufferId id) const {
+  if (id >= size_) return received_at(id);
   const Rank* found = &rank_of(id);
   const std::size_t offset = id - found->base;
   const std::size_t cell = offset / kBufferKinds;

@@ -1,5 +1,6 @@
-// Every buffer of a step has a number: seven of each rank, chunk, layer and microbatch. The table
-// also holds sizes, and the facts that decide who may share memory.
+// Every buffer of a step has a number: seven of each rank, chunk, layer and microbatch, and behind
+// all of these the two of each chunk and microbatch into which receives are posted. The table also
+// holds sizes, and the facts that decide who may share memory.
 //
 // Numbers are dense and computed, so that a table by buffer is a plain array. If a size is neither
 // declared nor derivable, every buffer is one unit, and no report speaks of bytes. In the schedule
@@ -50,15 +51,24 @@ struct LayerFacts {
   bool hands_on = false;  ///< its grad input leaves the rank by a send that nobody wires
 };
 
+/// Whether a receive is posted into buffers of the kind.
+constexpr bool is_received(BufferKind kind) {
+  return kind == BufferKind::ReceivedActivation || kind == BufferKind::ReceivedGradient;
+}
+
 class BufferTable {
  public:
   BufferTable(const Schedule& schedule, std::int32_t microbatches, const ModuleTable& modules,
               const PlanOptions& options);
 
-  /// How many there would be; more than 2^32 - 1 cannot be numbered.
+  /// How many graphs would have; kNoBuffer or more if they and those of receives cannot be
+  /// numbered.
   [[nodiscard]] static std::uint64_t count(const Schedule& schedule, std::int32_t microbatches);
 
+  /// The number of buffers that graphs have; those of receives come behind them.
   [[nodiscard]] std::size_t size() const { return size_; }
+  /// The number of all buffers.
+  [[nodiscard]] std::size_t all() const { return all_; }
   [[nodiscard]] std::size_t ranks() const { return ranks_.size(); }
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
   [[nodiscard]] std::int32_t layers(std::int32_t rank, std::int32_t chunk) const {
@@ -78,10 +88,19 @@ class BufferTable {
                              MicrobatchId(microbatch).index();
     return of(rank).base + static_cast<BufferId>(cell * kBufferKinds) + static_cast<BufferId>(kind);
   }
+  /// The buffer into which a chunk's activation or gradient of a microbatch is received.
+  [[nodiscard]] BufferId received(std::int32_t rank, std::int32_t chunk, std::int32_t microbatch,
+                                  BufferKind kind) const {
+    const std::size_t cell =
+        ChunkId(chunk).index() * as_index(microbatches_) + MicrobatchId(microbatch).index();
+    return of(rank).receives + static_cast<BufferId>(cell * kReceives) +
+           (kind == BufferKind::ReceivedGradient ? 1 : 0);
+  }
   [[nodiscard]] Buffer at(BufferId id) const;
   /// The size of at(id).
   [[nodiscard]] std::int64_t bytes(BufferId id) const;
   [[nodiscard]] std::int64_t bytes(const Buffer& buffer) const {
+    if (is_received(buffer.kind)) return bytes_received(buffer);
     return facts(buffer.rank, buffer.chunk, buffer.layer).bytes[as_index(buffer.kind)];
   }
 
@@ -97,8 +116,11 @@ class BufferTable {
   }
 
  private:
+  static constexpr std::size_t kReceives = 2;  // an activation and a gradient
+
   struct Rank {
     BufferId base = 0;
+    BufferId receives = 0;
     std::vector<std::int32_t>
         first_layer;  // chunk c at c - 1, and the number of all layers at the end
     std::vector<LayerFacts> facts;
@@ -111,12 +133,15 @@ class BufferTable {
     return as_index(first) + as_index(layer);
   }
   [[nodiscard]] const Rank& rank_of(BufferId id) const;
+  [[nodiscard]] Buffer received_at(BufferId id) const;
+  [[nodiscard]] std::int64_t bytes_received(const Buffer& buffer) const;
   void key_all();
   void size_all(std::int64_t alignment);
   [[nodiscard]] bool within_addresses(const Rank& rank) const;
 
   std::vector<Rank> ranks_;
   std::size_t size_ = 0;
+  std::size_t all_ = 0;
   std::int32_t microbatches_ = 0;
   std::optional<std::int32_t> beyond_addresses_;
   bool sized_ = true;

@@ -154,9 +154,24 @@ class GraphCourse {
     std::uint32_t* over = clocks_.make(vertex);
     if (graph_.is_meeting(vertex)) return;
     const bool end = vertex == graph_.end(graph_.task_of[vertex]);
-    if (!end) return;
+    if (!end) {
+      graph_.for_each_task(vertex, [&](TaskId id) { report_begun(id, over); });
+      return;
+    }
     graph_.for_each_task(vertex, [&](TaskId id) { report(id, over); });
     graph_.for_each_task(vertex, [&](TaskId id) { over[graph_.tasks[id].stream] = position_[id]; });
+  }
+
+  void report_begun(TaskId id, const std::uint32_t* over) {
+    const Task& task = graph_.tasks[id];
+    if (!is_receive(task.kind)) return;
+    const Step& step = step_of(lowered_, task);
+    visitor_.receiving({.rank = task.rank,
+                        .chunk = step.chunk,
+                        .microbatch = task.microbatch,
+                        .entry = step.entry,
+                        .kind = task.kind},
+                       Clock(over, point(id)));
   }
 
   void report(TaskId id, const std::uint32_t* over) {
@@ -208,6 +223,9 @@ class GraphCourse {
 };
 
 }  // namespace
+
+void CourseVisitor::receiving(const Receiving&, const Clock&) {
+}
 
 void run_orders(const BufferTable& table, const StageMap& map,
                 const std::vector<std::vector<Work>>& work, CourseVisitor& visitor) {

@@ -61,6 +61,15 @@ struct Sending {
   Point received;  ///< the data has arrived there, so that the send no longer reads it
 };
 
+/// A receive writes what a stage reads, from its start on.
+struct Receiving {
+  std::int32_t rank = 0;
+  std::int32_t chunk = 0;  ///< it reads what is received
+  std::int32_t microbatch = 0;
+  std::uint32_t entry = 0;  ///< the receive in the rank's order, or the entry it was added for
+  Kind kind = Kind::ReceiveForward;
+};
+
 class CourseVisitor {
  public:
   virtual ~CourseVisitor() = default;
@@ -69,6 +78,8 @@ class CourseVisitor {
   virtual void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) = 0;
   /// Comes when the send is over.
   virtual void sent(const Sending& sending, const Clock& clock) = 0;
+  /// Comes when the receive begins.
+  virtual void receiving(const Receiving& receiving, const Clock& clock);
 };
 
 /// Runs the orders rank by rank, each on one stream.

@@ -10,7 +10,7 @@ namespace capo {
 HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan)
     : table_(table),
       plan_(plan),
-      states_(table.size()),
+      states_(table.all()),
       held_(table.ranks()),
       handed_on_(table.ranks(), kNoBuffer) {
   constexpr std::size_t kSmall = 64;
@@ -33,7 +33,7 @@ void HazardFinder::found(BufferId victim, BufferId taker, EventId writer, EventI
 }
 
 void HazardFinder::write(std::int32_t rank, BufferId buffer, EventId event, const Clock& clock) {
-  const std::int64_t begin = plan_.address[buffer];
+  const std::int64_t begin = plan_.at(buffer);
   if (begin == kNowhere) return;
   const std::int64_t end = begin + table_.bytes(buffer);
   if (end == begin) return;  // an empty range takes nothing over
@@ -77,7 +77,7 @@ void HazardFinder::take_over(BufferId loser, BufferId taker, EventId event, cons
 }
 
 void HazardFinder::read(BufferId buffer, EventId event, const Clock& clock, bool window) {
-  if (plan_.address[buffer] == kNowhere) return;
+  if (plan_.at(buffer) == kNowhere) return;
   State& state = states_[buffer];
   if (state.taken_by != kNone) {
     const bool same = events_[state.taken_by].user == events_[event].user;
@@ -93,6 +93,8 @@ void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, co
   BufferId& handed_on = handed_on_[RankId(rank).index()];
   BufferId handing_on = kNoBuffer;
   if (fed_by != kNoBuffer) read(fed_by, event, clock);
+  const BufferId received = received_by(table_, rank, work);
+  if (received != kNoBuffer) read(received, event, clock);
   for_each_layer(table_, rank, work, [&](std::int32_t layer) {
     for_each_access(
         table_, rank, work, layer, [&](BufferId buffer) { write(rank, buffer, event, clock); },
@@ -116,6 +118,16 @@ void HazardFinder::sent(const Sending& sending, const Clock& clock) {
   read(table_.id(sending.rank, sending.chunk, layer, sending.microbatch,
                  forward ? BufferKind::Output : BufferKind::GradInput),
        event, clock);
+}
+
+void HazardFinder::receiving(const Receiving& receiving, const Clock& clock) {
+  const EventId event =
+      note({.rank = receiving.rank, .entry = receiving.entry, .kind = receiving.kind}, clock.now(),
+           clock.now());
+  write(receiving.rank,
+        table_.received(receiving.rank, receiving.chunk, receiving.microbatch,
+                        received_kind(receiving.kind)),
+        event, clock);
 }
 
 }  // namespace capo

@@ -23,7 +23,7 @@
 
 namespace capo {
 
-/// A piece of work or a send, named by its entry or by the entry that it was added for.
+/// A piece of work or a transfer, named by its entry or by the entry that it was added for.
 struct MemoryUser {
   std::int32_t rank = 0;
   std::uint32_t entry = 0;
@@ -52,6 +52,7 @@ class HazardFinder final : public CourseVisitor {
 
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override;
   void sent(const Sending& sending, const Clock& clock) override;
+  void receiving(const Receiving& receiving, const Clock& clock) override;
 
   /// They stand in the order in which the course met them.
   std::vector<Hazard> hazards;

@@ -19,10 +19,11 @@ namespace capo {
 
 constexpr std::int64_t kNowhere = -1;  ///< the address of a buffer without bytes
 
-enum class Region : std::uint8_t { StaticInputs, GradOutputs, Pool, WeightScratch };
+enum class Region : std::uint8_t { StaticInputs, GradOutputs, Pool, WeightScratch, Receives };
 
-/// "pool" and "scratch" as plans in files have them, which know no others.
+/// "pool", "scratch" and "receives" as plans in files have them, which know no others.
 [[nodiscard]] constexpr std::string_view name_of(Region region) {
+  if (region == Region::Receives) return "receives";
   return region == Region::WeightScratch ? "scratch" : "pool";
 }
 
@@ -36,6 +37,16 @@ enum class Region : std::uint8_t { StaticInputs, GradOutputs, Pool, WeightScratc
   return address & ((std::int64_t{1} << kAddressBits) - 1);
 }
 
+/// Buffers of a rank's transfers, which lie beside those of its graphs.
+struct TransferMemory {
+  std::size_t receives = 0;  ///< slots that receives are posted into
+  std::int64_t receive_bytes = 0;
+  std::size_t sends = 0;  ///< outputs and grad inputs at once whose send is not over for certain
+  std::int64_t send_bytes = 0;  ///< their most; they are part of the pool
+
+  friend bool operator==(const TransferMemory&, const TransferMemory&) = default;
+};
+
 /// Memory of a rank's buffers, in bytes, or in units if sizes are not declared.
 struct RankMemory {
   std::size_t input_slots = 0;  ///< distinct static inputs
@@ -45,6 +56,7 @@ struct RankMemory {
   std::int64_t weights = 0;      ///< declared bytes of its layers' weights; no part of the peak
   std::uint32_t peak_entry = 0;  ///< the entry of its order that first reaches the peak
   std::int64_t lower_bound = 0;  ///< the heaviest set of buffers of which no two may share
+  TransferMemory transfers;      ///< receives are no part of the peak
 
   [[nodiscard]] std::int64_t peak() const { return static_inputs + grad_outputs + pool; }
 };
@@ -52,8 +64,13 @@ struct RankMemory {
 struct Plan {
   PlanKind kind = PlanKind::Te;
   Granularity granularity = Granularity::PerAction;
-  std::vector<std::int64_t> address;  ///< by buffer
+  std::vector<std::int64_t> address;  ///< by buffer; those of receives may be left out
   std::vector<RankMemory> ranks;
+
+  /// kNowhere: the buffer has no bytes, or the plan says nothing of it.
+  [[nodiscard]] std::int64_t at(BufferId buffer) const {
+    return buffer < address.size() ? address[buffer] : kNowhere;
+  }
 };
 
 }  // namespace capo

@@ -13,20 +13,15 @@ SafePlanner::SafePlanner(const BufferTable& table, const StageMap& map,
     : table_(table),
       map_(map),
       address_(address),
-      uses_left_(table.size(), 0),
+      uses_left_(table.all(), 0),
       ranks_(table.ranks()),
-      memory_(table.ranks()) {
+      memory_(table.ranks()),
+      transfers_(table, map, address, memory_) {
 }
 
 // Frees memory whose last use is over by now.
 void SafePlanner::settle(Lane& lane, const Clock& clock) {
-  for (auto& [streams, uses] : lane.uses) {
-    while (!uses.empty() &&
-           (clock.after(uses.front().point) || clock.after(uses.front().received))) {
-      drop(lane, uses.front().buffer);
-      uses.pop_front();
-    }
-  }
+  lane.uses.settle(clock, [&](BufferId buffer) { drop(lane, buffer); });
 }
 
 void SafePlanner::take(Rank& rank, Lane& lane, BufferId buffer, std::int64_t bytes,
@@ -53,17 +48,12 @@ void SafePlanner::take(Rank& rank, Lane& lane, BufferId buffer, std::int64_t byt
 // composite no other work may have it until the composite is over.
 void SafePlanner::give_up(Rank& rank, const Work& work, BufferId buffer, Point now, bool apart) {
   if (apart || (work.beside && uses_left_[buffer] > 1)) {
-    use(rank.main, buffer, now, now);
+    rank.main.uses.add(buffer, now, now);
   } else if (!work.beside) {
     drop(rank.main, buffer);
   } else if (address_[buffer] != kNowhere) {
     rank.spare.push_back(buffer);
   }
-}
-
-void SafePlanner::use(Lane& lane, BufferId buffer, Point point, Point received) {
-  lane.uses[{point.stream, received.stream}].push_back(
-      {.point = point, .received = received, .buffer = buffer});
 }
 
 void SafePlanner::drop(Lane& lane, BufferId buffer) {
@@ -105,6 +95,7 @@ bool SafePlanner::feeds_another(std::int32_t rank, const Work& work, std::int32_
 
 void SafePlanner::work(std::int32_t rank_id, const Work& work, BufferId fed_by,
                        const Clock& clock) {
+  transfers_.work(rank_id, work, clock);
   Rank& rank = ranks_[RankId(rank_id).index()];
   const Point now = clock.now();
   if (!rank.main_stream) rank.main_stream = now.stream;
@@ -136,7 +127,7 @@ void SafePlanner::work(std::int32_t rank_id, const Work& work, BufferId fed_by,
           handing_on = buffer;
         }
       }
-      if (kind == BufferKind::Scratch) use(own, buffer, now, now);
+      if (kind == BufferKind::Scratch) own.uses.add(buffer, now, now);
       take(rank, own, buffer, facts.bytes[as_index(kind)], uses);
     };
     for_each_access(table_, rank_id, work, layer, write,
@@ -156,9 +147,9 @@ void SafePlanner::work(std::int32_t rank_id, const Work& work, BufferId fed_by,
   if (fed_by != kNoBuffer) read.push_back(fed_by);
   read.insert(read.end(), rank.spare.begin(), rank.spare.end());
   rank.spare.clear();
-  for (const BufferId buffer : read) use(rank.main, buffer, now, now);
+  for (const BufferId buffer : read) rank.main.uses.add(buffer, now, now);
   if (handing_on == kNoBuffer) return;
-  if (rank.handed_on != kNoBuffer) use(rank.main, rank.handed_on, now, now);
+  if (rank.handed_on != kNoBuffer) rank.main.uses.add(rank.handed_on, now, now);
   rank.handed_on = handing_on;
 }
 
@@ -166,10 +157,14 @@ void SafePlanner::sent(const Sending& sending, const Clock& clock) {
   if (table_.layers(sending.rank, sending.chunk) == 0) return;
   const bool forward = sending.kind == Kind::SendForward;
   const std::int32_t layer = forward ? table_.layers(sending.rank, sending.chunk) - 1 : 0;
-  use(ranks_[RankId(sending.rank).index()].main,
-      table_.id(sending.rank, sending.chunk, layer, sending.microbatch,
-                forward ? BufferKind::Output : BufferKind::GradInput),
-      clock.now(), sending.received);
+  const BufferId buffer = table_.id(sending.rank, sending.chunk, layer, sending.microbatch,
+                                    forward ? BufferKind::Output : BufferKind::GradInput);
+  ranks_[RankId(sending.rank).index()].main.uses.add(buffer, clock.now(), sending.received);
+  transfers_.sent(sending, buffer, clock);
+}
+
+void SafePlanner::receiving(const Receiving& receiving, const Clock& clock) {
+  transfers_.receiving(receiving, clock);
 }
 
 }  // namespace capo

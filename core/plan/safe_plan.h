@@ -12,12 +12,12 @@
 
 #include "core/plan/course.h"
 #include "core/plan/layout.h"
+#include "core/plan/pending_uses.h"
 #include "core/plan/plan.h"
+#include "core/plan/transfer_buffers.h"
 
-#include <deque>
-#include <map>
 #include <optional>
-#include <utility>
+#include <vector>
 
 namespace capo {
 
@@ -28,6 +28,7 @@ class SafePlanner final : public CourseVisitor {
 
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) override;
   void sent(const Sending& sending, const Clock& clock) override;
+  void receiving(const Receiving& receiving, const Clock& clock) override;
 
   /// Gives every buffer its address once the course is over. memory().lower_bound is known without.
   void lay_out_all();
@@ -35,17 +36,9 @@ class SafePlanner final : public CourseVisitor {
   [[nodiscard]] const std::vector<RankMemory>& memory() const { return memory_; }
 
  private:
-  // Other streams cannot know yet that this use is over.
-  struct Use {
-    Point point;
-    Point received;  // a send ends here; for work it is `point`
-    BufferId buffer;
-  };
-  // Uses by the streams of both points; on each stream they come in order.
-  using Uses = std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Use>>;
   // Memory that one stream gives out, which it takes back when a use is over for that stream.
   struct Lane {
-    Uses uses;
+    PendingUses uses;  // other streams cannot know yet that these are over
     std::vector<Block> blocks;
     std::vector<BufferId> owners;  // one for each time that a block was given out
     std::uint32_t moment = 0;
@@ -64,7 +57,6 @@ class SafePlanner final : public CourseVisitor {
   void take(Rank& rank, Lane& lane, BufferId buffer, std::int64_t bytes, std::uint8_t uses);
   void give_up(Rank& rank, const Work& work, BufferId buffer, Point now, bool apart);
   void lay_out_lane(Lane& lane, Region region);
-  static void use(Lane& lane, BufferId buffer, Point point, Point received);
   void drop(Lane& lane, BufferId buffer);
   [[nodiscard]] bool feeds_another(std::int32_t rank, const Work& work, std::int32_t layer) const;
 
@@ -74,6 +66,7 @@ class SafePlanner final : public CourseVisitor {
   std::vector<std::uint8_t> uses_left_;  // by buffer
   std::vector<Rank> ranks_;
   std::vector<RankMemory> memory_;
+  TransferPlanner transfers_;
 };
 
 }  // namespace capo

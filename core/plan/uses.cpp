@@ -18,6 +18,8 @@ void UseVisitor::work(std::int32_t rank, const Work& work, BufferId fed_by, cons
     ++of.layer;
   });
   if (fed_by != kNoBuffer) used(fed_by);
+  const BufferId received = received_by(table_, rank, work);
+  if (received != kNoBuffer && received_[received - table_.size()]) used(received);
   if (handing_on == kNoBuffer) return;
   BufferId& before = handed_on_[RankId(rank).index()];
   if (before != kNoBuffer) used(before);
@@ -36,6 +38,18 @@ void UseVisitor::sent(const Sending& sending, const Clock& clock) {
        .number = number_++,
        .entry = sending.entry,
        .received = sending.received});
+}
+
+void UseVisitor::receiving(const Receiving& receiving, const Clock& clock) {
+  const BufferId buffer = table_.received(receiving.rank, receiving.chunk, receiving.microbatch,
+                                          received_kind(receiving.kind));
+  received_[buffer - table_.size()] = true;
+  use({.buffer = buffer,
+       .rank = receiving.rank,
+       .at = clock.now(),
+       .number = number_++,
+       .entry = receiving.entry,
+       .received = clock.now()});
 }
 
 }  // namespace capo

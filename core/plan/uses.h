@@ -1,5 +1,6 @@
 // UseVisitor walks a course and reports who uses which buffer when: each piece of work uses its
-// operands and results, a backward the gradients that it hands on, and a send what it sends.
+// operands and results, a backward the gradients that it hands on, a send what it sends, and a
+// receive what it receives.
 //
 //   rank 0: F1 B1     F1 uses output and activations; B1 reads them, and uses the grad input
 //
@@ -21,20 +22,23 @@ struct BufferUse {
   BufferId buffer = kNoBuffer;
   std::int32_t rank = 0;
   Point at;
-  std::uint32_t number = 0;       ///< a number of its own for each piece of work and each send
+  std::uint32_t number = 0;       ///< a number of its own for each piece of work and each transfer
   std::uint32_t layer = 0;        ///< how many layers of the work ran before
   std::uint32_t entry = 0;        ///< the place in the rank's order
-  std::optional<Point> received;  ///< of a send: where the data arrives
+  std::optional<Point> received;  ///< of a transfer: where the data arrives
 };
 
 /// A visitor of a course that hears of each use.
 class UseVisitor : public CourseVisitor {
  public:
   explicit UseVisitor(const BufferTable& table)
-      : table_(table), handed_on_(table.ranks(), kNoBuffer) {}
+      : table_(table),
+        handed_on_(table.ranks(), kNoBuffer),
+        received_(table.all() - table.size()) {}
 
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) final;
   void sent(const Sending& sending, const Clock& clock) final;
+  void receiving(const Receiving& receiving, const Clock& clock) final;
 
  protected:
   /// Uses come work by work, in an order in which they could happen.
@@ -43,6 +47,7 @@ class UseVisitor : public CourseVisitor {
  private:
   const BufferTable& table_;
   std::vector<BufferId> handed_on_;  // by rank
+  std::vector<bool> received_;       // by buffer of a receive: one has begun
   std::uint32_t number_ = 0;
 };
 

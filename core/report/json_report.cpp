@@ -174,9 +174,25 @@ Json bytes_of(const PlanResult& plan) {
   return {{"ranks", std::move(ranks)}};
 }
 
+// The buffers of each rank's transfers; null if no rank has any.
+Json transfer_buffers_of(const PlanResult& plan) {
+  if (!has_transfers(plan)) return nullptr;
+  const auto bytes = [&](std::int64_t number) { return plan.sized ? Json(number) : Json(nullptr); };
+  Json ranks = Json::array();
+  for (const RankMemory& memory : plan.ranks) {
+    const TransferMemory& of = memory.transfers;
+    ranks.push_back({{"receives", of.receives},
+                     {"receive_bytes", bytes(of.receive_bytes)},
+                     {"sends", of.sends},
+                     {"send_bytes", bytes(of.send_bytes)}});
+  }
+  return {{"ranks", std::move(ranks)}};
+}
+
 // The result of a plan; null if there was none to look at.
 void add_plan(Json& out, const std::optional<PlanResult>& plan) {
-  for (const char* key : {"hazards", "victims", "slots", "bytes"}) out[key] = nullptr;
+  for (const char* key : {"hazards", "victims", "slots", "bytes", "transfer_buffers"})
+    out[key] = nullptr;
   if (!plan) return;
   out["hazards"] = Json::array();
   for (const FoundHazard& hazard : plan->hazards) out["hazards"].push_back(json_of(hazard));
@@ -186,6 +202,7 @@ void add_plan(Json& out, const std::optional<PlanResult>& plan) {
   for (const RankMemory& memory : plan->ranks) slots += memory.input_slots;
   out["slots"] = slots;
   out["bytes"] = bytes_of(*plan);
+  out["transfer_buffers"] = transfer_buffers_of(*plan);
 }
 
 // Lists what nobody declared, with the verdict under each of its values.

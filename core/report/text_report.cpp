@@ -429,11 +429,31 @@ class TextWriter {
       words += counted(most->input_slots, "slot") + " of static inputs, ";
     }
     if (!plan.sized) {
-      return words + fmt::format("{} buffers at once; no plan without hazards takes less than {}",
-                                 most->peak(), most->lower_bound);
+      words += fmt::format("{} buffers at once; no plan without hazards takes less than {}",
+                           most->peak(), most->lower_bound);
+    } else {
+      words += fmt::format("{} of buffers; no plan without hazards takes less than {}",
+                           byte_words(most->peak()), byte_words(most->lower_bound));
     }
-    return words + fmt::format("{} of buffers; no plan without hazards takes less than {}",
-                               byte_words(most->peak()), byte_words(most->lower_bound));
+    return words + (has_transfers(plan) ? transfers_words(plan) : "");
+  }
+
+  // How many buffers the transfers of each rank hold, with their bytes.
+  static std::string transfers_words(const PlanResult& plan) {
+    constexpr std::size_t kMost = 8;
+    std::vector<std::string> receives;
+    std::vector<std::string> sends;
+    for (std::size_t r = 0; r < std::min(plan.ranks.size(), kMost); ++r) {
+      const TransferMemory& of = plan.ranks[r].transfers;
+      const auto bytes = [&](std::int64_t number) {
+        return plan.sized && number > 0 ? fmt::format(" ({})", byte_words(number)) : "";
+      };
+      receives.push_back(std::to_string(of.receives) + bytes(of.receive_bytes));
+      sends.push_back(std::to_string(of.sends) + bytes(of.send_bytes));
+    }
+    const std::string more = plan.ranks.size() > kMost ? ", ..." : "";
+    return fmt::format("\n  slots for receives by rank: {}{}\n  tensors being sent at once: {}{}",
+                       fmt::join(receives, ", "), more, fmt::join(sends, ", "), more);
   }
 
   static std::string environment_words(const Setting& environment) {

@@ -188,7 +188,7 @@ struct UseAt {
 class Uses final : public UseVisitor {
  public:
   Uses(const BufferTable& table, const Steps& steps)
-      : UseVisitor(table), of(table.size()), steps_(steps) {}
+      : UseVisitor(table), of(table.all()), steps_(steps) {}
 
   std::vector<std::vector<UseAt>> of;  // by buffer
 
@@ -196,7 +196,9 @@ class Uses final : public UseVisitor {
   void use(const BufferUse& found) override {
     const auto [begin, end] = steps_.task(found.at);
     UseAt use{.vertex = begin, .work = found.number, .layer = found.layer, .over = {begin}};
-    if (found.received) use.over = {end, steps_.task(*found.received).second};
+    if (found.received) use.over = {end};
+    if (found.received && *found.received != found.at)
+      use.over.push_back(steps_.task(*found.received).second);
     of[found.buffer].push_back(std::move(use));
   }
 
@@ -314,8 +316,8 @@ class Writer {
  private:
   // The buffers that have memory, in the order of their first uses, whose numbers they get.
   void order_buffers() {
-    number_.resize(view_.table().size());
-    for (BufferId buffer = 0; buffer < view_.table().size(); ++buffer) {
+    number_.resize(view_.table().all());
+    for (BufferId buffer = 0; buffer < view_.table().all(); ++buffer) {
       auto& uses = uses_.of[buffer];
       if (uses.empty() || view_.plan().address[buffer] == kNowhere) continue;
       std::stable_sort(uses.begin(), uses.end(),

@@ -26,18 +26,21 @@ std::string words_of(const Buffer& buffer) {
 // Puts buffers at their addresses.
 class Placing {
  public:
-  Placing(const BufferTable& table, const std::vector<std::vector<Work>>& work)
-      : table_(table), work_(work), used_(table.size()) {
+  Placing(const BufferTable& table, const StageMap& map, const std::vector<std::vector<Work>>& work)
+      : table_(table), work_(work), used_(table.all()) {
     plan_.kind = PlanKind::Given;
-    plan_.address.assign(table.size(), kNowhere);
+    plan_.address.assign(table.all(), kNowhere);
     for_each_written([this](std::size_t, const Work&, BufferId id) { used_[id] = true; });
+    for_each_received(map, [this](BufferId id) { used_[id] = true; });
   }
 
   std::optional<Refusal> put(const GivenBuffer& given) {
     const Buffer& of = given.buffer;
     const std::string name = words_of(of);
     if (!exists(of)) return malformed(given.span, fmt::format("there is no {}", name.substr(4)));
-    const BufferId id = table_.id(of.rank, of.chunk, of.layer, of.microbatch, of.kind);
+    const BufferId id = is_received(of.kind)
+                            ? table_.received(of.rank, of.chunk, of.microbatch, of.kind)
+                            : table_.id(of.rank, of.chunk, of.layer, of.microbatch, of.kind);
     if (!used_[id]) return malformed(given.span, fmt::format("the orders never use {}", name));
     if (given.bytes != table_.bytes(of)) {
       return malformed(given.span,
@@ -110,7 +113,22 @@ class Placing {
 
   [[nodiscard]] bool exists(const Buffer& of) const {
     return as_index(of.rank) < table_.ranks() && as_index(of.chunk) <= table_.chunks(of.rank) &&
-           of.layer < table_.layers(of.rank, of.chunk) && of.microbatch < table_.microbatches();
+           of.layer < (is_received(of.kind) ? 1 : table_.layers(of.rank, of.chunk)) &&
+           of.microbatch < table_.microbatches();
+  }
+
+  // Calls visit(buffer) for each buffer that another rank's stage sends to.
+  template <typename Visit>
+  void for_each_received(const StageMap& map, Visit visit) const {
+    for (StageId stage = 0; stage < map.stages(); ++stage) {
+      for (const Kind kind : {Kind::ReceiveForward, Kind::ReceiveBackward}) {
+        const StageId sender = map.neighbour(kind, stage);
+        if (sender == kNoStage || map.same_rank(sender, stage)) continue;
+        const auto [rank, chunk] = map.home(stage);
+        for (std::int32_t m = 0; m < table_.microbatches(); ++m)
+          visit(table_.received(rank, chunk, m, received_kind(kind)));
+      }
+    }
   }
 
   // Calls visit(rank, work, buffer) for each buffer that a work writes, in the orders' order.
@@ -303,7 +321,7 @@ Read<Plan> with_graph_slots(Arenas arenas, const std::vector<GivenGraphSlots>& a
 
 Read<Plan> plan_of(const GivenPlan& given, const BufferTable& table, const StageMap& map,
                    const std::vector<std::vector<Work>>& work) {
-  Placing placing(table, work);
+  Placing placing(table, map, work);
   if (const auto* buffers = std::get_if<std::vector<GivenBuffer>>(&given.places))
     return with_buffers(std::move(placing), *buffers, given.span);
   Arenas arenas(std::move(placing), table);

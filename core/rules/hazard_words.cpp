@@ -15,7 +15,7 @@ const Entry& entry_of(const Context& context, const Wiring& wiring, const Memory
   return context.order_of(wiring, user.rank).entries[user.entry];
 }
 
-// Whether the entry is the work that writes a buffer, for its chunk and microbatch.
+// Whether the entry is the work or receive that writes a buffer, for its chunk and microbatch.
 bool writes(const Entry& entry, BufferKind kind) {
   switch (kind) {
     case BufferKind::StaticInput:
@@ -28,8 +28,26 @@ bool writes(const Entry& entry, BufferKind kind) {
       return is_backward(entry.kind);
     case BufferKind::Scratch:
       return entry.kind == Kind::BackwardWeight;
+    case BufferKind::ReceivedActivation:
+      return entry.kind == Kind::ReceiveForward;
+    case BufferKind::ReceivedGradient:
+      return entry.kind == Kind::ReceiveBackward;
   }
   CAPO_UNREACHABLE();
+}
+
+// The receive that capo added for the work that reads a buffer.
+MemoryUser added_receive(const OrderView& order, const Buffer& buffer) {
+  const bool activation = buffer.kind == BufferKind::ReceivedActivation;
+  const auto found =
+      std::find_if(order.entries.begin(), order.entries.end(), [&](const Entry& entry) {
+        return entry.chunk == buffer.chunk && entry.microbatch == buffer.microbatch &&
+               (activation ? entry.kind == Kind::Forward : is_backward(entry.kind));
+      });
+  CAPO_ASSERT(found != order.entries.end(), "what is received is read");
+  return {.rank = buffer.rank,
+          .entry = static_cast<std::uint32_t>(found - order.entries.begin()),
+          .kind = activation ? Kind::ReceiveForward : Kind::ReceiveBackward};
 }
 
 MemoryUser origin_of(const Context& context, const Wiring& wiring, const Buffer& buffer) {
@@ -39,6 +57,7 @@ MemoryUser origin_of(const Context& context, const Wiring& wiring, const Buffer&
         return entry.chunk == buffer.chunk && entry.microbatch == buffer.microbatch &&
                writes(entry, buffer.kind);
       });
+  if (found == order.entries.end() && is_received(buffer.kind)) return added_receive(order, buffer);
   CAPO_ASSERT(found != order.entries.end(), "what is read has been written");
   return {.rank = buffer.rank,
           .entry = static_cast<std::uint32_t>(found - order.entries.begin()),
@@ -121,8 +140,9 @@ std::string buffer_name(const Context& context, const PlanView& view, const Buff
 std::string memory_user_name(const Context& context, const Wiring& wiring, const MemoryUser& user) {
   const OrderView& order = context.order_of(wiring, user.rank);
   const std::string placed = words::placed(context, order, user.entry);
-  const bool added = is_send(user.kind) && !is_send(entry_of(context, wiring, user).kind);
-  return added ? "the send of " + placed : placed;
+  const bool added = is_transfer(user.kind) && !is_transfer(entry_of(context, wiring, user).kind);
+  if (!added) return placed;
+  return (is_send(user.kind) ? "the send of " : "the receive for ") + placed;
 }
 
 WitnessEntry memory_user_reference(const Context& context, const Wiring& wiring,

@@ -5,6 +5,7 @@
 #include "core/diag/diagnostic.h"
 #include "core/plan/plan.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -38,5 +39,11 @@ struct PlanResult {
   std::vector<RankMemory> ranks;
   std::vector<FoundHazard> hazards;
 };
+
+/// Whether any rank receives or sends.
+[[nodiscard]] inline bool has_transfers(const PlanResult& plan) {
+  return std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                     [](const RankMemory& memory) { return memory.transfers != TransferMemory{}; });
+}
 
 }  // namespace capo

@@ -93,8 +93,7 @@ const std::vector<RankMemory>& PlanView::memory() const {
   if (!memory_.empty()) return memory_;
   memory_ = plan_.ranks;
   if (plan_.kind == PlanKind::Safe) return memory_;
-  const std::vector<std::int64_t> least = lower_bounds(table_, captured_);
-  for (std::size_t r = 0; r < memory_.size(); ++r) memory_[r].lower_bound = least[r];
+  add_under_every_plan(table_, captured_, memory_);
   return memory_;
 }
 

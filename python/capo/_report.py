@@ -158,6 +158,12 @@ class Report:
         """Memory of each rank; None if the sizes of layers are not declared."""
         return self._told["bytes"]
 
+    @property
+    def transfer_buffers(self):
+        """Slots that each rank's receives need, and tensors that it is sending at once; None if no
+        plan was looked at, or nobody transfers."""
+        return self._told["transfer_buffers"]
+
     def __str__(self):
         return self._judgement.text()
 

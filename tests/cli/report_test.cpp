@@ -174,8 +174,8 @@ TEST(CheckJson, HoldsTheFieldsOfTheContract) {
   EXPECT_EQ(report.at("verdict"), "rejected");
   EXPECT_EQ(keys_of(report),
             (std::set<std::string>{"schema", "verdict", "environment", "finishes", "diagnostics",
-                                   "hazards", "victims", "slots", "bytes", "undeclared", "findings",
-                                   "skipped", "profiles"}));
+                                   "hazards", "victims", "slots", "bytes", "transfer_buffers",
+                                   "undeclared", "findings", "skipped", "profiles"}));
   EXPECT_EQ(
       keys_of(report.at("environment")),
       (std::set<std::string>{"topology", "plan", "modules", "ranks", "chunks", "microbatches",

@@ -22,7 +22,7 @@ namespace capo::testing_support {
 
 class Sharing {
  public:
-  explicit Sharing(const PlannedStep& step) : step_(step), users_(step.table().size()) {
+  explicit Sharing(const PlannedStep& step) : step_(step), users_(step.table().all()) {
     if (step.course().graph != nullptr) {
       add_tasks_of_the_graph();
       closure_.emplace(*step.course().graph);
@@ -35,9 +35,11 @@ class Sharing {
   [[nodiscard]] std::vector<std::string> unordered(const Plan& plan) const {
     const BufferTable& table = step_.table();
     std::vector<std::string> found;
-    for (BufferId a = 0; a < table.size(); ++a) {
-      for (BufferId b = a + 1; b < table.size() && table.at(b).rank == table.at(a).rank; ++b) {
-        if (!overlap(plan, a, b) || ordered(a, b) || ordered(b, a)) continue;
+    for (BufferId a = 0; a < table.all(); ++a) {
+      for (BufferId b = a + 1; b < table.all(); ++b) {
+        if (!overlap(plan, a, b) || table.at(a).rank != table.at(b).rank || ordered(a, b) ||
+            ordered(b, a))
+          continue;
         found.push_back(fmt::format("{} and {}", words(a), words(b)));
       }
     }
@@ -47,8 +49,8 @@ class Sharing {
   /// How many pairs share memory.
   [[nodiscard]] std::size_t shared(const Plan& plan) const {
     std::size_t pairs = 0;
-    for (BufferId a = 0; a < step_.table().size(); ++a) {
-      for (BufferId b = a + 1; b < step_.table().size(); ++b) {
+    for (BufferId a = 0; a < step_.table().all(); ++a) {
+      for (BufferId b = a + 1; b < step_.table().all(); ++b) {
         if (step_.table().at(a).rank == step_.table().at(b).rank) pairs += overlap(plan, a, b);
       }
     }
@@ -71,8 +73,8 @@ class Sharing {
   }
 
   [[nodiscard]] bool overlap(const Plan& plan, BufferId a, BufferId b) const {
-    const std::int64_t at_a = plan.address[a];
-    const std::int64_t at_b = plan.address[b];
+    const std::int64_t at_a = plan.at(a);
+    const std::int64_t at_b = plan.at(b);
     if (at_a == kNowhere || at_b == kNowhere) return false;
     return at_a < at_b + step_.table().bytes(step_.table().at(b)) &&
            at_b < at_a + step_.table().bytes(step_.table().at(a));
@@ -137,8 +139,21 @@ class Sharing {
     const bool forward = work.kind == Kind::Forward;
     const std::int32_t stage = map.stage_of(rank, work.chunk);
     const std::int32_t maker = forward ? map.before(stage) : map.after(stage);
-    if (maker == kNoStage || map.home(maker).rank != rank) return;
-    add_outlet(rank, map.home(maker).chunk, work.microbatch, forward, use);
+    if (maker == kNoStage) return;
+    if (map.home(maker).rank == rank) {
+      add_outlet(rank, map.home(maker).chunk, work.microbatch, forward, use);
+    } else if (work.layer == kAllLayers || work.layer == (forward ? 0 : layers - 1)) {
+      add_inlet(rank, work.chunk, work.microbatch, forward, use);
+    }
+  }
+
+  // What a chunk receives.
+  void add_inlet(std::int32_t rank, std::int32_t chunk, std::int32_t microbatch, bool forward,
+                 const Use& use) {
+    users_[step_.table().received(
+               rank, chunk, microbatch,
+               forward ? BufferKind::ReceivedActivation : BufferKind::ReceivedGradient)]
+        .push_back(use);
   }
 
   // What a chunk hands to its neighbour.
@@ -162,6 +177,9 @@ class Sharing {
       } else if (is_send(task.kind)) {
         use.arrived = graph.end(receive_of(graph, task));
         add_outlet(task.rank, made_of.chunk, task.microbatch, task.kind == Kind::SendForward, use);
+      } else if (is_receive(task.kind)) {
+        add_inlet(task.rank, made_of.chunk, task.microbatch, task.kind == Kind::ReceiveForward,
+                  use);
       }
     }
   }
