@@ -53,11 +53,12 @@ class Placing {
     return std::nullopt;
   }
 
-  // Puts buffers that lie one behind another from an offset on.
+  // Puts buffers that lie one behind another from an offset on. Where an order has no error each of
+  // them is used.
   void put_in_a_row(std::span<const BufferId> row, std::int64_t offset) {
     for (const BufferId id : row) {
       const std::int64_t bytes = table_.bytes(id);
-      if (used_[id] && bytes > 0) plan_.address[id] = address_in(Region::Pool, offset);
+      if (bytes > 0) plan_.address[id] = address_in(Region::Pool, offset);
       offset += bytes;
     }
   }

@@ -331,6 +331,51 @@ TEST(GivenBuffers, ThatDoNotFitLeaveNoVerdict) {
   EXPECT_FALSE(result.plan);
 }
 
+TEST(GivenBuffers, FitTheOrdersInBytesWhereSizesAreKnown) {
+  const Subject subject(
+      "[1, -1]", buffers({buffer("output", 0, 1)}),
+      {.list = {{.bytes = {.input = 8, .output = 8, .activations = 8, .operands = 8}}},
+       .layers = {{{0}}}});
+  EXPECT_EQ(subject.misfit(),
+            "1 byte for the output of rank 0, chunk 1, layer 0, microbatch 0 here, and 8 bytes by "
+            "the model");
+}
+
+// The static input and the grad input are as large as what the module reads.
+TEST(GivenBuffers, WithoutBytesTakeNoMemory) {
+  const ModuleTable modules{
+      .list = {{.bytes = {.input = 0, .output = 8, .activations = 34, .operands = 0}}},
+      .layers = {{{0}}}};
+  const std::vector<std::string> others{buffer("output", 0, 8), buffer("grad output", 8, 8),
+                                        buffer("activations", 16, 34)};
+  const auto taken = [&](const std::vector<std::string>& empty) {
+    std::vector<std::string> all = others;
+    all.insert(all.end(), empty.begin(), empty.end());
+    const Subject subject("[1, -1]", buffers(all), modules);
+    EXPECT_EQ(subject.errors(), Rules());
+    const auto plan = check(subject.input, subject.options).plan;
+    return plan ? plan->ranks.at(0).pool : -1;
+  };
+  EXPECT_EQ(taken({buffer("static input", 4096, 0), buffer("grad input", 4, 0)}), 50);
+  EXPECT_EQ(taken({}), 50) << "they need no place";
+}
+
+// check() says why no plan has addresses, and the given one is not held against the orders.
+TEST(GivenBuffers, HaveNoMisfitWhereSizesAreBeyondAddresses) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 56;
+  const Subject subject(
+      "[1, -1]", buffers({}),
+      {.list = {{.bytes = {.input = kHuge, .output = 8, .activations = 8, .operands = 8}}},
+       .layers = {{{0}}}});
+  EXPECT_EQ(subject.misfit(), "");
+  const CheckResult result = check(subject.input, subject.options);
+  EXPECT_EQ(result.verdict, Verdict::NoVerdict);
+  ASSERT_EQ(result.diagnostics.kept().size(), 1U);
+  EXPECT_EQ(result.diagnostics.kept()[0].message,
+            "the buffers and weights of rank 0 take more than 64 PiB, beyond which plans have no "
+            "addresses");
+}
+
 // --- reading -------------------------------------------------------------------------------------
 
 TEST(GivenPlans, AreReadOrRefused) {
@@ -369,6 +414,24 @@ TEST(GivenPlans, HaveGraphsWithSevenNumbers) {
   EXPECT_NE(refusal("{}"), "");
   EXPECT_NE(refusal_of(R"({"graph_memory_slots": []})"), "");
   EXPECT_EQ(refusal_of(graph_slots(R"("x": [])")), "the number of a rank should stand here");
+}
+
+TEST(GivenPlans, HaveBuffersWithWholeNumbers) {
+  const std::string good = buffer("output", 0);
+  for (const std::string member : {"rank", "chunk", "layer", "microbatch"}) {
+    const std::string key = "\"" + member + "\": ";
+    const std::size_t at = good.find(key) + key.size();
+    const auto refusal = [&](const std::string& number) {
+      return refusal_of(buffers({std::string(good).replace(at, 1, number)}));
+    };
+    EXPECT_EQ(refusal("2147483647"), "");
+    EXPECT_EQ(refusal("1"), "");
+    EXPECT_EQ(refusal("0").empty(), member != "chunk") << "chunks are counted from 1";
+    for (const char* number : {"-1", "2147483648", "0.5", "\"0\""}) {
+      EXPECT_NE(refusal(number).find("`" + member + "`"), std::string::npos)
+          << member << ": " << number;
+    }
+  }
 }
 
 TEST(GivenPlans, HaveBuffersWithAllMembers) {
