@@ -13,7 +13,7 @@
 //   {"vertices": 8, "streams": [...], "edges": [[2,5],[5,2]], "circle": [2,5], "tasks": [...]}
 //
 // docs/schema/certificate.schema.json has the members, tools/check_certificate.py checks them.
-// Tested by tests/schema/certificate_test.py.
+// Tested by certificate_test.cpp and tests/schema/certificate_test.py.
 
 #include "core/rules/certificate.h"
 

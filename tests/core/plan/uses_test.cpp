@@ -6,6 +6,7 @@
 #include "core/rules/wiring.h"
 #include "tests/support/check_text.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,22 +16,26 @@
 namespace capo {
 namespace {
 
+using Lines = std::vector<std::string>;
+
+// Hears "1 grad output of 2 sent": the entry, and the buffer with its chunk.
 class Heard final : public UseVisitor {
  public:
   explicit Heard(const BufferTable& table) : UseVisitor(table), table_(table) {}
-  std::vector<std::string> of_rank_0;
+  Lines of_rank_0;
 
  private:
   void use(const BufferUse& found) override {
     if (found.rank != 0) return;
-    const std::string kind(name_of(table_.at(found.buffer).kind));
-    of_rank_0.push_back(std::to_string(found.entry) + " " + kind + (found.received ? " sent" : ""));
+    const Buffer buffer = table_.at(found.buffer);
+    of_rank_0.push_back(fmt::format("{} {} of {}{}", found.entry, name_of(buffer.kind),
+                                    buffer.chunk, found.received ? " sent" : ""));
   }
 
   const BufferTable& table_;
 };
 
-std::vector<std::string> uses_of(const std::string& text) {
+Lines uses_of(const std::string& text) {
   const auto checked = testing_support::check_text(text);
   CheckOptions options{.modules = modules_of_kinds({ModuleKind::Linear})};
   options.plan.kind = PlanKind::Safe;
@@ -43,14 +48,38 @@ std::vector<std::string> uses_of(const std::string& text) {
 
 TEST(Uses, ComeWorkByWork) {
   EXPECT_EQ(uses_of("[1, -1]"),
-            (std::vector<std::string>{"0 static input", "0 activations", "0 output",
-                                      "1 grad output", "1 grad input", "1 static input",
-                                      "1 grad output", "1 activations", "1 output"}));
+            (Lines{"0 static input of 1", "0 activations of 1", "0 output of 1",
+                   "1 grad output of 1", "1 grad input of 1", "1 static input of 1",
+                   "1 grad output of 1", "1 activations of 1", "1 output of 1"}));
 }
 
 TEST(Uses, ASendUsesWhatItSends) {
   const auto uses = uses_of("capo 1\nplacement chain\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n");
-  EXPECT_EQ(std::count(uses.begin(), uses.end(), "0 output sent"), 1);
+  EXPECT_EQ(std::count(uses.begin(), uses.end(), "0 output of 1 sent"), 1);
+}
+
+TEST(Uses, AComputationUsesWhatTheStageBeforeItMade) {
+  const Lines uses = uses_of("capo 1\nplacement loop\nrank 0: F1.0 F2.0 B2.0 B1.0\n");
+  EXPECT_EQ(std::count(uses.begin(), uses.end(), "1 output of 1"), 1);
+  EXPECT_EQ(std::count(uses.begin(), uses.end(), "3 grad input of 2"), 1);
+}
+
+// The gradient of a chunk of the model is sent while the next backward runs.
+TEST(Uses, ABackwardUsesTheGradientThatTheOneBeforeItHandsOn) {
+  const std::string order = "rank 0: F1.0 F2.0 B2.0 B1.0\n";
+  const Lines uses = uses_of("capo 1\nrank 0 model-chunks 1,1\n" + order);
+  EXPECT_EQ(std::count(uses.begin(), uses.end(), "3 grad input of 2"), 1);
+  const Lines undeclared = uses_of("capo 1\n" + order);
+  EXPECT_EQ(std::count(undeclared.begin(), undeclared.end(), "3 grad input of 2"), 0);
+}
+
+TEST(Uses, AChunkWithoutLayersSendsNothing) {
+  EXPECT_EQ(
+      uses_of("capo 1\nplacement loop\nrank 0 layers 0,1\nrank 1 layers 1,0\n"
+              "rank 0: F1.0 F2.0 B2.0 B1.0\nrank 1: F1.0 F2.0 B2.0 B1.0\n"),
+      (Lines{"1 static input of 2", "1 activations of 2", "1 output of 2", "1 output of 2 sent",
+             "2 grad output of 2", "2 grad input of 2", "2 static input of 2", "2 grad output of 2",
+             "2 activations of 2", "2 output of 2", "2 grad input of 2 sent"}));
 }
 
 }  // namespace
