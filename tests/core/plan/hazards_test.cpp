@@ -191,6 +191,16 @@ TEST(Hazards, MembersOfACompositeRace) {
   EXPECT_EQ(words_of(step.hazards(plan)), Lines{"grad output of 1.0 by 2, read at 1, a race"});
 }
 
+TEST(Hazards, ABufferTakenOverInPartsRacesOnceWithItsReader) {
+  const PlannedStep step(one_rank("F1.0 (B1.0 F1.1) B1.1", 2), all_of(sized_module()));
+  const BufferTable& table = step.table();
+  Plan plan = apart(table);
+  const std::int64_t at = plan.address[table.id(0, 1, 0, 0, BufferKind::GradOutput)];
+  plan.address[table.id(0, 1, 0, 1, BufferKind::StaticInput)] = at - 4;
+  plan.address[table.id(0, 1, 0, 1, BufferKind::Output)] = at + 4;
+  EXPECT_EQ(words_of(step.hazards(plan)), Lines{"grad output of 1.0 by 2, read at 1, a race"});
+}
+
 // W1.0 runs beside F1.1 on a stream of its own.
 TEST(Hazards, AStreamOfWeightGradientsRacesWithWhatIsLaunchedBehindThem) {
   Schedule schedule = one_rank("F1.0 B1.0 W1.0 F1.1 B1.1 W1.1", 2);

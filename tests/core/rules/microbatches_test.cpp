@@ -154,6 +154,16 @@ TEST(MissingAction, ItsEditIsBehindAllThatItReads) {
       (std::vector<Edit>{{{27, 0}, ",0B1"}}));
 }
 
+TEST(MissingAction, ItsEditIsBehindTheInputHalfThatItReads) {
+  const TorchDeclarations declared{.stage_to_rank = {{0, 0}}};
+  std::string text = "0F0,1F0,1I0,0B0,0F1,1F1,1I1,1W0,1W1\n";
+  const Checked checked = check_csv(text, declared);
+  ASSERT_EQ(missing(checked), Actions{"0B1"});
+  const std::vector<Edit> edits = checked.first().help.edits;
+  ASSERT_EQ(edits, (std::vector<Edit>{{{27, 0}, ",0B1"}}));
+  EXPECT_TRUE(check_csv(text.insert(27, ",0B1"), declared).accepted());
+}
+
 // Behind its forward, ahead of `0F2` of which rank 1 makes the gradient, the ranks would wait for
 // each other.
 TEST(MissingAction, OffersNoEditWhereAnotherRankHandsTheGradientOn) {

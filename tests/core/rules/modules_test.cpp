@@ -110,6 +110,14 @@ TEST(ModulesAtFault, PassByAChunkThatTheRankDoesNotHave) {
             (std::vector<std::string>{"attn@0:c1:0"}));
 }
 
+TEST(ModulesAtFault, PassByAChunkThatNeverRuns) {
+  Input input = input_of();
+  std::erase_if(input.schedule.ranks[0].order, [](const Entry& entry) { return entry.chunk == 2; });
+  EXPECT_EQ(
+      uses(input, {.list = {named("ok"), named("attn")}, .layers = {{{0}, {1}}}}, ShowsAt::Forward),
+      Lines{"attn@1:c2:1"});
+}
+
 TEST(ModulesAtFault, PassByALayerOfWhichNothingIsDeclared) {
   EXPECT_EQ(uses(input_of(), {.list = {named("ok"), named("attn")}, .layers = {{{0}, {1}}, {{0}}}},
                  ShowsAt::Forward),

@@ -129,6 +129,17 @@ TEST(MegatronForm, StandsHereAndNotThere) {
   });
 }
 
+TEST(MegatronForm, IsMissedByRanksThatHoldNoChunk) {
+  const std::string text = "capo 1\nchunks 0\nplacement loop\nrank 0: .\nrank 1:\n";
+  EXPECT_TRUE(check_in({}, text).accepted());
+  const Checked checked = check_called(MegatronCalls::Batch, text);
+  ASSERT_EQ(checked.findings(), (Found{"R01@-", "R01@-"}));
+  const Diagnostic& finding = checked.first();
+  EXPECT_EQ(finding.message, "Megatron's loop does not run what stands on rank 0");
+  EXPECT_TRUE(finding.labels.empty());
+  EXPECT_EQ(finding.notes, (std::vector<Note>{{.text = kNote}}));
+}
+
 // Node by node beside its own forward a backward has nothing to read.
 TEST(MegatronForm, WhereExchangesOverlapABackwardIsOfAnEarlierStep) {
   const auto checked = [](bool overlap, const std::string& last) {
