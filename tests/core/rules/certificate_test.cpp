@@ -36,7 +36,7 @@ json certificate_of_text(const std::string& text, CheckOptions options) {
 Module linear(std::int64_t hidden) {
   return {.kind = ModuleKind::Linear,
           .dtype = DataType::Bf16,
-          .shape = {.tokens = 2, .hidden = hidden, .ffn = 3}};
+          .shape = {.tokens = 64, .hidden = hidden, .ffn = 64}};
 }
 
 // Who takes a byte over from whom, if each buffer in turn is written over its whole range.
@@ -67,9 +67,13 @@ Pairs shared_in(const json& certificate) {
 TEST(Certificate, HasEachPairOfWhichOneTakesMemoryOverFromTheOther) {
   const json certificate =
       certificate_of_text("[1, 2, 1, 2, -2, -1, 1, 2, -2, -1, -2, -1]",
-                          {.modules = {.list = {linear(2), linear(3)}, .layers = {{{0}, {1}}}}});
+                          {.modules = {.list = {linear(64), linear(96)}, .layers = {{{0}, {1}}}}});
   const json& buffers = certificate.at("buffers");
-  EXPECT_EQ(shared_in(certificate), taken_over_byte_by_byte(buffers));
+  const Pairs shared = shared_in(certificate);
+  EXPECT_EQ(shared, taken_over_byte_by_byte(buffers));
+  EXPECT_TRUE(std::any_of(shared.begin(), shared.end(), [&](const auto& pair) {
+    return buffers[pair.first].at("offset") < buffers[pair.second].at("offset");
+  })) << "a taker begins within the one that loses memory";
 }
 
 using Vertices = std::vector<std::size_t>;
@@ -109,7 +113,7 @@ TEST(Certificate, HasPathsThroughTheVerticesOfCollectives) {
       "capo 1\nplacement chain\nrank 0: " + order + "rank 1: " + order,
       {.environment = {.assume_defaults = true},
        .groups = {{.name = "fsdp", .members = {0, 1}, .actions = {Kind::Unshard}}},
-       .modules = {.list = {linear(2)}, .layers = {{{0}}}}});
+       .modules = {.list = {linear(64)}, .layers = {{{0}}}}});
   const Ways ways(certificate);
   std::size_t through_collectives = 0;
   for (const json& pair : certificate.at("shared")) {

@@ -156,7 +156,7 @@ TEST(MissingAction, ItsEditIsBehindAllThatItReads) {
 
 TEST(MissingAction, ItsEditIsBehindTheInputHalfThatItReads) {
   const TorchDeclarations declared{.stage_to_rank = {{0, 0}}};
-  std::string text = "0F0,1F0,1I0,0B0,0F1,1F1,1I1,1W0,1W1\n";
+  std::string text = "0F0,1F0,1B0,0B0,0F1,1F1,1I1,1W1\n";
   const Checked checked = check_csv(text, declared);
   ASSERT_EQ(missing(checked), Actions{"0B1"});
   const std::vector<Edit> edits = checked.first().help.edits;
