@@ -33,7 +33,7 @@ Plan read_back(const Drawn& drawn, const std::string& text) {
 
 std::string buffers_of(const BufferTable& table, const Plan& plan) {
   std::vector<std::string> all;
-  for (BufferId id = 0; id < table.size(); ++id) {
+  for (BufferId id = 0; id < table.all(); ++id) {
     const std::int64_t address = plan.address[id];
     if (address == kNowhere) continue;
     const Buffer of = table.at(id);
