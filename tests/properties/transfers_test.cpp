@@ -97,6 +97,37 @@ RC_GTEST_PROP(Transfers, ThatAreMovedFinishExactlyWhereTheOracleSaysSo, ()) {
   }
 }
 
+// Fuses some of the transfers of one direction that stand one behind another.
+Schedule fused_one_way(Schedule schedule) {
+  const auto one_way = [](const Entry& a, const Entry& b) {
+    return (is_send(a.kind) && is_send(b.kind)) || (is_receive(a.kind) && is_receive(b.kind));
+  };
+  for (RankOrder& rank : schedule.ranks) {
+    for (std::size_t at = 1; at < rank.order.size(); ++at) {
+      Entry& before = rank.order[at - 1];
+      Entry& entry = rank.order[at];
+      if (!one_way(before, entry) || !*rc::gen::arbitrary<bool>()) continue;
+      if (before.group == Group::Alone) before.group = Group::Opens;
+      entry.group = Group::Continues;
+    }
+  }
+  return schedule;
+}
+
+RC_GTEST_PROP(Transfers, OfOneDirectionAreIssuedApartWherePairsHaveChannels, ()) {
+  const Schedule schedule = *moved_transfers();
+  const Schedule fused = fused_one_way(schedule);
+  for (const TransferMode mode : {TransferMode::Rendezvous, TransferMode::Buffered}) {
+    const Environment environment{.communicators = Communicators::LazyHybrid, .transfers = mode};
+    const Checked apart = check_schedule(schedule, environment);
+    const Checked together = check_schedule(fused, environment);
+    RC_CLASSIFY(apart.result.finishes != true);
+    require(apart.result.finishes == together.result.finishes, together, environment,
+            "a group of one direction is no group");
+    require(apart.accepted() == together.accepted(), together, environment, "other verdict");
+  }
+}
+
 // Compares the verdict on a table with transfers with the oracle's.
 void require_what_the_oracle_says(const std::string& table, const Environment& environment) {
   const Checked checked =
