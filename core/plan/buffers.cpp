@@ -103,13 +103,10 @@ std::uint64_t BufferTable::count(const Schedule& schedule, std::int32_t microbat
     chunks += as_index(rank.chunks);
   }
   const auto times = static_cast<std::uint64_t>(microbatches);
-  std::uint64_t graphs = 0;
-  std::uint64_t receives = 0;
   std::uint64_t all = 0;
-  const bool beyond = __builtin_mul_overflow(layers * kBufferKinds, times, &graphs) ||
-                      __builtin_mul_overflow(chunks * kReceives, times, &receives) ||
-                      __builtin_add_overflow(graphs, receives, &all);
-  if (beyond) return ~std::uint64_t{0};
+  if (__builtin_mul_overflow(layers * kBufferKinds + chunks * kReceives, times, &all))
+    return ~std::uint64_t{0};
+  const std::uint64_t graphs = layers * kBufferKinds * times;
   return all < kNoBuffer ? graphs : std::max<std::uint64_t>(graphs, kNoBuffer);
 }
 

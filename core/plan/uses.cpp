@@ -4,6 +4,10 @@
 
 namespace capo {
 
+UseVisitor::UseVisitor(const BufferTable& table)
+    : table_(table), handed_on_(table.ranks(), kNoBuffer), received_(table.all() - table.size()) {
+}
+
 void UseVisitor::work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) {
   BufferUse of{.rank = rank, .at = clock.now(), .number = number_++, .entry = work.entry};
   BufferId handing_on = kNoBuffer;

@@ -31,10 +31,7 @@ struct BufferUse {
 /// A visitor of a course that hears of each use.
 class UseVisitor : public CourseVisitor {
  public:
-  explicit UseVisitor(const BufferTable& table)
-      : table_(table),
-        handed_on_(table.ranks(), kNoBuffer),
-        received_(table.all() - table.size()) {}
+  explicit UseVisitor(const BufferTable& table);
 
   void work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) final;
   void sent(const Sending& sending, const Clock& clock) final;
