@@ -41,8 +41,9 @@ MemoryUser added_receive(const OrderView& order, const Buffer& buffer) {
   const bool activation = buffer.kind == BufferKind::ReceivedActivation;
   const auto found =
       std::find_if(order.entries.begin(), order.entries.end(), [&](const Entry& entry) {
+        // Its forward is the first that there is of a microbatch.
         return entry.chunk == buffer.chunk && entry.microbatch == buffer.microbatch &&
-               (activation ? entry.kind == Kind::Forward : is_backward(entry.kind));
+               (activation || is_backward(entry.kind));
       });
   CAPO_ASSERT(found != order.entries.end(), "what is received is read");
   return {.rank = buffer.rank,
@@ -57,8 +58,10 @@ MemoryUser origin_of(const Context& context, const Wiring& wiring, const Buffer&
         return entry.chunk == buffer.chunk && entry.microbatch == buffer.microbatch &&
                writes(entry, buffer.kind);
       });
-  if (found == order.entries.end() && is_received(buffer.kind)) return added_receive(order, buffer);
-  CAPO_ASSERT(found != order.entries.end(), "what is read has been written");
+  if (found == order.entries.end()) {
+    CAPO_ASSERT(is_received(buffer.kind), "what is read has been written");
+    return added_receive(order, buffer);
+  }
   return {.rank = buffer.rank,
           .entry = static_cast<std::uint32_t>(found - order.entries.begin()),
           .kind = found->kind};
