@@ -99,7 +99,7 @@ void put(std::vector<TensorReport>& tensors, const std::vector<Differing>& all) 
   }
 }
 
-// What a process tells of its own rank.
+// A process tells this of its own rank.
 struct Told {
   bool bit_equal = true;
   std::vector<Differing> parameters;

@@ -49,7 +49,7 @@ class Judge {
 
   /// Compares eager execution of these numbers with float64.
   void judge_eager(const StepValues& numbers);
-  /// The same of a sample, which takes seconds at the sizes of real models.
+  /// Compares a sample instead, which takes less than a minute at the sizes of real models.
   void judge_sample(const StepValues& numbers, const FloatSample& sample);
   /// Compares the replay of the same numbers with eager execution.
   void compare(std::uint32_t replay, const StepValues& numbers, const PlannedMemory& memory);

@@ -52,7 +52,7 @@ Result<Launched> Launched::join(const TransportRequest& request) {
   return Launched(*std::move(processes), heard);
 }
 
-// What is thrown about the command line is thrown in every process.
+// A mistake in the command line is thrown by every process alike, so each leaves by itself.
 int Launched::run(const std::function<int()>& command) {
   try {
     const int code = command();

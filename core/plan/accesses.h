@@ -50,7 +50,7 @@ void for_each_access(const BufferTable& table, std::int32_t rank, const Work& wo
   }
 }
 
-/// What a receive of the kind writes.
+/// Returns the kind of buffer that a receive writes.
 constexpr BufferKind received_kind(Kind receive) {
   return receive == Kind::ReceiveForward ? BufferKind::ReceivedActivation
                                          : BufferKind::ReceivedGradient;

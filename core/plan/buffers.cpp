@@ -231,7 +231,7 @@ Buffer BufferTable::received_at(BufferId id) const {
           .kind = gradient ? BufferKind::ReceivedGradient : BufferKind::ReceivedActivation};
 }
 
-// What is received is as large as the static tensor that it is copied into.
+// A received tensor is as large as the static one that it is copied into.
 std::int64_t BufferTable::bytes_received(const Buffer& buffer) const {
   const std::int32_t count = layers(buffer.rank, buffer.chunk);
   if (count == 0) return 0;

@@ -1,8 +1,7 @@
 // How a message gets from the rank that sends it to the rank that receives it.
 //
-//   rank 0, its stream:  send(m, from)      finish(m, Send)       `from` is the buffer that is sent
-//   rank 1, its stream:  receive(m)         finish(m, Receive)    m lies where expect(m, place)
-//   said
+//   rank 0, its stream:  send(m, from)    finish(m, Send)       `from` is the buffer that is sent
+//   rank 1, its stream:  receive(m)       finish(m, Receive)    m lies where expect() said
 //
 // Both ends of a transfer begin and finish as the task graph has them: whatever was launched on the
 // stream before send() has written the bytes, whatever is launched after finish() finds the buffer

@@ -31,7 +31,7 @@
 
 namespace capo::run {
 
-/// What a message is for, in words: "what F of chunk 1, microbatch 0 of rank 1 reads".
+/// Tells in words what a message is for: "which F of chunk 1, microbatch 0 of rank 1 reads".
 using MessageWords = std::function<std::string(const Message&)>;
 
 class BetweenProcesses final : public Transport {

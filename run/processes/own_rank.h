@@ -19,7 +19,7 @@
 
 namespace capo::run {
 
-/// The same program with both ends of each transfer at their own rank: a send's end delivers.
+/// Puts both ends of each transfer at their own rank: a send's end delivers.
 [[nodiscard]] Program with_ends_apart(Program program);
 
 struct OwnProgram {

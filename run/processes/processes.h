@@ -3,8 +3,7 @@
 //
 //   auto all = Processes::start(std::chrono::seconds(60));
 //   all->meet({})                    false: somebody did not come
-//   all->gather("mine", {})          at rank 0: what each rank said, or nothing of one that is
-//   silent
+//   all->gather("mine", {})          at rank 0: each rank's text, nullopt of a silent one
 //
 // Every wait has an end: after so long in which what is waited for does not happen, the waiting
 // process says so, and nothing is waited for again. A clock decides only when to stop waiting, and

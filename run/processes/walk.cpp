@@ -70,15 +70,14 @@ void Walk::begin(Vertex vertex) {
   });
 }
 
-// What a task that waits for ever lacks is a tensor that nobody makes in time, so it does not
-// begin.
+// A task that waits for ever lacks a tensor that nobody makes in time, so it does not begin.
 bool Walk::can_begin(Vertex vertex) const {
   bool all = true;
   graph_.for_each_task(vertex, [&](TaskId id) { all = all && !graph_.tasks[id].never; });
   return all;
 }
 
-// Of a vertex that ends transfers, the library says when they are over.
+// The library says when the transfers that a vertex ends are over.
 bool Walk::over(Vertex vertex) {
   const Vertex start = graph_.start(graph_.task_of[vertex]);
   if (vertex == start) return can_begin(vertex);

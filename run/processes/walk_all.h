@@ -1,9 +1,8 @@
 // A task graph walked by all processes together, until each rank is as far as the execution on
 // paper says, and a little further if it can.
 //
-//   walk_all(processes, {graph, lowered, map, execution, environment})   at rank 0: what all of
-//   them did difference(graph, execution, walked)                          empty if that is what
-//   was predicted
+//   walk_all(processes, of)   at rank 0: how far all of them came, and which messages met
+//   difference(of, walked)    empty if that is what was predicted
 //
 // No clock is asked unless the prediction fails: a process goes on until it has come as far as it
 // should, meets the others there, and tries to go further, when nothing that could let it is under
@@ -24,7 +23,7 @@
 
 namespace capo::run {
 
-/// What is walked; the members outlive the walk.
+/// These describe the order that is walked, and outlive the walk.
 struct Walkable {
   const TaskGraph& graph;
   const Lowered& lowered;  ///< that the graph was made of

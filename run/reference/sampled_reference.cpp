@@ -41,7 +41,7 @@ void append(Numbers& to, const DrawnTensor& from, Slice slice) {
   }
 }
 
-// Where a group's rows begin among those of its microbatch, and how many they are.
+// A group has so many rows, which begin there among those of its microbatch.
 struct GroupRows {
   std::int64_t first = 0;
   std::int64_t count = 0;
@@ -357,7 +357,7 @@ class SampleOfStep {
     }
   }
 
-  // What the first product makes of these columns: of an MLP gate and then linear.
+  // Returns the columns of the first product that make these: of an MLP gate and then linear.
   [[nodiscard]] static std::vector<std::int64_t> made_by_first(
       const LayerShape& shape, const std::vector<std::int64_t>& columns) {
     std::vector<std::int64_t> rows = columns;
