@@ -47,10 +47,12 @@ class Pairing {
       if (another) continue;
       const bool sends = is_send(task.kind);
       const TaskId partner = find(other_end(task.kind), there, task.microbatch);
+      const std::uint64_t communicator = communicator_of(task);
       if (partner == kNoTask) {
         fault(sends ? TransferFault::Kind::SendWithout : TransferFault::Kind::ReceiveWithout, id);
-      } else if (communicator_of(task) == communicator_of(graph_.tasks[partner])) {
-        (sends ? sends_ : receives_).push_back({channel_of(task, map_.home(there).rank), id});
+      } else if (communicator == communicator_of(graph_.tasks[partner])) {
+        const std::uint64_t channel = channel_of(task, map_.home(there).rank) | communicator;
+        (sends ? sends_ : receives_).push_back({channel, id});
         continue;
       } else if (!sends) {
         fault(TransferFault::Kind::OtherCommunicator, id, partner);
@@ -91,11 +93,11 @@ class Pairing {
   [[nodiscard]] TaskId find(Kind kind, StageId stage, MicrobatchId microbatch) const {
     return lookup_.find(thing_of(kind), stage, microbatch);
   }
-  [[nodiscard]] std::uint64_t channel_of(const Task& task, RankId peer) const {
+  // Leaves two bits free for the communicator.
+  [[nodiscard]] static std::uint64_t channel_of(const Task& task, RankId peer) {
     const RankId from = is_send(task.kind) ? task.rank : peer;
     const RankId to = is_send(task.kind) ? peer : task.rank;
-    return (static_cast<std::uint64_t>(from) << 33) | (static_cast<std::uint64_t>(to) << 2) |
-           communicator_of(task);
+    return (static_cast<std::uint64_t>(from) << 33) | (static_cast<std::uint64_t>(to) << 2);
   }
   [[nodiscard]] std::uint64_t communicator_of(const Task& task) const {
     return communicator_between(layout_, lowered_, task);
