@@ -7,7 +7,7 @@
 #include "core/report/report.h"
 #include "core/rules/check.h"
 #include "core/text/json_printer.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/representable.h"
 
 #include <nlohmann/json.hpp>

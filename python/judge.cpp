@@ -6,7 +6,7 @@
 #include "core/cures/cures.h"
 #include "core/frameworks/te/contract.h"
 #include "core/minimise/minimise.h"
-#include "core/model/group_fit.h"
+#include "core/model/model.h"
 #include "core/order/declare.h"
 #include "core/profiles/consult.h"
 #include "core/project/project_file.h"

@@ -1,7 +1,7 @@
 #include "python/make.h"
 
 #include "core/base/assert.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "schedules/catalogue.h"
 
 #include <fmt/format.h>

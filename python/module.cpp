@@ -6,7 +6,7 @@
 #include "core/convert/written.h"
 #include "core/frameworks/te/list_text.h"
 #include "core/frameworks/te/to_te_list.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "python/judge.h"
 #include "python/make.h"
 #include "python/ran.h"

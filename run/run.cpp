@@ -4,6 +4,7 @@
 #include "run/judge.h"
 #include "run/processes/between_processes.h"
 #include "run/processes/own_rank.h"
+#include "run/reference/sampled_reference.h"
 
 #include <fmt/format.h>
 

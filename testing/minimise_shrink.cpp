@@ -1,7 +1,6 @@
 #include "testing/minimise_shrink.h"
 
-#include "core/minimise/deletions.h"
-#include "core/minimise/renaming.h"
+#include "core/minimise/edits.h"
 #include "core/minimise/settle.h"
 #include "core/minimise/size.h"
 

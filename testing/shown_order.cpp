@@ -1,6 +1,6 @@
 #include "testing/shown_order.h"
 
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/model_text.h"
 
 namespace capo::testing {

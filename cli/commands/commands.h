@@ -3,7 +3,11 @@
 
 #pragma once
 
+#include "core/text/limits.h"
+
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -32,6 +36,11 @@ using Run = std::function<int()>;
 [[nodiscard]] Run add_help(CLI::App& app);
 [[nodiscard]] Run add_completion(CLI::App& app);
 [[nodiscard]] Run add_man(CLI::App& app);
+
+/// `capo measure --trace kineto.json`: writes to `output` what the actions of torch's traces took,
+/// a rank each or one of all, as flags for `simulate`, `compare` and `draw`. Returns the exit code.
+[[nodiscard]] int measure_traces(const std::vector<std::string>& files, const std::string& output,
+                                 const Limits& limits);
 
 /// Declares `capo generate megatron`, a command of its own below `generate`, since a framework's
 /// configuration has other words than a published schedule. `run` becomes the function that runs

@@ -12,7 +12,7 @@
 #include "core/base/assert.h"
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/text/json_printer.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "schedules/catalogue.h"
 
 #include <fmt/format.h>

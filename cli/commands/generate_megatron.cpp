@@ -10,7 +10,7 @@
 #include "core/frameworks/te/list_text.h"
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/text/json_printer.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "core/text/scan.h"
 
 #include <fmt/format.h>

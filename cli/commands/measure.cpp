@@ -1,9 +1,8 @@
 // `capo measure --model model.json`: what each kind of task takes on this machine, as a model file
-// that the simulator reads. With --trace it reads what torch measured (measure_trace.h).
+// that the simulator reads. With --trace it reads what torch measured (measure_trace.cpp).
 
 #include "run/measure.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/measure_trace.h"
 #include "cli/options/command_error.h"
 #include "cli/options/device.h"
 #include "cli/options/environment_options.h"
@@ -75,8 +74,7 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
 
 int measure(const MeasureRequest& request) {
   if (!request.traces.empty()) {
-    return measure_traces(
-        {.files = request.traces, .output = request.output, .limits = request.limits});
+    return measure_traces(request.traces, request.output, request.limits);
   }
   if (request.model.empty()) {
     throw CLI::RequiredError("--model or --trace");

@@ -1,5 +1,13 @@
-#include "cli/commands/measure_trace.h"
+// `capo measure --trace kineto.json`: what the actions of torch's traces took, as flags for
+// `simulate`, `compare` and `draw`.
+//
+//   --cost r0.c1:f=1204.5,b=1310,w=905
+//
+// Each number is the median of an action's times in a chunk of a rank, in microseconds. Actions
+// that ran together are left out, since no trace says what either took. Tested by
+// tests/cli/measure_test.cpp.
 
+#include "cli/commands/commands.h"
 #include "cli/options/command_error.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
@@ -86,16 +94,17 @@ std::string words_of(const Seen& seen) {
 
 }  // namespace
 
-int measure_traces(const TraceRequest& request) {
+int measure_traces(const std::vector<std::string>& files, const std::string& output,
+                   const Limits& limits) {
   Seen seen;
-  const bool of_ranks = request.files.size() > 1;
-  for (std::size_t at = 0; at < request.files.size(); ++at) {
-    const std::string& file = request.files[at];
+  const bool of_ranks = files.size() > 1;
+  for (std::size_t at = 0; at < files.size(); ++at) {
+    const std::string& file = files[at];
     const auto place = static_cast<std::int32_t>(at);
-    auto source = read_source(file, request.limits.bytes);
+    auto source = read_source(file, limits.bytes);
     if (!source) return fail(source.error());
-    auto trace = read_torch_trace(source->text, request.limits,
-                                  of_ranks ? std::optional(place) : std::nullopt);
+    auto trace =
+        read_torch_trace(source->text, limits, of_ranks ? std::optional(place) : std::nullopt);
     if (!trace) {
       return refuse(
           RefusedInput{.source = std::move(*source), .refusal = std::move(trace.error())});
@@ -108,7 +117,7 @@ int measure_traces(const TraceRequest& request) {
     if (settings.empty()) continue;  // it only sends and receives
     text += fmt::format("--cost r{}.c{}:{}\n", place.first, place.second, settings);
   }
-  if (const auto failed = write_output(request.output, text)) return fail(*failed);
+  if (const auto failed = write_output(output, text)) return fail(*failed);
   print_stderr(words_of(seen));
   return kAccepted;
 }

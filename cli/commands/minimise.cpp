@@ -16,7 +16,7 @@
 #include "core/input/load.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "core/text/scan.h"
 
 #include <fmt/format.h>

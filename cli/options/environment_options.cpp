@@ -5,7 +5,7 @@
 #include "core/base/nearest.h"
 #include "core/graph/lowered.h"
 #include "core/model/derive.h"
-#include "core/model/group_fit.h"
+#include "core/model/model.h"
 #include "core/model/ready_models.h"
 #include "core/order/declare.h"
 #include "core/text/model_reader.h"

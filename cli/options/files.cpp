@@ -3,7 +3,7 @@
 #include "cli/options/exit_code.h"
 #include "core/base/index.h"
 
-#include "core/base/error_text.h"
+#include "core/base/error.h"
 #include "core/text/printable.h"
 
 #include <fmt/format.h>

@@ -3,6 +3,9 @@
 //
 // An Error is not a finding about the user's order (that is a Diagnostic): it means that there is
 // no verdict. Its kind decides the exit code.
+//
+// The system's words are English whatever locale a host sets: messages are bytes that tests compare
+// and people search for. Tested by error_text_test.cpp and tests/locale/locale_test.cpp.
 
 #pragma once
 
@@ -23,5 +26,8 @@ struct Error {
 
   friend bool operator==(const Error&, const Error&) = default;
 };
+
+/// The system's words for a value of errno: error_text(ENOENT) is "No such file or directory".
+[[nodiscard]] std::string error_text(int code);
 
 }  // namespace capo

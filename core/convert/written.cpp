@@ -9,7 +9,7 @@
 #include "core/rules/context.h"
 #include "core/rules/rule.h"
 #include "core/text/json_printer.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "core/frameworks/te/list_text.h"
 #include "core/input/json_reader.h"
-#include "core/text/order_reader.h"
+#include "core/text/order_text.h"
 #include "core/text/scan.h"
 
 #include <fmt/format.h>

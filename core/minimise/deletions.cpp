@@ -1,4 +1,4 @@
-#include "core/minimise/deletions.h"
+#include "core/minimise/edits.h"
 
 #include "core/minimise/settle.h"
 

@@ -2,12 +2,11 @@
 
 #include "core/base/index.h"
 #include "core/input/load.h"
-#include "core/minimise/deletions.h"
-#include "core/minimise/renaming.h"
+#include "core/minimise/edits.h"
 #include "core/minimise/settle.h"
 #include "core/minimise/size.h"
 #include "core/rules/check.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 
 #include <algorithm>
 #include <array>

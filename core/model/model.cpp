@@ -2,6 +2,8 @@
 
 #include "core/base/index.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -55,6 +57,18 @@ std::size_t ModuleTable::layers_told_apart(std::int32_t rank, std::int32_t chunk
   const auto* chunks = entry_of(layers, rank);
   const auto* in_chunk = chunks == nullptr ? nullptr : entry_of(*chunks, chunk - 1);
   return in_chunk == nullptr ? 0 : in_chunk->size();
+}
+
+std::optional<std::string> misfit_of_groups(const std::vector<CollectiveGroup>& groups,
+                                            std::size_t ranks) {
+  for (const CollectiveGroup& group : groups) {
+    for (const std::int32_t rank : group.members) {
+      if (RankId(rank).index() < ranks) continue;
+      return fmt::format("group {} has rank {} among its members, but the input has ranks 0 to {}",
+                         group.name, rank, ranks - 1);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace capo

@@ -16,6 +16,7 @@
 #include "core/model/plan_options.h"
 #include "core/order/schedule.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -161,6 +162,11 @@ struct CollectiveGroup {
 
   friend bool operator==(const CollectiveGroup&, const CollectiveGroup&) = default;
 };
+
+/// The reason why the members of groups are not of an input of so many ranks, one at least; nullopt
+/// if they are.
+[[nodiscard]] std::optional<std::string> misfit_of_groups(
+    const std::vector<CollectiveGroup>& groups, std::size_t ranks);
 
 struct TransferCost {
   std::optional<double> latency;      ///< microseconds

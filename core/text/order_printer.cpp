@@ -1,4 +1,4 @@
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 
 #include "core/text/action_token.h"
 

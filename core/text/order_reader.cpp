@@ -1,4 +1,4 @@
-#include "core/text/order_reader.h"
+#include "core/text/order_text.h"
 
 #include "core/base/index.h"
 #include "core/base/nearest.h"

@@ -1,7 +1,7 @@
 #include "testing/generators/arbitrary_schedule.h"
 
 #include "core/base/index.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 
 #include <algorithm>
 #include <array>

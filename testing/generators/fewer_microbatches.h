@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include "core/minimise/deletions.h"
+#include "core/minimise/edits.h"
 #include "core/order/schedule.h"
 
 #include <span>

@@ -3,7 +3,7 @@
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/text/json_printer.h"
 #include "core/text/json_value.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/generators/arbitrary_numbers.h"
 #include "testing/generators/arbitrary_schedule.h"
 #include "testing/generators/arbitrary_table.h"

@@ -2,7 +2,7 @@
 
 #include "core/input/load.h"
 #include "core/report/report.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "core/input/load.h"
 #include "core/text/json_printer.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/representable.h"
 
 #include <string>

@@ -3,7 +3,7 @@
 
 #include "core/input/load.h"
 #include "core/model/module_kinds.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/truth/drawn_modules.h"
 
 #include <set>

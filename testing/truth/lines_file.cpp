@@ -1,6 +1,6 @@
 #include "testing/truth/lines_file.h"
 
-#include "core/base/error_text.h"
+#include "core/base/error.h"
 #include "testing/truth/stream_error.h"
 #include "testing/truth/truth_line.h"
 

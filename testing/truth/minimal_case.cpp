@@ -5,7 +5,7 @@
 #include "core/minimise/minimise.h"
 #include "core/report/report.h"
 #include "core/text/model_parts.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/generators/fewer_microbatches.h"
 #include "testing/generators/sound_declared.h"
 #include "testing/minimise_shrink.h"

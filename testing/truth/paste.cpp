@@ -1,7 +1,7 @@
 #include "testing/truth/paste.h"
 
 #include "core/rules/undeclared.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/model_text.h"
 
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include "core/base/error_text.h"
+#include "core/base/error.h"
 
 #include <ios>
 #include <string>

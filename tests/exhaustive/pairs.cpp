@@ -14,7 +14,7 @@
 // microbatches, and a message whose ends are on two communicators is T13. Quick: as every run;
 // long: the 7,714,938 pairs of three microbatches, with one communicator for each rank.
 
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/oracle/transfers.h"
 #include "tests/exhaustive/comparison.h"
 #include "tests/exhaustive/judge.h"

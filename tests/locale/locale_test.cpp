@@ -6,7 +6,7 @@
 // The program `capo` never sets a locale, so only a host that embeds the library can. The test
 // skips if the system has no German and localedef cannot make it.
 
-#include "core/base/error_text.h"
+#include "core/base/error.h"
 #include "core/input/load.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
@@ -14,7 +14,7 @@
 #include "core/text/model_printer.h"
 #include "core/text/model_reader.h"
 #include "core/text/number.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "schedules/catalogue.h"
 #include "sim/report.h"
 #include "sim/simulation.h"

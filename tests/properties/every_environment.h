@@ -5,7 +5,7 @@
 
 #include "core/model/environment.h"
 #include "core/order/schedule.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "tests/support/check_text.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include "core/input/load.h"
 #include "core/rules/check.h"
 #include "core/text/json_printer.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/generators/mutated_text.h"
 #include "testing/representable.h"
 

@@ -1,7 +1,7 @@
 // A sound order is accepted, in every form and with or without declarations.
 
 #include "core/text/json_printer.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/faults/table.h"
 #include "testing/generators/sound_order.h"
 #include "testing/generators/sound_schedule.h"

@@ -6,7 +6,7 @@
 #include "core/frameworks/megatron/orders.h"
 #include "core/graph/build.h"
 #include "core/graph/execution.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/generators/communication.h"
 #include "testing/generators/moved_transfers.h"
 #include "testing/generators/sound_schedule.h"

@@ -1,5 +1,5 @@
 #include "schedules/catalogue.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Every order of the golden data, made by its name: token by token what the authors' programs
 // print, for closed forms and searches alike.
 
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "tests/support/published_rows.h"
 #include "tests/support/sha256.h"
 

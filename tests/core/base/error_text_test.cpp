@@ -1,4 +1,4 @@
-#include "core/base/error_text.h"
+#include "core/base/error.h"
 
 #include <gtest/gtest.h>
 

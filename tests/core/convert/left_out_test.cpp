@@ -3,7 +3,7 @@
 #include "core/convert/written.h"
 
 #include "core/convert/written.h"
-#include "core/text/order_reader.h"
+#include "core/text/order_text.h"
 
 #include <gtest/gtest.h>
 

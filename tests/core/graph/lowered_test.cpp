@@ -2,7 +2,7 @@
 
 #include "core/graph/lowered.h"
 #include "core/graph/add_transfers.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "tests/core/graph/order_text.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,7 @@
-#include "core/minimise/deletions.h"
 
-#include "core/minimise/renaming.h"
+#include "core/minimise/edits.h"
 #include "core/minimise/settle.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/generators/sound_schedule.h"
 #include "testing/minimise_shrink.h"
 #include "tests/support/check_text.h"

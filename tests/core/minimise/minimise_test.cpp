@@ -2,9 +2,9 @@
 
 #include "core/frameworks/te/list_text.h"
 #include "core/frameworks/te/to_te_list.h"
-#include "core/minimise/deletions.h"
+#include "core/minimise/edits.h"
 #include "core/minimise/size.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/generators/draw_te_order.h"
 #include "tests/support/check_text.h"
 #include "tests/support/file_text.h"

@@ -4,7 +4,7 @@
 #include "core/input/load.h"
 #include "core/minimise/minimise.h"
 #include "core/rules/check.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>

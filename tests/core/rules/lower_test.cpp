@@ -3,7 +3,7 @@
 #include "core/frameworks/torch/csv_printer.h"
 #include "core/input/load.h"
 #include "core/order/declare.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 
 #include <gtest/gtest.h>
 

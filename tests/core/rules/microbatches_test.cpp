@@ -2,7 +2,7 @@
 //
 // The words of the findings are compared by tests/corpus/rules.
 
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "schedules/catalogue.h"
 #include "tests/support/check_text.h"
 #include "tests/support/finding_rows.h"

@@ -1,4 +1,4 @@
-#include "core/text/order_reader.h"
+#include "core/text/order_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,4 @@
-#include "core/text/order_printer.h"
-#include "core/text/order_reader.h"
+#include "core/text/order_text.h"
 #include "schedules/catalogue.h"
 #include "tests/core/graph/order_text.h"
 

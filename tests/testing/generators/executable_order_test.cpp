@@ -1,7 +1,7 @@
 #include "testing/generators/executable_order.h"
 
 #include "core/input/load.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/generators/arbitrary_schedule.h"
 #include "testing/generators/sound_schedule.h"
 #include "tests/testing/sample.h"

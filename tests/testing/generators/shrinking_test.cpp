@@ -4,7 +4,7 @@
 
 #include "core/minimise/settle.h"
 #include "core/minimise/size.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "testing/generators/sound_schedule.h"
 #include "testing/laws/verdicts.h"
 #include "tests/testing/sample.h"

@@ -5,7 +5,7 @@
 #include "core/base/assert.h"
 #include "core/rules/check.h"
 #include "core/rules/undeclared.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "run/setup/complete_model.h"
 #include "tests/testing/share.h"
 

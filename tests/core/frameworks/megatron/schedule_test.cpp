@@ -4,7 +4,7 @@
 #include "core/frameworks/megatron/orders.h"
 #include "core/frameworks/te/list_text.h"
 #include "core/frameworks/te/to_te_list.h"
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 
 #include <gtest/gtest.h>
 

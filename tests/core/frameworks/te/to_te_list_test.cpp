@@ -1,7 +1,7 @@
 #include "core/frameworks/te/to_te_list.h"
 
 #include "core/frameworks/te/list_text.h"
-#include "core/text/order_reader.h"
+#include "core/text/order_text.h"
 
 #include <gtest/gtest.h>
 

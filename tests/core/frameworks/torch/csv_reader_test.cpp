@@ -1,6 +1,6 @@
 #include "core/frameworks/torch/csv_reader.h"
 #include "core/frameworks/torch/csv_printer.h"
-#include "core/text/order_reader.h"
+#include "core/text/order_text.h"
 
 #include <gtest/gtest.h>
 

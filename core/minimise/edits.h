@@ -1,12 +1,16 @@
-// Deletions: the ways in which a schedule loses a part and stays a schedule.
+// The edits that minimise() tries: a schedule loses a part and stays a schedule (deletions.cpp), or
+// is said in plainer words, with other numbers, other neighbours, fewer declarations
+// (renaming.cpp).
 //
 //   F1.0 F1.1 B1.0 W1.0 B1.1 W1.1   without microbatch 0   ->   F1.0 B1.0 W1.0
+//   F2.3 F1.3                       renamed                ->   F1.0 F2.0
 //
-// The rest is renumbered, so that nothing has a gap: the microbatches, the chunks of a rank, the
-// ranks, and the stages, which are placed again by the topology. Capture and replay orders lose the
-// same entries. A transfer goes if its other end does. No function here asks whether the verdict
-// changes: minimise() does. Every result is settled. Tested by
-// deletions_test.cpp.
+// What a deletion leaves is renumbered, so that nothing has a gap: the microbatches, the chunks of
+// a rank, the ranks, and the stages, which are placed again by the topology. Capture and replay
+// orders lose the same entries. A transfer goes if its other end does. Rewriting in plainer words
+// deletes no entry, and the caller leaves out those that are not smaller by `Size`. No function
+// here asks whether the verdict changes: minimise() does. Every result is settled. Tested by
+// deletions_test.cpp and renaming_test.cpp.
 
 #pragma once
 
@@ -65,5 +69,20 @@ enum class From {
 /// Whether every chunk that still runs delays its weight gradients as it did. A lost W must not
 /// turn a chunk that delays into one that does not: that is a fact about the model.
 [[nodiscard]] bool keeps_delays(const Schedule& before, const Schedule& after);
+
+/// The schedule with two chunks of an unwired rank or two named microbatches exchanged, with its
+/// microbatches numbered without gaps, or without composites: one result each.
+[[nodiscard]] std::vector<Schedule> renamings(const Schedule& schedule);
+
+/// The schedule with one declaration left out, with a smaller number, or with the name of the
+/// topology that places the stages as they are listed. The same chunks delay weight gradients in
+/// each.
+[[nodiscard]] std::vector<Schedule> with_less_declared(const Schedule& schedule);
+
+/// The schedule with positions `at` and `at + 1` of an order swapped; nullopt if one is in a
+/// composite or the swap brings the order no closer to the canonical one.
+[[nodiscard]] std::optional<Schedule> with_neighbours_swapped(const Schedule& schedule,
+                                                              std::size_t rank, bool replay,
+                                                              std::size_t at);
 
 }  // namespace capo
