@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -15,15 +16,18 @@ namespace capo::run {
 
 namespace {
 
-std::string steps_of(const MeasureOptions& options) {
+enum class Backwards : std::uint8_t { Split, Whole };
+
+std::string steps_of(const MeasureOptions& options, Backwards backwards) {
   std::string steps = fmt::format("capo 1\nranks 1\nmicrobatches {}\nplacement chain\nrank 0:",
                                   options.microbatches);
   const char* one_by_one =
       options.exchanges == Exchanges::Measured
-          ? " F1.{0} dispatch-F1.{0} combine-F1.{0} combine-B1.{0} dispatch-B1.{0} B1.{0} W1.{0}"
-          : " F1.{0} B1.{0} W1.{0}";
+          ? " F1.{0} dispatch-F1.{0} combine-F1.{0} combine-B1.{0} dispatch-B1.{0} B1.{0}"
+          : " F1.{0} B1.{0}";
   for (std::uint32_t m = 0; m < options.microbatches; ++m) {
     steps += fmt::format(fmt::runtime(one_by_one), m);
+    if (backwards == Backwards::Split) steps += fmt::format(" W1.{}", m);
   }
   return steps + "\n";
 }
@@ -90,8 +94,9 @@ Samples samples_of(const RunReport& report) {
 }
 
 Result<Samples, RunFailure> samples_under(PlanKind kind, Engine& engine, const Module& module,
-                                          const MeasureOptions& options) {
-  auto input = load(Source{.name = "<measure>", .text = steps_of(options)}, {});
+                                          const MeasureOptions& options,
+                                          Backwards backwards = Backwards::Split) {
+  auto input = load(Source{.name = "<measure>", .text = steps_of(options, backwards)}, {});
   CAPO_ASSERT(input.has_value(), "the step that is measured can be read");
   const CheckOptions declared = options_for(module, options, kind);
   auto plan = verify(*input, complete_model(declared, input->schedule).options);
@@ -109,14 +114,15 @@ Result<Samples, RunFailure> samples_under(PlanKind kind, Engine& engine, const M
   return samples_of(*report);
 }
 
-// Returns how much longer a backward takes under plan te; nullopt if that plan is not verified.
-Result<std::optional<double>, RunFailure> more_under_te(double backward, Engine& engine,
-                                                        const Module& module,
-                                                        const MeasureOptions& options) {
-  const auto samples = samples_under(PlanKind::Te, engine, module, options);
+// Returns how long a backward takes under another plan or as a whole; nullopt if that is not
+// verified, as for a module that delays its weight gradients.
+Result<std::optional<double>, RunFailure> backward_under(PlanKind kind, Backwards backwards,
+                                                         Engine& engine, const Module& module,
+                                                         const MeasureOptions& options) {
+  const auto samples = samples_under(kind, engine, module, options, backwards);
   if (!samples && samples.error().kind == RunFailure::Kind::Refused) return std::optional<double>();
   if (!samples) return samples.error();
-  return std::optional(std::max(0.0, median(samples->backward) - backward));
+  return std::optional(median(samples->backward));
 }
 
 }  // namespace
@@ -132,9 +138,12 @@ Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& modu
     cost.dispatch = median(samples->dispatch);
     cost.combine = median(samples->combine);
   }
-  const auto autograd = more_under_te(*cost.backward, engine, module, options);
-  if (!autograd) return autograd.error();
-  cost.autograd = *autograd;
+  const auto under_te = backward_under(PlanKind::Te, Backwards::Split, engine, module, options);
+  if (!under_te) return under_te.error();
+  if (*under_te) cost.autograd = std::max(0.0, **under_te - *cost.backward);
+  const auto whole = backward_under(PlanKind::Safe, Backwards::Whole, engine, module, options);
+  if (!whole) return whole.error();
+  cost.whole = *whole;
   return cost;
 }
 

@@ -8,15 +8,15 @@
 // matters at small sizes. The median is taken over all microbatches but the first. Each microbatch
 // has memory of its own, so that caches are as cold as in a step.
 //
-// Autograd adds dummy gradients to .grad, after a whole backward and under plan te after an input
-// half too: the step is run once more under that plan, and the difference is a cost of its own. The
-// first microbatch of a step copies the dummy, which is a little faster than the addition that is
-// priced.
+// Autograd adds dummy gradients to .grad, under plan te after an input half too: the step is run
+// once more under that plan, and the difference is a cost of its own. The first microbatch of a
+// step copies the dummy, which is a little faster than the addition that is priced. A whole
+// backward takes less than its halves and that, since one graph follows the forward and not two: a
+// step of whole backwards is run as well.
 //
 // Times are those of a task by itself: the effect that two kernels have on each other when they run
-// side by side is not in them, which is why products leave room to exchanges (engine.h). A whole
-// backward is measured as its two halves. Tested by measure_test.cpp; how well a simulation with
-// these times predicts a device is in bench/results/.
+// side by side is not in them, which is why products leave room to exchanges (engine.h). Tested by
+// measure_test.cpp; how well a simulation with these times predicts a device is in bench/results/.
 
 #pragma once
 

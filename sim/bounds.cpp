@@ -106,6 +106,16 @@ void bound_v(const Uniform& u, Bounds& bounds) {
   }
 }
 
+// What a chunk takes at least: a whole backward may take less than its halves one after the other.
+TaskCosts least_of_chunk(const Costs& costs, std::int32_t rank, std::int32_t chunk,
+                         std::int32_t layers) {
+  TaskCosts least = costs.of_chunk(rank, chunk, std::max(layers, 1));
+  const double both = least.backward + least.weight + std::min(0.0, least.more_of_whole);
+  least.backward = std::min(least.backward, both);
+  least.weight = both - least.backward;
+  return least;
+}
+
 // Bounds from work and ways, which hold for every placement and all costs.
 class General {
  public:
@@ -115,7 +125,7 @@ class General {
     for (std::int32_t stage = 0; stage < subject.map.stages(); ++stage) {
       const StageMap::Place& home = subject.map.home(stage);
       const std::int32_t count = layers[RankId(home.rank).index()][ChunkId(home.chunk).index()];
-      stages_.push_back(costs.of_chunk(home.rank, home.chunk, std::max(count, 1)));
+      stages_.push_back(least_of_chunk(costs, home.rank, home.chunk, count));
     }
     arrive();
   }
@@ -193,7 +203,7 @@ Bounds lower_bounds(const Subject& subject, const Costs& costs, std::int32_t mic
       });
   if (shape != Shape::Other && costs.uniform() && one_stream) {
     const auto layers = layer_counts(subject.schedule);
-    const TaskCosts chunk = costs.of_chunk(0, 1, std::max(layers[0][0], 1));
+    const TaskCosts chunk = least_of_chunk(costs, 0, 1, layers[0][0]);
     const Uniform uniform{
         .f = chunk.forward,
         .b = chunk.backward,

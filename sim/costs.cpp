@@ -180,6 +180,8 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     costs.dispatch = module->cost.dispatch.value_or(0);
     costs.combine = module->cost.combine.value_or(0);
     costs.autograd = module->cost.autograd.value_or(0);
+    const double halves = costs.backward + costs.weight;
+    costs.more_of_whole = module->cost.whole.value_or(halves + costs.autograd) - halves;
   }
   for (const CostSetting& setting : settings) {
     const CostScope& scope = setting.scope;
@@ -193,6 +195,9 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     if (time && scope.layer < 0 && scope.chunk < 0) value *= share;
     slot(costs, setting.key) = value;
     if (setting.key == Key::Backward) costs.autograd = 0;  // whoever says b means all of it
+    if (setting.key == Key::Backward || setting.key == Key::Weight) {
+      costs.more_of_whole = costs.autograd;
+    }
   }
   return costs;
 }
@@ -203,6 +208,7 @@ TaskCosts Costs::of_chunk(std::int32_t rank, std::int32_t chunk, std::int32_t la
     TaskCosts next = of_layer(rank, chunk, layer, layers);
     for (const Key key : kOfLayers) slot(sum, key) += slot(next, key);
     sum.autograd += next.autograd;
+    sum.more_of_whole += next.more_of_whole;
   }
   return sum;
 }

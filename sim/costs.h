@@ -14,9 +14,10 @@
 // times, all of links, and `experts`, which is a share of these times and no time.
 //
 // If a chunk is taken apart into n layers, each takes an nth of it, unless a setting is about that
-// layer or a model file states what its module takes. A whole backward takes b + w. If a
-// computation is not taken apart into its exchanges, these are part of it: a forward takes f +
-// dispatch + combine. Later settings win over earlier ones, and all over the model file.
+// layer or a model file states what its module takes. A whole backward takes b + w, unless a model
+// file states what it takes as one. If a computation is not taken apart into its exchanges, these
+// are part of it: a forward takes f + dispatch + combine. Later settings win over earlier ones, and
+// all over the model file.
 //
 // Nothing here knows an order; durations.h applies costs to a task graph. Tested by costs_test.cpp.
 
@@ -40,7 +41,8 @@ struct TaskCosts {
   double weight = 1;
   double dispatch = 0;
   double combine = 0;
-  double autograd = 0;  ///< adding dummy gradients, of whole backwards and of others under plan te
+  double autograd = 0;       ///< adding dummy gradients, of input halves under plan te
+  double more_of_whole = 0;  ///< a whole backward takes more than its halves, or less if negative
   double experts =
       0.5;  ///< the share of f, b and w that experts have in a layer that is taken apart
   double unshard = 0;

@@ -150,7 +150,7 @@ double Durations::computation(const Task& task) const {
       return input_half(costs) * part + exchanged;
     default:
       return (halves_[rank][chunk] ? input_half(costs)
-                                   : costs.backward + costs.weight + costs.autograd) *
+                                   : costs.backward + costs.weight + costs.more_of_whole) *
                  part +
              exchanged;
   }

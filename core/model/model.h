@@ -107,6 +107,7 @@ struct ModuleCost {
   std::optional<double> dispatch;
   std::optional<double> combine;
   std::optional<double> autograd;  ///< more of a backward under plan te: dummy gradients are added
+  std::optional<double> whole;     ///< a whole backward; nullopt: its halves and `autograd`
 
   friend bool operator==(const ModuleCost&, const ModuleCost&) = default;
 };

@@ -140,6 +140,7 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     state(stated, "dispatch", cost.dispatch);
     state(stated, "combine", cost.combine);
     state(stated, "autograd", cost.autograd);
+    state(stated, "whole", cost.whole);
   }
   if (costs.transfer) {
     Json& stated = object_in(json, "transfer");

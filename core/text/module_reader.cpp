@@ -100,13 +100,14 @@ constexpr std::array<JsonMember<ModuleBytes>, 5> kBytes{{
     {"operands", put<&ModuleBytes::operands, read_bytes>},
     {"weight", put<&ModuleBytes::weight, read_bytes>},
 }};
-constexpr std::array<JsonMember<ModuleCost>, 6> kCost{{
+constexpr std::array<JsonMember<ModuleCost>, 7> kCost{{
     {"forward", put<&ModuleCost::forward, read_microseconds>},
     {"backward", put<&ModuleCost::backward, read_microseconds>},
     {"weight", put<&ModuleCost::weight, read_microseconds>},
     {"dispatch", put<&ModuleCost::dispatch, read_microseconds>},
     {"combine", put<&ModuleCost::combine, read_microseconds>},
     {"autograd", put<&ModuleCost::autograd, read_microseconds>},
+    {"whole", put<&ModuleCost::whole, read_microseconds>},
 }};
 
 // Reads an object of the table's members into a section of the module.

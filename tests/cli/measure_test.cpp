@@ -70,10 +70,10 @@ TEST(MeasureCommand, WithAFileTellsWhatItMeasured) {
   const auto costs = (folder.path() / "costs.json").string();
   const Outcome outcome = run_capo({"measure", "--model", file, "--device", "host", "-o", costs});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out.find(
-                "measured on host (this machine's processor), microseconds\n"
-                "module                 forward  backward    weight  dispatch   combine  autograd\n"
-                "fc    "),
+  EXPECT_EQ(outcome.out.find("measured on host (this machine's processor), microseconds\n"
+                             "module                 forward  backward    weight  dispatch   "
+                             "combine  autograd     whole\n"
+                             "fc    "),
             0u)
       << outcome.out;
 
@@ -237,6 +237,28 @@ TEST(RunPredicted, WholeBackwardsAddDummyGradientsAndInputHalvesUnderPlanTe) {
   EXPECT_EQ(predicted(split, "te"), 1600);
   EXPECT_EQ(predicted(whole, "safe"), 1600);
   EXPECT_EQ(predicted(whole, "te"), 1600);
+}
+
+TEST(RunPredicted, AWholeBackwardTakesWhatTheModelStatesOfIt) {
+  const ScratchFolder folder;
+  json model = json::parse(kModel);
+  model["modules"]["fc"]["cost"] = {
+      {"forward", 100}, {"backward", 200}, {"weight", 300}, {"autograd", 1000}, {"whole", 450}};
+  const auto costs = folder.write("costs.json", model.dump());
+  const std::string head = "capo 1\nranks 1\nmicrobatches 1\nplacement chain\nrank 0: ";
+  const auto simulated = [&](const std::string& order, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments{"simulate", order, "--model", costs, "--format", "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return json::parse(run_capo(arguments).out);
+  };
+  const auto split = folder.write("split.order", head + "F1.0 B1.0 W1.0\n");
+  const auto whole = folder.write("whole.order", head + "F1.0 B1.0\n");
+  EXPECT_EQ(simulated(split)["makespan"], 600);
+  const json of_whole = simulated(whole);
+  EXPECT_EQ(of_whole["makespan"], 550);
+  EXPECT_EQ(of_whole["lower_bound"]["makespan"], 550) << of_whole["lower_bound"];
+  EXPECT_EQ(simulated(whole, {"--cost", "w=100"})["makespan"], 100 + 200 + 100 + 1000);
+  EXPECT_EQ(simulated(whole, {"--cost", "b=100"})["makespan"], 100 + 100 + 300);
 }
 
 TEST(RunPredicted, NeedsCostsAndTheTimesOfParts) {

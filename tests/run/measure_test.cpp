@@ -105,6 +105,18 @@ TEST(Measure, UnderPlanTeABackwardAlsoAddsADummyGradient) {
   EXPECT_FALSE(none->autograd.has_value()) << "that plan is not accepted there";
 }
 
+TEST(Measure, AWholeBackwardIsRunAsOne) {
+  CountingEngine engine;
+  const auto cost = measure_module(engine, small(ModuleKind::Linear), {});
+  ASSERT_TRUE(cost.has_value());
+  // What its halves launch, and the dummy gradient.
+  EXPECT_EQ(cost->whole, 5);
+  const auto delayed =
+      measure_module(engine, configured(ModuleKind::Linear, gradients::GradientMode::Delay), {});
+  ASSERT_TRUE(delayed.has_value());
+  EXPECT_FALSE(delayed->whole.has_value()) << "it has no whole backwards";
+}
+
 TEST(Measure, NeedsNoMoreThanTwoMicrobatches) {
   CountingEngine engine;
   const auto cost = measure_module(engine, small(ModuleKind::Linear), {.microbatches = 2});

@@ -119,6 +119,24 @@ TEST(Costs, OfAutogradAddUpAndEndWhereABackwardIsStated) {
   EXPECT_TRUE(costs_of(model)->halves_hand_dummies);
 }
 
+TEST(Costs, OfAWholeBackwardAddUpUntilAHalfIsStated) {
+  Model model;
+  model.modules.list = {
+      {.name = "mlp",
+       .cost = {.forward = 3, .backward = 4, .weight = 5, .autograd = 6, .whole = 8}}};
+  model.modules.layers = {{{0}}};
+  auto stated = costs_of(model);
+  ASSERT_TRUE(stated.has_value());
+  EXPECT_EQ(stated->of_chunk(0, 1, 1).more_of_whole, -1);
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).more_of_whole, -2);
+  stated->set({.key = CostSetting::Key::Weight, .value = 10});
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).more_of_whole, 12) << "its own dummy gradients alone";
+  stated->set({.key = CostSetting::Key::Backward, .value = 10});
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).more_of_whole, 0);
+  model.modules.list[0].cost.whole = std::nullopt;
+  EXPECT_EQ(costs_of(model)->of_chunk(0, 1, 2).more_of_whole, 12);
+}
+
 TEST(Costs, WhatIsNoCostIsRefusedByName) {
   EXPECT_NE(refusal("").find("`` is not a cost"), std::string::npos);
   EXPECT_NE(refusal("g=1").find("`g=1` is not a cost"), std::string::npos);

@@ -48,7 +48,8 @@ TEST(ModelCosts, AreReadBackAsTheyWereGiven) {
                     .weight = 3.5,
                     .dispatch = 4,
                     .combine = 5,
-                    .autograd = 6}},
+                    .autograd = 6,
+                    .whole = 7}},
                   {"b", {.forward = 0.25, .backward = 0, .weight = 1e6}}},
       .transfer = TransferCost{.latency = 2, .bandwidth = 1000, .bytes = 4096}};
   const auto model = read_model(with_costs(kModel, costs), {});

@@ -87,7 +87,7 @@ TEST(ModelReader, ReadsModulesInTheOrderOfTheText) {
               "bytes": {"input": 0, "output": 1, "activations": 2, "operands": 3,
                         "weight": 9007199254740991},
               "cost": {"forward": 0, "backward": 1.5, "weight": 2, "dispatch": 1e12,
-                       "combine": -0.0, "autograd": 7}},
+                       "combine": -0.0, "autograd": 7, "whole": 8}},
       "attn": {"flags": {"delay_wgrad": false}}}, "layers": "mlp"})");
   const Module mlp{.name = "mlp",
                    .kind = ModuleKind::GroupedMlp,
@@ -107,7 +107,8 @@ TEST(ModelReader, ReadsModulesInTheOrderOfTheText) {
                             .weight = 2,
                             .dispatch = 1e12,
                             .combine = 0,
-                            .autograd = 7}};
+                            .autograd = 7,
+                            .whole = 8}};
   EXPECT_EQ(model.modules.list, (std::vector<Module>{mlp, {.name = "attn"}}));
 }
 
