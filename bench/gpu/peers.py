@@ -5,9 +5,11 @@
     python3 bench/gpu/peers.py libgrouped.so 4096,16384,65536 9 0,3,5,7 0,2
 
 grouped_call.cu says how the library is built. Layers are indices of LAYERS; passes are 0 forward,
-1 dgrad, 2 wgrad added to fp32. Peers: a loop of cublasGemmEx over the groups on one stream and on
-four, with sizes known on the host, and torch._grouped_mm, with sizes on the device (wgrad: and
-add_). Every product is first compared with float64 on rows, or columns, of each group.
+1 dgrad, 2 wgrad added to fp32. Peers with sizes known on the host: a loop of cublasGemmEx over the
+groups on one stream and on four, and cublasGemmGroupedBatchedEx ("cublas"). Peers with sizes on the
+device: torch._grouped_mm (wgrad: and add_) and Triton (triton_products.py). Every product is first
+compared with float64 on rows, or columns, of each group; a peer that is wrong or refuses is named,
+and not raced. DeepGEMM and CUTLASS are raced nowhere: neither is installed where this was run.
 
 Figures are TFLOP/s over rows in use. "floor" is the larger of operations at the rate of a dense
 8192^3 product of the same rounds and bytes at the rate of a copy, or of fp32 +=, measured at the
@@ -15,16 +17,16 @@ start. Needs PyTorch 2.11 or later with CUDA 13. It is no test, and does not fai
 """
 
 import ctypes
-import glob
 import math
 import os
 import random
 import sys
 
-import nvidia
 import torch
 
-DEVICE = "cuda"
+from peer_products import DEVICE, DGRAD, FORWARD, WGRAD, Cublas, CublasGrouped
+from triton_products import Triton
+
 HALF = torch.bfloat16
 LAYERS = [  # name, groups, out, in
     ("Mixtral fc1", 8, 28672, 4096), ("Mixtral fc2", 8, 4096, 14336),
@@ -33,7 +35,7 @@ LAYERS = [  # name, groups, out, in
     ("Qwen3 fc1", 16, 1536, 2048), ("Qwen3 fc2", 16, 2048, 768),
 ]
 PASSES = ["fwd", "dgrad", "wgrad"]
-FORWARD, DGRAD, WGRAD = range(3)
+ON_DEVICE = ["torch", "triton"]  # peers that read sizes there
 
 
 def balanced(rows, groups):
@@ -70,63 +72,6 @@ class Ours:
         assert code == 0, code
 
 
-class Cublas:
-    """A loop of cublasGemmEx, one handle a stream, 64 MiB of workspace each."""
-
-    WORKSPACE = 64 << 20
-
-    def __init__(self, main, count):
-        found = glob.glob(os.path.join(list(nvidia.__path__)[0], "**", "libcublas.so*"), recursive=True)
-        self.library = ctypes.CDLL(found[0])
-        self.main = main
-        self.streams = [main] if count == 1 else [torch.cuda.Stream() for _ in range(count)]
-        self.handles, self.workspaces = [], []
-        self.one, self.zero = ctypes.c_float(1), ctypes.c_float(0)
-        for stream in self.streams:
-            handle = ctypes.c_void_p()
-            workspace = torch.empty(self.WORKSPACE, dtype=torch.uint8, device=DEVICE)
-            assert self.library.cublasCreate_v2(ctypes.byref(handle)) == 0
-            assert self.library.cublasSetStream_v2(handle, ctypes.c_void_p(stream.cuda_stream)) == 0
-            assert self.library.cublasSetWorkspace_v2(handle, ctypes.c_void_p(workspace.data_ptr()),
-                                                      ctypes.c_size_t(self.WORKSPACE)) == 0
-            self.handles.append(handle)
-            self.workspaces.append(workspace)
-
-    def multiply(self, handle, turns, mnk, a, a_step, b, b_step, c, c_step, adds):
-        code = self.library.cublasGemmEx(
-            handle, *turns, *mnk, ctypes.byref(self.one), ctypes.c_void_p(a), 14, a_step, ctypes.c_void_p(b), 14,
-            b_step, ctypes.byref(self.one if adds else self.zero), ctypes.c_void_p(c), 0 if adds else 14, c_step, 68, -1)
-        assert code == 0, code
-
-    def __call__(self, kind, sizes, x, y, w, result):
-        if len(self.streams) > 1:
-            begin = torch.cuda.Event()
-            begin.record(self.main)
-            for stream in self.streams:
-                stream.wait_event(begin)
-        inner, outer, first = x.shape[1], y.shape[1], 0
-        for group, size in enumerate(sizes):
-            if size == 0:
-                continue
-            handle = self.handles[group % len(self.handles)]
-            x_at, y_at = x.data_ptr() + first * inner * 2, y.data_ptr() + first * outer * 2
-            if kind == FORWARD:
-                self.multiply(handle, (1, 0), (outer, size, inner), w[group].data_ptr(), inner, x_at, inner,
-                              result.data_ptr() + first * outer * 2, outer, False)
-            elif kind == DGRAD:
-                self.multiply(handle, (0, 0), (inner, size, outer), w[group].data_ptr(), inner, y_at, outer,
-                              result.data_ptr() + first * inner * 2, inner, False)
-            else:
-                self.multiply(handle, (0, 1), (inner, outer, size), x_at, inner, y_at, outer,
-                              result[group].data_ptr(), inner, True)
-            first += size
-        if len(self.streams) > 1:
-            for stream in self.streams:
-                end = torch.cuda.Event()
-                end.record(stream)
-                self.main.wait_event(end)
-
-
 def error_of(kind, run, x, y, w, result, sizes):
     """The relative error of one call, on a few rows or columns of each group."""
     off = scale = first = 0
@@ -156,7 +101,8 @@ def error_of(kind, run, x, y, w, result, sizes):
 class Race:
     def __init__(self, ours, rounds):
         self.ours, self.rounds, self.main = ours, rounds, torch.cuda.Stream()
-        self.loop1, self.loop4 = Cublas(self.main, 1), Cublas(self.main, 4)
+        self.peers = {"loop1": Cublas(self.main, 1), "loop4": Cublas(self.main, 4),
+                      "cublas": CublasGrouped(self.main), "triton": Triton()}
         self.a, self.b = (torch.randn(8192, 8192, device=DEVICE).to(HALF) for _ in range(2))
         self.c = torch.empty_like(self.a)
         self.copy_rate, self.add_rate = self.rates()
@@ -221,22 +167,35 @@ class Race:
             else:
                 w[k].add_(torch._grouped_mm(y[k].t(), x[k], offs=ends))
 
-        def loop(of):
-            return lambda k: of(kind, sizes, x[k % sets], y[k % sets], w[k % sets], theirs[k % sets])
+        def run_peer(of):
+            return lambda k: of(kind, sizes, counts, x[k % sets], y[k % sets], w[k % sets], theirs[k % sets])
 
-        error = error_of(kind, lambda: run_ours(0), x[0], y[0], w[0], ours[0], sizes)
-        work = {"capo": run_ours, "loop1": loop(self.loop1), "loop4": loop(self.loop4), "torch": run_torch,
-                "dense": lambda _: torch.mm(self.a, self.b.T, out=self.c)}
+        def error(run, into):
+            return error_of(kind, lambda: run(0), x[0], y[0], w[0], into[0], sizes)
+
+        off = error(run_ours, ours)
+        work = {"capo": run_ours, "torch": run_torch, "dense": lambda _: torch.mm(self.a, self.b.T, out=self.c)}
+        for peer, of in self.peers.items():
+            with torch.cuda.stream(self.main):
+                try:
+                    wrong = error(run_peer(of), theirs)
+                except Exception as why:
+                    wrong = why
+            if isinstance(wrong, float) and wrong < 1e-2:
+                work[peer] = run_peer(of)
+            else:
+                print(f"not raced: {peer} ({wrong})", flush=True)
         times = self.times(work, calls)
         dense = 2 * 8192**3 / times.pop("dense")
         memory = used * outer * inner * (2 * width if kind == WGRAD else width) + sum(sizes) * (inner + outer) * 2
         floor = max(operations / dense, memory / (self.add_rate if kind == WGRAD else self.copy_rate))
         mine = times.pop("capo")
         ratio = min(times.values()) / mine
+        on_device = min(time for peer, time in times.items() if peer in ON_DEVICE) / mine
         peers = "".join(f" {peer} {operations / time / 1e12:4.0f}" for peer, time in times.items())
         print(f"{name} E{groups} {rows // 1024}k {spread:4} {PASSES[kind]:5} dense {dense / 1e12:4.0f}"
               f" floor {operations / floor / 1e12:4.0f} | capo {operations / mine / 1e12:4.0f}{peers}"
-              f" | best/capo {ratio:.2f} capo/floor {mine / floor:.2f} error {error:.1e}", flush=True)
+              f" | best/capo {ratio:.2f} device/capo {on_device:.2f} capo/floor {mine / floor:.2f} error {off:.1e}", flush=True)
         return ratio, mine / floor
 
     def times(self, work, calls):
