@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -115,7 +116,7 @@ Result<Samples, RunFailure> samples_under(PlanKind kind, Engine& engine, const M
 }
 
 // Returns how long a backward takes under another plan or as a whole; nullopt if that is not
-// verified, as for a module that delays its weight gradients.
+// verified.
 Result<std::optional<double>, RunFailure> backward_under(PlanKind kind, Backwards backwards,
                                                          Engine& engine, const Module& module,
                                                          const MeasureOptions& options) {
@@ -141,10 +142,26 @@ Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& modu
   const auto under_te = backward_under(PlanKind::Te, Backwards::Split, engine, module, options);
   if (!under_te) return under_te.error();
   if (*under_te) cost.autograd = std::max(0.0, **under_te - *cost.backward);
+  // A module that delays its weight gradients has no whole backwards.
+  if (module.flags.delay_wgrad) return cost;
   const auto whole = backward_under(PlanKind::Safe, Backwards::Whole, engine, module, options);
   if (!whole) return whole.error();
   cost.whole = *whole;
   return cost;
+}
+
+ModuleCost median_of(const std::vector<ModuleCost>& costs) {
+  ModuleCost result;
+  for (const auto kind :
+       {&ModuleCost::forward, &ModuleCost::backward, &ModuleCost::weight, &ModuleCost::dispatch,
+        &ModuleCost::combine, &ModuleCost::autograd, &ModuleCost::whole}) {
+    std::vector<double> times;
+    for (const ModuleCost& cost : costs) {
+      if (cost.*kind) times.push_back(*(cost.*kind));
+    }
+    if (!times.empty()) result.*kind = median(std::move(times));
+  }
+  return result;
 }
 
 Result<TransferCost, Error> measure_transfer(Engine& engine, std::int64_t bytes) {

@@ -26,6 +26,7 @@
 #include "run/run.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace capo::run {
 
@@ -40,6 +41,10 @@ struct MeasureOptions {
 /// The cost has dispatch and combine if the options ask for exchanges.
 [[nodiscard]] Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
                                                             const MeasureOptions& options);
+
+/// Each time as the median of the same module's, measured some times. The clock of a device goes
+/// down as it gets warm, by up to a tenth within one measurement.
+[[nodiscard]] ModuleCost median_of(const std::vector<ModuleCost>& costs);
 
 /// The cost of a message between two ranks of one process: a latency, which a message of next to no
 /// bytes takes, and the bandwidth that `bytes` have beyond that. The error is the engine's.

@@ -16,6 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@
 namespace capo::cli {
 
 namespace {
+
+constexpr int kRounds = 3;  // of all modules, of which medians are taken
 
 struct MeasureRequest {
   std::string model;
@@ -96,18 +99,24 @@ int measure(const MeasureRequest& request) {
   run::MeasureOptions options = request.options;
   // Exchanges that nobody declares are not run.
   options.exchanges = declares_exchanges(model) ? run::Exchanges::Measured : run::Exchanges::None;
-  for (const Module& module : model.modules.list) {
-    // Each module has an engine of its own, which gives its memory back at its end.
-    auto engine = engine_for(request.device);
-    if (!engine) return fail(engine.error());
-    const auto cost = run::measure_module(**engine, module, options);
-    if (!cost) {
-      print_stderr(fmt::format("error: {}\n", cost.error().message));
-      if (!cost.error().help.empty()) print_stderr(fmt::format("  help: {}\n", cost.error().help));
-      return cost.error().kind == run::RunFailure::Kind::Broken ? kEnvironment : kFindings;
+  std::map<std::string, std::vector<ModuleCost>> measured;
+  for (int round = 0; round < kRounds; ++round) {
+    for (const Module& module : model.modules.list) {
+      // Each time has an engine of its own, which gives its memory back at its end.
+      auto engine = engine_for(request.device);
+      if (!engine) return fail(engine.error());
+      const auto cost = run::measure_module(**engine, module, options);
+      if (!cost) {
+        print_stderr(fmt::format("error: {}\n", cost.error().message));
+        if (!cost.error().help.empty()) {
+          print_stderr(fmt::format("  help: {}\n", cost.error().help));
+        }
+        return cost.error().kind == run::RunFailure::Kind::Broken ? kEnvironment : kFindings;
+      }
+      measured[module.name].push_back(*cost);
     }
-    costs.modules[module.name] = *cost;
   }
+  for (const auto& [name, of_rounds] : measured) costs.modules[name] = run::median_of(of_rounds);
   auto engine = engine_for(request.device);
   if (!engine) return fail(engine.error());
   if (const auto bytes = message_bytes(model)) {

@@ -111,10 +111,18 @@ TEST(Measure, AWholeBackwardIsRunAsOne) {
   ASSERT_TRUE(cost.has_value());
   // What its halves launch, and the dummy gradient.
   EXPECT_EQ(cost->whole, 5);
-  const auto delayed =
-      measure_module(engine, configured(ModuleKind::Linear, gradients::GradientMode::Delay), {});
+  Module delaying = small(ModuleKind::Linear);
+  delaying.flags.delay_wgrad = true;
+  const auto delayed = measure_module(engine, delaying, {});
   ASSERT_TRUE(delayed.has_value());
   EXPECT_FALSE(delayed->whole.has_value()) << "it has no whole backwards";
+}
+
+TEST(Measure, MediansAreOfEachTimeByItself) {
+  const ModuleCost median = median_of({{.forward = 3, .backward = 1, .whole = 9},
+                                       {.forward = 1, .backward = 2},
+                                       {.forward = 2, .backward = 3}});
+  EXPECT_EQ(median, (ModuleCost{.forward = 2, .backward = 2, .whole = 9}));
 }
 
 TEST(Measure, NeedsNoMoreThanTwoMicrobatches) {
