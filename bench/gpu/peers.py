@@ -125,7 +125,8 @@ class Race:
 
     def captured(self, work, calls):
         with torch.cuda.stream(self.main):
-            work(0)
+            for call in range(calls):  # makes what a call needs the first time
+                work(call)
             self.main.synchronize()
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, stream=self.main, capture_error_mode="thread_local"):
@@ -178,6 +179,7 @@ class Race:
         for peer, of in self.peers.items():
             with torch.cuda.stream(self.main):
                 try:
+                    run_peer(of)(0)  # tries tiles the first time, which adds to the result
                     wrong = error(run_peer(of), theirs)
                 except Exception as why:
                     wrong = why
