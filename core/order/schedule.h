@@ -193,6 +193,18 @@ struct Schedule {
 /// chunks beyond `chunks` keep kNoMicrobatch.
 void number_microbatches(std::vector<Entry>& order, std::int32_t chunks);
 
+/// The kinds of actions that orders of capture hold.
+class Kinds {
+ public:
+  explicit Kinds(const Schedule& schedule);
+
+  /// Whether one of them is as asked for: any(is_transfer).
+  [[nodiscard]] bool any(bool (*is)(Kind)) const;
+
+ private:
+  std::uint32_t bits_ = 0;  // by kind
+};
+
 /// Whether any order of capture holds a dispatch or combine.
 [[nodiscard]] bool has_exchanges(const Schedule& schedule);
 /// Whether any order of capture holds a composite.

@@ -18,13 +18,8 @@ namespace capo {
 
 namespace {
 
-// Whether any order reduces gradients, or waits for a reduction.
-bool has_reductions(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
-    return std::any_of(rank.order.begin(), rank.order.end(), [](const Entry& entry) {
-      return entry.kind == Kind::ReduceGradient || entry.kind == Kind::WaitReduceGradient;
-    });
-  });
+bool is_reduction(Kind kind) {
+  return kind == Kind::ReduceGradient || kind == Kind::WaitReduceGradient;
 }
 
 // Whether chunks or ranks have anything to do with each other.
@@ -61,7 +56,7 @@ bool modules_are_declared(const Context& context) {
 }
 
 bool gradients_are_told(const Context& context) {
-  return modules_are_declared(context) || has_reductions(context.schedule());
+  return modules_are_declared(context) || Kinds(context.schedule()).any(is_reduction);
 }
 
 bool plan_is_wanted(const Context& context) {

@@ -20,13 +20,6 @@ Schedule replayed(const Schedule& schedule) {
   return replayed;
 }
 
-bool has_send_waits(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& rank) {
-    return std::any_of(rank.order.begin(), rank.order.end(),
-                       [](const Entry& entry) { return is_send_wait(entry.kind); });
-  });
-}
-
 template <typename Value, typename Make>
 const Value& once(std::unique_ptr<Value>& value, Make make) {
   if (!value) value = std::make_unique<Value>(make());
@@ -43,10 +36,11 @@ Wiring::Wiring(const Schedule& schedule, const Environment& environment,
       groups_(groups),
       microbatches_(microbatches),
       replay_(replay),
-      writes_transfers_(has_transfers(schedule_)),
-      writes_exchanges_(has_exchanges(schedule_)),
-      writes_waits_(has_send_waits(schedule_)),
       map_(schedule) {
+  const Kinds kinds(schedule_);
+  writes_transfers_ = kinds.any(is_transfer);
+  writes_exchanges_ = kinds.any(is_exchange);
+  writes_waits_ = kinds.any(is_send_wait);
 }
 
 bool Wiring::by_megatron() const {

@@ -95,9 +95,9 @@ class Wiring {
   std::span<const CollectiveGroup> groups_;
   std::int32_t microbatches_;
   bool replay_;
-  bool writes_transfers_;
-  bool writes_exchanges_;
-  bool writes_waits_;
+  bool writes_transfers_ = false;
+  bool writes_exchanges_ = false;
+  bool writes_waits_ = false;
   StageMap map_;
 
   // Each is null until it is first asked for.

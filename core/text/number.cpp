@@ -32,7 +32,8 @@ std::optional<Number> read_small(std::string_view token) {
     const double value = whole;
     return Number{.value = negative && whole != 0 ? -value : value, .type = NumberType::Integer};
   }
-  if (token.substr(at) != ".5") return std::nullopt;
+  const bool half = token.size() - at == 2 && token[at] == '.' && token[at + 1] == '5';
+  if (!half) return std::nullopt;
   const double value = whole + 0.5;
   return Number{.value = negative ? -value : value, .type = NumberType::Float};
 }
