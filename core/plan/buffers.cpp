@@ -231,17 +231,17 @@ Buffer BufferTable::received_at(BufferId id) const {
           .kind = gradient ? BufferKind::ReceivedGradient : BufferKind::ReceivedActivation};
 }
 
-// A received tensor is as large as the static one that it is copied into.
-std::int64_t BufferTable::bytes_received(const Buffer& buffer) const {
-  const std::int32_t count = layers(buffer.rank, buffer.chunk);
+std::int64_t BufferTable::bytes_received(std::int32_t rank, std::int32_t chunk,
+                                         BufferKind kind) const {
+  const std::int32_t count = layers(rank, chunk);
   if (count == 0) return 0;
-  return buffer.kind == BufferKind::ReceivedActivation
-             ? facts(buffer.rank, buffer.chunk, 0).bytes[as_index(BufferKind::StaticInput)]
-             : facts(buffer.rank, buffer.chunk, count - 1).bytes[as_index(BufferKind::GradOutput)];
+  return kind == BufferKind::ReceivedActivation
+             ? facts(rank, chunk, 0).bytes[as_index(BufferKind::StaticInput)]
+             : facts(rank, chunk, count - 1).bytes[as_index(BufferKind::GradOutput)];
 }
 
 std::int64_t BufferTable::bytes(BufferId id) const {
-  if (id >= size_) return bytes_received(received_at(id));
+  if (id >= size_) return bytes(received_at(id));
   const Rank& rank = rank_of(id);
   const std::size_t offset = id - rank.base;
   const std::size_t layer = offset / kBufferKinds / as_index(microbatches_);

@@ -100,9 +100,12 @@ class BufferTable {
   /// The size of at(id).
   [[nodiscard]] std::int64_t bytes(BufferId id) const;
   [[nodiscard]] std::int64_t bytes(const Buffer& buffer) const {
-    if (is_received(buffer.kind)) return bytes_received(buffer);
+    if (is_received(buffer.kind)) return bytes_received(buffer.rank, buffer.chunk, buffer.kind);
     return facts(buffer.rank, buffer.chunk, buffer.layer).bytes[as_index(buffer.kind)];
   }
+  /// The size of what a chunk receives: that of the static tensor into which it is copied.
+  [[nodiscard]] std::int64_t bytes_received(std::int32_t rank, std::int32_t chunk,
+                                            BufferKind kind) const;
 
   /// The first rank whose buffers and weights together are more than addresses reach, so that there
   /// is no plan; nullopt: all ranks fit.
@@ -134,7 +137,6 @@ class BufferTable {
   }
   [[nodiscard]] const Rank& rank_of(BufferId id) const;
   [[nodiscard]] Buffer received_at(BufferId id) const;
-  [[nodiscard]] std::int64_t bytes_received(const Buffer& buffer) const;
   void key_all();
   void size_all(std::int64_t alignment);
   [[nodiscard]] bool within_addresses(const Rank& rank) const;

@@ -30,7 +30,7 @@ void SafePlanner::take(Rank& rank, Lane& lane, BufferId buffer, std::int64_t byt
   if (bytes == 0) return;
   lane.owners.push_back(buffer);
   const auto spare = std::find_if(rank.spare.begin(), rank.spare.end(), [&](BufferId other) {
-    return table_.bytes(table_.at(other)) == bytes;
+    return lane.blocks[as_index(address_[other])].bytes == bytes;
   });
   if (spare != rank.spare.end()) {
     address_[buffer] = address_[*spare];
@@ -59,9 +59,9 @@ void SafePlanner::give_up(Rank& rank, const Work& work, BufferId buffer, Point n
 void SafePlanner::drop(Lane& lane, BufferId buffer) {
   CAPO_ASSERT(uses_left_[buffer] > 0, "a buffer is used as often as was expected");
   if (--uses_left_[buffer] > 0 || address_[buffer] == kNowhere) return;
-  const std::int64_t bytes = table_.bytes(table_.at(buffer));
-  lane.blocks[as_index(address_[buffer])].end = lane.moment;
-  lane.alive -= bytes;
+  Block& block = lane.blocks[as_index(address_[buffer])];
+  block.end = lane.moment;
+  lane.alive -= block.bytes;
 }
 
 void SafePlanner::lay_out_lane(Lane& lane, Region region) {
@@ -157,10 +157,12 @@ void SafePlanner::sent(const Sending& sending, const Clock& clock) {
   if (table_.layers(sending.rank, sending.chunk) == 0) return;
   const bool forward = sending.kind == Kind::SendForward;
   const std::int32_t layer = forward ? table_.layers(sending.rank, sending.chunk) - 1 : 0;
-  const BufferId buffer = table_.id(sending.rank, sending.chunk, layer, sending.microbatch,
-                                    forward ? BufferKind::Output : BufferKind::GradInput);
-  ranks_[RankId(sending.rank).index()].main.uses.add(buffer, clock.now(), sending.received);
-  transfers_.sent(sending, buffer, clock);
+  const auto kind = forward ? BufferKind::Output : BufferKind::GradInput;
+  ranks_[RankId(sending.rank).index()].main.uses.add(
+      table_.id(sending.rank, sending.chunk, layer, sending.microbatch, kind), clock.now(),
+      sending.received);
+  transfers_.sent(sending, table_.facts(sending.rank, sending.chunk, layer).bytes[as_index(kind)],
+                  clock);
 }
 
 void SafePlanner::receiving(const Receiving& receiving, const Clock& clock) {

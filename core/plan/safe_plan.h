@@ -38,7 +38,7 @@ class SafePlanner final : public CourseVisitor {
  private:
   // Memory that one stream gives out, which it takes back when a use is over for that stream.
   struct Lane {
-    PendingUses uses;  // other streams cannot know yet that these are over
+    PendingUses<BufferId> uses;  // other streams cannot know yet that these are over
     std::vector<Block> blocks;
     std::vector<BufferId> owners;  // one for each time that a block was given out
     std::uint32_t moment = 0;

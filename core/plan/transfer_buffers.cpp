@@ -31,18 +31,22 @@ std::int64_t TransferPlanner::slot_for(std::size_t rank, std::int64_t bytes, con
 }
 
 void TransferPlanner::receiving(const Receiving& receiving, const Clock& clock) {
-  const BufferId buffer = table_.received(receiving.rank, receiving.chunk, receiving.microbatch,
-                                          received_kind(receiving.kind));
-  const std::int64_t bytes = table_.bytes(buffer);
+  const BufferKind kind = received_kind(receiving.kind);
+  const std::int64_t bytes = table_.bytes_received(receiving.rank, receiving.chunk, kind);
   if (bytes == 0) return;
-  address_[buffer] = slot_for(RankId(receiving.rank).index(), bytes, clock);
+  address_[table_.received(receiving.rank, receiving.chunk, receiving.microbatch, kind)] =
+      slot_for(RankId(receiving.rank).index(), bytes, clock);
 }
 
 void TransferPlanner::work(std::int32_t rank, const Work& work, const Clock& clock) {
   const BufferId read = received_by(table_, rank, work);
   if (read != kNoBuffer && address_[read] != kNowhere) {
+    const auto kind =
+        work.kind == Kind::Forward ? BufferKind::ReceivedActivation : BufferKind::ReceivedGradient;
     ranks_[RankId(rank).index()].free.push_back(
-        {.address = address_[read], .bytes = table_.bytes(read), .read = clock.now()});
+        {.address = address_[read],
+         .bytes = table_.bytes_received(rank, work.chunk, kind),
+         .read = clock.now()});
   }
   made(rank, work, clock);
 }
@@ -58,21 +62,20 @@ void TransferPlanner::made(std::int32_t rank_id, const Work& work, const Clock& 
   const StageId reader = forward ? map_.after(stage) : map_.before(stage);
   if (reader == kNoStage || map_.same_rank(stage, reader)) return;
   Rank& rank = ranks_[RankId(rank_id).index()];
-  const auto bytes_of = [this](BufferId buffer) { return table_.bytes(buffer); };
-  rank.sends.settle(clock, [&](BufferId over) {
+  rank.sends.settle(clock, [&](std::int64_t bytes) {
     --rank.sending;
-    rank.bytes -= bytes_of(over);
+    rank.bytes -= bytes;
   });
   ++rank.sending;
-  rank.bytes += bytes_of(table_.id(rank_id, work.chunk, last, work.microbatch,
-                                   forward ? BufferKind::Output : BufferKind::GradInput));
+  const auto kind = forward ? BufferKind::Output : BufferKind::GradInput;
+  rank.bytes += table_.facts(rank_id, work.chunk, last).bytes[as_index(kind)];
   TransferMemory& memory = memory_[RankId(rank_id).index()].transfers;
   memory.sends = std::max(memory.sends, rank.sending);
   memory.send_bytes = std::max(memory.send_bytes, rank.bytes);
 }
 
-void TransferPlanner::sent(const Sending& sending, BufferId buffer, const Clock& clock) {
-  ranks_[RankId(sending.rank).index()].sends.add(buffer, clock.now(), sending.received);
+void TransferPlanner::sent(const Sending& sending, std::int64_t bytes, const Clock& clock) {
+  ranks_[RankId(sending.rank).index()].sends.add(bytes, clock.now(), sending.received);
 }
 
 }  // namespace capo

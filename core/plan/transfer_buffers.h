@@ -31,7 +31,7 @@ class TransferPlanner {
 
   void receiving(const Receiving& receiving, const Clock& clock);
   void work(std::int32_t rank, const Work& work, const Clock& clock);
-  void sent(const Sending& sending, BufferId buffer, const Clock& clock);
+  void sent(const Sending& sending, std::int64_t bytes, const Clock& clock);
 
  private:
   struct Slot {
@@ -41,7 +41,7 @@ class TransferPlanner {
   };
   struct Rank {
     std::vector<Slot> free;
-    PendingUses sends;
+    PendingUses<std::int64_t> sends;  // by their bytes
     std::size_t sending = 0;
     std::int64_t bytes = 0;  // of what is being sent
   };
