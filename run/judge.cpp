@@ -210,7 +210,9 @@ class Judge::Work {
 
   [[nodiscard]] const BufferTable& table() const { return of_.step.view().table(); }
 
-  [[nodiscard]] bool replayed(std::int32_t rank) const { return rank == of_.only.value_or(rank); }
+  [[nodiscard]] bool replayed(std::int32_t rank) const {
+    return !of_.only || of_.only->contains(rank);
+  }
 
   // Whether the engine finds the same bytes; pieces of other lengths are taken for different.
   [[nodiscard]] bool same(const Pieces& a, const Pieces& b) {

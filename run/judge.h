@@ -10,6 +10,7 @@
 
 #include "core/rules/verify.h"
 #include "run/execute/buffer_memory.h"
+#include "run/execute/rank_range.h"
 #include "run/execute/step_inputs.h"
 #include "run/execute/step_outputs.h"
 #include "run/execute/stepper.h"
@@ -37,8 +38,8 @@ struct Compared {
   const Deposits& replayed_deposits;
   const Expected& expected;
   const LateReads* late;  ///< null unless the plan is unchecked
-  /// The rank whose gradients a replay made; nullopt: it made those of all.
-  std::optional<std::int32_t> only = {};
+  /// The ranks whose gradients a replay made; nullopt: it made those of all.
+  std::optional<RankRange> only = {};
 };
 
 class Judge {

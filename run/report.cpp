@@ -12,8 +12,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace capo::run {
@@ -284,6 +286,25 @@ std::optional<std::int32_t> stage_of(const Work& work, std::int32_t rank,
   return chunk < stages.size() ? std::optional(stages[chunk]) : std::nullopt;
 }
 
+// "  edges: in process 0-1; nccl 1-2"
+std::string edges_text(const RunReport& report) {
+  std::map<bool, std::set<std::pair<std::int32_t, std::int32_t>>> edges;  // by: within a process
+  for (const Transfer& transfer : report.program.transfers) {
+    const auto& [sender, receiver, communicator] = transfer.channel;
+    const bool within = report.division.home(sender) == report.division.home(receiver);
+    edges[within].insert(std::minmax(sender, receiver));
+  }
+  std::vector<std::string> parts;
+  for (const bool within : {true, false}) {
+    std::vector<std::string> names;
+    for (const auto& [a, b] : edges[within]) names.push_back(fmt::format("{}-{}", a, b));
+    if (names.empty()) continue;
+    parts.push_back(
+        fmt::format("{} {}", within ? "in process" : report.between, fmt::join(names, ", ")));
+  }
+  return fmt::format("  edges: {}\n", fmt::join(parts, "; "));
+}
+
 }  // namespace
 
 std::string text_report(const RunReport& report, const PlannedStep& step,
@@ -296,9 +317,12 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
                                          : std::string(name_of(result.verdict)));
   out += '\n';
   const std::string transport =
-      report.processes == 0 ? "" : fmt::format(", mpi between {} processes", report.processes);
+      report.processes == 0
+          ? ""
+          : fmt::format(", {} between {} processes", report.between, report.processes);
   out += fmt::format("  engine {} ({}){}, {}, {}\n", report.engine, report.device, transport,
                      counted(report.graphs, "graph"), counted(report.replays, "replay"));
+  if (report.division.per_process > 1) out += edges_text(report);
   if (!assumed.empty()) out += fmt::format("  not declared: {}\n", fmt::join(assumed, "; "));
   const auto equal = [](const std::vector<TensorReport>& tensors) {
     return fmt::format("{} of {}", tensors.size() - differing(tensors), tensors.size());
@@ -366,7 +390,7 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
   Json json{{"schema", 1},
             {"engine", report.engine},
             {"device", report.device},
-            {"transport", report.processes == 0 ? "in-process" : "mpi"},
+            {"transport", report.processes == 0 ? "in-process" : report.between},
             {"verdict", name_of(step.result().verdict)},
             {"unchecked", report.unchecked},
             {"replays", report.replays},

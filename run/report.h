@@ -11,6 +11,7 @@
 #include "core/rules/verify.h"
 #include "core/timeline/timeline.h"
 #include "run/execute/program.h"
+#include "run/execute/rank_range.h"
 #include "run/execute/stepper.h"
 #include "run/reference/compare.h"
 
@@ -96,7 +97,9 @@ struct RunTimes {
 struct RunReport {
   std::string engine;
   std::string device;
-  std::int32_t processes = 0;  ///< that messages of MPI went between; 0: all ranks are in this one
+  std::int32_t processes = 0;  ///< that messages went between; 0: all ranks are in this one
+  std::string between;         ///< "mpi" or "nccl", if there are several processes
+  Division division;           ///< of ranks among them
   bool unchecked = false;
   bool bit_equal = true;  ///< every gradient in every replay
   bool float64_compared = true;

@@ -2,7 +2,6 @@
 
 #include "run/gathered.h"
 #include "run/judge.h"
-#include "run/processes/between_processes.h"
 #include "run/processes/own_rank.h"
 #include "run/reference/sampled_reference.h"
 
@@ -60,7 +59,8 @@ std::optional<std::string> refusal_of_float64(const PlannedStep& step, const Ste
 std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& layers,
                                    const RunOptions& options) {
   if (auto why = refusal_of_float64(step, layers, options)) return why;
-  if (options.graphs == Granularity::PerStep && options.processes != nullptr) {
+  if (options.graphs == Granularity::PerStep && options.processes != nullptr &&
+      !options.between.can_be_captured) {
     return "a host waits for what another process sends, and no graph can hold that: give --graphs "
            "per-action";
   }
@@ -75,6 +75,11 @@ std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& la
   return std::nullopt;
 }
 
+Division division_of(const PlannedStep& step, const RunOptions& options) {
+  return {.ranks = static_cast<std::int32_t>(step.view().table().ranks()),
+          .per_process = options.ranks_per_process};
+}
+
 // The program of a run; if the plan is unchecked, with the edges that make races come out wrong.
 Program program_of_run(const PlannedStep& step, Admission admission, const RunOptions& options) {
   std::vector<Forced> races;
@@ -84,7 +89,9 @@ Program program_of_run(const PlannedStep& step, Admission admission, const RunOp
     }
   }
   Program program = program_forcing(step.view().table(), step.replayed(), races);
-  return options.processes == nullptr ? program : with_ends_apart(std::move(program));
+  return options.processes == nullptr
+             ? program
+             : with_ends_apart(std::move(program), division_of(step, options));
 }
 
 // Tells which work of the receiving rank a message is for.
@@ -112,17 +119,45 @@ Processes::Duration patience_of(const PlannedStep& step, const StepLayers& layer
                              1e8);
 }
 
+// The messages between processes, with the streams of both their ends.
+std::vector<Ends> ends_between(const PlannedStep& step, const StepLayers& layers,
+                               const Program& program, const Division& division) {
+  std::vector<Ends> all;
+  const std::vector<Message> messages = messages_of(program, step.view().table(), layers);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Transfer& transfer = program.transfers[i];
+    const Channel& channel = transfer.channel;
+    if (transfer.from == kNoBuffer) continue;
+    if (division.home(channel.sender) == division.home(channel.receiver)) continue;
+    Ends& of = all.emplace_back(Ends{.message = messages[i]});
+    for (const std::uint32_t op : transfer.ends) {
+      if (op == kNoOp) continue;
+      const StreamId stream = program.ops[op].stream;
+      (program.rank_of_stream[stream] == channel.sender ? of.sender : of.receiver) = stream;
+    }
+  }
+  return all;
+}
+
 std::unique_ptr<Transport> transport_of(Engine& engine, const PlannedStep& step,
                                         const StepLayers& layers, const Program& program,
                                         const RunOptions& options) {
   if (options.processes == nullptr) return options.transport(engine);
-  return std::make_unique<BetweenProcesses>(engine, *options.processes, options.sends,
-                                            patience_of(step, layers, options),
-                                            words_for(step, layers, program));
+  const Division division = division_of(step, options);
+  auto between =
+      options.between.make(engine, {.processes = *options.processes,
+                                    .division = division,
+                                    .mode = options.sends,
+                                    .patience = patience_of(step, layers, options),
+                                    .words = words_for(step, layers, program),
+                                    .ends = ends_between(step, layers, program, division)});
+  if (division.per_process == 1) return between;
+  return std::make_unique<PartlyInProcess>(engine, division, std::move(between));
 }
 
-std::optional<std::int32_t> only_rank(const RunOptions& options) {
-  return options.processes == nullptr ? std::nullopt : std::optional(options.processes->rank());
+std::optional<RankRange> own_ranks(const PlannedStep& step, const RunOptions& options) {
+  if (options.processes == nullptr) return std::nullopt;
+  return division_of(step, options).of(options.processes->rank());
 }
 
 StepInputs inputs_of(Engine& engine, const PlannedStep& step, const StepLayers& layers,
@@ -234,6 +269,7 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
     transport->expect(loaded.messages[i], place);
     if (eager_transport) eager_transport->expect(loaded.messages[i], place);
   }
+  transport->prepare();
 }
 
 double median(std::vector<double> values) {
@@ -285,7 +321,7 @@ class Loop {
                 .replayed_deposits = setup.replayed_deposits,
                 .expected = setup.expected,
                 .late = setup.late.get(),
-                .only = only_rank(options)},
+                .only = own_ranks(setup.step, options)},
                report) {}
 
   void run_eagerly_only() {
@@ -337,7 +373,8 @@ class Loop {
   }
 
   void judge_eager() {
-    if (options_.float64 == Float64::LeftOut || only_rank(options_).value_or(0) > 0) return;
+    if (options_.float64 == Float64::LeftOut) return;
+    if (options_.processes != nullptr && options_.processes->rank() > 0) return;
     engine_.label("comparison of eager execution with float64");
     if (options_.float64 != Float64::Sampled) return judge_.judge_eager(numbers_);
     judge_.judge_sample(numbers_, {.seed = options_.seed, .count = options_.float64_samples});
@@ -345,8 +382,8 @@ class Loop {
 
   [[nodiscard]] Program captured_program() const {
     Program all = *program_of(setup_.table(), setup_.step.captured());
-    const auto only = only_rank(options_);
-    return only ? program_of_rank(all, *only).program : all;
+    const auto only = own_ranks(setup_.step, options_);
+    return only ? program_of_ranks(all, *only).program : all;
   }
 
   void note_lost(const Stepper& stepper) {
@@ -363,6 +400,8 @@ class Loop {
     report_.times.instantiate = engine_.graph_times().instantiate - earlier.instantiate;
     report_.times.upload = engine_.graph_times().upload - earlier.upload;
     report_.graphs = stepper.graphs().size();
+    // A graph that holds messages has kernels that no engine can read back.
+    if (options_.processes != nullptr && !by_action()) return;
     for (const Stepper::Captured& captured : stepper.graphs()) {
       report_.nodes += engine_.inspect(captured.graph).size();
     }
@@ -377,6 +416,7 @@ class Loop {
     const double launched = engine_.graph_times().launch;
     times_.replay.push_back(
         timed([&] { by_action() ? stepper.replay_actions() : stepper.replay_step(); }));
+    setup_.transport->end_step();
     const auto [begin, end] = span_of(stepper.timeline());
     times_.begin.push_back(begin);
     times_.end.push_back(end);
@@ -390,9 +430,14 @@ class Loop {
     if (options_.processes == nullptr || failed()) return;
     for (Measured& measured : report_.timeline) measured.op = own_->op_of[measured.op];
     const auto all = options_.processes->gather(packed(report_, times_));
-    for (std::size_t rank = 1; rank < all.size(); ++rank) {
-      if (!all[rank]) silent_ = fmt::format("rank {} does not say what its replays showed", rank);
-      if (all[rank]) add(report_, times_, *all[rank]);
+    const Division division = division_of(setup_.step, options_);
+    for (std::size_t process = 1; process < all.size(); ++process) {
+      if (all[process]) {
+        add(report_, times_, *all[process]);
+      } else {
+        silent_ = fmt::format("rank {} does not say what its replays showed",
+                              division.of(static_cast<std::int32_t>(process)).first);
+      }
     }
   }
 
@@ -422,14 +467,14 @@ class Loop {
 
 void Loop::run_replays() {
   const Plan& plan = setup_.step.view().plan();
-  const auto only = only_rank(options_);
+  const auto only = own_ranks(setup_.step, options_);
   PlannedMemory memory(engine_, setup_.table(), plan, options_.poison, only);
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
-    const bool own = !only || RankId(*only).index() == rank;
+    const bool own = !only || only->contains(static_cast<std::int32_t>(rank));
     if (own) report_.bytes.planned += plan.ranks[rank].peak();
   }
   report_.bytes.allocated = memory.allocated();
-  if (only) own_ = program_of_rank(setup_.program, *only);
+  if (only) own_ = program_of_ranks(setup_.program, *only);
   Stepper stepper(setup_.loaded, own_ ? own_->program : setup_.program, memory, setup_.replayed,
                   setup_.replayed_deposits, setup_.expected, setup_.late.get());
   take(0);  // a split path bakes its sizes into the capture
@@ -460,7 +505,8 @@ void Loop::run_replays() {
 // How a run broke off; nullopt if it did not.
 std::optional<RunFailure> failure_of(const Setup& setup, const std::optional<std::string>& lost) {
   if (lost) return RunFailure{.kind = RunFailure::Kind::Lost, .message = *lost};
-  const auto& error = setup.engine.error() ? setup.engine.error() : setup.transport->error();
+  // What hangs in a device is ended by its transport, which knows why.
+  const auto& error = setup.transport->error() ? setup.transport->error() : setup.engine.error();
   if (!error) return std::nullopt;
   return RunFailure{
       .kind = RunFailure::Kind::Broken, .message = error->message, .help = error->help};
@@ -477,7 +523,11 @@ Result<RunReport, RunFailure> run_step(Engine& engine, const PlannedStep& step,
   report.unchecked = admission == Admission::Unchecked;
   report.engine = engine.name();
   report.device = engine.device();
-  report.processes = options.processes == nullptr ? 0 : options.processes->size();
+  if (options.processes != nullptr) {
+    report.processes = options.processes->size();
+    report.between = options.between.name;
+    report.division = division_of(step, options);
+  }
   report.replays = options.replays;
   report.float64_compared = options.float64 != Float64::LeftOut;
   report.float64_replays = float64_steps(options);

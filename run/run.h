@@ -27,7 +27,7 @@
 #include "run/execute/loaded_step.h"
 #include "run/execute/stepper.h"
 #include "run/execute/transport.h"
-#include "run/processes/processes.h"
+#include "run/processes/between_processes.h"
 #include "run/report.h"
 #include "run/setup/values.h"
 
@@ -80,12 +80,19 @@ struct RunOptions {
   std::optional<gradients::Contract> whose;
   /// How messages travel. Default: all ranks are in this process.
   TransportFactory transport = in_process;
-  /// One process a rank, this one among them, and how they send; null: all ranks are in this
-  /// process. Each runs the whole step eagerly and replays its own rank, and rank 0 has the report
-  /// of all. Precondition: there are as many processes as ranks, and the engine's memory is the
-  /// processor's.
+  /// One process for each rank or few ranks, this one among them, and how they send; null: all
+  /// ranks are in this process. Each runs the whole step eagerly and replays its own ranks, and
+  /// rank 0 has the report of all. Precondition: there are as many processes as the division says.
   Processes* processes = nullptr;
+  std::int32_t ranks_per_process = 1;
   MessageLibrary::Mode sends = MessageLibrary::Mode::Rendezvous;
+  /// Messages between processes, by name. That of MPI needs an engine whose memory is the
+  /// processor's.
+  struct Between {
+    std::string name = "mpi";
+    BetweenFactory make = between_processes;
+    bool can_be_captured = false;  ///< a graph of a whole step can hold them
+  } between;
   /// Called after the captures and after the last replay.
   std::function<void(const Inspection&)> inspect;
   /// Called with the number of each replay that was run and compared.

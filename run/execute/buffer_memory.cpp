@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 4> kRegionNames{"static inputs", "incomin
 }  // namespace
 
 PlannedMemory::PlannedMemory(Engine& engine, const BufferTable& table, const Plan& plan,
-                             Poison poison, std::optional<std::int32_t> only)
+                             Poison poison, std::optional<RankRange> only)
     : engine_(engine),
       table_(table),
       plan_(plan),
@@ -34,7 +34,7 @@ PlannedMemory::PlannedMemory(Engine& engine, const BufferTable& table, const Pla
     const std::int64_t address = plan.address[buffer];
     if (address == kNowhere) continue;
     const Buffer of = table.at(buffer);
-    if (of.rank != only.value_or(of.rank)) continue;
+    if (only && !only->contains(of.rank)) continue;
     Extent& extent = extents_[RankId(of.rank).index()][as_index(region_of(address))];
     extent.bytes = std::max(extent.bytes, offset_of(address) + table.bytes(of));
   }

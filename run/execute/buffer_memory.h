@@ -22,6 +22,7 @@
 #include "core/plan/buffers.h"
 #include "core/plan/plan.h"
 #include "run/engine/engine.h"
+#include "run/execute/rank_range.h"
 
 #include <array>
 #include <cstdint>
@@ -51,9 +52,9 @@ class BufferMemory {
 /// Buffers lie at the places of a plan, in regions that are allocated once.
 class PlannedMemory final : public BufferMemory {
  public:
-  /// `only` has memory of its own if it is a rank; nothing asks for that of another then.
+  /// If it is not nullopt, the ranks of `only` have memory, and nothing asks for that of others.
   PlannedMemory(Engine& engine, const BufferTable& table, const Plan& plan, Poison poison,
-                std::optional<std::int32_t> only = std::nullopt);
+                std::optional<RankRange> only = std::nullopt);
 
   [[nodiscard]] std::byte* at(BufferId buffer) override;
   void written(BufferId buffer) override;

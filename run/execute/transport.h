@@ -73,8 +73,13 @@ class Transport {
   /// about the message.
   virtual void expect(const Message& message, std::byte* place) = 0;
 
+  /// All places have been announced, and nothing has begun or is being captured. Where there are
+  /// several processes, all of them call.
+  virtual void prepare() {}
   /// A replay is about to begin: nothing of the one before is under way.
   virtual void begin_step() {}
+  /// The replay is over, or broke off.
+  virtual void end_step() {}
 
   /// The send begins: the bytes at `from` are written when the stream gets here, and stay until the
   /// send finishes.

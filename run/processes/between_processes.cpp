@@ -13,53 +13,19 @@
 
 namespace capo::run {
 
-namespace {
-
-// Both sides count the messages of a channel alike.
-int tag_of(const Message& message) {
-  return static_cast<int>(message.number);
-}
-
-// "rank 0 for rank 1, that for rank 0", of the first circle of waits; empty if there is none.
-std::string circle_of(const std::vector<std::int32_t>& awaited) {
-  const auto known = [&](std::int32_t rank) {
-    return rank >= 0 && static_cast<std::size_t>(rank) < awaited.size();
-  };
-  for (std::size_t first = 0; first < awaited.size(); ++first) {
-    std::string words = fmt::format("rank {}", first);
-    std::int32_t at = awaited[first];
-    for (std::size_t steps = 0; steps < awaited.size() && known(at); ++steps) {
-      words += fmt::format("{} for rank {}", steps == 0 ? "" : ", which waits", at);
-      if (static_cast<std::size_t>(at) == first) return words;
-      at = awaited[static_cast<std::size_t>(at)];
-    }
-  }
-  return "";
-}
-
-// The state in which nothing goes on, a line a rank.
-std::string stuck_state_of(const std::vector<std::optional<std::string>>& ranks,
-                           Processes::Duration timeout) {
-  std::string words =
-      fmt::format("no message came for {:g} s, and ranks are stuck:", timeout.count());
-  std::vector<std::int32_t> awaited;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    awaited.push_back(ranks[rank] ? std::stoi(*ranks[rank]) : -1);
-    words += fmt::format(
-        "\n  rank {} {}", rank,
-        ranks[rank] ? ranks[rank]->substr(ranks[rank]->find(' ') + 1) : "does not answer");
-  }
-  const std::string circle = circle_of(awaited);
-  return circle.empty() ? words : words + "\n  in a circle: " + circle;
-}
-
-}  // namespace
-
 BetweenProcesses::Head BetweenProcesses::head_of(const Message& message) {
   return {.sender = message.channel.sender,
           .receiver = message.channel.receiver,
           .communicator = message.channel.communicator,
           .number = message.number};
+}
+
+// Both sides count the messages of a channel alike; ranks of one process share its number there.
+int BetweenProcesses::tag_of(const Message& message) const {
+  const auto number = static_cast<int>(message.number);
+  const std::int32_t several = apart_.division.per_process;
+  return (number * several + message.channel.sender % several) * several +
+         message.channel.receiver % several;
 }
 
 void BetweenProcesses::expect(const Message& message, std::byte* place) {
@@ -77,15 +43,8 @@ void BetweenProcesses::prepare() {
 
 void BetweenProcesses::begin_step() {
   if (broken()) return;
-  if (!std::exchange(prepared_, true)) prepare();
-  for (const auto& [message, place] : places_) {
-    if (message.channel.receiver != processes_.rank()) continue;
-    engine_.launch(0, Fill{.bytes = message.bytes, .value = kPoison, .to = place});
-  }
-  engine_.synchronise();
-  if (!processes_.meet(patience_)) {
-    if (!broken()) tell_stuck(-1, "waits for all ranks to begin a replay");
-  }
+  const auto stuck = begin_together(engine_, apart_, places_);
+  if (stuck && !broken()) tell_stuck(*stuck);
 }
 
 void BetweenProcesses::send(StreamId, const Message& message, const std::byte* from) {
@@ -95,8 +54,8 @@ void BetweenProcesses::send(StreamId, const Message& message, const std::byte* f
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): a send reads what it is given
   auto* bytes = const_cast<std::byte*>(from);
   begun.request = processes_.library().send(
-      first_ + message.channel.communicator, message.channel.receiver, tag_of(message),
-      {{&begun.head, sizeof(Head)}, {bytes, message.bytes}}, mode_);
+      first_ + message.channel.communicator, apart_.division.home(message.channel.receiver),
+      tag_of(message), {{&begun.head, sizeof(Head)}, {bytes, message.bytes}}, apart_.mode);
 }
 
 void BetweenProcesses::receive(StreamId, const Message& message) {
@@ -104,8 +63,8 @@ void BetweenProcesses::receive(StreamId, const Message& message) {
   Begun& begun = begun_[{message, End::Receive}];
   begun.head = {};
   begun.request = processes_.library().receive(
-      first_ + message.channel.communicator, message.channel.sender, tag_of(message),
-      {{&begun.head, sizeof(Head)}, {places_.at(message), message.bytes}});
+      first_ + message.channel.communicator, apart_.division.home(message.channel.sender),
+      tag_of(message), {{&begun.head, sizeof(Head)}, {places_.at(message), message.bytes}});
 }
 
 void BetweenProcesses::finish(StreamId, const Message& message, End end) {
@@ -116,14 +75,18 @@ void BetweenProcesses::finish(StreamId, const Message& message, End end) {
     if (broken()) return;
     const bool sends = end == End::Send;
     const std::int32_t peer = sends ? message.channel.receiver : message.channel.sender;
-    return tell_stuck(peer, fmt::format("waits for rank {} to {} {}", peer,
-                                        sends ? "receive" : "send", place_of(message)));
+    return tell_stuck(
+        {.rank = sends ? message.channel.sender : message.channel.receiver,
+         .awaited = peer,
+         .words = fmt::format("waits for rank {} to {} {}", peer, sends ? "receive" : "send",
+                              name_of(message, apart_.words))});
   }
   const Head came = begun->second.head;
   begun_.erase(begun);
   if (end == End::Send || came == head_of(message)) return;
-  fail(fmt::format("rank {} received message {} from rank {} instead of {}", processes_.rank(),
-                   came.number, came.sender, place_of(message)));
+  fail(fmt::format("rank {} received message {} from rank {} instead of {}",
+                   message.channel.receiver, came.number, came.sender,
+                   name_of(message, apart_.words)));
 }
 
 bool BetweenProcesses::broken() {
@@ -140,17 +103,29 @@ void BetweenProcesses::fail(std::string message) {
                  .help = "--timeout says how long a message may take"};
 }
 
-// Each rank tells whom it waits for, in front of a space and the words for it.
-void BetweenProcesses::tell_stuck(std::int32_t awaited, const std::string& why) {
-  const auto all = processes_.gather(fmt::format("{} {}", awaited, why));
-  if (processes_.rank() == 0) return fail(stuck_state_of(all, processes_.timeout()));
-  fail(all.front() ? ""
-                   : fmt::format("rank {} {}, and rank 0 does not answer", processes_.rank(), why));
+void BetweenProcesses::tell_stuck(const StuckRank& own) {
+  fail(stuck_state_of(processes_, {own}, apart_.division.ranks));
 }
 
-std::string BetweenProcesses::place_of(const Message& message) const {
+std::optional<StuckRank> begin_together(Engine& engine, const Apart& apart,
+                                        const std::map<Message, std::byte*>& places) {
+  for (const auto& [message, place] : places) {
+    if (apart.division.home(message.channel.receiver) != apart.processes.rank()) continue;
+    engine.launch(0, Fill{.bytes = message.bytes, .value = kPoison, .to = place});
+  }
+  engine.synchronise();
+  if (apart.processes.meet(apart.patience)) return std::nullopt;
+  return StuckRank{.rank = apart.division.of(apart.processes.rank()).first,
+                   .words = "waits for all ranks to begin a replay"};
+}
+
+std::string name_of(const Message& message, const MessageWords& words) {
   return fmt::format("message {} from rank {} to rank {}, {}", message.number,
-                     message.channel.sender, message.channel.receiver, words_(message));
+                     message.channel.sender, message.channel.receiver, words(message));
+}
+
+std::unique_ptr<Transport> between_processes(Engine& engine, const Apart& apart) {
+  return std::make_unique<BetweenProcesses>(engine, apart);
 }
 
 }  // namespace capo::run

@@ -1,4 +1,5 @@
-// The part of a program that one rank runs, where each rank is a process of its own.
+// The part of a program that one process runs, where each rank is a process of its own, or a few
+// are.
 //
 //   whole    rank 0: F  send   Deliver        rank 1: receive  Delivered  F     one walk of all ops
 //   rank 0's         F  send   Deliver                                          waits on rank 1
@@ -13,14 +14,15 @@
 #pragma once
 
 #include "run/execute/program.h"
+#include "run/execute/rank_range.h"
 
 #include <cstdint>
 #include <vector>
 
 namespace capo::run {
 
-/// Puts both ends of each transfer at their own rank: a send's end delivers.
-[[nodiscard]] Program with_ends_apart(Program program);
+/// Puts both ends of each transfer between processes at their own rank: a send's end delivers.
+[[nodiscard]] Program with_ends_apart(Program program, const Division& division);
 
 struct OwnProgram {
   Program program;
@@ -28,6 +30,6 @@ struct OwnProgram {
 };
 
 /// Precondition: with_ends_apart() made `whole`.
-[[nodiscard]] OwnProgram program_of_rank(const Program& whole, std::int32_t rank);
+[[nodiscard]] OwnProgram program_of_ranks(const Program& whole, const RankRange& ranks);
 
 }  // namespace capo::run
