@@ -100,6 +100,15 @@ std::optional<std::string> Processes::text_of(int rank, Clock::time_point end) {
   return text;
 }
 
+bool Processes::tell(int rank, std::string& text, Clock::time_point end) {
+  std::uint64_t length = text.size();
+  const Piece piece{text.data(), static_cast<std::int64_t>(length)};
+  using enum MessageLibrary::Mode;
+  return wait_until(library_.send(gathering_, rank, 0, {{&length, sizeof length}, {}}, Rendezvous),
+                    end) &&
+         wait_until(library_.send(gathering_, rank, 0, {piece, {}}, Rendezvous), end);
+}
+
 std::vector<std::optional<std::string>> Processes::gather(std::string text, Duration more) {
   const Clock::time_point end = after(timeout_ + more);
   std::vector<std::optional<std::string>> texts;
@@ -108,15 +117,17 @@ std::vector<std::optional<std::string>> Processes::gather(std::string text, Dura
     for (int from = 1; from < size(); ++from) texts.push_back(text_of(from, end));
     return texts;
   }
-  std::uint64_t length = text.size();
-  const Piece piece{text.data(), static_cast<std::int64_t>(length)};
-  using enum MessageLibrary::Mode;
-  const bool told =
-      wait_until(library_.send(gathering_, 0, 0, {{&length, sizeof length}, {}}, Rendezvous),
-                 end) &&
-      wait_until(library_.send(gathering_, 0, 0, {piece, {}}, Rendezvous), end);
-  texts.push_back(told ? std::optional<std::string>("") : std::nullopt);
+  texts.push_back(tell(0, text, end) ? std::optional<std::string>("") : std::nullopt);
   return texts;
+}
+
+std::optional<std::string> Processes::spread(std::string text) {
+  const Clock::time_point end = after(timeout_);
+  if (rank() != 0) return text_of(0, end);
+  for (int to = 1; to < size(); ++to) {
+    if (!tell(to, text, end)) return std::nullopt;
+  }
+  return text;
 }
 
 }  // namespace capo::run

@@ -54,12 +54,15 @@ class Processes {
   /// nullopt if it did not.
   [[nodiscard]] std::vector<std::optional<std::string>> gather(std::string text,
                                                                Duration more = {});
+  /// Brings a text of rank 0 to all; nullopt if it did not come in time.
+  [[nodiscard]] std::optional<std::string> spread(std::string text);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   [[nodiscard]] bool wait_until(int request, Clock::time_point end);
   [[nodiscard]] std::optional<std::string> text_of(int rank, Clock::time_point end);
+  [[nodiscard]] bool tell(int rank, std::string& text, Clock::time_point end);
 
   MessageLibrary& library_;
   Duration timeout_;
