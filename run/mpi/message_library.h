@@ -51,6 +51,9 @@ class MessageLibrary {
                                  Mode mode) = 0;
   [[nodiscard]] virtual int receive(int communicator, int from, int tag,
                                     const Piece (&pieces)[2]) = 0;
+  /// What begins between the two calls begins together, where a library knows groups.
+  virtual void begin_group() {}
+  virtual void end_group() {}
   /// Begins to wait until all processes have begun to.
   [[nodiscard]] virtual int meet() = 0;
   /// Whether a request is over; from then on it is forgotten.

@@ -20,6 +20,7 @@ Walk::Walk(const TaskGraph& graph, const Lowered& lowered, const StageMap& map, 
       waits_for_(graph.task_of.size(), 0) {
   for (Vertex from = 0; from < graph.task_of.size(); ++from) {
     if (!own(from)) continue;
+    ++count_;
     for (const auto edge : boost::make_iterator_range(out_edges(from, graph.edges))) {
       ++waits_for_[target(edge, graph.edges)];
     }
@@ -58,6 +59,7 @@ void Walk::run(Vertex vertex) {
 }
 
 void Walk::begin(Vertex vertex) {
+  library_.begin_group();
   graph_.for_each_task(vertex, [&](TaskId id) {
     const Task& task = graph_.tasks[id];
     if (!is_transfer(task.kind)) return;
@@ -68,6 +70,7 @@ void Walk::begin(Vertex vertex) {
     begun.request = is_send(task.kind) ? library_.send(through, peer, 0, {piece, {}}, issued_.mode)
                                        : library_.receive(through, peer, 0, {piece, {}});
   });
+  library_.end_group();
 }
 
 // A task that waits for ever lacks a tensor that nobody makes in time, so it does not begin.
@@ -91,6 +94,10 @@ bool Walk::over(Vertex vertex) {
     }
   }
   return all;
+}
+
+bool Walk::finished() const {
+  return ran_.size() == count_;
 }
 
 void Walk::cancel() {

@@ -19,6 +19,7 @@
 #include "core/model/environment.h"
 #include "run/mpi/message_library.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -49,6 +50,8 @@ class Walk {
   bool go_on();
   /// Takes back what has begun and is not over.
   void cancel();
+  /// Whether all of this rank has run.
+  [[nodiscard]] bool finished() const;
 
   [[nodiscard]] const std::vector<Vertex>& ran() const { return ran_; }
   [[nodiscard]] const std::vector<Came>& came() const { return came_; }
@@ -76,6 +79,7 @@ class Walk {
   std::vector<std::uint32_t> waits_for_;  // by vertex: vertices of this rank that have not run
   std::vector<Vertex> ready_;             // all that they wait for on this rank is over
   std::deque<Begun> begun_;               // messages lie here until they are over
+  std::size_t count_ = 0;                 // vertices of this rank
   std::vector<Vertex> ran_;
   std::vector<Came> came_;
 };

@@ -86,6 +86,18 @@ bool paired_as_predicted(const Walkable& of, const WalkedRanks& walked) {
   return all;
 }
 
+// Takes back what is stuck, and tells rank 0 how far this one came.
+WalkedRanks gathered(Walk& walk, Processes& processes) {
+  walk.cancel();
+  WalkedRanks walked;
+  const auto texts = processes.gather(packed(walk));
+  for (std::size_t rank = 0; processes.rank() == 0 && rank < texts.size(); ++rank) {
+    if (!texts[rank]) walked.silent = fmt::format("rank {} does not answer", rank);
+    if (texts[rank]) add(walked, *texts[rank]);
+  }
+  return walked;
+}
+
 }  // namespace
 
 MessageLibrary::Mode mode_of(const Environment& environment) {
@@ -113,14 +125,25 @@ WalkedRanks walk_all(Processes& processes, const Walkable& of) {
   bool met =
       walk_until(walk, predicted(of, processes.rank()), processes.timeout()) && processes.meet();
   for (int meeting = 0; meeting < 2 && met; ++meeting) met = try_further(walk, processes);
-  walk.cancel();
-  WalkedRanks walked;
-  const auto texts = processes.gather(packed(walk));
-  for (std::size_t rank = 0; processes.rank() == 0 && rank < texts.size(); ++rank) {
-    if (!texts[rank]) walked.silent = fmt::format("rank {} does not answer", rank);
-    if (texts[rank]) add(walked, *texts[rank]);
+  return gathered(walk, processes);
+}
+
+WalkedRanks observe(Processes& processes, MessageLibrary& messages, const Walkable& of,
+                    Processes::Duration patience) {
+  const Issued issued{.layout = of.environment.layout(),
+                      .mode = mode_of(of.environment),
+                      .first = messages.add_communicators(kCommunicatorsBetween)};
+  Walk walk(of.graph, of.lowered, of.map, processes.rank(), messages, issued);
+  auto last = std::chrono::steady_clock::now();
+  while (!walk.finished() && std::chrono::steady_clock::now() - last < patience) {
+    if (walk.go_on()) {
+      last = std::chrono::steady_clock::now();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
   }
-  return walked;
+  (void)processes.meet(patience);
+  return gathered(walk, processes);
 }
 
 std::string difference(const Walkable& of, const WalkedRanks& walked) {

@@ -50,6 +50,11 @@ struct WalkedRanks {
 /// Precondition: there are at least as many processes as ranks.
 [[nodiscard]] WalkedRanks walk_all(Processes& processes, const Walkable& of);
 
+/// Walks with the messages of another library, which says by itself how far each rank comes: a rank
+/// stays where it is when nothing of it went on for so long.
+[[nodiscard]] WalkedRanks observe(Processes& processes, MessageLibrary& messages,
+                                  const Walkable& of, Processes::Duration patience);
+
 /// Says what differs from the prediction; empty if nothing does.
 [[nodiscard]] std::string difference(const Walkable& of, const WalkedRanks& walked);
 /// The messages that a receive got for another one.
