@@ -165,6 +165,14 @@ void CudaEngine::have_streams(std::uint32_t count) {
   }
 }
 
+int CudaEngine::ordinal() const {
+  return state_->ordinal;
+}
+
+CUstream_st* CudaEngine::stream(run::StreamId stream) const {
+  return state_->streams[stream].get();
+}
+
 void CudaEngine::leave_room_for_exchanges() {
   state_->room = Room::LeaveToExchanges;
 }

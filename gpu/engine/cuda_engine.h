@@ -34,6 +34,7 @@
 #include <vector>
 
 struct CUgraph_st;
+struct CUstream_st;
 
 namespace capo::gpu {
 
@@ -71,6 +72,10 @@ class CudaEngine final : public run::Engine {
 
   void label(std::string_view what) override { label_ = what; }
   [[nodiscard]] const std::optional<Error>& error() const override { return error_; }
+
+  /// The device, as cudaSetDevice takes it, and a stream, for libraries that launch by themselves.
+  [[nodiscard]] int ordinal() const;
+  [[nodiscard]] CUstream_st* stream(run::StreamId stream) const;
 
  private:
   struct State;

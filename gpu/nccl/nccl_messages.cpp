@@ -1,0 +1,188 @@
+#include "gpu/nccl/nccl_messages.h"
+
+#include "gpu/runtime/check.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace capo::gpu {
+
+NcclMessages::NcclMessages(CudaEngine& engine, const NcclFunctions& nccl, run::Processes& processes,
+                           Layout layout, std::int64_t message_bytes)
+    : engine_(engine),
+      nccl_(nccl),
+      processes_(processes),
+      layout_(std::move(layout)),
+      bytes_(message_bytes),
+      scratch_(engine.allocate(std::int64_t{2} * processes.size(), "warming NCCL up")) {
+  make();
+}
+
+NcclMessages::~NcclMessages() {
+  if (cancelled_) communicators_->abort();
+  for (const Request& request : requests_) {
+    if (request.over != nullptr) {
+      static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaEventDestroy(request.over)));
+    }
+    if (request.buffer != nullptr) engine_.release(request.buffer);
+  }
+  for (std::byte* const buffer : spare_) engine_.release(buffer);
+}
+
+NcclMessages::Way NcclMessages::way_of(int communicator, int from, int to) const {
+  using enum capo::Communicators;
+  const bool by_all = layout_.of == PerRank || layout_.of == PerDirection ||
+                      (layout_.of == LazyHybrid && communicator < 2);
+  if (by_all) return {.communicator = communicator};
+  if (layout_.of == PerEdge) return {.communicator = communicator, .a = from, .b = to};
+  return {.communicator = communicator, .a = std::min(from, to), .b = std::max(from, to)};
+}
+
+// A stream of the engine belongs to each, behind the first.
+void NcclMessages::make() {
+  communicators_ = std::make_unique<Communicators>(nccl_, processes_);
+  number_.clear();
+  std::vector<std::vector<std::int32_t>> members;
+  for (const int communicator : layout_.used) {
+    for (int from = 0; from < size(); ++from) {
+      for (int to = 0; to < size(); ++to) {
+        const Way way = way_of(communicator, from, to);
+        if (from == to || !number_.try_emplace(way, members.size()).second) continue;
+        std::vector<std::int32_t>& all = members.emplace_back();
+        if (way.a < 0) {
+          all.resize(static_cast<std::size_t>(size()));
+          std::iota(all.begin(), all.end(), 0);
+        } else {
+          all = {std::min(from, to), std::max(from, to)};
+        }
+      }
+    }
+  }
+  engine_.have_streams(static_cast<std::uint32_t>(members.size()) + 1);
+  if (const auto failed = communicators_->make(members, scratch_, engine_.stream(0))) {
+    return fail(failed->message);
+  }
+  engine_.synchronise();
+}
+
+void NcclMessages::renew() {
+  communicators_->abort();
+  engine_.synchronise();
+  cancelled_ = false;
+  for (Request& request : requests_) {
+    if (request.buffer != nullptr) spare_.push_back(std::exchange(request.buffer, nullptr));
+  }
+  make();
+}
+
+CUstream_st* NcclMessages::stream_of(const Request& request) const {
+  return engine_.stream(static_cast<run::StreamId>(request.through + 1));
+}
+
+std::byte* NcclMessages::buffer() {
+  if (spare_.empty()) return engine_.allocate(bytes_, "a message");
+  std::byte* const last = spare_.back();
+  spare_.pop_back();
+  return last;
+}
+
+int NcclMessages::send(int communicator, int to, int, const run::Piece (&pieces)[2], Mode) {
+  return add({.sends = true,
+              .through = number_.at(way_of(communicator, rank(), to)),
+              .peer = to,
+              .piece = pieces[0]});
+}
+
+int NcclMessages::receive(int communicator, int from, int, const run::Piece (&pieces)[2]) {
+  return add({.sends = false,
+              .through = number_.at(way_of(communicator, from, rank())),
+              .peer = from,
+              .piece = pieces[0]});
+}
+
+int NcclMessages::add(Request request) {
+  const int id = static_cast<int>(requests_.size());
+  request.buffer = buffer();
+  requests_.push_back(request);
+  group_ ? group_->push_back(id) : begin({id});
+  return id;
+}
+
+void NcclMessages::begin_group() {
+  group_.emplace();
+}
+
+void NcclMessages::end_group() {
+  const auto all = std::exchange(group_, std::nullopt);
+  if (all && !all->empty()) begin(*all);
+}
+
+void NcclMessages::stamp(const Request& request, CUstream_st* stream) {
+  const auto bytes = static_cast<std::size_t>(request.piece.bytes);
+  for (std::byte* const place : {request.buffer, request.buffer + bytes_ - request.piece.bytes}) {
+    const auto status = CAPO_CUDA_CHECK_NOEXCEPT(
+        cudaMemcpyAsync(place, request.piece.begin, bytes, cudaMemcpyHostToDevice, stream));
+    if (!status.ok()) fail(to_error("write a message", status).message);
+  }
+}
+
+bool NcclMessages::launch(const Request& request) {
+  const int peer = communicators_->number_of(request.peer, request.through);
+  CUstream_st* const stream = stream_of(request);
+  const auto bytes = static_cast<std::size_t>(bytes_);
+  ncclComm_t const comm = communicators_->at(request.through);
+  const ncclResult_t result =
+      request.sends ? nccl_.send(request.buffer, bytes, ncclInt8, peer, comm, stream)
+                    : nccl_.receive(request.buffer, bytes, ncclInt8, peer, comm, stream);
+  if (result != ncclSuccess) fail(nccl_error(nccl_, "ncclSend or ncclRecv", result).message);
+  return result == ncclSuccess;
+}
+
+void NcclMessages::begin(const std::vector<int>& requests) {
+  if (engine_.error()) fail(engine_.error()->message);
+  if (!error_.empty()) return;
+  const auto at = [&](int id) -> Request& { return requests_[static_cast<std::size_t>(id)]; };
+  for (const int id : requests) {
+    if (at(id).sends) stamp(at(id), stream_of(at(id)));
+  }
+  ncclResult_t result = nccl_.group_start();
+  for (const int id : requests) {
+    if (result == ncclSuccess && !launch(at(id))) break;
+  }
+  result = nccl_.group_end();
+  if (result != ncclSuccess) return fail(nccl_error(nccl_, "ncclGroupEnd", result).message);
+  for (const int id : requests) {
+    const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaEventCreate(&at(id).over));
+    if (!status.ok()) return fail(to_error("create an event", status).message);
+    static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaEventRecord(at(id).over, stream_of(at(id)))));
+  }
+}
+
+bool NcclMessages::over(int request) {
+  Request& of = requests_[static_cast<std::size_t>(request)];
+  if (!error_.empty() || of.over == nullptr) return false;
+  if (!CAPO_CUDA_CHECK_NOEXCEPT(cudaEventQuery(of.over)).ok()) return false;
+  if (!of.sends) {
+    const auto bytes = static_cast<std::size_t>(of.piece.bytes);
+    const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaMemcpy(
+        of.piece.begin, of.buffer + bytes_ - of.piece.bytes, bytes, cudaMemcpyDeviceToHost));
+    if (!status.ok()) fail(to_error("read a message", status).message);
+  }
+  static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaEventDestroy(std::exchange(of.over, nullptr))));
+  spare_.push_back(std::exchange(of.buffer, nullptr));
+  return true;
+}
+
+// The buffer stays in use until the communicators are renewed.
+void NcclMessages::cancel(int) {
+  cancelled_ = true;
+}
+
+void NcclMessages::fail(const std::string& what) {
+  if (error_.empty()) error_ = "rank " + std::to_string(rank()) + ": " + what;
+}
+
+}  // namespace capo::gpu
