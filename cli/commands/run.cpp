@@ -11,7 +11,7 @@
 #include "cli/options/judged_input.h"
 #include "cli/options/launched.h"
 #include "cli/options/progress.h"
-#include "core/base/index.h"
+#include "core/base/assert.h"
 #include "core/base/plural.h"
 #include "core/report/report.h"
 #include "core/rules/check.h"
@@ -208,28 +208,45 @@ void refuse_without_times(const RunRequest& request, bool asked, const char* opt
 }
 
 // Tells that there are not as many processes as ranks.
-int refuse_processes(const RunRequest& request, std::size_t ranks, const std::string& name) {
+int refuse_processes(const RunRequest& request, const run::Division& division,
+                     const std::string& name) {
   const std::int32_t processes = request.launched->processes().size();
+  const std::string_view transport = request.transport.kind == TransportKind::Mpi ? "mpi" : "nccl";
   return fail({.kind = ErrorKind::Environment,
                .message = fmt::format("{} has {} and was started in {}", name,
-                                      counted(static_cast<std::int64_t>(ranks), "rank"),
+                                      counted(division.ranks, "rank"),
                                       counted(processes, "process", "processes")),
-               .help = fmt::format("mpirun -n {} capo run ... --transport mpi", ranks)});
+               .help = fmt::format("mpirun -n {} capo run ... --transport {}", division.processes(),
+                                   transport)});
 }
 
-int run_file(const RunRequest& request) {
-  refuse_without_times(request, !request.timeline.empty(), "--output");
-  refuse_without_times(request, request.predict, "--predict");
-  auto judged = judged_input(request);
-  if (!judged) return refuse(judged.error());
-  const Input& input = judged->input;
-  const std::size_t ranks = input.schedule.ranks.size();
-  if (request.launched != nullptr && as_index(request.launched->processes().size()) != ranks) {
-    return refuse_processes(request, ranks, input.source.name);
+run::Division division_of(const RunRequest& request, const Input& input) {
+  return {.ranks = static_cast<std::int32_t>(input.schedule.ranks.size()),
+          .per_process = request.transport.ranks_per_device};
+}
+
+// Refuses before anything runs, and says so in one of the processes; one that fails alone ends all.
+Result<std::unique_ptr<run::Engine>> engine_of(const RunRequest& request) {
+  if (request.transport.kind != TransportKind::Nccl) return engine_for(request.device);
+  const auto ordinal = request.launched->device();
+  if (!ordinal) return ordinal.error();
+  auto engine = engine_for(request.device, *ordinal);
+  if (engine) return engine;
+  request.launched->end_all(
+      fmt::format("error: rank {}: {}\n", request.launched->processes().rank(),
+                  engine.error().message),
+      kEnvironment);
+}
+
+int run_judged(const RunRequest& request, JudgedInput& judged) {
+  const Input& input = judged.input;
+  const run::Division division = division_of(request, input);
+  if (request.launched != nullptr && request.launched->processes().size() != division.processes()) {
+    return refuse_processes(request, division, input.source.name);
   }
-  Model& model = judged->model;
+  Model& model = judged.model;
   if (!request.plan->modules.empty()) run::fuse_gradients(model.modules);
-  const run::CompletedModel complete = run::complete_model(judged->check_options(), input.schedule);
+  const run::CompletedModel complete = run::complete_model(judged.check_options(), input.schedule);
   for (const Module& module : complete.options.modules.list) {
     if (const auto why = run::module_refusal(module)) {
       return tell(request, name_of(request.device), "no-verdict", input.source.name, *why, nullptr,
@@ -242,16 +259,34 @@ int run_file(const RunRequest& request) {
     if (!makespan) throw CLI::ValidationError("--predict", makespan.error());
     predicted = *makespan;
   }
-  auto engine = engine_for(request.device);
+  auto engine = engine_of(request);
   if (!engine) return fail(engine.error());
   if (request.unchecked) {
-    return run_through(admit_unchecked, run::run_unchecked, *judged, complete, predicted, request,
+    return run_through(admit_unchecked, run::run_unchecked, judged, complete, predicted, request,
                        **engine);
   }
-  return run_through(verify, run::run, *judged, complete, predicted, request, **engine);
+  return run_through(verify, run::run, judged, complete, predicted, request, **engine);
 }
 
-int run_launched(RunRequest& request) {
+void refuse_options(const RunRequest& request) {
+  refuse_without_times(request, !request.timeline.empty(), "--output");
+  refuse_without_times(request, request.predict, "--predict");
+}
+
+int run_file(const RunRequest& request) {
+  refuse_options(request);
+  auto judged = judged_input(request);
+  return judged ? run_judged(request, *judged) : refuse(judged.error());
+}
+
+int run_launched(RunRequest& request, Launched& launched, const std::function<int()>& command) {
+  request.launched = &launched;
+  request.options.processes = &launched.processes();
+  request.options.ranks_per_process = request.transport.ranks_per_device;
+  return launched.run(command);
+}
+
+int run_over_mpi(RunRequest& request) {
   if (request.device == Device::Cuda) {
     throw CLI::ValidationError("--transport",
                                "mpi moves the memory of processors: take --device "
@@ -265,9 +300,47 @@ int run_launched(RunRequest& request) {
   request.device = Device::Host;
   auto launched = Launched::join(request.transport);
   if (!launched) return fail(launched.error());
-  request.launched = &*launched;
-  request.options.processes = &launched->processes();
-  return launched->run([&] { return run_file(request); });
+  return run_launched(request, *launched, [&] { return run_file(request); });
+}
+
+// Many a flag is about what is run, and these are about what NCCL can do.
+void refuse_for_nccl(const RunRequest& request, const Model& model) {
+  if (request.device == Device::Host) {
+    throw CLI::ValidationError("--transport",
+                               "nccl moves the memory of CUDA devices: take --device cuda");
+  }
+  if (model.environment.buffered()) {
+    throw CLI::ValidationError("--transfers",
+                               "a send of nccl may wait for its receive: take --transfers "
+                               "rendezvous, or leave it out");
+  }
+}
+
+// Where mpirun has not made the processes, capo makes them of itself, as many as the ranks need.
+int run_over_nccl(RunRequest& request) {
+  refuse_options(request);
+  auto messages = messages_of_nccl();
+  if (!messages) return fail(messages.error());
+  request.options.between = {.name = "nccl", .make = *messages, .can_be_captured = true};
+  if (launched_by_mpi()) {
+    auto launched = Launched::join(request.transport);
+    if (!launched) return fail(launched.error());
+    return run_launched(request, *launched, [&] {
+      auto judged = judged_input(request);
+      if (!judged) return refuse(judged.error());
+      refuse_for_nccl(request, judged->model);
+      request.device = Device::Cuda;
+      return run_judged(request, *judged);
+    });
+  }
+  auto judged = judged_input(request);
+  if (!judged) return refuse(judged.error());
+  refuse_for_nccl(request, judged->model);
+  request.device = Device::Cuda;
+  auto launched =
+      Launched::spawn(request.transport, division_of(request, judged->input).processes());
+  if (!launched) return fail(launched.error());
+  return run_launched(request, *launched, [&] { return run_judged(request, *judged); });
 }
 
 }  // namespace
@@ -328,8 +401,15 @@ Run add_run(CLI::App& app) {
                       "Write the measured timeline here as a Chrome trace");
   return [request] {
     request->options.poison = request->no_poison ? run::Poison::Off : run::Poison::On;
-    return request->transport.kind == TransportKind::Mpi ? run_launched(*request)
-                                                         : run_file(*request);
+    switch (request->transport.kind) {
+      case TransportKind::InProcess:
+        return run_file(*request);
+      case TransportKind::Mpi:
+        return run_over_mpi(*request);
+      case TransportKind::Nccl:
+        return run_over_nccl(*request);
+    }
+    CAPO_UNREACHABLE();
   };
 }
 

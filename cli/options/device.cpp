@@ -20,15 +20,19 @@ namespace {
 
 using Engine = std::unique_ptr<run::Engine>;
 
-Result<Engine> cuda_engine() {
+[[maybe_unused]] Error without_cuda() {
+  return {.kind = ErrorKind::Environment,
+          .message = "this capo was built without CUDA",
+          .help = "--device host runs the same plan on this machine's processor"};
+}
+
+Result<Engine> cuda_engine([[maybe_unused]] int ordinal) {
 #ifdef CAPO_HAVE_CUDA
-  auto engine = gpu::CudaEngine::make();
+  auto engine = gpu::CudaEngine::make(ordinal);
   if (!engine) return engine.error();
   return Engine(*std::move(engine));
 #else
-  return Error{.kind = ErrorKind::Environment,
-               .message = "this capo was built without CUDA",
-               .help = "--device host runs the same plan on this machine's processor"};
+  return without_cuda();
 #endif
 }
 
@@ -59,13 +63,23 @@ void add_device_option(CLI::App& app, Device& device) {
              "auto (a CUDA device where there is one), host or cuda");
 }
 
-Result<Engine> engine_for(Device device) {
+Result<Engine> engine_for(Device device, int ordinal) {
   if (device == Device::Cuda || (device == Device::Auto && has_cuda_driver())) {
-    auto engine = cuda_engine();
+    auto engine = cuda_engine(ordinal);
     if (engine || device == Device::Cuda) return engine;
     print_stderr(fmt::format("note: the host engine is taken: {}\n", engine.error().message));
   }
   return Engine(std::make_unique<run::host::HostEngine>());
+}
+
+Result<int> count_of_devices() {
+#ifdef CAPO_HAVE_CUDA
+  const auto devices = gpu::list_devices();
+  if (!devices) return devices.error();
+  return static_cast<int>(devices->size());
+#else
+  return without_cuda();
+#endif
 }
 
 }  // namespace capo::cli

@@ -23,6 +23,9 @@ void add_device_option(CLI::App& app, Device& device);
 
 /// Auto takes a CUDA device if there is one, else the host engine. If a driver of CUDA is installed
 /// and yet no device can be had, a note says why.
-[[nodiscard]] Result<std::unique_ptr<run::Engine>> engine_for(Device device);
+/// `ordinal` is the number of the CUDA device.
+[[nodiscard]] Result<std::unique_ptr<run::Engine>> engine_for(Device device, int ordinal = 0);
+/// How many CUDA devices there are, or why there is none.
+[[nodiscard]] Result<int> count_of_devices();
 
 }  // namespace capo::cli

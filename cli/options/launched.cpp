@@ -1,9 +1,15 @@
 #include "cli/options/launched.h"
 
 #include "cli/options/choice.h"
+#include "cli/options/device.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
+#include "core/base/plural.h"
 #include "core/text/printable.h"
+#ifdef CAPO_HAVE_NCCL
+#include "gpu/nccl/between_devices.h"
+#endif
+#include "run/processes/spawned.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,6 +17,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -23,6 +31,7 @@ namespace capo::cli {
 namespace {
 
 constexpr double kLongestTimeout = 1e6;  // seconds
+constexpr std::int32_t kMostRanks = 1'000'000;
 
 // Sends standard output and error to where nobody reads; returns what standard error was.
 int made_quiet() {
@@ -37,19 +46,69 @@ int made_quiet() {
 }  // namespace
 
 void TransportRequest::add_to(CLI::App& app) {
-  add_choice(app, "--transport", kind,
-             {{"in-process", TransportKind::InProcess}, {"mpi", TransportKind::Mpi}},
-             "How messages travel: in-process, or mpi (mpirun -n RANKS capo run ...)");
-  app.add_option("--timeout", timeout, "Seconds that a message of mpi may take")
+  add_choice(
+      app, "--transport", kind,
+      {{"in-process", TransportKind::InProcess},
+       {"mpi", TransportKind::Mpi},
+       {"nccl", TransportKind::Nccl}},
+      "How messages travel: in-process, mpi (mpirun -n RANKS capo run ...) or nccl (a process "
+      "for each CUDA device, made by mpirun or by capo itself)");
+  app.add_option("--timeout", timeout, "Seconds that a message of mpi or nccl may take")
       ->check(CLI::Range(0.001, kLongestTimeout))
       ->capture_default_str();
+  app.add_option("--ranks-per-device", ranks_per_device,
+                 "How many ranks one process of mpi or nccl has, with copies between them")
+      ->check(CLI::Range(1, kMostRanks))
+      ->capture_default_str();
+}
+
+bool launched_by_mpi() {
+  constexpr std::array kNames{"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"};
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
+Result<run::BetweenFactory> messages_of_nccl() {
+#ifdef CAPO_HAVE_NCCL
+  return gpu::messages_of_nccl();
+#else
+  return Error{.kind = ErrorKind::Environment,
+               .message = "this capo was built without NCCL",
+               .help =
+                   "build it where nccl.h is found (the CUDA toolkit, or PyPI's wheel "
+                   "nvidia-nccl-cu13; CAPO_NCCL=ON tells what is missing), or run all ranks on "
+                   "one device: --transport in-process"};
+#endif
+}
+
+Launched::Launched(std::unique_ptr<run::Processes> processes)
+    : processes_(std::move(processes)), heard_(reports() ? STDERR_FILENO : made_quiet()) {
 }
 
 Result<Launched> Launched::join(const TransportRequest& request) {
   auto processes = run::Processes::start(run::Processes::Duration(request.timeout));
   if (!processes) return processes.error();
-  const int heard = (*processes)->rank() == 0 ? STDERR_FILENO : made_quiet();
-  return Launched(*std::move(processes), heard);
+  return Launched(*std::move(processes));
+}
+
+Result<Launched> Launched::spawn(const TransportRequest& request, int count) {
+  const auto library = run::spawn(count);
+  if (!library) return library.error();
+  return Launched(
+      std::make_unique<run::Processes>(**library, run::Processes::Duration(request.timeout)));
+}
+
+Result<int> Launched::device() const {
+  const auto devices = count_of_devices();
+  if (!devices) return devices.error();
+  const char* const local = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+  const char* const all = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  const int processes = all == nullptr ? processes_->size() : std::atoi(all);
+  if (processes <= *devices) return local == nullptr ? processes_->rank() : std::atoi(local);
+  return Error{.kind = ErrorKind::Environment,
+               .message = fmt::format("{} of this machine need a CUDA device each, and it has {}",
+                                      counted(processes, "process", "processes"), *devices),
+               .help = "--ranks-per-device has several ranks share one"};
 }
 
 // A mistake in the command line is thrown by every process alike, so each leaves by itself.

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/base/result.h"
+#include "run/processes/between_processes.h"
 #include "run/processes/processes.h"
 
 #include <cstdint>
@@ -17,7 +18,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace CLI {
 class App;
@@ -25,22 +25,33 @@ class App;
 
 namespace capo::cli {
 
-enum class TransportKind : std::uint8_t { InProcess, Mpi };
+enum class TransportKind : std::uint8_t { InProcess, Mpi, Nccl };
 
 struct TransportRequest {
   TransportKind kind = TransportKind::InProcess;
   double timeout = 60;  ///< seconds
+  std::int32_t ranks_per_device = 1;
 
   void add_to(CLI::App& app);
 };
+
+/// Whether mpirun, or what does its work, has launched this process.
+[[nodiscard]] bool launched_by_mpi();
+/// The messages of NCCL, or why there are none.
+[[nodiscard]] Result<run::BetweenFactory> messages_of_nccl();
 
 /// This process among those that were launched with it.
 class Launched {
  public:
   [[nodiscard]] static Result<Launched> join(const TransportRequest& request);
+  /// Makes so many processes of this one, and returns in each of them.
+  [[nodiscard]] static Result<Launched> spawn(const TransportRequest& request, int count);
 
   [[nodiscard]] run::Processes& processes() const { return *processes_; }
   [[nodiscard]] bool reports() const { return processes_->rank() == 0; }
+  /// The number of the CUDA device of this process: its number on this machine. If there are fewer
+  /// devices than processes, or none, all of them are told so.
+  [[nodiscard]] Result<int> device() const;
 
   /// Runs a command that ends in every process alike, with its exit code; what is thrown in one of
   /// them alone ends all.
@@ -50,8 +61,7 @@ class Launched {
   [[noreturn]] void end_all(std::string_view tell, int code);
 
  private:
-  Launched(std::unique_ptr<run::Processes> processes, int heard)
-      : processes_(std::move(processes)), heard_(heard) {}
+  explicit Launched(std::unique_ptr<run::Processes> processes);
 
   std::unique_ptr<run::Processes> processes_;
   int heard_ = 2;  // a file descriptor: standard error as it was
