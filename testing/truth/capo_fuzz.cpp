@@ -19,9 +19,14 @@
 #include "testing/truth/minimal_case.h"
 #include "testing/truth/paste.h"
 #include "testing/truth/report_page.h"
+#include "testing/truth/tables.h"
 
 #ifdef CAPO_HAVE_CUDA
 #include "gpu/engine/cuda_engine.h"
+#endif
+#ifdef CAPO_HAVE_NCCL
+#include "gpu/nccl/nccl_messages.h"
+#include "run/processes/spawned.h"
 #endif
 
 #include <fmt/format.h>
@@ -31,6 +36,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <string>
@@ -58,6 +64,9 @@ struct Request {
   std::string lines;
   std::string report;
   std::string about;
+  std::string tables;
+  std::string transport = "mpi";
+  double message_mib = 256;
 };
 
 using Engine = std::unique_ptr<run::Engine>;
@@ -160,6 +169,67 @@ int run_orders_across(const Request& request) {
   return 0;
 }
 
+// Runs stored tables over processes that have been started; rank 0 prints.
+int run_tables_over(const Request& request, const TableRun& run) {
+  std::ifstream in(request.tables);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const auto tally = run_tables(run, text);
+  run::MessageLibrary& library = run.processes.library();
+  if (!tally) {
+    const int code = fail(tally.error());
+    library.end_all(code);
+    return code;
+  }
+  if (run.processes.rank() == 0) fmt::print("{}", to_text(*tally));
+  std::fflush(stdout);
+  library.leave();
+  const bool agree = tally->as_judged == tally->tables;
+  return agree ? 0 : kDisagreement;
+}
+
+constexpr run::Processes::Duration kTableTimeout{20};
+
+int run_tables_over_mpi(const Request& request) {
+  const auto processes = run::Processes::start(kTableTimeout);
+  if (!processes) return fail(processes.error());
+  run::MessageLibrary& library = (*processes)->library();
+  return run_tables_over(
+      request, {.processes = **processes,
+                .messages = [&](Communicators) -> run::MessageLibrary& { return library; },
+                .renew = [] {}});
+}
+
+int run_tables_over_nccl([[maybe_unused]] const Request& request) {
+#ifdef CAPO_HAVE_NCCL
+  constexpr int kRanks = 2;
+  const auto nccl = gpu::nccl_functions();
+  if (!nccl) return fail(nccl.error());
+  const auto library = run::spawn(kRanks);
+  if (!library) return fail(library.error());
+  run::Processes processes(**library, kTableTimeout);
+  const auto engine = gpu::CudaEngine::make(processes.rank());
+  if (!engine) {
+    (*library)->end_all(fail(engine.error()));
+    return kEnvironment;
+  }
+  std::unique_ptr<gpu::NcclMessages> messages;
+  const auto bytes = static_cast<std::int64_t>(request.message_mib * (1 << 20));
+  return run_tables_over(request, {.processes = processes,
+                                   .messages = [&](Communicators layout) -> run::MessageLibrary& {
+                                     messages = std::make_unique<gpu::NcclMessages>(
+                                         **engine, **nccl, processes, gpu::Layout{.of = layout},
+                                         bytes);
+                                     return *messages;
+                                   },
+                                   .renew = [&] { messages->renew(); },
+                                   .patience = run::Processes::Duration(2)});
+#else
+  return fail({.kind = ErrorKind::Environment,
+               .message = "this capo-fuzz was built without NCCL",
+               .help = ""});
+#endif
+}
+
 int report(const Request& request) {
   std::ifstream in(request.report);
   std::ifstream about(request.about);
@@ -205,6 +275,16 @@ int capo_fuzz(int argc, char** argv) {
                "Run each on the host engine as well: it has to come to the same");
   app.add_flag("--across", request.across,
                "Run each over processes, which mpirun starts: mpirun -n 4 capo-fuzz --across");
+  app.add_option("--tables", request.tables,
+                 "Run the tables of this JSON file over two processes, and compare what they do "
+                 "with what they did and with the verdict");
+  app.add_option("--transport", request.transport,
+                 "Of --tables: mpi (mpirun -n 2 capo-fuzz ...) or nccl (a CUDA device a rank)")
+      ->check(CLI::IsMember({"mpi", "nccl"}))
+      ->capture_default_str();
+  app.add_option("--message-mib", request.message_mib, "Of nccl: the size of every message")
+      ->check(CLI::Range(0.001, 65536.0))
+      ->capture_default_str();
   app.add_option("--lines", request.lines,
                  "Write a JSON line an order here; where there are some, go on behind them");
   app.add_option("--report", request.report,
@@ -222,6 +302,10 @@ int capo_fuzz(int argc, char** argv) {
     return kUsage;
   }
   if (request.across) return run_orders_across(request);
+  if (!request.tables.empty()) {
+    return request.transport == "nccl" ? run_tables_over_nccl(request)
+                                       : run_tables_over_mpi(request);
+  }
   return request.report.empty() ? run_orders(request) : report(request);
 }
 

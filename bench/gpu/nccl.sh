@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# What runs over NCCL on two GPUs: schedules bit-equal to eager execution, stored tables, processes that
+# stop or are killed.
+#
+#   bench/gpu/nccl.sh CAPO CAPO_FUZZ OUT      writes OUT/*.txt and prints a line a case
+#
+# libnccl.so.2 is that of CAPO_NCCL_LIBRARY, or the one that the dynamic linker finds. It ends within eight
+# minutes, since every case has a limit.
+set -u
+capo=$1; fuzz=$2; out=$3
+here=$(cd "$(dirname "$0")" && pwd)
+model=$here/nccl_model.json
+tables=$here/../../tests/data/nccl_two_gpus.json
+mkdir -p "$out/orders"
+export NCCL_NVLS_ENABLE=0
+began=$SECONDS
+
+# say NAME WANTED CODE FILE: a line of the summary.
+say() {
+  local word=ok
+  [[ $2 == "$3" ]] || word=WRONG
+  printf '%-5s %-46s exit %s  %s\n' "$word" "$1" "$3" "$(grep -m1 -E 'gradients equal|as capo says|^error|stuck' "$4" | cut -c1-120)" |
+    tee -a "$out/summary.txt"
+}
+
+# run NAME WANTED ARGUMENTS...: capo run with them.
+run() {
+  local name=$1 wanted=$2; shift 2
+  timeout -k 5 60 "$capo" run "$@" --transport nccl --device cuda --timeout 15 --float64 none --plan safe >"$out/$name.txt" 2>&1
+  say "$name" "$wanted" $? "$out/$name.txt"
+}
+
+make() { "$capo" generate "$@" -o "$out/orders/$name.order" >/dev/null 2>"$out/orders/$name.err" || cat "$out/orders/$name.err"; }
+name=1f1b;         make 1f1b --ranks 2 --microbatches 8
+name=interleaved;  make 1f1b-interleaved --ranks 2 --microbatches 8 --chunks 2
+name=zbv;          make zbv --ranks 2 --microbatches 8
+name=dualpipev;    make dualpipev --ranks 2 --microbatches 8
+name=megatron;     make megatron --pp 2 --vp 2 --microbatches 8 --overlap --delayed-wgrad --rank all --format order
+name=te2376;       make megatron --pp 2 --vp 2 --microbatches 8 --overlap --delayed-wgrad --layers 1,2 --rank all --format order
+name=four;         make 1f1b --ranks 4 --microbatches 8
+name=four_zbv;     make zbv --ranks 4 --microbatches 8
+
+for name in 1f1b interleaved zbv dualpipev megatron te2376; do
+  for graphs in per-action per-step; do
+    run "$name.$graphs" 0 "$out/orders/$name.order" --model "$model" --graphs $graphs
+  done
+done
+for layout in per-pair per-edge per-direction lazy-hybrid; do
+  run "zbv.$layout" 0 "$out/orders/zbv.order" --model "$model" --comm $layout
+done
+run interleaved.json 0 "$out/orders/interleaved.order" --model "$model" --format json -o "$out/interleaved.trace.json"
+run four.two_a_device 0 "$out/orders/four.order" --model "$model" --ranks-per-device 2
+run four_zbv.two_a_device 0 "$out/orders/four_zbv.order" --model "$model" --ranks-per-device 2
+run four.too_few_devices 5 "$out/orders/four.order" --model "$model"
+
+for mib in 256 64; do
+  timeout -k 5 150 "$fuzz" --tables "$tables" --transport nccl --message-mib $mib >"$out/tables.$mib.txt" 2>&1
+  say "tables of $mib MiB" $((mib == 256 ? 0 : 1)) $? "$out/tables.$mib.txt"
+done
+
+# harm NAME SIGNAL: a process of a long run gets it.
+harm() {
+  "$capo" run "$out/orders/1f1b.order" --model "$model" --transport nccl --timeout 5 --float64 none --replays 1000000 >"$out/$1.txt" 2>&1 &
+  local launcher=$! victim
+  sleep 8
+  victim=$(ps -o pid= --ppid "$launcher" | sed -n 2p)
+  kill "-$2" $victim
+  local since=$SECONDS
+  wait "$launcher"
+  local code=$?
+  say "$1 (after $((SECONDS - since)) s)" 5 $code "$out/$1.txt"
+}
+harm killed KILL
+harm stopped STOP
+echo "processes left: $(pgrep -c -x capo)" | tee -a "$out/summary.txt"
+echo "$((SECONDS - began)) s in all" | tee -a "$out/summary.txt"
