@@ -4,15 +4,26 @@
 #include "tests/gpu/soft/device.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace capo::soft_cuda {
+
+namespace {
+
+// One, or as many as the environment says, all alike.
+int devices() {
+  const char* const asked = std::getenv("CAPO_SOFT_CUDA_DEVICES");
+  return asked == nullptr ? 1 : std::atoi(asked);
+}
+
+}  // namespace
 
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   CAPO_ENTER(enter(__func__));
-  *count = 1;
+  *count = devices();
   return cudaSuccess;
 }
 
@@ -24,7 +35,7 @@ cudaError_t cudaGetDevice(int* ordinal) {
 
 cudaError_t cudaSetDevice(int ordinal) {
   CAPO_ENTER(enter(__func__));
-  return note(ordinal == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+  return note(ordinal < devices() ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -41,7 +52,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
   CAPO_ENTER(enter(__func__));
-  if (ordinal != 0) return note(cudaErrorInvalidDevice);
+  if (ordinal >= devices()) return note(cudaErrorInvalidDevice);
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "software CUDA");
   properties->major = kCapabilityMajor;
@@ -52,7 +63,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int ordinal) {
   CAPO_ENTER(enter(__func__));
-  if (ordinal != 0) return note(cudaErrorInvalidDevice);
+  if (ordinal >= devices()) return note(cudaErrorInvalidDevice);
   switch (attribute) {
     case cudaDevAttrMultiProcessorCount:
       *value = kMultiprocessors;
@@ -109,6 +120,12 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   if (!device().memory.holds(there, bytes)) return note(cudaErrorInvalidValue);
   std::memcpy(to, from, bytes);
   return cudaSuccess;
+}
+
+// Streams run at once.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t) {
+  return cudaMemcpy(to, from, bytes, kind);
 }
 
 // --- kernels, as nvcc registers them -------------------------------------------------------------

@@ -85,6 +85,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 
+// Launches run at once, so what was recorded has happened.
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return event->recorded ? cudaSuccess : cudaErrorNotReady;
+}
+
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   CAPO_ENTER(enter(__func__));
   if (!from->recorded || !to->recorded) return note(cudaErrorInvalidResourceHandle);
@@ -124,6 +129,12 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   stream->capture = ++device().captures_begun;
   device().captures.emplace(stream->capture,
                             Capture{.graph = std::make_unique<CUgraph_st>(), .origin = stream});
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  CAPO_ENTER(enter(__func__));
+  *status = stream->capture == 0 ? cudaStreamCaptureStatusNone : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
 

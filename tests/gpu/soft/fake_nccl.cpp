@@ -1,0 +1,300 @@
+// NCCL in software, for tests: what capo calls of it, between processes of one machine, by sockets.
+// It is built as a library of its own, which CAPO_NCCL_LIBRARY names.
+//
+// It keeps what matters of NCCL: messages of two ranks and a communicator are matched by their
+// order and by nothing else, a send waits until its receive has begun, what is in a group moves
+// together, and what waits goes on waiting until its communicator is aborted. Streams of CUDA in
+// software run at once, so it is the end of a group that waits here.
+//
+// CAPO_FAKE_NCCL=lose:3 loses the third message of the process of rank 0 in a communicator, warming
+// up not counted; fail:3 has the third group of a process give an error; init:1 lets the process
+// with this number in a communicator not join it.
+
+#include <nccl.h>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+struct ncclComm {
+  int rank = 0;
+  std::vector<int> sockets;
+  std::vector<std::string> came;   // bytes of a peer that nobody has taken
+  std::vector<std::int64_t> owed;  // acknowledgements of a peer that no send has taken
+  std::atomic<bool> aborted = false;
+};
+
+namespace {
+
+struct Operation {
+  bool sends = false;
+  char* bytes = nullptr;
+  std::size_t count = 0;
+  int peer = 0;
+  ncclComm* comm = nullptr;
+  std::size_t written = 0;
+  bool over = false;
+};
+
+thread_local int depth = 0;
+std::vector<Operation> group;
+int sends_begun = 0;
+int groups_ended = 0;
+std::string last_error;
+
+// The number behind a word of CAPO_FAKE_NCCL; -1 if it has another word.
+int asked(const char* word) {
+  const char* const all = std::getenv("CAPO_FAKE_NCCL");
+  const std::string text = all == nullptr ? "" : all;
+  const std::string begin = std::string(word) + ":";
+  return text.starts_with(begin) ? std::atoi(text.c_str() + begin.size()) : -1;
+}
+
+sockaddr_un address_of(const ncclUniqueId& id, int rank, socklen_t& length) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = std::string(id.internal) + "-" + std::to_string(rank);
+  std::memcpy(address.sun_path + 1, name.data(), name.size());  // a name without a file
+  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+void listen_as(const ncclUniqueId& id, int rank, int socket) {
+  socklen_t length = 0;
+  const sockaddr_un address = address_of(id, rank, length);
+  bind(socket, reinterpret_cast<const sockaddr*>(&address), length);
+  listen(socket, 64);
+}
+
+int connected_to(const ncclUniqueId& id, int rank, int own) {
+  socklen_t length = 0;
+  const sockaddr_un address = address_of(id, rank, length);
+  const int made = socket(AF_UNIX, SOCK_STREAM, 0);
+  while (connect(made, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+    std::this_thread::yield();
+  }
+  [[maybe_unused]] const auto told = write(made, &own, sizeof own);
+  return made;
+}
+
+void take_what_came(ncclComm& comm, int peer) {
+  char bytes[65536];
+  ssize_t count = 0;
+  auto& came = comm.came[static_cast<std::size_t>(peer)];
+  while ((count = read(comm.sockets[static_cast<std::size_t>(peer)], bytes, sizeof bytes)) > 0) {
+    came.append(bytes, static_cast<std::size_t>(count));
+  }
+}
+
+// Messages and acknowledgements of a peer come mixed, each behind a byte and a length.
+struct Head {
+  std::uint64_t acknowledges = 0;
+  std::uint64_t bytes = 0;
+};
+
+void sort_out(ncclComm& comm, int peer) {
+  auto& came = comm.came[static_cast<std::size_t>(peer)];
+  Head head;
+  std::size_t at = 0;
+  while (came.size() >= at + sizeof head) {
+    std::memcpy(&head, came.data() + at, sizeof head);
+    if (head.acknowledges != 0) {
+      ++comm.owed[static_cast<std::size_t>(peer)];
+      came.erase(at, sizeof head);
+    } else {
+      at += sizeof head + head.bytes;
+    }
+  }
+}
+
+void put(const ncclComm& comm, int peer, const void* bytes, std::size_t count) {
+  const char* at = static_cast<const char*>(bytes);
+  while (count > 0 && !comm.aborted) {
+    const ssize_t done =
+        send(comm.sockets[static_cast<std::size_t>(peer)], at, count, MSG_NOSIGNAL);
+    if (done < 0 && errno != EAGAIN && errno != EINTR) return;
+    if (done < 0) std::this_thread::yield();
+    if (done > 0) {
+      at += done;
+      count -= static_cast<std::size_t>(done);
+    }
+  }
+}
+
+void go_on(Operation& of) {
+  ncclComm& comm = *of.comm;
+  const auto peer = static_cast<std::size_t>(of.peer);
+  take_what_came(comm, of.peer);
+  sort_out(comm, of.peer);
+  if (of.sends) {
+    if (of.written == 0) {
+      const Head head{.acknowledges = 0, .bytes = of.count};
+      put(comm, of.peer, &head, sizeof head);
+      put(comm, of.peer, of.bytes, of.count);
+      of.written = 1;
+    }
+    if (comm.owed[peer] == 0) return;
+    --comm.owed[peer];
+    of.over = true;
+    return;
+  }
+  auto& came = comm.came[peer];
+  Head head;
+  if (came.size() < sizeof head) return;
+  std::memcpy(&head, came.data(), sizeof head);
+  if (came.size() < sizeof head + head.bytes) return;
+  std::memcpy(of.bytes, came.data() + sizeof head, std::min<std::size_t>(of.count, head.bytes));
+  came.erase(0, sizeof head + head.bytes);
+  const Head taken{.acknowledges = 1, .bytes = 0};
+  put(comm, of.peer, &taken, sizeof taken);
+  of.over = true;
+}
+
+ncclResult_t finish(std::vector<Operation> all) {
+  for (std::size_t left = all.size(); left > 0;) {
+    left = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].comm->aborted) {
+        last_error = "the communicator was aborted";
+        return ncclInternalError;
+      }
+      bool first = true;  // of its direction and peer: the others come behind it
+      for (std::size_t j = 0; j < i; ++j) {
+        first = first && (all[j].over || all[j].sends != all[i].sends ||
+                          all[j].peer != all[i].peer || all[j].comm != all[i].comm);
+      }
+      if (!all[i].over && first) go_on(all[i]);
+      left += all[i].over ? 0 : 1;
+    }
+    if (left > 0) std::this_thread::yield();
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t add(const Operation& of) {
+  if (of.sends && of.count > 1 && of.comm->rank == 0 && ++sends_begun == asked("lose")) {
+    Operation lost = of;
+    lost.written = 1;  // nothing is written, and nobody acknowledges it
+    group.push_back(lost);
+  } else {
+    group.push_back(of);
+  }
+  if (depth > 0) return ncclSuccess;
+  return finish(std::exchange(group, {}));
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  *id = {};
+  std::random_device random;
+  std::snprintf(id->internal, sizeof id->internal, "capo-fake-nccl-%d-%08x%08x",
+                static_cast<int>(getpid()), random(), random());
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int count, ncclUniqueId id, int rank) {
+  if (asked("init") == rank) {
+    last_error = "asked for";
+    return ncclSystemError;
+  }
+  auto* made = new ncclComm;
+  made->rank = rank;
+  made->sockets.assign(static_cast<std::size_t>(count), -1);
+  made->came.resize(static_cast<std::size_t>(count));
+  made->owed.resize(static_cast<std::size_t>(count));
+  const int door = socket(AF_UNIX, SOCK_STREAM, 0);
+  listen_as(id, rank, door);
+  for (int peer = 0; peer < rank; ++peer) {
+    made->sockets[static_cast<std::size_t>(peer)] = connected_to(id, peer, rank);
+  }
+  for (int others = rank + 1; others < count; ++others) {
+    const int came = accept(door, nullptr, nullptr);
+    int peer = 0;
+    [[maybe_unused]] const auto told = read(came, &peer, sizeof peer);
+    made->sockets[static_cast<std::size_t>(peer)] = came;
+  }
+  for (const int socket : made->sockets) {
+    if (socket >= 0) fcntl(socket, F_SETFL, O_NONBLOCK);
+  }
+  close(door);
+  *comm = made;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  for (const int socket : comm->sockets) {
+    if (socket >= 0) close(socket);
+  }
+  delete comm;
+  return ncclSuccess;
+}
+
+// It stays where it is: another thread may be waiting in it.
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  comm->aborted = true;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclSend(const void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
+                      cudaStream_t) {
+  return add({.sends = true,
+              .bytes = const_cast<char*>(static_cast<const char*>(bytes)),
+              .count = count,
+              .peer = peer,
+              .comm = comm});
+}
+
+ncclResult_t ncclRecv(void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
+                      cudaStream_t) {
+  return add({.sends = false,
+              .bytes = static_cast<char*>(bytes),
+              .count = count,
+              .peer = peer,
+              .comm = comm});
+}
+
+ncclResult_t ncclGroupStart() {
+  ++depth;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd() {
+  if (--depth > 0) return ncclSuccess;
+  if (++groups_ended == asked("fail")) {
+    last_error = "asked for";
+    return ncclSystemError;
+  }
+  return finish(std::exchange(group, {}));
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclSuccess ? "no error" : "unhandled system error";
+}
+
+const char* ncclGetLastError(ncclComm_t) {
+  return last_error.c_str();
+}
+
+}  // extern "C"

@@ -1,0 +1,170 @@
+// `capo run FILE --transport nccl` on CUDA and NCCL in software: what it prints is the report of
+// the run in one process, and whatever goes wrong ends all processes with a reason.
+
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using nlohmann::json;
+using testing_support::holds;
+using testing_support::Outcome;
+using testing_support::run_capo;
+using testing_support::ScratchFolder;
+
+class OverNccl : public ::testing::Test {
+ protected:
+  // Runs capo on so many devices in software; `asked` is what its NCCL is to do.
+  [[nodiscard]] Outcome run(int devices, std::vector<std::string> arguments,
+                            const std::string& asked = "") const {
+    arguments.insert(arguments.begin(), {"run", "step.order", "--device", "cuda"});
+    return run_capo(arguments, {.directory = folder_.path(),
+                                .environment = {"CAPO_SOFT_CUDA_DEVICES=" + std::to_string(devices),
+                                                "CAPO_NCCL_LIBRARY=" CAPO_FAKE_NCCL_LIBRARY,
+                                                "CAPO_FAKE_NCCL=" + asked},
+                                .program = CAPO_ON_SOFT_CUDA});
+  }
+
+  // Writes a schedule as "step.order".
+  void publish(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "generate");
+    const Outcome made = run_capo(arguments);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    folder_.write("step.order", made.out);
+  }
+  void publish(const std::string& name, int ranks) const {
+    publish({name, "--ranks", std::to_string(ranks), "--microbatches", "4"});
+  }
+
+  const ScratchFolder folder_;
+};
+
+json without_times_of_devices(const std::string& text) {
+  json report = json::parse(text, nullptr, false);
+  report.erase("times");
+  report.erase("transport");
+  report.erase("edges");
+  return report;
+}
+
+TEST_F(OverNccl, TwoProcessesReportWhatOneDoes) {
+  publish("zbv", 2);
+  const std::vector<std::string> plain{"--format", "json"};
+  const Outcome one = run(1, plain);
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  for (const std::string layout : {"per-rank", "per-pair", "per-edge", "per-direction"}) {
+    const Outcome two = run(2, {"--format", "json", "--transport", "nccl", "--comm", layout});
+    EXPECT_EQ(two.exit_code, 0) << two.err;
+    EXPECT_EQ(two.err, "");
+    EXPECT_EQ(without_times_of_devices(two.out), without_times_of_devices(one.out)) << layout;
+    EXPECT_EQ(json::parse(two.out)["transport"], "nccl");
+  }
+}
+
+TEST_F(OverNccl, GroupsOfMegatronsCallsMoveTogether) {
+  publish({"megatron", "--pp", "4", "--vp", "2", "--microbatches", "8", "--layers", "1,2",
+           "--overlap", "--delayed-wgrad", "--rank", "all", "--format", "order"});
+  const Outcome four = run(4, {"--transport", "nccl", "--plan", "safe"});
+  EXPECT_EQ(four.exit_code, 0) << four.err;
+  EXPECT_TRUE(holds(four.out, "nccl between 4 processes, ")) << four.out;
+}
+
+TEST_F(OverNccl, RanksMayShareADevice) {
+  publish("1f1b", 5);
+  const Outcome one = run(1, {"--format", "json"});
+  const Outcome three =
+      run(3, {"--format", "json", "--transport", "nccl", "--ranks-per-device", "2"});
+  EXPECT_EQ(three.exit_code, 0) << three.err;
+  EXPECT_EQ(without_times_of_devices(three.out), without_times_of_devices(one.out));
+  const Outcome words = run(3, {"--transport", "nccl", "--ranks-per-device", "2"});
+  EXPECT_TRUE(holds(words.out, "  edges: in process 0-1, 2-3; nccl 1-2, 3-4\n")) << words.out;
+}
+
+TEST_F(OverNccl, FewerDevicesThanProcessesAreSaidOnce) {
+  publish("1f1b", 4);
+  const Outcome outcome = run(2, {"--transport", "nccl"});
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_EQ(outcome.err,
+            "error: 4 processes of this machine need a CUDA device each, and it has 2\n"
+            "  help: --ranks-per-device has several ranks share one\n");
+}
+
+// The receive never gets its message, so all wait; who waits for whom is what the order says.
+TEST_F(OverNccl, ALostMessageGivesTheStuckStateAfterTheTimeout) {
+  publish("1f1b", 2);
+  const Outcome outcome = run(2, {"--transport", "nccl", "--timeout", "1"}, "lose:2");
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_EQ(
+      outcome.err,
+      "error: the run of step.order broke off: no message came for 1 s, and ranks are stuck:\n"
+      "  rank 0 waits for rank 1 to receive message 1 from rank 0 to rank 1, which F of chunk "
+      "1, microbatch 1 of rank 1 reads\n"
+      "  rank 1 waits for rank 0 to send message 1 from rank 0 to rank 1, which F of chunk 1, "
+      "microbatch 1 of rank 1 reads\n"
+      "  in a circle: rank 0 for rank 1, which waits for rank 0\n"
+      "  help: --timeout says how long a message may take\n");
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST_F(OverNccl, AnErrorOfNcclEndsAllWithItsWords) {
+  publish("1f1b", 2);
+  const Outcome outcome = run(2, {"--transport", "nccl", "--timeout", "5"}, "fail:3");
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_TRUE(holds(outcome.err, "ncclGroupEnd gave `unhandled system error` (asked for)"))
+      << outcome.err;
+}
+
+TEST_F(OverNccl, ARankThatCannotJoinEndsAll) {
+  publish("1f1b", 2);
+  const Outcome outcome = run(2, {"--transport", "nccl", "--timeout", "5"}, "init:1");
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_TRUE(holds(outcome.err, "rank 1: ncclCommInitRank gave `unhandled system error`"))
+      << outcome.err;
+}
+
+TEST_F(OverNccl, WithoutALibraryTheTransportIsRefused) {
+  publish("1f1b", 2);
+  const Outcome outcome = run_capo({"run", "step.order", "--transport", "nccl"},
+                                   {.directory = folder_.path(),
+                                    .environment = {"CAPO_NCCL_LIBRARY=/nowhere/libnccl.so.2"},
+                                    .program = CAPO_ON_SOFT_CUDA});
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_TRUE(outcome.err.starts_with("error: the library of NCCL cannot be loaded: /nowhere/"))
+      << outcome.err;
+}
+
+TEST_F(OverNccl, TheHostAndBufferedSendsAreRefused) {
+  publish("1f1b", 2);
+  const Outcome buffered = run(2, {"--transport", "nccl", "--transfers", "buffered"});
+  EXPECT_EQ(buffered.exit_code, 2);
+  EXPECT_TRUE(holds(buffered.err, "a send of nccl may wait for its receive")) << buffered.err;
+  const Outcome host = run_capo({"run", "step.order", "--transport", "nccl", "--device", "host"},
+                                {
+                                    .directory = folder_.path(),
+                                    .program = CAPO_ON_SOFT_CUDA,
+                                });
+  EXPECT_NE(host.exit_code, 0);
+}
+
+TEST_F(OverNccl, TheTimelineHoldsAllRanks) {
+  publish("1f1b", 2);
+  const Outcome two = run(2, {"--transport", "nccl", "--float64", "none", "-o", "t.json"});
+  ASSERT_EQ(two.exit_code, 0) << two.err;
+  const json trace = json::parse(folder_.read("t.json"));
+  std::set<int> ranks;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") ranks.insert(event["pid"].get<int>());
+  }
+  EXPECT_EQ(ranks.size(), 2U);
+}
+
+}  // namespace
+}  // namespace capo
