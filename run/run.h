@@ -28,6 +28,7 @@
 #include "run/execute/stepper.h"
 #include "run/execute/transport.h"
 #include "run/processes/between_processes.h"
+#include "run/processes/walk_all.h"
 #include "run/report.h"
 #include "run/setup/values.h"
 
@@ -121,9 +122,10 @@ struct RunFailure {
 /// the host engine would, every task as soon as all that it waits for is over. If every transfer
 /// meets some other end, a line says that nothing waits; the text is empty if no task graph can be
 /// made of the step. Where there are `processes`, all of them are to call, and walk the task graph
-/// as ranks; one more line says whether they came as far and no further. Tested over the corpus of
-/// the transfer rules by run_corpus_test.cpp.
+/// as ranks with these messages; one more line says whether they came as far and no further. Tested
+/// over the corpus of the transfer rules by run_corpus_test.cpp.
 [[nodiscard]] std::string stuck_state(const Input& input, const CheckOptions& options,
-                                      Processes* processes = nullptr);
+                                      Processes* processes = nullptr,
+                                      const WalkMessages& messages = {});
 
 }  // namespace capo::run

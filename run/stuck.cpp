@@ -97,8 +97,16 @@ class StuckState {
   std::vector<std::optional<TaskEdge>> waits_;  // by vertex: an edge from one that has not run
 };
 
+WalkedRanks walked_with(Processes& processes, const WalkMessages& messages, const Walkable& of) {
+  if (!messages.make) return walk_all(processes, of);
+  const auto made = messages.make(of.environment.layout(), communicators_used(of));
+  WalkedRanks walked = observe(processes, *made, of, processes.timeout());
+  if (made->error() != nullptr) walked.silent = made->error();
+  return walked;
+}
+
 // Says what processes did that were to walk the step, beside what it should be.
-std::string walked_over(Processes& processes, const Wiring& wiring) {
+std::string walked_over(Processes& processes, const WalkMessages& messages, const Wiring& wiring) {
   const Walkable of{.graph = wiring.transfers().graph,
                     .lowered = wiring.lowered(),
                     .map = wiring.map(),
@@ -110,12 +118,14 @@ std::string walked_over(Processes& processes, const Wiring& wiring) {
            "several ranks and "
            "channels that hold so many bytes are not\n";
   }
-  const WalkedRanks walked = walk_all(processes, of);
+  const WalkedRanks walked = walked_with(processes, messages, of);
   const std::string differs = difference(of, walked);
-  if (!differs.empty()) return fmt::format("  over processes it was otherwise: {}\n", differs);
+  if (!differs.empty()) {
+    return fmt::format("  over {} it was otherwise: {}\n", messages.name, differs);
+  }
   const std::size_t others = mismatches(of.graph, walked);
-  return fmt::format("  {} came as far over MPI and no further{}\n",
-                     counted(processes.size(), "process", "processes"),
+  return fmt::format("  {} came as far over {} and no further{}\n",
+                     counted(processes.size(), "process", "processes"), messages.name,
                      others == 0
                          ? ""
                          : fmt::format(", and {} met the receive of another, as predicted",
@@ -124,12 +134,13 @@ std::string walked_over(Processes& processes, const Wiring& wiring) {
 
 }  // namespace
 
-std::string stuck_state(const Input& input, const CheckOptions& options, Processes* processes) {
+std::string stuck_state(const Input& input, const CheckOptions& options, Processes* processes,
+                        const WalkMessages& messages) {
   const Context context(input, options);
   if (!orders_are_clean(context)) return "";
   const Wiring* finished = nullptr;
   const auto walked = [&](const Wiring& wiring) {
-    return processes == nullptr ? "" : walked_over(*processes, wiring);
+    return processes == nullptr ? "" : walked_over(*processes, messages, wiring);
   };
   for (const auto& wiring : context.wirings()) {
     if (!has_task_graph(*wiring)) continue;

@@ -26,7 +26,8 @@ say() {
 # run NAME WANTED ARGUMENTS...: capo run with them.
 run() {
   local name=$1 wanted=$2; shift 2
-  timeout -k 5 60 "$capo" run "$@" --transport nccl --device cuda --timeout 15 --float64 none --plan safe >"$out/$name.txt" 2>&1
+  [[ " $* " == *" --timeout "* ]] || set -- "$@" --timeout 15
+  timeout -k 5 60 "$capo" run "$@" --transport nccl --device cuda --float64 none --plan safe >"$out/$name.txt" 2>&1
   say "$name" "$wanted" $? "$out/$name.txt"
 }
 
@@ -52,6 +53,10 @@ run interleaved.json 0 "$out/orders/interleaved.order" --model "$model" --format
 run four.two_a_device 0 "$out/orders/four.order" --model "$model" --ranks-per-device 2
 run four_zbv.two_a_device 0 "$out/orders/four_zbv.order" --model "$model" --ranks-per-device 2
 run four.too_few_devices 5 "$out/orders/four.order" --model "$model"
+
+# Both ranks send first: stuck over NCCL as on paper, and never longer than it was told.
+run both_send_first 1 "$here/../../examples/torch/both_send_first.csv" --comm per-pair --unchecked --timeout 3
+grep -h 'over NCCL' "$out/both_send_first.txt" | tee -a "$out/summary.txt"
 
 for mib in 256 64; do
   timeout -k 5 150 "$fuzz" --tables "$tables" --transport nccl --message-mib $mib >"$out/tables.$mib.txt" 2>&1

@@ -70,20 +70,30 @@ std::string report_with_cures(const JudgedInput& judged, CheckResult result,
   return to_text(report_of(judged.input, std::move(result), {}));
 }
 
+// Where ranks are processes they walk the order, unless one process has several ranks.
+std::string walked_state(const Input& input, const CheckOptions& options, const RunRequest& request,
+                         run::Engine& engine) {
+  run::Processes* const processes = request.options.processes;
+  const bool apart = processes != nullptr && request.transport.ranks_per_device == 1;
+  if (!apart) return run::stuck_state(input, options);
+  if (request.transport.kind == TransportKind::Mpi) {
+    return run::stuck_state(input, options, processes);
+  }
+  return run::stuck_state(input, options, processes, walk_over_nccl(engine, *processes));
+}
+
 // Tells what stands in the way of a run, with the verdict that says so.
 int refuse_unverified(const JudgedInput& judged, const NotVerified& why, const RunRequest& request,
-                      const CheckOptions& options, std::string_view engine) {
+                      const CheckOptions& options, run::Engine& engine) {
   const Input& input = judged.input;
   const bool accepted = why.result.verdict == Verdict::Accepted;
   if (request.format == TextOrJson::Text) {
     if (!accepted) print_stderr(report_with_cures(judged, why.result, request));
-    if (request.unchecked) {
-      print_stderr(run::stuck_state(input, options, request.options.processes));
-    }
+    if (request.unchecked) print_stderr(walked_state(input, options, request, engine));
   }
   const bool by_verdict = !request.unchecked && !accepted;
   const int code = why.result.verdict == Verdict::NoVerdict ? kNoVerdict : kFindings;
-  tell(request, engine, name_of(why.result.verdict), input.source.name,
+  tell(request, engine.name(), name_of(why.result.verdict), input.source.name,
        by_verdict ? run::reason_of(why.result) : why.reason, &why.result, code);
   if (by_verdict && request.format == TextOrJson::Text && can_be_admitted(why.result)) {
     print_stderr("  help: --unchecked runs it all the same, and shows who is hurt\n");
@@ -180,7 +190,7 @@ int run_through(Gate gate, Start start, const JudgedInput& judged, const run::Co
                 std::optional<double> predicted, const RunRequest& request, run::Engine& engine) {
   auto admitted = gate(judged.input, model.options);
   if (const auto* why = std::get_if<NotVerified>(&admitted)) {
-    return refuse_unverified(judged, *why, request, model.options, engine.name());
+    return refuse_unverified(judged, *why, request, model.options, engine);
   }
   const auto& plan = std::get<0>(admitted);
   Progress progress("run", request.options.replays);

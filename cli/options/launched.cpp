@@ -4,6 +4,7 @@
 #include "cli/options/device.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
+#include "core/base/assert.h"
 #include "core/base/plural.h"
 #include "core/text/printable.h"
 #ifdef CAPO_HAVE_NCCL
@@ -79,6 +80,19 @@ Result<run::BetweenFactory> messages_of_nccl() {
                    "nvidia-nccl-cu13; CAPO_NCCL=ON tells what is missing), or run all ranks on "
                    "one device: --transport in-process"};
 #endif
+}
+
+run::WalkMessages walk_over_nccl([[maybe_unused]] run::Engine& engine,
+                                 [[maybe_unused]] run::Processes& processes) {
+  run::WalkMessages messages{.name = "NCCL"};
+#ifdef CAPO_HAVE_NCCL
+  messages.make = [&](Communicators layout, std::vector<int> used) {
+    auto made = gpu::walk_of_nccl(engine, processes, layout, std::move(used));
+    CAPO_ASSERT(made, "NCCL was found before");
+    return *std::move(made);
+  };
+#endif
+  return messages;
 }
 
 Launched::Launched(std::unique_ptr<run::Processes> processes)

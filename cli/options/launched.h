@@ -12,6 +12,7 @@
 #include "core/base/result.h"
 #include "run/processes/between_processes.h"
 #include "run/processes/processes.h"
+#include "run/processes/walk_all.h"
 
 #include <cstdint>
 #include <functional>
@@ -39,6 +40,10 @@ struct TransportRequest {
 [[nodiscard]] bool launched_by_mpi();
 /// The messages of NCCL, or why there are none.
 [[nodiscard]] Result<run::BetweenFactory> messages_of_nccl();
+
+/// Messages of NCCL with which an order is walked that nobody has verified; the engine outlives
+/// them. Precondition: messages_of_nccl() has found NCCL.
+[[nodiscard]] run::WalkMessages walk_over_nccl(run::Engine& engine, run::Processes& processes);
 
 /// This process among those that were launched with it.
 class Launched {

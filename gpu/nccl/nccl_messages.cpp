@@ -1,5 +1,7 @@
 #include "gpu/nccl/nccl_messages.h"
 
+#include "core/base/assert.h"
+#include "gpu/nccl/between_devices.h"
 #include "gpu/runtime/check.h"
 
 #include <cuda_runtime_api.h>
@@ -183,6 +185,20 @@ void NcclMessages::cancel(int) {
 
 void NcclMessages::fail(const std::string& what) {
   if (error_.empty()) error_ = "rank " + std::to_string(rank()) + ": " + what;
+}
+
+Result<std::unique_ptr<run::MessageLibrary>> walk_of_nccl(run::Engine& engine,
+                                                          run::Processes& processes,
+                                                          capo::Communicators layout,
+                                                          std::vector<int> used) {
+  // NCCL has no room for a message of that size, so that a send waits for its receive.
+  constexpr std::int64_t kLarge = std::int64_t{256} << 20;
+  const auto nccl = nccl_functions();
+  if (!nccl) return nccl.error();
+  auto* const cuda = dynamic_cast<CudaEngine*>(&engine);
+  CAPO_ASSERT(cuda != nullptr, "NCCL moves the memory of CUDA devices");
+  return std::unique_ptr<run::MessageLibrary>(std::make_unique<NcclMessages>(
+      *cuda, **nccl, processes, Layout{.of = layout, .used = std::move(used)}, kLarge));
 }
 
 }  // namespace capo::gpu

@@ -154,7 +154,8 @@ void NcclTransport::issue(run::StreamId stream) {
   if (broken()) return;
   if (result != ncclSuccess) {
     error_ = nccl_error(nccl_, "ncclGroupEnd", result);
-    error_->message = stuck(group.front()).words + ": " + error_->message;
+    error_->message = "rank " + std::to_string(stuck(group.front()).rank) + ": " +
+                      name_of(group.front().message, apart_.words) + ": " + error_->message;
     return;
   }
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;

@@ -146,6 +146,15 @@ WalkedRanks observe(Processes& processes, MessageLibrary& messages, const Walkab
   return gathered(walk, processes);
 }
 
+std::vector<int> communicators_used(const Walkable& of) {
+  std::set<int> used;
+  for (const Task& task : of.graph.tasks) {
+    if (!is_transfer(task.kind)) continue;
+    used.insert(communicator_between(of.environment.layout(), of.lowered, task));
+  }
+  return {used.begin(), used.end()};
+}
+
 std::string difference(const Walkable& of, const WalkedRanks& walked) {
   if (!walked.silent.empty()) return walked.silent;
   for (Vertex vertex = 0; vertex < of.graph.task_of.size(); ++vertex) {

@@ -16,7 +16,9 @@
 #include "run/processes/processes.h"
 #include "run/processes/walk.h"
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -54,6 +56,16 @@ struct WalkedRanks {
 /// stays where it is when nothing of it went on for so long.
 [[nodiscard]] WalkedRanks observe(Processes& processes, MessageLibrary& messages,
                                   const Walkable& of, Processes::Duration patience);
+
+/// The messages that an order is walked with, where the processes' own are not meant.
+struct WalkMessages {
+  std::string name = "MPI";
+  /// Makes them for a layout, and the numbers of the communicators between two ranks that are used.
+  /// Null: those of the processes.
+  std::function<std::unique_ptr<MessageLibrary>(Communicators, std::vector<int>)> make;
+};
+/// The numbers of the communicators between two ranks that its transfers go through.
+[[nodiscard]] std::vector<int> communicators_used(const Walkable& of);
 
 /// Says what differs from the prediction; empty if nothing does.
 [[nodiscard]] std::string difference(const Walkable& of, const WalkedRanks& walked);
