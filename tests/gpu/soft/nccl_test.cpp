@@ -1,12 +1,14 @@
 // `capo run FILE --transport nccl` on CUDA and NCCL in software: what it prints is the report of
 // the run in one process, and whatever goes wrong ends all processes with a reason.
 
+#include "gpu/nccl/nccl_transport.h"
 #include "tests/support/run_capo.h"
 #include "tests/support/scratch_folder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -53,6 +55,37 @@ json without_times_of_devices(const std::string& text) {
   report.erase("transport");
   report.erase("edges");
   return report;
+}
+
+run::Ends message(std::int32_t from, std::int32_t to, run::StreamId sender,
+                  run::StreamId receiver) {
+  return {.message = {.channel = {.sender = from, .receiver = to}},
+          .sender = sender,
+          .receiver = receiver};
+}
+
+TEST(CommunicatorsOfStreams, AreOneWhereRanksHaveOneStreamForAll) {
+  const auto all = gpu::joined_by_streams(
+      {message(0, 1, 0, 1), message(1, 2, 1, 2), message(1, 0, 1, 0)}, {.ranks = 3});
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].size(), 3U);
+}
+
+TEST(CommunicatorsOfStreams, AreOneForEachPairThatHasStreamsOfItsOwn) {
+  const auto all = gpu::joined_by_streams(
+      {message(0, 1, 0, 1), message(1, 2, 2, 3), message(1, 0, 1, 0)}, {.ranks = 3});
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].size(), 2U);
+  EXPECT_EQ(all[1].size(), 1U);
+}
+
+// NCCL has a process once in a communicator, with one stream at a time.
+TEST(CommunicatorsOfStreams, AreOneForEachTwoStreamsWhereAProcessHasSeveral) {
+  const run::Division two_each{.ranks = 4, .per_process = 2};
+  const auto all = gpu::joined_by_streams(
+      {message(1, 2, 1, 2), message(0, 3, 0, 3), message(0, 2, 0, 2), message(2, 0, 2, 0)},
+      two_each);
+  ASSERT_EQ(all.size(), 3U);
 }
 
 TEST_F(OverNccl, TwoProcessesReportWhatOneDoes) {
@@ -147,11 +180,11 @@ TEST_F(OverNccl, TheHostAndBufferedSendsAreRefused) {
   EXPECT_EQ(buffered.exit_code, 2);
   EXPECT_TRUE(holds(buffered.err, "a send of nccl may wait for its receive")) << buffered.err;
   const Outcome host = run_capo({"run", "step.order", "--transport", "nccl", "--device", "host"},
-                                {
-                                    .directory = folder_.path(),
-                                    .program = CAPO_ON_SOFT_CUDA,
-                                });
-  EXPECT_NE(host.exit_code, 0);
+                                {.directory = folder_.path(),
+                                 .environment = {"CAPO_NCCL_LIBRARY=" CAPO_FAKE_NCCL_LIBRARY},
+                                 .program = CAPO_ON_SOFT_CUDA});
+  EXPECT_EQ(host.exit_code, 2);
+  EXPECT_TRUE(holds(host.err, "nccl moves the memory of CUDA devices")) << host.err;
 }
 
 TEST_F(OverNccl, TheTimelineHoldsAllRanks) {

@@ -146,11 +146,11 @@ TEST(StepOverProcesses, OneGraphOfAStepIsRefused) {
 
 TEST(OwnRank, HasItsOpsInTheirOrderAndItsOwnWaits) {
   const VerifiedPlan plan = two_ranks();
-  const Program whole =
-      with_ends_apart(*program_of(plan.step().view().table(), plan.step().replayed()));
+  const Program whole = with_ends_apart(
+      *program_of(plan.step().view().table(), plan.step().replayed()), {.ranks = 2});
   std::size_t ops = 0;
   for (const std::int32_t rank : {0, 1}) {
-    const OwnProgram own = program_of_rank(whole, rank);
+    const OwnProgram own = program_of_ranks(whole, {rank, rank + 1});
     ops += own.program.ops.size();
     for (std::uint32_t op = 0; op < own.program.ops.size(); ++op) {
       EXPECT_EQ(whole.rank_of_stream[own.program.ops[op].stream], rank);
@@ -169,6 +169,53 @@ TEST(OwnRank, HasItsOpsInTheirOrderAndItsOwnWaits) {
     }
   }
   EXPECT_EQ(ops, whole.ops.size());
+}
+
+TEST(OwnRank, ManyOfOneProcessKeepTheirWaitsForEachOther) {
+  const VerifiedPlan plan = two_ranks();
+  const Division together{.ranks = 2, .per_process = 2};
+  const Program whole = *program_of(plan.step().view().table(), plan.step().replayed());
+  const OwnProgram own = program_of_ranks(with_ends_apart(whole, together), together.of(0));
+  EXPECT_EQ(own.program.waits, whole.waits);
+  EXPECT_EQ(own.program.ops.size(), whole.ops.size());
+  for (std::size_t part = 0; part < whole.parts.size(); ++part) {
+    EXPECT_EQ(own.program.parts[part].kind, whole.parts[part].kind);
+  }
+}
+
+TEST(Divisions, TheLastProcessMayHaveFewerRanks) {
+  const Division division{.ranks = 5, .per_process = 2};
+  EXPECT_EQ(division.processes(), 3);
+  EXPECT_EQ(division.home(3), 1);
+  EXPECT_EQ(division.of(2).first, 4);
+  EXPECT_EQ(division.of(2).end, 5);
+  EXPECT_FALSE(division.of(2).contains(5));
+}
+
+constexpr const char* kFourRanks =
+    "capo 1\nranks 4\nmicrobatches 2\nplacement chain\nrank 0: F1.0 F1.1 B1.0 B1.1\n"
+    "rank 1: F1.0 F1.1 B1.0 B1.1\nrank 2: F1.0 F1.1 B1.0 B1.1\nrank 3: F1.0 B1.0 F1.1 B1.1\n";
+
+TEST(StepOverProcesses, SeveralRanksOfAProcessReportWhatAllDo) {
+  const auto plan = [] {
+    return verified(typed(kFourRanks), every_layer(small(ModuleKind::Linear)));
+  };
+  host::HostEngine engine;
+  const auto alone = run(engine, plan(), {.replays = 2});
+  ASSERT_TRUE(alone);
+  Post post(2);
+  in_each(post, 60s, [&](Processes& processes) {
+    host::HostEngine own;
+    const auto report =
+        run(own, plan(), {.replays = 2, .processes = &processes, .ranks_per_process = 2});
+    ASSERT_TRUE(report) << report.error().message;
+    if (processes.rank() != 0) return;
+    EXPECT_TRUE(report->bit_equal);
+    EXPECT_EQ(report->graphs, alone->graphs);
+    EXPECT_EQ(report->bytes.planned, alone->bytes.planned);
+    EXPECT_EQ(report->timeline.size(), alone->timeline.size());
+    EXPECT_EQ(report->division.per_process, 2);
+  });
 }
 
 }  // namespace
