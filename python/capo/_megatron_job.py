@@ -21,9 +21,14 @@ _NUMBERS = """
 _SWITCHES = """
     overlap_moe_expert_parallel_comm delay_wgrad_compute overlap_p2p_comm_warmup_flush group_query_attention
     bf16 fp16 gradient_accumulation_fusion account_for_embedding_in_pipeline_split
-    account_for_loss_in_pipeline_split
+    account_for_loss_in_pipeline_split moe_pad_expert_input_to_capacity moe_router_padding_for_fp8
+    moe_shared_expert_overlap
 """.split()
-_WORDS = "cuda_graph_impl cuda_graph_modules cuda_graph_scope fp8 recompute_granularity moe_layer_freq pipeline_model_parallel_layout".split()
+_LISTS = "cuda_graph_modules recompute_modules".split()
+_WORDS = """
+    cuda_graph_impl cuda_graph_scope fp8 recompute_granularity moe_layer_freq pipeline_model_parallel_layout
+    moe_token_dispatcher_type moe_expert_capacity_factor
+""".split() + _LISTS
 _FLAGS = {
     "microbatch_group_size_per_vp_stage": ["--microbatch-group-size-per-virtual-pipeline-stage"],
     "overlap_p2p_comm_warmup_flush": ["--overlap-p2p-communication-warmup-flush"],
@@ -58,7 +63,7 @@ def _parser():
     for name in _SWITCHES:
         parser.add_argument(*flags(name), dest=name, action="store_true", default=None)
     for name in _WORDS:
-        parser.add_argument(*flags(name), dest=name, nargs="*" if name == "cuda_graph_modules" else None)
+        parser.add_argument(*flags(name), dest=name, nargs="*" if name in _LISTS else None)
     parser.add_argument("--no-overlap-p2p-communication", dest="overlap_p2p_comm", action="store_false", default=None)
     parser.add_argument("--no-gradient-accumulation-fusion", dest="gradient_accumulation_fusion", action="store_false")
     return parser
@@ -97,12 +102,13 @@ class Job:
 
     ``layers`` are of each chunk of a rank; ``calls`` is ``"batch"``, ``"overlap"`` or ``"flush"``, None
     without a pipeline; ``graphs`` is ``cuda_graph_impl``; ``modules`` are members of model.json, None
-    where bytes do not follow; ``notes`` say what was assumed, and what is not judged.
+    where bytes do not follow; ``refusal`` is why Megatron-LM captures no such graphs, None if it does;
+    ``notes`` say what was assumed, and what is not judged.
     """
 
     __slots__ = (
         "calls", "delayed_wgrad", "graphs", "group_size", "layers", "microbatches", "modules", "notes", "overlap",
-        "pp", "vp",
+        "pp", "refusal", "vp",
     )
 
     pp: int
@@ -115,6 +121,7 @@ class Job:
     calls: str | None
     graphs: str
     modules: dict | None
+    refusal: str | None
     notes: list[str]
 
     def __init__(self, **known):
@@ -205,6 +212,69 @@ def _scope(args):
     return [str(getattr(word, "name", word)) for word in words if str(word) not in ("", "full")]
 
 
+#: What of a layer a graph can hold.
+_PARTS = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba")
+
+
+def _all_layers_have_experts(args):
+    frequency = args.moe_layer_freq
+    return frequency in (None, 1, "1") or (isinstance(frequency, list) and 0 not in frequency)
+
+
+def _refusal(args, graphs):
+    """Why Megatron-LM refuses to capture such parts of a layer, in its own words; None if it does not.
+
+    transformer_config.py as of d98e8a64dd, in the order in which it looks.
+    """
+    held = set(_scope(args))
+    unknown = sorted(held - set(_PARTS))
+    if unknown:
+        return f"cuda_graph_modules: there is no {', '.join(unknown)}; there are {', '.join(_PARTS)}"
+    if graphs not in ("none", "local", "transformer_engine", "full_iteration"):
+        return f"cuda_graph_impl: {graphs} is none of none, local, transformer_engine, full_iteration"
+    experts, overlap = args.number("num_experts", 0) > 1, bool(args.overlap_moe_expert_parallel_comm)
+    padded = args.moe_expert_capacity_factor is not None and args.moe_pad_expert_input_to_capacity
+    copies = args.moe_token_dispatcher_type == "alltoall" and (
+        args.moe_expert_capacity_factor is not None or args.moe_router_padding_for_fp8
+    )
+    recomputed = args.recompute_modules or []
+    if graphs == "local" and held & {"moe_router", "moe_preprocess"}:
+        held |= {"moe_router", "moe_preprocess"}  # which it does not tell apart
+    by_layer = graphs in ("local", "transformer_engine")
+    rows = (
+        (by_layer and held >= {"moe", "moe_router"}, "cuda_graph_modules must not contain both moe and moe_router."),
+        (by_layer and "moe_preprocess" in held and "moe_router" not in held,
+         "moe_preprocess cuda graph is only supported with moe_router cuda graph."),
+        (by_layer and not experts and held & {"moe", "moe_router"}, "moe cuda graph is only supported for MoE."),
+        (by_layer and experts and _all_layers_have_experts(args) and "mlp" in held,
+         "mlp cuda graph is only supported for dense layers, but not found in the model."),
+        (by_layer and experts and not padded and "moe" in held, "moe cuda graph is only supported with drop-padding MoE."),
+        (by_layer and experts and not padded and copies and "moe_preprocess" in held,
+         "moe_preprocess cuda graph is not supported when there are DtoH copies and synchronizations in the preprocess step."),
+        (by_layer and args.recompute_granularity == "full", "full recompute is only supported with full iteration CUDA graph."),
+        (graphs == "transformer_engine" and args.recompute_granularity == "selective" and "moe" in recomputed
+         and "moe_router" in held, "moe recompute is not supported with moe_router CUDA graph with: "
+         "--cuda-graph-impl transformer_engine."),
+        (graphs == "transformer_engine" and overlap and held & {"moe", "mlp"},
+         "CUDA graph scope on moe and mlp is not supported with overlap_moe_expert_parallel_comm"),
+        (args.delay_wgrad_compute and not overlap,
+         "overlap_moe_expert_parallel_comm must be enabled when enabling delay_wgrad_compute"),
+    )
+    return next((words for refused, words in rows if refused), None)
+
+
+def _captures_wgrad(args, notes):
+    """Delayed weight gradients are captured where a graph holds a product of theirs: of attention, or of a shared expert."""
+    if not args.delay_wgrad_compute:
+        return False
+    held = set(_scope(args))
+    shared = args.number("moe_shared_expert_intermediate_size", 0) and not args.moe_shared_expert_overlap
+    if not held or "attn" in held or ("moe_router" in held and shared):
+        return True
+    notes.append("graphs hold no product whose weight gradient is delayed: weight gradients are not captured")
+    return False
+
+
 _SIZES = {
     "layers": "num_layers",
     "hidden": "hidden_size",
@@ -268,17 +338,19 @@ def job_of(given):
     vp = _virtual(args, pp)
     layers = _layers(args, pp, vp, notes)
     overlap = bool(args.overlap_moe_expert_parallel_comm)
+    graphs = str(getattr(args.cuda_graph_impl, "name", args.cuda_graph_impl or "none"))
     job = Job(
         pp=pp,
         vp=vp,
         microbatches=_microbatches(args, pp),
         group_size=args.number("microbatch_group_size_per_vp_stage"),
         overlap=overlap,
-        delayed_wgrad=bool(args.delay_wgrad_compute),
+        delayed_wgrad=_captures_wgrad(args, notes),
         layers=layers,
         calls=_calls(args, pp, vp),
-        graphs=str(getattr(args.cuda_graph_impl, "name", args.cuda_graph_impl or "none")),
+        graphs=graphs,
         modules=_modules(args, notes),
+        refusal=_refusal(args, graphs),
         notes=notes,
     )
     if job.graphs in ("local", "full_iteration"):

@@ -152,7 +152,7 @@ def check(args_or_config, *, plan=None, comm=None, profiles=("sound", "mcore")):
         comm=comm,
         profiles=profiles,
     )
-    return Verdict(job, orders_of_all, made.refusal, report)
+    return Verdict(job, orders_of_all, job.refusal or made.refusal, report)
 
 
 def main(arguments):

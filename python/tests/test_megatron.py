@@ -85,6 +85,60 @@ def test_what_megatron_refuses_is_rejected_with_its_reason():
         found.raise_for_errors()
 
 
+EXPERTS = {"num_experts": 8, "cuda_graph_impl": "transformer_engine"}
+PADDED = {"moe_expert_capacity_factor": 1.0, "moe_pad_expert_input_to_capacity": True}
+OVERLAP = {"overlap_moe_expert_parallel_comm": True}
+
+
+@pytest.mark.parametrize(
+    "changed, words",
+    [
+        (EXPERTS | PADDED | {"cuda_graph_modules": ["moe", "moe_router"]}, "must not contain both moe and moe_router"),
+        (EXPERTS | {"cuda_graph_modules": ["attn", "moe_preprocess"]}, "only supported with moe_router cuda graph"),
+        ({"cuda_graph_impl": "local", "cuda_graph_modules": "moe_router"}, "only supported for MoE"),
+        (EXPERTS | {"cuda_graph_modules": ["mlp"]}, "only supported for dense layers"),
+        (EXPERTS | {"cuda_graph_modules": ["moe"]}, "only supported with drop-padding MoE"),
+        (EXPERTS | {"cuda_graph_modules": ["moe_router", "moe_preprocess"], "moe_token_dispatcher_type": "alltoall",
+                    "moe_router_padding_for_fp8": True}, "DtoH copies and synchronizations"),
+        (EXPERTS | {"recompute_granularity": "full"}, "full recompute is only supported with full iteration"),
+        (EXPERTS | {"cuda_graph_modules": ["moe_router"], "recompute_granularity": "selective", "recompute_modules": ["moe"]},
+         "moe recompute is not supported with moe_router"),
+        (EXPERTS | PADDED | OVERLAP | {"cuda_graph_modules": ["moe"]}, "scope on moe and mlp is not supported"),
+        ({"delay_wgrad_compute": True}, "must be enabled when enabling delay_wgrad_compute"),
+        ({"cuda_graph_impl": "some"}, "cuda_graph_impl: some is none of"),
+        ({"cuda_graph_modules": ["attn", "router"]}, "there is no router; there are attn, mlp"),
+    ],
+)
+def test_graphs_that_megatron_does_not_capture(changed, words):
+    found = capo.megatron.check(namespace(**changed))
+    assert found.verdict == "rejected" and words in found.refusal and words in str(found)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        EXPERTS | {"cuda_graph_modules": ["attn", "moe_router", "moe_preprocess"]},
+        EXPERTS | PADDED | {"cuda_graph_modules": ["attn", "moe"]},
+        EXPERTS | {"cuda_graph_modules": ["mlp"], "moe_layer_freq": [0, 1]},
+        EXPERTS | OVERLAP | {"cuda_graph_modules": ["attn", "moe_router"]},
+        EXPERTS | {"cuda_graph_impl": "local", "cuda_graph_modules": ["moe_preprocess"]},
+        {"cuda_graph_impl": "full_iteration", "recompute_granularity": "full"},
+        {"cuda_graph_impl": "transformer_engine", "cuda_graph_scope": "full"},
+    ],
+)
+def test_graphs_that_megatron_captures(changed):
+    assert capo.megatron.check(namespace(**changed)).job.refusal is None
+
+
+def test_weight_gradients_are_captured_where_a_graph_holds_their_product():
+    def delayed(**changed):
+        return capo.megatron.check(namespace(**(EXPERTS | OVERLAP | {"delay_wgrad_compute": True} | changed))).job.delayed_wgrad
+
+    assert delayed() and delayed(cuda_graph_modules=["attn"])
+    assert not delayed(cuda_graph_modules=["moe_router"])
+    assert delayed(cuda_graph_modules=["moe_router"], moe_shared_expert_intermediate_size=512, moe_ffn_hidden_size=512)
+
+
 def test_the_module_is_a_program():
     def run(*flags):
         command = [sys.executable, "-m", "capo.megatron", "--", *flags]
