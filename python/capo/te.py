@@ -75,7 +75,7 @@ class guard:
 
     An order that is not accepted raises ``capo.OrderError`` before TransformerEngine is called, or,
     if the environment says ``CAPO_GUARD=warn``, warns and goes on; ``CAPO_GUARD=off`` judges
-    nothing. One that would be wrong if the modules were of a certain kind, which nobody can read, warns. Kinds, shapes, types and delayed weight gradients are read off the call. A capture that
+    nothing. One that would be wrong if the modules were of a certain kind, which nobody can read, warns, and so does a ``pool`` that is handed in. Kinds, shapes, types and delayed weight gradients are read off the call. A capture that
     fails leaves the classes, the garbage collector and the mark of a capture as they were. ``module`` is a module that holds ``make_graphed_callables``, if it is none of
     TransformerEngine's that is loaded; further arguments are those of ``capo.check``. ``reports``
     has the report of each call.
@@ -86,6 +86,7 @@ class guard:
         self._mode = mode
         self._declared = declared
         self._replacements = Replacements()
+        self._pools = {}  # the first call that captured into each pool that was handed in, from 1
         self.reports = []
 
     def _asked(self):
@@ -102,6 +103,7 @@ class guard:
             order = named.get("_order")
             if order is not None and self._asked() != "off":
                 self._judge(modules, sample_args, order, named)
+                self._warn_of_pool(named.get("pool"))
             left = _Left(modules, function)
             try:
                 return function(modules, sample_args, *rest, **named)
@@ -126,6 +128,20 @@ class guard:
             report.raise_for_errors()
         if report.diagnostics:
             warnings.warn(str(report), CaptureWarning, stacklevel=4)
+
+    def _warn_of_pool(self, pool):
+        """One call's graphs are judged among themselves, and a pool that is handed in may hold those of others."""
+        if pool is None:
+            return
+        call = len(self.reports)
+        first = self._pools.setdefault(pool, call)
+        words = "graphs are captured into a pool that was handed in: graphs of others there are not judged"
+        if first != call:
+            words = (
+                f"call {call} of make_graphed_callables captures into the pool of call {first}: they share memory, so that "
+                "a step which replays graphs of both has to replay them in the order of capture, all of the earlier call first"
+            )
+        warnings.warn(words, CaptureWarning, stacklevel=3)
 
     def __enter__(self):
         functions = loaded_functions(guarded=False) if self._module is None else [getattr(self._module, NAME)]

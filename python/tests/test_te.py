@@ -139,6 +139,19 @@ def test_what_hangs_on_a_kind_that_nobody_can_read_is_warned_of(engine):
     assert guard.reports[0].accepted and engine.calls == [named["_order"]]
 
 
+def test_a_pool_that_is_handed_in_is_warned_of(engine):
+    pool, named = (0, 1), {"_order": [1, -1], "_num_layers_per_chunk": [1]}
+    with capo.te.guard(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        engine.make_graphed_callables((Layer(),), (), **named)
+        with pytest.raises(capo.te.CaptureWarning, match="graphs of others there are not judged"):
+            engine.make_graphed_callables((Layer(),), (), **named, pool=pool)
+        with pytest.raises(capo.te.CaptureWarning, match="call 3 .* captures into the pool of call 2"):
+            engine.make_graphed_callables((Layer(),), (), **named, pool=pool)
+        with pytest.raises(capo.te.CaptureWarning, match="of others"):
+            engine.make_graphed_callables((Layer(),), (), **named, pool=(0, 2))
+
+
 def test_what_is_read_is_model_json():
     from capo._te_modules import model_of
 
