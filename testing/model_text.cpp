@@ -110,6 +110,7 @@ void add_plan(Json& json, const PlanOptions& plan) {
 
 void add_environment(Json& json, const Environment& environment) {
   add_name(json, "communicators", environment.communicators);
+  add_name(json, "comm_init", environment.comm_init);
   add_name(json, "transfers", environment.transfers);
   add_name(json, "p2p", environment.p2p);
   if (environment.ep_overlap) json["ep_overlap"] = true;

@@ -88,6 +88,7 @@ void refuse_unused(const ConvertRequest& request) {
   const TorchFlags& torch = request.torch;
   const std::pair<const char*, bool> flags[] = {
       {"--comm", given.communicators.has_value()},
+      {"--comm-init", given.comm_init.has_value()},
       {"--transfers", given.transfers.has_value()},
       {"--p2p", given.p2p.has_value()},
       {"--for", !torch.version.empty()},

@@ -70,6 +70,11 @@ void EnvironmentOptions::add_to(CLI::App& app) {
              "per-direction: activations, and gradients, as PyTorch 2.14 has it on demand; "
              "lazy-hybrid: per pair, but groups of sends and receives on one for all ranks")
       ->group(group);
+  add_choice(
+      app, "--comm-init", comm_init, words_of({CommInit::Eager, CommInit::Lazy}),
+      "When communicators are made: eager, before the step, or lazy, where a rank first uses "
+      "one, and then all its members wait there for each other; default: eager")
+      ->group(group);
   add_transfers(app, group);
   add_choice(app, "--p2p", p2p,
              words_of({MegatronCalls::Batch, MegatronCalls::Overlap, MegatronCalls::Flush}),
@@ -183,6 +188,7 @@ Result<Model, CommandError> EnvironmentOptions::resolve(const Limits& limits) co
   }
   Environment& environment = declared.environment;
   merge(environment.communicators, communicators, "--comm", on_conflict());
+  merge(environment.comm_init, comm_init, "--comm-init", on_conflict());
   if (transfers) {
     merge(environment.transfers, std::optional(transfers->mode), "--transfers", on_conflict());
     if (environment.channel_bytes && environment.channel_bytes != transfers->channel_bytes)
@@ -266,6 +272,7 @@ std::optional<Misfit> EnvironmentOptions::useless_flag(const Schedule& schedule)
   const char* flag = p2p               ? "--p2p"
                      : assume_defaults ? "--assume"
                      : communicators   ? "--comm"
+                     : comm_init       ? "--comm-init"
                      : transfers       ? "--transfers"
                                        : nullptr;
   if (flag == nullptr || !model.empty()) return std::nullopt;

@@ -45,6 +45,7 @@ enum class OnConflict { Refuse, TakeFlag };
 struct EnvironmentOptions {
   std::string topology;  ///< a name, or a file
   std::optional<Communicators> communicators;
+  std::optional<CommInit> comm_init;
   std::optional<StatedTransfers> transfers;
   std::optional<std::int64_t> message_bytes;
   std::optional<MegatronCalls> p2p;

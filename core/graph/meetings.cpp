@@ -6,6 +6,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 namespace capo {
 
@@ -164,6 +169,17 @@ bool same_collective(const Lowered& lowered, const Task& a, const Task& b) {
          x.layer == y.layer;
 }
 
+// Puts all starts before one point and all ends behind it.
+void join(std::span<const TaskId> tasks, TaskGraph& graph, EdgeList& edges) {
+  const TaskId first = tasks.front();
+  const auto point = static_cast<Vertex>(graph.task_of.size());
+  graph.task_of.push_back(first);
+  for (const TaskId task : tasks) {
+    edges.add(graph, {task, graph.start(task)}, {first, point}, EdgeKind::Collective);
+    edges.add(graph, {first, point}, {task, graph.end(task)}, EdgeKind::Collective);
+  }
+}
+
 // Lets the k-th collective of each member meet. Returns false and notes a fault if they differ.
 bool meet(const Lowered& lowered, const std::vector<std::vector<TaskId>>& members, std::size_t k,
           std::uint32_t group, TaskGraph& graph, EdgeList& edges,
@@ -184,14 +200,9 @@ bool meet(const Lowered& lowered, const std::vector<std::vector<TaskId>>& member
     }
     return false;
   }
-  // All starts before one point, all ends behind it.
-  const auto point = static_cast<Vertex>(graph.task_of.size());
-  graph.task_of.push_back(first);
-  for (const auto& member : members) {
-    const TaskId task = member[k];
-    edges.add(graph, {task, graph.start(task)}, {first, point}, EdgeKind::Collective);
-    edges.add(graph, {first, point}, {task, graph.end(task)}, EdgeKind::Collective);
-  }
+  std::vector<TaskId> together;
+  for (const auto& member : members) together.push_back(member[k]);
+  join(together, graph, edges);
   return true;
 }
 
@@ -230,6 +241,108 @@ void meet_collectives(const Lowered& lowered, std::span<const CollectiveGroup> g
       if (!meet(lowered, members, k, g, graph, edges, faults)) break;
     }
   }
+}
+
+namespace {
+
+// Finds the first uses of communicators and lets the members of each meet.
+class FirstUseWiring {
+ public:
+  FirstUseWiring(const TaskGraph& graph, std::span<const CollectiveGroup> groups)
+      : of_(graph), groups_(groups) {}
+
+  FirstUses run() {
+    for (std::size_t r = 0; r + 1 < of_.first_of.size(); ++r) add_uses_of(r);
+    made_.graph.first_of.push_back(static_cast<TaskId>(made_.graph.tasks.size()));
+    for (const auto& [communicator, uses] : uses_) meet_members(communicator, uses);
+    made_.graph.edges = edges_.graph(made_.graph.task_of.size());
+    return std::move(made_);
+  }
+
+ private:
+  // Two ranks, -1 for all; a communicator between them, its name, and the declared group, which is
+  // past the last for transfers.
+  using Communicator =
+      std::tuple<std::int32_t, std::int32_t, std::uint8_t, std::string_view, std::uint32_t>;
+
+  [[nodiscard]] std::optional<Communicator> communicator_of(const Task& task) const {
+    const Stream& stream = of_.streams[task.stream];
+    const auto transfers = static_cast<std::uint32_t>(groups_.size());
+    if (stream.runs == Stream::Runs::Transfers)
+      return Communicator{stream.peer_low, stream.peer_high, stream.communicator, stream.name,
+                          transfers};
+    const std::uint32_t group = group_of(groups_, task.rank, task.kind);
+    if (stream.runs != Stream::Runs::Collectives || group == transfers) return std::nullopt;
+    return Communicator{-1, -1, std::uint8_t{0}, std::string_view(), group};
+  }
+
+  void add_uses_of(std::size_t rank) {
+    TaskGraph& graph = made_.graph;
+    const auto host = static_cast<std::uint32_t>(graph.streams.size());
+    graph.streams.push_back({.rank = static_cast<std::int32_t>(rank)});
+    graph.first_of.push_back(static_cast<TaskId>(graph.tasks.size()));
+    for (TaskId id = of_.first_of[rank]; id < of_.first_of[rank + 1]; ++id) {
+      const auto communicator = communicator_of(of_.tasks[id]);
+      if (!communicator) continue;
+      std::vector<TaskId>& uses = uses_[*communicator];
+      const bool again = !uses.empty() && graph.tasks[uses.back()].rank == of_.tasks[id].rank;
+      if (!again) uses.push_back(add_use(of_.tasks[id], host));
+    }
+  }
+
+  // A use is behind the one before it on the same host.
+  TaskId add_use(Task use, std::uint32_t host) {
+    TaskGraph& graph = made_.graph;
+    const auto id = static_cast<TaskId>(graph.tasks.size());
+    use.stream = host;
+    use.start = static_cast<Vertex>(graph.task_of.size());
+    use.split = true;
+    use.never = use.member = false;
+    graph.tasks.push_back(use);
+    graph.task_of.insert(graph.task_of.end(), 2, id);
+    if (id > graph.first_of.back()) edges_.add(graph.end(id - 1), use.start, EdgeKind::Stream);
+    edges_.add(use.start, use.start + 1, EdgeKind::Span);
+    return id;
+  }
+
+  [[nodiscard]] std::vector<RankId> members_of(const Communicator& communicator) const {
+    const auto& [low, high, number, name, group] = communicator;
+    std::vector<RankId> members;
+    if (group < groups_.size()) {
+      members.assign(groups_[group].members.begin(), groups_[group].members.end());
+    } else if (low >= 0) {
+      members = {low, high};
+    } else {
+      for (std::size_t r = 0; r < made_.graph.streams.size(); ++r)
+        members.push_back(made_.graph.streams[r].rank);
+    }
+    return members;
+  }
+
+  void meet_members(const Communicator& communicator, const std::vector<TaskId>& uses) {
+    TaskGraph& graph = made_.graph;
+    for (const RankId member : members_of(communicator)) {
+      const bool comes = std::any_of(uses.begin(), uses.end(),
+                                     [&](TaskId use) { return graph.tasks[use].rank == member; });
+      if (comes) continue;
+      made_.absences.push_back({.task = uses.front(), .member = member});
+      for (const TaskId use : uses) graph.tasks[use].never = true;
+      return;
+    }
+    join(uses, graph, edges_);
+  }
+
+  const TaskGraph& of_;
+  std::span<const CollectiveGroup> groups_;
+  FirstUses made_;
+  std::map<Communicator, std::vector<TaskId>> uses_;  // of each rank the first
+  EdgeList edges_;
+};
+
+}  // namespace
+
+FirstUses wire_first_uses(const TaskGraph& graph, std::span<const CollectiveGroup> groups) {
+  return FirstUseWiring(graph, groups).run();
 }
 
 }  // namespace capo

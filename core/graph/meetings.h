@@ -13,8 +13,8 @@
 // Two streams of a rank are unordered but for events and data. A member whose collectives run on
 // more than one stream must have a path from the end of each to the start of the next, or another
 // member may see them the other way round. One clock per stream and vertex would be too much to
-// keep; one pass over the graph for each stream in question is enough. Tested by build_test.cpp and
-// collective_races_test.cpp.
+// keep; one pass over the graph for each stream in question is enough. Tested by build_test.cpp,
+// first_uses_test.cpp and collective_races_test.cpp.
 
 #pragma once
 
@@ -72,6 +72,23 @@ void pair_transfers(const Lowered& lowered, const StageMap& map, const TaskLooku
 /// Precondition: the graph has no edges yet, since each meeting becomes a vertex of its own.
 void meet_collectives(const Lowered& lowered, std::span<const CollectiveGroup> groups,
                       TaskGraph& graph, EdgeList& edges, std::vector<TransferFault>& faults);
+
+/// The first use of each communicator by each rank, in the order in which the rank issues them, of
+/// transfers and of the collectives of declared groups. Where communicators are made lazily, a
+/// rank's host makes one there together with all its members, which meet, and issues nothing before
+/// that.
+struct FirstUses {
+  /// A use of a communicator that some member never uses, so that nobody has it made.
+  struct Absence {
+    TaskId task = kNoTask;
+    RankId member;
+  };
+  TaskGraph graph;                ///< a stream for each rank's host
+  std::vector<Absence> absences;  ///< the first use of each such communicator
+};
+/// `graph` is that of wire_transfers().
+[[nodiscard]] FirstUses wire_first_uses(const TaskGraph& graph,
+                                        std::span<const CollectiveGroup> groups);
 
 /// Two collectives of one group that one rank may start in either order.
 struct CollectiveRace {

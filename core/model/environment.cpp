@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kCommunicators{"per-rank", "per-pair", "per-edge",
                                                          "per-direction", "lazy-hybrid"};
+constexpr std::array<std::string_view, 2> kCommInits{"eager", "lazy"};
 constexpr std::array<std::string_view, 2> kTransferModes{"rendezvous", "buffered"};
 
 // The names stand in the order of the enumerators.
@@ -32,6 +33,9 @@ std::optional<Value> named(const std::array<std::string_view, kSize>& names,
 
 std::string_view name_of(Communicators communicators) {
   return kCommunicators[as_index(communicators)];
+}
+std::string_view name_of(CommInit init) {
+  return kCommInits[as_index(init)];
 }
 std::string_view name_of(TransferMode mode) {
   return kTransferModes[as_index(mode)];

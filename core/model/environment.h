@@ -6,7 +6,7 @@
 // least; one for each two ranks and direction orders least. What is stated in a report, simulated
 // or run takes the first of each. Values that a job has only if it asks for them are judged only if
 // they are declared: two communicators for activations and gradients, a parent beside those of
-// pairs, and channels that hold a number of bytes.
+// pairs, communicators that are made at their first use, and channels that hold a number of bytes.
 //
 //   {"communicators": "per-pair", "transfers": "buffered"}
 //   {"transfers": "buffered:4194304", "transfer": {"bytes": 1048576}}     four messages a channel
@@ -38,6 +38,13 @@ enum class Communicators : std::uint8_t {
   LazyHybrid,
 };
 
+/// When a communicator is made: all its members make it together, and each waits for the others.
+enum class CommInit : std::uint8_t {
+  Eager,  ///< before the step, on all ranks in one order
+  /// Where a rank first uses it, as NCCL's process groups do that were made without a device.
+  Lazy,
+};
+
 enum class TransferMode : std::uint8_t {
   Rendezvous,  ///< a send ends when its receive ends
   Buffered,    ///< a send ends by itself, as long as its channel has room
@@ -58,6 +65,7 @@ struct Environment {
   /// A channel holds so many bytes if sends are buffered; nullopt: any number.
   std::optional<std::int64_t> channel_bytes;
   std::optional<std::int64_t> message_bytes;  ///< of one transfer; stated if channel_bytes is
+  std::optional<CommInit> comm_init;          ///< nullopt: before the step
   /// nullopt: transfers stand where the order writes them, or where PyTorch would add them.
   std::optional<MegatronCalls> p2p;
   bool ep_overlap = false;  ///< Megatron runs forward and backward of a step as one
@@ -71,6 +79,9 @@ struct Environment {
 
   [[nodiscard]] Communicators layout() const {
     return communicators.value_or(Communicators::PerRank);
+  }
+  [[nodiscard]] bool made_lazily() const {
+    return comm_init.value_or(CommInit::Eager) == CommInit::Lazy;
   }
   [[nodiscard]] bool has_weight_stream() const { return weight_stream.value_or(false); }
   [[nodiscard]] bool buffered() const {
@@ -88,6 +99,8 @@ struct Environment {
 
 /// "per-rank", "per-pair", "per-edge", "per-direction", "lazy-hybrid".
 [[nodiscard]] std::string_view name_of(Communicators communicators);
+/// "eager", "lazy".
+[[nodiscard]] std::string_view name_of(CommInit init);
 /// "rendezvous", "buffered".
 [[nodiscard]] std::string_view name_of(TransferMode mode);
 

@@ -128,6 +128,11 @@ std::string explain_setting(const Report& report) {
     } else {
       lines.add("communicators", name_of(across.layout()), meaning(across.layout()));
     }
+    if (across.made_lazily()) {
+      lines.add_value("comm-init", name_of(CommInit::Lazy), true,
+                      "a communicator is made where its members first use it, each of which waits "
+                      "there for all others");
+    }
     if (judged_under_all(setting, "transfers")) {
       lines.add("transfers", "any",
                 "the verdict holds whether a send ends when its receive does or by itself");

@@ -78,23 +78,27 @@ Json json_of(const Layers& layers) {
 }
 
 Json json_of(const Setting& environment) {
-  return {{"topology", environment.topology},
-          {"plan", environment.plan ? Json(name_of(*environment.plan)) : Json(nullptr)},
-          {"modules", environment.modules.empty() ? Json(nullptr) : Json(environment.modules)},
-          {"ranks", environment.ranks},
-          {"chunks", environment.chunks},
-          {"microbatches", environment.microbatches},
-          {"layers_per_chunk", json_of(environment.layers)},
-          {"delayed", environment.delayed_everywhere ? Json("all") : Json(environment.delayed)},
-          {"communicators",
-           environment.communicates ? Json(name_of(environment.across.layout())) : Json(nullptr)},
-          {"transfers",
-           environment.communicates ? Json(transfers_text(environment.across)) : Json(nullptr)},
-          {"p2p", environment.across.p2p ? Json(name_of(*environment.across.p2p)) : Json(nullptr)},
-          {"ep_overlap", environment.across.ep_overlap},
-          {"weight_stream", environment.across.has_weight_stream()},
-          {"collective_groups", environment.groups},
-          {"assumed", environment.assumed}};
+  Json out = {
+      {"topology", environment.topology},
+      {"plan", environment.plan ? Json(name_of(*environment.plan)) : Json(nullptr)},
+      {"modules", environment.modules.empty() ? Json(nullptr) : Json(environment.modules)},
+      {"ranks", environment.ranks},
+      {"chunks", environment.chunks},
+      {"microbatches", environment.microbatches},
+      {"layers_per_chunk", json_of(environment.layers)},
+      {"delayed", environment.delayed_everywhere ? Json("all") : Json(environment.delayed)},
+      {"communicators",
+       environment.communicates ? Json(name_of(environment.across.layout())) : Json(nullptr)},
+      {"transfers",
+       environment.communicates ? Json(transfers_text(environment.across)) : Json(nullptr)},
+      {"p2p", environment.across.p2p ? Json(name_of(*environment.across.p2p)) : Json(nullptr)},
+      {"ep_overlap", environment.across.ep_overlap},
+      {"weight_stream", environment.across.has_weight_stream()},
+      {"collective_groups", environment.groups},
+      {"assumed", environment.assumed}};
+  if (environment.communicates && environment.across.made_lazily())
+    out["comm_init"] = name_of(CommInit::Lazy);
+  return out;
 }
 
 Json json_of(const Lines& lines, const Suppressed& suppressed) {

@@ -495,8 +495,9 @@ class TextWriter {
 
   static std::string communication_words(const Setting& environment) {
     const Environment& across = environment.across;
-    return fmt::format("\n  {}, {}, {}",
+    return fmt::format("\n  {}{}, {}, {}",
                        value_words(environment, "communicators", name_of(across.layout())),
+                       across.made_lazily() ? " made at their first use" : "",
                        value_words(environment, "transfers", transfers_text(across)),
                        across.p2p ? fmt::format("Megatron's calls ({})", name_of(*across.p2p))
                                   : std::string("as written or as PyTorch adds them"));

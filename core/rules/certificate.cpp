@@ -406,8 +406,8 @@ class Writer {
   std::vector<std::size_t> number_;  // by buffer
 };
 
-std::string deadlock_certificate(const Context& context, const Wiring& wiring) {
-  const TaskGraph& graph = wiring.transfers().graph;
+std::string deadlock_certificate(const Context& context, const Wiring& wiring,
+                                 const TaskGraph& graph) {
   Steps steps = steps_of(graph);
   const auto waits_for = put_in_order(steps);
   const std::vector<Vertex> circle = circle_of(steps, waits_for);
@@ -420,9 +420,8 @@ std::string deadlock_certificate(const Context& context, const Wiring& wiring) {
                      graph_text(steps), fmt::join(circle, ","), fmt::join(tasks, ",\n"));
 }
 
-bool has_circle(const Wiring& wiring) {
-  return wiring.transfers_matter() && !wiring.execution().finishes() &&
-         !shortest_cycle(wiring.transfers().graph, wiring.execution()).empty();
+bool has_circle(const TaskGraph& graph, const Execution& execution) {
+  return !execution.finishes() && !shortest_cycle(graph, execution).empty();
 }
 
 }  // namespace
@@ -430,7 +429,12 @@ bool has_circle(const Wiring& wiring) {
 std::optional<std::string> deadlock_certificate_of(const Context& context) {
   if (!orders_are_clean(context)) return std::nullopt;
   for (const auto& wiring : context.wirings()) {
-    if (has_circle(*wiring)) return deadlock_certificate(context, *wiring);
+    if (!wiring->transfers_matter()) continue;
+    const TaskGraph& transfers = wiring->transfers().graph;
+    if (has_circle(transfers, wiring->execution()))
+      return deadlock_certificate(context, *wiring, transfers);
+    const TaskGraph& uses = wiring->first_uses().graph;
+    if (has_circle(uses, wiring->making())) return deadlock_certificate(context, *wiring, uses);
   }
   return std::nullopt;
 }

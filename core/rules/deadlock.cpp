@@ -4,7 +4,7 @@
 //   rank 1: send-B1.0 recv-F1.1
 //
 // Transfers without a partner and the like are for transfers.cpp. Tested by deadlock_test.cpp and
-// tests/corpus/rules/T09 and T10.
+// tests/corpus/rules/T09, T10 and T14.
 
 #include "core/base/assert.h"
 #include "core/graph/meetings.h"
@@ -27,6 +27,12 @@
 namespace capo::rules {
 
 namespace {
+
+bool all_have_their_ends(const std::vector<TransferFault>& faults) {
+  return std::all_of(faults.begin(), faults.end(), [](const TransferFault& fault) {
+    return fault.kind == TransferFault::Kind::Mismatch;
+  });
+}
 
 // The environments nearest to this one under which the transfers finish, in words.
 std::vector<std::string> ways_out(const Context& context, const Wiring& wiring) {
@@ -76,10 +82,7 @@ void deadlock(const Context& context, Findings& out) {
   for (const auto& wiring : context.wirings()) {
     if (!wiring->transfers_matter() || wiring->execution().finishes()) continue;
     const WiredTransfers& wired = wiring->transfers();
-    const bool explained = std::any_of(
-        wired.faults.begin(), wired.faults.end(),
-        [](const TransferFault& fault) { return fault.kind != TransferFault::Kind::Mismatch; });
-    if (explained) continue;
+    if (!all_have_their_ends(wired.faults)) continue;
     const auto cycle = shortest_cycle(wired.graph, wiring->execution());
     const std::vector<std::int32_t> ranks = words::ranks_of(wired.graph, cycle);
     if (cycle.empty() || context.judged_before(*wiring, ranks)) continue;
@@ -107,6 +110,70 @@ void deadlock(const Context& context, Findings& out) {
             ? "Megatron makes these calls itself: choose other communicators or other calls"
             : "let the two ends of each transfer come at the same point of both orders";
     out.report(std::move(finding));
+  }
+}
+
+constexpr const char* kMadeAtFirstUse =
+    "communicators are made at their first use (--comm-init lazy), by all their members at once";
+
+void report_absence(const Context& context, const Wiring& wiring, FirstUses::Absence absence,
+                    Findings& out) {
+  if (!out.found()) return;
+  const TaskGraph& graph = wiring.first_uses().graph;
+  out.report(
+      {.message = fmt::format(
+           "{} waits for ever: it is the first use of a communicator that rank {} never uses",
+           words::task_placed(context, wiring, graph, absence.task), absence.member),
+       .labels = {{words::task_span(context, wiring, graph, absence.task), ""}},
+       .notes = {{.text = kMadeAtFirstUse, .span = std::nullopt}},
+       .help = {.text = "make the communicators before the step (--comm-init eager)"},
+       .witness =
+           words::task_witness(context, wiring, graph, WitnessKind::Entries, {absence.task})});
+}
+
+void report_circle_of_uses(const Context& context, const Wiring& wiring, Findings& out) {
+  const TaskGraph& graph = wiring.first_uses().graph;
+  const auto cycle = shortest_cycle(graph, wiring.making());
+  if (cycle.empty()) return;
+  const std::vector<std::int32_t> ranks = words::ranks_of(graph, cycle);
+  if (context.judged_before(wiring, ranks)) return;
+  const TaskId first =
+      std::min_element(cycle.begin(), cycle.end(), [](const auto& a, const auto& b) {
+        return a.task < b.task;
+      })->task;
+  if (!out.found_at([&] { return words::task_span(context, wiring, graph, first); })) return;
+  Diagnostic finding;
+  finding.message =
+      fmt::format("{} wait for each other for ever to make communicators", words::list_of(ranks));
+  finding.witness.kind = WitnessKind::WaitCycle;
+  words::describe_waits(context, wiring, graph, cycle, first, finding);
+  finding.notes.push_back({.text = kMadeAtFirstUse, .span = std::nullopt});
+  if (wiring.execution().finishes()) {
+    finding.notes.push_back(
+        {.text = "with communicators that are there already it finishes", .span = std::nullopt});
+  }
+  finding.help.text = "make the communicators before the step, in one order on all ranks";
+  out.report(std::move(finding));
+}
+
+// Communicators that are made at their first use are used first in orders that fit.
+//
+//   rank 0: recv-B1.0 send-F1.0     with a communicator for each direction rank 0 makes the one
+//   rank 1: recv-F1.0 send-B1.0     from rank 1 first, which makes the other one: neither comes
+//
+// All members of a communicator make it together, and a rank's host issues nothing before that, so
+// a circle of such waits hangs whatever the transfers themselves would do. So does a communicator
+// of all ranks that one of them never uses. It is found only where --comm-init lazy is declared.
+void first_use(const Context& context, Findings& out) {
+  for (const auto& wiring : context.wirings()) {
+    if (!wiring->environment().made_lazily() || !wiring->transfers_matter()) continue;
+    if (!all_have_their_ends(wiring->transfers().faults) || wiring->making().finishes()) continue;
+    const FirstUses& uses = wiring->first_uses();
+    for (const FirstUses::Absence& absence : uses.absences) {
+      if (!context.judged_before(*wiring, {uses.graph.tasks[absence.task].rank, absence.member}))
+        report_absence(context, *wiring, absence, out);
+    }
+    report_circle_of_uses(context, *wiring, out);
   }
 }
 
@@ -195,6 +262,8 @@ constexpr Rule kDeadlockRules[] = {
      .draws = DrawnCycle::OfTransfers},
     {"T10", "collective-order", "collectives that do not meet", Family::Transfers, Pass::Transfers,
      collective_order},
+    {"T14", "first-use", "communicators that are never made", Family::Transfers, Pass::Transfers,
+     first_use},
 };
 
 }  // namespace

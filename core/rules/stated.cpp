@@ -25,7 +25,7 @@ std::optional<bool> finishes(const Context& context) {
       return fault.kind == TransferFault::Kind::Repeated;
     });
     if (twice) return std::nullopt;
-    all = all && wiring->execution().finishes();
+    all = all && wiring->finishes();
   }
   return all;
 }

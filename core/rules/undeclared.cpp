@@ -79,7 +79,8 @@ using Appearances = std::map<Key, std::vector<std::size_t>>;
 
 class Widening {
  public:
-  Widening(const Context& context, CheckResult& stated) : context_(context), stated_(stated) {
+  Widening(const Context& context, CheckResult& stated)
+      : context_(context), stated_(stated), lazily_(context.options().environment.made_lazily()) {
     const Environment& declared = context.options().environment;
     layouts_.assign(kLayouts.begin(), kLayouts.end());
     if (declared.communicators) layouts_ = {*declared.communicators};
@@ -90,7 +91,7 @@ class Widening {
   void run() {
     if (depends()) {
       auto last = under(layouts_.back(), modes_.back());
-      if (!find_the_same(stated_, *last)) {
+      if (lazily_ || !find_the_same(stated_, *last)) {
         judge_all(std::move(last));
         merge();
       }
@@ -104,7 +105,7 @@ class Widening {
   [[nodiscard]] bool depends() const {
     if (!stated_.transfers_judged || stated_.verdict == Verdict::NoVerdict) return false;
     return stated_.verdict == Verdict::Rejected || stated_.plan.has_value() ||
-           !context_.options().groups.empty();
+           !context_.options().groups.empty() || lazily_;
   }
 
   [[nodiscard]] std::shared_ptr<const CheckResult> under(Communicators layout,
@@ -142,6 +143,7 @@ class Widening {
       return a.layout <= b.layout && a.mode <= b.mode;
     };
     for (const Case& more : cases_) {
+      if (lazily_) break;
       for (const Case& less : cases_) {
         if (!more.result || !less.result || !orders_less(more, open) || !orders_less(open, less)) {
           continue;
@@ -193,9 +195,8 @@ class Widening {
   // A deadlock says by itself under which other values there is none.
   [[nodiscard]] Diagnostic with_condition(Diagnostic finding,
                                           const std::vector<std::size_t>& where) const {
-    if (where.size() == cases_.size() || finding.witness.kind == WitnessKind::WaitCycle) {
-      return finding;
-    }
+    const bool says_so = finding.witness.kind == WitnessKind::WaitCycle && !lazily_;
+    if (where.size() == cases_.size() || says_so) return finding;
     finding.notes.push_back({.text = condition(where), .span = std::nullopt});
     return finding;
   }
@@ -249,6 +250,8 @@ class Widening {
 
   const Context& context_;
   CheckResult& stated_;
+  // Lazily made communicators are not ordered so: groups of ranks can make those between wait.
+  bool lazily_;
   std::vector<Communicators> layouts_;
   std::vector<TransferMode> modes_;
   std::vector<Case> cases_;  // empty if all find what the first does

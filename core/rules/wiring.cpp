@@ -185,4 +185,14 @@ const Execution& Wiring::execution() const {
   return once(execution_, [&] { return execute(transfers().graph); });
 }
 
+const FirstUses& Wiring::first_uses() const {
+  return once(first_uses_, [&] {
+    return environment_.made_lazily() ? wire_first_uses(transfers().graph, groups_) : FirstUses();
+  });
+}
+
+const Execution& Wiring::making() const {
+  return once(making_, [&] { return execute(first_uses().graph); });
+}
+
 }  // namespace capo

@@ -12,6 +12,7 @@
 #include "core/graph/add_transfers.h"
 #include "core/graph/build.h"
 #include "core/graph/execution.h"
+#include "core/graph/meetings.h"
 #include "core/model/environment.h"
 #include "core/order/schedule.h"
 
@@ -71,6 +72,11 @@ class Wiring {
   [[nodiscard]] const Lowered& lowered_for(const TaskGraph& graph) const;
   [[nodiscard]] const WiredTransfers& transfers() const;
   [[nodiscard]] const Execution& execution() const;
+  /// The communicators of transfers() that are made lazily; none if they are made before the step.
+  [[nodiscard]] const FirstUses& first_uses() const;
+  [[nodiscard]] const Execution& making() const;
+  /// Whether every task runs in the end, and all communicators are made.
+  [[nodiscard]] bool finishes() const { return making().finishes() && execution().finishes(); }
   /// Whether the orders write waits for sends.
   [[nodiscard]] bool waits_for_sends() const { return writes_waits_ && map_.wired(); }
   /// Whether ranks communicate at all, or work runs beside work.
@@ -111,6 +117,8 @@ class Wiring {
   mutable std::unique_ptr<const Execution> direct_execution_;
   mutable std::unique_ptr<const WiredTransfers> transfers_;
   mutable std::unique_ptr<const Execution> execution_;
+  mutable std::unique_ptr<const FirstUses> first_uses_;
+  mutable std::unique_ptr<const Execution> making_;
 };
 
 }  // namespace capo

@@ -28,6 +28,7 @@ constexpr std::array kTopologies{Topology::Independent, Topology::Chain, Topolog
 constexpr std::array kCommunicators{Communicators::PerRank, Communicators::PerPair,
                                     Communicators::PerEdge, Communicators::PerDirection,
                                     Communicators::LazyHybrid};
+constexpr std::array kCommInits{CommInit::Eager, CommInit::Lazy};
 constexpr std::array kMegatronCalls{MegatronCalls::Batch, MegatronCalls::Overlap,
                                     MegatronCalls::Flush};
 constexpr std::array kPlans{PlanKind::Te, PlanKind::Safe};
@@ -208,11 +209,12 @@ Maybe keep(Slot& slot, Made made) {
 constexpr auto kEnvironment = &Model::environment;
 constexpr auto kPlan = &Model::plan;
 
-constexpr std::array<JsonMember<Reading>, 18> kMembers{{
+constexpr std::array<JsonMember<Reading>, 19> kMembers{{
     {"schema", skip},
     {"comment", skip},
     {"topology", read_topology_member},
     {"communicators", in<kEnvironment, &Environment::communicators, read_choice<kCommunicators>>},
+    {"comm_init", in<kEnvironment, &Environment::comm_init, read_choice<kCommInits>>},
     {"transfers", read_transfers},
     {"p2p", in<kEnvironment, &Environment::p2p, read_choice<kMegatronCalls>>},
     {"ep_overlap", in<kEnvironment, &Environment::ep_overlap, read_boolean>},

@@ -406,6 +406,40 @@ std::optional<Broken<Communication>> fuse_one_end(const Communication& sound, st
   return {{broken, "T13", fault_place(broken.schedule, *pair)}};
 }
 
+// The receive of a send's channel back, if both ranks use the channel of the send first.
+std::optional<Position> first_receive_back(const Schedule& schedule, Position send) {
+  const Position there = receive_of(schedule, send);
+  std::optional<Position> back;
+  for (const Position& other : sends_of(schedule)) {
+    const Position here = receive_of(schedule, other);
+    if (other.rank == send.rank && here.rank == there.rank && other.at < send.at)
+      return std::nullopt;
+    if (other.rank != there.rank || here.rank != send.rank) continue;
+    if (here.at < send.at || other.at < there.at) return std::nullopt;
+    if (!back || here.at < back->at) back = here;
+  }
+  return back;
+}
+
+// A rank posts its first receive from another one before its first send there, so that it makes the
+// communicators of the two directions in the other order than that rank; the finding is a cycle
+// that goes through the receive.
+std::optional<Broken<Communication>> use_crosswise(const Communication& sound, std::size_t choice) {
+  std::vector<Position> found;
+  for (const Position& send : sends_of(sound.schedule)) {
+    if (first_receive_back(sound.schedule, send)) found.push_back(send);
+  }
+  const auto send = chosen(found, choice);
+  if (!send) return std::nullopt;
+  Communication broken = sound;
+  broken.environment.communicators = Communicators::PerEdge;
+  broken.environment.comm_init = CommInit::Lazy;
+  const Position receive = first_receive_back(sound.schedule, *send).value();
+  const Entry moved = take_out(broken.schedule, receive);
+  const Position place = put_before(broken.schedule, *send, moved);
+  return {{broken, "T14", fault_place(broken.schedule, place)}};
+}
+
 constexpr std::array kCommunicationFaults{
     CommunicationFault{"two-forwards", {"R01"}, two_forwards},
     CommunicationFault{"swapped-microbatches", {"R01"}, swapped_microbatches},
@@ -427,6 +461,7 @@ constexpr std::array kCommunicationFaults{
     CommunicationFault{"wait-for-nothing", {"T11"}, wait_for_nothing},
     CommunicationFault{"drop-wait", {"T12"}, drop_wait},
     CommunicationFault{"fuse-one-end", {"T13"}, fuse_one_end},
+    CommunicationFault{"use-crosswise", {"T14"}, use_crosswise},
 };
 
 }  // namespace

@@ -92,6 +92,27 @@ Line line_of(const Pipeline& pipeline, int rank, const Operation& operation) {
   return {rank, peer, by_direction && sends(operation) ? 1 : 0, communicator};
 }
 
+/// Two ranks, or twice kEverybody, what tells directions apart, and the number.
+using Communicator = std::tuple<int, int, int, int>;
+constexpr int kEverybody = -1;
+
+Communicator communicator_of(const Pipeline& pipeline, int rank, const Operation& transfer) {
+  const int number = transfer.communicator;
+  if (pipeline.lines == Lines::All || number >= kParent) return {kEverybody, kEverybody, 0, number};
+  if (pipeline.lines == Lines::OfThePass)
+    return {kEverybody, kEverybody, gradient(transfer) ? 1 : 0, number};
+  const int peer = pipeline.home[static_cast<std::size_t>(other_end(transfer))];
+  const int from = sends(transfer) ? rank : peer;
+  const int to = sends(transfer) ? peer : rank;
+  const bool upwards = pipeline.lines == Lines::OfThePairAndDirection && from > to;
+  return {std::min(from, to), std::max(from, to), upwards ? 1 : 0, number};
+}
+
+bool is_member(const Communicator& communicator, int rank) {
+  const auto& [low, high, direction, number] = communicator;
+  return low == kEverybody || low == rank || high == rank;
+}
+
 /// The message of a token, under the name of the computation that reads it.
 Thing message_of(const Operation& transfer) {
   const bool forward =
@@ -353,6 +374,42 @@ std::optional<Place> first_apart(const Pipeline& pipeline) {
         return Place{rank, position};
       ++position;
     }
+  }
+  return std::nullopt;
+}
+
+std::optional<Place> first_never_made(const Pipeline& with_groups) {
+  const Pipeline pipeline = with_parent(with_groups);
+  const int ranks = static_cast<int>(pipeline.ranks.size());
+  std::set<Communicator> made;
+  std::vector<std::size_t> next(pipeline.ranks.size(), 0);
+  // What a rank stands before: the first of its transfers whose communicator is not there yet.
+  const auto wanted = [&](int rank) -> std::optional<Communicator> {
+    const auto at = static_cast<std::size_t>(rank);
+    for (; next[at] < pipeline.ranks[at].size(); ++next[at]) {
+      const Operation& operation = pipeline.ranks[at][next[at]];
+      if (!transfers(operation)) continue;
+      const Communicator communicator = communicator_of(pipeline, rank, operation);
+      if (!made.contains(communicator)) return communicator;
+    }
+    return std::nullopt;
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto communicator = wanted(rank);
+      if (!communicator) continue;
+      bool all_came = true;
+      for (int member = 0; member < ranks; ++member) {
+        if (is_member(*communicator, member) && wanted(member) != communicator) all_came = false;
+      }
+      if (!all_came) continue;
+      made.insert(*communicator);
+      moved = true;
+    }
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (wanted(rank)) return Place{rank, static_cast<int>(next[static_cast<std::size_t>(rank)])};
   }
   return std::nullopt;
 }

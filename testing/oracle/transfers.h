@@ -105,6 +105,10 @@ std::optional<Place> first_never_over(const Pipeline& pipeline);
 /// none.
 std::optional<Place> first_apart(const Pipeline& pipeline);
 
+/// The first transfer, rank by rank, whose communicator never comes about where all its members
+/// make it together, each at its first transfer there, and issue nothing before; nullopt if all do.
+std::optional<Place> first_never_made(const Pipeline& pipeline);
+
 /// Whether some receive takes another token than it is for, if it ever runs.
 bool mixes_up(const Pipeline& pipeline);
 

@@ -97,6 +97,21 @@ RC_GTEST_PROP(Transfers, ThatAreMovedFinishExactlyWhereTheOracleSaysSo, ()) {
   }
 }
 
+RC_GTEST_PROP(Transfers, ThatAreMovedMakeTheirCommunicatorsExactlyWhereTheOracleSaysSo, ()) {
+  const Schedule schedule = *moved_transfers();
+  const StageMap map(schedule);
+  for (Environment environment : declared_environments()) {
+    const Checked eager = check_schedule(schedule, environment);
+    environment.comm_init = CommInit::Lazy;
+    const Checked lazy = check_schedule(schedule, environment);
+    const bool all = !oracle::first_never_made(oracle_pipeline(as_written(schedule), map, environment));
+    const bool explained = reports(lazy, "T06") || reports(lazy, "T07") || reports(lazy, "T13");
+    require(reports(lazy, "T14") == (!all && !explained), lazy, environment,
+            all ? "the oracle makes all" : "the oracle does not make all");
+    require(lazy.accepted() == (eager.accepted() && all), lazy, environment, "other verdict");
+  }
+}
+
 // Fuses some of the transfers of one direction that stand one behind another.
 Schedule fused_one_way(Schedule schedule) {
   const auto one_way = [](const Entry& a, const Entry& b) {

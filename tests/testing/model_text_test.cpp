@@ -26,6 +26,7 @@ TEST(ModelText, OfOneModuleWithoutLayersReadsBackAsEveryLayer) {
 TEST(ModelText, HasEverythingThatIsDeclared) {
   CheckOptions declared{.environment = {.communicators = Communicators::PerPair,
                                         .transfers = TransferMode::Buffered,
+                                        .comm_init = CommInit::Lazy,
                                         .p2p = MegatronCalls::Flush,
                                         .ep_overlap = true,
                                         .ep_slots = {.early_release = true},
