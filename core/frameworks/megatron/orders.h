@@ -92,6 +92,31 @@ struct Generated {
 /// make them right.
 [[nodiscard]] std::optional<std::string> nonsense_in(const Generated& generated);
 
+/// A forward that comes to a slot which another microbatch of its chunk still needs. Microbatch m
+/// of a chunk uses slot m mod k, and needs it until its weight gradient, or its backward if that
+/// has none of its own.
+struct SlotTaken {
+  std::size_t forward = 0;            ///< its position in the order
+  std::optional<std::size_t> reader;  ///< the last that needs the slot; nullopt: the order has none
+  std::int64_t chunk = 0;             ///< from 1
+  std::int64_t microbatch = 0;        ///< which needs it, from 0
+
+  friend bool operator==(const SlotTaken&, const SlotTaken&) = default;
+};
+[[nodiscard]] std::optional<SlotTaken> first_slot_taken(const TeList& order, std::int64_t slots);
+
+/// The fewest slots with which no order of a family takes one that is needed, whatever the number
+/// of microbatches (slots.cpp). The family is that of the request, whose number does not matter.
+struct Slots {
+  std::vector<std::int64_t> needed;  ///< by rank that was asked for
+  std::int64_t looked_at = 0;        ///< all numbers of microbatches up to this one
+  /// So many microbatches more repeat, in each order beyond, a stretch that is there already and
+  /// leaves as many under way as it found.
+  std::int64_t period = 0;
+};
+[[nodiscard]] Made<Slots> slots_for_any_microbatches(const Request& request,
+                                                     const Limits& limits = {});
+
 /// One schedule of the orders of all ranks (schedule.cpp). The request names no single rank, and no
 /// layer count is negative.
 [[nodiscard]] Schedule schedule_of(const Generated& generated);
