@@ -70,7 +70,7 @@ def drawn(dice, transfers=False):
         orders = with_transfers(orders, stages, dice)
     layers = "".join(f"rank {rank} layers {dice.randint(1, 2)}\n" for rank in range(ranks) if dice.random() < 0.3)
     lines = "".join(f"rank {rank}: {' '.join(order)}\n" for rank, order in enumerate(orders))
-    arguments = ["--comm", dice.choice(["per-rank", "per-pair", "per-edge"]), "--transfers", dice.choice(["rendezvous", "buffered"])]
+    arguments = ["--comm", dice.choice(["per-rank", "per-pair", "per-edge", "per-direction", "lazy-hybrid"]), "--transfers", dice.choice(["rendezvous", "buffered"])]
     if dice.random() < 0.3:
         arguments += ["--weight-stream"]
     if dice.random() < 0.3:

@@ -1,4 +1,4 @@
-"""Certificates of capo's own plan: tools/check_certificate.py accepts that of every accepted case of the rules' corpus
+"""Certificates of capo's own plan: tools/check_certificate.py accepts that of every accepted case of every corpus
 and rejects what was tampered with, and the schema holds for them. `capo check --plan-in` accepts each of them as well, and
 of plans whose buffers were moved those in which every taker waits for all uses of what it takes over, as the graph has it.
 
@@ -233,11 +233,14 @@ TAMPERINGS = [drop_pair, swap_pair, swap_order, repeat_in_order, drop_vertex, dr
 
 
 def cases(source):
-    """Arguments of `capo check` for each case of the rules' corpus that states no replay and no budget; the plan is capo's."""
-    for case in sorted((source / "tests" / "corpus" / "rules").glob("*/*")):
-        if case.suffix not in (".order", ".csv", ".te"):
+    """Arguments of `capo check` for each order of every corpus that states no replay and no budget; the plan is capo's."""
+    for case in sorted((source / "tests" / "corpus").rglob("*")):
+        in_threads = "threads" in case.parts  # whose JSON says what each case is
+        if case.suffix not in (".order", ".csv", ".te", *([] if in_threads else [".json"])):
             continue
         given = case.with_suffix(".args")
+        if in_threads and not given.exists():
+            given = case.parent / "args"
         arguments = shlex.split(given.read_text()) if given.exists() else []
         if {"--replay", "--capture", "--budget"} & set(arguments):
             continue
