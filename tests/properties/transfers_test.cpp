@@ -104,12 +104,45 @@ RC_GTEST_PROP(Transfers, ThatAreMovedMakeTheirCommunicatorsExactlyWhereTheOracle
     const Checked eager = check_schedule(schedule, environment);
     environment.comm_init = CommInit::Lazy;
     const Checked lazy = check_schedule(schedule, environment);
-    const bool all = !oracle::first_never_made(oracle_pipeline(as_written(schedule), map, environment));
+    const bool all =
+        !oracle::first_never_made(oracle_pipeline(as_written(schedule), map, environment));
     const bool explained = reports(lazy, "T06") || reports(lazy, "T07") || reports(lazy, "T13");
     require(reports(lazy, "T14") == (!all && !explained), lazy, environment,
             all ? "the oracle makes all" : "the oracle does not make all");
     require(lazy.accepted() == (eager.accepted() && all), lazy, environment, "other verdict");
   }
+}
+
+// A chain of which the first two ranks alone exchange a group that goes both ways.
+std::string with_one_exchange(int ranks) {
+  std::string text =
+      "capo 1\nplacement chain\n"
+      "rank 0: F1.0 send-F1.0 F1.1 (send-F1.1 recv-B1.0) B1.0 recv-B1.1 B1.1\n";
+  for (int rank = 1; rank < ranks; ++rank) {
+    const auto onward = [&](int m) {
+      return rank + 1 == ranks ? "" : fmt::format("send-F1.{0} recv-B1.{0} ", m);
+    };
+    text +=
+        fmt::format("rank {}: recv-F1.0 F1.0 {}B1.0 {} F1.1 {}B1.1 send-B1.1\n", rank, onward(0),
+                    rank == 1 ? "(send-B1.0 recv-F1.1)" : "send-B1.0 recv-F1.1", onward(1));
+  }
+  return text;
+}
+
+RC_GTEST_PROP(Transfers, OnAParentThatSomeRankNeverUsesHangWhereItIsMadeLazily, ()) {
+  const int ranks = *rc::gen::inRange(2, 6);
+  const Environment environment{
+      .communicators = Communicators::LazyHybrid,
+      .transfers = *rc::gen::element(TransferMode::Rendezvous, TransferMode::Buffered),
+      .comm_init = CommInit::Lazy};
+  const Checked checked = testing_support::check_in(
+      {.environment = environment}, with_one_exchange(ranks), {.form = TextForm::OrderFile});
+  const Schedule& schedule = checked.input.schedule;
+  const bool all = !oracle::first_never_made(
+      oracle_pipeline(as_written(schedule), StageMap(schedule), environment));
+  RC_ASSERT(all == (ranks == 2));
+  require(reports(checked, "T14") == !all, checked, environment, "the oracle says otherwise");
+  require(checked.accepted() == all, checked, environment, "other verdict");
 }
 
 // Fuses some of the transfers of one direction that stand one behind another.
