@@ -27,19 +27,19 @@ constexpr std::array<std::string_view, 10> kEdgeKinds{"stream", "queue",     "is
                                                       "event",  "collective"};
 static_assert(as_index(EdgeKind::Collective) + 1 == kEdgeKinds.size());
 
-constexpr std::array<std::string_view, 4> kRegions{"static inputs", "grad outputs", "pool",
-                                                   "scratch"};
-static_assert(as_index(Region::WeightScratch) + 1 == kRegions.size());
+constexpr std::array<std::string_view, 5> kRegions{"static inputs", "grad outputs", "pool",
+                                                   "scratch", "receives"};
+static_assert(as_index(Region::Receives) + 1 == kRegions.size());
 
 [[noreturn]] void refuse(const Input& input, CheckResult result, std::string_view what) {
   throw std::runtime_error(
       fmt::format("{}there is no {}", to_text(report_of(input, std::move(result), {})), what));
 }
 
-// First and last use of each buffer of a graph.
+// First and last use of each buffer.
 class Lifetimes final : public UseVisitor {
  public:
-  explicit Lifetimes(const BufferTable& table) : UseVisitor(table), of(table.size()) {}
+  explicit Lifetimes(const BufferTable& table) : UseVisitor(table), of(table.all()) {}
 
   struct Lifetime {
     std::uint32_t birth = 0xffffffff;
@@ -50,7 +50,6 @@ class Lifetimes final : public UseVisitor {
 
  private:
   void use(const BufferUse& found) override {
-    if (found.buffer >= of.size()) return;  // it is a receive's
     Lifetime& lifetime = of[found.buffer];
     lifetime.birth = std::min(lifetime.birth, found.entry);
     lifetime.death = std::max(lifetime.death, found.entry);
@@ -110,7 +109,7 @@ PlannedStep::PlannedStep(const Input& input, const CheckOptions& options) {
   }
   Lifetimes lifetimes(table);
   run_course(table, view.course_of(*context.wirings().back()), lifetimes);
-  for (BufferId buffer = 0; buffer < table.size(); ++buffer) {
+  for (BufferId buffer = 0; buffer < table.all(); ++buffer) {
     const auto& lifetime = lifetimes.of[buffer];
     const std::int64_t address = view.plan().address[buffer];
     if (!lifetime.used() || address == kNowhere) continue;
@@ -134,7 +133,7 @@ std::vector<std::string> edge_kind_names() {
 
 std::vector<std::string> buffer_kind_names() {
   std::vector<std::string> names;
-  for (std::size_t kind = 0; kind < kBufferKinds; ++kind)
+  for (std::size_t kind = 0; kind <= as_index(BufferKind::ReceivedGradient); ++kind)
     names.emplace_back(name_of(static_cast<BufferKind>(kind)));
   return names;
 }

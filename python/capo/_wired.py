@@ -114,7 +114,8 @@ class Plan(_Columns):
     """Where each buffer of a step lies and when it is used.
 
     ``birth`` and ``death`` are the places in the rank's order of a buffer's first and last use; two buffers share
-    memory if they are of one rank and region and their bytes from ``offset`` on meet.
+    memory if they are of one rank and region and their bytes from ``offset`` on meet. Receives are posted into
+    buffers of their own; ``peaks`` are of the others.
 
     >>> import capo
     >>> plan = capo.plan([1, 1, -1, -1], modules="linear", plan="te")
@@ -158,7 +159,7 @@ class Plan(_Columns):
 
     @property
     def layer(self):
-        """The layer of each buffer in its chunk, from 0."""
+        """The layer of each buffer in its chunk, from 0; that of a receive is 0."""
         return self._held.layer
 
     @property

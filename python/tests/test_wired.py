@@ -85,6 +85,17 @@ def test_the_hazard_of_a_te_plan_is_seen_in_its_buffers():
     assert places == {"static inputs", "grad outputs", "pool"}
 
 
+def test_receives_lie_in_slots_of_their_own():
+    schedule = capo.generate("1f1b", ranks=4, microbatches=8)
+    plan = capo.plan(schedule, modules="linear")
+    received = [b for b in range(len(plan)) if capo.BUFFER_KINDS[plan.kind[b]].startswith("received")]
+    assert {capo.REGIONS[plan.region[b]] for b in received} == {"receives"}
+    assert len(received) == 2 * 3 * 8  # an activation and a gradient of each microbatch between two ranks
+    slots = capo.check(schedule, modules="linear", plan="safe").transfer_buffers["ranks"]
+    for rank, of in enumerate(slots):
+        assert len({plan.offset[b] for b in received if plan.rank[b] == rank}) == of["receives"]
+
+
 def test_sizes_are_those_of_the_model():
     sized = {"kind": "layernorm-mlp", "dtype": "bf16", "shape": {"tokens": 4, "hidden": 8, "ffn": 16}}
     modules = {"modules": {"mlp": sized}, "layers": "mlp"}
