@@ -67,6 +67,7 @@ void add_options(CLI::App& app, CheckRequest& request) {
       ->excludes("FILE")
       ->excludes("--order")
       ->excludes("--form");
+  request.fuse.add_to(app)->excludes("--batch");
   add_choice(app, "--fail-on", request.fail_on,
              {{"no-verdict", FailOn::NoVerdict}, {"rejected", FailOn::Rejected}},
              "With --batch, which lines make the exit code other than 0: those without a verdict, "
@@ -185,6 +186,9 @@ void refuse_unused(const CheckRequest& request, const MegatronFlags& flags) {
   if (!request.plan_in.empty() && !request.more.empty())
     throw CLI::ValidationError("--plan-in", "is the plan of one order, and several are given");
   const bool te = request.asks(Profile::Te) || request.asks(Profile::Mcore);
+  if (request.fuse.most > 1 && (te || request.asks(Profile::Torch))) {
+    throw CLI::ValidationError("--fuse-w", "is for --profile sound: no framework fuses calls");
+  }
   if (request.consult.te.reuse && !te)
     throw CLI::ValidationError("--te-reuse", "needs --profile te or mcore");
   if (request.consult.te.empty_store == te::EmptyStore::Silent && !te) {

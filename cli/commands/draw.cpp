@@ -167,6 +167,7 @@ Run add_draw(CLI::App& app) {
   request->environment.add_to(*command);
   request->environment.overlaps_anyway = true;  // every layer is taken apart
   request->plan.emplace().add_to(*command);
+  request->fuse.add_to(*command);
   request->costs.add_to(*command);
   command
       ->add_option("-o,--output", request->output,

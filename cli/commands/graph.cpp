@@ -89,6 +89,7 @@ Run add_graph(CLI::App& app) {
   request->input.add_to(*command);
   request->environment.add_to(*command);
   request->plan.emplace().add_to(*command);
+  request->fuse.add_to(*command);
   command->add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
   command->add_option("--ranks", request->ranks, "Only these ranks, `0,2-4`");

@@ -364,6 +364,8 @@ Run add_run(CLI::App& app) {
   request->input.add_rank_to(*command);
   request->environment.add_to(*command);
   request->plan.emplace().add_to(*command);
+  request->fuse.add_to(*command);
+  request->fuse.is_planned = true;
   command->add_option("--replay", request->replay,
                       "The order that is replayed, where it is not the order of capture");
   add_device_option(*command, request->device);

@@ -101,6 +101,7 @@ Run add_simulate(CLI::App& app) {
   request->environment.add_to(*command);
   request->environment.overlaps_anyway = true;  // every layer is taken apart
   request->costs.add_to(*command);
+  request->fuse.add_to(*command);
   add_choice(*command, "--format", request->format,
              {{"text", SimulateFormat::Text},
               {"json", SimulateFormat::Json},

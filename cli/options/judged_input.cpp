@@ -1,11 +1,14 @@
 #include "cli/options/judged_input.h"
 
 #include "cli/options/project.h"
+#include "core/base/plural.h"
 #include "core/order/declare.h"
+#include "core/order/fuse_weights.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace capo::cli {
@@ -47,11 +50,26 @@ void add_defaults(const Project& project, const InputRequest& request, Model& mo
   if (no_modules && !project.modules.empty()) model.modules = modules_of_kinds(project.modules);
 }
 
+// Makes one call of weight gradients that stand next to each other, as far as the flag says.
+void fuse(const InputRequest& request, JudgedInput& judged) {
+  if (request.fuse.most == 1) return;
+  request.fuse.refuse_unmeant(request, judged.input.schedule, judged.model);
+  const FusedWeights fused = fuse_weights(judged.input.schedule, request.fuse.most);
+  judged.input.notes.push_back(
+      fused.calls == 0
+          ? "no two weight gradients of a chunk stand next to each other, so none are fused"
+          : fmt::format("{} are fused into {}, each a composite",
+                        counted(fused.gradients, "weight gradient"), counted(fused.calls, "call")));
+}
+
 Result<JudgedInput, CommandError> placed(const InputRequest& request, JudgedInput judged,
                                          Model declared) {
   judged.model = std::move(declared);
   const auto misfit = place(request, judged.input.schedule, judged.model);
-  if (!misfit) return judged;
+  if (!misfit) {
+    fuse(request, judged);
+    return judged;
+  }
   if (!misfit->limit) throw CLI::ValidationError(misfit->flag, misfit->why);
   return CommandError(Error{.kind = ErrorKind::Limit,
                             .message = fmt::format("{} {}", misfit->flag, misfit->why),
@@ -59,6 +77,36 @@ Result<JudgedInput, CommandError> placed(const InputRequest& request, JudgedInpu
 }
 
 }  // namespace
+
+CLI::Option* FuseFlag::add_to(CLI::App& app) {
+  return app
+      .add_option("--fuse-w", most,
+                  "Weight gradients of a chunk that one call may take, where they stand next to "
+                  "each other: their microbatches are added up before the gradient is written. 1 "
+                  "leaves each by itself")
+      ->check(CLI::Range(1, kMostFusedWeights))
+      ->capture_default_str()
+      ->group("Plan (buffers, graphs and gradients)");
+}
+
+void FuseFlag::refuse_unmeant(const InputRequest& request, const Schedule& schedule,
+                              const Model& declared) const {
+  const auto refuse_with = [](const char* why) { throw CLI::ValidationError("--fuse-w", why); };
+  if (declared.plan.kind == PlanKind::Te) {
+    refuse_with("is for --plan safe: TransformerEngine has a call for each weight gradient");
+  }
+  if (request.plan && !declared.plan.kind && !is_planned) {
+    refuse_with("needs --plan safe: without a plan nobody says what such a call holds");
+  }
+  if (declared.environment.p2p || schedule.p2p || has_exchanges(schedule)) {
+    refuse_with(
+        "is for orders whose layers stay together: Megatron's calls, and dispatches, stand "
+        "between weight gradients");
+  }
+  const bool replays = std::any_of(schedule.ranks.begin(), schedule.ranks.end(),
+                                   [](const RankOrder& rank) { return rank.replay.has_value(); });
+  if (replays) refuse_with("is for orders that are replayed as they are captured");
+}
 
 CheckOptions check_options_of(const Model& model) {
   return {.environment = model.environment,

@@ -6,7 +6,8 @@
 //   return write(report_of(judged->input, check(judged->input, judged->check_options()), {}));
 //
 // The steps have one order, which decides which mistake is told first: the capture is read, then
-// the replay, then the declarations, and only then are stages placed. Each file is read once, so
+// the replay, then the declarations, and only then are stages placed and weight gradients fused.
+// Each file is read once, so
 // that a pipe or standard input can be any of them. Tested by
 // tests/cli/options/judged_input_test.cpp.
 
@@ -20,10 +21,30 @@
 #include "core/order/input.h"
 #include "core/rules/check_options.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace capo::cli {
+
+struct InputRequest;
+
+/// How many weight gradients of a chunk one call may take: part of a plan, and judged with it.
+struct FuseFlag {
+  std::int32_t most = 1;
+  bool is_planned = false;  ///< the command makes a plan if nobody declares one
+
+  CLI::Option* add_to(CLI::App& app);
+  /// Throws CLI::ValidationError if weight gradients are to be fused under declarations with which
+  /// that has no meaning.
+  void refuse_unmeant(const InputRequest& request, const Schedule& schedule,
+                      const Model& declared) const;
+};
 
 /// The options of a command about the order that it looks at.
 struct InputRequest {
@@ -31,6 +52,7 @@ struct InputRequest {
   EnvironmentOptions environment;
   std::optional<PlanFlags> plan;  ///< nullopt: the command has no flags about plans
   std::string replay;             ///< a file; empty: what is captured is replayed
+  FuseFlag fuse;
 };
 
 struct JudgedInput {

@@ -3,6 +3,7 @@
 #include "core/graph/edge_list.h"
 #include "core/graph/meetings.h"
 #include "core/graph/task_lookup.h"
+#include "core/order/fuse_weights.h"
 
 #include <algorithm>
 #include <array>
@@ -75,6 +76,7 @@ class Builder {
         }
         latest = id;
         if (runs_apart(task.kind)) {
+          if (joins) continue;
           if (computation != kNoTask) edges_.add(end(computation), task.start, EdgeKind::Issue);
         } else if (is_compute(task.kind) || is_wait(task.kind)) {
           computation = id;
@@ -236,6 +238,12 @@ class Builder {
   [[nodiscard]] bool runs_apart(Kind kind) const {
     return weight_stream_ && kind == Kind::BackwardWeight;
   }
+  // Whether two steps of a composite can be one vertex: weight gradients on a stream of their own
+  // are if they are one call.
+  [[nodiscard]] bool share_a_stream(const Step& before, const Step& step) const {
+    if (runs_apart(before.kind) && runs_apart(step.kind)) return in_one_call(before, step);
+    return !runs_apart(before.kind) && !runs_apart(step.kind);
+  }
   [[nodiscard]] static bool is_parameter_action(Kind kind) {
     return kind == Kind::Unshard || kind == Kind::Reshard || kind == Kind::ReduceGradient;
   }
@@ -294,10 +302,11 @@ class Builder {
                               group_of(groups_, rank, step.kind) < groups_.size());
     has_parameter_actions_ = has_parameter_actions_ || is_parameter_action(step.kind);
     const bool issued_apart = transfer && on_lazy_channel(layout, steps, at);
-    const bool joins =
-        !issued_apart && id > graph.first_of.back() && in_one(steps, graph.tasks.back().step, at) &&
-        graph.tasks.back().split == task.split && !runs_apart(step.kind) &&
-        !runs_apart(graph.tasks.back().kind) && is_transfer(graph.tasks.back().kind) == transfer;
+    const bool joins = !issued_apart && id > graph.first_of.back() &&
+                       in_one(steps, graph.tasks.back().step, at) &&
+                       graph.tasks.back().split == task.split &&
+                       share_a_stream(steps[graph.tasks.back().step], step) &&
+                       is_transfer(graph.tasks.back().kind) == transfer;
     if (joins) {
       task.start = graph.tasks.back().start;
       task.member = graph.tasks.back().member = true;

@@ -378,6 +378,21 @@ TEST(Build, OnAStreamOfItsOwnAWeightGradientMayComeFirstOrInAComposite) {
   EXPECT_EQ(issued("(F1.1 W1.0 B1.1)"), issue);
 }
 
+TEST(Build, OnAStreamOfTheirOwnWeightGradientsOfOneCallRunAsOne) {
+  const auto issued = [&](const std::string& order) {
+    const Schedule schedule = read_schedule("microbatches 2\nrank 0: " + order + "\n");
+    const Wired made = wired(schedule, as_written(schedule), {.weight_stream = true});
+    return edges_of(made.graph(), made.lowered, EdgeKind::Issue);
+  };
+  const std::string passes = "F1.0 F1.1 B1.0 B1.1 ";
+  const Lines one{"0:B1.1 -> 0:W1.0 issue"};
+  const Lines two{"0:B1.1 -> 0:W1.0 issue", "0:B1.1 -> 0:W1.1 issue"};
+  EXPECT_EQ(issued(passes + "(W1.0 W1.1)"), one);
+  EXPECT_EQ(issued(passes + "W1.0 W1.1"), two);
+  EXPECT_EQ(issued("F1.0 F2.0 B2.0 B1.0 (W1.0 W2.0)"),
+            (Lines{"0:B1.0 -> 0:W1.0 issue", "0:B1.0 -> 0:W2.0 issue"}));
+}
+
 TEST(Build, ParametersOutliveWeightGradientsOnAStreamOfTheirOwn) {
   const Schedule schedule =
       read_schedule("microbatches 1\nrank 0: unshard1 F1.0 B1.0 W1.0 reduce1\n");
