@@ -16,8 +16,10 @@
 // start_i = i(F+c) for the makespan and 0 for the span, which L2 says nothing about. On a V
 // placement with two chunks the same with chunk costs, twice the memory in chunks and the chain
 // down and up. Everywhere else, and where costs differ: a rank's earliest beginning, its work, and
-// what must follow its last task; and the longest way of one microbatch. Derived in the notes on
-// published schedules; checked there against proven optima. Tested by bounds_test.cpp.
+// what must follow its last task; and the longest way of one microbatch. Where the order puts
+// several weight gradients into one call, W is what each takes in the largest of its calls. Derived
+// in the notes on published schedules; checked there against proven optima. Tested by
+// bounds_test.cpp.
 
 #include "core/base/index.h"
 #include "core/graph/stage_map.h"
@@ -32,6 +34,12 @@ namespace capo {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// A weight gradient takes this share of its time in the largest call of the step, at most all of
+// it.
+double least_share(const TaskCosts& costs, std::int32_t call) {
+  return call > 1 ? std::min(1.0, (1 + (call - 1) * costs.fuse) / call) : 1;
+}
 
 enum class Shape { Linear, V, Other };
 
@@ -52,6 +60,7 @@ void raise(Bound& bound, double value, const char* by, std::int32_t rank) {
 // The letters of the formulas in the head comment. Costs are those of a chunk.
 struct Uniform {
   double f, b, w, c;
+  double most_w;  ///< W where it takes longest; `w` is W where it takes least
   double p, m;
   double kept;    ///< the share of what a forward takes that is held after its input-gradient half
   double memory;  ///< K, in forwards of one chunk
@@ -66,8 +75,8 @@ void bound_linear(const Uniform& u, Bounds& bounds) {
   const double work = u.m * (u.f + u.b + u.w);
   const double k = u.fit(kInfinite);
   // The work that other microbatches can offer inside a window, besides forwards.
-  const double offer = std::max((u.memory - 1) * (u.b + u.w),
-                                u.kept > 0 ? (u.memory - 1) * u.w / u.kept : kInfinite);
+  const double offer = std::max((u.memory - 1) * (u.b + u.most_w),
+                                u.kept > 0 ? (u.memory - 1) * u.most_w / u.kept : kInfinite);
   for (std::int32_t rank = 0; rank < u.p; ++rank) {
     const double i = rank;
     const double start = i * (u.f + u.c);
@@ -116,16 +125,24 @@ TaskCosts least_of_chunk(const Costs& costs, std::int32_t rank, std::int32_t chu
   return least;
 }
 
+// What a weight gradient takes at most, behind an input half that takes `backward`.
+double most_weight(const TaskCosts& costs, double backward, std::int32_t call) {
+  const double more = costs.backward - backward + std::max(0.0, costs.more_of_whole);
+  return more + costs.weight * (call > 1 ? std::max(1.0, costs.fuse) : 1);
+}
+
 // Bounds from work and ways, which hold for every placement and all costs.
 class General {
  public:
-  General(const Subject& subject, const Costs& costs, std::int32_t microbatches)
+  /// `call`: how many weight gradients the largest call has.
+  General(const Subject& subject, const Costs& costs, std::int32_t microbatches, std::int32_t call)
       : subject_(subject), costs_(costs), microbatches_(microbatches) {
     const auto layers = layer_counts(subject.schedule);
     for (std::int32_t stage = 0; stage < subject.map.stages(); ++stage) {
       const StageMap::Place& home = subject.map.home(stage);
       const std::int32_t count = layers[RankId(home.rank).index()][ChunkId(home.chunk).index()];
       stages_.push_back(least_of_chunk(costs, home.rank, home.chunk, count));
+      stages_.back().weight *= least_share(stages_.back(), call);
     }
     arrive();
   }
@@ -194,7 +211,8 @@ Bounds lower_bounds(const Subject& subject, const Costs& costs, std::int32_t mic
   Bounds bounds{.memory = memory_limit};
   const std::size_t ranks = subject.schedule.ranks.size();
   if (ranks == 0 || subject.map.stages() == 0) return bounds;
-  General(subject, costs, microbatches).raise_bounds(bounds);
+  const std::int32_t call = largest_call(subject);
+  General(subject, costs, microbatches, call).raise_bounds(bounds);
 
   const Shape shape = shape_of(subject.map, ranks);
   const bool one_stream = std::none_of(
@@ -207,8 +225,10 @@ Bounds lower_bounds(const Subject& subject, const Costs& costs, std::int32_t mic
     const Uniform uniform{
         .f = chunk.forward,
         .b = chunk.backward,
-        .w = chunk.weight,
+        .w = chunk.weight * least_share(chunk, call),
         .c = costs.between(-1, -1).total(),
+        .most_w =
+            most_weight(costs.of_chunk(0, 1, std::max(layers[0][0], 1)), chunk.backward, call),
         .p = static_cast<double>(ranks),
         .m = static_cast<double>(microbatches),
         .kept = memory.forward > 0 ? -memory.weight / memory.forward : 0,

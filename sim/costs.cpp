@@ -22,12 +22,13 @@ struct KeyWord {
   std::string_view word;
   Key key;
 };
-constexpr std::array<KeyWord, 14> kKeys{{
+constexpr std::array<KeyWord, 15> kKeys{{
     {"f", Key::Forward},
     {"b", Key::Backward},
     {"w", Key::Weight},
     {"dispatch", Key::Dispatch},
     {"combine", Key::Combine},
+    {"fuse", Key::Fuse},
     {"experts", Key::Experts},
     {"unshard", Key::Unshard},
     {"reshard", Key::Reshard},
@@ -56,6 +57,8 @@ double& slot(TaskCosts& costs, Key key) {
       return costs.dispatch;
     case Key::Combine:
       return costs.combine;
+    case Key::Fuse:
+      return costs.fuse;
     case Key::Experts:
       return costs.experts;
     case Key::Unshard:
@@ -182,6 +185,7 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     costs.autograd = module->cost.autograd.value_or(0);
     const double halves = costs.backward + costs.weight;
     costs.more_of_whole = module->cost.whole.value_or(halves + costs.autograd) - halves;
+    costs.fuse = module->cost.fuse.value_or(1);
   }
   for (const CostSetting& setting : settings) {
     const CostScope& scope = setting.scope;
@@ -206,6 +210,8 @@ TaskCosts Costs::of_chunk(std::int32_t rank, std::int32_t chunk, std::int32_t la
   TaskCosts sum = of_layer(rank, chunk, 0, layers);
   for (std::int32_t layer = 1; layer < layers; ++layer) {
     TaskCosts next = of_layer(rank, chunk, layer, layers);
+    const double weights = sum.weight + next.weight;
+    if (weights > 0) sum.fuse = (sum.weight * sum.fuse + next.weight * next.fuse) / weights;
     for (const Key key : kOfLayers) slot(sum, key) += slot(next, key);
     sum.autograd += next.autograd;
     sum.more_of_whole += next.more_of_whole;
@@ -250,7 +256,7 @@ Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) 
     if (found == kKeys.end() || !number.value) {
       return fmt::format(
           "`{}` is not a cost; write a list such as f=12,b=13,w=9,comm=1 of the keys f, "
-          "b, w, dispatch, combine, experts, unshard, reshard, reduce, comm, bw, bytes, "
+          "b, w, dispatch, combine, fuse, experts, unshard, reshard, reduce, comm, bw, bytes, "
           "overlap and slowdown",
           number.item);
     }

@@ -2,6 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/index.h"
+#include "core/order/fuse_weights.h"
 
 #include <fmt/format.h>
 
@@ -41,7 +42,28 @@ double share(const TaskCosts& costs, Part part) {
   CAPO_UNREACHABLE();
 }
 
+// Calls visit(task, place in its call) for each weight gradient, from 0.
+template <typename Visit>
+void for_each_weight(const Subject& subject, Visit visit) {
+  const TaskGraph& graph = subject.graph;
+  std::int32_t place = 0;
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    if (graph.tasks[id].kind != Kind::BackwardWeight) continue;
+    const bool joins = id > 0 && graph.start(id) == graph.start(id - 1) &&
+                       in_one_call(step_of(subject.lowered, graph.tasks[id - 1]),
+                                   step_of(subject.lowered, graph.tasks[id]));
+    place = joins && place + 1 < kMostFusedWeights ? place + 1 : 0;
+    visit(id, place);
+  }
+}
+
 }  // namespace
+
+std::int32_t largest_call(const Subject& subject) {
+  std::int32_t most = 0;
+  for_each_weight(subject, [&](TaskId, std::int32_t place) { most = std::max(most, place + 1); });
+  return most;
+}
 
 std::vector<bool> half_backwards(const std::vector<Step>& steps, std::size_t chunks) {
   std::vector<bool> weight(chunks, false);
@@ -104,19 +126,26 @@ Durations::Durations(const Subject& subject, const Costs& costs)
   instant_ = (alike_ && common_link_.total() == 0) || subject.links == Links::Rendezvous;
 
   const TaskGraph& graph = subject.graph;
+  for_each_weight(subject, [&](TaskId task, std::int32_t place) {
+    if (place == 0) return;
+    further_.resize(graph.tasks.size(), false);
+    further_[task] = true;
+  });
   vertices_.assign(graph.task_of.size(), 0);
   for (TaskId id = 0; id < graph.tasks.size();) {
     const Task& first = graph.tasks[id];
     double sum = 0;
     double longest = 0;
+    std::size_t calls = 0;
     TaskId end = id;
     for (; end < graph.tasks.size() && graph.tasks[end].start == first.start; ++end) {
       const double takes = of_task(end);
       sum += takes;
       longest = std::max(longest, takes);
+      if (!is_further(end)) ++calls;
     }
     // A composite's computations share the device, a fused group's transfers go side by side.
-    const bool composite = end - id > 1;
+    const bool composite = calls > 1;
     vertices_[graph.end(id)] = !composite               ? sum
                                : is_compute(first.kind) ? sum * costs.overlap
                                                         : longest;
@@ -126,14 +155,19 @@ Durations::Durations(const Subject& subject, const Costs& costs)
 
 double Durations::of_task(TaskId task) const {
   const Task& of = subject_.graph.tasks[task];
-  return is_compute(of.kind) ? computation(of) : communication(of);
+  return is_compute(of.kind) ? computation(task) : communication(of);
 }
 
 double Durations::input_half(const TaskCosts& costs) const {
   return costs.backward + (costs_.halves_hand_dummies ? costs.autograd : 0);
 }
 
-double Durations::computation(const Task& task) const {
+bool Durations::is_further(TaskId task) const {
+  return !further_.empty() && further_[task];
+}
+
+double Durations::computation(TaskId id) const {
+  const Task& task = subject_.graph.tasks[id];
   const Step& step = step_of(subject_.lowered, task);
   const std::size_t rank = index(task.rank);
   const std::size_t chunk = index(step.chunk) - 1;
@@ -145,7 +179,7 @@ double Durations::computation(const Task& task) const {
     case Kind::Forward:
       return costs.forward * part + exchanged;
     case Kind::BackwardWeight:
-      return costs.weight * part;
+      return costs.weight * part * (is_further(id) ? costs.fuse : 1);
     case Kind::BackwardInput:
       return input_half(costs) * part + exchanged;
     default:

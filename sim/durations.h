@@ -18,6 +18,7 @@
 #include "sim/costs.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,9 @@ struct Subject {
   Links links = Links::Ideal;
 };
 
+/// How many weight gradients the largest call of the step has; 0 if it has none.
+[[nodiscard]] std::int32_t largest_call(const Subject& subject);
+
 /// Tells for each chunk (at chunk - 1) of a rank whether its B is the input-gradient half: the rank
 /// lists W of that chunk, and no microbatch is split by an I of its own.
 [[nodiscard]] std::vector<bool> half_backwards(const std::vector<Step>& steps, std::size_t chunks);
@@ -56,13 +60,15 @@ class Durations {
   [[nodiscard]] double lag(EdgeKind kind, Vertex from, Vertex to) const {
     return kind == lagging_ && !instant_ ? lag_between(from, to) : 0;
   }
-  /// The time of a computation by itself; a member of a composite has its share of the whole.
+  /// The time of a computation by itself; a member of a composite has its share of the whole, and a
+  /// weight gradient that is not the first of its call what it takes further.
   [[nodiscard]] double of_task(TaskId task) const;
 
  private:
   [[nodiscard]] double lag_between(Vertex from, Vertex to) const;
   [[nodiscard]] double input_half(const TaskCosts& costs) const;
-  [[nodiscard]] double computation(const Task& task) const;
+  [[nodiscard]] bool is_further(TaskId task) const;
+  [[nodiscard]] double computation(TaskId id) const;
   [[nodiscard]] double communication(const Task& task) const;
 
   const Subject& subject_;
@@ -76,6 +82,7 @@ class Durations {
   std::vector<std::vector<bool>> halves_;  // by rank and chunk - 1: its Backward is the input half
   std::vector<bool> exchanges_;            // by rank: its exchanges are tasks of their own
   std::vector<bool> apart_;                // by rank: its layers are taken apart
+  std::vector<bool> further_;              // by task: not the first of its call; empty: no such
   std::vector<double> vertices_;
 };
 

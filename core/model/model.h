@@ -99,7 +99,7 @@ struct ModuleBytes {
   friend bool operator==(const ModuleBytes&, const ModuleBytes&) = default;
 };
 
-/// Microseconds of one microbatch; finite and never negative.
+/// Microseconds of one microbatch, and one share; finite and never negative.
 struct ModuleCost {
   std::optional<double> forward;
   std::optional<double> backward;  ///< the input-gradient half
@@ -108,6 +108,8 @@ struct ModuleCost {
   std::optional<double> combine;
   std::optional<double> autograd;  ///< more of a backward under plan te: dummy gradients are added
   std::optional<double> whole;     ///< a whole backward; nullopt: its halves and `autograd`
+  /// Of weight gradients in one call each further one takes this share of `weight`; nullopt: all.
+  std::optional<double> fuse;
 
   friend bool operator==(const ModuleCost&, const ModuleCost&) = default;
 };

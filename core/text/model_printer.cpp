@@ -141,6 +141,7 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     state(stated, "combine", cost.combine);
     state(stated, "autograd", cost.autograd);
     state(stated, "whole", cost.whole);
+    state(stated, "fuse", cost.fuse);
   }
   if (costs.transfer) {
     Json& stated = object_in(json, "transfer");

@@ -58,5 +58,21 @@ TEST(Bounds, OverlappedCompositesMayTakeLess) {
   EXPECT_LE((*s)->bounds().span.value, (*s)->span());
 }
 
+TEST(Bounds, CallsOfSeveralWeightGradientsMayTakeLess) {
+  constexpr const char* kOrder =
+      "capo 1\nmicrobatches 3\nplacement chain\nranks 1\n"
+      "rank 0: F1.0 F1.1 F1.2 B1.0 B1.1 B1.2 ";
+  const auto bound = [&](const std::string& weights, const char* price) {
+    const auto s = simulate_text(kOrder + weights + "\n", {.costs = costs(price)});
+    EXPECT_LE((*s)->bounds().makespan.value, (*s)->makespan() + 1e-9);
+    return (*s)->bounds().makespan.value;
+  };
+  EXPECT_EQ(bound("W1.0 W1.1 W1.2", "f=1,b=1,w=4,fuse=0.5"), 18);
+  EXPECT_NEAR(bound("(W1.0 W1.1 W1.2)", "f=1,b=1,w=4,fuse=0.5"), 6 + 4 + 2 + 2, 1e-9);
+  EXPECT_NEAR(bound("(W1.0 W1.1) W1.2", "f=1,b=1,w=4,fuse=0.5"), 6 + 3 * 3, 1e-9)
+      << "all three could be in calls of two";
+  EXPECT_EQ(bound("(W1.0 W1.1 W1.2)", "f=1,b=1,w=4,fuse=2"), 18) << "nobody has to fuse them";
+}
+
 }  // namespace
 }  // namespace capo

@@ -137,6 +137,27 @@ TEST(Costs, OfAWholeBackwardAddUpUntilAHalfIsStated) {
   EXPECT_EQ(costs_of(model)->of_chunk(0, 1, 2).more_of_whole, 12);
 }
 
+TEST(Costs, AFurtherWeightGradientOfACallTakesAShare) {
+  EXPECT_EQ(Costs().of_chunk(0, 1, 1).fuse, 1);
+  Costs costs;
+  costs.set({.key = CostSetting::Key::Fuse, .value = 0.25});
+  EXPECT_EQ(costs.of_chunk(0, 1, 3).fuse, 0.25) << "a share is divided by nothing";
+  costs.set({.scope = {.rank = 1}, .key = CostSetting::Key::Fuse, .value = 2});
+  EXPECT_EQ(costs.of_chunk(1, 1, 1).fuse, 2);
+  EXPECT_EQ(costs.of_chunk(0, 1, 1).fuse, 0.25);
+}
+
+TEST(Costs, TheShareOfAChunkIsThatOfItsLayersWeights) {
+  Model model;
+  model.modules.list = {
+      {.name = "a", .cost = {.forward = 1, .backward = 1, .weight = 3, .fuse = 0.5}},
+      {.name = "b", .cost = {.forward = 1, .backward = 1, .weight = 1}}};
+  model.modules.layers = {{{0, 1}}};
+  const auto stated = costs_of(model);
+  ASSERT_TRUE(stated.has_value());
+  EXPECT_EQ(stated->of_chunk(0, 1, 2).fuse, (3 * 0.5 + 1) / 4);
+}
+
 TEST(Costs, WhatIsNoCostIsRefusedByName) {
   EXPECT_NE(refusal("").find("`` is not a cost"), std::string::npos);
   EXPECT_NE(refusal("g=1").find("`g=1` is not a cost"), std::string::npos);
@@ -151,6 +172,8 @@ TEST(Costs, WhatIsNoCostIsRefusedByName) {
   EXPECT_EQ(refusal("bw=1e-320,bytes=1"), "bw is at least 1e-06");
   EXPECT_EQ(refusal("bw=1e-6,bytes=1e12"), "");
   EXPECT_EQ(refusal("experts=1.5"), "experts is a part, from 0 to 1");
+  EXPECT_EQ(refusal("fuse=1.5"), "") << "a call may be slower than its parts";
+  EXPECT_EQ(refusal("r0-r1:fuse=1"), "fuse is said of tasks, not of a link");
   EXPECT_EQ(refusal("slowdown=0.5"), "slowdown is at least 1");
   EXPECT_EQ(refusal("r0:overlap=0.8"), "overlap is said of the whole step, without a scope");
   EXPECT_EQ(refusal("r0:comm=1"), "comm is said of a link, as in r0-r1:comm=1, or of all");

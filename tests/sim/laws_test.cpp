@@ -1,6 +1,7 @@
 // Laws of every simulation, whatever the schedule and the costs: for each name of the catalogue
 // over a grid, with costs by chance, under each way for messages to travel.
 
+#include "core/order/fuse_weights.h"
 #include "sim/simulate.h"
 #include "tests/sim/published_requests.h"
 
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 namespace capo {
 namespace {
@@ -130,6 +132,29 @@ TEST(SimulationLaws, NothingOverlappedIsFasterThanItsBounds) {
     EXPECT_LE(simulation.bounds().makespan.value, makespan + hair(makespan));
     EXPECT_LE(simulation.bounds().span.value, simulation.span() + hair(makespan));
   });
+}
+
+/// And for weight gradients in calls of several, whether these take less or more.
+TEST(SimulationLaws, NothingFusedIsFasterThanItsBounds) {
+  std::size_t fused = 0;
+  for (const double share : {0.3, 1.0, 1.7}) {
+    SimulationOptions options;
+    options.costs.set({.key = CostSetting::Key::Fuse, .value = share});
+    for (const Request& request : every_request()) {
+      SCOPED_TRACE(words_for(request));
+      const auto apart = simulate_request(request, options);
+      Input input = apart->input;
+      if (fuse_weights(input.schedule, 3).calls == 0) continue;
+      ++fused;
+      const auto simulated = simulated::simulate_input(std::move(input), apart->options);
+      ASSERT_NE(simulated->simulation, nullptr) << simulated->why;
+      const Simulation& simulation = **simulated;
+      EXPECT_LE(simulation.bounds().makespan.value,
+                simulation.makespan() + hair(simulation.makespan()));
+      EXPECT_LE(simulation.bounds().span.value, simulation.span() + hair(simulation.makespan()));
+    }
+  }
+  EXPECT_GT(fused, 100u);
 }
 
 TEST(SimulationLaws, ARankComputesOrIsIdle) {

@@ -122,6 +122,21 @@ TEST(Simulate, BothWaysOfSimulatingGiveTheSameTimes) {
   }
 }
 
+TEST(Simulate, FurtherWeightGradientsOfACallTakeTheirShare) {
+  const auto makespan = [](const std::string& rest, const char* price) {
+    return (*simulate_text("capo 1\nrank 0: F1.0 F1.1 B1.0 B1.1 " + rest + "\n",
+                           {.costs = costs(price)}))
+        ->makespan();
+  };
+  EXPECT_EQ(makespan("W1.0 W1.1", "f=1,b=1,w=6,fuse=0.5"), 4 + 6 + 6);
+  EXPECT_EQ(makespan("(W1.0 W1.1)", "f=1,b=1,w=6"), 4 + 6 + 6);
+  EXPECT_EQ(makespan("(W1.0 W1.1)", "f=1,b=1,w=6,fuse=0.5"), 4 + 6 + 3);
+  EXPECT_EQ(makespan("(W1.0 W1.1)", "f=1,b=1,w=6,fuse=0.5,overlap=0.5"), 4 + 6 + 3)
+      << "one call runs beside nothing";
+  EXPECT_EQ(makespan("(F1.2 W1.0 W1.1) B1.2 W1.2", "f=1,b=1,w=6,fuse=0.5,overlap=0.5"),
+            4 + (1 + 6 + 3) / 2 + 1 + 6);
+}
+
 TEST(Simulate, ReductionsAndUnshardsTakeTheirTime) {
   const char* text = "capo 1\nrank 0: unshard1 F1.0 B1.0 reduce1\n";
   EXPECT_EQ((*simulate_text(text, {.costs = costs("f=1,b=1,w=1,unshard=4,reduce=7")}))->makespan(),
