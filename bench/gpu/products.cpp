@@ -8,6 +8,9 @@
 // median of the rounds counts. Rates count rows in use only. First every product is compared with
 // cuBLAS's: the error is relative, over a sample of the elements, and includes cuBLAS's own.
 //
+// A second table has gradients of the weights over a quarter of the rows, for four microbatches in
+// one call beside four calls of their own.
+//
 // cuBLAS gets the sizes on the host and runs on one stream, with 64 MiB of workspace. Ends with 1
 // where an error is too large.
 
@@ -39,6 +42,7 @@ using Kind = GroupedProduct::Kind;
 using Sizes = std::vector<std::int64_t>;
 
 constexpr int kRounds = 9;
+constexpr int kMicrobatches = 4;
 constexpr std::size_t kFlushed = std::size_t{256} << 20;
 constexpr std::size_t kWorkspace = std::size_t{64} << 20;
 
@@ -229,23 +233,20 @@ class Products {
     }
   }
 
-  void launch_ours() const {
-    const GroupedProduct call{
-        .kind = kind_,
-        .type = capo::DataType::Bf16,
-        .gradient_type = capo::DataType::Fp32,
-        .write =
-            kind_ == Kind::WeightGradient ? capo::run::Write::Add : capo::run::Write::Overwrite,
-        .rows = {.count = rows_,
-                 .groups = layer_.groups,
-                 .sizes = reinterpret_cast<const std::int64_t*>(sizes_on_device_.at())},
-        .in = layer_.in,
-        .out = layer_.out,
-        .x = kind_ == Kind::InputGradient ? result(0).at() : x_.at(),
-        .y = kind_ == Kind::Forward ? result(0).at() : y_.at(),
-        .w = reinterpret_cast<void* const*>(tables_[0].at())};
-    const capo::gpu::CudaStatus status = capo::gpu::launch(call, stream_.get());
-    require(status.ok(), "launch: " + std::to_string(status.code));
+  void launch_ours() const { launch(call_of_ours()); }
+
+  /// Gradients of the weights, of kMicrobatches that each have these sizes.
+  void launch_in_one() const {
+    GroupedProduct call = call_of_microbatch(0, 0);
+    for (int at = 1; at < kMicrobatches; ++at) {
+      const GroupedProduct further = call_of_microbatch(at, 0);
+      call.batches[call.further++] = {
+          .x = further.x, .y = further.y, .count = further.rows.count, .sizes = further.rows.sizes};
+    }
+    launch(call);
+  }
+  void launch_apart() const {
+    for (int at = 0; at < kMicrobatches; ++at) launch(call_of_microbatch(at, 1));
   }
 
   void launch_cublas() const {
@@ -293,6 +294,36 @@ class Products {
   [[nodiscard]] std::byte* weight(std::int64_t group, int peer) const {
     const std::int64_t first = group * layer_.out * layer_.in;
     return kind_ == Kind::WeightGradient ? result(peer).at(first * 4) : w_.at(first * 2);
+  }
+
+  [[nodiscard]] GroupedProduct call_of_ours() const {
+    return {.kind = kind_,
+            .type = capo::DataType::Bf16,
+            .gradient_type = capo::DataType::Fp32,
+            .write =
+                kind_ == Kind::WeightGradient ? capo::run::Write::Add : capo::run::Write::Overwrite,
+            .rows = {.count = rows_,
+                     .groups = layer_.groups,
+                     .sizes = reinterpret_cast<const std::int64_t*>(sizes_on_device_.at())},
+            .in = layer_.in,
+            .out = layer_.out,
+            .x = kind_ == Kind::InputGradient ? result(0).at() : x_.at(),
+            .y = kind_ == Kind::Forward ? result(0).at() : y_.at(),
+            .w = reinterpret_cast<void* const*>(tables_[0].at())};
+  }
+  // Each microbatch has its own part of the rows.
+  [[nodiscard]] GroupedProduct call_of_microbatch(int number, int peer) const {
+    GroupedProduct call = call_of_ours();
+    const std::int64_t rows = rows_ / kMicrobatches;
+    call.rows.count = rows;
+    call.x = x_.at(number * rows * layer_.in * 2);
+    call.y = y_.at(number * rows * layer_.out * 2);
+    call.w = reinterpret_cast<void* const*>(tables_[static_cast<std::size_t>(peer)].at());
+    return call;
+  }
+  void launch(const GroupedProduct& call) const {
+    const capo::gpu::CudaStatus status = capo::gpu::launch(call, stream_.get());
+    require(status.ok(), "launch: " + std::to_string(status.code));
   }
 
   void launch_cublas(std::int64_t group, std::int64_t first, std::int64_t size) const {
@@ -364,28 +395,56 @@ double median(std::vector<double> values) {
 
 enum class Verdict : std::uint8_t { Right, Wrong };
 
-Verdict measure(const Stream& stream, const Products& products, const std::string& name,
-                double operations, double most_error) {
-  const cudaGraphExec_t ours = stream.captured([&] { products.launch_ours(); });
-  const cudaGraphExec_t cublas = stream.captured([&] { products.launch_cublas(); });
+// Two ways to make one product.
+struct Raced {
+  std::function<void()> ours;
+  std::function<void()> peers;
+};
+
+Verdict measure(const Stream& stream, const Products& products, const Raced& raced,
+                const std::string& name, double operations, double most_error) {
+  const cudaGraphExec_t ours = stream.captured(raced.ours);
+  const cudaGraphExec_t peer = stream.captured(raced.peers);
   static_cast<void>(stream.time(ours));
-  static_cast<void>(stream.time(cublas));
+  static_cast<void>(stream.time(peer));
   const double error = products.error();
   std::vector<double> our_times;
-  std::vector<double> cublas_times;
+  std::vector<double> peer_times;
   for (int round = 0; round < kRounds; ++round) {
     our_times.push_back(stream.time(ours));
-    cublas_times.push_back(stream.time(cublas));
+    peer_times.push_back(stream.time(peer));
   }
   require(cudaGraphExecDestroy(ours), "destroy a graph");
-  require(cudaGraphExecDestroy(cublas), "destroy a graph");
+  require(cudaGraphExecDestroy(peer), "destroy a graph");
   const double our_rate = operations / median(our_times) / 1e9;
-  const double cublas_rate = operations / median(cublas_times) / 1e9;
+  const double peer_rate = operations / median(peer_times) / 1e9;
   const bool is_right = error <= most_error;  // a NaN is not
-  std::printf("%-38s %7.0f %7.0f %6.2f  %.1e%s\n", name.c_str(), our_rate, cublas_rate,
-              our_rate / cublas_rate, error, is_right ? "" : "  WRONG");
+  std::printf("%-38s %7.0f %7.0f %6.2f  %.1e%s\n", name.c_str(), our_rate, peer_rate,
+              our_rate / peer_rate, error, is_right ? "" : "  WRONG");
   std::fflush(stdout);
   return is_right ? Verdict::Right : Verdict::Wrong;
+}
+
+double used_rows(const Sizes& sizes) {
+  return static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
+}
+
+Sizes sizes_of(const char* spread, std::int64_t rows, const Layer& layer) {
+  return std::strcmp(spread, "bal") == 0 ? balanced(rows, layer.groups)
+                                         : skewed(rows, layer.groups);
+}
+
+// Runs one table of all layers, of `make(layer, spread)`.
+template <typename Make>
+Verdict measure_all(const char* ours, const char* peers, Make make) {
+  Verdict verdict = Verdict::Right;
+  std::printf("%-38s %7s %7s %6s  %s\n", "TFLOP/s", ours, peers, "ratio", "error");
+  for (const Layer& layer : kLayers) {
+    for (const char* spread : {"bal", "skew"}) {
+      if (make(layer, spread) == Verdict::Wrong) verdict = Verdict::Wrong;
+    }
+  }
+  return verdict;
 }
 
 }  // namespace
@@ -394,28 +453,40 @@ int main(int count, char** arguments) {
   const std::int64_t rows = count > 1 ? std::atoll(arguments[1]) : 16384;
   const Stream stream;
   const Patterns patterns;
-  bool is_right = true;
-  std::printf("%-38s %7s %7s %6s  %s\n", "TFLOP/s", "ours", "cuBLAS", "ratio", "error");
-  for (const Layer& layer : kLayers) {
-    Products products(stream, patterns, layer, rows);
-    for (const char* spread : {"bal", "skew"}) {
-      const Sizes sizes = std::strcmp(spread, "bal") == 0 ? balanced(rows, layer.groups)
-                                                          : skewed(rows, layer.groups);
-      const auto used =
-          static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
-      const double operations =
-          2 * used * static_cast<double>(layer.out) * static_cast<double>(layer.in);
-      for (const Kind kind : {Kind::Forward, Kind::InputGradient, Kind::WeightGradient}) {
-        constexpr std::array kNames{"forward", "dgrad", "wgrad += fp32"};
-        products.use(sizes, kind);
-        const std::string name = std::string(layer.name) + " E" + std::to_string(layer.groups) +
-                                 " " + spread + " " + kNames[static_cast<std::size_t>(kind)];
-        const double most_error = kind == Kind::WeightGradient ? 1e-4 : 5e-3;
-        if (measure(stream, products, name, operations, most_error) == Verdict::Wrong) {
-          is_right = false;
+  const auto name_of = [](const Layer& layer, const char* spread, const char* pass) {
+    return std::string(layer.name) + " E" + std::to_string(layer.groups) + " " + spread + " " +
+           pass;
+  };
+  const Verdict beside_cublas =
+      measure_all("ours", "cuBLAS", [&](const Layer& layer, const char* spread) {
+        Products products(stream, patterns, layer, rows);
+        const Sizes sizes = sizes_of(spread, rows, layer);
+        const double operations =
+            2 * used_rows(sizes) * static_cast<double>(layer.out) * static_cast<double>(layer.in);
+        Verdict verdict = Verdict::Right;
+        for (const Kind kind : {Kind::Forward, Kind::InputGradient, Kind::WeightGradient}) {
+          constexpr std::array kNames{"forward", "dgrad", "wgrad += fp32"};
+          products.use(sizes, kind);
+          const Raced raced{[&] { products.launch_ours(); }, [&] { products.launch_cublas(); }};
+          const double most_error = kind == Kind::WeightGradient ? 1e-4 : 5e-3;
+          if (measure(stream, products, raced,
+                      name_of(layer, spread, kNames[static_cast<std::size_t>(kind)]), operations,
+                      most_error) == Verdict::Wrong) {
+            verdict = Verdict::Wrong;
+          }
         }
-      }
-    }
-  }
-  return is_right ? 0 : 1;
+        return verdict;
+      });
+  const Verdict in_one =
+      measure_all("in one", "apart", [&](const Layer& layer, const char* spread) {
+        Products products(stream, patterns, layer, rows);
+        const Sizes sizes = sizes_of(spread, rows / kMicrobatches, layer);
+        products.use(sizes, Kind::WeightGradient);
+        const Raced raced{[&] { products.launch_in_one(); }, [&] { products.launch_apart(); }};
+        const double operations = 2 * kMicrobatches * used_rows(sizes) *
+                                  static_cast<double>(layer.out) * static_cast<double>(layer.in);
+        return measure(stream, products, raced, name_of(layer, spread, "4 x wgrad += fp32"),
+                       operations, 1e-4);
+      });
+  return beside_cublas == Verdict::Right && in_one == Verdict::Right ? 0 : 1;
 }

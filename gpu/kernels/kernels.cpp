@@ -18,8 +18,18 @@ namespace {
 
 constexpr int kSharedWithoutAsking = 48 * 1024;
 
+bool is_served(const run::GroupedProduct::Batch& batch) {
+  return batch.count <= std::numeric_limits<std::int32_t>::max();
+}
+
 template <typename C>
 bool is_served(const C& call) {
+  if constexpr (requires { call.further; }) {
+    const auto* const end = call.batches + call.further;
+    if (!std::all_of(call.batches, end, [](const auto& batch) { return is_served(batch); })) {
+      return false;
+    }
+  }
   if constexpr (requires { call.rows.groups; }) {
     return call.rows.groups <= kMostGroups &&
            call.rows.count <= std::numeric_limits<std::int32_t>::max();

@@ -11,9 +11,9 @@
 // gradients of weights go through chunks; results of rows are written by the threads that have
 // them. docs/gpu.md says what was measured.
 //
-// Each element adds in ascending order of depth, 16 at once, whatever the shape and the number of
-// blocks. Beyond the depth both operands are zeros, so that a neighbour's infinity is not
-// multiplied by zero. Rows behind those in use are neither read nor written. Tested by
+// Each element adds in ascending order of depth, 16 at once, batch by batch, whatever the shape and
+// the number of blocks. Beyond the depth both operands are zeros, so that a neighbour's infinity is
+// not multiplied by zero. Rows behind those in use are neither read nor written. Tested by
 // products_test.cpp.
 //
 // A block divides its shared memory by the kernel's WideShape:
@@ -149,8 +149,10 @@ class WideProduct {
   using Shared = WideShared<kFor>;
   static constexpr WideShape kShape = shape_for(kFor);
 
-  __device__ WideProduct(const run::GroupedProduct& call, Shared& shared, const void* slots)
-      : call_(call), shared_(shared), slots_(shared_address(slots)) {}
+  /// `batches` are those of the call.
+  __device__ WideProduct(const run::GroupedProduct& call, const Batch* batches, Shared& shared,
+                         const void* slots)
+      : call_(call), batches_(batches), shared_(shared), slots_(shared_address(slots)) {}
 
   /// For one thread, before all others use anything shared. Its loops stay loops: of 40 barriers in
   /// a row, nvcc 13.0 counts too few as under way, and the last one may be made of what its
@@ -182,13 +184,17 @@ class WideProduct {
     Rotation<kShape.slots> turn;
     for (Walk walk(call_, shared_.tiles); !walk.is_over(); walk.advance()) {
       const Tile tile = walk.tile();
-      const int slices = slices_of(tile.group);
-      if (slices > 0 && tile.group != group_) turn_operands_to(tile.group);
-      for (int slice = 0; slice < slices; ++slice) {
-        wait_for(shared_address(&shared_.slot_empty[turn.at()]), turn.parity() ^ 1);
-        if (threadIdx.x % 32 == 0) copy_slice(tile, slice, turn.at());
-        __syncwarp();
-        turn.advance();
+      for (int batch = 0; batch <= call_.further; ++batch) {
+        const int slices = slices_of(tile.group, batch);
+        if (slices > 0 && (tile.group != group_ || batch != batch_)) {
+          turn_operands_to(tile.group, batch);
+        }
+        for (int slice = 0; slice < slices; ++slice) {
+          wait_for(shared_address(&shared_.slot_empty[turn.at()]), turn.parity() ^ 1);
+          if (threadIdx.x % 32 == 0) copy_slice(tile, slice, turn.at());
+          __syncwarp();
+          turn.advance();
+        }
       }
     }
   }
@@ -291,10 +297,17 @@ class WideProduct {
   static __device__ bool lies_well(const Product<T, C>& product) {
     return is_aligned(product.b.data) && is_aligned(product.c);
   }
-  // 0 of a group that is multiplied plainly.
-  [[nodiscard]] __device__ int slices_of(int group) const {
+  // 0 of a group that is multiplied plainly. Batch 0 is the call's first.
+  [[nodiscard]] __device__ int slices_of(int group, int batch) const {
     const Product<T, C> product = product_of<T, C>(call_, shared_.tiles, group);
-    return lies_well(product) ? static_cast<int>(parts(product.depth(), kShape.deep)) : 0;
+    if (!lies_well(product)) return 0;
+    const int depth = batch == 0 ? product.depth() : size_of(batches_[batch - 1], group);
+    return static_cast<int>(parts(depth, kShape.deep));
+  }
+  [[nodiscard]] __device__ int slices_of_all(int group) const {
+    int slices = 0;
+    for (int batch = 0; batch <= call_.further; ++batch) slices += slices_of(group, batch);
+    return slices;
   }
   [[nodiscard]] __device__ int columns_end(const Tile& tile) const {
     return min(tile.column + kWideAcross, static_cast<int>(columns_of(call_)));
@@ -310,17 +323,29 @@ class WideProduct {
   // Rows of x and y count from the first of all, so that only the end of a group is its own. Where
   // rows are not the depth, the descriptor of A serves all groups, and rows of the next group that
   // come with a tile are multiplied and not written.
-  __device__ void turn_operands_to(int group) {
+  __device__ void turn_operands_to(int group, int batch) {
     const bool is_first = group_ < 0;
     group_ = group;
+    batch_ = batch;
     at_ = (at_ + 1) % kRing;
     const auto in = static_cast<int>(call_.in);
     const auto out = static_cast<int>(call_.out);
     MapRing& ring = maps();
+    first_row_ = shared_.tiles.first_row[group];
     if constexpr (kIsWeight) {
-      const int end = shared_.tiles.first_row[group + 1];
-      make_map({call_.y, end, out, 2, kShape.deep}, shared_.a_draft, &ring.a[at_]);
-      make_map({call_.x, end, in, 2, kShape.deep}, shared_.b_draft, &ring.b[at_]);
+      const void* x = call_.x;
+      const void* y = call_.y;
+      int end = shared_.tiles.first_row[group + 1];
+      if (batch > 0) {
+        const Batch& further = batches_[batch - 1];
+        const BatchRows rows = rows_of(further, group);
+        x = further.x;
+        y = further.y;
+        first_row_ = rows.first;
+        end = rows.first + rows.count;
+      }
+      make_map({y, end, out, 2, kShape.deep}, shared_.a_draft, &ring.a[at_]);
+      make_map({x, end, in, 2, kShape.deep}, shared_.b_draft, &ring.b[at_]);
     } else {
       constexpr bool kIsForward = kKind == ProductKind::Forward;
       if (is_first) {
@@ -345,7 +370,7 @@ class WideProduct {
     const std::uint32_t full = shared_address(&shared_.slot_full[slot]);
     const std::uint32_t a = slot_address(slot);
     const std::uint32_t b = a + kShape.a_bytes();
-    const int first = shared_.tiles.first_row[tile.group];
+    const int first = first_row_;
     const int depth = slice * kShape.deep;
     const MapRing& ring = maps();
     arrive_expecting(full, kShape.slot_bytes());
@@ -377,7 +402,7 @@ class WideProduct {
   template <run::Write kWrite>
   __device__ void multiply_tile(const Product<T, C>& product, const Tile& tile) {
     WideSums sums = {};
-    multiply(slices_of(tile.group), sums);
+    multiply(slices_of_all(tile.group), sums);
     if constexpr (kShape.chunks > 0) {
       put_results<kWrite>(columns_end(tile) - tile.column, sums);
     } else {
@@ -470,32 +495,40 @@ class WideProduct {
   __device__ void multiply_tile_plainly(const Product<T, C>& product, const Tile& tile) const {
     for (int row = tile.row; row < tile.row + kWideHigh; row += kPlainSide) {
       for (int column = tile.column; column < tile.column + kWideAcross; column += kPlainSide) {
-        multiply_plainly(product, row, column, call_.write);
+        multiply_plainly(call_, batches_, product, {tile.group, row, column});
       }
     }
   }
 
   const run::GroupedProduct& call_;
+  const Batch* batches_;
   Shared& shared_;
   std::uint32_t slots_;
   Rotation<kShape.slots> turn_;
   Rotation<Shared::kChunks> chunk_turn_;
-  int group_ = -1;  ///< the group whose descriptors this warp uses; -1 before the first
-  int at_ = 0;      ///< the place of these descriptors in the ring
+  int group_ = -1;     ///< the group whose descriptors this warp uses; -1 before the first
+  int batch_ = 0;      ///< likewise its batch
+  int first_row_ = 0;  ///< the group's in that batch
+  int at_ = 0;         ///< the place of these descriptors in the ring
 };
 
 /// A kernel for GroupedProduct of one kind.
 template <typename T, typename C, ProductKind kKind, WideFor kFor>
-__global__ void __launch_bounds__(kWideThreads, 1) multiply_on_hopper(run::GroupedProduct call) {
+__global__ void __launch_bounds__(kWideThreads, 1)
+    multiply_on_hopper(const __grid_constant__ run::GroupedProduct given) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) std::uint8_t slots[];
   __shared__ WideShared<kFor> shared;
+  run::GroupedProduct call = given;
   call.kind = kKind;  // so that the compiler knows
-  if constexpr (kKind != ProductKind::WeightGradient) call.write = run::Write::Overwrite;
-  WideProduct<T, C, kKind, kFor> product(call, shared, slots);
+  if constexpr (kKind != ProductKind::WeightGradient) {
+    call.write = run::Write::Overwrite;
+    call.further = 0;
+  }
+  WideProduct<T, C, kKind, kFor> product(call, given.batches, shared, slots);
   const bool prepares = threadIdx.x == kWideThreads - 1;
   if (prepares) product.prepare();
-  find_tiles<kWideHigh, kWideAcross>(call, shared.tiles);
+  find_tiles<kWideHigh, kWideAcross>(call, given.batches, shared.tiles);
   if (TileWalk<kWideHigh, kWideAcross>(call, shared.tiles).is_over()) {
     if (prepares) product.finish();
     return;

@@ -21,8 +21,8 @@
 // Beyond the operand's ends there are zeros: zeros of both operands where the depth ends, so that a
 // neighbour's infinity is not multiplied by zero.
 //
-// Each element adds in ascending order of depth, 16 at once. Blocks that find no work read and
-// write nothing. Tested by tests/gpu/products_test.cpp.
+// Each element adds in ascending order of depth, 16 at once, batch by batch. Blocks that find no
+// work read and write nothing. Tested by tests/gpu/products_test.cpp.
 
 #pragma once
 
@@ -158,10 +158,10 @@ inline constexpr int kSlotBytes = (kTileHigh + kTileWide) * kDeep * 2;
 template <typename T, typename C, ProductKind kKind>
 class TileProduct {
  public:
-  /// slots: kSlots * kSlotBytes of shared memory.
-  __device__ TileProduct(const run::GroupedProduct& call, const GroupTiles& tiles,
-                         const void* slots)
-      : call_(call), tiles_(tiles), slots_(shared_address(slots)) {}
+  /// slots: kSlots * kSlotBytes of shared memory; `batches` are those of the call.
+  __device__ TileProduct(const run::GroupedProduct& call, const Batch* batches,
+                         const GroupTiles& tiles, const void* slots)
+      : call_(call), batches_(batches), tiles_(tiles), slots_(shared_address(slots)) {}
 
   /// Turns to a tile and asks for its first slices.
   __device__ void start(const Tile& tile) {
@@ -170,6 +170,7 @@ class TileProduct {
     slices_to_ask_for_ = slices_;
     a_copies_ = {product.a, tile.row};
     b_copies_ = {product.b, tile.column};
+    if constexpr (kIsWeight) begin_further(tile, lies_well(product));
 #pragma unroll
     for (int slot = 0; slot < kSlots - 1; ++slot) {
       copy_a(slot_address(slot));
@@ -241,14 +242,14 @@ class TileProduct {
     }
     for (int row = tile.row; row < tile.row + kTileHigh; row += kPlainSide) {
       for (int column = tile.column; column < tile.column + kTileWide; column += kPlainSide) {
-        multiply_plainly(product, row, column, call_.write);
+        multiply_plainly(call_, batches_, product, {tile.group, row, column});
       }
     }
   }
 
  private:
-  static constexpr Contiguous kA =
-      kKind == ProductKind::WeightGradient ? Contiguous::Count : Contiguous::Depth;
+  static constexpr bool kIsWeight = kKind == ProductKind::WeightGradient;
+  static constexpr Contiguous kA = kIsWeight ? Contiguous::Count : Contiguous::Depth;
   static constexpr Contiguous kB =
       kKind == ProductKind::Forward ? Contiguous::Depth : Contiguous::Count;
   using ASlice = SliceLayout<kA, kTileHigh>;
@@ -294,6 +295,26 @@ class TileProduct {
     a_copies_.advance();
     b_copies_.advance();
     --slices_to_ask_for_;
+    if constexpr (kIsWeight) turn_to_next_batch();
+  }
+
+  // Counts the slices of further batches, and is ready for the first slice that there is.
+  __device__ void begin_further(const Tile& tile, bool lies_well) {
+    copied_ = tile;
+    next_batch_ = lies_well ? 0 : call_.further;
+    for (int at = next_batch_; at < call_.further; ++at) {
+      slices_ += static_cast<int>(parts(size_of(batches_[at], tile.group), kDeep));
+    }
+    turn_to_next_batch();
+  }
+  // All copies of a batch have been asked for: the next that has rows follows.
+  __device__ void turn_to_next_batch() {
+    while (slices_to_ask_for_ == 0 && next_batch_ < call_.further) {
+      const auto product = product_of<T, C>(call_, batches_[next_batch_++], copied_.group);
+      slices_to_ask_for_ = static_cast<int>(parts(product.depth(), kDeep));
+      a_copies_ = {product.a, copied_.row};
+      b_copies_ = {product.b, copied_.column};
+    }
   }
   // The next slice is there, of all threads.
   static __device__ void wait_for_slice() {
@@ -315,10 +336,13 @@ class TileProduct {
   }
 
   const run::GroupedProduct& call_;
+  const Batch* batches_;
   const GroupTiles& tiles_;
   std::uint32_t slots_;
-  int slices_ = 0;  ///< of the tile
-  int slices_to_ask_for_ = 0;
+  int slices_ = 0;             ///< of the tile
+  int slices_to_ask_for_ = 0;  ///< of the batch
+  Tile copied_ = {};           ///< the tile whose slices are asked for
+  int next_batch_ = 0;
   ACopies a_copies_;
   BCopies b_copies_;
 };
@@ -326,15 +350,19 @@ class TileProduct {
 /// A kernel for GroupedProduct of one kind.
 template <typename T, typename C, ProductKind kKind>
 __global__ void __launch_bounds__(kProductThreads, 1)
-    multiply_on_tensor_cores(run::GroupedProduct call) {
+    multiply_on_tensor_cores(const __grid_constant__ run::GroupedProduct given) {
   extern __shared__ __align__(1024) std::uint8_t slots[];
   __shared__ GroupTiles tiles;
+  run::GroupedProduct call = given;
   call.kind = kKind;  // so that the compiler knows
-  if constexpr (kKind != ProductKind::WeightGradient) call.write = run::Write::Overwrite;
-  find_tiles<kTileHigh, kTileWide>(call, tiles);
+  if constexpr (kKind != ProductKind::WeightGradient) {
+    call.write = run::Write::Overwrite;
+    call.further = 0;
+  }
+  find_tiles<kTileHigh, kTileWide>(call, given.batches, tiles);
   TileWalk<kTileHigh, kTileWide> walk(call, tiles);
   if (walk.is_over()) return;
-  TileProduct<T, C, kKind> product(call, tiles, slots);
+  TileProduct<T, C, kKind> product(call, given.batches, tiles, slots);
   Tile tile = walk.tile();
   product.start(tile);
   while (true) {

@@ -45,23 +45,26 @@ __device__ void load_slice(const Operand<T>& operand, int first, int first_depth
   }
 }
 
-}  // namespace plain
+__device__ inline int row_of_thread() {
+  return static_cast<int>(threadIdx.x) / 16 * 4;
+}
+__device__ inline int column_of_thread() {
+  return static_cast<int>(threadIdx.x) % 16 * 4;
+}
 
-/// For the first kPlainThreads threads of a block.
+// Goes on with a thread's sums along the depth of a product.
 template <typename T, typename C>
-__device__ void multiply_plainly(const Product<T, C>& product, int first_row, int first_column,
-                                 run::Write write) {
-  using plain::kDeep;
-  __shared__ plain::Slice a;
-  __shared__ plain::Slice b;
-  const int down = static_cast<int>(threadIdx.x) / 16 * 4;
-  const int across = static_cast<int>(threadIdx.x) % 16 * 4;
-  float sums[4][4] = {};
+__device__ void add_up(const Product<T, C>& product, int first_row, int first_column,
+                       float (&sums)[4][4]) {
+  __shared__ Slice a;
+  __shared__ Slice b;
+  const int down = row_of_thread();
+  const int across = column_of_thread();
   for (int depth = 0; depth < product.depth(); depth += kDeep) {
-    plain::wait_for_all();  // somebody may still be reading the slices before
-    plain::load_slice(product.a, first_row, depth, a);
-    plain::load_slice(product.b, first_column, depth, b);
-    plain::wait_for_all();
+    wait_for_all();  // somebody may still be reading the slices before
+    load_slice(product.a, first_row, depth, a);
+    load_slice(product.b, first_column, depth, b);
+    wait_for_all();
 #pragma unroll
     for (int k = 0; k < kDeep; ++k) {
 #pragma unroll
@@ -71,27 +74,45 @@ __device__ void multiply_plainly(const Product<T, C>& product, int first_row, in
       }
     }
   }
+}
+
+}  // namespace plain
+
+/// For the first kPlainThreads threads of a block; `batches` are those of the call.
+template <typename T, typename C>
+__device__ void multiply_plainly(const run::GroupedProduct& call, const Batch* batches,
+                                 const Product<T, C>& product, const Tile& tile) {
+  float sums[4][4] = {};
+  plain::add_up(product, tile.row, tile.column, sums);
+  for (int at = 0; at < call.further; ++at) {
+    plain::add_up(product_of<T, C>(call, batches[at], tile.group), tile.row, tile.column, sums);
+  }
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const int row = first_row + down + i;
-      const int column = first_column + across + j;
+      const int row = tile.row + plain::row_of_thread() + i;
+      const int column = tile.column + plain::column_of_thread() + j;
       if (row >= product.rows() || column >= product.columns()) continue;
-      put(product.c[std::int64_t{row} * product.columns() + column], sums[i][j], write);
+      put(product.c[std::int64_t{row} * product.columns() + column], sums[i][j], call.write);
     }
   }
 }
 
 /// A kernel for GroupedProduct.
 template <typename T, typename C>
-__global__ void __launch_bounds__(kPlainThreads) multiply_plainly(run::GroupedProduct call) {
+__global__ void __launch_bounds__(kPlainThreads)
+    multiply_plainly(const __grid_constant__ run::GroupedProduct given) {
   __shared__ GroupTiles tiles;
-  if (call.kind != ProductKind::WeightGradient) call.write = run::Write::Overwrite;
-  find_tiles<kPlainSide, kPlainSide>(call, tiles);
+  run::GroupedProduct call = given;
+  if (call.kind != ProductKind::WeightGradient) {
+    call.write = run::Write::Overwrite;
+    call.further = 0;
+  }
+  find_tiles<kPlainSide, kPlainSide>(call, given.batches, tiles);
   for (TileWalk<kPlainSide, kPlainSide> walk(call, tiles); !walk.is_over(); walk.advance()) {
     const Tile tile = walk.tile();
-    multiply_plainly(product_of<T, C>(call, tiles, tile.group), tile.row, tile.column, call.write);
+    multiply_plainly(call, given.batches, product_of<T, C>(call, tiles, tile.group), tile);
   }
 }
 

@@ -12,6 +12,11 @@
 // in bands of kBand tiles down, so that tiles that run at the same time share both operands. A
 // block takes every gridDim-th tile. Groups without anything to write have no tiles.
 //
+// A gradient of weights goes on with the rows of further batches before its sum is written. They
+// lie in the kernel's parameter, which a block indexes in place: a copy of it would be one for each
+// thread. Only the first batch has its groups' rows in shared memory; those of the others are added
+// up where they are asked for.
+//
 // Shared memory: GroupTiles, 8.2 KB. Tested by tests/gpu/products_test.cpp.
 
 #pragma once
@@ -23,6 +28,7 @@
 namespace capo::gpu {
 
 using ProductKind = run::GroupedProduct::Kind;
+using Batch = run::GroupedProduct::Batch;
 
 template <typename T>
 struct Operand {
@@ -76,9 +82,23 @@ template <int kHigh, int kWide>
   return (call.rows.count / kHigh + call.rows.groups) * across;
 }
 
-/// For a whole block, which waits for it.
+/// Rows of a group in a further batch.
+__device__ inline int size_of(const Batch& batch, int group) {
+  return static_cast<int>(batch.sizes == nullptr ? batch.count : batch.sizes[group]);
+}
+
+/// Rows of a group in all further batches.
+__device__ inline int size_of_further(const run::GroupedProduct& call, const Batch* batches,
+                                      int group) {
+  int sum = 0;
+  for (int at = 0; at < call.further; ++at) sum += size_of(batches[at], group);
+  return sum;
+}
+
+/// For a whole block, which waits for it. `batches` are those of the call.
 template <int kHigh, int kWide>
-__device__ void find_tiles(const run::GroupedProduct& call, GroupTiles& tiles) {
+__device__ void find_tiles(const run::GroupedProduct& call, const Batch* batches,
+                           GroupTiles& tiles) {
   if (threadIdx.x < 32) {
     const auto across = static_cast<int>(parts(columns_of(call), kWide));
     const auto size = [&](int group) { return size_of(call.rows, group); };
@@ -87,7 +107,8 @@ __device__ void find_tiles(const run::GroupedProduct& call, GroupTiles& tiles) {
       if (call.kind != ProductKind::WeightGradient) {
         return static_cast<int>(parts(size(group), kHigh)) * across;
       }
-      const bool stays = size(group) == 0 && call.write == run::Write::Add;
+      const bool stays = call.write == run::Write::Add && size(group) == 0 &&
+                         size_of_further(call, batches, group) == 0;
       return stays ? 0 : static_cast<int>(parts(call.out, kHigh)) * across;
     });
   }
@@ -113,6 +134,36 @@ __device__ Product<T, C> product_of(const run::GroupedProduct& call, const RowGr
     return {{x, call.in, 1, size, in}, {weight, call.in, 1, out, in}, static_cast<C*>(result)};
   }
   return {{y, call.out, 1, size, out}, {weight, 1, call.in, in, out}, static_cast<C*>(result)};
+}
+
+/// The rows of a group in a further batch.
+struct BatchRows {
+  int first;
+  int count;
+};
+
+/// For one whole warp.
+__device__ inline BatchRows rows_of(const Batch& batch, int group) {
+  if (batch.sizes == nullptr) return {0, static_cast<int>(batch.count)};
+  int before = 0;
+  for (int at = static_cast<int>(threadIdx.x % 32); at < group; at += 32) {
+    before += static_cast<int>(batch.sizes[at]);
+  }
+  return {__reduce_add_sync(0xffffffffU, before), size_of(batch, group)};
+}
+
+/// The matrices of a group's gradient of weights over a further batch; for whole warps.
+template <typename T, typename C>
+__device__ Product<T, C> product_of(const run::GroupedProduct& call, const Batch& batch,
+                                    int group) {
+  const BatchRows rows = rows_of(batch, group);
+  const auto in = static_cast<int>(call.in);
+  const auto out = static_cast<int>(call.out);
+  const T* x = static_cast<const T*>(batch.x) + rows.first * call.in;
+  const T* y = static_cast<const T*>(batch.y) + rows.first * call.out;
+  return {{y, 1, call.out, out, rows.count},
+          {x, 1, call.in, in, rows.count},
+          static_cast<C*>(call.w[group])};
 }
 
 /// The tiles of one block, in ascending order.

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 namespace capo::gpu {
 
@@ -85,7 +86,9 @@ Kernel<GroupedProduct> plain_kernel(const GroupedProduct& call) {
 
 WideFor wide_for(const GroupedProduct& call) {
   if (call.kind != kWeight) return WideFor::Rows;
-  return call.rows.count <= kFewRows * call.rows.groups ? WideFor::FewRows : WideFor::ManyRows;
+  std::int64_t rows = call.rows.count;
+  for (int at = 0; at < call.further; ++at) rows += call.batches[at].count;
+  return rows <= kFewRows * call.rows.groups ? WideFor::FewRows : WideFor::ManyRows;
 }
 
 TensorCoreKernels tensor_core_kernels(const GroupedProduct& call) {
@@ -104,7 +107,11 @@ bool lies_well(const GroupedProduct& call) {
   const auto is_aligned = [](const void* address) {
     return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
   };
-  return call.in % 8 == 0 && call.out % 8 == 0 && is_aligned(call.x) && is_aligned(call.y);
+  const std::span<const Batch> further(call.batches, static_cast<std::size_t>(call.further));
+  return call.in % 8 == 0 && call.out % 8 == 0 && is_aligned(call.x) && is_aligned(call.y) &&
+         std::all_of(further.begin(), further.end(), [&](const Batch& batch) {
+           return is_aligned(batch.x) && is_aligned(batch.y);
+         });
 }
 
 struct Limits {

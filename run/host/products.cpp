@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace capo::run::host {
@@ -85,19 +86,34 @@ struct Strips {
   std::vector<float> b;  // one strip of b
 };
 
-template <typename A, typename B, typename C>
-void multiply(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, Write write,
-              Strips& strips) {
-  const std::int64_t depth = a.columns;
+// Operands of a product; sums go on through those of several.
+template <typename T>
+struct Operands {
+  Matrix<T> a;
+  Matrix<T> b;
+};
+
+template <typename T, typename C>
+void multiply(std::span<const Operands<T>> list, const Matrix<C>& c, Write write, Strips& strips) {
+  std::int64_t depth = 0;
+  for (const Operands<T>& operands : list) depth += operands.a.columns;
   const std::int64_t strip_size = depth * kHigh;
-  const std::int64_t count = (a.rows + kHigh - 1) / kHigh;
+  const std::int64_t count = (c.rows + kHigh - 1) / kHigh;
   strips.a.resize(as_index(count * strip_size));
   strips.b.resize(as_index(depth * kWide));
   for (std::int64_t i = 0; i < count; ++i) {
-    copy_strip<kHigh>(a.transposed(), i * kHigh, strips.a.data() + i * strip_size);
+    float* strip = strips.a.data() + i * strip_size;
+    for (const Operands<T>& operands : list) {
+      copy_strip<kHigh>(operands.a.transposed(), i * kHigh, strip);
+      strip += operands.a.columns * kHigh;
+    }
   }
   for (std::int64_t column = 0; column < c.columns; column += kWide) {
-    copy_strip<kWide>(b, column, strips.b.data());
+    float* strip = strips.b.data();
+    for (const Operands<T>& operands : list) {
+      copy_strip<kWide>(operands.b, column, strip);
+      strip += operands.a.columns * kWide;
+    }
     for (std::int64_t i = 0; i < count; ++i) {
       const Tile tile = multiply(strips.a.data() + i * strip_size, strips.b.data(), depth);
       store(tile, c, i * kHigh, column, write);
@@ -105,24 +121,50 @@ void multiply(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, Write 
   }
 }
 
-template <typename T, typename G>
-void compute(const GroupedProduct& call) {
+template <typename T>
+void compute_rows(const GroupedProduct& call) {
   Strips strips;
   for_each_group(call.rows, [&](std::int64_t group, std::int64_t first, std::int64_t end) {
-    const bool is_gradient = call.kind == GroupedProduct::Kind::WeightGradient;
-    if (first == end && !(is_gradient && call.write == Write::Overwrite)) return;
+    if (first == end) return;
     const Matrix<T> x = contiguous<T>(call.x, first, end - first, call.in);
     const Matrix<T> y = contiguous<T>(call.y, first, end - first, call.out);
-    if (is_gradient) {
-      const Matrix<G> dw = contiguous<G>(call.w[group], 0, call.out, call.in);
-      return multiply(y.transposed(), x, dw, call.write, strips);
-    }
     const Matrix<T> w = contiguous<T>(call.w[group], 0, call.out, call.in);
-    if (call.kind == GroupedProduct::Kind::Forward) {
-      return multiply(x, w.transposed(), y, Write::Overwrite, strips);
-    }
-    multiply(y, w, x, Write::Overwrite, strips);
+    const bool forward = call.kind == GroupedProduct::Kind::Forward;
+    const Operands<T> operands = forward ? Operands<T>{x, w.transposed()} : Operands<T>{y, w};
+    multiply<T>({&operands, 1}, forward ? y : x, Write::Overwrite, strips);
   });
+}
+
+// Adds the operands of a batch, group by group, to those of the batches before.
+template <typename T>
+void add_operands(const GroupedProduct& call, const Rows& rows, void* x, void* y,
+                  std::vector<std::vector<Operands<T>>>& of_groups) {
+  for_each_group(rows, [&](std::int64_t group, std::int64_t first, std::int64_t end) {
+    of_groups[as_index(group)].push_back(
+        {.a = contiguous<T>(y, first, end - first, call.out).transposed(),
+         .b = contiguous<T>(x, first, end - first, call.in)});
+  });
+}
+
+template <typename T, typename G>
+void compute_gradients(const GroupedProduct& call) {
+  const std::int64_t groups = call.rows.sizes == nullptr ? 1 : call.rows.groups;
+  std::vector<std::vector<Operands<T>>> of_groups(as_index(groups));
+  add_operands<T>(call, call.rows, call.x, call.y, of_groups);
+  for (int at = 0; at < call.further; ++at) {
+    const GroupedProduct::Batch& batch = call.batches[at];
+    const Rows rows{.count = batch.count, .groups = call.rows.groups, .sizes = batch.sizes};
+    add_operands<T>(call, rows, batch.x, batch.y, of_groups);
+  }
+  Strips strips;
+  for (std::int64_t group = 0; group < groups; ++group) {
+    const auto& list = of_groups[as_index(group)];
+    const bool empty = std::all_of(list.begin(), list.end(),
+                                   [](const Operands<T>& each) { return each.b.rows == 0; });
+    if (empty && call.write == Write::Add) continue;
+    const Matrix<G> dw = contiguous<G>(call.w[group], 0, call.out, call.in);
+    multiply<T>(list, dw, call.write, strips);
+  }
 }
 
 }  // namespace
@@ -130,10 +172,11 @@ void compute(const GroupedProduct& call) {
 void compute(const GroupedProduct& call) {
   with_element(call.type, [&](auto element) {
     if (call.kind != GroupedProduct::Kind::WeightGradient) {
-      return compute<decltype(element), float>(call);
+      return compute_rows<decltype(element)>(call);
     }
-    with_element(call.gradient_type,
-                 [&](auto gradient) { compute<decltype(element), decltype(gradient)>(call); });
+    with_element(call.gradient_type, [&](auto gradient) {
+      compute_gradients<decltype(element), decltype(gradient)>(call);
+    });
   });
 }
 

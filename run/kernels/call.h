@@ -12,8 +12,9 @@
 // replay. Numbers in a call are baked into a graph that captures it.
 //
 // Rounding. Every kernel computes in fp32 and rounds once, to nearest even, when it writes. A
-// product adds in ascending order of the index it sums over. With Write::Add the sum is added in
-// fp32 to what was there before it is rounded. No result depends on threads or streams.
+// product adds in ascending order of the index it sums over, microbatch by microbatch. With
+// Write::Add the sum is added in fp32 to what was there before it is rounded. No result depends on
+// threads or streams.
 //
 // Rows beyond the sum of the sizes are neither read nor written, by any call that has Rows. A group
 // of no rows contributes nothing: overwritten gradients are zero, added ones stay as they were.
@@ -41,8 +42,20 @@ struct Rows {
                                         ///< most `count`; null: all rows are one group
 };
 
-/// x (rows, in), y (rows, out), w of each group (out, in), all contiguous.
+/// A WeightGradient sums over the rows of so many microbatches at most.
+inline constexpr int kMostBatches = 16;
+
+/// x (rows, in), y (rows, out), w of each group (out, in), all contiguous. A WeightGradient goes on
+/// with the rows of further microbatches, in their order, before it writes or adds the sum.
 struct GroupedProduct {
+  /// Rows in the same groups, with sizes of their own.
+  struct Batch {
+    void* x = nullptr;
+    void* y = nullptr;
+    std::int64_t count = 0;               ///< as Rows::count
+    const std::int64_t* sizes = nullptr;  ///< as Rows::sizes, and null where that is
+  };
+
   enum class Kind : std::uint8_t {
     Forward,         ///< writes y
     InputGradient,   ///< x is its gradient, and written; y is the incoming one
@@ -58,6 +71,8 @@ struct GroupedProduct {
   void* x = nullptr;
   void* y = nullptr;
   void* const* w = nullptr;  ///< on the device: a pointer for each group
+  int further = 0;           ///< batches behind that of x, y and rows
+  Batch batches[kMostBatches - 1] = {};
 };
 
 /// y = (x - mean) / sqrt(variance + epsilon) * weight + bias, by rows; variance over all columns.

@@ -232,6 +232,157 @@ TEST_F(Products, AReplayFollowsTheSizesOnTheDevice) {
   }
 }
 
+// Gradients of weights over the rows of several microbatches in one call.
+class Batched {
+ public:
+  struct Rows {
+    Sizes sizes;
+    std::int64_t count = 0;
+    std::size_t past = 0;  ///< bytes of x past a multiple of 256
+  };
+
+  Batched(std::vector<Rows> batches, std::int64_t in, std::int64_t out, DataType type,
+          DataType weight_type, std::size_t second_w_past = 0)
+      : in_(in), out_(out), type_(type) {
+    for (const Rows& rows : batches) {
+      const auto seed = static_cast<std::uint32_t>(2 * batches_.size());
+      Tensor x = at_random(type, rows.count * in, seed);
+      Tensor y = at_random(type, rows.count * out, seed + 1);
+      x.spoil_from(sum_of(rows.sizes) * in);
+      y.spoil_from(sum_of(rows.sizes) * out);
+      batches_.push_back({.x = twins_.add(x, rows.past),
+                          .y = twins_.add(y),
+                          .sizes = twins_.add_numbers(rows.sizes),
+                          .count = rows.count});
+    }
+    for (std::size_t group = 0; group < batches.front().sizes.size(); ++group) {
+      w_.push_back(
+          twins_.add(at_random(weight_type, in * out, static_cast<std::uint32_t>(90 + group)),
+                     group == 1 ? second_w_past : 0));
+    }
+    table_ = twins_.add_table(w_);
+  }
+
+  [[nodiscard]] MakeCall call(Write write) const {
+    return [this, write](const Memory& m) {
+      const Batch& first = batches_.front();
+      GroupedProduct product{.kind = Kind::WeightGradient,
+                             .type = type_,
+                             .gradient_type = w_.front().type,
+                             .write = write,
+                             .rows = {.count = first.count,
+                                      .groups = static_cast<std::int64_t>(w_.size()),
+                                      .sizes = m.as<std::int64_t>(first.sizes)},
+                             .in = in_,
+                             .out = out_,
+                             .x = m.at(first.x),
+                             .y = m.at(first.y),
+                             .w = m.as<void*>(table_),
+                             .further = static_cast<int>(batches_.size()) - 1};
+      for (std::size_t at = 1; at < batches_.size(); ++at) {
+        const Batch& batch = batches_[at];
+        product.batches[at - 1] = {.x = m.at(batch.x),
+                                   .y = m.at(batch.y),
+                                   .count = batch.count,
+                                   .sizes = m.as<std::int64_t>(batch.sizes)};
+      }
+      return product;
+    };
+  }
+  [[nodiscard]] std::vector<Part> written() const {
+    std::vector<Part> parts;
+    for (const Slot& w : w_) parts.push_back(all_of(w));
+    return parts;
+  }
+  [[nodiscard]] Twins& twins() { return twins_; }
+  void change_sizes(std::size_t batch, const Sizes& sizes) {
+    twins_.change(batches_[batch].sizes, sizes);
+  }
+
+ private:
+  struct Batch {
+    Slot x;
+    Slot y;
+    Slot sizes;
+    std::int64_t count = 0;
+  };
+
+  std::int64_t in_;
+  std::int64_t out_;
+  DataType type_;
+  Twins twins_;
+  std::vector<Batch> batches_;
+  std::vector<Slot> w_;
+  Slot table_;
+};
+
+// Overwritten and added, in the type itself and in fp32.
+void check_batches(const std::vector<Batched::Rows>& batches, std::int64_t in, std::int64_t out,
+                   DataType type, std::size_t second_w_past = 0) {
+  for (const Write write : {Write::Overwrite, Write::Add}) {
+    for (const DataType weight_type : {type, DataType::Fp32}) {
+      SCOPED_TRACE("in " + std::to_string(in) + ", out " + std::to_string(out) + ", write " +
+                   std::to_string(static_cast<int>(write)) + ", types " +
+                   std::string(name_of(type)) + " and " + std::string(name_of(weight_type)));
+      Batched problem(batches, in, out, type, weight_type, second_w_past);
+      problem.twins().expect_same(problem.call(write), problem.written());
+    }
+  }
+}
+
+TEST_F(Products, OfSeveralBatchesInOneCall) {
+  const std::vector<Batched::Rows> small{
+      {{5, 0, 9, 0}, 21}, {{0, 0, 1, 7}, 8}, {{3, 0, 70, 2}, 80}};
+  const std::vector<Batched::Rows> large{
+      {{130, 0, 3, 257, 0}, 400}, {{0, 0, 64, 1, 0}, 65}, {{191, 0, 193, 128, 0}, 512}};
+  for (const DataType type : kTypes) {
+    check_batches(small, 19, 13, type);
+    check_batches(small, 40, 24, type);
+    check_batches(large, 328, 520, type);
+  }
+}
+
+TEST_F(Products, OfSeveralBatchesOfManyRows) {
+  const std::vector<Batched::Rows> batches{{{901, 0, 1103}, 2100}, {{1, 0, 800}, 900}};
+  check_batches(batches, 328, 264, DataType::Bf16);
+  check_batches(batches, 1024, 512, DataType::Fp16);
+}
+
+TEST_F(Products, OfAsManyBatchesAsThereMayBe) {
+  std::vector<Batched::Rows> batches;
+  for (std::int64_t at = 0; at < run::kMostBatches; ++at) {
+    batches.push_back({.sizes = {at % 3 * 40, 0, 100 - at}, .count = 200});
+  }
+  check_batches(batches, 264, 136, DataType::Bf16);
+  check_batches(batches, 65, 130, DataType::Fp32);
+}
+
+TEST_F(Products, OfSeveralBatchesAtOddAddresses) {
+  const std::vector<Batched::Rows> odd{{{130, 0, 40}, 200}, {{1, 140, 30}, 200, 2}};
+  const std::vector<Batched::Rows> even{{{130, 0, 40}, 200}, {{1, 140, 30}, 200}};
+  for (const DataType type : {DataType::Bf16, DataType::Fp16}) {
+    check_batches(odd, 136, 264, type);
+    check_batches(even, 136, 264, type, 4);
+  }
+}
+
+TEST_F(Products, AReplayFollowsTheSizesOfEachBatch) {
+  const std::vector<Sizes> others{{0, 0, 0, 400}, {0, 0, 0, 0}, {1, 128, 129, 3}};
+  for (const std::int64_t in : {264, 19}) {
+    // All rows are in use at first, so that none is NaN when others are.
+    const Batched::Rows all{{100, 100, 100, 100}, 400};
+    Batched problem({all, all, all}, in, 136, DataType::Bf16, DataType::Fp32);
+    const MakeCall call = problem.call(Write::Add);
+    const Capture capture = problem.twins().captured(call);
+    for (std::size_t first = 0; first < others.size(); ++first) {
+      for (std::size_t batch = 0; batch < 3; ++batch) {
+        problem.change_sizes(batch, others[(first + batch) % others.size()]);
+      }
+      problem.twins().expect_same_replayed(capture, call, problem.written());
+    }
+  }
+}
+
 // Infinity times the zeros behind a group's rows would be NaN.
 TEST_F(Products, ANeighboursInfinityStaysThere) {
   const std::int64_t in = 136;

@@ -55,6 +55,12 @@ class TakenApart {
     const bool weight = call.kind == WeightGradient;
     add(call.x, matrix(call, call.in), call.kind == InputGradient ? Touch::Write : Touch::Read);
     add(call.y, matrix(call, call.out), call.kind == Forward ? Touch::Write : Touch::Read);
+    for (int at = 0; at < call.further; ++at) {
+      const GroupedProduct::Batch& batch = call.batches[at];
+      rows({.count = batch.count, .groups = call.rows.groups, .sizes = batch.sizes});
+      add(batch.x, batch.count * call.in * bytes_of(call.type), Touch::Read);
+      add(batch.y, batch.count * call.out * bytes_of(call.type), Touch::Read);
+    }
     table(call.w, call.rows.groups,
           call.in * call.out * bytes_of(weight ? call.gradient_type : call.type),
           weight ? Touch::Write : Touch::Read);

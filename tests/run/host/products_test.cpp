@@ -145,6 +145,74 @@ TEST(HostProducts, WeightGradientIsTheSumOverTheGroupsRowsInEachType) {
   }
 }
 
+// The same microbatch twice more, with sizes of its own, behind the first.
+TEST(HostProducts, FurtherBatchesAreSummedBeforeTheGradientIsWritten) {
+  for (const DataType gradient_type : kTypes) {
+    for (const Write write : {Write::Overwrite, Write::Add}) {
+      Problem p(DataType::Bf16, gradient_type);
+      Problem other(DataType::Bf16, gradient_type, {0, 4, 2, 9}, 15);
+      p.x.spoil_from(p.used() * p.in);
+      other.y.spoil_from(other.used() * other.out);
+      const Problem before = p;
+      GroupedProduct call = p.call(Kind::WeightGradient, write);
+      call.further = 2;
+      call.batches[0] = {other.x.data(), other.y.data(), other.count, other.sizes.data()};
+      call.batches[1] = {p.x.data(), p.y.data(), p.count, p.sizes.data()};
+      execute(call);
+      for (std::size_t group = 0; group < p.w.size(); ++group) {
+        SCOPED_TRACE(group);
+        Values sum = expected_dw(before, group, write);
+        const Values twice = expected_dw(before, group, Write::Overwrite);
+        const Values others = expected_dw(other, group, Write::Overwrite);
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += twice[i] + others[i];
+        expect_near(p.w[group], before.w[group], sum);
+      }
+    }
+  }
+}
+
+TEST(HostProducts, BatchesAreAddedInTheirOrder) {
+  constexpr double kLarge = 16777216;
+  const auto summed = [](const Values& first, const Values& second) {
+    Tensor x(DataType::Fp32, first);
+    Tensor further(DataType::Fp32, second);
+    Tensor dy(DataType::Fp32, {1, 1});
+    Tensor dw(DataType::Fp32, {8});
+    void* table = dw.data();
+    GroupedProduct call{.kind = Kind::WeightGradient,
+                        .type = DataType::Fp32,
+                        .write = Write::Add,
+                        .rows = {.count = 2},
+                        .in = 1,
+                        .out = 1,
+                        .x = x.data(),
+                        .y = dy.data(),
+                        .w = &table,
+                        .further = 1};
+    call.batches[0] = {.x = further.data(), .y = dy.data(), .count = 2};
+    execute(call);
+    return dw.value(0);
+  };
+  EXPECT_EQ(summed({kLarge, 1}, {-kLarge, 1}), 9) << "8 is added to the sum of both";
+  EXPECT_EQ(summed({1, 1}, {kLarge, -kLarge}), 10);
+}
+
+TEST(HostProducts, AGroupIsEmptyIfItHasRowsInNoBatch) {
+  Problem p(DataType::Bf16, DataType::Fp32, {3, 0}, 4);
+  Problem other(DataType::Bf16, DataType::Fp32, {0, 0}, 4);
+  const Problem before = p;
+  GroupedProduct call = other.call(Kind::WeightGradient, Write::Add);
+  call.w = p.table.data();
+  call.further = 1;
+  call.batches[0] = {p.x.data(), p.y.data(), p.count, p.sizes.data()};
+  execute(call);
+  expect_near(p.w[0], before.w[0], expected_dw(before, 0, Write::Add));
+  EXPECT_EQ(p.w[1].bytes(), before.w[1].bytes());
+  call.write = Write::Overwrite;
+  execute(call);
+  EXPECT_EQ(p.w[1].values(), Values(p.w[1].values().size(), 0.0));
+}
+
 TEST(HostProducts, AnEmptyGroupClearsAnOverwrittenGradientAndLeavesAnAddedOne) {
   for (const DataType type : kTypes) {
     Problem p(DataType::Bf16, type);
