@@ -198,13 +198,19 @@ Json victims_as_json(const Victims& victims, std::size_t ranks) {
           {"other", victims_as_json(victims.other, ranks)}};
 }
 
+std::string act_name(const Work& work) {
+  return to_token({.kind = work.kind, .chunk = work.chunk, .microbatch = work.microbatch},
+                  Naming::Named) +
+         (work.layer == kAllLayers ? "" : fmt::format(" l{}", work.layer));
+}
+
 std::string act_name(const OpPart& part) {
-  const Work& work = part.work;
   switch (part.kind) {
-    case OpPart::Kind::Work:
-      return to_token({.kind = work.kind, .chunk = work.chunk, .microbatch = work.microbatch},
-                      Naming::Named) +
-             (work.layer == kAllLayers ? "" : fmt::format(" l{}", work.layer));
+    case OpPart::Kind::Work: {
+      std::vector<std::string> names;
+      for_each_work(part, [&](const Work& work) { names.push_back(act_name(work)); });
+      return fmt::format("{}", fmt::join(names, " "));
+    }
     case OpPart::Kind::Deliver:
       return part.way == Way::Forward ? "send-F" : "send-B";
     case OpPart::Kind::Permute:

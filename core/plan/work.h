@@ -8,6 +8,7 @@
 #pragma once
 
 #include "core/graph/lowered.h"
+#include "core/order/fuse_weights.h"
 #include "core/order/schedule.h"
 
 #include <cstdint>

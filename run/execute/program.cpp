@@ -255,10 +255,23 @@ class Builder {
       finish_transfer(op_of_[id], node.stream, course_.graph->tasks[task]);
     }
     for (const TaskId task : node.exchanges) exchange(node.rank, task);
-    for (const Work& work : node.works) add_work(node.rank, work);
+    for (const Work& work : node.works) {
+      if (!joins_call(first, work)) add_work(node.rank, work);
+    }
     program.ops.push_back({.stream = node.stream,
                            .first_part = first,
                            .end_part = static_cast<std::uint32_t>(program.parts.size())});
+  }
+
+  // Adds a weight gradient to the call before it, if that is of the same op and has room.
+  bool joins_call(std::uint32_t first_part, const Work& work) {
+    static_assert(kMostFusedWeights == kMostBatches);
+    if (program.parts.size() == first_part) return false;
+    OpPart& before = program.parts.back();
+    const bool joins = before.kind == OpPart::Kind::Work && in_one_call(before.work, work) &&
+                       before.further.size() + 1 < kMostBatches;
+    if (joins) before.further.push_back(work);
+    return joins;
   }
 
   void add_work(std::int32_t rank, const Work& work) {

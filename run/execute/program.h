@@ -11,6 +11,9 @@
 // are no buffers of the plan, which does not model them. The end that is launched first finds that
 // both sides have begun, or that the send is buffered, so it delivers; the other end waits for it.
 //
+// Weight gradients of one chunk that stand side by side in a composite are one part, and the engine
+// gets their products as one call.
+//
 // An exchange permutes rows: it stands for a chain of dispatch and combine, which sends rows to
 // experts and gets them back. The experts themselves are not in it; see docs/run.md.
 //
@@ -110,11 +113,19 @@ struct OpPart {
   Way way = Way::Forward;
   std::int32_t rank = 0;
   Work work;
+  std::vector<Work> further;  ///< weight gradients that one call adds up with that of `work`
   Origin origin;
   BufferId from = kNoBuffer;
   std::uint32_t to = 0;
   End end = End::Send;  ///< of Deliver and Delivered: which end of the transfer finishes
 };
+
+/// Calls visit(work) for each piece of work of a part.
+template <typename Visit>
+void for_each_work(const OpPart& part, Visit visit) {
+  visit(part.work);
+  for (const Work& further : part.further) visit(further);
+}
 
 /// The parts from `first_part` to before `end_part`, launched on one stream.
 struct Op {

@@ -59,33 +59,37 @@ void Stepper::count_reads() {
     const bool of_another = part.origin.kind == Origin::Kind::Buffer &&
                             table.at(part.origin.id).chunk != part.work.chunk;
     if (of_another) ++reads_[part.origin.id];
-    for_each_layer(table, part.rank, part.work, [&](std::int32_t layer) {
-      for_each_access(
-          table, part.rank, part.work, layer, [](BufferId) {},
-          [&](BufferId buffer) { ++reads_[buffer]; });
+    for_each_work(part, [&](const Work& work) {
+      for_each_layer(table, part.rank, work, [&](std::int32_t layer) {
+        for_each_access(
+            table, part.rank, work, layer, [](BufferId) {},
+            [&](BufferId buffer) { ++reads_[buffer]; });
+      });
     });
   }
 }
 
 void Stepper::note_written(const OpPart& part, std::int32_t layer) {
-  for_each_access(
-      loaded_.table(), part.rank, part.work, layer,
-      [&](BufferId buffer) {
-        memory_.written(buffer);
-        if (reads_left_[buffer] > 0) return;
-        reads_left_[buffer] = 1;  // nothing reads it: it stays until the op ends
-        held_to_end_.push_back(buffer);
-      },
-      [](BufferId) {});
+  const auto written = [&](BufferId buffer) {
+    memory_.written(buffer);
+    if (reads_left_[buffer] > 0) return;
+    reads_left_[buffer] = 1;  // nothing reads it: it stays until the op ends
+    held_to_end_.push_back(buffer);
+  };
+  for_each_work(part, [&](const Work& work) {
+    for_each_access(loaded_.table(), part.rank, work, layer, written, [](BufferId) {});
+  });
 }
 
 void Stepper::note_read(const OpPart& part, std::int32_t layer, StreamId stream) {
-  for_each_access(
-      loaded_.table(), part.rank, part.work, layer, [](BufferId) {},
-      [&](BufferId buffer) {
-        // If other work runs beside it, the buffer is in use as long as that runs.
-        part.work.beside ? held_to_end_.push_back(buffer) : drop(buffer, stream);
-      });
+  const auto read = [&](BufferId buffer) {
+    // If other work runs beside it, the buffer is in use as long as that runs.
+    part.work.beside ? held_to_end_.push_back(buffer) : drop(buffer, stream);
+  };
+  for_each_work(part, [&](const Work& work) {
+    for_each_access(
+        loaded_.table(), part.rank, work, layer, [](BufferId) {}, read);
+  });
 }
 
 void Stepper::drop(BufferId buffer, StreamId stream) {
@@ -132,19 +136,26 @@ void Stepper::capture_actions(const Program& capture) {
     for (std::uint32_t at = op.first_part; at < op.end_part && !broken(); ++at) {
       const OpPart& captured = capture.parts[at];
       if (captured.kind != OpPart::Kind::Work) continue;
-      // Only the program that is replayed knows where the work's input comes from.
-      const OpPart& part = *as_replayed.at(key_of(captured.rank, captured.work));
-      loaded_.engine.label(name_of(part.rank, part.work));
-      loaded_.engine.begin_capture(0);
-      bool first = true;
-      for_each_layer(loaded_.table(), part.rank, part.work, [&](std::int32_t layer) {
-        launch_layer(part, layer, std::exchange(first, false), Mode::Actions, 0);
+      for_each_work(captured, [&](const Work& work) {
+        // Only the program that is replayed knows where the work's input comes from, and which
+        // weight gradients are one call.
+        const auto replayed = as_replayed.find(key_of(captured.rank, work));
+        if (replayed != as_replayed.end()) capture_part(*replayed->second);
       });
-      const GraphId graph = loaded_.engine.end_capture();
-      graph_of_[key_of(part.rank, part.work)] = graph;
-      graphs_.push_back({.graph = graph, .rank = part.rank, .work = part.work});
     }
   }
+}
+
+void Stepper::capture_part(const OpPart& part) {
+  loaded_.engine.label(name_of(part.rank, part.work));
+  loaded_.engine.begin_capture(0);
+  bool first = true;
+  for_each_layer(loaded_.table(), part.rank, part.work, [&](std::int32_t layer) {
+    launch_layer(part, layer, std::exchange(first, false), Mode::Actions, 0);
+  });
+  const GraphId graph = loaded_.engine.end_capture();
+  graph_of_[key_of(part.rank, part.work)] = graph;
+  graphs_.push_back({.graph = graph, .rank = part.rank, .work = part.work});
 }
 
 void Stepper::capture_step() {
@@ -284,8 +295,15 @@ void Stepper::deliver(const OpPart& part, Mode mode, StreamId stream) {
 void Stepper::run_work(const OpPart& part, Mode mode, StreamId stream) {
   const BufferTable& table = loaded_.table();
   const auto each_layer = [&](auto visit) { for_each_layer(table, part.rank, part.work, visit); };
+  const auto each_work = [&](auto visit) {
+    for_each_work(part, [&](const Work& work) {
+      each_layer([&](std::int32_t layer) { visit(work, layer); });
+    });
+  };
   bool alive = true;
-  each_layer([&](std::int32_t layer) { alive = alive && parameters_alive(part, layer); });
+  each_work([&](const Work& work, std::int32_t layer) {
+    alive = alive && parameters_alive(part, work, layer);
+  });
   if (!alive) return;
   const bool watched = mode != Mode::Eager && late_ != nullptr;
   if (watched) look_at_reads(part, stream);
@@ -307,11 +325,15 @@ void Stepper::run_work(const OpPart& part, Mode mode, StreamId stream) {
     drop(part.origin.id, stream);
   }
   if (watched) keep_what_was_touched(part, stream);
-  each_layer([&](std::int32_t layer) { accumulate_gradients(part, layer, stream); });
+  each_work([&](const Work& work, std::int32_t layer) {
+    accumulate_gradients(part, work, layer, stream);
+  });
 }
 
 void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode mode,
                            StreamId stream) {
+  const Sink sink = [&](const Call& call) { launch(stream, call); };
+  if (is_weight(part.work)) return launch_weights(part, at, sink);
   const StepLayer& layer = loaded_.layers.at(part.rank, part.work.chunk, at);
   LayerPlaces places = view_.places(part.rank, part.work, at);
   copy_in(part, at, first, mode, places, stream);
@@ -319,11 +341,8 @@ void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode
   LayerParameters parameters = view_.parameters(layer);
   if (loaded_.hooks.substitute_saved) saved_.substitute(layer, part.work, places, parameters);
   const LayerSide side = view_.side(layer, part.work, places);
-  const Sink sink = [&](const Call& call) { launch(stream, call); };
   if (part.work.kind == Kind::Forward) {
     forward(layer.shape, places, side, parameters, sink);
-  } else if (is_weight(part.work)) {
-    weight_gradient(layer.shape, places, side, view_.targets(layer, part.work), sink);
   } else {
     LayerShape shape = layer.shape;
     if (mode != Mode::Eager && loaded_.samples.without_gradient.contains(input_of(part, at))) {
@@ -332,6 +351,21 @@ void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode
     backward(shape, part.work.delayed ? Reach::InputHalf : Reach::Whole, places, side, parameters,
              view_.targets(layer, part.work), sink);
   }
+}
+
+// Weight gradients copy nothing in.
+void Stepper::launch_weights(const OpPart& part, std::int32_t at, const Sink& sink) {
+  const StepLayer& layer = loaded_.layers.at(part.rank, part.work.chunk, at);
+  std::vector<WeightPass> passes;
+  for_each_work(part, [&](const Work& work) {
+    LayerPlaces places = view_.places(part.rank, work, at);
+    LayerParameters parameters = view_.parameters(layer);
+    if (loaded_.hooks.substitute_saved) saved_.substitute(layer, work, places, parameters);
+    passes.push_back({.places = places,
+                      .side = view_.side(layer, work, places),
+                      .targets = view_.targets(layer, work)});
+  });
+  weight_gradients(layer.shape, passes, sink);
 }
 
 const std::byte* Stepper::origin_of(const OpPart& part, const Origin& origin) {
@@ -359,7 +393,6 @@ BufferId Stepper::input_of(const OpPart& part, std::int32_t at) const {
 void Stepper::copy_in(const OpPart& part, std::int32_t at, bool first, Mode mode,
                       const LayerPlaces& places, StreamId stream) {
   const Work& work = part.work;
-  if (is_weight(work)) return;
   const StepLayer& layer = loaded_.layers.at(part.rank, work.chunk, at);
   const bool is_forward = work.kind == Kind::Forward;
   const BufferId incoming =
@@ -386,7 +419,6 @@ void Stepper::copy_in(const OpPart& part, std::int32_t at, bool first, Mode mode
 
 void Stepper::keep_expected(const OpPart& part, std::int32_t at, const LayerPlaces& places,
                             StreamId stream) {
-  if (is_weight(part.work)) return;
   const std::size_t number = loaded_.layers.number(part.rank, part.work.chunk, at);
   const LayerShape& shape = loaded_.layers.at(part.rank, part.work.chunk, at).shape;
   const bool is_forward = part.work.kind == Kind::Forward;
@@ -402,8 +434,10 @@ void Stepper::look_at_reads(const OpPart& part, StreamId stream) {
   const BufferTable& table = loaded_.table();
   std::set<BufferId> written;
   const auto each = [&](auto write, auto read) {
-    for_each_layer(table, part.rank, part.work, [&](std::int32_t layer) {
-      for_each_access(table, part.rank, part.work, layer, write, read);
+    for_each_work(part, [&](const Work& work) {
+      for_each_layer(table, part.rank, work, [&](std::int32_t layer) {
+        for_each_access(table, part.rank, work, layer, write, read);
+      });
     });
   };
   const auto nothing = [](BufferId) {};
@@ -419,42 +453,43 @@ void Stepper::look_at_reads(const OpPart& part, StreamId stream) {
 // the work has taken the place over, only eager execution knows what was there.
 void Stepper::keep_what_was_touched(const OpPart& part, StreamId stream) {
   const BufferTable& table = loaded_.table();
-  for_each_layer(table, part.rank, part.work, [&](std::int32_t layer) {
-    const std::size_t number = loaded_.layers.number(part.rank, part.work.chunk, layer);
+  const auto keep_of = [&](const Work& work, std::int32_t layer) {
+    const std::size_t number = loaded_.layers.number(part.rank, work.chunk, layer);
     const auto keep = [&](BufferId buffer) {
       if (memory_.intact(buffer)) return late_->keep(buffer, memory_.at(buffer), stream);
     };
     const auto write = [&](BufferId buffer) {
       if (memory_.intact(buffer)) return late_->keep(buffer, memory_.at(buffer), stream);
       const BufferKind kind = table.at(buffer).kind;
-      const std::int32_t m = part.work.microbatch;
+      const std::int32_t m = work.microbatch;
       late_->keep_expected(buffer, kind == BufferKind::StaticInput ? expected_.input(number, m)
                                    : kind == BufferKind::GradOutput
                                        ? expected_.grad_output(number, m)
                                        : nullptr);
     };
-    for_each_access(table, part.rank, part.work, layer, write, keep);
+    for_each_access(table, part.rank, work, layer, write, keep);
+  };
+  for_each_work(part, [&](const Work& work) {
+    for_each_layer(table, part.rank, work, [&](std::int32_t layer) { keep_of(work, layer); });
   });
 }
 
-void Stepper::accumulate_gradients(const OpPart& part, std::int32_t at, StreamId stream) {
-  if (part.work.kind == Kind::Forward) return;
-  for (const std::uint32_t parameter :
-       loaded_.layers.at(part.rank, part.work.chunk, at).parameter) {
+void Stepper::accumulate_gradients(const OpPart& part, const Work& work, std::int32_t at,
+                                   StreamId stream) {
+  if (work.kind == Kind::Forward) return;
+  for (const std::uint32_t parameter : loaded_.layers.at(part.rank, work.chunk, at).parameter) {
     if (parameter == kNoParameter) continue;
     accumulate(loaded_.engine, stream, outputs_.gradients(parameter),
-               deposits_.of(parameter, part.work.microbatch, is_weight(part.work)),
-               part.work.microbatch);
+               deposits_.of(parameter, work.microbatch, is_weight(work)), work.microbatch);
   }
 }
 
 // A forward takes weak handles; a backward or weight gradient that has something for a parameter
 // asks whether it is still there.
-bool Stepper::parameters_alive(const OpPart& part, std::int32_t at) {
-  const StepLayer& layer = loaded_.layers.at(part.rank, part.work.chunk, at);
-  auto& handles =
-      handles_[{loaded_.layers.number(part.rank, part.work.chunk, at), part.work.microbatch}];
-  if (part.work.kind == Kind::Forward) {
+bool Stepper::parameters_alive(const OpPart& part, const Work& work, std::int32_t at) {
+  const StepLayer& layer = loaded_.layers.at(part.rank, work.chunk, at);
+  auto& handles = handles_[{loaded_.layers.number(part.rank, work.chunk, at), work.microbatch}];
+  if (work.kind == Kind::Forward) {
     handles.clear();
     for (const std::uint32_t parameter : layer.parameter) {
       if (parameter != kNoParameter) handles.push_back(loaded_.registry.handle(parameter));
@@ -462,7 +497,7 @@ bool Stepper::parameters_alive(const OpPart& part, std::int32_t at) {
     return true;
   }
   for (const ParameterHandle handle : handles) {
-    const Deposit& deposit = deposits_.of(handle.index, part.work.microbatch, is_weight(part.work));
+    const Deposit& deposit = deposits_.of(handle.index, work.microbatch, is_weight(work));
     const bool has_something =
         deposit.into != Deposit::Into::Nothing || deposit.handed != Deposit::Handed::Nothing;
     if (!has_something || loaded_.registry.alive(handle)) continue;

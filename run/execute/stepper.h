@@ -145,6 +145,8 @@ class Stepper {
   void drop(BufferId buffer, StreamId stream);
   void end_op(StreamId stream);
   void land(std::uint32_t op);
+  void capture_part(const OpPart& part);
+  void launch_weights(const OpPart& part, std::int32_t layer, const Sink& sink);
   void count_reads();
 
   [[nodiscard]] const std::byte* origin_of(const OpPart& part, const Origin& origin);
@@ -155,8 +157,9 @@ class Stepper {
                      StreamId stream);
   void look_at_reads(const OpPart& part, StreamId stream);
   void keep_what_was_touched(const OpPart& part, StreamId stream);
-  void accumulate_gradients(const OpPart& part, std::int32_t layer, StreamId stream);
-  [[nodiscard]] bool parameters_alive(const OpPart& part, std::int32_t layer);
+  void accumulate_gradients(const OpPart& part, const Work& work, std::int32_t layer,
+                            StreamId stream);
+  [[nodiscard]] bool parameters_alive(const OpPart& part, const Work& work, std::int32_t layer);
   void move_rows(const OpPart& part, StreamId stream);
 
   void launch(StreamId stream, const Call& call);
@@ -177,7 +180,7 @@ class Stepper {
   LayerView view_;
   SavedTensors saved_;
   std::vector<Captured> graphs_;
-  std::map<WorkKey, GraphId> graph_of_;
+  std::map<WorkKey, GraphId> graph_of_;  // by the first work of a part
   std::map<std::pair<std::size_t, std::int32_t>, std::vector<ParameterHandle>> handles_;
   std::vector<Measured> timeline_;
   std::optional<std::string> lost_;

@@ -8,8 +8,17 @@
 #include "run/modules/layer.h"
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
 namespace capo::run {
+
+/// Rows of a call, the first of them, and the first of their groups.
+struct RowPart {
+  Rows rows;
+  std::int64_t from = 0;
+  std::int64_t group = 0;
+};
 
 /// Launches calls that have rows. On a split path each becomes one a group, over its rows alone,
 /// with the sizes baked in; a group without rows has one as well, so that its gradients are zeroed.
@@ -18,32 +27,33 @@ class RowLaunches {
   RowLaunches(const LayerShape& shape, const LayerSide& side, const Sink& launch)
       : shape_(shape), side_(side), launch_(launch) {}
 
-  void product(GroupedProduct call) const {
+  void product(const GroupedProduct& call) const {
+    for (const RowPart& part : parts()) launch_(of_part(call, part));
+  }
+  /// A product's part over some of its rows.
+  [[nodiscard]] GroupedProduct of_part(GroupedProduct call, const RowPart& part) const {
     call.type = shape_.type;
-    for_each_part([&](const Rows& rows, std::int64_t from, std::int64_t group) {
-      GroupedProduct part = call;
-      part.rows = rows;
-      part.x = row(call.x, from, call.in);
-      part.y = row(call.y, from, call.out);
-      part.w += group;
-      launch_(part);
-    });
+    call.rows = part.rows;
+    call.x = row(call.x, part.from, call.in);
+    call.y = row(call.y, part.from, call.out);
+    call.w += part.group;
+    return call;
   }
 
   void bias_add(void* const* bias, std::byte* y, std::int64_t columns) const {
-    for_each_part([&](const Rows& rows, std::int64_t from, std::int64_t group) {
+    for (const auto& [rows, from, group] : parts()) {
       launch_(BiasAdd{.type = shape_.type,
                       .rows = rows,
                       .columns = columns,
                       .bias = bias + group,
                       .scales = scales(from),
                       .y = row(y, from, columns)});
-    });
+    }
   }
 
   void bias_gradient(const Target& target, std::byte* dy, std::int64_t columns) const {
     if (!target.wanted) return;
-    for_each_part([&](const Rows& rows, std::int64_t from, std::int64_t group) {
+    for (const auto& [rows, from, group] : parts()) {
       launch_(BiasGradient{.type = shape_.type,
                            .gradient_type = target.type,
                            .write = target.write,
@@ -52,19 +62,32 @@ class RowLaunches {
                            .dy = row(dy, from, columns),
                            .scales = scales(from),
                            .dbias = target.table + group});
-    });
+    }
   }
 
   void scale_gradient(void* const* bias, std::byte* dy, std::int64_t columns) const {
     if (side_.grad_scales == nullptr) return;
-    for_each_part([&](const Rows& rows, std::int64_t from, std::int64_t group) {
+    for (const auto& [rows, from, group] : parts()) {
       launch_(ScaleGradient{.type = shape_.type,
                             .rows = rows,
                             .columns = columns,
                             .dy = row(dy, from, columns),
                             .bias = bias + group,
                             .dscales = side_.grad_scales + from});
-    });
+    }
+  }
+
+  /// The rows that one call takes, group by group on a split path.
+  [[nodiscard]] std::vector<RowPart> parts() const {
+    if (!shape_.grouped) return {{.rows = {.count = shape_.tokens}}};
+    if (!shape_.split) return {{.rows = on_device()}};
+    std::vector<RowPart> all;
+    std::int64_t from = 0;
+    for (const std::int64_t size : side_.sizes_on_host) {
+      all.push_back({.rows = {.count = size}, .from = from, .group = std::ssize(all)});
+      from += size;
+    }
+    return all;
   }
 
   /// All rows of all groups, whose order does not matter.
@@ -77,19 +100,6 @@ class RowLaunches {
   }
 
  private:
-  // Calls visit(rows, the first of them, the first group).
-  template <typename Visit>
-  void for_each_part(Visit visit) const {
-    if (!shape_.grouped) return visit(Rows{.count = shape_.tokens}, 0, 0);
-    if (!shape_.split) return visit(on_device(), 0, 0);
-    std::int64_t from = 0;
-    for (std::size_t group = 0; group < side_.sizes_on_host.size(); ++group) {
-      const std::int64_t size = side_.sizes_on_host[group];
-      visit(Rows{.count = size}, from, static_cast<std::int64_t>(group));
-      from += size;
-    }
-  }
-
   [[nodiscard]] Rows on_device() const {
     return {.count = shape_.tokens, .groups = shape_.groups, .sizes = side_.sizes};
   }
@@ -128,6 +138,21 @@ void launch_norm_backward(const LayerShape& shape, const LayerParameters& parame
 [[nodiscard]] std::byte* incoming_for_weights(const LayerShape& shape, const LayerPlaces& places,
                                               const Sink& launch);
 
+/// A weight pass with the gradient that it reads.
+struct WeightOperands {
+  LayerPlaces places;
+  LayerSide side;
+  LayerTargets targets;
+  std::byte* incoming = nullptr;
+};
+
+/// Launches one of a layer's products of weight gradients: passes that are added to one tensor, one
+/// behind the other, are one call. `call_of` makes the call of one pass.
+void launch_weight_products(const LayerShape& shape, std::span<const WeightOperands> passes,
+                            Target LayerTargets::*target,
+                            const std::function<GroupedProduct(const WeightOperands&)>& call_of,
+                            const Sink& launch);
+
 /// The launches of a family of kinds, as module.h explains them. One file defines each.
 struct Launches {
   std::int64_t (*kept_bytes)(const LayerShape& shape);
@@ -136,8 +161,8 @@ struct Launches {
   void (*backward)(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
                    const LayerParameters& parameters, const LayerTargets& targets,
                    const Sink& launch);
-  void (*weight_gradient)(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-                          const LayerTargets& targets, std::byte* incoming, const Sink& launch);
+  void (*weight_gradients)(const LayerShape& shape, std::span<const WeightOperands> passes,
+                           const Sink& launch);
 };
 
 extern const Launches kOneProduct;  // one_product.cpp

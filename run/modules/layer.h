@@ -123,4 +123,11 @@ struct LayerTargets {
   Target second_bias;
 };
 
+/// A layer's weight gradient of one microbatch: its operands and its targets.
+struct WeightPass {
+  LayerPlaces places;
+  LayerSide side;
+  LayerTargets targets;
+};
+
 }  // namespace capo::run

@@ -9,6 +9,8 @@
 #include "run/engine/engine.h"
 #include "run/modules/launches.h"
 
+#include <span>
+
 namespace capo::run {
 
 namespace {
@@ -41,13 +43,6 @@ GroupedProduct second(const LayerShape& shape, GroupedProduct::Kind kind, std::b
   return {.kind = kind, .in = shape.ffn, .out = shape.hidden, .x = x, .y = y, .w = w};
 }
 
-void into(GroupedProduct call, const Target& target, const RowLaunches& rows) {
-  if (!target.wanted) return;
-  call.gradient_type = target.type;
-  call.write = target.write;
-  rows.product(call);
-}
-
 std::int64_t kept_bytes(const LayerShape& shape) {
   return aligned(matrix_bytes(shape, shape.hidden)) + aligned(matrix_bytes(shape, 2 * shape.ffn)) +
          2 * aligned(matrix_bytes(shape, shape.ffn));
@@ -75,17 +70,27 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   if (shape.bias) rows.bias_add(parameters.second_bias, places.output, shape.hidden);
 }
 
-void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-                     const LayerTargets& targets, std::byte* incoming, const Sink& launch) {
+void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,
+                      const Sink& launch) {
   using enum GroupedProduct::Kind;
-  const Kept keep = kept(shape, places);
-  const RowLaunches rows(shape, side, launch);
-  into(second(shape, WeightGradient, keep.active, incoming, targets.second.table), targets.second,
-       rows);
-  rows.bias_gradient(targets.second_bias, incoming, shape.hidden);
-  into(first(shape, WeightGradient, keep.operand, keep.middle, targets.first.table), targets.first,
-       rows);
-  rows.bias_gradient(targets.first_bias, keep.middle, 2 * shape.ffn);
+  const auto of_second = [&](const WeightOperands& pass) {
+    const Kept keep = kept(shape, pass.places);
+    return second(shape, WeightGradient, keep.active, pass.incoming, nullptr);
+  };
+  const auto of_first = [&](const WeightOperands& pass) {
+    const Kept keep = kept(shape, pass.places);
+    return first(shape, WeightGradient, keep.operand, keep.middle, nullptr);
+  };
+  launch_weight_products(shape, passes, &LayerTargets::second, of_second, launch);
+  for (const WeightOperands& pass : passes) {
+    RowLaunches(shape, pass.side, launch)
+        .bias_gradient(pass.targets.second_bias, pass.incoming, shape.hidden);
+  }
+  launch_weight_products(shape, passes, &LayerTargets::first, of_first, launch);
+  for (const WeightOperands& pass : passes) {
+    RowLaunches(shape, pass.side, launch)
+        .bias_gradient(pass.targets.first_bias, kept(shape, pass.places).middle, 2 * shape.ffn);
+  }
 }
 
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
@@ -102,7 +107,8 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
                         .dy = keep.room,
                         .dx = keep.middle,
                         .dprobabilities = side.grad_probabilities});
-  weight_gradient(shape, places, side, targets, places.grad_output, launch);
+  const WeightOperands pass{places, side, targets, places.grad_output};
+  weight_gradients(shape, {&pass, 1}, launch);
   if (!shape.needs_grad_input && !has_norm(shape.kind)) return;
   rows.product(first(shape, InputGradient, places.grad_input, keep.middle, parameters.first));
   if (has_norm(shape.kind)) {
@@ -115,6 +121,6 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
 const Launches kMlp{.kept_bytes = kept_bytes,
                     .forward = forward,
                     .backward = backward,
-                    .weight_gradient = weight_gradient};
+                    .weight_gradients = weight_gradients};
 
 }  // namespace capo::run

@@ -3,6 +3,9 @@
 #include "run/engine/engine.h"
 #include "run/modules/launches.h"
 
+#include <span>
+#include <vector>
+
 namespace capo::run {
 
 namespace {
@@ -31,11 +34,68 @@ void backward(const LayerShape& shape, Reach reach, const LayerPlaces& places,
   launches_of(shape.kind).backward(shape, places, side, parameters, targets, launch);
 }
 
-void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-                     const LayerTargets& targets, const Sink& launch) {
-  launches_of(shape.kind)
-      .weight_gradient(shape, places, side, targets, incoming_for_weights(shape, places, launch),
-                       launch);
+void weight_gradients(const LayerShape& shape, const std::vector<WeightPass>& passes,
+                      const Sink& launch) {
+  std::vector<WeightOperands> all;
+  for (const WeightPass& pass : passes) {
+    all.push_back({.places = pass.places,
+                   .side = pass.side,
+                   .targets = pass.targets,
+                   .incoming = incoming_for_weights(shape, pass.places, launch)});
+  }
+  launches_of(shape.kind).weight_gradients(shape, all, launch);
+}
+
+namespace {
+
+bool joins(const Target& next, const Target& before) {
+  return next.wanted && next.write == Write::Add && next.table == before.table &&
+         next.type == before.type;
+}
+
+// One call over the rows of all passes, or one for each group on a split path.
+void launch_as_one(const LayerShape& shape, std::span<const WeightOperands> passes,
+                   const std::function<GroupedProduct(const WeightOperands&)>& call_of,
+                   const Sink& launch) {
+  std::vector<GroupedProduct> calls;
+  for (std::size_t at = 0; at < passes.size(); ++at) {
+    const RowLaunches rows(shape, passes[at].side, launch);
+    const std::vector<RowPart> parts = rows.parts();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const GroupedProduct call = rows.of_part(call_of(passes[at]), parts[i]);
+      if (at == 0) {
+        calls.push_back(call);
+      } else {
+        calls[i].batches[calls[i].further++] = {
+            .x = call.x, .y = call.y, .count = call.rows.count, .sizes = call.rows.sizes};
+      }
+    }
+  }
+  for (const GroupedProduct& call : calls) launch(call);
+}
+
+}  // namespace
+
+void launch_weight_products(const LayerShape& shape, std::span<const WeightOperands> passes,
+                            Target LayerTargets::*target,
+                            const std::function<GroupedProduct(const WeightOperands&)>& call_of,
+                            const Sink& launch) {
+  const auto target_of = [target](const WeightOperands& pass) -> const Target& {
+    return pass.targets.*target;
+  };
+  const auto with_target = [&](const WeightOperands& pass) {
+    GroupedProduct call = call_of(pass);
+    call.gradient_type = target_of(pass).type;
+    call.write = target_of(pass).write;
+    call.w = target_of(pass).table;
+    return call;
+  };
+  for (std::size_t begin = 0, end = 0; begin < passes.size(); begin = end) {
+    end = begin + 1;
+    if (!target_of(passes[begin]).wanted) continue;
+    while (end < passes.size() && joins(target_of(passes[end]), target_of(passes[begin]))) ++end;
+    launch_as_one(shape, passes.subspan(begin, end - begin), with_target, launch);
+  }
 }
 
 void launch_norm(const LayerShape& shape, const LayerParameters& parameters, const std::byte* x,

@@ -39,7 +39,10 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
 void backward(const LayerShape& shape, Reach reach, const LayerPlaces& places,
               const LayerSide& side, const LayerParameters& parameters, const LayerTargets& targets,
               const Sink& launch);
-void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-                     const LayerTargets& targets, const Sink& launch);
+/// Weight gradients of one or more microbatches, at most kMostBatches. Those that are added to one
+/// tensor, one behind the other, are one product: they are summed in fp32 and rounded once. Biases
+/// have no product, and are added microbatch by microbatch.
+void weight_gradients(const LayerShape& shape, const std::vector<WeightPass>& passes,
+                      const Sink& launch);
 
 }  // namespace capo::run

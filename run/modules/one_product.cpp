@@ -3,6 +3,8 @@
 #include "run/engine/engine.h"
 #include "run/modules/launches.h"
 
+#include <span>
+
 namespace capo::run {
 
 namespace {
@@ -35,17 +37,17 @@ void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide
   if (shape.bias) rows.bias_add(parameters.first_bias, places.output, shape.ffn);
 }
 
-void weight_gradient(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
-                     const LayerTargets& targets, std::byte* incoming, const Sink& launch) {
-  const RowLaunches rows(shape, side, launch);
-  if (targets.first.wanted) {
-    GroupedProduct call = product(shape, GroupedProduct::Kind::WeightGradient,
-                                  operand(shape, places), incoming, targets.first.table);
-    call.gradient_type = targets.first.type;
-    call.write = targets.first.write;
-    rows.product(call);
+void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,
+                      const Sink& launch) {
+  const auto call_of = [&](const WeightOperands& pass) {
+    return product(shape, GroupedProduct::Kind::WeightGradient, operand(shape, pass.places),
+                   pass.incoming, nullptr);
+  };
+  launch_weight_products(shape, passes, &LayerTargets::first, call_of, launch);
+  for (const WeightOperands& pass : passes) {
+    RowLaunches(shape, pass.side, launch)
+        .bias_gradient(pass.targets.first_bias, pass.incoming, shape.ffn);
   }
-  rows.bias_gradient(targets.first_bias, incoming, shape.ffn);
 }
 
 void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
@@ -54,7 +56,8 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
   if (shape.bias && shape.scale_bias) {
     rows.scale_gradient(parameters.first_bias, places.grad_output, shape.ffn);
   }
-  weight_gradient(shape, places, side, targets, places.grad_output, launch);
+  const WeightOperands pass{places, side, targets, places.grad_output};
+  weight_gradients(shape, {&pass, 1}, launch);
   if (!shape.needs_grad_input && !has_norm(shape.kind)) return;
   rows.product(product(shape, GroupedProduct::Kind::InputGradient, places.grad_input,
                        places.grad_output, parameters.first));
@@ -68,6 +71,6 @@ void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSid
 const Launches kOneProduct{.kept_bytes = kept_bytes,
                            .forward = forward,
                            .backward = backward,
-                           .weight_gradient = weight_gradient};
+                           .weight_gradients = weight_gradients};
 
 }  // namespace capo::run

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 namespace capo::run {
 
@@ -24,12 +25,27 @@ class AddedUp {
     for (std::uint32_t parameter = 0; parameter < parameters; ++parameter) add_ascending(parameter);
     const Course& course = step_.replayed();
     for (std::size_t r = 0; r < course.work.size(); ++r) {
-      for (const Work& work : course.work[r]) add(static_cast<std::int32_t>(r), work);
+      const std::span<const Work> all(course.work[r]);
+      for (std::size_t at = 0; at < all.size();) {
+        const std::size_t calls = in_call(all.subspan(at));
+        add(static_cast<std::int32_t>(r), all.subspan(at, calls));
+        at += calls;
+      }
     }
     return std::move(sums_);
   }
 
  private:
+  // The number of pieces of work at the beginning that are one call.
+  static std::size_t in_call(std::span<const Work> all) {
+    std::size_t count = 1;
+    while (count < all.size() && count < kMostFusedWeights && all[count].joins &&
+           in_one_call(all[count - 1], all[count])) {
+      ++count;
+    }
+    return count;
+  }
+
   void add_ascending(std::uint32_t parameter) {
     std::size_t elements = 0;
     for (const auto& one : contributions_[parameter]) elements = std::max(elements, one.size());
@@ -45,8 +61,9 @@ class AddedUp {
   }
 
   // Gradients of norms come with every backward, and so may those of biases; all others with a
-  // whole one, or with W.
-  void add(std::int32_t rank, const Work& work) {
+  // whole one, or with W. A call sums up products alone, so that biases come one by one.
+  void add(std::int32_t rank, std::span<const Work> call) {
+    const Work& work = call.front();
     if (work.kind == Kind::Forward) return;
     const bool whole = is_backward(work.kind) && !work.delayed;
     const std::int32_t first = work.layer == kAllLayers ? 0 : work.layer;
@@ -62,14 +79,36 @@ class AddedUp {
                                    (bias && layer.bias_with_backward);
         const bool now =
             with_backward ? is_backward(work.kind) : whole || work.kind == Kind::BackwardWeight;
-        if (now) add_one(parameter, work.microbatch, with_backward || whole);
+        if (!now) continue;
+        if (bias || call.size() == 1) {
+          for (const Work& each : call) {
+            add_one(parameter, contribution(parameter, each), with_backward || whole);
+          }
+        } else {
+          add_one(parameter, summed(parameter, call), with_backward || whole);
+        }
       }
     }
   }
 
-  void add_one(std::uint32_t parameter, std::int32_t microbatch, bool returned) {
+  [[nodiscard]] const std::vector<double>& contribution(std::uint32_t parameter,
+                                                        const Work& work) const {
+    return contributions_[parameter][MicrobatchId(work.microbatch).index()];
+  }
+
+  // What one call adds: its microbatches are summed before anything is rounded.
+  [[nodiscard]] std::vector<double> summed(std::uint32_t parameter,
+                                           std::span<const Work> call) const {
+    std::vector<double> sum = contribution(parameter, call.front());
+    for (const Work& further : call.subspan(1)) {
+      const std::vector<double>& one = contribution(parameter, further);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
+    }
+    return sum;
+  }
+
+  void add_one(std::uint32_t parameter, const std::vector<double>& one, bool returned) {
     const ParameterForm& form = layers_.parameters()[parameter];
-    const std::vector<double>& one = contributions_[parameter][MicrobatchId(microbatch).index()];
     std::vector<double>& sum = sums_.gradients[parameter];
     const DataType type = form.fused ? DataType::Fp32 : form.type;
     const auto stored = [&](double value) { return reference::rounded(value, type); };
