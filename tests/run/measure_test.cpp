@@ -121,8 +121,21 @@ TEST(Measure, AWholeBackwardIsRunAsOne) {
 TEST(Measure, MediansAreOfEachTimeByItself) {
   const ModuleCost median = median_of({{.forward = 3, .backward = 1, .whole = 9},
                                        {.forward = 1, .backward = 2},
-                                       {.forward = 2, .backward = 3}});
-  EXPECT_EQ(median, (ModuleCost{.forward = 2, .backward = 2, .whole = 9}));
+                                       {.forward = 2, .backward = 3, .fuse = 0.5}});
+  EXPECT_EQ(median, (ModuleCost{.forward = 2, .backward = 2, .whole = 9, .fuse = 0.5}));
+}
+
+TEST(Measure, ACallOfSeveralWeightGradientsIsOneLaunch) {
+  CountingEngine engine;
+  const auto linear = measure_module(engine, small(ModuleKind::Linear), {});
+  ASSERT_TRUE(linear.has_value());
+  EXPECT_EQ(linear->fuse, 0) << "four microbatches take one launch, as one does";
+  Module module = small(ModuleKind::Linear);
+  module.flags.bias = true;
+  const auto biased = measure_module(engine, module, {});
+  ASSERT_TRUE(biased.has_value());
+  EXPECT_EQ(biased->weight, 2);
+  EXPECT_EQ(biased->fuse, 0.5) << "biases are added one by one";
 }
 
 TEST(Measure, NeedsNoMoreThanTwoMicrobatches) {
@@ -130,6 +143,8 @@ TEST(Measure, NeedsNoMoreThanTwoMicrobatches) {
   const auto cost = measure_module(engine, small(ModuleKind::Linear), {.microbatches = 2});
   ASSERT_TRUE(cost.has_value());
   EXPECT_EQ(cost->forward, 2);
+  EXPECT_EQ(cost->weight, 1);
+  EXPECT_FALSE(cost->fuse.has_value()) << "there are no two calls of several";
 }
 
 TEST(Measure, OfAModuleThatIsNotAcceptedSaysWhichItIs) {
