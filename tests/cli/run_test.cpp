@@ -86,6 +86,15 @@ TEST(RunCommand, AStepIsOneGraphPerStep) {
   EXPECT_EQ(report["bit_equal"], true);
 }
 
+TEST(RunCommand, WeightGradientsOfOneCallAreOneGraph) {
+  const std::string order = "[1,1,-1,-1,-1.5,-1.5]";
+  const json apart = run_json({"--device", "host", "--order", order, "--fuse-w", "1"}, 0);
+  EXPECT_EQ(apart["graphs"]["count"], 6);
+  const json fused = run_json({"--device", "host", "--order", order, "--fuse-w", "16"}, 0);
+  EXPECT_EQ(fused["graphs"]["count"], 5);
+  EXPECT_EQ(fused["bit_equal"], true);
+}
+
 TEST(RunCommand, OneGraphIsReplayedInTheOrderOfItsCapture) {
   const ScratchFolder folder;
   const std::string capture = folder.write("capture.te", kSound);

@@ -53,8 +53,8 @@ TEST(FuseWeights, AnotherChunkPartsThem) {
 }
 
 TEST(FuseWeights, TransfersBetweenThemComeBeforeTheCall) {
-  EXPECT_EQ(fused("W1.0 send-B1.3 W1.1 wait-send-B1.3 recv-B1.2 W1.2 send-B1.2", 4),
-            "send-B1.3 wait-send-B1.3 recv-B1.2 (W1.0 W1.1 W1.2) send-B1.2");
+  EXPECT_EQ(fused("W1.0 send-B1.3 W1.1 recv-B1.2", 4), "send-B1.3 (W1.0 W1.1) recv-B1.2");
+  EXPECT_EQ(fused("W1.0 wait-send-B1.3 W1.1 W1.2", 4), "wait-send-B1.3 (W1.0 W1.1 W1.2)");
 }
 
 TEST(FuseWeights, CompositesStayAsTheyAre) {

@@ -87,7 +87,7 @@ TEST(ModelReader, ReadsModulesInTheOrderOfTheText) {
               "bytes": {"input": 0, "output": 1, "activations": 2, "operands": 3,
                         "weight": 9007199254740991},
               "cost": {"forward": 0, "backward": 1.5, "weight": 2, "dispatch": 1e12,
-                       "combine": -0.0, "autograd": 7, "whole": 8}},
+                       "combine": -0.0, "autograd": 7, "whole": 8, "fuse": 0.25}},
       "attn": {"flags": {"delay_wgrad": false}}}, "layers": "mlp"})");
   const Module mlp{.name = "mlp",
                    .kind = ModuleKind::GroupedMlp,
@@ -108,7 +108,8 @@ TEST(ModelReader, ReadsModulesInTheOrderOfTheText) {
                             .dispatch = 1e12,
                             .combine = 0,
                             .autograd = 7,
-                            .whole = 8}};
+                            .whole = 8,
+                            .fuse = 0.25}};
   EXPECT_EQ(model.modules.list, (std::vector<Module>{mlp, {.name = "attn"}}));
 }
 
