@@ -100,15 +100,26 @@ std::string_view why(const PlanView& view, const JudgedHazard& judged) {
   CAPO_UNREACHABLE();
 }
 
+// Whether the two run in one composite, so that neither can wait for the other. A receive has the
+// entry that it was added for.
+bool in_one_composite(const Context& context, const JudgedHazard& judged) {
+  const MemoryUser& writer = judged.hazard.writer;
+  const MemoryUser& reader = judged.hazard.reader;
+  return writer.rank == reader.rank && writer.entry != reader.entry &&
+         words::run_together(context.order_of(*judged.wiring, writer.rank), writer.entry,
+                             reader.entry);
+}
+
 std::string cure(const Context& context, const PlanView& view, const JudgedHazard& judged) {
   const Wiring& wiring = *judged.wiring;
   if (judged.by_replay) return "replay in the order of capture, or capture in the order of replay";
   const std::string writer = memory_user_name(context, wiring, judged.hazard.writer);
   if (judged.hazard.window) return fmt::format("wait for the send before {}", writer);
   const std::string reader = memory_user_name(context, wiring, judged.hazard.reader);
-  if (judged.hazard.race) return fmt::format("let {} wait for {}", writer, reader);
-  if (view.kind() == PlanKind::Given)
-    return "let the plan give the two buffers memory of their own";
+  const bool given = view.kind() == PlanKind::Given;
+  const bool can_wait = !given || !in_one_composite(context, judged);
+  if (judged.hazard.race && can_wait) return fmt::format("let {} wait for {}", writer, reader);
+  if (given) return "let the plan give the two buffers memory of their own";
   if (judged.hazard.victim.kind == BufferKind::GradInput) {
     const std::string maker =
         memory_user_name(context, wiring, origin_of(context, wiring, judged.hazard.victim));
