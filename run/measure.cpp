@@ -43,7 +43,7 @@ std::uint32_t size_of_call(const MeasureOptions& options) {
   return std::min<std::uint32_t>(kMostFusedWeights, options.microbatches / 2);
 }
 
-// All weight gradients at the end, in calls.
+// All weight gradients come at the end, in calls.
 std::string fused_steps_of(const MeasureOptions& options) {
   std::string steps = head_of(options);
   for (std::uint32_t m = 0; m < options.microbatches; ++m) {

@@ -395,7 +395,7 @@ double median(std::vector<double> values) {
 
 enum class Verdict : std::uint8_t { Right, Wrong };
 
-// Two ways to make one product.
+// Two ways to make one product race each other.
 struct Raced {
   std::function<void()> ours;
   std::function<void()> peers;

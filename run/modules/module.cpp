@@ -53,7 +53,7 @@ bool joins(const Target& next, const Target& before) {
          next.type == before.type;
 }
 
-// One call over the rows of all passes, or one for each group on a split path.
+// Launches one call over the rows of all passes, or one for each group on a split path.
 void launch_as_one(const LayerShape& shape, std::span<const WeightOperands> passes,
                    const std::function<GroupedProduct(const WeightOperands&)>& call_of,
                    const Sink& launch) {

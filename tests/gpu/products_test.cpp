@@ -232,7 +232,7 @@ TEST_F(Products, AReplayFollowsTheSizesOnTheDevice) {
   }
 }
 
-// Gradients of weights over the rows of several microbatches in one call.
+// It makes gradients of weights over the rows of several microbatches in one call.
 class Batched {
  public:
   struct Rows {
@@ -316,7 +316,7 @@ class Batched {
   Slot table_;
 };
 
-// Overwritten and added, in the type itself and in fp32.
+// Gradients are overwritten and added, in the type itself and in fp32.
 void check_batches(const std::vector<Batched::Rows>& batches, std::int64_t in, std::int64_t out,
                    DataType type, std::size_t second_w_past = 0) {
   for (const Write write : {Write::Overwrite, Write::Add}) {

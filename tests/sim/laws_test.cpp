@@ -134,7 +134,7 @@ TEST(SimulationLaws, NothingOverlappedIsFasterThanItsBounds) {
   });
 }
 
-/// And for weight gradients in calls of several, whether these take less or more.
+/// A bound holds for weight gradients in calls of several, whether these take less or more.
 TEST(SimulationLaws, NothingFusedIsFasterThanItsBounds) {
   std::size_t fused = 0;
   for (const double share : {0.3, 1.0, 1.7}) {

@@ -145,7 +145,7 @@ TEST(HostProducts, WeightGradientIsTheSumOverTheGroupsRowsInEachType) {
   }
 }
 
-// The same microbatch twice more, with sizes of its own, behind the first.
+// Another microbatch, with sizes of its own, and the first once more come behind the first.
 TEST(HostProducts, FurtherBatchesAreSummedBeforeTheGradientIsWritten) {
   for (const DataType gradient_type : kTypes) {
     for (const Write write : {Write::Overwrite, Write::Add}) {

@@ -23,7 +23,7 @@ struct Fused {
   Schedule schedule;
 };
 
-// The published schedules in which some weight gradients can share a call.
+// Returns the published schedules in which some weight gradients can share a call.
 std::vector<Fused> fused_schedules(std::int32_t most) {
   std::vector<Fused> all;
   for (const std::string& name : published_names()) {
@@ -37,7 +37,8 @@ std::vector<Fused> fused_schedules(std::int32_t most) {
   return all;
 }
 
-// Gradients in fp32, in the type of the weights, and of a bias; sizes wherever they may lie.
+// Gradients are fp32, or of the type of the weights with one of a bias; sizes lie wherever they
+// may.
 std::vector<Module> modules() {
   std::vector<Module> all;
   for (const ModuleKind kind : kRunKinds) {
@@ -100,7 +101,7 @@ TEST(FusedWeights, OnAStreamOfTheirOwnAreOneCallToo) {
       std::ranges::count_if(parts, [](const OpPart& part) { return part.further.size() == 3; }), 1);
 }
 
-// How many microbatches each product of weight gradients sums up, in the order of capture.
+// Tells how many microbatches each product of weight gradients sums up, in the order of capture.
 std::vector<int> calls_in(const Input& input, const Module& module) {
   std::vector<int> batches;
   const auto look = [&](const Inspection& at) {
