@@ -11,9 +11,9 @@
 
 #include "core/frameworks/megatron/orders.h"
 #include "core/frameworks/torch/csv_printer.h"
-#include "core/graph/add_transfers.h"
 #include "core/graph/build.h"
 #include "core/graph/execution.h"
+#include "core/graph/lowered.h"
 #include "core/input/load.h"
 #include "core/rules/check.h"
 

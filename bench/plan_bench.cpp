@@ -11,8 +11,8 @@
 
 #include "core/frameworks/assign.h"
 #include "core/frameworks/megatron/orders.h"
-#include "core/graph/add_transfers.h"
 #include "core/graph/build.h"
+#include "core/graph/lowered.h"
 #include "core/rules/check.h"
 
 #include <benchmark/benchmark.h>

@@ -9,8 +9,8 @@
 // `capo sweep`: a schedule of about 6,000 tasks from its name to its figures, the check of the
 // verifier included.
 
-#include "core/graph/add_transfers.h"
 #include "core/graph/build.h"
+#include "core/graph/lowered.h"
 #include "schedules/catalogue.h"
 #include "sim/simulate.h"
 #include "sim/simulation.h"

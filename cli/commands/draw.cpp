@@ -6,7 +6,6 @@
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/grid_flags.h"
-#include "cli/options/pdf.h"
 #include "core/base/assert.h"
 #include "core/timeline/picture.h"
 #include "core/timeline/timeline.h"

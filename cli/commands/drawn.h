@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace capo::cli {
@@ -43,5 +44,10 @@ struct Drawn {
 
 /// Throws CLI::ValidationError if flags contradict the input, as a task that it does not have.
 [[nodiscard]] Result<std::unique_ptr<Drawn>, CommandError> drawn_of(const DrawnRequest& request);
+
+/// An SVG as PDF, one page of the picture's size, by librsvg's own program, since a second renderer
+/// would draw something else. An Error of kind Environment if `rsvg-convert` is missing, which
+/// names the package, or fails.
+[[nodiscard]] Result<std::string> pdf_of(std::string_view svg);
 
 }  // namespace capo::cli

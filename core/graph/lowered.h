@@ -3,11 +3,12 @@
 //   F of stage 0   ->   rank 0: F1.0 send-F1.0        rank 1: recv-F1.0 F1.0
 //
 // Three sources give one: a table that holds its transfers (as_written), PyTorch's rule for a table
-// that does not (add_transfers.h), Megatron's calls (frameworks/megatron/calls.h). The task graph
+// that does not (add_transfers), Megatron's calls (frameworks/megatron/calls.h). The task graph
 // is built from it, and it can be turned back into a schedule and printed.
 
 #pragma once
 
+#include "core/graph/stage_map.h"
 #include "core/order/ids.h"
 #include "core/order/schedule.h"
 
@@ -85,6 +86,18 @@ constexpr bool is_node(Kind kind) {
 
 /// The steps of the entries as they stand, without idle slots.
 [[nodiscard]] Lowered as_written(const Schedule& schedule);
+
+struct WithTransfers {
+  Lowered lowered;
+  bool complete = false;  ///< every action found its place
+};
+
+/// Adds transfers to an order that does not write them, as PyTorch does. If no rank can move, the
+/// schedule has a cycle: the steps that did come out are kept, and the rules about dependencies
+/// find it. Precondition: every entry names a chunk and, if its kind has one, a microbatch below
+/// `microbatches`.
+[[nodiscard]] WithTransfers add_transfers(const Schedule& schedule, const StageMap& map,
+                                          std::int32_t microbatches);
 
 /// Whether the step at `at` of a rank belongs to a fused group that holds both sends and receives.
 [[nodiscard]] bool in_mixed_group(const std::vector<Step>& steps, std::uint32_t at);

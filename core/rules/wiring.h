@@ -9,9 +9,9 @@
 #pragma once
 
 #include "core/frameworks/megatron/calls.h"
-#include "core/graph/add_transfers.h"
 #include "core/graph/build.h"
 #include "core/graph/execution.h"
+#include "core/graph/lowered.h"
 #include "core/graph/meetings.h"
 #include "core/model/environment.h"
 #include "core/order/schedule.h"

@@ -2,7 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/index.h"
-#include "core/graph/add_transfers.h"
+#include "core/graph/lowered.h"
 #include "testing/generators/sound_schedule.h"
 
 #include <algorithm>

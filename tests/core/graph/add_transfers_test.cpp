@@ -1,11 +1,11 @@
 // Putting transfers in, against PyTorch 2.11's own lists and, where there are none, against the
 // profile that carries PyTorch's rule over sweep by sweep.
 
-#include "core/graph/add_transfers.h"
 #include "core/frameworks/torch/predict.h"
 #include "core/frameworks/torch/version.h"
 #include "core/graph/build.h"
 #include "core/graph/execution.h"
+#include "core/graph/lowered.h"
 #include "tests/core/graph/order_text.h"
 #include "tests/core/graph/random_schedule.h"
 #include "tests/core/graph/torch_tables.h"

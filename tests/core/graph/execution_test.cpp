@@ -2,7 +2,7 @@
 // stuck where stricter ones finish. The shortest cycle is shortest_cycle_test.cpp's subject.
 
 #include "core/graph/execution.h"
-#include "core/graph/add_transfers.h"
+#include "core/graph/lowered.h"
 #include "tests/core/graph/random_lowering.h"
 #include "tests/core/graph/random_schedule.h"
 

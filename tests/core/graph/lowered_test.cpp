@@ -1,7 +1,6 @@
 // Orders as they are issued, and back to a schedule.
 
 #include "core/graph/lowered.h"
-#include "core/graph/add_transfers.h"
 #include "core/text/order_text.h"
 #include "tests/core/graph/order_text.h"
 

@@ -1,8 +1,8 @@
 // The shortest cycle of waits: exact texts on small schedules, and on random ones the length that a
 // search by distances between all vertices finds.
 
-#include "core/graph/add_transfers.h"
 #include "core/graph/execution.h"
+#include "core/graph/lowered.h"
 #include "tests/core/graph/random_lowering.h"
 #include "tests/core/graph/random_schedule.h"
 

@@ -1,4 +1,4 @@
-#include "cli/options/pdf.h"
+#include "cli/commands/drawn.h"
 
 #include "core/base/error.h"
 
