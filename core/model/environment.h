@@ -41,7 +41,7 @@ enum class Communicators : std::uint8_t {
 /// When a communicator is made: all its members make it together, and each waits for the others.
 enum class CommInit : std::uint8_t {
   Eager,  ///< before the step, on all ranks in one order
-  /// Where a rank first uses it, as NCCL's process groups do that were made without a device.
+  /// It is made where a rank first uses it, as in NCCL's process groups without a device.
   Lazy,
 };
 
