@@ -1,6 +1,6 @@
 #include "core/order/fuse_weights.h"
 
-#include "core/text/order_printer.h"
+#include "core/text/order_text.h"
 #include "tests/support/check_text.h"
 
 #include <gtest/gtest.h>
