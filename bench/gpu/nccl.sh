@@ -19,7 +19,7 @@ began=$SECONDS
 say() {
   local word=ok
   [[ $2 == "$3" ]] || word=WRONG
-  printf '%-5s %-46s exit %s  %s\n' "$word" "$1" "$3" "$(grep -m1 -E 'gradients equal|as capo says|^error|stuck' "$4" | cut -c1-120)" |
+  printf '%-5s %-46s exit %s  %s\n' "$word" "$1" "$3" "$(grep -m1 -E 'gradients equal|as capo says|orders over|disagreement|^error|stuck' "$4" | cut -c1-120)" |
     tee -a "$out/summary.txt"
 }
 
@@ -62,6 +62,9 @@ for mib in 256 64; do
   timeout -k 5 150 "$fuzz" --tables "$tables" --transport nccl --message-mib $mib >"$out/tables.$mib.txt" 2>&1
   say "tables of $mib MiB" $((mib == 256 ? 0 : 1)) $? "$out/tables.$mib.txt"
 done
+
+timeout -k 5 100 "$fuzz" --across --orders 40 --transport nccl >"$out/across.txt" 2>&1
+say "random orders across" 0 $? "$out/across.txt"
 
 # harm NAME SIGNAL: a process of a long run gets it.
 harm() {

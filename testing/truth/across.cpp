@@ -52,7 +52,8 @@ run::Walkable walkable(const Wiring& wiring) {
 }
 
 // Runs an accepted order with tensors; says what was wrong, or nothing.
-std::string wrong_in_run(run::Processes& processes, const Drawn& drawn, Dice dice) {
+std::string wrong_in_run(run::Processes& processes, const AcrossDevices* devices,
+                         const Drawn& drawn, Dice dice) {
   CheckOptions declared;
   declared.environment = drawn.environment;
   declared.modules = {.list = {draw_truth_module(dice, ModuleKind::Linear)}, .layers = {{{0}}}};
@@ -60,34 +61,39 @@ std::string wrong_in_run(run::Processes& processes, const Drawn& drawn, Dice dic
   const Input input{.form = Form::OrderFile, .schedule = drawn.schedule};
   const auto plan = verify(input, run::complete_model(declared, drawn.schedule).options);
   if (const auto* why = std::get_if<NotVerified>(&plan)) return "not verified: " + why->reason;
-  run::host::HostEngine engine;
-  const auto report = run::run(engine, std::get<VerifiedPlan>(plan),
-                               {.replays = 1,
-                                .float64 = run::Float64::LeftOut,
-                                .processes = &processes,
-                                .sends = run::mode_of(drawn.environment)});
+  run::host::HostEngine host;
+  run::RunOptions options{.replays = 1,
+                          .float64 = run::Float64::LeftOut,
+                          .processes = &processes,
+                          .sends = run::mode_of(drawn.environment)};
+  if (devices != nullptr) options.between = devices->between;
+  run::Engine& engine = devices == nullptr ? host : devices->engine;
+  const auto report = run::run(engine, std::get<VerifiedPlan>(plan), options);
   if (!report) return report.error().message;
   return report->bit_equal ? "" : "gradients differ from eager execution";
 }
 
 class Across {
  public:
-  Across(run::Processes& processes, std::uint64_t seed) : processes_(processes), seed_(seed) {}
+  Across(run::Processes& processes, std::uint64_t seed, const AcrossDevices* devices)
+      : processes_(processes), seed_(seed), devices_(devices) {}
 
   // Walks and, if it is accepted, runs an order.
   void order(std::uint64_t number) {
-    const Drawn drawn = draw_across(seed_, number, processes_.size());
+    Drawn drawn = draw_across(seed_, number, processes_.size());
+    // Large messages of NCCL wait.
+    if (devices_ != nullptr) drawn.environment.transfers = TransferMode::Rendezvous;
     const Wiring wiring(drawn.schedule, drawn.environment, {}, *drawn.schedule.microbatches, false);
     if (!run::can_be_walked(walkable(wiring))) {
       ++tally.left_out;
       return;
     }
-    const run::WalkedRanks walked = run::walk_all(processes_, walkable(wiring));
+    const run::WalkedRanks walked = walk(walkable(wiring));
     ++tally.orders;
     if (processes_.rank() == 0) count(wiring, walked);
     const bool accepted = wiring.execution().finishes() && wiring.transfers().faults.empty();
     if (accepted && tally.disagreement.empty()) {
-      tally.disagreement = wrong_in_run(processes_, drawn, Dice(rc::Random(number)));
+      tally.disagreement = wrong_in_run(processes_, devices_, drawn, Dice(rc::Random(number)));
       ++tally.right;
     }
     if (!tally.disagreement.empty()) {
@@ -100,6 +106,22 @@ class Across {
   AcrossTally tally;
 
  private:
+  [[nodiscard]] run::WalkedRanks walk(const run::Walkable& of) {
+    if (devices_ == nullptr) return run::walk_all(processes_, of);
+    const Communicators layout = of.environment.layout();
+    run::MessageLibrary& messages = devices_->messages(layout);
+    run::WalkedRanks walked = run::observe(processes_, messages, of, devices_->patience);
+    if (messages.error() != nullptr) walked.silent = messages.error();
+    const bool stuck = walked.ran.size() < of.graph.task_of.size();
+    const auto go_on = processes_.spread(stuck ? "renew" : "");
+    if (!go_on) {
+      walked.silent = "rank 0 does not answer";
+    } else if (!go_on->empty()) {
+      devices_->renew(layout);
+    }
+    return walked;
+  }
+
   void count(const Wiring& wiring, const run::WalkedRanks& walked) {
     const TaskGraph& graph = wiring.transfers().graph;
     tally.disagreement = run::difference(walkable(wiring), walked);
@@ -115,12 +137,14 @@ class Across {
 
   run::Processes& processes_;
   std::uint64_t seed_;
+  const AcrossDevices* devices_;
 };
 
 }  // namespace
 
-AcrossTally run_across(run::Processes& processes, std::uint64_t orders, std::uint64_t seed) {
-  Across across(processes, seed);
+AcrossTally run_across(run::Processes& processes, std::uint64_t orders, std::uint64_t seed,
+                       const AcrossDevices* devices) {
+  Across across(processes, seed, devices);
   for (std::uint64_t number = 0; across.tally.orders < orders && across.tally.disagreement.empty();
        ++number) {
     across.order(number);

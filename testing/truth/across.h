@@ -14,9 +14,14 @@
 
 #pragma once
 
+#include "core/model/environment.h"
+#include "run/engine/engine.h"
+#include "run/mpi/message_library.h"
 #include "run/processes/processes.h"
+#include "run/run.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace capo::testing {
@@ -34,9 +39,21 @@ struct AcrossTally {
   std::string disagreement;      ///< the first, which ends it; empty: there was none
 };
 
-/// At rank 0 the tally of all processes; elsewhere what that process knows by itself.
+/// Messages that are not those of the processes: NCCL's.
+struct AcrossDevices {
+  run::Engine& engine;
+  /// With which orders are walked, for a layout; the same each time that it is asked for.
+  std::function<run::MessageLibrary&(Communicators)> messages;
+  /// An order is stuck in those of the layout, which cannot go on as they are.
+  std::function<void(Communicators)> renew;
+  run::Processes::Duration patience;  ///< nothing goes on for so long where an order is stuck
+  run::RunOptions::Between between;   ///< of runs with tensors
+};
+
+/// At rank 0 the tally of all processes; elsewhere what that process knows by itself. Without
+/// devices the processes' own messages are taken, and the host engine.
 [[nodiscard]] AcrossTally run_across(run::Processes& processes, std::uint64_t orders,
-                                     std::uint64_t seed);
+                                     std::uint64_t seed, const AcrossDevices* devices = nullptr);
 
 [[nodiscard]] std::string to_text(const AcrossTally& tally);
 

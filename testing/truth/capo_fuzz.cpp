@@ -25,6 +25,7 @@
 #include "gpu/engine/cuda_engine.h"
 #endif
 #ifdef CAPO_HAVE_NCCL
+#include "gpu/nccl/between_devices.h"
 #include "gpu/nccl/nccl_messages.h"
 #include "run/processes/spawned.h"
 #endif
@@ -37,6 +38,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -67,6 +69,7 @@ struct Request {
   std::string tables;
   std::string transport = "mpi";
   double message_mib = 256;
+  int devices = 2;
 };
 
 using Engine = std::unique_ptr<run::Engine>;
@@ -150,23 +153,27 @@ int run_orders(const Request& request) {
   return result->tally.disagreements() == 0 ? 0 : kDisagreement;
 }
 
+constexpr run::Processes::Duration kTimeout{20};
+
 // Rank 0 prints for all processes, and ends them if two things disagree.
-int run_orders_across(const Request& request) {
-  constexpr run::Processes::Duration kTimeout{20};
-  const auto processes = run::Processes::start(kTimeout);
-  if (!processes) return fail(processes.error());
-  run::MessageLibrary& library = (*processes)->library();
-  const AcrossTally tally = run_across(**processes, request.orders, request.seed);
-  if ((*processes)->rank() == 0) fmt::print("{}", to_text(tally));
+int end_across(run::Processes& processes, const AcrossTally& tally) {
+  run::MessageLibrary& library = processes.library();
+  if (processes.rank() == 0) fmt::print("{}", to_text(tally));
   std::fflush(stdout);
   if (!tally.disagreement.empty()) {
     // Others may have seen nothing wrong, and the first to end would take the words of rank 0
     // along.
-    if ((*processes)->rank() != 0) std::this_thread::sleep_for(kTimeout);
+    if (processes.rank() != 0) std::this_thread::sleep_for(processes.timeout());
     library.end_all(kDisagreement);
   }
   library.leave();
   return 0;
+}
+
+int run_orders_across(const Request& request) {
+  const auto processes = run::Processes::start(kTimeout);
+  if (!processes) return fail(processes.error());
+  return end_across(**processes, run_across(**processes, request.orders, request.seed));
 }
 
 // Runs stored tables over processes that have been started; rank 0 prints.
@@ -187,10 +194,8 @@ int run_tables_over(const Request& request, const TableRun& run) {
   return agree ? 0 : kDisagreement;
 }
 
-constexpr run::Processes::Duration kTableTimeout{20};
-
 int run_tables_over_mpi(const Request& request) {
-  const auto processes = run::Processes::start(kTableTimeout);
+  const auto processes = run::Processes::start(kTimeout);
   if (!processes) return fail(processes.error());
   run::MessageLibrary& library = (*processes)->library();
   return run_tables_over(
@@ -199,36 +204,95 @@ int run_tables_over_mpi(const Request& request) {
                 .renew = [] {}});
 }
 
-int run_tables_over_nccl([[maybe_unused]] const Request& request) {
 #ifdef CAPO_HAVE_NCCL
-  constexpr int kRanks = 2;
-  const auto nccl = gpu::nccl_functions();
-  if (!nccl) return fail(nccl.error());
-  const auto library = run::spawn(kRanks);
-  if (!library) return fail(library.error());
-  run::Processes processes(**library, kTableTimeout);
-  const auto engine = gpu::CudaEngine::make(processes.rank());
-  if (!engine) {
-    (*library)->end_all(fail(engine.error()));
-    return kEnvironment;
+// Two devices, a process each, and the messages of each layout that was asked for.
+class OverDevices {
+ public:
+  static Result<std::unique_ptr<OverDevices>> start(const Request& request) {
+    const auto nccl = gpu::nccl_functions();
+    if (!nccl) return nccl.error();
+    const auto library = run::spawn(request.devices);
+    if (!library) return library.error();
+    auto engine = gpu::CudaEngine::make((*library)->rank());
+    if (!engine) {
+      (void)fail(engine.error());
+      (*library)->end_all(kEnvironment);
+      return engine.error();
+    }
+    const auto bytes = static_cast<std::int64_t>(request.message_mib * (1 << 20));
+    return std::unique_ptr<OverDevices>(
+        new OverDevices(**nccl, **library, *std::move(engine), bytes));
   }
-  std::unique_ptr<gpu::NcclMessages> messages;
-  const auto bytes = static_cast<std::int64_t>(request.message_mib * (1 << 20));
-  return run_tables_over(request, {.processes = processes,
+
+  [[nodiscard]] run::Processes& processes() { return processes_; }
+  [[nodiscard]] gpu::CudaEngine& engine() { return *engine_; }
+  [[nodiscard]] gpu::NcclMessages& messages(Communicators layout) {
+    auto& of = messages_[layout];
+    const bool two = layout == Communicators::PerDirection || layout == Communicators::LazyHybrid;
+    if (!of) {
+      of = std::make_unique<gpu::NcclMessages>(
+          *engine_, nccl_, processes_,
+          gpu::Layout{.of = layout, .used = two ? std::vector{0, 2} : std::vector{0}}, bytes_);
+    }
+    return *of;
+  }
+
+ private:
+  OverDevices(const gpu::NcclFunctions& nccl, run::MessageLibrary& library,
+              std::unique_ptr<gpu::CudaEngine> engine, std::int64_t bytes)
+      : nccl_(nccl), processes_(library, kTimeout), engine_(std::move(engine)), bytes_(bytes) {}
+
+  const gpu::NcclFunctions& nccl_;
+  run::Processes processes_;
+  std::unique_ptr<gpu::CudaEngine> engine_;
+  std::int64_t bytes_;
+  std::map<Communicators, std::unique_ptr<gpu::NcclMessages>> messages_;
+};
+
+int run_tables_over_nccl(const Request& request) {
+  const auto over = OverDevices::start(request);
+  if (!over) return fail(over.error());
+  OverDevices& devices = **over;
+  Communicators last{};
+  return run_tables_over(request, {.processes = devices.processes(),
                                    .messages = [&](Communicators layout) -> run::MessageLibrary& {
-                                     messages = std::make_unique<gpu::NcclMessages>(
-                                         **engine, **nccl, processes, gpu::Layout{.of = layout},
-                                         bytes);
-                                     return *messages;
+                                     last = layout;
+                                     return devices.messages(layout);
                                    },
-                                   .renew = [&] { messages->renew(); },
+                                   .renew = [&] { devices.messages(last).renew(); },
                                    .patience = run::Processes::Duration(2)});
+}
+
+int run_orders_over_nccl(const Request& request) {
+  const auto over = OverDevices::start(request);
+  if (!over) return fail(over.error());
+  OverDevices& devices = **over;
+  auto between = gpu::messages_of_nccl();
+  if (!between) return fail(between.error());
+  const AcrossDevices across{
+      .engine = devices.engine(),
+      .messages = [&](Communicators layout) -> run::MessageLibrary& {
+        return devices.messages(layout);
+      },
+      .renew = [&](Communicators layout) { devices.messages(layout).renew(); },
+      .patience = run::Processes::Duration(1),
+      .between = {.name = "nccl", .make = *std::move(between)}};
+  return end_across(devices.processes(),
+                    run_across(devices.processes(), request.orders, request.seed, &across));
+}
 #else
+int without_nccl() {
   return fail({.kind = ErrorKind::Environment,
                .message = "this capo-fuzz was built without NCCL",
                .help = ""});
-#endif
 }
+int run_tables_over_nccl(const Request&) {
+  return without_nccl();
+}
+int run_orders_over_nccl(const Request&) {
+  return without_nccl();
+}
+#endif
 
 int report(const Request& request) {
   std::ifstream in(request.report);
@@ -279,8 +343,12 @@ int capo_fuzz(int argc, char** argv) {
                  "Run the tables of this JSON file over two processes, and compare what they do "
                  "with what they did and with the verdict");
   app.add_option("--transport", request.transport,
-                 "Of --tables: mpi (mpirun -n 2 capo-fuzz ...) or nccl (a CUDA device a rank)")
+                 "Of --tables and --across: mpi (mpirun -n 2 capo-fuzz ...) or nccl (a CUDA device "
+                 "a process)")
       ->check(CLI::IsMember({"mpi", "nccl"}))
+      ->capture_default_str();
+  app.add_option("--devices", request.devices, "Of nccl: how many; tables are of two ranks")
+      ->check(CLI::Range(2, 1024))
       ->capture_default_str();
   app.add_option("--message-mib", request.message_mib, "Of nccl: the size of every message")
       ->check(CLI::Range(0.001, 65536.0))
@@ -301,7 +369,9 @@ int capo_fuzz(int argc, char** argv) {
     fmt::print(stderr, "error: --jobs: one at a time on a device; run processes of other seeds\n");
     return kUsage;
   }
-  if (request.across) return run_orders_across(request);
+  if (request.across) {
+    return request.transport == "nccl" ? run_orders_over_nccl(request) : run_orders_across(request);
+  }
   if (!request.tables.empty()) {
     return request.transport == "nccl" ? run_tables_over_nccl(request)
                                        : run_tables_over_mpi(request);

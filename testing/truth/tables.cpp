@@ -56,14 +56,14 @@ Result<StoredTable> stored_table(const TablesJson& row) {
   return StoredTable{.name = name, .input = *std::move(input), .hardware = row.at("hardware")};
 }
 
-std::string_view judged(const CheckResult& result) {
+std::string_view word_of_verdict(const CheckResult& result) {
   if (result.verdict == Verdict::Accepted) return kFinishes;
   return result.diagnostics.seen("T09") > 0   ? kHangs
          : result.diagnostics.seen("T08") > 0 ? kMispairs
                                               : "rejected for something else";
 }
 
-std::string_view observed(const run::Walkable& of, const run::WalkedRanks& walked) {
+std::string_view word_of_walk(const run::Walkable& of, const run::WalkedRanks& walked) {
   if (!walked.silent.empty()) return walked.silent;
   if (walked.ran.size() < of.graph.task_of.size()) return kHangs;
   return run::mismatches(of.graph, walked) > 0 ? kMispairs : kFinishes;
@@ -109,11 +109,12 @@ class Tables {
     if (const char* why = messages.error(); why != nullptr) {
       return Error{.kind = ErrorKind::Environment, .message = table.name + ": " + why, .help = ""};
     }
-    const std::string_view seen = observed(of, walked);
+    const std::string_view seen = word_of_walk(of, walked);
     const auto go_on = run_.processes.spread(seen == kHangs ? "renew" : "");
     if (!go_on) return unreadable("rank 0 does not answer");
     if (!go_on->empty()) run_.renew();
-    if (run_.processes.rank() == 0) count(table, layout.name, seen, judged(check(context)));
+    if (run_.processes.rank() == 0)
+      count(table, layout.name, seen, word_of_verdict(check(context)));
     return std::nullopt;
   }
 
