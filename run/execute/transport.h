@@ -15,16 +15,14 @@
 // that has begun on a stream and is not finished may be moved together.
 //
 // `InProcess` is for ranks that share one process and one engine: a message is a copy.
-// `BetweenProcesses` (run/processes) is for one process a rank: a message is one of MPI. What a
-// host waits for cannot be captured, so that replays single actions and not whole steps. One more
-// user shapes this interface:
+// `BetweenProcesses` (run/processes) is for ranks that are processes: a message is one of MPI. What
+// a host waits for cannot be captured, so that replays single actions and not whole steps.
+// `NcclTransport` (gpu/nccl) is for one process a GPU: the first finish() on a stream launches all
+// that has begun there as one group. It is a rendezvous, as the plan must have been verified for,
+// and captures may hold it.
 //
-// - NCCL, one process a GPU. send() and receive() only take note. The first finish() on a stream
-//   puts all that has begun there between ncclGroupStart and ncclGroupEnd, on that stream; NCCL
-//   matches by order on the channel. It is a rendezvous: a send ends when its receive has begun, as
-//   the plan must have been verified for. Captures may hold it.
-//
-// Ranks that live in one process and others may be mixed: a message names both. A transport decides
+// Ranks that live in one process and others may be mixed: a message names both, and
+// `PartlyInProcess` (run/processes) takes it to one transport or the other. A transport decides
 // when to give up on a message that does not come. It then keeps an error, which names the channel
 // and the number, and does nothing more; the driver asks for error() after each call and ends the
 // run. Nothing here depends on a time: which orders get stuck is the verdict's to say.
