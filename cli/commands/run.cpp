@@ -289,6 +289,14 @@ int run_file(const RunRequest& request) {
   return judged ? run_judged(request, *judged) : refuse(judged.error());
 }
 
+int run_in_process(const RunRequest& request) {
+  if (request.transport.ranks_per_device > 1) {
+    throw CLI::ValidationError("--ranks-per-device",
+                               "all ranks are in one process: take --transport nccl or mpi");
+  }
+  return run_file(request);
+}
+
 int run_launched(RunRequest& request, Launched& launched, const std::function<int()>& command) {
   request.launched = &launched;
   request.options.processes = &launched.processes();
@@ -415,7 +423,7 @@ Run add_run(CLI::App& app) {
     request->options.poison = request->no_poison ? run::Poison::Off : run::Poison::On;
     switch (request->transport.kind) {
       case TransportKind::InProcess:
-        return run_file(*request);
+        return run_in_process(*request);
       case TransportKind::Mpi:
         return run_over_mpi(*request);
       case TransportKind::Nccl:

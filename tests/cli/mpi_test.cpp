@@ -128,6 +128,17 @@ TEST_P(Schedules, AreEqualToTheRunInOneProcess) {
 
 INSTANTIATE_TEST_SUITE_P(OfRanks, Schedules, ::testing::Values(2, 4));
 
+TEST_F(Mpi, RanksMayShareAProcess) {
+  ASSERT_TRUE(publish("zbv", 4, 4));
+  const std::vector<std::string> run{"run", "step.order", "--device", "host", "--format", "json"};
+  const Outcome one = run_capo(run, {.directory = folder_.path()});
+  std::vector<std::string> across = run;
+  across.insert(across.end(), {"--transport", "mpi", "--ranks-per-device", "3"});
+  const Outcome two = mpirun(2, across);
+  EXPECT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_EQ(without_times(two.out), without_times(one.out));
+}
+
 TEST_F(Mpi, TheTimelineHoldsAllRanks) {
   ASSERT_TRUE(publish("1f1b", 2, 2));
   const Outcome two =
@@ -214,6 +225,12 @@ TEST(MpiOptions, ADeviceIsRefusedWithTheReason) {
       run_capo({"run", "--order", "[1,-1]", "--transport", "mpi", "--device", "cuda"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_TRUE(holds(outcome.err, "mpi moves the memory of processors")) << outcome.err;
+}
+
+TEST(MpiOptions, RanksShareAProcessOnlyWhereThereAreSeveral) {
+  const Outcome outcome = run_capo({"run", "--order", "[1,-1]", "--ranks-per-device", "2"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(holds(outcome.err, "all ranks are in one process")) << outcome.err;
 }
 
 TEST(MpiOptions, ATimeoutIsMoreThanNothing) {
