@@ -19,7 +19,7 @@ Error silent() {
 
 Communicators::~Communicators() {
   for (const Made& made : made_) {
-    if (!held_ && made.comm != nullptr) static_cast<void>(nccl_.comm_destroy(made.comm));
+    if (!left_ && made.comm != nullptr) static_cast<void>(nccl_.comm_destroy(made.comm));
   }
 }
 

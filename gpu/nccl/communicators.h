@@ -43,9 +43,9 @@ class Communicators {
   [[nodiscard]] int number_of(std::int32_t process, std::size_t communicator) const;
 
   void abort();
-  /// Graphs hold messages of them, and NCCL waits for the end of those before it destroys a
-  /// communicator: they are left to the end of the process.
-  void let_graphs_hold() { held_ = true; }
+  /// They are left to the end of the process, since NCCL would wait before it destroys them: for
+  /// the end of graphs that hold messages of them, or for a process that does not answer.
+  void leave() { left_ = true; }
 
  private:
   struct Made {
@@ -61,7 +61,7 @@ class Communicators {
   run::Processes& processes_;
   std::vector<Made> made_;
   std::mutex mutex_;
-  bool held_ = false;
+  bool left_ = false;
 };
 
 }  // namespace capo::gpu

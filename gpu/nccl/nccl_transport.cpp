@@ -7,9 +7,10 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cstdio>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace capo::gpu {
@@ -30,6 +31,21 @@ class Joined {
  private:
   std::map<run::StreamId, run::StreamId> root_;
 };
+
+constexpr int kEnded = 5;  // exit code
+
+// Ends all processes if this one has not ended by itself within three timeouts: the report takes
+// two at most, and NCCL may never come back once a process does not answer.
+void end_before_long(run::Processes& processes) {
+  std::thread([library = &processes.library(), rank = processes.rank(),
+               span = 3 * processes.timeout()] {
+    std::this_thread::sleep_for(span);
+    std::fprintf(stderr,
+                 "error: rank %d: NCCL does not come back from an exchange that was aborted\n",
+                 static_cast<int>(rank));
+    library->end_all(kEnded);
+  }).detach();
+}
 
 }  // namespace
 
@@ -65,7 +81,10 @@ NcclTransport::NcclTransport(CudaEngine& engine, const NcclFunctions& nccl, cons
       communicators_(std::make_shared<Communicators>(nccl, apart.processes)),
       watchdog_(
           apart.processes.timeout(), [this] { note_what_waits(); },
-          [all = communicators_] { all->abort(); }) {
+          [all = communicators_, &processes = apart.processes] {
+            end_before_long(processes);
+            all->abort();
+          }) {
 }
 
 NcclTransport::~NcclTransport() {
@@ -103,11 +122,7 @@ void NcclTransport::prepare() {
 void NcclTransport::begin_step() {
   if (broken()) return;
   const auto late = begin_together(engine_, apart_, places_);
-  if (late) {
-    error_ = Error{.kind = ErrorKind::Environment,
-                   .message = stuck_state_of(apart_.processes, {*late}, apart_.division.ranks)};
-    return;
-  }
+  if (late) return give_up({*late});
   {
     const std::scoped_lock lock(mutex_);
     issued_.clear();
@@ -160,7 +175,7 @@ void NcclTransport::issue(run::StreamId stream) {
   }
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamIsCapturing(on, &capture));
-  if (capture != cudaStreamCaptureStatusNone) communicators_->let_graphs_hold();
+  if (capture != cudaStreamCaptureStatusNone) communicators_->leave();
   if (!status.ok() || capture != cudaStreamCaptureStatusNone) return;
   CUevent_st* const over = event();
   if (over == nullptr) return;
@@ -226,10 +241,17 @@ bool NcclTransport::broken() {
     all = stuck_;
   }
   if (all.empty()) return false;
-  error_ = Error{.kind = ErrorKind::Environment,
-                 .message = stuck_state_of(apart_.processes, all, apart_.division.ranks),
-                 .help = "--timeout says how long a message may take"};
+  give_up(all);
   return true;
+}
+
+// Whatever NCCL or CUDA waits for from here on, this process is not to wait with them for ever.
+void NcclTransport::give_up(const std::vector<run::StuckRank>& own) {
+  communicators_->leave();
+  end_before_long(apart_.processes);
+  error_ = Error{.kind = ErrorKind::Environment,
+                 .message = stuck_state_of(apart_.processes, own, apart_.division.ranks),
+                 .help = "--timeout says how long a message may take"};
 }
 
 Result<run::BetweenFactory> messages_of_nccl() {

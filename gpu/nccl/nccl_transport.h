@@ -62,6 +62,7 @@ class NcclTransport final : public run::Transport {
   void issue(run::StreamId stream);
   [[nodiscard]] ncclResult_t launch(const Issued& of, CUstream_st* stream);
   void note_what_waits();
+  void give_up(const std::vector<run::StuckRank>& own);
   [[nodiscard]] run::StuckRank stuck(const Issued& of) const;
   [[nodiscard]] CUevent_st* event();
 

@@ -134,6 +134,7 @@ WalkedRanks observe(Processes& processes, MessageLibrary& messages, const Walkab
                       .mode = mode_of(of.environment),
                       .first = messages.add_communicators(kCommunicatorsBetween)};
   Walk walk(of.graph, of.lowered, of.map, processes.rank(), messages, issued);
+  (void)processes.meet();  // who was late to begin would look as if it hung
   auto last = std::chrono::steady_clock::now();
   while (!walk.finished() && std::chrono::steady_clock::now() - last < patience) {
     if (walk.go_on()) {

@@ -275,7 +275,7 @@ int run_orders_over_nccl(const Request& request) {
         return devices.messages(layout);
       },
       .renew = [&](Communicators layout) { devices.messages(layout).renew(); },
-      .patience = run::Processes::Duration(1),
+      .patience = run::Processes::Duration(0.25),
       .between = {.name = "nccl", .make = *std::move(between)}};
   return end_across(devices.processes(),
                     run_across(devices.processes(), request.orders, request.seed, &across));

@@ -7,12 +7,14 @@
 // software run at once, so it is the end of a group that waits here.
 //
 // CAPO_FAKE_NCCL=lose:3 loses the third message of the process of rank 0 in a communicator, warming
-// up not counted; fail:3 has the third group of a process give an error; init:1 lets the process
-// with this number in a communicator not join it.
+// up not counted; stop:3 stops the process of rank 1 at its third group, and has no communicator
+// destroyed or aborted by the end of a call after that; fail:3 has the third group of a process
+// give an error; init:1 lets the process with this number in a communicator not join it.
 
 #include <nccl.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -54,6 +56,7 @@ thread_local int depth = 0;
 std::vector<Operation> group;
 int sends_begun = 0;
 int groups_ended = 0;
+int groups_of_one = 0;
 std::string last_error;
 
 // The number behind a word of CAPO_FAKE_NCCL; -1 if it has another word.
@@ -62,6 +65,10 @@ int asked(const char* word) {
   const std::string text = all == nullptr ? "" : all;
   const std::string begin = std::string(word) + ":";
   return text.starts_with(begin) ? std::atoi(text.c_str() + begin.size()) : -1;
+}
+
+void wait_for_the_stopped() {
+  while (asked("stop") >= 0) std::this_thread::yield();
 }
 
 sockaddr_un address_of(const ncclUniqueId& id, int rank, socklen_t& length) {
@@ -244,6 +251,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int count, ncclUniqueId id, int 
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  wait_for_the_stopped();
   for (const int socket : comm->sockets) {
     if (socket >= 0) close(socket);
   }
@@ -254,6 +262,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 // It stays where it is: another thread may be waiting in it.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->aborted = true;
+  wait_for_the_stopped();
   return ncclSuccess;
 }
 
@@ -282,6 +291,8 @@ ncclResult_t ncclGroupStart() {
 
 ncclResult_t ncclGroupEnd() {
   if (--depth > 0) return ncclSuccess;
+  const bool stops = !group.empty() && group.front().comm->rank == 1;
+  if (stops && ++groups_of_one == asked("stop")) raise(SIGSTOP);
   if (++groups_ended == asked("fail")) {
     last_error = "asked for";
     return ncclSystemError;

@@ -147,6 +147,21 @@ TEST_F(OverNccl, ALostMessageGivesTheStuckStateAfterTheTimeout) {
   EXPECT_EQ(outcome.out, "");
 }
 
+// NCCL itself then waits for the one that is stopped.
+TEST_F(OverNccl, ARankThatStopsIsNamedAfterTheTimeoutAndAllEnd) {
+  publish("1f1b", 2);
+  for (const std::string group : {"stop:4", "stop:9"}) {
+    const Outcome outcome =
+        run(2, {"--transport", "nccl", "--timeout", "1", "--float64", "none"}, group);
+    EXPECT_EQ(outcome.exit_code, 5);
+    EXPECT_TRUE(
+        holds(outcome.err, "no message came for 1 s, and ranks are stuck:\n  rank 0 waits "))
+        << outcome.err;
+    EXPECT_TRUE(holds(outcome.err, "\n  rank 1 does not answer\n")) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
 TEST_F(OverNccl, AnErrorOfNcclEndsAllWithItsWords) {
   publish("1f1b", 2);
   const Outcome outcome = run(2, {"--transport", "nccl", "--timeout", "5"}, "fail:3");
