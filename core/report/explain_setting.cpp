@@ -92,7 +92,7 @@ std::string meaning_of_sends(const Environment& across) {
   if (!across.buffered()) return "a send ends when its receive does";
   if (!across.channel_bytes) return "a send ends by itself, received or not";
   return fmt::format("a channel holds {}, and a send of one more waits for a receive",
-                     plural(static_cast<std::int64_t>(across.held()), "message"));
+                     counted(static_cast<std::int64_t>(across.held()), "message"));
 }
 
 bool judged_under_all(const Setting& setting, std::string_view key) {
