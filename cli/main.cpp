@@ -5,12 +5,14 @@
 // ends in std::terminate, and is told there in the same words with the same exit code. Anything
 // else that comes to std::terminate is a bug of capo's and aborts. CLI11 writes --version into
 // streams, which swallow what is thrown and stop in the middle, so it is printed only if memory
-// never ran out. tests/failing/memory_test.cpp fails every allocation of every command.
+// never ran out. Under --max-memory the report is another, with the exit code of a limit.
+// tests/failing/memory_test.cpp fails every allocation of every command.
 
 #include "cli/commands/commands.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
 #include "cli/options/help_page.h"
+#include "cli/options/memory_limit.h"
 #include "cli/options/mistakes.h"
 #include "cli/options/numbers.h"
 #include "core/base/index.h"
@@ -37,8 +39,9 @@
 namespace {
 
 int fail_out_of_memory() {
-  capo::cli::print_stderr("error: out of memory\n");
-  return capo::cli::kEnvironment;
+  const std::string_view over = capo::cli::over_memory_limit();
+  capo::cli::print_stderr(over.empty() ? "error: out of memory\n" : over);
+  return over.empty() ? capo::cli::kEnvironment : capo::cli::kNoVerdict;
 }
 
 [[noreturn]] void terminated() {

@@ -1,7 +1,9 @@
 #include "cli/options/input_options.h"
 
 #include "cli/options/files.h"
+#include "cli/options/memory_limit.h"
 #include "cli/options/numbers.h"
+#include "core/text/number.h"
 #include "core/text/scan.h"
 
 #include <fmt/format.h>
@@ -177,6 +179,15 @@ void InputOptions::add_rest_to(CLI::App& app) {
   app.add_option("--max-depth", limits.depth, "Nesting of JSON")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{10'000}))
       ->capture_default_str()
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--max-memory",
+         [](const std::string& text) {
+           const auto size = read_size(text);
+           if (!size) throw CLI::ValidationError("--max-memory", size.error());
+           limit_memory(*size);
+         },
+         "Memory that the command may take, such as 4GiB; default: as much as there is")
       ->group(group);
 }
 

@@ -477,5 +477,28 @@ TEST(Limits, TheirOwnBoundsAreTaken) {
   }
 }
 
+TEST(Limits, MemoryIsTheKernelsToKeep) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer reserves more memory than any limit allows";
+#endif
+  const ScratchFolder folder;
+  const auto order = (folder.path() / "large.order").string();
+  ASSERT_EQ(run_capo({"generate", "1f1b", "--ranks", "16", "--microbatches", "2048", "-o", order})
+                .exit_code,
+            0);
+  for (const std::string command : {"check", "simulate"}) {
+    const Outcome beyond = run_capo({command, order, "--max-memory", "16MiB"});
+    EXPECT_EQ(beyond.exit_code, 4) << beyond.out << beyond.err;
+    EXPECT_EQ(beyond.err,
+              "error: more memory is needed than 16 MiB\n"
+              "  help: raise the limit with --max-memory\n");
+    EXPECT_EQ(beyond.out, "");
+    EXPECT_EQ(run_capo({command, order, "--max-memory", "2GiB"}).exit_code, 0);
+  }
+  const Outcome wrong = run_capo({"check", order, "--max-memory", "much"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("--max-memory"), std::string::npos) << wrong.err;
+}
+
 }  // namespace
 }  // namespace capo
