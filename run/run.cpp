@@ -505,7 +505,7 @@ void Loop::run_replays() {
 // How a run broke off; nullopt if it did not.
 std::optional<RunFailure> failure_of(const Setup& setup, const std::optional<std::string>& lost) {
   if (lost) return RunFailure{.kind = RunFailure::Kind::Lost, .message = *lost};
-  // What hangs in a device is ended by its transport, which knows why.
+  // A transport ends what hangs in a device, and knows why.
   const auto& error = setup.transport->error() ? setup.transport->error() : setup.engine.error();
   if (!error) return std::nullopt;
   return RunFailure{

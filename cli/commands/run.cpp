@@ -70,7 +70,7 @@ std::string report_with_cures(const JudgedInput& judged, CheckResult result,
   return to_text(report_of(judged.input, std::move(result), {}));
 }
 
-// Where ranks are processes they walk the order, unless one process has several ranks.
+// Ranks that are processes walk the order, unless one process has several.
 std::string walked_state(const Input& input, const CheckOptions& options, const RunRequest& request,
                          run::Engine& engine) {
   run::Processes* const processes = request.options.processes;
@@ -334,7 +334,7 @@ void refuse_for_nccl(const RunRequest& request, const Model& model) {
   }
 }
 
-// Where mpirun has not made the processes, capo makes them of itself, as many as the ranks need.
+// capo makes the processes of itself, as many as the ranks need, unless mpirun has made them.
 int run_over_nccl(RunRequest& request) {
   refuse_options(request);
   auto messages = messages_of_nccl();

@@ -26,7 +26,7 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
 
   void watch();
-  /// Nothing happens while nothing is watched.
+  /// Puts the end off, if something is watched.
   void progress();
   void rest();
 

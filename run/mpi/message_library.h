@@ -51,7 +51,7 @@ class MessageLibrary {
                                  Mode mode) = 0;
   [[nodiscard]] virtual int receive(int communicator, int from, int tag,
                                     const Piece (&pieces)[2]) = 0;
-  /// What begins between the two calls begins together, where a library knows groups.
+  /// Sends and receives between the two calls begin together, where a library knows groups.
   virtual void begin_group() {}
   virtual void end_group() {}
   /// Begins to wait until all processes have begun to.

@@ -47,7 +47,7 @@ struct Ends {
   StreamId receiver = 0;
 };
 
-/// What a transport between processes is made for.
+/// A transport between processes is made for these.
 struct Apart {
   Processes& processes;
   Division division;

@@ -31,7 +31,7 @@ namespace {
 
 constexpr int kBrokenOff = 5;  // exit code
 
-// What all processes see: whether each has left.
+// All processes see whether each has left.
 using Left = std::atomic<bool>;
 
 struct Head {

@@ -156,6 +156,7 @@ AcrossTally run_across(run::Processes& processes, std::uint64_t orders, std::uin
   for (std::uint64_t number = 0; across.tally.orders < orders && across.tally.disagreement.empty();
        ++number) {
     across.order(number);
+    if (devices != nullptr) devices->progress(across.tally);
   }
   return std::move(across.tally);
 }

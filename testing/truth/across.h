@@ -56,6 +56,8 @@ struct AcrossDevices {
   std::function<void(Communicators)> renew;
   run::Processes::Duration patience;  ///< nothing goes on for so long where an order is stuck
   run::RunOptions::Between between;   ///< of runs with tensors
+  /// Called behind each order.
+  std::function<void(const AcrossTally&)> progress;
 };
 
 /// At rank 0 the tally of all processes; elsewhere what that process knows by itself. Without

@@ -276,7 +276,13 @@ int run_orders_over_nccl(const Request& request) {
       },
       .renew = [&](Communicators layout) { devices.messages(layout).renew(); },
       .patience = run::Processes::Duration(0.25),
-      .between = {.name = "nccl", .make = *std::move(between)}};
+      .between = {.name = "nccl", .make = *std::move(between)},
+      .progress =
+          [&](const AcrossTally& tally) {
+            constexpr std::uint64_t kShown = 50;
+            const bool shown = devices.processes().rank() == 0 && tally.orders % kShown == 0;
+            if (shown) fmt::print(stderr, "{} of {} orders\n", tally.orders, request.orders);
+          }};
   return end_across(devices.processes(),
                     run_across(devices.processes(), request.orders, request.seed, &across));
 }

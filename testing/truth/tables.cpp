@@ -32,7 +32,7 @@ struct NamedLayout {
 const std::array<NamedLayout, 2> kTableLayouts{NamedLayout{"per-pair", Communicators::PerPair},
                                                NamedLayout{"per-edge", Communicators::PerEdge}};
 
-// What the file says of a table: its rows, and what it did on two GPUs.
+// The file has a table as its rows, and says what it did on two GPUs.
 struct StoredTable {
   std::string name;
   Input input;

@@ -239,6 +239,16 @@ TEST(MpiOptions, ATimeoutIsMoreThanNothing) {
   EXPECT_EQ(outcome.exit_code, 2);
 }
 
+// A build without NCCL's header says so, one with it that there is no library.
+TEST(NcclOptions, WithoutNcclTheTransportIsRefused) {
+  const Outcome outcome = run_capo({"run", "--order", "[1,-1]", "--transport", "nccl"},
+                                   {.environment = {"CAPO_NCCL_LIBRARY=/nowhere/libnccl.so.2"}});
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_TRUE(holds(outcome.err, "error: this capo was built without NCCL\n") ||
+              holds(outcome.err, "error: the library of NCCL cannot be loaded: /nowhere/"))
+      << outcome.err;
+}
+
 // A program that lies elsewhere finds no library beside it, as one that was built without MPI.
 TEST(MpiOptions, WithoutTheLibraryTheTransportIsRefused) {
   const ScratchFolder folder;
