@@ -10,7 +10,7 @@
 #ifdef CAPO_HAVE_NCCL
 #include "gpu/nccl/between_devices.h"
 #endif
-#include "run/processes/spawned.h"
+#include "run/processes/processes.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -8,22 +8,67 @@
 // Every communicator is warmed up: each two members exchange a byte both ways, because NCCL makes
 // connections when they are first used, and waits on the host while it does so. Later calls only
 // launch.
+//
+// The functions of NCCL that capo calls, found in the library when they are asked for: the program
+// is linked with none, and starts where there is none.
+//
+// The library is that of CAPO_NCCL_LIBRARY, a path, or else the libnccl.so.2 that the dynamic
+// linker finds, in LD_LIBRARY_PATH for one. What it is called with are NCCL's own types, from the
+// header that was there when capo was built; without one this folder is not built. Tested by
+// nccl_test.cpp with a library in software.
+//
+// A thread that acts when something takes too long: NCCL waits for ever, in kernels and on the
+// host, and only another thread can end that.
+//
+//   Watchdog dog(std::chrono::seconds(60), [&] { note_what_waits(); }, [all] { all->abort(); });
+//   dog.watch();   from here on, and from each progress() on, it must not take longer
+//   dog.rest();    nothing is watched
+//
+// It acts once: the first function is over before the watchdog is gone, the second may go on after
+// that, since NCCL may wait in it too. A clock decides when to give up and nothing else.
 
 #pragma once
 
 #include "core/base/error.h"
-#include "gpu/nccl/nccl_functions.h"
+#include "core/base/result.h"
 #include "run/processes/processes.h"
 
+#include <nccl.h>
+
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 struct CUstream_st;
 
 namespace capo::gpu {
+
+struct NcclFunctions {
+  decltype(&ncclGetVersion) get_version = nullptr;
+  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
+  decltype(&ncclCommInitRank) comm_init_rank = nullptr;
+  decltype(&ncclCommDestroy) comm_destroy = nullptr;
+  decltype(&ncclCommAbort) comm_abort = nullptr;
+  decltype(&ncclSend) send = nullptr;
+  decltype(&ncclRecv) receive = nullptr;
+  decltype(&ncclGroupStart) group_start = nullptr;
+  decltype(&ncclGroupEnd) group_end = nullptr;
+  decltype(&ncclGetErrorString) error_string = nullptr;
+  decltype(&ncclGetLastError) last_error = nullptr;
+};
+
+/// Loads the library once in a process.
+[[nodiscard]] Result<const NcclFunctions*> nccl_functions();
+
+/// "ncclGroupEnd gave `unhandled system error` (...)": a call that failed, in NCCL's words.
+[[nodiscard]] Error nccl_error(const NcclFunctions& nccl, std::string_view call,
+                               ncclResult_t result);
 
 class Communicators {
  public:
@@ -62,6 +107,27 @@ class Communicators {
   std::vector<Made> made_;
   std::mutex mutex_;
   bool left_ = false;
+};
+
+class Watchdog {
+ public:
+  using Duration = std::chrono::duration<double>;
+
+  Watchdog(Duration timeout, std::function<void()> first, std::function<void()> then);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  void watch();
+  /// Puts the end off, if something is watched.
+  void progress();
+  void rest();
+
+ private:
+  struct State;
+  static void run(const std::shared_ptr<State>& state);
+
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace capo::gpu

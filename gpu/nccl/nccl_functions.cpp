@@ -1,4 +1,4 @@
-#include "gpu/nccl/nccl_functions.h"
+#include "gpu/nccl/communicators.h"
 
 #include <dlfcn.h>
 

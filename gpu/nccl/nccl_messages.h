@@ -1,4 +1,4 @@
-// NCCL as a library of messages, for orders that are walked without tensors (run/processes/walk.h).
+// NCCL as a library of messages, for orders that are walked without tensors (run/processes/walk_all.h).
 //
 // A message is a buffer of the device, as large as it is told to be, since whether NCCL waits for
 // the other side depends on that: what fits into its own buffers is sent at once. The piece that is

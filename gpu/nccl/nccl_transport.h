@@ -21,7 +21,6 @@
 
 #include "gpu/engine/cuda_engine.h"
 #include "gpu/nccl/communicators.h"
-#include "gpu/nccl/watchdog.h"
 #include "run/processes/between_processes.h"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "gpu/nccl/watchdog.h"
+#include "gpu/nccl/communicators.h"
 
 #include <condition_variable>
 #include <mutex>

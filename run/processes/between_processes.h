@@ -23,7 +23,6 @@
 #include "run/execute/rank_range.h"
 #include "run/execute/transport.h"
 #include "run/processes/processes.h"
-#include "run/processes/stuck_ranks.h"
 
 #include <functional>
 #include <map>

@@ -12,11 +12,34 @@
 // The library of messages (run/mpi) is loaded from the folder of the program, or where an
 // installation puts it; the program itself depends on none. Tested by processes_test.cpp with a
 // library whose processes are threads, and by tests/cli/mpi_test.cpp with MPI.
+//
+// The state in which the ranks of a run wait for each other, told by the processes that have them.
+//
+//   no message came for 5 s, and ranks are stuck:
+//     rank 0 waits for rank 1 to receive message 1 from rank 0 to rank 1, ...
+//     rank 1 waits for rank 0 to receive message 0 from rank 1 to rank 0, ...
+//     in a circle: rank 0 for rank 1, which waits for rank 0
+//
+// Tested by processes_test.cpp.
+//
+// Processes of one machine that this one makes of itself, where nobody launched several: copies
+// that talk through sockets, and one that waits for them.
+//
+//   MessageLibrary* mine = spawn(2);   returns twice, in two new processes; this one only waits
+//
+// The process that was there before ends when all of them have, with the exit code of rank 0. When
+// one ends by itself without having left, or is killed, it ends the others at once: with the code
+// of that one, or, for a signal, with code 5 and a line that names it. When it is killed itself,
+// they are as well.
+//
+// The messages are those of a control plane, short and few: what tensors need goes through NCCL.
+// Tested by spawned_test.cpp.
 
 #pragma once
 
 #include "core/base/result.h"
 #include "run/mpi/message_library.h"
+#include "run/processes/processes.h"
 
 #include <chrono>
 #include <cstdint>
@@ -68,5 +91,19 @@ class Processes {
   Duration timeout_;
   int gathering_;  // the communicator of texts
 };
+
+struct StuckRank {
+  std::int32_t rank = 0;
+  std::int32_t awaited = -1;  ///< the rank that it waits for; -1: all of them, or nobody
+  std::string words;          ///< "waits for rank 1 to send message 0 ..."
+};
+
+/// All processes call when they have waited too long. At rank 0 the state of all ranks; elsewhere
+/// empty, or, if rank 0 does not answer, what this process waits for.
+[[nodiscard]] std::string stuck_state_of(Processes& processes, const std::vector<StuckRank>& own,
+                                         std::int32_t ranks);
+
+/// Precondition: this process has one thread, and has asked nothing of CUDA.
+[[nodiscard]] Result<MessageLibrary*> spawn(int count);
 
 }  // namespace capo::run

@@ -1,4 +1,4 @@
-#include "run/processes/spawned.h"
+#include "run/processes/processes.h"
 
 #include <fcntl.h>
 #include <poll.h>

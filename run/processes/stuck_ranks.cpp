@@ -1,4 +1,4 @@
-#include "run/processes/stuck_ranks.h"
+#include "run/processes/processes.h"
 
 #include "core/base/index.h"
 

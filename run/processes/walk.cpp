@@ -1,4 +1,4 @@
-#include "run/processes/walk.h"
+#include "run/processes/walk_all.h"
 
 #include "core/graph/meetings.h"
 

@@ -27,7 +27,7 @@
 #ifdef CAPO_HAVE_NCCL
 #include "gpu/nccl/between_devices.h"
 #include "gpu/nccl/nccl_messages.h"
-#include "run/processes/spawned.h"
+#include "run/processes/processes.h"
 #endif
 
 #include <fmt/format.h>

@@ -1,8 +1,6 @@
 // Processes that a process makes of itself: what they tell each other, and how all of them end when
 // one does.
 
-#include "run/processes/spawned.h"
-
 #include "run/processes/processes.h"
 #include "tests/support/scratch_folder.h"
 
