@@ -161,6 +161,7 @@ Result<std::optional<double>, RunFailure> further_in_call(double weight, Engine&
   if (call < 2 || weight <= 0) return std::optional<double>();
   const auto samples =
       samples_under(PlanKind::Safe, engine, module, options, fused_steps_of(options));
+  if (!samples && samples.error().kind == RunFailure::Kind::Refused) return std::optional<double>();
   if (!samples) return samples.error();
   const double further = (median(samples->call) / weight - 1) / (call - 1);
   return std::optional(std::max(0.0, further));

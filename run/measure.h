@@ -14,7 +14,7 @@
 // backward takes less than its halves and that, since one graph follows the forward and not two: a
 // step of whole backwards is run as well.
 //
-// Of weight gradients in one call (core/order/fuse_weights.h) the second and each further one take
+// In one call of weight gradients (core/order/fuse_weights.h) the second and each further one take
 // a share of the first: calls of several are measured in a step of their own, at its end.
 //
 // Times are those of a task by itself: the effect that two kernels have on each other when they run

@@ -101,7 +101,9 @@ WalkedRanks walked_with(Processes& processes, const WalkMessages& messages, cons
   if (!messages.make) return walk_all(processes, of);
   const auto made = messages.make(of.environment.layout(), communicators_used(of));
   WalkedRanks walked = observe(processes, *made, of, processes.timeout());
-  if (made->error() != nullptr) walked.silent = made->error();
+  if (std::string error = error_of_any(processes, *made); !error.empty()) {
+    walked.silent = std::move(error);
+  }
   return walked;
 }
 

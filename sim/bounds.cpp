@@ -115,7 +115,8 @@ void bound_v(const Uniform& u, Bounds& bounds) {
   }
 }
 
-// What a chunk takes at least: a whole backward may take less than its halves one after the other.
+// A chunk takes so much at least: a whole backward may take less than its halves one after the
+// other.
 TaskCosts least_of_chunk(const Costs& costs, std::int32_t rank, std::int32_t chunk,
                          std::int32_t layers) {
   TaskCosts least = costs.of_chunk(rank, chunk, std::max(layers, 1));
@@ -125,7 +126,7 @@ TaskCosts least_of_chunk(const Costs& costs, std::int32_t rank, std::int32_t chu
   return least;
 }
 
-// What a weight gradient takes at most, behind an input half that takes `backward`.
+// A weight gradient takes so much at most, behind an input half that takes `backward`.
 double most_weight(const TaskCosts& costs, double backward, std::int32_t call) {
   const double more = costs.backward - backward + std::max(0.0, costs.more_of_whole);
   return more + costs.weight * (call > 1 ? std::max(1.0, costs.fuse) : 1);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What runs over NCCL on two GPUs: schedules bit-equal to eager execution, stored tables, processes that
+# Runs over NCCL on two GPUs: schedules bit-equal to eager execution, stored tables, processes that
 # stop or are killed.
 #
 #   bench/gpu/nccl.sh CAPO CAPO_FUZZ OUT [CASES]      writes OUT/*.txt and prints a line a case

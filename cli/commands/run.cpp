@@ -278,6 +278,7 @@ int run_judged(const RunRequest& request, JudgedInput& judged) {
   return run_through(verify, run::run, judged, complete, predicted, request, **engine);
 }
 
+// Without times there is no timeline to write and no prediction to hold against them.
 void refuse_options(const RunRequest& request) {
   refuse_without_times(request, !request.timeline.empty(), "--output");
   refuse_without_times(request, request.predict, "--predict");
@@ -321,7 +322,7 @@ int run_over_mpi(RunRequest& request) {
   return run_launched(request, *launched, [&] { return run_file(request); });
 }
 
-// Many a flag is about what is run, and these are about what NCCL can do.
+// Refuses what NCCL cannot do.
 void refuse_for_nccl(const RunRequest& request, const Model& model) {
   if (request.device == Device::Host) {
     throw CLI::ValidationError("--transport",

@@ -5,8 +5,8 @@
 //   F1.0 F1.1 B1.0 W1.0 B1.1 W1.1   without microbatch 0   ->   F1.0 B1.0 W1.0
 //   F2.3 F1.3                       renamed                ->   F1.0 F2.0
 //
-// What a deletion leaves is renumbered, so that nothing has a gap: the microbatches, the chunks of
-// a rank, the ranks, and the stages, which are placed again by the topology. Capture and replay
+// After a deletion the rest is renumbered, so that nothing has a gap: the microbatches, the chunks
+// of a rank, the ranks, and the stages, which are placed again by the topology. Capture and replay
 // orders lose the same entries. A transfer goes if its other end does. Rewriting in plainer words
 // deletes no entry, and the caller leaves out those that are not smaller by `Size`. No function
 // here asks whether the verdict changes: minimise() does. Every result is settled. Tested by

@@ -108,7 +108,7 @@ struct ModuleCost {
   std::optional<double> combine;
   std::optional<double> autograd;  ///< more of a backward under plan te: dummy gradients are added
   std::optional<double> whole;     ///< a whole backward; nullopt: its halves and `autograd`
-  /// Of weight gradients in one call each further one takes this share of `weight`; nullopt: all.
+  /// Each further weight gradient of one call takes this share of `weight`; nullopt: all of it.
   std::optional<double> fuse;
 
   friend bool operator==(const ModuleCost&, const ModuleCost&) = default;

@@ -507,8 +507,8 @@ class WideProduct {
   Rotation<kShape.slots> turn_;
   Rotation<Shared::kChunks> chunk_turn_;
   int group_ = -1;     ///< the group whose descriptors this warp uses; -1 before the first
-  int batch_ = 0;      ///< likewise its batch
-  int first_row_ = 0;  ///< the group's in that batch
+  int batch_ = 0;      ///< the batch whose descriptors it uses
+  int first_row_ = 0;  ///< the first row of that group in that batch
   int at_ = 0;         ///< the place of these descriptors in the ring
 };
 

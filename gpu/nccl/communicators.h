@@ -1,9 +1,9 @@
 // Communicators of NCCL among processes, each made by its members and by nobody else.
 //
 //   Communicators all(nccl, processes);
-//   all.make({{0, 1}, {0, 2}})         by all processes alike: two communicators, of two processes
-//   each all.at(1)                          null where this process is no member all.abort() ends
-//   what hangs in them, from any thread
+//   all.make({{0, 1}, {0, 2}})   makes two, of two processes each; all processes call it
+//   all.at(1)                    is null where this process is no member
+//   all.abort()                  ends what hangs in them, from any thread
 //
 // Every communicator is warmed up: each two members exchange a byte both ways, because NCCL makes
 // connections when they are first used, and waits on the host while it does so. Later calls only

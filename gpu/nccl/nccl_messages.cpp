@@ -150,23 +150,31 @@ void NcclMessages::begin(const std::vector<int>& requests) {
   for (const int id : requests) {
     if (at(id).sends) stamp(at(id), stream_of(at(id)));
   }
-  ncclResult_t result = nccl_.group_start();
-  for (const int id : requests) {
-    if (result == ncclSuccess && !launch(at(id))) break;
+  if (const ncclResult_t begun = nccl_.group_start(); begun != ncclSuccess) {
+    return fail(nccl_error(nccl_, "ncclGroupStart", begun).message);
   }
-  result = nccl_.group_end();
+  for (const int id : requests) {
+    if (!launch(at(id))) break;
+  }
+  const ncclResult_t result = nccl_.group_end();
   if (result != ncclSuccess) return fail(nccl_error(nccl_, "ncclGroupEnd", result).message);
   for (const int id : requests) {
-    const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaEventCreate(&at(id).over));
+    auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaEventCreate(&at(id).over));
     if (!status.ok()) return fail(to_error("create an event", status).message);
-    static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaEventRecord(at(id).over, stream_of(at(id)))));
+    status = CAPO_CUDA_CHECK_NOEXCEPT(cudaEventRecord(at(id).over, stream_of(at(id))));
+    if (!status.ok()) return fail(to_error("record an event", status).message);
   }
 }
 
 bool NcclMessages::over(int request) {
   Request& of = requests_[static_cast<std::size_t>(request)];
   if (!error_.empty() || of.over == nullptr) return false;
-  if (!CAPO_CUDA_CHECK_NOEXCEPT(cudaEventQuery(of.over)).ok()) return false;
+  const auto asked = CAPO_CUDA_CHECK_NOEXCEPT(cudaEventQuery(of.over));
+  if (asked.code == cudaErrorNotReady) return false;
+  if (!asked.ok()) {
+    fail(to_error("ask an event", asked).message);
+    return false;
+  }
   if (!of.sends) {
     const auto bytes = static_cast<std::size_t>(of.piece.bytes);
     const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaMemcpy(

@@ -178,8 +178,7 @@ void NcclTransport::issue(run::StreamId stream) {
   if (capture != cudaStreamCaptureStatusNone) communicators_->leave();
   if (!status.ok() || capture != cudaStreamCaptureStatusNone) return;
   CUevent_st* const over = event();
-  if (over == nullptr) return;
-  static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaEventRecord(over, on)));
+  if (over == nullptr || !CAPO_CUDA_CHECK_NOEXCEPT(cudaEventRecord(over, on)).ok()) return;
   const std::scoped_lock lock(mutex_);
   for (std::size_t i = first; i < issued_.size(); ++i) issued_[i].over = over;
 }
@@ -196,7 +195,7 @@ ncclResult_t NcclTransport::launch(const Issued& of, CUstream_st* stream) {
                : nccl_.receive(of.bytes, bytes, ncclInt8, peer, comm, stream);
 }
 
-// Keeps one that CUDA refuses to make out of it: then the end counts as under way.
+// If CUDA makes no event this is null, and the end counts as under way.
 CUevent_st* NcclTransport::event() {
   if (events_in_use_ == events_.size()) {
     cudaEvent_t made = nullptr;

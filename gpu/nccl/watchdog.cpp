@@ -67,13 +67,18 @@ void Watchdog::run(const std::shared_ptr<State>& state) {
   std::unique_lock lock(state->mutex);
   while (!state->over && (!state->end || WatchClock::now() < *state->end)) {
     if (state->end) {
-      state->changed.wait_until(lock, *state->end);
+      const auto end = *state->end;  // which rest() may take away meanwhile
+      state->changed.wait_until(lock, end);
     } else {
       state->changed.wait(lock);
     }
   }
   const bool late = !state->over;
   if (late) state->first();
+  if (!late) {  // what they hold goes before the watchdog does, and not in this thread later
+    state->first = nullptr;
+    state->then = nullptr;
+  }
   state->acted = true;
   state->changed.notify_all();
   lock.unlock();

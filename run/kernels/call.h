@@ -52,8 +52,8 @@ struct GroupedProduct {
   struct Batch {
     void* x = nullptr;
     void* y = nullptr;
-    std::int64_t count = 0;               ///< as Rows::count
-    const std::int64_t* sizes = nullptr;  ///< as Rows::sizes, and null where that is
+    std::int64_t count = 0;               ///< rows that there is memory for
+    const std::int64_t* sizes = nullptr;  ///< of this batch's groups; null if those of Rows are
   };
 
   enum class Kind : std::uint8_t {

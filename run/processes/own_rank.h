@@ -1,5 +1,4 @@
-// The part of a program that one process runs, where each rank is a process of its own, or a few
-// are.
+// The part of a program that one process runs, which has a rank or several of them.
 //
 //   whole    rank 0: F  send   Deliver        rank 1: receive  Delivered  F     one walk of all ops
 //   rank 0's         F  send   Deliver                                          waits on rank 1

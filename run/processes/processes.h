@@ -1,4 +1,4 @@
-// The processes that were launched together, one a rank, and what they do together besides messages
+// The processes of one run, each with a rank or several, and what they do together besides messages
 // of a step: meet, and bring what each has to rank 0.
 //
 //   auto all = Processes::start(std::chrono::seconds(60));

@@ -43,7 +43,7 @@ struct Head {
   std::int64_t bytes = 0;
 };
 
-// The other end of a socket.
+// This is the other end of a socket.
 struct Peer {
   int socket = -1;
   std::string out;
@@ -304,7 +304,8 @@ class Watch {
         return;
       }
       broken_ = true;
-      code_ = WIFEXITED(status) ? WEXITSTATUS(status) : kBrokenOff;
+      const bool told = WIFEXITED(status) && WEXITSTATUS(status) != 0;
+      code_ = told ? WEXITSTATUS(status) : kBrokenOff;
       if (WIFSIGNALED(status)) {
         fmt::print(stderr, "error: the process of rank {} was ended by signal {} ({})\n", rank,
                    WTERMSIG(status), strsignal(WTERMSIG(status)));

@@ -134,7 +134,7 @@ WalkedRanks observe(Processes& processes, MessageLibrary& messages, const Walkab
                       .mode = mode_of(of.environment),
                       .first = messages.add_communicators(kCommunicatorsBetween)};
   Walk walk(of.graph, of.lowered, of.map, processes.rank(), messages, issued);
-  (void)processes.meet();  // who was late to begin would look as if it hung
+  (void)processes.meet();  // a process that began late would look as if it hung
   auto last = std::chrono::steady_clock::now();
   while (!walk.finished() && std::chrono::steady_clock::now() - last < patience) {
     if (walk.go_on()) {
@@ -154,6 +154,14 @@ std::vector<int> communicators_used(const Walkable& of) {
     used.insert(communicator_between(of.environment.layout(), of.lowered, task));
   }
   return {used.begin(), used.end()};
+}
+
+std::string error_of_any(Processes& processes, const MessageLibrary& messages) {
+  const char* const own = messages.error();
+  for (const auto& text : processes.gather(own == nullptr ? "" : own)) {
+    if (text && !text->empty()) return *text;
+  }
+  return {};
 }
 
 std::string difference(const Walkable& of, const WalkedRanks& walked) {

@@ -145,6 +145,10 @@ struct WalkMessages {
 /// The numbers of the communicators between two ranks that its transfers go through.
 [[nodiscard]] std::vector<int> communicators_used(const Walkable& of);
 
+/// All processes call. At rank 0 the first error of any of their libraries, empty if there is none:
+/// a rank that broke off looks as if it hung.
+[[nodiscard]] std::string error_of_any(Processes& processes, const MessageLibrary& messages);
+
 /// Says what differs from the prediction; empty if nothing does.
 [[nodiscard]] std::string difference(const Walkable& of, const WalkedRanks& walked);
 /// The messages that a receive got for another one.

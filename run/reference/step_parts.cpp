@@ -96,7 +96,7 @@ class AddedUp {
     return contributions_[parameter][MicrobatchId(work.microbatch).index()];
   }
 
-  // What one call adds: its microbatches are summed before anything is rounded.
+  // The microbatches of one call are summed before anything is rounded.
   [[nodiscard]] std::vector<double> summed(std::uint32_t parameter,
                                            std::span<const Work> call) const {
     std::vector<double> sum = contribution(parameter, call.front());

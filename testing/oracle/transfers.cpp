@@ -383,7 +383,7 @@ std::optional<Place> first_never_made(const Pipeline& with_groups) {
   const int ranks = static_cast<int>(pipeline.ranks.size());
   std::set<Communicator> made;
   std::vector<std::size_t> next(pipeline.ranks.size(), 0);
-  // What a rank stands before: the first of its transfers whose communicator is not there yet.
+  // A rank stands before the first of its transfers whose communicator is not there yet.
   const auto wanted = [&](int rank) -> std::optional<Communicator> {
     const auto at = static_cast<std::size_t>(rank);
     for (; next[at] < pipeline.ranks[at].size(); ++next[at]) {

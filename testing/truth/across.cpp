@@ -119,7 +119,9 @@ class Across {
     const Communicators layout = of.environment.layout();
     run::MessageLibrary& messages = devices_->messages(layout);
     run::WalkedRanks walked = run::observe(processes_, messages, of, devices_->patience);
-    if (messages.error() != nullptr) walked.silent = messages.error();
+    if (std::string error = run::error_of_any(processes_, messages); !error.empty()) {
+      walked.silent = std::move(error);
+    }
     const bool stuck = walked.ran.size() < of.graph.task_of.size();
     const auto go_on = processes_.spread(stuck ? "renew" : "");
     if (!go_on) {

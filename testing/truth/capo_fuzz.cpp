@@ -180,6 +180,12 @@ int run_orders_across(const Request& request) {
 int run_tables_over(const Request& request, const TableRun& run) {
   std::ifstream in(request.tables);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (in.bad() || !in.is_open()) {
+    const int code = fail(
+        {.kind = ErrorKind::Unreadable, .message = "cannot read " + request.tables, .help = ""});
+    run.processes.library().end_all(code);
+    return code;
+  }
   const auto tally = run_tables(run, text);
   run::MessageLibrary& library = run.processes.library();
   if (!tally) {
@@ -349,14 +355,15 @@ int capo_fuzz(int argc, char** argv) {
                  "Run the tables of this JSON file over two processes, and compare what they do "
                  "with what they did and with the verdict");
   app.add_option("--transport", request.transport,
-                 "Of --tables and --across: mpi (mpirun -n 2 capo-fuzz ...) or nccl (a CUDA device "
-                 "a process)")
+                 "What --tables and --across use: mpi (mpirun -n 2 capo-fuzz ...) or nccl (a CUDA "
+                 "device a process)")
       ->check(CLI::IsMember({"mpi", "nccl"}))
       ->capture_default_str();
-  app.add_option("--devices", request.devices, "Of nccl: how many; tables are of two ranks")
+  app.add_option("--devices", request.devices,
+                 "How many devices nccl uses; tables are of two ranks")
       ->check(CLI::Range(2, 1024))
       ->capture_default_str();
-  app.add_option("--message-mib", request.message_mib, "Of nccl: the size of every message")
+  app.add_option("--message-mib", request.message_mib, "The size of every message over nccl")
       ->check(CLI::Range(0.001, 65536.0))
       ->capture_default_str();
   app.add_option("--lines", request.lines,

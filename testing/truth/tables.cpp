@@ -106,7 +106,7 @@ class Tables {
     const run::WalkedRanks walked = run_.patience
                                         ? run::observe(run_.processes, messages, of, *run_.patience)
                                         : run::walk_all(run_.processes, of);
-    if (const char* why = messages.error(); why != nullptr) {
+    if (const std::string why = run::error_of_any(run_.processes, messages); !why.empty()) {
       return Error{.kind = ErrorKind::Environment, .message = table.name + ": " + why, .help = ""};
     }
     const std::string_view seen = word_of_walk(of, walked);
@@ -124,6 +124,7 @@ class Tables {
     ++tally.tables;
     tally.as_stored += seen == stored ? 1 : 0;
     tally.as_judged += seen == verdict ? 1 : 0;
+    tally.finished += seen == kFinishes ? 1 : 0;
     tally.hung += seen == kHangs ? 1 : 0;
     tally.mispaired += seen == kMispairs ? 1 : 0;
     const bool alike = seen == stored && seen == verdict;
@@ -152,8 +153,8 @@ std::string to_text(const TableTally& tally) {
   return fmt::format(
       "{}{} tables and layouts: {} finished, {} hung, {} mispaired\n"
       "{} of {} as two GPUs did, {} of {} as capo says\n",
-      tally.lines, tally.tables, tally.tables - tally.hung - tally.mispaired, tally.hung,
-      tally.mispaired, tally.as_stored, tally.tables, tally.as_judged, tally.tables);
+      tally.lines, tally.tables, tally.finished, tally.hung, tally.mispaired, tally.as_stored,
+      tally.tables, tally.as_judged, tally.tables);
 }
 
 }  // namespace capo::testing

@@ -38,6 +38,7 @@ struct TableTally {
   std::uint64_t tables = 0;
   std::uint64_t as_stored = 0;  ///< did what the same table did on two GPUs
   std::uint64_t as_judged = 0;  ///< did what capo says of it
+  std::uint64_t finished = 0;
   std::uint64_t hung = 0;
   std::uint64_t mispaired = 0;
   std::string lines;  ///< a line a table

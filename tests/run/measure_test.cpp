@@ -109,7 +109,7 @@ TEST(Measure, AWholeBackwardIsRunAsOne) {
   CountingEngine engine;
   const auto cost = measure_module(engine, small(ModuleKind::Linear), {});
   ASSERT_TRUE(cost.has_value());
-  // What its halves launch, and the dummy gradient.
+  // Its halves take four launches, and the dummy gradient one.
   EXPECT_EQ(cost->whole, 5);
   Module delaying = small(ModuleKind::Linear);
   delaying.flags.delay_wgrad = true;

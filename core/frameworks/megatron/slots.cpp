@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <utility>
 
 namespace capo::megatron {
 
@@ -115,6 +116,9 @@ Made<Slots> slots_for_any_microbatches(const Request& request, const Limits& lim
   const std::int64_t period = configuration.virtual_stages
                                   ? configuration.group_size.value_or(configuration.pipeline)
                                   : std::int64_t{1};
+  if (auto limit = beyond("the number of microbatches in a group", period, limits)) {
+    return NoOrder{std::move(*limit)};
+  }
   Slots slots{.period = period};
   std::int64_t repeating = 0;  // numbers in a row whose orders repeat, or that Megatron refuses
   for (std::int64_t m = 1; repeating < period; ++m) {

@@ -39,7 +39,7 @@ std::vector<Fused> fused_schedules(std::int32_t most) {
 
 // Gradients are fp32, or of the type of the weights with one of a bias; sizes lie wherever they
 // may.
-std::vector<Module> modules() {
+std::vector<Module> fused_modules() {
   std::vector<Module> all;
   for (const ModuleKind kind : kRunKinds) {
     all.push_back(small(kind));
@@ -64,7 +64,7 @@ TEST(FusedWeights, AreEqualToEagerInEverySchedule) {
   ASSERT_GE(schedules.size(), 5u);
   std::uint64_t seed = 100;
   for (const Fused& each : schedules) {
-    for (const Module& module : modules()) {
+    for (const Module& module : fused_modules()) {
       SCOPED_TRACE(each.name + ", " + module.name);
       const VerifiedPlan plan =
           verified({.form = Form::OrderFile, .schedule = each.schedule}, every_layer(module));
@@ -79,7 +79,7 @@ TEST(FusedWeights, AreEqualToEagerInEverySchedule) {
 }
 
 TEST(FusedWeights, AreWithinTheBoundsOfASample) {
-  for (const Module& module : modules()) {
+  for (const Module& module : fused_modules()) {
     SCOPED_TRACE(module.name);
     const VerifiedPlan plan = verified(order_of("(W1.3 W1.0 W1.1) W1.2"), every_layer(module));
     const RunReport report =

@@ -25,7 +25,7 @@ says() {
 says '^108 tables and layouts: 85 finished, 18 hung, 5 mispaired$'
 says '^108 of 108 as two GPUs did, 108 of 108 as capo says$'
 
-# What two GPUs are said to have done may be otherwise: that is told, and no disagreement with capo.
+# If two GPUs are said to have done otherwise, that is told, and no disagreement with capo.
 sed 's/"per-pair":{"256MiB":"hangs"/"per-pair":{"256MiB":"finishes"/' "$tables" >"$folder/other.json"
 "${mpirun[@]}" "$capo_fuzz" --tables "$folder/other.json" >"$folder/out" 2>"$folder/err" || fail "exit code $?"
 says ': hangs, stored finishes, capo says hangs$'
@@ -35,3 +35,4 @@ printf '{"rows":[{}]}' >"$folder/bad.json"
 if "${mpirun[@]}" "$capo_fuzz" --tables "$folder/bad.json" >"$folder/out" 2>"$folder/err"; then
   fail "accepted a row without cells"
 fi
+grep -q '^error: ' "$folder/err" || fail "no error was told"
