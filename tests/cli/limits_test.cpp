@@ -483,7 +483,7 @@ TEST(Limits, MemoryIsTheKernelsToKeep) {
 #endif
   const ScratchFolder folder;
   const auto order = (folder.path() / "large.order").string();
-  ASSERT_EQ(run_capo({"generate", "1f1b", "--ranks", "16", "--microbatches", "2048", "-o", order})
+  ASSERT_EQ(run_capo({"generate", "1f1b", "--ranks", "16", "--microbatches", "8192", "-o", order})
                 .exit_code,
             0);
   for (const std::string command : {"check", "simulate"}) {

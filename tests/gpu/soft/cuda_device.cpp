@@ -35,7 +35,8 @@ cudaError_t cudaGetDevice(int* ordinal) {
 
 cudaError_t cudaSetDevice(int ordinal) {
   CAPO_ENTER(enter(__func__));
-  return note(ordinal < devices() ? cudaSuccess : cudaErrorInvalidDevice);
+  const bool known = ordinal >= 0 && ordinal < devices();
+  return note(known ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
