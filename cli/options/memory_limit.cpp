@@ -11,12 +11,6 @@ namespace capo::cli {
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 std::string& report() {
   static std::string text;
   return text;

@@ -17,6 +17,16 @@
 
 namespace capo::cli {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;  // gcc says so
+#elif defined(__has_feature)
+inline constexpr bool kSanitized = __has_feature(address_sanitizer) ||
+                                   __has_feature(thread_sanitizer) ||
+                                   __has_feature(memory_sanitizer);
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 /// From now on the process has at most so many bytes. An option calls it while the command line is
 /// parsed.
 void limit_memory(std::int64_t bytes);

@@ -57,7 +57,10 @@ Result<std::unique_ptr<Processes>> Processes::start(Duration timeout) {
 bool Processes::wait_until(int request, Clock::time_point end) {
   constexpr int kTries = 200;
   for (int tries = 0; !library_.over(request); ++tries) {
-    if (library_.error() != nullptr) return false;
+    if (library_.error() != nullptr) {
+      library_.cancel(request);  // what it would write to may be gone soon
+      return false;
+    }
     if (tries < kTries) {
       std::this_thread::yield();
       continue;

@@ -1,6 +1,7 @@
 // Both sides of every limit: exactly at it there is a verdict, one beyond there is none and the
 // exit code is 4; of findings the report shows fewer, and verdict and count stay right.
 
+#include "cli/options/memory_limit.h"
 #include "tests/support/run_capo.h"
 #include "tests/support/scratch_folder.h"
 
@@ -478,9 +479,7 @@ TEST(Limits, TheirOwnBoundsAreTaken) {
 }
 
 TEST(Limits, MemoryIsTheKernelsToKeep) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer reserves more memory than any limit allows";
-#endif
+  if (cli::kSanitized) GTEST_SKIP() << "a sanitizer reserves more memory than any limit allows";
   const ScratchFolder folder;
   const auto order = (folder.path() / "large.order").string();
   ASSERT_EQ(run_capo({"generate", "1f1b", "--ranks", "16", "--microbatches", "8192", "-o", order})
