@@ -117,8 +117,7 @@ std::string walked_over(Processes& processes, const WalkMessages& messages, cons
                     .faults = wiring.transfers().faults};
   if (!can_be_walked(of)) {
     return "  it was not walked over processes: transfers without a partner, collectives of "
-           "several ranks and "
-           "channels that hold so many bytes are not\n";
+           "several ranks and channels that hold so many bytes are not\n";
   }
   const WalkedRanks walked = walked_with(processes, messages, of);
   const std::string differs = difference(of, walked);

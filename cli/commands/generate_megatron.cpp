@@ -229,8 +229,7 @@ int judge_slots(const MegatronRequest& flags) {
   text += fmt::format("  slots needed by rank: {}\n", fmt::join(slots->needed, ", "));
   text += fmt::format(
       "  all numbers up to {} were looked at; beyond, each order is that of {} fewer with a "
-      "stretch "
-      "once more that leaves as many under way as it found\n",
+      "stretch once more that leaves as many under way as it found\n",
       slots->looked_at, slots->period);
   const int written = exit_code_after(write_output(flags.output, text));
   return written == 0 && !enough ? kFindings : written;

@@ -7,8 +7,7 @@
 //
 // The steps have one order, which decides which mistake is told first: the capture is read, then
 // the replay, then the declarations, and only then are stages placed and weight gradients fused.
-// Each file is read once, so
-// that a pipe or standard input can be any of them. Tested by
+// Each file is read once, so that a pipe or standard input can be any of them. Tested by
 // tests/cli/options/judged_input_test.cpp.
 
 #pragma once

@@ -4,9 +4,8 @@
 //   microbatches 2
 //   rank 0: F1 F1 B1 B1
 //
-//   F0 F1 B0 W0 F2 BW1            tokens, a rank a line: kind and microbatch; BW is a whole
-//   backward F0.0 F0.1 F3.0&BW1.1          with the chunk, from 0, if ranks hold several; & runs
-//   together
+//   F0 F1 B0 W0 F2 BW1            tokens, a rank a line: kind and microbatch, where BW is whole
+//   F0.0 F0.1 F3.0&BW1.1          the chunk as well, from 0, where & runs two together
 //
 // Tokens are what the authors of zero-bubble and DualPipe schedules print. They do not say the
 // placement, and have no notation for an action that computes nothing.

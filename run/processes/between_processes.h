@@ -2,9 +2,9 @@
 //
 // Each message carries who sent it, through which communicator, and the how many-th it is, before
 // its bytes. The channel's communicator and the number are the library's communicator and tag; a
-// message that is not the awaited one shows, and ends the run. A send goes from the
-// planned buffer itself, so what happens to the buffer before the send is over is seen. finish()
-// waits on the host, which no graph can hold: replays are of single actions.
+// message that is not the awaited one shows, and ends the run. A send goes from the planned buffer
+// itself, so what happens to the buffer before the send is over is seen. finish() waits on the
+// host, which no graph can hold: replays are of single actions.
 //
 // Eager execution in the same process has left in every landing place what a replay should bring
 // there; begin_step() poisons the places, so that a message that does not come cannot go unnoticed.
