@@ -24,8 +24,10 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <array>
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -33,8 +35,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace {
 
@@ -98,68 +98,115 @@ int print_and_leave(CLI::App& app, const CLI::ParseError& error) {
   return capo::cli::exit_code_after(capo::cli::write_stdout(out.str()));
 }
 
-// The commands, each with the function that runs it.
-using Commands = std::vector<std::pair<std::string_view, capo::cli::Run>>;
+struct Command {
+  const char* name;
+  const char* about;
+  capo::cli::Run (*add)(CLI::App& command);
+  /// The command tells of the options of all others.
+  bool tells_of_others = false;
+};
 
-Commands add_commands(CLI::App& app) {
-  using namespace capo::cli;
-  return {
-      {"check", add_check(app)},
-      {"convert", add_convert(app)},
-      {"generate", add_generate(app)},
-      {"simulate", add_simulate(app)},
-      {"compare", add_compare(app)},
-      {"sweep", add_sweep(app)},
-      {"run", add_run(app)},
-      {"measure", add_measure(app)},
-      {"graph", add_graph(app)},
-      {"draw", add_draw(app)},
-      {"minimise", add_minimise(app)},
-      {"explain", add_explain(app)},
-      {"rules", add_rules(app)},
-      {"profiles", add_profiles(app)},
-      {"devices", add_devices(app)},
-      {"model", add_model(app)},
-      {"help", add_help(app)},
-      {"man", add_man(app)},
-      {"completion", add_completion(app)},
-  };
-}
+constexpr std::array<Command, 19> kCommands{{
+    {"check", "Judge an order: is it right, and if not, where and why", capo::cli::add_check},
+    {"convert", "Write an order in another form, or say what that form cannot express",
+     capo::cli::add_convert},
+    {"generate", "Write a published schedule by name, or the order that a framework makes",
+     capo::cli::add_generate},
+    {"simulate", "Predict when each task runs: makespan, bubbles and their causes, memory",
+     capo::cli::add_simulate},
+    {"compare", "Simulate several orders and print them side by side", capo::cli::add_compare},
+    {"sweep", "Simulate published schedules over a grid of counts and costs", capo::cli::add_sweep},
+    {"run", "Run the verified plan, and compare every gradient with eager execution",
+     capo::cli::add_run},
+    {"measure", "Time every kind of task of a model's modules on this machine",
+     capo::cli::add_measure},
+    {"graph", "Draw the dependency graph for Graphviz", capo::cli::add_graph},
+    {"draw", "Draw when each task runs, with the verdict and what is wrong in red",
+     capo::cli::add_draw},
+    {"minimise", "The smallest schedule that still breaks the same rule, written as the input was",
+     capo::cli::add_minimise},
+    {"explain",
+     "Tell about a rule: why it is, an order that breaks it, the cure; or about the gradient "
+     "contract",
+     capo::cli::add_explain},
+    {"rules", "List the rules", capo::cli::add_rules},
+    {"profiles", "List the versions of the frameworks that `check --profile` knows",
+     capo::cli::add_profiles},
+    {"devices", "List the CUDA devices that capo could run on", capo::cli::add_devices},
+    {"model", "Write the model file of a published model, or list what follows from one",
+     capo::cli::add_model},
+    {"help", "Print this page, or that of a command", capo::cli::add_help, true},
+    {"man", "Print the manual page of capo, or of a command", capo::cli::add_man, true},
+    {"completion", "Print a script that completes capo's commands in a shell",
+     capo::cli::add_completion, true},
+}};
 
-// Runs the command that was parsed; without one, prints what there is.
-int run_parsed(const CLI::App& app, const Commands& commands) {
-  for (const auto& [name, command] : commands) {
-    const CLI::App* parsed = capo::cli::command_named(app, std::string(name));
-    if (!parsed->parsed()) continue;
-    if (std::string why = capo::cli::two_from_standard_input(*parsed); !why.empty()) {
-      throw CLI::ValidationError(why, CLI::ExitCodes::ValidationError);
+// The program with its commands. A command declares its options when the parser comes to it: all of
+// them together take twenty thousand allocations, and a start needs one command's.
+class Program {
+ public:
+  Program() {
+    app.set_version_flag("--version", version_text());
+    app.formatter(capo::cli::help_pages());
+    app.fallthrough(false);
+    // Without a limit CLI11 takes `check` behind `help` for a second command.
+    app.require_subcommand(0, 1);
+    app.footer(
+        "Example: capo check --order \"[1, -1, -1.5]\"\n"
+        "Exit codes: 0 accepted, 1 findings, 2 usage, 3 malformed input, 4 no verdict (a limit),\n"
+        "5 environment, 70 internal, 130 interrupted");
+    for (std::size_t i = 0; i < kCommands.size(); ++i) {
+      commands_[i].app = app.add_subcommand(kCommands[i].name, kCommands[i].about);
+      commands_[i].app->preparse_callback([this, i](std::size_t /*arguments*/) {
+        kCommands[i].tells_of_others ? declare_all() : declare(i);
+      });
     }
-    return command();
   }
-  return capo::cli::exit_code_after(capo::cli::write_stdout(app.help()));
-}
+
+  void declare_all() {
+    for (std::size_t i = 0; i < kCommands.size(); ++i) declare(i);
+  }
+
+  // Runs the command that was parsed; without one, prints what there is.
+  int run_parsed() const {
+    for (const Declared& command : commands_) {
+      if (!command.app->parsed()) continue;
+      if (std::string why = capo::cli::two_from_standard_input(*command.app); !why.empty()) {
+        throw CLI::ValidationError(why, CLI::ExitCodes::ValidationError);
+      }
+      return command.run();
+    }
+    return capo::cli::exit_code_after(capo::cli::write_stdout(app.help()));
+  }
+
+  CLI::App app{"capo: a verifier and simulator of pipeline-parallel capture orders", "capo"};
+
+ private:
+  struct Declared {
+    CLI::App* app = nullptr;
+    capo::cli::Run run;  ///< empty until the options are declared
+  };
+
+  void declare(std::size_t i) {
+    if (commands_[i].run) return;
+    commands_[i].run = kCommands[i].add(*commands_[i].app);
+    capo::cli::read_decimally(*commands_[i].app);
+  }
+
+  std::array<Declared, kCommands.size()> commands_;
+};
 
 int run(int argc, char** argv) {
-  CLI::App app{"capo: a verifier and simulator of pipeline-parallel capture orders", "capo"};
-  app.set_version_flag("--version", version_text());
-  app.fallthrough(false);
-  // Without a limit CLI11 takes `check` behind `help` for a second command.
-  app.require_subcommand(0, 1);
-  app.footer(
-      "Example: capo check --order \"[1, -1, -1.5]\"\n"
-      "Exit codes: 0 accepted, 1 findings, 2 usage, 3 malformed input, 4 no verdict (a limit),\n"
-      "5 environment, 70 internal, 130 interrupted");
-  const Commands commands = add_commands(app);
-  capo::cli::read_decimally(app);
-  capo::cli::use_help_pages(app);
+  Program program;
   const std::span<char* const> arguments(argv, capo::as_index(argc));
   try {
-    app.parse(argc, argv);
-    return run_parsed(app, commands);
+    program.app.parse(argc, argv);
+    return program.run_parsed();
   } catch (const CLI::Success& wanted) {
-    return print_and_leave(app, wanted);
+    return print_and_leave(program.app, wanted);
   } catch (const CLI::ParseError& thrown) {
-    return fail_usage(capo::cli::mistake_of(app, thrown, arguments));
+    program.declare_all();  // the cure of a mistake may be a flag of another command
+    return fail_usage(capo::cli::mistake_of(program.app, thrown, arguments));
   }
 }
 

@@ -243,16 +243,14 @@ bool CheckRequest::asks(Profile profile) const {
                      [profile](const AskedProfile& asked) { return asked.profile == profile; });
 }
 
-Run add_check(CLI::App& app) {
-  auto* command =
-      app.add_subcommand("check", "Judge an order: is it right, and if not, where and why");
-  command->footer("Example: capo check --order \"[1, 2, -1, -1]\" --profile sound,te");
+Run add_check(CLI::App& command) {
+  command.footer("Example: capo check --order \"[1, 2, -1, -1]\" --profile sound,te");
   auto request = std::make_shared<CheckRequest>();
   auto megatron = std::make_shared<MegatronFlags>();
-  add_options(*command, *request);
-  add_profile_options(*command, *request, *megatron);
-  return [request, megatron, command] {
-    if (const auto refused = take_defaults(*command, *request)) return refuse(*refused);
+  add_options(command, *request);
+  add_profile_options(command, *request, *megatron);
+  return [request, megatron, &command] {
+    if (const auto refused = take_defaults(command, *request)) return refuse(*refused);
     refuse_unused(*request, *megatron);
     settle_megatron(*request, *megatron);
     return request->batch.empty() ? check_files(*request) : check_batch(*request);

@@ -1,4 +1,4 @@
-// The commands, one file each. add_NAME() declares its options on the application and returns a
+// The commands, one file each. add_NAME() declares the options of its command and returns a
 // function that runs it; the exit code is what the process returns.
 
 #pragma once
@@ -17,25 +17,25 @@ namespace capo::cli {
 
 using Run = std::function<int()>;
 
-[[nodiscard]] Run add_check(CLI::App& app);
-[[nodiscard]] Run add_convert(CLI::App& app);
-[[nodiscard]] Run add_generate(CLI::App& app);
-[[nodiscard]] Run add_run(CLI::App& app);
-[[nodiscard]] Run add_measure(CLI::App& app);
-[[nodiscard]] Run add_graph(CLI::App& app);
-[[nodiscard]] Run add_draw(CLI::App& app);
-[[nodiscard]] Run add_simulate(CLI::App& app);
-[[nodiscard]] Run add_compare(CLI::App& app);
-[[nodiscard]] Run add_sweep(CLI::App& app);
-[[nodiscard]] Run add_minimise(CLI::App& app);
-[[nodiscard]] Run add_explain(CLI::App& app);
-[[nodiscard]] Run add_rules(CLI::App& app);
-[[nodiscard]] Run add_profiles(CLI::App& app);
-[[nodiscard]] Run add_devices(CLI::App& app);
-[[nodiscard]] Run add_model(CLI::App& app);
-[[nodiscard]] Run add_help(CLI::App& app);
-[[nodiscard]] Run add_completion(CLI::App& app);
-[[nodiscard]] Run add_man(CLI::App& app);
+[[nodiscard]] Run add_check(CLI::App& command);
+[[nodiscard]] Run add_convert(CLI::App& command);
+[[nodiscard]] Run add_generate(CLI::App& command);
+[[nodiscard]] Run add_run(CLI::App& command);
+[[nodiscard]] Run add_measure(CLI::App& command);
+[[nodiscard]] Run add_graph(CLI::App& command);
+[[nodiscard]] Run add_draw(CLI::App& command);
+[[nodiscard]] Run add_simulate(CLI::App& command);
+[[nodiscard]] Run add_compare(CLI::App& command);
+[[nodiscard]] Run add_sweep(CLI::App& command);
+[[nodiscard]] Run add_minimise(CLI::App& command);
+[[nodiscard]] Run add_explain(CLI::App& command);
+[[nodiscard]] Run add_rules(CLI::App& command);
+[[nodiscard]] Run add_profiles(CLI::App& command);
+[[nodiscard]] Run add_devices(CLI::App& command);
+[[nodiscard]] Run add_model(CLI::App& command);
+[[nodiscard]] Run add_help(CLI::App& command);
+[[nodiscard]] Run add_completion(CLI::App& command);
+[[nodiscard]] Run add_man(CLI::App& command);
 
 /// `capo measure --trace kineto.json`: writes to `output` what the actions of torch's traces took,
 /// a rank each or one of all, as flags for `simulate`, `compare` and `draw`. Returns the exit code.

@@ -226,35 +226,33 @@ int compare(const CompareRequest& request) {
 
 }  // namespace
 
-Run add_compare(CLI::App& app) {
-  auto* command =
-      app.add_subcommand("compare", "Simulate several orders and print them side by side");
-  command->footer(
+Run add_compare(CLI::App& command) {
+  command.footer(
       "Example: capo compare 1f1b.order zb-h1.order zb-2p.order --cost comm=0.1\n"
       "Example: capo compare 1f1b zbv dualpipev --ranks 8 --microbatches 32 --cost f=10,b=12,w=8");
   auto request = std::make_shared<CompareRequest>();
-  command->add_option("FILE", request->files,
-                      "Two orders or more, in any form that `check` reads; with --ranks and "
-                      "--microbatches also published schedules by name, `all` for every one");
+  command.add_option("FILE", request->files,
+                     "Two orders or more, in any form that `check` reads; with --ranks and "
+                     "--microbatches also published schedules by name, `all` for every one");
   const CLI::Range count(1, std::numeric_limits<std::int32_t>::max());
   command
-      ->add_option("--ranks,--pp,--pipeline-model-parallel-size", request->ranks,
-                   "Pipeline ranks of published schedules")
+      .add_option("--ranks,--pp,--pipeline-model-parallel-size", request->ranks,
+                  "Pipeline ranks of published schedules")
       ->check(count);
   command
-      ->add_option("--microbatches,--num-microbatches", request->microbatches,
-                   "Microbatches of published schedules")
+      .add_option("--microbatches,--num-microbatches", request->microbatches,
+                  "Microbatches of published schedules")
       ->check(count);
-  add_choice(*command, "--form", request->form, form_words(),
+  add_choice(command, "--form", request->form, form_words(),
              "Their form; default: told by their beginnings");
-  request->environment.add_to(*command);
+  request->environment.add_to(command);
   request->environment.overlaps_anyway = true;  // every layer is taken apart
-  request->costs.add_to(*command);
-  add_sort(*command, request->sort);
-  add_format(*command, request->format);
-  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+  request->costs.add_to(command);
+  add_sort(command, request->sort);
+  add_format(command, request->format);
+  command.add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
-  add_size_limits(*command, request->limits);
+  add_size_limits(command, request->limits);
   return [request] { return compare(*request); };
 }
 

@@ -202,13 +202,11 @@ std::string script_of(const CLI::App& app, const std::string& shell) {
 
 }  // namespace
 
-Run add_completion(CLI::App& app) {
-  auto* command =
-      app.add_subcommand("completion", "Print a script that completes capo's commands in a shell");
-  command->footer(
-      "Example: capo completion bash > ~/.local/share/bash-completion/completions/capo");
+Run add_completion(CLI::App& command) {
+  command.footer("Example: capo completion bash > ~/.local/share/bash-completion/completions/capo");
   auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "bash, zsh or fish");
+  command.add_option("SHELL", *shell, "bash, zsh or fish");
+  const CLI::App& app = *command.get_parent();
   return [&app, shell] { return exit_code_after(write_stdout(script_of(app, *shell))); };
 }
 

@@ -156,23 +156,20 @@ int convert(const ConvertRequest& request) {
 
 }  // namespace
 
-Run add_convert(CLI::App& app) {
-  auto* command = app.add_subcommand(
-      "convert", "Write an order in another form, or say what that form cannot express");
-  command->footer("Example: capo convert schedule.csv --to te --rank 0 --lossy");
+Run add_convert(CLI::App& command) {
+  command.footer("Example: capo convert schedule.csv --to te --rank 0 --lossy");
   auto request = std::make_shared<ConvertRequest>();
-  request->input.add_to(*command);
-  add_choice(*command, "--to", request->to, form_words(), "te, order, csv or json");
-  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+  request->input.add_to(command);
+  add_choice(command, "--to", request->to, form_words(), "te, order, csv or json");
+  command.add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
-  command->add_option("--rank", request->rank, "Only this rank")->check(CLI::Range(0, 1 << 24));
-  command->add_flag(
-      "--lower", request->lower,
-      "With the transfers that the ranks perform: as PyTorch adds them, or with --p2p "
-      "as Megatron calls them");
-  add_torch_flags(*command, request->torch);
-  request->environment.add_to(*command);
-  command->add_flag("--lossy", request->lossy, "Leave out what the form has no notation for");
+  command.add_option("--rank", request->rank, "Only this rank")->check(CLI::Range(0, 1 << 24));
+  command.add_flag("--lower", request->lower,
+                   "With the transfers that the ranks perform: as PyTorch adds them, or with --p2p "
+                   "as Megatron calls them");
+  add_torch_flags(command, request->torch);
+  request->environment.add_to(command);
+  command.add_flag("--lossy", request->lossy, "Leave out what the form has no notation for");
   return [request] { return convert(*request); };
 }
 

@@ -38,9 +38,8 @@ int list() {
 
 }  // namespace
 
-Run add_devices(CLI::App& app) {
-  app.add_subcommand("devices", "List the CUDA devices that capo could run on")
-      ->footer("Example: capo devices");
+Run add_devices(CLI::App& command) {
+  command.footer("Example: capo devices");
   return list;
 }
 

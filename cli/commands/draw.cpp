@@ -157,43 +157,39 @@ int draw_files(const DrawRequest& request) {
 
 }  // namespace
 
-Run add_draw(CLI::App& app) {
-  auto* command = app.add_subcommand(
-      "draw", "Draw when each task runs, with the verdict and what is wrong in red");
-  command->footer("Example: capo draw schedule.order --cost f=12,b=13,w=9,comm=1 -o step.svg");
+Run add_draw(CLI::App& command) {
+  command.footer("Example: capo draw schedule.order --cost f=12,b=13,w=9,comm=1 -o step.svg");
   auto request = std::make_shared<DrawRequest>();
-  request->input.add_to(*command);
-  request->environment.add_to(*command);
+  request->input.add_to(command);
+  request->environment.add_to(command);
   request->environment.overlaps_anyway = true;  // every layer is taken apart
-  request->plan.emplace().add_to(*command);
-  request->fuse.add_to(*command);
-  request->costs.add_to(*command);
+  request->plan.emplace().add_to(command);
+  request->fuse.add_to(command);
+  request->costs.add_to(command);
   command
-      ->add_option("-o,--output", request->output,
-                   "Where to write: FILE.svg, .pdf, .html, .pftrace (for Perfetto), .json (for "
-                   "chrome://tracing) or .txt; - is standard output, with --format")
+      .add_option("-o,--output", request->output,
+                  "Where to write: FILE.svg, .pdf, .html, .pftrace (for Perfetto), .json (for "
+                  "chrome://tracing) or .txt; - is standard output, with --format")
       ->required();
-  add_choice(*command, "--format", request->format, draw_formats(),
+  add_choice(command, "--format", request->format, draw_formats(),
              "svg, pdf, html, pftrace, json or txt; default: as the file ends");
   command
-      ->add_option(
-          "--against", request->against,
-          "Draw this order, timeline of `capo run -o` or trace of torch.profiler below the "
-          "first on one axis of time; again for each rank that has a trace of its own")
+      .add_option("--against", request->against,
+                  "Draw this order, timeline of `capo run -o` or trace of torch.profiler below the "
+                  "first on one axis of time; again for each rank that has a trace of its own")
       ->allow_extra_args(false);
-  command->add_flag("--paper", request->paper,
-                    "A column of a paper wide, in greys and small print");
-  command->add_flag("--no-path", request->no_path, "Without the arrows of the critical path");
-  command->add_flag("--fold", request->fold,
-                    "Fold a long step into lines, no wider than a screen (with --paper, a column)");
-  command->add_option("--task", request->task,
-                      "Draw what this task waits for and who waits for it: \"rank 2 B1.3\"");
-  command->add_flag("--all", request->all,
-                    "Draw each finding, also those that follow from one slip");
-  request->grid.add_to(*command);
+  command.add_flag("--paper", request->paper, "A column of a paper wide, in greys and small print");
+  command.add_flag("--no-path", request->no_path, "Without the arrows of the critical path");
+  command.add_flag("--fold", request->fold,
+                   "Fold a long step into lines, no wider than a screen (with --paper, a column)");
+  command.add_option("--task", request->task,
+                     "Draw what this task waits for and who waits for it: \"rank 2 B1.3\"");
+  command.add_flag("--all", request->all,
+                   "Draw each finding, also those that follow from one slip");
+  request->grid.add_to(command);
   command
-      ->add_option("--max-tasks", request->max_tasks,
-                   "Tasks beyond which there is no picture (exit code 4)")
+      .add_option("--max-tasks", request->max_tasks,
+                  "Tasks beyond which there is no picture (exit code 4)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
       ->capture_default_str();
   return [request] { return draw_files(*request); };

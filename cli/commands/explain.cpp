@@ -47,14 +47,10 @@ int explain(const std::string& name) {
 
 }  // namespace
 
-Run add_explain(CLI::App& app) {
-  auto* command = app.add_subcommand(
-      "explain",
-      "Tell about a rule: why it is, an order that breaks it, the cure; or about the gradient "
-      "contract");
-  command->footer("Example: capo explain S15");
+Run add_explain(CLI::App& command) {
+  command.footer("Example: capo explain S15");
   auto name = std::make_shared<std::string>();
-  command->add_option("RULE", *name, "A rule's id or name, or `contract`");
+  command.add_option("RULE", *name, "A rule's id or name, or `contract`");
   return [name] { return explain(*name); };
 }
 

@@ -152,17 +152,15 @@ void add_named(CLI::App& app, GenerateRequest& request) {
 
 }  // namespace
 
-Run add_generate(CLI::App& app) {
-  auto* command = app.add_subcommand(
-      "generate", "Write a published schedule by name, or the order that a framework makes");
-  command->footer(
+Run add_generate(CLI::App& command) {
+  command.footer(
       "Example: capo generate torch:Interleaved1F1B --ranks 4 --stages-per-rank 2 --microbatches 8 "
       "--format csv\n"
       "Example: capo generate zb-2p --ranks 4 --microbatches 16 --cost f=12,b=13,w=9,comm=1");
   auto request = std::make_shared<GenerateRequest>();
-  add_named(*command, *request);
+  add_named(command, *request);
   Run run_megatron;
-  auto* megatron = add_generate_megatron(*command, run_megatron);
+  auto* megatron = add_generate_megatron(command, run_megatron);
   return [request, megatron, run_megatron] {
     return megatron->parsed() ? run_megatron() : generate_named(*request);
   };

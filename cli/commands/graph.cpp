@@ -82,29 +82,28 @@ int draw_graph(const GraphRequest& request) {
 
 }  // namespace
 
-Run add_graph(CLI::App& app) {
-  auto* command = app.add_subcommand("graph", "Draw the dependency graph for Graphviz");
-  command->footer("Example: capo graph schedule.order --p2p flush -o out.dot && dot -Tsvg out.dot");
+Run add_graph(CLI::App& command) {
+  command.footer("Example: capo graph schedule.order --p2p flush -o out.dot && dot -Tsvg out.dot");
   auto request = std::make_shared<GraphRequest>();
-  request->input.add_to(*command);
-  request->environment.add_to(*command);
-  request->plan.emplace().add_to(*command);
-  request->fuse.add_to(*command);
-  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+  request->input.add_to(command);
+  request->environment.add_to(command);
+  request->plan.emplace().add_to(command);
+  request->fuse.add_to(command);
+  command.add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
-  command->add_option("--ranks", request->ranks, "Only these ranks, `0,2-4`");
-  command->add_option("--window", request->window,
-                      "Only these steps of each rank's order, transfers counted, `0:40`");
-  command->add_flag("--collapse", request->dot.collapse,
-                    "Draw a transfer as an edge between the computations that it joins");
+  command.add_option("--ranks", request->ranks, "Only these ranks, `0,2-4`");
+  command.add_option("--window", request->window,
+                     "Only these steps of each rank's order, transfers counted, `0:40`");
+  command.add_flag("--collapse", request->dot.collapse,
+                   "Draw a transfer as an edge between the computations that it joins");
   command
-      ->add_option("--columns", request->dot.columns,
-                   "Columns after which rows go on in a next line; 0: as fits a page")
+      .add_option("--columns", request->dot.columns,
+                  "Columns after which rows go on in a next line; 0: as fits a page")
       ->check(CLI::Range(0, 100'000))
       ->capture_default_str();
   command
-      ->add_option("--max-nodes", request->dot.max_nodes,
-                   "Nodes beyond which there is no picture (exit code 4)")
+      .add_option("--max-nodes", request->dot.max_nodes,
+                  "Nodes beyond which there is no picture (exit code 4)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
       ->capture_default_str();
   return [request] { return draw_graph(*request); };

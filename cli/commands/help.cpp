@@ -29,11 +29,11 @@ std::string page_of(const CLI::App& app, const std::vector<std::string>& words) 
 
 }  // namespace
 
-Run add_help(CLI::App& app) {
-  auto* command = app.add_subcommand("help", "Print this page, or that of a command");
-  command->footer("Example: capo help check");
+Run add_help(CLI::App& command) {
+  command.footer("Example: capo help check");
   auto words = std::make_shared<std::vector<std::string>>();
-  command->add_option("COMMAND", *words, "A command, such as `check` or `generate megatron`");
+  command.add_option("COMMAND", *words, "A command, such as `check` or `generate megatron`");
+  const CLI::App& app = *command.get_parent();
   return [&app, words] { return exit_code_after(write_stdout(page_of(app, *words))); };
 }
 

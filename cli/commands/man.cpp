@@ -131,15 +131,15 @@ int print_page(const CLI::App& app, const ManRequest& request) {
 
 }  // namespace
 
-Run add_man(CLI::App& app) {
-  auto* command = app.add_subcommand("man", "Print the manual page of capo, or of a command");
-  command->footer("Example: capo man check | man -l -");
+Run add_man(CLI::App& command) {
+  command.footer("Example: capo man check | man -l -");
   auto request = std::make_shared<ManRequest>();
-  command->add_option("COMMAND", request->words, "A command, such as `check`");
+  command.add_option("COMMAND", request->words, "A command, such as `check`");
   command
-      ->add_option("--pages", request->folder,
-                   "Write the pages of all commands into this folder, capo-check.1 and so on")
+      .add_option("--pages", request->folder,
+                  "Write the pages of all commands into this folder, capo-check.1 and so on")
       ->excludes("COMMAND");
+  const CLI::App& app = *command.get_parent();
   return [&app, request] { return print_page(app, *request); };
 }
 

@@ -136,32 +136,30 @@ int measure(const MeasureRequest& request) {
 
 }  // namespace
 
-Run add_measure(CLI::App& app) {
-  auto* command =
-      app.add_subcommand("measure", "Time every kind of task of a model's modules on this machine");
-  command->footer(
+Run add_measure(CLI::App& command) {
+  command.footer(
       "Example: capo measure --model model.json -o costs.json && capo simulate step.order --model "
       "costs.json");
   auto request = std::make_shared<MeasureRequest>();
   auto* model =
-      command->add_option("--model", request->model, "The modules, with their shapes, as JSON");
+      command.add_option("--model", request->model, "The modules, with their shapes, as JSON");
   command
-      ->add_option("--trace", request->traces,
-                   "A trace of torch.profiler instead: writes --cost flags with the medians of its "
-                   "actions; again for each rank")
+      .add_option("--trace", request->traces,
+                  "A trace of torch.profiler instead: writes --cost flags with the medians of its "
+                  "actions; again for each rank")
       ->excludes(model);
-  command->add_option("--max-bytes", request->limits.bytes, "Bytes of one file")
+  command.add_option("--max-bytes", request->limits.bytes, "Bytes of one file")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{0xffffffff}))
       ->capture_default_str();
-  add_device_option(*command, request->device);
+  add_device_option(command, request->device);
   command
-      ->add_option("--microbatches", request->options.microbatches,
-                   "Of the step that is measured; times are medians over all but the first")
+      .add_option("--microbatches", request->options.microbatches,
+                  "Of the step that is measured; times are medians over all but the first")
       ->check(CLI::Range(2U, 1000U))
       ->capture_default_str();
   command
-      ->add_option("-o,--output", request->output,
-                   "Where to write the model with its costs; - is standard output")
+      .add_option("-o,--output", request->output,
+                  "Where to write the model with its costs; - is standard output")
       ->capture_default_str();
   return [request] { return measure(*request); };
 }

@@ -256,26 +256,23 @@ int run_minimise(const MinimiseRequest& request) {
 
 }  // namespace
 
-Run add_minimise(CLI::App& app) {
-  auto* command = app.add_subcommand(
-      "minimise",
-      "The smallest schedule that still breaks the same rule, written as the input was");
-  command->footer("Example: capo minimise schedule.csv --rule T09 -o minimal.csv");
+Run add_minimise(CLI::App& command) {
+  command.footer("Example: capo minimise schedule.csv --rule T09 -o minimal.csv");
   auto request = std::make_shared<MinimiseRequest>();
-  request->input.add_to(*command);
-  request->input.add_rank_to(*command);
-  request->environment.add_to(*command);
-  request->plan.emplace().add_to(*command);
-  command->add_option("--rule", request->rule,
-                      "Id or name of the rule to keep broken; default: that of the first finding");
-  command->add_flag("--same-edit", request->same_edit,
-                    "Keep the mistake that was made: what is left is cured by the edit that cures "
-                    "the input, where `check` knows one; default: the smallest breach of the rule");
-  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+  request->input.add_to(command);
+  request->input.add_rank_to(command);
+  request->environment.add_to(command);
+  request->plan.emplace().add_to(command);
+  command.add_option("--rule", request->rule,
+                     "Id or name of the rule to keep broken; default: that of the first finding");
+  command.add_flag("--same-edit", request->same_edit,
+                   "Keep the mistake that was made: what is left is cured by the edit that cures "
+                   "the input, where `check` knows one; default: the smallest breach of the rule");
+  command.add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
   command
-      ->add_option("--max-checks", request->minimise.max_checks,
-                   "Candidates to check; then the best so far is written, with exit code 4")
+      .add_option("--max-checks", request->minimise.max_checks,
+                  "Candidates to check; then the best so far is written, with exit code 4")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
       ->capture_default_str();
   return [request] { return run_minimise(*request); };

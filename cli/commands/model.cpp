@@ -329,40 +329,38 @@ ConfigurationMember member_of(const std::string& text) {
 
 }  // namespace
 
-Run add_model(CLI::App& app) {
-  auto* command = app.add_subcommand(
-      "model", "Write the model file of a published model, or list what follows from one");
-  command->footer(
+Run add_model(CLI::App& command) {
+  command.footer(
       "Example: capo model deepseek-v3 --set expert_parallel=8 -o model.json && capo check "
       "step.order --plan te --model model.json");
   auto request = std::make_shared<ModelRequest>();
-  command->add_option("NAME", request->name,
-                      "A model that --list lists, or a model file with a `configuration`");
-  command->add_flag("--list", request->list, "List the models that there are");
+  command.add_option("NAME", request->name,
+                     "A model that --list lists, or a model file with a `configuration`");
+  command.add_flag("--list", request->list, "List the models that there are");
   command
-      ->add_option_function<std::vector<std::string>>(
+      .add_option_function<std::vector<std::string>>(
           "--set",
           [request](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) request->members.push_back(member_of(text));
           },
           "A member of the configuration, sequence=8192; repeatable")
       ->allow_extra_args(false);
-  add_choice(*command, "--kind", request->kind, told_kinds(),
+  add_choice(command, "--kind", request->kind, told_kinds(),
              "What a layer of an order is: a whole layer, its half with experts, or an MLP");
   command
-      ->add_option("--pp", request->ranks,
-                   "Pipeline ranks over which the layers are spread, in stages that go around "
-                   "them; where layers differ, the file then says which is where")
+      .add_option("--pp", request->ranks,
+                  "Pipeline ranks over which the layers are spread, in stages that go around "
+                  "them; where layers differ, the file then says which is where")
       ->check(CLI::Range(1, 65536));
-  command->add_option("--vp", request->chunks, "Chunks of each rank")
+  command.add_option("--vp", request->chunks, "Chunks of each rank")
       ->check(CLI::Range(1, 65536))
       ->needs("--pp")
       ->capture_default_str();
   add_choice(
-      *command, "--format", request->format,
+      command, "--format", request->format,
       {{"model", ModelFormat::Model}, {"text", ModelFormat::Text}, {"json", ModelFormat::Json}},
       "model (a file for --model), or the inventory of its modules as text or json");
-  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+  command.add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
   return [request] { return print_model(*request); };
 }

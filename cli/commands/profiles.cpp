@@ -35,10 +35,8 @@ std::string profiles() {
 
 }  // namespace
 
-Run add_profiles(CLI::App& app) {
-  auto* command = app.add_subcommand(
-      "profiles", "List the versions of the frameworks that `check --profile` knows");
-  command->footer("Example: capo profiles");
+Run add_profiles(CLI::App& command) {
+  command.footer("Example: capo profiles");
   return [] { return exit_code_after(write_stdout(profiles())); };
 }
 

@@ -66,11 +66,10 @@ std::string rules_as_markdown() {
 
 }  // namespace
 
-Run add_rules(CLI::App& app) {
-  auto* command = app.add_subcommand("rules", "List the rules");
-  command->footer("Example: capo rules --markdown > docs/rules.md");
+Run add_rules(CLI::App& command) {
+  command.footer("Example: capo rules --markdown > docs/rules.md");
   auto markdown = std::make_shared<bool>(false);
-  command->add_flag("--markdown", *markdown, "As the page docs/rules.md");
+  command.add_flag("--markdown", *markdown, "As the page docs/rules.md");
   return [markdown]() -> int {
     return exit_code_after(write_stdout(*markdown ? rules_as_markdown() : rules_as_text()));
   };

@@ -364,40 +364,38 @@ int run_over_nccl(RunRequest& request) {
 
 }  // namespace
 
-Run add_run(CLI::App& app) {
-  auto* command = app.add_subcommand(
-      "run", "Run the verified plan, and compare every gradient with eager execution");
-  command->footer("Example: capo run --order \"[1,1,-1,-1.5,-1,-1.5]\"");
+Run add_run(CLI::App& command) {
+  command.footer("Example: capo run --order \"[1,1,-1,-1.5,-1,-1.5]\"");
   auto request = std::make_shared<RunRequest>();
-  request->input.add_to(*command);
-  request->input.add_rank_to(*command);
-  request->environment.add_to(*command);
-  request->plan.emplace().add_to(*command);
-  request->fuse.add_to(*command);
+  request->input.add_to(command);
+  request->input.add_rank_to(command);
+  request->environment.add_to(command);
+  request->plan.emplace().add_to(command);
+  request->fuse.add_to(command);
   request->fuse.is_planned = true;
-  command->add_option("--replay", request->replay,
-                      "The order that is replayed, where it is not the order of capture");
-  add_device_option(*command, request->device);
-  add_choice(*command, "--graphs", request->options.graphs,
+  command.add_option("--replay", request->replay,
+                     "The order that is replayed, where it is not the order of capture");
+  add_device_option(command, request->device);
+  add_choice(command, "--graphs", request->options.graphs,
              {{"per-action", Granularity::PerAction}, {"per-step", Granularity::PerStep}},
              "What one graph holds: per-action (one F, B or W) or per-step (all of it)");
   command
-      ->add_option("--replays", request->options.replays,
-                   "How often, with new inputs and sizes each time; 0: eagerly alone")
+      .add_option("--replays", request->options.replays,
+                  "How often, with new inputs and sizes each time; 0: eagerly alone")
       ->check(CLI::Range(0U, 1'000'000U))
       ->capture_default_str();
-  command->add_option("--seed", request->options.seed, "Of all numbers that are drawn")
+  command.add_option("--seed", request->options.seed, "Of all numbers that are drawn")
       ->capture_default_str();
   request->options.sizes = run::SizeKind::Random;
-  add_choice(*command, "--sizes", request->options.sizes,
+  add_choice(command, "--sizes", request->options.sizes,
              words_of({run::SizeKind::Balanced, run::SizeKind::Zipf, run::SizeKind::Random}),
              "Rows of each group: balanced, zipf or random (which leaves rows unused)");
-  command->add_flag("--unchecked", request->unchecked,
-                    "Run what is rejected for buffers, streams, replays, gradients or captures");
-  command->add_flag("--no-poison", request->no_poison,
-                    "Leave memory as it is when its last reader is over");
+  command.add_flag("--unchecked", request->unchecked,
+                   "Run what is rejected for buffers, streams, replays, gradients or captures");
+  command.add_flag("--no-poison", request->no_poison,
+                   "Leave memory as it is when its last reader is over");
   add_choice(
-      *command, "--float64", request->options.float64,
+      command, "--float64", request->options.float64,
       {{"none", run::Float64::LeftOut},
        {"sampled", run::Float64::Sampled},
        {"first", run::Float64::FirstReplay},
@@ -405,21 +403,21 @@ Run add_run(CLI::App& app) {
       "What eager execution is held against float64 in: none, sampled (a sample of the first "
       "replay), first (all of the first replay) or all (replays)");
   command
-      ->add_option("--float64-samples", request->options.float64_samples,
-                   "Rows of each microbatch, and columns of each weight, that sampled compares")
+      .add_option("--float64-samples", request->options.float64_samples,
+                  "Rows of each microbatch, and columns of each weight, that sampled compares")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32))
       ->capture_default_str();
   command
-      ->add_option("--float64-limit", request->options.float64_limit,
-                   "Multiply-adds that this may take; a run that needs more is refused")
+      .add_option("--float64-limit", request->options.float64_limit,
+                  "Multiply-adds that this may take; a run that needs more is refused")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_flag("--predict", request->predict,
-                    "Simulate the step with the costs of the model file, beside what was measured");
-  request->transport.add_to(*command);
-  add_format(*command, request->format);
-  command->add_option("-o,--output", request->timeline,
-                      "Write the measured timeline here as a Chrome trace");
+  command.add_flag("--predict", request->predict,
+                   "Simulate the step with the costs of the model file, beside what was measured");
+  request->transport.add_to(command);
+  add_format(command, request->format);
+  command.add_option("-o,--output", request->timeline,
+                     "Write the measured timeline here as a Chrome trace");
   return [request] {
     request->options.poison = request->no_poison ? run::Poison::Off : run::Poison::On;
     switch (request->transport.kind) {

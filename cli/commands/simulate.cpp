@@ -91,32 +91,30 @@ int simulate_file(const SimulateRequest& request) {
 
 }  // namespace
 
-Run add_simulate(CLI::App& app) {
-  auto* command = app.add_subcommand(
-      "simulate", "Predict when each task runs: makespan, bubbles and their causes, memory");
-  command->footer(
+Run add_simulate(CLI::App& command) {
+  command.footer(
       "Example: capo simulate schedule.order --cost f=12,b=13,w=9,comm=1 --trace step.json");
   auto request = std::make_shared<SimulateRequest>();
-  request->input.add_to(*command);
-  request->environment.add_to(*command);
+  request->input.add_to(command);
+  request->environment.add_to(command);
   request->environment.overlaps_anyway = true;  // every layer is taken apart
-  request->costs.add_to(*command);
-  request->fuse.add_to(*command);
-  add_choice(*command, "--format", request->format,
+  request->costs.add_to(command);
+  request->fuse.add_to(command);
+  add_choice(command, "--format", request->format,
              {{"text", SimulateFormat::Text},
               {"json", SimulateFormat::Json},
               {"grid", SimulateFormat::Grid},
               {"trace", SimulateFormat::Trace}},
              "text, json, grid (the timeline as text) or trace (for Perfetto)");
-  command->add_option("--trace", request->trace, "Also write the timeline here as a Chrome trace");
-  request->grid.add_to(*command);
-  command->add_option("--rank", request->rank, "Only this rank's line of the grid")
+  command.add_option("--trace", request->trace, "Also write the timeline here as a Chrome trace");
+  request->grid.add_to(command);
+  command.add_option("--rank", request->rank, "Only this rank's line of the grid")
       ->check(CLI::Range(0, 1 << 24));
   command
-      ->add_option("--max-items", request->report.most,
-                   "Idle intervals, and tasks of the critical path, that JSON lists")
+      .add_option("--max-items", request->report.most,
+                  "Idle intervals, and tasks of the critical path, that JSON lists")
       ->capture_default_str();
-  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+  command.add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
   return [request] { return simulate_file(*request); };
 }

@@ -347,46 +347,43 @@ int sweep(const SweepRequest& request) {
 
 }  // namespace
 
-Run add_sweep(CLI::App& app) {
-  auto* command =
-      app.add_subcommand("sweep", "Simulate published schedules over a grid of counts and costs");
-  command->footer(
+Run add_sweep(CLI::App& command) {
+  command.footer(
       "Example: capo sweep 1f1b zb-h1 zb-2p --ranks 4,8 --microbatches 16,32 --cost comm=0 "
       "--cost comm=0.1");
   auto request = std::make_shared<SweepRequest>();
-  command->add_option("NAME", request->names,
-                      "Published schedules; `capo generate --list` lists them, `all` is every one");
-  command->add_option("--ranks,--pp,--pipeline-model-parallel-size", request->ranks,
-                      "Pipeline ranks, `4,8,16`");
-  command->add_option("--microbatches,--num-microbatches", request->microbatches,
-                      "Microbatches, `16,32`");
-  command->add_option("--chunks,--vp,--num-virtual-stages-per-pipeline-rank", request->chunks,
-                      "Chunks of each rank, `2,4`; default: as named");
-  command->add_option(
-      "--memory", request->memory_limits,
-      "Limits of what a rank may hold, `4,6.5`, in the unit of --mem: searches keep "
-      "to them, and what exceeds them is not chosen");
+  command.add_option("NAME", request->names,
+                     "Published schedules; `capo generate --list` lists them, `all` is every one");
+  command.add_option("--ranks,--pp,--pipeline-model-parallel-size", request->ranks,
+                     "Pipeline ranks, `4,8,16`");
+  command.add_option("--microbatches,--num-microbatches", request->microbatches,
+                     "Microbatches, `16,32`");
+  command.add_option("--chunks,--vp,--num-virtual-stages-per-pipeline-rank", request->chunks,
+                     "Chunks of each rank, `2,4`; default: as named");
+  command.add_option("--memory", request->memory_limits,
+                     "Limits of what a rank may hold, `4,6.5`, in the unit of --mem: searches keep "
+                     "to them, and what exceeds them is not chosen");
   command
-      ->add_option("--cost", request->costs,
-                   "Times of one microbatch on one rank, f=12,b=13,w=9,comm=1; given again, "
-                   "another set")
+      .add_option("--cost", request->costs,
+                  "Times of one microbatch on one rank, f=12,b=13,w=9,comm=1; given again, "
+                  "another set")
       ->allow_extra_args(false);
-  add_cost_per(*command, request->cost_per);
-  command->add_option("--mem", request->memory,
-                      "What a microbatch of one rank takes and gives up, f=1,b=-0.5,w=-0.5");
-  add_sort(*command, request->sort);
-  add_format(*command, request->format);
+  add_cost_per(command, request->cost_per);
+  command.add_option("--mem", request->memory,
+                     "What a microbatch of one rank takes and gives up, f=1,b=-0.5,w=-0.5");
+  add_sort(command, request->sort);
+  add_format(command, request->format);
   command
-      ->add_option("--max-runs", request->max_runs,
-                   "Points of the grid; exceeding it is exit code 4")
+      .add_option("--max-runs", request->max_runs,
+                  "Points of the grid; exceeding it is exit code 4")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
       ->capture_default_str();
-  command->add_option("--threads", request->threads, "Threads; the output is the same")
+  command.add_option("--threads", request->threads, "Threads; the output is the same")
       ->check(CLI::Range(1U, 1024U))
       ->default_str("one for each core");
-  command->add_option("-o,--output", request->output, "Where to write; - is standard output")
+  command.add_option("-o,--output", request->output, "Where to write; - is standard output")
       ->capture_default_str();
-  add_size_limits(*command, request->limits);
+  add_size_limits(command, request->limits);
   return [request] { return sweep(*request); };
 }
 

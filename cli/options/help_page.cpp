@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -149,9 +150,8 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
   return out;
 }
 
-void use_help_pages(CLI::App& app) {
-  app.formatter(std::make_shared<HelpPage>());
-  for (CLI::App* command : app.get_subcommands(nullptr)) use_help_pages(*command);
+std::shared_ptr<CLI::FormatterBase> help_pages() {
+  return std::make_shared<HelpPage>();
 }
 
 }  // namespace capo::cli

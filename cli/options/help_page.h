@@ -33,7 +33,7 @@ namespace capo::cli {
 /// word that is longer stays whole.
 [[nodiscard]] std::string wrapped(std::string_view text, std::size_t indent, std::size_t width);
 
-/// Makes this command and those below it print such pages.
-void use_help_pages(CLI::App& app);
+/// Makes a program print such pages, and the commands that are added to it afterwards.
+[[nodiscard]] std::shared_ptr<CLI::FormatterBase> help_pages();
 
 }  // namespace capo::cli
