@@ -205,8 +205,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& wanted) {
     return print_and_leave(program.app, wanted);
   } catch (const CLI::ParseError& thrown) {
-    program.declare_all();  // the cure of a mistake may be a flag of another command
-    return fail_usage(capo::cli::mistake_of(program.app, thrown, arguments));
+    return fail_usage(capo::cli::mistake_of(program.app, thrown, arguments,
+                                            [&program] { program.declare_all(); }));
   }
 }
 

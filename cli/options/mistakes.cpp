@@ -13,6 +13,7 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -22,6 +23,13 @@
 namespace capo::cli {
 
 namespace {
+
+// What was typed, of which CLI11 understood a part.
+struct Typed {
+  const CLI::App& app;
+  const CLI::App& command;  ///< the innermost that CLI11 got to; `app` if it got to none
+  const std::function<void()>& declare_others;
+};
 
 // Flags that people type who know other programs, and their meaning here. The first word on the
 // right is a flag, which a command must have for the row to be about it.
@@ -123,10 +131,11 @@ bool is_flag(std::string_view word) {
 }
 
 // The names of other commands that have the flag, as words of a sentence; empty if none has.
-std::string others_with(const std::string& flag, const CLI::App& app, const CLI::App& command) {
+std::string others_with(const std::string& flag, const Typed& typed) {
+  typed.declare_others();
   std::vector<std::string> found;
-  for (const CLI::App* other : commands_of(app)) {
-    if (other != &command && has(*other, flag)) found.push_back(other->get_name());
+  for (const CLI::App* other : commands_of(typed.app)) {
+    if (other != &typed.command && has(*other, flag)) found.push_back(other->get_name());
   }
   constexpr std::size_t kMost = 3;
   const std::size_t more = found.size() - std::min(found.size(), kMost);
@@ -158,7 +167,8 @@ std::string command_meant(const CLI::App& app, const std::string& word) {
 }
 
 // A guess at the meaning of a flag that the command does not have; empty if there is none.
-std::string guess(const std::string& flag, const CLI::App& app, const CLI::App& command) {
+std::string guess(const std::string& flag, const Typed& typed) {
+  const CLI::App& command = typed.command;
   const auto* row = std::find_if(kMeant.begin(), kMeant.end(), [&](const auto& each) {
     return each.first == flag && has(command, first_word(each.second));
   });
@@ -172,12 +182,12 @@ std::string guess(const std::string& flag, const CLI::App& app, const CLI::App& 
   const std::vector<std::string_view> flags(known.begin(), known.end());
   const std::string_view near = nearest(flag, flags);
   if (!near.empty() && edit_distance(flag, near) == 1) return fmt::format("did you mean {}?", near);
-  if (const std::string others = others_with(flag, app, command); !others.empty()) return others;
+  if (const std::string others = others_with(flag, typed); !others.empty()) return others;
   if (!near.empty()) return fmt::format("did you mean {}?", near);
   const std::string_view longer = continued(flag, flags);
   if (!longer.empty()) return fmt::format("did you mean {}?", longer);
   const std::string word = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-  const std::string meant = &command == &app ? command_meant(app, word) : "";
+  const std::string meant = &command == &typed.app ? command_meant(typed.app, word) : "";
   return meant.empty() ? "" : fmt::format("did you mean the command `{}`?", meant);
 }
 
@@ -195,19 +205,18 @@ std::string named(const std::string& word) {
   return printable(word, 100);
 }
 
-Error unknown_flags(const std::vector<std::string>& flags, const CLI::App& app,
-                    const CLI::App& command) {
+Error unknown_flags(const std::vector<std::string>& flags, const Typed& typed) {
   std::string message =
-      fmt::format("`{}` has no flag{} ", name_of(command), flags.size() == 1 ? "" : "s");
+      fmt::format("`{}` has no flag{} ", name_of(typed.command), flags.size() == 1 ? "" : "s");
   for (std::size_t i = 0; i < flags.size(); ++i) {
     const std::string flag = flags[i].substr(0, flags[i].find('='));
-    const std::string cure = guess(flag, app, command);
+    const std::string cure = guess(flag, typed);
     if (i > 0) message += i + 1 == flags.size() ? " and " : ", ";
     message += named(flag);
     if (cure.empty()) continue;
     message += flags.size() == 1 ? "; " + cure : " (" + cure + ")";
   }
-  return usage(std::move(message), help_of(command));
+  return usage(std::move(message), help_of(typed.command));
 }
 
 std::string positionals_of(const CLI::App& command) {
@@ -255,16 +264,17 @@ std::string no_command(const CLI::App& app, const std::string& word) {
   return "there is no command `" + printable(word, 40) + "`" + (hint.empty() ? "" : "; " + hint);
 }
 
-std::optional<Error> not_understood(const CLI::App& app, const CLI::App& command) {
+std::optional<Error> not_understood(const Typed& typed) {
+  const CLI::App& app = typed.app;
   const std::vector<std::string> left = app.remaining(true);
   if (left.empty()) return std::nullopt;
-  const bool no_command_yet = &command == &app;
+  const bool no_command_yet = &typed.command == &app;
   if (no_command_yet && !is_flag(left.front())) {
     return usage(no_command(app, left.front()), help_of(app));
   }
   std::vector<std::string> flags;
   std::copy_if(left.begin(), left.end(), std::back_inserter(flags), is_flag);
-  return flags.empty() ? too_many_words(left, command) : unknown_flags(flags, app, command);
+  return flags.empty() ? too_many_words(left, typed.command) : unknown_flags(flags, typed);
 }
 
 // CLI11 says "--order: 1 required TEXT missing", "--order excludes FILE".
@@ -357,14 +367,14 @@ std::string two_from_standard_input(const CLI::App& command) {
 }
 
 Error mistake_of(const CLI::App& app, const CLI::ParseError& thrown,
-                 std::span<char* const> arguments) {
+                 std::span<char* const> arguments, const std::function<void()>& declare_others) {
   const CLI::App& command = typed_command(app);
   const bool hidden = dynamic_cast<const CLI::ExtrasError*>(&thrown) != nullptr ||
                       dynamic_cast<const CLI::RequiredError*>(&thrown) != nullptr ||
                       dynamic_cast<const CLI::RequiresError*>(&thrown) != nullptr ||
                       dynamic_cast<const CLI::ExcludesError*>(&thrown) != nullptr;
   if (hidden) {
-    if (auto error = not_understood(app, command)) return *std::move(error);
+    if (auto error = not_understood({app, command, declare_others})) return *std::move(error);
   }
   return usage(with_short_arguments(in_plain_words(command, thrown), arguments), help_of(command));
 }

@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -22,9 +23,11 @@ class ParseError;
 
 namespace capo::cli {
 
-/// The mistake that was thrown while `app`, the whole program, was parsing.
+/// The mistake that was thrown while `app`, the whole program, was parsing. `declare_others`
+/// declares the options of all commands, where a flag may be that of another.
 [[nodiscard]] Error mistake_of(const CLI::App& app, const CLI::ParseError& thrown,
-                               std::span<char* const> arguments);
+                               std::span<char* const> arguments,
+                               const std::function<void()>& declare_others);
 
 /// The command below `app` with this name; null if there is none.
 [[nodiscard]] const CLI::App* command_named(const CLI::App& app, const std::string& name);

@@ -4,8 +4,9 @@
 // memory`, or which memory of a run there is not) and leaves with 5: nothing on standard output,
 // each file as it was or whole, and nothing that was allocated is left behind, save in JSON
 // (scenarios.h) and where CLI11 lets nothing be caught and capo leaves at once
-// (cli/main.cpp). All commands allocate alike until their options are read; that
-// beginning is gone through once, by a command line that says nothing.
+// (cli/main.cpp). All command lines allocate alike until a command declares its options, and those
+// of one command until they are read: each beginning is gone through once, by a command line that
+// asks for nothing but the version or the command's own page.
 
 #include "tests/failing/judged.h"
 
@@ -14,7 +15,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace capo::failing {
 namespace {
@@ -69,15 +72,45 @@ std::uint64_t common_beginning(const FailedRun& a, const FailedRun& b) {
   return static_cast<std::uint64_t>(parting - a.sites.begin());
 }
 
+// A scenario that begins as this one. Its command line has as many words, since CLI11 makes room
+// for them before all else.
+Scenario beginning_of(const Scenario& scenario) {
+  const std::string& command = scenario.arguments.front();
+  const bool first = scenario.arguments.back() == "--help" || scenario.name == "Usage";
+  if (first) return kNothing;
+  std::vector<std::string> words(scenario.arguments.size(), "--help");
+  words.front() = command;
+  return {.name = command, .arguments = words, .files = {}};
+}
+
+std::uint64_t first_of_its_own(const Scenario& scenario) {
+  const Scenario before = beginning_of(scenario);
+  FailingWorld beginning(before.arguments, before.files);
+  FailingWorld world(scenario.arguments, scenario.files);
+  return common_beginning(beginning.run({}), world.run({})) + 1;
+}
+
+std::vector<Scenario> pages_of_commands() {
+  std::set<std::string> commands;
+  for (const Scenario& scenario : scenarios()) commands.insert(scenario.arguments.front());
+  commands.erase("chekc");
+  std::vector<Scenario> pages;
+  for (const std::string& command : commands) {
+    pages.push_back({.name = command, .arguments = {command, "--help"}, .files = {}});
+  }
+  return pages;
+}
+
 class Memory : public testing::TestWithParam<Scenario> {};
 
 TEST_P(Memory, ThatRunsOutIsToldAndNothingIsHalfDone) {
-  FailingWorld nothing(kNothing.arguments, kNothing.files);
   FailingWorld world(GetParam().arguments, GetParam().files);
-  expect_told(world, GetParam(), common_beginning(nothing.run({}), world.run({})) + 1);
+  expect_told(world, GetParam(), first_of_its_own(GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Failing, Memory, testing::ValuesIn(scenarios()),
+                         [](const auto& of) { return of.param.name; });
+INSTANTIATE_TEST_SUITE_P(Options, Memory, testing::ValuesIn(pages_of_commands()),
                          [](const auto& of) { return of.param.name; });
 
 TEST(MemoryAtTheBeginning, ThatRunsOutIsTold) {
