@@ -139,9 +139,10 @@ Message message_of(const Task& transfer) {
 
 std::uint8_t communicator_between(Communicators layout, const Lowered& lowered,
                                   const Task& transfer) {
+  const std::vector<Step>& steps = lowered.ranks[transfer.rank.index()];
   const bool other = (layout == Communicators::PerDirection && carries_gradient(transfer.kind)) ||
-                     on_lazy_channel(layout, lowered.ranks[transfer.rank.index()], transfer.step);
-  return static_cast<std::uint8_t>((other ? 2U : 0U) | step_of(lowered, transfer).communicator);
+                     on_lazy_channel(layout, steps, transfer.step);
+  return static_cast<std::uint8_t>((other ? 2U : 0U) | steps[transfer.step].communicator);
 }
 
 bool on_lazy_channel(Communicators layout, const std::vector<Step>& steps, std::uint32_t at) {

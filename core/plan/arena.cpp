@@ -2,62 +2,58 @@
 //
 // Neighbouring gaps are joined. With buffers of one size it never takes more than are alive at
 // once; with several sizes it also takes what does not fit into the gaps (safe_plan_test.cpp
-// measures how little that is). It owns no memory: it only counts offsets. Tested by
-// arena_test.cpp.
+// measures how little that is). It owns no memory: it only counts offsets. Gaps are few, since what
+// is given back soon joins its neighbours, so they lie in a sorted vector that is looked through:
+// trees of them took three times as long. Tested by arena_test.cpp.
 
 #include "core/plan/layout.h"
 
-#include <iterator>
+#include <algorithm>
 
 namespace capo {
 
-void Arena::insert(std::int64_t offset, std::int64_t bytes) {
-  gaps_.emplace(offset, bytes);
-  by_size_.emplace(bytes, offset);
-}
-
-void Arena::erase(std::map<std::int64_t, std::int64_t>::iterator gap) {
-  by_size_.erase({gap->second, gap->first});
-  gaps_.erase(gap);
-}
-
 std::int64_t Arena::take(std::int64_t bytes) {
-  const auto tightest = by_size_.lower_bound({bytes, 0});
-  if (tightest != by_size_.end()) {
-    const auto [size, offset] = *tightest;
-    erase(gaps_.find(offset));
-    if (size > bytes) insert(offset + bytes, size - bytes);
-    return offset;
+  auto tightest = gaps_.end();
+  for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
+    if (gap->bytes < bytes) continue;
+    if (tightest == gaps_.end() || gap->bytes < tightest->bytes) tightest = gap;
+    if (gap->bytes == bytes) break;
   }
-  // The memory grows, from within the last gap if that one ends where the memory does.
+  if (tightest == gaps_.end()) return grow(bytes);
+  const std::int64_t offset = tightest->offset;
+  tightest->offset += bytes;
+  tightest->bytes -= bytes;
+  if (tightest->bytes == 0) gaps_.erase(tightest);
+  return offset;
+}
+
+// The memory grows, from within the last gap if that one ends where the memory does.
+std::int64_t Arena::grow(std::int64_t bytes) {
   std::int64_t offset = top_;
-  if (!gaps_.empty()) {
-    const auto last = std::prev(gaps_.end());
-    if (last->first + last->second == top_) {
-      offset = last->first;
-      erase(last);
-    }
+  if (!gaps_.empty() && gaps_.back().end() == top_) {
+    offset = gaps_.back().offset;
+    gaps_.pop_back();
   }
   top_ = offset + bytes;
   return offset;
 }
 
 void Arena::give_back(std::int64_t offset, std::int64_t bytes) {
-  auto after = gaps_.lower_bound(offset);
-  if (after != gaps_.end() && offset + bytes == after->first) {
-    bytes += after->second;
-    const auto joined = after++;
-    erase(joined);
+  const auto after =
+      std::lower_bound(gaps_.begin(), gaps_.end(), offset,
+                       [](const Gap& gap, std::int64_t at) { return gap.offset < at; });
+  const bool joins_after = after != gaps_.end() && offset + bytes == after->offset;
+  const bool joins_before = after != gaps_.begin() && std::prev(after)->end() == offset;
+  if (joins_before && joins_after) {
+    std::prev(after)->bytes += bytes + after->bytes;
+    gaps_.erase(after);
+  } else if (joins_before) {
+    std::prev(after)->bytes += bytes;
+  } else if (joins_after) {
+    *after = {offset, bytes + after->bytes};
+  } else {
+    gaps_.insert(after, {offset, bytes});
   }
-  if (after != gaps_.begin()) {
-    const auto before = std::prev(after);
-    if (before->first + before->second == offset) {
-      offset = before->first;
-      bytes += before->second;
-      erase(before);
-    }
-  }
-  insert(offset, bytes);
 }
 
 }  // namespace capo

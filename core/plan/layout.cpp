@@ -2,26 +2,34 @@
 
 #include <algorithm>
 #include <numeric>
-#include <queue>
 #include <utility>
 
 namespace capo {
 
 namespace {
 
+// Blocks by the moments in which they end, those of one moment by their numbers.
+std::vector<std::uint32_t> by_end(const std::vector<Block>& blocks) {
+  std::uint32_t last = 0;
+  for (const Block& block : blocks) last = std::max(last, block.end);
+  std::vector<std::uint32_t> next(std::size_t{last} + 2);  // where the next block of a moment goes
+  for (const Block& block : blocks) ++next[block.end + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<std::uint32_t> order(blocks.size());
+  for (std::uint32_t i = 0; i < blocks.size(); ++i) order[next[blocks[i].end]++] = i;
+  return order;
+}
+
 Layout as_time_goes_on(const std::vector<Block>& blocks) {
   Layout layout{.offsets = std::vector<std::int64_t>(blocks.size())};
   Arena arena;
-  using Ending = std::pair<std::uint32_t, std::uint32_t>;  // moment, block
-  std::priority_queue<Ending, std::vector<Ending>, std::greater<>> alive;
+  const std::vector<std::uint32_t> ending = by_end(blocks);
+  std::size_t over = 0;
   for (std::uint32_t i = 0; i < blocks.size(); ++i) {
-    while (!alive.empty() && alive.top().first <= blocks[i].begin) {
-      const std::uint32_t over = alive.top().second;
-      alive.pop();
-      arena.give_back(layout.offsets[over], blocks[over].bytes);
+    for (; blocks[ending[over]].end <= blocks[i].begin; ++over) {
+      arena.give_back(layout.offsets[ending[over]], blocks[ending[over]].bytes);
     }
     layout.offsets[i] = arena.take(blocks[i].bytes);
-    alive.emplace(blocks[i].end, i);
   }
   layout.total = arena.top();
   return layout;

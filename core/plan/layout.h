@@ -15,16 +15,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <set>
-#include <utility>
 #include <vector>
 
 namespace capo {
 
 struct Block {
   std::int64_t bytes = 0;   ///< at least one
-  std::uint32_t begin = 0;  ///< the block is alive in the moments [begin, end)
+  std::uint32_t begin = 0;  ///< the block is alive in the moments [begin, end), at least one
   std::uint32_t end = 0;
 };
 
@@ -48,11 +45,15 @@ class Arena {
   [[nodiscard]] std::int64_t top() const { return top_; }
 
  private:
-  void insert(std::int64_t offset, std::int64_t bytes);
-  void erase(std::map<std::int64_t, std::int64_t>::iterator gap);
+  struct Gap {
+    std::int64_t offset;
+    std::int64_t bytes;
+    [[nodiscard]] std::int64_t end() const { return offset + bytes; }
+  };
 
-  std::map<std::int64_t, std::int64_t> gaps_;                // bytes by offset
-  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  // bytes, offset
+  std::int64_t grow(std::int64_t bytes);
+
+  std::vector<Gap> gaps_;  // by offset; no two of them touch
   std::int64_t top_ = 0;
 };
 
