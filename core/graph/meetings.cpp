@@ -16,10 +16,10 @@ namespace capo {
 
 namespace {
 
-// One end of a message. Its channel stands for the two ranks and the communicator between them.
-struct End {
-  std::uint64_t channel;
-  TaskId task;
+// The ends of the messages from one rank to another on one communicator, in the order of issue.
+struct Channel {
+  std::vector<TaskId> sends;
+  std::vector<TaskId> receives;
 };
 
 class Pairing {
@@ -56,8 +56,8 @@ class Pairing {
       if (partner == kNoTask) {
         fault(sends ? TransferFault::Kind::SendWithout : TransferFault::Kind::ReceiveWithout, id);
       } else if (communicator == communicator_of(graph_.tasks[partner])) {
-        const std::uint64_t channel = channel_of(task, map_.home(there).rank) | communicator;
-        (sends ? sends_ : receives_).push_back({channel, id});
+        Channel& channel = channels_[key_of(task, map_.home(there).rank, communicator)];
+        (sends ? channel.sends : channel.receives).push_back(id);
         continue;
       } else if (!sends) {
         fault(TransferFault::Kind::OtherCommunicator, id, partner);
@@ -67,42 +67,42 @@ class Pairing {
   }
 
   void meet(EdgeList& edges) {
-    const auto by_channel = [](const End& a, const End& b) { return a.channel < b.channel; };
-    std::stable_sort(sends_.begin(), sends_.end(), by_channel);
-    std::stable_sort(receives_.begin(), receives_.end(), by_channel);
-    std::uint64_t reported = ~std::uint64_t{0};
-    std::size_t first = 0;  // of the channel
-    CAPO_ASSERT(sends_.size() == receives_.size(), "each has its partner");
-    for (std::size_t i = 0; i < sends_.size(); ++i) {
-      CAPO_ASSERT(sends_[i].channel == receives_[i].channel, "each has its partner on its channel");
-      const TaskId send = sends_[i].task;
-      const TaskId receive = receives_[i].task;
-      if (sends_[i].channel != sends_[first].channel) first = i;
-      // Only the first pair that disagrees is a fault: those behind it follow from it.
-      const bool agree = message_of(graph_.tasks[send]) == message_of(graph_.tasks[receive]);
-      if (!agree && reported != sends_[i].channel) {
-        reported = sends_[i].channel;
-        fault(TransferFault::Kind::Mismatch, receive, send);
-      }
-      edges.add(graph_, {send, graph_.start(send)}, {receive, graph_.end(receive)},
-                EdgeKind::Message);
-      if (i - first >= held_) {
-        const TaskId makes_room = receives_[i - held_].task;
-        edges.add(graph_, {makes_room, graph_.start(makes_room)}, {send, graph_.end(send)},
-                  EdgeKind::Rendezvous);
-      }
-    }
+    for (const auto& [key, channel] : channels_) meet_in(channel, edges);
   }
 
  private:
   [[nodiscard]] TaskId find(Kind kind, StageId stage, MicrobatchId microbatch) const {
     return lookup_.find(thing_of(kind), stage, microbatch);
   }
-  // Leaves two bits free for the communicator.
-  [[nodiscard]] static std::uint64_t channel_of(const Task& task, RankId peer) {
+  // A communicator takes two bits.
+  [[nodiscard]] static std::uint64_t key_of(const Task& task, RankId peer,
+                                            std::uint64_t communicator) {
     const RankId from = is_send(task.kind) ? task.rank : peer;
     const RankId to = is_send(task.kind) ? peer : task.rank;
-    return (static_cast<std::uint64_t>(from) << 33) | (static_cast<std::uint64_t>(to) << 2);
+    return (static_cast<std::uint64_t>(from) << 33) | (static_cast<std::uint64_t>(to) << 2) |
+           communicator;
+  }
+  void meet_in(const Channel& channel, EdgeList& edges) {
+    const auto& [sends, receives] = channel;
+    CAPO_ASSERT(sends.size() == receives.size(), "each has its partner");
+    bool reported = false;
+    for (std::size_t i = 0; i < sends.size(); ++i) {
+      const TaskId send = sends[i];
+      const TaskId receive = receives[i];
+      // Only the first pair that disagrees is a fault: those behind it follow from it.
+      const bool agree = message_of(graph_.tasks[send]) == message_of(graph_.tasks[receive]);
+      if (!agree && !reported) {
+        reported = true;
+        fault(TransferFault::Kind::Mismatch, receive, send);
+      }
+      edges.add(graph_, {send, graph_.start(send)}, {receive, graph_.end(receive)},
+                EdgeKind::Message);
+      if (i >= held_) {
+        const TaskId makes_room = receives[i - held_];
+        edges.add(graph_, {makes_room, graph_.start(makes_room)}, {send, graph_.end(send)},
+                  EdgeKind::Rendezvous);
+      }
+    }
   }
   [[nodiscard]] std::uint64_t communicator_of(const Task& task) const {
     return communicator_between(layout_, lowered_, task);
@@ -118,8 +118,7 @@ class Pairing {
   std::uint64_t held_;  // messages in a channel
   Communicators layout_;
   std::vector<TransferFault>& faults_;
-  std::vector<End> sends_;  // in the order of issue
-  std::vector<End> receives_;
+  std::map<std::uint64_t, Channel> channels_;
 };
 
 }  // namespace
