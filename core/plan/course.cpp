@@ -33,18 +33,29 @@ BufferId fed_by(const BufferTable& table, const StageMap& map, std::int32_t rank
                   forward ? BufferKind::Output : BufferKind::GradInput);
 }
 
+// Compilers make vectors of a loop of a known length. Positions have a sign, since processors
+// without AVX compare vectors of such numbers alone.
+constexpr std::size_t kBlock = 8;
+
+void keep_later(const std::int32_t* __restrict source, std::int32_t* __restrict target,
+                std::size_t length) {
+  for (std::size_t block = 0; block < length; block += kBlock) {
+    for (std::size_t i = block; i < block + kBlock; ++i) target[i] = std::max(target[i], source[i]);
+  }
+}
+
 // Clocks of vertices that wait; a vertex without a clock has not waited yet.
 class Clocks {
  public:
   explicit Clocks(std::size_t vertices, std::size_t streams)
-      : streams_(streams), slot_(vertices, kNone) {}
+      : streams_((streams + kBlock - 1) / kBlock * kBlock), slot_(vertices, kNone) {}
 
   // Null if the vertex waited for nothing.
-  std::uint32_t* of(Vertex vertex) { return slot_[vertex] == kNone ? nullptr : at(slot_[vertex]); }
-  std::uint32_t* make(Vertex vertex) {
+  std::int32_t* of(Vertex vertex) { return slot_[vertex] == kNone ? nullptr : at(slot_[vertex]); }
+  std::int32_t* make(Vertex vertex) {
     if (slot_[vertex] == kNone) {
       slot_[vertex] = take();
-      std::fill_n(at(slot_[vertex]), streams_, 0U);
+      std::fill_n(at(slot_[vertex]), streams_, 0);
     }
     return at(slot_[vertex]);
   }
@@ -56,12 +67,12 @@ class Clocks {
     }
     const bool fresh = slot_[to] == kNone;
     if (fresh) slot_[to] = take();
-    const std::uint32_t* source = at(slot_[from]);
-    std::uint32_t* target = at(slot_[to]);
+    const std::int32_t* source = at(slot_[from]);
+    std::int32_t* target = at(slot_[to]);
     if (fresh) {
       std::copy_n(source, streams_, target);
     } else {
-      for (std::size_t i = 0; i < streams_; ++i) target[i] = std::max(target[i], source[i]);
+      keep_later(source, target, streams_);
     }
   }
   void release(Vertex vertex) {
@@ -70,8 +81,7 @@ class Clocks {
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
-
-  std::uint32_t* at(std::uint32_t slot) { return &clocks_[slot * streams_]; }
+  std::int32_t* at(std::uint32_t slot) { return &clocks_[slot * streams_]; }
   std::uint32_t take() {
     if (free_.empty()) {
       clocks_.resize(clocks_.size() + streams_);
@@ -82,9 +92,9 @@ class Clocks {
     return slot;
   }
 
-  std::size_t streams_;
-  std::vector<std::uint32_t> slot_;    // by vertex
-  std::vector<std::uint32_t> clocks_;  // streams_ numbers each
+  std::size_t streams_;               // rounded up to whole blocks
+  std::vector<std::uint32_t> slot_;   // by vertex
+  std::vector<std::int32_t> clocks_;  // streams_ numbers each
   std::vector<std::uint32_t> free_;
 };
 
@@ -136,6 +146,7 @@ class GraphCourse {
  private:
   // Gives each task its position on its stream; tasks of one vertex share one.
   void number() {
+    CAPO_ASSERT(graph_.tasks.size() <= 0x7fffffff, "a clock holds each position");
     std::vector<std::uint32_t> last(graph_.streams.size(), 0);
     std::vector<Vertex> vertex(graph_.streams.size(), 0xffffffff);
     for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
@@ -151,7 +162,7 @@ class GraphCourse {
   }
 
   void happen(Vertex vertex) {
-    std::uint32_t* over = clocks_.make(vertex);
+    std::int32_t* over = clocks_.make(vertex);
     if (graph_.is_meeting(vertex)) return;
     const bool end = vertex == graph_.end(graph_.task_of[vertex]);
     if (!end) {
@@ -159,10 +170,12 @@ class GraphCourse {
       return;
     }
     graph_.for_each_task(vertex, [&](TaskId id) { report(id, over); });
-    graph_.for_each_task(vertex, [&](TaskId id) { over[graph_.tasks[id].stream] = position_[id]; });
+    graph_.for_each_task(vertex, [&](TaskId id) {
+      over[graph_.tasks[id].stream] = static_cast<std::int32_t>(position_[id]);
+    });
   }
 
-  void report_begun(TaskId id, const std::uint32_t* over) {
+  void report_begun(TaskId id, const std::int32_t* over) {
     const Task& task = graph_.tasks[id];
     if (!is_receive(task.kind)) return;
     const Step& step = step_of(lowered_, task);
@@ -174,7 +187,7 @@ class GraphCourse {
                        Clock(over, point(id)));
   }
 
-  void report(TaskId id, const std::uint32_t* over) {
+  void report(TaskId id, const std::int32_t* over) {
     const Task& task = graph_.tasks[id];
     const Step& step = step_of(lowered_, task);
     const Clock clock(over, point(id));

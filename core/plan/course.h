@@ -38,16 +38,16 @@ struct Point {
 class Clock {
  public:
   /// `own` is the place of the event: everything before it on its own stream is over.
-  Clock(const std::uint32_t* over, Point own) : over_(over), own_(own) {}
+  Clock(const std::int32_t* over, Point own) : over_(over), own_(own) {}
 
   [[nodiscard]] bool after(Point point) const {
     if (point.stream == own_.stream) return point.position < own_.position;
-    return over_ != nullptr && over_[point.stream] >= point.position;
+    return over_ != nullptr && over_[point.stream] >= static_cast<std::int32_t>(point.position);
   }
   [[nodiscard]] Point now() const { return own_; }
 
  private:
-  const std::uint32_t* over_;  // null if there are no other streams
+  const std::int32_t* over_;  // null if there are no other streams
   Point own_;
 };
 
