@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -24,25 +24,38 @@ namespace capo::rules {
 namespace {
 
 struct Holder {
+  std::int32_t stage;
   std::int32_t rank;
   std::int32_t chunk;
+
+  friend auto operator<=>(const Holder&, const Holder&) = default;
 };
 
-// The holders of each stage, ranks ascending; empty if chunks are not wired to stages. A stage that
-// the model does not have is left out: it is stage_unknown's.
-std::map<std::int32_t, std::vector<Holder>> holders_by_stage(const Context& context) {
+// The holders of all stages, by stage and then by rank; empty if chunks are not wired to stages. A
+// stage that the model does not have is left out: it is stage_unknown's.
+std::vector<Holder> holders_by_stage(const Context& context) {
   const Schedule& schedule = context.schedule();
-  std::map<std::int32_t, std::vector<Holder>> holders;
+  std::vector<Holder> holders;
   if (schedule.topology == Topology::Independent) return holders;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const auto& stages = schedule.ranks[r].stages;
     for (std::size_t c = 0; c < stages.size(); ++c) {
       if (schedule.stages && stages[c] >= *schedule.stages) continue;
-      holders[stages[c]].push_back(
-          {.rank = static_cast<std::int32_t>(r), .chunk = static_cast<std::int32_t>(c) + 1});
+      holders.push_back({.stage = stages[c],
+                         .rank = static_cast<std::int32_t>(r),
+                         .chunk = static_cast<std::int32_t>(c) + 1});
     }
   }
+  std::sort(holders.begin(), holders.end());
   return holders;
+}
+
+// The holders of the stage of the first, which are followed by those of higher stages.
+std::span<const Holder> of_one_stage(std::span<const Holder> holders) {
+  const auto next = std::find_if(holders.begin(), holders.end(), [&](const Holder& holder) {
+    return holder.stage != holders.front().stage;
+  });
+  return {holders.begin(), next};
 }
 
 const OrderView& capture_order_of(const Context& context, const Holder& holder) {
@@ -51,7 +64,7 @@ const OrderView& capture_order_of(const Context& context, const Holder& holder) 
 }
 
 // The holder that the stage belongs to: the declared one, or the one that runs it most.
-const Holder& home_of(const Context& context, const std::vector<Holder>& holders) {
+const Holder& home_of(const Context& context, std::span<const Holder> holders) {
   const auto claim = [&](const Holder& holder) {
     const OrderView& order = capture_order_of(context, holder);
     const ChunkTally& tally = order.of(holder.chunk);
@@ -70,8 +83,13 @@ const Holder& home_of(const Context& context, const std::vector<Holder>& holders
 // If the placement is declared, the rank that runs a stage of another is reported; otherwise the
 // one that runs less of it.
 void stage_twice(const Context& context, Findings& out) {
-  for (const auto& [stage, holders] : holders_by_stage(context)) {
+  const std::vector<Holder> all = holders_by_stage(context);
+  std::span<const Holder> left = all;
+  while (!left.empty()) {
+    const std::span<const Holder> holders = of_one_stage(left);
+    left = left.subspan(holders.size());
     if (holders.size() < 2) continue;
+    const std::int32_t stage = holders.front().stage;
     const Holder& home = home_of(context, holders);
     for (const Holder& holder : holders) {
       if (&holder == &home || !out.found()) continue;
@@ -106,15 +124,16 @@ void stage_twice(const Context& context, Findings& out) {
 //   4 stages:  0F0,0B0                  stages 1, 2 and 3 are on no rank
 //              ...
 void stage_nowhere(const Context& context, Findings& out) {
-  const auto holders = holders_by_stage(context);
-  const std::int32_t last = holders.empty() ? 0 : holders.rbegin()->first + 1;
-  const std::int32_t stages = context.schedule().stages.value_or(last);
   if (context.schedule().topology == Topology::Independent) return;
+  const std::vector<Holder> holders = holders_by_stage(context);
+  const std::int32_t last = holders.empty() ? 0 : holders.back().stage + 1;
+  const std::int32_t stages = context.schedule().stages.value_or(last);
+  auto next = holders.begin();  // of this stage or a higher one
   for (std::int32_t stage = 0; stage < stages; ++stage) {
-    if (holders.contains(stage)) continue;
+    while (next != holders.end() && next->stage < stage) ++next;
+    if (next != holders.end() && next->stage == stage) continue;
     if (out.full()) {
-      const auto next = holders.upper_bound(stage);
-      const std::int32_t end = next == holders.end() ? stages : next->first;
+      const std::int32_t end = next == holders.end() ? stages : next->stage;
       out.count_unseen(as_index(end - stage));
       stage = end - 1;
       continue;
