@@ -23,6 +23,10 @@ Kind single_kind(TorchType type) {
   return *kind;
 }
 
+bool ends_cell(char c) {
+  return c == ',' || c == '\r' || c == '\n';
+}
+
 // The text without blanks and without leading zeros of its numbers. torch's repr of a cell that it
 // reads completely looks like this.
 std::string normal_form(std::string_view cell) {
@@ -69,7 +73,15 @@ class Reader {
   }
 
  private:
+  struct At {
+    std::size_t rank;
+    std::size_t cell;
+    std::string_view text;
+    Span span;
+  };
+
   std::optional<Refusal> read_row(std::size_t r) {
+    placed_[r].reserve(rows_[r].cells.size());
     for (std::size_t c = 0; c < rows_[r].cells.size(); ++c) {
       if (auto refusal = read_cell(r, c)) return refusal;
     }
@@ -78,55 +90,71 @@ class Reader {
 
   std::optional<Refusal> read_cell(std::size_t r, std::size_t c) {
     const TorchRow::Cell& cell = rows_[r].cells[c];
-    const TorchCell read = read_as_torch(cell.text, *declarations_.version);
+    const At at{.rank = r, .cell = c, .text = cell.text, .span = cell.span};
+    if (const auto action = plain_action(cell.text, *declarations_.version)) {
+      if (++entries_ > limits_.entries) return too_many_entries(cell.span, limits_);
+      return put(at, *action, Group::Alone, cell.text);
+    }
+    return read_with_faults(at);
+  }
+
+  std::optional<Refusal> read_with_faults(const At& at) {
+    const TorchCell read = read_as_torch(at.text, *declarations_.version);
     entries_ += std::max<std::size_t>(read.actions.size(), 1);
-    if (entries_ > limits_.entries) return too_many_entries(cell.span, limits_);
+    if (entries_ > limits_.entries) return too_many_entries(at.span, limits_);
     if (read.form == TorchCell::Form::Refused) {
       return malformed(
-          cell.span, fmt::format("{} is no action of PyTorch's language", shown(cell.text)),
+          at.span, fmt::format("{} is no action of PyTorch's language", shown(at.text)),
           "an action is `<stage><type>[<microbatch>]`, such as 2F0; torch stops with " +
               printable(read.error, 160));
     }
-    const auto fault = [&](CellFault::Kind kind) {
-      reading_.faults.push_back({.kind = kind,
-                                 .rank = static_cast<std::int32_t>(r),
-                                 .cell = static_cast<std::uint32_t>(c),
-                                 .span = cell.span,
-                                 .torch_reads = read.repr});
-    };
     if (read.form == TorchCell::Form::Idle) {
-      placed_[r].push_back(
-          {.cell = static_cast<std::uint32_t>(c), .span = cell.span, .idle = true});
+      placed_[at.rank].push_back(
+          {.cell = static_cast<std::uint32_t>(at.cell), .span = at.span, .idle = true});
       return std::nullopt;
     }
     if (read.form == TorchCell::Form::Composite && read.actions.empty()) {
-      fault(CellFault::Kind::EmptyComposite);
+      fault(at, CellFault::Kind::EmptyComposite, read.repr);
       return std::nullopt;
     }
-    if (read.repr != cell.text && read.repr != normal_form(cell.text)) {
-      fault(CellFault::Kind::DroppedText);
+    if (read.repr != at.text && read.repr != normal_form(at.text)) {
+      fault(at, CellFault::Kind::DroppedText, read.repr);
     }
     if (read.form == TorchCell::Form::Composite && read.container != TorchType::Overlap) {
-      fault(CellFault::Kind::WrongContainer);
+      fault(at, CellFault::Kind::WrongContainer, read.repr);
     }
     Group group = read.form == TorchCell::Form::Composite ? Group::Opens : Group::Alone;
     for (const TorchAction& action : read.actions) {
-      if (action.stage > static_cast<std::int64_t>(limits_.counts) ||
-          action.microbatch > static_cast<std::int64_t>(limits_.counts)) {
-        return over_limit(cell.span,
-                          fmt::format("{} has a number above {}", shown(cell.text), limits_.counts),
-                          "--max-count");
-      }
-      if (!has_microbatch(single_kind(action.type)) && action.microbatch >= 0) {
-        fault(CellFault::Kind::SurplusMicrobatch);
-      }
-      placed_[r].push_back({.action = action,
-                            .cell = static_cast<std::uint32_t>(c),
-                            .span = cell.span,
-                            .group = group});
+      if (auto refusal = put(at, action, group, read.repr)) return refusal;
       if (group == Group::Opens) group = Group::Continues;
     }
     return std::nullopt;
+  }
+
+  std::optional<Refusal> put(const At& at, const TorchAction& action, Group group,
+                             std::string_view repr) {
+    if (action.stage > static_cast<std::int64_t>(limits_.counts) ||
+        action.microbatch > static_cast<std::int64_t>(limits_.counts)) {
+      return over_limit(at.span,
+                        fmt::format("{} has a number above {}", shown(at.text), limits_.counts),
+                        "--max-count");
+    }
+    if (!has_microbatch(single_kind(action.type)) && action.microbatch >= 0) {
+      fault(at, CellFault::Kind::SurplusMicrobatch, repr);
+    }
+    placed_[at.rank].push_back({.action = action,
+                                .cell = static_cast<std::uint32_t>(at.cell),
+                                .span = at.span,
+                                .group = group});
+    return std::nullopt;
+  }
+
+  void fault(const At& at, CellFault::Kind kind, std::string_view repr) {
+    reading_.faults.push_back({.kind = kind,
+                               .rank = static_cast<std::int32_t>(at.rank),
+                               .cell = static_cast<std::uint32_t>(at.cell),
+                               .span = at.span,
+                               .torch_reads = std::string(repr)});
   }
 
   // A rank holds the stages that are declared for it, and those that stand in its row all the same.
@@ -185,6 +213,7 @@ class Reader {
       rank.strays = rank.chunks - static_cast<std::int32_t>(declared.size());
     rank.chunks_declared = declarations_.stage_to_rank.has_value();
 
+    rank.order.reserve(placed_[r].size());
     for (const PlacedAction& placed : placed_[r]) {
       Entry entry{
           .offset = placed.span.offset,
@@ -287,7 +316,8 @@ Read<std::vector<TorchRow>> split_torch_csv(std::string_view text, const Limits&
       }
       ++at;
     }
-    const std::size_t end = std::min(text.find_first_of(",\r\n", at), text.size());
+    std::size_t end = at;
+    while (end < text.size() && !ends_cell(text[end])) ++end;
     cell.text += text.substr(at, end - at);
     cell.span = span_of(begin, end);
     at = end;

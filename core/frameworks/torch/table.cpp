@@ -1,6 +1,8 @@
 #include "core/frameworks/torch/table.h"
 
 #include "core/base/assert.h"
+#include "core/base/index.h"
+#include "core/text/scan.h"
 
 #include <algorithm>
 #include <optional>
@@ -27,9 +29,9 @@ std::string_view strip(std::string_view text) {
 }
 
 std::string_view take_digits(std::string_view& text) {
-  const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
-  const std::string_view digits = text.substr(0, end);
-  text.remove_prefix(end);
+  const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
+  const auto digits = text.substr(0, as_index(end - text.begin()));
+  text.remove_prefix(digits.size());
   return digits;
 }
 
@@ -48,29 +50,42 @@ std::string_view without_leading_zeros(std::string_view digits) {
   return first == std::string_view::npos ? digits.substr(0, 1) : digits.substr(first);
 }
 
+// A text as the pattern takes it apart.
 struct Match {
-  TorchAction action;
-  std::string repr;
+  std::string_view stage;
+  torch::TorchWord word;
+  std::string_view microbatch;  // empty: none
+  std::string_view rest;        // torch drops it
+
+  [[nodiscard]] TorchAction action() const {
+    return {.stage = to_number(stage),
+            .type = word.type,
+            .microbatch = microbatch.empty() ? -1 : to_number(microbatch)};
+  }
+  [[nodiscard]] std::string repr() const {
+    std::string text(without_leading_zeros(stage));
+    text += word.word;
+    if (!microbatch.empty()) text += without_leading_zeros(microbatch);
+    return text;
+  }
 };
 
 // The pattern is applied at the beginning of `text`, and the rest dropped, as re.match does.
 std::optional<Match> match(std::string_view text, const torch::Version& version) {
   const std::string_view stage = take_digits(text);
   if (stage.empty() || text.empty()) return std::nullopt;
-  for (const auto& [name, type] : version.words) {
+  for (const torch::TorchWord& row : version.words) {
     // Ten million cells are read: most words already differ in their first letter.
-    if (name.front() != text.front() || !text.starts_with(name)) continue;
-    text.remove_prefix(name.size());
+    if (row.word.front() != text.front() || !text.starts_with(row.word)) continue;
+    text.remove_prefix(row.word.size());
     const std::string_view microbatch = take_digits(text);
-    std::optional<Match> found(std::in_place);
-    found->action = {.stage = to_number(stage),
-                     .type = type,
-                     .microbatch = microbatch.empty() ? -1 : to_number(microbatch)};
-    found->repr.append(without_leading_zeros(stage)).append(name);
-    if (!microbatch.empty()) found->repr.append(without_leading_zeros(microbatch));
-    return found;
+    return Match{.stage = stage, .word = row, .microbatch = microbatch, .rest = text};
   }
   return std::nullopt;
+}
+
+bool begins_with_zero(std::string_view digits) {
+  return digits.size() > 1 && digits.front() == '0';
 }
 
 TorchCell refused(std::string error) {
@@ -94,8 +109,8 @@ TorchCell read_composite(std::string_view cell, std::size_t close, const torch::
       std::optional<Match> found = match(member, version);
       if (!found) return invalid_action(member);
       composite.repr += composite.repr.empty() ? "(" : ";";
-      composite.repr += found->repr;
-      composite.actions.push_back(found->action);
+      composite.repr += found->repr();
+      composite.actions.push_back(found->action());
     }
     if (end == members.size()) break;
     members.remove_prefix(end + 1);
@@ -170,8 +185,14 @@ TorchCell read_as_torch(std::string_view cell, const torch::Version& version) {
   }
   std::optional<Match> found = match(cell, version);
   if (!found) return invalid_action(cell);
-  return {
-      .form = TorchCell::Form::Single, .actions = {found->action}, .repr = std::move(found->repr)};
+  return {.form = TorchCell::Form::Single, .actions = {found->action()}, .repr = found->repr()};
+}
+
+std::optional<TorchAction> plain_action(std::string_view cell, const torch::Version& version) {
+  const std::optional<Match> found = match(cell, version);
+  const bool plain = found && found->rest.empty() && !begins_with_zero(found->stage) &&
+                     !begins_with_zero(found->microbatch);
+  return plain ? std::optional(found->action()) : std::nullopt;
 }
 
 }  // namespace capo

@@ -50,6 +50,12 @@ struct TorchCell {
   std::string error;  ///< empty unless it is Refused
 };
 
+/// The action of a cell that is written as torch shows it, "0F0" and not "00F0 "; nullopt: it is
+/// not, and read_as_torch() tells what torch makes of it. Tables of millions of cells are like
+/// this.
+[[nodiscard]] std::optional<TorchAction> plain_action(std::string_view cell,
+                                                      const torch::Version& version);
+
 /// torch's `_Action.from_str`, message for message.
 [[nodiscard]] TorchCell read_as_torch(std::string_view cell,
                                       const torch::Version& version = torch::kNewest);
