@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <type_traits>
 
 namespace capo::run {
@@ -111,6 +112,7 @@ struct Told {
   std::size_t nodes = 0;
   RunBytes bytes;
   RunTimes times;
+  std::string machine;
   std::vector<Measured> timeline;
   StepTimes steps;
 };
@@ -131,12 +133,14 @@ void visit_all(Visit& visit, OfTold& told) {
   visit(told.nodes);
   visit(told.bytes);
   visit(told.times);
+  visit(told.machine);
   visit(told.timeline);
   visit(told.steps.replay);
   visit(told.steps.begin);
   visit(told.steps.end);
   visit(told.steps.busy);
   visit(told.steps.launch);
+  visit(told.steps.beginning);
 }
 
 void unite(Victims& all, Victims& more) {
@@ -164,9 +168,43 @@ void unite(RunTimes& all, const RunTimes& more) {
 void unite(StepTimes& all, const StepTimes& more) {
   join(all.replay, more.replay, longer);
   join(all.launch, more.launch, longer);
-  join(all.begin, more.begin, [](double a, double b) { return std::min(a, b); });
-  join(all.end, more.end, longer);
   join(all.busy, more.busy, [](double a, double b) { return a + b; });
+}
+
+// A name that the system gives each start of a machine.
+std::string this_machine() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+// Microseconds that a process began after another.
+double after(const Beginning& one, const Beginning& other) {
+  return static_cast<double>(one.nanoseconds - other.nanoseconds) / 1000;
+}
+
+// Puts the times of another process of this machine on the axis of this one.
+void add_times(RunReport& report, StepTimes& times, Told& told) {
+  const std::size_t steps = std::min(times.beginning.size(), told.steps.beginning.size());
+  for (std::size_t i = 0; i < steps; ++i) {
+    const Beginning& mine = times.beginning[i];
+    const Beginning& its = told.steps.beginning[i];
+    const double later = after(its, mine);
+    times.begin[i] = std::min(times.begin[i], told.steps.begin[i] + later);
+    times.end[i] = std::max(times.end[i], told.steps.end[i] + later);
+    // Two processes may be off to opposite sides.
+    const double doubt = 2 * std::max(mine.doubt, its.doubt);
+    report.clock_doubt = std::max(report.clock_doubt.value_or(0), doubt);
+    if (i + 1 < steps) continue;
+    for (Measured& measured : told.timeline) {
+      measured.begin += later;
+      measured.end += later;
+    }
+  }
+  report.timeline.insert(report.timeline.end(), told.timeline.begin(), told.timeline.end());
+  std::sort(report.timeline.begin(), report.timeline.end(),
+            [](const Measured& a, const Measured& b) { return a.op < b.op; });
 }
 
 }  // namespace
@@ -182,6 +220,7 @@ std::string packed(const RunReport& report, const StepTimes& times) {
                   .nodes = report.nodes,
                   .bytes = report.bytes,
                   .times = report.times,
+                  .machine = this_machine(),
                   .timeline = report.timeline,
                   .steps = times};
   Packer write;
@@ -205,9 +244,8 @@ void add(RunReport& report, StepTimes& times, std::string_view text) {
   report.bytes.allocated += told.bytes.allocated;
   unite(report.times, told.times);
   unite(times, told.steps);
-  report.timeline.insert(report.timeline.end(), told.timeline.begin(), told.timeline.end());
-  std::sort(report.timeline.begin(), report.timeline.end(),
-            [](const Measured& a, const Measured& b) { return a.op < b.op; });
+  if (told.machine == this_machine()) return add_times(report, times, told);
+  report.other_clocks = true;
 }
 
 }  // namespace capo::run

@@ -6,10 +6,17 @@
 //
 // Eager execution and its comparison with float64 are the same in every process, so rank 0's stand.
 // All else belongs to one rank alone and is united; of times of a whole step the longest counts.
+//
+// Each process times its ops from a beginning of its own. Processes of one machine share a clock,
+// on which each says when that was, and how exactly it knows; so all times are put on rank 0's
+// axis, and the report says by how much they may be off. Another machine has another clock: times
+// of its ops are left out, and the report says that too.
+//
 // Tested by tests/run/processes/processes_test.cpp and tests/cli/mpi_test.cpp.
 
 #pragma once
 
+#include "run/execute/stepper.h"
 #include "run/report.h"
 
 #include <string>
@@ -19,7 +26,7 @@
 namespace capo::run {
 
 /// The times of each step that was run, in microseconds; `begin` and `end` are those of the first
-/// and the last task of a replay, from its start.
+/// and the last task of a replay, from its beginning.
 struct StepTimes {
   std::vector<double> eager;
   std::vector<double> replay;
@@ -27,6 +34,7 @@ struct StepTimes {
   std::vector<double> end;
   std::vector<double> busy;
   std::vector<double> launch;
+  std::vector<Beginning> beginning;
 };
 
 [[nodiscard]] std::string packed(const RunReport& report, const StepTimes& times);

@@ -208,6 +208,12 @@ ModuleCost median_of(const std::vector<ModuleCost>& costs) {
   return result;
 }
 
+TransferCost cost_of_transfer(double latency, double whole, std::int64_t bytes) {
+  TransferCost cost{.latency = latency, .bandwidth = std::nullopt, .bytes = bytes};
+  if (whole > latency) cost.bandwidth = static_cast<double>(bytes) / (whole - latency);
+  return cost;
+}
+
 Result<TransferCost, Error> measure_transfer(Engine& engine, std::int64_t bytes) {
   constexpr int kTimes = 9;
   constexpr std::int64_t kNextToNothing = 16;
@@ -232,9 +238,7 @@ Result<TransferCost, Error> measure_transfer(Engine& engine, std::int64_t bytes)
   engine.release(from);
   engine.release(to);
   if (engine.error()) return *engine.error();
-  TransferCost cost{.latency = latency, .bandwidth = std::nullopt, .bytes = bytes};
-  if (whole > latency) cost.bandwidth = static_cast<double>(bytes) / (whole - latency);
-  return cost;
+  return cost_of_transfer(latency, whole, bytes);
 }
 
 }  // namespace capo::run

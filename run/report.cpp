@@ -388,6 +388,15 @@ std::string text_report(const RunReport& report, const PlannedStep& step,
         100 * (*report.predicted_makespan / report.times.makespan - 1),
         report.times.busy / report.times.makespan);
   }
+  if (report.clock_doubt) {
+    out += fmt::format("clocks: times of {} processes agree within {:.1f} us\n", report.processes,
+                       *report.clock_doubt);
+  }
+  if (report.other_clocks) {
+    out +=
+        "clocks: some ranks ran on another machine, whose clock is another; their times are left "
+        "out\n";
+  }
   return out;
 }
 
@@ -423,6 +432,8 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
               {"makespan_us", report.times.makespan},
               {"busy_us", report.times.busy}}}};
   if (report.predicted_makespan) json["simulated_makespan_us"] = *report.predicted_makespan;
+  if (report.clock_doubt) json["times"]["clock_doubt_us"] = *report.clock_doubt;
+  if (report.other_clocks) json["times"]["other_clocks"] = true;
   return json.dump(2) + "\n";
 }
 

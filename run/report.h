@@ -124,7 +124,10 @@ struct RunReport {
   /// Microseconds that a simulation gives the step; nullopt: nobody asked for one.
   std::optional<double> predicted_makespan;
   std::vector<Measured> timeline;  ///< the ops of the last replay of actions
-  Program program;                 ///< holds these ops
+  /// Microseconds that times of two processes may be off against each other; nullopt: there is one.
+  std::optional<double> clock_doubt;
+  bool other_clocks = false;  ///< some ranks ran on another machine, and their times are left out
+  Program program;            ///< holds these ops
 };
 
 /// `assumed` lists what was not declared, and what was taken for it.

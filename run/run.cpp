@@ -422,7 +422,18 @@ class Loop {
     times_.end.push_back(end);
     times_.busy.push_back(busy_of(stepper.timeline()));
     times_.launch.push_back(engine_.graph_times().launch - launched);
+    times_.beginning.push_back(stepper.beginning());
     note_lost(stepper);
+  }
+
+  // Another process may have begun before this one.
+  void begin_at_zero() {
+    double first = 0;
+    for (const Measured& measured : report_.timeline) first = std::min(first, measured.begin);
+    for (Measured& measured : report_.timeline) {
+      measured.begin -= first;
+      measured.end -= first;
+    }
   }
 
   // Makes the reports of all processes one at rank 0.
@@ -439,6 +450,7 @@ class Loop {
                               division.of(static_cast<std::int32_t>(process)).first);
       }
     }
+    begin_at_zero();
   }
 
   void inspect(const PlannedMemory& memory, const Stepper& stepper) const {

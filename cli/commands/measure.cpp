@@ -1,5 +1,6 @@
 // `capo measure --model model.json`: what each kind of task takes on this machine, as a model file
-// that the simulator reads. With --trace it reads what torch measured (measure_trace.cpp).
+// that the simulator reads. With --trace it reads what torch measured (measure_trace.cpp), with
+// --transport it measures messages between two processes, each with a device of its own.
 
 #include "run/measure.h"
 #include "cli/commands/commands.h"
@@ -8,8 +9,10 @@
 #include "cli/options/environment_options.h"
 #include "cli/options/exit_code.h"
 #include "cli/options/files.h"
+#include "cli/options/launched.h"
 #include "core/text/model_printer.h"
 #include "run/modules/layer.h"
+#include "run/processes/between_processes.h"
 #include "run/setup/step_layers.h"
 
 #include <fmt/format.h>
@@ -21,6 +24,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace capo::cli {
@@ -36,6 +40,7 @@ struct MeasureRequest {
   run::MeasureOptions options;
   std::vector<std::string> traces;  ///< of torch, to read instead; empty: none
   Limits limits;
+  TransportRequest transport;
 };
 
 // Bytes that one stage hands to the next; nullopt if modules differ in it.
@@ -79,7 +84,104 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
   return out;
 }
 
-int measure(const MeasureRequest& request) {
+int refuse_failure(const run::RunFailure& failure) {
+  print_stderr(fmt::format("error: {}\n", failure.message));
+  if (!failure.help.empty()) print_stderr(fmt::format("  help: {}\n", failure.help));
+  return failure.kind == run::RunFailure::Kind::Broken ? kEnvironment : kFindings;
+}
+
+// The medians over some rounds of all modules. Each time has an engine of its own, which gives its
+// memory back at its end.
+std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of_modules(
+    const MeasureRequest& request, const Model& model, int ordinal) {
+  run::MeasureOptions options = request.options;
+  // Exchanges that nobody declares are not run.
+  options.exchanges = declares_exchanges(model) ? run::Exchanges::Measured : run::Exchanges::None;
+  std::map<std::string, std::vector<ModuleCost>> measured;
+  for (int round = 0; round < kRounds; ++round) {
+    for (const Module& module : model.modules.list) {
+      auto engine = engine_for(request.device, ordinal);
+      if (!engine) return engine.error();
+      const auto cost = run::measure_module(**engine, module, options);
+      if (!cost) return cost.error();
+      measured[module.name].push_back(*cost);
+    }
+  }
+  std::map<std::string, ModuleCost> costs;
+  for (const auto& [name, of_rounds] : measured) costs[name] = run::median_of(of_rounds);
+  return costs;
+}
+
+// `between` is the cost of a message between two processes; nullopt: messages are copies.
+int measure_model(const MeasureRequest& request, const ModelFile& file, int ordinal,
+                  const std::optional<TransferCost>& between) {
+  auto modules = costs_of_modules(request, file.model, ordinal);
+  if (const auto* error = std::get_if<Error>(&modules)) return fail(*error);
+  if (const auto* failure = std::get_if<run::RunFailure>(&modules)) return refuse_failure(*failure);
+  MeasuredCosts costs;
+  costs.modules = std::get<0>(std::move(modules));
+  costs.transfer = between;
+  auto engine = engine_for(request.device, ordinal);
+  if (!engine) return fail(engine.error());
+  if (const auto bytes = message_bytes(file.model); bytes && !between) {
+    auto transfer = run::measure_transfer(**engine, *bytes);
+    if (!transfer) return fail(transfer.error());
+    costs.transfer = *transfer;
+  }
+  const std::string text = with_costs(file.source.text, costs);
+  if (const auto failed = write_output(request.output, text)) return fail(*failed);
+  if (request.output == "-") return kAccepted;
+  return exit_code_after(write_stdout(table_of(costs, **engine)));
+}
+
+// Both processes measure messages between them; the modules are the first one's to measure.
+int measure_in(Launched& launched, MeasureRequest& request, const ModelFile& file,
+               const run::BetweenFactory& messages, std::int64_t bytes) {
+  const std::int32_t processes = launched.processes().size();
+  if (processes != 2) {
+    return fail(Error{.kind = ErrorKind::Environment,
+                      .message = fmt::format("messages are measured between 2 processes, and {} "
+                                             "were launched",
+                                             processes)});
+  }
+  int ordinal = 0;  // of the CUDA device
+  if (request.transport.kind == TransportKind::Nccl) {
+    const auto device = launched.device();
+    if (!device) return fail(device.error());
+    ordinal = *device;
+  }
+  auto engine = engine_for(request.device, ordinal);
+  if (!engine) return fail(engine.error());
+  const auto cost = run::measure_transfer_between(**engine, launched.processes(), messages, bytes);
+  if (!cost) return fail(cost.error());
+  engine->reset();
+  return launched.reports() ? measure_model(request, file, ordinal, *cost) : kAccepted;
+}
+
+int measure_apart(MeasureRequest& request, const ModelFile& file) {
+  const bool nccl = request.transport.kind == TransportKind::Nccl;
+  if (request.device == (nccl ? Device::Host : Device::Cuda)) {
+    throw CLI::ValidationError("--transport", nccl ? "nccl moves the memory of CUDA devices: take "
+                                                     "--device cuda"
+                                                   : "mpi moves the memory of processors: take "
+                                                     "--device host");
+  }
+  request.device = nccl ? Device::Cuda : Device::Host;
+  const auto bytes = message_bytes(file.model);
+  if (!bytes) {
+    throw CLI::ValidationError("--transport",
+                               "modules differ in what a stage hands on: say \"transfer\": "
+                               "{\"bytes\": ...} in the model file");
+  }
+  auto messages = nccl ? messages_of_nccl() : run::BetweenFactory(run::between_processes);
+  if (!messages) return fail(messages.error());
+  auto launched = nccl && !launched_by_mpi() ? Launched::spawn(request.transport, 2)
+                                             : Launched::join(request.transport);
+  if (!launched) return fail(launched.error());
+  return launched->run([&] { return measure_in(*launched, request, file, *messages, *bytes); });
+}
+
+int measure(MeasureRequest& request) {
   if (!request.traces.empty()) {
     return measure_traces(request.traces, request.output, request.limits);
   }
@@ -88,50 +190,17 @@ int measure(const MeasureRequest& request) {
   }
   const auto file = read_model_file(request.model, request.limits);
   if (!file) return refuse(file.error());
-  const Model& model = file->model;
-  if (model.modules.list.empty()) {
+  if (file->model.modules.list.empty()) {
     throw CLI::ValidationError("--model", "declares no modules, and they are what is measured");
   }
-  for (const Module& module : model.modules.list) {
+  for (const Module& module : file->model.modules.list) {
     if (const auto why = run::module_refusal(module)) {
       print_stderr(fmt::format("error: {}\n", *why));
       return kFindings;
     }
   }
-  MeasuredCosts costs;
-  std::string table;
-  run::MeasureOptions options = request.options;
-  // Exchanges that nobody declares are not run.
-  options.exchanges = declares_exchanges(model) ? run::Exchanges::Measured : run::Exchanges::None;
-  std::map<std::string, std::vector<ModuleCost>> measured;
-  for (int round = 0; round < kRounds; ++round) {
-    for (const Module& module : model.modules.list) {
-      // Each time has an engine of its own, which gives its memory back at its end.
-      auto engine = engine_for(request.device);
-      if (!engine) return fail(engine.error());
-      const auto cost = run::measure_module(**engine, module, options);
-      if (!cost) {
-        print_stderr(fmt::format("error: {}\n", cost.error().message));
-        if (!cost.error().help.empty()) {
-          print_stderr(fmt::format("  help: {}\n", cost.error().help));
-        }
-        return cost.error().kind == run::RunFailure::Kind::Broken ? kEnvironment : kFindings;
-      }
-      measured[module.name].push_back(*cost);
-    }
-  }
-  for (const auto& [name, of_rounds] : measured) costs.modules[name] = run::median_of(of_rounds);
-  auto engine = engine_for(request.device);
-  if (!engine) return fail(engine.error());
-  if (const auto bytes = message_bytes(model)) {
-    auto transfer = run::measure_transfer(**engine, *bytes);
-    if (!transfer) return fail(transfer.error());
-    costs.transfer = *transfer;
-  }
-  const std::string text = with_costs(file->source.text, costs);
-  if (const auto failed = write_output(request.output, text)) return fail(*failed);
-  if (request.output == "-") return kAccepted;
-  return exit_code_after(write_stdout(table_of(costs, **engine)));
+  const bool apart = request.transport.kind != TransportKind::InProcess;
+  return apart ? measure_apart(request, *file) : measure_model(request, *file, 0, std::nullopt);
 }
 
 }  // namespace
@@ -152,6 +221,7 @@ Run add_measure(CLI::App& command) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{0xffffffff}))
       ->capture_default_str();
   add_device_option(command, request->device);
+  request->transport.add_to(command, "mpirun -n 2 capo measure ...");
   command
       .add_option("--microbatches", request->options.microbatches,
                   "Of the step that is measured; times are medians over all but the first")

@@ -141,7 +141,8 @@ int report_failure(const run::RunFailure& failure, const RunRequest& request,
 }
 
 // The makespan that the simulator gives the step with the costs that the model file states.
-Result<double, std::string> predicted_makespan(const Input& input, const Model& model) {
+Result<double, std::string> predicted_makespan(const Input& input, const Model& model,
+                                               const run::Division& division) {
   auto costs = costs_of(model);
   if (!costs) return costs.error();
   if (!costs->in_microseconds) {
@@ -150,7 +151,9 @@ Result<double, std::string> predicted_makespan(const Input& input, const Model& 
   SimulationOptions options{.check = check_options_of(model), .costs = *std::move(costs)};
   options.check.plan = {};  // what a plan adds to times is in the costs
   // The ranks of one process share its device.
-  options.costs.devices.assign(input.schedule.ranks.size(), 0);
+  for (std::int32_t rank = 0; rank < division.ranks; ++rank) {
+    options.costs.devices.push_back(division.home(rank));
+  }
   const auto simulation = simulation_of(input, options);
   if (!simulation) return "cannot be simulated: " + simulation.error().why;
   return (*simulation)->makespan();
@@ -231,8 +234,9 @@ int refuse_processes(const RunRequest& request, const run::Division& division,
 }
 
 run::Division division_of(const RunRequest& request, const Input& input) {
-  return {.ranks = static_cast<std::int32_t>(input.schedule.ranks.size()),
-          .per_process = request.transport.ranks_per_device};
+  const auto ranks = static_cast<std::int32_t>(input.schedule.ranks.size());
+  const bool apart = request.transport.kind != TransportKind::InProcess;
+  return {.ranks = ranks, .per_process = apart ? request.transport.ranks_per_device : ranks};
 }
 
 // Refuses before anything runs, and says so in one of the processes; one that fails alone ends all.
@@ -265,7 +269,7 @@ int run_judged(const RunRequest& request, JudgedInput& judged) {
   }
   std::optional<double> predicted;
   if (request.predict) {
-    const auto makespan = predicted_makespan(input, model);
+    const auto makespan = predicted_makespan(input, model, division);
     if (!makespan) throw CLI::ValidationError("--predict", makespan.error());
     predicted = *makespan;
   }
@@ -414,7 +418,8 @@ Run add_run(CLI::App& command) {
       ->capture_default_str();
   command.add_flag("--predict", request->predict,
                    "Simulate the step with the costs of the model file, beside what was measured");
-  request->transport.add_to(command);
+  request->transport.add_to(command, "mpirun -n RANKS capo run ...");
+  request->transport.add_ranks_to(command);
   add_format(command, request->format);
   command.add_option("-o,--output", request->timeline,
                      "Write the measured timeline here as a Chrome trace");

@@ -46,17 +46,19 @@ int made_quiet() {
 
 }  // namespace
 
-void TransportRequest::add_to(CLI::App& app) {
-  add_choice(
-      app, "--transport", kind,
-      {{"in-process", TransportKind::InProcess},
-       {"mpi", TransportKind::Mpi},
-       {"nccl", TransportKind::Nccl}},
-      "How messages travel: in-process, mpi (mpirun -n RANKS capo run ...) or nccl (a process "
-      "for each CUDA device, made by mpirun or by capo itself)");
+void TransportRequest::add_to(CLI::App& app, const std::string& example) {
+  add_choice(app, "--transport", kind,
+             {{"in-process", TransportKind::InProcess},
+              {"mpi", TransportKind::Mpi},
+              {"nccl", TransportKind::Nccl}},
+             "How messages travel: in-process, mpi (" + example +
+                 ") or nccl (a process for each CUDA device, made by mpirun or by capo itself)");
   app.add_option("--timeout", timeout, "Seconds that a message of mpi or nccl may take")
       ->check(CLI::Range(0.001, kLongestTimeout))
       ->capture_default_str();
+}
+
+void TransportRequest::add_ranks_to(CLI::App& app) {
   app.add_option("--ranks-per-device", ranks_per_device,
                  "How many ranks one process of mpi or nccl has, with copies between them")
       ->check(CLI::Range(1, kMostRanks))

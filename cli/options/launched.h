@@ -1,4 +1,5 @@
-// The option --transport of `run`, and the processes that were launched together for it.
+// The option --transport of `run` and `measure`, and the processes that were launched together for
+// it.
 //
 //   mpirun -n 2 capo run two_ranks.order --transport mpi
 //
@@ -33,7 +34,9 @@ struct TransportRequest {
   double timeout = 60;  ///< seconds
   std::int32_t ranks_per_device = 1;
 
-  void add_to(CLI::App& app);
+  /// `example` is how mpirun launches the command.
+  void add_to(CLI::App& app, const std::string& example);
+  void add_ranks_to(CLI::App& app);
 };
 
 /// Whether mpirun, or what does its work, has launched this process.

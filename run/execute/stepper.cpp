@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -188,7 +189,7 @@ void Stepper::walk(Mode mode) {
   }
   std::vector<EventId> done(program_.ops.size(), 0);
   std::vector<std::pair<EventId, EventId>> times;
-  const EventId start = mode == Mode::Actions ? engine.record(0) : 0;
+  const EventId start = mode == Mode::Actions ? begin_times() : 0;
   for (std::uint32_t id = 0; id < program_.ops.size() && !broken(); ++id) {
     const Op& op = program_.ops[id];
     label(op);
@@ -222,6 +223,24 @@ void Stepper::walk(Mode mode) {
     timeline_[i].end = engine.between(start, times[i].second);
   }
   engine.forget_events();
+}
+
+EventId Stepper::begin_times() {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kTries = 5;
+  EventId closest = 0;
+  for (int i = 0; i < kTries; ++i) {
+    const Clock::time_point before = Clock::now();
+    const EventId event = loaded_.engine.record(0);
+    loaded_.engine.synchronise();
+    const std::chrono::nanoseconds between = Clock::now() - before;
+    const std::chrono::duration<double, std::micro> doubt = between / 2;
+    if (i > 0 && doubt.count() >= beginning_.doubt) continue;
+    closest = event;
+    const std::chrono::nanoseconds at = before.time_since_epoch() + between / 2;
+    beginning_ = {.nanoseconds = at.count(), .doubt = doubt.count()};
+  }
+  return closest;
 }
 
 // An op that only begins transfers, or waits for their other ends, has nothing to time.

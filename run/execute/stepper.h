@@ -94,6 +94,14 @@ class SavedTensors {
   std::map<std::pair<std::size_t, std::int32_t>, LayerPlaces> left_;  // by layer and microbatch
 };
 
+/// The moment from which a replay's times count, on the clock that all processes of a machine share
+/// (std::chrono::steady_clock). The event that marks it was recorded on an idle engine between two
+/// looks at that clock, of several tries at the closest two.
+struct Beginning {
+  std::int64_t nanoseconds = 0;  ///< in the middle of the two looks
+  double doubt = 0;              ///< microseconds that it may be off either way
+};
+
 /// When an op ran, in microseconds from the beginning.
 struct Measured {
   std::uint32_t op = 0;
@@ -124,6 +132,7 @@ class Stepper {
   [[nodiscard]] const std::vector<Captured>& graphs() const { return graphs_; }
   /// When the ops of the last replay of actions ran.
   [[nodiscard]] const std::vector<Measured>& timeline() const { return timeline_; }
+  [[nodiscard]] const Beginning& beginning() const { return beginning_; }
   /// Names the parameter that was gone when its gradient came; nothing is launched after that.
   [[nodiscard]] const std::optional<std::string>& lost() const { return lost_; }
 
@@ -133,6 +142,7 @@ class Stepper {
   [[nodiscard]] Transport& transport(Mode mode) const {
     return mode == Mode::Eager ? loaded_.eager_transport : loaded_.transport;
   }
+  [[nodiscard]] EventId begin_times();
   [[nodiscard]] bool takes_time(const Op& op) const;
   void label(const OpPart& part);
   void label(const Op& op);
@@ -183,6 +193,7 @@ class Stepper {
   std::map<WorkKey, GraphId> graph_of_;  // by the first work of a part
   std::map<std::pair<std::size_t, std::int32_t>, std::vector<ParameterHandle>> handles_;
   std::vector<Measured> timeline_;
+  Beginning beginning_;
   std::optional<std::string> lost_;
 };
 

@@ -16,6 +16,8 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace capo {
@@ -103,6 +105,77 @@ TEST_F(Mpi, TheReportNamesTheTransportAndNothingElseDiffers) {
   EXPECT_TRUE(holds(two.out, "gradients equal to eager, to the bit: 4 of 4 of parameters"))
       << two.out;
   EXPECT_EQ(two.err, "");
+}
+
+// When the task of this name ran on a rank, as the timeline has it.
+std::pair<double, double> span_in(const json& trace, const std::string& name, int rank) {
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X" || event["name"] != name || event["pid"] != rank) continue;
+    const double begin = event["ts"];
+    return {begin, begin + event["dur"].get<double>()};
+  }
+  ADD_FAILURE() << name << " of rank " << rank << " is not in the timeline";
+  return {};
+}
+
+// What waits for a message of another process begins after that message began there.
+TEST_F(Mpi, TimesOfAllRanksAreOnOneAxis) {
+  ASSERT_TRUE(publish("1f1b", 2, 2));
+  const Outcome two = mpirun(2, {"run", "step.order", "--transport", "mpi", "-o", "t.json"});
+  ASSERT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_TRUE(holds(two.out, "clocks: times of 2 processes agree within ")) << two.out;
+  const json trace = json::parse(folder_.read("t.json"));
+  EXPECT_GE(span_in(trace, "F1.0", 1).first, span_in(trace, "F1.0", 0).second);
+  EXPECT_GE(span_in(trace, "B1.0", 0).first, span_in(trace, "B1.0", 1).second);
+}
+
+constexpr std::string_view kSmallModel =
+    R"({"modules": {"default": {"kind": "linear", "dtype": "bf16",
+        "shape": {"tokens": 4, "hidden": 4, "ffn": 4}}}})";
+
+TEST_F(Mpi, MessagesBetweenTwoProcessesAreMeasured) {
+  ASSERT_TRUE(publish("1f1b", 2, 2));
+  folder_.write("m.json", std::string(kSmallModel));
+  const Outcome measured =
+      mpirun(2, {"measure", "--model", "m.json", "--transport", "mpi", "-o", "costs.json"});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  EXPECT_TRUE(holds(measured.out, "transfer of 32 bytes: latency ")) << measured.out;
+  const json costs = json::parse(folder_.read("costs.json"));
+  EXPECT_EQ(costs["transfer"]["bytes"], 32);
+  EXPECT_GT(costs["transfer"]["latency"], 0);
+  EXPECT_TRUE(costs["modules"]["default"]["cost"].contains("forward"));
+  const Outcome run =
+      mpirun(2, {"run", "step.order", "--model", "costs.json", "--transport", "mpi", "--predict"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(holds(run.out, " us simulated, ")) << run.out;
+}
+
+TEST_F(Mpi, MessagesAreMeasuredBetweenTwoProcessesAndNoOtherNumber) {
+  folder_.write("m.json", std::string(kSmallModel));
+  const Outcome three = mpirun(3, {"measure", "--model", "m.json", "--transport", "mpi"});
+  EXPECT_EQ(three.exit_code, 5);
+  EXPECT_TRUE(
+      holds(three.err, "error: messages are measured between 2 processes, and 3 were launched\n"))
+      << three.err;
+}
+
+TEST(MeasuredMessages, NeedOneSizeAndTheMemoryOfTheTransport) {
+  const ScratchFolder folder;
+  folder.write("m.json", std::string(kSmallModel));
+  folder.write("two.json", R"({"layers": "a", "modules": {
+      "a": {"kind": "linear", "shape": {"tokens": 4, "hidden": 4, "ffn": 4}},
+      "b": {"kind": "linear", "shape": {"tokens": 8, "hidden": 4, "ffn": 4}}}})");
+  const auto measured = [&](const std::string& model, const std::string& device) {
+    return run_capo({"measure", "--model", model, "--transport", "mpi", "--device", device},
+                    {.directory = folder.path()});
+  };
+  const Outcome two = measured("two.json", "host");
+  EXPECT_EQ(two.exit_code, 2);
+  EXPECT_TRUE(holds(two.err, "modules differ in what a stage hands on")) << two.err;
+  const Outcome cuda = measured("m.json", "cuda");
+  EXPECT_EQ(cuda.exit_code, 2);
+  EXPECT_TRUE(holds(cuda.err, "mpi moves the memory of processors: take --device host"))
+      << cuda.err;
 }
 
 // Runs every schedule that there is of so many ranks, one in three with buffered sends.

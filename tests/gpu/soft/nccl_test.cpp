@@ -202,6 +202,23 @@ TEST_F(OverNccl, TheHostAndBufferedSendsAreRefused) {
   EXPECT_TRUE(holds(host.err, "nccl moves the memory of CUDA devices")) << host.err;
 }
 
+TEST_F(OverNccl, MessagesBetweenTwoDevicesAreMeasured) {
+  folder_.write("m.json", R"({"modules": {"default": {"kind": "linear", "dtype": "bf16",
+      "shape": {"tokens": 4, "hidden": 4, "ffn": 4}}}})");
+  const Outcome measured = run_capo(
+      {"measure", "--model", "m.json", "--transport", "nccl", "-o", "costs.json"},
+      {.directory = folder_.path(),
+       .environment = {"CAPO_SOFT_CUDA_DEVICES=2", "CAPO_NCCL_LIBRARY=" CAPO_FAKE_NCCL_LIBRARY},
+       .program = CAPO_ON_SOFT_CUDA});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  EXPECT_TRUE(holds(measured.out, "transfer of 32 bytes: latency ")) << measured.out;
+  publish("1f1b", 2);
+  const Outcome run_two = run(2, {"--transport", "nccl", "--model", "costs.json", "--predict"});
+  EXPECT_EQ(run_two.exit_code, 0) << run_two.err;
+  EXPECT_TRUE(holds(run_two.out, "clocks: times of 2 processes agree within ")) << run_two.out;
+  EXPECT_TRUE(holds(run_two.out, " us simulated, ")) << run_two.out;
+}
+
 TEST_F(OverNccl, TheTimelineHoldsAllRanks) {
   publish("1f1b", 2);
   const Outcome two = run(2, {"--transport", "nccl", "--float64", "none", "-o", "t.json"});
