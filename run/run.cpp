@@ -161,11 +161,12 @@ std::optional<RankRange> own_ranks(const PlannedStep& step, const RunOptions& op
 }
 
 StepInputs inputs_of(Engine& engine, const PlannedStep& step, const StepLayers& layers,
-                     const Program& program) {
+                     const Program& program, const RunOptions& options) {
   engine.label("setting up");
   engine.have_streams(
       std::max<std::uint32_t>(1, static_cast<std::uint32_t>(program.rank_of_stream.size())));
-  if (!program.exchanges.empty()) engine.leave_room_for_exchanges();
+  const bool messages = options.processes != nullptr && options.between.on_device;
+  if (messages || !program.exchanges.empty()) engine.leave_room_for_exchanges();
   return {engine, step, layers, program};
 }
 
@@ -238,7 +239,7 @@ Setup::Setup(Engine& on, const PlannedStep& planned, const RunOptions& options, 
       step(planned),
       layers(std::move(of_step)),
       program(program_of_run(step, admission, options)),
-      inputs(inputs_of(engine, step, layers, program)),
+      inputs(inputs_of(engine, step, layers, program, options)),
       eager_transport(options.processes == nullptr ? nullptr : in_process(engine)),
       transport(transport_of(engine, step, layers, program, options)),
       parameters(drawn_parameters(layers, options.seed)),

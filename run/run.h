@@ -93,6 +93,8 @@ struct RunOptions {
     std::string name = "mpi";
     BetweenFactory make = between_processes;
     bool can_be_captured = false;  ///< a graph of a whole step can hold them
+    /// Kernels of the device move them, beside which products leave some of it free.
+    bool on_device = false;
   } between;
   /// Called after the captures and after the last replay.
   std::function<void(const Inspection&)> inspect;

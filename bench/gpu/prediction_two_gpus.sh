@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # How well simulations predict a step over two GPUs, with messages of NCCL between them.
 #
-#   bench/gpu/prediction_two_gpus.sh CAPO [REPLAYS]
+#   bench/gpu/prediction_two_gpus.sh CAPO [REPLAYS [MODULES]]      MODULES: of linear, mlp, experts; default: all
 #
 # Measures three modules on one GPU and a message between the two, then runs orders that differ in schedule, microbatches,
 # whole or split backwards, and in how transfers are called. A line each: measured and simulated makespans, medians over the
@@ -12,10 +12,10 @@
 set -euo pipefail
 export LC_ALL=C NCCL_NVLS_ENABLE=0
 (($# >= 1)) || {
-  echo "usage: prediction_two_gpus.sh CAPO [REPLAYS]" >&2
+  echo "usage: prediction_two_gpus.sh CAPO [REPLAYS [MODULES]]" >&2
   exit 2
 }
-capo=$1 replays=${2:-7}
+capo=$1 replays=${2:-7} modules=${3:-linear mlp experts}
 folder=$(mktemp -d)
 trap 'rm -rf -- "$folder"' EXIT
 (($("$capo" devices | wc -l) >= 2)) || {
@@ -49,7 +49,7 @@ for m in 4 8; do
 done
 
 printf '$ prediction_two_gpus.sh capo %s\n' "$replays"
-for module in linear mlp experts; do
+for module in $modules; do
   printf '\n%s\n' "$module"
   "$capo" measure --model "$folder/$module.json" --transport nccl -o "$folder/costs.json"
   printf '%-22s %12s %12s %9s %10s\n' order 'measured us' 'simulated us' error 'clocks us'

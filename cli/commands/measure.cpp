@@ -102,6 +102,8 @@ std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of
     for (const Module& module : model.modules.list) {
       auto engine = engine_for(request.device, ordinal);
       if (!engine) return engine.error();
+      // A run leaves that room, too.
+      if (request.transport.kind == TransportKind::Nccl) (*engine)->leave_room_for_exchanges();
       const auto cost = run::measure_module(**engine, module, options);
       if (!cost) return cost.error();
       measured[module.name].push_back(*cost);

@@ -344,7 +344,8 @@ int run_over_nccl(RunRequest& request) {
   refuse_options(request);
   auto messages = messages_of_nccl();
   if (!messages) return fail(messages.error());
-  request.options.between = {.name = "nccl", .make = *messages, .can_be_captured = true};
+  request.options.between = {
+      .name = "nccl", .make = *messages, .can_be_captured = true, .on_device = true};
   if (launched_by_mpi()) {
     auto launched = Launched::join(request.transport);
     if (!launched) return fail(launched.error());

@@ -59,8 +59,9 @@ class Engine {
 
   /// Streams are numbered from 0.
   virtual void have_streams(std::uint32_t count) = 0;
-  /// From here on products leave a part of the device to exchanges that run beside them: a kernel
-  /// that fills the device would hold exchanges up, and they would hold it up.
+  /// From here on products leave a part of the device to exchanges and messages that run beside
+  /// them: a kernel that fills the device would hold those up, and they would hold it up. A message
+  /// that waits for its other end does so for as long as it waits.
   virtual void leave_room_for_exchanges() {}
   /// Launches on a stream that is being captured are recorded and do not run.
   virtual void launch(StreamId stream, const Call& call) = 0;
