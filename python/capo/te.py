@@ -106,10 +106,13 @@ class guard:
                 self._warn_of_pool(named.get("pool"))
             left = _Left(modules, function)
             try:
-                return function(modules, sample_args, *rest, **named)
+                captured = function(modules, sample_args, *rest, **named)
             except BaseException:
                 left.restore()
                 raise
+            if order is not None and named.get("pool") is not None:
+                self._pools.setdefault(named["pool"], len(self.reports))
+            return captured
 
         guarded._capo = self
         return guarded
@@ -134,7 +137,7 @@ class guard:
         if pool is None:
             return
         call = len(self.reports)
-        first = self._pools.setdefault(pool, call)
+        first = self._pools.get(pool, call)
         words = "graphs are captured into a pool that was handed in: graphs of others there are not judged"
         if first != call:
             words = (

@@ -141,15 +141,30 @@ def test_what_hangs_on_a_kind_that_nobody_can_read_is_warned_of(engine):
 
 def test_a_pool_that_is_handed_in_is_warned_of(engine):
     pool, named = (0, 1), {"_order": [1, -1], "_num_layers_per_chunk": [1]}
-    with capo.te.guard(), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        engine.make_graphed_callables((Layer(),), (), **named)
-        with pytest.raises(capo.te.CaptureWarning, match="graphs of others there are not judged"):
+    with capo.te.guard():
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            engine.make_graphed_callables((Layer(),), (), **named)
+        with pytest.warns(capo.te.CaptureWarning, match="graphs of others there are not judged"):
             engine.make_graphed_callables((Layer(),), (), **named, pool=pool)
-        with pytest.raises(capo.te.CaptureWarning, match="call 3 .* captures into the pool of call 2"):
+        with pytest.warns(capo.te.CaptureWarning, match="call 3 .* captures into the pool of call 2"):
             engine.make_graphed_callables((Layer(),), (), **named, pool=pool)
-        with pytest.raises(capo.te.CaptureWarning, match="of others"):
+        with pytest.warns(capo.te.CaptureWarning, match="of others"):
             engine.make_graphed_callables((Layer(),), (), **named, pool=(0, 2))
+
+
+def test_a_capture_that_fails_leaves_nothing_in_its_pool(engine):
+    def captures(modules, sample_args, **named):
+        if modules[0].delay_wgrad_compute:
+            raise RuntimeError("out of memory")
+
+    module = types.SimpleNamespace(make_graphed_callables=captures)
+    named = {"_order": [1, -1], "_num_layers_per_chunk": [1], "pool": (0, 1)}
+    with capo.te.guard(module):
+        with pytest.raises(RuntimeError), pytest.warns(capo.te.CaptureWarning):
+            module.make_graphed_callables((Layer(True),), (), **{**named, "_order": [1, -1, -1.5]})
+        with pytest.warns(capo.te.CaptureWarning, match="graphs of others there are not judged"):
+            module.make_graphed_callables((Layer(),), (), **named)
 
 
 def test_what_is_read_is_model_json():
