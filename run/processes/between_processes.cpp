@@ -7,11 +7,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace capo::run {
+
+namespace {
+
+constexpr std::int64_t kLargestTag = std::numeric_limits<int>::max();
+
+}  // namespace
 
 BetweenProcesses::Head BetweenProcesses::head_of(const Message& message) {
   return {.sender = message.channel.sender,
@@ -21,9 +28,9 @@ BetweenProcesses::Head BetweenProcesses::head_of(const Message& message) {
 }
 
 // Both sides count the messages of a channel alike; ranks of one process share its number there.
-int BetweenProcesses::tag_of(const Message& message) const {
-  const auto number = static_cast<int>(message.number);
-  const std::int32_t several = apart_.division.per_process;
+std::int64_t BetweenProcesses::tag_of(const Message& message) const {
+  const auto number = static_cast<std::int64_t>(message.number);
+  const std::int64_t several = apart_.division.per_process;
   return (number * several + message.channel.sender % several) * several +
          message.channel.receiver % several;
 }
@@ -36,9 +43,18 @@ void BetweenProcesses::expect(const Message& message, std::byte* place) {
 void BetweenProcesses::prepare() {
   int communicators = 1;
   for (const auto& [message, place] : places_) {
+    if (!error_ && tag_of(message) > kLargestTag) refuse(message);
     communicators = std::max(communicators, message.channel.communicator + 1);
   }
   first_ = processes_.library().add_communicators(communicators);
+}
+
+void BetweenProcesses::refuse(const Message& message) {
+  error_ =
+      Error{.kind = ErrorKind::Environment,
+            .message = fmt::format("{}, would have the tag {}, and MPI has none above {}",
+                                   name_of(message, apart_.words), tag_of(message), kLargestTag),
+            .help = "tags number the ranks of a process: give a smaller --ranks-per-device"};
 }
 
 void BetweenProcesses::begin_step() {
@@ -55,7 +71,8 @@ void BetweenProcesses::send(StreamId, const Message& message, const std::byte* f
   auto* bytes = const_cast<std::byte*>(from);
   begun.request = processes_.library().send(
       first_ + message.channel.communicator, apart_.division.home(message.channel.receiver),
-      tag_of(message), {{&begun.head, sizeof(Head)}, {bytes, message.bytes}}, apart_.mode);
+      static_cast<int>(tag_of(message)), {{&begun.head, sizeof(Head)}, {bytes, message.bytes}},
+      apart_.mode);
 }
 
 void BetweenProcesses::receive(StreamId, const Message& message) {
@@ -64,7 +81,8 @@ void BetweenProcesses::receive(StreamId, const Message& message) {
   begun.head = {};
   begun.request = processes_.library().receive(
       first_ + message.channel.communicator, apart_.division.home(message.channel.sender),
-      tag_of(message), {{&begun.head, sizeof(Head)}, {places_.at(message), message.bytes}});
+      static_cast<int>(tag_of(message)),
+      {{&begun.head, sizeof(Head)}, {places_.at(message), message.bytes}});
 }
 
 void BetweenProcesses::finish(StreamId, const Message& message, End end) {

@@ -95,9 +95,10 @@ class BetweenProcesses final : public Transport {
   using Pieces = Piece[2];
 
   [[nodiscard]] static Head head_of(const Message& message);
-  [[nodiscard]] int tag_of(const Message& message) const;
+  [[nodiscard]] std::int64_t tag_of(const Message& message) const;
   [[nodiscard]] bool broken();
   void fail(std::string message);
+  void refuse(const Message& message);
   void tell_stuck(const StuckRank& own);
 
   Engine& engine_;

@@ -4,6 +4,7 @@
 #include "run/processes/processes.h"
 
 #include "run/host/host_engine.h"
+#include "run/processes/between_processes.h"
 #include "run/processes/own_rank.h"
 #include "run/report.h"
 #include "run/run.h"
@@ -216,6 +217,32 @@ TEST(StepOverProcesses, SeveralRanksOfAProcessReportWhatAllDo) {
     EXPECT_EQ(report->timeline.size(), alone->timeline.size());
     EXPECT_EQ(report->division.per_process, 2);
   });
+}
+
+// MPI's tags go to 2^31 - 1, and each holds the number of a message and both ranks' numbers within
+// their processes.
+TEST(Tags, ThatMpiDoesNotHaveAreRefusedWithTheFlag) {
+  for (const std::uint32_t number : {8'589U, 8'590U}) {
+    Post post(2);
+    in_each(post, 60s, [&](Processes& processes) {
+      host::HostEngine engine;
+      const auto transport = between_processes(
+          engine, {.processes = processes,
+                   .division = {.ranks = 1000, .per_process = 500},
+                   .words = [](const Message&) { return std::string("which nobody reads"); }});
+      std::byte place{};
+      transport->expect({.channel = {.sender = 0, .receiver = 999}, .number = number, .bytes = 1},
+                        &place);
+      transport->prepare();
+      EXPECT_EQ(transport->error().has_value(), number == 8'590U);
+      if (!transport->error()) return;
+      EXPECT_EQ(transport->error()->message,
+                "message 8590 from rank 0 to rank 999, which nobody reads, would have the tag "
+                "2147500499, and MPI has none above 2147483647");
+      EXPECT_EQ(transport->error()->help,
+                "tags number the ranks of a process: give a smaller --ranks-per-device");
+    });
+  }
 }
 
 }  // namespace
