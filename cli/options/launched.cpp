@@ -108,10 +108,10 @@ Result<Launched> Launched::join(const TransportRequest& request) {
 }
 
 Result<Launched> Launched::spawn(const TransportRequest& request, int count) {
-  const auto library = run::spawn(count);
+  const run::Processes::Duration timeout(request.timeout);
+  const auto library = run::spawn(count, timeout);
   if (!library) return library.error();
-  return Launched(
-      std::make_unique<run::Processes>(**library, run::Processes::Duration(request.timeout)));
+  return Launched(std::make_unique<run::Processes>(**library, timeout));
 }
 
 Result<int> Launched::device() const {

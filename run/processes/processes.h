@@ -25,9 +25,11 @@
 // Processes of one machine that this one makes of itself, where nobody launched several: copies
 // that talk through sockets, and one that waits for them.
 //
-//   MessageLibrary* mine = spawn(2);   returns twice, in two new processes; this one only waits
+//   MessageLibrary* mine = spawn(2, 60s);   returns twice, in two new processes; this one only
+//   waits
 //
-// The process that was there before ends when all of them have, with the exit code of rank 0. When
+// One that leaves while another takes nothing of what it sent for the timeout ends all of them. The
+// process that was there before ends when all of them have, with the exit code of rank 0. When
 // one ends by itself without having left, or is killed, it ends the others at once: with the code
 // of that one, or, for a signal, with code 5 and a line that names it. When it is killed itself,
 // they are as well.
@@ -104,6 +106,6 @@ struct StuckRank {
                                          std::int32_t ranks);
 
 /// Precondition: this process has one thread, and has asked nothing of CUDA.
-[[nodiscard]] Result<MessageLibrary*> spawn(int count);
+[[nodiscard]] Result<MessageLibrary*> spawn(int count, std::chrono::duration<double> timeout);
 
 }  // namespace capo::run

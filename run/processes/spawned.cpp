@@ -14,6 +14,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +22,7 @@
 #include <map>
 #include <new>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -54,8 +56,8 @@ struct Peer {
 
 class Sockets final : public MessageLibrary {
  public:
-  Sockets(int rank, std::vector<int> sockets, Left& left)
-      : rank_(rank), left_(left), peers_(sockets.size()) {
+  Sockets(int rank, std::vector<int> sockets, Left& left, std::chrono::duration<double> timeout)
+      : rank_(rank), left_(left), timeout_(timeout), peers_(sockets.size()) {
     for (std::size_t i = 0; i < sockets.size(); ++i) peers_[i].socket = sockets[i];
   }
 
@@ -110,8 +112,21 @@ class Sockets final : public MessageLibrary {
     requests_.erase(request);
   }
 
+  // The others may still need what this one has sent; one that takes nothing for the timeout does
+  // not answer.
   void leave() override {
-    while (unsent()) pump();
+    auto last = std::chrono::steady_clock::now();
+    for (std::size_t before = unsent(); before > 0;) {
+      pump();
+      const std::size_t now = unsent();
+      if (std::exchange(before, now) != now) {
+        last = std::chrono::steady_clock::now();
+      } else if (std::chrono::steady_clock::now() - last > timeout_) {
+        end_without_answer();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    }
     left_ = true;
   }
   [[noreturn]] void end_all(int code) override { std::_Exit(code); }
@@ -146,11 +161,21 @@ class Sockets final : public MessageLibrary {
     peer.out.append(reinterpret_cast<const char*>(&head), sizeof head);
   }
 
-  [[nodiscard]] bool unsent() const {
-    for (const Peer& peer : peers_) {
-      if (!peer.gone && !peer.out.empty()) return true;
+  // Bytes that a process has not taken which is still there.
+  [[nodiscard]] std::size_t unsent() const {
+    std::size_t bytes = 0;
+    for (const Peer& peer : peers_) bytes += peer.gone ? 0 : peer.out.size();
+    return bytes;
+  }
+  [[noreturn]] void end_without_answer() {
+    for (int rank = 0; rank < size(); ++rank) {
+      const Peer& peer = at(rank);
+      if (!peer.gone && !peer.out.empty()) {
+        fmt::print(stderr, "error: rank {} does not take its messages for {:g} s\n", rank,
+                   timeout_.count());
+      }
     }
-    return false;
+    end_all(kBrokenOff);
   }
   [[nodiscard]] bool all_came(std::int64_t meeting) const {
     for (int rank = 0; rank < size(); ++rank) {
@@ -260,6 +285,7 @@ class Sockets final : public MessageLibrary {
 
   int rank_;
   Left& left_;
+  std::chrono::duration<double> timeout_;
   std::vector<Peer> peers_;
   int communicators_ = 0;
   int next_ = 0;
@@ -350,7 +376,7 @@ void close_others(const std::vector<std::vector<int>>& sockets, int own) {
 
 }  // namespace
 
-Result<MessageLibrary*> spawn(int count) {
+Result<MessageLibrary*> spawn(int count, std::chrono::duration<double> timeout) {
   auto sockets = make_sockets(count);
   if (!sockets) return sockets.error();
   const auto bytes = sizeof(Left) * static_cast<std::size_t>(count);
@@ -374,7 +400,7 @@ Result<MessageLibrary*> spawn(int count) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) std::_Exit(kBrokenOff);
     close_others(*sockets, rank);
-    return new Sockets(rank, (*sockets)[static_cast<std::size_t>(rank)], left[rank]);
+    return new Sockets(rank, (*sockets)[static_cast<std::size_t>(rank)], left[rank], timeout);
   }
   close_others(*sockets, -1);
   const int code = Watch(std::move(ranks), left).end();

@@ -217,7 +217,7 @@ class OverDevices {
   static Result<std::unique_ptr<OverDevices>> start(const Request& request) {
     const auto nccl = gpu::nccl_functions();
     if (!nccl) return nccl.error();
-    const auto library = run::spawn(request.devices);
+    const auto library = run::spawn(request.devices, kTimeout);
     if (!library) return library.error();
     auto engine = gpu::CudaEngine::make((*library)->rank());
     if (!engine) {

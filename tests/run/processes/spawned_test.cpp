@@ -28,16 +28,17 @@ struct Ended {
   std::string said;
 };
 
-Ended end_of(int count, const std::function<int(Processes&)>& work) {
+Ended end_of(int count, const std::function<int(Processes&)>& work,
+             Processes::Duration timeout = 20s) {
   const testing_support::ScratchFolder folder;
   const std::string said = folder.path() / "said";
   const pid_t made = fork();
   if (made == 0) {
     const int file = open(said.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
     dup2(file, STDERR_FILENO);
-    const auto library = spawn(count);
+    const auto library = spawn(count, timeout);
     if (!library) std::_Exit(70);
-    Processes processes(**library, 20s);
+    Processes processes(**library, timeout);
     const int code = work(processes);
     (*library)->leave();
     std::_Exit(code);
@@ -126,6 +127,40 @@ TEST(Spawned, OneThatIsKilledEndsAllAndIsNamed) {
   });
   EXPECT_EQ(ended.code, 5);
   EXPECT_EQ(ended.said, "error: the process of rank 1 was ended by signal 9 (Killed)\n");
+}
+
+// Its socket is full, so that not all gets away which it was sent.
+TEST(Spawned, OneThatTakesNothingEndsAllWhenAnotherLeaves) {
+  const Ended ended = end_of(
+      2,
+      [](Processes& all) {
+        if (all.rank() == 1) raise(SIGSTOP);
+        std::string large(30'000'000, 'x');
+        const Piece piece{large.data(), static_cast<std::int64_t>(large.size())};
+        (void)all.library().send(0, 1, 0, {piece, {}}, MessageLibrary::Mode::Buffered);
+        return 0;
+      },
+      200ms);
+  EXPECT_EQ(ended.code, 5);
+  EXPECT_EQ(ended.said, "error: rank 1 does not take its messages for 0.2 s\n");
+}
+
+TEST(Spawned, OneThatIsSlowToTakeIsWaitedFor) {
+  const Ended ended = end_of(2, [](Processes& all) {
+    std::string large(30'000'000, 'x');
+    const Piece piece{large.data(), static_cast<std::int64_t>(large.size())};
+    if (all.rank() == 0) {
+      (void)all.library().send(0, 1, 0, {piece, {}}, MessageLibrary::Mode::Buffered);
+      return 0;
+    }
+    std::string came(large.size(), ' ');
+    const Piece into{came.data(), piece.bytes};
+    if (!all.wait(all.library().receive(0, 0, 0, {into, {}})) || came != large) {
+      all.library().end_all(9);
+    }
+    return 0;
+  });
+  EXPECT_EQ(ended.code, 0);
 }
 
 TEST(Spawned, WhoWaitsForOneThatHasLeftIsTold) {
