@@ -292,14 +292,22 @@ std::optional<std::int32_t> stage_of(const Work& work, std::int32_t rank,
   return chunk < stages.size() ? std::optional(stages[chunk]) : std::nullopt;
 }
 
-// "  edges: in process 0-1; nccl 1-2"
-std::string edges_text(const RunReport& report) {
-  std::map<bool, std::set<std::pair<std::int32_t, std::int32_t>>> edges;  // by: within a process
+// Pairs of ranks with messages between them, the lower one first; by whether they share a process.
+using Edges = std::map<bool, std::set<std::pair<std::int32_t, std::int32_t>>>;
+
+Edges edges_of(const RunReport& report) {
+  Edges edges;
   for (const Transfer& transfer : report.program.transfers) {
     const auto& [sender, receiver, communicator] = transfer.channel;
     const bool within = report.division.home(sender) == report.division.home(receiver);
     edges[within].insert(std::minmax(sender, receiver));
   }
+  return edges;
+}
+
+// "  edges: in process 0-1; nccl 1-2"
+std::string edges_text(const RunReport& report) {
+  Edges edges = edges_of(report);
   std::vector<std::string> parts;
   for (const bool within : {true, false}) {
     std::vector<std::string> names;
@@ -309,6 +317,11 @@ std::string edges_text(const RunReport& report) {
         fmt::format("{} {}", within ? "in process" : report.between, fmt::join(names, ", ")));
   }
   return fmt::format("  edges: {}\n", fmt::join(parts, "; "));
+}
+
+Json edges_as_json(const RunReport& report) {
+  Edges edges = edges_of(report);
+  return {{"in-process", edges[true]}, {report.between, edges[false]}};
 }
 
 }  // namespace
@@ -431,6 +444,7 @@ std::string json_report(const RunReport& report, const PlannedStep& step) {
               {"eager_us", report.times.eager},
               {"makespan_us", report.times.makespan},
               {"busy_us", report.times.busy}}}};
+  if (report.division.per_process > 1) json["edges"] = edges_as_json(report);
   if (report.predicted_makespan) json["simulated_makespan_us"] = *report.predicted_makespan;
   if (report.clock_doubt) json["times"]["clock_doubt_us"] = *report.clock_doubt;
   if (report.other_clocks) json["times"]["other_clocks"] = true;

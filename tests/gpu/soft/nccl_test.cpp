@@ -117,6 +117,8 @@ TEST_F(OverNccl, RanksMayShareADevice) {
       run(3, {"--format", "json", "--transport", "nccl", "--ranks-per-device", "2"});
   EXPECT_EQ(three.exit_code, 0) << three.err;
   EXPECT_EQ(without_times_of_devices(three.out), without_times_of_devices(one.out));
+  EXPECT_EQ(json::parse(three.out)["edges"],
+            json::parse(R"({"in-process": [[0, 1], [2, 3]], "nccl": [[1, 2], [3, 4]]})"));
   const Outcome words = run(3, {"--transport", "nccl", "--ranks-per-device", "2"});
   EXPECT_TRUE(holds(words.out, "  edges: in process 0-1, 2-3; nccl 1-2, 3-4\n")) << words.out;
 }
