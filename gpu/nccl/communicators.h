@@ -20,12 +20,13 @@
 // A thread that acts when something takes too long: NCCL waits for ever, in kernels and on the
 // host, and only another thread can end that.
 //
-//   Watchdog dog(std::chrono::seconds(60), [&] { note_what_waits(); }, [all] { all->abort(); });
-//   dog.watch();   from here on, and from each progress() on, it must not take longer
+//   Watchdog dog(std::chrono::seconds(60), [&] { return nothing_moves(); }, [all] { all->abort();
+//   }); dog.watch();   from here on, and from each progress() on, it must not take longer
 //   dog.rest();    nothing is watched
 //
-// It acts once: the first function is over before the watchdog is gone, the second may go on after
-// that, since NCCL may wait in it too. A clock decides when to give up and nothing else.
+// The first function may say that something did go on, by false; then it is watched anew. It acts
+// once: the first function is over before the watchdog is gone, the second may go on after that,
+// since NCCL may wait in it too. A clock decides when to give up and nothing else.
 
 #pragma once
 
@@ -113,7 +114,7 @@ class Watchdog {
  public:
   using Duration = std::chrono::duration<double>;
 
-  Watchdog(Duration timeout, std::function<void()> first, std::function<void()> then);
+  Watchdog(Duration timeout, std::function<bool()> first, std::function<void()> then);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 
 namespace capo::gpu {
@@ -34,17 +33,17 @@ class Joined {
 
 constexpr int kEnded = 5;  // exit code
 
-// Ends all processes if this one has not ended by itself within three timeouts: the report takes
+// Once it watches it ends all processes, unless it is gone within three timeouts: the report takes
 // two at most, and NCCL may never come back once a process does not answer.
-void end_before_long(run::Processes& processes) {
-  std::thread([library = &processes.library(), rank = processes.rank(),
-               span = 3 * processes.timeout()] {
-    std::this_thread::sleep_for(span);
-    std::fprintf(stderr,
-                 "error: rank %d: NCCL does not come back from an exchange that was aborted\n",
-                 static_cast<int>(rank));
-    library->end_all(kEnded);
-  }).detach();
+std::shared_ptr<Watchdog> end_of_all(run::Processes& processes) {
+  return std::make_shared<Watchdog>(
+      3 * processes.timeout(), [] { return true; },
+      [library = &processes.library(), rank = processes.rank()] {
+        std::fprintf(stderr,
+                     "error: rank %d: NCCL does not come back from an exchange that was aborted\n",
+                     static_cast<int>(rank));
+        library->end_all(kEnded);
+      });
 }
 
 }  // namespace
@@ -79,10 +78,11 @@ NcclTransport::NcclTransport(CudaEngine& engine, const NcclFunctions& nccl, cons
       nccl_(nccl),
       apart_(apart),
       communicators_(std::make_shared<Communicators>(nccl, apart.processes)),
+      end_of_all_(end_of_all(apart.processes)),
       watchdog_(
-          apart.processes.timeout(), [this] { note_what_waits(); },
-          [all = communicators_, &processes = apart.processes] {
-            end_before_long(processes);
+          apart.processes.timeout(), [this] { return nothing_moves(); },
+          [all = communicators_, end = end_of_all_] {
+            end->watch();
             all->abort();
           }) {
 }
@@ -127,6 +127,7 @@ void NcclTransport::begin_step() {
     const std::scoped_lock lock(mutex_);
     issued_.clear();
     events_in_use_ = 0;
+    over_ = 0;
   }
   watchdog_.watch();
 }
@@ -195,6 +196,10 @@ ncclResult_t NcclTransport::launch(const Issued& of, CUstream_st* stream) {
                : nccl_.receive(of.bytes, bytes, ncclInt8, peer, comm, stream);
 }
 
+bool NcclTransport::is_over(const Issued& of) {
+  return of.over != nullptr && CAPO_CUDA_CHECK_NOEXCEPT(cudaEventQuery(of.over)).ok();
+}
+
 // If CUDA makes no event this is null, and the end counts as under way.
 CUevent_st* NcclTransport::event() {
   if (events_in_use_ == events_.size()) {
@@ -215,10 +220,18 @@ run::StuckRank NcclTransport::stuck(const Issued& of) const {
                    (sends ? "receive " : "send ") + name_of(of.message, apart_.words)};
 }
 
-// Runs on the watchdog's thread, while the other one waits for the device or for NCCL.
-void NcclTransport::note_what_waits() {
+// Runs on the watchdog's thread, while the other one waits for the device or for NCCL. The device
+// may be behind with what was launched long ago, and messages end all the same.
+bool NcclTransport::nothing_moves() {
   const std::scoped_lock lock(mutex_);
   static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaSetDevice(engine_.ordinal())));
+  const auto over = std::count_if(issued_.begin(), issued_.end(), is_over);
+  if (std::exchange(over_, over) < over) return false;
+  note_what_waits();
+  return true;
+}
+
+void NcclTransport::note_what_waits() {
   const run::RankRange own = apart_.division.of(apart_.processes.rank());
   for (std::int32_t rank = own.first; rank < own.end; ++rank) {
     stuck_.push_back(
@@ -226,7 +239,7 @@ void NcclTransport::note_what_waits() {
          .words = issued_.empty() ? "waits in the graph of its step" : "has no message under way"});
   }
   for (auto of = issued_.rbegin(); of != issued_.rend(); ++of) {
-    if (of->over != nullptr && CAPO_CUDA_CHECK_NOEXCEPT(cudaEventQuery(of->over)).ok()) continue;
+    if (is_over(*of)) continue;
     const run::StuckRank waits = stuck(*of);
     stuck_[static_cast<std::size_t>(waits.rank - own.first)] = waits;
   }
@@ -247,7 +260,7 @@ bool NcclTransport::broken() {
 // Whatever NCCL or CUDA waits for from here on, this process is not to wait with them for ever.
 void NcclTransport::give_up(const std::vector<run::StuckRank>& own) {
   communicators_->leave();
-  end_before_long(apart_.processes);
+  end_of_all_->watch();
   error_ = Error{.kind = ErrorKind::Environment,
                  .message = stuck_state_of(apart_.processes, own, apart_.division.ranks),
                  .help = "--timeout says how long a message may take"};

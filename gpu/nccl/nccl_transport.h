@@ -8,14 +8,17 @@
 //
 // send() and receive() take note. The first finish() on a stream puts all that has begun there
 // between ncclGroupStart and ncclGroupEnd, on that stream, so that members of a fused group are one
-// group. A call only launches: what waits is a kernel, and whoever needs the message waits for the
-// stream by an event. NCCL matches by order, knows no tags, and gives a receive whatever comes; a
-// message for another receive shows in the gradients. Graphs may hold the calls.
+// group. A call only launches:
+// what waits is a kernel, and whoever needs the message waits for the stream by an event. NCCL
+// matches by order, knows no tags, and gives a receive whatever comes; a message for another
+// receive shows in the gradients. Graphs may hold the calls.
 //
-// When nothing new was launched for longer than the timeout and the step is not over, a thread asks
-// which messages are still under way and aborts the communicators, which ends their kernels. The
-// error is then the stuck state of all ranks, as that of processes is. Tested by nccl_test.cpp with
-// a library in software, and on devices by bench/gpu/nccl.sh.
+// When nothing new was launched and no message ended for longer than the timeout, and the step is
+// not over, a thread asks which messages are still under way and aborts the communicators, which
+// ends their kernels. Within a graph that holds messages none is seen to end, so that a replay of
+// one has to be over within the timeout. The error is then the stuck state of all ranks, as that of
+// processes is. Tested by nccl_test.cpp with a library in software, and on devices by
+// bench/gpu/nccl.sh.
 
 #pragma once
 
@@ -60,6 +63,8 @@ class NcclTransport final : public run::Transport {
   [[nodiscard]] bool broken();
   void issue(run::StreamId stream);
   [[nodiscard]] ncclResult_t launch(const Issued& of, CUstream_st* stream);
+  [[nodiscard]] static bool is_over(const Issued& of);
+  [[nodiscard]] bool nothing_moves();
   void note_what_waits();
   void give_up(const std::vector<run::StuckRank>& own);
   [[nodiscard]] run::StuckRank stuck(const Issued& of) const;
@@ -76,8 +81,10 @@ class NcclTransport final : public run::Transport {
   std::size_t events_in_use_ = 0;
   std::mutex mutex_;                   // of what follows, which the watchdog reads
   std::vector<Issued> issued_;         // in this step
+  std::ptrdiff_t over_ = 0;            // of those, when the watchdog last asked
   std::vector<run::StuckRank> stuck_;  // when the watchdog gave up
   std::optional<Error> error_;
+  std::shared_ptr<Watchdog> end_of_all_;
   Watchdog watchdog_;  // ends first
 };
 

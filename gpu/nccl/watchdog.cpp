@@ -16,7 +16,7 @@ using WatchClock = std::chrono::steady_clock;
 
 struct Watchdog::State {
   Duration timeout;
-  std::function<void()> first;
+  std::function<bool()> first;
   std::function<void()> then;
   std::mutex mutex;
   std::condition_variable changed;
@@ -28,9 +28,10 @@ struct Watchdog::State {
   [[nodiscard]] WatchClock::time_point from_now() const {
     return WatchClock::now() + std::chrono::duration_cast<WatchClock::duration>(timeout);
   }
+  [[nodiscard]] bool is_late(std::unique_lock<std::mutex>& lock);
 };
 
-Watchdog::Watchdog(Duration timeout, std::function<void()> first, std::function<void()> then)
+Watchdog::Watchdog(Duration timeout, std::function<bool()> first, std::function<void()> then)
     : state_(std::make_shared<State>()) {
   state_->timeout = timeout;
   state_->first = std::move(first);
@@ -63,18 +64,26 @@ void Watchdog::rest() {
   state_->end.reset();
 }
 
-void Watchdog::run(const std::shared_ptr<State>& state) {
-  std::unique_lock lock(state->mutex);
-  while (!state->over && (!state->end || WatchClock::now() < *state->end)) {
-    if (state->end) {
-      const auto end = *state->end;  // which rest() may take away meanwhile
-      state->changed.wait_until(lock, end);
+// Returns at the end that is watched; false if nobody needs the watchdog any more.
+bool Watchdog::State::is_late(std::unique_lock<std::mutex>& lock) {
+  while (!over && (!end || WatchClock::now() < *end)) {
+    if (end) {
+      const auto until = *end;  // which rest() may take away meanwhile
+      changed.wait_until(lock, until);
     } else {
-      state->changed.wait(lock);
+      changed.wait(lock);
     }
   }
-  const bool late = !state->over;
-  if (late) state->first();
+  return !over;
+}
+
+void Watchdog::run(const std::shared_ptr<State>& state) {
+  std::unique_lock lock(state->mutex);
+  bool late = state->is_late(lock);
+  while (late && !state->first()) {
+    state->end = state->from_now();
+    late = state->is_late(lock);
+  }
   if (!late) {  // what they hold goes before the watchdog does, and not in this thread later
     state->first = nullptr;
     state->then = nullptr;

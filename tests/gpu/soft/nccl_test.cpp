@@ -8,7 +8,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <cstdint>
+#include <future>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -86,6 +89,27 @@ TEST(CommunicatorsOfStreams, AreOneForEachTwoStreamsWhereAProcessHasSeveral) {
       {message(1, 2, 1, 2), message(0, 3, 0, 3), message(0, 2, 0, 2), message(2, 0, 2, 0)},
       two_each);
   ASSERT_EQ(all.size(), 3U);
+}
+
+TEST(Watchdogs, WatchAnewWhileSomethingGoesOn) {
+  int asked = 0;
+  std::promise<void> acted;
+  gpu::Watchdog dog(
+      std::chrono::milliseconds(1), [&] { return ++asked == 3; }, [&] { acted.set_value(); });
+  dog.watch();
+  acted.get_future().wait();
+  EXPECT_EQ(asked, 3);
+}
+
+TEST(Watchdogs, AreCalledOffByTheirEnd) {
+  const auto acted = std::make_shared<bool>(false);
+  {
+    gpu::Watchdog dog(
+        std::chrono::hours(1), [acted] { return *acted = true; }, [] {});
+    dog.watch();
+  }
+  EXPECT_FALSE(*acted);
+  EXPECT_EQ(acted.use_count(), 1);
 }
 
 TEST_F(OverNccl, TwoProcessesReportWhatOneDoes) {
