@@ -100,7 +100,8 @@ class StuckState {
 WalkedRanks walked_with(Processes& processes, const WalkMessages& messages, const Walkable& of) {
   if (!messages.make) return walk_all(processes, of);
   const auto made = messages.make(of.environment.layout(), communicators_used(of));
-  WalkedRanks walked = observe(processes, *made, of, processes.timeout());
+  WalkedRanks walked = observe(
+      processes, *made, of, {.on_the_way = processes.timeout(), .at_its_end = processes.timeout()});
   if (std::string error = error_of_any(processes, *made); !error.empty()) {
     walked.silent = std::move(error);
   }

@@ -1,9 +1,15 @@
 // Communicators of NCCL among processes, each made by its members and by nobody else.
 //
 //   Communicators all(nccl, processes);
-//   all.make({{0, 1}, {0, 2}})   makes two, of two processes each; all processes call it
+//   all.make({{0, 1}, {0, 2}}, scratch, engine)   makes two, of two processes each; all call it
 //   all.at(1)                    is null where this process is no member
 //   all.abort()                  ends what hangs in them, from any thread
+//
+// NCCL waits for ever for a process that does not come, on the host too, and nothing can end that
+// while a communicator is being made. So a thread of its own makes them; if it does not come back
+// within the timeout of the processes it is left alone, and the error says so. All are aborted at
+// once, because NCCL waits for the device before it lets one go, and what hangs in another would
+// keep the device busy.
 //
 // Every communicator is warmed up: each two members exchange a byte both ways, because NCCL makes
 // connections when they are first used, and waits on the host while it does so. Later calls only
@@ -43,12 +49,15 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 struct CUstream_st;
 
 namespace capo::gpu {
+
+class CudaEngine;
 
 struct NcclFunctions {
   decltype(&ncclGetVersion) get_version = nullptr;
@@ -71,6 +80,10 @@ struct NcclFunctions {
 [[nodiscard]] Error nccl_error(const NcclFunctions& nccl, std::string_view call,
                                ncclResult_t result);
 
+/// Calls something in a thread of its own and waits for so long. False if it has not come back: it
+/// goes on then with what it holds, and nobody is to wait for it.
+[[nodiscard]] bool comes_back(std::chrono::duration<double> timeout, std::function<void()> call);
+
 class Communicators {
  public:
   Communicators(const NcclFunctions& nccl, run::Processes& processes)
@@ -82,12 +95,13 @@ class Communicators {
   /// Makes one for each list of members, which are processes, ascending, and warms it up with
   /// `scratch`, two bytes of the device for each process. All processes call with the same lists.
   [[nodiscard]] std::optional<Error> make(const std::vector<std::vector<std::int32_t>>& members,
-                                          std::byte* scratch, CUstream_st* stream);
+                                          std::byte* scratch, const CudaEngine& engine);
 
   [[nodiscard]] ncclComm_t at(std::size_t communicator) const { return made_[communicator].comm; }
   /// The number of a process in a communicator that it is a member of.
   [[nodiscard]] int number_of(std::int32_t process, std::size_t communicator) const;
 
+  /// Returns when NCCL has let all of them go.
   void abort();
   /// They are left to the end of the process, since NCCL would wait before it destroys them: for
   /// the end of graphs that hold messages of them, or for a process that does not answer.
@@ -99,9 +113,9 @@ class Communicators {
     std::vector<std::int32_t> members;
   };
 
-  [[nodiscard]] std::optional<Error> join(Made& made, const ncclUniqueId& id);
-  [[nodiscard]] std::optional<Error> warm_up(const Made& made, std::byte* scratch,
-                                             CUstream_st* stream);
+  struct Making;
+
+  [[nodiscard]] std::optional<std::string> identities(std::size_t count, Error& why);
 
   const NcclFunctions& nccl_;
   run::Processes& processes_;

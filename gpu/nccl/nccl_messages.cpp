@@ -24,13 +24,8 @@ NcclMessages::NcclMessages(CudaEngine& engine, const NcclFunctions& nccl, run::P
 }
 
 NcclMessages::~NcclMessages() {
-  if (cancelled_) communicators_->abort();
-  for (const Request& request : requests_) {
-    if (request.over != nullptr) {
-      static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaEventDestroy(request.over)));
-    }
-    if (request.buffer != nullptr) engine_.release(request.buffer);
-  }
+  if (cancelled_ && !abort()) return;  // CUDA would wait for what hangs before it gave memory back
+  forget_requests();
   for (std::byte* const buffer : spare_) engine_.release(buffer);
 }
 
@@ -45,7 +40,7 @@ NcclMessages::Way NcclMessages::way_of(int communicator, int from, int to) const
 
 // A stream of the engine belongs to each, behind the first.
 void NcclMessages::make() {
-  communicators_ = std::make_unique<Communicators>(nccl_, processes_);
+  communicators_ = std::make_shared<Communicators>(nccl_, processes_);
   number_.clear();
   std::vector<std::vector<std::int32_t>> members;
   for (const int communicator : layout_.used) {
@@ -64,20 +59,49 @@ void NcclMessages::make() {
     }
   }
   engine_.have_streams(static_cast<std::uint32_t>(members.size()) + 1);
-  if (const auto failed = communicators_->make(members, scratch_, engine_.stream(0))) {
-    return fail(failed->message);
+  if (engine_.error()) return fail(engine_.error()->message);
+  if (const auto failed = communicators_->make(members, scratch_, engine_)) {
+    communicators_->leave();
+    fail(failed->message);
   }
-  engine_.synchronise();
+}
+
+// False if NCCL, or the device, does not come back within the timeout.
+bool NcclMessages::abort() {
+  const bool back = comes_back(
+      processes_.timeout(), [communicators = communicators_, device = engine_.ordinal()] {
+        static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaSetDevice(device)));
+        communicators->abort();
+        static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaDeviceSynchronize()));
+      });
+  if (!back) fail("NCCL does not come back from communicators that were aborted");
+  return back;
 }
 
 void NcclMessages::renew() {
-  communicators_->abort();
-  engine_.synchronise();
+  if (!error_.empty() || !abort()) return;
   cancelled_ = false;
-  for (Request& request : requests_) {
-    if (request.buffer != nullptr) spare_.push_back(std::exchange(request.buffer, nullptr));
-  }
+  forget_requests();
   make();
+}
+
+// None of them is under way any more.
+void NcclMessages::forget_requests() {
+  for (const Request& request : requests_) {
+    if (request.over != nullptr) {
+      static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaEventDestroy(request.over)));
+    }
+    if (request.buffer != nullptr) spare_.push_back(request.buffer);
+  }
+  requests_.clear();
+}
+
+void NcclMessages::have_room(std::size_t messages) {
+  while (spare_.size() < messages) {
+    std::byte* const buffer = engine_.allocate(bytes_, "a message");
+    if (buffer == nullptr) return fail(engine_.error()->message);
+    spare_.push_back(buffer);
+  }
 }
 
 CUstream_st* NcclMessages::stream_of(const Request& request) const {

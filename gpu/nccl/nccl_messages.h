@@ -1,4 +1,5 @@
-// NCCL as a library of messages, for orders that are walked without tensors (run/processes/walk_all.h).
+// NCCL as a library of messages, for orders that are walked without tensors
+// (run/processes/walk_all.h).
 //
 // A message is a buffer of the device, as large as it is told to be, since whether NCCL waits for
 // the other side depends on that: what fits into its own buffers is sent at once. The piece that is
@@ -7,7 +8,9 @@
 //
 // Communicators are made once, for one layout, and used by walk after walk. What was cancelled
 // still hangs in them: cancelled() says so, and renew() aborts them all and makes new ones, in all
-// processes alike. Rank, meetings and ends are those of the processes. Tested by nccl_test.cpp.
+// processes alike. Either takes no longer than the timeout of the processes, or is an error. Memory
+// is taken by have_room(), before anything moves, because CUDA may wait for the device when it is
+// asked for some. Rank, meetings and ends are those of the processes. Tested by nccl_test.cpp.
 
 #pragma once
 
@@ -48,6 +51,7 @@ class NcclMessages final : public run::MessageLibrary {
   [[nodiscard]] int rank() const override { return processes_.rank(); }
   [[nodiscard]] int size() const override { return processes_.size(); }
   [[nodiscard]] int add_communicators(int) override { return 0; }
+  void have_room(std::size_t messages) override;
   [[nodiscard]] int send(int communicator, int to, int tag, const run::Piece (&pieces)[2],
                          Mode mode) override;
   [[nodiscard]] int receive(int communicator, int from, int tag,
@@ -89,6 +93,8 @@ class NcclMessages final : public run::MessageLibrary {
   [[nodiscard]] Way way_of(int communicator, int from, int to) const;
 
   void make();
+  [[nodiscard]] bool abort();
+  void forget_requests();
   int add(Request request);
   void begin(const std::vector<int>& requests);
   void stamp(const Request& request, CUstream_st* stream);
@@ -102,7 +108,7 @@ class NcclMessages final : public run::MessageLibrary {
   run::Processes& processes_;
   Layout layout_;
   std::int64_t bytes_;
-  std::unique_ptr<Communicators> communicators_;
+  std::shared_ptr<Communicators> communicators_;
   std::map<Way, std::size_t> number_;
   std::byte* scratch_ = nullptr;
   std::vector<Request> requests_;

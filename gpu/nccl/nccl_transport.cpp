@@ -111,12 +111,12 @@ void NcclTransport::prepare() {
   std::byte* const scratch =
       engine_.allocate(std::int64_t{2} * apart_.processes.size(), "warming NCCL up");
   if (engine_.error()) return;
-  if (auto failed = communicators_->make(members, scratch, engine_.stream(0))) {
+  if (auto failed = communicators_->make(members, scratch, engine_)) {
+    communicators_->leave();
     failed->message = "rank " + std::to_string(apart_.division.of(apart_.processes.rank()).first) +
                       ": " + failed->message;
     error_ = std::move(failed);
   }
-  engine_.synchronise();
 }
 
 void NcclTransport::begin_step() {

@@ -45,6 +45,9 @@ class MessageLibrary {
   /// Makes so many communicators more, numbered from 0 on; returns the number of the first. No
   /// message of one is matched with one of another.
   [[nodiscard]] virtual int add_communicators(int count) = 0;
+  /// So many messages of this process may be under way at a time, before a library that needs to
+  /// know begins any.
+  virtual void have_room(std::size_t /*messages*/) {}
   /// Begins; returns the number of a request, which over() or cancel() forgets. Pieces stay as they
   /// are until then.
   [[nodiscard]] virtual int send(int communicator, int to, int tag, const Piece (&pieces)[2],

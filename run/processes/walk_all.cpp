@@ -128,23 +128,44 @@ WalkedRanks walk_all(Processes& processes, const Walkable& of) {
   return gathered(walk, processes);
 }
 
-WalkedRanks observe(Processes& processes, MessageLibrary& messages, const Walkable& of,
-                    Processes::Duration patience) {
-  const Issued issued{.layout = of.environment.layout(),
-                      .mode = mode_of(of.environment),
-                      .first = messages.add_communicators(kCommunicatorsBetween)};
-  Walk walk(of.graph, of.lowered, of.map, processes.rank(), messages, issued);
-  (void)processes.meet();  // a process that began late would look as if it hung
+namespace {
+
+std::size_t transfers_of(const Walkable& of, std::int32_t rank) {
+  return as_index(std::count_if(
+      of.graph.tasks.begin(), of.graph.tasks.end(),
+      [&](const Task& task) { return is_transfer(task.kind) && task.rank == RankId(rank); }));
+}
+
+// Goes on until so many have run, or all, or nothing has for so long.
+void go_on_until(Walk& walk, std::size_t count, Processes::Duration patience) {
   auto last = std::chrono::steady_clock::now();
-  while (!walk.finished() && std::chrono::steady_clock::now() - last < patience) {
+  while (walk.ran().size() < count && !walk.finished() &&
+         std::chrono::steady_clock::now() - last < patience) {
     if (walk.go_on()) {
       last = std::chrono::steady_clock::now();
     } else {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
-  (void)processes.meet(patience);
-  return gathered(walk, processes);
+}
+
+}  // namespace
+
+WalkedRanks observe(Processes& processes, MessageLibrary& messages, const Walkable& of,
+                    const Patience& patience) {
+  const Issued issued{.layout = of.environment.layout(),
+                      .mode = mode_of(of.environment),
+                      .first = messages.add_communicators(kCommunicatorsBetween)};
+  messages.have_room(transfers_of(of, processes.rank()));
+  Walk walk(of.graph, of.lowered, of.map, processes.rank(), messages, issued);
+  bool met = processes.meet();  // a process that began late would look as if it hung
+  go_on_until(walk, predicted(of, processes.rank()), patience.on_the_way);
+  met = met && processes.meet(patience.on_the_way);
+  go_on_until(walk, of.graph.task_of.size(), patience.at_its_end);
+  met = met && processes.meet(patience.at_its_end);
+  WalkedRanks walked = gathered(walk, processes);
+  if (!met && walked.silent.empty()) walked.silent = "a rank does not answer";
+  return walked;
 }
 
 std::vector<int> communicators_used(const Walkable& of) {

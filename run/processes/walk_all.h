@@ -130,10 +130,16 @@ struct WalkedRanks {
 /// Precondition: there are at least as many processes as ranks.
 [[nodiscard]] WalkedRanks walk_all(Processes& processes, const Walkable& of);
 
-/// Walks with the messages of another library, which says by itself how far each rank comes: a rank
-/// stays where it is when nothing of it went on for so long.
+/// How long nothing of a rank goes on before it counts as stuck: on its way to where it should come
+/// to, and there, when all have come as far as they do.
+struct Patience {
+  Processes::Duration on_the_way{2};
+  Processes::Duration at_its_end{0.1};
+};
+
+/// Walks with the messages of another library, which says by itself how far each rank comes.
 [[nodiscard]] WalkedRanks observe(Processes& processes, MessageLibrary& messages,
-                                  const Walkable& of, Processes::Duration patience);
+                                  const Walkable& of, const Patience& patience);
 
 /// The messages that an order is walked with, where the processes' own are not meant.
 struct WalkMessages {

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -92,14 +93,17 @@ class Across {
       ++tally.left_out;
       return;
     }
+    name_ = fmt::format("order {} ({})", number, name_of(drawn.environment.layout()));
     const run::WalkedRanks walked = walk(walkable(wiring));
     ++tally.orders;
+    tally.disagreement = walked.silent;
     if (processes_.rank() == 0) count(wiring, walked);
     const bool accepted = wiring.execution().finishes() && wiring.transfers().faults.empty();
     if (accepted && tally.disagreement.empty()) {
       ++tally.right;
       const bool runs = devices_ == nullptr || tally.right % kOneIn == 1;
       if (runs) {
+        tell("run with tensors");
         tally.disagreement = wrong_in_run(processes_, devices_, drawn, Dice(rc::Random(number)));
         ++tally.ran;
       }
@@ -114,22 +118,35 @@ class Across {
   AcrossTally tally;
 
  private:
+  // Says which part of the order begins.
+  void tell(std::string_view part) {
+    if (devices_ != nullptr) devices_->at(fmt::format("{}, which is {}", name_, part));
+  }
+
   [[nodiscard]] run::WalkedRanks walk(const run::Walkable& of) {
     if (devices_ == nullptr) return run::walk_all(processes_, of);
     const Communicators layout = of.environment.layout();
+    tell("given its communicators");
     run::MessageLibrary& messages = devices_->messages(layout);
+    tell("walked");
     run::WalkedRanks walked = run::observe(processes_, messages, of, devices_->patience);
-    if (std::string error = run::error_of_any(processes_, messages); !error.empty()) {
-      walked.silent = std::move(error);
-    }
+    note_error(messages, walked);
+    if (!walked.silent.empty()) return walked;
     const bool stuck = walked.ran.size() < of.graph.task_of.size();
     const auto go_on = processes_.spread(stuck ? "renew" : "");
     if (!go_on) {
       walked.silent = "rank 0 does not answer";
     } else if (!go_on->empty()) {
+      tell("stuck, and given new communicators");
       devices_->renew(layout);
+      note_error(messages, walked);
     }
     return walked;
+  }
+
+  void note_error(const run::MessageLibrary& messages, run::WalkedRanks& walked) {
+    std::string error = run::error_of_any(processes_, messages);
+    if (!error.empty()) walked.silent = std::move(error);
   }
 
   void count(const Wiring& wiring, const run::WalkedRanks& walked) {
@@ -148,6 +165,7 @@ class Across {
   run::Processes& processes_;
   std::uint64_t seed_;
   const AcrossDevices* devices_;
+  std::string name_;  // of the order
 };
 
 }  // namespace

@@ -15,9 +15,11 @@
 //   capo-fuzz --across --transport nccl --orders 500
 //
 // does so over CUDA devices. Sends are judged as a rendezvous there, and messages are of 256 MiB,
-// for which NCCL has no room, so that a send does wait. An order is stuck when no rank goes on for
-// a quarter of a second, a hundred times what a message takes. One accepted order in eight is run
-// with tensors.
+// for which NCCL has no room, so that a send does wait. An order is stuck when all ranks have come
+// as far as predicted and none goes on for a tenth of a second, forty times what a message takes.
+// Its communicators are then aborted and made anew. One accepted order in eight is run with
+// tensors. Standard error tells how far the campaign is; whatever takes longer than six times
+// --timeout is named there with its order, and ends all processes with exit code 5.
 
 #pragma once
 
@@ -25,6 +27,7 @@
 #include "run/engine/engine.h"
 #include "run/mpi/message_library.h"
 #include "run/processes/processes.h"
+#include "run/processes/walk_all.h"
 #include "run/run.h"
 
 #include <cstdint>
@@ -54,8 +57,10 @@ struct AcrossDevices {
   std::function<run::MessageLibrary&(Communicators)> messages;
   /// An order is stuck in those of the layout, which cannot go on as they are.
   std::function<void(Communicators)> renew;
-  run::Processes::Duration patience;  ///< nothing goes on for so long where an order is stuck
-  run::RunOptions::Between between;   ///< of runs with tensors
+  run::Patience patience;
+  run::RunOptions::Between between;  ///< of runs with tensors
+  /// Called before each part of an order: "order 7 (per-edge), which is walked".
+  std::function<void(const std::string&)> at;
   /// Called behind each order.
   std::function<void(const AcrossTally&)> progress;
 };

@@ -33,13 +33,16 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <system_error>
@@ -69,6 +72,7 @@ struct Request {
   std::string tables;
   std::string transport = "mpi";
   double message_mib = 256;
+  double timeout = 20;
   int devices = 2;
 };
 
@@ -153,7 +157,9 @@ int run_orders(const Request& request) {
   return result->tally.disagreements() == 0 ? 0 : kDisagreement;
 }
 
-constexpr run::Processes::Duration kTimeout{20};
+run::Processes::Duration timeout_of(const Request& request) {
+  return run::Processes::Duration(request.timeout);
+}
 
 // Rank 0 prints for all processes, and ends them if two things disagree.
 int end_across(run::Processes& processes, const AcrossTally& tally) {
@@ -171,7 +177,7 @@ int end_across(run::Processes& processes, const AcrossTally& tally) {
 }
 
 int run_orders_across(const Request& request) {
-  const auto processes = run::Processes::start(kTimeout);
+  const auto processes = run::Processes::start(timeout_of(request));
   if (!processes) return fail(processes.error());
   return end_across(**processes, run_across(**processes, request.orders, request.seed));
 }
@@ -201,7 +207,7 @@ int run_tables_over(const Request& request, const TableRun& run) {
 }
 
 int run_tables_over_mpi(const Request& request) {
-  const auto processes = run::Processes::start(kTimeout);
+  const auto processes = run::Processes::start(timeout_of(request));
   if (!processes) return fail(processes.error());
   run::MessageLibrary& library = (*processes)->library();
   return run_tables_over(
@@ -217,7 +223,7 @@ class OverDevices {
   static Result<std::unique_ptr<OverDevices>> start(const Request& request) {
     const auto nccl = gpu::nccl_functions();
     if (!nccl) return nccl.error();
-    const auto library = run::spawn(request.devices, kTimeout);
+    const auto library = run::spawn(request.devices, timeout_of(request));
     if (!library) return library.error();
     auto engine = gpu::CudaEngine::make((*library)->rank());
     if (!engine) {
@@ -227,7 +233,7 @@ class OverDevices {
     }
     const auto bytes = static_cast<std::int64_t>(request.message_mib * (1 << 20));
     return std::unique_ptr<OverDevices>(
-        new OverDevices(**nccl, **library, *std::move(engine), bytes));
+        new OverDevices(**nccl, **library, *std::move(engine), bytes, timeout_of(request)));
   }
 
   [[nodiscard]] run::Processes& processes() { return processes_; }
@@ -245,8 +251,9 @@ class OverDevices {
 
  private:
   OverDevices(const gpu::NcclFunctions& nccl, run::MessageLibrary& library,
-              std::unique_ptr<gpu::CudaEngine> engine, std::int64_t bytes)
-      : nccl_(nccl), processes_(library, kTimeout), engine_(std::move(engine)), bytes_(bytes) {}
+              std::unique_ptr<gpu::CudaEngine> engine, std::int64_t bytes,
+              run::Processes::Duration timeout)
+      : nccl_(nccl), processes_(library, timeout), engine_(std::move(engine)), bytes_(bytes) {}
 
   const gpu::NcclFunctions& nccl_;
   run::Processes processes_;
@@ -269,26 +276,84 @@ int run_tables_over_nccl(const Request& request) {
                                    .patience = run::Processes::Duration(2)});
 }
 
+// Names the part of an order that takes longer than all its own limits together, and ends all
+// processes.
+class Part {
+ public:
+  static constexpr double kParts = 6;  // timeouts: a walk waits for others up to five
+
+  explicit Part(run::Processes& processes)
+      : processes_(processes),
+        longest_(
+            kParts * processes.timeout(),
+            [this] {
+              tell();
+              return true;
+            },
+            [&library = processes.library()] { library.end_all(kEnvironment); }) {}
+
+  void begin(const std::string& part) {
+    {
+      const std::scoped_lock lock(mutex_);
+      part_ = part;
+    }
+    longest_.watch();
+  }
+
+ private:
+  void tell() {
+    const std::scoped_lock lock(mutex_);
+    fmt::print(stderr, "error: rank {}: {}, takes longer than {:g} s\n", processes_.rank(), part_,
+               kParts * processes_.timeout().count());
+  }
+
+  run::Processes& processes_;
+  std::mutex mutex_;
+  std::string part_ = "no order";
+  gpu::Watchdog longest_;  // ends first
+};
+
+// Rank 0 says how far the campaign is, every so many orders and at least every few seconds.
+class AcrossProgress {
+ public:
+  AcrossProgress(std::uint64_t orders, bool tells) : orders_(orders), tells_(tells) {}
+
+  void behind(const AcrossTally& tally) {
+    constexpr std::uint64_t kEvery = 50;
+    const auto now = std::chrono::steady_clock::now();
+    const bool due = tally.orders % kEvery == 0 || now - told_ > std::chrono::seconds(5);
+    if (!tells_ || !due) return;
+    told_ = now;
+    const std::chrono::duration<double> spent = now - begun_;
+    fmt::print(stderr, "{} of {} orders, {} of them stuck, after {:.0f} s\n", tally.orders, orders_,
+               tally.circles + tally.waiting, spent.count());
+  }
+
+ private:
+  std::uint64_t orders_;
+  bool tells_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point told_ = begun_;
+};
+
 int run_orders_over_nccl(const Request& request) {
   const auto over = OverDevices::start(request);
   if (!over) return fail(over.error());
   OverDevices& devices = **over;
   auto between = gpu::messages_of_nccl();
   if (!between) return fail(between.error());
+  Part part(devices.processes());
+  AcrossProgress progress(request.orders, devices.processes().rank() == 0);
   const AcrossDevices across{
       .engine = devices.engine(),
       .messages = [&](Communicators layout) -> run::MessageLibrary& {
         return devices.messages(layout);
       },
       .renew = [&](Communicators layout) { devices.messages(layout).renew(); },
-      .patience = run::Processes::Duration(0.25),
+      .patience = {.on_the_way = std::min(run::Patience{}.on_the_way, timeout_of(request))},
       .between = {.name = "nccl", .make = *std::move(between)},
-      .progress =
-          [&](const AcrossTally& tally) {
-            constexpr std::uint64_t kShown = 50;
-            const bool shown = devices.processes().rank() == 0 && tally.orders % kShown == 0;
-            if (shown) fmt::print(stderr, "{} of {} orders\n", tally.orders, request.orders);
-          }};
+      .at = [&](const std::string& text) { part.begin(text); },
+      .progress = [&](const AcrossTally& tally) { progress.behind(tally); }};
   return end_across(devices.processes(),
                     run_across(devices.processes(), request.orders, request.seed, &across));
 }
@@ -365,6 +430,11 @@ int capo_fuzz(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--message-mib", request.message_mib, "The size of every message over nccl")
       ->check(CLI::Range(0.001, 65536.0))
+      ->capture_default_str();
+  app.add_option(
+         "--timeout", request.timeout,
+         "Seconds that --tables and --across wait for a process, or for NCCL's communicators")
+      ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
   app.add_option("--lines", request.lines,
                  "Write a JSON line an order here; where there are some, go on behind them");

@@ -103,9 +103,10 @@ class Tables {
                            .environment = wiring.environment(),
                            .faults = wiring.transfers().faults};
     if (!run::can_be_walked(of)) return unreadable(table.name + " cannot be walked");
-    const run::WalkedRanks walked = run_.patience
-                                        ? run::observe(run_.processes, messages, of, *run_.patience)
-                                        : run::walk_all(run_.processes, of);
+    const run::WalkedRanks walked =
+        run_.patience ? run::observe(run_.processes, messages, of,
+                                     {.on_the_way = *run_.patience, .at_its_end = *run_.patience})
+                      : run::walk_all(run_.processes, of);
     if (const std::string why = run::error_of_any(run_.processes, messages); !why.empty()) {
       return Error{.kind = ErrorKind::Environment, .message = table.name + ": " + why, .help = ""};
     }

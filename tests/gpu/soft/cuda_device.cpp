@@ -82,6 +82,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int ord
 
 cudaError_t cudaDeviceSynchronize() {
   CAPO_ENTER(enter_and_wait(__func__));
+  while (!device().later.empty()) device().go_on();
   return cudaSuccess;
 }
 

@@ -1,6 +1,7 @@
 // The functions of CUDA's runtime about streams, events and captures.
 
 #include "tests/gpu/soft/device.h"
+#include "tests/gpu/soft/soft_cuda.h"
 
 #include <algorithm>
 #include <set>
@@ -43,7 +44,22 @@ cudaError_t invalidate(Capture& capture, cudaError_t error) {
 
 }  // namespace
 
+void Device::go_on() {
+  std::set<const CUstream_st*> wait;
+  std::erase_if(later, [&](const Later& one) {
+    const bool over = !wait.contains(one.stream) && one.over();
+    if (!over) wait.insert(one.stream);
+    return over;
+  });
+}
+
 extern "C" {
+
+void capo_soft_later(cudaStream_t stream, bool (*over)(void*), void* what) {
+  stream->behind = ++device().later_begun;
+  device().later.push_back(
+      {.stream = stream, .number = stream->behind, .over = [=] { return over(what); }});
+}
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   CAPO_ENTER(enter(__func__));
@@ -81,13 +97,21 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   *event = {.recorded = true,
             .when = std::chrono::steady_clock::now(),
             .capture = stream->capture,
-            .after = stream->after};
+            .after = stream->after,
+            .behind = stream->behind};
   return cudaSuccess;
 }
 
-// Launches run at once, so what was recorded has happened.
+// Launches run at once, so what was recorded has happened, unless it is behind work that goes on
+// later.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return event->recorded ? cudaSuccess : cudaErrorNotReady;
+  if (!event->recorded) return cudaErrorNotReady;
+  if (event->behind == 0) return cudaSuccess;
+  device().go_on();
+  const auto& later = device().later;
+  const bool waits = std::any_of(later.begin(), later.end(),
+                                 [&](const Later& one) { return one.number == event->behind; });
+  return waits ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {

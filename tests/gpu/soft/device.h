@@ -12,6 +12,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <new>
@@ -39,6 +41,7 @@ struct CUgraphExec_st {
 struct CUstream_st {
   std::uint64_t capture = 0;           ///< the one that it is part of; 0: what is launched runs
   std::vector<CUgraphNode_st*> after;  ///< that a captured launch waits for
+  std::uint64_t behind = 0;            ///< the last work on it that goes on later; 0: none
 };
 
 struct CUevent_st {
@@ -46,6 +49,7 @@ struct CUevent_st {
   std::chrono::steady_clock::time_point when;
   std::uint64_t capture = 0;           ///< that its stream was part of; 0: none
   std::vector<CUgraphNode_st*> after;  ///< to look at only while that capture is open
+  std::uint64_t behind = 0;            ///< the work that it waits for; 0: none
 };
 
 namespace capo::soft_cuda {
@@ -98,6 +102,13 @@ struct Capture {
   bool valid = true;
 };
 
+/// Work of another library, which goes on whenever the device is asked how far it is.
+struct Later {
+  CUstream_st* stream = nullptr;
+  std::uint64_t number = 0;
+  std::function<bool()> over;
+};
+
 struct Device {
   explicit Device(std::vector<Fault> to_come) : faults(std::move(to_come)) {}
 
@@ -109,7 +120,11 @@ struct Device {
   Handles<CUgraphExec_st> execs;
   std::map<std::uint64_t, Capture> captures;  ///< those that are open
   std::uint64_t captures_begun = 0;
+  std::deque<Later> later;
+  std::uint64_t later_begun = 0;
 
+  /// The first work of each stream goes on.
+  void go_on();
   /// Runs a call on the device, unless something has gone wrong there.
   void execute(const run::Call& call);
   /// Null if it is part of none.

@@ -6,10 +6,15 @@
 // together, and what waits goes on waiting until its communicator is aborted. Streams of CUDA in
 // software run at once, so it is the end of a group that waits here.
 //
-// CAPO_FAKE_NCCL=lose:3 loses the third message of the process of rank 0 in a communicator, warming
-// up not counted; stop:3 stops the process of rank 1 at its third group, and has no communicator
-// destroyed or aborted by the end of a call after that; fail:3 has the third group of a process
-// give an error; init:1 lets the process with this number in a communicator not join it.
+// CAPO_FAKE_NCCL has words, separated by commas. lose:3 loses the third message of the process of
+// rank 0 in a communicator, warming up not counted; stop:3 stops the process of rank 1 at its third
+// group, and has no communicator destroyed or aborted by the end of a call after that; fail:3 has
+// the third group of a process give an error, and fail_of_one:3 the third of rank 1; init:1 lets
+// the process with this number in a communicator not join it, and silent:1 never come back from
+// that; hang:3 keeps the end of the third group of a process for ever. later:1000 has groups with a
+// message of 1000 bytes or more move while nobody waits in their end, as a device does: an event
+// behind one is over when the group is. Such a message has to fit into the buffer of a socket.
+// room:1000 has a message of fewer bytes sent at once, since NCCL has room for what is small.
 
 #include <nccl.h>
 
@@ -19,6 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -27,6 +33,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <random>
 #include <string>
 #include <thread>
@@ -38,7 +45,12 @@ struct ncclComm {
   std::vector<std::string> came;   // bytes of a peer that nobody has taken
   std::vector<std::int64_t> owed;  // acknowledgements of a peer that no send has taken
   std::atomic<bool> aborted = false;
+  std::atomic<int> kernels = 0;  // that have been launched and are not over
 };
+
+// CUDA in software has it (soft_cuda.h), in the program that loads this library.
+extern "C" __attribute__((weak)) void capo_soft_later(cudaStream_t stream, bool (*over)(void*),
+                                                      void* what);
 
 namespace {
 
@@ -48,23 +60,30 @@ struct Operation {
   std::size_t count = 0;
   int peer = 0;
   ncclComm* comm = nullptr;
+  cudaStream_t stream = nullptr;
   std::size_t written = 0;
   bool over = false;
 };
 
 thread_local int depth = 0;
 std::vector<Operation> group;
+std::vector<ncclComm*> made_here;
 int sends_begun = 0;
 int groups_ended = 0;
 int groups_of_one = 0;
 std::string last_error;
 
-// The number behind a word of CAPO_FAKE_NCCL; -1 if it has another word.
+// The number behind a word of CAPO_FAKE_NCCL; -1 if it has no such word.
 int asked(const char* word) {
   const char* const all = std::getenv("CAPO_FAKE_NCCL");
-  const std::string text = all == nullptr ? "" : all;
-  const std::string begin = std::string(word) + ":";
-  return text.starts_with(begin) ? std::atoi(text.c_str() + begin.size()) : -1;
+  const std::string text = std::string(",") + (all == nullptr ? "" : all);
+  const std::string begin = "," + std::string(word) + ":";
+  const std::size_t at = text.find(begin);
+  return at == text.npos ? -1 : std::atoi(text.c_str() + at + begin.size());
+}
+
+void wait_for_ever() {
+  for (;;) pause();
 }
 
 void wait_for_the_stopped() {
@@ -142,6 +161,11 @@ void put(const ncclComm& comm, int peer, const void* bytes, std::size_t count) {
   }
 }
 
+// Whether such a message is sent though nobody has begun to receive it.
+bool has_room(std::size_t bytes) {
+  return static_cast<int>(bytes) < asked("room");
+}
+
 void go_on(Operation& of) {
   ncclComm& comm = *of.comm;
   const auto peer = static_cast<std::size_t>(of.peer);
@@ -154,7 +178,8 @@ void go_on(Operation& of) {
       put(comm, of.peer, of.bytes, of.count);
       of.written = 1;
     }
-    if (comm.owed[peer] == 0) return;
+    if (has_room(of.count)) of.over = true;
+    if (of.over || comm.owed[peer] == 0) return;
     --comm.owed[peer];
     of.over = true;
     return;
@@ -167,27 +192,95 @@ void go_on(Operation& of) {
   std::memcpy(of.bytes, came.data() + sizeof head, std::min<std::size_t>(of.count, head.bytes));
   came.erase(0, sizeof head + head.bytes);
   const Head taken{.acknowledges = 1, .bytes = 0};
-  put(comm, of.peer, &taken, sizeof taken);
+  if (!has_room(head.bytes)) put(comm, of.peer, &taken, sizeof taken);
   of.over = true;
 }
 
-ncclResult_t finish(std::vector<Operation> all) {
-  for (std::size_t left = all.size(); left > 0;) {
-    left = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].comm->aborted) {
-        last_error = "the communicator was aborted";
-        return ncclInternalError;
-      }
-      bool first = true;  // of its direction and peer: the others come behind it
-      for (std::size_t j = 0; j < i; ++j) {
-        first = first && (all[j].over || all[j].sends != all[i].sends ||
-                          all[j].peer != all[i].peer || all[j].comm != all[i].comm);
-      }
-      if (!all[i].over && first) go_on(all[i]);
-      left += all[i].over ? 0 : 1;
+// Moves what can move; whether all is over, or will never be.
+bool all_over(std::vector<Operation>& all) {
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].comm->aborted) return true;
+    bool first = true;  // of its direction and peer: the others come behind it
+    for (std::size_t j = 0; j < i; ++j) {
+      first = first && (all[j].over || all[j].sends != all[i].sends || all[j].peer != all[i].peer ||
+                        all[j].comm != all[i].comm);
     }
-    if (left > 0) std::this_thread::yield();
+    if (!all[i].over && first) go_on(all[i]);
+    left += all[i].over ? 0 : 1;
+  }
+  return left == 0;
+}
+
+bool is_over_later(void* what) {
+  auto* const all = static_cast<std::vector<Operation>*>(what);
+  const bool over = all_over(*all);
+  if (!over) return false;
+  --all->front().comm->kernels;
+  delete all;
+  return true;
+}
+
+bool moves_later(const std::vector<Operation>& all) {
+  const int least = asked("later");
+  return least >= 0 && capo_soft_later != nullptr &&
+         std::any_of(all.begin(), all.end(), [&](const Operation& of) {
+           return of.count >= static_cast<std::size_t>(least);
+         });
+}
+
+struct Kernel {
+  ncclComm* comm = nullptr;
+  std::vector<Operation> operations;
+};
+
+// What a group has for one communicator is a kernel by itself. On one stream they run one after
+// the other, and NCCL does not say which is first: here the last that was added is.
+using Kernels = std::map<cudaStream_t, std::deque<Kernel>>;  // by stream, the first in front
+
+Kernels kernels_of(const std::vector<Operation>& all) {
+  Kernels kernels;
+  for (const Operation& of : all) {
+    std::deque<Kernel>& lane = kernels[of.stream];
+    auto found = std::find_if(lane.begin(), lane.end(),
+                              [&](const Kernel& kernel) { return kernel.comm == of.comm; });
+    if (found == lane.end()) found = lane.insert(lane.begin(), {.comm = of.comm});
+    found->operations.push_back(of);
+  }
+  return kernels;
+}
+
+void move_later(Kernels kernels) {
+  for (auto& [stream, lane] : kernels) {
+    for (Kernel& kernel : lane) {
+      ++kernel.comm->kernels;
+      capo_soft_later(stream, is_over_later,
+                      new std::vector<Operation>(std::move(kernel.operations)));
+    }
+  }
+}
+
+// The first of each stream moves.
+bool move_firsts(Kernels& kernels) {
+  bool any = false;
+  for (auto& [stream, lane] : kernels) {
+    if (!lane.empty() && all_over(lane.front().operations)) lane.pop_front();
+    any = any || !lane.empty();
+  }
+  return any;
+}
+
+ncclResult_t finish(const std::vector<Operation>& all) {
+  if (moves_later(all)) {
+    move_later(kernels_of(all));
+    return ncclSuccess;
+  }
+  Kernels kernels = kernels_of(all);
+  while (move_firsts(kernels)) std::this_thread::yield();
+  for (const Operation& of : all) {
+    if (!of.comm->aborted) continue;
+    last_error = "the communicator was aborted";
+    return ncclInternalError;
   }
   return ncclSuccess;
 }
@@ -226,6 +319,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int count, ncclUniqueId id, int 
     last_error = "asked for";
     return ncclSystemError;
   }
+  if (asked("silent") == rank) wait_for_ever();
   auto* made = new ncclComm;
   made->rank = rank;
   made->sockets.assign(static_cast<std::size_t>(count), -1);
@@ -246,12 +340,14 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int count, ncclUniqueId id, int 
     if (socket >= 0) fcntl(socket, F_SETFL, O_NONBLOCK);
   }
   close(door);
+  made_here.push_back(made);
   *comm = made;
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   wait_for_the_stopped();
+  std::erase(made_here, comm);
   for (const int socket : comm->sockets) {
     if (socket >= 0) close(socket);
   }
@@ -259,29 +355,35 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-// It stays where it is: another thread may be waiting in it.
+// It stays where it is: another thread may be waiting in it. NCCL waits for the device here, which
+// what hangs in another communicator keeps busy.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->aborted = true;
   wait_for_the_stopped();
+  for (const ncclComm* other : made_here) {
+    while (other->kernels > 0 && !other->aborted) std::this_thread::yield();
+  }
   return ncclSuccess;
 }
 
 ncclResult_t ncclSend(const void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
-                      cudaStream_t) {
+                      cudaStream_t stream) {
   return add({.sends = true,
               .bytes = const_cast<char*>(static_cast<const char*>(bytes)),
               .count = count,
               .peer = peer,
-              .comm = comm});
+              .comm = comm,
+              .stream = stream});
 }
 
 ncclResult_t ncclRecv(void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
-                      cudaStream_t) {
+                      cudaStream_t stream) {
   return add({.sends = false,
               .bytes = static_cast<char*>(bytes),
               .count = count,
               .peer = peer,
-              .comm = comm});
+              .comm = comm,
+              .stream = stream});
 }
 
 ncclResult_t ncclGroupStart() {
@@ -291,9 +393,11 @@ ncclResult_t ncclGroupStart() {
 
 ncclResult_t ncclGroupEnd() {
   if (--depth > 0) return ncclSuccess;
-  const bool stops = !group.empty() && group.front().comm->rank == 1;
-  if (stops && ++groups_of_one == asked("stop")) raise(SIGSTOP);
-  if (++groups_ended == asked("fail")) {
+  const bool of_one = !group.empty() && group.front().comm->rank == 1;
+  groups_of_one += of_one ? 1 : 0;
+  if (of_one && groups_of_one == asked("stop")) raise(SIGSTOP);
+  if (++groups_ended == asked("hang")) wait_for_ever();
+  if (groups_ended == asked("fail") || (of_one && groups_of_one == asked("fail_of_one"))) {
     last_error = "asked for";
     return ncclSystemError;
   }

@@ -204,6 +204,34 @@ TEST_F(OverNccl, ARankThatCannotJoinEndsAll) {
       << outcome.err;
 }
 
+// Nothing ends what NCCL waits for there.
+TEST_F(OverNccl, ARankThatDoesNotComeBackFromJoiningEndsAllAfterTheTimeout) {
+  publish("1f1b", 2);
+  const Outcome outcome = run(2, {"--transport", "nccl", "--timeout", "1"}, "silent:1");
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_TRUE(holds(outcome.err,
+                    ": NCCL does not come back from making communicators: a process "
+                    "does not answer\n  help: --timeout says how long"))
+      << outcome.err;
+}
+
+// Its ranks wait for each other from the first call on, which fails in rank 1.
+TEST_F(OverNccl, AnErrorOfAnotherRankInAWalkIsTold) {
+  folder_.write("both.csv", "0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n");
+  const Outcome outcome = run_capo(
+      {"run", "both.csv", "--unchecked", "--device", "cuda", "--transport", "nccl", "--timeout",
+       "1"},
+      {.directory = folder_.path(),
+       .environment = {"CAPO_SOFT_CUDA_DEVICES=2", "CAPO_NCCL_LIBRARY=" CAPO_FAKE_NCCL_LIBRARY,
+                       "CAPO_FAKE_NCCL=later:1000,fail_of_one:2"},
+       .program = CAPO_ON_SOFT_CUDA});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_TRUE(holds(outcome.err,
+                    "  over NCCL it was otherwise: rank 1: ncclGroupEnd gave `unhandled "
+                    "system error` (asked for)\n"))
+      << outcome.err;
+}
+
 TEST_F(OverNccl, WithoutALibraryTheTransportIsRefused) {
   publish("1f1b", 2);
   const Outcome outcome = run_capo({"run", "step.order", "--transport", "nccl"},

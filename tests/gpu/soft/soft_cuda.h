@@ -18,6 +18,9 @@
 // call that can fail. A call that is told to fail does nothing else, but the end of a capture ends
 // it, and an error of a capture invalidates those that are open.
 //
+// NCCL in software (fake_nccl.cpp) may put work on a stream that goes on later, by
+// capo_soft_later(); an event that is recorded behind it is over when the work is.
+//
 // A program takes its faults from the environment, CAPO_SOFT_CUDA, separated by commas:
 //
 //   CAPO_SOFT_CUDA=cudaMalloc:3:cudaErrorMemoryAllocation capo_on_soft_cuda run ...
@@ -34,6 +37,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+/// The work is over when `over(what)` first returns true; it is asked again and again.
+extern "C" void capo_soft_later(cudaStream_t stream, bool (*over)(void*), void* what);
 
 namespace capo::soft_cuda {
 
