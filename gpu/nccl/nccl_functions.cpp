@@ -25,7 +25,13 @@ bool find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
+// CUDA has so many queues for the streams of a process, 8 unless it is told otherwise; streams that
+// share one wait for each other, and a message for what should free it. It reads this once, when it
+// is first used.
+constexpr const char* kQueues = "32";
+
 Result<const NcclFunctions*> load() {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", kQueues, 0);
   const char* const named = std::getenv("CAPO_NCCL_LIBRARY");
   void* const library = dlopen(named != nullptr ? named : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return missing(dlerror());

@@ -88,6 +88,9 @@ NcclTransport::NcclTransport(CudaEngine& engine, const NcclFunctions& nccl, cons
 }
 
 NcclTransport::~NcclTransport() {
+  for (const auto& [through, stream] : beside_) {
+    static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamDestroy(stream)));
+  }
   for (CUevent_st* const event : events_) {
     static_cast<void>(CAPO_CUDA_CHECK_NOEXCEPT(cudaEventDestroy(event)));
   }
@@ -161,9 +164,11 @@ void NcclTransport::issue(run::StreamId stream) {
     const std::scoped_lock lock(mutex_);
     issued_.insert(issued_.end(), group.begin(), group.end());
   }
+  const Lanes lanes = lanes_of(group, on);
+  if (error_) return;
   ncclResult_t result = nccl_.group_start();
   for (const Issued& of : group) {
-    if (result == ncclSuccess) result = launch(of, on);
+    if (result == ncclSuccess) result = launch(of, lanes.at(communicator_of_.at(of.message)));
   }
   const ncclResult_t ended = nccl_.group_end();
   if (result == ncclSuccess) result = ended;
@@ -174,14 +179,63 @@ void NcclTransport::issue(run::StreamId stream) {
                       name_of(group.front().message, apart_.words) + ": " + error_->message;
     return;
   }
+  end_lanes(lanes, on, first);
+}
+
+// A group is a kernel for each communicator. On one stream these would wait for each other, and a
+// receive perhaps for what the send behind it brings about. So each but the first has a stream
+// beside, which begins where the one that is given is, and which that one waits for.
+NcclTransport::Lanes NcclTransport::lanes_of(const std::vector<Issued>& group, CUstream_st* on) {
+  Lanes lanes;
+  for (const Issued& of : group) {
+    const std::size_t through = communicator_of_.at(of.message);
+    if (!lanes.contains(through)) lanes[through] = lanes.empty() ? on : beside(through);
+  }
+  if (lanes.size() == 1) return lanes;
+  CUevent_st* const begun = recorded(on);
+  for (const auto& [through, lane] : lanes) {
+    if (lane != on) wait(lane, begun);
+  }
+  return lanes;
+}
+
+CUstream_st* NcclTransport::beside(std::size_t communicator) {
+  CUstream_st*& stream = beside_[communicator];
+  if (stream != nullptr) return stream;
+  const auto status =
+      CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  if (!status.ok() && !error_) error_ = to_error("create a stream", status);
+  return stream;
+}
+
+void NcclTransport::end_lanes(const Lanes& lanes, CUstream_st* on, std::size_t first) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamIsCapturing(on, &capture));
-  if (capture != cudaStreamCaptureStatusNone) communicators_->leave();
-  if (!status.ok() || capture != cudaStreamCaptureStatusNone) return;
-  CUevent_st* const over = event();
-  if (over == nullptr || !CAPO_CUDA_CHECK_NOEXCEPT(cudaEventRecord(over, on)).ok()) return;
+  const bool captured = capture != cudaStreamCaptureStatusNone;
+  if (captured) communicators_->leave();
+  if (!status.ok() || (captured && lanes.size() == 1)) return;
+  std::map<std::size_t, CUevent_st*> over;
+  for (const auto& [through, lane] : lanes) over[through] = recorded(lane);
+  for (const auto& [through, lane] : lanes) {
+    if (lane != on) wait(on, over.at(through));
+  }
+  if (captured) return;
   const std::scoped_lock lock(mutex_);
-  for (std::size_t i = first; i < issued_.size(); ++i) issued_[i].over = over;
+  for (std::size_t i = first; i < issued_.size(); ++i) {
+    issued_[i].over = over.at(communicator_of_.at(issued_[i].message));
+  }
+}
+
+// If CUDA records no event this is null, and what is before it counts as under way.
+CUevent_st* NcclTransport::recorded(CUstream_st* stream) {
+  CUevent_st* const made = event();
+  if (made == nullptr) return nullptr;
+  return CAPO_CUDA_CHECK_NOEXCEPT(cudaEventRecord(made, stream)).ok() ? made : nullptr;
+}
+
+void NcclTransport::wait(CUstream_st* stream, CUevent_st* event) {
+  const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamWaitEvent(stream, event, 0));
+  if (!status.ok() && !error_) error_ = to_error("let a stream wait for messages", status);
 }
 
 ncclResult_t NcclTransport::launch(const Issued& of, CUstream_st* stream) {
@@ -200,7 +254,6 @@ bool NcclTransport::is_over(const Issued& of) {
   return of.over != nullptr && CAPO_CUDA_CHECK_NOEXCEPT(cudaEventQuery(of.over)).ok();
 }
 
-// If CUDA makes no event this is null, and the end counts as under way.
 CUevent_st* NcclTransport::event() {
   if (events_in_use_ == events_.size()) {
     cudaEvent_t made = nullptr;

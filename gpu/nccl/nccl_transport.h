@@ -8,7 +8,7 @@
 //
 // send() and receive() take note. The first finish() on a stream puts all that has begun there
 // between ncclGroupStart and ncclGroupEnd, on that stream, so that members of a fused group are one
-// group. A call only launches:
+// group; what it has for each communicator is on a stream of its own then. A call only launches:
 // what waits is a kernel, and whoever needs the message waits for the stream by an event. NCCL
 // matches by order, knows no tags, and gives a receive whatever comes; a message for another
 // receive shows in the gradients. Graphs may hold the calls.
@@ -34,6 +34,7 @@
 #include <vector>
 
 struct CUevent_st;
+struct CUstream_st;
 
 namespace capo::gpu {
 
@@ -60,7 +61,14 @@ class NcclTransport final : public run::Transport {
     CUevent_st* over = nullptr;
   };
 
+  using Lanes = std::map<std::size_t, CUstream_st*>;  // by communicator: the stream of its kernel
+
   [[nodiscard]] bool broken();
+  [[nodiscard]] CUstream_st* beside(std::size_t communicator);
+  [[nodiscard]] Lanes lanes_of(const std::vector<Issued>& group, CUstream_st* on);
+  void end_lanes(const Lanes& lanes, CUstream_st* on, std::size_t first);
+  [[nodiscard]] CUevent_st* recorded(CUstream_st* stream);
+  void wait(CUstream_st* stream, CUevent_st* event);
   void issue(run::StreamId stream);
   [[nodiscard]] ncclResult_t launch(const Issued& of, CUstream_st* stream);
   [[nodiscard]] static bool is_over(const Issued& of);
@@ -77,6 +85,7 @@ class NcclTransport final : public run::Transport {
   std::map<run::Message, std::size_t> communicator_of_;
   std::map<run::Message, std::byte*> places_;
   std::map<run::StreamId, std::vector<Issued>> begun_;
+  std::map<std::size_t, CUstream_st*> beside_;  // by communicator
   std::vector<CUevent_st*> events_;
   std::size_t events_in_use_ = 0;
   std::mutex mutex_;                   // of what follows, which the watchdog reads

@@ -215,6 +215,21 @@ TEST_F(OverNccl, ARankThatDoesNotComeBackFromJoiningEndsAllAfterTheTimeout) {
       << outcome.err;
 }
 
+// Eager execution has one stream, on which the receive would wait before the send that it needs.
+TEST_F(OverNccl, AGroupOverTwoCommunicatorsMovesTogether) {
+  folder_.write("step.order",
+                "capo 1\nranks 2\nstages 2\nmicrobatches 2\nplacement loop\n"
+                "rank 0 chunks 1\nrank 0 delayed 1\n"
+                "rank 0: F1.0 send-F1.0 recv-B1.0 B1.0 W1.0 F1.1 (send-F1.1 recv-B1.1) B1.1 W1.1\n"
+                "rank 1 chunks 1\nrank 1 delayed none\n"
+                "rank 1: recv-F1.0 F1.0 B1.0 send-B1.0 recv-F1.1 F1.1 B1.1 send-B1.1\n");
+  for (const std::string layout : {"per-rank", "per-edge", "per-direction"}) {
+    const Outcome outcome =
+        run(2, {"--transport", "nccl", "--comm", layout, "--plan", "safe", "--timeout", "5"});
+    EXPECT_EQ(outcome.exit_code, 0) << layout << outcome.err;
+  }
+}
+
 // Its ranks wait for each other from the first call on, which fails in rank 1.
 TEST_F(OverNccl, AnErrorOfAnotherRankInAWalkIsTold) {
   folder_.write("both.csv", "0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n");
