@@ -114,12 +114,16 @@ Result<Launched> Launched::spawn(const TransportRequest& request, int count) {
   return Launched(std::make_unique<run::Processes>(**library, timeout));
 }
 
+int Launched::of_this_machine() const {
+  const char* const all = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return all == nullptr ? processes_->size() : std::atoi(all);
+}
+
 Result<int> Launched::device() const {
   const auto devices = count_of_devices();
   if (!devices) return devices.error();
   const char* const local = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-  const char* const all = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  const int processes = all == nullptr ? processes_->size() : std::atoi(all);
+  const int processes = of_this_machine();
   if (processes <= *devices) return local == nullptr ? processes_->rank() : std::atoi(local);
   return Error{.kind = ErrorKind::Environment,
                .message = fmt::format("{} of this machine need a CUDA device each, and it has {}",

@@ -58,8 +58,10 @@ class Launched {
   [[nodiscard]] run::Processes& processes() const { return *processes_; }
   [[nodiscard]] bool reports() const { return processes_->rank() == 0; }
   /// The number of the CUDA device of this process: its number on this machine. If there are fewer
-  /// devices than processes, or none, all of them are told so.
+  /// devices than processes, or none, all of this machine are told so.
   [[nodiscard]] Result<int> device() const;
+  /// Whether no process is on another machine, so that all find the same devices.
+  [[nodiscard]] bool on_one_machine() const { return of_this_machine() == processes_->size(); }
 
   /// Runs a command that ends in every process alike, with its exit code; what is thrown in one of
   /// them alone ends all.
@@ -70,6 +72,8 @@ class Launched {
 
  private:
   explicit Launched(std::unique_ptr<run::Processes> processes);
+
+  [[nodiscard]] int of_this_machine() const;
 
   std::unique_ptr<run::Processes> processes_;
   int heard_ = 2;  // a file descriptor: standard error as it was

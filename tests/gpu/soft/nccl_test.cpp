@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <set>
@@ -155,6 +156,37 @@ TEST_F(OverNccl, FewerDevicesThanProcessesAreSaidOnce) {
             "error: 4 processes of this machine need a CUDA device each, and it has 2\n"
             "  help: --ranks-per-device has several ranks share one\n");
 }
+
+#ifdef CAPO_MPIRUN
+// One process has the device of its machine, the other two would need one each. MPI is looked for
+// beside the program.
+TEST_F(OverNccl, AMachineWithTooFewDevicesEndsAllAndIsNamed) {
+  publish("1f1b", 3);
+  std::filesystem::create_directories(folder_.path() / "bin");
+  std::filesystem::create_directories(folder_.path() / "lib/capo");
+  std::filesystem::copy_file(CAPO_ON_SOFT_CUDA, folder_.path() / "bin/capo");
+  std::filesystem::copy_file(CAPO_MPI_LIBRARY, folder_.path() / "lib/capo/libcapo_mpi.so");
+  std::vector<std::string> arguments{"--allow-run-as-root", "--oversubscribe"};
+  for (const std::string place : {"0 of 1", "0 of 2", "1 of 2"}) {
+    if (arguments.size() > 2) arguments.emplace_back(":");
+    arguments.insert(arguments.end(),
+                     {"-n", "1", "env", "OMPI_COMM_WORLD_LOCAL_RANK=" + place.substr(0, 1),
+                      "OMPI_COMM_WORLD_LOCAL_SIZE=" + place.substr(5), "bin/capo", "run",
+                      "step.order", "--transport", "nccl"});
+  }
+  const Outcome outcome = run_capo(
+      arguments,
+      {.directory = folder_.path(),
+       .environment = {"CAPO_SOFT_CUDA_DEVICES=1", "CAPO_NCCL_LIBRARY=" CAPO_FAKE_NCCL_LIBRARY},
+       .seconds = 30,
+       .program = CAPO_MPIRUN});
+  EXPECT_EQ(outcome.exit_code, 5) << outcome.err;
+  EXPECT_TRUE(holds(outcome.err,
+                    ": 2 processes of this machine need a CUDA device each, and it has 1\n"
+                    "  help: --ranks-per-device has several ranks share one\n"))
+      << outcome.err;
+}
+#endif
 
 // The receive never gets its message, so all wait; who waits for whom is what the order says.
 TEST_F(OverNccl, ALostMessageGivesTheStuckStateAfterTheTimeout) {
