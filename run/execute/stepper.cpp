@@ -139,8 +139,8 @@ void Stepper::capture_actions(const Program& capture) {
       if (captured.kind != OpPart::Kind::Work) continue;
       for_each_work(captured, [&](const Work& work) {
         // Only the program that is replayed knows where the work's input comes from, and which
-        // weight gradients are one call. It has neither a part for each of those nor, unchecked, one
-        // for what is never replayed.
+        // weight gradients are one call. It has neither a part for each of those nor, unchecked,
+        // one for what is never replayed.
         const auto replayed = as_replayed.find(key_of(captured.rank, work));
         if (replayed != as_replayed.end()) capture_part(*replayed->second);
       });
