@@ -68,6 +68,9 @@ std::optional<std::string> refusal(const PlannedStep& step, const StepLayers& la
     return "a step that is one graph is replayed as it was captured: give --graphs per-action "
            "for a replay order of its own";
   }
+  if (options.replays > 0 && has_resets(step.input().schedule)) {
+    return "the order resets graphs, and a run replays them again and again: leave the resets out";
+  }
   if (options.hooks.substitute_saved && options.replays > 0) {
     return "graphs read what was saved where it was at their capture: saved tensors can be "
            "substituted in eager execution only";

@@ -45,6 +45,22 @@ Reason fault_of_entries(const std::vector<Entry>& order, const RankOrder& rank, 
   return same ? Reason() : "counted microbatches that are not in turn";
 }
 
+Reason fault_of_resets(const RankOrder& rank, std::int64_t limit) {
+  const std::vector<Entry>& order = rank.replayed();
+  std::uint32_t before = 0;
+  for (const Reset& reset : rank.resets) {
+    if (reset.behind < before || reset.behind > order.size()) return "resets out of their order";
+    before = reset.behind;
+    if (before < order.size() && order[before].group == Group::Continues)
+      return "a reset in a composite";
+    if (reset.chunk < 0 || reset.chunk > limit || reset.microbatch > limit)
+      return "a reset of a number below 0 or above the limit";
+    if (reset.chunk == Reset::kAllChunks && reset.microbatch != kNoMicrobatch)
+      return "a reset of one microbatch of all chunks";
+  }
+  return std::nullopt;
+}
+
 std::int32_t usable_chunks(const std::vector<Entry>& order) {
   std::int32_t largest = 0;
   for (const Entry& entry : order) {
@@ -61,6 +77,7 @@ Reason fault_of_rank(const RankOrder& rank, const Schedule& schedule, std::int64
     if (const auto reason = fault_of_entries(*rank.replay, rank, schedule.naming, limit))
       return reason;
   }
+  if (const auto reason = fault_of_resets(rank, limit)) return reason;
   const bool stated = rank.chunks_declared || schedule.topology == Topology::Custom;
   if (!stated && rank.chunks != usable_chunks(rank.order))
     return "undeclared chunks that do not occur";

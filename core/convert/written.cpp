@@ -219,6 +219,11 @@ Result<std::string, Inexpressible> print_te(const RankOrder& rank, Beside beside
   if (rank.replay) {
     return Inexpressible{.reason = "a TE list holds one order, not a capture and a replay order"};
   }
+  if (beside == Beside::Refuse && !rank.resets.empty()) {
+    return Inexpressible{.reason = "a TE list has no notation for a reset",
+                         .span = rank.resets.front().span,
+                         .droppable = true};
+  }
   auto list = to_te_list(rank, rank.order, beside);
   if (!list) return list.error();
   return print_te_list(*list);

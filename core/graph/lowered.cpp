@@ -45,12 +45,25 @@ bool has_transfers(const Schedule& schedule) {
   });
 }
 
+namespace {
+
+// Behind all that was made for an entry in front of the reset.
+std::uint32_t place_behind(const std::vector<Step>& steps, std::uint32_t entries) {
+  std::size_t behind = steps.size();
+  while (behind > 0 && steps[behind - 1].entry >= entries) --behind;
+  return static_cast<std::uint32_t>(behind);
+}
+
+}  // namespace
+
 Schedule to_schedule(const Lowered& lowered, const Schedule& of) {
   Schedule schedule = of;
   schedule.naming = Naming::Named;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     RankOrder& rank = schedule.ranks[r];
     const std::vector<Entry> original = std::move(rank.order);
+    if (rank.replay) rank.resets.clear();  // they are of the replay
+    for (Reset& reset : rank.resets) reset.behind = place_behind(lowered.ranks[r], reset.behind);
     rank.replay.reset();
     rank.order.clear();
     for (const Step& step : lowered.ranks[r]) {

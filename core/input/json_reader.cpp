@@ -296,9 +296,9 @@ class Reader {
 
     const auto actions = value.find("order");
     if (!actions) return malformed(value.span(), "the rank has no `order`");
-    std::vector<Entry> order;
+    ReadOrder order;
     if (auto refusal = read_order(order, *actions)) return refusal;
-    std::optional<std::vector<Entry>> replay;
+    std::optional<ReadOrder> replay;
     if (const auto again = value.find("replay"); again && again->type() != Type::Null) {
       if (auto refusal = read_order(replay.emplace(), *again)) return refusal;
     }
@@ -323,7 +323,7 @@ class Reader {
   }
 
   // An action is a string, an idle slot is null or ".", a composite is an array of strings.
-  Maybe read_order(std::vector<Entry>& order, const JsonValue& value) {
+  Maybe read_order(ReadOrder& order, const JsonValue& value) {
     if (value.type() != Type::Array) return wrong_type(value, "an order", "an array of actions");
     for (auto item = value.first(); item; item = item->next()) {
       if (item->type() == Type::Array) {
@@ -340,10 +340,10 @@ class Reader {
     return std::nullopt;
   }
 
-  Maybe read_action(std::vector<Entry>& order, const JsonValue& item, Group group) {
-    if (item.type() == Type::Null) return builder_.add_action(order, ".", item.span(), group);
+  Maybe read_action(ReadOrder& order, const JsonValue& item, Group group) {
+    if (item.type() == Type::Null) return builder_.add_token(order, ".", item.span(), group);
     if (item.type() != Type::String) return wrong_type(item, "an action", "a string");
-    return builder_.add_action(order, item.string(), item.span(), group);
+    return builder_.add_token(order, item.string(), item.span(), group);
   }
 
   const Limits& limits_;

@@ -12,11 +12,10 @@ namespace capo {
 
 namespace {
 
-void for_each_order(Schedule& schedule, const std::function<void(std::vector<Entry>&)>& visit) {
-  for (RankOrder& rank : schedule.ranks) {
-    visit(rank.order);
-    if (rank.replay) visit(*rank.replay);
-  }
+template <typename Change>
+void change_entries(RankOrder& rank, const Change& change) {
+  std::for_each(rank.order.begin(), rank.order.end(), change);
+  if (rank.replay) std::for_each(rank.replay->begin(), rank.replay->end(), change);
 }
 
 void for_each_entry(const RankOrder& rank, const std::function<void(const Entry&)>& visit) {
@@ -82,8 +81,7 @@ void erase_without_peer(Schedule& schedule) {
     const auto goes = [&](const Entry& entry) {
       return entry.length != kLackedPeer && transfer_without_peer(entry, rank, held);
     };
-    erase_entries(rank.order, goes);
-    if (rank.replay) erase_entries(*rank.replay, goes);
+    erase_entries(rank, goes);
   }
 }
 
@@ -130,12 +128,10 @@ void erase_chunks(RankOrder& rank, std::span<const std::int32_t> gone) {
   const auto goes = [&](const Entry& entry) {
     return entry.kind != Kind::Idle && contains(gone, entry.chunk);
   };
-  const auto renumber = [&](std::vector<Entry>& order) {
-    erase_entries(order, goes);
-    for (Entry& entry : order) entry.chunk -= below(gone, entry.chunk);
-  };
-  renumber(rank.order);
-  if (rank.replay) renumber(*rank.replay);
+  erase_entries(rank, goes);
+  change_entries(rank, [&](Entry& entry) { entry.chunk -= below(gone, entry.chunk); });
+  std::erase_if(rank.resets, [&](const Reset& reset) { return contains(gone, reset.chunk); });
+  for (Reset& reset : rank.resets) reset.chunk -= below(gone, reset.chunk);
   if (rank.layers.form == Layers::Form::List) erase_chunks(rank.layers.values, gone);
   if (rank.delay) erase_chunks(*rank.delay, gone);
   erase_chunks(rank.stages, gone);
@@ -144,24 +140,34 @@ void erase_chunks(RankOrder& rank, std::span<const std::int32_t> gone) {
 
 void make_whole(RankOrder& rank) {
   const auto goes = [](const Entry& entry) { return entry.kind == Kind::BackwardWeight; };
-  const auto cut = [&](std::vector<Entry>& order) {
-    erase_entries(order, goes);
-    for (Entry& entry : order) {
-      if (entry.kind == Kind::BackwardInput) entry.kind = Kind::Backward;
-    }
-  };
-  cut(rank.order);
-  if (rank.replay) cut(*rank.replay);
+  erase_entries(rank, goes);
+  change_entries(rank, [](Entry& entry) {
+    if (entry.kind == Kind::BackwardInput) entry.kind = Kind::Backward;
+  });
   if (rank.delay) std::fill(rank.delay->begin(), rank.delay->end(), Delay::Never);
 }
 
-void erase_positions(std::vector<Entry>& order, std::size_t begin, std::size_t end) {
-  std::size_t at = 0;
-  erase_entries(order, [&](const Entry&) {
-    const bool goes = at >= begin && at < end;
+void erase_microbatches(RankOrder& rank, std::span<const std::int32_t> gone) {
+  const auto goes = [&](const auto& of) {
+    return of.microbatch != kNoMicrobatch && contains(gone, of.microbatch);
+  };
+  const auto renumber = [&](auto& of) {
+    if (of.microbatch != kNoMicrobatch) of.microbatch -= below(gone, of.microbatch);
+  };
+  erase_entries(rank, goes);
+  change_entries(rank, renumber);
+  std::erase_if(rank.resets, goes);
+  std::for_each(rank.resets.begin(), rank.resets.end(), renumber);
+}
+
+void erase_positions(RankOrder& rank, From from, std::size_t begin, std::size_t end) {
+  const auto goes = [begin, end, at = std::size_t{0}](const Entry&) mutable {
+    const bool within = at >= begin && at < end;
     ++at;
-    return goes;
-  });
+    return within;
+  };
+  const bool replays = from == From::Replay || !rank.replay;
+  replays ? erase_replayed(rank, goes) : erase_entries(rank.order, goes);
 }
 
 }  // namespace
@@ -202,14 +208,7 @@ std::vector<std::int32_t> layers_in(const Schedule& schedule) {
 }
 
 Schedule without_microbatches(Schedule schedule, std::span<const std::int32_t> gone) {
-  for_each_order(schedule, [&](std::vector<Entry>& order) {
-    erase_entries(order, [&](const Entry& entry) {
-      return entry.microbatch != kNoMicrobatch && contains(gone, entry.microbatch);
-    });
-    for (Entry& entry : order) {
-      if (entry.microbatch != kNoMicrobatch) entry.microbatch -= below(gone, entry.microbatch);
-    }
-  });
+  for (RankOrder& rank : schedule.ranks) erase_microbatches(rank, gone);
   if (schedule.microbatches) {
     *schedule.microbatches =
         std::max(1, *schedule.microbatches - below(gone, *schedule.microbatches));
@@ -258,44 +257,64 @@ Schedule without_weights(Schedule schedule, std::size_t begin, std::size_t end) 
 Schedule without_entries(Schedule schedule, std::size_t rank, From from, std::size_t begin,
                          std::size_t end) {
   RankOrder& of = schedule.ranks[rank];
-  std::vector<Entry>& order = from == From::Replay ? *of.replay : of.order;
+  const std::vector<Entry>& order = from == From::Replay ? *of.replay : of.order;
   if (from == From::Both && of.replay) {
     std::map<Action, int> gone;
     for (std::size_t at = begin; at < end; ++at) ++gone[order[at].action()];
-    erase_entries(*of.replay, [&](const Entry& entry) {
+    erase_replayed(of, [&](const Entry& entry) {
       const auto found = gone.find(entry.action());
       return found != gone.end() && found->second-- > 0;
     });
   }
-  erase_positions(order, begin, end);
+  erase_positions(of, from, begin, end);
   settle(schedule);
   return schedule;
 }
 
 Schedule without_entries(Schedule schedule, const std::function<bool(const Entry&)>& goes) {
-  for_each_order(schedule, [&](std::vector<Entry>& order) { erase_entries(order, goes); });
+  for (RankOrder& rank : schedule.ranks) erase_entries(rank, goes);
+  settle(schedule);
+  return schedule;
+}
+
+std::size_t resets_in(const Schedule& schedule) {
+  std::size_t resets = 0;
+  for (const RankOrder& rank : schedule.ranks) resets += rank.resets.size();
+  return resets;
+}
+
+Schedule without_resets(Schedule schedule, std::size_t begin, std::size_t end) {
+  std::size_t at = 0;
+  for (RankOrder& rank : schedule.ranks) {
+    std::erase_if(rank.resets, [&](const Reset&) {
+      const bool goes = at >= begin && at < end;
+      ++at;
+      return goes;
+    });
+  }
   settle(schedule);
   return schedule;
 }
 
 std::optional<Schedule> with_only(const Schedule& schedule, const Action& one,
                                   const Action& other) {
-  const auto is = [](const Entry& entry, const Action& cell) {
-    return entry.chunk == cell.chunk && entry.microbatch == cell.microbatch;
+  const auto is = [](const auto& of, const Action& cell) {
+    return of.chunk == cell.chunk && of.microbatch == cell.microbatch;
   };
   Schedule out = schedule;
   RankOrder& rank = out.ranks.front();
-  const auto keep = [&](std::vector<Entry>& order) {
-    erase_entries(order, [&](const Entry& entry) {
-      return entry.kind != Kind::Idle && !is(entry, one) && !is(entry, other);
-    });
-    for (Entry& entry : order) {
-      const bool second = one.chunk == other.chunk && is(entry, other);
-      if (entry.microbatch != kNoMicrobatch) entry.microbatch = second ? 1 : 0;
-    }
+  const auto renumber = [&](auto& of) {
+    const bool second = one.chunk == other.chunk && is(of, other);
+    if (of.microbatch != kNoMicrobatch) of.microbatch = second ? 1 : 0;
   };
-  keep(rank.order);
-  if (rank.replay) keep(*rank.replay);
+  erase_entries(rank, [&](const Entry& entry) {
+    return entry.kind != Kind::Idle && !is(entry, one) && !is(entry, other);
+  });
+  change_entries(rank, renumber);
+  std::erase_if(rank.resets, [&](const Reset& reset) {
+    return reset.microbatch != kNoMicrobatch && !is(reset, one) && !is(reset, other);
+  });
+  std::for_each(rank.resets.begin(), rank.resets.end(), renumber);
   if (out.microbatches) out.microbatches = one.chunk == other.chunk ? 2 : 1;
   std::vector<HeldChunk> gone = chunks_in(schedule);
   std::erase_if(gone, [&](const HeldChunk& held) {

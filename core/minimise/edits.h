@@ -61,6 +61,11 @@ enum class From {
 [[nodiscard]] Schedule without_entries(Schedule schedule,
                                        const std::function<bool(const Entry&)>& goes);
 
+/// The number of resets of all ranks.
+[[nodiscard]] std::size_t resets_in(const Schedule& schedule);
+/// Takes resets `begin` up to `end` away, counted through the ranks.
+[[nodiscard]] Schedule without_resets(Schedule schedule, std::size_t begin, std::size_t end);
+
 /// Keeps only two microbatches of one chunk, or one microbatch of each of two chunks, of a schedule
 /// of one rank. Each is numbered from the first again, so that the two need not have been the same.
 [[nodiscard]] std::optional<Schedule> with_only(const Schedule& schedule, const Action& one,

@@ -134,8 +134,9 @@ class Search {
   bool round() {
     bool helped = false;
     for (const auto step :
-         {&Search::take_replay_away, &Search::take_kinds_away, &Search::take_ranks_away,
-          &Search::take_microbatches_away, &Search::take_chunks_away, &Search::take_weights_away}) {
+         {&Search::take_replay_away, &Search::take_resets_away, &Search::take_kinds_away,
+          &Search::take_ranks_away, &Search::take_microbatches_away, &Search::take_chunks_away,
+          &Search::take_weights_away}) {
       if ((this->*step)()) helped = true;
     }
     if (helped) return true;
@@ -171,6 +172,7 @@ class Search {
       if (!schedule_.ranks[r].replay) continue;
       Schedule captured = schedule_;
       captured.ranks[r].replay.reset();
+      captured.ranks[r].resets.clear();
       settle(captured);
       Schedule replayed = schedule_;
       replayed.ranks[r].order = *std::exchange(replayed.ranks[r].replay, std::nullopt);
@@ -195,6 +197,8 @@ class Search {
     }
     return helped;
   }
+
+  bool take_resets_away() { return sweep(resets_in, without_resets); }
 
   bool take_ranks_away() {
     const std::size_t fixed = std::min(options_.fixed_ranks, schedule_.ranks.size());

@@ -23,6 +23,13 @@ void change_entries(RankOrder& rank, const Change& change) {
   if (rank.replay) std::for_each(rank.replay->begin(), rank.replay->end(), change);
 }
 
+// Changes the numbers of entries and resets.
+template <typename Change>
+void change_all(RankOrder& rank, const Change& change) {
+  change_entries(rank, change);
+  std::for_each(rank.resets.begin(), rank.resets.end(), change);
+}
+
 template <typename Id>
 void exchange(Id& id, Id a, Id b) {
   id = id == a ? b : id == b ? a : id;
@@ -38,7 +45,7 @@ void exchange_places(std::vector<Value>& of_chunk, ChunkId a, ChunkId b) {
 
 Schedule with_chunks_exchanged(Schedule schedule, std::size_t r, ChunkId a, ChunkId b) {
   RankOrder& rank = schedule.ranks[r];
-  change_entries(rank, [&](Entry& entry) { exchange(entry.chunk, a, b); });
+  change_all(rank, [&](auto& of) { exchange(of.chunk, a, b); });
   if (rank.layers.form == Layers::Form::List) exchange_places(rank.layers.values, a, b);
   if (rank.delay) exchange_places(*rank.delay, a, b);
   settle(schedule);
@@ -47,7 +54,7 @@ Schedule with_chunks_exchanged(Schedule schedule, std::size_t r, ChunkId a, Chun
 
 Schedule with_microbatches_exchanged(Schedule schedule, MicrobatchId a, MicrobatchId b) {
   for (RankOrder& rank : schedule.ranks) {
-    change_entries(rank, [&](Entry& entry) { exchange(entry.microbatch, a, b); });
+    change_all(rank, [&](auto& of) { exchange(of.microbatch, a, b); });
   }
   settle(schedule);
   return schedule;
@@ -56,10 +63,10 @@ Schedule with_microbatches_exchanged(Schedule schedule, MicrobatchId a, Microbat
 Schedule with_microbatches_from_zero(Schedule schedule) {
   const std::vector<std::int32_t> used = microbatches_in(schedule);
   for (RankOrder& rank : schedule.ranks) {
-    change_entries(rank, [&](Entry& entry) {
-      if (entry.microbatch == kNoMicrobatch) return;
-      entry.microbatch = static_cast<std::int32_t>(
-          std::lower_bound(used.begin(), used.end(), entry.microbatch) - used.begin());
+    change_all(rank, [&](auto& of) {
+      if (of.microbatch == kNoMicrobatch) return;
+      of.microbatch = static_cast<std::int32_t>(
+          std::lower_bound(used.begin(), used.end(), of.microbatch) - used.begin());
     });
   }
   settle(schedule);

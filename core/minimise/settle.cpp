@@ -63,6 +63,7 @@ void settle(Schedule& schedule) {
   for (RankOrder& rank : schedule.ranks) {
     forget_text(rank.order);
     if (rank.replay) forget_text(*rank.replay);
+    for (Reset& reset : rank.resets) reset.span = {};
     settle_chunks(rank, schedule.topology);
     if (schedule.naming == Naming::Named) continue;
     count(rank.order, rank.chunks);
@@ -86,6 +87,27 @@ void erase_entries(std::vector<Entry>& order, const std::function<bool(const Ent
     if (kept.size() == first + 1) kept.back().group = Group::Alone;
   }
   order = std::move(kept);
+}
+
+void erase_replayed(RankOrder& rank, const std::function<bool(const Entry&)>& goes) {
+  std::uint32_t at = 0;
+  std::uint32_t kept = 0;
+  auto reset = rank.resets.begin();
+  const auto move_resets = [&](std::uint32_t up_to) {
+    for (; reset != rank.resets.end() && reset->behind <= up_to; ++reset) reset->behind = kept;
+  };
+  erase_entries(rank.replay ? *rank.replay : rank.order, [&](const Entry& entry) {
+    move_resets(at++);
+    if (goes(entry)) return true;
+    ++kept;
+    return false;
+  });
+  move_resets(at);
+}
+
+void erase_entries(RankOrder& rank, const std::function<bool(const Entry&)>& goes) {
+  if (rank.replay) erase_entries(rank.order, goes);
+  erase_replayed(rank, goes);
 }
 
 }  // namespace capo

@@ -26,5 +26,10 @@ void settle(Schedule& schedule);
 
 /// Removes entries. A composite stays one while it has two members.
 void erase_entries(std::vector<Entry>& order, const std::function<bool(const Entry&)>& goes);
+/// Removes entries from the order that a rank replays. Resets stay between those that they were
+/// between.
+void erase_replayed(RankOrder& rank, const std::function<bool(const Entry&)>& goes);
+/// Removes entries from both orders of a rank.
+void erase_entries(RankOrder& rank, const std::function<bool(const Entry&)>& goes);
 
 }  // namespace capo

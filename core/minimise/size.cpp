@@ -87,6 +87,11 @@ std::int64_t inversions_of(const std::vector<Entry>& order, const RankOrder& ran
   return sort_and_count(places, spare, 0, places.size());
 }
 
+void add_resets(Size& size, const std::vector<Reset>& resets) {
+  size.entries += static_cast<std::int64_t>(resets.size());
+  for (const Reset& reset : resets) size.numbers += reset.chunk + reset.microbatch + 1;
+}
+
 void add_order(Size& size, const std::vector<Entry>& order, const RankOrder& rank,
                Topology topology) {
   size.entries += static_cast<std::int64_t>(order.size());
@@ -127,6 +132,7 @@ Size size_of(const Schedule& schedule) {
     if (rank.layers.form != Layers::Form::Unstated) ++size.declared;
     add_order(size, rank.order, rank, schedule.topology);
     if (rank.replay) add_order(size, *rank.replay, rank, schedule.topology);
+    add_resets(size, rank.resets);
   }
   return size;
 }

@@ -4,6 +4,7 @@
 #include "core/base/index.h"
 
 #include <algorithm>
+#include <span>
 
 namespace capo {
 
@@ -19,7 +20,7 @@ bool may_pass(const Entry& entry) {
 }
 
 // The position behind the last weight gradient that can be in one call with that at `begin`.
-std::size_t end_of_run(const std::vector<Entry>& order, std::size_t begin, std::int32_t most) {
+std::size_t end_of_run(std::span<const Entry> order, std::size_t begin, std::int32_t most) {
   std::size_t end = begin + 1;
   for (std::size_t at = end; at < order.size() && most > 1; ++at) {
     if (may_pass(order[at])) continue;
@@ -42,10 +43,19 @@ std::int64_t fuse(std::vector<Entry>& order, std::size_t begin, std::size_t end)
   return last - call;
 }
 
-void fuse_all(std::vector<Entry>& order, std::int32_t most, FusedWeights& fused) {
+// The entries up to the first reset behind `begin`: no call reaches over one.
+std::span<const Entry> up_to_reset(const std::vector<Entry>& order,
+                                   const std::vector<Reset>& resets, std::size_t begin) {
+  const auto reset = std::find_if(resets.begin(), resets.end(),
+                                  [begin](const Reset& each) { return each.behind > begin; });
+  return std::span(order).first(reset == resets.end() ? order.size() : reset->behind);
+}
+
+void fuse_all(std::vector<Entry>& order, const std::vector<Reset>& resets, std::int32_t most,
+              FusedWeights& fused) {
   for (std::size_t begin = 0; begin < order.size(); ++begin) {
     if (!is_weight(order[begin])) continue;
-    const std::size_t end = end_of_run(order, begin, most);
+    const std::size_t end = end_of_run(up_to_reset(order, resets, begin), begin, most);
     const std::int64_t gradients = fuse(order, begin, end);
     begin = end - 1;
     if (gradients == 1) continue;
@@ -60,8 +70,9 @@ FusedWeights fuse_weights(Schedule& schedule, std::int32_t most) {
   CAPO_ASSERT(most >= 1, "a call has a weight gradient");
   FusedWeights fused;
   for (RankOrder& rank : schedule.ranks) {
-    fuse_all(rank.order, most, fused);
-    if (rank.replay) fuse_all(*rank.replay, most, fused);
+    const std::vector<Reset> none;
+    fuse_all(rank.order, rank.replay ? none : rank.resets, most, fused);
+    if (rank.replay) fuse_all(*rank.replay, rank.resets, most, fused);
   }
   return fused;
 }

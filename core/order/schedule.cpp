@@ -168,12 +168,18 @@ bool same_entries(const std::vector<Entry>& a, const std::vector<Entry>& b) {
   });
 }
 
+bool same_resets(const std::vector<Reset>& a, const std::vector<Reset>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Reset& x, const Reset& y) {
+    return x.chunk == y.chunk && x.microbatch == y.microbatch && x.behind == y.behind;
+  });
+}
+
 bool same_rank(const RankOrder& a, const RankOrder& b) {
   if (a.replay.has_value() != b.replay.has_value()) return false;
   if (a.replay && !same_entries(*a.replay, *b.replay)) return false;
   return same_entries(a.order, b.order) && a.chunks == b.chunks && a.layers == b.layers &&
          resolved_delay(a) == resolved_delay(b) && a.stages == b.stages &&
-         a.model_chunks == b.model_chunks;
+         a.model_chunks == b.model_chunks && same_resets(a.resets, b.resets);
 }
 
 }  // namespace
@@ -182,6 +188,11 @@ bool same_meaning(const Schedule& a, const Schedule& b) {
   return a.naming == b.naming && a.topology == b.topology && a.microbatches == b.microbatches &&
          a.stages == b.stages && a.p2p == b.p2p &&
          std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_rank);
+}
+
+bool has_resets(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(),
+                     [](const RankOrder& rank) { return !rank.resets.empty(); });
 }
 
 bool ranks_communicate(const Schedule& schedule) {

@@ -154,6 +154,20 @@ enum class Naming : std::uint8_t {
   Named,    ///< every entry says its microbatch
 };
 
+/// A place between two replays where a rank lets go of graphs for good, as TransformerEngine's
+/// reset() does: with the graphs goes the memory that they own.
+///
+/// A reset is no action: no stream runs it, and nothing waits for it. It says until when entries of
+/// the order can be replayed, which rules of their own look at.
+struct Reset {
+  static constexpr ChunkId kAllChunks = 0;
+
+  ChunkId chunk = kAllChunks;
+  MicrobatchId microbatch = kNoMicrobatch;  ///< kNoMicrobatch: all of the chunk
+  std::uint32_t behind = 0;                 ///< as many replayed entries stand in front of it
+  Span span;
+};
+
 /// The chunks that one rank holds, and its order of actions.
 struct RankOrder {
   std::vector<Entry> order;  ///< the order of capture, and of replay too unless `replay` is set
@@ -168,6 +182,9 @@ struct RankOrder {
   /// If every chunk of the order is one layer, so many of them make each chunk of the model,
   /// between which there are no transfers. Empty: chunks of the order are the model's.
   std::vector<std::int32_t> model_chunks;
+  std::vector<Reset> resets;  ///< between the entries of replayed(), ascending
+
+  [[nodiscard]] const std::vector<Entry>& replayed() const { return replay ? *replay : order; }
 };
 
 struct Schedule {
@@ -216,6 +233,9 @@ class Kinds {
 /// Sets the stages that the topology gives to each rank. Custom and Independent leave them alone.
 /// Precondition: the ranks know how many chunks they have.
 void place_stages(Schedule& schedule);
+
+/// Whether any rank lets go of graphs.
+[[nodiscard]] bool has_resets(const Schedule& schedule);
 
 /// Whether two schedules are equal but for the bytes that they were read from.
 [[nodiscard]] bool same_meaning(const Schedule& a, const Schedule& b);

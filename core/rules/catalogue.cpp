@@ -46,6 +46,7 @@ std::vector<Rule> all_rules() {
   append(rules::buffer_rules());
   append(rules::stream_rules());
   append(rules::replay_rules());
+  append(rules::reset_rules());
   return all;
 }
 

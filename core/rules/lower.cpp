@@ -55,6 +55,7 @@ Schedule with_transfers(const Context& context) {
   Schedule replay = to_schedule(replayed.lowered(), replayed.schedule());
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     schedule.ranks[r].replay = std::move(replay.ranks[r].order);
+    schedule.ranks[r].resets = std::move(replay.ranks[r].resets);
   }
   return schedule;
 }

@@ -49,7 +49,7 @@ class Passes {
   };
 
  private:
-  using OfEachPass = std::array<bool, as_index(Pass::Buffers) + 1>;
+  using OfEachPass = std::array<bool, as_index(Pass::Resets) + 1>;
 
   [[nodiscard]] bool clean(Ground ground) const { return clean_[as_index(ground)]; }
   [[nodiscard]] bool has_ground(Pass pass) const;

@@ -32,6 +32,7 @@ enum class Pass : std::uint8_t {
   Modules,    ///< the declared modules by themselves
   Gradients,  ///< the declared modules in these orders
   Buffers,    ///< who uses which memory when, under a plan
+  Resets,     ///< until when graphs can be replayed
 };
 
 /// The cycle that a drawing of a finding shows beside the entries of its witness.

@@ -32,6 +32,8 @@ constexpr std::array<std::pair<std::string_view, Kind>, 18> kWords{{
     {"wait-reduce", Kind::WaitReduceGradient},
 }};
 
+constexpr std::string_view kReset = "reset";
+
 // Reads digits without a leading zero. A number too long for 64 bits is above every limit, so it
 // becomes the largest.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
@@ -70,6 +72,21 @@ std::optional<ActionToken> read_action_token(std::string_view text) {
   return token;
 }
 
+std::optional<ResetToken> read_reset_token(std::string_view text) {
+  if (!text.starts_with(kReset)) return std::nullopt;
+  text.remove_prefix(kReset.size());
+  ResetToken token;
+  if (text.empty()) return token;
+  token.chunk = take_number(text);
+  if (!token.chunk) return std::nullopt;
+  if (text.empty()) return token;
+  if (text.front() != '.') return std::nullopt;
+  text.remove_prefix(1);
+  token.microbatch = take_number(text);
+  if (!token.microbatch || !text.empty()) return std::nullopt;
+  return token;
+}
+
 std::string_view word_of(Kind kind) {
   if (kind == Kind::Idle) return ".";
   return std::find_if(kWords.begin(), kWords.end(),
@@ -85,6 +102,16 @@ std::string to_token(const Action& action, Naming naming) {
   if (naming == Naming::Counted || action.microbatch == kNoMicrobatch) return token;
   token += '.';
   token += std::to_string(std::int32_t{action.microbatch});
+  return token;
+}
+
+std::string to_token(const Reset& reset) {
+  std::string token(kReset);
+  if (reset.chunk == Reset::kAllChunks) return token;
+  token += std::to_string(std::int32_t{reset.chunk});
+  if (reset.microbatch == kNoMicrobatch) return token;
+  token += '.';
+  token += std::to_string(std::int32_t{reset.microbatch});
   return token;
 }
 

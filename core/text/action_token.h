@@ -2,8 +2,9 @@
 // wait-send-F1.0, unshard1, reduce1, wait-reduce1, `.`
 //
 // The letter or word is the kind, the number the chunk, the number after the point the microbatch.
-// An order that counts its microbatches leaves the second number out. The same words name actions
-// in .order files and in JSON. Tested by action_token_test.cpp.
+// An order that counts its microbatches leaves the second number out. A reset is written among
+// actions, and is none. The same words stand in .order files and in JSON. Tested by
+// action_token_test.cpp.
 
 #pragma once
 
@@ -25,10 +26,20 @@ struct ActionToken {
 /// nullopt if the text is no action. A number of more than 19 digits becomes the largest number.
 [[nodiscard]] std::optional<ActionToken> read_action_token(std::string_view text);
 
+/// `reset`, `reset1`, `reset1.0`: the graphs of the rank, of a chunk, of one microbatch of it.
+struct ResetToken {
+  std::optional<std::uint64_t> chunk;
+  std::optional<std::uint64_t> microbatch;
+};
+
+/// nullopt if the text is no reset.
+[[nodiscard]] std::optional<ResetToken> read_reset_token(std::string_view text);
+
 /// "F", "send-B", "reduce".
 [[nodiscard]] std::string_view word_of(Kind kind);
 
 /// The action as an order with this naming writes it.
 [[nodiscard]] std::string to_token(const Action& action, Naming naming);
+[[nodiscard]] std::string to_token(const Reset& reset);
 
 }  // namespace capo

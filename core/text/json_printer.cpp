@@ -10,9 +10,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json json_of(const std::vector<Entry>& order, Naming naming) {
+Json json_of(const std::vector<Entry>& order, const std::vector<Reset>& resets, Naming naming) {
   Json out = Json::array();
-  for (const Entry& entry : order) {
+  auto reset = resets.begin();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Entry& entry = order[i];
+    for (; reset != resets.end() && reset->behind <= i; ++reset) out.push_back(to_token(*reset));
     Json action = entry.kind == Kind::Idle ? Json(nullptr) : Json(to_token(entry.action(), naming));
     if (entry.group == Group::Opens) {
       out.push_back(Json::array({std::move(action)}));
@@ -22,6 +25,7 @@ Json json_of(const std::vector<Entry>& order, Naming naming) {
       out.push_back(std::move(action));
     }
   }
+  for (; reset != resets.end(); ++reset) out.push_back(to_token(*reset));
   return out;
 }
 
@@ -55,8 +59,9 @@ std::string print_json(const Schedule& schedule) {
     }
     if (listed) item["stages"] = rank.stages;
     if (!rank.model_chunks.empty()) item["model_chunks"] = rank.model_chunks;
-    item["order"] = json_of(rank.order, schedule.naming);
-    if (rank.replay) item["replay"] = json_of(*rank.replay, schedule.naming);
+    const std::vector<Reset> none;
+    item["order"] = json_of(rank.order, rank.replay ? none : rank.resets, schedule.naming);
+    if (rank.replay) item["replay"] = json_of(*rank.replay, rank.resets, schedule.naming);
     out["ranks"].push_back(std::move(item));
   }
   return out.dump(1) + "\n";

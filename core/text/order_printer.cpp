@@ -13,23 +13,40 @@ namespace {
 
 constexpr std::size_t kLineWidth = 100;
 
+// A line of tokens, which goes on in the next where it is full.
+class TokenLine {
+ public:
+  TokenLine(std::string& out, std::string lead) : out_(out), line_(std::move(lead)) {}
+  ~TokenLine() { out_ += line_ + "\n"; }
+
+  void add(const std::string& token) {
+    if (line_.size() + 1 + token.size() > kLineWidth) {
+      out_ += line_ + "\n";
+      line_ = " ";
+    }
+    line_ += " " + token;
+  }
+
+ private:
+  std::string& out_;
+  std::string line_;
+};
+
 void print_entries(std::string& out, std::string lead, const std::vector<Entry>& order,
-                   Naming naming) {
-  std::string line = std::move(lead);
+                   const std::vector<Reset>& resets, Naming naming) {
+  TokenLine line(out, std::move(lead));
+  auto reset = resets.begin();
   for (std::size_t i = 0; i < order.size(); ++i) {
+    for (; reset != resets.end() && reset->behind <= i; ++reset) line.add(to_token(*reset));
     const Entry& entry = order[i];
     std::string token = to_token(entry.action(), naming);
     const bool closes = entry.group != Group::Alone &&
                         (i + 1 == order.size() || order[i + 1].group != Group::Continues);
     if (entry.group == Group::Opens) token.insert(0, "(");
     if (closes) token += ")";
-    if (line.size() + 1 + token.size() > kLineWidth) {
-      out += line + "\n";
-      line = " ";
-    }
-    line += " " + token;
+    line.add(token);
   }
-  out += line + "\n";
+  for (; reset != resets.end(); ++reset) line.add(to_token(*reset));
 }
 
 void print_chunks(std::string& out, std::size_t r, std::string_view what,
@@ -87,9 +104,13 @@ std::string print_order_file(const Schedule& schedule) {
     if (!rank.model_chunks.empty()) {
       out += fmt::format("rank {} model-chunks {}\n", r, fmt::join(rank.model_chunks, ","));
     }
-    print_entries(out, fmt::format("rank {}:", r), rank.order, schedule.naming);
-    if (rank.replay)
-      print_entries(out, fmt::format("rank {} replay:", r), *rank.replay, schedule.naming);
+    const std::vector<Reset> none;
+    print_entries(out, fmt::format("rank {}:", r), rank.order, rank.replay ? none : rank.resets,
+                  schedule.naming);
+    if (rank.replay) {
+      print_entries(out, fmt::format("rank {} replay:", r), *rank.replay, rank.resets,
+                    schedule.naming);
+    }
   }
   return out;
 }

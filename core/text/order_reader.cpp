@@ -224,7 +224,7 @@ class Reader {
       if (auto refusal = twice(facts.model_chunks.has_value())) return refusal;
       return read_model_chunks(facts.model_chunks.emplace());
     }
-    if (read_action_token(what) || what == "(") {
+    if (read_action_token(what) || read_reset_token(what) || what == "(") {
       return malformed(
           word.span, fmt::format("{} is an action, and a colon is missing before it", shown(what)),
           "write `rank 0: F1 B1`");
@@ -329,8 +329,8 @@ class Reader {
   struct RankText {
     Span where;  // the rank's first statement, at which faults of the whole rank are reported
     RankFacts facts;
-    std::optional<std::vector<Entry>> order;
-    std::optional<std::vector<Entry>> replay;
+    std::optional<ReadOrder> order;
+    std::optional<ReadOrder> replay;
   };
 
   Maybe read_rank() {
@@ -369,7 +369,7 @@ class Reader {
     return read_fact(*word, text.facts);
   }
 
-  Maybe read_order(std::vector<Entry>& order) {
+  Maybe read_order(ReadOrder& order) {
     std::optional<Span> open;
     bool first_of_group = false;
     while (const auto word = next_word()) {
@@ -386,7 +386,7 @@ class Reader {
       }
       const Group group = !open ? Group::Alone : first_of_group ? Group::Opens : Group::Continues;
       first_of_group = false;
-      if (auto refusal = builder_.add_action(order, word->text, word->span, group)) return refusal;
+      if (auto refusal = builder_.add_token(order, word->text, word->span, group)) return refusal;
     }
     if (open) return malformed(*open, "this composite is never closed", "close it with `)`");
     return std::nullopt;

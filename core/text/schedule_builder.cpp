@@ -12,17 +12,52 @@
 
 namespace capo {
 
+namespace {
+
+// A reset may name its microbatch where actions leave theirs to be counted.
+std::optional<Refusal> add_reset(ReadOrder& order, const ResetToken& token, Span span,
+                                 Group group) {
+  if (group != Group::Alone) {
+    return malformed(span, "a reset is no action, and runs together with none",
+                     "write it before or behind the composite");
+  }
+  if (token.chunk == std::uint64_t{0}) return malformed(span, "chunks are counted from 1");
+  Reset reset{.behind = static_cast<std::uint32_t>(order.entries.size()), .span = span};
+  if (token.chunk) reset.chunk = static_cast<std::int32_t>(*token.chunk);
+  if (token.microbatch) reset.microbatch = static_cast<std::int32_t>(*token.microbatch);
+  order.resets.push_back(reset);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Refusal> ScheduleBuilder::add_token(ReadOrder& order, std::string_view token,
+                                                  Span span, Group group) {
+  if (++entries_ > limits_.entries) return too_many_entries(span, limits_);
+  const std::optional<ResetToken> reset = read_reset_token(token);
+  if (!reset) return add_action(order.entries, token, span, group);
+  for (const auto& number : {reset->chunk, reset->microbatch}) {
+    if (auto refusal = refuse_large(number.value_or(0), token, span)) return refusal;
+  }
+  return add_reset(order, *reset, span, group);
+}
+
+std::optional<Refusal> ScheduleBuilder::refuse_large(std::uint64_t number, std::string_view token,
+                                                     Span span) const {
+  if (number <= limits_.counts) return std::nullopt;
+  return over_limit(span, fmt::format("{} has a number above {}", shown(token), limits_.counts),
+                    "--max-count");
+}
+
 std::optional<Refusal> ScheduleBuilder::add_action(std::vector<Entry>& order,
                                                    std::string_view token, Span span, Group group) {
-  if (++entries_ > limits_.entries) return too_many_entries(span, limits_);
   const std::optional<ActionToken> action = read_action_token(token);
   if (!action || (action->kind == Kind::Idle && group != Group::Alone)) {
     return malformed(span, fmt::format("{} is no action", shown(token)),
                      "an action is a kind, a chunk and, if named, a microbatch: F1, B2.0, W1");
   }
-  if (action->chunk > limits_.counts || action->microbatch.value_or(0) > limits_.counts) {
-    return over_limit(span, fmt::format("{} has a number above {}", shown(token), limits_.counts),
-                      "--max-count");
+  for (const std::uint64_t number : {action->chunk, action->microbatch.value_or(0)}) {
+    if (auto refusal = refuse_large(number, token, span)) return refusal;
   }
   if (action->kind != Kind::Idle && action->chunk == 0) {
     return malformed(span, "chunks are counted from 1");
@@ -60,15 +95,22 @@ std::optional<Refusal> ScheduleBuilder::check_naming(bool named, Span span) {
 }
 
 std::optional<Refusal> ScheduleBuilder::add_rank(Span where, RankFacts facts,
-                                                 const RankFacts& shared, std::vector<Entry> order,
-                                                 std::optional<std::vector<Entry>> replay) {
+                                                 const RankFacts& shared, ReadOrder order,
+                                                 std::optional<ReadOrder> replay) {
+  if (replay && !order.resets.empty()) {
+    return malformed(order.resets.front().span,
+                     "graphs are reset between replays, and this order is only captured",
+                     "write the reset into the replay order");
+  }
   if (!facts.chunks) facts.chunks = shared.chunks;
   if (!facts.layers) facts.layers = shared.layers;
   if (!facts.delayed) facts.delayed = shared.delayed;
   if (!facts.mixed) facts.mixed = shared.mixed;
   if (!facts.model_chunks) facts.model_chunks = shared.model_chunks;
 
-  RankOrder rank{.order = std::move(order), .replay = std::move(replay)};
+  RankOrder rank{.order = std::move(order.entries),
+                 .resets = std::move(replay ? replay->resets : order.resets)};
+  if (replay) rank.replay = std::move(replay->entries);
   if (facts.layers) rank.layers = *facts.layers;
   if (auto refusal = settle_chunks(rank, where, facts)) return refusal;
   if (auto refusal = settle_stages(rank, where, facts)) return refusal;

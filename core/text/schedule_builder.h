@@ -36,6 +36,12 @@ struct RankFacts {
   std::optional<std::vector<std::int32_t>> model_chunks;
 };
 
+/// An order as it is read: its actions, and the resets between them.
+struct ReadOrder {
+  std::vector<Entry> entries;
+  std::vector<Reset> resets;
+};
+
 class ScheduleBuilder {
  public:
   explicit ScheduleBuilder(const Limits& limits) : limits_(limits) {}
@@ -43,19 +49,23 @@ class ScheduleBuilder {
   /// The caller sets topology, microbatches and stages, and leaves the ranks alone.
   Schedule& schedule() { return schedule_; }
 
-  /// Appends the action that `token` names.
-  [[nodiscard]] std::optional<Refusal> add_action(std::vector<Entry>& order, std::string_view token,
-                                                  Span span, Group group);
+  /// Appends the action, or the reset, that `token` names.
+  [[nodiscard]] std::optional<Refusal> add_token(ReadOrder& order, std::string_view token,
+                                                 Span span, Group group);
 
   /// Appends a rank. `shared` gives the facts that it does not state itself.
   [[nodiscard]] std::optional<Refusal> add_rank(Span where, RankFacts facts,
-                                                const RankFacts& shared, std::vector<Entry> order,
-                                                std::optional<std::vector<Entry>> replay);
+                                                const RankFacts& shared, ReadOrder order,
+                                                std::optional<ReadOrder> replay);
 
   /// Numbers microbatches and places stages. Precondition: all ranks are added.
   [[nodiscard]] Read<Schedule> finish() &&;
 
  private:
+  std::optional<Refusal> add_action(std::vector<Entry>& order, std::string_view token, Span span,
+                                    Group group);
+  [[nodiscard]] std::optional<Refusal> refuse_large(std::uint64_t number, std::string_view token,
+                                                    Span span) const;
   std::optional<Refusal> check_naming(bool named, Span span);
   std::optional<Refusal> settle_chunks(RankOrder& rank, Span where, const RankFacts& facts);
   std::optional<Refusal> settle_stages(RankOrder& rank, Span where, const RankFacts& facts) const;

@@ -31,6 +31,10 @@ Result<std::string, Inexpressible> print_tokens(const Schedule& schedule) {
     if (rank.replay) {
       return Inexpressible{.reason = "tokens have no notation for a replay order of its own"};
     }
+    if (!rank.resets.empty()) {
+      return Inexpressible{.reason = "tokens have no notation for a reset",
+                           .span = rank.resets.front().span};
+    }
     const std::vector<Delay> delay = resolved_delay(rank);
     bool first = true;
     for (const Entry& entry : rank.order) {

@@ -15,7 +15,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 namespace capo::testing {
 
@@ -325,6 +328,64 @@ std::optional<Broken<Schedule>> dependency_cycle(const Schedule& sound, std::siz
   return {{schedule, "D04", fault_place(schedule, place)}};
 }
 
+// A place behind an entry where something can stand that is none: behind its composite.
+std::uint32_t behind_entry(const std::vector<Entry>& order, std::size_t at) {
+  ++at;
+  while (at < order.size() && order[at].group == Group::Continues) ++at;
+  return static_cast<std::uint32_t>(at);
+}
+
+// The computations of the same chunk and microbatch, in their order.
+std::vector<std::size_t> cell_of(const RankOrder& rank, const Entry& entry) {
+  std::vector<std::size_t> cell;
+  for (std::size_t at = 0; at < rank.order.size(); ++at) {
+    const Entry& other = rank.order[at];
+    if (is_compute(other.kind) && other.chunk == entry.chunk &&
+        other.microbatch == entry.microbatch)
+      cell.push_back(at);
+  }
+  return cell;
+}
+
+// The graphs of a microbatch are reset before any of them has been replayed.
+std::optional<Broken<Schedule>> reset_before_replay(const Schedule& sound, std::size_t choice) {
+  const Position some = chosen(compute_entries(sound), choice).value();
+  Schedule schedule = sound;
+  RankOrder& rank = schedule.ranks[some.rank];
+  const Entry& entry = rank.order[some.at];
+  std::size_t first = cell_of(rank, entry).front();
+  const Place place = fault_place(schedule, {.rank = some.rank, .at = first});
+  while (rank.order[first].group == Group::Continues) --first;
+  rank.resets = {{.chunk = entry.chunk,
+                  .microbatch = entry.microbatch,
+                  .behind = static_cast<std::uint32_t>(first)}};
+  return {{schedule, "Y03", place}};
+}
+
+// The graphs of a chunk are reset behind a computation that is not its microbatch's last. The
+// witness begins with that computation.
+std::optional<Broken<Schedule>> reset_in_between(const Schedule& sound, std::size_t choice) {
+  const Position some = chosen(compute_entries(sound), choice).value();
+  Schedule schedule = sound;
+  RankOrder& rank = schedule.ranks[some.rank];
+  const Entry& entry = rank.order[some.at];
+  const std::uint32_t behind = behind_entry(rank.order, some.at);
+  const std::vector<std::size_t> cell = cell_of(rank, entry);
+  const auto late = std::lower_bound(cell.begin(), cell.end(), behind);
+  if (late == cell.end()) return std::nullopt;
+  rank.resets = {{.chunk = entry.chunk, .behind = behind}};
+  return {{schedule, "Y04", fault_place(schedule, {.rank = some.rank, .at = *std::prev(late)})}};
+}
+
+// A chunk is reset that the rank does not have. No entry is about it.
+std::optional<Broken<Schedule>> reset_of_nothing(const Schedule& sound, std::size_t choice) {
+  Schedule schedule = sound;
+  RankOrder& rank = schedule.ranks[choice % sound.ranks.size()];
+  rank.resets = {
+      {.chunk = rank.chunks + 1, .behind = static_cast<std::uint32_t>(rank.order.size())}};
+  return {{schedule, "Y05", std::nullopt}};
+}
+
 constexpr std::array kOrderFaults{
     OrderFault{"drop-action", {"S06", "S21"}, drop_action},
     OrderFault{"drop-microbatch", {"S21"}, drop_microbatch},
@@ -342,6 +403,9 @@ constexpr std::array kOrderFaults{
     OrderFault{"stage-order", {"D03"}, stage_order},
     OrderFault{"backward-order", {"D03"}, backward_order},
     OrderFault{"dependency-cycle", {"D04"}, dependency_cycle},
+    OrderFault{"reset-before-replay", {"Y03"}, reset_before_replay},
+    OrderFault{"reset-in-between", {"Y04"}, reset_in_between},
+    OrderFault{"reset-of-nothing", {"Y05"}, reset_of_nothing},
 };
 
 }  // namespace

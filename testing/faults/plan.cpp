@@ -322,6 +322,23 @@ std::optional<Broken<Declared>> replay_out_of_order(const Declared& sound, std::
   return broken;
 }
 
+// All graphs of a rank are reset, and then a chunk's output is sent. Chunks that follow each other
+// on one rank send nothing.
+std::optional<Broken<Declared>> reset_before_send(const Declared& sound, std::size_t choice) {
+  if (sound.schedule.topology != Topology::Independent) return std::nullopt;
+  Declared broken = sound;
+  const std::size_t r = choice % broken.schedule.ranks.size();
+  RankOrder& rank = broken.schedule.ranks[r];
+  const auto forward = std::find_if(rank.order.begin(), rank.order.end(),
+                                    [](const Entry& entry) { return entry.kind == Kind::Forward; });
+  const auto end = static_cast<std::uint32_t>(rank.order.size());
+  Entry send = *forward;
+  send.kind = Kind::SendForward;
+  rank.order.push_back(send);
+  rank.resets = {{.behind = end}};
+  return {{broken, "Y02", Place{.rank = static_cast<std::int32_t>(r), .index = end}}};
+}
+
 constexpr std::array kPlanFaults{
     PlanFault{"delay-weight-past-forward", {"B01"}, delay_weight_past_forward},
     PlanFault{"delay-weight-past-backward", {"B02"}, delay_weight_past_backward},
@@ -334,6 +351,7 @@ constexpr std::array kPlanFaults{
     PlanFault{"weight-stream", {"E01"}, weight_stream},
     PlanFault{"grouped-weight-stream", {"E02"}, grouped_weight_stream},
     PlanFault{"replay-out-of-order", {"Y01"}, replay_out_of_order},
+    PlanFault{"reset-before-send", {"Y02"}, reset_before_send},
 };
 
 }  // namespace

@@ -77,6 +77,19 @@ void settle_order(std::vector<Entry>& order, std::int32_t chunks, Naming naming)
   if (naming == Naming::Counted) number_microbatches(order, chunks);
 }
 
+// Puts resets between entries that there are, in their order, and behind a composite that they fall
+// into.
+void settle_resets(RankOrder& rank) {
+  const std::vector<Entry>& order = rank.replayed();
+  for (Reset& reset : rank.resets) {
+    reset.behind = std::min(reset.behind, static_cast<std::uint32_t>(order.size()));
+    while (reset.behind < order.size() && order[reset.behind].group == Group::Continues)
+      ++reset.behind;
+  }
+  std::stable_sort(rank.resets.begin(), rank.resets.end(),
+                   [](const Reset& a, const Reset& b) { return a.behind < b.behind; });
+}
+
 bool any_microbatch(const Schedule& schedule) {
   const auto has_one = [](const Entry& entry) { return has_microbatch(entry.kind); };
   return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [&](const RankOrder& rank) {
@@ -101,6 +114,7 @@ Schedule settled(Schedule schedule) {
     }
     settle_order(rank.order, rank.chunks, schedule.naming);
     if (rank.replay) settle_order(*rank.replay, rank.chunks, schedule.naming);
+    settle_resets(rank);
     if (rank.delay) rank.delay->resize(as_index(rank.chunks), Delay::Never);
     if (rank.delay && schedule.naming == Naming::Counted) {
       std::replace(rank.delay->begin(), rank.delay->end(), Delay::Mixed, Delay::Never);
@@ -113,6 +127,15 @@ Schedule settled(Schedule schedule) {
   }
   place_stages(schedule);
   return schedule;
+}
+
+void draw_resets(Dice& dice, RankOrder& rank) {
+  const std::size_t resets = 1 + dice.below(3);
+  for (std::size_t i = 0; i < resets; ++i) {
+    Reset reset{.chunk = dice.between(0, 4), .behind = static_cast<std::uint32_t>(dice.below(13))};
+    if (reset.chunk != Reset::kAllChunks && dice.one_in(2)) reset.microbatch = dice.between(0, 5);
+    rank.resets.push_back(reset);
+  }
 }
 
 std::vector<Schedule> simpler_schedules(const Schedule& schedule) {
@@ -133,6 +156,7 @@ std::vector<Schedule> simpler_schedules(const Schedule& schedule) {
     const RankOrder& rank = schedule.ranks[r];
     const auto with_rank = [&](auto change) { with([&](Schedule& s) { change(s.ranks[r]); }); };
     if (rank.replay) with_rank([](RankOrder& k) { k.replay.reset(); });
+    if (!rank.resets.empty()) with_rank([](RankOrder& k) { k.resets.pop_back(); });
     if (rank.layers.form != Layers::Form::Unstated) with_rank([](RankOrder& k) { k.layers = {}; });
     if (rank.delay) with_rank([](RankOrder& k) { k.delay.reset(); });
     if (rank.chunks_declared && rank.layers.form != Layers::Form::List &&
@@ -193,6 +217,9 @@ Schedule draw_arbitrary_schedule(Dice& dice) {
       }
     }
     for (std::size_t c = 0; c < 5; ++c) rank.stages.push_back(dice.between(0, 19));
+  }
+  for (RankOrder& rank : schedule.ranks) {
+    if (dice.one_in(4)) draw_resets(dice, rank);
   }
   return settled(std::move(schedule));
 }

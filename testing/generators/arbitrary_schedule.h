@@ -12,10 +12,11 @@
 // in any case where its layers are a list; under custom stages it has 0 to 5 chunks whether they
 // are declared or, as by the row of a table, not. Layers are unstated in two of five ranks, in one
 // each None, a count or a list of 1 to 5, counts being 0 to 3. Microbatches (1 to 8) and stages (1
-// to 20) of the schedule are declared with even chances.
+// to 20) of the schedule are declared with even chances. One rank in four has 1 to 3 resets, each
+// of all chunks (once in five) or of chunk 1 to 4, then half of them of a microbatch from 0 to 5.
 //
-// Shrinking: away goes a rank, an entry, a replay order, a composite, a declaration; the topology
-// becomes independent, a chunk 1, a microbatch 0.
+// Shrinking: away goes a rank, an entry, a replay order, a reset, a composite, a declaration; the
+// topology becomes independent, a chunk 1, a microbatch 0.
 
 #pragma once
 

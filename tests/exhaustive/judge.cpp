@@ -19,7 +19,7 @@ Answer answer_of(const FirstFinding& finding) {
           .position = static_cast<int>(finding.place->index)};
 }
 
-// Entries stand at their indices, those of the next rank behind those of the one before.
+// An entry of a list stands at its index. A place that is no entry's is nowhere.
 Answer answer_of(const CheckResult& result, const Input& input) {
   if (result.verdict == Verdict::Accepted) return {};
   const auto& findings = result.diagnostics.kept();
@@ -28,12 +28,18 @@ Answer answer_of(const CheckResult& result, const Input& input) {
   });
   Answer answer{.rule = first->rule};
   if (first->labels.empty()) return answer;
-  answer.position = static_cast<int>(first->labels.front().span.offset);
-  for (const RankOrder& rank : input.schedule.ranks) {
-    const auto length = static_cast<int>(rank.order.size());
-    if (answer.position < length || input.form == Form::TeList) break;
-    answer.position -= length;
-    ++answer.rank;
+  const Span place = first->labels.front().span;
+  if (input.form == Form::TeList) {
+    answer.position = static_cast<int>(place.offset);
+    return answer;
+  }
+  for (std::size_t rank = 0; rank < input.schedule.ranks.size(); ++rank) {
+    const std::vector<Entry>& order = input.schedule.ranks[rank].order;
+    const auto entry = std::find_if(order.begin(), order.end(),
+                                    [place](const Entry& each) { return each.span() == place; });
+    if (entry == order.end()) continue;
+    answer.rank = static_cast<int>(rank);
+    answer.position = static_cast<int>(entry - order.begin());
   }
   return answer;
 }

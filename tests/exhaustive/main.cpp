@@ -38,6 +38,7 @@ constexpr std::array kScopes{
     Scope{"strings", strings, true}, Scope{"neighbours", neighbours, false},
     Scope{"plans", plans, false},    Scope{"declared", declared, false},
     Scope{"pairs", pairs, true},     Scope{"published", published, false},
+    Scope{"resets", resets, false},
 };
 
 struct Asked {

@@ -23,5 +23,7 @@ bool declared(const Options& options);
 bool published(const Options& options);
 /// All orders of two ranks that send to each other.
 bool pairs(const Options& options);
+/// All sound orders with graphs reset at one or two places.
+bool resets(const Options& options);
 
 }  // namespace capo::exhaustive

@@ -91,6 +91,11 @@ Result<std::string, Inexpressible> print_torch_csv(const Schedule& schedule, Bes
       return Inexpressible{
           .reason = "a table holds one order per rank, not a capture and a replay order"};
     }
+    if (beside == Beside::Refuse && !rank.resets.empty()) {
+      return Inexpressible{.reason = "a table has no notation for a reset",
+                           .span = rank.resets.front().span,
+                           .droppable = true};
+    }
     if (beside == Beside::Refuse && !says_nothing_new(rank.layers, rank.chunks)) {
       return Inexpressible{.reason = "a table does not say how many layers a chunk has",
                            .droppable = true};

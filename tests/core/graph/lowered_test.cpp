@@ -98,5 +98,17 @@ TEST(Lowered, WhatWasPutInHasTheSpanOfTheEntryThatItWasMadeFor) {
   EXPECT_EQ(to[2].span(), from[1].span());
 }
 
+TEST(Lowered, AResetStandsBehindWhatWasMadeForTheEntriesInFrontOfIt) {
+  const Schedule schedule = read_schedule(
+      "ranks 2\nmicrobatches 1\nplacement chain\nrank 0: reset2 F1 reset3 B1\n"
+      "rank 1: F1 B1 reset\n");
+  const Schedule made =
+      to_schedule(add_transfers(schedule, StageMap(schedule), 1).lowered, schedule);
+  EXPECT_EQ(print_order_file(made),
+            "capo 1\nranks 2\nmicrobatches 1\nplacement chain\n"
+            "rank 0: reset2 F1.0 send-F1.0 reset3 recv-B1.0 B1.0\n"
+            "rank 1: recv-F1.0 F1.0 B1.0 send-B1.0 reset\n");
+}
+
 }  // namespace
 }  // namespace capo

@@ -30,6 +30,33 @@ TEST(Deletions, AMicrobatchGoesEverywhereAndTheOthersCloseUp) {
             "rank 0 replay: F1.0 F1.1 B1.0 B1.1\n");
 }
 
+TEST(Deletions, ResetsStayBetweenTheEntriesThatAreLeft) {
+  const Schedule before =
+      read("capo 1\nrank 0: F1.0 F1.1 F2.0 reset1.1 B2.0 B1.0 reset2 B1.1 reset1.0 reset\n");
+  EXPECT_EQ(print_order_file(without_microbatches(before, std::array{1})),
+            "capo 1\nranks 1\nrank 0: F1.0 F2.0 B2.0 B1.0 reset2 reset1.0 reset\n");
+  EXPECT_EQ(print_order_file(*without_chunks(before, std::array{HeldChunk{0, 1}})),
+            "capo 1\nranks 1\nrank 0: F1.0 B1.0 reset1 reset\n");
+  EXPECT_EQ(print_order_file(without_entries(before, 0, From::Both, 0, 3)),
+            "capo 1\nranks 1\nrank 0: reset1.1 B2.0 B1.0 reset2 B1.1 reset1.0 reset\n");
+  EXPECT_EQ(resets_in(before), 4U);
+  EXPECT_EQ(print_order_file(without_resets(before, 1, 3)),
+            "capo 1\nranks 1\nrank 0: F1.0 F1.1 F2.0 reset1.1 B2.0 B1.0 B1.1 reset\n");
+  EXPECT_EQ(print_order_file(*with_only(before, {Kind::Forward, 1, 1}, {Kind::Forward, 2, 0})),
+            "capo 1\nranks 1\nrank 0: F1.0 F2.0 reset1.0 B2.0 reset2 B1.0 reset\n");
+}
+
+TEST(Deletions, ResetsAreOfTheReplay) {
+  const Schedule before =
+      read("capo 1\nrank 0: F1.0 B1.0 F1.1 B1.1\nrank 0 replay: F1.0 F1.1 B1.0 reset1.0 B1.1\n");
+  EXPECT_EQ(print_order_file(without_entries(before, 0, From::Capture, 0, 2)),
+            "capo 1\nranks 1\nrank 0: F1.1 B1.1\nrank 0 replay: F1.0 F1.1 B1.0 reset1.0 B1.1\n");
+  EXPECT_EQ(print_order_file(without_entries(before, 0, From::Both, 0, 2)),
+            "capo 1\nranks 1\nrank 0: F1.1 B1.1\nrank 0 replay: F1.1 reset1.0 B1.1\n");
+  EXPECT_EQ(print_order_file(without_entries(before, 0, From::Replay, 1, 3)),
+            "capo 1\nranks 1\nrank 0: F1.0 B1.0 F1.1 B1.1\nrank 0 replay: F1.0 reset1.0 B1.1\n");
+}
+
 TEST(Deletions, CountedMicrobatchesAreCountedAnew) {
   const Schedule after = without_microbatches(read("[1, 1, -1, 1, -1, -1]"), std::array{0});
   EXPECT_EQ(print_order_file(after), "capo 1\nranks 1\nrank 0: F1 F1 B1 B1\n");

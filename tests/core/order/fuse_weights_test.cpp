@@ -48,6 +48,12 @@ TEST(FuseWeights, WhatComputesPartsThem) {
   EXPECT_EQ(fused("W1.0 . W1.1 reduce1 W1.2", 4), "W1.0 . W1.1 reduce1 W1.2");
 }
 
+TEST(FuseWeights, AResetPartsThem) {
+  EXPECT_EQ(fused("W1.0 W1.1 reset1.0 W1.2 W1.3 reset", 4),
+            "(W1.0 W1.1) reset1.0 (W1.2 W1.3) reset");
+  EXPECT_EQ(fused("W1.0 reset1.0 W1.1 W1.2", 4), "W1.0 reset1.0 (W1.1 W1.2)");
+}
+
 TEST(FuseWeights, AnotherChunkPartsThem) {
   EXPECT_EQ(fused("W1.0 W2.0 W1.1 W1.2", 4), "W1.0 W2.0 (W1.1 W1.2)");
 }

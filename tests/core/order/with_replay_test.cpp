@@ -32,6 +32,27 @@ TEST(WithReplay, TheSecondGivesTheReplayWithItsOwnPlaces) {
   EXPECT_EQ(Lines(both->source).line_at(second.offset), "-1, 1, -1]");
 }
 
+TEST(WithReplay, ResetsAreThoseOfTheReplay) {
+  const auto both = with_replay(read("a.order", "capo 1\nrank 0: F1 F1 B1 B1 reset1.0 reset1.1\n"),
+                                read("b.order", "capo 1\nrank 0: F1 B1 F1 B1 reset\n"));
+  ASSERT_TRUE(both);
+  const RankOrder& rank = both->schedule.ranks.at(0);
+  ASSERT_EQ(rank.resets.size(), 1U);
+  EXPECT_EQ(rank.resets[0].chunk, Reset::kAllChunks);
+  EXPECT_EQ(rank.resets[0].behind, 4U);
+  EXPECT_EQ(both->source.slice(rank.resets[0].span), "reset");
+  EXPECT_EQ(both->source.name_at(rank.resets[0].span.offset), "b.order");
+}
+
+TEST(WithReplay, AChunkThatIsResetIsCountedAsItsEntriesAre) {
+  const std::string head = "capo 1\nmicrobatches 1\nplacement custom\nrank 0 stages ";
+  const auto both =
+      with_replay(read("a.order", head + "0,1\nrank 0: F1.0 F2.0 B2.0 B1.0\n"),
+                  read("b.order", head + "1,0\nrank 0: F2.0 F1.0 B1.0 reset1 B2.0\n"));
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->schedule.ranks.at(0).resets.at(0).chunk, 2);
+}
+
 TEST(WithReplay, FormsMayDiffer) {
   const auto both =
       with_replay(read("a", "[1, 1, -1, -1]"),

@@ -37,6 +37,27 @@ TEST(ActionToken, IsNoOtherText) {
   }
 }
 
+TEST(ResetToken, ReadsAndWritesEachName) {
+  for (const char* text : {"reset", "reset2", "reset1.0", "reset3.12"}) {
+    const auto token = read_reset_token(text);
+    ASSERT_TRUE(token) << text;
+    const Reset reset{
+        .chunk = static_cast<std::int32_t>(token->chunk.value_or(0)),
+        .microbatch = token->microbatch
+                          ? MicrobatchId(static_cast<std::int32_t>(*token->microbatch))
+                          : kNoMicrobatch};
+    EXPECT_EQ(to_token(reset), text);
+    EXPECT_FALSE(read_action_token(text)) << text;
+  }
+}
+
+TEST(ResetToken, IsNoOtherText) {
+  for (const char* text : {"", "res", "resets", "reset-1", "reset01", "reset1.", "reset1.x",
+                           "reset.0", "reset1.0.0", "reshard1"}) {
+    EXPECT_FALSE(read_reset_token(text)) << text;
+  }
+}
+
 TEST(ActionToken, TakesANumberTooLongForTheLargest) {
   EXPECT_EQ(read_action_token("F99999999999999999999")->chunk,
             std::numeric_limits<std::uint64_t>::max());

@@ -53,6 +53,36 @@ TEST(OrderReader, CountsDispatchAndCombineByThemselves) {
   EXPECT_EQ(microbatches, (std::vector<std::int32_t>{0, 0, 1, 1, 0, 0, 0, 1, 0}));
 }
 
+TEST(OrderReader, PutsResetsBetweenTheEntriesThatAreReplayed) {
+  const Schedule schedule = read("rank 0: F1 F1 reset1.1 (B1 B1) reset1 reset\n");
+  const RankOrder& rank = schedule.ranks.at(0);
+  EXPECT_EQ(rank.order.size(), 4U);
+  ASSERT_EQ(rank.resets.size(), 3U);
+  EXPECT_EQ(rank.resets[0].behind, 2U);
+  EXPECT_EQ(rank.resets[0].microbatch, 1);
+  EXPECT_EQ(rank.resets[1].behind, 4U);
+  EXPECT_EQ(rank.resets[1].microbatch, kNoMicrobatch);
+  EXPECT_EQ(rank.resets[2].chunk, Reset::kAllChunks);
+  EXPECT_EQ(print_order_file(schedule),
+            "capo 1\nranks 1\nrank 0: F1 F1 reset1.1 (B1 B1) reset1 reset\n");
+  const std::string replayed = "capo 1\nranks 1\nrank 0: F1 B1\nrank 0 replay: reset F1 B1\n";
+  EXPECT_EQ(print_order_file(read("rank 0: F1 B1\nrank 0 replay: reset F1 B1\n")), replayed);
+}
+
+TEST(OrderReader, RefusesResetsThatCouldNotBe) {
+  EXPECT_EQ(refusal("capo 1\nrank 0: (F1 reset1 B1)\n"),
+            "a reset is no action, and runs together with none @19");
+  EXPECT_EQ(refusal("capo 1\nrank 0: F1 reset0 B1\n"), "chunks are counted from 1 @18");
+  EXPECT_EQ(refusal("capo 1\nrank 0: F1 reset B1\nrank 0 replay: F1 B1\n"),
+            "graphs are reset between replays, and this order is only captured @18");
+  EXPECT_EQ(refusal("capo 1\nreset1 F1 B1\n"),
+            "`reset1` is an action, and a colon is missing before it @7");
+  EXPECT_EQ(refusal("capo 1\nrank 0: F1 B1 reset4194305\n"),
+            "`reset4194305` has a number above 4194304 @21");
+  EXPECT_EQ(refusal("capo 1\nrank 0: F1 B1 reset1.4194305\n"),
+            "`reset1.4194305` has a number above 4194304 @21");
+}
+
 TEST(OrderReader, RefusesTheRestWithItsPlace) {
   EXPECT_EQ(refusal("rank 0: F1\n"), "an .order file begins with `capo 1` @0");
   EXPECT_EQ(refusal("capo 2\n"), "this capo reads version 1 of the language @5");
