@@ -28,6 +28,7 @@ bool is_rejected_by(std::string_view rule, const TruthCase& made) {
 
 // A layer that hands no gradient back to a layer that waits for it cannot be run.
 bool refused(const Declared& declared) {
+  if (has_resets(declared.schedule)) return true;  // a run replays its graphs again and again
   if (declared.schedule.topology == Topology::Independent) return false;
   const auto& modules = declared.options.modules.list;
   return std::any_of(modules.begin(), modules.end(),

@@ -45,7 +45,7 @@ std::map<std::int32_t, std::size_t> swap_forwards_in_the_replays(Schedule& sched
 std::map<std::int32_t, std::size_t> divergences(const Checked& verdict, Severity severity) {
   std::map<std::int32_t, std::size_t> places;
   for (const Diagnostic& finding : verdict.of(Family::Replay)) {
-    if (finding.severity == severity)
+    if (finding.rule == "Y01" && finding.severity == severity)
       places.emplace(finding.witness.tasks.front().rank, finding.witness.tasks.front().index);
   }
   return places;
