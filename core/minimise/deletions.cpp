@@ -12,12 +12,6 @@ namespace capo {
 
 namespace {
 
-template <typename Change>
-void change_entries(RankOrder& rank, const Change& change) {
-  std::for_each(rank.order.begin(), rank.order.end(), change);
-  if (rank.replay) std::for_each(rank.replay->begin(), rank.replay->end(), change);
-}
-
 void for_each_entry(const RankOrder& rank, const std::function<void(const Entry&)>& visit) {
   std::for_each(rank.order.begin(), rank.order.end(), visit);
   if (rank.replay) std::for_each(rank.replay->begin(), rank.replay->end(), visit);

@@ -17,12 +17,6 @@ namespace {
 // well, and the number of pairs grows with the square.
 constexpr std::int32_t kMostToExchange = 16;
 
-template <typename Change>
-void change_entries(RankOrder& rank, const Change& change) {
-  std::for_each(rank.order.begin(), rank.order.end(), change);
-  if (rank.replay) std::for_each(rank.replay->begin(), rank.replay->end(), change);
-}
-
 // Changes the numbers of entries and resets.
 template <typename Change>
 void change_all(RankOrder& rank, const Change& change) {

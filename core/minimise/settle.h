@@ -10,6 +10,7 @@
 
 #include "core/order/schedule.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -23,6 +24,13 @@ inline constexpr std::uint32_t kFollowed = 0xffffffff;
 /// Numbers counted microbatches, infers undeclared chunks, and places stages by their topology.
 /// Entries lose their spans, since their text is gone; those that are followed keep that mark.
 void settle(Schedule& schedule);
+
+/// Changes every entry of both orders of a rank.
+template <typename Change>
+void change_entries(RankOrder& rank, const Change& change) {
+  std::for_each(rank.order.begin(), rank.order.end(), change);
+  if (rank.replay) std::for_each(rank.replay->begin(), rank.replay->end(), change);
+}
 
 /// Removes entries. A composite stays one while it has two members.
 void erase_entries(std::vector<Entry>& order, const std::function<bool(const Entry&)>& goes);
