@@ -105,6 +105,7 @@ void add_plan(Json& json, const PlanOptions& plan) {
     json["alias"] = std::move(operands);
   }
   add(json, "budget", plan.budget);
+  if (plan.warm_up_keeps_outputs) json["warm_up_keeps_outputs"] = true;
   if (!plan.model_chunks.empty()) json["model_chunks"] = plan.model_chunks;
 }
 

@@ -4,6 +4,7 @@
 #include "cli/options/input_options.h"
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
+#include "core/frameworks/te/version.h"
 #include "core/text/number.h"
 #include "core/text/scan.h"
 
@@ -71,6 +72,14 @@ std::vector<ModuleKind> modules_of(const std::string& text) {
   return kinds;
 }
 
+// "2.19", "2.20", with what its passes before capture do.
+Words<bool> warm_up_by_release() {
+  Words<bool> releases;
+  for (const te::Version& version : te::kVersions)
+    releases.push_back({std::string(version.release), version.warm_up_keeps_outputs});
+  return releases;
+}
+
 std::string chunks_of(std::size_t rank, std::int32_t chunks) {
   return fmt::format("rank {} has {}", rank, counted(chunks, "chunk"));
 }
@@ -83,6 +92,10 @@ void PlanFlags::add_to(CLI::App& app) {
       app, "--plan", kind, words_of({PlanKind::Te, PlanKind::Safe}),
       "Contract buffers: te (TransformerEngine's own reuse) or safe (shared only where nobody can "
       "be hurt); default: none, and nothing is said of buffers")
+      ->group(group);
+  add_choice(app, "--te-version", warm_up_keeps_outputs, warm_up_by_release(),
+             "Whose plan te is: the passes before capture let go of outputs at their end up to "
+             "2.19, which the budget notices, and at their backwards from 2.20 on (default)")
       ->group(group);
   app.add_option_function<std::string>(
          "--alias", [this](const std::string& list) { aliases = aliases_of(list); },
@@ -147,6 +160,14 @@ void PlanFlags::merge_into(Model& declared, OnConflict on_conflict) const {
                                "needs --plan te: nothing else depends on the allocator");
   }
   plan.possible_is_error = possible_is_error.value_or(true);
+  if (warm_up_keeps_outputs && plan.kind != PlanKind::Te) {
+    throw CLI::ValidationError("--te-version", "needs --plan te: no other plan is that one's");
+  }
+  if (warm_up_keeps_outputs) {
+    if (plan.warm_up_keeps_outputs && !*warm_up_keeps_outputs)
+      refuse_contradiction("--te-version", on_conflict);
+    plan.warm_up_keeps_outputs = *warm_up_keeps_outputs;
+  }
   if (aliases && !plan.kind) {
     throw CLI::ValidationError("--alias", "needs --plan: without one no buffer is shared");
   }

@@ -56,6 +56,9 @@ struct PlanOptions {
   /// A plan that is declared or that a replay asks for may have so many buffers, below 2^32; there
   /// is no verdict on a larger one.
   std::uint64_t max_buffers = kDefaultMaxBuffers;
+  /// Under TE's plan, its passes before capture keep all outputs to their end, as they did up to
+  /// 2.19; else a backward lets go of those that it reads.
+  bool warm_up_keeps_outputs = false;
   /// If no plan is declared, TE's plan is examined only up to this many buffers.
   std::uint64_t max_unasked_buffers = kDefaultMaxUnaskedBuffers;
   /// If sizes are bytes, every buffer takes a multiple of so many, as engines need it.

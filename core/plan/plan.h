@@ -55,10 +55,15 @@ struct RankMemory {
   std::int64_t pool = 0;
   std::int64_t weights = 0;      ///< declared bytes of its layers' weights; no part of the peak
   std::uint32_t peak_entry = 0;  ///< the entry of its order that first reaches the peak
-  std::int64_t lower_bound = 0;  ///< the heaviest set of buffers of which no two may share
-  TransferMemory transfers;      ///< receives are no part of the peak
+  /// The most that the passes before capture take, static inputs among it; 0 if there are none.
+  std::int64_t warm_up = 0;
+  std::uint32_t warm_up_entry = 0;  ///< the entry of its order that first takes so much
+  std::int64_t lower_bound = 0;     ///< the heaviest set of buffers of which no two may share
+  TransferMemory transfers;         ///< receives are no part of the peak
 
   [[nodiscard]] std::int64_t peak() const { return static_inputs + grad_outputs + pool; }
+  /// Whether more is taken before capture than ever after.
+  [[nodiscard]] bool peaks_in_warm_up() const { return warm_up > peak(); }
 };
 
 struct Plan {

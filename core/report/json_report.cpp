@@ -173,6 +173,7 @@ Json bytes_of(const PlanResult& plan) {
                      {"static_inputs", memory.static_inputs},
                      {"grad_outputs", memory.grad_outputs},
                      {"pool", memory.pool},
+                     {"warm_up", memory.warm_up},
                      {"weights", memory.weights}});
   }
   return {{"ranks", std::move(ranks)}};

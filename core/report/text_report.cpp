@@ -435,6 +435,11 @@ class TextWriter {
       words += fmt::format("{} of buffers; no plan without hazards takes less than {}",
                            byte_words(most->peak()), byte_words(most->lower_bound));
     }
+    if (most->peaks_in_warm_up()) {
+      words +=
+          fmt::format("; the passes before capture take {}",
+                      plan.sized ? byte_words(most->warm_up) : counted(most->warm_up, "buffer"));
+    }
     return words + (has_transfers(plan) ? transfers_words(plan) : "");
   }
 

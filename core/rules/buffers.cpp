@@ -262,9 +262,10 @@ std::string undeclared_words(const PlanView& view) {
 
 // A rank's buffers and weights fit into the budget that was declared for it.
 //
-// It counts the buffers of the plan at its peak and the weights that modules declare; not optimizer
-// states, workspaces, or what the allocator loses. It needs the sizes of all layers, and warns if
-// they are not declared. There is one finding for each rank.
+// It counts the buffers of the plan at its peak, or what TE's passes before capture take if that is
+// more, and the weights that modules declare; not optimizer states, workspaces, or what the
+// allocator loses. It needs the sizes of all layers, and warns if they are not declared. There is
+// one finding for each rank.
 void over_budget(const Context& context, Findings& out) {
   const PlanView& view = context.plan_view();
   const auto budget = context.options().plan.budget;
@@ -284,17 +285,23 @@ void over_budget(const Context& context, Findings& out) {
   const Wiring& wiring = *context.wirings().front();
   for (std::size_t r = 0; r < view.plan().ranks.size(); ++r) {
     const RankMemory& memory = view.plan().ranks[r];
-    const std::int64_t needed = memory.peak() + memory.weights;
+    const bool early = memory.peaks_in_warm_up();
+    const std::int64_t buffers = early ? memory.warm_up : memory.peak();
+    const std::int64_t needed = buffers + memory.weights;
     if (needed <= *budget || !out.found()) continue;
-    const MemoryUser user{.rank = static_cast<std::int32_t>(r), .entry = memory.peak_entry};
+    const MemoryUser user{.rank = static_cast<std::int32_t>(r),
+                          .entry = early ? memory.warm_up_entry : memory.peak_entry};
     const OrderView& order = context.order_of(wiring, user.rank);
     Diagnostic finding;
     finding.message = fmt::format(
-        "rank {} needs {} at {}, more than the budget of {}: {} of buffers and {} of weights", r,
+        "rank {} needs {} at {}{}, more than the budget of {}: {} of buffers and {} of weights", r,
         byte_words(needed),
         memory_user_name(context, wiring, {user.rank, user.entry, order.entries[user.entry].kind}),
-        byte_words(*budget), byte_words(memory.peak()), byte_words(memory.weights));
-    finding.labels = {{order.entries[user.entry].span(), "the peak is reached here"}};
+        early ? " in a pass before capture" : "", byte_words(*budget), byte_words(buffers),
+        byte_words(memory.weights));
+    finding.labels = {
+        {order.entries[user.entry].span(),
+         early ? "the passes before capture take most here" : "the peak is reached here"}};
     finding.witness = {
         .kind = WitnessKind::Replay,
         .tasks = {memory_user_reference(context, wiring,
@@ -304,6 +311,11 @@ void over_budget(const Context& context, Findings& out) {
         {.text = fmt::format("no plan without hazards takes less than {} for this order",
                              byte_words(least)),
          .span = std::nullopt});
+    if (early && memory.peak() + memory.weights <= *budget) {
+      finding.notes.push_back({.text = fmt::format("captured and replayed it needs {}",
+                                                   byte_words(memory.peak() + memory.weights)),
+                               .span = std::nullopt});
+    }
     if (least <= *budget && view.kind() == PlanKind::Te) {
       finding.help.text = "capo's own plan may fit: --plan safe";
     } else {

@@ -3,6 +3,7 @@
 #include "core/base/assert.h"
 #include "core/base/index.h"
 #include "core/frameworks/te/reuse.h"
+#include "core/frameworks/te/warm_up.h"
 #include "core/rules/given_plan.h"
 
 #include <algorithm>
@@ -77,6 +78,7 @@ void PlanView::make_plan(const Subject& subject) {
   const PlanKind kind = options.kind.value_or(PlanKind::Te);
   if (kind != PlanKind::Given) {
     plan_ = assign(table_, captured_, kind, options.granularity, LowerBounds::Without);
+    if (kind == PlanKind::Te) warm_up(options.warm_up_keeps_outputs);
     return;
   }
   CAPO_ASSERT(subject.options.given != nullptr, "whoever asks for a given plan gives it");
@@ -86,6 +88,16 @@ void PlanView::make_plan(const Subject& subject) {
   } else {
     plan_ = *std::move(given);
     plan_.granularity = options.granularity;
+  }
+}
+
+void PlanView::warm_up(bool keeps_outputs) {
+  for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
+    RankMemory& memory = plan_.ranks[r];
+    const WarmUp warm_up = warm_up_of(table_, static_cast<std::int32_t>(r), captured_.work[r],
+                                      memory.static_inputs, keeps_outputs);
+    memory.warm_up = warm_up.most;
+    memory.warm_up_entry = warm_up.entry;
   }
 }
 

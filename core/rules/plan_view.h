@@ -77,6 +77,7 @@ class PlanView {
 
  private:
   void make_plan(const Subject& subject);
+  void warm_up(bool keeps_outputs);
   void judge_all(const Subject& subject);
 
   bool declared_ = false;

@@ -209,7 +209,7 @@ Maybe keep(Slot& slot, Made made) {
 constexpr auto kEnvironment = &Model::environment;
 constexpr auto kPlan = &Model::plan;
 
-constexpr std::array<JsonMember<Reading>, 19> kMembers{{
+constexpr std::array<JsonMember<Reading>, 20> kMembers{{
     {"schema", skip},
     {"comment", skip},
     {"topology", read_topology_member},
@@ -242,6 +242,7 @@ constexpr std::array<JsonMember<Reading>, 19> kMembers{{
     {"alias", [](const JsonValue& value, std::string_view,
                  Reading& into) { return keep(into.model.plan.aliases, read_aliases(value)); }},
     {"budget", in<kPlan, &PlanOptions::budget, read_budget>},
+    {"warm_up_keeps_outputs", in<kPlan, &PlanOptions::warm_up_keeps_outputs, read_boolean>},
     {"model_chunks",
      [](const JsonValue& value, std::string_view, Reading& into) {
        return keep(into.model.plan.model_chunks, read_model_chunks(value, into.limits));

@@ -20,6 +20,7 @@ class Capturing {
   }
 
   [[nodiscard]] int bytes() const { return bytes_; }
+  [[nodiscard]] int bytes_of_inputs() const { return bytes_of_inputs_; }
 
   /// Cells: of what comes in, which other graphs share by its key, and of the pool for what goes
   /// out.
@@ -30,7 +31,9 @@ class Capturing {
 
   Cells forward(int chunk) {
     const DeclaredLayer& layer = of(chunk);
-    const int input = take_first(inputs_back_[layer.keys.input], layer.input_bytes);
+    std::deque<int>& back = inputs_back_[layer.keys.input];
+    if (back.empty()) bytes_of_inputs_ += layer.input_bytes;
+    const int input = take_first(back, layer.input_bytes);
     const int output = take_last(pool_[layer.output_bytes], layer.output_bytes);
     inputs_[chunk].push_back(input);
     outputs_[chunk].push_back(output);
@@ -77,6 +80,7 @@ class Capturing {
   const DeclaredCapture& capture_;
   int made_ = 0;
   int bytes_ = 0;
+  int bytes_of_inputs_ = 0;
   // Free inputs and the gradients are filed by key, the free cells of the pool by size.
   Returned inputs_back_;
   Returned pool_;
@@ -134,6 +138,45 @@ std::vector<Flaw> flaws(const DeclaredCapture& capture) {
     if (kind == Capture::Backward) sharing.backward(self, capturing.backward(chunk), at);
   }
   return sharing.found;
+}
+
+namespace {
+
+// How many entries of a kind and chunk there are before a place.
+int count(const DeclaredCapture& capture, int end, Capture::Kind kind, int chunk) {
+  int found = 0;
+  for (int at = 0; at < end; ++at) {
+    const Capture::Entry& entry = capture.order[static_cast<std::size_t>(at)];
+    found += entry.kind == kind && entry.chunk == chunk ? 1 : 0;
+  }
+  return found;
+}
+
+}  // namespace
+
+Need need_of_warm_up(const DeclaredCapture& capture, bool keeps_outputs) {
+  Capturing capturing(capture);
+  int always = capturing.bytes();
+  for (const auto& [kind, chunk] : capture.order) {
+    if (kind == Capture::Forward) capturing.forward(chunk);
+    if (kind == Capture::Backward) capturing.backward(chunk);
+  }
+  always += capturing.bytes_of_inputs();
+  Need most{.bytes = always, .position = 0};
+  for (int at = 0; at < static_cast<int>(capture.order.size()); ++at) {
+    const Capture::Entry& entry = capture.order[static_cast<std::size_t>(at)];
+    if (entry.kind == Capture::Weight) continue;
+    int bytes = always;
+    for (int chunk = 0; chunk < static_cast<int>(capture.chunks.size()); ++chunk) {
+      int outputs = count(capture, at + 1, Capture::Forward, chunk);
+      if (!keeps_outputs) outputs -= count(capture, at, Capture::Backward, chunk);
+      bytes += outputs * capture.chunks[static_cast<std::size_t>(chunk)].output_bytes;
+    }
+    const DeclaredLayer& self = capture.chunks[static_cast<std::size_t>(entry.chunk)];
+    if (entry.kind == Capture::Backward) bytes += self.output_bytes + self.input_bytes;
+    if (bytes > most.bytes) most = {bytes, at};
+  }
+  return most;
 }
 
 Need need(const DeclaredCapture& capture) {

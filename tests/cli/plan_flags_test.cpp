@@ -256,6 +256,22 @@ TEST_F(PlanFlags, PossibleNeedsTesPlan) {
   expect_usage({"--plan", "safe", "--possible", "error"}, "--possible: needs --plan te");
 }
 
+// --- --te-version --------------------------------------------------------------------------------
+
+TEST_F(PlanFlags, TeVersionNeedsTesPlan) {
+  expect_taken({"--plan", "te", "--te-version", "2.19"});
+  expect_taken({"--plan", "te", "--te-version", "2.20"});
+  expect_usage({"--te-version", "2.19"}, "--te-version: needs --plan te");
+  expect_usage({"--plan", "safe", "--te-version", "2.20"}, "--te-version: needs --plan te");
+}
+
+TEST_F(PlanFlags, TeVersionAgreesWithTheModelFile) {
+  const char* const keeps = R"({"plan":"te","warm_up_keeps_outputs":true})";
+  EXPECT_LE(check_with(keeps, {"--te-version", "2.19"}).exit_code, 1);
+  expect_usage(check_with(keeps, {"--te-version", "2.20"}), "--te-version");
+  EXPECT_LE(check_with(keeps, {"--te-version", "2.20", "--override"}).exit_code, 1);
+}
+
 // --- --model-chunks ------------------------------------------------------------------------------
 
 TEST_F(PlanFlags, ModelChunksAddUpToTheChunksOfEachRank) {

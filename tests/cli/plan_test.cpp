@@ -107,6 +107,8 @@ TEST(PlanCommand, BytesNeedSizes) {
   EXPECT_EQ(rank.at("peak"), rank.at("static_inputs").get<int>() +
                                  rank.at("grad_outputs").get<int>() + rank.at("pool").get<int>());
   EXPECT_LE(rank.at("lower_bound"), rank.at("peak"));
+  EXPECT_EQ(rank.at("warm_up"), 2 * kInput + 2 * kOutput + kOutput + kInput)
+      << "inputs, outputs, and the gradients of a backward";
 }
 
 TEST(PlanCommand, CaptureAndReplayComeFromTwoFiles) {

@@ -6,7 +6,8 @@
 // Every sound bare list of two chunks and two microbatches with weight gradients, and of three
 // microbatches without, under each of a row of declarations: chunks of one layer, whose weight
 // gradients read the shared buffers. Of budgets each that some list needs to the byte, and one
-// less, so that both sides of each bound occur. Quick: the few lists of two chunks and one
+// less, so that both sides of each bound occur, and both with outputs that go at their backward in
+// the passes before capture and with outputs that stay. Quick: the few lists of two chunks and one
 // microbatch, and of two without weight gradients.
 
 #include "testing/oracle/declared.h"
@@ -178,26 +179,37 @@ bool compare_row(const Row& row, const Size& size, std::uint64_t sound, const Op
   return comparison.finish();
 }
 
+// What a list needs at capture or, if that is more, before.
+oracle::Need need_of(const Row& row, const List& list, bool keeps_outputs) {
+  const oracle::DeclaredCapture capture{row.chunks, entries_of(list)};
+  const oracle::Need captured = oracle::need(capture);
+  const oracle::Need before = oracle::need_of_warm_up(capture, keeps_outputs);
+  return before.bytes > captured.bytes ? before : captured;
+}
+
 // Those of which a list needs the last byte, or one more.
-std::set<int> budgets(const Row& row, const Size& size) {
+std::set<int> budgets(const Row& row, const Size& size, bool keeps_outputs) {
   std::set<int> budgets;
   for_each_list(size, [&](const List& list) {
-    const int need = oracle::need({row.chunks, entries_of(list)}).bytes;
+    const int need = need_of(row, list, keeps_outputs).bytes;
     budgets.insert({need - 1, need});
     return true;
   });
   return budgets;
 }
 
-bool compare_budget(const Row& row, const Size& size, int budget, const Options& options) {
-  Comparison comparison(
-      fmt::format("plan te of {}, {}, a budget of {}", name_of(size), row.name, budget), options);
+bool compare_budget(const Row& row, const Size& size, int budget, bool keeps_outputs,
+                    const Options& options) {
+  Comparison comparison(fmt::format("plan te of {}, {}, a budget of {}{}", name_of(size), row.name,
+                                    budget, keeps_outputs ? ", outputs kept before capture" : ""),
+                        options);
   Verdicts::Declared declared = declared_of(row, size);
   declared.options.plan.budget = budget;
+  declared.options.plan.warm_up_keeps_outputs = keeps_outputs;
   Judge judge(std::move(declared), options.through);
   for_each_list(size, [&](const List& list) {
     if (!comparison.mine()) return true;
-    const oracle::Need need = oracle::need({row.chunks, entries_of(list)});
+    const oracle::Need need = need_of(row, list, keeps_outputs);
     Answer wanted = oracle_of(list, row);
     if (need.bytes > budget) wanted = earlier(wanted, {.rule = "B08", .position = need.position});
     comparison.compare(judge.of(list), wanted, [&] { return shown(list); });
@@ -230,8 +242,11 @@ bool declared(const Options& options) {
       if (!goes_on(compare_row(row, scope.size, scope.sound, options))) return false;
     }
     for (const Row& row : rows_with_weights()) {
-      for (const int budget : budgets(row, scope.size)) {
-        if (!goes_on(compare_budget(row, scope.size, budget, options))) return false;
+      for (const bool keeps_outputs : {false, true}) {
+        for (const int budget : budgets(row, scope.size, keeps_outputs)) {
+          if (!goes_on(compare_budget(row, scope.size, budget, keeps_outputs, options)))
+            return false;
+        }
       }
     }
   }

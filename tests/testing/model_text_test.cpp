@@ -42,7 +42,8 @@ TEST(ModelText, HasEverythingThatIsDeclared) {
                         .plan = {.kind = PlanKind::Te,
                                  .aliases = Aliases{.input = true},
                                  .budget = 1000,
-                                 .model_chunks = {2, 1}}};
+                                 .model_chunks = {2, 1},
+                                 .warm_up_keeps_outputs = true}};
   Module full{.name = "full", .kind = ModuleKind::GroupedMlp, .dtype = DataType::Fp8};
   full.shape = {.tokens = 1, .hidden = 2, .ffn = 3, .groups = 4};
   full.bytes = {.input = 5, .output = 6, .activations = 7, .operands = 8, .weight = 9};

@@ -46,6 +46,7 @@ struct Version {
   std::string_view date;         ///< of that commit or release
   Kind second_backward;          ///< raised by a second backward of one graph
   std::string_view second_text;  ///< that error in words
+  bool warm_up_keeps_outputs;    ///< the passes before capture let go of outputs at their end only
   const gradients::TeCells* cells;
 };
 
@@ -59,6 +60,7 @@ inline constexpr std::array kVersions{
         .second_text =
             "a second backward of one graph; a module whose last op is PyTorch's own raises "
             "torch.RuntimeError instead",
+        .warm_up_keeps_outputs = true,
         .cells = &gradients::kCellsOfD0067d0da,
     },
     Version{
@@ -67,6 +69,7 @@ inline constexpr std::array kVersions{
         .date = "2026-10-05",
         .second_backward = Kind::PyKeyError,
         .second_text = "a second backward of one graph, whose outputs the first one has taken",
+        .warm_up_keeps_outputs = false,
         .cells = &gradients::kCellsOfD0067d0da,
     },
 };

@@ -79,5 +79,17 @@ TEST(DeclaredOracle, NeedsAllCellsThatWereGivenOut) {
   EXPECT_EQ(need(capture_of(one, {1, 1, -1, -1})), (Need{1000 + 220 + 110 + 10, 3}));
 }
 
+// All inputs are there from the beginning; weight gradients are no entries of the passes.
+TEST(DeclaredOracle, NeedsBeforeCaptureWhatThePassesHold) {
+  const std::vector<DeclaredLayer> one{
+      {.input_bytes = 10, .output_bytes = 100, .weight_bytes = 1000}};
+  const DeclaredCapture apart = capture_of(one, {1, -1, 1, -1});
+  EXPECT_EQ(need_of_warm_up(apart, false), (Need{1000 + 10 + 100 + 110, 1}));
+  EXPECT_EQ(need_of_warm_up(apart, true), (Need{1000 + 10 + 200 + 110, 3}));
+  const DeclaredCapture together = capture_of(one, {1, 1, -1, -1});
+  EXPECT_EQ(need_of_warm_up(together, false), (Need{1000 + 20 + 200 + 110, 2}));
+  EXPECT_EQ(need_of_warm_up(together, true), (Need{1000 + 20 + 200 + 110, 2}));
+}
+
 }  // namespace
 }  // namespace capo::oracle

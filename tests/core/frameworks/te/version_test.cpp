@@ -32,6 +32,11 @@ TEST(TeVersions, SayHowASecondBackwardFails) {
   EXPECT_EQ(raised(kVersions.back()), Kind::PyKeyError);
 }
 
+TEST(TeVersions, SayWhetherOutputsStayBeforeCapture) {
+  EXPECT_TRUE(kVersions.front().warm_up_keeps_outputs);
+  EXPECT_FALSE(kNewest.warm_up_keeps_outputs);
+}
+
 TEST(TeVersions, HoldTheGradientContract) {
   using gradients::GradientMode;
   const auto cell = gradients::contract(ModuleKind::Linear, GradientMode::Delay,
