@@ -66,6 +66,8 @@ struct ModuleFlags {
   bool synchronises = false;     ///< the module waits for the device, or asks it for a value
   bool unjoined_stream = false;  ///< work goes to another stream, and nothing waits for it
   bool offloaded = false;        ///< its tensors leave the device between F and B
+  bool hooks = false;            ///< hooks are registered on it when its capture begins
+  bool hooks_each_call = false;  ///< what its capture-time hooks do is needed at every call
 
   friend bool operator==(const ModuleFlags&, const ModuleFlags&) = default;
 };

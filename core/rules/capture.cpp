@@ -3,7 +3,7 @@
 //   [1, -1]                 a module that waits for the device fails the capture: C02
 //
 // All but C08 judge declared modules by themselves: modules.h says how much a fault weighs under
-// which plan. Tested by module_rules_test.cpp, capture_test.cpp and tests/corpus/rules/C01 to C08.
+// which plan. Tested by module_rules_test.cpp, capture_test.cpp and tests/corpus/rules/C01 to C10.
 
 #include "core/frameworks/te/contract.h"
 #include "core/model/module_kinds.h"
@@ -225,6 +225,57 @@ Diagnostic at_odds(const Context& context, const OrderView& order, std::int32_t 
       .witness = words::entries(context, order, {std::min(whole, half), std::max(whole, half)})};
 }
 
+bool has_hooks(const Context& /*context*/, const Module& module) {
+  return module.flags.hooks;
+}
+
+ModuleFinding describe_hooks(const Context& context, const ModuleUse& use) {
+  return {.message = fmt::format(
+              "module `{}` has hooks when the capture of {} begins: TransformerEngine refuses it "
+              "(RuntimeError), since no replay would run them",
+              use.module->name, words::placed(context, *use.order, use.at)),
+          .label = "its capture is refused",
+          .help =
+              "register them on the graphed callable, behind the capture, and hand those that "
+              "the capture needs over as capture_time_hooks"};
+}
+
+// TE takes no module that has hooks of PyTorch's when it is handed in.
+//
+//   [1, -1]     "Modules must not have hooks registered at the time they are passed."
+//
+// It looks at what it is handed and not at the modules inside of that, whose hooks run in the
+// capture and are lost like all Python there.
+constexpr ModuleRule kHooks{
+    .shows_at = ShowsAt::Forward, .at_fault = has_hooks, .describe = describe_hooks};
+
+bool needs_hooks_each_call(const Context& /*context*/, const Module& module) {
+  return module.flags.hooks_each_call;
+}
+
+ModuleFinding describe_hooks_each_call(const Context& context, const ModuleUse& use) {
+  return {.message = fmt::format(
+              "module `{}` has capture-time hooks that every call needs: they run in the passes "
+              "before capture and at the capture, outside of the graph, and at no replay of {}",
+              use.module->name, words::placed(context, *use.order, use.at)),
+          .label = "its replays run no hook",
+          .help = "register what every call needs on the graphed callable, behind the capture",
+          .replayed = use.entries({Kind::Forward}, 2),
+          .second_label = "nor do those of other microbatches"};
+}
+
+// Hooks that are handed in for the capture run around each forward and backward of the passes
+// before it and of itself, outside of the graph.
+//
+//   [1, 1, -1, -1]     a hook that gathers the parameters before F: they are there at the capture,
+//                      and the replays read what lies at their addresses by then
+//
+// A replay runs the graph and no Python. No hook runs around a weight gradient that is captured by
+// itself.
+constexpr ModuleRule kHooksEachCall{.shows_at = ShowsAt::Forward,
+                                    .at_fault = needs_hooks_each_call,
+                                    .describe = describe_hooks_each_call};
+
 // A chunk leaves all of its weight gradients to W, or none: its modules are made to delay them or
 // not, once and for every graph.
 //
@@ -263,6 +314,10 @@ constexpr Rule kCaptureRules[] = {
      Pass::Modules, judge_modules<kNoGradient>},
     {"C07", "offloaded-address", "tensors that move after their capture", Family::Capture,
      Pass::Modules, judge_modules<kOffloadedAddress>},
+    {"C09", "hooks-refused", "hooks on a module whose capture begins", Family::Capture,
+     Pass::Modules, judge_modules<kHooks>},
+    {"C10", "hooks-not-replayed", "capture-time hooks that every call needs", Family::Capture,
+     Pass::Modules, judge_modules<kHooksEachCall>},
     {"C08", "half-delayed", "a chunk that delays only some of its weight gradients",
      Family::Capture, Pass::Buffers, half_delayed},
 };

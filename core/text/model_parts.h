@@ -36,7 +36,7 @@ struct ModuleFlag {
   bool ModuleFlags::*slot;
 };
 
-inline constexpr std::array<ModuleFlag, 25> kModuleFlags{{
+inline constexpr std::array<ModuleFlag, 27> kModuleFlags{{
     {"delay_wgrad", &ModuleFlags::delay_wgrad},
     {"fuse_wgrad_accumulation", &ModuleFlags::fuse_wgrad_accumulation},
     {"overwrite_main_grad", &ModuleFlags::overwrite_main_grad},
@@ -62,6 +62,8 @@ inline constexpr std::array<ModuleFlag, 25> kModuleFlags{{
     {"synchronises", &ModuleFlags::synchronises},
     {"unjoined_stream", &ModuleFlags::unjoined_stream},
     {"offloaded", &ModuleFlags::offloaded},
+    {"hooks", &ModuleFlags::hooks},
+    {"hooks_each_call", &ModuleFlags::hooks_each_call},
 }};
 
 [[nodiscard]] Read<std::vector<Module>> read_modules(const JsonValue& value, const Limits& limits);

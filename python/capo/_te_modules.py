@@ -48,6 +48,12 @@ def _fuses(module):
     return any(said) if said else None
 
 
+def _has_hooks(module):
+    """Whether PyTorch has hooks of this callable itself, as graph.py looks for them; those of its parts do not count."""
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return any(isinstance(hooks := getattr(module, kind, None), dict) and hooks for kind in kinds)
+
+
 def _dense_strides(shape):
     strides, size = [], 1
     for extent in reversed(list(shape)):
@@ -77,6 +83,8 @@ def _declared(module, samples):
         declared["kind"] = kind
     fuses = _fuses(module)
     flags = {} if fuses is None else {"delay_wgrad": delays(module), "fuse_wgrad_accumulation": fuses}
+    if _has_hooks(module):
+        flags["hooks"] = True
     declared["flags"] = flags
     tensors = _tensors(samples[0]) if samples else []
     if not tensors or any(_signature(each) != _signature(samples[0]) for each in samples):

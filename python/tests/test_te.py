@@ -189,3 +189,13 @@ def test_what_is_read_is_model_json():
         },
     }
     assert model_of([Layer()], [], [1], 1) is None, "counts that do not fit are left to TransformerEngine"
+
+
+def test_hooks_that_are_there_before_the_capture_are_told():
+    from capo._te_modules import model_of
+
+    with_hooks, without = Layer(), Layer()
+    with_hooks._forward_hooks, with_hooks._backward_hooks = {}, {1: print}
+    without._forward_hooks, without._forward_pre_hooks = {}, {}
+    model = model_of([with_hooks, without], [(Sample(8, 16),)] * 2, [1, 1], 1)
+    assert [module["flags"] for module in model["modules"].values()] == [{"hooks": True}, {}]

@@ -364,6 +364,17 @@ std::optional<Broken<Declared>> offloaded_address(const Declared& sound, std::si
                      });
 }
 
+// A module has hooks, or capture-time hooks that are needed at every call.
+std::optional<Broken<Declared>> hooks(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "C09"},
+                     [](Module& module) { module.flags.hooks = true; });
+}
+
+std::optional<Broken<Declared>> hooks_each_call(const Declared& sound, std::size_t choice) {
+  return with_module(sound, choice, {.rule = "C10"},
+                     [](Module& module) { module.flags.hooks_each_call = true; });
+}
+
 // One backward of a chunk that runs its backwards whole is taken apart; its weight gradient comes
 // right behind it.
 std::optional<Broken<Declared>> half_delayed(const Declared& sound, std::size_t choice) {
@@ -422,6 +433,8 @@ constexpr std::array kModuleFaults{
     ModuleFault{"half-delayed", {"C08"}, half_delayed},
     ModuleFault{"wait-for-no-reduction", {"G16"}, wait_for_no_reduction},
     ModuleFault{"reduction-unawaited", {"G17"}, reduction_unawaited},
+    ModuleFault{"hooks", {"C09"}, hooks},
+    ModuleFault{"hooks-each-call", {"C10"}, hooks_each_call},
 };
 
 }  // namespace

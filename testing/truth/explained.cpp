@@ -38,6 +38,8 @@ constexpr std::array kNotShown{
     NotShown{"C06", "such a capture ends in an error of CUDA's"},
     NotShown{"C07", "capo's tensors stay on the device"},
     NotShown{"C08", "TransformerEngine ends in an error; capo takes each backward as it is"},
+    NotShown{"C09", "TransformerEngine ends in an error; capo's modules have no hooks"},
+    NotShown{"C10", "capo's modules have no hooks that a replay could leave out"},
 };
 
 }  // namespace

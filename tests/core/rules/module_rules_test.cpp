@@ -138,6 +138,16 @@ const std::vector<AtFault>& modules_at_fault() {
        "[1, -1]",
        WitnessKind::Replay,
        "B(c1,m0) F(c1,m0)"},
+      {"C09",
+       {.name = "attn", .kind = ModuleKind::Linear, .flags = {.hooks = true}},
+       "[1, -1]",
+       WitnessKind::Entries,
+       "F(c1,m0)"},
+      {"C10",
+       {.name = "attn", .kind = ModuleKind::Linear, .flags = {.hooks_each_call = true}},
+       "[1, 1, -1, -1]",
+       WitnessKind::Replay,
+       "F(c1,m0) F(c1,m1)"},
   };
   return rows;
 }

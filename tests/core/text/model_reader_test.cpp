@@ -143,7 +143,9 @@ TEST(ModelReader, ReadsEachFlagOfAModuleIntoItsOwnMember) {
       {"clone_param_grads", &ModuleFlags::clone_param_grads},
       {"synchronises", &ModuleFlags::synchronises},
       {"unjoined_stream", &ModuleFlags::unjoined_stream},
-      {"offloaded", &ModuleFlags::offloaded}};
+      {"offloaded", &ModuleFlags::offloaded},
+      {"hooks", &ModuleFlags::hooks},
+      {"hooks_each_call", &ModuleFlags::hooks_each_call}};
   EXPECT_EQ(members.size(), sizeof(ModuleFlags)) << "each flag is a byte";
   for (const auto& [key, member] : members) {
     ModuleFlags expected;
