@@ -15,7 +15,9 @@ namespace capo::oracle {
 struct OfResets {
   static constexpr int kAll = -1;
 
-  bool reset = false;
+  enum Kind { Replay, Backward, Reset, SendOutput, SendGradient };
+
+  Kind kind = Replay;  ///< a backward is a replay as well
   int chunk = 1;       ///< kAll: a reset of all chunks
   int microbatch = 0;  ///< kAll: a reset of all microbatches of its chunk
 };
@@ -26,6 +28,7 @@ enum class ResetFault {
   CutShort,  ///< the first replay of a cell behind its reset, in front of which it had begun
   Again,     ///< a reset of graphs that are all reset already
   NoGraph,   ///< a reset of graphs that there are none of
+  Sent,      ///< a send of what the last graph's pool held, but for the last backward's gradient
 };
 
 /// By step.

@@ -17,7 +17,7 @@ OfResets replay(int chunk, int microbatch) {
 }
 
 OfResets reset(int chunk, int microbatch = kAll) {
-  return {.reset = true, .chunk = chunk, .microbatch = microbatch};
+  return {.kind = OfResets::Reset, .chunk = chunk, .microbatch = microbatch};
 }
 
 TEST(OracleResets, BehindAllReplaysAreFine) {
@@ -38,6 +38,16 @@ TEST(OracleResets, CutShortWhatHasBegun) {
             (Faults{None, None, CutShort, None}));
   EXPECT_EQ(faults_of_resets({replay(1, 0), replay(2, 0), reset(2), replay(2, 0), replay(1, 0)}),
             (Faults{None, None, None, CutShort, None}));
+}
+
+TEST(OracleResets, LeaveThePoolToSendsWhileAGraphIsLeft) {
+  const OfResets backward{.kind = OfResets::Backward};
+  const OfResets output{.kind = OfResets::SendOutput};
+  const OfResets gradient{.kind = OfResets::SendGradient};
+  EXPECT_EQ(faults_of_resets({replay(1, 0), backward, output, reset(1), output, gradient}),
+            (Faults{None, None, None, None, Sent, None}));
+  EXPECT_EQ(faults_of_resets({replay(1, 0), replay(2, 0), reset(1), output, reset(2), output}),
+            (Faults{None, None, None, None, None, Sent}));
 }
 
 TEST(OracleResets, FindNothingWhereAllIsGoneOrNoneWas) {
