@@ -31,10 +31,6 @@ struct Launch {
   CudaStatus asked = {};  ///< a failure means that the device did not answer, and nothing launches
 };
 
-/// Blocks of an exchange, and multiprocessors that are left to it: as few as the channels of a
-/// communication library, since a network is no faster for more.
-inline constexpr std::int64_t kExchangeBlocks = 8;
-
 template <typename C>
 using Kernels = std::span<const Kernel<C>>;
 

@@ -24,10 +24,14 @@ namespace capo::gpu {
 
 inline constexpr std::int64_t kMostGroups = 1024;
 
+/// Blocks of an exchange, channels of NCCL, and multiprocessors that are left to them: a network is
+/// no faster for more.
+inline constexpr std::int64_t kExchangeBlocks = 8;
+
 /// How much of the device a kernel takes that would fill it.
 enum class Room : std::uint8_t {
   All,
-  LeaveToExchanges,  ///< leaves the multiprocessors that an exchange needs at the same time
+  LeaveToExchanges,  ///< leaves the multiprocessors that exchanges and messages need meanwhile
 };
 /// "a grouped product", "a copy": what a message calls it.
 [[nodiscard]] std::string_view name_of(const run::Call& call);

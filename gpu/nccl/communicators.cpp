@@ -1,6 +1,7 @@
 #include "gpu/nccl/communicators.h"
 
 #include "gpu/engine/cuda_engine.h"
+#include "gpu/kernels/kernels.h"
 #include "gpu/runtime/check.h"
 
 #include <cuda_runtime_api.h>
@@ -68,11 +69,13 @@ struct Communicators::Making {
     Made& of = made[number];
     ncclUniqueId id;
     std::memcpy(id.internal, ids.data() + number * sizeof id, sizeof id);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.maxCTAs = static_cast<int>(kExchangeBlocks);
     const ncclResult_t result = nccl.comm_init_rank(&of.comm, static_cast<int>(of.members.size()),
-                                                    id, number_in(of.members, process));
+                                                    id, number_in(of.members, process), &config);
     if (result == ncclSuccess) return warm_up(of);
     of.comm = nullptr;
-    error = nccl_error(nccl, "ncclCommInitRank", result);
+    error = nccl_error(nccl, "ncclCommInitRankConfig", result);
   }
 
   void warm_up(const Made& of) {

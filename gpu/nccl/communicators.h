@@ -11,7 +11,9 @@
 // once, because NCCL waits for the device before it lets one go, and what hangs in another would
 // keep the device busy.
 //
-// Every communicator is warmed up: each two members exchange a byte both ways, because NCCL makes
+// A communicator has as many channels as products leave multiprocessors to it (kernels.h): each is
+// a block that stays on its multiprocessor for as long as a message waits for its other end. Every
+// communicator is warmed up: each two members exchange a byte both ways, because NCCL makes
 // connections when they are first used, and waits on the host while it does so. Later calls only
 // launch.
 //
@@ -26,8 +28,8 @@
 // A thread that acts when something takes too long: NCCL waits for ever, in kernels and on the
 // host, and only another thread can end that.
 //
-//   Watchdog dog(std::chrono::seconds(60), [&] { return nothing_moves(); }, [all] { all->abort();
-//   }); dog.watch();   from here on, and from each progress() on, it must not take longer
+//   Watchdog dog(timeout, [&] { return nothing_moves(); }, [all] { all->abort(); });
+//   dog.watch();   from here on, and from each progress() on, it must not take longer
 //   dog.rest();    nothing is watched
 //
 // The first function may say that something did go on, by false; then it is watched anew. It acts
@@ -62,7 +64,7 @@ class CudaEngine;
 struct NcclFunctions {
   decltype(&ncclGetVersion) get_version = nullptr;
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
-  decltype(&ncclCommInitRank) comm_init_rank = nullptr;
+  decltype(&ncclCommInitRankConfig) comm_init_rank = nullptr;
   decltype(&ncclCommDestroy) comm_destroy = nullptr;
   decltype(&ncclCommAbort) comm_abort = nullptr;
   decltype(&ncclSend) send = nullptr;

@@ -38,7 +38,7 @@ Result<const NcclFunctions*> load() {
   static NcclFunctions nccl;
   const bool all = find(library, "ncclGetVersion", nccl.get_version) &&
                    find(library, "ncclGetUniqueId", nccl.get_unique_id) &&
-                   find(library, "ncclCommInitRank", nccl.comm_init_rank) &&
+                   find(library, "ncclCommInitRankConfig", nccl.comm_init_rank) &&
                    find(library, "ncclCommDestroy", nccl.comm_destroy) &&
                    find(library, "ncclCommAbort", nccl.comm_abort) &&
                    find(library, "ncclSend", nccl.send) &&

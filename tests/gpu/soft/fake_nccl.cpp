@@ -314,7 +314,12 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t* comm, int count, ncclUniqueId id, int rank) {
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int count, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  if (config->maxCTAs < 1 || config->maxCTAs > 16) {
+    last_error = "messages could take the device from products";
+    return ncclInvalidArgument;
+  }
   if (asked("init") == rank) {
     last_error = "asked for";
     return ncclSystemError;

@@ -232,7 +232,7 @@ TEST_F(OverNccl, ARankThatCannotJoinEndsAll) {
   publish("1f1b", 2);
   const Outcome outcome = run(2, {"--transport", "nccl", "--timeout", "5"}, "init:1");
   EXPECT_EQ(outcome.exit_code, 5);
-  EXPECT_TRUE(holds(outcome.err, "rank 1: ncclCommInitRank gave `unhandled system error`"))
+  EXPECT_TRUE(holds(outcome.err, "rank 1: ncclCommInitRankConfig gave `unhandled system error`"))
       << outcome.err;
 }
 
