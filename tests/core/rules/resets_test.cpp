@@ -21,44 +21,45 @@ using testing_support::fails;
 using testing_support::shows;
 using testing_support::warns;
 
-Checked check_rank(const std::string& order) {
+Checked check_resets(const std::string& order) {
   return check_text("capo 1\nmicrobatches 2\nrank 0: " + order + "\n");
 }
 
 TEST(ReplayAfterReset, StandsAtTheFirstEntryOfEachMicrobatch) {
   expect_findings({
-      {"NamesIt", check_rank("F1.0 B1.0 reset1 F1.1 B1.1"), "Y03@2",
+      {"NamesIt", check_resets("F1.0 B1.0 reset1 F1.1 B1.1"), "Y03@2",
        shows("error entries: 0:2 F1.1 F(c1,m1)")},
-      {"OfEach", check_rank("reset F1.0 F1.1 B1.0 B1.1"), "Y03@0 Y03@1"},
+      {"OfEach", check_resets("reset F1.0 F1.1 B1.0 B1.1"), "Y03@0 Y03@1"},
       {"CountsWhereNobodyNames", check_text("capo 1\nrank 0: F1 B1 reset1.1 F1 B1\n"), "Y03@2"},
       {"LeavesOtherChunksAlone",
-       check_rank("F1.0 B1.0 F1.1 B1.1 reset1 F2.0 B2.0 reset2.0 F2.1 B2.1")},
+       check_resets("F1.0 B1.0 F1.1 B1.1 reset1 F2.0 B2.0 reset2.0 F2.1 B2.1")},
       {"LooksAtTheOrderThatIsReplayed",
-       check_rank("F1.0 B1.0 F1.1 B1.1\nrank 0 replay: F1.1 B1.1 reset1.1 F1.0 B1.0 reset1.0"),
+       check_resets("F1.0 B1.0 F1.1 B1.1\nrank 0 replay: F1.1 B1.1 reset1.1 F1.0 B1.0 reset1.0"),
        "Y01@0", warns()},
   });
 }
 
 TEST(ResetBeforeEnd, StandsAtTheFirstEntryThatComesTooLate) {
   expect_findings({
-      {"NamesWhatWasBegun", check_rank("F1.0 F1.1 B1.0 reset1 B1.1"), "Y04@1",
+      {"NamesWhatWasBegun", check_resets("F1.0 F1.1 B1.0 reset1 B1.1"), "Y04@1",
        shows("error entries: 0:1 F1.1 F(c1,m1), 0:3 B1.1 B(c1,m1)")},
-      {"OfAWeightGradientToo", check_rank("F1.0 F1.1 B1.0 W1.0 B1.1 reset1 W1.1"), "Y04@4"},
-      {"GoesByTheEarliestReset", check_rank("F1.0 reset1.0 B1.0 reset1 F1.1 B1.1"), "Y04@0 Y03@2"},
-      {"", check_rank("F1.0 reset B1.0 reset1.0 F1.1 B1.1"), "Y04@0 Y05@- Y03@2",
+      {"OfAWeightGradientToo", check_resets("F1.0 F1.1 B1.0 W1.0 B1.1 reset1 W1.1"), "Y04@4"},
+      {"GoesByTheEarliestReset", check_resets("F1.0 reset1.0 B1.0 reset1 F1.1 B1.1"),
+       "Y04@0 Y03@2"},
+      {"", check_resets("F1.0 reset B1.0 reset1.0 F1.1 B1.1"), "Y04@0 Y05@- Y03@2",
        because("what reset takes away first cannot be taken again")},
   });
 }
 
 TEST(ResetOfNothing, IsAWarningWhereTheGraphsAreGone) {
   expect_findings({
-      {"", check_rank("F1.0 F1.1 B1.0 B1.1 reset1 reset"), "Y05@-", warns()},
-      {"", check_rank("F1.0 F1.1 B1.0 B1.1 reset1.1 reset1.1"), "Y05@-", warns()},
-      {"", check_rank("F1.0 F1.1 B1.0 B1.1 reset1.0 reset1.1 reset1"), "Y05@-", warns()},
-      {"IsNoneWhereSomeAreLeft", check_rank("F1.0 F1.1 B1.0 B1.1 reset1.0 reset1")},
-      {"IsAnErrorWhereThereNeverWereAny", check_rank("F1.0 F1.1 B1.0 B1.1 reset2"), "Y05@-",
+      {"", check_resets("F1.0 F1.1 B1.0 B1.1 reset1 reset"), "Y05@-", warns()},
+      {"", check_resets("F1.0 F1.1 B1.0 B1.1 reset1.1 reset1.1"), "Y05@-", warns()},
+      {"", check_resets("F1.0 F1.1 B1.0 B1.1 reset1.0 reset1.1 reset1"), "Y05@-", warns()},
+      {"IsNoneWhereSomeAreLeft", check_resets("F1.0 F1.1 B1.0 B1.1 reset1.0 reset1")},
+      {"IsAnErrorWhereThereNeverWereAny", check_resets("F1.0 F1.1 B1.0 B1.1 reset2"), "Y05@-",
        fails()},
-      {"", check_rank("F1.0 F1.1 B1.0 B1.1 reset1.2"), "Y05@-", fails()},
+      {"", check_resets("F1.0 F1.1 B1.0 B1.1 reset1.2"), "Y05@-", fails()},
   });
 }
 
