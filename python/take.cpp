@@ -375,7 +375,7 @@ Declared declared_of(const Arguments& arguments) {
     model.modules = modules_of(arguments.modules);
   }
   size_messages(model);
-  constexpr std::array<std::string_view, 2> kPlans{"te", "safe"};
+  constexpr std::array<std::string_view, 3> kPlans{"te", "safe", "mcore-local"};
   state(model.plan.kind, value_named(arguments.plan, "plan", plan_named, kPlans), "plan");
   take_topology(arguments.topology, model);
   constexpr std::array<std::string_view, 5> kLayouts{"per-rank", "per-pair", "per-edge",

@@ -27,9 +27,9 @@ constexpr std::array<std::string_view, 10> kEdgeKinds{"stream", "queue",     "is
                                                       "event",  "collective"};
 static_assert(as_index(EdgeKind::Collective) + 1 == kEdgeKinds.size());
 
-constexpr std::array<std::string_view, 5> kRegions{"static inputs", "grad outputs", "pool",
-                                                   "scratch", "receives"};
-static_assert(as_index(Region::Receives) + 1 == kRegions.size());
+constexpr std::array<std::string_view, 6> kRegionNames{"static inputs", "grad outputs", "pool",
+                                                       "scratch",       "receives",     "copies"};
+static_assert(kRegionNames.size() == kRegions.size());
 
 [[noreturn]] void refuse(const Input& input, CheckResult result, std::string_view what) {
   throw std::runtime_error(
@@ -139,7 +139,7 @@ std::vector<std::string> buffer_kind_names() {
 }
 
 std::vector<std::string> region_names() {
-  return {kRegions.begin(), kRegions.end()};
+  return {kRegionNames.begin(), kRegionNames.end()};
 }
 
 }  // namespace capo::python

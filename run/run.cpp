@@ -204,7 +204,7 @@ Attribution attribution_of(Admission admission) {
 }
 
 gradients::Contract contract_of(const PlannedStep& step, const RunOptions& options) {
-  return options.whose.value_or(step.view().plan().kind == PlanKind::Te
+  return options.whose.value_or(is_a_frameworks(step.view().plan().kind)
                                     ? gradients::Contract::Te
                                     : gradients::Contract::Sound);
 }

@@ -95,6 +95,9 @@ void FuseFlag::refuse_unmeant(const InputRequest& request, const Schedule& sched
   if (declared.plan.kind == PlanKind::Te) {
     refuse_with("is for --plan safe: TransformerEngine has a call for each weight gradient");
   }
+  if (declared.plan.kind == PlanKind::McoreLocal) {
+    refuse_with("is for --plan safe: Megatron's local graphs have no weight gradients apart");
+  }
   if (request.plan && !declared.plan.kind && !is_planned) {
     refuse_with("needs --plan safe: without a plan nobody says what such a call holds");
   }

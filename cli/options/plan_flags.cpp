@@ -89,9 +89,10 @@ std::string chunks_of(std::size_t rank, std::int32_t chunks) {
 void PlanFlags::add_to(CLI::App& app) {
   const std::string group = "Plan (buffers, graphs and gradients)";
   add_choice(
-      app, "--plan", kind, words_of({PlanKind::Te, PlanKind::Safe}),
-      "Contract buffers: te (TransformerEngine's own reuse) or safe (shared only where nobody can "
-      "be hurt); default: none, and nothing is said of buffers")
+      app, "--plan", kind, words_of({PlanKind::Te, PlanKind::Safe, PlanKind::McoreLocal}),
+      "Contract buffers: te (TransformerEngine's own reuse), mcore-local (that of Megatron's local "
+      "graphs) or safe (shared only where nobody can be hurt); default: none, and nothing is said "
+      "of buffers")
       ->group(group);
   add_choice(app, "--te-version", warm_up_keeps_outputs, warm_up_by_release(),
              "Whose plan te is: the passes before capture let go of outputs at their end up to "
@@ -155,9 +156,9 @@ void PlanFlags::merge_into(Model& declared, OnConflict on_conflict) const {
     throw CLI::ValidationError("--budget",
                                "needs --plan: without one there is nothing to hold to it");
   }
-  if (possible_is_error && plan.kind != PlanKind::Te) {
-    throw CLI::ValidationError("--possible",
-                               "needs --plan te: nothing else depends on the allocator");
+  if (possible_is_error && !(plan.kind && is_a_frameworks(*plan.kind))) {
+    throw CLI::ValidationError(
+        "--possible", "needs --plan te or mcore-local: nothing else depends on the allocator");
   }
   plan.possible_is_error = possible_is_error.value_or(true);
   if (warm_up_keeps_outputs && plan.kind != PlanKind::Te) {

@@ -1,7 +1,11 @@
 #include "core/frameworks/assign.h"
 
+#include "core/frameworks/megatron/local_graphs.h"
 #include "core/frameworks/te/reuse.h"
 #include "core/plan/safe_plan.h"
+
+#include <algorithm>
+#include <numeric>
 
 namespace capo {
 
@@ -29,6 +33,23 @@ void plan_like_te(const BufferTable& table, const Course& capture, Plan& plan) {
   }
 }
 
+void plan_like_megatron(const BufferTable& table, const Course& capture, const Course& replay,
+                        Plan& plan) {
+  plan.tensor.resize(table.all());
+  std::iota(plan.tensor.begin(), plan.tensor.end(), BufferId{0});
+  plan.made.assign(table.all(), kNowhere);
+  LocalCopies copies(table, *replay.map, plan.address);
+  run_course(table, replay, copies);
+  for (std::size_t r = 0; r < table.ranks(); ++r) {
+    const auto rank = static_cast<std::int32_t>(r);
+    RankMemory& memory =
+        plan.ranks.emplace_back(plan_as_local_graphs(table, rank, capture.work[r], plan));
+    const LocalCopies::Most& most = copies.most(rank);
+    memory.pool += most.bytes;
+    memory.peak_entry = std::max(memory.peak_entry, most.entry);
+  }
+}
+
 }  // namespace
 
 void add_under_every_plan(const BufferTable& table, const Course& capture,
@@ -43,15 +64,21 @@ void add_under_every_plan(const BufferTable& table, const Course& capture,
 }
 
 Plan assign(const BufferTable& table, const Course& capture, PlanKind kind, Granularity granularity,
-            LowerBounds bounds) {
+            LowerBounds bounds, const Course* replay) {
   Plan plan{.kind = kind,
             .granularity = granularity,
             .address = std::vector<std::int64_t>(table.all(), kNowhere),
-            .ranks = {}};
+            .ranks = {},
+            .tensor = {},
+            .made = {}};
   if (kind == PlanKind::Safe) {
     plan_safely(table, capture, plan);
   } else {
-    plan_like_te(table, capture, plan);
+    if (kind == PlanKind::Te) {
+      plan_like_te(table, capture, plan);
+    } else {
+      plan_like_megatron(table, capture, replay == nullptr ? capture : *replay, plan);
+    }
     if (bounds == LowerBounds::With) add_under_every_plan(table, capture, plan.ranks);
   }
   for (std::size_t r = 0; r < table.ranks(); ++r) {

@@ -6,8 +6,9 @@
 //
 // Capture gives memory out, and replay uses it: the two courses may differ, and a plan made for the
 // one may be judged by the other. It is linear in the tasks at a fixed number of ranks; bench/plan
-// prints time and bytes a task. It stands above te/, since TE's plan is one of the two kinds.
-// Tested by tests/core/plan/safe_plan_test.cpp and tests/core/frameworks/te/reuse_test.cpp.
+// prints time and bytes a task. It stands above te/ and megatron/, whose plans are two of the
+// kinds. Tested by tests/core/plan/safe_plan_test.cpp and those of both folders: reuse_test.cpp,
+// local_graphs_test.cpp.
 
 #pragma once
 
@@ -31,13 +32,15 @@ struct Course {
 
 void run_course(const BufferTable& table, const Course& course, CourseVisitor& visitor);
 
-/// Whether TransformerEngine's plan comes with lower bounds and the buffers of transfers, which it
+/// Whether a framework's plan comes with lower bounds and the buffers of transfers, which it
 /// does not need itself; without them they are 0. They cost a course of capo's own plan.
 enum class LowerBounds : std::uint8_t { With, Without };
 
+/// What Megatron copies out of its graphs gets memory while the step is replayed: by `replay`, or,
+/// if that is null, as captured.
 [[nodiscard]] Plan assign(const BufferTable& table, const Course& capture, PlanKind kind,
                           Granularity granularity = Granularity::PerAction,
-                          LowerBounds bounds = LowerBounds::With);
+                          LowerBounds bounds = LowerBounds::With, const Course* replay = nullptr);
 /// Adds to each rank's memory what is true of it under every plan: the lower bound, and the buffers
 /// of its transfers. There is one model of them: the course of capo's own plan, run here without
 /// giving any buffer an address.

@@ -6,13 +6,14 @@
 namespace capo {
 
 std::string_view name_of(PlanKind kind) {
-  constexpr std::array<std::string_view, 3> kNames{"te", "safe", "given"};
+  constexpr std::array<std::string_view, 4> kNames{"te", "safe", "given", "mcore-local"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::optional<PlanKind> plan_named(std::string_view word) {
   if (word == "te") return PlanKind::Te;
   if (word == "safe") return PlanKind::Safe;
+  if (word == "mcore-local") return PlanKind::McoreLocal;
   return std::nullopt;
 }
 

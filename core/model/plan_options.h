@@ -18,10 +18,17 @@
 namespace capo {
 
 enum class PlanKind : std::uint8_t {
-  Te,     ///< TE's own reuse
-  Safe,   ///< capo's: two uses share memory only if one is over before the other begins
-  Given,  ///< made by others, and read from a file (CheckOptions::given)
+  Te,          ///< TE's own reuse
+  Safe,        ///< capo's: two uses share memory only if one is over before the other begins
+  Given,       ///< made by others, and read from a file (CheckOptions::given)
+  McoreLocal,  ///< Megatron's: graphs captured in the order in which the first step ran them
 };
+
+/// Whether a framework makes the plan as it captures its modules, so that PyTorch's allocator has a
+/// say in it.
+[[nodiscard]] constexpr bool is_a_frameworks(PlanKind kind) {
+  return kind == PlanKind::Te || kind == PlanKind::McoreLocal;
+}
 
 /// The extent of one CUDA graph.
 enum class Granularity : std::uint8_t {
@@ -67,7 +74,7 @@ struct PlanOptions {
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
-/// "te", "safe", "given".
+/// "te", "safe", "given", "mcore-local".
 [[nodiscard]] std::string_view name_of(PlanKind kind);
 /// The plan of that name; nullopt for "given", which a file is and nobody asks for by name.
 [[nodiscard]] std::optional<PlanKind> plan_named(std::string_view word);

@@ -10,7 +10,7 @@ namespace capo {
 HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan)
     : table_(table),
       plan_(plan),
-      states_(table.all()),
+      states_(table.all() * (plan.made.empty() ? 1 : 2)),
       held_(table.ranks()),
       handed_on_(table.ranks(), kNoBuffer) {
   constexpr std::size_t kSmall = 64;
@@ -24,6 +24,14 @@ HazardFinder::EventId HazardFinder::note(const MemoryUser& user, Point point, Po
 
 void HazardFinder::found(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race,
                          bool window) {
+  if (victim >= table_.all()) victim -= static_cast<BufferId>(table_.all());
+  // A piece of work reads a tensor as often as it is somebody's buffer.
+  const auto same = [&](const Hazard& hazard) {
+    return hazard.reader == events_[reader].user && hazard.writer == events_[writer].user &&
+           hazard.victim == table_.at(victim);
+  };
+  const auto of_this_work = hazards.begin() + static_cast<std::ptrdiff_t>(found_before_);
+  if (!plan_.tensor.empty() && std::any_of(of_this_work, hazards.end(), same)) return;
   hazards.push_back({.victim = table_.at(victim),
                      .taker = taker,
                      .writer = events_[writer].user,
@@ -35,29 +43,41 @@ void HazardFinder::found(BufferId victim, BufferId taker, EventId writer, EventI
 void HazardFinder::write(std::int32_t rank, BufferId buffer, EventId event, const Clock& clock) {
   const std::int64_t begin = plan_.at(buffer);
   if (begin == kNowhere) return;
-  const std::int64_t end = begin + table_.bytes(buffer);
+  const std::int64_t made = plan_.made_at(buffer);
+  const State written{.taken_by = kNone, .last_use = event, .taker = kNoBuffer, .raced = kNone};
+  if (made != kNowhere) {
+    claim(rank, made, buffer, made_of(buffer), event, clock);
+    states_[made_of(buffer)] = written;
+  }
+  claim(rank, begin, buffer, buffer, event, clock);
+  states_[buffer] = written;
+}
+
+// Writes as many bytes as the taker has, which are the owner's from now on.
+void HazardFinder::claim(std::int32_t rank, std::int64_t begin, BufferId taker, BufferId owner,
+                         EventId event, const Clock& clock) {
+  const std::int64_t end = begin + table_.bytes(taker);
   if (end == begin) return;  // an empty range takes nothing over
   auto& held = held_[RankId(rank).index()];
   auto at = held.lower_bound(begin);
   if (at != held.begin() && std::prev(at)->second.end > begin) --at;
   const bool slot_alike = at != held.end() && at->first == begin && at->second.end == end;
   if (slot_alike) {
-    take_over(at->second.owner, buffer, event, clock);
-    at->second.owner = buffer;
-  } else {
-    while (at != held.end() && at->first < end) {
-      const auto [from, loser] = *at;
-      take_over(loser.owner, buffer, event, clock);
-      at = held.erase(at);
-      if (from < begin) held.emplace(from, Held{.owner = loser.owner, .end = begin});
-      if (loser.end > end) {
-        held.emplace(end, loser);
-        break;
-      }
-    }
-    held.emplace(begin, Held{.owner = buffer, .end = end});
+    take_over(at->second.owner, taker, event, clock);
+    at->second.owner = owner;
+    return;
   }
-  states_[buffer] = {.taken_by = kNone, .last_use = event, .taker = kNoBuffer, .raced = kNone};
+  while (at != held.end() && at->first < end) {
+    const auto [from, loser] = *at;
+    take_over(loser.owner, taker, event, clock);
+    at = held.erase(at);
+    if (from < begin) held.emplace(from, Held{.owner = loser.owner, .end = begin});
+    if (loser.end > end) {
+      held.emplace(end, loser);
+      break;
+    }
+  }
+  held.emplace(begin, Held{.owner = owner, .end = end});
 }
 
 void HazardFinder::take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock) {
@@ -90,15 +110,20 @@ void HazardFinder::read(BufferId buffer, EventId event, const Clock& clock, bool
 void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, const Clock& clock) {
   const MemoryUser user{.rank = rank, .entry = work.entry, .kind = work.kind};
   const EventId event = note(user, clock.now(), clock.now());
+  found_before_ = hazards.size();
   BufferId& handed_on = handed_on_[RankId(rank).index()];
   BufferId handing_on = kNoBuffer;
   if (fed_by != kNoBuffer) read(fed_by, event, clock);
   const BufferId received = received_by(table_, rank, work);
   if (received != kNoBuffer) read(received, event, clock);
   for_each_layer(table_, rank, work, [&](std::int32_t layer) {
-    for_each_access(
-        table_, rank, work, layer, [&](BufferId buffer) { write(rank, buffer, event, clock); },
-        [&](BufferId buffer) { read(buffer, event, clock); });
+    const auto write_tensor = [&](BufferId buffer) {
+      const BufferId tensor = plan_.tensor_of(buffer);
+      if (tensor != buffer) return read(tensor, event, clock);  // its maker has written it
+      write(rank, buffer, event, clock);
+    };
+    for_each_access(table_, rank, work, layer, write_tensor,
+                    [&](BufferId buffer) { read(plan_.tensor_of(buffer), event, clock); });
     if (is_backward(work.kind) && table_.facts(rank, work.chunk, layer).hands_on) {
       handing_on = table_.id(rank, work.chunk, layer, work.microbatch, BufferKind::GradInput);
     }

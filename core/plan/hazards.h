@@ -17,6 +17,7 @@
 #include "core/plan/course.h"
 #include "core/plan/plan.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -82,6 +83,12 @@ class HazardFinder final : public CourseVisitor {
 
   void take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock);
   void write(std::int32_t rank, BufferId buffer, EventId event, const Clock& clock);
+  // What a graph makes before it is copied to the buffer's place, by a number of its own.
+  [[nodiscard]] BufferId made_of(BufferId buffer) const {
+    return static_cast<BufferId>(table_.all()) + buffer;
+  }
+  void claim(std::int32_t rank, std::int64_t begin, BufferId taker, BufferId owner, EventId event,
+             const Clock& clock);
   void read(BufferId buffer, EventId event, const Clock& clock, bool window = false);
   EventId note(const MemoryUser& user, Point point, Point received);
   void found(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race,
@@ -92,10 +99,11 @@ class HazardFinder final : public CourseVisitor {
 
   const BufferTable& table_;
   const Plan& plan_;
-  std::vector<State> states_;                       // by buffer
+  std::vector<State> states_;                       // by buffer, and behind these by what is made
   std::vector<std::map<std::int64_t, Held>> held_;  // by rank
   std::vector<BufferId> handed_on_;  // by rank: the grad input that a send may still be reading
   std::vector<Event> events_;
+  std::size_t found_before_ = 0;  // hazards before the piece of work at hand
 };
 
 }  // namespace capo

@@ -1,15 +1,18 @@
 // A plan gives every buffer of a step its address, and tells how much memory that takes.
 //
 // Addresses are bytes within one of the regions of a rank: static inputs, static gradient outputs,
-// and the pool. capo's own plan uses the pool for everything but the scratch of weight gradients on
-// a stream of their own. Two buffers of one rank share memory exactly if their ranges meet. A plan
-// is a value that knows no CUDA; engines allocate its regions. core/frameworks/assign.h makes
-// plans. Tested by safe_plan_test.cpp and tests/core/frameworks/te/reuse_test.cpp.
+// the pool, and copies that are made outside of it. capo's own plan uses the pool for everything
+// but the scratch of weight gradients on a stream of their own. Two buffers of one rank share
+// memory exactly if their ranges meet. Where a layer reads the tensor itself that its neighbour
+// made, the two buffers are one. A plan is a value that knows no CUDA; engines allocate its
+// regions. core/frameworks/assign.h makes plans. Tested by safe_plan_test.cpp and
+// tests/core/frameworks/te/reuse_test.cpp.
 
 #pragma once
 
 #include "core/plan/buffers.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -19,12 +22,23 @@ namespace capo {
 
 constexpr std::int64_t kNowhere = -1;  ///< the address of a buffer without bytes
 
-enum class Region : std::uint8_t { StaticInputs, GradOutputs, Pool, WeightScratch, Receives };
+enum class Region : std::uint8_t {
+  StaticInputs,
+  GradOutputs,
+  Pool,
+  WeightScratch,
+  Receives,
+  Copies
+};
 
-/// "pool", "scratch" and "receives" as plans in files have them, which know no others.
+inline constexpr std::array kRegions{Region::StaticInputs,  Region::GradOutputs, Region::Pool,
+                                     Region::WeightScratch, Region::Receives,    Region::Copies};
+
+/// "inputs", "gradients", "pool", "scratch", "receives", "copies", as plans in files have them.
 [[nodiscard]] constexpr std::string_view name_of(Region region) {
-  if (region == Region::Receives) return "receives";
-  return region == Region::WeightScratch ? "scratch" : "pool";
+  constexpr std::array<std::string_view, kRegions.size()> kNames{"inputs",  "gradients", "pool",
+                                                                 "scratch", "receives",  "copies"};
+  return kNames[static_cast<std::size_t>(region)];
 }
 
 [[nodiscard]] constexpr std::int64_t address_in(Region region, std::int64_t offset) {
@@ -71,6 +85,19 @@ struct Plan {
   Granularity granularity = Granularity::PerAction;
   std::vector<std::int64_t> address;  ///< by buffer; those of receives may be left out
   std::vector<RankMemory> ranks;
+  /// By buffer, of which buffer it is the tensor: what a layer reads is what its neighbour made.
+  /// Empty: every buffer is a tensor of its own.
+  std::vector<BufferId> tensor;
+  /// By buffer, the address where a graph makes what is then copied to its own. Empty or kNowhere:
+  /// it is made where it lies.
+  std::vector<std::int64_t> made;
+
+  [[nodiscard]] BufferId tensor_of(BufferId buffer) const {
+    return buffer < tensor.size() ? tensor[buffer] : buffer;
+  }
+  [[nodiscard]] std::int64_t made_at(BufferId buffer) const {
+    return buffer < made.size() ? made[buffer] : kNowhere;
+  }
 
   /// kNowhere: the buffer has no bytes, or the plan says nothing of it.
   [[nodiscard]] std::int64_t at(BufferId buffer) const {

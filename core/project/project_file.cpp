@@ -139,7 +139,7 @@ class TableReader {
   std::vector<std::string_view> known_;
 };
 
-constexpr std::array<std::string_view, 2> kPlans{"te", "safe"};
+constexpr std::array<std::string_view, 3> kPlans{"te", "safe", "mcore-local"};
 constexpr std::array<std::string_view, 3> kFormats{"text", "json", "sarif"};  // by the enum
 constexpr std::array<std::string_view, 3> kLayouts{"per-rank", "per-pair", "per-edge"};
 constexpr std::array<std::string_view, 2> kModes{"rendezvous", "buffered"};

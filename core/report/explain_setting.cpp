@@ -84,6 +84,9 @@ std::string_view meaning(std::optional<PlanKind> plan) {
       return "memory is shared only where the one use is over before the other begins";
     case PlanKind::Given:
       return "memory is shared as the file of --plan-in has it";
+    case PlanKind::McoreLocal:
+      return "graphs share memory as Megatron's own have it, captured in the order in which the "
+             "first step ran them";
   }
   CAPO_UNREACHABLE();
 }

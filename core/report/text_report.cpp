@@ -428,12 +428,18 @@ class TextWriter {
     if (most->input_slots > 0) {
       words += counted(most->input_slots, "slot") + " of static inputs, ";
     }
+    // Where layers read their neighbours' tensors a plan may take less.
+    const bool in_place =
+        plan.kind == PlanKind::McoreLocal ||
+        (plan.kind == PlanKind::Given && plan.hazards.empty() && most->peak() < most->lower_bound);
+    const std::string_view others =
+        in_place ? "no plan whose layers copy, without hazards," : "no plan without hazards";
     if (!plan.sized) {
-      words += fmt::format("{} buffers at once; no plan without hazards takes less than {}",
-                           most->peak(), most->lower_bound);
+      words += fmt::format("{} buffers at once; {} takes less than {}", most->peak(), others,
+                           most->lower_bound);
     } else {
-      words += fmt::format("{} of buffers; no plan without hazards takes less than {}",
-                           byte_words(most->peak()), byte_words(most->lower_bound));
+      words += fmt::format("{} of buffers; {} takes less than {}", byte_words(most->peak()), others,
+                           byte_words(most->lower_bound));
     }
     if (most->peaks_in_warm_up()) {
       words +=

@@ -308,7 +308,8 @@ void over_budget(const Context& context, Findings& out) {
                                         {user.rank, user.entry, order.entries[user.entry].kind})}};
     const std::int64_t least = view.memory()[r].lower_bound + memory.weights;
     finding.notes.push_back(
-        {.text = fmt::format("no plan without hazards takes less than {} for this order",
+        {.text = fmt::format("no plan{} without hazards takes less than {} for this order",
+                             view.kind() == PlanKind::McoreLocal ? " whose layers copy," : "",
                              byte_words(least)),
          .span = std::nullopt});
     if (early && memory.peak() + memory.weights <= *budget) {
@@ -316,7 +317,7 @@ void over_budget(const Context& context, Findings& out) {
                                                    byte_words(memory.peak() + memory.weights)),
                                .span = std::nullopt});
     }
-    if (least <= *budget && view.kind() == PlanKind::Te) {
+    if (least <= *budget && is_a_frameworks(view.kind())) {
       finding.help.text = "capo's own plan may fit: --plan safe";
     } else {
       finding.help.text = "fewer microbatches in flight, or smaller ones";

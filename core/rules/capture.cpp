@@ -2,20 +2,24 @@
 //
 //   [1, -1]                 a module that waits for the device fails the capture: C02
 //
-// All but C08 judge declared modules by themselves: modules.h says how much a fault weighs under
-// which plan. Tested by module_rules_test.cpp, capture_test.cpp and tests/corpus/rules/C01 to C10.
+// All but C08 and C11 judge declared modules by themselves: modules.h says how much a fault weighs
+// under which plan. Tested by module_rules_test.cpp, capture_test.cpp and tests/corpus/rules/C01 to
+// C11.
 
 #include "core/frameworks/te/contract.h"
 #include "core/model/module_kinds.h"
 #include "core/rules/context.h"
 #include "core/rules/families.h"
 #include "core/rules/findings.h"
+#include "core/rules/hazard_words.h"
 #include "core/rules/modules.h"
+#include "core/rules/plan_view.h"
 #include "core/rules/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 namespace capo::rules {
@@ -299,6 +303,79 @@ void half_delayed(const Context& context, Findings& out) {
   }
 }
 
+Diagnostic no_weight_graph(const Context& context, const OrderView& order, std::int32_t chunk) {
+  const std::size_t weight = order.find(Kind::BackwardWeight, chunk, 0);
+  return {
+      .message = fmt::format(
+          "{} is in none of Megatron's local graphs, which are a forward and a backward of each "
+          "layer: a replayed backward queues nothing that it could take",
+          words::placed(context, order, weight)),
+      .labels = {{order.entries[weight].span(), "not captured"}},
+      .help = {.text = "leave the weight gradients to the backwards, or capture with "
+                       "TransformerEngine: `--plan te`"},
+      .witness = words::entries(context, order, {weight})};
+}
+
+// The forward of a layer whose output a later layer of its chunk has yet to read, and the backward
+// that comes before.
+struct Between {
+  MemoryUser forward;
+  MemoryUser backward;
+};
+
+std::optional<Between> backward_between(const PlanView& view, std::int32_t rank) {
+  std::optional<MemoryUser> open;
+  for (const Work& work : view.captured()[as_index(rank)]) {
+    const MemoryUser user{.rank = rank, .entry = work.entry, .kind = work.kind};
+    if (is_backward(work.kind) && open) return Between{*open, user};
+    if (work.kind != Kind::Forward) continue;
+    open.reset();
+    const bool more = work.layer + 1 < view.table().layers(rank, work.chunk);
+    if (work.layer != kAllLayers && more) open = user;
+  }
+  return std::nullopt;
+}
+
+Diagnostic still_to_be_read(const Context& context, const Between& between) {
+  const Wiring& wiring = *context.wirings().front();
+  return {.message = fmt::format(
+              "{} comes between two layers of {}: Megatron captures a backward only where no layer "
+              "of a forward is still to read what the one before it made, and fails an assertion "
+              "here",
+              memory_user_name(context, wiring, between.backward),
+              memory_user_name(context, wiring, between.forward)),
+          .labels = {{memory_user_span(context, wiring, between.backward), "captured here"},
+                     {memory_user_span(context, wiring, between.forward), "not over"}},
+          .help = {.text = "run the layers of a chunk one behind another, or capture with "
+                           "TransformerEngine: `--plan te`"},
+          .witness = {.kind = WitnessKind::Entries,
+                      .tasks = {memory_user_reference(context, wiring, between.forward),
+                                memory_user_reference(context, wiring, between.backward)}}};
+}
+
+// Megatron's local graphs are a forward and a backward of each layer, captured in the order in
+// which the first step ran them.
+//
+//   [1, -1, -1.5]     no graph has the weight gradient: B queued its operands when it was captured,
+//                     and its replays run no line of Python
+//   F1 and B1 of two layers each, overlapped: F, B, F, B     the second layer's input is still
+//                                                            counted when the first B is captured
+//
+// There is one finding for each chunk with weight gradients apart, and one for each rank whose
+// layers run between each other. It is about plan mcore-local alone.
+void not_captured_locally(const Context& context, Findings& out) {
+  if (context.options().plan.kind != PlanKind::McoreLocal) return;
+  for (const OrderView& order : context.orders()) {
+    if (order.replay) continue;  // every replayed entry has been captured
+    for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
+      if (order.of(chunk).weights > 0 && out.found())
+        out.report(no_weight_graph(context, order, chunk));
+    }
+    const auto between = backward_between(context.plan_view(), order.rank);
+    if (between && out.found()) out.report(still_to_be_read(context, *between));
+  }
+}
+
 constexpr Rule kCaptureRules[] = {
     {"C01", "host-splits", "sizes of groups that a capture bakes in", Family::Capture,
      Pass::Modules, judge_modules<kHostSplits>},
@@ -320,6 +397,8 @@ constexpr Rule kCaptureRules[] = {
      Pass::Modules, judge_modules<kHooksEachCall>},
     {"C08", "half-delayed", "a chunk that delays only some of its weight gradients",
      Family::Capture, Pass::Buffers, half_delayed},
+    {"C11", "not-local", "work that Megatron's local graphs cannot hold", Family::Capture,
+     Pass::Buffers, not_captured_locally},
 };
 
 }  // namespace

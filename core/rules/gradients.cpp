@@ -169,7 +169,7 @@ void first_writer(const Context& context, Findings& out) {
     for (std::int32_t chunk = 1; chunk <= order.holder->chunks; ++chunk) {
       const Writes& of = writes[ChunkId(chunk).index()];
       if (of.second == order.entries.size()) continue;
-      const bool late = plan != PlanKind::Te && of.of_first_forward != of.first;
+      const bool late = !(plan && is_a_frameworks(*plan)) && of.of_first_forward != of.first;
       const std::int32_t layers = distinct_layers(context, order.rank, chunk);
       for (std::int32_t layer = 0; layer < layers; ++layer) {
         const Module* module = context.module_of(order.rank, chunk, layer);

@@ -79,6 +79,11 @@ std::string condition(const PlanView& view, const JudgedHazard& judged) {
 }
 
 std::string_view why(const PlanView& view, const JudgedHazard& judged) {
+  if (view.kind() == PlanKind::McoreLocal) {
+    return "Megatron captures its local graphs into one pool, in the order in which the first step "
+           "ran them; which free block a graph takes is up to PyTorch's allocator, and taken here "
+           "is the tightest (docs/model.md)";
+  }
   if (view.kind() != PlanKind::Te) return "";
   if (judged.hazard.victim.kind == BufferKind::GradInput) {
     return "TransformerEngine frees a grad input when the next backward of any chunk is captured; "
@@ -183,8 +188,9 @@ void report_hazard(const Context& context, const PlanView& view, const JudgedHaz
   const std::string reader = memory_user_name(context, wiring, hazard.reader);
   const std::string writer = memory_user_name(context, wiring, hazard.writer);
   const std::string victim = buffer_name(context, view, hazard.victim);
-  const bool allocated = view.kind() == PlanKind::Te &&
-                         (judged.kind == HazardKind::Pool || judged.kind == HazardKind::P2pWindow);
+  const bool allocated = view.kind() == PlanKind::McoreLocal ||
+                         (view.kind() == PlanKind::Te && (judged.kind == HazardKind::Pool ||
+                                                          judged.kind == HazardKind::P2pWindow));
 
   Diagnostic finding{.severity = severity};
   std::string message = condition(view, judged);

@@ -57,7 +57,7 @@ std::vector<Firsts> firsts_of(const OrderView& order) {
 std::optional<Severity> captured_by_te(const Context& context) {
   const std::optional<PlanKind> plan = context.options().plan.kind;
   if (plan == PlanKind::Safe) return std::nullopt;
-  return plan == PlanKind::Te ? Severity::Error : Severity::Warning;
+  return plan && is_a_frameworks(*plan) ? Severity::Error : Severity::Warning;
 }
 
 std::vector<std::size_t> ModuleUse::entries(std::initializer_list<Kind> kinds,

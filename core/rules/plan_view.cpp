@@ -77,7 +77,8 @@ void PlanView::make_plan(const Subject& subject) {
   const PlanOptions& options = subject.options.plan;
   const PlanKind kind = options.kind.value_or(PlanKind::Te);
   if (kind != PlanKind::Given) {
-    plan_ = assign(table_, captured_, kind, options.granularity, LowerBounds::Without);
+    const Course replayed = course_of(*subject.wirings.back());
+    plan_ = assign(table_, captured_, kind, options.granularity, LowerBounds::Without, &replayed);
     if (kind == PlanKind::Te) warm_up(options.warm_up_keeps_outputs);
     return;
   }
@@ -151,7 +152,8 @@ void PlanView::judge_all(const Subject& subject) {
     const bool always = victim.kind == BufferKind::GradOutput && is_backward(hazard.reader.kind);
     judged.unsure = !allocated && !always &&
                     !table_.facts(victim.rank, victim.chunk, victim.layer).aliases_declared;
-    judged.possible = judged.unsure || (allocated && plan_.kind == PlanKind::Te);
+    judged.possible = judged.unsure || plan_.kind == PlanKind::McoreLocal ||
+                      (allocated && plan_.kind == PlanKind::Te);
     judged.by_replay =
         &capture != &replay &&
         !captured.contains(signature_of(table_, hazard, action_of(replay, hazard.reader)));

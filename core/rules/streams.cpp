@@ -74,7 +74,7 @@ class Finder final : public CourseVisitor {
 // `safe` gives each stream a workspace of its own.
 void workspace_race(const Context& context, Findings& out) {
   const PlanView& view = context.plan_view();
-  if (!view.declared() || view.kind() != PlanKind::Te) return;
+  if (!view.declared() || !is_a_frameworks(view.kind())) return;
   if (view.course().graph == nullptr) return;  // every rank is one stream
   Finder finder(view.table());
   run_course(view.table(), view.course(), finder);

@@ -31,7 +31,7 @@ constexpr std::array kCommunicators{Communicators::PerRank, Communicators::PerPa
 constexpr std::array kCommInits{CommInit::Eager, CommInit::Lazy};
 constexpr std::array kMegatronCalls{MegatronCalls::Batch, MegatronCalls::Overlap,
                                     MegatronCalls::Flush};
-constexpr std::array kPlans{PlanKind::Te, PlanKind::Safe};
+constexpr std::array kPlans{PlanKind::Te, PlanKind::Safe, PlanKind::McoreLocal};
 
 // An operand of a weight gradient that may be a static buffer.
 struct Operand {

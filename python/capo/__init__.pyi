@@ -53,7 +53,7 @@ KINDS: tuple[str, ...]
 REGIONS: tuple[str, ...]
 
 _Comm = Literal["per-rank", "per-pair", "per-edge", "per-direction", "lazy-hybrid"]
-_Plan = Literal["te", "safe"]
+_Plan = Literal["te", "safe", "mcore-local"]
 _Order = Any
 """A list as TransformerEngine takes it, a list of ranks, a text, a path, a torch schedule, a Schedule."""
 

@@ -31,7 +31,7 @@ def check(
     - ``modules``: a kind for all chunks, a list of one for each, or a dict of model.json's members.
       What has no argument of its own is declared there: ``{"transfers": "buffered:4194304", "transfer":
       {"bytes": 1048576}}``.
-    - ``plan``: ``"te"`` or ``"safe"``: the buffers are judged as well.
+    - ``plan``: ``"te"``, ``"mcore-local"`` or ``"safe"``: the buffers are judged as well.
     - ``plan_in``: in its place a plan that others made, as ``capo check --plan-in`` takes it: a path, JSON,
       or a dict, ``{"slots": {rank: {stage: [a slot for each microbatch]}}}``.
     - ``topology``: ``"chain"``, ``"loop"``, ``"v"``, ``"bidirectional"``, ``"independent"``, or the

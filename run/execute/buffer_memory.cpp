@@ -16,8 +16,9 @@ namespace capo::run {
 namespace {
 
 // The names are in the order of Region.
-constexpr std::array<std::string_view, 4> kRegionNames{"static inputs", "incoming gradients",
-                                                       "pool", "scratch of weight gradients"};
+constexpr std::array<std::string_view, kRegions.size()> kRegionNames{
+    "static inputs", "incoming gradients", "pool", "scratch of weight gradients", "receives",
+    "copies"};
 
 }  // namespace
 
@@ -31,12 +32,9 @@ PlannedMemory::PlannedMemory(Engine& engine, const BufferTable& table, const Pla
       held_(table.ranks()),
       taken_by_(table.size(), kNoBuffer) {
   for (BufferId buffer = 0; buffer < table.size(); ++buffer) {
-    const std::int64_t address = plan.address[buffer];
-    if (address == kNowhere) continue;
-    const Buffer of = table.at(buffer);
-    if (only && !only->contains(of.rank)) continue;
-    Extent& extent = extents_[RankId(of.rank).index()][as_index(region_of(address))];
-    extent.bytes = std::max(extent.bytes, offset_of(address) + table.bytes(of));
+    if (only && !only->contains(table.at(buffer).rank)) continue;
+    reach(buffer, plan.address[buffer]);
+    reach(buffer, plan.made_at(buffer));
   }
   for (std::size_t rank = 0; rank < extents_.size(); ++rank) {
     for (std::size_t region = 0; region < extents_[rank].size(); ++region) {
@@ -50,15 +48,34 @@ PlannedMemory::PlannedMemory(Engine& engine, const BufferTable& table, const Pla
   }
 }
 
-std::byte* PlannedMemory::at(BufferId buffer) {
-  const std::int64_t address = plan_.address[buffer];
+// A region is as large as its buffers reach.
+void PlannedMemory::reach(BufferId buffer, std::int64_t address) {
+  if (address == kNowhere) return;
+  const Buffer of = table_.at(buffer);
+  Extent& extent = extents_[RankId(of.rank).index()][as_index(region_of(address))];
+  extent.bytes = std::max(extent.bytes, offset_of(address) + table_.bytes(of));
+}
+
+std::byte* PlannedMemory::place(BufferId buffer, std::int64_t address) const {
   if (address == kNowhere) return nullptr;
   return extent(table_.at(buffer).rank, region_of(address)).begin + offset_of(address);
+}
+
+std::byte* PlannedMemory::at(BufferId buffer) {
+  return place(buffer, plan_.address[buffer]);
+}
+
+std::byte* PlannedMemory::made_at(BufferId buffer) {
+  return place(buffer, plan_.made_at(buffer));
 }
 
 void PlannedMemory::written(BufferId buffer) {
   const std::int64_t begin = plan_.address[buffer];
   if (begin == kNowhere) return;
+  if (plan_.tensor_of(buffer) != buffer) {
+    ++readable_.try_emplace(plan_.tensor_of(buffer), 1).first->second;
+    return;
+  }
   const Buffer of = table_.at(buffer);
   const std::int64_t end = begin + table_.bytes(of);
   auto& held = held_[RankId(of.rank).index()];
@@ -76,7 +93,11 @@ void PlannedMemory::written(BufferId buffer) {
 }
 
 void PlannedMemory::released(BufferId buffer, StreamId) {
-  over_.push_back(buffer);
+  const BufferId tensor = plan_.tensor_of(buffer);
+  const auto others = readable_.find(tensor);
+  if (others != readable_.end() && --others->second > 0) return;
+  if (others != readable_.end()) readable_.erase(others);
+  over_.push_back(tensor);
 }
 
 void PlannedMemory::op_done(StreamId stream) {

@@ -40,6 +40,8 @@ class BufferMemory {
 
   /// Null for a buffer without bytes.
   [[nodiscard]] virtual std::byte* at(BufferId buffer) = 0;
+  /// Where a graph makes a buffer that is then copied to its place; null: it is made there.
+  [[nodiscard]] virtual std::byte* made_at(BufferId) { return nullptr; }
   virtual void written(BufferId buffer) = 0;
   /// Called when nobody reads it again: calls launched on the stream from now on may destroy it.
   virtual void released(BufferId buffer, StreamId stream) = 0;
@@ -57,6 +59,7 @@ class PlannedMemory final : public BufferMemory {
                 std::optional<RankRange> only = std::nullopt);
 
   [[nodiscard]] std::byte* at(BufferId buffer) override;
+  [[nodiscard]] std::byte* made_at(BufferId buffer) override;
   void written(BufferId buffer) override;
   void released(BufferId buffer, StreamId stream) override;
   void op_done(StreamId stream) override;
@@ -72,23 +75,28 @@ class PlannedMemory final : public BufferMemory {
     return extents_[RankId(rank).index()][as_index(region)];
   }
   /// The buffer that took over the place of another, or kNoBuffer.
-  [[nodiscard]] BufferId taken_by(BufferId buffer) const { return taken_by_[buffer]; }
+  [[nodiscard]] BufferId taken_by(BufferId buffer) const {
+    return taken_by_[plan_.tensor_of(buffer)];
+  }
   [[nodiscard]] bool intact(BufferId buffer) const override {
-    return taken_by_[buffer] == kNoBuffer;
+    return taken_by_[plan_.tensor_of(buffer)] == kNoBuffer;
   }
 
  private:
-  static constexpr std::size_t kRegions = 4;
+  void reach(BufferId buffer, std::int64_t address);
+  [[nodiscard]] std::byte* place(BufferId buffer, std::int64_t address) const;
 
   Engine& engine_;
   const BufferTable& table_;
   const Plan& plan_;
   Poison poison_;
   std::int64_t allocated_ = 0;
-  std::vector<std::array<Extent, kRegions>> extents_;   // by rank
-  std::vector<std::map<std::int64_t, BufferId>> held_;  // by rank: who holds an address
-  std::vector<BufferId> taken_by_;                      // by buffer
-  std::vector<BufferId> over_;                          // those that the op at hand released
+  std::vector<std::array<Extent, kRegions.size()>> extents_;  // by rank
+  std::vector<std::map<std::int64_t, BufferId>> held_;        // by rank: who holds an address
+  std::vector<BufferId> taken_by_;                            // by buffer
+  std::vector<BufferId> over_;                                // those that the op at hand released
+  // How many buffers of a tensor somebody may still read, where it is the tensor of several.
+  std::map<BufferId, int> readable_;
 };
 
 /// Each buffer is allocated when it is written and given back when it is released.

@@ -361,10 +361,17 @@ void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode
   LayerPlaces places = view_.places(part.rank, part.work, at);
   copy_in(part, at, first, mode, places, stream);
   if (mode == Mode::Eager) keep_expected(part, at, places, stream);
+  const bool is_forward = part.work.kind == Kind::Forward;
+  const BufferId makes =
+      loaded_.table().id(part.rank, part.work.chunk, at, part.work.microbatch,
+                         is_forward ? BufferKind::Output : BufferKind::GradInput);
+  std::byte* const to = is_forward ? places.output : places.grad_input;
+  std::byte* const made = memory_.made_at(makes);
+  if (made != nullptr) (is_forward ? places.output : places.grad_input) = made;
   LayerParameters parameters = view_.parameters(layer);
   if (loaded_.hooks.substitute_saved) saved_.substitute(layer, part.work, places, parameters);
   const LayerSide side = view_.side(layer, part.work, places);
-  if (part.work.kind == Kind::Forward) {
+  if (is_forward) {
     forward(layer.shape, places, side, parameters, sink);
   } else {
     LayerShape shape = layer.shape;
@@ -374,6 +381,8 @@ void Stepper::launch_layer(const OpPart& part, std::int32_t at, bool first, Mode
     backward(shape, part.work.delayed ? Reach::InputHalf : Reach::Whole, places, side, parameters,
              view_.targets(layer, part.work), sink);
   }
+  if (made != nullptr)
+    launch(stream, Copy{.bytes = loaded_.table().bytes(makes), .from = made, .to = to});
 }
 
 // Weight gradients copy nothing in.
@@ -429,10 +438,14 @@ void Stepper::copy_in(const OpPart& part, std::int32_t at, bool first, Mode mode
                                          work.microbatch,
                                          is_forward ? BufferKind::Output : BufferKind::GradInput));
   };
-  launch(stream,
-         Copy{.bytes = is_forward ? input_row_bytes(layer.shape) : output_bytes(layer.shape),
-              .from = first ? origin_of(part, part.origin) : neighbour(),
-              .to = is_forward ? places.input : places.grad_output});
+  const std::byte* from = first ? origin_of(part, part.origin) : neighbour();
+  std::byte* to = is_forward ? places.input : places.grad_output;
+  if (from != to) {  // a layer may read the tensor itself that its neighbour made
+    launch(stream,
+           Copy{.bytes = is_forward ? input_row_bytes(layer.shape) : output_bytes(layer.shape),
+                .from = from,
+                .to = to});
+  }
   if (!is_forward || !layer.sizes_in_input) return;
   const std::size_t number = loaded_.layers.number(part.rank, work.chunk, at);
   launch(stream, Copy{.bytes = layer.shape.groups * 8,

@@ -406,6 +406,24 @@ std::optional<Broken<Declared>> half_delayed(const Declared& sound, std::size_t 
   return {{broken, "C08", fault_place(broken.schedule, {.rank = place->rank, .at = at})}};
 }
 
+// A step with a weight gradient apart is captured by Megatron's local graphs.
+std::optional<Broken<Declared>> not_local(const Declared& sound, std::size_t choice) {
+  const auto weights = entries_that(sound.schedule, [](const Entry& entry, const RankOrder&) {
+    return entry.kind == Kind::BackwardWeight;
+  });
+  const auto place = chosen(weights, choice);
+  if (!place) return std::nullopt;
+  Declared broken = sound;
+  broken.options.plan.kind = PlanKind::McoreLocal;
+  const auto& order = broken.schedule.ranks[place->rank].order;
+  // The finding stands at the chunk's first.
+  const auto first = std::find_if(order.begin(), order.end(), [&](const Entry& entry) {
+    return entry.kind == Kind::BackwardWeight && entry.chunk == order[place->at].chunk;
+  });
+  const auto at = as_index(first - order.begin());
+  return {{broken, "C11", fault_place(broken.schedule, {.rank = place->rank, .at = at})}};
+}
+
 constexpr std::array kModuleFaults{
     ModuleFault{"wgrad-lost", {"G01"}, wgrad_lost},
     ModuleFault{"bias-gradient-lost", {"G02"}, bias_gradient_lost},
@@ -431,6 +449,7 @@ constexpr std::array kModuleFaults{
     ModuleFault{"no-gradient", {"C06"}, no_gradient},
     ModuleFault{"offloaded-address", {"C07"}, offloaded_address},
     ModuleFault{"half-delayed", {"C08"}, half_delayed},
+    ModuleFault{"not-local", {"C11"}, not_local},
     ModuleFault{"wait-for-no-reduction", {"G16"}, wait_for_no_reduction},
     ModuleFault{"reduction-unawaited", {"G17"}, reduction_unawaited},
     ModuleFault{"hooks", {"C09"}, hooks},

@@ -126,7 +126,8 @@ TransferCost draw_transfer(Dice& dice) {
 
 PlanOptions draw_plan(Dice& dice) {
   PlanOptions plan;
-  if (dice.one_in(2)) plan.kind = static_cast<PlanKind>(dice.below(2));
+  constexpr std::array kKinds{PlanKind::Te, PlanKind::Safe, PlanKind::McoreLocal};
+  if (dice.one_in(2)) plan.kind = kKinds[dice.below(3)];
   if (dice.one_in(2))
     plan.aliases = Aliases{.input = dice.one_in(2), .grad_output = dice.one_in(2)};
   if (dice.one_in(4)) plan.budget = dice.between(1, 1000);

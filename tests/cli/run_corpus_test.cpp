@@ -91,7 +91,7 @@ Outcome run(const Case& of, std::vector<std::string> flags) {
 }
 
 // Buffers, streams and replays; of gradients and captures those that change numbers. The others
-// end in an error of TransformerEngine's own (G04, G07, C02 to C06, C08), are about hooks,
+// end in an error of a framework's own (G04, G07, C02 to C06, C08, C11), are about hooks,
 // collectives and offloading, which capo does not run (G08, G09, G11, C07), or about kernels that
 // capo does not have (E02, C05) or a layer that it does not run (G06).
 class HazardCorpus : public ::testing::TestWithParam<const char*> {};

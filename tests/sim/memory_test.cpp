@@ -64,6 +64,8 @@ TEST(Memory, BytesAreThoseOfAPlan) {
 
   options.memory_plan->kind = PlanKind::Te;
   EXPECT_EQ((*simulate_text("[1, 1, -1, -1]", options))->planned()->kind, PlanKind::Te);
+  options.memory_plan->kind = PlanKind::McoreLocal;
+  EXPECT_EQ((*simulate_text("[1, 1, -1, -1]", options))->planned()->kind, PlanKind::McoreLocal);
 }
 
 TEST(Memory, BytesAreUnknownWithoutSizesOrUnlessAskedFor) {

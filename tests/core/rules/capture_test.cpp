@@ -115,5 +115,19 @@ TEST(HalfDelayed, SaysNothingOfAReplayOrder) {
   EXPECT_EQ(checked.of(Family::Capture).size(), 1u);
 }
 
+TEST(NotLocal, NamesTheFirstWeightGradientOfEachChunk) {
+  const Checked checked = check_order("rank 0: F1.0 F1.1 B1.1 I1.0 W1.0\n", PlanKind::McoreLocal);
+  ASSERT_EQ(checked.findings(), std::vector<std::string>{"C11@4"});
+  EXPECT_EQ(checked.first().severity, Severity::Error);
+  EXPECT_EQ(checked.first().witness.tasks, (std::vector<WitnessEntry>{{0, 4, "W1.0", "W(c1,m0)"}}));
+  const Checked two = check_in({.plan = {.kind = PlanKind::McoreLocal}},
+                               "[1, 2, -2, -2.5, -1, -1.5, 1, 2, -2, -2.5, -1, -1.5]");
+  EXPECT_EQ(two.of(Family::Capture).size(), 2u);
+}
+
+TEST(NotLocal, LeavesWholeBackwardsAlone) {
+  EXPECT_TRUE(check_order("rank 0: F1.0 F1.1 B1.0 B1.1\n", PlanKind::McoreLocal).accepted());
+}
+
 }  // namespace
 }  // namespace capo

@@ -65,7 +65,7 @@ TEST(ArbitraryModel, DeclaresTopologyEnvironmentTransfersAndPlanAsOftenAsItClaim
       models, 1.0 / 2, [](const Model& m) { return m.transfer.bytes; },
       numbers<std::int64_t>(0, 8));
   expect_declared<PlanKind>(models, 1.0 / 2, [](const Model& m) { return m.plan.kind; },
-                            {PlanKind::Te, PlanKind::Safe});
+                            {PlanKind::Te, PlanKind::Safe, PlanKind::McoreLocal});
   const auto expect_share = [&](auto fits, double odds) {
     EXPECT_TRUE(is_share(count_of(models, fits), models.size(), odds));
   };
