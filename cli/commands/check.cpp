@@ -103,8 +103,8 @@ void add_options(CLI::App& app, CheckRequest& request) {
       ->excludes("--batch")
       ->excludes("--replay");
   app.add_option("--plan-out", request.plan_out,
-                 "Write capo's own plan (--plan safe) of an accepted order here, with what shows "
-                 "that it is right, or the circle of waits of one that deadlocks: "
+                 "Write the plan (--plan) of an accepted order here, with what shows that it is "
+                 "right, or the circle of waits of one that deadlocks: "
                  "tools/check_certificate.py checks it")
       ->excludes("--batch")
       ->excludes("--replay");

@@ -58,14 +58,14 @@ Checked checked(RefusedInput refused) {
 
 // The certificate of an accepted order, or of one whose transfers wait for each other.
 std::optional<std::string> certified(const Input& input, const Model& declared,
-                                     const CheckResult& result) {
-  if (declared.plan.kind != PlanKind::Safe)
-    throw CLI::ValidationError("--plan-out", "needs --plan safe, whose plan it writes");
+                                     const CheckOptions& options, const CheckResult& result) {
+  if (!declared.plan.kind)
+    throw CLI::ValidationError("--plan-out", "needs --plan, whose plan it writes, or --plan-in");
   if (replays_otherwise(input.schedule))
     throw CLI::ValidationError("--plan-out", "is for orders that are replayed as captured");
-  const CheckOptions options = check_options_of(declared);
   const Context context(input, options);
-  if (result.verdict == Verdict::Accepted) return certificate_of(context.plan_view());
+  if (result.verdict == Verdict::Accepted && context.plan_view().hazards().empty())
+    return certificate_of(context.plan_view());
   return result.verdict == Verdict::Rejected ? deadlock_certificate_of(context) : std::nullopt;
 }
 
@@ -94,7 +94,9 @@ Checked checked(JudgedInput judged, const CheckRequest& request,
   CheckResult result = found_in(judged, request, suppressions);
   out.mended = cure(request, judged, result);
   out.input = std::make_unique<const Input>(std::move(judged.input));
-  if (!request.plan_out.empty()) out.certificate = certified(*out.input, judged.model, result);
+  if (!request.plan_out.empty())
+    out.certificate =
+        certified(*out.input, judged.model, request.check_options(judged.model), result);
   std::vector<Suppressed> suppressed = suppress(result, *out.input, suppressions);
   result.diagnostics.narrow(request.check_options(judged.model).findings_per_rule);
   std::vector<Opinion> opinions;
@@ -192,6 +194,11 @@ int check_one(const CheckRequest& request) {
   if (outcome->certificate) {
     if (const auto error = write_output(request.plan_out, *outcome->certificate))
       return fail(*error);
+  } else if (!request.plan_out.empty() && outcome->code == kAccepted) {
+    print_stderr(
+        fmt::format("note: {} is not written: as the warnings say, the plan's memory may be taken "
+                    "over too early, and nothing could show that it is not\n",
+                    printable(request.plan_out)));
   }
   return exit_code_after(write_output(request.output, render(outcome->report, request)),
                          outcome->code);

@@ -15,15 +15,16 @@ void UseVisitor::work(std::int32_t rank, const Work& work, BufferId fed_by, cons
     of.buffer = buffer;
     use(of);
   };
-  for_each_layer(table_, rank, work, [&](std::int32_t layer) {
-    for (const Access& access : accesses_of(table_, rank, work, layer)) used(access.buffer);
-    if (is_backward(work.kind) && table_.facts(rank, work.chunk, layer).hands_on)
-      handing_on = table_.id(rank, work.chunk, layer, work.microbatch, BufferKind::GradInput);
-    ++of.layer;
-  });
   if (fed_by != kNoBuffer) used(fed_by);
   const BufferId received = received_by(table_, rank, work);
   if (received != kNoBuffer && received_[received - table_.size()]) used(received);
+  for_each_layer(table_, rank, work, [&](std::int32_t layer) {
+    ++of.layer;
+    for (const Access& access : accesses_of(table_, rank, work, layer)) used(access.buffer);
+    if (is_backward(work.kind) && table_.facts(rank, work.chunk, layer).hands_on)
+      handing_on = table_.id(rank, work.chunk, layer, work.microbatch, BufferKind::GradInput);
+  });
+  ++of.layer;
   if (handing_on == kNoBuffer) return;
   BufferId& before = handed_on_[RankId(rank).index()];
   if (before != kNoBuffer) used(before);

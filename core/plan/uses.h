@@ -23,7 +23,7 @@ struct BufferUse {
   std::int32_t rank = 0;
   Point at;
   std::uint32_t number = 0;       ///< a number of its own for each piece of work and each transfer
-  std::uint32_t layer = 0;        ///< how many layers of the work ran before
+  std::uint32_t layer = 0;        ///< 0: what it is fed is copied in; its layers run from 1 on
   std::uint32_t entry = 0;        ///< the place in the rank's order
   std::optional<Point> received;  ///< of a transfer: where the data arrives
 };

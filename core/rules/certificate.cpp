@@ -1,5 +1,5 @@
-// A certificate of an accepted step under capo's own plan: what a program that trusts no line of
-// capo's can check.
+// A certificate of an accepted step under a plan without hazards, capo's own or another's: what a
+// program that trusts no line of capo's can check.
 //
 //   {"bytes": {"0 pool": 4096}, "vertices": 8, "streams": [[0,1,2]], "edges": [[2,5]],
 //    "order": [0,1,...],
@@ -8,7 +8,9 @@
 //
 // A linear order of all vertices of the task graph shows that nothing waits for itself. For each
 // pair of buffers of which one takes over memory of the other, paths show that every use of the one
-// is over before the other is written first. If the step never ends, a circle of edges shows that:
+// is over before the other is written first. A buffer that is a neighbour's tensor stands with that
+// (`also`), and where a graph makes what is then copied has a line of its own (`made`). If the step
+// never ends, a circle of edges shows that:
 //
 //   {"vertices": 8, "streams": [...], "edges": [[2,5],[5,2]], "circle": [2,5], "tasks": [...]}
 //
@@ -181,16 +183,16 @@ std::string graph_text(const Steps& steps) {
 struct UseAt {
   Vertex vertex;
   std::uint32_t work;        // a number of its own for each piece of work and each send
-  std::uint32_t layer;       // how many layers of the work ran before
+  std::uint32_t layer;       // 0: what the work is fed is copied in; its layers run from 1 on
   std::vector<Vertex> over;  // the use is over with any of these
 };
 
 class Uses final : public UseVisitor {
  public:
-  Uses(const BufferTable& table, const Steps& steps)
-      : UseVisitor(table), of(table.all()), steps_(steps) {}
+  Uses(const BufferTable& table, const Plan& plan, const Steps& steps)
+      : UseVisitor(table), of(table.all()), plan_(plan), steps_(steps) {}
 
-  std::vector<std::vector<UseAt>> of;  // by buffer
+  std::vector<std::vector<UseAt>> of;  // by buffer, those of a tensor with its maker
 
  private:
   void use(const BufferUse& found) override {
@@ -199,9 +201,10 @@ class Uses final : public UseVisitor {
     if (found.received) use.over = {end};
     if (found.received && *found.received != found.at)
       use.over.push_back(steps_.task(*found.received).second);
-    of[found.buffer].push_back(std::move(use));
+    of[plan_.tensor_of(found.buffer)].push_back(std::move(use));
   }
 
+  const Plan& plan_;
   const Steps& steps_;
 };
 
@@ -256,12 +259,20 @@ class Paths {
   std::vector<Vertex> seen_;
 };
 
-// The memory of one rank, as buffers take it over from each other.
+// A buffer of a certificate: where it lies and who uses it, or where a graph makes it first.
+struct Placed {
+  BufferId buffer = kNoBuffer;
+  std::int64_t address = kNowhere;
+  std::vector<UseAt> uses;
+  bool made = false;
+};
+
+// The memory of one rank, as buffers take it over from each other, by their numbers.
 class Memory {
  public:
   // Returns the buffers that lose memory.
-  std::vector<BufferId> take(BufferId buffer, std::int64_t begin, std::int64_t end) {
-    std::vector<BufferId> losers;
+  std::vector<std::size_t> take(std::size_t number, std::int64_t begin, std::int64_t end) {
+    std::vector<std::size_t> losers;
     auto held = held_.lower_bound(begin);
     if (held != held_.begin() && std::prev(held)->second.end > begin) --held;
     while (held != held_.end() && held->first < end) {
@@ -271,7 +282,7 @@ class Memory {
       if (from < begin) held_[from] = {of.owner, begin};
       if (of.end > end) held = held_.insert({end, {of.owner, of.end}}).first;
     }
-    held_[begin] = {buffer, end};
+    held_[begin] = {number, end};
     std::sort(losers.begin(), losers.end());
     losers.erase(std::unique(losers.begin(), losers.end()), losers.end());
     return losers;
@@ -279,7 +290,7 @@ class Memory {
 
  private:
   struct Held {
-    BufferId owner;
+    std::size_t owner;
     std::int64_t end;
   };
   std::map<std::int64_t, Held> held_;
@@ -288,56 +299,60 @@ class Memory {
 class Writer {
  public:
   Writer(const PlanView& view, Steps steps)
-      : view_(view), steps_(std::move(steps)), uses_(view.table(), steps_), paths_(steps_) {
-    run_course(view.table(), view.course(), uses_);
+      : view_(view), steps_(std::move(steps)), paths_(steps_) {
+    Uses uses(view.table(), view.plan(), steps_);
+    run_course(view.table(), view.course(), uses);
+    place_all(std::move(uses.of));
   }
 
   std::string text() {
-    order_buffers();
-    std::string out = "{\"schema\": 1,\n\"plan\": \"safe\",\n";
+    std::string out = fmt::format("{{\"schema\": 1,\n\"plan\": \"{}\",\n", name_of(view_.kind()));
     out += fmt::format("\"bytes\": {{{}}},\n", fmt::join(bytes_needed(), ", "));
     out += graph_text(steps_);
     out += fmt::format(",\n\"order\": [{}],\n\"buffers\": [", fmt::join(steps_.order, ","));
     const char* comma = "";
-    for (const BufferId buffer : buffers_) out += std::exchange(comma, ",") + text_of(buffer);
+    for (const Placed& placed : placed_) out += std::exchange(comma, ",") + text_of(placed);
     out += "],\n\"shared\": [";
     comma = "";
     std::vector<Memory> memory(view_.table().ranks());
-    for (const BufferId buffer : buffers_) {
-      const std::int64_t begin = view_.plan().address[buffer];
-      const Buffer of = view_.table().at(buffer);
-      for (const BufferId loser :
-           memory[as_index(of.rank)].take(buffer, begin, begin + view_.table().bytes(of)))
-        out += std::exchange(comma, ",") + text_of(loser, buffer);
+    for (std::size_t k = 0; k < placed_.size(); ++k) {
+      const std::int64_t begin = placed_[k].address;
+      const Buffer of = view_.table().at(placed_[k].buffer);
+      for (const std::size_t loser :
+           memory[as_index(of.rank)].take(k, begin, begin + view_.table().bytes(of)))
+        out += std::exchange(comma, ",") + text_of(loser, k);
     }
     return out + "]}\n";
   }
 
  private:
   // The buffers that have memory, in the order of their first uses, whose numbers they get.
-  void order_buffers() {
-    number_.resize(view_.table().all());
+  void place_all(std::vector<std::vector<UseAt>> uses_of) {
+    const Plan& plan = view_.plan();
     for (BufferId buffer = 0; buffer < view_.table().all(); ++buffer) {
-      auto& uses = uses_.of[buffer];
-      if (uses.empty() || view_.plan().address[buffer] == kNowhere) continue;
+      auto& uses = uses_of[buffer];
+      if (uses.empty() || plan.at(buffer) == kNowhere) continue;
       std::stable_sort(uses.begin(), uses.end(),
                        [this](const UseAt& a, const UseAt& b) { return key(a) < key(b); });
-      buffers_.push_back(buffer);
+      if (plan.made_at(buffer) != kNowhere)
+        placed_.push_back({buffer, plan.made_at(buffer), {uses.front()}, true});
+      placed_.push_back({buffer, plan.at(buffer), std::move(uses), false});
     }
-    std::stable_sort(buffers_.begin(), buffers_.end(), [this](BufferId a, BufferId b) {
-      return key(uses_.of[a].front()) < key(uses_.of[b].front());
+    std::stable_sort(placed_.begin(), placed_.end(), [this](const Placed& a, const Placed& b) {
+      return key(a.uses.front()) < key(b.uses.front());
     });
-    for (std::size_t k = 0; k < buffers_.size(); ++k) number_[buffers_[k]] = k;
+    for (BufferId buffer = 0; buffer < plan.tensor.size(); ++buffer) {
+      if (plan.tensor[buffer] != buffer) also_[plan.tensor[buffer]].push_back(buffer);
+    }
   }
 
   // "0 pool": 4096, for each region of each rank that holds any buffer.
   [[nodiscard]] std::vector<std::string> bytes_needed() const {
     std::map<std::pair<std::int32_t, std::string_view>, std::int64_t> ends;
-    for (const BufferId buffer : buffers_) {
-      const Buffer of = view_.table().at(buffer);
-      const std::int64_t address = view_.plan().address[buffer];
-      std::int64_t& end = ends[{of.rank, name_of(region_of(address))}];
-      end = std::max(end, offset_of(address) + view_.table().bytes(of));
+    for (const Placed& placed : placed_) {
+      const Buffer of = view_.table().at(placed.buffer);
+      std::int64_t& end = ends[{of.rank, name_of(region_of(placed.address))}];
+      end = std::max(end, offset_of(placed.address) + view_.table().bytes(of));
     }
     std::vector<std::string> texts;
     texts.reserve(ends.size());
@@ -356,22 +371,36 @@ class Writer {
                        fmt::join(use.over, ","));
   }
 
+  static std::string name_text(const Buffer& of) {
+    return fmt::format(
+        "\"rank\": {}, \"chunk\": {}, \"layer\": {}, \"microbatch\": {}, \"kind\": \"{}\"", of.rank,
+        of.chunk, of.layer, of.microbatch, name_of(of.kind));
+  }
+
+  // What a plan in which every buffer is made where it lies, and a tensor of its own, has not.
+  [[nodiscard]] std::string more_text(const Placed& placed) const {
+    if (placed.made) return "\"made\": true, ";
+    const auto also = also_.find(placed.buffer);
+    if (also == also_.end()) return "";
+    std::vector<std::string> names;
+    for (const BufferId buffer : also->second)
+      names.push_back("{" + name_text(view_.table().at(buffer)) + "}");
+    return fmt::format("\"also\": [{}], ", fmt::join(names, ", "));
+  }
+
   // Paths to those uses that do not stand behind the first one on its stream.
-  std::string text_of(BufferId buffer) {
-    const Buffer of = view_.table().at(buffer);
-    const std::int64_t address = view_.plan().address[buffer];
-    const auto& uses = uses_.of[buffer];
-    std::string out = fmt::format(
-        "\n{{\"rank\": {}, \"chunk\": {}, \"layer\": {}, \"microbatch\": {}, \"kind\": \"{}\", "
-        "\"region\": \"{}\", \"offset\": {}, \"bytes\": {}, \"uses\": [",
-        of.rank, of.chunk, of.layer, of.microbatch, name_of(of.kind), name_of(region_of(address)),
-        offset_of(address), view_.table().bytes(of));
+  std::string text_of(const Placed& placed) {
+    const Buffer of = view_.table().at(placed.buffer);
+    std::string out =
+        fmt::format("\n{{{}, \"region\": \"{}\", \"offset\": {}, \"bytes\": {}, {}\"uses\": [",
+                    name_text(of), name_of(region_of(placed.address)), offset_of(placed.address),
+                    view_.table().bytes(of), more_text(placed));
     const char* comma = "";
-    for (const UseAt& use : uses) out += std::exchange(comma, ",") + text_of(use);
+    for (const UseAt& use : placed.uses) out += std::exchange(comma, ",") + text_of(use);
     out += "], \"paths\": [";
     comma = "";
-    for (const UseAt& use : uses) {
-      const Vertex first = uses.front().vertex;
+    for (const UseAt& use : placed.uses) {
+      const Vertex first = placed.uses.front().vertex;
       if (use.vertex == first || steps_.hops(first, use.vertex)) continue;
       out += std::exchange(comma, ",") + path({first}, use.vertex);
     }
@@ -379,12 +408,11 @@ class Writer {
   }
 
   // Paths from those uses of the loser that do not stand before the taker on its stream.
-  std::string text_of(BufferId loser, BufferId taker) {
-    std::string out = fmt::format("\n{{\"before\": {}, \"after\": {}, \"paths\": [", number_[loser],
-                                  number_[taker]);
-    const UseAt& first = uses_.of[taker].front();
+  std::string text_of(std::size_t loser, std::size_t taker) {
+    std::string out = fmt::format("\n{{\"before\": {}, \"after\": {}, \"paths\": [", loser, taker);
+    const UseAt& first = placed_[taker].uses.front();
     const char* comma = "";
-    for (const UseAt& use : uses_.of[loser]) {
+    for (const UseAt& use : placed_[loser].uses) {
       // Two pieces of work of a composite share a vertex, and no memory.
       const bool within = use.vertex == first.vertex;
       const bool plain = std::any_of(use.over.begin(), use.over.end(),
@@ -400,10 +428,9 @@ class Writer {
 
   const PlanView& view_;
   Steps steps_;
-  Uses uses_;
   Paths paths_;
-  std::vector<BufferId> buffers_;
-  std::vector<std::size_t> number_;  // by buffer
+  std::vector<Placed> placed_;
+  std::map<BufferId, std::vector<BufferId>> also_;  // by maker: those that are its tensor too
 };
 
 std::string deadlock_certificate(const Context& context, const Wiring& wiring,
@@ -440,7 +467,7 @@ std::optional<std::string> deadlock_certificate_of(const Context& context) {
 }
 
 std::string certificate_of(const PlanView& view) {
-  CAPO_ASSERT(view.kind() == PlanKind::Safe, "only capo's own plan is certified");
+  CAPO_ASSERT(view.hazards().empty(), "only a plan that hurts nobody is certified");
   const Course& course = view.course();
   Steps steps = course.graph != nullptr ? steps_of(*course.graph) : steps_of(course.work);
   put_in_order(steps);

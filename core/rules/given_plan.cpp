@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,9 +39,7 @@ class Placing {
     const Buffer& of = given.buffer;
     const std::string name = words_of(of);
     if (!exists(of)) return malformed(given.span, fmt::format("there is no {}", name.substr(4)));
-    const BufferId id = is_received(of.kind)
-                            ? table_.received(of.rank, of.chunk, of.microbatch, of.kind)
-                            : table_.id(of.rank, of.chunk, of.layer, of.microbatch, of.kind);
+    const BufferId id = id_of(of);
     if (!used_[id]) return malformed(given.span, fmt::format("the orders never use {}", name));
     if (given.bytes != table_.bytes(of)) {
       return malformed(given.span,
@@ -50,6 +49,25 @@ class Placing {
     if (plan_.address[id] != kNowhere)
       return malformed(given.span, fmt::format("a second place for {}", name));
     if (given.bytes > 0) plan_.address[id] = address_in(given.region, given.offset);
+    return std::nullopt;
+  }
+
+  // Puts what is another's tensor at the place of that.
+  std::optional<Refusal> put_also(const GivenBuffer& given) {
+    for (const Buffer& other : given.also) {
+      GivenBuffer same = given;
+      same.buffer = other;
+      if (auto refusal = put(same)) return refusal;
+      if (!reads_what_is_made(given.buffer, other)) {
+        return malformed(given.span, fmt::format("{} is no tensor of {}, which is made elsewhere",
+                                                 words_of(given.buffer), words_of(other)));
+      }
+      if (plan_.tensor.empty()) {
+        plan_.tensor.resize(table_.all());
+        std::iota(plan_.tensor.begin(), plan_.tensor.end(), BufferId{0});
+      }
+      plan_.tensor[id_of(other)] = id_of(given.buffer);
+    }
     return std::nullopt;
   }
 
@@ -103,6 +121,22 @@ class Placing {
   }
 
  private:
+  [[nodiscard]] BufferId id_of(const Buffer& of) const {
+    return is_received(of.kind) ? table_.received(of.rank, of.chunk, of.microbatch, of.kind)
+                                : table_.id(of.rank, of.chunk, of.layer, of.microbatch, of.kind);
+  }
+
+  // Whether a layer reads what its neighbour makes: an output, or a grad input.
+  static bool reads_what_is_made(const Buffer& made, const Buffer& read) {
+    Buffer next = made;
+    next.kind = read.kind;
+    next.layer = read.layer;
+    const bool forwards = made.kind == BufferKind::Output && read.kind == BufferKind::StaticInput;
+    const bool back = made.kind == BufferKind::GradInput && read.kind == BufferKind::GradOutput;
+    return next == read &&
+           ((forwards && read.layer == made.layer + 1) || (back && read.layer + 1 == made.layer));
+  }
+
   // Whether the orders use a buffer that is nowhere yet.
   [[nodiscard]] bool has_no_place(BufferId id) const {
     return used_[id] && plan_.address[id] == kNowhere && table_.bytes(id) > 0;
@@ -155,6 +189,7 @@ class Placing {
 Read<Plan> with_buffers(Placing placing, const std::vector<GivenBuffer>& buffers, Span span) {
   for (const GivenBuffer& buffer : buffers) {
     if (auto refusal = placing.put(buffer)) return std::move(*refusal);
+    if (auto refusal = placing.put_also(buffer)) return std::move(*refusal);
   }
   if (const auto missing = placing.missing()) {
     return malformed(

@@ -43,6 +43,8 @@ struct GivenBuffer {
   Region region = Region::Pool;
   std::int64_t offset = 0;
   std::int64_t bytes = 0;
+  /// Those that are this tensor too: what a layer reads is what its neighbour made.
+  std::vector<Buffer> also;
   Span span;
 };
 

@@ -28,7 +28,6 @@ constexpr std::array kBufferKindsByName{
     BufferKind::StaticInput, BufferKind::GradOutput,         BufferKind::Output,
     BufferKind::GradInput,   BufferKind::Activations,        BufferKind::Operands,
     BufferKind::Scratch,     BufferKind::ReceivedActivation, BufferKind::ReceivedGradient};
-constexpr std::array kRegions{Region::Pool, Region::WeightScratch, Region::Receives};
 
 template <auto kSlot, std::int64_t kLeast = 0>
 std::optional<Refusal> number(const JsonValue& value, std::string_view what, GivenBuffer& into) {
@@ -52,8 +51,28 @@ constexpr std::array<JsonMember<GivenBuffer>, 8> kPlace{{
     {"offset", put<&GivenBuffer::offset, read_bytes>},
     {"bytes", put<&GivenBuffer::bytes, read_bytes>},
 }};
-constexpr std::array<std::string_view, 10> kBufferKeys{
-    "rank", "chunk", "layer", "microbatch", "kind", "region", "offset", "bytes", "uses", "paths"};
+constexpr std::array<std::string_view, 12> kBufferKeys{"rank", "chunk",  "layer",  "microbatch",
+                                                       "kind", "region", "offset", "bytes",
+                                                       "also", "made",   "uses",   "paths"};
+
+// The names of buffers that are another's tensor.
+std::optional<Refusal> read_also(const JsonValue& list, std::vector<Buffer>& also) {
+  if (list.type() != Type::Array) return wrong_type(list, "`also`", "an array of buffers' names");
+  constexpr std::array kName{kPlace[0], kPlace[1], kPlace[2], kPlace[3], kPlace[4]};
+  for (auto item = list.first(); item; item = item->next()) {
+    if (auto refusal =
+            refuse_other_object(*item, "a name in `also`", keys_of(kName), kGivenPlanSchema))
+      return refusal;
+    for (const auto& member : kName) {
+      if (!item->find(member.key))
+        return malformed(item->span(), fmt::format("a name has no `{}`", member.key));
+    }
+    GivenBuffer named;
+    if (auto refusal = read_members(*item, "", kName, named)) return refusal;
+    also.push_back(named.buffer);
+  }
+  return std::nullopt;
+}
 
 Read<GivenBuffer> read_buffer(const JsonValue& item) {
   if (auto refusal = refuse_other_object(item, "a buffer", kBufferKeys, kGivenPlanSchema))
@@ -64,6 +83,9 @@ Read<GivenBuffer> read_buffer(const JsonValue& item) {
   }
   GivenBuffer given{.span = item.span()};
   if (auto refusal = read_members(item, "", kPlace, given)) return std::move(*refusal);
+  if (const auto also = item.find("also")) {
+    if (auto refusal = read_also(*also, given.also)) return std::move(*refusal);
+  }
   return given;
 }
 
@@ -73,7 +95,7 @@ Read<GivenPlan> read_buffers(const JsonValue& list) {
   for (auto item = list.first(); item; item = item->next()) {
     auto buffer = read_buffer(*item);
     if (!buffer) return buffer.error();
-    buffers.push_back(*std::move(buffer));
+    if (!item->find("made")) buffers.push_back(*std::move(buffer));
   }
   return GivenPlan{.places = std::move(buffers), .span = list.span()};
 }

@@ -25,9 +25,10 @@ namespace {
 using nlohmann::json;
 using Pairs = std::set<std::pair<std::size_t, std::size_t>>;
 
-json certificate_of_text(const std::string& text, CheckOptions options) {
+json certificate_of_text(const std::string& text, CheckOptions options,
+                         PlanKind kind = PlanKind::Safe) {
   const Input input = testing_support::check_text(text).input;
-  options.plan.kind = PlanKind::Safe;
+  options.plan.kind = kind;
   const Context context(input, options);
   EXPECT_EQ(check(context).verdict, Verdict::Accepted);
   return json::parse(certificate_of(context.plan_view()));
@@ -74,6 +75,42 @@ TEST(Certificate, HasEachPairOfWhichOneTakesMemoryOverFromTheOther) {
   EXPECT_TRUE(std::any_of(shared.begin(), shared.end(), [&](const auto& pair) {
     return buffers[pair.first].at("offset") < buffers[pair.second].at("offset");
   })) << "a taker begins within the one that loses memory";
+}
+
+// Slots of TransformerEngine's lie in regions of their own.
+TEST(Certificate, OfTransformerEnginesPlanNamesItsRegions) {
+  const json certificate =
+      certificate_of_text("[1, 1, -1, -1, 1, -1]",
+                          {.modules = {.list = {linear(64)}, .layers = {{{0}}}}}, PlanKind::Te);
+  EXPECT_EQ(certificate.at("plan"), "te");
+  EXPECT_TRUE(certificate.at("bytes").contains("0 inputs"));
+  EXPECT_TRUE(certificate.at("bytes").contains("0 gradients"));
+  EXPECT_EQ(shared_in(certificate).empty(), false);
+}
+
+// Under Megatron's local graphs a layer reads what the one before made, and what leaves a chunk is
+// made in the pool and copied out.
+TEST(Certificate, OfLocalGraphsNamesWhoseTensorsAreOneAndWhatIsCopied) {
+  const json certificate = certificate_of_text(
+      "capo 1\nlayers 2\nrank 0: F1.0 B1.0 F1.1 B1.1\n",
+      {.modules = {.list = {linear(64)}, .layers = {{{0}}}}}, PlanKind::McoreLocal);
+  std::size_t also = 0;
+  std::size_t made = 0;
+  for (const json& buffer : certificate.at("buffers")) {
+    also += buffer.contains("also") ? 1 : 0;
+    made += buffer.contains("made") ? 1 : 0;
+    if (buffer.contains("also")) {
+      const std::string kind = buffer.at("also")[0].at("kind");
+      EXPECT_EQ(kind, buffer.at("kind") == "output" ? "static input" : "grad output");
+    }
+    if (buffer.contains("made")) {
+      EXPECT_EQ(buffer.at("region"), "pool");
+      EXPECT_EQ(buffer.at("uses").size(), 1U);
+    }
+  }
+  EXPECT_EQ(also, 4U) << "an output and a grad input of each microbatch";
+  EXPECT_EQ(made, 4U);
+  EXPECT_FALSE(shared_in(certificate).empty());
 }
 
 using Vertices = std::vector<std::size_t>;

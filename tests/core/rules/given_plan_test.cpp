@@ -451,5 +451,55 @@ TEST(GivenPlans, HaveBuffersWithAllMembers) {
   EXPECT_NE(refusal_of(R"({"buffers": [1]})"), "");
 }
 
+// --- buffers that are one tensor -----------------------------------------------------------------
+
+// Two layers of one microbatch; what lies between them is one tensor each way, as `also` says.
+std::string two_layers(const std::string& output_also, const std::string& gradient_also) {
+  const auto buffer = [](int layer, const char* kind, int offset, const std::string& also = "") {
+    return fmt::format(R"({{"rank": 0, "chunk": 1, "layer": {}, "microbatch": 0, "kind": "{}", )"
+                       R"("region": "pool", "offset": {}, "bytes": 1{}}})",
+                       layer, kind, offset, also.empty() ? "" : R"(, "also": [)" + also + "]");
+  };
+  return fmt::format(
+      R"({{"buffers": [{}]}})",
+      fmt::join(std::vector{buffer(0, "static input", 0), buffer(0, "output", 1, output_also),
+                            buffer(1, "output", 2), buffer(1, "grad output", 3),
+                            buffer(1, "grad input", 4, gradient_also), buffer(0, "grad input", 5)},
+                ", "));
+}
+
+std::string named(int layer, const char* kind) {
+  return fmt::format(R"({{"rank": 0, "chunk": 1, "layer": {}, "microbatch": 0, "kind": "{}"}})",
+                     layer, kind);
+}
+
+constexpr const char* kTwoLayers = "capo 1\nlayers 2\nrank 0: F1 B1\n";
+
+TEST(GivenTensors, AreReadWhereTheirNeighbourMadeThem) {
+  const Subject subject(kTwoLayers, two_layers(named(1, "static input"), named(0, "grad output")));
+  EXPECT_EQ(subject.misfit(), "");
+  EXPECT_EQ(subject.errors(), Rules());
+}
+
+TEST(GivenTensors, AreOfANeighbourAndNobodyElse) {
+  const std::string back = named(0, "grad output");
+  EXPECT_NE(Subject(kTwoLayers, two_layers(named(1, "grad output"), back)).misfit(), "");
+  EXPECT_NE(Subject(kTwoLayers, two_layers(named(0, "static input"), back)).misfit(), "");
+  EXPECT_EQ(Subject(kTwoLayers, two_layers("", back)).misfit(),
+            "no place for the static input of rank 0, chunk 1, layer 1, microbatch 0 here, and the "
+            "orders use it");
+  EXPECT_NE(refusal_of(two_layers(R"({"rank": 0})", back)), "");
+  EXPECT_NE(refusal_of(two_layers("3", back)), "");
+}
+
+// Where a graph makes what is then copied is read over.
+TEST(GivenTensors, HaveTheirPlaceWhereTheyAreCopiedTo) {
+  std::string text = two_layers(named(1, "static input"), named(0, "grad output"));
+  text.insert(text.find('[') + 1,
+              R"({"rank": 0, "chunk": 1, "layer": 1, "microbatch": 0, "kind": "output", )"
+              R"("region": "pool", "offset": 0, "bytes": 1, "made": true}, )");
+  EXPECT_EQ(Subject(kTwoLayers, text).misfit(), "");
+}
+
 }  // namespace
 }  // namespace capo
