@@ -41,6 +41,7 @@ struct MegatronRequest {
   megatron::Which which = megatron::Which::Capture;
   bool force = false;
   std::optional<std::int64_t> slots;
+  std::vector<std::int64_t> slot_map;  // empty: slot by slot in turn
   TextForm format = TextForm::TeList;
   std::string output = "-";
   Limits limits;
@@ -181,64 +182,57 @@ void warn(const megatron::Generated& generated, const MegatronRequest& flags) {
 }
 
 // "with 5 microbatches `1` at index 8 of rank 0 takes slot 0 for microbatch 4 of chunk 1, ...".
-std::string taken_words(const megatron::Generated& generated, std::size_t rank,
-                        const megatron::SlotTaken& taken, std::int64_t slots) {
+std::string taken_words(const megatron::SlotVerdict::Counterexample& shown,
+                        const megatron::SlotChoice& choice) {
+  const megatron::Generated& generated = shown.orders;
+  const megatron::SlotTaken& taken = shown.taken;
   const auto entry = [&](std::size_t at) {
-    return fmt::format("`{}` at index {}", generated.orders[rank].entries[at].value, at);
+    return fmt::format("`{}` at index {}", generated.orders[shown.rank].entries[at].value, at);
   };
   return fmt::format(
       "with {} microbatches {} of rank {} takes slot {} for microbatch {} of chunk {}, which "
       "microbatch {} needs until {}",
       generated.request.configuration.microbatches, entry(taken.forward),
-      static_cast<std::int64_t>(rank) + generated.request.rank.value_or(0),
-      taken.microbatch % slots, taken.microbatch + slots, taken.chunk, taken.microbatch,
+      static_cast<std::int64_t>(shown.rank) + generated.request.rank.value_or(0),
+      choice.slot_of(taken.taker), taken.taker, taken.chunk, taken.microbatch,
       taken.reader ? entry(*taken.reader) : "its end");
 }
 
-// The first order of the family that takes a slot too early, by the number of microbatches.
-std::string counterexample(const megatron::Request& family, std::int64_t slots,
-                           const MegatronRequest& flags) {
-  for (std::int64_t m = 1;; ++m) {
-    megatron::Request request = family;
-    request.configuration.microbatches = m;
-    if (mcore::refusal(request.configuration)) continue;
-    const auto generated = megatron::orders_of(request, flags.limits);
-    CAPO_ASSERT(generated.has_value(), "its slots were counted");
-    for (std::size_t rank = 0; rank < generated->orders.size(); ++rank) {
-      if (const auto taken = megatron::first_slot_taken(generated->orders[rank], slots))
-        return taken_words(*generated, rank, *taken, slots);
-    }
-  }
-}
-
-// Says whether so many slots are enough, of each chunk or layer, for any number of microbatches.
+// Says whether so many slots, or those of a map, are enough, of each chunk or layer, for any number
+// of microbatches.
 int judge_slots(const MegatronRequest& flags) {
   const megatron::Request family = request_of(flags);
+  const megatron::SlotChoice choice{.slots = flags.slots.value_or(1), .map = flags.slot_map};
   const auto slots = megatron::slots_for_any_microbatches(family, flags.limits);
   if (!slots) return refuse_orders(slots.error(), flags);
   if (slots->needed.empty()) {
     throw CLI::ValidationError(
-        "--slots", fmt::format("Megatron's runtime refuses any number of microbatches: {}",
-                               mcore::refusal(family.configuration).value_or("")));
+        flags.slots ? "--slots" : "--slot-map",
+        fmt::format("Megatron's runtime refuses any number of microbatches: {}",
+                    mcore::refusal(family.configuration).value_or("")));
   }
-  const std::int64_t most = *std::max_element(slots->needed.begin(), slots->needed.end());
-  const bool enough = *flags.slots >= most;
-  std::string text = fmt::format("{}: {}enough for any number of microbatches\n",
-                                 counted(*flags.slots, "slot"), enough ? "" : "not ");
-  if (!enough) text += "  " + counterexample(family, *flags.slots, flags) + "\n";
+  const auto verdict = megatron::judge_choice(family, choice, *slots, flags.limits);
+  if (!verdict) return refuse_orders(verdict.error(), flags);
+  const auto& shown = verdict->counterexample;
+  const std::string chosen = choice.map.empty()
+                                 ? counted(choice.slots, "slot")
+                                 : fmt::format("slots {} in turn", fmt::join(choice.map, ","));
+  std::string text =
+      fmt::format("{}: {}enough for any number of microbatches\n", chosen, shown ? "not " : "");
+  if (shown) text += "  " + taken_words(*shown, choice) + "\n";
   text += fmt::format("  slots needed by rank: {}\n", fmt::join(slots->needed, ", "));
   text += fmt::format(
       "  all numbers up to {} were looked at; beyond, each order is that of {} fewer with a "
       "stretch once more that leaves as many under way as it found\n",
-      slots->looked_at, slots->period);
+      shown ? slots->looked_at : verdict->looked_at, slots->period);
   const int written = exit_code_after(write_output(flags.output, text));
-  return written == 0 && !enough ? kFindings : written;
+  return written == 0 && shown ? kFindings : written;
 }
 
 int generate_megatron(const MegatronRequest& flags) {
   if (flags.output.empty())
     throw CLI::ValidationError("--output", "needs a file name, or - for standard output");
-  if (flags.slots) return judge_slots(flags);
+  if (flags.slots || !flags.slot_map.empty()) return judge_slots(flags);
   const auto generated = megatron::orders_of(request_of(flags), flags.limits);
   if (!generated) return refuse_orders(generated.error(), flags);
   if (const auto nonsense = megatron::nonsense_in(*generated); nonsense && !flags.force) {
@@ -293,6 +287,13 @@ CLI::App* add_generate_megatron(CLI::App& generate, Run& run) {
                    "Say whether graphs for so many microbatches of each chunk can be replayed "
                    "for any number, slot by slot in turn, and write no order")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
+  megatron
+      ->add_option("--slot-map", flags->slot_map,
+                   "As --slots, where microbatch m replays the graphs of this slot, and the list "
+                   "begins anew at its end: `0,1,0,2`")
+      ->delimiter(',')
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+      ->excludes("--slots");
   megatron->add_flag("--force", flags->force, "Write an order, too, that nothing can run");
   add_choice(*megatron, "--format", flags->format, form_words(),
              "te: a list per rank and line; order, csv or json: the whole schedule");

@@ -92,18 +92,30 @@ struct Generated {
 /// make them right.
 [[nodiscard]] std::optional<std::string> nonsense_in(const Generated& generated);
 
-/// A forward that comes to a slot which another microbatch of its chunk still needs. Microbatch m
-/// of a chunk uses slot m mod k, and needs it until its weight gradient, or its backward if that
-/// has none of its own.
+/// Which slot of its chunk, and so which graph, each microbatch replays.
+struct SlotChoice {
+  std::int64_t slots = 1;         ///< microbatch m uses slot m mod `slots`,
+  std::vector<std::int64_t> map;  ///< or map[m mod its length] if this is not empty
+
+  [[nodiscard]] std::int64_t slot_of(std::int64_t microbatch) const {
+    if (map.empty()) return microbatch % slots;
+    return map[static_cast<std::size_t>(microbatch) % map.size()];
+  }
+};
+
+/// A forward that comes to a slot which another microbatch of its chunk still needs: until its
+/// weight gradient, or its backward if that has none of its own.
 struct SlotTaken {
   std::size_t forward = 0;            ///< its position in the order
   std::optional<std::size_t> reader;  ///< the last that needs the slot; nullopt: the order has none
   std::int64_t chunk = 0;             ///< from 1
   std::int64_t microbatch = 0;        ///< which needs it, from 0
+  std::int64_t taker = 0;             ///< the microbatch whose forward comes to it
 
   friend bool operator==(const SlotTaken&, const SlotTaken&) = default;
 };
-[[nodiscard]] std::optional<SlotTaken> first_slot_taken(const TeList& order, std::int64_t slots);
+[[nodiscard]] std::optional<SlotTaken> first_slot_taken(const TeList& order,
+                                                        const SlotChoice& choice);
 
 /// The fewest slots with which no order of a family takes one that is needed, whatever the number
 /// of microbatches (slots.cpp). The family is that of the request, whose number does not matter.
@@ -116,6 +128,20 @@ struct Slots {
 };
 [[nodiscard]] Made<Slots> slots_for_any_microbatches(const Request& request,
                                                      const Limits& limits = {});
+
+/// What becomes of a choice of slots in a family, by the first order that takes one too early.
+struct SlotVerdict {
+  struct Counterexample {
+    Generated orders;
+    std::size_t rank = 0;  ///< of those that were asked for
+    SlotTaken taken;
+  };
+  std::optional<Counterexample> counterexample;  ///< nullopt: the choice holds for any number
+  std::int64_t looked_at = 0;                    ///< all numbers of microbatches up to this one
+};
+/// `slots` is what slots_for_any_microbatches() says of the family.
+[[nodiscard]] Made<SlotVerdict> judge_choice(const Request& request, const SlotChoice& choice,
+                                             const Slots& slots, const Limits& limits = {});
 
 /// One schedule of the orders of all ranks (schedule.cpp). The request names no single rank, and no
 /// layer count is negative.

@@ -1,13 +1,21 @@
 // How many slots a family of Megatron's orders needs: graphs that are captured for k microbatches
-// and replayed for any number, microbatch m by those of m mod k.
+// and replayed for any number, microbatch m by those of m mod k; and whether a declared map, which
+// says otherwise which graphs microbatch m replays, holds for any number.
 //
 //   PP 2, rank 0:   [1, 1, -1, 1, -1, ..., 1, -1, -1]     two slots, whatever the number
+//   map 0,1,0,2     holds as well; map 0,0,1 does not: microbatches 0 and 1 are under way at once
 //
 // Orders of a few microbatches are looked at one by one. From some number on each holds a stretch
 // twice in a row in which every chunk runs a whole group of microbatches forward and backward, and
 // the order of a group more is the same with that stretch once more. Then nothing new comes: a
 // stretch leaves as many microbatches under way as it found, so that inside a third one there are
-// as many as inside the second. Tested by slots_test.cpp.
+// as many as inside the second.
+//
+// A map of L slots comes round after so many stretches that their microbatches are a multiple of L.
+// Two microbatches that are under way at once lie within few stretches; where there are twice as
+// many as the map takes to come round, and these few, such a round can be taken out before or
+// behind the two, and both use the slots that they used. So a longer order takes a slot too early
+// only if one does that is a round shorter. Tested by slots_test.cpp.
 
 #include "core/base/index.h"
 #include "core/frameworks/megatron/chunk_order.h"
@@ -17,6 +25,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace capo::megatron {
@@ -93,22 +102,61 @@ Request with_microbatches(Request request, std::int64_t microbatches) {
 
 }  // namespace
 
-std::optional<SlotTaken> first_slot_taken(const TeList& order, std::int64_t slots) {
+std::optional<SlotTaken> first_slot_taken(const TeList& order, const SlotChoice& choice) {
   std::optional<SlotTaken> first;
   for (const auto& [chunk, of] : runs_of(order)) {
-    for (std::size_t k = as_index(slots); k < of.forwards.size(); ++k) {
-      const std::size_t before = k - as_index(slots);
-      const bool reads = before < of.readers().size();
-      if (reads && of.readers()[before] < of.forwards[k]) continue;
+    std::map<std::int64_t, std::size_t> last;  // by slot: who used it last
+    for (std::size_t k = 0; k < of.forwards.size(); ++k) {
       if (first && first->forward < of.forwards[k]) break;
+      const auto microbatch = static_cast<std::int64_t>(k);
+      const auto [used, fresh] = last.try_emplace(choice.slot_of(microbatch), k);
+      const std::size_t before = std::exchange(used->second, k);
+      const bool reads = before < of.readers().size();
+      if (fresh || (reads && of.readers()[before] < of.forwards[k])) continue;
       first = SlotTaken{.forward = of.forwards[k],
                         .reader = reads ? std::optional(of.readers()[before]) : std::nullopt,
                         .chunk = chunk,
-                        .microbatch = static_cast<std::int64_t>(before)};
+                        .microbatch = static_cast<std::int64_t>(before),
+                        .taker = microbatch};
       break;
     }
   }
   return first;
+}
+
+namespace {
+
+// So many microbatches are enough to look at, as the head of this file says.
+std::int64_t enough_for(const SlotChoice& choice, const Slots& slots) {
+  if (choice.map.empty()) return slots.looked_at;
+  const auto length = static_cast<std::int64_t>(choice.map.size());
+  const std::int64_t round = length / std::gcd(length, slots.period);
+  const std::int64_t most = *std::max_element(slots.needed.begin(), slots.needed.end());
+  const std::int64_t near = most / slots.period + 2;
+  return slots.looked_at + slots.period * (2 * round + near);
+}
+
+}  // namespace
+
+Made<SlotVerdict> judge_choice(const Request& request, const SlotChoice& choice, const Slots& slots,
+                               const Limits& limits) {
+  SlotVerdict verdict{.counterexample = std::nullopt, .looked_at = enough_for(choice, slots)};
+  if (auto limit = beyond("the number of microbatches to look at", verdict.looked_at, limits)) {
+    return NoOrder{std::move(*limit)};
+  }
+  for (std::int64_t m = 1; m <= verdict.looked_at; ++m) {
+    const Request of_m = with_microbatches(request, m);
+    if (mcore::refusal(of_m.configuration)) continue;
+    auto orders = orders_of(of_m, limits);
+    if (!orders) return orders.error();
+    for (std::size_t rank = 0; rank < orders->orders.size(); ++rank) {
+      const auto taken = first_slot_taken(orders->orders[rank], choice);
+      if (!taken) continue;
+      verdict.counterexample = {*std::move(orders), rank, *taken};
+      return verdict;
+    }
+  }
+  return verdict;
 }
 
 Made<Slots> slots_for_any_microbatches(const Request& request, const Limits& limits) {
