@@ -106,6 +106,7 @@ void add_plan(Json& json, const PlanOptions& plan) {
   }
   add(json, "budget", plan.budget);
   if (plan.warm_up_keeps_outputs) json["warm_up_keeps_outputs"] = true;
+  if (plan.paged_stash) json["paged_stash"] = true;
   if (!plan.model_chunks.empty()) json["model_chunks"] = plan.model_chunks;
 }
 

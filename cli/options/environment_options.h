@@ -96,6 +96,7 @@ struct PlanFlags {
   std::vector<std::int32_t> model_chunks;  ///< empty: not given
   std::optional<bool> possible_is_error;
   std::optional<bool> warm_up_keeps_outputs;  ///< as the stated version of TransformerEngine does
+  bool paged_stash = false;
   std::uint64_t max_buffers = PlanOptions::kDefaultMaxBuffers;
   std::uint64_t max_unasked_buffers = PlanOptions::kDefaultMaxUnaskedBuffers;
 

@@ -108,6 +108,10 @@ void PlanFlags::add_to(CLI::App& app) {
          "What chunks are made of: a kind for all of them, or with commas one for each, such as "
          "linear,grouped-mlp")
       ->group(group);
+  app.add_flag("--paged-stash", paged_stash,
+               "Each graph also reloads what the graph captured behind it reads (moe_paged_stash), "
+               "so that a replay has to follow the capture entry by entry")
+      ->group(group);
   add_choice(app, "--possible", possible_is_error, {{"error", true}, {"warn", false}},
              "Hazards that depend on which block PyTorch's allocator hands out: error (default) or "
              "warn")
@@ -146,6 +150,7 @@ void PlanFlags::merge_into(Model& declared, OnConflict on_conflict) const {
   merge(plan.kind, kind, kind == PlanKind::Given ? "--plan-in" : "--plan", on_conflict);
   merge(plan.aliases, aliases, "--alias", on_conflict);
   merge(plan.budget, budget, "--budget", on_conflict);
+  plan.paged_stash = plan.paged_stash || paged_stash;
   if (!model_chunks.empty()) {
     if (!plan.model_chunks.empty() && plan.model_chunks != model_chunks) {
       refuse_contradiction("--model-chunks", on_conflict);

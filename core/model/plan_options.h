@@ -68,6 +68,9 @@ struct PlanOptions {
   bool warm_up_keeps_outputs = false;
   /// If no plan is declared, TE's plan is examined only up to this many buffers.
   std::uint64_t max_unasked_buffers = kDefaultMaxUnaskedBuffers;
+  /// Each graph also reloads what the graph that was captured behind it reads, as with Megatron's
+  /// moe_paged_stash, so that a replay has to follow the capture entry by entry.
+  bool paged_stash = false;
   /// If sizes are bytes, every buffer takes a multiple of so many, as engines need it.
   std::int64_t alignment = 1;
 

@@ -1,6 +1,7 @@
-// The rule about replay orders that are not the order of capture.
+// The rules about replay orders that are not the order of capture: what memory it hurts, and what
+// a paged stash reloads for somebody else.
 //
-// Tested by replay_test.cpp and tests/corpus/rules/Y01.
+// Tested by replay_test.cpp, tests/corpus/rules/Y01 and Y06.
 
 #include "core/base/index.h"
 #include "core/rules/families.h"
@@ -11,7 +12,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <span>
+#include <string>
+#include <tuple>
+#include <vector>
 
 namespace capo::rules {
 
@@ -107,9 +113,104 @@ void replay_order(const Context& context, Findings& out) {
   }
 }
 
+std::vector<const Entry*> graphs_of(const std::vector<Entry>& order) {
+  std::vector<const Entry*> graphs;
+  for (const Entry& entry : order) {
+    if (is_compute(entry.kind)) graphs.push_back(&entry);
+  }
+  return graphs;
+}
+
+// A graph that another one follows than at capture: where they stand, each by its order.
+struct Stranger {
+  std::size_t graph = 0;                // in the replay
+  std::optional<std::size_t> followed;  // in the capture, if anything did
+  std::optional<std::size_t> follower;  // in the replay, if anything does
+};
+
+// The first graph of a rank's replay that has another neighbour than at capture.
+std::optional<Stranger> first_stranger(const RankOrder& rank) {
+  if (!rank.replay) return std::nullopt;
+  const auto captured = graphs_of(rank.order);
+  const auto replayed = graphs_of(*rank.replay);
+  const auto place = [](const std::vector<const Entry*>& graphs, std::size_t at,
+                        const std::vector<Entry>& order) {
+    return at < graphs.size() ? std::optional(as_index(graphs[at] - order.data())) : std::nullopt;
+  };
+  std::map<std::tuple<Kind, std::int32_t, std::int32_t>, std::size_t> at;  // by action
+  const auto key = [](const Entry& entry) {
+    return std::tuple(entry.kind, std::int32_t{entry.chunk}, entry.microbatch);
+  };
+  for (std::size_t k = 0; k < captured.size(); ++k) at.emplace(key(*captured[k]), k);
+  for (std::size_t k = 0; k < replayed.size(); ++k) {
+    const auto own = at.find(key(*replayed[k]));
+    if (own == at.end()) continue;  // the rules of shape tell
+    const bool ends = own->second + 1 == captured.size();
+    const bool alike = k + 1 == replayed.size()
+                           ? ends
+                           : !ends && key(*captured[own->second + 1]) == key(*replayed[k + 1]);
+    if (alike) continue;
+    return Stranger{.graph = *place(replayed, k, *rank.replay),
+                    .followed = place(captured, own->second + 1, rank.order),
+                    .follower = place(replayed, k + 1, *rank.replay)};
+  }
+  return std::nullopt;
+}
+
+std::string reloads_words(const Context& context, const OrderView& captured,
+                          const Stranger& stranger) {
+  if (!stranger.followed) return "reloads nothing from the paged stash, since it was captured last";
+  return fmt::format("reloads from the paged stash what {} reads, which was captured behind it",
+                     words::quoted(context, captured.entries[*stranger.followed]));
+}
+
+Diagnostic reloads_for_another(const Context& context, std::int32_t rank,
+                               const Stranger& stranger) {
+  const OrderView& captured = context.order_of(*context.wirings().front(), rank);
+  const OrderView& replayed = context.order_of(*context.wirings().back(), rank);
+  const std::string here =
+      stranger.follower
+          ? words::quoted(context, replayed.entries[*stranger.follower]) + " comes behind it here"
+          : "it comes last here";
+  Diagnostic finding{
+      .message = fmt::format("the graph of {} {}, and {}",
+                             words::placed(context, replayed, stranger.graph),
+                             reloads_words(context, captured, stranger), here),
+      .labels = {{replayed.entries[stranger.graph].span(), "reloads for its neighbour"}},
+      .help = {.text = "replay in the order of capture, or capture in the order of replay"},
+      .witness = words::entries(context, replayed, {stranger.graph})};
+  if (stranger.followed) {
+    finding.labels.push_back({captured.entries[*stranger.followed].span(), "captured behind it"});
+  }
+  if (stranger.follower) {
+    finding.labels.push_back({replayed.entries[*stranger.follower].span(), "replayed behind it"});
+  }
+  return finding;
+}
+
+// With a paged stash each graph is replayed between the neighbours that it was captured between.
+//
+//   captured  F1.0 F1.1 B1.0 B1.1      the graph of B1.0 also reloads what B1.1 reads
+//   replayed  F1.0 B1.0 F1.1 B1.1      it does so before F1.1 has stashed it
+//
+// That no memory is read too late (Y01) is not enough: what is reloaded for the next graph is baked
+// into the one before it. There is one finding for each rank, at the first graph that another one
+// follows than at capture; nothing is said unless a paged stash is declared.
+void stash_order(const Context& context, Findings& out) {
+  if (!context.options().plan.paged_stash) return;
+  std::int32_t rank = 0;
+  for (const RankOrder& of : context.schedule().ranks) {
+    const auto stranger = first_stranger(of);
+    if (stranger && out.found()) out.report(reloads_for_another(context, rank, *stranger));
+    ++rank;
+  }
+}
+
 constexpr Rule kReplayRules[] = {
     {"Y01", "replay-order", "a replay that is not in the order of capture", Family::Replay,
      Pass::Buffers, replay_order},
+    {"Y06", "stash-order", "a replay in which a paged stash is reloaded for somebody else",
+     Family::Replay, Pass::Buffers, stash_order},
 };
 
 }  // namespace

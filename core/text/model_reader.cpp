@@ -243,6 +243,7 @@ constexpr std::array<JsonMember<Reading>, 20> kMembers{{
                  Reading& into) { return keep(into.model.plan.aliases, read_aliases(value)); }},
     {"budget", in<kPlan, &PlanOptions::budget, read_budget>},
     {"warm_up_keeps_outputs", in<kPlan, &PlanOptions::warm_up_keeps_outputs, read_boolean>},
+    {"paged_stash", in<kPlan, &PlanOptions::paged_stash, read_boolean>},
     {"model_chunks",
      [](const JsonValue& value, std::string_view, Reading& into) {
        return keep(into.model.plan.model_chunks, read_model_chunks(value, into.limits));

@@ -339,6 +339,35 @@ std::optional<Broken<Declared>> reset_before_send(const Declared& sound, std::si
   return {{broken, "Y02", Place{.rank = static_cast<std::int32_t>(r), .index = end}}};
 }
 
+// Two forwards next to each other change places in the replay, where graphs reload from a stash.
+std::optional<Broken<Declared>> stash_out_of_order(const Declared& sound, std::size_t choice) {
+  std::vector<Position> firsts;
+  const auto& ranks = sound.schedule.ranks;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (ranks[r].replay) continue;
+    const auto& order = ranks[r].order;
+    for (std::size_t at = 0; at + 1 < order.size(); ++at) {
+      const Entry& one = order[at];
+      const Entry& next = order[at + 1];
+      const bool forwards = one.kind == Kind::Forward && next.kind == Kind::Forward;
+      // Of two microbatches neither reads the other.
+      if (forwards && one.microbatch != next.microbatch) firsts.push_back({.rank = r, .at = at});
+    }
+  }
+  const auto place = chosen(firsts, choice);
+  if (!place) return std::nullopt;
+  Declared broken = sound;
+  broken.options.plan.paged_stash = true;
+  RankOrder& rank = broken.schedule.ranks[place->rank];
+  rank.replay = rank.order;
+  std::swap((*rank.replay)[place->at], (*rank.replay)[place->at + 1]);
+  // The graph before them reloads for the wrong one, or the first does if there is none before.
+  std::size_t at = place->at;
+  while (at > 0 && !is_compute((*rank.replay)[at - 1].kind)) --at;
+  return {{broken, "Y06",
+           fault_place(broken.schedule, {.rank = place->rank, .at = at > 0 ? at - 1 : place->at})}};
+}
+
 constexpr std::array kPlanFaults{
     PlanFault{"delay-weight-past-forward", {"B01"}, delay_weight_past_forward},
     PlanFault{"delay-weight-past-backward", {"B02"}, delay_weight_past_backward},
@@ -352,6 +381,7 @@ constexpr std::array kPlanFaults{
     PlanFault{"grouped-weight-stream", {"E02"}, grouped_weight_stream},
     PlanFault{"replay-out-of-order", {"Y01"}, replay_out_of_order},
     PlanFault{"reset-before-send", {"Y02"}, reset_before_send},
+    PlanFault{"stash-out-of-order", {"Y06"}, stash_out_of_order},
 };
 
 }  // namespace

@@ -131,6 +131,7 @@ PlanOptions draw_plan(Dice& dice) {
   if (dice.one_in(2))
     plan.aliases = Aliases{.input = dice.one_in(2), .grad_output = dice.one_in(2)};
   if (dice.one_in(4)) plan.budget = dice.between(1, 1000);
+  plan.paged_stash = dice.one_in(4);
   if (dice.one_in(4)) {
     plan.model_chunks.resize(1 + dice.below(3));
     for (std::int32_t& layers : plan.model_chunks) layers = dice.between(1, 3);

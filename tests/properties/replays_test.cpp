@@ -93,7 +93,7 @@ RC_GTEST_PROP(Replays, ThatHarmNobodyLeaveTheFaultsOfTheCaptureTheirRules, ()) {
   const auto choice = *rc::gen::inRange<std::size_t>(0, 10'000);
   for (const PlanFault& fault : plan_faults()) {
     auto broken = fault.apply(sound, choice);
-    if (!broken || broken->rule == "Y01") continue;
+    if (!broken || broken->rule == "Y01" || broken->rule == "Y06") continue;
     const auto swapped = swap_forwards_in_the_replays(broken->subject.schedule);
     const auto here = swapped.find(broken->place->rank);
     if (here != swapped.end() && broken->place->index - here->second <= 1) continue;  // it moved

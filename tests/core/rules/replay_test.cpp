@@ -101,5 +101,37 @@ TEST(ReplayOrder, LooksAtEveryLayerOfAChunk) {
       "reads in all");
 }
 
+constexpr const char* kParted =
+    "capo 1\nrank 0: F1.0 F1.1 B1.0 B1.1\nrank 0 replay: F1.0 B1.0 F1.1 B1.1\n";
+
+TEST(StashOrder, NamesTheFirstGraphWithAnotherNeighbour) {
+  const Checked checked = check_plan({.kind = PlanKind::Safe, .paged_stash = true}, kParted);
+  EXPECT_EQ(checked.findings(), (Found{"Y01@1", "Y06@0"}));
+  EXPECT_FALSE(checked.accepted());
+}
+
+TEST(StashOrder, IsNoneWithoutAStashOrWhereAllNeighboursAreAlike) {
+  EXPECT_TRUE(check_plan({.kind = PlanKind::Safe}, kParted).accepted());
+  EXPECT_TRUE(check_plan({.kind = PlanKind::Safe, .paged_stash = true},
+                         "capo 1\nrank 0: F1.0 F1.1 B1.0 B1.1\n"
+                         "rank 0 replay: F1.0 F1.1 B1.0 B1.1\n")
+                  .findings()
+                  .empty());
+}
+
+TEST(StashOrder, NamesTheGraphThatWasCapturedLastWhereAnotherFollows) {
+  const Checked checked =
+      check_plan({.kind = PlanKind::Safe, .paged_stash = true},
+                 "capo 1\nrank 0: F1.0 B1.0 F2.0 B2.0\nrank 0 replay: F2.0 B2.0 F1.0 B1.0\n");
+  EXPECT_EQ(checked.findings(), (Found{"Y01@0", "Y06@1"}));
+}
+
+TEST(StashOrder, NamesAGraphThatIsReplayedLastAndWasNot) {
+  const Checked checked =
+      check_plan({.kind = PlanKind::Safe, .paged_stash = true},
+                 "capo 1\nrank 0: F1.0 F1.1 B1.0 B1.1\nrank 0 replay: F1.0 F1.1 B1.1 B1.0\n");
+  EXPECT_EQ(checked.findings(), (Found{"Y01@2", "Y06@1"}));
+}
+
 }  // namespace
 }  // namespace capo
