@@ -83,7 +83,7 @@ class HazardFinder final : public CourseVisitor {
 
   void take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock);
   void write(std::int32_t rank, BufferId buffer, EventId event, const Clock& clock);
-  // What a graph makes before it is copied to the buffer's place, by a number of its own.
+  // Returns the number of what a graph makes before it is copied to the buffer's place.
   [[nodiscard]] BufferId made_of(BufferId buffer) const {
     return static_cast<BufferId>(table_.all()) + buffer;
   }

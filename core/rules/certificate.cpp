@@ -377,7 +377,7 @@ class Writer {
         of.chunk, of.layer, of.microbatch, name_of(of.kind));
   }
 
-  // What a plan in which every buffer is made where it lies, and a tensor of its own, has not.
+  // This has members only where a buffer is made elsewhere, or is no tensor of its own.
   [[nodiscard]] std::string more_text(const Placed& placed) const {
     if (placed.made) return "\"made\": true, ";
     const auto also = also_.find(placed.buffer);

@@ -193,9 +193,9 @@ Diagnostic reloads_for_another(const Context& context, std::int32_t rank,
 //   captured  F1.0 F1.1 B1.0 B1.1      the graph of B1.0 also reloads what B1.1 reads
 //   replayed  F1.0 B1.0 F1.1 B1.1      it does so before F1.1 has stashed it
 //
-// That no memory is read too late (Y01) is not enough: what is reloaded for the next graph is baked
-// into the one before it. There is one finding for each rank, at the first graph that another one
-// follows than at capture; nothing is said unless a paged stash is declared.
+// It is not enough that no memory is read too late (Y01): what is reloaded for the next graph is
+// baked into the one before it. There is one finding for each rank, at the first graph that another
+// one follows than at capture; nothing is said unless a paged stash is declared.
 void stash_order(const Context& context, Findings& out) {
   if (!context.options().plan.paged_stash) return;
   std::int32_t rank = 0;
