@@ -209,7 +209,7 @@ Maybe keep(Slot& slot, Made made) {
 constexpr auto kEnvironment = &Model::environment;
 constexpr auto kPlan = &Model::plan;
 
-constexpr std::array<JsonMember<Reading>, 20> kMembers{{
+constexpr std::array<JsonMember<Reading>, 21> kMembers{{
     {"schema", skip},
     {"comment", skip},
     {"topology", read_topology_member},
