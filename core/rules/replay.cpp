@@ -71,6 +71,7 @@ void replay_order(const Context& context, Findings& out) {
     for (const JudgedHazard& hazard : view.hazards()) {
       if (hazard.by_replay && hazard.hazard.reader.rank == rank) caused.push_back(&hazard);
     }
+    if (caused.empty() && context.options().plan.paged_stash) continue;  // Y06 tells of it
     const bool error = std::any_of(caused.begin(), caused.end(), [&](const JudgedHazard* hazard) {
       return severity_of(context.options().plan, view, *hazard) == Severity::Error;
     });
