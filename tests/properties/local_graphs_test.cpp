@@ -24,7 +24,7 @@ namespace {
 using oracle::LocalTensor;
 using testing_support::PlannedStep;
 
-constexpr std::array kKinds{
+constexpr std::array kBufferKindOf{
     std::pair{BufferKind::StaticInput, LocalTensor::Input},
     std::pair{BufferKind::Activations, LocalTensor::Kept},
     std::pair{BufferKind::Output, LocalTensor::Output},
@@ -99,9 +99,10 @@ Schedule schedule_of(const Layered& of, const std::vector<oracle::LocalWork>& or
 }
 
 LocalTensor tensor_of(const Buffer& buffer) {
-  const auto* const kind = std::find_if(
-      kKinds.begin(), kKinds.end(), [&](const auto& pair) { return pair.first == buffer.kind; });
-  RC_ASSERT(kind != kKinds.end());
+  const auto* const kind =
+      std::find_if(kBufferKindOf.begin(), kBufferKindOf.end(),
+                   [&](const auto& pair) { return pair.first == buffer.kind; });
+  RC_ASSERT(kind != kBufferKindOf.end());
   return {buffer.chunk - 1, buffer.layer, buffer.microbatch, kind->second};
 }
 
