@@ -283,8 +283,8 @@ std::string refused(const std::string& text) {
 }
 
 TEST(ModelReader, RefusesWhatIsNoPlan) {
-  EXPECT_EQ(refused(R"({"plan":"TE"})"), "`plan` is one of te, safe @\"TE\"");
-  EXPECT_EQ(refused(R"({"plan":null})"), "`plan` is one of te, safe @null");
+  EXPECT_EQ(refused(R"({"plan":"TE"})"), "`plan` is one of te, safe, mcore-local @\"TE\"");
+  EXPECT_EQ(refused(R"({"plan":null})"), "`plan` is one of te, safe, mcore-local @null");
   EXPECT_EQ(refused(R"({"alias":"input"})"),
             "`alias` is a string, not an array of operands @\"input\"");
   EXPECT_EQ(refused(R"({"alias":["none"]})"),
