@@ -180,8 +180,8 @@ class FirstResets {
   // Null if no reset lets go of it.
   [[nodiscard]] const Reset* of(const MicrobatchView& cell) const {
     const Reset* first = nullptr;
-    for (const Cell& named : {Cell{Reset::kAllChunks, kNoMicrobatch},
-                              Cell{cell.chunk, kNoMicrobatch}, Cell{cell.chunk, cell.microbatch}}) {
+    for (const Cell& named : {Cell(Reset::kAllChunks, kNoMicrobatch),
+                              Cell(cell.chunk, kNoMicrobatch), Cell(cell.chunk, cell.microbatch)}) {
       const auto found = first_.find(named);
       if (found == first_.end()) continue;
       if (first == nullptr || found->second->behind < first->behind) first = found->second;
