@@ -56,8 +56,9 @@ struct MeasureOptions {
 /// From what a message of next to no bytes takes, and one of `bytes`.
 [[nodiscard]] TransferCost cost_of_transfer(double latency, double whole, std::int64_t bytes);
 
-/// The same between the first two processes: half of what a message takes there and back, without
-/// anything else under way. Both call, and both are told. Tested by mpi_test.cpp and nccl_test.cpp.
+/// Measures that between the first two processes: half of what a message takes there and back,
+/// without anything else under way. Both call, and both are told. Tested by mpi_test.cpp and
+/// nccl_test.cpp.
 [[nodiscard]] Result<TransferCost, Error> measure_transfer_between(Engine& engine,
                                                                    Processes& processes,
                                                                    const BetweenFactory& make,

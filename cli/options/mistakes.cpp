@@ -24,7 +24,7 @@ namespace capo::cli {
 
 namespace {
 
-// What was typed, of which CLI11 understood a part.
+// Holds what was typed, of which CLI11 understood a part.
 struct Typed {
   const CLI::App& app;
   const CLI::App& command;  ///< the innermost that CLI11 got to; `app` if it got to none

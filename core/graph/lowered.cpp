@@ -47,7 +47,7 @@ bool has_transfers(const Schedule& schedule) {
 
 namespace {
 
-// Behind all that was made for an entry in front of the reset.
+// The place is behind all that was made for an entry in front of the reset.
 std::uint32_t place_behind(const std::vector<Step>& steps, std::uint32_t entries) {
   std::size_t behind = steps.size();
   while (behind > 0 && steps[behind - 1].entry >= entries) --behind;

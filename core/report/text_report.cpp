@@ -428,7 +428,7 @@ class TextWriter {
     if (most->input_slots > 0) {
       words += counted(most->input_slots, "slot") + " of static inputs, ";
     }
-    // Where layers read their neighbours' tensors a plan may take less.
+    // A plan may take less if layers read their neighbours' tensors.
     const bool in_place =
         plan.kind == PlanKind::McoreLocal ||
         (plan.kind == PlanKind::Given && plan.hazards.empty() && most->peak() < most->lower_bound);

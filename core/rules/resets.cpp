@@ -170,7 +170,7 @@ void let_go_before_sent(const Context& context, Findings& out) {
   });
 }
 
-// By cell, the first reset that lets go of it.
+// Finds, by cell, the first reset that lets go of it.
 class FirstResets {
  public:
   explicit FirstResets(const std::vector<Reset>& resets) {
@@ -229,7 +229,7 @@ std::string graphs_of(const Context& context, const Late& late) {
 //   F1.0 B1.0 reset1 F1.1 B1.1     nothing is left that could be replayed for microbatch 1
 //
 // TE raises RuntimeError at the call, since 2.20 with a text of its own, before with PyTorch's.
-// What has begun and cannot be finished is reset_before_end's.
+// A microbatch that has begun and cannot be finished is reset_before_end's.
 void replay_after_reset(const Context& context, Findings& out) {
   for_each_late(context, [&](const Late& late) {
     if (late.before) return;

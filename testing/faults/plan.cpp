@@ -350,7 +350,7 @@ std::optional<Broken<Declared>> stash_out_of_order(const Declared& sound, std::s
       const Entry& one = order[at];
       const Entry& next = order[at + 1];
       const bool forwards = one.kind == Kind::Forward && next.kind == Kind::Forward;
-      // Of two microbatches neither reads the other.
+      // Two microbatches do not read each other.
       if (forwards && one.microbatch != next.microbatch) firsts.push_back({.rank = r, .at = at});
     }
   }

@@ -118,7 +118,7 @@ std::pair<double, double> span_in(const json& trace, const std::string& name, in
   return {};
 }
 
-// What waits for a message of another process begins after that message began there.
+// A task that waits for a message of another process begins after that message began there.
 TEST_F(Mpi, TimesOfAllRanksAreOnOneAxis) {
   ASSERT_TRUE(publish("1f1b", 2, 2));
   const Outcome two = mpirun(2, {"run", "step.order", "--transport", "mpi", "-o", "t.json"});

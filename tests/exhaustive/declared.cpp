@@ -179,7 +179,7 @@ bool compare_row(const Row& row, const Size& size, std::uint64_t sound, const Op
   return comparison.finish();
 }
 
-// What a list needs at capture or, if that is more, before.
+// A list needs so much at capture or, if that is more, before.
 oracle::Need need_of(const Row& row, const List& list, bool keeps_outputs) {
   const oracle::DeclaredCapture capture{row.chunks, entries_of(list)};
   const oracle::Need captured = oracle::need(capture);

@@ -69,7 +69,7 @@ oracle::OfResets::Kind kind_of(Kind kind) {
   }
 }
 
-// What a reset can name in an order of this size.
+// A reset can name these in an order of this size.
 std::vector<Reset> names_of_resets(const Size& size) {
   std::vector<Reset> names{Reset{}};
   for (std::int32_t chunk = 1; chunk <= size.chunks + 1; ++chunk) {

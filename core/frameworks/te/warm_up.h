@@ -1,5 +1,5 @@
-// What TransformerEngine's passes before capture take: eager execution of the order, on memory that
-// is given back before the first graph is captured.
+// TransformerEngine's passes before capture take memory: eager execution of the order, on memory
+// that is given back before the first graph is captured.
 //
 //   [1, 1, -1, -1]     two outputs at once, and at a backward its gradients
 //

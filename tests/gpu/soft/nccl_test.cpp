@@ -236,7 +236,7 @@ TEST_F(OverNccl, ARankThatCannotJoinEndsAll) {
       << outcome.err;
 }
 
-// Nothing ends what NCCL waits for there.
+// NCCL's wait there is ended by nothing.
 TEST_F(OverNccl, ARankThatDoesNotComeBackFromJoiningEndsAllAfterTheTimeout) {
   publish("1f1b", 2);
   const Outcome outcome = run(2, {"--transport", "nccl", "--timeout", "1"}, "silent:1");
