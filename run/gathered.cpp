@@ -168,7 +168,6 @@ void unite(RunTimes& all, const RunTimes& more) {
 void unite(StepTimes& all, const StepTimes& more) {
   join(all.replay, more.replay, longer);
   join(all.launch, more.launch, longer);
-  join(all.busy, more.busy, [](double a, double b) { return a + b; });
 }
 
 // A name that the system gives each start of a machine.
@@ -193,6 +192,7 @@ void add_times(RunReport& report, StepTimes& times, Told& told) {
     const double later = after(its, mine);
     times.begin[i] = std::min(times.begin[i], told.steps.begin[i] + later);
     times.end[i] = std::max(times.end[i], told.steps.end[i] + later);
+    times.busy[i] += told.steps.busy[i];
     // Two processes may be off to opposite sides.
     const double doubt = 2 * std::max(mine.doubt, its.doubt);
     report.clock_doubt = std::max(report.clock_doubt.value_or(0), doubt);
@@ -244,7 +244,8 @@ void add(RunReport& report, StepTimes& times, std::string_view text) {
   report.bytes.allocated += told.bytes.allocated;
   unite(report.times, told.times);
   unite(times, told.steps);
-  if (told.machine == this_machine()) return add_times(report, times, told);
+  const std::string here = this_machine();
+  if (!here.empty() && told.machine == here) return add_times(report, times, told);
   report.other_clocks = true;
 }
 

@@ -49,7 +49,7 @@ Read<CheckOptions> with_plan_of(const JsonDocument& document, CheckOptions optio
   if (!plan) return options;
   const bool text = plan->type() == JsonValue::Type::String;
   const auto kind = text ? plan_named(plan->string()) : std::nullopt;
-  if (!kind) return malformed(plan->span(), "`plan` is \"te\" or \"safe\"");
+  if (!kind) return malformed(plan->span(), "`plan` is \"te\", \"safe\" or \"mcore-local\"");
   options.plan.kind = kind;
   return options;
 }

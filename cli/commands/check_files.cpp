@@ -60,7 +60,7 @@ Checked checked(RefusedInput refused) {
 std::optional<std::string> certified(const Input& input, const Model& declared,
                                      const CheckOptions& options, const CheckResult& result) {
   if (!declared.plan.kind)
-    throw CLI::ValidationError("--plan-out", "needs --plan, whose plan it writes, or --plan-in");
+    throw CLI::ValidationError("--plan-out", "needs --plan, whose plan it writes");
   if (replays_otherwise(input.schedule))
     throw CLI::ValidationError("--plan-out", "is for orders that are replayed as captured");
   const Context context(input, options);

@@ -153,7 +153,12 @@ int measure_in(Launched& launched, MeasureRequest& request, const ModelFile& fil
     ordinal = *device;
   }
   auto engine = engine_for(request.device, ordinal);
-  if (!engine) return fail(engine.error());
+  // One that fails alone ends all.
+  if (!engine) {
+    launched.end_all(
+        fmt::format("error: rank {}: {}\n", launched.processes().rank(), engine.error().message),
+        kEnvironment);
+  }
   const auto cost = run::measure_transfer_between(**engine, launched.processes(), messages, bytes);
   if (!cost) return fail(cost.error());
   engine->reset();
@@ -184,6 +189,10 @@ int measure_apart(MeasureRequest& request, const ModelFile& file) {
 }
 
 int measure(MeasureRequest& request) {
+  const bool apart = request.transport.kind != TransportKind::InProcess;
+  if (!request.traces.empty() && apart) {
+    throw CLI::ValidationError("--transport", "is for what is measured here, and not for a trace");
+  }
   if (!request.traces.empty()) {
     return measure_traces(request.traces, request.output, request.limits);
   }
@@ -201,7 +210,6 @@ int measure(MeasureRequest& request) {
       return kFindings;
     }
   }
-  const bool apart = request.transport.kind != TransportKind::InProcess;
   return apart ? measure_apart(request, *file) : measure_model(request, *file, 0, std::nullopt);
 }
 

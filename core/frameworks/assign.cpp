@@ -44,9 +44,9 @@ void plan_like_megatron(const BufferTable& table, const Course& capture, const C
     const auto rank = static_cast<std::int32_t>(r);
     RankMemory& memory =
         plan.ranks.emplace_back(plan_as_local_graphs(table, rank, capture.work[r], plan));
-    const LocalCopies::Most& most = copies.most(rank);
-    memory.pool += most.bytes;
-    memory.peak_entry = std::max(memory.peak_entry, most.entry);
+    // Copies are made while the order is replayed, and the peak is said of an entry that is
+    // captured.
+    memory.pool += copies.most(rank).bytes;
   }
 }
 

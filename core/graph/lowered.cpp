@@ -47,10 +47,12 @@ bool has_transfers(const Schedule& schedule) {
 
 namespace {
 
-// The place is behind all that was made for an entry in front of the reset.
+// The place is behind all that was made for an entry in front of the reset, and behind the group
+// that one of these may be in.
 std::uint32_t place_behind(const std::vector<Step>& steps, std::uint32_t entries) {
   std::size_t behind = steps.size();
   while (behind > 0 && steps[behind - 1].entry >= entries) --behind;
+  while (behind < steps.size() && steps[behind].group == Group::Continues) ++behind;
   return static_cast<std::uint32_t>(behind);
 }
 

@@ -65,6 +65,12 @@ Result<Input, std::string> with_replay(Input capture, const Input& replay) {
     return std::string("the two texts together are too long");
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (!ranks[r].replay && !ranks[r].resets.empty()) {
+      return fmt::format(
+          "rank {} of {} resets graphs, which happens between replays, and the order is only "
+          "captured: resets stand in the order that is replayed",
+          r, capture.source.name);
+    }
     ranks[r].replay = replayed[r].replayed();
     ranks[r].resets = replayed[r].resets;
     if (lists_stages(capture)) {

@@ -229,8 +229,13 @@ Diagnostic at_odds(const Context& context, const OrderView& order, std::int32_t 
       .witness = words::entries(context, order, {std::min(whole, half), std::max(whole, half)})};
 }
 
-bool has_hooks(const Context& /*context*/, const Module& module) {
-  return module.flags.hooks;
+// Megatron's own graphs are captured by Megatron.
+bool captured_by_megatron(const Context& context) {
+  return context.options().plan.kind == PlanKind::McoreLocal;
+}
+
+bool has_hooks(const Context& context, const Module& module) {
+  return module.flags.hooks && !captured_by_megatron(context);
 }
 
 ModuleFinding describe_hooks(const Context& context, const ModuleUse& use) {
@@ -253,8 +258,8 @@ ModuleFinding describe_hooks(const Context& context, const ModuleUse& use) {
 constexpr ModuleRule kHooks{
     .shows_at = ShowsAt::Forward, .at_fault = has_hooks, .describe = describe_hooks};
 
-bool needs_hooks_each_call(const Context& /*context*/, const Module& module) {
-  return module.flags.hooks_each_call;
+bool needs_hooks_each_call(const Context& context, const Module& module) {
+  return module.flags.hooks_each_call && !captured_by_megatron(context);
 }
 
 ModuleFinding describe_hooks_each_call(const Context& context, const ModuleUse& use) {

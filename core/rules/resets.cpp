@@ -271,6 +271,13 @@ void reset_before_end(const Context& context, Findings& out) {
   });
 }
 
+// An edit leaves a comma behind in JSON.
+Help taken_away(const Context& context, const Reset& reset) {
+  Help help{.text = "take it away"};
+  if (context.input().form != Form::Json) help.edits = {{reset.span, ""}};
+  return help;
+}
+
 // A reset finds graphs to let go of.
 //
 //   F1.0 B1.0 reset1 reset1     the second finds none
@@ -293,7 +300,7 @@ void reset_of_nothing(const Context& context, Findings& out) {
                       "{} finds nothing to let go of: {}", placed(context, order, reset),
                       again ? "all of it has been reset before" : "no such graph is captured"),
                   .labels = {{reset.span, again ? "this does nothing" : "there is no such graph"}},
-                  .help = {.text = "take it away", .edits = {{reset.span, ""}}}});
+                  .help = taken_away(context, reset)});
     }
   });
 }

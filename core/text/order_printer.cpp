@@ -17,8 +17,6 @@ constexpr std::size_t kLineWidth = 100;
 class TokenLine {
  public:
   TokenLine(std::string& out, std::string lead) : out_(out), line_(std::move(lead)) {}
-  ~TokenLine() { out_ += line_ + "\n"; }
-
   void add(const std::string& token) {
     if (line_.size() + 1 + token.size() > kLineWidth) {
       out_ += line_ + "\n";
@@ -26,6 +24,7 @@ class TokenLine {
     }
     line_ += " " + token;
   }
+  void end() { out_ += line_ + "\n"; }
 
  private:
   std::string& out_;
@@ -47,6 +46,7 @@ void print_entries(std::string& out, std::string lead, const std::vector<Entry>&
     line.add(token);
   }
   for (; reset != resets.end(); ++reset) line.add(to_token(*reset));
+  line.end();
 }
 
 void print_chunks(std::string& out, std::size_t r, std::string_view what,

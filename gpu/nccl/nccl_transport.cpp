@@ -213,6 +213,7 @@ void NcclTransport::end_lanes(const Lanes& lanes, CUstream_st* on, std::size_t f
   const auto status = CAPO_CUDA_CHECK_NOEXCEPT(cudaStreamIsCapturing(on, &capture));
   const bool captured = capture != cudaStreamCaptureStatusNone;
   if (captured) communicators_->leave();
+  if (!status.ok() && !error_) error_ = to_error("ask whether a stream is captured", status);
   if (!status.ok() || (captured && lanes.size() == 1)) return;
   std::map<std::size_t, CUevent_st*> over;
   for (const auto& [through, lane] : lanes) over[through] = recorded(lane);

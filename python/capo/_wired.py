@@ -129,7 +129,7 @@ class Plan(_Columns):
 
     @property
     def name(self):
-        """ "te" or "safe"."""
+        """ "te", "safe" or "mcore-local"."""
         return self._held.kind_of_plan
 
     @property

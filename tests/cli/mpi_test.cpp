@@ -69,6 +69,7 @@ json without_times(const std::string& text) {
   json report = json::parse(text, nullptr, false);
   report.erase("times");
   report.erase("transport");
+  report.erase("edges");
   return report;
 }
 
@@ -163,8 +164,8 @@ TEST(MeasuredMessages, NeedOneSizeAndTheMemoryOfTheTransport) {
   const ScratchFolder folder;
   folder.write("m.json", std::string(kSmallModel));
   folder.write("two.json", R"({"layers": "a", "modules": {
-      "a": {"kind": "linear", "shape": {"tokens": 4, "hidden": 4, "ffn": 4}},
-      "b": {"kind": "linear", "shape": {"tokens": 8, "hidden": 4, "ffn": 4}}}})");
+      "a": {"kind": "linear", "dtype": "bf16", "shape": {"tokens": 4, "hidden": 4, "ffn": 4}},
+      "b": {"kind": "linear", "dtype": "bf16", "shape": {"tokens": 8, "hidden": 4, "ffn": 4}}}})");
   const auto measured = [&](const std::string& model, const std::string& device) {
     return run_capo({"measure", "--model", model, "--transport", "mpi", "--device", device},
                     {.directory = folder.path()});

@@ -22,11 +22,12 @@ using Words = std::vector<std::string>;
 struct NumberOption {
   Words command;
   std::string name;
-  std::string type;  ///< INT, UINT or FLOAT
+  std::string type;     ///< INT, UINT or FLOAT
+  bool listed = false;  ///< takes several, with commas between them
 };
 
 std::vector<NumberOption> number_options() {
-  const std::regex line(R"(^\s+(?:-\w,)?(--[a-z-]+)\S* (UINT|INT|FLOAT)\b.*)");
+  const std::regex line(R"(^\s+(?:-\w,)?(--[a-z-]+)\S* (UINT|INT|FLOAT)\b( \.\.\.)?.*)");
   std::vector<NumberOption> options;
   for (const Words& command : std::vector<Words>{{"check"},
                                                  {"convert"},
@@ -45,7 +46,8 @@ std::vector<NumberOption> number_options() {
     std::smatch found;
     for (std::string text; std::getline(lines, text);) {
       if (!std::regex_match(text, found, line)) continue;
-      options.push_back({.command = command, .name = found[1], .type = found[2]});
+      options.push_back(
+          {.command = command, .name = found[1], .type = found[2], .listed = found[3].matched});
     }
   }
   return options;
@@ -57,6 +59,7 @@ TEST(Numbers, OfEveryCommandAreDecimalAndFinite) {
   for (const NumberOption& option : options) {
     for (const std::string text :
          {"0x10", "nan", "inf", "1e400", "1_0", "", "ten", "0b1", "-0x1", "1,000"}) {
+      if (option.listed && text == "1,000") continue;  // these are two
       Words arguments = option.command;
       arguments.push_back(option.name + "=" + text);
       const Outcome outcome = run_capo(arguments);

@@ -33,7 +33,7 @@ TEST(WithReplay, TheSecondGivesTheReplayWithItsOwnPlaces) {
 }
 
 TEST(WithReplay, ResetsAreThoseOfTheReplay) {
-  const auto both = with_replay(read("a.order", "capo 1\nrank 0: F1 F1 B1 B1 reset1.0 reset1.1\n"),
+  const auto both = with_replay(read("a.order", "capo 1\nrank 0: F1 F1 B1 B1\n"),
                                 read("b.order", "capo 1\nrank 0: F1 B1 F1 B1 reset\n"));
   ASSERT_TRUE(both);
   const RankOrder& rank = both->schedule.ranks.at(0);
@@ -42,6 +42,15 @@ TEST(WithReplay, ResetsAreThoseOfTheReplay) {
   EXPECT_EQ(rank.resets[0].behind, 4U);
   EXPECT_EQ(both->source.slice(rank.resets[0].span), "reset");
   EXPECT_EQ(both->source.name_at(rank.resets[0].span.offset), "b.order");
+}
+
+TEST(WithReplay, AnOrderThatIsOnlyCapturedResetsNothing) {
+  const auto both = with_replay(read("a.order", "capo 1\nrank 0: F1 F1 B1 B1 reset1.0\n"),
+                                read("b.order", "capo 1\nrank 0: F1 B1 F1 B1\n"));
+  ASSERT_FALSE(both);
+  EXPECT_EQ(both.error(),
+            "rank 0 of a.order resets graphs, which happens between replays, and the order is only "
+            "captured: resets stand in the order that is replayed");
 }
 
 TEST(WithReplay, AChunkThatIsResetIsCountedAsItsEntriesAre) {
