@@ -148,17 +148,12 @@ int measure_in(Launched& launched, MeasureRequest& request, const ModelFile& fil
   }
   int ordinal = 0;  // of the CUDA device
   if (request.transport.kind == TransportKind::Nccl) {
-    const auto device = launched.device();
+    const auto device = launched.device_or_end();
     if (!device) return fail(device.error());
     ordinal = *device;
   }
   auto engine = engine_for(request.device, ordinal);
-  // One that fails alone ends all.
-  if (!engine) {
-    launched.end_all(
-        fmt::format("error: rank {}: {}\n", launched.processes().rank(), engine.error().message),
-        kEnvironment);
-  }
+  if (!engine) launched.end_all_for(engine.error());
   const auto cost = run::measure_transfer_between(**engine, launched.processes(), messages, bytes);
   if (!cost) return fail(cost.error());
   engine->reset();

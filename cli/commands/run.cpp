@@ -239,21 +239,13 @@ run::Division division_of(const RunRequest& request, const Input& input) {
   return {.ranks = ranks, .per_process = apart ? request.transport.ranks_per_device : ranks};
 }
 
-[[noreturn]] void end_all_for(const Error& error, Launched& launched) {
-  std::string text =
-      fmt::format("error: rank {}: {}\n", launched.processes().rank(), error.message);
-  if (!error.help.empty()) text += fmt::format("  help: {}\n", error.help);
-  launched.end_all(text, kEnvironment);
-}
-
 // Refuses before anything runs, and says so in one of the processes; one that fails alone ends all.
 Result<std::unique_ptr<run::Engine>> engine_of(const RunRequest& request) {
   if (request.transport.kind != TransportKind::Nccl) return engine_for(request.device);
-  const auto ordinal = request.launched->device();
-  if (!ordinal && request.launched->on_one_machine()) return ordinal.error();
-  if (!ordinal) end_all_for(ordinal.error(), *request.launched);
+  const auto ordinal = request.launched->device_or_end();
+  if (!ordinal) return ordinal.error();
   auto engine = engine_for(request.device, *ordinal);
-  if (!engine) end_all_for(engine.error(), *request.launched);
+  if (!engine) request.launched->end_all_for(engine.error());
   return engine;
 }
 

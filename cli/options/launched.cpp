@@ -148,6 +148,18 @@ int Launched::run(const std::function<int()>& command) {
   }
 }
 
+Result<int> Launched::device_or_end() {
+  auto ordinal = device();
+  if (!ordinal && !on_one_machine()) end_all_for(ordinal.error());
+  return ordinal;
+}
+
+void Launched::end_all_for(const Error& error) {
+  std::string text = fmt::format("error: rank {}: {}\n", processes_->rank(), error.message);
+  if (!error.help.empty()) text += fmt::format("  help: {}\n", error.help);
+  end_all(text, kEnvironment);
+}
+
 void Launched::end_all(std::string_view tell, int code) {
   if (tell.empty() && !reports()) std::this_thread::sleep_for(processes_->timeout());
   if (!tell.empty() && !reports()) dup2(heard_, STDERR_FILENO);

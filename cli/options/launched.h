@@ -63,12 +63,17 @@ class Launched {
   /// Whether no process is on another machine, so that all find the same devices.
   [[nodiscard]] bool on_one_machine() const { return of_this_machine() == processes_->size(); }
 
+  /// device(), where a process that alone has none ends all.
+  [[nodiscard]] Result<int> device_or_end();
+
   /// Runs a command that ends in every process alike, with its exit code; what is thrown in one of
   /// them alone ends all.
   [[nodiscard]] int run(const std::function<int()>& command);
   /// Ends all processes after `tell` has been printed by this one. An empty text says that rank 0
   /// prints, and ends this one too.
   [[noreturn]] void end_all(std::string_view tell, int code);
+  /// Ends them for an error that this process alone has.
+  [[noreturn]] void end_all_for(const Error& error);
 
  private:
   explicit Launched(std::unique_ptr<run::Processes> processes);
