@@ -20,15 +20,8 @@ capo=$1 replays=${2:-9}
 folder=$(mktemp -d)
 trap 'rm -rf -- "$folder"' EXIT
 
-# model NAME KIND TOKENS HIDDEN FFN GROUPS: writes NAME.json; GROUPS is empty where there are none.
-model() {
-  local groups=${6:+", \"groups\": $6"} splits=${6:+"\"splits\": \"device\","}
-  cat >"$folder/$1.json" <<JSON
-{"schema": 1, "modules": {"module": {"kind": "$2", "dtype": "bf16",
-  "shape": {"tokens": $3, "hidden": $4, "ffn": $5$groups}, $splits
-  "flags": {"fuse_wgrad_accumulation": true, "grad_added_to_main_grad": true}}}, "layers": "module"}
-JSON
-}
+# shellcheck source=bench/gpu/model_files.sh
+source "$(dirname "$0")/model_files.sh"
 model toy-linear linear 128 256 256 ''
 model toy-mlp layernorm-mlp 128 256 512 ''
 model toy-experts grouped-mlp 128 256 256 4

@@ -23,15 +23,8 @@ trap 'rm -rf -- "$folder"' EXIT
   exit 5
 }
 
-# model NAME KIND TOKENS HIDDEN FFN GROUPS: writes NAME.json; GROUPS is empty where there are none.
-model() {
-  local groups=${6:+", \"groups\": $6"} splits=${6:+"\"splits\": \"device\","}
-  cat >"$folder/$1.json" <<JSON
-{"schema": 1, "modules": {"module": {"kind": "$2", "dtype": "bf16",
-  "shape": {"tokens": $3, "hidden": $4, "ffn": $5$groups}, $splits
-  "flags": {"fuse_wgrad_accumulation": true, "grad_added_to_main_grad": true}}}, "layers": "module"}
-JSON
-}
+# shellcheck source=bench/gpu/model_files.sh
+source "$(dirname "$0")/model_files.sh"
 model linear linear 8192 8192 8192 ''
 model mlp layernorm-mlp 4096 4096 14336 ''
 model experts grouped-mlp 4096 7168 2048 8
