@@ -36,8 +36,8 @@ void run_course(const BufferTable& table, const Course& course, CourseVisitor& v
 /// does not need itself; without them they are 0. They cost a course of capo's own plan.
 enum class LowerBounds : std::uint8_t { With, Without };
 
-/// What Megatron copies out of its graphs gets memory while the step is replayed: by `replay`, or,
-/// if that is null, as captured.
+/// Megatron copies some tensors out of its graphs, and these get memory while the step is replayed:
+/// by `replay`, or, if that is null, as captured.
 [[nodiscard]] Plan assign(const BufferTable& table, const Course& capture, PlanKind kind,
                           Granularity granularity = Granularity::PerAction,
                           LowerBounds bounds = LowerBounds::With, const Course* replay = nullptr);

@@ -85,11 +85,11 @@ struct Plan {
   Granularity granularity = Granularity::PerAction;
   std::vector<std::int64_t> address;  ///< by buffer; those of receives may be left out
   std::vector<RankMemory> ranks;
-  /// By buffer, of which buffer it is the tensor: what a layer reads is what its neighbour made.
+  /// Says by buffer of which buffer it is the tensor: a layer reads what its neighbour made.
   /// Empty: every buffer is a tensor of its own.
   std::vector<BufferId> tensor;
-  /// By buffer, the address where a graph makes what is then copied to its own. Empty or kNowhere:
-  /// it is made where it lies.
+  /// Says by buffer at which address a graph makes what is then copied to its own. Empty or
+  /// kNowhere: it is made where it lies.
   std::vector<std::int64_t> made;
 
   [[nodiscard]] BufferId tensor_of(BufferId buffer) const {

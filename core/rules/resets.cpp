@@ -133,7 +133,7 @@ bool sends_gradient_of(const Entry& send, const std::optional<Action>& backward)
          send.microbatch == backward->microbatch;
 }
 
-// What graphs hand out is sent before the last graph of their pool is let go of.
+// A tensor that graphs hand out is sent before the last graph of their pool is let go of.
 //
 //   F1.0 B1.0 F2.0 B2.0 reset send-F1.0     the activation lies in a pool that nothing holds
 //

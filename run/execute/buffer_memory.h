@@ -40,7 +40,8 @@ class BufferMemory {
 
   /// Null for a buffer without bytes.
   [[nodiscard]] virtual std::byte* at(BufferId buffer) = 0;
-  /// Where a graph makes a buffer that is then copied to its place; null: it is made there.
+  /// The place in which a graph makes a buffer that is then copied to its own; null: it is made
+  /// there.
   [[nodiscard]] virtual std::byte* made_at(BufferId) { return nullptr; }
   virtual void written(BufferId buffer) = 0;
   /// Called when nobody reads it again: calls launched on the stream from now on may destroy it.

@@ -62,7 +62,7 @@ struct Need {
 
 Need need(const DeclaredCapture& capture);
 
-/// What the passes before capture need, weights included: all inputs that capture will have, the
+/// The passes before capture need, weights included: all inputs that capture will have, the
 /// outputs whose backward is not over, or all so far if they are kept, and while a backward runs
 /// its two gradients. Weight gradients are not among the passes' entries.
 Need need_of_warm_up(const DeclaredCapture& capture, bool keeps_outputs);

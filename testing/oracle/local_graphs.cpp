@@ -35,7 +35,7 @@ class Chunk {
   [[nodiscard]] long bytes(int layer, LocalTensor::Kind kind) const {
     return bytes_of(chunks_, named(layer, kind));
   }
-  /// What a forward reads, and a backward: a neighbour's tensor if it is as large.
+  /// A forward and a backward read a neighbour's tensor if it is as large.
   [[nodiscard]] LocalTensor input(int layer) const {
     const bool shared =
         layer > 0 && bytes(layer, LocalTensor::Input) == bytes(layer - 1, LocalTensor::Output);

@@ -31,7 +31,7 @@ enum class ResetFault {
   Sent,      ///< a send of what the last graph's pool held, but for the last backward's gradient
 };
 
-/// By step.
+/// The faults are listed by step.
 [[nodiscard]] std::vector<ResetFault> faults_of_resets(const std::vector<OfResets>& steps);
 
 }  // namespace capo::oracle

@@ -129,7 +129,8 @@ struct Slots {
 [[nodiscard]] Made<Slots> slots_for_any_microbatches(const Request& request,
                                                      const Limits& limits = {});
 
-/// What becomes of a choice of slots in a family, by the first order that takes one too early.
+/// The verdict tells what becomes of a choice of slots in a family, by the first order that takes
+/// one too early.
 struct SlotVerdict {
   struct Counterexample {
     Generated orders;

@@ -492,7 +492,7 @@ TEST(GivenTensors, AreOfANeighbourAndNobodyElse) {
   EXPECT_NE(refusal_of(two_layers("3", back)), "");
 }
 
-// Where a graph makes what is then copied is read over.
+// The reader passes over the place in which a graph makes what is then copied.
 TEST(GivenTensors, HaveTheirPlaceWhereTheyAreCopiedTo) {
   std::string text = two_layers(named(1, "static input"), named(0, "grad output"));
   text.insert(text.find('[') + 1,

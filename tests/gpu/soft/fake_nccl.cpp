@@ -234,7 +234,7 @@ struct Kernel {
   std::vector<Operation> operations;
 };
 
-// What a group has for one communicator is a kernel by itself. On one stream they run one after
+// A group is a kernel for each of its communicators. On one stream they run one after
 // the other, and NCCL does not say which is first: here the last that was added is.
 using Kernels = std::map<cudaStream_t, std::deque<Kernel>>;  // by stream, the first in front
 

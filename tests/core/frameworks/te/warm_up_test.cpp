@@ -1,4 +1,4 @@
-// What the passes before capture take, on orders that one can follow by hand. The module's input
+// The passes before capture, on orders that one can follow by hand, take memory. The module's input
 // has 1 byte, its output 10; it keeps 100 for the backward and leaves 1000 for the weight gradient.
 
 #include "core/frameworks/te/warm_up.h"
