@@ -166,7 +166,7 @@ void for_each_list(const Size& size, Visit visit) {
 
 bool compare_row(const Row& row, const Size& size, std::uint64_t sound, const Options& options) {
   Comparison comparison(fmt::format("plan te of {}, {}", name_of(size), row.name), options);
-  Judge judge(declared_of(row, size), options.through);
+  Judge judge(declared_of(row, size), options);
   std::uint64_t orders = 0;
   for_each_list(size, [&](const List& list) {
     ++orders;
@@ -206,7 +206,7 @@ bool compare_budget(const Row& row, const Size& size, int budget, bool keeps_out
   Verdicts::Declared declared = declared_of(row, size);
   declared.options.plan.budget = budget;
   declared.options.plan.warm_up_keeps_outputs = keeps_outputs;
-  Judge judge(std::move(declared), options.through);
+  Judge judge(std::move(declared), options);
   for_each_list(size, [&](const List& list) {
     if (!comparison.mine()) return true;
     const oracle::Need need = need_of(row, list, keeps_outputs);

@@ -1,7 +1,8 @@
 // The product's side: one order after another under the same declarations.
 //
 // The fast interface has to say what check() says. So both are asked, unless check() is wanted
-// alone; where they differ the answer is the rule "check() differs", which no oracle gives.
+// alone or the options want it for a part of what is rejected; where they differ the answer is the
+// rule "check() differs", which no oracle gives.
 
 #pragma once
 
@@ -15,7 +16,7 @@ namespace capo::exhaustive {
 
 class Judge {
  public:
-  Judge(Verdicts::Declared declared, Through through);
+  Judge(Verdicts::Declared declared, const Options& options);
 
   [[nodiscard]] Answer of(const std::vector<TeEntry>& list);
   [[nodiscard]] Answer of(const Input& input);
@@ -28,6 +29,8 @@ class Judge {
 
   Verdicts::Declared declared_;
   Through through_;
+  std::uint64_t check_each_;
+  std::uint64_t rejected_ = 0;
   Verdicts verdicts_;
 };
 

@@ -42,8 +42,8 @@ bool is_sound(const std::vector<oracle::Number>& numbers) {
 
 bool compare_row(const Row& row, const Options& options) {
   Comparison comparison("lists of " + name_of(row.size), options);
-  Judge bare({}, options.through);
-  Judge chain({.topology = Topology::Chain}, options.through);
+  Judge bare({}, options);
+  Judge chain({.topology = Topology::Chain}, options);
   std::uint64_t all = 0;
   std::uint64_t in_turn = 0;
   std::uint64_t executable = 0;

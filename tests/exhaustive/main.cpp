@@ -1,13 +1,13 @@
 // The verifier against the oracle on every order of a scope: verdict, rule and first place.
 //
 //   capo_exhaustive [SCOPE ...] [--quick | --long] [--shard I/N] [--through verdicts|check]
-//                   [--stop-at-first]
+//                   [--check-each N] [--stop-at-first]
 //
 // Without a scope: all of them, and of the long ones those that there are. Prints what was
 // compared, what disagrees as lists to paste, counts against those known from elsewhere, and
 // seconds. Exit code 0: no disagreement and all counts right; 1: some; 2: wrong usage. ctest runs
-// every scope; `./dev exhaustive --long` the long ones, in as many processes as there are
-// processors.
+// every scope with --check-each 7, `./dev exhaustive` without it, and `./dev exhaustive --long` the
+// long ones, in as many processes as there are processors.
 
 #include "tests/exhaustive/scopes.h"
 
@@ -65,6 +65,13 @@ bool take_shard(std::string_view text, Options& options) {
   return true;
 }
 
+bool take_check_each(std::string_view text, Options& options) {
+  const auto each = number(text);
+  if (!each || *each == 0) return false;
+  options.check_each = *each;
+  return true;
+}
+
 bool take_through(std::string_view text, Options& options) {
   if (text != "verdicts" && text != "check") return false;
   options.through = text == "check" ? Through::Check : Through::Verdicts;
@@ -95,6 +102,8 @@ std::optional<Asked> asked_of(const std::vector<std::string_view>& words) {
       understood = has_value && take_shard(words[++i], asked.options);
     } else if (words[i] == "--through") {
       understood = has_value && take_through(words[++i], asked.options);
+    } else if (words[i] == "--check-each") {
+      understood = has_value && take_check_each(words[++i], asked.options);
     } else {
       understood = take_scope(words[i], asked);
     }
@@ -115,9 +124,11 @@ std::optional<Asked> asked_of(const std::vector<std::string_view>& words) {
 int main(int argc, char** argv) {
   const std::optional<Asked> asked = asked_of({argv + 1, argv + argc});
   if (!asked) {
-    fmt::print(stderr,
-               "usage: capo_exhaustive [SCOPE ...] [--quick | --long] [--shard I/N]\n"
-               "                       [--through verdicts|check] [--stop-at-first]\nscopes:");
+    fmt::print(
+        stderr,
+        "usage: capo_exhaustive [SCOPE ...] [--quick | --long] [--shard I/N]\n"
+        "                       [--through verdicts|check] [--check-each N] [--stop-at-first]\n"
+        "scopes:");
     for (const Scope& scope : kScopes) {
       fmt::print(stderr, " {}{}", scope.name, scope.has_long ? " (also --long)" : "");
     }

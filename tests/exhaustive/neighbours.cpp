@@ -24,7 +24,7 @@ std::uint64_t neighbours_of_each(std::uint64_t length, std::uint64_t alphabet) {
 bool neighbours(const Options& options) {
   const Size size = options.effort == Effort::Quick ? Size{2, 2, false} : Size{3, 3, false};
   Comparison comparison("neighbours of " + name_of(size), options);
-  Judge chain({.topology = Topology::Chain}, options.through);
+  Judge chain({.topology = Topology::Chain}, options);
   const Needs needs = needs_of_a_chain(size);
   List alphabet;
   for (std::size_t token = 0; token < needs.size(); ++token)

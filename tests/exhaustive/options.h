@@ -8,7 +8,7 @@ namespace capo::exhaustive {
 
 /// Which way the product is asked.
 enum class Through : std::uint8_t {
-  Verdicts,  ///< the fast interface; of what it accepts, and of every so manyth, check() as well
+  Verdicts,  ///< the fast interface, and check() as well: see Options::check_each
   Check,     ///< check() alone, for what the fast interface would answer without asking a rule
 };
 
@@ -23,6 +23,9 @@ struct Options {
   Effort effort = Effort::Whole;
   std::uint64_t shard = 0;  ///< takes this one of `shards` parts
   std::uint64_t shards = 1;
+  /// Of what the fast interface rejects, check() is asked for one in so many; of what it accepts,
+  /// always.
+  std::uint64_t check_each = 1;
   bool stop_at_first = false;
 };
 

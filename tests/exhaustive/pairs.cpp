@@ -201,7 +201,7 @@ bool compare_pairs(int microbatches, const Transfers& transfers, const Options& 
                                   .channel_bytes = transfers.held,
                                   .message_bytes = 1,
                                   .comm_init = transfers.init};
-  Judge judge(declared, options.through);
+  Judge judge(declared, options);
   TwoRanks ranks(microbatches);
   const std::vector<Order> first = local_orders(0, microbatches);
   const std::vector<Order> second = local_orders(1, microbatches);

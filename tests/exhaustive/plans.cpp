@@ -43,7 +43,7 @@ bool compare_scope(const Scope& scope, const Options& options) {
   Verdicts::Declared declared;
   declared.topology = scope.chain ? Topology::Chain : Topology::Independent;
   declared.options.plan = {.kind = PlanKind::Te, .aliases = scope.aliases};
-  Judge judge(declared, options.through);
+  Judge judge(declared, options);
   const Needs needs = scope.chain ? needs_of_a_chain(scope.size) : needs_of_each_chunk(scope.size);
   std::uint64_t orders = 0;
   List list;

@@ -172,7 +172,7 @@ class Resets {
                                 declared.plan.kind ? " that send" : ""),
                     options),
         declared_(std::move(declared)),
-        judge_({.options = declared_}, options.through),
+        judge_({.options = declared_}, options),
         needs_(std::move(tokens.needs)),
         rank_(size, std::move(tokens.kinds)),
         names_(names_of_resets(size)) {}

@@ -26,7 +26,7 @@ bool strings(const Options& options) {
   for (const double value : {1.0, 2.0, 3.0, -1.0, -2.0, -3.0, -1.5, -2.5, -3.5, 0.0, 4.0})
     alphabet.push_back(entry_of(value));
   Comparison comparison("strings", options);
-  Judge judge({}, options.through);
+  Judge judge({}, options);
   std::uint64_t all = 0;
   std::uint64_t oracles_differ = 0;
   std::vector<oracle::Number> numbers;
