@@ -21,10 +21,10 @@ std::vector<TorchAction> receives_of(const torch::Rows& rows) {
   return receives;
 }
 
-class Search {
+class DeferralSearch {
  public:
-  Search(const torch::Rows& rows, ForTorch wanted,
-         const std::function<bool(const std::string&)>& accepts)
+  DeferralSearch(const torch::Rows& rows, ForTorch wanted,
+                 const std::function<bool(const std::string&)>& accepts)
       : rows_(rows), wanted_(std::move(wanted)), accepts_(accepts) {}
 
   // Lowers without putting anything off, and returns whether that is accepted.
@@ -73,7 +73,7 @@ Result<SafelyDeferred, RaisedByTorch> defer_safely(
   const std::vector<TorchAction> receives = receives_of(*early);
   wanted.policy.defer_pp_recv = true;
   wanted.policy.orderly = {.posted = {receives.begin(), receives.end()}};
-  Search search(rows, std::move(wanted), accepts);
+  DeferralSearch search(rows, std::move(wanted), accepts);
   const bool begun = search.begin();
   const std::string posted = search.table;
   if (begun) search.put_off(receives);

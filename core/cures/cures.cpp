@@ -17,15 +17,15 @@ namespace capo {
 namespace {
 
 // Findings are counted by rule, since an edit moves the positions that messages name.
-struct Counted {
+struct CountsByRule {
   std::map<std::string_view, std::size_t> errors;
   std::map<std::string_view, std::size_t> warnings;
 };
 
 // A finding that was counted and not kept has the severity of an error if its rule has one that was
 // kept.
-Counted counted(const Diagnostics& findings) {
-  Counted counts;
+CountsByRule by_rule(const Diagnostics& findings) {
+  CountsByRule counts;
   for (const Diagnostic& finding : findings.kept()) {
     ++(finding.severity == Severity::Error ? counts.errors : counts.warnings)[finding.rule];
   }
@@ -40,12 +40,12 @@ Counted counted(const Diagnostics& findings) {
 }
 
 // Whether an edit has cured a finding, and no rule has more errors than before.
-bool is_cured(const Counted& before, const Counted& after, const Diagnostic& finding) {
+bool is_cured(const CountsByRule& before, const CountsByRule& after, const Diagnostic& finding) {
   const auto in = [](const auto& counts, std::string_view rule) {
     const auto of = counts.find(rule);
     return of == counts.end() ? 0 : of->second;
   };
-  const auto of_severity = [&](const Counted& counts) {
+  const auto of_severity = [&](const CountsByRule& counts) {
     return in(finding.severity == Severity::Error ? counts.errors : counts.warnings, finding.rule);
   };
   return of_severity(after) < of_severity(before) &&
@@ -164,7 +164,7 @@ std::string edited(const std::string& text, std::vector<Edit> edits) {
 void keep_cures_that_work(CheckResult& result, const Input& input, const JudgeText& judge,
                           const CureOptions& options) {
   const std::uint64_t each = entries_of(input);
-  const Counted before = counted(result.diagnostics);
+  const CountsByRule before = by_rule(result.diagnostics);
   std::uint64_t judged = 0;
   for (const Severity severity : {Severity::Error, Severity::Warning}) {
     result.diagnostics.revise([&](Diagnostic& finding) {
@@ -173,7 +173,7 @@ void keep_cures_that_work(CheckResult& result, const Input& input, const JudgeTe
       const auto after = judged > options.budget
                              ? std::nullopt
                              : judge(edited(input.source.text, finding.help.edits));
-      if (!after || !is_cured(before, counted(after->diagnostics), finding)) finding.help = {};
+      if (!after || !is_cured(before, by_rule(after->diagnostics), finding)) finding.help = {};
     });
   }
 }

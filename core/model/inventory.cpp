@@ -50,10 +50,10 @@ Lack lack_of(const ModelConfiguration& of, ModuleKind kind, MlpKind mlp) {
 }
 
 // Adds the inventory of one module to a list; every count is that of one rank and one microbatch.
-class Builder {
+class InventoryBuilder {
  public:
   // No member that is read may be undeclared.
-  Builder(const ModelConfiguration& of, DataType type)
+  InventoryBuilder(const ModelConfiguration& of, DataType type)
       : of_(of),
         wide_(element_bytes(type)),
         narrow_(operand_bytes(type)),
@@ -275,7 +275,7 @@ Result<Inventory, std::string> inventory_of(const ModelConfiguration& configurat
   CAPO_ASSERT(follows_from_configuration(kind),
               "only MLPs and what is made of modules have inventory");
   if (auto lack = lack_of(configuration, kind, mlp)) return *std::move(lack);
-  Builder builder(configuration, type);
+  InventoryBuilder builder(configuration, type);
   const bool grouped = kind == ModuleKind::GroupedMlp;
   const std::int64_t rows = grouped ? builder.expert_rows() : builder.tokens();
   builder.end(TensorUse::Input, rows);

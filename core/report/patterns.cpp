@@ -18,13 +18,13 @@ bool is_digit(char c) {
 }
 
 // A message cut into the words between its numbers, and the numbers.
-struct Message {
+struct CutMessage {
   std::string words;  // a NUL for each number, which no message holds
   std::vector<std::uint64_t> numbers;
 };
 
-Message cut(std::string_view text) {
-  Message message;
+CutMessage cut(std::string_view text) {
+  CutMessage message;
   while (!text.empty()) {
     const auto number = std::find_if(text.begin(), text.end(), is_digit);
     const auto end = std::find_if_not(number, text.end(), is_digit);
@@ -52,11 +52,11 @@ struct Range {
 
 struct Gathered {
   Pattern pattern;
-  Message first;
+  CutMessage first;
   std::vector<Range> ranges;
 };
 
-void add(Gathered& group, const Diagnostic& finding, const Message& message) {
+void add(Gathered& group, const Diagnostic& finding, const CutMessage& message) {
   group.pattern.findings.push_back(&finding);
   if (group.ranges.empty()) {
     for (const std::uint64_t number : message.numbers) group.ranges.push_back({number, number});
@@ -88,7 +88,7 @@ std::vector<Pattern> patterns_of(const std::vector<Diagnostic>& findings) {
   std::vector<Gathered> groups;
   std::map<std::tuple<std::string_view, Severity, std::string>, std::size_t> known;
   for (const Diagnostic& finding : findings) {
-    Message message = cut(finding.message);
+    CutMessage message = cut(finding.message);
     const auto [at, first] =
         known.try_emplace({finding.rule, finding.severity, message.words}, groups.size());
     if (first) groups.push_back({.pattern = {}, .first = message, .ranges = {}});

@@ -42,9 +42,9 @@ std::string uri_of(std::string_view name) {
 
 // SARIF counts columns in UTF-16 code units: a character beyond the basic plane is two. A text of
 // ASCII is not walked for that, since all of it may be one line.
-class Places {
+class SourceLines {
  public:
-  explicit Places(const Source& source)
+  explicit SourceLines(const Source& source)
       : lines_(source), ascii_(std::all_of(source.text.begin(), source.text.end(), [](char c) {
           return static_cast<unsigned char>(c) < 0x80;
         })) {}
@@ -203,7 +203,7 @@ class Writer {
   }
 
   const Report& report_;
-  const Places places_;
+  const SourceLines places_;
 };
 
 }  // namespace
