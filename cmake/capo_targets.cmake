@@ -31,6 +31,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   list(APPEND capo_warnings -Wno-restrict -Wno-free-nonheap-object -Wno-maybe-uninitialized
        -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
 endif()
+if(CAPO_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # A source looks like a header where another file includes it.
+  list(APPEND capo_warnings -Wno-subobject-linkage)
+endif()
 if(CAPO_WERROR)
   list(APPEND capo_warnings -Werror)
 endif()

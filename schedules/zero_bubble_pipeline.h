@@ -199,7 +199,7 @@ inline bool Pipeline::ready(std::size_t r, Step step) const {
   return std::cmp_greater(rank.ends[before].size(), next);
 }
 
-inline void Pipeline::run(std::size_t r, Step step, double input) {
+[[gnu::always_inline]] inline void Pipeline::run(std::size_t r, Step step, double input) {
   Rank& rank = ranks_[r];
   const bool forward = step.pass == Pass::Forward;
   const double cost = forward ? rank.costs.forward : rank.costs.backward;
