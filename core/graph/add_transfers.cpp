@@ -79,12 +79,15 @@ class NodeEnds {
   Ends ends_;
 };
 
+enum class Keep : std::uint8_t { Steps, Nothing };
+
 class Sweeps {
  public:
-  Sweeps(const Schedule& schedule, const StageMap& map, std::int32_t microbatches)
+  Sweeps(const Schedule& schedule, const StageMap& map, std::int32_t microbatches, Keep keep)
       : schedule_(schedule),
         ends_(schedule),
         map_(map),
+        keeps_(keep == Keep::Steps),
         microbatches_(as_index(microbatches)),
         cursor_(schedule.ranks.size()),
         waits_for_(schedule.ranks.size(), kNothing),
@@ -92,7 +95,7 @@ class Sweeps {
         backward_done_(forward_done_.size()) {
     result_.lowered.ranks.resize(schedule.ranks.size());
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
-      result_.lowered.ranks[r].reserve(schedule.ranks[r].order.size() * 3);
+      if (keeps_) result_.lowered.ranks[r].reserve(schedule.ranks[r].order.size() * 3);
       now_.push(static_cast<std::int32_t>(r));
     }
   }
@@ -160,7 +163,7 @@ class Sweeps {
       return;
     }
     auto& steps = result_.lowered.ranks[rank.index()];
-    for (std::size_t i = at; i < end; ++i) {
+    for (std::size_t i = at; keeps_ && i < end; ++i) {
       steps.push_back({.chunk = order[i].chunk,
                        .microbatch = order[i].microbatch,
                        .entry = static_cast<std::uint32_t>(i),
@@ -206,6 +209,7 @@ class Sweeps {
   }
 
   void add(RankId rank, Kind kind, ChunkId chunk, MicrobatchId microbatch, std::uint32_t entry) {
+    if (!keeps_) return;
     result_.lowered.ranks[rank.index()].push_back(
         {.chunk = chunk, .microbatch = microbatch, .entry = entry, .kind = kind});
   }
@@ -213,6 +217,7 @@ class Sweeps {
   const Schedule& schedule_;
   NodeEnds ends_;
   const StageMap& map_;
+  bool keeps_;
   std::size_t microbatches_;
   std::vector<std::size_t> cursor_;
   std::vector<std::uint64_t> waits_for_;  // by rank; kNothing: the rank is awake or at its end
@@ -249,9 +254,13 @@ void name_readers(WithTransfers& result, const StageMap& map, std::int32_t micro
 
 WithTransfers add_transfers(const Schedule& schedule, const StageMap& map,
                             std::int32_t microbatches) {
-  WithTransfers result = Sweeps(schedule, map, microbatches).run();
+  WithTransfers result = Sweeps(schedule, map, microbatches, Keep::Steps).run();
   if (result.complete) name_readers(result, map, microbatches);
   return result;
+}
+
+bool can_add_transfers(const Schedule& schedule, const StageMap& map, std::int32_t microbatches) {
+  return Sweeps(schedule, map, microbatches, Keep::Nothing).run().complete;
 }
 
 }  // namespace capo

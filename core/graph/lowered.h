@@ -99,6 +99,11 @@ struct WithTransfers {
 [[nodiscard]] WithTransfers add_transfers(const Schedule& schedule, const StageMap& map,
                                           std::int32_t microbatches);
 
+/// Whether add_transfers() would be complete. It keeps no step, so that an action takes two bits of
+/// memory and not sixty bytes.
+[[nodiscard]] bool can_add_transfers(const Schedule& schedule, const StageMap& map,
+                                     std::int32_t microbatches);
+
 /// Whether the step at `at` of a rank belongs to a fused group that holds both sends and receives.
 [[nodiscard]] bool in_mixed_group(const std::vector<Step>& steps, std::uint32_t at);
 

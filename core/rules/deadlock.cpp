@@ -80,7 +80,7 @@ std::vector<std::string> ways_out(const Context& context, const Wiring& wiring) 
 // rules of their own, and are then the reason that a schedule waits.
 void deadlock(const Context& context, Findings& out) {
   for (const auto& wiring : context.wirings()) {
-    if (!wiring->transfers_matter() || wiring->execution().finishes()) continue;
+    if (!wiring->transfers_in_doubt() || wiring->execution().finishes()) continue;
     const WiredTransfers& wired = wiring->transfers();
     if (!all_have_their_ends(wired.faults)) continue;
     const auto cycle = shortest_cycle(wired.graph, wiring->execution());
@@ -166,7 +166,7 @@ void report_circle_of_uses(const Context& context, const Wiring& wiring, Finding
 // of all ranks that one of them never uses. It is found only where --comm-init lazy is declared.
 void first_use(const Context& context, Findings& out) {
   for (const auto& wiring : context.wirings()) {
-    if (!wiring->environment().made_lazily() || !wiring->transfers_matter()) continue;
+    if (!wiring->environment().made_lazily() || !wiring->transfers_in_doubt()) continue;
     if (!all_have_their_ends(wiring->transfers().faults) || wiring->making().finishes()) continue;
     const FirstUses& uses = wiring->first_uses();
     for (const FirstUses::Absence& absence : uses.absences) {

@@ -19,7 +19,7 @@ namespace {
 std::optional<bool> finishes(const Context& context) {
   bool all = true;
   for (const auto& wiring : context.wirings()) {
-    if (!wiring->transfers_matter()) continue;
+    if (!wiring->transfers_in_doubt()) continue;
     const auto& faults = wiring->transfers().faults;
     const bool twice = std::any_of(faults.begin(), faults.end(), [](const TransferFault& fault) {
       return fault.kind == TransferFault::Kind::Repeated;

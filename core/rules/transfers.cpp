@@ -54,7 +54,7 @@ bool is_of_capture(const Context& context, const Wiring& wiring, const TransferF
 template <typename Visit>
 void for_each_fault(const Context& context, TransferFault::Kind kind, Visit visit) {
   for (const auto& wiring : context.wirings()) {
-    if (!wiring->transfers_matter()) continue;
+    if (!wiring->transfers_in_doubt()) continue;
     const WiredTransfers& wired = wiring->transfers();
     for (const TransferFault& fault : wired.faults) {
       if (fault.kind == kind && !is_of_capture(context, *wiring, fault)) {
@@ -125,7 +125,7 @@ void transfer_nowhere(const Context& context, Findings& out) {
       "the step has {} ({})", words::count(context.microbatches(), "microbatch", "microbatches"),
       words::range(context.microbatches()));
   for (const auto& wiring : context.wirings()) {
-    if (!wiring->transfers_matter()) continue;
+    if (!wiring->transfers_in_doubt()) continue;
     const TaskGraph& graph = wiring->transfers().graph;
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {
       if (is_beyond(context, *wiring, graph.tasks[id]))

@@ -20,6 +20,11 @@ Schedule replayed(const Schedule& schedule) {
   return replayed;
 }
 
+bool holds_strays(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(),
+                     [](const RankOrder& rank) { return rank.strays > 0; });
+}
+
 template <typename Value, typename Make>
 const Value& once(std::unique_ptr<Value>& value, Make make) {
   if (!value) value = std::make_unique<Value>(make());
@@ -41,6 +46,7 @@ Wiring::Wiring(const Schedule& schedule, const Environment& environment,
   writes_transfers_ = kinds.any(is_transfer);
   writes_exchanges_ = kinds.any(is_exchange);
   writes_waits_ = kinds.any(is_send_wait);
+  writes_any_wait_ = kinds.any(is_wait);
 }
 
 bool Wiring::by_megatron() const {
@@ -100,7 +106,12 @@ bool Wiring::executable() const {
   if (!adds_transfers()) return direct_execution().finishes();
   // Chunks that are not wired to each other wait for nobody. Else, putting the transfers in runs
   // the order on paper already, and sees besides that a member of a composite reads another.
-  return !map_.wired() || added().complete;
+  return !map_.wired() || all_are_added();
+}
+
+bool Wiring::all_are_added() const {
+  if (added_) return added_->complete;
+  return once(all_are_added_, [&] { return can_add_transfers(schedule_, map_, microbatches_); });
 }
 
 bool Wiring::takes_layers_apart() const {
@@ -174,6 +185,14 @@ bool Wiring::transfers_matter() const {
   if (environment_.has_weight_stream() || !groups_.empty()) return true;
   return map_.wired() &&
          (schedule_.ranks.size() > 1 || writes_transfers_ || writes_exchanges_ || writes_waits_);
+}
+
+bool Wiring::transfers_in_doubt() const {
+  if (!transfers_matter()) return false;
+  const bool more_than_transfers =
+      !groups_.empty() || writes_exchanges_ || writes_any_wait_ || environment_.made_lazily();
+  return !map_.wired() || !adds_transfers() || more_than_transfers || holds_strays(schedule_) ||
+         !all_are_added();
 }
 
 bool Wiring::finishes_under(const Environment& environment) const {

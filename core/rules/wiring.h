@@ -81,12 +81,20 @@ class Wiring {
   [[nodiscard]] bool waits_for_sends() const { return writes_waits_ && map_.wired(); }
   /// Whether ranks communicate at all, or work runs beside work.
   [[nodiscard]] bool transfers_matter() const;
+  /// Whether transfers matter, and it takes their graph to know that they fit and finish.
+  ///
+  /// It does not where PyTorch's rule puts all of them in: each pair of ends joins both orders at
+  /// one moment, when the tensor is made and before it is read. So no end is without the other,
+  /// both orders of a channel are the order of these moments, and everything waits for earlier
+  /// moments alone, whatever the communicators are and whether or not sends are buffered.
+  [[nodiscard]] bool transfers_in_doubt() const;
   /// Whether the same transfers finish in another environment.
   [[nodiscard]] bool finishes_under(const Environment& environment) const;
 
  private:
   [[nodiscard]] bool adds_transfers() const;  ///< as PyTorch does
   [[nodiscard]] const WithTransfers& added() const;
+  [[nodiscard]] bool all_are_added() const;  ///< whether every action has its transfers
   [[nodiscard]] const Lowered& with_whole_layers() const;
   [[nodiscard]] bool takes_layers_apart() const;
   /// With layers taken apart, which the order lists one by one or holds by the chunk.
@@ -104,10 +112,12 @@ class Wiring {
   bool writes_transfers_ = false;
   bool writes_exchanges_ = false;
   bool writes_waits_ = false;
+  bool writes_any_wait_ = false;  // for a send or a reduction
   StageMap map_;
 
   // Each is null until it is first asked for.
   mutable std::unique_ptr<const WithTransfers> added_;
+  mutable std::unique_ptr<const bool> all_are_added_;
   mutable std::unique_ptr<const Lowered> written_;
   mutable std::unique_ptr<const MegatronLowering> megatron_;
   mutable std::unique_ptr<const Lowered> apart_;

@@ -138,6 +138,63 @@ TEST(Wiring, TransfersMatterWhereRanksAreWiredOrGroupsDeclared) {
   EXPECT_TRUE(subject_of(alone + "F1 dispatch-F1 combine-F1 F2 B2 B1\n")->transfers_matter());
 }
 
+std::vector<Environment> every_way_to_communicate() {
+  std::vector<Environment> ways;
+  for (const auto layout : {Communicators::PerRank, Communicators::PerPair, Communicators::PerEdge,
+                            Communicators::PerDirection, Communicators::LazyHybrid}) {
+    for (const auto mode : {TransferMode::Rendezvous, TransferMode::Buffered}) {
+      for (const bool apart : {false, true}) {
+        ways.push_back({.communicators = layout, .transfers = mode, .weight_stream = apart});
+      }
+    }
+  }
+  return ways;
+}
+
+// Where there is no doubt the graph agrees: nothing is at fault, and everything runs.
+TEST(Wiring, TransfersThatAreAddedFitAndFinishByTheWayTheyAreAdded) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 60; ++round) {
+    const Schedule schedule =
+        random_schedule({.ranks = 2 + round % 4,
+                         .chunks = 1 + round % 3,
+                         .microbatches = 2 + round % 3,
+                         .topology = static_cast<Topology>(1 + round % 3),
+                         .delay = round % 2 == 0 ? Delay::Always : Delay::Never},
+                        random);
+    for (const Environment& way : every_way_to_communicate()) {
+      const Subject subject = subject_of(schedule, way);
+      EXPECT_FALSE(subject->transfers_in_doubt());
+      EXPECT_TRUE(subject->transfers().faults.empty());
+      EXPECT_TRUE(subject->finishes()) << round << " " << name_of(way.layout());
+    }
+  }
+}
+
+TEST(Wiring, TransfersAreInDoubtWhereMoreThanAddingThemDecides) {
+  EXPECT_FALSE(subject_of(kPlain)->transfers_in_doubt());
+  EXPECT_TRUE(subject_of(kWritten)->transfers_in_doubt());
+  EXPECT_TRUE(subject_of(kPlain, {.p2p = MegatronCalls::Batch})->transfers_in_doubt());
+  EXPECT_TRUE(subject_of(kPlain, {.comm_init = CommInit::Lazy})->transfers_in_doubt());
+  EXPECT_TRUE(subject_of(kPlain, {}, {experts({0, 1})})->transfers_in_doubt());
+  const std::string wired = "ranks 2\nmicrobatches 1\nplacement chain\nrank 0: F1 B1\nrank 1: ";
+  EXPECT_TRUE(subject_of(wired + "F1 dispatch-F1 combine-F1 B1\n")->transfers_in_doubt());
+  EXPECT_TRUE(subject_of(wired + "F1 B1 wait-send-B1\n")->transfers_in_doubt());
+  EXPECT_TRUE(subject_of(wired + "F1 B1 reduce1 wait-reduce1\n")->transfers_in_doubt());
+  const std::string stuck =
+      "ranks 2\nmicrobatches 1\nplacement chain\nrank 0: B1 F1\nrank 1: F1 B1\n";
+  EXPECT_TRUE(subject_of(stuck)->transfers_in_doubt());
+  const std::string apart = "ranks 2\nmicrobatches 1\nrank 0: F1 B1\nrank 1: F1 B1\n";
+  EXPECT_FALSE(subject_of(apart)->transfers_in_doubt()) << "there are none";
+  EXPECT_TRUE(subject_of(apart, {.weight_stream = true})->transfers_in_doubt());
+}
+
+TEST(Wiring, TransfersOfAnActionOnAStrayRankAreInDoubt) {
+  Schedule strayed = read_schedule(kPlain);
+  strayed.ranks[1].strays = 1;
+  EXPECT_TRUE(subject_of(strayed)->transfers_in_doubt());
+}
+
 // Without stages there is no send that a wait could be for.
 TEST(Wiring, WaitsForSendsWhereAnOrderOfWiredRanksWritesThem) {
   const std::string waits = "microbatches 1\nrank 0: F1 wait-send-F1 B1\nrank 1: F1 B1\n";
@@ -266,6 +323,9 @@ TEST(Wiring, IsExecutableWhicheverWayItIsFoundOut) {
     const bool finishes = by_running->direct_execution().finishes();
     EXPECT_EQ(by_adding->executable(), finishes) << round;
     EXPECT_EQ(by_running->executable(), finishes) << round;
+    const StageMap map(schedule);
+    EXPECT_EQ(can_add_transfers(schedule, map, *schedule.microbatches),
+              add_transfers(schedule, map, *schedule.microbatches).complete);
     ++(finishes ? executable : stuck);
   }
   std::printf("%zu random schedules executable, %zu not, either way\n", executable, stuck);
