@@ -53,7 +53,9 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
 
 std::optional<ActionToken> read_action_token(std::string_view text) {
   if (text == ".") return ActionToken{};
-  const std::size_t word_end = std::min(text.find_first_of("0123456789"), text.size());
+  // A search for any of ten digits looks at each character ten times.
+  std::size_t word_end = 0;
+  while (word_end < text.size() && !is_digit(text[word_end])) ++word_end;
   const std::string_view word = text.substr(0, word_end);
   const auto row = std::find_if(kWords.begin(), kWords.end(),
                                 [word](const auto& candidate) { return candidate.first == word; });
