@@ -24,8 +24,11 @@ bool has_exchanges(const Lowered& lowered) {
 class Builder {
  public:
   Builder(const Lowered& lowered, const StageMap& map, std::int32_t microbatches,
-          std::span<const CollectiveGroup> groups = {})
-      : lowered_(lowered), map_(map), groups_(groups), lookup_(map.stages(), microbatches) {}
+          std::size_t things, std::span<const CollectiveGroup> groups = {})
+      : lowered_(lowered),
+        map_(map),
+        groups_(groups),
+        lookup_(map.stages(), microbatches, things) {}
 
   void reserve(std::size_t edges_per_task) {
     std::size_t steps = 0;
@@ -43,7 +46,7 @@ class Builder {
     exchanges_in_turn_ = take == Take::WithExchangesInTurn;
     weight_stream_ = take != Take::Computations && environment.has_weight_stream();
     exchanges_ = take != Take::Computations && has_exchanges(lowered_);
-    if (exchanges_) first_.emplace(map_.stages(), lookup_.microbatches());
+    if (exchanges_) first_.emplace(map_.stages(), lookup_.microbatches(), kComputedThings);
     for (std::size_t r = 0; r < lowered_.ranks.size(); ++r) {
       graph.first_of.push_back(static_cast<TaskId>(graph.tasks.size()));
       const auto rank = static_cast<std::int32_t>(r);
@@ -146,7 +149,7 @@ class Builder {
   // for and records. A weight gradient does neither.
   void add_events() {
     if (!exchanges_) return;
-    TaskLookup latest(map_.stages(), lookup_.microbatches());
+    TaskLookup latest(map_.stages(), lookup_.microbatches(), 1);
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {
       const Task& task = graph.tasks[id];
       if (!is_node(task.kind) || !lookup_.holds(task.stage, task.microbatch)) continue;
@@ -209,7 +212,10 @@ class Builder {
   }
   void meet() { meet_collectives(lowered_, groups_, graph, edges_, faults); }
 
+  // Nobody looks tasks up any more, and building the edges takes the most memory.
   void finish() {
+    lookup_ = TaskLookup(0, 0);
+    first_.reset();
     graph.edges = edges_.graph(graph.task_of.size());
     graph.member_edges = edges_.take_member_edges();
   }
@@ -439,7 +445,7 @@ class Builder {
 
 TaskGraph wire_directly(const Lowered& lowered, const StageMap& map, std::int32_t microbatches,
                         Exchanges exchanges) {
-  Builder builder(lowered, map, microbatches);
+  Builder builder(lowered, map, microbatches, kComputedThings);
   builder.reserve(3);
   builder.add_tasks(exchanges == Exchanges::InTurn ? Builder::Take::WithExchangesInTurn
                                                    : Builder::Take::Computations,
@@ -453,7 +459,7 @@ TaskGraph wire_directly(const Lowered& lowered, const StageMap& map, std::int32_
 
 TaskGraph wire_ideally(const Lowered& lowered, const StageMap& map, std::int32_t microbatches,
                        const Environment& environment, std::span<const CollectiveGroup> groups) {
-  Builder builder(lowered, map, microbatches, groups);
+  Builder builder(lowered, map, microbatches, kComputedThings, groups);
   builder.reserve(4);
   builder.add_tasks(Builder::Take::AllButTransfers, environment);
   builder.add_issue_order();
@@ -470,7 +476,7 @@ TaskGraph wire_ideally(const Lowered& lowered, const StageMap& map, std::int32_t
 WiredTransfers wire_transfers(const Lowered& lowered, const StageMap& map,
                               std::int32_t microbatches, const Environment& environment,
                               std::span<const CollectiveGroup> groups) {
-  Builder builder(lowered, map, microbatches, groups);
+  Builder builder(lowered, map, microbatches, kThings, groups);
   builder.reserve(5);
   builder.add_tasks(Builder::Take::All, environment);
   builder.add_issue_order();

@@ -17,6 +17,7 @@ namespace capo {
 // A stage and microbatch have one slot for each of these.
 enum class Thing : std::uint8_t { Forward, Backward, Weight, SendF, ReceiveF, SendB, ReceiveB };
 constexpr std::size_t kThings = 7;
+constexpr std::size_t kComputedThings = 3;
 
 inline Thing thing_of(Kind kind) {
   CAPO_ASSERT(is_compute(kind) || is_transfer(kind), "nothing else is of one microbatch alone");
@@ -41,10 +42,12 @@ inline Thing thing_of(Kind kind) {
 
 class TaskLookup {
  public:
-  TaskLookup(std::int32_t stages, std::int32_t microbatches)
+  /// `things`: how many of a Thing's values are asked for.
+  TaskLookup(std::int32_t stages, std::int32_t microbatches, std::size_t things = kThings)
       : stages_(stages),
         microbatches_(microbatches),
-        tasks_(as_index(stages) * as_index(microbatches) * kThings, kNoTask) {}
+        things_(things),
+        tasks_(as_index(stages) * as_index(microbatches) * things, kNoTask) {}
 
   [[nodiscard]] std::int32_t microbatches() const { return microbatches_; }
   [[nodiscard]] bool holds(StageId stage, MicrobatchId microbatch) const {
@@ -59,13 +62,14 @@ class TaskLookup {
 
  private:
   [[nodiscard]] std::size_t slot(Thing thing, StageId stage, MicrobatchId microbatch) const {
-    CAPO_ASSERT(stage < stages_, "it is one of the schedule's");
+    CAPO_ASSERT(stage < stages_ && as_index(thing) < things_, "it is one of the schedule's");
     const auto cell = stage.index() * as_index(microbatches_) + microbatch.index();
-    return cell * kThings + as_index(thing);
+    return cell * things_ + as_index(thing);
   }
 
   std::int32_t stages_;
   std::int32_t microbatches_;
+  std::size_t things_;
   std::vector<TaskId> tasks_;
 };
 
