@@ -59,6 +59,12 @@ class Clocks {
     }
     return at(slot_[vertex]);
   }
+  // Whether the vertex is known to come behind the end of a task, and so behind all that was over
+  // by then.
+  [[nodiscard]] bool hold(Vertex vertex, Point task) {
+    const std::int32_t* over = of(vertex);
+    return over != nullptr && over[task.stream] >= static_cast<std::int32_t>(task.position);
+  }
   // Everything that is over before `from` is over before `to`.
   void join(Vertex from, Vertex to, bool last) {
     if (slot_[to] == kNone && last) {
@@ -132,10 +138,13 @@ class GraphCourse {
       ready.pop_back();
       ++ran;
       happen(vertex);
+      const TaskId task = graph_.task_of[vertex];
+      const bool over = !graph_.is_meeting(vertex) && vertex == graph_.end(task);
       const auto [first, end] = out_edges(vertex, graph_.edges);
       for (auto edge = first; edge != end; ++edge) {
         const auto next = static_cast<Vertex>(target(*edge, graph_.edges));
-        clocks_.join(vertex, next, std::next(edge) == end);
+        if (!over || !clocks_.hold(next, point(task)))
+          clocks_.join(vertex, next, std::next(edge) == end);
         if (--waits_for[next] == 0) ready.push_back(next);
       }
       clocks_.release(vertex);
