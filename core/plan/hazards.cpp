@@ -1,5 +1,6 @@
 #include "core/plan/hazards.h"
 
+#include "core/base/index.h"
 #include "core/plan/accesses.h"
 
 #include <algorithm>
@@ -13,8 +14,12 @@ HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan)
       states_(table.all() * (plan.made.empty() ? 1 : 2)),
       held_(table.ranks()),
       handed_on_(table.ranks(), kNoBuffer) {
-  constexpr std::size_t kSmall = 64;
-  events_.reserve(std::min(table.size(), kSmall));
+  // A microbatch of a chunk is two or three pieces of work, two sends and two receives.
+  constexpr std::size_t kEvents = 7;
+  std::size_t chunks = 0;
+  for (std::size_t r = 0; r < table.ranks(); ++r)
+    chunks += table.chunks(static_cast<std::int32_t>(r));
+  events_.reserve(chunks * as_index(table.microbatches()) * kEvents);
 }
 
 HazardFinder::EventId HazardFinder::note(const MemoryUser& user, Point point, Point received) {

@@ -6,6 +6,7 @@
 #include "core/rules/undeclared.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace capo {
 
@@ -20,20 +21,37 @@ bool orders_are_clean(const Context& context) {
   return diagnostics.errors() == 0;
 }
 
-CheckResult check(const Input& input, const CheckOptions& options) {
-  return check(Context(input, options));
+namespace {
+
+bool leaves_open(const Context& context) {
+  return has_undeclared(context.schedule(), context.options().environment);
 }
 
-CheckResult check(const Context& context) {
-  const std::size_t wanted = context.options().findings_per_rule;
-  const bool open = has_undeclared(context.schedule(), context.options().environment);
-  CheckResult result = check_stated(context, open ? findings_to_compare(context) : wanted);
-  if (open) {
+CheckResult as_stated(const Context& context) {
+  return check_stated(context, leaves_open(context) ? findings_to_compare(context)
+                                                    : context.options().findings_per_rule);
+}
+
+CheckResult under_every_value(const Context& context, CheckResult result) {
+  if (leaves_open(context)) {
     judge_undeclared(context, result);
-    result.diagnostics.narrow(wanted);
+    result.diagnostics.narrow(context.options().findings_per_rule);
   }
   warn_of_weight_stream(context, result);
   return result;
+}
+
+}  // namespace
+
+CheckResult check(const Input& input, const CheckOptions& options) {
+  Context context(input, options);
+  CheckResult result = as_stated(context);
+  context.forget_graphs();  // each other environment has graphs of its own
+  return under_every_value(context, std::move(result));
+}
+
+CheckResult check(const Context& context) {
+  return under_every_value(context, as_stated(context));
 }
 
 const Diagnostic* first_finding(const Diagnostics& findings) {

@@ -89,9 +89,13 @@ Context::Context(const Input& input, const CheckOptions& options)
   look_again();
 }
 
-void Context::look_again() {
-  wirings_.clear();
+void Context::forget_graphs() {
   plan_view_.reset();
+  wirings_.clear();
+}
+
+void Context::look_again() {
+  forget_graphs();
   const auto& ranks = schedule().ranks;
   std::size_t views = 0;
   const auto look_at = [&](std::size_t rank, std::span<const Entry> entries, bool replay) {

@@ -105,6 +105,8 @@ class Context {
 
   /// Counts the entries of an input that has changed, in the memory of those before.
   void look_again();
+  /// Frees what wirings() and plan_view() have made, which makes what they returned invalid.
+  void forget_graphs();
 
   [[nodiscard]] const Input& input() const { return input_; }
   [[nodiscard]] const CheckOptions& options() const { return options_; }

@@ -77,8 +77,10 @@ void PlanView::make_plan(const Subject& subject) {
   const PlanOptions& options = subject.options.plan;
   const PlanKind kind = options.kind.value_or(PlanKind::Te);
   if (kind != PlanKind::Given) {
-    const Course replayed = course_of(*subject.wirings.back());
-    plan_ = assign(table_, captured_, kind, options.granularity, LowerBounds::Without, &replayed);
+    const bool alike = subject.wirings.front() == subject.wirings.back();
+    const Course replayed = alike ? Course{} : course_of(*subject.wirings.back());
+    plan_ = assign(table_, captured_, kind, options.granularity, LowerBounds::Without,
+                   alike ? &captured_ : &replayed);
     if (kind == PlanKind::Te) warm_up(options.warm_up_keeps_outputs);
     return;
   }

@@ -1,6 +1,7 @@
 #include "core/rules/context.h"
 
 #include "core/input/load.h"
+#include "core/rules/plan_view.h"
 
 #include <gtest/gtest.h>
 
@@ -35,6 +36,18 @@ TEST(Context, FindsTheFirstAndTheLastEntryOfAKind) {
   EXPECT_EQ(order.find_last(Kind::Forward, 1), 1u);
   EXPECT_EQ(order.find(Kind::Forward, 1, 2), order.entries.size());
   EXPECT_EQ(order.find_last(Kind::BackwardWeight, 1), order.entries.size());
+}
+
+TEST(Context, MakesAgainWhatItForgot) {
+  const Input input = input_of("[1, -1, 1, -1.5, -1, -1.5]");
+  CheckOptions options;
+  options.plan.kind = PlanKind::Te;
+  Context context(input, options);
+  const std::size_t hazards = context.plan_view().hazards().size();
+  EXPECT_GT(hazards, 0U);
+  context.forget_graphs();
+  EXPECT_EQ(context.plan_view().hazards().size(), hazards);
+  EXPECT_EQ(context.wirings().size(), 1U);
 }
 
 // Few of many microbatches are sorted otherwise than all of them.
