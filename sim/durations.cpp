@@ -131,26 +131,25 @@ Durations::Durations(const Subject& subject, const Costs& costs)
     further_.resize(graph.tasks.size(), false);
     further_[task] = true;
   });
-  vertices_.assign(graph.task_of.size(), 0);
-  for (TaskId id = 0; id < graph.tasks.size();) {
-    const Task& first = graph.tasks[id];
-    double sum = 0;
-    double longest = 0;
-    std::size_t calls = 0;
-    TaskId end = id;
-    for (; end < graph.tasks.size() && graph.tasks[end].start == first.start; ++end) {
-      const double takes = of_task(end);
-      sum += takes;
-      longest = std::max(longest, takes);
-      if (!is_further(end)) ++calls;
-    }
-    // A composite's computations share the device, a fused group's transfers go side by side.
-    const bool composite = calls > 1;
-    vertices_[graph.end(id)] = !composite               ? sum
-                               : is_compute(first.kind) ? sum * costs.overlap
-                                                        : longest;
-    id = end;
-  }
+}
+
+double Durations::of(Vertex vertex) const {
+  const TaskGraph& graph = subject_.graph;
+  const TaskId first = graph.task_of[vertex];
+  if (graph.is_meeting(vertex) || vertex != graph.end(first)) return 0;
+  double sum = 0;
+  double longest = 0;
+  std::size_t calls = 0;
+  graph.for_each_task(vertex, [&](TaskId id) {
+    const double takes = of_task(id);
+    sum += takes;
+    longest = std::max(longest, takes);
+    if (!is_further(id)) ++calls;
+  });
+  // A composite's computations share the device, a fused group's transfers go side by side.
+  const bool composite = calls > 1;
+  if (!composite) return sum;
+  return is_compute(graph.tasks[first].kind) ? sum * costs_.overlap : longest;
 }
 
 double Durations::of_task(TaskId task) const {

@@ -55,7 +55,7 @@ class Durations {
   Durations(const Subject& subject, const Costs& costs);
 
   /// The time from when a vertex begins to when it is done.
-  [[nodiscard]] double of(Vertex vertex) const { return vertices_[vertex]; }
+  [[nodiscard]] double of(Vertex vertex) const;
   /// The time from when `from` is done to when `to` has what came over the edge.
   [[nodiscard]] double lag(EdgeKind kind, Vertex from, Vertex to) const {
     return kind == lagging_ && !instant_ ? lag_between(from, to) : 0;
@@ -83,7 +83,6 @@ class Durations {
   std::vector<bool> exchanges_;            // by rank: its exchanges are tasks of their own
   std::vector<bool> apart_;                // by rank: its layers are taken apart
   std::vector<bool> further_;              // by task: not the first of its call; empty: no such
-  std::vector<double> vertices_;
 };
 
 }  // namespace capo

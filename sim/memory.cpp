@@ -29,10 +29,15 @@ class HeldByRank {
       : subject_(subject),
         times_(times),
         changes_(changes[RankId(rank).index()]),
-        layers_(layer_counts(subject.schedule)[RankId(rank).index()]),
-        halves_(half_backwards(subject.lowered.ranks[RankId(rank).index()], layers_.size())) {
+        halves_(half_backwards(subject.lowered.ranks[RankId(rank).index()],
+                               as_index(subject.schedule.ranks[RankId(rank).index()].chunks))) {
     const auto r = RankId(rank).index();
     const TaskGraph& graph = subject.graph;
+    const std::vector<Step>& steps = subject.lowered.ranks[r];
+    const bool apart = std::any_of(steps.begin(), steps.end(),
+                                   [](const Step& step) { return step.part != Part::Whole; });
+    // They are counted for all ranks at once, and this is asked for each.
+    if (apart) layers_ = layer_counts(subject.schedule)[r];
     for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) note(id);
     // Changes at one time stay in the order of issue: on a stream what ends comes first.
     std::stable_sort(moments_.begin(), moments_.end(),
@@ -97,7 +102,7 @@ class HeldByRank {
   const Subject& subject_;
   const TaskTimes& times_;
   const std::vector<MemoryChange>& changes_;
-  std::vector<std::int32_t> layers_;
+  std::vector<std::int32_t> layers_;  // by chunk - 1; empty if no layer is taken apart
   std::vector<bool> halves_;
   std::vector<Change> moments_;
 };

@@ -19,10 +19,7 @@ class SharedRun {
         transfers_occupy_(subject.links != Links::Ideal),
         exclusive_(!costs.devices.empty()) {
     const std::size_t vertices = graph_.task_of.size();
-    times_ = {.begin = std::vector<double>(vertices, 0),
-              .done = std::vector<double>(vertices, 0),
-              .bound_by = std::vector<Vertex>(vertices, kNoVertex)};
-    waits_for_.assign(vertices, 0);
+    times_.at.resize(vertices);
     work_left_.assign(vertices, 0);
     counted_at_.assign(vertices, 0);
     version_.assign(vertices, 0);
@@ -32,11 +29,11 @@ class SharedRun {
   }
 
   TaskTimes run() {
-    for (Vertex from = 0; from < waits_for_.size(); ++from) {
-      for_each_edge(from, [&](Vertex to, EdgeKind) { ++waits_for_[to]; });
+    for (Vertex from = 0; from < times_.at.size(); ++from) {
+      for_each_edge(from, [&](Vertex to, EdgeKind) { ++times_.at[to].waits_for; });
     }
-    for (Vertex vertex = 0; vertex < waits_for_.size(); ++vertex) {
-      if (waits_for_[vertex] == 0) push(0, Event::Kind::Ready, vertex);
+    for (Vertex vertex = 0; vertex < times_.at.size(); ++vertex) {
+      if (times_.at[vertex].waits_for == 0) push(0, Event::Kind::Ready, vertex);
     }
     while (!events_.empty()) {
       const Event event = events_.top();
@@ -48,7 +45,7 @@ class SharedRun {
         over(event.vertex);
       }
     }
-    CAPO_ASSERT(ran_ == waits_for_.size(), "only what finishes is simulated");
+    CAPO_ASSERT(ran_ == times_.at.size(), "only what finishes is simulated");
     return std::move(times_);
   }
 
@@ -112,7 +109,7 @@ class SharedRun {
   }
 
   void start(Vertex vertex, Device& device) {
-    times_.begin[vertex] = now_;
+    times_.at[vertex].begin = now_;
     work_left_[vertex] = durations_.of(vertex);
     counted_at_[vertex] = now_;
     if (computes(vertex)) {
@@ -146,24 +143,24 @@ class SharedRun {
   void over(Vertex vertex) {
     ++ran_;
     ++version_[vertex];
-    times_.done[vertex] = now_;
+    times_.at[vertex].done = now_;
     times_.makespan = std::max(times_.makespan, now_);
     Device& device = device_of(vertex);
     if (communicates(vertex)) change(device, -1);
     for_each_edge(vertex, [&](Vertex to, EdgeKind kind) {
       const double there = now_ + durations_.lag(kind, vertex, to);
-      double& begin = times_.begin[to];
-      Vertex& bound = times_.bound_by[to];
-      if (bound == kNoVertex || there > begin || (there == begin && vertex < bound)) bound = vertex;
-      begin = std::max(begin, there);
-      if (--waits_for_[to] == 0) push(begin, Event::Kind::Ready, to);
+      TaskTimes::At& next = times_.at[to];
+      if (there > next.begin || (there == next.begin && vertex < next.bound_by))
+        next.bound_by = vertex;
+      next.begin = std::max(next.begin, there);
+      if (--next.waits_for == 0) push(next.begin, Event::Kind::Ready, to);
     });
     if (!computes(vertex)) return;
     device.running.erase(std::find(device.running.begin(), device.running.end(), vertex));
     if (!exclusive_ || device.queue.empty()) return;
     const Vertex next = device.queue.front();
     device.queue.pop_front();
-    if (now_ > times_.begin[next]) times_.bound_by[next] = vertex;
+    if (now_ > times_.at[next].begin) times_.at[next].bound_by = vertex;
     start(next, device);
   }
 
@@ -175,7 +172,6 @@ class SharedRun {
   double now_ = 0;
   std::size_t ran_ = 0;
   TaskTimes times_;
-  std::vector<std::uint32_t> waits_for_;
   std::vector<double> work_left_;   // by vertex: at full speed
   std::vector<double> counted_at_;  // by vertex: when work_left_ was true
   std::vector<std::uint32_t> version_;

@@ -15,8 +15,8 @@ bool is_computation(const TaskGraph& graph, Vertex vertex) {
 
 // The computation that set off what `vertex` waited for last; kNoVertex if there is none.
 Vertex origin_of(const TaskGraph& graph, const TaskTimes& times, Vertex vertex) {
-  Vertex at = times.bound_by[vertex];
-  while (at != kNoVertex && !is_computation(graph, at)) at = times.bound_by[at];
+  Vertex at = times.at[vertex].bound_by;
+  while (at != kNoVertex && !is_computation(graph, at)) at = times.at[at].bound_by;
   return at;
 }
 
@@ -30,19 +30,19 @@ class RankReading {
       if (is_compute(graph_.tasks[id].kind) && !again) vertices_.push_back(vertex);
     }
     std::stable_sort(vertices_.begin(), vertices_.end(),
-                     [&](Vertex a, Vertex b) { return times.begin[a] < times.begin[b]; });
+                     [&](Vertex a, Vertex b) { return times.at[a].begin < times.at[b].begin; });
   }
 
   RankTimes run() {
     double computed_until = 0;
     for (const Vertex vertex : vertices_) {
-      const double begin = times_.begin[vertex];
-      const double done = times_.done[vertex];
+      const double begin = times_.at[vertex].begin;
+      const double done = times_.at[vertex].done;
       if (begin > computed_until) add_wait(vertex, computed_until);
       rank_.busy += std::max(0.0, done - std::max(begin, computed_until));
       computed_until = std::max(computed_until, done);
     }
-    if (!vertices_.empty()) rank_.first = times_.begin[vertices_.front()];
+    if (!vertices_.empty()) rank_.first = times_.at[vertices_.front()].begin;
     rank_.last = computed_until;
     if (computed_until < times_.makespan) {
       rank_.idle.push_back(
@@ -59,13 +59,13 @@ class RankReading {
   void add_wait(Vertex next, double from) {
     Idle idle{.cause = next == vertices_.front() ? Idle::Cause::WarmUp : Idle::Cause::Wait,
               .begin = from,
-              .end = times_.begin[next],
+              .end = times_.at[next].begin,
               .next = graph_.task_of[next]};
     const Vertex origin = origin_of(graph_, times_, next);
     double set_off = 0;
     if (origin != kNoVertex) {
       idle.waits_for = graph_.task_of[origin];
-      set_off = times_.done[origin];
+      set_off = times_.at[origin].done;
     }
     idle.exposed = idle.end - std::clamp(set_off, idle.begin, idle.end);
     rank_.idle.push_back(idle);
@@ -101,10 +101,11 @@ double span_of(const std::vector<RankTimes>& ranks) {
 std::vector<TaskId> critical_path(const Subject& subject, const TaskTimes& times) {
   const TaskGraph& graph = subject.graph;
   std::vector<TaskId> path;
-  if (times.done.empty()) return path;
-  const auto last = std::max_element(times.done.begin(), times.done.end());
-  for (auto at = static_cast<Vertex>(last - times.done.begin()); at != kNoVertex;
-       at = times.bound_by[at]) {
+  if (times.at.empty()) return path;
+  const auto last = std::max_element(times.at.begin(), times.at.end(),
+                                     [](const auto& a, const auto& b) { return a.done < b.done; });
+  for (auto at = static_cast<Vertex>(last - times.at.begin()); at != kNoVertex;
+       at = times.at[at].bound_by) {
     const TaskId task = graph.task_of[at];
     if (!graph.is_meeting(at) && (path.empty() || path.back() != task)) path.push_back(task);
   }

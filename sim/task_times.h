@@ -30,16 +30,23 @@ namespace capo {
 constexpr Vertex kNoVertex = 0xffffffff;
 
 struct TaskTimes {
-  std::vector<double> begin;     ///< by vertex: when all that it waited for was there
-  std::vector<double> done;      ///< by vertex: when it was over
-  std::vector<Vertex> bound_by;  ///< by vertex: what it waited for last; kNoVertex: for nothing
-  double makespan = 0;           ///< when the last task was over
+  /// All that one visit of a vertex needs lies side by side, since half of a simulation's time goes
+  /// into fetching it.
+  struct At {
+    double begin = 0;             ///< when all that it waited for was there
+    double done = 0;              ///< when it was over
+    Vertex bound_by = kNoVertex;  ///< what it waited for last; kNoVertex: for nothing
+    std::uint32_t waits_for = 0;  ///< how much is not over yet; 0 when all has run
+  };
+
+  std::vector<At> at;   ///< by vertex
+  double makespan = 0;  ///< when the last task was over
 
   [[nodiscard]] double start_of(const TaskGraph& graph, TaskId task) const {
-    return begin[graph.start(task)];
+    return at[graph.start(task)].begin;
   }
   [[nodiscard]] double end_of(const TaskGraph& graph, TaskId task) const {
-    return done[graph.end(task)];
+    return at[graph.end(task)].done;
   }
 };
 

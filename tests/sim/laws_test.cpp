@@ -63,14 +63,14 @@ TEST(SimulationLaws, TimeNeverRunsBackwards) {
     const TaskTimes& times = simulation.times();
     const Durations durations(simulation.subject(), simulation.costs());
     for (Vertex from = 0; from < graph.task_of.size(); ++from) {
-      EXPECT_GE(times.begin[from], 0);
-      EXPECT_EQ(times.done[from], times.begin[from] + durations.of(from));
+      EXPECT_GE(times.at[from].begin, 0);
+      EXPECT_EQ(times.at[from].done, times.at[from].begin + durations.of(from));
       const auto [first, last] = boost::out_edges(from, graph.edges);
       for (auto edge = first; edge != last; ++edge) {
         const Vertex to = boost::target(*edge, graph.edges);
         const double lag = durations.lag(graph.edges[*edge], from, to);
         EXPECT_GE(lag, 0);
-        EXPECT_GE(times.begin[to], times.done[from] + lag);
+        EXPECT_GE(times.at[to].begin, times.at[from].done + lag);
       }
     }
   });
@@ -88,10 +88,12 @@ TEST(SimulationLaws, EverythingBeginsAsSoonAsItCan) {
       for (auto edge = first; edge != last; ++edge) {
         const Vertex to = boost::target(*edge, graph.edges);
         const double lag = durations.lag(graph.edges[*edge], from, to);
-        if (times.bound_by[to] == from) there[to] = std::max(there[to], times.done[from] + lag);
+        if (times.at[to].bound_by == from)
+          there[to] = std::max(there[to], times.at[from].done + lag);
       }
     }
-    EXPECT_EQ(times.begin, there);
+    for (Vertex vertex = 0; vertex < there.size(); ++vertex)
+      EXPECT_EQ(times.at[vertex].begin, there[vertex]);
   });
 }
 
@@ -230,10 +232,10 @@ TEST(SimulationLaws, WhatIsHeldIsGivenUp) {
 
 /// `later` ran the same graph, and did so as fast or slower.
 void expect_no_sooner(const TaskTimes& later, const TaskTimes& sooner) {
-  ASSERT_EQ(later.done.size(), sooner.done.size());
-  for (std::size_t vertex = 0; vertex < later.done.size(); ++vertex) {
-    EXPECT_GE(later.begin[vertex], sooner.begin[vertex] - hair(sooner.begin[vertex]));
-    EXPECT_GE(later.done[vertex], sooner.done[vertex] - hair(sooner.done[vertex]));
+  ASSERT_EQ(later.at.size(), sooner.at.size());
+  for (std::size_t vertex = 0; vertex < later.at.size(); ++vertex) {
+    EXPECT_GE(later.at[vertex].begin, sooner.at[vertex].begin - hair(sooner.at[vertex].begin));
+    EXPECT_GE(later.at[vertex].done, sooner.at[vertex].done - hair(sooner.at[vertex].done));
   }
   EXPECT_GE(later.makespan, sooner.makespan - hair(sooner.makespan));
 }
@@ -254,10 +256,11 @@ TEST(SimulationLaws, BothWaysOfRunningGiveTheSameTimes) {
       costs.devices = devices;
       const TaskTimes shared = run_shared(subject, durations, costs);
       EXPECT_NEAR(shared.makespan, freely.makespan, hair(freely.makespan));
-      ASSERT_EQ(shared.done.size(), freely.done.size());
-      for (std::size_t vertex = 0; vertex < freely.done.size(); ++vertex) {
-        EXPECT_NEAR(shared.begin[vertex], freely.begin[vertex], hair(freely.begin[vertex]));
-        EXPECT_NEAR(shared.done[vertex], freely.done[vertex], hair(freely.done[vertex]));
+      ASSERT_EQ(shared.at.size(), freely.at.size());
+      for (std::size_t vertex = 0; vertex < freely.at.size(); ++vertex) {
+        EXPECT_NEAR(shared.at[vertex].begin, freely.at[vertex].begin,
+                    hair(freely.at[vertex].begin));
+        EXPECT_NEAR(shared.at[vertex].done, freely.at[vertex].done, hair(freely.at[vertex].done));
       }
     }
   });

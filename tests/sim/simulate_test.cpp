@@ -116,8 +116,11 @@ TEST(Simulate, BothWaysOfSimulatingGiveTheSameTimes) {
     const Durations durations((*s)->subject(), s->options.costs);
     const TaskTimes freely = run_freely((*s)->subject(), durations);
     const TaskTimes shared = run_shared((*s)->subject(), durations, s->options.costs);
-    EXPECT_EQ(freely.begin, shared.begin);
-    EXPECT_EQ(freely.done, shared.done);
+    ASSERT_EQ(freely.at.size(), shared.at.size());
+    for (std::size_t vertex = 0; vertex < freely.at.size(); ++vertex) {
+      EXPECT_EQ(freely.at[vertex].begin, shared.at[vertex].begin);
+      EXPECT_EQ(freely.at[vertex].done, shared.at[vertex].done);
+    }
     EXPECT_EQ(freely.makespan, shared.makespan);
   }
 }
