@@ -486,10 +486,10 @@ TEST(Limits, MemoryIsTheKernelsToKeep) {
                 .exit_code,
             0);
   for (const std::string command : {"check", "simulate"}) {
-    const Outcome beyond = run_capo({command, order, "--max-memory", "16MiB"});
+    const Outcome beyond = run_capo({command, order, "--max-memory", "6MiB"});
     EXPECT_EQ(beyond.exit_code, 4) << beyond.out << beyond.err;
     EXPECT_EQ(beyond.err,
-              "error: more memory is needed than 16 MiB\n"
+              "error: more memory is needed than 6 MiB\n"
               "  help: raise the limit with --max-memory\n");
     EXPECT_EQ(beyond.out, "");
     EXPECT_EQ(run_capo({command, order, "--max-memory", "2GiB"}).exit_code, 0);
