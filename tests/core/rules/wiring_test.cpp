@@ -151,7 +151,7 @@ std::vector<Environment> every_way_to_communicate() {
   return ways;
 }
 
-// Where there is no doubt the graph agrees: nothing is at fault, and everything runs.
+// The graph agrees that there is no doubt: nothing is at fault, and everything runs.
 TEST(Wiring, TransfersThatAreAddedFitAndFinishByTheWayTheyAreAdded) {
   std::mt19937 random(5);
   for (int round = 0; round < 60; ++round) {
