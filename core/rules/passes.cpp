@@ -59,8 +59,8 @@ bool gradients_are_told(const Context& context) {
   return modules_are_declared(context) || Kinds(context.schedule()).any(is_reduction);
 }
 
-bool graphs_are_reset(const Context& context) {
-  return has_resets(context.schedule());
+bool graphs_are_reset_or_reload(const Context& context) {
+  return has_resets(context.schedule()) || context.options().plan.paged_stash;
 }
 
 bool plan_is_wanted(const Context& context) {
@@ -88,7 +88,7 @@ constexpr std::array kPasses{
     PassFacts{Pass::Modules, "modules", Passes::Ground::Entries, modules_are_declared},
     PassFacts{Pass::Gradients, "gradients", Passes::Ground::Orders, gradients_are_told},
     PassFacts{Pass::Buffers, "buffers", Passes::Ground::All, plan_is_wanted},
-    PassFacts{Pass::Resets, "resets", Passes::Ground::Orders, graphs_are_reset},
+    PassFacts{Pass::Resets, "resets", Passes::Ground::Orders, graphs_are_reset_or_reload},
 };
 
 constexpr bool in_the_order_of_the_enum() {

@@ -166,10 +166,8 @@ std::string reloads_words(const Context& context, const OrderView& captured,
                      words::quoted(context, captured.entries[*stranger.followed]));
 }
 
-Diagnostic reloads_for_another(const Context& context, std::int32_t rank,
-                               const Stranger& stranger) {
-  const OrderView& captured = context.order_of(*context.wirings().front(), rank);
-  const OrderView& replayed = context.order_of(*context.wirings().back(), rank);
+Diagnostic reloads_for_another(const Context& context, const OrderView& captured,
+                               const OrderView& replayed, const Stranger& stranger) {
   const std::string here =
       stranger.follower
           ? words::quoted(context, replayed.entries[*stranger.follower]) + " comes behind it here"
@@ -197,14 +195,16 @@ Diagnostic reloads_for_another(const Context& context, std::int32_t rank,
 //
 // It is not enough that no memory is read too late (Y01): what is reloaded for the next graph is
 // baked into the one before it. There is one finding for each rank, at the first graph that another
-// one follows than at capture; nothing is said unless a paged stash is declared.
+// one follows than at capture; nothing is said unless a paged stash is declared. No plan is asked,
+// so that a step whose buffers are too many for one is judged as well.
 void stash_order(const Context& context, Findings& out) {
   if (!context.options().plan.paged_stash) return;
-  std::int32_t rank = 0;
-  for (const RankOrder& of : context.schedule().ranks) {
-    const auto stranger = first_stranger(of);
-    if (stranger && out.found()) out.report(reloads_for_another(context, rank, *stranger));
-    ++rank;
+  const std::vector<OrderView>& orders = context.orders();
+  for (std::size_t at = 0; at + 1 < orders.size(); ++at) {
+    if (!orders[at + 1].replay) continue;  // the replay order of a rank follows its capture order
+    const auto stranger = first_stranger(*orders[at].holder);
+    if (stranger && out.found())
+      out.report(reloads_for_another(context, orders[at], orders[at + 1], *stranger));
   }
 }
 
@@ -212,7 +212,7 @@ constexpr Rule kReplayRules[] = {
     {"Y01", "replay-order", "a replay that is not in the order of capture", Family::Replay,
      Pass::Buffers, replay_order},
     {"Y06", "stash-order", "a replay in which a paged stash is reloaded for somebody else",
-     Family::Replay, Pass::Buffers, stash_order},
+     Family::Replay, Pass::Resets, stash_order},
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ enum class Pass : std::uint8_t {
   Modules,    ///< the declared modules by themselves
   Gradients,  ///< the declared modules in these orders
   Buffers,    ///< who uses which memory when, under a plan
-  Resets,     ///< until when graphs can be replayed
+  Resets,     ///< until when graphs can be replayed, and which is to follow which
 };
 
 /// The cycle that a drawing of a finding shows beside the entries of its witness.

@@ -2,10 +2,14 @@
 //
 // The words of the findings are compared by tests/corpus/rules.
 
+#include "core/input/load.h"
+#include "core/rules/verdicts.h"
 #include "tests/support/check_text.h"
 #include "tests/support/finding_rows.h"
 
 #include <gtest/gtest.h>
+
+#include <cstdint>
 
 namespace capo {
 namespace {
@@ -131,6 +135,16 @@ TEST(StashOrder, NamesAGraphThatIsReplayedLastAndWasNot) {
       check_plan({.kind = PlanKind::Safe, .paged_stash = true},
                  "capo 1\nrank 0: F1.0 F1.1 B1.0 B1.1\nrank 0 replay: F1.0 F1.1 B1.1 B1.0\n");
   EXPECT_EQ(checked.findings(), (Found{"Y06@1", "Y01@2"}));
+}
+
+// The fast interface leaves out what a plan that nobody declared is asked for.
+TEST(StashOrder, IsJudgedWithoutAPlanAndWhereAllPlansAreTooLarge) {
+  for (const std::uint64_t most : {std::uint64_t{1}, PlanOptions{}.max_buffers}) {
+    const CheckOptions options{.plan = {.max_buffers = most, .paged_stash = true}};
+    EXPECT_EQ(check_in(options, kParted).findings().front(), "Y06@0");
+    Verdicts verdicts({.options = options});
+    EXPECT_EQ(verdicts.of(*load(Source{.name = "x", .text = kParted}, {})).rule, "Y06");
+  }
 }
 
 }  // namespace
