@@ -3,6 +3,8 @@
 #include "core/rules/check.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace capo::exhaustive {
@@ -19,8 +21,23 @@ Answer answer_of(const FirstFinding& finding) {
           .position = static_cast<int>(finding.place->index)};
 }
 
+// The orders in which an entry is looked for.
+enum class Among : std::uint8_t { Captured, All };
+
+// Finds the entry at this place; kNowhere if there is none.
+int position_of(const RankOrder& rank, Span place, Among among) {
+  std::vector<const std::vector<Entry>*> orders{&rank.order};
+  if (among == Among::All) orders.push_back(&rank.replayed());
+  for (const std::vector<Entry>* order : orders) {
+    const auto entry = std::find_if(order->begin(), order->end(),
+                                    [place](const Entry& each) { return each.span() == place; });
+    if (entry != order->end()) return static_cast<int>(entry - order->begin());
+  }
+  return Answer::kNowhere;
+}
+
 // An entry of a list stands at its index. A place that is no entry's is nowhere.
-Answer answer_of(const CheckResult& result, const Input& input) {
+Answer answer_of(const CheckResult& result, const Input& input, Among among) {
   if (result.verdict == Verdict::Accepted) return {};
   const auto& findings = result.diagnostics.kept();
   const auto first = std::find_if(findings.begin(), findings.end(), [](const Diagnostic& finding) {
@@ -34,14 +51,26 @@ Answer answer_of(const CheckResult& result, const Input& input) {
     return answer;
   }
   for (std::size_t rank = 0; rank < input.schedule.ranks.size(); ++rank) {
-    const std::vector<Entry>& order = input.schedule.ranks[rank].order;
-    const auto entry = std::find_if(order.begin(), order.end(),
-                                    [place](const Entry& each) { return each.span() == place; });
-    if (entry == order.end()) continue;
+    const int position = position_of(input.schedule.ranks[rank], place, among);
+    if (position == Answer::kNowhere) continue;
     answer.rank = static_cast<int>(rank);
-    answer.position = static_cast<int>(entry - order.begin());
+    answer.position = position;
   }
   return answer;
+}
+
+Input input_of(const std::vector<TeEntry>& list, const Verdicts::Declared& declared) {
+  Input input{.te_list = {list}};
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    input.te_list.entries[at].offset = static_cast<std::uint32_t>(at);
+    input.te_list.entries[at].length = 1;
+  }
+  TeReading reading = from_te_list(input.te_list, declared.list);
+  input.schedule = std::move(reading.schedule);
+  input.schedule.topology = declared.topology;
+  place_stages(input.schedule);
+  input.odd_entries = std::move(reading.odd_entries);
+  return input;
 }
 
 }  // namespace
@@ -54,37 +83,37 @@ Judge::Judge(Verdicts::Declared declared, const Options& options)
 }
 
 Answer Judge::of(const std::vector<TeEntry>& list) {
-  return of_both(list);
+  if (const auto rejected = rejected_fast(list)) return *rejected;
+  return of_both(list, input_of(list, declared_));
 }
 
 Answer Judge::of(const Input& input) {
-  return of_both(input);
-}
-
-template <typename Order>
-Answer Judge::of_both(const Order& order) {
-  if (through_ == Through::Check) return checked(order);
-  const Answer fast = answer_of(verdicts_.of(order));
-  if (!fast.accepted() && rejected_++ % check_each_ != 0) return fast;
-  return checked(order) == fast ? fast : Answer{.rule = kDiffers};
-}
-
-Answer Judge::checked(const Input& input) const {
-  return answer_of(check(input, declared_.options), input);
-}
-
-Answer Judge::checked(const std::vector<TeEntry>& list) const {
-  Input input{.te_list = {list}};
-  for (std::size_t at = 0; at < list.size(); ++at) {
-    input.te_list.entries[at].offset = static_cast<std::uint32_t>(at);
-    input.te_list.entries[at].length = 1;
+  const auto& ranks = input.schedule.ranks;
+  const bool replays = std::any_of(ranks.begin(), ranks.end(),
+                                   [](const RankOrder& rank) { return rank.replay.has_value(); });
+  if (!replays) {
+    if (const auto rejected = rejected_fast(input)) return *rejected;
   }
-  TeReading reading = from_te_list(input.te_list, declared_.list);
-  input.schedule = std::move(reading.schedule);
-  input.schedule.topology = declared_.topology;
-  place_stages(input.schedule);
-  input.odd_entries = std::move(reading.odd_entries);
-  return checked(input);
+  return of_both(input, input);
+}
+
+// The fast interface's answer where check() is not asked as well.
+template <typename Order>
+std::optional<Answer> Judge::rejected_fast(const Order& order) {
+  if (through_ == Through::Check || check_each_ == 1) return std::nullopt;
+  const Answer fast = answer_of(verdicts_.of(order));
+  if (fast.accepted() || rejected_++ % check_each_ == 0) return std::nullopt;
+  return fast;
+}
+
+// Verdicts name no place in an order of replay.
+template <typename Order>
+Answer Judge::of_both(const Order& order, const Input& input) {
+  const CheckResult result = check(input, declared_.options);
+  const Answer slow = answer_of(result, input, Among::All);
+  if (through_ == Through::Check) return slow;
+  const bool same = answer_of(verdicts_.of(order)) == answer_of(result, input, Among::Captured);
+  return same ? slow : Answer{.rule = kDiffers};
 }
 
 }  // namespace capo::exhaustive

@@ -10,6 +10,8 @@
 #include "tests/exhaustive/answer.h"
 #include "tests/exhaustive/options.h"
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace capo::exhaustive {
@@ -23,9 +25,9 @@ class Judge {
 
  private:
   template <typename Order>
-  [[nodiscard]] Answer of_both(const Order& order);
-  [[nodiscard]] Answer checked(const Input& input) const;
-  [[nodiscard]] Answer checked(const std::vector<TeEntry>& list) const;
+  [[nodiscard]] std::optional<Answer> rejected_fast(const Order& order);
+  template <typename Order>
+  [[nodiscard]] Answer of_both(const Order& order, const Input& input);
 
   Verdicts::Declared declared_;
   Through through_;

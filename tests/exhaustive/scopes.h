@@ -25,5 +25,10 @@ bool published(const Options& options);
 bool pairs(const Options& options);
 /// All sound orders with graphs reset at one or two places.
 bool resets(const Options& options);
+/// All sound orders, each replayed in every other: with a paged stash, and of Megatron's own
+/// graphs.
+bool replays(const Options& options);
+/// What a capture cannot hold of declared modules and of taken-apart backwards and layers.
+bool captures(const Options& options);
 
 }  // namespace capo::exhaustive
