@@ -55,6 +55,17 @@ using Kernels = std::span<const Kernel<C>>;
 [[nodiscard]] Launch<run::SwiGluGradient> launch_of(const run::SwiGluGradient& call);
 [[nodiscard]] Kernels<run::SwiGluGradient> kernels_of(std::type_identity<run::SwiGluGradient>);
 
+// attention.cu
+[[nodiscard]] Launch<run::Attention> launch_of(const run::Attention& call);
+[[nodiscard]] Kernels<run::Attention> kernels_of(std::type_identity<run::Attention>);
+[[nodiscard]] Launch<run::AttentionQueryGradient> launch_of(
+    const run::AttentionQueryGradient& call);
+[[nodiscard]] Kernels<run::AttentionQueryGradient> kernels_of(
+    std::type_identity<run::AttentionQueryGradient>);
+[[nodiscard]] Launch<run::AttentionKeyGradient> launch_of(const run::AttentionKeyGradient& call);
+[[nodiscard]] Kernels<run::AttentionKeyGradient> kernels_of(
+    std::type_identity<run::AttentionKeyGradient>);
+
 // biases.cu
 [[nodiscard]] Launch<run::BiasAdd> launch_of(const run::BiasAdd& call);
 [[nodiscard]] Kernels<run::BiasAdd> kernels_of(std::type_identity<run::BiasAdd>);

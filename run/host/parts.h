@@ -3,7 +3,7 @@
 // files they lie in.
 //
 // It is private to run/host; others call execute() of host_engine.h. Tested by kernels_test.cpp,
-// products_test.cpp, norms_test.cpp, activations_test.cpp and biases_test.cpp.
+// products_test.cpp, norms_test.cpp, activations_test.cpp, biases_test.cpp and attention_test.cpp.
 
 #pragma once
 
@@ -26,6 +26,11 @@ void compute(const LayerNormWeightGradient& call);
 // activations.cpp
 void compute(const SwiGlu& call);
 void compute(const SwiGluGradient& call);
+
+// attention.cpp
+void compute(const Attention& call);
+void compute(const AttentionQueryGradient& call);
+void compute(const AttentionKeyGradient& call);
 
 // biases.cpp
 void compute(const BiasAdd& call);

@@ -3,6 +3,7 @@
 //   GroupedProduct   y = x w^T, dx = dy w, dw = dy^T x, each group of rows with its own matrix
 //   LayerNorm...     forward, gradient of the input, gradients of the two parameters
 //   SwiGlu...        silu(gate) * linear * probability, and its gradients
+//   Attention...     causal attention of grouped queries, and the gradients of its operands
 //   Bias...          added to a product, and its gradients
 //   Gather           rows in another order: tokens to their experts and back
 //   Add, Copy, Fill, Differ, DrawInto
@@ -19,8 +20,8 @@
 // Rows beyond the sum of the sizes are neither read nor written, by any call that has Rows. A group
 // of no rows contributes nothing: overwritten gradients are zero, added ones stay as they were.
 //
-// Tested on the host by kernels_test.cpp, products_test.cpp, norms_test.cpp, activations_test.cpp
-// and biases_test.cpp.
+// Tested on the host by kernels_test.cpp, products_test.cpp, norms_test.cpp, activations_test.cpp,
+// biases_test.cpp and attention_test.cpp.
 
 #pragma once
 
@@ -137,6 +138,55 @@ struct SwiGluGradient {
       nullptr;  ///< one a row: sum of dy * silu(gate) * linear; null: not wanted
 };
 
+/// Rows are the tokens of sequences, one sequence after another. A row of qkv has the queries of
+/// all heads, then the keys of all kv heads, then their values: (heads + 2 * kv_heads) * head_dim
+/// columns. As many heads in a row share a kv head: with 4 heads and 2 kv heads, 0 and 1 read kv
+/// head 0. A row of y has heads * head_dim columns.
+struct AttentionShape {
+  std::int64_t rows = 0;
+  std::int64_t sequence = 0;  ///< tokens of each but the last, which may have fewer; 0: one has all
+  std::int64_t heads = 1;     ///< a multiple of kv_heads
+  std::int64_t kv_heads = 1;
+  std::int64_t head_dim = 1;
+};
+
+/// y of a token and head = softmax(q k^T / sqrt(head_dim)) v over the tokens of its sequence up to
+/// itself, in ascending order. Gradients compute the probabilities again from log_sums, so that
+/// nothing of the size of rows by rows is kept.
+struct Attention {
+  DataType type = DataType::Bf16;
+  AttentionShape shape;
+  const void* qkv = nullptr;
+  void* y = nullptr;
+  float* log_sums = nullptr;  ///< (rows, heads): the logarithm of the sum of exp(score)
+};
+
+/// The gradient of the queries: a row's own sum, over the tokens that it read, in ascending order.
+/// It writes the queries' columns of dqkv alone. `inner` is for AttentionKeyGradient.
+struct AttentionQueryGradient {
+  DataType type = DataType::Bf16;
+  AttentionShape shape;
+  const void* qkv = nullptr;
+  const void* y = nullptr;
+  const float* log_sums = nullptr;
+  const void* dy = nullptr;
+  void* dqkv = nullptr;    ///< laid out as qkv, and not qkv itself, which is read again
+  float* inner = nullptr;  ///< (rows, heads): the inner product of dy and y, written
+};
+
+/// The gradients of the keys and values: for each token the sum over the heads that read it, and
+/// for each of them over the tokens from itself on, both in ascending order. It writes the columns
+/// of dqkv that AttentionQueryGradient leaves.
+struct AttentionKeyGradient {
+  DataType type = DataType::Bf16;
+  AttentionShape shape;
+  const void* qkv = nullptr;
+  const float* log_sums = nullptr;
+  const float* inner = nullptr;
+  const void* dy = nullptr;
+  void* dqkv = nullptr;
+};
+
 /// y += scale * bias of the row's group, rounded once more.
 struct BiasAdd {
   DataType type = DataType::Bf16;
@@ -217,8 +267,9 @@ struct DrawInto {
   void* to = nullptr;
 };
 
-using Call = std::variant<GroupedProduct, LayerNorm, LayerNormGradient, LayerNormWeightGradient,
-                          SwiGlu, SwiGluGradient, BiasAdd, BiasGradient, ScaleGradient, Gather, Add,
-                          Copy, Fill, Differ, DrawInto>;
+using Call =
+    std::variant<GroupedProduct, LayerNorm, LayerNormGradient, LayerNormWeightGradient, SwiGlu,
+                 SwiGluGradient, Attention, AttentionQueryGradient, AttentionKeyGradient, BiasAdd,
+                 BiasGradient, ScaleGradient, Gather, Add, Copy, Fill, Differ, DrawInto>;
 
 }  // namespace capo::run

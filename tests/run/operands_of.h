@@ -105,6 +105,29 @@ class TakenApart {
     write(call.dx, matrix(call, 2 * call.columns));
     write(call.dprobabilities, call.rows.count * 4);
   }
+  void operator()(const Attention& call) {
+    shape(call.shape);
+    read(call.qkv, qkv_bytes(call));
+    write(call.y, y_bytes(call));
+    write(call.log_sums, call.shape.rows * call.shape.heads * 4);
+  }
+  void operator()(const AttentionQueryGradient& call) {
+    shape(call.shape);
+    read(call.qkv, qkv_bytes(call));
+    read(call.y, y_bytes(call));
+    read(call.log_sums, call.shape.rows * call.shape.heads * 4);
+    read(call.dy, y_bytes(call));
+    write(call.dqkv, qkv_bytes(call));
+    write(call.inner, call.shape.rows * call.shape.heads * 4);
+  }
+  void operator()(const AttentionKeyGradient& call) {
+    shape(call.shape);
+    read(call.qkv, qkv_bytes(call));
+    read(call.log_sums, call.shape.rows * call.shape.heads * 4);
+    read(call.inner, call.shape.rows * call.shape.heads * 4);
+    read(call.dy, y_bytes(call));
+    write(call.dqkv, qkv_bytes(call));
+  }
   void operator()(const BiasAdd& call) {
     rows(call.rows);
     numbers({call.columns});
@@ -165,6 +188,18 @@ class TakenApart {
   void write(const void* begin, std::int64_t bytes) { add(begin, bytes, Touch::Write); }
   void numbers(const std::vector<std::int64_t>& values) {
     all_.numbers.insert(all_.numbers.end(), values.begin(), values.end());
+  }
+  void shape(const AttentionShape& of) {
+    numbers({of.rows, of.sequence, of.heads, of.kv_heads, of.head_dim});
+  }
+  template <typename OfAttention>
+  [[nodiscard]] static std::int64_t y_bytes(const OfAttention& call) {
+    return call.shape.rows * call.shape.heads * call.shape.head_dim * bytes_of(call.type);
+  }
+  template <typename OfAttention>
+  [[nodiscard]] static std::int64_t qkv_bytes(const OfAttention& call) {
+    return call.shape.rows * (call.shape.heads + 2 * call.shape.kv_heads) * call.shape.head_dim *
+           bytes_of(call.type);
   }
   void rows(const Rows& of) {
     numbers({of.count, of.groups});

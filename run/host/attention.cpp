@@ -1,0 +1,254 @@
+// Causal attention of grouped queries, and its gradients: a head at a time, by the definition.
+//
+// The tensors of one sequence and head are widened to fp32 once, and then every sum is added in
+// ascending order: over columns in a score, over tokens in a result, and over the heads that share
+// keys in the gradients of keys and values. Each gradient belongs to one pass that writes it, so
+// nothing is added up from two sides. A score above all others by far has probability one, since
+// the greatest is subtracted before exp.
+
+#include "core/base/index.h"
+#include "run/host/parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace capo::run::host {
+
+namespace {
+
+/// Tokens of one sequence.
+struct Tokens {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+
+  [[nodiscard]] std::int64_t count() const { return end - first; }
+};
+
+/// The columns of one head, of some tokens, in fp32.
+class HeadRows {
+ public:
+  HeadRows(std::int64_t rows, std::int64_t columns)
+      : columns_(columns), values_(as_index(rows * columns)) {}
+
+  [[nodiscard]] float* row(std::int64_t at) { return values_.data() + at * columns_; }
+  [[nodiscard]] const float* row(std::int64_t at) const { return values_.data() + at * columns_; }
+
+ private:
+  std::int64_t columns_;
+  std::vector<float> values_;
+};
+
+void require_sound(const AttentionShape& shape) {
+  CAPO_ASSERT(shape.rows >= 0 && shape.sequence >= 0, "no sequence has fewer tokens than none");
+  CAPO_ASSERT(shape.head_dim > 0 && shape.kv_heads > 0 && shape.heads > 0 &&
+                  shape.heads % shape.kv_heads == 0,
+              "as many heads share each kv head");
+}
+
+template <typename Visit>
+void for_each_sequence(const AttentionShape& shape, Visit visit) {
+  const std::int64_t length = shape.sequence == 0 ? shape.rows : shape.sequence;
+  for (std::int64_t first = 0; first < shape.rows; first += length) {
+    visit(Tokens{.first = first, .end = std::min(first + length, shape.rows)});
+  }
+}
+
+std::int64_t qkv_columns(const AttentionShape& shape) {
+  return (shape.heads + 2 * shape.kv_heads) * shape.head_dim;
+}
+std::int64_t y_columns(const AttentionShape& shape) {
+  return shape.heads * shape.head_dim;
+}
+std::int64_t kv_head_of(const AttentionShape& shape, std::int64_t head) {
+  return head / (shape.heads / shape.kv_heads);
+}
+std::int64_t query_column(const AttentionShape& shape, std::int64_t head) {
+  return head * shape.head_dim;
+}
+std::int64_t key_column(const AttentionShape& shape, std::int64_t kv_head) {
+  return (shape.heads + kv_head) * shape.head_dim;
+}
+std::int64_t value_column(const AttentionShape& shape, std::int64_t kv_head) {
+  return (shape.heads + shape.kv_heads + kv_head) * shape.head_dim;
+}
+float scale_of(const AttentionShape& shape) {
+  return 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
+}
+
+/// `columns` are those of a whole row, `column` is the head's first.
+template <typename T>
+HeadRows widened(const AttentionShape& shape, const Tokens& tokens, const void* from,
+                 std::int64_t columns, std::int64_t column) {
+  HeadRows rows(tokens.count(), shape.head_dim);
+  for (std::int64_t at = 0; at < tokens.count(); ++at) {
+    const T* row = static_cast<const T*>(from) + (tokens.first + at) * columns + column;
+    float* to = rows.row(at);
+    for (std::int64_t i = 0; i < shape.head_dim; ++i) to[i] = to_float(row[i]);
+  }
+  return rows;
+}
+
+float inner_product(const float* a, const float* b, std::int64_t count) {
+  return sum_of(count, [&](std::int64_t i) { return a[i] * b[i]; });
+}
+
+void add_scaled(std::vector<float>& sums, float factor, const float* row) {
+  for (float& sum : sums) sum += factor * *row++;
+}
+
+template <typename T>
+void write_row(void* to, std::int64_t at, const std::vector<float>& sums, float factor) {
+  T* row = static_cast<T*>(to) + at;
+  for (const float sum : sums) *row++ = round_to<T>(sum * factor);
+}
+
+template <typename T>
+void compute(const Attention& call, const Tokens& tokens, std::int64_t head) {
+  const AttentionShape& shape = call.shape;
+  const std::int64_t columns = qkv_columns(shape);
+  const std::int64_t kv_head = kv_head_of(shape, head);
+  const HeadRows q = widened<T>(shape, tokens, call.qkv, columns, query_column(shape, head));
+  const HeadRows k = widened<T>(shape, tokens, call.qkv, columns, key_column(shape, kv_head));
+  const HeadRows v = widened<T>(shape, tokens, call.qkv, columns, value_column(shape, kv_head));
+  std::vector<float> scores;
+  std::vector<float> sums;
+  for (std::int64_t at = 0; at < tokens.count(); ++at) {
+    scores.clear();
+    for (std::int64_t other = 0; other <= at; ++other) {
+      scores.push_back(inner_product(q.row(at), k.row(other), shape.head_dim) * scale_of(shape));
+    }
+    const float greatest = *std::max_element(scores.begin(), scores.end());
+    sums.assign(as_index(shape.head_dim), 0.0F);
+    float sum = 0;
+    for (std::int64_t other = 0; other <= at; ++other) {
+      const float weight = std::exp(scores[as_index(other)] - greatest);
+      sum += weight;
+      add_scaled(sums, weight, v.row(other));
+    }
+    const std::int64_t token = tokens.first + at;
+    write_row<T>(call.y, token * y_columns(shape) + query_column(shape, head), sums, 1.0F / sum);
+    call.log_sums[token * shape.heads + head] = greatest + std::log(sum);
+  }
+}
+
+/// It holds all that both gradients read of a sequence and a head, and computes probabilities
+/// again.
+template <typename T, typename Gradient>
+class Pairs {
+ public:
+  Pairs(const Gradient& call, const Tokens& tokens, std::int64_t head)
+      : Pairs(call.shape, call, tokens, head, kv_head_of(call.shape, head)) {}
+
+  [[nodiscard]] const float* query(std::int64_t at) const { return q_.row(at); }
+  [[nodiscard]] const float* key(std::int64_t at) const { return k_.row(at); }
+  [[nodiscard]] const float* incoming(std::int64_t at) const { return dy_.row(at); }
+
+  /// With which probability a token reads another.
+  [[nodiscard]] float probability(std::int64_t at, std::int64_t other) const {
+    const float score = inner_product(q_.row(at), k_.row(other), dim_) * scale_;
+    return std::exp(score - log_sums_[at * heads_]);
+  }
+  /// The gradient of that score, `inner` being the inner product of dy and y of the token.
+  [[nodiscard]] float slope(std::int64_t at, std::int64_t other, float probability,
+                            float inner) const {
+    return probability * (inner_product(dy_.row(at), v_.row(other), dim_) - inner);
+  }
+
+ private:
+  Pairs(const AttentionShape& shape, const Gradient& call, const Tokens& tokens, std::int64_t head,
+        std::int64_t kv_head)
+      : q_(widened<T>(shape, tokens, call.qkv, qkv_columns(shape), query_column(shape, head))),
+        k_(widened<T>(shape, tokens, call.qkv, qkv_columns(shape), key_column(shape, kv_head))),
+        v_(widened<T>(shape, tokens, call.qkv, qkv_columns(shape), value_column(shape, kv_head))),
+        dy_(widened<T>(shape, tokens, call.dy, y_columns(shape), query_column(shape, head))),
+        log_sums_(call.log_sums + tokens.first * shape.heads + head),
+        heads_(shape.heads),
+        dim_(shape.head_dim),
+        scale_(scale_of(shape)) {}
+
+  HeadRows q_, k_, v_, dy_;
+  const float* log_sums_;
+  std::int64_t heads_;
+  std::int64_t dim_;
+  float scale_;
+};
+
+template <typename T>
+void compute(const AttentionQueryGradient& call, const Tokens& tokens, std::int64_t head) {
+  const AttentionShape& shape = call.shape;
+  const Pairs<T, AttentionQueryGradient> pairs(call, tokens, head);
+  const HeadRows y = widened<T>(shape, tokens, call.y, y_columns(shape), query_column(shape, head));
+  std::vector<float> sums;
+  for (std::int64_t at = 0; at < tokens.count(); ++at) {
+    const float inner = inner_product(pairs.incoming(at), y.row(at), shape.head_dim);
+    sums.assign(as_index(shape.head_dim), 0.0F);
+    for (std::int64_t other = 0; other <= at; ++other) {
+      const float probability = pairs.probability(at, other);
+      add_scaled(sums, pairs.slope(at, other, probability, inner), pairs.key(other));
+    }
+    const std::int64_t token = tokens.first + at;
+    write_row<T>(call.dqkv, token * qkv_columns(shape) + query_column(shape, head), sums,
+                 scale_of(shape));
+    call.inner[token * shape.heads + head] = inner;
+  }
+}
+
+template <typename T>
+void compute(const AttentionKeyGradient& call, const Tokens& tokens, std::int64_t kv_head) {
+  const AttentionShape& shape = call.shape;
+  const std::int64_t sharing = shape.heads / shape.kv_heads;
+  std::vector<Pairs<T, AttentionKeyGradient>> of_heads;
+  for (std::int64_t i = 0; i < sharing; ++i) {
+    of_heads.emplace_back(call, tokens, kv_head * sharing + i);
+  }
+  std::vector<float> dk;
+  std::vector<float> dv;
+  for (std::int64_t at = 0; at < tokens.count(); ++at) {
+    dk.assign(as_index(shape.head_dim), 0.0F);
+    dv.assign(as_index(shape.head_dim), 0.0F);
+    std::int64_t head = kv_head * sharing;
+    for (const Pairs<T, AttentionKeyGradient>& pairs : of_heads) {
+      for (std::int64_t reader = at; reader < tokens.count(); ++reader) {
+        const float inner = call.inner[(tokens.first + reader) * shape.heads + head];
+        const float probability = pairs.probability(reader, at);
+        add_scaled(dk, pairs.slope(reader, at, probability, inner), pairs.query(reader));
+        add_scaled(dv, probability, pairs.incoming(reader));
+      }
+      ++head;
+    }
+    const std::int64_t row = (tokens.first + at) * qkv_columns(shape);
+    write_row<T>(call.dqkv, row + key_column(shape, kv_head), dk, scale_of(shape));
+    write_row<T>(call.dqkv, row + value_column(shape, kv_head), dv, 1.0F);
+  }
+}
+
+/// Computes a call for each of so many heads of every sequence.
+template <typename AnyCall>
+void for_each_head(const AnyCall& call, std::int64_t heads) {
+  require_sound(call.shape);
+  with_element(call.type, [&](auto element) {
+    for_each_sequence(call.shape, [&](const Tokens& tokens) {
+      for (std::int64_t head = 0; head < heads; ++head) {
+        compute<decltype(element)>(call, tokens, head);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void compute(const Attention& call) {
+  for_each_head(call, call.shape.heads);
+}
+
+void compute(const AttentionQueryGradient& call) {
+  for_each_head(call, call.shape.heads);
+}
+
+void compute(const AttentionKeyGradient& call) {
+  for_each_head(call, call.shape.kv_heads);
+}
+
+}  // namespace capo::run::host
