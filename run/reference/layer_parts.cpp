@@ -1,5 +1,6 @@
 #include "run/reference/layer_parts.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace capo::run::reference {
@@ -174,6 +175,111 @@ SwigluGradients swiglu_gradients(const Product& second, const Values& middle,
       gradients.middle[row * 2 * columns + columns + c] = dy_here * probabilities[row] * gate * s;
       gradients.probabilities[row] += dy_here * gate * s * linear;
       gradients.magnitudes[row] += std::abs(dy_here * gate * s * linear);
+    }
+  }
+  return gradients;
+}
+
+namespace {
+
+// Places of a row and a head in tensors of attention.
+class HeadPlaces {
+ public:
+  explicit HeadPlaces(const Heads& of) : of_(of) {}
+
+  [[nodiscard]] std::int64_t query(std::int64_t row, std::int64_t head) const {
+    return (row * (of_.heads + 2 * of_.kv_heads) + head) * of_.head_dim;
+  }
+  [[nodiscard]] std::int64_t key(std::int64_t row, std::int64_t head) const {
+    return query(row, of_.heads + head * of_.kv_heads / of_.heads);
+  }
+  [[nodiscard]] std::int64_t value(std::int64_t row, std::int64_t head) const {
+    return key(row, head) + of_.kv_heads * of_.head_dim;
+  }
+  [[nodiscard]] std::int64_t result(std::int64_t row, std::int64_t head) const {
+    return (row * of_.heads + head) * of_.head_dim;
+  }
+  [[nodiscard]] std::int64_t first_read(std::int64_t row) const {
+    return of_.sequence == 0 ? 0 : row - row % of_.sequence;
+  }
+
+ private:
+  const Heads& of_;
+};
+
+double sum_of_products(const Values& a, std::int64_t at, const Values& b, std::int64_t other,
+                       std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += a[at + i] * b[other + i];
+  return sum;
+}
+
+// With which probabilities a row reads those of its sequence, from the first up to itself.
+Values read_with(const Heads& of, const Values& qkv, std::int64_t row, std::int64_t head) {
+  const HeadPlaces places(of);
+  Values weights;
+  for (std::int64_t other = places.first_read(row); other <= row; ++other) {
+    weights.push_back(
+        sum_of_products(qkv, places.query(row, head), qkv, places.key(other, head), of.head_dim) /
+        std::sqrt(static_cast<double>(of.head_dim)));
+  }
+  const double greatest = *std::max_element(weights.begin(), weights.end());
+  double sum = 0;
+  for (double& weight : weights) {
+    weight = std::exp(weight - greatest);
+    sum += weight;
+  }
+  for (double& weight : weights) weight /= sum;
+  return weights;
+}
+
+}  // namespace
+
+Values attention_of(const Heads& of, const Values& qkv) {
+  const HeadPlaces places(of);
+  Values y(of.rows * of.heads * of.head_dim);
+  for (std::int64_t row = 0; row < of.rows; ++row) {
+    for (std::int64_t head = 0; head < of.heads; ++head) {
+      std::int64_t other = places.first_read(row);
+      for (const double weight : read_with(of, qkv, row, head)) {
+        for (std::int64_t i = 0; i < of.head_dim; ++i) {
+          y[places.result(row, head) + i] += weight * qkv[places.value(other, head) + i];
+        }
+        ++other;
+      }
+    }
+  }
+  return y;
+}
+
+AttentionGradients attention_gradients(const Heads& of, const Values& qkv, const Values& y,
+                                       const Values& dy) {
+  const HeadPlaces places(of);
+  AttentionGradients gradients{.qkv = Values(qkv.size()), .magnitudes = Values(qkv.size())};
+  const auto add = [&](std::int64_t to, double term, double magnitude) {
+    gradients.qkv[to] += term;
+    gradients.magnitudes[to] += std::abs(magnitude);
+  };
+  const double root = std::sqrt(static_cast<double>(of.head_dim));
+  for (std::int64_t row = 0; row < of.rows; ++row) {
+    for (std::int64_t head = 0; head < of.heads; ++head) {
+      const std::int64_t query = places.query(row, head);
+      const std::int64_t result = places.result(row, head);
+      const double inner = sum_of_products(dy, result, y, result, of.head_dim);
+      std::int64_t other = places.first_read(row);
+      for (const double weight : read_with(of, qkv, row, head)) {
+        const std::int64_t key = places.key(other, head);
+        const std::int64_t value = places.value(other, head);
+        const double incoming = sum_of_products(dy, result, qkv, value, of.head_dim);
+        const double slope = weight * (incoming - inner) / root;
+        const double size = weight * (std::abs(incoming) + std::abs(inner)) / root;
+        for (std::int64_t i = 0; i < of.head_dim; ++i) {
+          add(query + i, slope * qkv[key + i], size * qkv[key + i]);
+          add(key + i, slope * qkv[query + i], size * qkv[query + i]);
+          add(value + i, weight * dy[result + i], weight * dy[result + i]);
+        }
+        ++other;
+      }
     }
   }
   return gradients;

@@ -1,12 +1,13 @@
-// The parts of layers in float64: products of groups of rows, bias, LayerNorm and SwiGLU, and their
-// gradients.
+// The parts of layers in float64: products of groups of rows, bias, LayerNorm, SwiGLU and
+// attention, and their gradients.
 //
 // It holds formulas only. layer_reference.cpp says which parts a layer has and where its values are
 // rounded, and checks that every vector has the size that is read here. All tensors are contiguous,
 // by rows. Rows that are in no group stay zero in every result and add nothing to a sum; with a
 // norm every row is in a group.
 //
-// Tested by finite_differences_test.cpp and layer_by_hand_test.cpp in tests/run/reference/.
+// Tested by finite_differences_test.cpp, layer_by_hand_test.cpp and attention_parts_test.cpp in
+// tests/run/reference/.
 
 #pragma once
 
@@ -63,5 +64,28 @@ struct SwigluGradients {
                                const Values& probabilities);
 [[nodiscard]] SwigluGradients swiglu_gradients(const Product& second, const Values& middle,
                                                const Values& probabilities, const Values& dy);
+
+/// Rows of sequences, each `sequence` long but the last; 0: one sequence. A row of qkv is the
+/// queries of the heads, then the keys and then the values of the kv heads.
+struct Heads {
+  std::int64_t rows = 0;
+  std::int64_t sequence = 0;
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;
+  std::int64_t head_dim = 1;
+};
+
+struct AttentionGradients {
+  Values qkv;
+  /// Sums of the absolute values of the terms of `qkv`: a token that reads itself alone has a
+  /// gradient of zero, which is a difference.
+  Values magnitudes;
+};
+
+/// softmax(q k^T / sqrt(head_dim)) v, where a row reads its sequence up to itself.
+[[nodiscard]] Values attention_of(const Heads& of, const Values& qkv);
+/// `y`: what the forward came to, as it was stored.
+[[nodiscard]] AttentionGradients attention_gradients(const Heads& of, const Values& qkv,
+                                                     const Values& y, const Values& dy);
 
 }  // namespace capo::run::reference
