@@ -141,7 +141,7 @@ TEST(StashOrder, NamesAGraphThatIsReplayedLastAndWasNot) {
 TEST(StashOrder, IsJudgedWithoutAPlanAndWhereAllPlansAreTooLarge) {
   for (const std::uint64_t most : {std::uint64_t{1}, PlanOptions{}.max_buffers}) {
     const CheckOptions options{.plan = {.max_buffers = most, .paged_stash = true}};
-    EXPECT_EQ(check_in(options, kParted).findings().front(), "Y06@0");
+    EXPECT_EQ(check_in({.plan = options.plan}, kParted).findings().front(), "Y06@0");
     Verdicts verdicts({.options = options});
     EXPECT_EQ(verdicts.of(*load(Source{.name = "x", .text = kParted}, {})).rule, "Y06");
   }

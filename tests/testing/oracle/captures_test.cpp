@@ -7,7 +7,7 @@
 namespace capo::oracle {
 namespace {
 
-using Faults = std::vector<CaptureFault>;
+using CaptureFaults = std::vector<CaptureFault>;
 using Kind = GraphToCapture::Kind;
 using enum Capturer;
 
@@ -24,42 +24,42 @@ std::vector<GraphToCapture> two_microbatches(Kind first, Kind second) {
 TEST(OracleCaptures, HoldWholeBackwards) {
   const auto order = two_microbatches(Kind::Backward, Kind::Backward);
   for (const Capturer who : {TransformerEngine, Megatron})
-    EXPECT_EQ(faults_of_capture(who, {{}}, order), Faults());
+    EXPECT_EQ(faults_of_capture(who, {{}}, order), CaptureFaults());
 }
 
 TEST(OracleCaptures, AreTransformerEnginesWhereHooksCount) {
   const auto order = two_microbatches(Kind::Backward, Kind::Backward);
   const std::vector<ChunkToCapture> hooked{{.hooks = true, .hooks_each_call = true}};
   EXPECT_EQ(faults_of_capture(TransformerEngine, hooked, order),
-            (Faults{{0, CaptureFault::Refused}, {0, CaptureFault::HooksNotRun}}));
-  EXPECT_EQ(faults_of_capture(Megatron, hooked, order), Faults());
+            (CaptureFaults{{0, CaptureFault::Refused}, {0, CaptureFault::HooksNotRun}}));
+  EXPECT_EQ(faults_of_capture(Megatron, hooked, order), CaptureFaults());
 }
 
 TEST(OracleCaptures, ReadWhatWasMovedAtTheFirstBackward) {
   const auto order = two_microbatches(Kind::Backward, Kind::Backward);
   for (const Capturer who : {TransformerEngine, Megatron})
     EXPECT_EQ(faults_of_capture(who, {{.offloaded = true}}, order),
-              (Faults{{2, CaptureFault::Moved}}));
+              (CaptureFaults{{2, CaptureFault::Moved}}));
 }
 
 TEST(OracleCaptures, DelayAllWeightGradientsOfAChunkOrNone) {
   EXPECT_EQ(faults_of_capture(TransformerEngine, {{}},
                               two_microbatches(Kind::HalfBackward, Kind::HalfBackward)),
-            Faults());
+            CaptureFaults());
   EXPECT_EQ(faults_of_capture(TransformerEngine, {{}},
                               two_microbatches(Kind::HalfBackward, Kind::Backward)),
-            (Faults{{4, CaptureFault::HalfDelayed}}));
+            (CaptureFaults{{4, CaptureFault::HalfDelayed}}));
   EXPECT_EQ(faults_of_capture(Megatron, {{}}, two_microbatches(Kind::Backward, Kind::HalfBackward)),
-            (Faults{{4, CaptureFault::InNoGraph}}));
+            (CaptureFaults{{4, CaptureFault::InNoGraph}}));
 }
 
 TEST(OracleCaptures, FindALayerUnreadWhereABackwardRunsBesideSeveral) {
   const std::vector<GraphToCapture> order{
       {}, {}, {.kind = Kind::Backward, .beside = true}, {.kind = Kind::Backward}};
   EXPECT_EQ(faults_of_capture(Megatron, {{.layers = 2}}, order),
-            (Faults{{2, CaptureFault::BetweenLayers}}));
-  EXPECT_EQ(faults_of_capture(Megatron, {{.layers = 1}}, order), Faults());
-  EXPECT_EQ(faults_of_capture(TransformerEngine, {{.layers = 2}}, order), Faults());
+            (CaptureFaults{{2, CaptureFault::BetweenLayers}}));
+  EXPECT_EQ(faults_of_capture(Megatron, {{.layers = 1}}, order), CaptureFaults());
+  EXPECT_EQ(faults_of_capture(TransformerEngine, {{.layers = 2}}, order), CaptureFaults());
 }
 
 }  // namespace
