@@ -47,6 +47,7 @@ std::vector<Rule> all_rules() {
   append(rules::stream_rules());
   append(rules::replay_rules());
   append(rules::reset_rules());
+  append(rules::stash_rules());
   return all;
 }
 

@@ -30,8 +30,9 @@ namespace capo::rules {
 [[nodiscard]] std::span<const Rule> capture_rules();          ///< C01 to C11
 [[nodiscard]] std::span<const Rule> buffer_rules();           ///< B01 to B08, E01
 [[nodiscard]] std::span<const Rule> stream_rules();           ///< E02
-[[nodiscard]] std::span<const Rule> replay_rules();           ///< Y01, Y06
+[[nodiscard]] std::span<const Rule> replay_rules();           ///< Y01
 [[nodiscard]] std::span<const Rule> reset_rules();            ///< Y02 to Y05
+[[nodiscard]] std::span<const Rule> stash_rules();            ///< Y06
 
 /// The rules of order.cpp that verdicts.cpp knows the answer of from its counting alone.
 inline constexpr std::string_view kBackwardAhead = "S23";

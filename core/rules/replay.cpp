@@ -211,6 +211,10 @@ void stash_order(const Context& context, Findings& out) {
 constexpr Rule kReplayRules[] = {
     {"Y01", "replay-order", "a replay that is not in the order of capture", Family::Replay,
      Pass::Buffers, replay_order},
+};
+
+// Behind all rules that ask a plan, since each pass begins once.
+constexpr Rule kStashRules[] = {
     {"Y06", "stash-order", "a replay in which a paged stash is reloaded for somebody else",
      Family::Replay, Pass::Resets, stash_order},
 };
@@ -219,6 +223,10 @@ constexpr Rule kReplayRules[] = {
 
 std::span<const Rule> replay_rules() {
   return kReplayRules;
+}
+
+std::span<const Rule> stash_rules() {
+  return kStashRules;
 }
 
 }  // namespace capo::rules
