@@ -16,7 +16,9 @@
 #include <array>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace capo::testing {
 
@@ -424,6 +426,48 @@ std::optional<Broken<Declared>> not_local(const Declared& sound, std::size_t cho
   return {{broken, "C11", fault_place(broken.schedule, {.rank = place->rank, .at = at})}};
 }
 
+// A forward and the backward of another microbatch right behind it, in orders that nobody waits
+// for: chunks of one rank or of ranks that are not wired.
+std::vector<Position> forwards_before_others(const Schedule& schedule) {
+  if (schedule.ranks.size() > 1 && schedule.topology != Topology::Independent) return {};
+  std::vector<Position> found;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const auto& order = schedule.ranks[r].order;
+    for (std::size_t at = 0; at + 1 < order.size(); ++at) {
+      const Entry& next = order[at + 1];
+      if (order[at].kind == Kind::Forward &&
+          (next.kind == Kind::Backward || next.kind == Kind::BackwardInput) &&
+          next.microbatch != order[at].microbatch)
+        found.push_back({.rank = r, .at = at});
+    }
+  }
+  return found;
+}
+
+// Megatron's local graphs are captured while a forward and a backward run side by side, layer by
+// layer: every chunk has two.
+std::optional<Broken<Declared>> layers_apart(const Declared& sound, std::size_t choice) {
+  if (has_composites(sound.schedule)) return std::nullopt;
+  const auto forward = chosen(forwards_before_others(sound.schedule), choice);
+  if (!forward) return std::nullopt;
+  Declared broken = sound;
+  broken.options.plan.kind = PlanKind::McoreLocal;
+  broken.options.environment.ep_overlap = true;
+  for (std::size_t r = 0; r < broken.schedule.ranks.size(); ++r) {
+    broken.schedule.ranks[r].layers = {.form = Layers::Form::Count, .values = {2}};
+    for (auto& layers : broken.options.modules.layers[r]) layers.push_back(layers.front());
+    broken.options.groups.push_back({.name = "experts" + std::to_string(r),
+                                     .members = {static_cast<std::int32_t>(r)},
+                                     .actions = {Kind::DispatchForward, Kind::CombineForward,
+                                                 Kind::DispatchBackward, Kind::CombineBackward},
+                                     .streams = {}});
+  }
+  auto& order = broken.schedule.ranks[forward->rank].order;
+  order[forward->at].group = Group::Opens;
+  order[forward->at + 1].group = Group::Continues;
+  return {{broken, "C11", fault_place(broken.schedule, *forward)}};
+}
+
 constexpr std::array kModuleFaults{
     ModuleFault{"wgrad-lost", {"G01"}, wgrad_lost},
     ModuleFault{"bias-gradient-lost", {"G02"}, bias_gradient_lost},
@@ -454,6 +498,7 @@ constexpr std::array kModuleFaults{
     ModuleFault{"reduction-unawaited", {"G17"}, reduction_unawaited},
     ModuleFault{"hooks", {"C09"}, hooks},
     ModuleFault{"hooks-each-call", {"C10"}, hooks_each_call},
+    ModuleFault{"layers-apart", {"C11"}, layers_apart},
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace capo::oracle {
 
 namespace {
 
-// What is known of a chunk while its graphs are captured.
+// A chunk is known so well while its graphs are captured.
 struct Seen {
   bool forward = false;
   bool backward = false;

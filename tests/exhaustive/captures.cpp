@@ -1,4 +1,4 @@
-// What a capture refuses or cannot hold, under every plan: hooks (C09, C10) and tensors that are
+// Every plan is asked for what a capture refuses or cannot hold: hooks (C09, C10) and tensors that are
 // moved (C07) of declared modules, backwards of which some leave their weight gradients to W (C08)
 // or any does (C11), and backwards that run beside a forward, layer by layer (C11).
 //

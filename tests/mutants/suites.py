@@ -130,7 +130,7 @@ KINDS = {
                 "placement": "P*:D*:T*",
                 "routing": "R*",
                 "transfers": "T*:R*:D*",
-                "given": "B*:E*:C11*:Y01*",
+                "given": "B*:E*:C11*:Y01*:I01*",
                 "lifecycle": "Y*:B08*",
                 "streams": "E*:T*:B*",
                 "replay": "Y*:B*:S*:D*",

@@ -31,17 +31,29 @@ Plan read_back(const Drawn& drawn, const std::string& text) {
 
 // --- buffers -------------------------------------------------------------------------------------
 
-std::string buffers_of(const BufferTable& table, const Plan& plan) {
+std::string name_in_plan(const Buffer& of) {
+  return fmt::format(R"("rank": {}, "chunk": {}, "layer": {}, "microbatch": {}, "kind": "{}")",
+                     of.rank, of.chunk, of.layer, of.microbatch, name_of(of.kind));
+}
+
+// A buffer that is another's tensor has no place of its own.
+struct Shared {
+  BufferId maker = kNoBuffer;
+  BufferId reader = kNoBuffer;
+};
+
+std::string buffers_of(const BufferTable& table, const Plan& plan, const Shared& shared = {}) {
   std::vector<std::string> all;
   for (BufferId id = 0; id < table.all(); ++id) {
     const std::int64_t address = plan.address[id];
-    if (address == kNowhere) continue;
+    if (address == kNowhere || id == shared.reader) continue;
     const Buffer of = table.at(id);
-    all.push_back(fmt::format(
-        R"({{"rank": {}, "chunk": {}, "layer": {}, "microbatch": {}, "kind": "{}", "region": "{}", )"
-        R"("offset": {}, "bytes": {}}})",
-        of.rank, of.chunk, of.layer, of.microbatch, name_of(of.kind), name_of(region_of(address)),
-        offset_of(address), table.bytes(of)));
+    const std::string also = id == shared.maker ? fmt::format(R"(, "also": [{{{}}}])",
+                                                              name_in_plan(table.at(shared.reader)))
+                                                : "";
+    all.push_back(fmt::format(R"({{{}, "region": "{}", "offset": {}, "bytes": {}{}}})",
+                              name_in_plan(of), name_of(region_of(address)), offset_of(address),
+                              table.bytes(of), also));
   }
   return fmt::format(R"({{"buffers": [{}]}})", fmt::join(all, ","));
 }
@@ -54,6 +66,45 @@ RC_GTEST_PROP(GivenPlans, AreReadBackAsTheyAreWritten, ()) {
       address = address_in(region_of(address), below(1'000'000));
   }
   RC_ASSERT(read_back(drawn, buffers_of(drawn.step.table(), plan)).address == plan.address);
+}
+
+// Whether a layer reads what its neighbour in the same chunk and microbatch makes.
+bool are_neighbours(const Buffer& maker, const Buffer& reader) {
+  if (maker.rank != reader.rank || maker.chunk != reader.chunk ||
+      maker.microbatch != reader.microbatch)
+    return false;
+  if (maker.kind == BufferKind::Output)
+    return reader.kind == BufferKind::StaticInput && reader.layer - maker.layer == 1;
+  return maker.kind == BufferKind::GradInput && reader.kind == BufferKind::GradOutput &&
+         maker.layer - reader.layer == 1;
+}
+
+// A buffer is given to each of its neighbours, and to any other of its size.
+RC_GTEST_PROP(GivenPlans, LetTwoBuffersBeOneTensorWhereOneReadsWhatTheOtherMakes, ()) {
+  const Drawn drawn;
+  const BufferTable& table = drawn.step.table();
+  const Plan plan = drawn.step.plan(PlanKind::Safe);
+  std::vector<BufferId> placed;
+  for (BufferId id = 0; id < table.size(); ++id) {
+    if (plan.address[id] != kNowhere) placed.push_back(id);
+  }
+  if (placed.empty()) return;
+  const auto any = [&] {
+    return placed[as_index(below(static_cast<std::int32_t>(placed.size())))];
+  };
+  const BufferId maker = any();
+  const BufferId other = any();
+  for (const BufferId reader : placed) {
+    const bool neighbours = are_neighbours(table.at(maker), table.at(reader));
+    if (reader != other && !neighbours) continue;
+    if (reader == maker || table.bytes(reader) != table.bytes(maker)) continue;
+    const auto given = read_given_plan(buffers_of(table, plan, {maker, reader}), {});
+    if (!given) RC_FAIL(given.error().finding.message);
+    const auto read = plan_of(*given, table, *drawn.step.course().map, drawn.step.course().work);
+    RC_CLASSIFY(neighbours);
+    RC_ASSERT(read.has_value() == neighbours);
+    if (neighbours) RC_ASSERT(read->tensor_of(reader) == maker);
+  }
 }
 
 // --- slots ---------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include "testing/faults/faults.h"
 #include "testing/generators/sound_planned.h"
 #include "testing/laws/reported.h"
+#include "testing/oracle/stash.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <vector>
 
 namespace capo::testing {
 namespace {
@@ -102,6 +104,53 @@ RC_GTEST_PROP(Replays, ThatHarmNobodyLeaveTheFaultsOfTheCaptureTheirRules, ()) {
     RC_ASSERT(divergences(verdict, Severity::Error).empty());
     RC_ASSERT(divergences(verdict, Severity::Warning) == swapped);
   }
+}
+
+// The actions of a rank as numbers, by their places in its order of capture.
+std::vector<int> places_at_capture(const RankOrder& rank, const std::vector<Entry>& order) {
+  std::vector<int> places;
+  for (const Entry& entry : order) {
+    const auto at = std::find_if(rank.order.begin(), rank.order.end(), [&](const Entry& other) {
+      return other.action() == entry.action();
+    });
+    places.push_back(static_cast<int>(at - rank.order.begin()));
+  }
+  return places;
+}
+
+// Replays the microbatches of each rank in another order: what was of the first is of another.
+void rotate_microbatches(Schedule& schedule) {
+  const std::int32_t by = *rc::gen::inRange<std::int32_t>(0, *schedule.microbatches);
+  for (RankOrder& rank : schedule.ranks) {
+    rank.replay = rank.order;
+    for (Entry& entry : *rank.replay)
+      entry.microbatch = (entry.microbatch + by) % *schedule.microbatches;
+  }
+}
+
+// Both orders are sound, and every rank replays all that it has captured.
+RC_GTEST_PROP(Replays, ReloadFromAStashForWhomTheOracleSays, ()) {
+  Declared declared = *sound_planned();
+  declared.options.plan = {.kind = std::nullopt, .paged_stash = true};
+  rotate_microbatches(declared.schedule);
+  std::map<std::int32_t, std::size_t> expected;
+  for (std::size_t r = 0; r < declared.schedule.ranks.size(); ++r) {
+    const RankOrder& rank = declared.schedule.ranks[r];
+    const auto misled = oracle::misled_reloads(places_at_capture(rank, rank.order),
+                                               places_at_capture(rank, *rank.replay));
+    if (!misled.empty())
+      expected.emplace(static_cast<std::int32_t>(r), static_cast<std::size_t>(misled.front()));
+  }
+  const Checked verdict = checked(declared);
+  std::map<std::int32_t, std::size_t> found;
+  for (const Diagnostic& finding : verdict.of(Family::Replay)) {
+    if (finding.rule != "Y06") continue;
+    const WitnessEntry& graph = finding.witness.tasks.front();
+    found.emplace(graph.rank, graph.index);
+  }
+  RC_CLASSIFY(!expected.empty());
+  RC_ASSERT(found == expected);
+  RC_ASSERT(verdict.accepted() == expected.empty());
 }
 
 }  // namespace
