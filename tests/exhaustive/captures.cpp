@@ -1,6 +1,6 @@
-// Every plan is asked for what a capture refuses or cannot hold: hooks (C09, C10) and tensors that are
-// moved (C07) of declared modules, backwards of which some leave their weight gradients to W (C08)
-// or any does (C11), and backwards that run beside a forward, layer by layer (C11).
+// Every plan is asked for what a capture refuses or cannot hold: hooks (C09, C10) and tensors that
+// are moved (C07) of declared modules, backwards of which some leave their weight gradients to W
+// (C08) or any does (C11), and backwards that run beside a forward, layer by layer (C11).
 //
 //   F1.0 F1.1 I1.0 W1.0 B1.1     plan te: C08 at B1.1; plan mcore-local: C11 at W1.0
 //
