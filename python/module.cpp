@@ -168,9 +168,14 @@ nb::object column(nb::handle self) {
 template <typename Made>
 std::unique_ptr<Made> made_of(nb::handle order, const std::string& name, nb::object layers,
                               nb::object delayed, nb::object modules, nb::object plan,
-                              nb::object topology, nb::object comm) {
-  const Declared declared = declared_of({std::move(layers), std::move(delayed), std::move(modules),
-                                         std::move(plan), std::move(topology), std::move(comm)});
+                              nb::object topology, nb::object comm, nb::object te_version) {
+  const Declared declared = declared_of({.num_layers_per_chunk = std::move(layers),
+                                         .delayed = std::move(delayed),
+                                         .modules = std::move(modules),
+                                         .plan = std::move(plan),
+                                         .topology = std::move(topology),
+                                         .comm = std::move(comm),
+                                         .te_version = std::move(te_version)});
   Taken taken = take(order, name);
   const nb::gil_scoped_release free;
   const Model& model = declared.model;
@@ -186,7 +191,7 @@ void bind_made(nb::module_& m, const char* name) {
   m.def(name, &made_of<Made>, nb::arg("order").none(), nb::arg("name"),
         nb::arg("num_layers_per_chunk").none(), nb::arg("delayed").none(),
         nb::arg("modules").none(), nb::arg("plan").none(), nb::arg("topology").none(),
-        nb::arg("comm").none());
+        nb::arg("comm").none(), nb::arg("te_version").none() = nb::none());
 }
 
 void bind_judgement(nb::module_& m) {
@@ -218,21 +223,22 @@ void bind_judgement(nb::module_& m) {
          nb::object modules, nb::object plan, nb::object topology, nb::object comm,
          nb::object weight_stream, std::vector<std::string> profiles, const TorchFacts* torch,
          const ProjectText* project,
-         const std::optional<std::pair<std::string, std::string>>& plan_in) {
-        return judged(order, name,
-                      {std::move(layers), std::move(delayed), std::move(modules), std::move(plan),
-                       std::move(topology), std::move(comm), std::move(weight_stream)},
-                      std::move(profiles), torch ? std::optional(*torch) : std::nullopt,
-                      project ? std::optional(*project) : std::nullopt,
-                      plan_in
-                          ? std::optional(Source{.name = plan_in->second, .text = plan_in->first})
-                          : std::nullopt);
+         const std::optional<std::pair<std::string, std::string>>& plan_in, nb::object te_version) {
+        return judged(
+            order, name,
+            {std::move(layers), std::move(delayed), std::move(modules), std::move(plan),
+             std::move(topology), std::move(comm), std::move(weight_stream), std::move(te_version)},
+            std::move(profiles), torch ? std::optional(*torch) : std::nullopt,
+            project ? std::optional(*project) : std::nullopt,
+            plan_in ? std::optional(Source{.name = plan_in->second, .text = plan_in->first})
+                    : std::nullopt);
       },
       nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
       nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("plan").none(),
       nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("weight_stream").none(),
       nb::arg("profiles"), nb::arg("torch").none() = nb::none(),
-      nb::arg("project").none() = nb::none(), nb::arg("plan_in").none() = nb::none());
+      nb::arg("project").none() = nb::none(), nb::arg("plan_in").none() = nb::none(),
+      nb::arg("te_version").none() = nb::none());
 }
 
 void bind_schedule(nb::module_& m) {
@@ -297,11 +303,16 @@ void bind_run(nb::module_& m) {
       "run",
       [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
          nb::object modules, nb::object plan, nb::object topology, nb::object comm,
-         std::uint32_t replays, std::uint64_t seed, std::string sizes, bool unchecked) {
+         std::uint32_t replays, std::uint64_t seed, std::string sizes, bool unchecked,
+         nb::object te_version) {
         const bool fused = !modules.is_none() && !nb::isinstance<nb::dict>(modules);
-        const Declared declared =
-            declared_of({std::move(layers), std::move(delayed), std::move(modules), std::move(plan),
-                         std::move(topology), std::move(comm)});
+        const Declared declared = declared_of({.num_layers_per_chunk = std::move(layers),
+                                               .delayed = std::move(delayed),
+                                               .modules = std::move(modules),
+                                               .plan = std::move(plan),
+                                               .topology = std::move(topology),
+                                               .comm = std::move(comm),
+                                               .te_version = std::move(te_version)});
         Taken taken = take(order, name);
         const nb::gil_scoped_release free;
         return ran(placed(std::move(taken), declared), declared,
@@ -314,7 +325,7 @@ void bind_run(nb::module_& m) {
       nb::arg("order").none(), nb::arg("name"), nb::arg("num_layers_per_chunk").none(),
       nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("plan").none(),
       nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("replays"), nb::arg("seed"),
-      nb::arg("sizes"), nb::arg("unchecked"));
+      nb::arg("sizes"), nb::arg("unchecked"), nb::arg("te_version").none() = nb::none());
 }
 
 void bind_timeline(nb::module_& m) {
@@ -361,11 +372,12 @@ void bind_timeline(nb::module_& m) {
       [](nb::handle order, const std::string& name, nb::object layers, nb::object delayed,
          nb::object modules, nb::object plan, nb::object topology, nb::object comm,
          const std::string& cost, const std::string& memory, const std::string& format, bool paper,
-         bool fold, bool path, nb::handle against, const std::string& against_name) {
+         bool fold, bool path, nb::handle against, const std::string& against_name,
+         nb::object te_version) {
         return drawn_order(
             order, name,
             {std::move(layers), std::move(delayed), std::move(modules), std::move(plan),
-             std::move(topology), std::move(comm)},
+             std::move(topology), std::move(comm), nb::none(), std::move(te_version)},
             cost, memory, format,
             {.page = paper ? Page::Column : Page::Screen, .path = path, .fold = fold}, against,
             against_name);
@@ -374,7 +386,8 @@ void bind_timeline(nb::module_& m) {
       nb::arg("delayed").none(), nb::arg("modules").none(), nb::arg("plan").none(),
       nb::arg("topology").none(), nb::arg("comm").none(), nb::arg("cost"), nb::arg("mem"),
       nb::arg("format"), nb::arg("paper"), nb::arg("fold"), nb::arg("path"),
-      nb::arg("against").none(), nb::arg("against_name"));
+      nb::arg("against").none(), nb::arg("against_name"),
+      nb::arg("te_version").none() = nb::none());
 }
 
 void bind_wired(nb::module_& m) {

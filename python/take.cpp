@@ -2,6 +2,7 @@
 
 #include "core/base/nearest.h"
 #include "core/base/plural.h"
+#include "core/frameworks/te/version.h"
 #include "core/text/model_reader.h"
 #include "core/text/number.h"
 
@@ -300,6 +301,27 @@ void state(std::optional<Value>& slot, const std::optional<Value>& given, const 
   slot = given;
 }
 
+// Whose plan te is, by its release: up to 2.19 its passes before capture keep all outputs.
+void take_te_version(nb::handle given, PlanOptions& plan) {
+  if (given.is_none()) return;
+  std::array<std::string_view, te::kVersions.size()> releases;
+  std::transform(te::kVersions.begin(), te::kVersions.end(), releases.begin(),
+                 [](const te::Version& version) { return version.release; });
+  const auto keeps_outputs = [](std::string_view release) -> std::optional<bool> {
+    const auto* const version =
+        std::find_if(te::kVersions.begin(), te::kVersions.end(),
+                     [&](const te::Version& each) { return each.release == release; });
+    if (version == te::kVersions.end()) return std::nullopt;
+    return version->warm_up_keeps_outputs;
+  };
+  const bool keeps = *value_named(given, "te_version", keeps_outputs, releases);
+  if (plan.kind != PlanKind::Te)
+    refuse("te_version: it needs plan \"te\", since no other plan is that one's");
+  if (plan.warm_up_keeps_outputs && !keeps)
+    refuse("te_version: the members of `modules` say otherwise");
+  plan.warm_up_keeps_outputs = keeps;
+}
+
 Model placed_model(nb::handle given) {
   Model model;
   if (nb::isinstance<nb::str>(given)) {
@@ -377,6 +399,7 @@ Declared declared_of(const Arguments& arguments) {
   size_messages(model);
   constexpr std::array<std::string_view, 3> kPlans{"te", "safe", "mcore-local"};
   state(model.plan.kind, value_named(arguments.plan, "plan", plan_named, kPlans), "plan");
+  take_te_version(arguments.te_version, model.plan);
   take_topology(arguments.topology, model);
   constexpr std::array<std::string_view, 5> kLayouts{"per-rank", "per-pair", "per-edge",
                                                      "per-direction", "lazy-hybrid"};

@@ -58,6 +58,7 @@ struct Arguments {
   nanobind::object topology;
   nanobind::object comm;
   nanobind::object weight_stream = nanobind::none();
+  nanobind::object te_version = nanobind::none();
 };
 [[nodiscard]] Declared declared_of(const Arguments& arguments);
 

@@ -54,6 +54,7 @@ REGIONS: tuple[str, ...]
 
 _Comm = Literal["per-rank", "per-pair", "per-edge", "per-direction", "lazy-hybrid"]
 _Plan = Literal["te", "safe", "mcore-local"]
+_TeVersion = Literal["2.19", "2.20"]
 _Order = Any
 """A list as TransformerEngine takes it, a list of ranks, a text, a path, a torch schedule, a Schedule."""
 
@@ -131,6 +132,7 @@ def check(
     comm: _Comm | None = None,
     weight_stream: bool | None = None,
     profiles: str | Iterable[str] = ("sound",),
+    te_version: _TeVersion | None = None,
 ) -> Report: ...
 
 class Schedule:
@@ -162,6 +164,7 @@ class Schedule:
         plan: _Plan | None = None,
         topology: str | Sequence[Sequence[int]] | None = None,
         comm: _Comm | None = None,
+        te_version: _TeVersion | None = None,
     ) -> Graph: ...
     def plan(
         self,
@@ -172,6 +175,7 @@ class Schedule:
         plan: _Plan = "safe",
         topology: str | Sequence[Sequence[int]] | None = None,
         comm: _Comm | None = None,
+        te_version: _TeVersion | None = None,
     ) -> Plan: ...
     def draw(
         self,
@@ -188,6 +192,7 @@ class Schedule:
         fold: bool = False,
         path: bool = True,
         against: _Order | None = None,
+        te_version: _TeVersion | None = None,
     ) -> Picture: ...
     def _repr_svg_(self) -> str: ...
     def __eq__(self, other: object) -> bool: ...
@@ -266,6 +271,7 @@ def graph(
     plan: _Plan | None = None,
     topology: str | Sequence[Sequence[int]] | None = None,
     comm: _Comm | None = None,
+    te_version: _TeVersion | None = None,
 ) -> Graph: ...
 def plan(
     order: _Order,
@@ -276,6 +282,7 @@ def plan(
     plan: _Plan = "safe",
     topology: str | Sequence[Sequence[int]] | None = None,
     comm: _Comm | None = None,
+    te_version: _TeVersion | None = None,
 ) -> Plan: ...
 
 class Picture:
@@ -302,6 +309,7 @@ def draw(
     fold: bool = False,
     path: bool = True,
     against: _Order | None = None,
+    te_version: _TeVersion | None = None,
 ) -> Picture: ...
 def generate(
     name: str,
@@ -422,6 +430,7 @@ def run(
     seed: int = 1,
     sizes: Literal["random", "balanced", "zipf"] = "random",
     unchecked: bool = False,
+    te_version: _TeVersion | None = None,
 ) -> RunReport: ...
 
 class RecordError(ValueError): ...

@@ -18,6 +18,7 @@ def check(
     comm=None,
     weight_stream=None,
     profiles=("sound",),
+    te_version=None,
 ):
     """Judge an order: is it right, and if not, where and why.
 
@@ -32,6 +33,8 @@ def check(
       What has no argument of its own is declared there: ``{"transfers": "buffered:4194304", "transfer":
       {"bytes": 1048576}}``.
     - ``plan``: ``"te"``, ``"mcore-local"`` or ``"safe"``: the buffers are judged as well.
+    - ``te_version``: whose plan ``"te"`` is, ``"2.19"`` or ``"2.20"``: up to 2.19 the passes before capture keep
+      all outputs to their end, which the budget notices; None: the newest.
     - ``plan_in``: in its place a plan that others made, as ``capo check --plan-in`` takes it: a path, JSON,
       or a dict, ``{"slots": {rank: {stage: [a slot for each microbatch]}}}``.
     - ``topology``: ``"chain"``, ``"loop"``, ``"v"``, ``"bidirectional"``, ``"independent"``, or the
@@ -59,7 +62,7 @@ def check(
         known = facts(order)
     judgement = _capo.check(
         given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, weight_stream, list(profiles), known,
-        project_of(order), plan_text(plan_in),
+        project_of(order), plan_text(plan_in), te_version,
     )
     return Report(judgement, profiles)
 

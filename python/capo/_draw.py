@@ -54,6 +54,7 @@ def draw(
     fold=False,
     path=True,
     against=None,
+    te_version=None,
 ):
     """Draw when each task of an order runs, with the verdict and what is wrong in red.
 
@@ -73,6 +74,7 @@ def draw(
         return _capo.draw(
             given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm,
             _settings(cost), _settings(mem), form, paper, fold, path, other, other_name,
+            te_version,
         )
 
     return Picture(rendered)

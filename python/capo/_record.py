@@ -10,6 +10,8 @@ from capo._te_modules import layers_of
 
 # A graph's name is its kind, its chunk from 1, its layer and its microbatch from 0.
 _KINDS = ("F", "B", "W")
+# Stands among the replays of a step where the last graph of a chunk and microbatch is reset.
+_RESET = "reset"
 
 
 class RecordError(ValueError):
@@ -41,6 +43,10 @@ def _captures_in_turn(callables):
         yield "B", chunk, 0, 0
 
 
+def _replays(step):
+    return [name for name in step if name[0] != _RESET]
+
+
 def _noted(method, note):
     @functools.wraps(method)
     def noted(graph, *arguments, **named):
@@ -66,6 +72,10 @@ class record:
     A new step begins where a graph is replayed again, or at ``step()``, once that has been called.
     ``write`` and ``schedule`` are of the first step; ``steps`` tells whether the others did the same.
 
+    A graph may be reset, as TransformerEngine's ``reset()`` of a graphed callable does with its graphs.
+    Where the last graph of a chunk and microbatch goes, the order has a ``reset``; ``write`` and
+    ``schedule`` are of the first step that has one then.
+
     PyTorch 2.14 and later tell of captures and replays themselves. In earlier versions methods of
     ``torch.cuda.CUDAGraph`` are replaced while the context holds. The record keeps no graph alive.
     """
@@ -78,6 +88,7 @@ class record:
         self._layers = {}  # of each chunk
         self._steps = [[]]
         self._stepped = False
+        self._gone = set()  # names of graphs that were reset
         self._expected = None  # an iterator over the names of a call's captures
         self._replacements = Replacements()
 
@@ -85,6 +96,9 @@ class record:
         import torch
 
         self._listen(torch.cuda)
+        graph_class = torch.cuda.CUDAGraph
+        if hasattr(graph_class, "reset"):  # PyTorch has no hook for this
+            self._replacements.set(graph_class, "reset", _noted(graph_class.reset, self._reset))
         for function in (torch.cuda.make_graphed_callables, *loaded_functions(guarded=True)):
             named = self._naming(function)
             for holder in holding(function):
@@ -176,6 +190,24 @@ class record:
             self._steps.append([])
         self._steps[-1].append(name)
 
+    def _reset(self, graph):
+        name = self._names.get(id(graph))
+        if name is None or name in self._gone:
+            return
+        self._gone.add(name)
+        _, chunk, _, microbatch = name
+        if any(each not in self._gone for each in self._of_cell(chunk, microbatch)):
+            return
+        # Behind the last step stands what a call of step() has closed.
+        closed = not self._steps[-1] and len(self._steps) > 1
+        self._steps[-2 if closed else -1].append((_RESET, chunk, 0, microbatch))
+
+    def _named(self):
+        return [name for name in self._captured if isinstance(name, tuple)]
+
+    def _of_cell(self, chunk, microbatch):
+        return [name for name in self._named() if name[1] == chunk and name[3] == microbatch]
+
     def step(self):
         """Say that a step ends here; graphs may be replayed more than once in a step then."""
         self._stepped = True
@@ -185,22 +217,45 @@ class record:
     @property
     def captured(self):
         """The actions in the order of capture, one for all layers of a chunk: ``["F1", "B1"]``."""
-        return self._actions([name for name in self._captured if isinstance(name, tuple)])
+        return self._actions(self._named())
 
     @property
     def replayed(self):
-        """The actions of the first step in the order of replay."""
-        return self._actions(self._steps[0])
+        """The actions of the first step in the order of replay, or of the first in which graphs were reset."""
+        return self._actions(_replays(self._shown_step()))
 
     @property
     def steps(self):
         """The actions of each step that was replayed."""
-        return [self._actions(step) for step in self._steps if step]
+        return [self._actions(_replays(step)) for step in self._steps if _replays(step)]
+
+    def _shown_step(self):
+        return next((step for step in self._steps if len(_replays(step)) < len(step)), self._steps[0])
+
+    def _resets(self, cells):
+        """What lets go of these cells, each a chunk and a microbatch: all of a chunk, or of the rank, as one."""
+        alive = {(chunk, microbatch) for _, chunk, _, microbatch in self._named()}
+        if set(cells) == alive:
+            return ["reset"]
+        resets = []
+        for chunk in dict.fromkeys(chunk for chunk, _ in cells):
+            own = [cell for cell in cells if cell[0] == chunk]
+            if set(own) == {cell for cell in alive if cell[0] == chunk}:
+                resets.append(f"reset{chunk}")
+            else:
+                resets += [f"reset{chunk}.{microbatch}" for _, microbatch in own]
+        return resets
 
     def _actions(self, graphs):
         """A chunk's graphs, layer by layer, as one action each; it stands where its first layer does."""
-        whole, left = [], {}
+        whole, left, resets = [], {}, []
         for kind, chunk, layer, microbatch in graphs:
+            if kind == _RESET:
+                resets.append((chunk, microbatch))
+                continue
+            if resets:
+                whole += self._resets(resets)
+                resets = []
             layers = self._layers[chunk]
             first = 0 if kind == "F" else layers - 1
             if layer == first:
@@ -213,10 +268,13 @@ class record:
         for (kind, chunk, microbatch), missing in left.items():
             if missing:
                 raise RecordError(f"{missing} layers of {kind}{chunk}, microbatch {microbatch}, did not come")
-        return whole
+        return whole + (self._resets(resets) if resets else [])
 
     def to_order(self):
-        """The text of an ``.order`` file with what was captured, and what was replayed if that differs."""
+        """The text of an ``.order`` file with what was captured, and what was replayed if that differs.
+
+        Resets stand in what was replayed.
+        """
         captured, replayed = self.captured, self.replayed
         if not captured:
             raise RecordError("no graph was captured that has a name: enter the record before the capture")
@@ -225,9 +283,11 @@ class record:
         layers = [self._layers.get(chunk, 1) for chunk in range(1, max(self._layers) + 1)]
         if any(each != 1 for each in layers):
             lines.append(f"rank 0 layers {','.join(map(str, layers))}")
-        lines.append("rank 0: " + " ".join(captured))
+        with_resets = self._actions(self._shown_step())
         if replayed and replayed != captured:
-            lines.append("rank 0 replay: " + " ".join(replayed))
+            lines += ["rank 0: " + " ".join(captured), "rank 0 replay: " + " ".join(with_resets)]
+        else:
+            lines.append("rank 0: " + " ".join(with_resets if replayed else captured))
         return "\n".join(lines) + "\n"
 
     def schedule(self):

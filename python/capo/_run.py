@@ -66,6 +66,7 @@ def run(
     seed=1,
     sizes="random",
     unchecked=False,
+    te_version=None,
 ):
     """Run the step on the processor, eagerly and as the plan lays it out, and compare the gradients.
 
@@ -77,6 +78,7 @@ def run(
     given, name = taken(order)
     return RunReport(
         _capo.run(
-            given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, replays, seed, sizes, unchecked
+            given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, replays, seed, sizes, unchecked,
+            te_version,
         )
     )

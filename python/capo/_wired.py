@@ -212,18 +212,20 @@ class Plan(_Columns):
 
 
 def graph(
-    order, *, num_layers_per_chunk=None, delayed=None, modules=None, plan=None, topology=None, comm=None
+    order, *, num_layers_per_chunk=None, delayed=None, modules=None, plan=None, topology=None, comm=None,
+    te_version=None,
 ):
     """The task graph of an order, with its transfers if ranks communicate.
 
     What is declared is as for ``capo.check``. An order with errors of its own has none: a RuntimeError with the report.
     """
     given, name = taken(order)
-    return Graph(_capo.graph(given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm))
+    return Graph(_capo.graph(given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, te_version))
 
 
 def plan(
-    order, *, num_layers_per_chunk=None, delayed=None, modules=None, plan="safe", topology=None, comm=None
+    order, *, num_layers_per_chunk=None, delayed=None, modules=None, plan="safe", topology=None, comm=None,
+    te_version=None,
 ):
     """The plan of an order's buffers: capo's own, or TransformerEngine's with ``plan="te"``.
 
@@ -231,4 +233,4 @@ def plan(
     the report. One that is wrong for its buffers has a plan, so that one sees why.
     """
     given, name = taken(order)
-    return Plan(_capo.plan(given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm))
+    return Plan(_capo.plan(given, name, num_layers_per_chunk, delayed, modules, plan, topology, comm, te_version))

@@ -196,6 +196,22 @@ def test_a_plan_that_does_not_fit_has_no_verdict(tmp_path):
         capo.check([1, -1], plan_in="missing.json")
 
 
+def test_passes_before_capture_are_those_of_the_version():
+    bytes_of = {"kind": "linear", "dtype": "bf16", "bytes": {"weight": 2097152},
+                "shape": {"tokens": 1024, "hidden": 1024, "ffn": 1024}}
+    modules = {"budget": 13 << 20, "layers": "block", "modules": {"block": bytes_of}}
+    order = [1, -1] * 4
+    assert capo.check(order, modules=modules, plan="te").accepted
+    assert capo.check(order, modules=modules, plan="te", te_version="2.20").accepted
+    report = capo.check(order, modules=modules, plan="te", te_version="2.19")
+    assert [finding.rule for finding in report.diagnostics] == ["B08"]
+    assert "B08" in capo.draw(order, modules=modules, plan="te", te_version="2.19").svg
+    with pytest.raises(ValueError, match="te_version: "):
+        capo.check(order, modules=modules, plan="safe", te_version="2.19")
+    with pytest.raises(ValueError, match="te_version: "):
+        capo.check(order, plan="te", te_version="3")
+
+
 def test_declarations_of_lists_are_for_lists():
     with pytest.raises(ValueError, match="num_layers_per_chunk: is for lists"):
         capo.check("0F0,0B0\n", num_layers_per_chunk=[1])

@@ -30,6 +30,9 @@ def cuda(request, monkeypatch):
         def replay(self):
             replays.run(self)
 
+        def reset(self):
+            pass
+
     def make_graphed_callables(callables, sample_args=(), **_):
         made = callables if isinstance(callables, tuple) else (callables,)
         forwards = [captured(CUDAGraph()) for _ in made]
@@ -172,3 +175,73 @@ def test_nothing_is_left_behind(cuda, engine):
     assert recorded.steps == []
     with pytest.raises(ValueError, match="no graph was captured that has a name"):
         recorded.to_order()
+
+
+# --- resets ----------------------------------------------------------------------------------------
+
+
+def reset(graphs, chunk, microbatch=None):
+    """What TransformerEngine's reset() of graphed callables does with their graphs."""
+    for (entry, m, _), graph in graphs.items():
+        if abs(entry) == chunk and microbatch in (None, m):
+            graph.reset()
+
+
+def test_a_reset_behind_the_last_step(engine):
+    order = [1, 1, -1, -1]
+    with capo.record() as recorded:
+        graphs = engine.make_graphed_callables(("a", "b"), _order=order, _num_layers_per_chunk=[2])
+        for _ in range(2):
+            replay(graphs, order, [2])
+        reset(graphs, 1)
+        reset(graphs, 1)
+    assert recorded.steps == [["F1", "F1", "B1", "B1"]] * 2
+    assert recorded.to_order().splitlines()[-1] == "rank 0: F1 F1 B1 B1 reset"
+    report = capo.check(recorded.schedule())
+    assert report.accepted and report.diagnostics == []
+
+
+def test_a_reset_behind_a_step_that_is_said_to_end(engine):
+    with capo.record() as recorded:
+        graphs = engine.make_graphed_callables(("a",), _order=[1, -1], _num_layers_per_chunk=[1])
+        replay(graphs, [1, -1], [1])
+        recorded.step()
+        reset(graphs, 1)
+    assert recorded.to_order().splitlines()[-1] == "rank 0: F1 B1 reset"
+
+
+def test_resets_between_replays_stand_where_the_last_graph_goes(engine):
+    order = [1, -1, 1, -1, 2, -2, 2, -2]
+    with capo.record() as recorded:
+        graphs = engine.make_graphed_callables(("a", "b"), _order=order, _num_layers_per_chunk=[1, 1])
+        graphs[1, 0, 0].replay()
+        graphs[1, 0, 0].reset()
+        graphs[-1, 0, 0].replay()
+        graphs[-1, 0, 0].reset()
+        graphs[1, 1, 0].replay()
+        graphs[-1, 1, 0].replay()
+        reset(graphs, 1)
+        replay(graphs, [2, -2, 2, -2], [1, 1])
+    assert recorded.replayed == recorded.captured
+    assert recorded.to_order().splitlines()[-1] == "rank 0: F1 B1 reset1.0 F1 B1 reset1.1 F2 B2 F2 B2"
+    report = capo.check(recorded.schedule())
+    assert report.accepted, str(report)
+
+
+def test_a_reset_of_a_chunk_in_another_order_of_replay(engine):
+    with capo.record() as recorded:
+        graphs = engine.make_graphed_callables(("a", "b"), _order=[1, -1, 2, -2], _num_layers_per_chunk=[1, 1])
+        replay(graphs, [2, -2], [1, 1])
+        reset(graphs, 2)
+        replay(graphs, [1, -1], [1, 1])
+    assert recorded.to_order().splitlines()[-2:] == ["rank 0: F1 B1 F2 B2", "rank 0 replay: F2 B2 reset2 F1 B1"]
+    assert recorded.schedule().to_order().count("reset2") == 1
+
+
+def test_resets_of_some_graphs_of_a_microbatch_alone_are_none(engine):
+    with capo.record() as recorded:
+        graphs = engine.make_graphed_callables(("a",), _order=[1, -1], _num_layers_per_chunk=[1])
+        replay(graphs, [1, -1], [1])
+        graphs[1, 0, 0].reset()
+        captured(type(graphs[1, 0, 0])()).reset()
+    assert "reset" not in recorded.to_order()
