@@ -213,7 +213,7 @@ constexpr Rule kReplayRules[] = {
      Pass::Buffers, replay_order},
 };
 
-// Behind all rules that ask a plan, since each pass begins once.
+// They follow all rules that ask a plan, since each pass begins once.
 constexpr Rule kStashRules[] = {
     {"Y06", "stash-order", "a replay in which a paged stash is reloaded for somebody else",
      Family::Replay, Pass::Resets, stash_order},
