@@ -215,7 +215,8 @@ class Executor {
       int position = 0;
       for (const Joined& joined : list_of(rank)) {
         for (const Member& member : joined) {
-          if (transfers(member.operation) && !member.over) return Place{rank, position};
+          if ((transfers(member.operation) || waits(member.operation)) && !member.over)
+            return Place{rank, position};
           ++position;
         }
       }

@@ -98,7 +98,7 @@ struct Place {
 /// once; nullopt if all can run. Precondition: no computation is joined.
 std::optional<Place> first_never_computed(const Pipeline& pipeline);
 
-/// The first transfer, rank by rank, that is never over; nullopt if all are over.
+/// The first transfer or wait for one, rank by rank, that is never over; nullopt if all are over.
 std::optional<Place> first_never_over(const Pipeline& pipeline);
 
 /// The first receive, rank by rank, whose send is on another communicator; nullopt if there is

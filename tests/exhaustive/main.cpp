@@ -34,12 +34,12 @@ struct Scope {
 };
 
 constexpr std::array kScopes{
-    Scope{"lists", lists, false},       Scope{"lists-with-weights", lists_with_weights, false},
-    Scope{"strings", strings, true},    Scope{"neighbours", neighbours, false},
-    Scope{"plans", plans, false},       Scope{"declared", declared, false},
-    Scope{"pairs", pairs, true},        Scope{"published", published, false},
-    Scope{"resets", resets, false},     Scope{"replays", replays, false},
-    Scope{"captures", captures, false},
+    Scope{"lists", lists, false},         Scope{"lists-with-weights", lists_with_weights, false},
+    Scope{"strings", strings, true},      Scope{"neighbours", neighbours, false},
+    Scope{"plans", plans, false},         Scope{"declared", declared, false},
+    Scope{"pairs", pairs, true},          Scope{"waits", waits, false},
+    Scope{"published", published, false}, Scope{"resets", resets, false},
+    Scope{"replays", replays, false},     Scope{"captures", captures, false},
 };
 
 struct Asked {

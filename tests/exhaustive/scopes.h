@@ -23,6 +23,8 @@ bool declared(const Options& options);
 bool published(const Options& options);
 /// All orders of two ranks that send to each other.
 bool pairs(const Options& options);
+/// Such orders with waits for sends put into them.
+bool waits(const Options& options);
 /// All sound orders with graphs reset at one or two places.
 bool resets(const Options& options);
 /// All sound orders, each replayed in every other: with a paged stash, and of Megatron's own
