@@ -78,10 +78,12 @@ schedules() {
   grep -h 'over NCCL' "$out/both_send_first.txt" | tee -a "$out/summary.txt"
 }
 
+# Neither size is buffered by communicators of eight channels. NCCL's own number of channels held 64 MiB, and 15 of
+# the 108 went otherwise there.
 tables() {
   for mib in 256 64; do
     timeout -k 5 150 "$fuzz" --tables "$stored" --transport nccl --message-mib $mib >"$out/tables.$mib.txt" 2>&1
-    say "tables of $mib MiB" $((mib == 256 ? 0 : 1)) $? "$out/tables.$mib.txt"
+    say "tables of $mib MiB" 0 $? "$out/tables.$mib.txt"
   done
 }
 
