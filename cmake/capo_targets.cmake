@@ -119,7 +119,7 @@ endfunction()
 # capo_library(core <sources>): the static library capo_core, alias capo::core. Its code can be part of a shared object,
 # such as Python's module, which exports none of it; hidden names keep it as fast as that of a program.
 #
-# Files that are listed after SELDOM run once a command, as readers of projects, reports and pictures do. They are a part
+# Files that are listed after SELDOM run once a command, as readers of projects and reports of findings do. They are a part
 # of the library, capo_core_seldom, that is compiled fast. The caller gives each target of ${capo_parts_of_core} what its
 # files need.
 function(capo_library name)
