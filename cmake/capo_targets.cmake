@@ -22,6 +22,9 @@ target_compile_features(capo_options INTERFACE cxx_std_20)
 if(CAPO_CCACHE)
   target_compile_options(capo_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
+# g++ collects its garbage from 128 MB on; from 512 MB on a large file takes a tenth less time.
+target_compile_options(capo_options INTERFACE
+                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>)
 set(capo_warnings -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
 # Designated initialisers leave out what has a default on purpose; g++ 12 warns all the same.
 list(APPEND capo_warnings -Wno-missing-field-initializers)
