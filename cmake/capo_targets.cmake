@@ -122,24 +122,24 @@ endfunction()
 # capo_library(core <sources>): the static library capo_core, alias capo::core. Its code can be part of a shared object,
 # such as Python's module, which exports none of it; hidden names keep it as fast as that of a program.
 #
-# Files that are listed after O1 or Og are a part of the library, capo_core_O1 or capo_core_Og, that is optimised less: they
-# run once a command, and g++ takes 0.7 and 0.6 of the time of -O3. The caller gives each target of ${capo_parts_of_core}
-# what its files need.
+# Files that match SELDOM run once a command. They are a part of the library that is compiled fast, capo_core_seldom. The
+# caller gives each target of ${capo_parts_of_core} what its files need.
 function(capo_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 library "" "" "O1;Og")
-  add_library(capo_${name} STATIC ${library_UNPARSED_ARGUMENTS})
+  cmake_parse_arguments(PARSE_ARGV 1 library "" "SELDOM" "")
+  set(sources ${library_UNPARSED_ARGUMENTS})
+  set(parts capo_${name})
+  if(library_SELDOM)
+    set(seldom ${sources})
+    list(FILTER seldom INCLUDE REGEX "${library_SELDOM}")
+    list(REMOVE_ITEM sources ${seldom})
+    add_library(capo_${name}_seldom OBJECT ${seldom})
+    capo_compiled_fast(capo_${name}_seldom)
+    list(APPEND sources $<TARGET_OBJECTS:capo_${name}_seldom>)
+    list(APPEND parts capo_${name}_seldom)
+  endif()
+  add_library(capo_${name} STATIC ${sources})
   add_library(capo::${name} ALIAS capo_${name})
   set_target_properties(capo_${name} PROPERTIES EXPORT_NAME ${name})
-  set(parts capo_${name})
-  foreach(level IN ITEMS O1 Og)
-    if(library_${level})
-      set(part capo_${name}_${level})
-      add_library(${part} OBJECT ${library_${level}})
-      target_compile_options(${part} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-${level}>)
-      target_sources(capo_${name} PRIVATE $<TARGET_OBJECTS:${part}>)
-      list(APPEND parts ${part})
-    endif()
-  endforeach()
   foreach(part IN LISTS parts)
     set_target_properties(${part} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON
                           CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
