@@ -94,19 +94,12 @@ class Captures {
  public:
   Captures(const Size& size, const Chunks& chunks, Verdicts::Declared declared,
            Comparison& comparison, const Options& options)
-      : chunks_(chunks),
+      : rank(size, computations_of(size)),
+        chunks_(chunks),
         plan_(declared.options.plan.kind),
         judge_(std::move(declared), options),
-        comparison_(comparison),
-        rank(size, computations_of(size)) {}
+        comparison_(comparison) {}
 
- private:
-  const Chunks& chunks_;
-  std::optional<PlanKind> plan_;
-  Judge judge_;
-  Comparison& comparison_;
-
- public:
   void compare() {
     if (!comparison_.mine()) return;
     comparison_.compare(judge_.of(rank.input), oracle_of(plan_, chunks_, rank.rank().order),
@@ -114,6 +107,12 @@ class Captures {
   }
 
   OneRank rank;
+
+ private:
+  const Chunks& chunks_;
+  std::optional<PlanKind> plan_;
+  Judge judge_;
+  Comparison& comparison_;
 };
 
 Verdicts::Declared declared_under(std::optional<PlanKind> plan) {

@@ -83,37 +83,33 @@ Judge::Judge(Verdicts::Declared declared, const Options& options)
 }
 
 Answer Judge::of(const std::vector<TeEntry>& list) {
-  if (const auto rejected = rejected_fast(list)) return *rejected;
-  return of_both(list, input_of(list, declared_));
+  const std::optional<Answer> fast = asked_fast(list);
+  return fast && suffices(*fast) ? *fast : compared(input_of(list, declared_), fast);
 }
 
 Answer Judge::of(const Input& input) {
+  const std::optional<Answer> fast = asked_fast(input);
   const auto& ranks = input.schedule.ranks;
   const bool replays = std::any_of(ranks.begin(), ranks.end(),
                                    [](const RankOrder& rank) { return rank.replay.has_value(); });
-  if (!replays) {
-    if (const auto rejected = rejected_fast(input)) return *rejected;
-  }
-  return of_both(input, input);
+  return fast && !replays && suffices(*fast) ? *fast : compared(input, fast);
 }
 
-// The fast interface's answer where check() is not asked as well.
 template <typename Order>
-std::optional<Answer> Judge::rejected_fast(const Order& order) {
-  if (through_ == Through::Check || check_each_ == 1) return std::nullopt;
-  const Answer fast = answer_of(verdicts_.of(order));
-  if (fast.accepted() || rejected_++ % check_each_ == 0) return std::nullopt;
-  return fast;
+std::optional<Answer> Judge::asked_fast(const Order& order) {
+  if (through_ == Through::Check) return std::nullopt;
+  return answer_of(verdicts_.of(order));
+}
+
+bool Judge::suffices(const Answer& fast) {
+  return !fast.accepted() && rejected_++ % check_each_ != 0;
 }
 
 // Verdicts name no place in an order of replay.
-template <typename Order>
-Answer Judge::of_both(const Order& order, const Input& input) {
+Answer Judge::compared(const Input& input, const std::optional<Answer>& fast) const {
   const CheckResult result = check(input, declared_.options);
-  const Answer slow = answer_of(result, input, Among::All);
-  if (through_ == Through::Check) return slow;
-  const bool same = answer_of(verdicts_.of(order)) == answer_of(result, input, Among::Captured);
-  return same ? slow : Answer{.rule = kDiffers};
+  if (fast && *fast != answer_of(result, input, Among::Captured)) return {.rule = kDiffers};
+  return answer_of(result, input, Among::All);
 }
 
 }  // namespace capo::exhaustive

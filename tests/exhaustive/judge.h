@@ -24,10 +24,13 @@ class Judge {
   [[nodiscard]] Answer of(const Input& input);
 
  private:
+  /// The fast interface's answer; nullopt if check() is wanted alone.
   template <typename Order>
-  [[nodiscard]] std::optional<Answer> rejected_fast(const Order& order);
-  template <typename Order>
-  [[nodiscard]] Answer of_both(const Order& order, const Input& input);
+  [[nodiscard]] std::optional<Answer> asked_fast(const Order& order);
+  /// Whether check() need not be asked as well.
+  [[nodiscard]] bool suffices(const Answer& fast);
+  /// check()'s answer, or that it differs from the fast interface's.
+  [[nodiscard]] Answer compared(const Input& input, const std::optional<Answer>& fast) const;
 
   Verdicts::Declared declared_;
   Through through_;
