@@ -198,7 +198,7 @@ class record:
         _, chunk, _, microbatch = name
         if any(each not in self._gone for each in self._of_cell(chunk, microbatch)):
             return
-        # Behind the last step stands what a call of step() has closed.
+        # A call of step() has closed the step before the last.
         closed = not self._steps[-1] and len(self._steps) > 1
         self._steps[-2 if closed else -1].append((_RESET, chunk, 0, microbatch))
 

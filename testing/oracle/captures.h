@@ -1,8 +1,7 @@
 // The second opinion on what a capture refuses or cannot hold, by who captures.
 //
-//   TransformerEngine   a module that has hooks when it is handed in is refused; hooks that are
-//   given
-//                       for the capture run at no replay; a chunk delays its weight gradients or
+//   TransformerEngine   refuses a module that has hooks when it is handed in; runs hooks that are
+//                       given for the capture at no replay; a chunk delays its weight gradients or
 //                       not
 //   Megatron's own      a forward and a backward of each layer are captured and nothing else; a
 //                       backward only where no forward is between two of its layers

@@ -23,8 +23,7 @@ struct Options {
   Effort effort = Effort::Whole;
   std::uint64_t shard = 0;  ///< takes this one of `shards` parts
   std::uint64_t shards = 1;
-  /// Of what the fast interface rejects, check() is asked for one in so many; of what it accepts,
-  /// always.
+  /// check() is asked about all that the fast interface accepts, and one in so many of the others.
   std::uint64_t check_each = 1;
   bool stop_at_first = false;
 };

@@ -83,7 +83,7 @@ std::vector<Reset> names_of_resets(const Size& size) {
   return names;
 }
 
-// What is replayed: the order that is captured, or another than the first that there is.
+// A replay runs the order that is captured, or another than the first that there is.
 enum class Replayed : std::uint8_t { AsCaptured, InAnotherOrder };
 
 // One rank's replayed entries, with resets among them.
@@ -146,7 +146,7 @@ Answer first_of(const std::vector<oracle::OfResets>& steps, const std::vector<Re
 // How many resets are put into an order.
 enum class Most : std::uint8_t { One, Two };
 
-// What is compared of a size.
+// A scope says what is compared of a size.
 struct Scope {
   Size size;
   Most most = Most::One;

@@ -23,14 +23,14 @@ bool declared(const Options& options);
 bool published(const Options& options);
 /// All orders of two ranks that send to each other.
 bool pairs(const Options& options);
-/// Such orders with waits for sends put into them.
+/// The orders of pairs() are given waits for sends.
 bool waits(const Options& options);
 /// All sound orders with graphs reset at one or two places.
 bool resets(const Options& options);
 /// All sound orders, each replayed in every other: with a paged stash, and of Megatron's own
 /// graphs.
 bool replays(const Options& options);
-/// What a capture cannot hold of declared modules and of taken-apart backwards and layers.
+/// A capture cannot hold all of declared modules and of taken-apart backwards and layers.
 bool captures(const Options& options);
 
 }  // namespace capo::exhaustive

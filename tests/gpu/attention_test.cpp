@@ -20,7 +20,7 @@ const std::vector<AttentionShape> kShapes{
     {.rows = 0, .sequence = 0, .heads = 2, .kv_heads = 1, .head_dim = 8},
 };
 
-// What lies behind the rows is NaN. What a gradient reads was made by the host.
+// NaNs lie behind the rows. The host has made what a gradient reads.
 struct Problem {
   Problem(DataType the_type, const AttentionShape& the_shape) : type(the_type), shape(the_shape) {
     const std::int64_t rows = shape.rows + kBehind;
@@ -65,7 +65,7 @@ struct Problem {
   [[nodiscard]] Part of_heads(const Slot& slot) const {
     return first_of(slot, shape.rows * shape.heads);
   }
-  // The same columns of each row of dqkv.
+  // Each row of dqkv has the same columns.
   [[nodiscard]] std::vector<Part> columns_of_dqkv(std::int64_t first, std::int64_t count) const {
     std::vector<Part> parts;
     for (std::int64_t row = 0; row < shape.rows; ++row) {

@@ -11,7 +11,7 @@ using CaptureFaults = std::vector<CaptureFault>;
 using Kind = GraphToCapture::Kind;
 using enum Capturer;
 
-// Of two microbatches of a chunk, both forward first.
+// A chunk has two microbatches, both forward first.
 std::vector<GraphToCapture> two_microbatches(Kind first, Kind second) {
   std::vector<GraphToCapture> order{{}, {}};
   for (const Kind kind : {first, second}) {
