@@ -6,9 +6,10 @@ Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& wo
                      std::int32_t layer) {
   const LayerFacts& facts = table.facts(rank, work.chunk, layer);
   Accesses accesses;
-  const auto id = [&](BufferKind kind) {
-    return table.id(rank, work.chunk, layer, work.microbatch, kind);
-  };
+  // A layer's buffers are numbered kind by kind.
+  const BufferId first =
+      table.id(rank, work.chunk, layer, work.microbatch, BufferKind::StaticInput);
+  const auto id = [first](BufferKind kind) { return first + static_cast<BufferId>(kind); };
   const auto write = [&](BufferKind kind) { accesses.add(id(kind), true); };
   const auto read = [&](BufferKind kind) { accesses.add(id(kind), false); };
   if (work.kind == Kind::Forward) {

@@ -74,9 +74,10 @@ TeReading TeListReader::read(std::span<const TeEntry> list, TeReading memory) {
 
   const std::optional<std::int32_t> declared = declared_chunks(declarations_);
   rank.chunks_declared = declared.has_value();
-  rank.chunks = declared.value_or(0);
-  const auto length = static_cast<std::int32_t>(
-      std::min<std::size_t>(list.size(), std::numeric_limits<std::int32_t>::max()));
+  std::int32_t chunks = declared.value_or(0);
+  // Undeclared chunks are those that are named, up to as many as there are entries.
+  const auto most = static_cast<std::int32_t>(
+      declared ? 0 : std::min<std::size_t>(list.size(), std::numeric_limits<std::int32_t>::max()));
 
   rank.order.clear();
   rank.order.reserve(list.size());
@@ -87,11 +88,11 @@ TeReading TeListReader::read(std::span<const TeEntry> list, TeReading memory) {
       memory.odd_entries.push_back(index);
       continue;
     }
-    if (!declared && action.chunk <= length)
-      rank.chunks = std::max<std::int32_t>(rank.chunks, action.chunk);
+    if (action.chunk <= most) chunks = std::max<std::int32_t>(chunks, action.chunk);
     rank.order.push_back(
         {.chunk = action.chunk, .offset = raw.offset, .length = raw.length, .kind = action.kind});
   }
+  rank.chunks = chunks;
   declare_delay(rank, declarations_);
   number(rank);
   return memory;

@@ -40,7 +40,7 @@ constexpr bool is_word(char c) {
 constexpr std::array<bool, 256> kEndsEntry = [] {
   std::array<bool, 256> ends{};
   for (int c = 0; c < 256; ++c) ends[as_index(c)] = is_blank(static_cast<char>(c));
-  for (const char c : {',', '[', ']', '(', ')', '#'}) ends[as_index(c)] = true;
+  for (const char c : {',', '[', ']', '(', ')', '#', '\0'}) ends[as_index(c)] = true;
   return ends;
 }();
 
@@ -358,8 +358,12 @@ class Reader {
     bool entry_before = false;
     while (at_ < text_.size()) {
       const char c = text_[at_];
-      if (c == ']' || c == '[' || c == close) return std::nullopt;
-      if (c == ',') {
+      if (!ends_entry(c)) {
+        if (auto refusal = read_entry()) return refusal;
+        entry_before = true;
+      } else if (c == ']' || c == '[' || c == close) {
+        return std::nullopt;
+      } else if (c == ',') {
         if (!entry_before) {
           return malformed(span_of(at_, at_ + 1), "a comma with no entry before it");
         }
@@ -372,9 +376,8 @@ class Reader {
           return malformed(span_of(at_, at_ + 1), "an annotation with no entry before it");
         }
         if (auto refusal = skip_annotation()) return refusal;
-      } else {
-        if (auto refusal = read_entry()) return refusal;
-        entry_before = true;
+      } else {  // as a parenthesis that closes nothing
+        return no_number(text_.substr(at_, 1), at_);
       }
       skip_filler();
     }
@@ -383,12 +386,13 @@ class Reader {
 
   Maybe read_entry() {
     const std::size_t begin = at_;
-    if (is_letter(text_[at_])) {
-      if (const auto call = call_at(rest())) return read_call(*call);
-    }
     const std::string_view token = take_token();
     const std::optional<Number> number = number_of(token);
-    if (!number) return no_number(token, begin);
+    if (!number) {
+      at_ = begin;
+      const auto call = call_at(rest());
+      return call ? read_call(*call) : no_number(token, begin);
+    }
     if (number->type == NumberType::Float && token.back() == '.') points_ = true;
     return keep(*number, begin);
   }
@@ -416,7 +420,9 @@ class Reader {
   }
 
   static std::optional<Number> number_of(std::string_view token) {
-    return token.starts_with(kMinus.front()) ? with_other_minus(token) : read_number(token);
+    std::optional<Number> number = read_number(token);
+    if (!number) number = with_other_minus(token);
+    return number;
   }
 
   static std::optional<Number> with_other_minus(std::string_view token) {
