@@ -89,13 +89,6 @@ Kinds::Kinds(const Schedule& schedule) {
   }
 }
 
-bool Kinds::any(bool (*is)(Kind)) const {
-  for (std::uint8_t kind = 0; kind <= as_index(Kind::Idle); ++kind) {
-    if ((bits_ >> kind & 1U) != 0 && is(static_cast<Kind>(kind))) return true;
-  }
-  return false;
-}
-
 bool has_exchanges(const Schedule& schedule) {
   return any_entry(schedule, [](const Entry& entry) { return is_exchange(entry.kind); });
 }

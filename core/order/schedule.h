@@ -215,8 +215,18 @@ class Kinds {
  public:
   explicit Kinds(const Schedule& schedule);
 
-  /// Whether one of them is as asked for: any(is_transfer).
-  [[nodiscard]] bool any(bool (*is)(Kind)) const;
+  /// Whether one of them is as asked for: any<is_transfer>().
+  template <bool (*is)(Kind)>
+  [[nodiscard]] bool any() const {
+    constexpr std::uint32_t kAsked = [] {
+      std::uint32_t bits = 0;
+      for (std::uint8_t kind = 0; kind <= as_index(Kind::Idle); ++kind) {
+        if (is(static_cast<Kind>(kind))) bits |= 1U << kind;
+      }
+      return bits;
+    }();
+    return (bits_ & kAsked) != 0;
+  }
 
  private:
   std::uint32_t bits_ = 0;  // by kind

@@ -12,13 +12,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
+#include <vector>
 
 namespace capo {
 
 namespace {
 
-bool is_reduction(Kind kind) {
+constexpr bool is_reduction(Kind kind) {
   return kind == Kind::ReduceGradient || kind == Kind::WaitReduceGradient;
 }
 
@@ -56,7 +58,7 @@ bool modules_are_declared(const Context& context) {
 }
 
 bool gradients_are_told(const Context& context) {
-  return modules_are_declared(context) || Kinds(context.schedule()).any(is_reduction);
+  return modules_are_declared(context) || Kinds(context.schedule()).any<is_reduction>();
 }
 
 bool graphs_are_reset_or_reload(const Context& context) {
@@ -103,6 +105,16 @@ const PassFacts& facts_of(Pass pass) {
   return kPasses[as_index(pass)];
 }
 
+using RulesByPass = std::array<std::vector<Rule>, kPasses.size()>;
+
+RulesByPass rules_by_pass() {
+  RulesByPass rules;
+  for (const Rule& rule : catalogue()) {
+    if (rule.check != nullptr) rules[as_index(rule.pass)].push_back(rule);
+  }
+  return rules;
+}
+
 bool too_large(const Context& context) {
   const PlanOptions& plan = context.options().plan;
   const bool asked_for = PlanView::asked_for(context.input(), context.options());
@@ -138,18 +150,15 @@ Diagnostic too_large_finding(const PlanOptions& plan) {
 }  // namespace
 
 void Passes::run() {
-  Pass current = Pass::Reading;
-  bool runs = false;
-  for (const Rule& rule : catalogue()) {
-    if (rule.check == nullptr) continue;
-    if (rule.pass != current) {
-      end(current);
-      current = rule.pass;
-      runs = begin(current);
+  static const RulesByPass rules = rules_by_pass();
+  for (const PassFacts& facts : kPasses) {
+    if (begin(facts.pass)) {
+      for (const Rule& rule : rules[as_index(facts.pass)]) {
+        Findings findings(rule, out_);
+        rule.check(context_, findings);
+      }
     }
-    if (!runs) continue;
-    Findings findings(rule, out_);
-    rule.check(context_, findings);
+    end(facts.pass);
   }
 }
 

@@ -43,10 +43,10 @@ Wiring::Wiring(const Schedule& schedule, const Environment& environment,
       replay_(replay),
       map_(schedule) {
   const Kinds kinds(schedule_);
-  writes_transfers_ = kinds.any(is_transfer);
-  writes_exchanges_ = kinds.any(is_exchange);
-  writes_waits_ = kinds.any(is_send_wait);
-  writes_any_wait_ = kinds.any(is_wait);
+  writes_transfers_ = kinds.any<is_transfer>();
+  writes_exchanges_ = kinds.any<is_exchange>();
+  writes_waits_ = kinds.any<is_send_wait>();
+  writes_any_wait_ = kinds.any<is_wait>();
 }
 
 bool Wiring::by_megatron() const {
