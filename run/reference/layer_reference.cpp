@@ -3,7 +3,6 @@
 #include "run/reference/layer_parts.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -14,50 +13,10 @@ namespace capo::run::reference {
 
 namespace {
 
-struct Format {
-  int digits = 0;      // binary, of a significand
-  int least = 0;       // two to this power is the smallest value above zero
-  double largest = 0;  // finite
-};
-
-Format format_of(DataType type) {
-  switch (type) {
-    case DataType::Bf16:
-      return {.digits = 8, .least = -133, .largest = std::ldexp(255, 120)};
-    case DataType::Fp16:
-      return {.digits = 11, .least = -24, .largest = 65504};
-    case DataType::Fp32:
-      return {.digits = 24, .least = -149, .largest = std::ldexp(16'777'215, 104)};
-    case DataType::Fp8:
-      break;
-  }
-  CAPO_ASSERT(false, "the reference is of layers whose tensors are not fp8");
-}
-
-// Doubles above half of it are one apart.
-constexpr double kWholeNumbers = 0x1.8p52;
-
-// |value| is at least half of two to this power, and below it; of the smallest doubles it is what
-// it would be if they had all their digits, which is smaller than any type's exponent.
-int exponent_of(double value) {
-  constexpr int kBias = 1022;
-  return static_cast<int>(std::bit_cast<std::uint64_t>(value) >> 52U & 0x7ffU) - kBias;
-}
-
-// The exponent has to be one that a double has.
-double power_of_two(int exponent) {
-  return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52U);
-}
-
-// Multiples of two to this power are the values of the type near this one.
-int step_of(double value, const Format& format) {
-  return std::max(exponent_of(value) - format.digits, format.least);
-}
-
 // Rounds values as a module does when it writes them.
 Values stored(Values values, DataType type, Rounding rounding) {
   if (rounding == Rounding::Exact) return values;
-  for (double& value : values) value = rounded(value, type);
+  std::transform(values.begin(), values.end(), values.begin(), Rounder(type));
   return values;
 }
 
@@ -69,8 +28,9 @@ Values absolute(Values values) {
 // Tells whether a sum that is off by `error` may be rounded to the second nearest.
 bool is_near(double value, double error, DataType type) {
   if (value == 0 || !std::isfinite(value)) return false;
-  const double half = power_of_two(step_of(value, format_of(type))) / 2;
-  return half - std::abs(value - rounded(value, type)) <= error;
+  const Rounder rounder(type);
+  const double half = power_of_two(rounder.step(value)) / 2;
+  return half - std::abs(value - rounder(value)) <= error;
 }
 
 // Stores the tensors of a layer, and knows which of their values are on the edge of a rounding.
@@ -209,25 +169,6 @@ void check(const LayerForm& form, const LayerForward& saved, const Values& grad_
 }
 
 }  // namespace
-
-double rounded(double value, DataType type) {
-  const Format format = format_of(type);
-  if (value == 0 || !std::isfinite(value)) return value;
-  const int step = step_of(value, format);
-  // Scaled both ways exactly, and added to where whole numbers lie side by side: that rounds to
-  // even in the rounding mode that programs start with.
-  const double scaled = value * power_of_two(-step);
-  const double nearest = ((scaled + kWholeNumbers) - kWholeNumbers) * power_of_two(step);
-  const double infinity = std::numeric_limits<double>::infinity();
-  return std::copysign(std::abs(nearest) > format.largest ? infinity : nearest, value);
-}
-
-double rounded_other_way(double value, DataType type) {
-  const double nearest = rounded(value, type);
-  if (nearest == value || !std::isfinite(nearest)) return nearest;
-  const double step = power_of_two(step_of(value, format_of(type)));
-  return nearest + std::copysign(step, value - nearest);
-}
 
 std::int64_t output_columns(const LayerForm& form) {
   return has_two_products(form.kind) ? form.hidden : form.ffn;

@@ -9,12 +9,12 @@
 // engine's arithmetic; with Rounding::Exact nothing is rounded, and finite differences must agree.
 // A value on the edge of a rounding has two results that are right: Edges below.
 //
-// Tested by tests/run/reference/: finite_differences_test.cpp, layer_by_hand_test.cpp,
-// rounded_test.cpp.
+// Tested by tests/run/reference/: finite_differences_test.cpp, layer_by_hand_test.cpp.
 
 #pragma once
 
 #include "core/model/model.h"
+#include "run/reference/rounder.h"
 
 #include <compare>
 #include <cstdint>
@@ -23,11 +23,6 @@
 namespace capo::run::reference {
 
 enum class Rounding : std::uint8_t { Exact, AsStored };
-
-/// To the nearest value of the type, ties to even; Fp32 rounds to float. Fp8 is never asked for.
-[[nodiscard]] double rounded(double value, DataType type);
-/// The second nearest of a value that the type does not have; else the value.
-[[nodiscard]] double rounded_other_way(double value, DataType type);
 
 // Some roundings could as well go the other way.
 //

@@ -111,7 +111,7 @@ class AddedUp {
     const ParameterForm& form = layers_.parameters()[parameter];
     std::vector<double>& sum = sums_.gradients[parameter];
     const DataType type = form.fused ? DataType::Fp32 : form.type;
-    const auto stored = [&](double value) { return reference::rounded(value, type); };
+    const reference::Rounder stored(type);
     for (std::size_t i = 0; i < one.size(); ++i) {
       // A gradient that goes through autograd is rounded before it is added.
       const double next = returned && !form.fused ? stored(one[i]) : one[i];
