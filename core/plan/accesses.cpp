@@ -10,8 +10,8 @@ Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& wo
   const BufferId first =
       table.id(rank, work.chunk, layer, work.microbatch, BufferKind::StaticInput);
   const auto id = [first](BufferKind kind) { return first + static_cast<BufferId>(kind); };
-  const auto write = [&](BufferKind kind) { accesses.add(id(kind), true); };
-  const auto read = [&](BufferKind kind) { accesses.add(id(kind), false); };
+  const auto write = [&](BufferKind kind) { accesses.add(id(kind), kind, true); };
+  const auto read = [&](BufferKind kind) { accesses.add(id(kind), kind, false); };
   if (work.kind == Kind::Forward) {
     write(BufferKind::StaticInput);
     write(BufferKind::Activations);
@@ -30,7 +30,7 @@ Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& wo
     if (layer + 1 < table.layers(rank, work.chunk)) {
       const BufferId fed =
           table.id(rank, work.chunk, layer + 1, work.microbatch, BufferKind::GradInput);
-      accesses.add(fed, false);
+      accesses.add(fed, BufferKind::GradInput, false);
     }
   } else {
     write(BufferKind::Scratch);

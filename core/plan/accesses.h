@@ -18,12 +18,15 @@ namespace capo {
 
 struct Access {
   BufferId buffer;
+  BufferKind kind;
   bool writes;
 };
 
 class Accesses {
  public:
-  void add(BufferId buffer, bool writes) { list_[count_++] = {buffer, writes}; }
+  void add(BufferId buffer, BufferKind kind, bool writes) {
+    list_[count_++] = {buffer, kind, writes};
+  }
   [[nodiscard]] const Access* begin() const { return list_.data(); }
   [[nodiscard]] const Access* end() const { return begin() + count_; }
 

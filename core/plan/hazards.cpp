@@ -11,6 +11,10 @@ namespace capo {
 HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan)
     : table_(table),
       plan_(plan),
+      has_receives_(std::any_of(
+          plan.address.begin() +
+              static_cast<std::ptrdiff_t>(std::min(plan.address.size(), table.size())),
+          plan.address.end(), [](std::int64_t address) { return address != kNowhere; })),
       states_(table.all() * (plan.made.empty() ? 1 : 2)),
       held_(table.ranks()),
       handed_on_(table.ranks(), kNoBuffer) {
@@ -45,23 +49,24 @@ void HazardFinder::found(BufferId victim, BufferId taker, EventId writer, EventI
                      .window = window});
 }
 
-void HazardFinder::write(std::int32_t rank, BufferId buffer, EventId event, const Clock& clock) {
+void HazardFinder::write(std::int32_t rank, BufferId buffer, std::int64_t bytes, EventId event,
+                         const Clock& clock) {
   const std::int64_t begin = plan_.at(buffer);
   if (begin == kNowhere) return;
   const std::int64_t made = plan_.made_at(buffer);
   const State written{.taken_by = kNone, .last_use = event, .taker = kNoBuffer, .raced = kNone};
   if (made != kNowhere) {
-    claim(rank, made, buffer, made_of(buffer), event, clock);
+    claim(rank, {made, made + bytes}, buffer, made_of(buffer), event, clock);
     states_[made_of(buffer)] = written;
   }
-  claim(rank, begin, buffer, buffer, event, clock);
+  claim(rank, {begin, begin + bytes}, buffer, buffer, event, clock);
   states_[buffer] = written;
 }
 
-// Writes as many bytes as the taker has, which are the owner's from now on.
-void HazardFinder::claim(std::int32_t rank, std::int64_t begin, BufferId taker, BufferId owner,
+// What the taker writes is the owner's from now on.
+void HazardFinder::claim(std::int32_t rank, Range range, BufferId taker, BufferId owner,
                          EventId event, const Clock& clock) {
-  const std::int64_t end = begin + table_.bytes(taker);
+  const auto [begin, end] = range;
   if (end == begin) return;  // an empty range takes nothing over
   auto& held = held_[RankId(rank).index()];
   auto at = held.lower_bound(begin);
@@ -119,17 +124,21 @@ void HazardFinder::work(std::int32_t rank, const Work& work, BufferId fed_by, co
   BufferId& handed_on = handed_on_[RankId(rank).index()];
   BufferId handing_on = kNoBuffer;
   if (fed_by != kNoBuffer) read(fed_by, event, clock);
-  const BufferId received = received_by(table_, rank, work);
-  if (received != kNoBuffer) read(received, event, clock);
+  if (has_receives_) {
+    const BufferId received = received_by(table_, rank, work);
+    if (received != kNoBuffer) read(received, event, clock);
+  }
   for_each_layer(table_, rank, work, [&](std::int32_t layer) {
-    const auto write_tensor = [&](BufferId buffer) {
-      const BufferId tensor = plan_.tensor_of(buffer);
-      if (tensor != buffer) return read(tensor, event, clock);  // its maker has written it
-      write(rank, buffer, event, clock);
-    };
-    for_each_access(table_, rank, work, layer, write_tensor,
-                    [&](BufferId buffer) { read(plan_.tensor_of(buffer), event, clock); });
-    if (is_backward(work.kind) && table_.facts(rank, work.chunk, layer).hands_on) {
+    const LayerFacts& facts = table_.facts(rank, work.chunk, layer);
+    for (const Access& access : accesses_of(table_, rank, work, layer)) {
+      const BufferId tensor = plan_.tensor_of(access.buffer);
+      if (access.writes && tensor == access.buffer) {
+        write(rank, tensor, facts.bytes[as_index(access.kind)], event, clock);
+      } else {  // where it is another layer's, its maker has written it
+        read(tensor, event, clock);
+      }
+    }
+    if (is_backward(work.kind) && facts.hands_on) {
       handing_on = table_.id(rank, work.chunk, layer, work.microbatch, BufferKind::GradInput);
     }
   });
@@ -154,10 +163,10 @@ void HazardFinder::receiving(const Receiving& receiving, const Clock& clock) {
   const EventId event =
       note({.rank = receiving.rank, .entry = receiving.entry, .kind = receiving.kind}, clock.now(),
            clock.now());
+  const BufferKind kind = received_kind(receiving.kind);
   write(receiving.rank,
-        table_.received(receiving.rank, receiving.chunk, receiving.microbatch,
-                        received_kind(receiving.kind)),
-        event, clock);
+        table_.received(receiving.rank, receiving.chunk, receiving.microbatch, kind),
+        table_.bytes_received(receiving.rank, receiving.chunk, kind), event, clock);
 }
 
 }  // namespace capo

@@ -82,12 +82,17 @@ class HazardFinder final : public CourseVisitor {
   };
 
   void take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock);
-  void write(std::int32_t rank, BufferId buffer, EventId event, const Clock& clock);
+  void write(std::int32_t rank, BufferId buffer, std::int64_t bytes, EventId event,
+             const Clock& clock);
   // Returns the number of what a graph makes before it is copied to the buffer's place.
   [[nodiscard]] BufferId made_of(BufferId buffer) const {
     return static_cast<BufferId>(table_.all()) + buffer;
   }
-  void claim(std::int32_t rank, std::int64_t begin, BufferId taker, BufferId owner, EventId event,
+  struct Range {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+  void claim(std::int32_t rank, Range range, BufferId taker, BufferId owner, EventId event,
              const Clock& clock);
   void read(BufferId buffer, EventId event, const Clock& clock, bool window = false);
   EventId note(const MemoryUser& user, Point point, Point received);
@@ -99,6 +104,7 @@ class HazardFinder final : public CourseVisitor {
 
   const BufferTable& table_;
   const Plan& plan_;
+  bool has_receives_;
   std::vector<State> states_;                       // by buffer, and behind these by what is made
   std::vector<std::map<std::int64_t, Held>> held_;  // by rank
   std::vector<BufferId> handed_on_;  // by rank: the grad input that a send may still be reading
