@@ -22,19 +22,51 @@ std::string head_of(const MeasureOptions& options) {
                      options.microbatches);
 }
 
-enum class Backwards : std::uint8_t { Split, Whole };
+constexpr std::uint32_t kFew = 4;  // microbatches, where two ranks need memory
 
-std::string steps_of(const MeasureOptions& options, Backwards backwards = Backwards::Split) {
+enum class Backwards : std::uint8_t { Split, SplitAndWhole };
+
+// Of two microbatches the second has a whole backward, if these are asked for.
+std::string steps_of(const MeasureOptions& options, Backwards backwards) {
   std::string steps = head_of(options);
-  const char* one_by_one =
+  const char* up_to_backward =
       options.exchanges == Exchanges::Measured
-          ? " F1.{0} dispatch-F1.{0} combine-F1.{0} combine-B1.{0} dispatch-B1.{0} B1.{0}"
-          : " F1.{0} B1.{0}";
+          ? " F1.{0} dispatch-F1.{0} combine-F1.{0} combine-B1.{0} dispatch-B1.{0}"
+          : " F1.{0}";
   for (std::uint32_t m = 0; m < options.microbatches; ++m) {
-    steps += fmt::format(fmt::runtime(one_by_one), m);
-    if (backwards == Backwards::Split) steps += fmt::format(" W1.{}", m);
+    const bool whole = backwards == Backwards::SplitAndWhole && m % 2 == 1;
+    // TransformerEngine's lists have no I: there B is an input half if W follows.
+    const char half = backwards == Backwards::SplitAndWhole ? 'I' : 'B';
+    steps += fmt::format(fmt::runtime(up_to_backward), m);
+    steps += whole ? fmt::format(" B1.{}", m) : fmt::format(" {1}1.{0} W1.{0}", m, half);
   }
   return steps + "\n";
+}
+
+// Two ranks with the same actions.
+std::string steps_of_two(const MeasureOptions& options, const char* placement,
+                         const std::string& actions) {
+  return fmt::format("capo 1\nranks 2\nmicrobatches {}\nplacement {}\nrank 0:{}\nrank 1:{}\n",
+                     options.microbatches, placement, actions, actions);
+}
+
+// They have nothing to do with each other.
+std::string steps_side_by_side(const MeasureOptions& options) {
+  std::string actions;
+  for (std::uint32_t m = 0; m < options.microbatches; ++m) {
+    actions += fmt::format(" F1.{0} B1.{0} W1.{0}", m);
+  }
+  return steps_of_two(options, "independent", actions);
+}
+
+// Each waits for the other until all weight gradients come.
+std::string steps_in_turn(const MeasureOptions& options) {
+  std::string actions;
+  for (std::uint32_t m = 0; m < options.microbatches; ++m) {
+    actions += fmt::format(" F1.{0} B1.{0}", m);
+  }
+  for (std::uint32_t m = 0; m < options.microbatches; ++m) actions += fmt::format(" W1.{}", m);
+  return steps_of_two(options, "chain", actions);
 }
 
 // The weight gradients of a call that is measured: there are two such calls in a step, since the
@@ -78,14 +110,16 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Durations by kind of task, without those of the first microbatch, which run cold.
+// Durations by kind of task, without the first of each, which runs cold, if there are others.
 struct Samples {
   std::vector<double> forward;
-  std::vector<double> backward;
+  std::vector<double> backward;  ///< an input half
   std::vector<double> weight;
+  std::vector<double> whole;
   std::vector<double> call;  ///< of as many weight gradients as size_of_call() says
   std::vector<double> dispatch;
   std::vector<double> combine;
+  double makespan = 0;
 };
 
 std::vector<double>& samples_for(Samples& samples, const OpPart& part, std::uint32_t call) {
@@ -98,7 +132,7 @@ std::vector<double>& samples_for(Samples& samples, const OpPart& part, std::uint
     }
     default:
       if (part.work.kind == Kind::Forward) return samples.forward;
-      if (part.work.kind != Kind::BackwardWeight) return samples.backward;
+      if (is_backward(part.work.kind)) return part.work.delayed ? samples.backward : samples.whole;
       return call > 1 && part.further.size() + 1 == call ? samples.call : samples.weight;
   }
 }
@@ -113,15 +147,16 @@ Samples samples_of(const RunReport& report, std::uint32_t call) {
                          part.kind == OpPart::Kind::Return;
     if (is_task) samples_for(samples, part, call).push_back(next - timeline[i].begin);
   }
-  for (std::vector<double>* each : {&samples.forward, &samples.backward, &samples.weight,
-                                    &samples.call, &samples.dispatch, &samples.combine}) {
-    if (!each->empty()) each->erase(each->begin());
+  for (std::vector<double>* each :
+       {&samples.forward, &samples.backward, &samples.weight, &samples.whole, &samples.call,
+        &samples.dispatch, &samples.combine}) {
+    if (each->size() > 1) each->erase(each->begin());
   }
   return samples;
 }
 
-Result<Samples, RunFailure> samples_under(PlanKind kind, Engine& engine, const Module& module,
-                                          const MeasureOptions& options, std::string steps) {
+Result<RunReport, RunFailure> report_under(PlanKind kind, Engine& engine, const Module& module,
+                                           const MeasureOptions& options, std::string steps) {
   auto input = load(Source{.name = "<measure>", .text = std::move(steps)}, {});
   CAPO_ASSERT(input.has_value(), "the step that is measured can be read");
   const CheckOptions declared = options_for(module, options, kind);
@@ -131,74 +166,137 @@ Result<Samples, RunFailure> samples_under(PlanKind kind, Engine& engine, const M
         .kind = RunFailure::Kind::Refused,
         .message = fmt::format("module `{}` cannot be measured: {}", module.name, why->reason)};
   }
-  const auto report = run(engine, std::get<VerifiedPlan>(plan),
-                          {.replays = 2,
-                           .sizes = SizeKind::Balanced,
-                           .poison = Poison::Off,
-                           .float64 = Float64::LeftOut});
+  return run(engine, std::get<VerifiedPlan>(plan),
+             {.replays = options.warm_up > 0 ? 1U : 2U,
+              .warm_up = options.warm_up,
+              .sizes = SizeKind::Balanced,
+              .poison = Poison::Off,
+              .float64 = Float64::LeftOut});
+}
+
+Result<Samples, RunFailure> samples_under(PlanKind kind, Engine& engine, const Module& module,
+                                          const MeasureOptions& options, std::string steps) {
+  const auto report = report_under(kind, engine, module, options, std::move(steps));
   if (!report) return report.error();
-  return samples_of(*report, size_of_call(options));
+  Samples samples = samples_of(*report, size_of_call(options));
+  samples.makespan = report->times.makespan;
+  return samples;
 }
 
-// Returns how long a backward takes under another plan or as a whole; nullopt if that is not
-// verified.
-Result<std::optional<double>, RunFailure> backward_under(PlanKind kind, Backwards backwards,
-                                                         Engine& engine, const Module& module,
-                                                         const MeasureOptions& options) {
-  const auto samples = samples_under(kind, engine, module, options, steps_of(options, backwards));
-  if (!samples && samples.error().kind == RunFailure::Kind::Refused) return std::optional<double>();
-  if (!samples) return samples.error();
-  return std::optional(median(samples->backward));
+// A time of another run, in proportion to a forward, which takes as long in each: the clock of a
+// device is another one from run to run.
+double in_proportion(double time, const Samples& run, double forward) {
+  const double there = median(run.forward);
+  return there > 0 ? time * forward / there : time;
 }
 
-// Returns the share of a weight gradient that each further one of a call takes; nullopt if there
-// are too few microbatches for two calls of several.
-Result<std::optional<double>, RunFailure> further_in_call(double weight, Engine& engine,
-                                                          const Module& module,
-                                                          MeasureOptions options) {
+using Maybe = Result<std::optional<Samples>, RunFailure>;
+
+// nullopt if the steps are not verified under the plan.
+Maybe samples_if_verified(PlanKind kind, Engine& engine, const Module& module,
+                          const MeasureOptions& options, std::string steps) {
+  auto samples = samples_under(kind, engine, module, options, std::move(steps));
+  if (samples) return std::optional(std::move(*samples));
+  if (samples.error().kind == RunFailure::Kind::Refused) return std::optional<Samples>();
+  return samples.error();
+}
+
+// Weight gradients in calls of several; nullopt if there are too few microbatches for two of them.
+Maybe samples_of_calls(Engine& engine, const Module& module, MeasureOptions options) {
+  if (size_of_call(options) < 2) return std::optional<Samples>();
   options.exchanges = Exchanges::None;
-  const std::uint32_t call = size_of_call(options);
-  if (call < 2 || weight <= 0) return std::optional<double>();
-  const auto samples =
-      samples_under(PlanKind::Safe, engine, module, options, fused_steps_of(options));
-  if (!samples && samples.error().kind == RunFailure::Kind::Refused) return std::optional<double>();
-  if (!samples) return samples.error();
-  const double further = (median(samples->call) / weight - 1) / (call - 1);
-  return std::optional(std::max(0.0, further));
+  return samples_if_verified(PlanKind::Safe, engine, module, options, fused_steps_of(options));
+}
+
+// The share of one after the other that two ranks take side by side.
+Result<double, RunFailure> share_side_by_side(Engine& engine, const Module& module,
+                                              MeasureOptions options) {
+  options.exchanges = Exchanges::None;
+  options.microbatches = std::min(options.microbatches, kFew);
+  const auto one =
+      samples_under(PlanKind::Safe, engine, module, options, steps_of(options, Backwards::Split));
+  if (!one) return one.error();
+  const auto two =
+      samples_under(PlanKind::Safe, engine, module, options, steps_side_by_side(options));
+  if (!two) return two.error();
+  return one->makespan > 0 ? two->makespan / (2 * one->makespan) : 1;
 }
 
 }  // namespace
 
 Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
                                               const MeasureOptions& options) {
-  const auto samples = samples_under(PlanKind::Safe, engine, module, options, steps_of(options));
+  // A module that delays its weight gradients has no whole backwards.
+  const Backwards all = module.flags.delay_wgrad ? Backwards::Split : Backwards::SplitAndWhole;
+  const auto samples =
+      samples_under(PlanKind::Safe, engine, module, options, steps_of(options, all));
   if (!samples) return samples.error();
-  ModuleCost cost{.forward = median(samples->forward),
-                  .backward = median(samples->backward),
-                  .weight = median(samples->weight)};
+  const double forward = median(samples->forward);
+  const double backward = median(samples->backward);
+  const double weight = median(samples->weight);
+  ModuleCost cost{.forward = forward, .backward = backward, .weight = weight};
+  if (all == Backwards::SplitAndWhole) cost.whole = median(samples->whole);
   if (options.exchanges == Exchanges::Measured) {
     cost.dispatch = median(samples->dispatch);
     cost.combine = median(samples->combine);
   }
-  const auto under_te = backward_under(PlanKind::Te, Backwards::Split, engine, module, options);
+  const auto under_te = samples_if_verified(PlanKind::Te, engine, module, options,
+                                            steps_of(options, Backwards::Split));
   if (!under_te) return under_te.error();
-  if (*under_te) cost.autograd = std::max(0.0, **under_te - *cost.backward);
-  const auto further = further_in_call(*cost.weight, engine, module, options);
-  if (!further) return further.error();
-  cost.fuse = *further;
-  // A module that delays its weight gradients has no whole backwards.
-  if (module.flags.delay_wgrad) return cost;
-  const auto whole = backward_under(PlanKind::Safe, Backwards::Whole, engine, module, options);
-  if (!whole) return whole.error();
-  cost.whole = *whole;
+  if (const auto& te = *under_te) {
+    cost.autograd = std::max(0.0, in_proportion(median(te->backward), *te, forward) - backward);
+  }
+  const auto calls = samples_of_calls(engine, module, options);
+  if (!calls) return calls.error();
+  if (const auto& run = *calls; run && weight > 0) {
+    const double further = in_proportion(median(run->call), *run, forward) / weight - 1;
+    cost.fuse = std::max(0.0, further / (size_of_call(options) - 1));
+  }
+  const auto beside = share_side_by_side(engine, module, options);
+  if (!beside) return beside.error();
+  cost.beside = *beside;
   return cost;
+}
+
+namespace {
+
+// The tasks of one rank, as they were run.
+std::vector<std::pair<OpPart, Measured>> tasks_of(const RunReport& report, std::int32_t rank) {
+  std::vector<std::pair<OpPart, Measured>> tasks;
+  for (const Measured& measured : report.timeline) {
+    const OpPart& part = report.program.parts[report.program.ops[measured.op].first_part];
+    if (part.kind == OpPart::Kind::Work && part.rank == rank) tasks.emplace_back(part, measured);
+  }
+  return tasks;
+}
+
+}  // namespace
+
+Result<std::optional<double>, RunFailure> measure_hop(Engine& engine, const Module& module,
+                                                      MeasureOptions options) {
+  options.exchanges = Exchanges::None;
+  options.microbatches = std::min(options.microbatches, kFew);
+  const auto report = report_under(PlanKind::Safe, engine, module, options, steps_in_turn(options));
+  if (!report && report.error().kind == RunFailure::Kind::Refused) return std::optional<double>();
+  if (!report) return report.error();
+  const auto first = tasks_of(*report, 0);
+  const auto second = tasks_of(*report, 1);
+  std::vector<double> hops;
+  std::vector<double> gaps;  // between tasks of one rank
+  // Both ranks have F and B in turn. The first microbatch runs cold.
+  for (std::uint32_t at = 2; at + 1 < 2 * options.microbatches; at += 2) {
+    hops.push_back(second[at].second.begin - first[at].second.end);
+    gaps.push_back(second[at + 1].second.begin - second[at].second.end);
+    hops.push_back(first[at + 1].second.begin - second[at + 1].second.end);
+  }
+  return std::optional(std::max(0.0, median(std::move(hops)) - median(std::move(gaps))));
 }
 
 ModuleCost median_of(const std::vector<ModuleCost>& costs) {
   ModuleCost result;
-  for (const auto kind :
-       {&ModuleCost::forward, &ModuleCost::backward, &ModuleCost::weight, &ModuleCost::dispatch,
-        &ModuleCost::combine, &ModuleCost::autograd, &ModuleCost::whole, &ModuleCost::fuse}) {
+  for (const auto kind : {&ModuleCost::forward, &ModuleCost::backward, &ModuleCost::weight,
+                          &ModuleCost::dispatch, &ModuleCost::combine, &ModuleCost::autograd,
+                          &ModuleCost::whole, &ModuleCost::fuse, &ModuleCost::beside}) {
     std::vector<double> times;
     for (const ModuleCost& cost : costs) {
       if (cost.*kind) times.push_back(*(cost.*kind));
@@ -212,6 +310,12 @@ TransferCost cost_of_transfer(double latency, double whole, std::int64_t bytes) 
   TransferCost cost{.latency = latency, .bandwidth = std::nullopt, .bytes = bytes};
   if (whole > latency) cost.bandwidth = static_cast<double>(bytes) / (whole - latency);
   return cost;
+}
+
+TransferCost with_hop(TransferCost copy, double hop, std::int64_t bytes) {
+  const double moving = copy.bandwidth ? static_cast<double>(bytes) / *copy.bandwidth : 0;
+  copy.latency = std::max(*copy.latency, hop - moving);
+  return copy;
 }
 
 Result<TransferCost, Error> measure_transfer(Engine& engine, std::int64_t bytes) {

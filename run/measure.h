@@ -1,18 +1,20 @@
 // Measures how long the tasks of a module take on an engine, which a simulation asks for.
 //
-//   F1.0 dispatch-F1.0 combine-F1.0 combine-B1.0 dispatch-B1.0 B1.0 W1.0 F1.1 ...
+//   F1.0 dispatch-F1.0 combine-F1.0 combine-B1.0 dispatch-B1.0 I1.0 W1.0 F1.1 ... B1.1 ...
 //
 // A step of one chunk is run in which each task waits for the one before it, as graphs, action by
 // action. A task takes the time from its beginning to that of the next one: that of its graph, of
 // what stands between graphs, such as autograd's additions, and of the launch of the next, which
-// matters at small sizes. The median is taken over all microbatches but the first. Each microbatch
-// has memory of its own, so that caches are as cold as in a step.
+// matters at small sizes. The median is taken over all but the first of a kind, if there are more.
+// Each microbatch has memory of its own, so that caches are as cold as in a step. Every second
+// microbatch has a whole backward: it takes less than its halves and what autograd adds, since one
+// graph follows the forward and not two. Halves and wholes take turns in one run, since a device's
+// clock is another one in the next; a time that can only come from another run is taken in
+// proportion to a forward.
 //
-// Autograd adds dummy gradients to .grad, under plan te after an input half too: the step is run
+// Autograd adds dummy gradients to .grad, under plan te after an input half too: a step is run
 // once more under that plan, and the difference is a cost of its own. The first microbatch of a
-// step copies the dummy, which is a little faster than the addition that is priced. A whole
-// backward takes less than its halves and that, since one graph follows the forward and not two: a
-// step of whole backwards is run as well.
+// step copies the dummy, which is a little faster than the addition that is priced.
 //
 // In one call of weight gradients (core/order/fuse_weights.h) the second and each further one take
 // a share of the first: calls of several are measured in a step of their own, at its end.
@@ -39,6 +41,7 @@ enum class Exchanges : std::uint8_t { None, Measured };
 struct MeasureOptions {
   Exchanges exchanges = Exchanges::None;
   std::uint32_t microbatches = 9;  ///< at least 2
+  double warm_up = 0;              ///< as RunOptions has it
 };
 
 /// The cost has dispatch and combine if the options ask for exchanges.
@@ -49,9 +52,21 @@ struct MeasureOptions {
 /// down as it gets warm, by up to a tenth within one measurement.
 [[nodiscard]] ModuleCost median_of(const std::vector<ModuleCost>& costs);
 
-/// The cost of a message between two ranks of one process: a latency, which a message of next to no
-/// bytes takes, and the bandwidth that `bytes` have beyond that. The error is the engine's.
+/// The cost of a message between two ranks of one process, which is a copy: a latency, which a
+/// message of next to no bytes takes, and the bandwidth that `bytes` have beyond that. The error is
+/// the engine's.
 [[nodiscard]] Result<TransferCost, Error> measure_transfer(Engine& engine, std::int64_t bytes);
+
+/// How long such a message takes from the end of what made it to the beginning of what reads it,
+/// beyond what lies between two tasks of one rank: a copy on a stream of its own waits for one and
+/// is waited for by the other. Of two ranks that do nothing else meanwhile; nullopt if the module
+/// does not take what it makes.
+[[nodiscard]] Result<std::optional<double>, RunFailure> measure_hop(Engine& engine,
+                                                                    const Module& module,
+                                                                    MeasureOptions options);
+
+/// With the latency that is left of a hop of so many bytes, if that is more.
+[[nodiscard]] TransferCost with_hop(TransferCost copy, double hop, std::int64_t bytes);
 
 /// From what a message of next to no bytes takes, and one of `bytes`.
 [[nodiscard]] TransferCost cost_of_transfer(double latency, double whole, std::int64_t bytes);

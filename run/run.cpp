@@ -411,16 +411,32 @@ class Loop {
     }
   }
 
-  void replay(std::uint32_t number, Stepper& stepper) {
-    engine_.label(fmt::format("replay {}", number));
+  // Replays once, in so many microseconds.
+  double replay_once(Stepper& stepper) {
     if (setup_.late) setup_.late->reset();
     setup_.replayed.reset(setup_.replayed_deposits);  // returns when the engine is done with it
     setup_.transport->begin_step();
-    if (failed()) return;
-    const double launched = engine_.graph_times().launch;
-    times_.replay.push_back(
-        timed([&] { by_action() ? stepper.replay_actions() : stepper.replay_step(); }));
+    if (failed()) return 0;
+    const double took =
+        timed([&] { by_action() ? stepper.replay_actions() : stepper.replay_step(); });
     setup_.transport->end_step();
+    return took;
+  }
+
+  void warm_up(Stepper& stepper) {
+    if (options_.processes != nullptr) return;
+    constexpr double kMicroseconds = 1e6;
+    double took = 0;
+    while (took < options_.warm_up * kMicroseconds && !failed()) took += replay_once(stepper);
+  }
+
+  void replay(std::uint32_t number, Stepper& stepper) {
+    engine_.label(fmt::format("replay {}", number));
+    warm_up(stepper);
+    const double launched = engine_.graph_times().launch;
+    const double took = replay_once(stepper);
+    if (failed()) return;
+    times_.replay.push_back(took);
     const auto [begin, end] = span_of(stepper.timeline());
     times_.begin.push_back(begin);
     times_.end.push_back(end);

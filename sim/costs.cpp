@@ -22,13 +22,14 @@ struct KeyWord {
   std::string_view word;
   Key key;
 };
-constexpr std::array<KeyWord, 15> kKeys{{
+constexpr std::array<KeyWord, 16> kKeys{{
     {"f", Key::Forward},
     {"b", Key::Backward},
     {"w", Key::Weight},
     {"dispatch", Key::Dispatch},
     {"combine", Key::Combine},
     {"fuse", Key::Fuse},
+    {"beside", Key::Beside},
     {"experts", Key::Experts},
     {"unshard", Key::Unshard},
     {"reshard", Key::Reshard},
@@ -59,6 +60,8 @@ double& slot(TaskCosts& costs, Key key) {
       return costs.combine;
     case Key::Fuse:
       return costs.fuse;
+    case Key::Beside:
+      return costs.beside;
     case Key::Experts:
       return costs.experts;
     case Key::Unshard:
@@ -70,6 +73,10 @@ double& slot(TaskCosts& costs, Key key) {
     default:
       return costs.forward;
   }
+}
+
+double halves_of(const TaskCosts& costs) {
+  return costs.forward + costs.backward + costs.weight;
 }
 
 // Times that add up over layers; the others belong to the chunk as a whole.
@@ -186,6 +193,7 @@ TaskCosts Costs::of_layer(std::int32_t rank, std::int32_t chunk, std::int32_t la
     const double halves = costs.backward + costs.weight;
     costs.more_of_whole = module->cost.whole.value_or(halves + costs.autograd) - halves;
     costs.fuse = module->cost.fuse.value_or(1);
+    costs.beside = module->cost.beside.value_or(1);
   }
   for (const CostSetting& setting : settings) {
     const CostScope& scope = setting.scope;
@@ -212,6 +220,10 @@ TaskCosts Costs::of_chunk(std::int32_t rank, std::int32_t chunk, std::int32_t la
     TaskCosts next = of_layer(rank, chunk, layer, layers);
     const double weights = sum.weight + next.weight;
     if (weights > 0) sum.fuse = (sum.weight * sum.fuse + next.weight * next.fuse) / weights;
+    const double all = halves_of(sum) + halves_of(next);
+    if (all > 0) {
+      sum.beside = (halves_of(sum) * sum.beside + halves_of(next) * next.beside) / all;
+    }
     for (const Key key : kOfLayers) slot(sum, key) += slot(next, key);
     sum.autograd += next.autograd;
     sum.more_of_whole += next.more_of_whole;
@@ -256,8 +268,8 @@ Result<std::vector<CostSetting>, std::string> read_costs(std::string_view text) 
     if (found == kKeys.end() || !number.value) {
       return fmt::format(
           "`{}` is not a cost; write a list such as f=12,b=13,w=9,comm=1 of the keys f, "
-          "b, w, dispatch, combine, fuse, experts, unshard, reshard, reduce, comm, bw, bytes, "
-          "overlap and slowdown",
+          "b, w, dispatch, combine, fuse, beside, experts, unshard, reshard, reduce, comm, bw, "
+          "bytes, overlap and slowdown",
           number.item);
     }
     const CostSetting setting{.scope = scope, .key = found->key, .value = *number.value};

@@ -11,7 +11,8 @@
 // rank, as papers have them. Of a rank, each of the v chunks that a microbatch passes there takes
 // 1/v: ZB-V with f=12 has forwards of 6, and both cost what a forward of 1F1B costs. A setting that
 // names a chunk or a layer is about that alone and divided by nothing, and so are a model file's
-// times, all of links, and `experts` and `fuse`, which are shares of these times and no times.
+// times, all of links, and `experts`, `fuse` and `beside`, which are shares of these times
+// and no times.
 //
 // If a chunk is taken apart into n layers, each takes an nth of it, unless a setting is about that
 // layer or a model file states what its module takes. A whole backward takes b + w, unless a model
@@ -44,6 +45,7 @@ struct TaskCosts {
   double autograd = 0;       ///< adding dummy gradients, of input halves under plan te
   double more_of_whole = 0;  ///< a whole backward takes more than its halves, or less if negative
   double fuse = 1;           ///< the share of w that each further weight gradient of one call takes
+  double beside = 1;         ///< two tasks on one device take this share of one after the other
   double experts =
       0.5;  ///< the share of f, b and w that experts have in a layer that is taken apart
   double unshard = 0;
@@ -91,6 +93,7 @@ struct CostSetting {
     Dispatch,
     Combine,
     Fuse,
+    Beside,
     Experts,
     Unshard,
     Reshard,

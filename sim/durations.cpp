@@ -165,13 +165,23 @@ bool Durations::is_further(TaskId task) const {
   return !further_.empty() && further_[task];
 }
 
-double Durations::computation(TaskId id) const {
-  const Task& task = subject_.graph.tasks[id];
+const TaskCosts& Durations::costs_of(const Task& task) const {
   const Step& step = step_of(subject_.lowered, task);
   const std::size_t rank = index(task.rank);
   const std::size_t chunk = index(step.chunk) - 1;
   const bool apart = step.part != Part::Whole;
-  const TaskCosts& costs = apart ? layers_[rank][chunk][step.layer] : chunks_[rank][chunk];
+  return apart ? layers_[rank][chunk][step.layer] : chunks_[rank][chunk];
+}
+
+double Durations::beside(TaskId task) const {
+  return costs_of(subject_.graph.tasks[task]).beside;
+}
+
+double Durations::computation(TaskId id) const {
+  const Task& task = subject_.graph.tasks[id];
+  const Step& step = step_of(subject_.lowered, task);
+  const std::size_t rank = index(task.rank);
+  const TaskCosts& costs = costs_of(task);
   const double exchanged = exchanges_[rank] ? 0 : costs.dispatch + costs.combine;
   const double part = share(costs, step.part);
   switch (task.kind) {
@@ -182,8 +192,9 @@ double Durations::computation(TaskId id) const {
     case Kind::BackwardInput:
       return input_half(costs) * part + exchanged;
     default:
-      return (halves_[rank][chunk] ? input_half(costs)
-                                   : costs.backward + costs.weight + costs.more_of_whole) *
+      return (halves_[rank][index(step.chunk) - 1]
+                  ? input_half(costs)
+                  : costs.backward + costs.weight + costs.more_of_whole) *
                  part +
              exchanged;
   }

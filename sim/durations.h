@@ -63,8 +63,11 @@ class Durations {
   /// The time of a computation by itself; a member of a composite has its share of the whole, and a
   /// weight gradient that is not the first of its call what it takes further.
   [[nodiscard]] double of_task(TaskId task) const;
+  /// The cost `beside` of a computation.
+  [[nodiscard]] double beside(TaskId task) const;
 
  private:
+  [[nodiscard]] const TaskCosts& costs_of(const Task& computation) const;
   [[nodiscard]] double lag_between(Vertex from, Vertex to) const;
   [[nodiscard]] double input_half(const TaskCosts& costs) const;
   [[nodiscard]] bool is_further(TaskId task) const;

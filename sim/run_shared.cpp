@@ -3,7 +3,6 @@
 #include "sim/simulate.h"
 
 #include <algorithm>
-#include <deque>
 #include <queue>
 
 namespace capo {
@@ -17,7 +16,7 @@ class SharedRun {
         durations_(durations),
         costs_(costs),
         transfers_occupy_(subject.links != Links::Ideal),
-        exclusive_(!costs.devices.empty()) {
+        shares_(!costs.devices.empty()) {
     const std::size_t vertices = graph_.task_of.size();
     times_.at.resize(vertices);
     work_left_.assign(vertices, 0);
@@ -40,7 +39,7 @@ class SharedRun {
       events_.pop();
       now_ = event.time;
       if (event.kind == Event::Kind::Ready) {
-        ready(event.vertex);
+        start(event.vertex);
       } else if (event.version == version_[event.vertex]) {
         over(event.vertex);
       }
@@ -67,7 +66,6 @@ class SharedRun {
 
   struct Device {
     std::vector<Vertex> running;  // computations
-    std::deque<Vertex> queue;     // computations that wait for the device
     std::int32_t communicating = 0;
   };
 
@@ -84,7 +82,7 @@ class SharedRun {
   }
   Device& device_of(Vertex vertex) {
     const auto rank = task_of(vertex).rank.index();
-    return devices_[exclusive_ ? as_index(costs_.devices[rank]) : rank];
+    return devices_[shares_ ? as_index(costs_.devices[rank]) : rank];
   }
   [[nodiscard]] bool computes(Vertex vertex) const { return is_compute(task_of(vertex).kind); }
   // A transfer's or collective's end, between which and its members' starts it moves bytes.
@@ -99,44 +97,53 @@ class SharedRun {
     events_.push({.time = time, .kind = kind, .vertex = vertex, .version = version_[vertex]});
   }
 
-  void ready(Vertex vertex) {
+  void start(Vertex vertex) {
     Device& device = device_of(vertex);
-    if (computes(vertex) && exclusive_ && !device.running.empty()) {
-      device.queue.push_back(vertex);
-      return;
-    }
-    start(vertex, device);
-  }
-
-  void start(Vertex vertex, Device& device) {
     times_.at[vertex].begin = now_;
     work_left_[vertex] = durations_.of(vertex);
     counted_at_[vertex] = now_;
-    if (computes(vertex)) {
+    if (!computes(vertex)) {
+      if (communicates(vertex)) communicate(device, +1);
+      push(now_ + work_left_[vertex], Event::Kind::Over, vertex);
+    } else if (shares_) {
+      change(device, [&] { device.running.push_back(vertex); });
+    } else {
       device.running.push_back(vertex);
-      push(now_ + work_left_[vertex] / speed(device), Event::Kind::Over, vertex);
-      return;
+      push_end(vertex, device);
     }
-    if (communicates(vertex)) change(device, +1);
-    push(now_ + work_left_[vertex], Event::Kind::Over, vertex);
   }
 
-  [[nodiscard]] double speed(const Device& device) const {
-    return device.communicating > 0 ? 1 / costs_.slowdown : 1;
+  void push_end(Vertex vertex, const Device& device) {
+    push(now_ + work_left_[vertex] / speed(vertex, device), Event::Kind::Over, vertex);
   }
 
-  // One more or one less that communicates; what computes goes on at the new speed.
-  void change(Device& device, std::int32_t by) {
-    const double before = speed(device);
-    device.communicating += by;
-    const double after = speed(device);
-    if (before == after) return;
+  [[nodiscard]] double speed(Vertex vertex, const Device& device) const {
+    const double slowed = device.communicating > 0 ? costs_.slowdown : 1;
+    if (!shares_ || device.running.size() == 1) return 1 / slowed;
+    const double others = static_cast<double>(device.running.size()) - 1;
+    const double by_each = 2 * durations_.beside(graph_.task_of[vertex]) - 1;
+    return 1 / (slowed * (1 + others * std::max(by_each, 0.0)));
+  }
+
+  // One more or one less that communicates.
+  void communicate(Device& device, std::int32_t by) {
+    const auto count = [&] { device.communicating += by; };
+    const bool first_or_last = device.communicating == 0 || device.communicating + by == 0;
+    costs_.slowdown != 1 && first_or_last ? change(device, count) : count();
+  }
+
+  // What computes goes on at the speed that it has when something else has begun or ended.
+  template <typename Modify>
+  void change(Device& device, Modify modify) {
     for (const Vertex vertex : device.running) {
-      work_left_[vertex] -= (now_ - counted_at_[vertex]) * before;
+      work_left_[vertex] -= (now_ - counted_at_[vertex]) * speed(vertex, device);
       work_left_[vertex] = std::max(work_left_[vertex], 0.0);
       counted_at_[vertex] = now_;
+    }
+    modify();
+    for (const Vertex vertex : device.running) {
       ++version_[vertex];
-      push(now_ + work_left_[vertex] / after, Event::Kind::Over, vertex);
+      push_end(vertex, device);
     }
   }
 
@@ -146,7 +153,7 @@ class SharedRun {
     times_.at[vertex].done = now_;
     times_.makespan = std::max(times_.makespan, now_);
     Device& device = device_of(vertex);
-    if (communicates(vertex)) change(device, -1);
+    if (communicates(vertex)) communicate(device, -1);
     for_each_edge(vertex, [&](Vertex to, EdgeKind kind) {
       const double there = now_ + durations_.lag(kind, vertex, to);
       TaskTimes::At& next = times_.at[to];
@@ -156,19 +163,20 @@ class SharedRun {
       if (--next.waits_for == 0) push(next.begin, Event::Kind::Ready, to);
     });
     if (!computes(vertex)) return;
-    device.running.erase(std::find(device.running.begin(), device.running.end(), vertex));
-    if (!exclusive_ || device.queue.empty()) return;
-    const Vertex next = device.queue.front();
-    device.queue.pop_front();
-    if (now_ > times_.at[next].begin) times_.at[next].bound_by = vertex;
-    start(next, device);
+    const auto ended = std::find(device.running.begin(), device.running.end(), vertex);
+    if (shares_) {
+      work_left_[vertex] = 0;
+      change(device, [&] { device.running.erase(ended); });
+    } else {
+      device.running.erase(ended);
+    }
   }
 
   const TaskGraph& graph_;
   const Durations& durations_;
   const Costs& costs_;
   bool transfers_occupy_;
-  bool exclusive_;
+  bool shares_;  // ranks may have a device together
   double now_ = 0;
   std::size_t ran_ = 0;
   TaskTimes times_;

@@ -43,13 +43,17 @@ struct MeasureRequest {
   TransportRequest transport;
 };
 
+std::int64_t bytes_handed_on(const Module& module) {
+  return *module.shape.tokens * *module.shape.hidden *
+         run::bytes_of(module.dtype.value_or(DataType::Bf16));
+}
+
 // Bytes that one stage hands to the next; nullopt if modules differ in it.
 std::optional<std::int64_t> message_bytes(const Model& model) {
   if (model.transfer.bytes) return model.transfer.bytes;
   std::optional<std::int64_t> bytes;
   for (const Module& module : model.modules.list) {
-    const std::int64_t of_module = *module.shape.tokens * *module.shape.hidden *
-                                   run::bytes_of(module.dtype.value_or(DataType::Bf16));
+    const std::int64_t of_module = bytes_handed_on(module);
     if (bytes && *bytes != of_module) return std::nullopt;
     bytes = of_module;
   }
@@ -65,13 +69,13 @@ std::string table_of(const MeasuredCosts& costs, const run::Engine& engine) {
   const auto share = [](const std::optional<double>& value) {
     return value ? fmt::format("{:>10.2f}", *value) : fmt::format("{:>10}", "-");
   };
-  out +=
-      fmt::format("{:<20}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "module", "forward",
-                  "backward", "weight", "dispatch", "combine", "autograd", "whole", "fuse");
+  out += fmt::format("{:<20}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "module",
+                     "forward", "backward", "weight", "dispatch", "combine", "autograd", "whole",
+                     "fuse", "beside");
   for (const auto& [name, cost] : costs.modules) {
-    out += fmt::format("{:<20}{}{}{}{}{}{}{}{}\n", name, cell(cost.forward), cell(cost.backward),
+    out += fmt::format("{:<20}{}{}{}{}{}{}{}{}{}\n", name, cell(cost.forward), cell(cost.backward),
                        cell(cost.weight), cell(cost.dispatch), cell(cost.combine),
-                       cell(cost.autograd), cell(cost.whole), share(cost.fuse));
+                       cell(cost.autograd), cell(cost.whole), share(cost.fuse), share(cost.beside));
   }
   if (costs.transfer) {
     out += fmt::format("transfer of {} bytes: latency {:.1f}", *costs.transfer->bytes,
@@ -90,13 +94,16 @@ int refuse_failure(const run::RunFailure& failure) {
   return failure.kind == run::RunFailure::Kind::Broken ? kEnvironment : kFindings;
 }
 
+run::MeasureOptions options_for(const MeasureRequest& request, const run::Engine& engine) {
+  run::MeasureOptions options = request.options;
+  options.warm_up = warm_up_of(engine);
+  return options;
+}
+
 // The medians over some rounds of all modules. Each time has an engine of its own, which gives its
 // memory back at its end.
 std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of_modules(
     const MeasureRequest& request, const Model& model, int ordinal) {
-  run::MeasureOptions options = request.options;
-  // Exchanges that nobody declares are not run.
-  options.exchanges = declares_exchanges(model) ? run::Exchanges::Measured : run::Exchanges::None;
   std::map<std::string, std::vector<ModuleCost>> measured;
   for (int round = 0; round < kRounds; ++round) {
     for (const Module& module : model.modules.list) {
@@ -104,6 +111,9 @@ std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of
       if (!engine) return engine.error();
       // A run leaves that room, too.
       if (request.transport.kind == TransportKind::Nccl) (*engine)->leave_room_for_exchanges();
+      run::MeasureOptions options = options_for(request, **engine);
+      // Exchanges that nobody declares are not run.
+      if (declares_exchanges(model)) options.exchanges = run::Exchanges::Measured;
       const auto cost = run::measure_module(**engine, module, options);
       if (!cost) return cost.error();
       measured[module.name].push_back(*cost);
@@ -126,9 +136,13 @@ int measure_model(const MeasureRequest& request, const ModelFile& file, int ordi
   auto engine = engine_for(request.device, ordinal);
   if (!engine) return fail(engine.error());
   if (const auto bytes = message_bytes(file.model); bytes && !between) {
-    auto transfer = run::measure_transfer(**engine, *bytes);
+    const auto transfer = run::measure_transfer(**engine, *bytes);
     if (!transfer) return fail(transfer.error());
     costs.transfer = *transfer;
+    const Module& module = file.model.modules.list.front();
+    const auto hop = run::measure_hop(**engine, module, options_for(request, **engine));
+    if (!hop) return refuse_failure(hop.error());
+    if (*hop) costs.transfer = run::with_hop(*transfer, **hop, bytes_handed_on(module));
   }
   const std::string text = with_costs(file.source.text, costs);
   if (const auto failed = write_output(request.output, text)) return fail(*failed);

@@ -43,6 +43,7 @@ struct RunRequest : InputRequest {
   bool unchecked = false;
   bool no_poison = false;
   bool predict = false;
+  std::optional<double> warm_up;  ///< seconds
   TransportRequest transport;
   Launched* launched = nullptr;  ///< null: all ranks are in this process
   run::RunOptions options;
@@ -140,7 +141,8 @@ int report_failure(const run::RunFailure& failure, const RunRequest& request,
   return code;
 }
 
-// The makespan that the simulator gives the step with the costs that the model file states.
+// The makespan that the simulator gives the step with the costs that the model file states. Ranks
+// of one process send as they run, one message after the other.
 Result<double, std::string> predicted_makespan(const Input& input, const Model& model,
                                                const run::Division& division) {
   auto costs = costs_of(model);
@@ -154,7 +156,12 @@ Result<double, std::string> predicted_makespan(const Input& input, const Model& 
   for (std::int32_t rank = 0; rank < division.ranks; ++rank) {
     options.costs.devices.push_back(division.home(rank));
   }
-  const auto simulation = simulation_of(input, options);
+  if (division.processes() == 1) options.ideal_links = false;
+  auto simulation = simulation_of(input, options);
+  if (!simulation) {
+    options.ideal_links.reset();
+    simulation = simulation_of(input, options);
+  }
   if (!simulation) return "cannot be simulated: " + simulation.error().why;
   return (*simulation)->makespan();
 }
@@ -199,6 +206,8 @@ int run_through(Gate gate, Start start, const JudgedInput& judged, const run::Co
   Progress progress("run", request.options.replays);
   run::RunOptions options = request.options;
   options.sends = run::mode_of(model.options.environment);
+  const bool warms_up = request.predict && request.launched == nullptr;
+  options.warm_up = request.warm_up.value_or(warms_up ? warm_up_of(engine) : 0);
   options.replayed = [&](std::uint32_t number) { progress.set(number); };
   auto report = start(engine, plan, options);
   if (!report) return report_failure(report.error(), request, plan.step(), engine.name());
@@ -416,12 +425,21 @@ Run add_run(CLI::App& command) {
       ->capture_default_str();
   command.add_flag("--predict", request->predict,
                    "Simulate the step with the costs of the model file, beside what was measured");
+  command
+      .add_option("--warm-up", request->warm_up,
+                  "Seconds in which the step is replayed before each replay that counts, since a "
+                  "device's clock goes down under load; default: 0.5 with --predict on a device, "
+                  "else 0; all ranks have to be in one process")
+      ->check(CLI::Range(0.0, 3600.0));
   request->transport.add_to(command, "mpirun -n RANKS capo run ...");
   request->transport.add_ranks_to(command);
   add_format(command, request->format);
   command.add_option("-o,--output", request->timeline,
                      "Write the measured timeline here as a Chrome trace");
   return [request] {
+    if (request->warm_up && request->transport.kind != TransportKind::InProcess) {
+      throw CLI::ValidationError("--warm-up", "all ranks have to be in one process");
+    }
     request->options.poison = request->no_poison ? run::Poison::Off : run::Poison::On;
     switch (request->transport.kind) {
       case TransportKind::InProcess:

@@ -20,13 +20,14 @@ namespace capo::cli {
 
 void CostOptions::add_to(CLI::App& app) {
   const std::string group = "Costs (units are yours: one of time, one of bytes)";
-  app.add_option("--cost", costs,
-                 "Times of one microbatch on one rank, whose chunks share them: "
-                 "f=12,b=13,w=9,comm=1; with a scope r0.c2.l1:f=3 of a rank, chunk or layer, "
-                 "r0-r1:comm=2,bw=100 of a link in both directions, \"r0>r1:comm=2\" in one. Keys: "
-                 "f b w dispatch combine fuse experts unshard reshard reduce comm bw bytes "
-                 "overlap slowdown. Repeatable, the last one wins; default: the model file's, else "
-                 "f=1,b=1,w=1,comm=0")
+  app.add_option(
+         "--cost", costs,
+         "Times of one microbatch on one rank, whose chunks share them: "
+         "f=12,b=13,w=9,comm=1; with a scope r0.c2.l1:f=3 of a rank, chunk or layer, "
+         "r0-r1:comm=2,bw=100 of a link in both directions, \"r0>r1:comm=2\" in one. Keys: "
+         "f b w dispatch combine fuse beside experts unshard reshard reduce comm bw "
+         "bytes overlap slowdown. Repeatable, the last one wins; default: the model file's, else "
+         "f=1,b=1,w=1,comm=0")
       ->group(group)
       ->allow_extra_args(false);
   add_cost_per(app, per)->group(group);
@@ -54,8 +55,8 @@ void CostOptions::add_to(CLI::App& app) {
              "says. Default: ideal unless transfers are declared or written in the order")
       ->group(group);
   app.add_option("--devices", devices,
-                 "The device of each rank, `0,0,1,1`: ranks that share one compute in turn; "
-                 "default: one each")
+                 "The device of each rank, `0,0,1,1`: ranks that share one compute side by "
+                 "side, as cost `beside` says; default: one each")
       ->group(group);
 }
 

@@ -72,6 +72,11 @@ Result<Engine> engine_for(Device device, int ordinal) {
   return Engine(std::make_unique<run::host::HostEngine>());
 }
 
+double warm_up_of(const run::Engine& engine) {
+  constexpr double kSeconds = 0.5;
+  return engine.name() == "host" ? 0 : kSeconds;
+}
+
 Result<int> count_of_devices() {
 #ifdef CAPO_HAVE_CUDA
   const auto devices = gpu::list_devices();

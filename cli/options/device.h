@@ -25,6 +25,9 @@ void add_device_option(CLI::App& app, Device& device);
 /// and yet no device can be had, a note says why.
 /// `ordinal` is the number of the CUDA device.
 [[nodiscard]] Result<std::unique_ptr<run::Engine>> engine_for(Device device, int ordinal = 0);
+/// The seconds of load that its device needs before what is measured; 0 for this machine's
+/// processor.
+[[nodiscard]] double warm_up_of(const run::Engine& engine);
 /// How many CUDA devices there are, or why there is none.
 [[nodiscard]] Result<int> count_of_devices();
 

@@ -101,7 +101,7 @@ struct ModuleBytes {
   friend bool operator==(const ModuleBytes&, const ModuleBytes&) = default;
 };
 
-/// Microseconds of one microbatch, and one share; finite and never negative.
+/// Microseconds of one microbatch, and shares; finite and never negative.
 struct ModuleCost {
   std::optional<double> forward;
   std::optional<double> backward;  ///< the input-gradient half
@@ -112,6 +112,8 @@ struct ModuleCost {
   std::optional<double> whole;     ///< a whole backward; nullopt: its halves and `autograd`
   /// Each further weight gradient of one call takes this share of `weight`; nullopt: all of it.
   std::optional<double> fuse;
+  /// Two tasks side by side on one device take this share of one after the other; nullopt: all.
+  std::optional<double> beside;
 
   friend bool operator==(const ModuleCost&, const ModuleCost&) = default;
 };

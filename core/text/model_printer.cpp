@@ -142,6 +142,7 @@ std::string with_costs(std::string_view model, const MeasuredCosts& costs) {
     state(stated, "autograd", cost.autograd);
     state(stated, "whole", cost.whole);
     state(stated, "fuse", cost.fuse);
+    state(stated, "beside", cost.beside);
   }
   if (costs.transfer) {
     Json& stated = object_in(json, "transfer");

@@ -100,11 +100,11 @@ constexpr std::array<JsonMember<ModuleBytes>, 5> kBytes{{
     {"operands", put<&ModuleBytes::operands, read_bytes>},
     {"weight", put<&ModuleBytes::weight, read_bytes>},
 }};
-// More than 1 is what a call takes that is slower than its parts.
+// More than 1 is what takes longer together than one after the other.
 Read<double> read_share(const JsonValue& value, std::string_view what) {
   return read_real(value, what, 0, 1e12);
 }
-constexpr std::array<JsonMember<ModuleCost>, 8> kCost{{
+constexpr std::array<JsonMember<ModuleCost>, 9> kCost{{
     {"forward", put<&ModuleCost::forward, read_microseconds>},
     {"backward", put<&ModuleCost::backward, read_microseconds>},
     {"weight", put<&ModuleCost::weight, read_microseconds>},
@@ -113,6 +113,7 @@ constexpr std::array<JsonMember<ModuleCost>, 8> kCost{{
     {"autograd", put<&ModuleCost::autograd, read_microseconds>},
     {"whole", put<&ModuleCost::whole, read_microseconds>},
     {"fuse", put<&ModuleCost::fuse, read_share>},
+    {"beside", put<&ModuleCost::beside, read_share>},
 }};
 
 // Reads an object of the table's members into a section of the module.

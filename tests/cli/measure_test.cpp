@@ -72,7 +72,7 @@ TEST(MeasureCommand, WithAFileTellsWhatItMeasured) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.out.find("measured on host (this machine's processor), microseconds\n"
                              "module                 forward  backward    weight  dispatch   "
-                             "combine  autograd     whole      fuse\n"
+                             "combine  autograd     whole      fuse    beside\n"
                              "fc    "),
             0u)
       << outcome.out;
@@ -280,4 +280,23 @@ TEST(RunPredicted, NeedsCostsAndTheTimesOfParts) {
 }
 
 }  // namespace
+TEST(RunPredicted, AWarmStepIsComparedAsAnyOther) {
+  const std::vector<std::string> run{"run", "--order", "[1,-1]", "--device", "host", "--warm-up"};
+  const auto after = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = run;
+    all.insert(all.end(), more.begin(), more.end());
+    return run_capo(all);
+  };
+  EXPECT_EQ(after({"0"}).exit_code, 0);
+  const Outcome warm = after({"0.01"});
+  EXPECT_EQ(warm.exit_code, 0) << warm.err;
+  EXPECT_NE(warm.out.find("3 replays"), std::string::npos) << warm.out;
+  EXPECT_EQ(after({"3600.5"}).exit_code, 2);
+  EXPECT_EQ(after({"-1"}).exit_code, 2);
+  const Outcome apart = after({"0.01", "--transport", "mpi"});
+  EXPECT_EQ(apart.exit_code, 2);
+  EXPECT_NE(apart.err.find("--warm-up: all ranks have to be in one process"), std::string::npos)
+      << apart.err;
+}
+
 }  // namespace capo

@@ -45,6 +45,7 @@ class CountingEngine final : public Engine {
   void begin_capture(StreamId origin) override { host_.begin_capture(origin); }
   [[nodiscard]] GraphId end_capture() override { return host_.end_capture(); }
   void replay(GraphId graph, StreamId stream) override {
+    ++replays;
     now_ += static_cast<double>(host_.inspect(graph).size());
     host_.replay(graph, stream);
   }
@@ -61,6 +62,8 @@ class CountingEngine final : public Engine {
   }
   void label(std::string_view what) override { host_.label(what); }
   [[nodiscard]] const std::optional<Error>& error() const override { return host_.error(); }
+
+  std::size_t replays = 0;
 
  private:
   host::HostEngine host_;
@@ -165,6 +168,44 @@ TEST(Measure, ATransferHasALatencyAndNoBandwidthWhereBytesTakeNoTime) {
   EXPECT_EQ(cost->latency, 1);
   EXPECT_FALSE(cost->bandwidth.has_value());
   EXPECT_EQ(cost->bytes, 4096);
+}
+
+TEST(Measure, TwoRanksSideBySideTakeAsLongAsOneAfterTheOtherOnOneClock) {
+  CountingEngine engine;
+  const auto cost = measure_module(engine, small(ModuleKind::Linear), {});
+  ASSERT_TRUE(cost.has_value());
+  ASSERT_TRUE(cost->beside.has_value());
+  EXPECT_NEAR(*cost->beside, 1, 0.05) << "all streams have one clock";
+}
+
+TEST(Measure, AHopIsWhatLiesBetweenTheTasksOfTwoRanks) {
+  CountingEngine engine;
+  const auto hop = measure_hop(engine, small(ModuleKind::Linear), {});
+  ASSERT_TRUE(hop.has_value());
+  EXPECT_EQ(*hop, 1) << "a copy";
+  Module wider = small(ModuleKind::Linear);
+  wider.shape.ffn = 32;
+  const auto none = measure_hop(engine, wider, {});
+  ASSERT_TRUE(none.has_value()) << none.error().message;
+  EXPECT_FALSE(none->has_value()) << "the second rank does not take what the first one makes";
+}
+
+TEST(Measure, AHopTakesItsBytesAndALatency) {
+  const TransferCost copy{.latency = 2, .bandwidth = 100, .bytes = 500};
+  EXPECT_EQ(with_hop(copy, 9, 500).latency, 4);
+  EXPECT_EQ(with_hop(copy, 9, 200).latency, 7);
+  EXPECT_EQ(with_hop(copy, 6, 500).latency, 2) << "a copy has as much by itself";
+  EXPECT_EQ(with_hop({.latency = 2, .bandwidth = {}, .bytes = 500}, 9, 500).latency, 9);
+}
+
+TEST(Measure, WarmsUpBeforeWhatCounts) {
+  CountingEngine cold;
+  ASSERT_TRUE(measure_module(cold, small(ModuleKind::Linear), {}).has_value());
+  CountingEngine warm;
+  const auto cost = measure_module(warm, small(ModuleKind::Linear), {.warm_up = 0.02});
+  ASSERT_TRUE(cost.has_value());
+  EXPECT_EQ(cost->forward, 2) << "nothing but time is lost";
+  EXPECT_GT(warm.replays, 2 * cold.replays);
 }
 
 }  // namespace

@@ -268,7 +268,7 @@ TEST(SimulationLaws, BothWaysOfRunningGiveTheSameTimes) {
 
 // Orders are fixed, so each task begins when the last of what it waits for is there or later, and
 // takes its time or longer: by induction along the edges nothing can be sooner than where no task
-// slows down or keeps out another. Two runs that share devices say nothing about each other, see
+// slows another down. Two runs that share devices say nothing about each other, see
 // SharedDevicesCanGainFromALongerTask.
 TEST(SimulationLaws, SlowingDownMakesNothingFaster) {
   for_every_simulation([](const Simulation& simulation) {
@@ -292,18 +292,18 @@ TEST(SimulationLaws, SharingDevicesMakesNothingFaster) {
   });
 }
 
-/// A longer backward on rank 1 lets rank 0 have their device first.
+/// A longer forward on rank 2 lets others have more of the device before.
 TEST(SimulationLaws, SharedDevicesCanGainFromALongerTask) {
   const Request request{.name = "1f1b",
-                        .ranks = 3,
-                        .microbatches = 2,
-                        .costs = {.forward = 2, .backward = 1, .weight = 2, .transfer = 2}};
+                        .ranks = 4,
+                        .microbatches = 3,
+                        .costs = {.forward = 1, .backward = 1, .weight = 1, .transfer = 3}};
   SimulationOptions options;
   declare_costs(request, options.costs);
-  options.costs.devices = {0, 0, 1};
-  EXPECT_EQ((*simulated::simulate_named(request, options))->makespan(), 31);
-  options.costs.set({.scope = {.rank = 1}, .key = CostSetting::Key::Backward, .value = 2});
-  EXPECT_EQ((*simulated::simulate_named(request, options))->makespan(), 30);
+  options.costs.devices = {0, 0, 0, 0};
+  EXPECT_EQ((*simulated::simulate_named(request, options))->makespan(), 47.5);
+  options.costs.set({.scope = {.rank = 2}, .key = CostSetting::Key::Forward, .value = 2});
+  EXPECT_EQ((*simulated::simulate_named(request, options))->makespan(), 46);
 }
 
 }  // namespace
