@@ -43,7 +43,7 @@ Victims predicted_by(const CheckResult& result) {
 // The bound of a gradient. If nothing is rounded to bf16 or fp16 between what the layer read and
 // the gradient, only fp32 sums differ.
 double bound_of(const StepLayer& layer, const ParameterForm& form) {
-  const bool exact = form.fused && !is_mlp(layer.shape.kind) && !has_norm(layer.shape.kind);
+  const bool exact = form.fused && is_one_product(layer.shape.kind) && !has_norm(layer.shape.kind);
   return error_bound(exact ? DataType::Fp32 : layer.shape.type);
 }
 

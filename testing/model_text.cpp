@@ -55,6 +55,10 @@ Json module_json(const Module& module) {
   add(shape, "hidden", module.shape.hidden);
   add(shape, "ffn", module.shape.ffn);
   add(shape, "groups", module.shape.groups);
+  add(shape, "heads", module.shape.heads);
+  add(shape, "kv_heads", module.shape.kv_heads);
+  add(shape, "head_dim", module.shape.head_dim);
+  add(shape, "sequence", module.shape.sequence);
   if (!shape.empty()) json["shape"] = std::move(shape);
   Json bytes = Json::object();
   add(bytes, "input", module.bytes.input);

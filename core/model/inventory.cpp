@@ -305,6 +305,20 @@ std::int64_t kept_by_mlp(const MlpSizes& sizes, DataType type) {
   return kept;
 }
 
+std::int64_t kept_by_attention(const AttentionSizes& sizes, DataType type) {
+  const std::int64_t wide = element_bytes(type);
+  const std::int64_t copy = operand_bytes(type) == wide ? 0 : operand_bytes(type);
+  const auto of_heads = [&](std::int64_t heads, std::int64_t bytes) {
+    return saturated_product(sizes.rows, heads, sizes.head_dim, bytes);
+  };
+  std::int64_t kept = saturated_product(sizes.rows, sizes.heads, kFloat);
+  for (const std::int64_t more :
+       {of_heads(sizes.heads, 2 * wide + copy), of_heads(sizes.kv_heads, 2 * wide)}) {
+    kept = saturated_sum(kept, more);
+  }
+  return kept;
+}
+
 Result<ParameterCounts, std::string> parameter_counts(const ModelConfiguration& configuration) {
   if (!configuration.layers) return std::string("layers");
   if (!configuration.vocabulary) return std::string("vocabulary");

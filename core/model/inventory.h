@@ -86,7 +86,7 @@ struct Inventory {
 /// Whether the inventory of a module of this kind follows from a configuration: it is an MLP, or
 /// made of modules.
 [[nodiscard]] constexpr bool follows_from_configuration(ModuleKind kind) {
-  return !is_one_product(kind);
+  return is_mlp(kind) || is_made_of_modules(kind);
 }
 
 /// The MLP of a module that does not say which: that of experts if its kind or configuration has
@@ -109,6 +109,18 @@ struct MlpSizes {
 /// Bytes that an MLP keeps from F to B, beside its input: normed rows or a copy, and a number of
 /// each row, that norm's or the row's share.
 [[nodiscard]] std::int64_t kept_by_mlp(const MlpSizes& sizes, DataType type);
+
+/// Sizes of an attention by itself.
+struct AttentionSizes {
+  std::int64_t rows = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+};
+
+/// Bytes that an attention keeps from F to B, beside its input: q, k and v, its output, which the
+/// product behind it reads (fp8: a copy as well), and a logarithm of each row and head.
+[[nodiscard]] std::int64_t kept_by_attention(const AttentionSizes& sizes, DataType type);
 
 /// Parameters of a whole model.
 struct ParameterCounts {

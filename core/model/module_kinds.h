@@ -28,6 +28,7 @@ enum class ModuleKind : std::uint8_t {
   LayerNormLinear,
   LayerNormMlp,
   GroupedMlp,
+  Attention,  ///< causal, of grouped queries, between a product that makes qkv and one behind it
   TransformerLayer,
   MoeLayer,         ///< the half of a transformer layer that has the experts, with its norm
   GroupedLinearOp,  ///< a basic operation of TE, and no module
@@ -37,12 +38,14 @@ enum class ModuleKind : std::uint8_t {
 enum class Makeup : std::uint8_t {
   OneProduct,  ///< one weight; the output has `ffn` columns
   Mlp,         ///< two weights and an activation between them; the output has `hidden` columns
+  Attention,   ///< two weights and attention between them; the output has `hidden` columns
   Modules,     ///< several modules that have kinds of their own; the output has `hidden` columns
 };
 
 enum class KeptInput : std::uint8_t {
   Input,          ///< W reads the input itself, unless the module has to copy it
   InputAndSizes,  ///< W also reads the sizes of groups there, even if it copies the rows
+  InputAndMade,   ///< W reads the input likewise, and what forward made behind the first product
   Made,           ///< W reads something that forward made: a norm's output, or a copy
 };
 
@@ -102,6 +105,10 @@ inline constexpr std::array kModuleKindFacts{
                     .raises_on_empty_queue = false,
                     .bias_gradient = BiasGradientMade::WithBackward,
                     .contract_column = ModuleKind::GroupedMlp},
+    ModuleKindFacts{.kind = ModuleKind::Attention,
+                    .name = "attention",
+                    .makeup = Makeup::Attention,
+                    .kept_input = KeptInput::InputAndMade},
     ModuleKindFacts{.kind = ModuleKind::TransformerLayer,
                     .name = "transformer-layer",
                     .makeup = Makeup::Modules,
@@ -170,6 +177,12 @@ static_assert([] {
 }
 [[nodiscard]] constexpr bool is_mlp(ModuleKind kind) {
   return facts_of(kind).makeup == Makeup::Mlp;
+}
+[[nodiscard]] constexpr bool is_attention(ModuleKind kind) {
+  return facts_of(kind).makeup == Makeup::Attention;
+}
+[[nodiscard]] constexpr bool has_two_weights(ModuleKind kind) {
+  return is_mlp(kind) || is_attention(kind);
 }
 /// Whether it is several modules, each of which has a kind of its own.
 [[nodiscard]] constexpr bool is_made_of_modules(ModuleKind kind) {

@@ -34,7 +34,8 @@ Accesses accesses_of(const BufferTable& table, std::int32_t rank, const Work& wo
     }
   } else {
     write(BufferKind::Scratch);
-    read(facts.aliases.input ? BufferKind::StaticInput : BufferKind::Activations);
+    if (facts.aliases.input) read(BufferKind::StaticInput);
+    if (facts.weight_reads_kept()) read(BufferKind::Activations);
     if (facts.aliases.grad_output) read(BufferKind::GradOutput);
     read(BufferKind::Operands);  // they have no bytes if B kept nothing
   }

@@ -137,6 +137,7 @@ BufferTable::BufferTable(const Schedule& schedule, std::int32_t microbatches,
         if (!aliases && module != nullptr) aliases = aliases_of(*module);
         facts.aliases_declared = aliases.has_value();
         facts.aliases = aliases.value_or(facts.aliases);
+        facts.makes_for_weight = module != nullptr && makes_for_weight(*module);
         const auto at = ChunkId(chunk).index();
         facts.hands_on = !sends_known && layer == 0 && at < first.size() && first[at];
         if (module != nullptr) facts.weight_bytes = weight_bytes(*module);
@@ -188,7 +189,8 @@ void BufferTable::size_all(std::int64_t alignment) {
         for (std::int64_t& bytes : facts.bytes) bytes = aligned(bytes, alignment);
       } else {
         const std::int64_t copied_gradient = facts.aliases.grad_output ? 0 : 1;
-        facts.bytes = {1, 1, 1, 1, facts.aliases.input ? 0 : 1, copied_gradient, copied_gradient};
+        const std::int64_t kept = facts.weight_reads_kept() ? 1 : 0;
+        facts.bytes = {1, 1, 1, 1, kept, copied_gradient, copied_gradient};
       }
     }
     if (!beyond_addresses_ && !within_addresses(rank))

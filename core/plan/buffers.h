@@ -43,12 +43,16 @@ struct LayerFacts {
   const Module* module = nullptr;  ///< null: undeclared
   Aliases aliases{true, true};     ///< undeclared: both, which is the worst
   bool aliases_declared = false;
+  bool makes_for_weight = false;  ///< W reads something that forward made, besides its input
   std::array<std::int64_t, kBufferKinds> bytes{};
   std::uint32_t input_key = 0;   ///< equal for layers whose static inputs TE may take for alike
   std::uint32_t output_key = 0;  ///< equal for layers whose outputs TE may take for alike
   std::int64_t weight_bytes = 0;
   bool delayed = false;   ///< some weight gradient of its chunk is work of its own
   bool hands_on = false;  ///< its grad input leaves the rank by a send that nobody wires
+
+  /// Whether W reads some of what forward keeps.
+  [[nodiscard]] bool weight_reads_kept() const { return !aliases.input || makes_for_weight; }
 };
 
 /// Whether a receive is posted into buffers of the kind.

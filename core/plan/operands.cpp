@@ -28,4 +28,8 @@ std::optional<Aliases> aliases_of(const Module& module) {
   return Aliases{.input = keeps_input(module), .grad_output = keeps_grad_output(module)};
 }
 
+bool makes_for_weight(const Module& module) {
+  return module.kind && facts_of(*module.kind).kept_input == KeptInput::InputAndMade;
+}
+
 }  // namespace capo

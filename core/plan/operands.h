@@ -22,4 +22,8 @@ namespace capo {
 /// nullopt if the module does not declare its kind.
 [[nodiscard]] std::optional<Aliases> aliases_of(const Module& module);
 
+/// Whether a weight gradient reads something that forward made even where it reads the input
+/// itself, as that of an attention's second product does.
+[[nodiscard]] bool makes_for_weight(const Module& module);
+
 }  // namespace capo

@@ -133,9 +133,12 @@ void SafePlanner::work(std::int32_t rank_id, const Work& work, BufferId fed_by,
     for_each_access(table_, rank_id, work, layer, write,
                     [&](BufferId buffer) { read.push_back(buffer); });
     if (work.delayed) {
-      const bool only_weight = facts.aliases_declared && facts.aliases.input;
-      const auto kept = facts.aliases.input ? BufferKind::StaticInput : BufferKind::Activations;
-      if (!only_weight) ++uses_left_[table_.id(rank_id, work.chunk, layer, work.microbatch, kept)];
+      const auto used_again = [&](BufferKind kept) {
+        ++uses_left_[table_.id(rank_id, work.chunk, layer, work.microbatch, kept)];
+      };
+      // An input that is known to be read itself is read by W alone.
+      if (facts.aliases.input && !facts.aliases_declared) used_again(BufferKind::StaticInput);
+      if (facts.weight_reads_kept()) used_again(BufferKind::Activations);
     }
     // A composite with several layers holds more than it has to.
     const bool exact = !work.beside || table_.layers(rank_id, work.chunk) == 1;

@@ -1,6 +1,7 @@
 #include "core/plan/sizes.h"
 
 #include "core/model/inventory.h"
+#include "core/plan/operands.h"
 
 namespace capo {
 
@@ -28,6 +29,17 @@ DataType copied_type(const Module& module) {
   return widened ? DataType::Bf16 : *module.dtype;
 }
 
+// The first product reads the input itself, or a copy.
+Bytes kept_of_heads(const Module& module, const Aliases& aliases) {
+  const ModuleShape& shape = module.shape;
+  if (!shape.tokens || !shape.heads || !shape.kv_heads || !shape.head_dim) return std::nullopt;
+  const std::int64_t kept = kept_by_attention(
+      {*shape.tokens, *shape.heads, *shape.kv_heads, *shape.head_dim}, copied_type(module));
+  if (aliases.input) return kept;
+  const Bytes copy = product(shape.tokens, shape.hidden, operand_bytes(copied_type(module)));
+  return copy ? Bytes(saturated_sum(*copy, kept)) : std::nullopt;
+}
+
 // Bytes that forward keeps, of a module with a kind and a type.
 Bytes kept_bytes(const Module& module, const Aliases& aliases) {
   const ModuleShape& shape = module.shape;
@@ -35,6 +47,7 @@ Bytes kept_bytes(const Module& module, const Aliases& aliases) {
     if (aliases.input) return 0;
     return product(shape.tokens, shape.hidden, operand_bytes(copied_type(module)));
   }
+  if (is_attention(*module.kind)) return kept_of_heads(module, aliases);
   if (!is_mlp(*module.kind) || !shape.tokens || !shape.hidden || !shape.ffn) return std::nullopt;
   return kept_by_mlp({*shape.tokens, *shape.hidden, *shape.ffn}, copied_type(module));
 }
@@ -54,7 +67,7 @@ Kept kept_by(const Module& module, const Aliases& aliases, bool delayed) {
   Kept kept;
   const bool known = module.dtype && module.kind;
   if (known) kept.activations = kept_bytes(module, aliases);
-  if (aliases.input && !kept.activations) kept.activations = 0;
+  if (aliases.input && !makes_for_weight(module) && !kept.activations) kept.activations = 0;
   kept.activations =
       or_else(module.bytes.activations, or_else(module.derived.activations, kept.activations));
   if (!delayed) {
@@ -71,6 +84,12 @@ Kept kept_by(const Module& module, const Aliases& aliases, bool delayed) {
   return kept;
 }
 
+// The first of the sizes of an attention's heads.
+std::string undeclared_of_heads(const ModuleShape& shape) {
+  if (!shape.heads) return "shape.heads";
+  return shape.kv_heads ? "shape.head_dim" : "shape.kv_heads";
+}
+
 // The first of a module's sizes that its output and input, or what it keeps, would follow from.
 std::string undeclared_member(const Module& module, bool end) {
   if (!module.lacks.empty()) return "configuration." + module.lacks;
@@ -79,6 +98,7 @@ std::string undeclared_member(const Module& module, bool end) {
   if (!module.shape.tokens) return "shape.tokens";
   if (!module.shape.hidden) return "shape.hidden";
   if (!end && is_made_of_modules(*module.kind)) return "bytes.activations";
+  if (is_attention(*module.kind)) return undeclared_of_heads(module.shape);
   return "shape.ffn";
 }
 

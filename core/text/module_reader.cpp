@@ -87,11 +87,15 @@ Read<std::int64_t> read_size(const JsonValue& value, std::string_view what) {
   return read_whole(value, what, kLeast, kLargestSize);
 }
 
-constexpr std::array<JsonMember<ModuleShape>, 4> kShape{{
+constexpr std::array<JsonMember<ModuleShape>, 8> kShape{{
     {"tokens", put<&ModuleShape::tokens, read_size<1>>},
     {"hidden", put<&ModuleShape::hidden, read_size<1>>},
     {"ffn", put<&ModuleShape::ffn, read_size<1>>},
     {"groups", put<&ModuleShape::groups, read_size<1>>},
+    {"heads", put<&ModuleShape::heads, read_size<1>>},
+    {"kv_heads", put<&ModuleShape::kv_heads, read_size<1>>},
+    {"head_dim", put<&ModuleShape::head_dim, read_size<1>>},
+    {"sequence", put<&ModuleShape::sequence, read_size<1>>},
 }};
 constexpr std::array<JsonMember<ModuleBytes>, 5> kBytes{{
     {"input", put<&ModuleBytes::input, read_bytes>},
@@ -162,12 +166,38 @@ constexpr std::array<std::string_view, kMembers.size() + kSections.size()> kModu
     "kind", "mlp",    "dtype",     "shape", "flags",           "bytes",
     "cost", "splits", "main_grad", "calls", "output_position", "grad_buckets"};
 
+// A size of a shape that another one has to be a multiple of, both under their names.
+struct Divisor {
+  std::string_view of;
+  std::optional<std::int64_t> ModuleShape::*multiple;
+  std::string_view by;
+  std::optional<std::int64_t> ModuleShape::*divisor;
+};
+constexpr std::array kDivisors{
+    Divisor{"heads", &ModuleShape::heads, "kv_heads", &ModuleShape::kv_heads},
+    Divisor{"tokens", &ModuleShape::tokens, "sequence", &ModuleShape::sequence},
+};
+
+Maybe refuse_parts(const JsonValue& shape, const ModuleShape& read) {
+  for (const Divisor& each : kDivisors) {
+    const std::optional<std::int64_t> multiple = read.*each.multiple;
+    const std::optional<std::int64_t> divisor = read.*each.divisor;
+    if (!multiple || !divisor || *multiple % *divisor == 0) continue;
+    return malformed(shape.find(each.by)->span(),
+                     fmt::format("`shape.{}` is {}, and `shape.{}`, {}, is no multiple of it",
+                                 each.by, *divisor, each.of, *multiple));
+  }
+  return std::nullopt;
+}
+
 Maybe read_module(const JsonValue& value, Module& module) {
   if (auto refusal = refuse_other_object(value, "a module", kModuleKeys, kModelSchema)) {
     return refusal;
   }
   if (auto refusal = read_members(value, "", kMembers, module)) return refusal;
-  return read_members(value, "", kSections, module);
+  if (auto refusal = read_members(value, "", kSections, module)) return refusal;
+  const auto shape = value.find("shape");
+  return shape ? refuse_parts(*shape, module.shape) : std::nullopt;
 }
 
 using Chunk = std::vector<std::int32_t>;

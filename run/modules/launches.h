@@ -1,6 +1,6 @@
 // RowLaunches makes calls over the rows of a layer, group by group if its sizes are on the host.
 //
-// It is private to modules/; one_product.cpp and mlp.cpp share it. Tested by
+// It is private to modules/, whose files share it. Tested by
 // tests/run/steps/named_schedules_test.cpp.
 
 #pragma once
@@ -167,5 +167,6 @@ struct Launches {
 
 extern const Launches kOneProduct;  // one_product.cpp
 extern const Launches kMlp;         // mlp.cpp
+extern const Launches kAttention;   // attention.cpp
 
 }  // namespace capo::run

@@ -30,7 +30,11 @@ struct LayerShape {
   std::int64_t hidden = 0;
   std::int64_t ffn = 0;
   std::int64_t groups = 1;
-  bool grouped = false;  ///< rows are in groups whose sizes come with the microbatch
+  std::int64_t heads = 0;  ///< of an attention, like the next three; else 0
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t sequence = 0;  ///< the tokens are whole sequences of so many
+  bool grouped = false;       ///< rows are in groups whose sizes come with the microbatch
   bool bias = false;
   bool scale_bias = false;          ///< the bias of a row times its scale
   bool split = false;               ///< sizes are needed on the host, one product for each group
@@ -45,15 +49,37 @@ struct LayerShape {
   return type == DataType::Fp32 ? 4 : 2;
 }
 [[nodiscard]] constexpr std::int64_t output_columns(const LayerShape& shape) {
-  return is_mlp(shape.kind) ? shape.hidden : shape.ffn;
+  return has_two_weights(shape.kind) ? shape.hidden : shape.ffn;
 }
 /// The type that tensors of a module are stored as: fp8 is run as bf16.
 [[nodiscard]] constexpr DataType stored_type(DataType declared) {
   return declared == DataType::Fp8 ? DataType::Bf16 : declared;
 }
+/// What a module declares of its kind, its type and its sizes; all that the kind has are declared.
+[[nodiscard]] inline LayerShape declared_shape(const Module& module) {
+  const ModuleShape& of = module.shape;
+  const bool grouped = is_grouped(*module.kind);
+  return {.kind = *module.kind,
+          .type = stored_type(*module.dtype),
+          .tokens = *of.tokens,
+          .hidden = *of.hidden,
+          .ffn = of.ffn.value_or(0),
+          .groups = grouped ? *of.groups : 1,
+          .heads = of.heads.value_or(0),
+          .kv_heads = of.kv_heads.value_or(0),
+          .head_dim = of.head_dim.value_or(0),
+          .sequence = of.sequence.value_or(0),
+          .grouped = grouped};
+}
 /// Columns of the first product's output.
 [[nodiscard]] constexpr std::int64_t first_columns(const LayerShape& shape) {
+  if (is_attention(shape.kind)) return (shape.heads + 2 * shape.kv_heads) * shape.head_dim;
   return is_mlp(shape.kind) ? 2 * shape.ffn : shape.ffn;
+}
+/// Columns that the second product reads; 0 if there is none.
+[[nodiscard]] constexpr std::int64_t second_columns(const LayerShape& shape) {
+  if (is_attention(shape.kind)) return shape.heads * shape.head_dim;
+  return is_mlp(shape.kind) ? shape.ffn : 0;
 }
 
 /// A larger layer is refused, so that all sizes and their sums fit 64 bits with room to spare.
@@ -61,8 +87,11 @@ inline constexpr double kMostBytes = 0x1p44;
 /// Bytes of the largest tensors of a layer together, in floating point, so that nothing overflows.
 [[nodiscard]] constexpr double rough_bytes(const LayerShape& shape) {
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-  const double rows = number(shape.tokens) * (2 * number(shape.hidden) + 8 * number(shape.ffn));
-  const double weights = 3 * number(shape.groups) * number(shape.hidden) * number(shape.ffn);
+  const double middle = is_attention(shape.kind) ? (number(shape.heads) + number(shape.kv_heads)) *
+                                                       number(shape.head_dim)
+                                                 : number(shape.ffn);
+  const double rows = number(shape.tokens) * (2 * number(shape.hidden) + 8 * middle);
+  const double weights = 3 * number(shape.groups) * number(shape.hidden) * middle;
   return 4 * (rows + weights) + 8 * number(shape.groups);
 }
 

@@ -11,6 +11,7 @@ namespace capo::run {
 namespace {
 
 const Launches& launches_of(ModuleKind kind) {
+  if (is_attention(kind)) return kAttention;
   return is_mlp(kind) ? kMlp : kOneProduct;
 }
 

@@ -4,6 +4,7 @@
 //   linear, grouped-linear, ...   y = x w^T               one_product.cpp
 //   layernorm-linear              y = norm(x) w^T         one_product.cpp
 //   layernorm-mlp, grouped-mlp    fc2(swiglu(fc1(x)))     mlp.cpp
+//   attention                     attend(x wqkv^T) w^T    attention.cpp
 //
 // A kind of module is a row in core/model/module_kinds.h and the launches of one file here. A
 // backward that is not whole leaves W all that it needs in the buffers that the plan knows of: the
@@ -14,6 +15,9 @@
 //   one product:  a copy of the input, or the norm's output; nothing if W reads the input itself
 //   mlp:          that, the first product's output (B turns it into its gradient in place), the
 //                 activation's output, and room for its gradient
+//   attention:    a copy of the input unless W reads the input itself, the first product's output,
+//                 what attention makes of it, a logarithm of each row and head, room for the
+//                 gradients of both, and for a number of each row and head while B runs
 //
 // A split path launches a product for each group, by sizes on the host, which a graph would bake
 // in. Tested by tests/run/steps/named_schedules_test.cpp against float64.

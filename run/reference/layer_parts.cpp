@@ -252,6 +252,29 @@ Values attention_of(const Heads& of, const Values& qkv) {
   return y;
 }
 
+Values attention_magnitudes(const Heads& of, const Values& qkv) {
+  const HeadPlaces places(of);
+  Values sizes(qkv);
+  for (double& value : sizes) value = std::abs(value);
+  const double root = std::sqrt(static_cast<double>(of.head_dim));
+  Values magnitudes(of.rows * of.heads * of.head_dim);
+  for (std::int64_t row = 0; row < of.rows; ++row) {
+    for (std::int64_t head = 0; head < of.heads; ++head) {
+      std::int64_t other = places.first_read(row);
+      for (const double weight : read_with(of, qkv, row, head)) {
+        const double score = sum_of_products(sizes, places.query(row, head), sizes,
+                                             places.key(other, head), of.head_dim);
+        for (std::int64_t i = 0; i < of.head_dim; ++i) {
+          magnitudes[places.result(row, head) + i] +=
+              weight * (1 + score / root) * sizes[places.value(other, head) + i];
+        }
+        ++other;
+      }
+    }
+  }
+  return magnitudes;
+}
+
 AttentionGradients attention_gradients(const Heads& of, const Values& qkv, const Values& y,
                                        const Values& dy) {
   const HeadPlaces places(of);

@@ -56,6 +56,8 @@ class Store {
     return values;
   }
 
+  [[nodiscard]] Rounding rounding() const { return rounding_; }
+
  private:
   void look(Place place, const Values& values, const Values& sizes, std::int64_t columns) const {
     for (std::int64_t at = 0; at < std::ssize(values); ++at) {
@@ -75,8 +77,12 @@ bool begins_with_norm(ModuleKind kind) {
   return kind == ModuleKind::LayerNormLinear || kind == ModuleKind::LayerNormMlp;
 }
 
+bool attends(ModuleKind kind) {
+  return kind == ModuleKind::Attention;
+}
+
 bool has_two_products(ModuleKind kind) {
-  return kind == ModuleKind::LayerNormMlp || kind == ModuleKind::GroupedMlp;
+  return kind == ModuleKind::LayerNormMlp || kind == ModuleKind::GroupedMlp || attends(kind);
 }
 
 bool has_groups(ModuleKind kind) {
@@ -93,19 +99,35 @@ std::vector<std::int64_t> group_of_each_row(const LayerForm& form, const LayerSi
   return group;
 }
 
+// Columns of what is between two products.
+std::int64_t middle_columns(const LayerForm& form) {
+  return attends(form.kind) ? (form.heads + 2 * form.kv_heads) * form.head_dim : 2 * form.ffn;
+}
+std::int64_t active_columns(const LayerForm& form) {
+  return attends(form.kind) ? form.heads * form.head_dim : form.ffn;
+}
+
+Heads heads_of(const LayerForm& form) {
+  return {.rows = form.tokens,
+          .sequence = form.sequence,
+          .heads = form.heads,
+          .kv_heads = form.kv_heads,
+          .head_dim = form.head_dim};
+}
+
 Product first_product(const LayerForm& form, const LayerSide& side) {
   return {.group = group_of_each_row(form, side),
           .rows = form.tokens,
           .groups = form.groups,
           .in = form.hidden,
-          .out = has_two_products(form.kind) ? 2 * form.ffn : form.ffn};
+          .out = has_two_products(form.kind) ? middle_columns(form) : form.ffn};
 }
 
 Product second_product(const LayerForm& form, const LayerSide& side) {
   return {.group = group_of_each_row(form, side),
           .rows = form.tokens,
           .groups = form.groups,
-          .in = form.ffn,
+          .in = active_columns(form),
           .out = form.hidden};
 }
 
@@ -125,11 +147,14 @@ void check(const LayerForm& form, const LayerWeights& weights, const LayerSide& 
   const Product first = first_product(form, {});
   const Product second = second_product(form, {});
   const std::int64_t norm = begins_with_norm(kind) ? form.hidden : 0;
-  const std::int64_t mlp = has_two_products(kind) ? form.groups : 0;
+  const std::int64_t two = has_two_products(kind) ? form.groups : 0;
   const std::int64_t bias = form.bias ? 1 : 0;
 
   CAPO_ASSERT(!is_made_of_modules(kind), "several modules have no reference of their own");
   CAPO_ASSERT(has_groups(kind) || form.groups == 1, "only grouped kinds have several groups");
+  CAPO_ASSERT(!attends(kind) || (form.kv_heads > 0 && form.heads % form.kv_heads == 0 &&
+                                 form.sequence > 0 && form.tokens % form.sequence == 0),
+              "an attention has heads that share kv heads evenly, and whole sequences");
   CAPO_ASSERT(!form.scale_bias || (kind == ModuleKind::GroupedLinearOp && form.bias),
               "only a grouped-linear-op with a bias scales it");
   CAPO_ASSERT(std::ssize(input) == form.tokens * form.hidden, "the input is tokens times hidden");
@@ -139,10 +164,10 @@ void check(const LayerForm& form, const LayerWeights& weights, const LayerSide& 
               "every group has a weight");
   CAPO_ASSERT(std::ssize(weights.first_bias) == bias * form.groups * first.out,
               "with a bias every group has one");
-  CAPO_ASSERT(std::ssize(weights.second) == mlp * second.out * second.in,
-              "every group of an MLP has a second weight");
-  CAPO_ASSERT(std::ssize(weights.second_bias) == bias * mlp * second.out,
-              "with a bias every group of an MLP has a second one");
+  CAPO_ASSERT(std::ssize(weights.second) == two * second.out * second.in,
+              "every group of a kind with two products has a second weight");
+  CAPO_ASSERT(std::ssize(weights.second_bias) == bias * two * second.out,
+              "with a bias every group of a kind with two products has a second one");
 
   if (has_groups(kind) && !side.sizes.empty()) {
     CAPO_ASSERT(std::ssize(side.sizes) == form.groups, "every group has a size");
@@ -160,15 +185,46 @@ void check(const LayerForm& form, const LayerWeights& weights, const LayerSide& 
 
 void check(const LayerForm& form, const LayerForward& saved, const Values& grad_output) {
   const std::int64_t norm = begins_with_norm(form.kind) ? form.hidden : 0;
-  const std::int64_t mlp = has_two_products(form.kind) ? form.ffn : 0;
+  const std::int64_t two = has_two_products(form.kind) ? form.tokens : 0;
   CAPO_ASSERT(std::ssize(saved.normed) == form.tokens * norm, "a norm's output was saved");
-  CAPO_ASSERT(std::ssize(saved.middle) == form.tokens * 2 * mlp, "an MLP's middle was saved");
-  CAPO_ASSERT(std::ssize(saved.active) == form.tokens * mlp, "an MLP's activation was saved");
+  CAPO_ASSERT(std::ssize(saved.middle) == two * middle_columns(form),
+              "the first of two products was saved");
+  CAPO_ASSERT(std::ssize(saved.active) == two * active_columns(form),
+              "what the second of two products reads was saved");
   CAPO_ASSERT(std::ssize(grad_output) == form.tokens * output_columns(form),
               "the gradient is of the output's shape");
 }
 
+// The operand of the second product.
+Values active_of(const LayerForm& form, const LayerSide& side, const Product& second,
+                 const Values& middle, const Store& store) {
+  if (attends(form.kind)) {
+    return store(
+        Place::Active, reference::attention_of(heads_of(form), middle),
+        [&](const Values&) { return reference::attention_magnitudes(heads_of(form), middle); });
+  }
+  return store(Place::Active, reference::swiglu_of(second, middle, probabilities_of(form, side)),
+               absolute);
+}
+
+// The gradient of an MLP's middle; that of its probabilities goes to the result.
+Values swiglu_backward(const LayerForm& form, const LayerSide& side, const Product& second,
+                       const Values& middle, const Values& grad_active, const Store& store,
+                       LayerBackward& result) {
+  reference::SwigluGradients swiglu =
+      reference::swiglu_gradients(second, middle, probabilities_of(form, side), grad_active);
+  if (form.kind == ModuleKind::GroupedMlp) {
+    result.grad_probabilities = stored(swiglu.probabilities, DataType::Fp32, store.rounding());
+    result.probability_magnitudes = std::move(swiglu.magnitudes);
+  }
+  return store(Place::GradMiddle, std::move(swiglu.middle), absolute);
+}
+
 }  // namespace
+
+std::int64_t rows_of_one_result(const LayerForm& form) {
+  return attends(form.kind) ? form.sequence : 1;
+}
 
 std::int64_t output_columns(const LayerForm& form) {
   return has_two_products(form.kind) ? form.hidden : form.ffn;
@@ -204,8 +260,7 @@ LayerForward forward(const LayerForm& form, const LayerWeights& weights, const L
   if (has_two_products(form.kind)) {
     const Product second = second_product(form, side);
     result.middle = std::move(y);
-    Values active = reference::swiglu_of(second, result.middle, probabilities_of(form, side));
-    result.active = store(Place::Active, std::move(active), absolute);
+    result.active = active_of(form, side, second, result.middle, store);
     y = product(Place::Second, second, result.active, weights.second);
     if (form.bias) {
       y = biased(Place::SecondBiased, second, y, weights.second_bias, Values(form.tokens, 1));
@@ -237,13 +292,14 @@ LayerBackward backward(const LayerForm& form, const LayerWeights& weights, const
     if (for_weights && form.bias)
       result.grads.second_bias = reference::bias_gradient(second, dy, Values(form.tokens, 1));
     const Values grad_active = product(Place::GradActive, second, dy, weights.second);
-    const reference::SwigluGradients swiglu = reference::swiglu_gradients(
-        second, saved.middle, probabilities_of(form, side), grad_active);
-    if (form.kind == ModuleKind::GroupedMlp) {
-      result.grad_probabilities = stored(swiglu.probabilities, DataType::Fp32, rounding);
-      result.probability_magnitudes = swiglu.magnitudes;
+    if (attends(form.kind)) {
+      const reference::AttentionGradients attention =
+          reference::attention_gradients(heads_of(form), saved.middle, saved.active, grad_active);
+      dy = store(Place::GradMiddle, attention.qkv,
+                 [&](const Values&) { return attention.magnitudes; });
+    } else {
+      dy = swiglu_backward(form, side, second, saved.middle, grad_active, store, result);
     }
-    dy = store(Place::GradMiddle, swiglu.middle, absolute);
   }
 
   const Product first = first_product(form, side);

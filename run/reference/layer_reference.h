@@ -42,7 +42,7 @@ enum class Place : std::uint8_t {
   Normed,
   First,  ///< the first product, or the only one
   FirstBiased,
-  Active,
+  Active,  ///< what is between two products: of SwiGLU, or of attention
   Second,
   SecondBiased,
   GradActive,
@@ -76,18 +76,24 @@ struct LayerForm {
   std::int64_t hidden = 0;  ///< columns of the input
   std::int64_t ffn = 0;     ///< columns of the output of a product, or of the middle of an MLP
   std::int64_t groups = 1;  ///< 1 for kinds that are not grouped
-  bool bias = false;        ///< each product has one
-  bool scale_bias = false;  ///< in a grouped-linear-op a scale of each row multiplies the bias
+  std::int64_t heads = 0;   ///< of an attention, like the next three
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t sequence = 0;  ///< rows that read each other; there are whole sequences only
+  bool bias = false;          ///< each product has one
+  bool scale_bias = false;    ///< in a grouped-linear-op a scale of each row multiplies the bias
 };
 
 /// Contiguous; those that the form does not have are empty. An MLP's first product has 2 * ffn
-/// columns, gate and linear. The same for gradients.
+/// columns, gate and linear; an attention's has the queries of all heads, then the keys and then
+/// the values of all kv heads. The same for gradients.
 struct LayerWeights {
   std::vector<double> norm_weight;  ///< (hidden), of layernorm-linear and layernorm-mlp
   std::vector<double> norm_bias;    ///< (hidden), likewise
   std::vector<double> first;        ///< (groups, out, in)
   std::vector<double> first_bias;   ///< (groups, out)
-  std::vector<double> second;       ///< (groups, hidden, ffn), of an MLP
+  std::vector<double> second;       ///< (groups, hidden, ffn), of an MLP; of an attention
+                                    ///< (hidden, heads * head_dim)
   std::vector<double> second_bias;  ///< (groups, hidden)
 };
 
@@ -102,8 +108,8 @@ struct LayerSide {
 struct LayerForward {
   std::vector<double> output;  ///< (tokens, columns of the output)
   std::vector<double> normed;  ///< (tokens, hidden), with a norm
-  std::vector<double> middle;  ///< (tokens, 2 * ffn), of an MLP: behind the first product and bias
-  std::vector<double> active;  ///< (tokens, ffn), of an MLP: what the second product reads
+  std::vector<double> middle;  ///< of two products: behind the first and its bias
+  std::vector<double> active;  ///< of two products: what the second reads
 };
 
 struct LayerBackward {
@@ -116,6 +122,9 @@ struct LayerBackward {
   std::vector<double> probability_magnitudes;  ///< sums of the absolute values of their terms
   std::vector<double> grad_scales;
 };
+
+/// So many rows make a result of theirs together, which depends on no other row's operands.
+[[nodiscard]] std::int64_t rows_of_one_result(const LayerForm& form);
 
 /// Columns of what the layer makes.
 [[nodiscard]] std::int64_t output_columns(const LayerForm& form);

@@ -12,9 +12,9 @@ namespace {
 using Values = std::vector<double>;
 
 // Beyond these a result is not that of a few roundings, and looking at more would take long.
-constexpr std::size_t kMostRows = 16;
-constexpr std::size_t kMostEdges = 64;                         // of a row
-constexpr std::size_t kMostTurns = 8;                          // of a row
+constexpr std::size_t kMostParts = 16;
+constexpr std::size_t kMostEdges = 64;                         // of a part
+constexpr std::size_t kMostTurns = 8;                          // of a part
 constexpr std::int64_t kMostProducts = std::int64_t{1} << 30;  // of two numbers, a second or two
 
 Values part(const Values& of, std::int64_t at, std::int64_t parts) {
@@ -31,14 +31,20 @@ std::int64_t group_of(const LayerSide& side, std::int64_t row) {
   return 0;
 }
 
-// One row as a layer of one group.
-struct RowLayer {
-  RowLayer(const LayerRun& run, std::int64_t row)
-      : form(run.form), input(part(run.input, row, run.form.tokens)) {
+// The number of parts that do not depend on each other: rows, or sequences of an attention.
+std::int64_t parts_of(const LayerForm& form) {
+  return form.tokens / rows_of_one_result(form);
+}
+
+// One part as a layer of one group.
+struct PartLayer {
+  PartLayer(const LayerRun& run, std::int64_t at)
+      : form(run.form), input(part(run.input, at, parts_of(run.form))) {
+    const std::int64_t parts = parts_of(run.form);
     const std::int64_t groups = run.form.groups;
-    const std::int64_t group = group_of(run.side, row);
+    const std::int64_t group = group_of(run.side, at);
     const LayerWeights& all = run.weights;
-    form.tokens = 1;
+    form.tokens = rows_of_one_result(run.form);
     form.groups = 1;
     weights = {.norm_weight = all.norm_weight,
                .norm_bias = all.norm_bias,
@@ -47,9 +53,9 @@ struct RowLayer {
                .second = part(all.second, group, groups),
                .second_bias = part(all.second_bias, group, groups)};
     if (!run.side.sizes.empty()) side.sizes = {1};
-    side.probabilities = part(run.side.probabilities, row, run.form.tokens);
-    side.scales = part(run.side.scales, row, run.form.tokens);
-    if (run.grad_output != nullptr) grad_output = part(*run.grad_output, row, run.form.tokens);
+    side.probabilities = part(run.side.probabilities, at, parts);
+    side.scales = part(run.side.scales, at, parts);
+    if (run.grad_output != nullptr) grad_output = part(*run.grad_output, at, parts);
   }
 
   [[nodiscard]] Values made(Edges& edges) const {
@@ -62,7 +68,9 @@ struct RowLayer {
 
   // So many numbers are multiplied to make it once.
   [[nodiscard]] std::int64_t products() const {
-    const std::int64_t once = std::ssize(weights.first) + std::ssize(weights.second);
+    const std::int64_t once =
+        form.tokens * (std::ssize(weights.first) + std::ssize(weights.second) +
+                       2 * form.tokens * form.heads * form.head_dim);
     return grad_output.empty() ? once : 2 * once;
   }
 
@@ -87,7 +95,7 @@ bool contains(const std::vector<Edge>& edges, const Edge& edge) {
   return std::find(edges.begin(), edges.end(), edge) != edges.end();
 }
 
-// The roundings of a row that bring it nearest to the engine's, and how far off it is then.
+// The roundings of a part that bring it nearest to the engine's, and how far off it is then.
 struct Settled {
   std::vector<Edge> other_way;
   double off = 0;
@@ -95,7 +103,8 @@ struct Settled {
 
 // The best of one turn: every edge near is tried the other way, behind those that are already.
 // `left` is how many products may still be made.
-Settled turned(const RowLayer& layer, std::span<const float> is, Settled best, std::int64_t& left) {
+Settled turned(const PartLayer& layer, std::span<const float> is, Settled best,
+               std::int64_t& left) {
   left -= 2 * layer.products();
   Edges here{.other_way = best.other_way, .look = true};
   const Values now = layer.made(here);
@@ -113,7 +122,7 @@ Settled turned(const RowLayer& layer, std::span<const float> is, Settled best, s
   return best;
 }
 
-Settled settled(const RowLayer& layer, std::span<const float> is, Settled best,
+Settled settled(const PartLayer& layer, std::span<const float> is, Settled best,
                 std::int64_t& left) {
   for (std::size_t turn = 0; turn < kMostTurns && best.off > 0 && left > 0; ++turn) {
     Settled next = turned(layer, is, best, left);
@@ -123,22 +132,22 @@ Settled settled(const RowLayer& layer, std::span<const float> is, Settled best,
   return best;
 }
 
-struct RowError {
-  std::int64_t row = 0;
+struct PartError {
+  std::int64_t part = 0;
   double off = 0;
 };
 
-// Rows by how far they are off, the worst first.
-std::vector<RowError> rows_off(const Made& made, std::int64_t rows) {
-  const std::size_t columns = made.is.size() / static_cast<std::size_t>(rows);
-  std::vector<RowError> all;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::size_t from = static_cast<std::size_t>(row) * columns;
-    const double off = off_by(made.should.subspan(from, columns), made.is.subspan(from, columns));
-    if (off > 0 && std::isfinite(off)) all.push_back({.row = row, .off = off});
+// Parts by how far they are off, the worst first.
+std::vector<PartError> parts_off(const Made& made, std::int64_t parts) {
+  const std::size_t size = made.is.size() / static_cast<std::size_t>(parts);
+  std::vector<PartError> all;
+  for (std::int64_t at = 0; at < parts; ++at) {
+    const std::size_t from = static_cast<std::size_t>(at) * size;
+    const double off = off_by(made.should.subspan(from, size), made.is.subspan(from, size));
+    if (off > 0 && std::isfinite(off)) all.push_back({.part = at, .off = off});
   }
   std::stable_sort(all.begin(), all.end(),
-                   [](const RowError& a, const RowError& b) { return a.off > b.off; });
+                   [](const PartError& a, const PartError& b) { return a.off > b.off; });
   return all;
 }
 
@@ -153,25 +162,29 @@ double squares(std::span<const double> values) {
 std::vector<Edge> other_ways(const LayerRun& run, const std::vector<Edge>& known,
                              const Made& made) {
   const double allowed = made.bound * made.bound * squares(made.sizes);
-  const std::vector<RowError> rows = rows_off(made, run.form.tokens);
-  double off = std::accumulate(rows.begin(), rows.end(), 0.0,
-                               [](double sum, const RowError& row) { return sum + row.off; });
-  const std::size_t columns = made.is.size() / static_cast<std::size_t>(run.form.tokens);
+  const std::int64_t rows = rows_of_one_result(run.form);
+  const std::int64_t parts = parts_of(run.form);
+  const std::vector<PartError> errors = parts_off(made, parts);
+  double off = std::accumulate(errors.begin(), errors.end(), 0.0,
+                               [](double sum, const PartError& one) { return sum + one.off; });
+  const std::size_t size = made.is.size() / static_cast<std::size_t>(parts);
   std::int64_t left = kMostProducts;
   std::vector<Edge> found;
-  for (std::size_t at = 0; at < std::min(rows.size(), kMostRows) && off > allowed; ++at) {
-    const auto [row, off_before] = rows[at];
+  for (std::size_t i = 0; i < std::min(errors.size(), kMostParts) && off > allowed; ++i) {
+    const auto [at, off_before] = errors[i];
     Settled start{.off = off_before};
-    for (Edge edge : known) {
-      if (edge.row == row) start.other_way.push_back({edge.place, 0, edge.column});
+    for (const Edge& edge : known) {
+      if (edge.row / rows == at)
+        start.other_way.push_back({edge.place, edge.row % rows, edge.column});
     }
     const std::size_t before = start.other_way.size();
-    const Settled end = settled(RowLayer(run, row),
-                                made.is.subspan(static_cast<std::size_t>(row) * columns, columns),
-                                std::move(start), left);
+    const Settled end =
+        settled(PartLayer(run, at), made.is.subspan(static_cast<std::size_t>(at) * size, size),
+                std::move(start), left);
     off -= off_before - end.off;
-    for (std::size_t i = before; i < end.other_way.size(); ++i) {
-      found.push_back({end.other_way[i].place, row, end.other_way[i].column});
+    for (std::size_t e = before; e < end.other_way.size(); ++e) {
+      const Edge& edge = end.other_way[e];
+      found.push_back({edge.place, at * rows + edge.row, edge.column});
     }
   }
   if (off > allowed) return {};

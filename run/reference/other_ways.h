@@ -7,7 +7,8 @@
 // made.
 //
 // Rows of results depend on nothing but their own row of operands, which is why each is a layer of
-// its own here. Tested by tests/run/reference/other_ways_test.cpp.
+// its own here; those of an attention on their sequence, which is such a layer then. Tested by
+// tests/run/reference/other_ways_test.cpp.
 
 #pragma once
 

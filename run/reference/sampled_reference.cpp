@@ -3,6 +3,7 @@
 #include "core/base/index.h"
 #include "run/reference/compare.h"
 #include "run/reference/other_ways.h"
+#include "run/reference/sampled_heads.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,6 +28,9 @@ std::uint64_t stream_of_rows(std::int32_t microbatch) {
 }
 std::uint64_t stream_of_columns(std::size_t layer) {
   return (std::uint64_t{3} << 62) + layer;
+}
+std::uint64_t stream_of_heads(std::size_t layer) {
+  return (std::uint64_t{7} << 61) + layer;
 }
 
 // Appends the numbers of a slice, without a second copy of a tensor that is gigabytes.
@@ -102,9 +106,11 @@ class SampleOfStep {
   SampledReference result;
 
  private:
+  // A row, or several that are looked at together.
   struct RowOf {
     std::int32_t microbatch = 0;
     std::int64_t row = 0;
+    std::int64_t count = 1;
   };
   // The errors of the rows of one tensor.
   struct Rows {
@@ -128,9 +134,9 @@ class SampleOfStep {
     for (std::int32_t m = 0; m < microbatches(); ++m) {
       const std::int64_t live = live_rows(shape, side(number, m));
       whole_ = whole_ && live <= sample_.count;
-      for (const std::int64_t row : sample_.of(live, stream_of_rows(m))) {
-        by_group[group_of_row(shape, side(number, m), row)].push_back({m, row});
-        compare_given(number, m, row);
+      for (const RowOf& of : rows_in_sample(shape, m, live)) {
+        by_group[group_of_row(shape, side(number, m), of.row)].push_back(of);
+        compare_given(number, of);
       }
     }
     if (whole_ && has_norm(shape.kind)) begin_norms(number);
@@ -142,20 +148,40 @@ class SampleOfStep {
     handed_on_.clear();
   }
 
+  // An attention's rows are looked at by whole sequences.
+  [[nodiscard]] std::vector<RowOf> rows_in_sample(const LayerShape& shape, std::int32_t m,
+                                                  std::int64_t live) const {
+    const std::int64_t together = reference::rows_of_one_result(form_of(shape));
+    const std::uint64_t stream = stream_of_rows(m);
+    std::vector<RowOf> rows;
+    for (const std::int64_t at : is_attention(shape.kind)
+                                     ? parts_of_sample(sample_, live, live / together, stream)
+                                     : sample_.of(live, stream)) {
+      rows.push_back({.microbatch = m, .row = at * together, .count = together});
+    }
+    return rows;
+  }
+
   // The step's own inputs, which the first layers read.
-  void compare_given(std::size_t number, std::int32_t m, std::int64_t row) {
+  void compare_given(std::size_t number, const RowOf& rows) {
     const StepLayer& of = layer(number);
-    const std::uint32_t cell = cells_.of(of.rank, of.chunk, m);
+    const std::uint32_t cell = cells_.of(of.rank, of.chunk, rows.microbatch);
     const auto given = [&](bool gradient, const DrawnTensor& drawn, std::int64_t columns) {
-      const auto values = values_of(drawn, {.first = row * columns, .count = columns});
+      const auto values =
+          values_of(drawn, {.first = rows.row * columns, .count = rows.count * columns});
       const Numbers should = widened(values);
-      note(number, m, gradient, should, should, stored_.operands(number, m, gradient, row, 1),
+      note(number, rows, gradient, should, should, stored_rows(number, rows, gradient),
            error_bound(of.shape.type));
     };
     if (!next_to(number, -1)) given(false, given_.inputs[cell], of.shape.hidden);
     if (!next_to(number, 1)) {
       given(true, given_.grad_outputs[cell], output_columns(of.shape));
     }
+  }
+
+  [[nodiscard]] std::vector<float> stored_rows(std::size_t number, const RowOf& of,
+                                               bool gradient) const {
+    return stored_.operands(number, of.microbatch, gradient, of.row, of.count);
   }
 
   // The weights of a group as those of a layer of one group.
@@ -174,14 +200,12 @@ class SampleOfStep {
   void take_row(std::size_t number, const RowOf& of) {
     const LayerShape& shape = layer(number).shape;
     reference::LayerForm form = form_of(shape);
-    form.tokens = form.groups = 1;
+    form.tokens = of.count;
+    form.groups = 1;
     const reference::LayerSide side =
-        side_of_rows(this->side(number, of.microbatch), {.first = of.row, .count = 1});
-    const auto stored = [&](bool gradient) {
-      return widened(stored_.operands(number, of.microbatch, gradient, of.row, 1));
-    };
-    const Numbers input = stored(false);
-    const Numbers grad_output = stored(true);
+        side_of_rows(this->side(number, of.microbatch), {.first = of.row, .count = of.count});
+    const Numbers input = widened(stored_rows(number, of, false));
+    const Numbers grad_output = widened(stored_rows(number, of, true));
     reference::LayerRun run{.form = form, .weights = weights_, .side = side, .input = input};
     std::vector<reference::Edge> ways;
     const auto forward = [&] {
@@ -190,12 +214,12 @@ class SampleOfStep {
     };
     reference::LayerForward made = forward();
     if (const auto reader = next_to(number, 1)) {
-      const auto is = stored_.operands(*reader, of.microbatch, false, of.row, 1);
+      const auto is = stored_rows(*reader, of, false);
       const double bound = bound_between(number, *reader);
       if (settle(run, ways, {made.output, is, sizes_in(made.output, shape.type), bound})) {
         made = forward();
       }
-      note(*reader, of.microbatch, false, made.output, made.output, is, bound);
+      note(*reader, of, false, made.output, made.output, is, bound);
     }
     run.grad_output = &grad_output;
     take_gradient(number, of, run, made, std::move(ways));
@@ -213,8 +237,7 @@ class SampleOfStep {
     reference::LayerBackward back = backward(made);
     const std::optional<std::size_t> reader = next_to(number, -1);
     const std::uint32_t cell = cells_.of(layer(number).rank, layer(number).chunk, of.microbatch);
-    const auto is = reader ? stored_.operands(*reader, of.microbatch, true, of.row, 1)
-                           : stored_.given_out(cell, of.row);
+    const auto is = reader ? stored_rows(*reader, of, true) : given_out(cell, of);
     if (!is.empty()) {
       const double bound = reader ? bound_between(number, *reader) : error_bound(type);
       const Numbers sizes = sizes_in(back.grad_input_magnitudes, type);
@@ -224,13 +247,23 @@ class SampleOfStep {
                                            reference::Rounding::AsStored, &edges));
       }
       if (reader) {
-        note(*reader, of.microbatch, true, back.grad_input, back.grad_input_magnitudes, is, bound);
+        note(*reader, of, true, back.grad_input, back.grad_input_magnitudes, is, bound);
       } else {
-        give_out(cell, of.row, back);
+        give_out(cell, of, back);
       }
     }
     take_sides(number, of, back);
     if (whole_ && has_norm(layer(number).shape.kind)) add_norms(number, of.microbatch, back);
+  }
+
+  // Empty if it does not leave the step.
+  [[nodiscard]] std::vector<float> given_out(std::uint32_t cell, const RowOf& of) const {
+    std::vector<float> all;
+    for (std::int64_t row = of.row; row < of.row + of.count; ++row) {
+      const std::vector<float> one = stored_.given_out(cell, row);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
   }
 
   // Tells whether roundings go the engine's way from here on.
@@ -268,14 +301,14 @@ class SampleOfStep {
     return std::nullopt;
   }
 
-  void note(std::size_t reader, std::int32_t microbatch, bool gradient, const Numbers& should,
+  void note(std::size_t reader, const RowOf& of, bool gradient, const Numbers& should,
             const Numbers& sizes, const std::vector<float>& is, double bound) {
-    Rows& rows = handed_on_[{{microbatch, gradient}, reader}];
+    Rows& rows = handed_on_[{{of.microbatch, gradient}, reader}];
     const Numbers relative_to = sizes_in(sizes, layer(reader).shape.type);
     rows.should.insert(rows.should.end(), should.begin(), should.end());
     rows.sizes.insert(rows.sizes.end(), relative_to.begin(), relative_to.end());
     rows.is.insert(rows.is.end(), is.begin(), is.end());
-    rows.columns = std::ssize(should);
+    rows.columns = std::ssize(should) / of.count;
     rows.bound = bound;
   }
 
@@ -290,12 +323,12 @@ class SampleOfStep {
          .elements = std::ssize(rows.should)});
   }
 
-  void give_out(std::uint32_t cell, std::int64_t row, const reference::LayerBackward& back) {
+  void give_out(std::uint32_t cell, const RowOf& of, const reference::LayerBackward& back) {
     SampledTensor& tensor = result.grad_inputs[cell];
-    tensor.columns = std::ssize(back.grad_input);
-    for (std::int64_t column = 0; column < tensor.columns; ++column) {
-      add_element(tensor, row * tensor.columns + column, back.grad_input[as_index(column)],
-                  back.grad_input_magnitudes[as_index(column)]);
+    tensor.columns = std::ssize(back.grad_input) / of.count;
+    for (std::int64_t i = 0; i < std::ssize(back.grad_input); ++i) {
+      add_element(tensor, of.row * tensor.columns + i, back.grad_input[as_index(i)],
+                  back.grad_input_magnitudes[as_index(i)]);
     }
   }
 
@@ -345,6 +378,7 @@ class SampleOfStep {
 
   void take_columns(std::size_t number) {
     const LayerShape& shape = layer(number).shape;
+    if (is_attention(shape.kind)) return take_heads(number);
     std::map<std::int64_t, std::vector<std::int64_t>> by_group;
     for (const std::int64_t at : sample_.of(shape.groups * shape.ffn, stream_of_columns(number))) {
       by_group[at / shape.ffn].push_back(at % shape.ffn);
@@ -449,6 +483,60 @@ class SampleOfStep {
     }
   }
 
+  // The weights of a kv head and of the heads that read it are those of a layer by themselves: no
+  // score has anything of another kv head's. Its columns in the sample are looked at.
+  void take_heads(std::size_t number) {
+    const LayerShape& shape = layer(number).shape;
+    const std::int64_t columns = second_columns(shape);
+    bool first = true;
+    for (const std::int64_t kv_head :
+         parts_of_sample(sample_, columns, shape.kv_heads, stream_of_heads(number))) {
+      const SampledHeads heads(shape, kv_head,
+                               sample_.of(columns / shape.kv_heads, stream_of_columns(number)));
+      load_heads(number, heads, first);
+      for (std::int32_t m = 0; m < microbatches(); ++m) take_heads_of(number, heads, m, first);
+      first = false;
+    }
+  }
+
+  // Every kv head's layer has the whole bias of the second product, which is looked at once.
+  void load_heads(std::size_t number, const SampledHeads& heads, bool first) {
+    const std::int64_t hidden = layer(number).shape.hidden;
+    for (const Role role : kAllRoles) {
+      Numbers& into = of_role(weights_, role);
+      into.clear();
+      const std::uint32_t parameter = layer(number).parameter[as_index(role)];
+      if (parameter == kNoParameter) continue;
+      for (const Slice& slice : heads.weights(role)) append(into, parameters_[parameter], slice);
+      SampledTensor& tensor = result.gradients[parameter];
+      for (const Slice& slice : heads.looked_at(role, first)) {
+        for (std::int64_t i = 0; i < slice.count; ++i) {
+          tensor.at.push_back(slice.first + i * slice.step);
+        }
+      }
+      if (role == Role::First || role == Role::SecondBias) tensor.columns = hidden;
+    }
+  }
+
+  void take_heads_of(std::size_t number, const SampledHeads& heads, std::int32_t m, bool first) {
+    const LayerShape& shape = layer(number).shape;
+    const reference::LayerForm form = heads.form(form_of(shape));
+    const Numbers input = widened(stored_.operands(number, m, false, 0, shape.tokens));
+    const Numbers grad_output = widened(stored_.operands(number, m, true, 0, shape.tokens));
+    const auto saved = reference::forward(form, weights_, {}, input, reference::Rounding::AsStored);
+    const auto grads = reference::backward(form, weights_, {}, input, saved, grad_output,
+                                           reference::Rounding::AsStored, nullptr,
+                                           reference::Wanted::WeightGradients)
+                           .grads;
+    for (const Role role : {Role::First, Role::FirstBias, Role::Second, Role::SecondBias}) {
+      const std::uint32_t parameter = layer(number).parameter[as_index(role)];
+      if (parameter == kNoParameter) continue;
+      Numbers& to = contributions_[parameter][MicrobatchId(m).index()];
+      const Numbers& from = of_role(grads, role);
+      for (const std::int64_t at : heads.places(role, first)) to.push_back(from[as_index(at)]);
+    }
+  }
+
   // Some columns of a matrix.
   static Numbers picked(const Numbers& from, std::int64_t width,
                         const std::vector<std::int64_t>& columns) {
@@ -519,25 +607,6 @@ SampledReference sampled_reference(const PlannedStep& step, const StepLayers& la
   SampleOfStep of_step(step, layers, parameters, given, stored, sample);
   of_step.run();
   return std::move(of_step.result);
-}
-
-double sampled_work(const StepLayers& layers, std::int32_t microbatches, std::int64_t count) {
-  double work = 0;
-  for (const StepLayer& layer : layers.all()) {
-    const LayerShape& shape = layer.shape;
-    const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-    const double rows = number(std::min(shape.tokens, count)) * microbatches;
-    const double weights =
-        number(first_columns(shape) + (is_mlp(shape.kind) ? shape.ffn : 0)) * number(shape.hidden);
-    // A row goes forward and back.
-    work += (2 * rows + std::min(rows, number(shape.groups))) * weights;
-    // A group meets so many parts of the sample; its rows are looked at for each.
-    const std::int64_t parts = shape.groups > 1 ? count / shape.groups + 2 : count;
-    const double columns = number(std::min({count, parts, shape.ffn}));
-    const double products = is_mlp(shape.kind) ? 7 : 2;
-    work += columns * products * number(shape.tokens) * number(shape.hidden) * microbatches;
-  }
-  return work;
 }
 
 }  // namespace capo::run

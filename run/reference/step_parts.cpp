@@ -134,6 +134,10 @@ reference::LayerForm form_of(const LayerShape& shape) {
           .hidden = shape.hidden,
           .ffn = shape.ffn,
           .groups = shape.groups,
+          .heads = shape.heads,
+          .kv_heads = shape.kv_heads,
+          .head_dim = shape.head_dim,
+          .sequence = shape.sequence,
           .bias = shape.bias,
           .scale_bias = shape.scale_bias};
 }

@@ -18,6 +18,8 @@ namespace {
 constexpr std::int64_t kTokens = 8;
 constexpr std::int64_t kColumns = 16;
 constexpr std::int64_t kGroups = 4;
+constexpr std::int64_t kHeads = 4;
+constexpr std::int64_t kHeadColumns = 4;
 
 // A linear module whose gradient goes to main_grad, as in every run that people do.
 Module default_module() {
@@ -100,11 +102,21 @@ class Completer {
       module.dtype = DataType::Bf16;
       assume("dtype bf16");
     }
-    take(module.shape.tokens, kTokens, "tokens");
-    take(module.shape.hidden, kColumns, "hidden");
-    take(module.shape.ffn, kColumns, "ffn");
+    // One declared sequence is a microbatch, and heads that are not said to be shared are not.
+    ModuleShape& shape = module.shape;
+    const bool attention = is_attention(*module.kind);
+    take(shape.tokens, attention ? shape.sequence.value_or(kTokens) : kTokens, "tokens");
+    take(shape.hidden, kColumns, "hidden");
+    if (attention) {
+      take(shape.heads, shape.kv_heads.value_or(kHeads), "heads");
+      take(shape.kv_heads, *shape.heads, "kv_heads");
+      take(shape.head_dim, kHeadColumns, "head_dim");
+      take(shape.sequence, *shape.tokens, "sequence");
+    } else {
+      take(shape.ffn, kColumns, "ffn");
+    }
     if (is_grouped(*module.kind)) {
-      take(module.shape.groups, kGroups, "groups");
+      take(shape.groups, kGroups, "groups");
       if (!module.splits) {
         module.splits = Splits::Device;
         assume("splits on the device");
@@ -115,19 +127,14 @@ class Completer {
 
   void complete_bytes(Module& module) {
     if (is_made_of_modules(*module.kind)) return;
-    LayerShape shape{.kind = *module.kind,
-                     .type = stored_type(*module.dtype),
-                     .tokens = *module.shape.tokens,
-                     .hidden = *module.shape.hidden,
-                     .ffn = *module.shape.ffn,
-                     .groups = module.shape.groups.value_or(1)};
+    LayerShape shape = declared_shape(module);
     if (rough_bytes(shape) > kMostBytes) return;  // module_refusal() says so in words
     const Aliases aliases = declared_.plan.aliases.value_or(*aliases_of(module));
     shape.copies_input = !aliases.input;
     if (is_grouped(*module.kind) && module.splits == Splits::Input && !module.bytes.input) {
       module.bytes.input = sizes_offset(shape) + shape.groups * 8;
     }
-    if (is_mlp(*module.kind) && !module.bytes.activations) {
+    if (has_two_weights(*module.kind) && !module.bytes.activations) {
       module.bytes.activations = kept_bytes(shape);
     }
     if (module.dtype != DataType::Fp8) return;

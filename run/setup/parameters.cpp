@@ -25,27 +25,45 @@ std::vector<ParameterForm> parameter_forms(const LayerShape& shape, bool single)
   }
   add(Role::First, shape.groups, first_columns(shape), shape.hidden);
   if (shape.bias) add(Role::FirstBias, shape.groups, 1, first_columns(shape));
-  if (is_mlp(shape.kind)) {
-    add(Role::Second, shape.groups, shape.hidden, shape.ffn);
+  if (has_two_weights(shape.kind)) {
+    add(Role::Second, shape.groups, shape.hidden, second_columns(shape));
     if (shape.bias) add(Role::SecondBias, shape.groups, 1, shape.hidden);
   }
   return forms;
 }
 
-std::string_view name_of(Role role, bool mlp) {
+namespace {
+
+// The names of the first and the second of two weights, and of their biases.
+struct WeightNames {
+  std::string_view first;
+  std::string_view first_bias;
+  std::string_view second;
+  std::string_view second_bias;
+};
+
+WeightNames weights_of(ModuleKind kind) {
+  if (is_attention(kind)) return {"qkv weight", "qkv bias", "output weight", "output bias"};
+  if (is_mlp(kind)) return {"fc1 weight", "fc1 bias", "fc2 weight", "fc2 bias"};
+  return {"weight", "bias", "", ""};
+}
+
+}  // namespace
+
+std::string_view name_of(Role role, ModuleKind kind) {
   switch (role) {
     case Role::NormWeight:
       return "norm weight";
     case Role::NormBias:
       return "norm bias";
     case Role::First:
-      return mlp ? "fc1 weight" : "weight";
+      return weights_of(kind).first;
     case Role::FirstBias:
-      return mlp ? "fc1 bias" : "bias";
+      return weights_of(kind).first_bias;
     case Role::Second:
-      return "fc2 weight";
+      return weights_of(kind).second;
     case Role::SecondBias:
-      return "fc2 bias";
+      return weights_of(kind).second_bias;
   }
   CAPO_UNREACHABLE();
 }

@@ -47,7 +47,8 @@ struct ParameterForm {
 
 /// The parameters that a layer has, by role, without names.
 [[nodiscard]] std::vector<ParameterForm> parameter_forms(const LayerShape& shape, bool single);
-[[nodiscard]] std::string_view name_of(Role role, bool mlp);
+/// "norm weight", and of the kind: "fc1 weight", "qkv weight". Empty if it has no such parameter.
+[[nodiscard]] std::string_view name_of(Role role, ModuleKind kind);
 
 /// A tensor of a parameter's shape: a part for each group, and a table of them on the device.
 struct GroupedTensor {

@@ -28,16 +28,39 @@ Refusal missing(const Module& module) {
   if (!module.dtype) return lacks("dtype");
   if (!module.shape.tokens) return lacks("tokens");
   if (!module.shape.hidden) return lacks("hidden");
-  if (!module.shape.ffn) return lacks("ffn");
+  if (is_attention(*module.kind)) {
+    if (!module.shape.heads) return lacks("heads");
+    if (!module.shape.kv_heads) return lacks("kv_heads");
+    if (!module.shape.head_dim) return lacks("head_dim");
+    if (!module.shape.sequence) return lacks("sequence");
+  } else if (!module.shape.ffn) {
+    return lacks("ffn");
+  }
   if (is_grouped(*module.kind) && !module.shape.groups) return lacks("groups");
   return std::nullopt;
 }
 
+// Every kv head is read by as many heads, and a microbatch is whole sequences.
+Refusal uneven(const Module& module) {
+  if (!is_attention(*module.kind)) return std::nullopt;
+  const ModuleShape& shape = module.shape;
+  if (*shape.heads % *shape.kv_heads != 0) {
+    return fmt::format("{} has {} heads, which is no multiple of its {} kv_heads", named(module),
+                       *shape.heads, *shape.kv_heads);
+  }
+  if (*shape.tokens % *shape.sequence != 0) {
+    return fmt::format("{} has {} tokens, which are no whole sequences of {}", named(module),
+                       *shape.tokens, *shape.sequence);
+  }
+  return std::nullopt;
+}
+
 Refusal not_run(const Module& module) {
+  if (!module.kind) return std::nullopt;
   if (is_made_of_modules(*module.kind)) {
-    const bool attention = module.kind == ModuleKind::TransformerLayer;
+    const bool whole = module.kind == ModuleKind::TransformerLayer;
     return fmt::format("{} is a {}, and capo runs no {}: declare the modules that it is made of",
-                       named(module), name_of(*module.kind), attention ? "attention" : "router");
+                       named(module), name_of(*module.kind), whole ? "layer as a whole" : "router");
   }
   if (module.flags.scale_bias && module.kind != ModuleKind::GroupedLinearOp) {
     return fmt::format("{} scales its bias, which only a grouped-linear-op does", named(module));
@@ -68,20 +91,14 @@ Refusal bad_main_grad(const Module& module) {
 }
 
 LayerShape shape_of(const Module& module, const LayerFacts& facts) {
-  const bool grouped = is_grouped(*module.kind);
-  return {.kind = *module.kind,
-          .type = stored_type(*module.dtype),
-          .tokens = *module.shape.tokens,
-          .hidden = *module.shape.hidden,
-          .ffn = *module.shape.ffn,
-          .groups = grouped ? *module.shape.groups : 1,
-          .grouped = grouped,
-          .bias = module.flags.bias,
-          .scale_bias = module.flags.scale_bias,
-          .split = grouped && (module.splits == Splits::Host || module.dtype == DataType::Fp32),
-          .copies_input = !facts.aliases.input,
-          .copies_grad_output = !facts.aliases.grad_output,
-          .needs_grad_input = module.flags.input_requires_grad};
+  LayerShape shape = declared_shape(module);
+  shape.bias = module.flags.bias;
+  shape.scale_bias = module.flags.scale_bias;
+  shape.split = shape.grouped && (module.splits == Splits::Host || module.dtype == DataType::Fp32);
+  shape.copies_input = !facts.aliases.input;
+  shape.copies_grad_output = !facts.aliases.grad_output;
+  shape.needs_grad_input = module.flags.input_requires_grad;
+  return shape;
 }
 
 // TransformerEngine's operations make the bias gradient with B, its grouped-linear does on the
@@ -184,8 +201,7 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
             form.single = module.flags.single_bias;
           }
           form.fused = weight && module.flags.fuse_wgrad_accumulation;
-          form.name =
-              fmt::format("{}: {}", place_of(layer), name_of(form.role, is_mlp(layer.shape.kind)));
+          form.name = fmt::format("{}: {}", place_of(layer), name_of(form.role, layer.shape.kind));
           layer.parameter[as_index(form.role)] =
               static_cast<std::uint32_t>(layers.parameters_.size());
           layers.parameters_.push_back(std::move(form));
@@ -219,11 +235,8 @@ Result<StepLayers, std::string> StepLayers::of(const PlannedStep& step) {
 std::optional<std::string> module_refusal(const Module& module) {
   if (auto why = not_run(module)) return why;
   if (auto why = missing(module)) return why;
-  const LayerShape shape{.tokens = *module.shape.tokens,
-                         .hidden = *module.shape.hidden,
-                         .ffn = *module.shape.ffn,
-                         .groups = module.shape.groups.value_or(1)};
-  if (rough_bytes(shape) > kMostBytes) {
+  if (auto why = uneven(module)) return why;
+  if (rough_bytes(declared_shape(module)) > kMostBytes) {
     return fmt::format("{} takes more than 2^44 bytes, which is more than capo runs",
                        named(module));
   }

@@ -41,7 +41,12 @@ void make_runnable(Dice& dice, Declared& declared) {
   for (Module& module : declared.options.modules.list) {
     if (is_made_of_modules(*module.kind)) module.kind = ModuleKind::LayerNormMlp;
     module.dtype = type;
-    module.shape = {.tokens = tokens, .hidden = width, .ffn = width};
+    module.shape = {.tokens = tokens, .hidden = width};
+    if (is_attention(*module.kind)) {
+      draw_heads(dice, module.shape);
+    } else {
+      module.shape.ffn = width;
+    }
     module.main_grad.reset();
     if (is_grouped(*module.kind)) module.shape.groups = groups;
     module.flags.input_requires_grad = true;
@@ -64,7 +69,8 @@ void fill_shapes(Declared& declared) {
     if (!module.dtype) module.dtype = first.dtype;
     if (!module.shape.tokens) module.shape.tokens = first.shape.tokens;
     if (!module.shape.hidden) module.shape.hidden = first.shape.hidden;
-    if (!module.shape.ffn) module.shape.ffn = first.shape.ffn;
+    // A layer is as wide behind as in front, whatever it makes in between.
+    if (!module.shape.ffn && !module.shape.heads) module.shape.ffn = first.shape.hidden;
   }
 }
 

@@ -6,12 +6,24 @@
 
 namespace capo::testing {
 
+void draw_heads(Dice& dice, ModuleShape& shape) {
+  shape.kv_heads = dice.between(1, 2);
+  shape.heads = *shape.kv_heads * dice.between(1, 3);
+  shape.head_dim = 8 * dice.between(1, 2);
+  shape.sequence = 4 * dice.between(1, 2);
+}
+
 Module draw_truth_module(Dice& dice, ModuleKind kind) {
   Module module{.name = std::string(name_of(kind)),
                 .kind = kind,
                 .dtype = dice.one_in(4) ? DataType::Fp16 : DataType::Bf16};
   const std::int32_t width = 8 * dice.between(2, 4);
-  module.shape = {.tokens = 8 * dice.between(1, 4), .hidden = width, .ffn = width};
+  module.shape = {.tokens = 8 * dice.between(1, 4), .hidden = width};
+  if (is_attention(kind)) {
+    draw_heads(dice, module.shape);
+  } else {
+    module.shape.ffn = width;
+  }
   if (is_grouped(kind)) {
     module.shape.groups = dice.between(1, 8);
     module.splits = Splits::Device;

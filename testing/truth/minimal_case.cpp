@@ -162,6 +162,9 @@ class Shrinker {
     with([](Module& of) {
       if (of.shape.groups) of.shape.groups = 1;
     });
+    with([](Module& of) {
+      if (of.shape.heads) of.shape.heads = of.shape.kv_heads = 1;
+    });
     return simpler;
   }
 

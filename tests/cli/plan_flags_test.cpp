@@ -143,7 +143,7 @@ TEST_F(PlanFlags, AliasNeedsAPlanWhicheverItIs) {
 
 TEST_F(PlanFlags, ModulesTakesEveryKind) {
   for (const char* kind :
-       {"linear", "grouped-linear", "layernorm-linear", "layernorm-mlp", "grouped-mlp",
+       {"linear", "grouped-linear", "layernorm-linear", "layernorm-mlp", "grouped-mlp", "attention",
         "transformer-layer", "moe-layer", "grouped-linear-op", "basic-linear-op"}) {
     expect_taken({"--modules", kind});
   }
@@ -154,10 +154,10 @@ TEST_F(PlanFlags, ModulesRefusesOtherWords) {
                "--modules: there is no module kind `linaer`; did you mean "
                "`linear`?");
   expect_usage({"--modules", "linear,groupd-mlp"}, "did you mean `grouped-mlp`?");
-  expect_usage({"--modules", "attention"},
-               "there is no module kind `attention`; there are linear, grouped-linear, "
-               "layernorm-linear, layernorm-mlp, grouped-mlp, transformer-layer, moe-layer, "
-               "grouped-linear-op, basic-linear-op");
+  expect_usage({"--modules", "router"},
+               "there is no module kind `router`; there are linear, grouped-linear, "
+               "layernorm-linear, layernorm-mlp, grouped-mlp, attention, transformer-layer, "
+               "moe-layer, grouped-linear-op, basic-linear-op");
   for (const char* list : {"", "linear,", ",linear", "linear, linear"}) {
     expect_usage({"--modules", list}, "--modules: there is no module kind");
   }

@@ -212,7 +212,8 @@ TEST(RunCommand, ALimitIsNoVerdictInBothForms) {
 TEST(RunCommand, WhatCannotBeRunSaysSoInJsonToo) {
   const json refusal = run_json({"--order", kSound, "--modules", "transformer-layer"}, 1);
   EXPECT_EQ(refusal["bit_equal"], nullptr);
-  EXPECT_NE(refusal["reason"].get<std::string>().find("runs no attention"), std::string::npos);
+  EXPECT_NE(refusal["reason"].get<std::string>().find("runs no layer as a whole"),
+            std::string::npos);
 }
 
 TEST(RunCommand, AModelThatIsTooLargeIsRefusedInWords) {
@@ -365,10 +366,31 @@ TEST(RunCommand, FlagsThatMakeNoSenseTogetherAreUsage) {
   EXPECT_EQ(run_capo({"run", "--order", kSound, "--sizes", "even"}).exit_code, 2);
 }
 
+TEST(RunCommand, AnAttentionRunsByItsNameAlone) {
+  const json report = run_json({"--order", kSound, "--modules", "attention"}, 0);
+  EXPECT_EQ(report["bit_equal"], true);
+  const Outcome outcome = run_capo({"run", "--order", kSound, "--modules", "attention"});
+  EXPECT_NE(outcome.out.find("head_dim 4; heads 4; hidden 16; kv_heads 4"), std::string::npos)
+      << outcome.out;
+}
+
+// A file is read before anything is run, and says where the numbers stand.
+TEST(RunCommand, AnAttentionThatDoesNotComeOutEvenIsRefusedAtItsPlace) {
+  const ScratchFolder folder;
+  const std::string model = folder.path() / "uneven.json";
+  std::ofstream(model) << R"({"modules": {"a": {"kind": "attention", "shape": {"tokens": 12,
+      "sequence": 5}}}})";
+  const Outcome outcome = run_capo({"run", "--order", kSound, "--model", model});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_NE(outcome.err.find("uneven.json:2:19"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("`shape.tokens`, 12, is no multiple of it"), std::string::npos)
+      << outcome.err;
+}
+
 TEST(RunCommand, ATransformerLayerIsRefusedWithAReason) {
   const Outcome outcome = run_capo({"run", "--order", kSound, "--modules", "transformer-layer"});
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_NE(outcome.err.find("capo runs no attention"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("capo runs no layer as a whole"), std::string::npos) << outcome.err;
 }
 
 // SwiGLU squares what it reads, so that eight layers without a norm leave nothing of it.

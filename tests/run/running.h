@@ -26,11 +26,12 @@
 
 namespace capo::run {
 
-/// Every kind that capo runs: those of the contract's columns, and TE's basic operation.
+/// Every kind that capo runs: those of the contract's columns, TE's basic operation, and
+/// attention.
 inline constexpr std::array kRunKinds{ModuleKind::Linear,          ModuleKind::LayerNormLinear,
                                       ModuleKind::LayerNormMlp,    ModuleKind::GroupedLinear,
                                       ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp,
-                                      ModuleKind::BasicLinearOp};
+                                      ModuleKind::BasicLinearOp,   ModuleKind::Attention};
 
 inline constexpr std::array kGranularities{Granularity::PerAction, Granularity::PerStep};
 
@@ -41,10 +42,19 @@ inline Input typed(std::string text, const LoadOptions& options = {}) {
   return *std::move(input);
 }
 
-/// A module of 8 rows and 16 columns, whose gradients are fused as in every run that people do.
+/// A module of 8 rows and 16 columns, whose gradients are fused as in every run that people do; an
+/// attention has two sequences, and two heads for each of two kv heads.
 inline Module small(ModuleKind kind) {
   Module module{.name = std::string(name_of(kind)), .kind = kind, .dtype = DataType::Bf16};
-  module.shape = {.tokens = 8, .hidden = 16, .ffn = 16};
+  module.shape = {.tokens = 8, .hidden = 16};
+  if (is_attention(kind)) {
+    module.shape.heads = 4;
+    module.shape.kv_heads = 2;
+    module.shape.head_dim = 4;
+    module.shape.sequence = 4;
+  } else {
+    module.shape.ffn = 16;
+  }
   if (is_grouped(kind)) {
     module.shape.groups = 3;
     module.splits = Splits::Device;

@@ -31,6 +31,8 @@ MORE_MODELS = (
     {"schema": 1, "comment": None, "topology": "v", "p2p": "flush", "ep_overlap": True, "transfers": "buffered"},
     {"modules": {"a": {}}, "layers": "a"},
     {"modules": {"a": {"flags": {"delay_wgrad": True}}}, "layers": [["a"], ["a", "a"]]},
+    {"modules": {"a": {"kind": "attention", "shape": {"tokens": 4, "hidden": 2, "heads": 4, "kv_heads": 2, "head_dim": 3,
+                                                      "sequence": 2}}}, "layers": "a"},
     {"modules": {"a": {"bytes": {"input": 0, "weight": 2**53 - 1}}}, "layers": [[["a"]], []]},
     {"configuration": {"layers": 2, "dense_layers": 1, "hidden": 8, "ffn": 8, "heads": 2, "kv_heads": 2, "head_size": 4,
                        "latent": {"q_rank": 1, "kv_rank": 1, "nope_size": 1, "rope_size": 1, "value_size": 1},

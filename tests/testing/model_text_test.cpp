@@ -45,7 +45,14 @@ TEST(ModelText, HasEverythingThatIsDeclared) {
                                  .model_chunks = {2, 1},
                                  .warm_up_keeps_outputs = true}};
   Module full{.name = "full", .kind = ModuleKind::GroupedMlp, .dtype = DataType::Fp8};
-  full.shape = {.tokens = 1, .hidden = 2, .ffn = 3, .groups = 4};
+  full.shape = {.tokens = 8,
+                .hidden = 2,
+                .ffn = 3,
+                .groups = 4,
+                .heads = 6,
+                .kv_heads = 3,
+                .head_dim = 5,
+                .sequence = 2};
   full.bytes = {.input = 5, .output = 6, .activations = 7, .operands = 8, .weight = 9};
   full.flags.bias = true;
   full.flags.input_requires_grad = false;

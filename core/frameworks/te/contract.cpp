@@ -218,7 +218,7 @@ std::span<const ConditionalDefect> conditional_defects() {
 
 std::optional<Products> products(ModuleKind kind, const ModuleFlags& flags, Contract whose) {
   if (is_made_of_modules(kind)) return std::nullopt;
-  const bool trains = !flags.frozen_weight || is_mlp(kind);
+  const bool trains = !flags.frozen_weight || has_two_weights(kind);
   Products needed{.input = flags.input_requires_grad || has_norm(kind),
                   .weight = trains,
                   .frozen_weight = false};
@@ -233,7 +233,7 @@ bool hands_a_gradient(ModuleKind kind, const ModuleFlags& flags, Contract whose)
   if (is_made_of_modules(kind) || has_norm(kind)) return true;
   if (flags.input_requires_grad) return true;
   ModuleFlags trained = flags;
-  trained.frozen_weight = flags.frozen_weight && !is_mlp(kind);
+  trained.frozen_weight = flags.frozen_weight && !has_two_weights(kind);
   const std::optional<Cell> weight = contract_under(kind, trained, whose);
   const std::optional<Cell> bias = bias_contract(kind, flags, whose);
   return (weight && weight->returned != Returned::Nothing) ||

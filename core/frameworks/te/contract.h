@@ -22,8 +22,8 @@
 //
 // TransformerEngine's cells are facts about a version, defects included; the profile `te` goes by
 // them. A transformer-layer has no cell: it is made of modules that have one. TE's basic-linear-op
-// has no Delay, and takes its cells from the column of grouped-linear-op. main_grad's layout is
-// main_grad.h's concern.
+// has no Delay, and takes its cells from the column of grouped-linear-op; an attention is two
+// linears to it. main_grad's layout is main_grad.h's concern.
 //
 // Tested cell by cell by contract_test.cpp; accumulator_test.cpp adds up what the cells lead to.
 
@@ -144,7 +144,7 @@ struct Products {
 
 /// Sound is what somebody needs and no more: with input_requires_grad false, weight gradients only,
 /// with frozen_weight the input's only. A norm in front needs the product for its own weights. Of
-/// layernorm-mlp and grouped-mlp one of the two weights is frozen. None for a transformer-layer.
+/// a kind with two weights one of them is frozen. None for a transformer-layer.
 [[nodiscard]] std::optional<Products> products(ModuleKind kind, const ModuleFlags& flags,
                                                Contract whose);
 

@@ -142,8 +142,8 @@ std::string contract_page(const te::Version& version) {
       version.commit, table(Contract::Te, version), notes_of_te(version));
   out +=
       "\n" + paragraph("",
-                       "Its basic-linear-op is as the rows of grouped-linear-op without delay. A "
-                       "transformer-layer is made of these.");
+                       "Its basic-linear-op is as the rows of grouped-linear-op without delay. An "
+                       "attention is two linears. A transformer-layer is made of these.");
   out += "\nWhat goes wrong in TransformerEngine under some flag or circumstance:\n\n";
   for (const ConditionalDefect& defect : conditional_defects()) {
     out += paragraph("  - ",

@@ -156,7 +156,9 @@ class Capture {
       address_[id(work, layer, BufferKind::GradOutput)] = *output;
       if (work.delayed) take(work, layer, BufferKind::Operands);
       take(work, layer, BufferKind::GradInput);
-      if (!work.delayed || of.aliases.input) give_back(work, layer, BufferKind::Activations);
+      if (!work.delayed || !of.weight_reads_kept()) {
+        give_back(work, layer, BufferKind::Activations);
+      }
       give_back(work, layer, BufferKind::Output);
       if (above) give_back(work, *above, BufferKind::GradInput);
       above = layer;
@@ -178,7 +180,7 @@ class Capture {
   void weight(const Work& work, std::int32_t layer) {
     take(work, layer, BufferKind::Scratch);
     give_back(work, layer, BufferKind::Scratch);
-    if (!facts(work, layer).aliases.input) give_back(work, layer, BufferKind::Activations);
+    if (facts(work, layer).weight_reads_kept()) give_back(work, layer, BufferKind::Activations);
     give_back(work, layer, BufferKind::Operands);
   }
 

@@ -15,7 +15,7 @@ TEST(ModuleKinds, AreNamedByTheirRows) {
     names.insert(name_of(kind));
   }
   EXPECT_EQ(names.size(), kModuleKinds.size());
-  EXPECT_EQ(module_kind_named("attention"), std::nullopt);
+  EXPECT_EQ(module_kind_named("router"), std::nullopt);
   EXPECT_EQ(module_kind_named(""), std::nullopt);
 }
 
@@ -26,11 +26,23 @@ TEST(ModuleKinds, ReadSizesOfGroupsOnlyWithGroups) {
   }
 }
 
-TEST(ModuleKinds, MakeWhatWReadsBehindANormAndBetweenProducts) {
+// The first product of an attention has nothing in front of it.
+TEST(ModuleKinds, MakeWhatTheFirstProductReadsBehindANormAndInMlpsAndModules) {
   for (const ModuleKind kind : kModuleKinds) {
-    const bool makes = has_norm(kind) || !is_one_product(kind);
+    const bool makes = has_norm(kind) || is_mlp(kind) || is_made_of_modules(kind);
     EXPECT_EQ(facts_of(kind).kept_input == KeptInput::Made, makes) << name_of(kind);
   }
+}
+
+TEST(ModuleKinds, AreMadeUpInOneWayOfFour) {
+  for (const ModuleKind kind : kModuleKinds) {
+    const int ways = static_cast<int>(is_one_product(kind)) + static_cast<int>(is_mlp(kind)) +
+                     static_cast<int>(is_attention(kind)) +
+                     static_cast<int>(is_made_of_modules(kind));
+    EXPECT_EQ(ways, 1) << name_of(kind);
+    EXPECT_EQ(has_two_weights(kind), is_mlp(kind) || is_attention(kind)) << name_of(kind);
+  }
+  EXPECT_TRUE(is_attention(ModuleKind::Attention));
 }
 
 TEST(ModuleKinds, TakeTheirCellsFromAColumnThatHasItsOwn) {

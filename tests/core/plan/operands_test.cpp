@@ -46,6 +46,7 @@ constexpr Row kTable[] = {
     {ModuleKind::TransformerLayer, kGradOutput, kNone, kGradOutput},
     {ModuleKind::MoeLayer, kGradOutput, kNone, kGradOutput},
     {ModuleKind::GroupedMlp, kNone, kNone, kNone},
+    {ModuleKind::Attention, kBoth, kNone, kBoth},
 };
 
 TEST(Operands, AreTheStaticBuffersOrCopiesAsTheTableSays) {
@@ -62,8 +63,16 @@ TEST(Operands, AreTheStaticBuffersOrCopiesAsTheTableSays) {
   }
 }
 
+// The second product of an attention reads what forward made, whatever the first one reads.
+TEST(Operands, OnlyAnAttentionMakesSomethingBesidesTheInputThatWReads) {
+  for (const ModuleKind kind : kModuleKinds) {
+    EXPECT_EQ(makes_for_weight({.kind = kind}), kind == ModuleKind::Attention) << name_of(kind);
+  }
+  EXPECT_FALSE(makes_for_weight({.name = "m"}));
+}
+
 TEST(Operands, AnInputThatIsGatheredOrNotContiguousIsCopied) {
-  for (const auto kind : {ModuleKind::Linear, ModuleKind::GroupedLinear,
+  for (const auto kind : {ModuleKind::Linear, ModuleKind::GroupedLinear, ModuleKind::Attention,
                           ModuleKind::GroupedLinearOp, ModuleKind::BasicLinearOp}) {
     SCOPED_TRACE(name_of(kind));
     EXPECT_EQ(of(kind, DataType::Bf16, [](Module& m) { m.flags.gathered_input = true; }),

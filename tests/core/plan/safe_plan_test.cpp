@@ -74,6 +74,24 @@ TEST(SafePlan, KeepsWhatTheWeightGradientReads) {
   EXPECT_FALSE(step.hazards(PlanKind::Te).empty());
 }
 
+// Of a linear what forward keeps goes with the backward, since W reads the input itself; W of an
+// attention reads both. The second backward runs while the first weight gradient waits.
+TEST(SafePlan, KeepsWhatForwardMadeToTheWeightGradientsOfTwoProducts) {
+  const auto planned = [](ModuleKind kind) {
+    Module module = sized_module();
+    module.kind = kind;
+    return PlannedStep(one_rank("F1.0 B1.0 F1.1 B1.1 W1.0 W1.1", 2), all_of(module),
+                       {.aliases = kBoth});
+  };
+  const PlannedStep linear = planned(ModuleKind::Linear);
+  const PlannedStep attention = planned(ModuleKind::Attention);
+  for (const PlanKind kind : {PlanKind::Safe, PlanKind::Te}) {
+    EXPECT_EQ(attention.plan(kind).ranks.at(0).pool, linear.plan(kind).ranks.at(0).pool + 34);
+  }
+  EXPECT_TRUE(attention.hazards(PlanKind::Safe).empty());
+  EXPECT_EQ(attention.hazards(PlanKind::Te).size(), linear.hazards(PlanKind::Te).size());
+}
+
 // A composite's members run beside each other: the backward's memory is not free for the forward.
 TEST(SafePlan, SharesNothingWithinAComposite) {
   const PlannedStep apart(one_rank("F1.0 B1.0 F1.1 B1.1", 2));
@@ -104,16 +122,19 @@ TEST(SafePlan, CountsWeightsBesideThePeak) {
 
 // Whatever is declared to be kept beside an aliased operand goes with its weight gradient.
 TEST(SafePlan, GivesEverythingBackWhateverIsAliased) {
-  for (const auto& aliases :
-       {std::optional<Aliases>{}, std::optional{Aliases{}}, std::optional{kBoth},
-        std::optional{Aliases{.input = true}}, std::optional{Aliases{.grad_output = true}}}) {
-    const PlannedStep one(one_rank("F1.0 B1.0 W1.0", 1), all_of(sized_module()),
-                          {.aliases = aliases});
-    const PlannedStep four(
-        one_rank("F1.0 B1.0 W1.0 F1.1 B1.1 W1.1 F1.2 B1.2 W1.2 F1.3 B1.3 W1.3", 4),
-        all_of(sized_module()), {.aliases = aliases});
-    EXPECT_EQ(memory_of(four).pool, memory_of(one).pool);
-    EXPECT_EQ(memory_of(four).lower_bound, memory_of(one).lower_bound);
+  for (const auto& kind : {std::optional<ModuleKind>{}, std::optional{ModuleKind::Attention}}) {
+    Module module = sized_module();
+    module.kind = kind;
+    for (const auto& aliases :
+         {std::optional<Aliases>{}, std::optional{Aliases{}}, std::optional{kBoth},
+          std::optional{Aliases{.input = true}}, std::optional{Aliases{.grad_output = true}}}) {
+      const PlannedStep one(one_rank("F1.0 B1.0 W1.0", 1), all_of(module), {.aliases = aliases});
+      const PlannedStep four(
+          one_rank("F1.0 B1.0 W1.0 F1.1 B1.1 W1.1 F1.2 B1.2 W1.2 F1.3 B1.3 W1.3", 4),
+          all_of(module), {.aliases = aliases});
+      EXPECT_EQ(memory_of(four).pool, memory_of(one).pool);
+      EXPECT_EQ(memory_of(four).lower_bound, memory_of(one).lower_bound);
+    }
   }
 }
 

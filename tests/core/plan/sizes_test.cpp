@@ -96,6 +96,29 @@ TEST(Sizes, OfAnMlpFollowFromItsShape) {
             kept(ModuleKind::LayerNormMlp, DataType::Bf16));
 }
 
+// 4 heads and 2 kv heads of 64 columns: 512 columns of qkv, 256 of y, and a number of each row and
+// head.
+TEST(Sizes, OfAnAttentionFollowFromItsHeads) {
+  const auto sizes = [](DataType type, const Aliases& aliases, bool high_precision = false) {
+    Module module{
+        .kind = ModuleKind::Attention,
+        .dtype = type,
+        .shape = {.tokens = 1024, .hidden = 512, .heads = 4, .kv_heads = 2, .head_dim = 64}};
+    module.flags.high_precision_backward = high_precision;
+    return buffer_bytes(module, aliases);
+  };
+  const std::int64_t kept = 1024 * (512 * 2 + 256 * 2 + 4 * 4);
+  EXPECT_EQ(sizes(DataType::Bf16, kBoth),
+            (Sizes{1024 * kKiB, 1024 * kKiB, 1024 * kKiB, 1024 * kKiB, kept, 0, 0}));
+  EXPECT_EQ(sizes(DataType::Bf16, kCopies),
+            (Sizes{1024 * kKiB, 1024 * kKiB, 1024 * kKiB, 1024 * kKiB, kept + 1024 * kKiB,
+                   1024 * kKiB, 1024 * kKiB}));
+  EXPECT_EQ((*sizes(DataType::Fp32, kBoth))[4], 1024 * (512 * 4 + 256 * 4 + 4 * 4));
+  EXPECT_EQ((*sizes(DataType::Fp8, kCopies))[4], kept + 1024 * (256 + 512))
+      << "quantized copies of what both products read";
+  EXPECT_EQ((*sizes(DataType::Fp8, kCopies, true))[4], kept + 1024 * kKiB);
+}
+
 TEST(Sizes, FollowFromAConfigurationUnlessTheyAreDeclared) {
   Module module{.kind = ModuleKind::TransformerLayer, .dtype = DataType::Bf16};
   module.derived = {.input = 8, .output = 10, .activations = 34, .operands = 12, .weight = 99};
@@ -139,6 +162,18 @@ TEST(Sizes, NameTheMemberThatIsUndeclared) {
   EXPECT_EQ(beside_its_ends(nothing), "");
   EXPECT_EQ(beside_its_ends([](Module& m) { m.shape.tokens.reset(); }), "shape.tokens");
   EXPECT_EQ(beside_its_ends([](Module& m) { m.shape.hidden.reset(); }), "shape.hidden");
+  const auto of_heads = [](void (*change)(Module&), const Aliases& aliases) {
+    Module module = module_of(ModuleKind::Attention, DataType::Bf16);
+    module.shape = {.tokens = 8, .hidden = 8, .heads = 2, .kv_heads = 1, .head_dim = 4};
+    change(module);
+    return undeclared_size(module, aliases);
+  };
+  for (const Aliases& aliases : {kCopies, kBoth}) {
+    EXPECT_EQ(of_heads(nothing, aliases), "");
+    EXPECT_EQ(of_heads([](Module& m) { m.shape.heads.reset(); }, aliases), "shape.heads");
+    EXPECT_EQ(of_heads([](Module& m) { m.shape.kv_heads.reset(); }, aliases), "shape.kv_heads");
+    EXPECT_EQ(of_heads([](Module& m) { m.shape.head_dim.reset(); }, aliases), "shape.head_dim");
+  }
   EXPECT_EQ(lack(ModuleKind::MoeLayer, nothing), "bytes.activations");
   EXPECT_EQ(lack(ModuleKind::MoeLayer, [](Module& m) { m.bytes.activations = 1; }), "");
   EXPECT_EQ(lack(ModuleKind::MoeLayer, [](Module& m) { m.lacks = "expert_ffn"; }),

@@ -53,7 +53,7 @@ TEST(ModelReader, KnowsEveryWord) {
     EXPECT_EQ(name_of(*read(std::string(R"({"p2p":")") + word + "\"}").environment.p2p), word);
   }
   for (const char* word :
-       {"linear", "grouped-linear", "layernorm-linear", "layernorm-mlp", "grouped-mlp",
+       {"linear", "grouped-linear", "layernorm-linear", "layernorm-mlp", "grouped-mlp", "attention",
         "transformer-layer", "moe-layer", "grouped-linear-op", "basic-linear-op"}) {
     const Model model = read(std::string(R"({"modules":{"m":{"kind":")") + word + "\"}}}");
     EXPECT_EQ(name_of(*model.modules.list.at(0).kind), word);
@@ -115,6 +115,25 @@ TEST(ModelReader, ReadsModulesInTheOrderOfTheText) {
 
 ModuleFlags flags(const std::string& members) {
   return read(R"({"modules":{"m":{"flags":{)" + members + "}}}}").modules.list.at(0).flags;
+}
+
+TEST(ModelReader, ReadsTheHeadsOfAnAttention) {
+  const Model model = read(R"({"modules": {"attn": {"kind": "attention", "shape": {
+      "tokens": 12, "hidden": 5, "heads": 6, "kv_heads": 2, "head_dim": 7, "sequence": 4}}}})");
+  EXPECT_EQ(model.modules.list.at(0), (Module{.name = "attn",
+                                              .kind = ModuleKind::Attention,
+                                              .shape = {.tokens = 12,
+                                                        .hidden = 5,
+                                                        .heads = 6,
+                                                        .kv_heads = 2,
+                                                        .head_dim = 7,
+                                                        .sequence = 4}}));
+  // Half of a pair says nothing.
+  EXPECT_EQ(read(R"({"modules":{"a":{"shape":{"heads":3}}}})").modules.list.at(0).shape.heads, 3);
+  EXPECT_EQ(read(R"({"modules":{"a":{"shape":{"kv_heads":3,"sequence":5}}}})")
+                .modules.list.at(0)
+                .shape.sequence,
+            5);
 }
 
 TEST(ModelReader, ReadsEachFlagOfAModuleIntoItsOwnMember) {

@@ -50,6 +50,13 @@ std::vector<Case> all_cases() {
                                 ModuleKind::LayerNormLinear, ModuleKind::LayerNormMlp}) {
     cases.push_back(case_of(kind, ""));
   }
+  Case attention = case_of(ModuleKind::Attention, "");
+  attention.form.tokens = 6;
+  attention.form.heads = 4;
+  attention.form.kv_heads = 2;
+  attention.form.head_dim = 2;
+  attention.form.sequence = 3;
+  cases.push_back(attention);
   for (const ModuleKind kind :
        {ModuleKind::GroupedLinear, ModuleKind::GroupedLinearOp, ModuleKind::GroupedMlp}) {
     cases.push_back(case_of(kind, "_of_one_group"));
@@ -92,22 +99,26 @@ Layer layer_of(const Case& of, DataType type) {
   form.type = type;
   const bool norm =
       form.kind == ModuleKind::LayerNormLinear || form.kind == ModuleKind::LayerNormMlp;
-  const bool mlp = form.kind == ModuleKind::LayerNormMlp || form.kind == ModuleKind::GroupedMlp;
-  const std::int64_t out = mlp ? 2 * form.ffn : form.ffn;
+  const bool attention = form.kind == ModuleKind::Attention;
+  const bool two =
+      attention || form.kind == ModuleKind::LayerNormMlp || form.kind == ModuleKind::GroupedMlp;
+  const std::int64_t between = attention ? form.heads * form.head_dim : form.ffn;
+  const std::int64_t qkv = (form.heads + 2 * form.kv_heads) * form.head_dim;
+  const std::int64_t out = attention ? qkv : two ? 2 * form.ffn : form.ffn;
   if (norm) {
     layer.weights.norm_weight = values(form.hidden, type);
     layer.weights.norm_bias = values(form.hidden, type);
   }
   layer.weights.first = values(form.groups * out * form.hidden, type);
   if (form.bias) layer.weights.first_bias = values(form.groups * out, type);
-  if (mlp) layer.weights.second = values(form.groups * form.hidden * form.ffn, type);
-  if (mlp && form.bias) layer.weights.second_bias = values(form.groups * form.hidden, type);
+  if (two) layer.weights.second = values(form.groups * form.hidden * between, type);
+  if (two && form.bias) layer.weights.second_bias = values(form.groups * form.hidden, type);
   if (form.kind == ModuleKind::GroupedMlp) {
     layer.side.probabilities = values(form.tokens, DataType::Fp32);
   }
   if (form.scale_bias) layer.side.scales = values(form.tokens, DataType::Fp32);
   layer.input = values(form.tokens * form.hidden, type);
-  layer.loss = values(form.tokens * (mlp ? form.hidden : form.ffn), type);
+  layer.loss = values(form.tokens * (two ? form.hidden : form.ffn), type);
   return layer;
 }
 

@@ -106,6 +106,31 @@ TEST(LayerByHand, AnMlpTakesTheGateFirst) {
   expect_near(back.grad_input, {grad_gate * kLog3 + grad_linear * 8});
 }
 
+// The second row has scores 0 and 2 log 3, so it reads the first with 1/10 and itself with 9/10.
+// The score of itself has a slope of 9/100 times the difference of the values.
+TEST(LayerByHand, AnAttentionReadsRowsUpToItselfBetweenTwoProducts) {
+  const LayerForm form{.kind = ModuleKind::Attention,
+                       .tokens = 2,
+                       .hidden = 2,
+                       .heads = 1,
+                       .kv_heads = 1,
+                       .head_dim = 1,
+                       .sequence = 2};
+  const LayerWeights weights{.first = {1, 0, 0, kLog3, 8, 4}, .second = {10, 100}};
+  const Values input{1, 0, 2, 1};
+  const LayerForward there = forward(form, weights, {}, input, Rounding::Exact);
+  expect_near(there.middle, {1, 0, 8, 2, kLog3, 20});
+  expect_near(there.active, {8, 18.8});
+  expect_near(there.output, {80, 800, 188, 1880});
+  const LayerBackward back =
+      backward(form, weights, {}, input, there, {0, 0, 0.1, 0}, Rounding::Exact);
+  const double slope = 1.08;
+  expect_near(back.grads.second, {1.88, 0});
+  expect_near(back.grads.first, {2 * slope * kLog3, slope * kLog3, 2 * slope, 2 * slope, 1.9, 0.9});
+  expect_near(back.grad_input,
+              {0.8, 0.4 - 2 * slope * kLog3, slope * kLog3 + 7.2, 2 * slope * kLog3 + 3.6});
+}
+
 TEST(LayerByHand, AnMlpBehindANormHasNoProbabilities) {
   const LayerForm form{
       .kind = ModuleKind::LayerNormMlp, .tokens = 1, .hidden = 2, .ffn = 1, .bias = true};

@@ -143,5 +143,39 @@ TEST_F(OneGateOnTheEdge, IsLookedForOnlyIfAsked) {
   EXPECT_TRUE(none.near.empty());
 }
 
+// Two sequences of two rows that read each other evenly. The value of the last row is on the edge,
+// and what that row makes is half of it.
+TEST(OneValueOnTheEdge, OfASequenceIsFoundByWhatTheSequenceMakes) {
+  const LayerForm form{.kind = ModuleKind::Attention,
+                       .tokens = 4,
+                       .hidden = 2,
+                       .heads = 1,
+                       .kv_heads = 1,
+                       .head_dim = 1,
+                       .sequence = 2};
+  const LayerWeights weights{.first = {0, 0, 0, 0, 1, 1}, .second = {1, 2}};
+  const LayerSide side;
+  const Values input{0x1p-6, 0, 0x1p-6, 0, 0x1p-6, 0, 1, 0x1p-8};
+  const std::vector<Edge> value{{Place::First, 3, 2}};
+  const auto made = [&](std::vector<Edge> edges) {
+    Edges way{.other_way = std::move(edges)};
+    return forward(form, weights, side, input, Rounding::AsStored, &way).output;
+  };
+  const Values should = made({});
+  const Values is = made(value);
+  EXPECT_GT(relative_error(should, narrow(is)), kBound);
+  const auto ways = [&](const Values& of, const std::vector<Edge>& known) {
+    const std::vector<float> numbers = narrow(of);
+    const Values from = made(known);
+    return other_ways({.form = form, .weights = weights, .side = side, .input = input}, known,
+                      {from, numbers, from, kBound});
+  };
+  EXPECT_EQ(ways(is, {}), value);
+  EXPECT_TRUE(ways(is, value).empty()) << "it went that way already";
+  Values wrong = is;
+  wrong[2] += 0.02 * should[7];
+  EXPECT_TRUE(ways(wrong, {}).empty()) << "of the other sequence";
+}
+
 }  // namespace
 }  // namespace capo::run::reference

@@ -117,6 +117,31 @@ TEST(CompleteModel, WhatAnMlpKeepsFollowsFromItsShape) {
   EXPECT_EQ(of(complete("[1, -1]", of_module(small(ModuleKind::Linear))), 1).bytes, ModuleBytes{});
 }
 
+// One sequence, and as many kv heads as heads, unless it is said; then that decides.
+TEST(CompleteModel, AnAttentionHasHeadsAndASequenceAndNoFfn) {
+  Module module{.name = "a", .kind = ModuleKind::Attention, .dtype = DataType::Bf16};
+  const CompletedModel bare = complete("[1, -1]", of_module(module));
+  EXPECT_EQ(bare.assumed, (Words{"head_dim 4", "heads 4", "hidden 16", "kv_heads 4", "plan safe",
+                                 "sequence 8", "tokens 8"}));
+  EXPECT_EQ(
+      of(bare, 1).shape,
+      (ModuleShape{
+          .tokens = 8, .hidden = 16, .heads = 4, .kv_heads = 4, .head_dim = 4, .sequence = 8}));
+  module.shape = {.kv_heads = 3, .sequence = 6};
+  const CompletedModel half = complete("[1, -1]", of_module(module));
+  EXPECT_EQ(half.assumed, (Words{"head_dim 4", "heads 3", "hidden 16", "plan safe", "tokens 6"}));
+}
+
+// Sections of 8 rows: qkv of 32 columns and its gradient, y of 16 and its gradient, and two numbers
+// of each row and head. W reads the input itself, unless the plan says that it reads a copy.
+TEST(CompleteModel, WhatAnAttentionKeepsFollowsFromItsShape) {
+  CheckOptions declared = of_module(small(ModuleKind::Attention));
+  EXPECT_EQ(of(complete("[1, -1]", declared), 1).bytes.activations, 2 * (512 + 256) + 2 * 256);
+  declared.plan.aliases = Aliases{};
+  EXPECT_EQ(of(complete("[1, -1]", declared), 1).bytes.activations,
+            256 + 2 * (512 + 256) + 2 * 256);
+}
+
 TEST(CompleteModel, WhetherAModuleDelaysIsWhatTheOrderDoes) {
   Module module = small(ModuleKind::Linear);
   EXPECT_FALSE(of(complete("[1, -1]", of_module(module)), 1).flags.delay_wgrad);

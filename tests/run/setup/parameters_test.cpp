@@ -24,9 +24,9 @@ using Lines = std::vector<std::string>;
 Lines lines(const LayerShape& shape) {
   Lines all;
   for (const ParameterForm& form : parameter_forms(shape, true)) {
-    all.push_back(std::string(name_of(form.role, is_mlp(shape.kind))) + " " +
-                  std::to_string(form.groups) + " x " + std::to_string(form.elements) +
-                  ", rows of " + std::to_string(form.columns));
+    all.push_back(std::string(name_of(form.role, shape.kind)) + " " + std::to_string(form.groups) +
+                  " x " + std::to_string(form.elements) + ", rows of " +
+                  std::to_string(form.columns));
   }
   return all;
 }
@@ -37,6 +37,9 @@ LayerShape shape_of(ModuleKind kind, bool bias = false) {
           .hidden = 8,
           .ffn = 12,
           .groups = is_grouped(kind) ? 4 : 1,
+          .heads = 6,
+          .kv_heads = 2,
+          .head_dim = 3,
           .grouped = is_grouped(kind),
           .bias = bias};
 }
@@ -63,6 +66,13 @@ TEST(ParameterForms, AnMlpHasTwoWeightsTheFirstTwiceAsWide) {
                    "fc2 weight 4 x 96, rows of 12", "fc2 bias 4 x 8, rows of 8"}));
 }
 
+// Queries of 6 heads, keys and values of 2, of 3 columns each: 30. The second reads 18.
+TEST(ParameterForms, AnAttentionHasTwoWeightsTheFirstOfQueriesKeysAndValues) {
+  EXPECT_EQ(lines(shape_of(ModuleKind::Attention, true)),
+            (Lines{"qkv weight 1 x 240, rows of 8", "qkv bias 1 x 30, rows of 30",
+                   "output weight 1 x 144, rows of 18", "output bias 1 x 8, rows of 8"}));
+}
+
 TEST(ParameterForms, GroupsHaveAWeightEach) {
   for (const ModuleKind kind : {ModuleKind::GroupedLinear, ModuleKind::GroupedLinearOp}) {
     EXPECT_EQ(lines(shape_of(kind, true)),
@@ -84,7 +94,7 @@ TEST(ParameterForms, HaveTheTypeOfTheLayerAndLieAsTheyAreTold) {
 
 TEST(ParameterForms, EachRoleHasItsName) {
   std::set<std::string> names;
-  for (const Role role : kAllRoles) names.emplace(name_of(role, true));
+  for (const Role role : kAllRoles) names.emplace(name_of(role, ModuleKind::GroupedMlp));
   EXPECT_EQ(names, (std::set<std::string>{"norm weight", "norm bias", "fc1 weight", "fc1 bias",
                                           "fc2 weight", "fc2 bias"}));
 }

@@ -56,6 +56,52 @@ TEST(StepLayersRefusals, WhatIsMissingIsNamed) {
             "module `experts` does not say its groups");
 }
 
+Module attention() {
+  Module module = small(ModuleKind::Attention);
+  module.name = "attn";
+  module.bytes.activations = 8192;
+  return module;
+}
+
+TEST(StepLayersRefusals, AnAttentionNeedsItsHeadsAndNoFfn) {
+  EXPECT_EQ(refusal_of(attention()), "");
+  const auto without = [](std::optional<std::int64_t> ModuleShape::*size) {
+    Module module = attention();
+    module.shape.*size = std::nullopt;
+    return refusal_of(module);
+  };
+  EXPECT_EQ(without(&ModuleShape::heads), "module `attn` does not say its heads");
+  EXPECT_EQ(without(&ModuleShape::kv_heads), "module `attn` does not say its kv_heads");
+  EXPECT_EQ(without(&ModuleShape::head_dim), "module `attn` does not say its head_dim");
+  EXPECT_EQ(without(&ModuleShape::sequence), "module `attn` does not say its sequence");
+  EXPECT_EQ(without(&ModuleShape::ffn), "");
+}
+
+// A reader of model.json refuses these at their place; here they come from a program.
+TEST(StepLayersRefusals, AnAttentionsHeadsAndSequencesComeOutEven) {
+  Module module = attention();
+  module.shape.kv_heads = 3;
+  EXPECT_EQ(refusal_of(module),
+            "module `attn` has 4 heads, which is no multiple of its 3 kv_heads");
+  module.shape.kv_heads = 8;
+  EXPECT_EQ(refusal_of(module),
+            "module `attn` has 4 heads, which is no multiple of its 8 kv_heads");
+  module = attention();
+  module.shape.sequence = 16;
+  EXPECT_EQ(refusal_of(module), "module `attn` has 8 tokens, which are no whole sequences of 16");
+  module.shape.sequence = 8;
+  EXPECT_EQ(refusal_of(module), "");
+}
+
+TEST(StepLayersRefusals, AnAttentionAsLargeAsNoRunIsRefused) {
+  Module module = attention();
+  module.bytes = {.input = 4096, .output = 4096, .activations = 8192, .operands = 4096};
+  module.shape.heads = module.shape.kv_heads = std::int64_t{1} << 20;
+  module.shape.head_dim = std::int64_t{1} << 20;
+  EXPECT_EQ(refusal_of(module),
+            "module `attn` takes more than 2^44 bytes, which is more than capo runs");
+}
+
 TEST(StepLayersRefusals, ALinearNeedsNoGroups) {
   Module module = declared();
   module.kind = ModuleKind::Linear;
@@ -67,8 +113,8 @@ TEST(StepLayersRefusals, ATransformerLayerIsMadeOfModules) {
   Module module = declared();
   module.kind = ModuleKind::TransformerLayer;
   EXPECT_EQ(refusal_of(module),
-            "module `experts` is a transformer-layer, and capo runs no attention: declare the "
-            "modules that it is made of");
+            "module `experts` is a transformer-layer, and capo runs no layer as a whole: "
+            "declare the modules that it is made of");
   module.kind = ModuleKind::MoeLayer;
   EXPECT_EQ(refusal_of(module),
             "module `experts` is a moe-layer, and capo runs no router: declare the modules that it "

@@ -23,7 +23,8 @@
 namespace capo::run {
 namespace {
 
-constexpr std::array kKinds{ModuleKind::Linear, ModuleKind::LayerNormMlp, ModuleKind::GroupedMlp};
+constexpr std::array kKinds{ModuleKind::Linear, ModuleKind::LayerNormMlp, ModuleKind::GroupedMlp,
+                            ModuleKind::Attention};
 
 struct Named {
   std::string words;

@@ -81,7 +81,7 @@ void each_run(Visit visit) {
 }
 
 std::size_t weights_of(ModuleKind kind) {
-  return is_mlp(kind) ? 2 : 1;
+  return has_two_weights(kind) ? 2 : 1;
 }
 
 // Not counting those of probabilities, which there are in any case.
@@ -106,7 +106,7 @@ TEST(PartialGradients, WeightsAloneLeaveOutTheInputsProduct) {
     module.flags.input_requires_grad = false;
     const Ran ran = run_right(module, order, graphs);
     const std::size_t weights = weights_of(kind);
-    // A norm needs it for its own parameters; an MLP's second product for its first weight.
+    // A norm needs it for its own parameters, and the first of two weights that of the second.
     const std::size_t needed = weights - 1 + (has_norm(kind) ? 1 : 0);
     EXPECT_EQ(ran.products, (Products{weights, needed, weights}));
     EXPECT_EQ(inputs_of(ran.report), 0U);
@@ -123,7 +123,9 @@ TEST(PartialGradients, AFrozenWeightHasNoProductOfItsOwn) {
     EXPECT_EQ(ran.products, (Products{weights, weights, weights - 1}));
     EXPECT_EQ(inputs_of(ran.report), 2U);
     for (const TensorReport& tensor : ran.report.parameters) {
-      const bool frozen = tensor.name.ends_with(is_mlp(kind) ? "fc1 weight" : ": weight");
+      const bool frozen = tensor.name.ends_with(is_attention(kind) ? "qkv weight"
+                                                : is_mlp(kind)     ? "fc1 weight"
+                                                                   : ": weight");
       EXPECT_EQ(tensor.ascending_error.has_value(), !frozen) << tensor.name;
     }
   });

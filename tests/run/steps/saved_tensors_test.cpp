@@ -25,8 +25,8 @@ constexpr const char* kWhole = "[1, 1, -1, -1]";
 constexpr const char* kDelayed = "[1, 1, -1, -1.5, -1, -1.5]";
 
 std::string weight_of(ModuleKind kind) {
-  return is_mlp(kind) ? "layer 0 of chunk 1 of rank 0: fc1 weight"
-                      : "layer 0 of chunk 1 of rank 0: weight";
+  const char* name = is_attention(kind) ? "qkv weight" : is_mlp(kind) ? "fc1 weight" : "weight";
+  return fmt::format("layer 0 of chunk 1 of rank 0: {}", name);
 }
 
 // Frees a parameter before the part of a kind, in the how manyth walk through the step (from 0).
@@ -112,11 +112,12 @@ TEST(SavedTensors, AParameterFreedIsNamedBesideAGraphOfTheWholeStep) {
   }
 }
 
-TEST(SavedTensors, EveryParameterOfAnMlpIsAskedFor) {
-  Module module = small(ModuleKind::LayerNormMlp);
+using Names = std::vector<const char*>;
+
+void expect_asked_for(ModuleKind kind, const Names& names) {
+  Module module = small(kind);
   module.flags.bias = true;
-  for (const char* name :
-       {"norm weight", "norm bias", "fc1 weight", "fc1 bias", "fc2 weight", "fc2 bias"}) {
+  for (const char* name : names) {
     const std::string parameter = fmt::format("layer 0 of chunk 1 of rank 0: {}", name);
     RunOptions options{.replays = 0};
     options.hooks.before = Freeing(parameter, Kind::Backward, 0);
@@ -124,6 +125,13 @@ TEST(SavedTensors, EveryParameterOfAnMlpIsAskedFor) {
     ASSERT_FALSE(report) << parameter;
     EXPECT_EQ(report.error().message, gone(parameter));
   }
+}
+
+TEST(SavedTensors, EveryParameterOfAKindWithTwoWeightsIsAskedFor) {
+  expect_asked_for(ModuleKind::LayerNormMlp, {"norm weight", "norm bias", "fc1 weight", "fc1 bias",
+                                              "fc2 weight", "fc2 bias"});
+  expect_asked_for(ModuleKind::Attention,
+                   {"qkv weight", "qkv bias", "output weight", "output bias"});
 }
 
 // Nobody owes a frozen weight anything.

@@ -53,10 +53,10 @@ bool operation(const Module& module) {
 
 TEST(SoundModule, IsOfEveryKind) {
   const auto kind = [](const Module& module) { return *module.kind; };
-  std::vector kinds{ModuleKind::Linear,          ModuleKind::GroupedLinear,
-                    ModuleKind::LayerNormLinear, ModuleKind::LayerNormMlp,
-                    ModuleKind::GroupedMlp,      ModuleKind::TransformerLayer,
-                    ModuleKind::MoeLayer,        ModuleKind::GroupedLinearOp};
+  std::vector kinds{
+      ModuleKind::Linear,           ModuleKind::GroupedLinear, ModuleKind::LayerNormLinear,
+      ModuleKind::LayerNormMlp,     ModuleKind::GroupedMlp,    ModuleKind::Attention,
+      ModuleKind::TransformerLayer, ModuleKind::MoeLayer,      ModuleKind::GroupedLinearOp};
   EXPECT_TRUE(are_even(parts(modules(Delay::Always, 3000), kind), kinds));
   kinds.push_back(ModuleKind::BasicLinearOp);
   EXPECT_TRUE(are_even(parts(modules(Delay::Never, 3000), kind), kinds));

@@ -127,7 +127,8 @@ TEST(TruthCases, AreSmall) {
     for (const Module& module : truth_case(1, number).declared.modules.list) {
       EXPECT_LE(*module.shape.tokens, 32);
       EXPECT_LE(*module.shape.hidden, 32);
-      EXPECT_LE(*module.shape.ffn, 32);
+      EXPECT_LE(module.shape.ffn.value_or(0), 32);
+      EXPECT_LE(module.shape.heads.value_or(0) * module.shape.head_dim.value_or(0), 96);
     }
   }
 }

@@ -141,7 +141,12 @@ TEST(DrawnCases, HaveLayersOfWhichEachReadsWhatTheLastMade) {
       EXPECT_EQ(module.dtype, first.dtype);
       EXPECT_EQ(module.shape.tokens, first.shape.tokens);
       EXPECT_EQ(module.shape.hidden, first.shape.hidden);
-      EXPECT_EQ(module.shape.ffn, module.shape.hidden);
+      if (is_attention(*module.kind)) {
+        EXPECT_EQ(*module.shape.heads % *module.shape.kv_heads, 0);
+        EXPECT_EQ(*module.shape.tokens % *module.shape.sequence, 0);
+      } else {
+        EXPECT_EQ(module.shape.ffn, module.shape.hidden);
+      }
       EXPECT_TRUE(module.flags.input_requires_grad);
       grouped = grouped || module.shape.groups.has_value();
     }

@@ -1,0 +1,175 @@
+// Causal attention of grouped queries between two products: attention.
+//
+// The kept memory has seven sections, each aligned:
+//   operand   (tokens, hidden)           the first product reads it; none if W reads the input
+//   itself qkv       (tokens, qkv columns)      its output: queries, keys and values of all heads
+//   y         (tokens, heads * dim)      the second product reads it
+//   dqkv      (tokens, qkv columns)      the gradient of qkv, which B leaves to W
+//   dy        (tokens, heads * dim)      the gradient of y, while B runs
+//   log_sums  (tokens, heads)            fp32, from F to B
+//   inner     (tokens, heads)            fp32, from one kernel of B to the next
+//
+// dqkv does not take the place of qkv, as the gradient of an MLP's middle does: keys are read by
+// queries of later tokens. A microbatch is whole sequences, so no kernel needs to be told where one
+// ends but by its length.
+
+#include "run/engine/engine.h"
+#include "run/modules/launches.h"
+
+#include <span>
+
+namespace capo::run {
+
+namespace {
+
+struct Kept {
+  std::byte* operand;
+  std::byte* qkv;
+  std::byte* y;
+  std::byte* dqkv;
+  std::byte* dy;
+  float* log_sums;
+  float* inner;
+  std::int64_t bytes;
+};
+
+// Gives out sections one after the other.
+class Sections {
+ public:
+  explicit Sections(std::byte* begin) : begin_(begin) {}
+
+  std::byte* take(std::int64_t bytes) {
+    std::byte* at = begin_ == nullptr ? nullptr : begin_ + taken_;
+    taken_ += aligned(bytes);
+    return at;
+  }
+  [[nodiscard]] std::int64_t taken() const { return taken_; }
+
+ private:
+  std::byte* begin_;
+  std::int64_t taken_ = 0;
+};
+
+Kept kept_at(const LayerShape& shape, const LayerPlaces& places) {
+  Sections sections(places.activations);
+  const auto matrix = [&](std::int64_t columns) {
+    return sections.take(matrix_bytes(shape, columns));
+  };
+  const auto numbers = [&] {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): memory of floats
+    return reinterpret_cast<float*>(sections.take(shape.tokens * shape.heads * 4));
+  };
+  Kept keep{};
+  keep.operand = shape.copies_input ? matrix(shape.hidden) : places.input;
+  keep.qkv = matrix(first_columns(shape));
+  keep.y = matrix(second_columns(shape));
+  keep.dqkv = matrix(first_columns(shape));
+  keep.dy = matrix(second_columns(shape));
+  keep.log_sums = numbers();
+  keep.inner = numbers();
+  keep.bytes = sections.taken();
+  return keep;
+}
+
+std::int64_t kept_bytes(const LayerShape& shape) {
+  return kept_at(shape, {}).bytes;
+}
+
+AttentionShape heads_of(const LayerShape& shape) {
+  return {.rows = shape.tokens,
+          .sequence = shape.sequence,
+          .heads = shape.heads,
+          .kv_heads = shape.kv_heads,
+          .head_dim = shape.head_dim};
+}
+
+GroupedProduct first(const LayerShape& shape, GroupedProduct::Kind kind, std::byte* x, std::byte* y,
+                     void* const* w) {
+  return {.kind = kind, .in = shape.hidden, .out = first_columns(shape), .x = x, .y = y, .w = w};
+}
+
+GroupedProduct second(const LayerShape& shape, GroupedProduct::Kind kind, std::byte* x,
+                      std::byte* y, void* const* w) {
+  return {.kind = kind, .in = second_columns(shape), .out = shape.hidden, .x = x, .y = y, .w = w};
+}
+
+void forward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+             const LayerParameters& parameters, const Sink& launch) {
+  using enum GroupedProduct::Kind;
+  const Kept keep = kept_at(shape, places);
+  const RowLaunches rows(shape, side, launch);
+  if (shape.copies_input) copy(shape, keep.operand, places.input, shape.hidden, launch);
+  rows.product(first(shape, Forward, keep.operand, keep.qkv, parameters.first));
+  if (shape.bias) rows.bias_add(parameters.first_bias, keep.qkv, first_columns(shape));
+  launch(Attention{.type = shape.type,
+                   .shape = heads_of(shape),
+                   .qkv = keep.qkv,
+                   .y = keep.y,
+                   .log_sums = keep.log_sums});
+  rows.product(second(shape, Forward, keep.y, places.output, parameters.second));
+  if (shape.bias) rows.bias_add(parameters.second_bias, places.output, shape.hidden);
+}
+
+void weight_gradients(const LayerShape& shape, std::span<const WeightOperands> passes,
+                      const Sink& launch) {
+  using enum GroupedProduct::Kind;
+  const auto of_second = [&](const WeightOperands& pass) {
+    return second(shape, WeightGradient, kept_at(shape, pass.places).y, pass.incoming, nullptr);
+  };
+  const auto of_first = [&](const WeightOperands& pass) {
+    const Kept keep = kept_at(shape, pass.places);
+    return first(shape, WeightGradient, keep.operand, keep.dqkv, nullptr);
+  };
+  launch_weight_products(shape, passes, &LayerTargets::second, of_second, launch);
+  for (const WeightOperands& pass : passes) {
+    RowLaunches(shape, pass.side, launch)
+        .bias_gradient(pass.targets.second_bias, pass.incoming, shape.hidden);
+  }
+  launch_weight_products(shape, passes, &LayerTargets::first, of_first, launch);
+  for (const WeightOperands& pass : passes) {
+    RowLaunches(shape, pass.side, launch)
+        .bias_gradient(pass.targets.first_bias, kept_at(shape, pass.places).dqkv,
+                       first_columns(shape));
+  }
+}
+
+// The gradient of the keys reads what that of the queries leaves in `inner`.
+void attention_gradients(const LayerShape& shape, const Kept& keep, const Sink& launch) {
+  launch(AttentionQueryGradient{.type = shape.type,
+                                .shape = heads_of(shape),
+                                .qkv = keep.qkv,
+                                .y = keep.y,
+                                .log_sums = keep.log_sums,
+                                .dy = keep.dy,
+                                .dqkv = keep.dqkv,
+                                .inner = keep.inner});
+  launch(AttentionKeyGradient{.type = shape.type,
+                              .shape = heads_of(shape),
+                              .qkv = keep.qkv,
+                              .log_sums = keep.log_sums,
+                              .inner = keep.inner,
+                              .dy = keep.dy,
+                              .dqkv = keep.dqkv});
+}
+
+void backward(const LayerShape& shape, const LayerPlaces& places, const LayerSide& side,
+              const LayerParameters& parameters, const LayerTargets& targets, const Sink& launch) {
+  using enum GroupedProduct::Kind;
+  const Kept keep = kept_at(shape, places);
+  const RowLaunches rows(shape, side, launch);
+  rows.product(second(shape, InputGradient, keep.dy, places.grad_output, parameters.second));
+  attention_gradients(shape, keep, launch);
+  const WeightOperands pass{places, side, targets, places.grad_output};
+  weight_gradients(shape, {&pass, 1}, launch);
+  if (!shape.needs_grad_input) return;
+  rows.product(first(shape, InputGradient, places.grad_input, keep.dqkv, parameters.first));
+}
+
+}  // namespace
+
+const Launches kAttention{.kept_bytes = kept_bytes,
+                          .forward = forward,
+                          .backward = backward,
+                          .weight_gradients = weight_gradients};
+
+}  // namespace capo::run
