@@ -5,6 +5,9 @@
 // keys in the gradients of keys and values. Each gradient belongs to one pass that writes it, so
 // nothing is added up from two sides. A score above all others by far has probability one, since
 // the greatest is subtracted before exp.
+//
+// The scores of a token with many others are added up together, column by column, each in its own
+// order: a sum of one score alone waits for every addition before the next.
 
 #include "core/base/index.h"
 #include "run/host/parts.h"
@@ -36,6 +39,35 @@ class HeadRows {
   [[nodiscard]] const float* row(std::int64_t at) const { return values_.data() + at * columns_; }
 
  private:
+  std::int64_t columns_;
+  std::vector<float> values_;
+};
+
+/// The same by columns, so that sums over columns of many tokens are added side by side.
+class HeadColumns {
+ public:
+  HeadColumns(const HeadRows& of, std::int64_t rows, std::int64_t columns)
+      : rows_(rows), columns_(columns), values_(as_index(rows * columns)) {
+    for (std::int64_t at = 0; at < rows; ++at) {
+      for (std::int64_t i = 0; i < columns; ++i) values_[as_index(i * rows + at)] = of.row(at)[i];
+    }
+  }
+
+  /// The inner product of `one` with the row of each token from `first` up to `end`.
+  void multiply(const float* one, std::int64_t first, std::int64_t end,
+                std::vector<float>& products) const {
+    const std::int64_t count = end - first;
+    products.assign(as_index(count), 0.0F);
+    float* sums = products.data();
+    for (std::int64_t i = 0; i < columns_; ++i) {
+      const float factor = one[i];
+      const float* column = values_.data() + i * rows_ + first;
+      for (std::int64_t at = 0; at < count; ++at) sums[at] += factor * column[at];
+    }
+  }
+
+ private:
+  std::int64_t rows_;
   std::int64_t columns_;
   std::vector<float> values_;
 };
@@ -112,13 +144,12 @@ void compute(const Attention& call, const Tokens& tokens, std::int64_t head) {
   const HeadRows q = widened<T>(shape, tokens, call.qkv, columns, query_column(shape, head));
   const HeadRows k = widened<T>(shape, tokens, call.qkv, columns, key_column(shape, kv_head));
   const HeadRows v = widened<T>(shape, tokens, call.qkv, columns, value_column(shape, kv_head));
+  const HeadColumns keys(k, tokens.count(), shape.head_dim);
   std::vector<float> scores;
   std::vector<float> sums;
   for (std::int64_t at = 0; at < tokens.count(); ++at) {
-    scores.clear();
-    for (std::int64_t other = 0; other <= at; ++other) {
-      scores.push_back(inner_product(q.row(at), k.row(other), shape.head_dim) * scale_of(shape));
-    }
+    keys.multiply(q.row(at), 0, at + 1, scores);
+    for (float& score : scores) score *= scale_of(shape);
     const float greatest = *std::max_element(scores.begin(), scores.end());
     sums.assign(as_index(shape.head_dim), 0.0F);
     float sum = 0;
@@ -133,60 +164,53 @@ void compute(const Attention& call, const Tokens& tokens, std::int64_t head) {
   }
 }
 
-/// It holds all that both gradients read of a sequence and a head, and computes probabilities
-/// again.
-template <typename T, typename Gradient>
-class Pairs {
- public:
-  Pairs(const Gradient& call, const Tokens& tokens, std::int64_t head)
-      : Pairs(call.shape, call, tokens, head, kv_head_of(call.shape, head)) {}
+/// All that both gradients read of a sequence and a head.
+template <typename T>
+struct HeadOperands {
+  template <typename Gradient>
+  HeadOperands(const Gradient& call, const Tokens& tokens, std::int64_t head)
+      : HeadOperands(call.shape, call, tokens, head, kv_head_of(call.shape, head)) {}
 
-  [[nodiscard]] const float* query(std::int64_t at) const { return q_.row(at); }
-  [[nodiscard]] const float* key(std::int64_t at) const { return k_.row(at); }
-  [[nodiscard]] const float* incoming(std::int64_t at) const { return dy_.row(at); }
+  template <typename Gradient>
+  HeadOperands(const AttentionShape& shape, const Gradient& call, const Tokens& tokens,
+               std::int64_t head, std::int64_t kv_head)
+      : q(widened<T>(shape, tokens, call.qkv, qkv_columns(shape), query_column(shape, head))),
+        k(widened<T>(shape, tokens, call.qkv, qkv_columns(shape), key_column(shape, kv_head))),
+        v(widened<T>(shape, tokens, call.qkv, qkv_columns(shape), value_column(shape, kv_head))),
+        dy(widened<T>(shape, tokens, call.dy, y_columns(shape), query_column(shape, head))),
+        log_sums(call.log_sums + tokens.first * shape.heads + head),
+        heads(shape.heads),
+        scale(scale_of(shape)) {}
 
-  /// With which probability a token reads another.
-  [[nodiscard]] float probability(std::int64_t at, std::int64_t other) const {
-    const float score = inner_product(q_.row(at), k_.row(other), dim_) * scale_;
-    return std::exp(score - log_sums_[at * heads_]);
+  /// With which probability a token reads another, of the inner product of query and key.
+  [[nodiscard]] float probability(std::int64_t at, float product) const {
+    return std::exp(product * scale - log_sums[at * heads]);
   }
-  /// The gradient of that score, `inner` being the inner product of dy and y of the token.
-  [[nodiscard]] float slope(std::int64_t at, std::int64_t other, float probability,
-                            float inner) const {
-    return probability * (inner_product(dy_.row(at), v_.row(other), dim_) - inner);
-  }
 
- private:
-  Pairs(const AttentionShape& shape, const Gradient& call, const Tokens& tokens, std::int64_t head,
-        std::int64_t kv_head)
-      : q_(widened<T>(shape, tokens, call.qkv, qkv_columns(shape), query_column(shape, head))),
-        k_(widened<T>(shape, tokens, call.qkv, qkv_columns(shape), key_column(shape, kv_head))),
-        v_(widened<T>(shape, tokens, call.qkv, qkv_columns(shape), value_column(shape, kv_head))),
-        dy_(widened<T>(shape, tokens, call.dy, y_columns(shape), query_column(shape, head))),
-        log_sums_(call.log_sums + tokens.first * shape.heads + head),
-        heads_(shape.heads),
-        dim_(shape.head_dim),
-        scale_(scale_of(shape)) {}
-
-  HeadRows q_, k_, v_, dy_;
-  const float* log_sums_;
-  std::int64_t heads_;
-  std::int64_t dim_;
-  float scale_;
+  HeadRows q, k, v, dy;
+  const float* log_sums;
+  std::int64_t heads;
+  float scale;
 };
 
 template <typename T>
 void compute(const AttentionQueryGradient& call, const Tokens& tokens, std::int64_t head) {
   const AttentionShape& shape = call.shape;
-  const Pairs<T, AttentionQueryGradient> pairs(call, tokens, head);
+  const HeadOperands<T> of(call, tokens, head);
   const HeadRows y = widened<T>(shape, tokens, call.y, y_columns(shape), query_column(shape, head));
+  const HeadColumns keys(of.k, tokens.count(), shape.head_dim);
+  const HeadColumns values(of.v, tokens.count(), shape.head_dim);
+  std::vector<float> scores;
+  std::vector<float> incoming;
   std::vector<float> sums;
   for (std::int64_t at = 0; at < tokens.count(); ++at) {
-    const float inner = inner_product(pairs.incoming(at), y.row(at), shape.head_dim);
+    const float inner = inner_product(of.dy.row(at), y.row(at), shape.head_dim);
+    keys.multiply(of.q.row(at), 0, at + 1, scores);
+    values.multiply(of.dy.row(at), 0, at + 1, incoming);
     sums.assign(as_index(shape.head_dim), 0.0F);
     for (std::int64_t other = 0; other <= at; ++other) {
-      const float probability = pairs.probability(at, other);
-      add_scaled(sums, pairs.slope(at, other, probability, inner), pairs.key(other));
+      const float probability = of.probability(at, scores[as_index(other)]);
+      add_scaled(sums, probability * (incoming[as_index(other)] - inner), of.k.row(other));
     }
     const std::int64_t token = tokens.first + at;
     write_row<T>(call.dqkv, token * qkv_columns(shape) + query_column(shape, head), sums,
@@ -195,28 +219,46 @@ void compute(const AttentionQueryGradient& call, const Tokens& tokens, std::int6
   }
 }
 
+/// A head with what its readers' scores and gradients are added up from.
+template <typename T>
+struct ReadingHead {
+  ReadingHead(const AttentionKeyGradient& call, const Tokens& tokens, std::int64_t head)
+      : of(call, tokens, head),
+        queries(of.q, tokens.count(), call.shape.head_dim),
+        incoming(of.dy, tokens.count(), call.shape.head_dim),
+        inner(call.inner + tokens.first * call.shape.heads + head) {}
+
+  HeadOperands<T> of;
+  HeadColumns queries;
+  HeadColumns incoming;
+  const float* inner;
+};
+
 template <typename T>
 void compute(const AttentionKeyGradient& call, const Tokens& tokens, std::int64_t kv_head) {
   const AttentionShape& shape = call.shape;
   const std::int64_t sharing = shape.heads / shape.kv_heads;
-  std::vector<Pairs<T, AttentionKeyGradient>> of_heads;
+  std::vector<ReadingHead<T>> of_heads;
   for (std::int64_t i = 0; i < sharing; ++i) {
     of_heads.emplace_back(call, tokens, kv_head * sharing + i);
   }
+  std::vector<float> scores;
+  std::vector<float> incoming;
   std::vector<float> dk;
   std::vector<float> dv;
   for (std::int64_t at = 0; at < tokens.count(); ++at) {
     dk.assign(as_index(shape.head_dim), 0.0F);
     dv.assign(as_index(shape.head_dim), 0.0F);
-    std::int64_t head = kv_head * sharing;
-    for (const Pairs<T, AttentionKeyGradient>& pairs : of_heads) {
+    for (const ReadingHead<T>& head : of_heads) {
+      head.queries.multiply(head.of.k.row(at), at, tokens.count(), scores);
+      head.incoming.multiply(head.of.v.row(at), at, tokens.count(), incoming);
       for (std::int64_t reader = at; reader < tokens.count(); ++reader) {
-        const float inner = call.inner[(tokens.first + reader) * shape.heads + head];
-        const float probability = pairs.probability(reader, at);
-        add_scaled(dk, pairs.slope(reader, at, probability, inner), pairs.query(reader));
-        add_scaled(dv, probability, pairs.incoming(reader));
+        const float probability = head.of.probability(reader, scores[as_index(reader - at)]);
+        const float slope =
+            probability * (incoming[as_index(reader - at)] - head.inner[reader * shape.heads]);
+        add_scaled(dk, slope, head.of.q.row(reader));
+        add_scaled(dv, probability, head.of.dy.row(reader));
       }
-      ++head;
     }
     const std::int64_t row = (tokens.first + at) * qkv_columns(shape);
     write_row<T>(call.dqkv, row + key_column(shape, kv_head), dk, scale_of(shape));
