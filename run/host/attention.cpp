@@ -43,7 +43,8 @@ class HeadRows {
   std::vector<float> values_;
 };
 
-/// The same by columns, so that sums over columns of many tokens are added side by side.
+/// These rows lie column by column, so that sums over columns of many tokens are added side by
+/// side.
 class HeadColumns {
  public:
   HeadColumns(const HeadRows& of, std::int64_t rows, std::int64_t columns)

@@ -55,7 +55,7 @@ struct LayerShape {
 [[nodiscard]] constexpr DataType stored_type(DataType declared) {
   return declared == DataType::Fp8 ? DataType::Bf16 : declared;
 }
-/// What a module declares of its kind, its type and its sizes; all that the kind has are declared.
+/// The kind, the type and the sizes that a module declares, which are all that its kind has.
 [[nodiscard]] inline LayerShape declared_shape(const Module& module) {
   const ModuleShape& of = module.shape;
   const bool grouped = is_grouped(*module.kind);

@@ -84,8 +84,8 @@ struct AttentionGradients {
 
 /// softmax(q k^T / sqrt(head_dim)) v, where a row reads its sequence up to itself.
 [[nodiscard]] Values attention_of(const Heads& of, const Values& qkv);
-/// What its errors are relative to: a probability is off by as much as its score, so each term
-/// counts once and as often again as the absolute values of the score's terms come to.
+/// The sizes that its errors are relative to: a probability is off by as much as its score, so each
+/// term counts once, and as often again as the absolute values of the score's terms come to.
 [[nodiscard]] Values attention_magnitudes(const Heads& of, const Values& qkv);
 /// `y`: what the forward came to, as it was stored.
 [[nodiscard]] AttentionGradients attention_gradients(const Heads& of, const Values& qkv,

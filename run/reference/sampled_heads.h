@@ -14,7 +14,9 @@
 
 #pragma once
 
-#include "run/reference/sampled_reference.h"
+#include "run/reference/float_sample.h"
+#include "run/reference/layer_reference.h"
+#include "run/setup/parameters.h"
 #include "run/setup/values.h"
 
 #include <cstdint>
@@ -37,7 +39,7 @@ class SampledHeads {
   [[nodiscard]] reference::LayerForm form(reference::LayerForm of) const;
   /// Its part of a parameter, in the order of its layer.
   [[nodiscard]] std::vector<Slice> weights(Role role) const;
-  /// What is looked at of a parameter's gradient, and where that is in the gradient of its layer;
+  /// The part of a parameter's gradient that is looked at, and where it is in that of its layer;
   /// nothing of the second bias unless it is the first kv head.
   [[nodiscard]] std::vector<Slice> looked_at(Role role, bool first) const;
   [[nodiscard]] std::vector<std::int64_t> places(Role role, bool first) const;

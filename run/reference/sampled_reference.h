@@ -24,6 +24,7 @@
 
 #pragma once
 
+#include "run/reference/float_sample.h"
 #include "run/reference/step_parts.h"
 #include "run/reference/step_reference.h"
 
@@ -32,16 +33,6 @@
 #include <vector>
 
 namespace capo::run {
-
-/// Draws so many places.
-struct FloatSample {
-  std::uint64_t seed = 1;
-  std::int64_t count = 0;  ///< of rows of a microbatch, and of columns of a weight in all groups
-
-  /// One of each of `count` equal parts of the places from 0 on, ascending; all where there are no
-  /// more than that.
-  [[nodiscard]] std::vector<std::int64_t> of(std::int64_t places, std::uint64_t stream) const;
-};
 
 /// The operands that layers read, as the engine stored them: whole rows.
 struct StoredRows {
