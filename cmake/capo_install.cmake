@@ -4,7 +4,7 @@
 #   find_package(capo 0.1 REQUIRED COMPONENTS testing testing_gtest)
 #   target_link_libraries(mine PRIVATE capo::testing_gtest)
 #
-# Without components capo::core, capo::schedules, capo::sim and capo::run. Engines for devices are the program's own.
+# Without components capo::core, capo::schedules, capo::sim, capo::optimise and capo::run. Engines for devices are the program's own.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -45,8 +45,8 @@ install(CODE "
                     OUTPUT_FILE \"\${\${shell}}\" COMMAND_ERROR_IS_FATAL ANY)
   endforeach()
 ")
-capo_install(libraries core schedules sim run)
-capo_install_headers(core schedules sim run)
+capo_install(libraries core schedules sim optimise run)
+capo_install_headers(core schedules sim optimise run)
 if(TARGET capo_testing)
   capo_install(testing testing oracle)
   capo_install(testing_gtest testing_gtest)

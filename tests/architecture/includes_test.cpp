@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kRoot = CAPO_SOURCE_DIR;
-const std::vector<std::string> kParts{"core", "schedules", "sim",    "run",
+const std::vector<std::string> kParts{"core", "schedules", "sim",    "optimise", "run",
                                       "gpu",  "cli",       "python", "testing"};
 
 struct SourceFile {
@@ -74,9 +74,10 @@ bool may_include(const std::string& from, const std::string& to) {
       {"core", {"core"}},
       {"schedules", {"core", "schedules"}},
       {"sim", {"core", "sim"}},
+      {"optimise", {"core", "schedules", "sim", "optimise"}},
       {"run", {"core", "run"}},
       {"gpu", {"core", "run", "gpu"}},
-      {"cli", {"core", "schedules", "sim", "run", "gpu", "cli"}},
+      {"cli", {"core", "schedules", "sim", "optimise", "run", "gpu", "cli"}},
       {"python", {"core", "schedules", "sim", "run", "python"}},
       {"testing", {"core", "schedules", "sim", "run", "gpu", "testing"}},
   };

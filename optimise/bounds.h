@@ -1,0 +1,43 @@
+// Bounds below which no orders of a problem get, for any placement, costs and memory limit.
+//
+// Three arguments, each for every rank:
+//
+//   machine   a rank runs one task at a time, none before its head, and behind each its tail still
+//             follows: the shortest such sequence that may be interrupted (Jackson's rule: of what
+//             may begin, the task with the longest tail) is no longer than any that may not
+//   memory    what a microbatch takes times how long it is held at least, over all microbatches, is
+//             at most the limit times the rank's time (Little's law)
+//   path      one microbatch takes its way to the last stage and back
+//
+// The head of a task is the longest of three: what it waits for, over all ranks; all that its own
+// rank must have run before it; and, where so many forwards exceed the limit, the backwards that
+// must have given up enough, and the least work that gives up so much. Tails are the same from the
+// end, without memory. Of the makespan heads count from the first task of all, of the span from the
+// rank's own first task, and tails to its last one, since a span knows no other rank's ends.
+//
+// sim/bounds.cpp has closed forms for costs that are the same everywhere, which also count the
+// windows in which a full rank idles again and again; the larger of both is taken. A
+// bound is rounded down by a millionth of a millionth, which is more than its additions are wrong.
+// Tested by bounds_test.cpp against the proven optima.
+
+#pragma once
+
+#include "optimise/problem.h"
+#include "sim/simulation.h"
+
+#include <string>
+
+namespace capo::optimise {
+
+struct LowerBounds {
+  Bound makespan;
+  Bound span;
+};
+
+[[nodiscard]] LowerBounds lower_bounds(const Problem& problem);
+
+/// What a bound rests on, as one reads it: "the work of rank 3 and what must come before and behind
+/// it". Knows the closed forms of sim/bounds.cpp as well.
+[[nodiscard]] std::string words_for(const Bound& bound);
+
+}  // namespace capo::optimise

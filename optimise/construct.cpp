@@ -1,0 +1,263 @@
+#include "optimise/construct.h"
+
+#include "core/base/index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace capo::optimise {
+
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
+/// What a rank could run next.
+struct Candidate {
+  SeriesId series = kNoSeries;
+  double begin = kUnknown;
+};
+
+class Construction {
+ public:
+  Construction(const Problem& problem, const Rules& rules)
+      : problem_(problem),
+        rules_(rules),
+        count_(problem.series.size(), 0),
+        end_(problem.tasks(), kUnknown),
+        ranks_(problem.of_rank.size()) {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      double all = 0;
+      for (const SeriesId series : problem.of_rank[rank]) {
+        if (half_of(series) == Half::Forward) all += problem.series[series].holds;
+      }
+      all *= problem.microbatches();
+      const double most = std::min(problem.memory_limit, all);
+      ranks_[rank].limit = rules.shares.empty() ? most : most * rules.shares[rank];
+      ranks_[rank].order.reserve(problem.tasks_of_rank());
+    }
+  }
+
+  std::optional<Orders> run() {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) decide(rank);
+    for (std::uint32_t left = problem_.tasks(); left > 0; --left) {
+      std::size_t soonest = 0;
+      for (std::size_t rank = 1; rank < ranks_.size(); ++rank) {
+        if (ranks_[rank].next.begin < ranks_[soonest].next.begin) soonest = rank;
+      }
+      if (ranks_[soonest].next.series == kNoSeries) return std::nullopt;
+      begin_next(soonest);
+    }
+    Orders orders;
+    for (Rank& rank : ranks_) orders.push_back(std::move(rank.order));
+    return orders;
+  }
+
+ private:
+  struct Rank {
+    double clock = 0;
+    double held = 0;
+    double limit = 0;
+    Half last = Half::Weight;  ///< the last forward or backward; Weight: there was none
+    Candidate next;
+    std::vector<SeriesId> order;
+  };
+
+  void begin_next(std::size_t rank) {
+    Rank& of = ranks_[rank];
+    const SeriesId id = of.next.series;
+    const Series& series = problem_.series[id];
+    of.clock = of.next.begin + series.takes;
+    of.held += series.holds;
+    of.order.push_back(id);
+    if (half_of(id) != Half::Weight) of.last = half_of(id);
+    end_[id * problem_.microbatches() + count_[id]] = of.clock;
+    ++count_[id];
+    decide(rank);
+    if (series.awaited_by != kNoSeries) {
+      decide(problem_.series[series.awaited_by].rank);
+    }
+  }
+
+  // When the next task of a series can begin; kUnknown if that is not known yet, or never.
+  [[nodiscard]] double begin_of(SeriesId id, double clock) const {
+    const Series& series = problem_.series[id];
+    const std::uint32_t microbatch = count_[id];
+    if (microbatch == problem_.microbatches()) return kUnknown;
+    for (const SeriesId behind : series.behind) {
+      if (count_[behind] <= microbatch) return kUnknown;
+    }
+    if (series.waits_for == kNoSeries) return clock;
+    const double made = end_[series.waits_for * problem_.microbatches() + microbatch];
+    return std::max(clock, made + series.lag);
+  }
+
+  // Microbatches by age, the older the less; those of two pipelines in turn.
+  [[nodiscard]] std::uint32_t age_of(SeriesId forward) const {
+    const bool second = problem_.frame.topology == Topology::Bidirectional &&
+                        stage_of(forward) >= problem_.of_rank.size();
+    return 2 * count_[forward] + (second ? 1 : 0);
+  }
+
+  // The age of the microbatch that is not through the rank's forwards for the longest time.
+  [[nodiscard]] std::uint32_t oldest(std::size_t rank) const {
+    std::uint32_t oldest = 2 * problem_.microbatches();
+    for (const SeriesId series : problem_.of_rank[rank]) {
+      if (half_of(series) == Half::Forward) oldest = std::min(oldest, age_of(series));
+    }
+    return oldest;
+  }
+
+  // What the microbatch of this age still takes on the rank, which a younger one leaves alone.
+  [[nodiscard]] double kept_free(std::size_t rank, std::uint32_t age) const {
+    double kept = 0;
+    for (const SeriesId series : problem_.of_rank[rank]) {
+      if (half_of(series) != Half::Forward || age_of(series) != age) continue;
+      kept += problem_.series[series].holds;
+    }
+    return kept;
+  }
+
+  [[nodiscard]] bool has_room(std::size_t rank, SeriesId forward) const {
+    const std::uint32_t first = oldest(rank);
+    const bool is_oldest = age_of(forward) == first;
+    const double with = ranks_[rank].held + problem_.series[forward].holds +
+                        (is_oldest ? 0 : kept_free(rank, first));
+    if (!problem_.fits(with)) return false;
+    // A share does not stop a microbatch on its way, nor the oldest if nothing is on its way.
+    return with <= ranks_[rank].limit * (1 + 1e-9) ||
+           (is_oldest && (is_on_its_way(rank, first) || nothing_open(rank)));
+  }
+
+  // Whether a microbatch has passed a chunk of the rank; with two pipelines there is no second one.
+  [[nodiscard]] bool is_on_its_way(std::size_t rank, std::uint32_t age) const {
+    return problem_.frame.topology != Topology::Bidirectional &&
+           std::any_of(problem_.of_rank[rank].begin(), problem_.of_rank[rank].end(),
+                       [&](SeriesId series) {
+                         return half_of(series) == Half::Forward && age_of(series) > age;
+                       });
+  }
+
+  // Whether the rank holds nothing.
+  [[nodiscard]] bool nothing_open(std::size_t rank) const {
+    return std::all_of(
+        problem_.of_rank[rank].begin(), problem_.of_rank[rank].end(), [&](SeriesId series) {
+          const std::size_t stage = stage_of(series);
+          return count_[series_of(stage, Half::Forward)] == count_[series_of(stage, Half::Weight)];
+        });
+  }
+
+  // Its class; the lower the sooner.
+  [[nodiscard]] int precedence_of(Half half, const Rank& rank) const {
+    if (half == Half::Weight) return 2;
+    const bool forward_first =
+        rules_.first == Rules::First::Forward ||
+        (rules_.first == Rules::First::InTurn && rank.last == Half::Backward);
+    return (half == Half::Forward) == forward_first ? 0 : 1;
+  }
+
+  // Of one class: what begins first, and then by depth.
+  [[nodiscard]] bool better(const Candidate& a, const Candidate& b) const {
+    if (a.series == kNoSeries || b.series == kNoSeries) return b.series == kNoSeries;
+    if (a.begin != b.begin) return a.begin < b.begin;
+    const Half half = half_of(a.series);
+    if (half == Half::Weight) {
+      // What has waited longest: of equal counts the later stage, whose backward came first.
+      const std::uint32_t age_a = count_[a.series];
+      const std::uint32_t age_b = count_[b.series];
+      return age_a != age_b ? age_a < age_b : a.series > b.series;
+    }
+    const bool deep = half == Half::Forward ? rules_.deep_forwards : rules_.deep_backwards;
+    return deep ? a.series > b.series : a.series < b.series;
+  }
+
+  void decide(std::size_t rank) {
+    Rank& of = ranks_[rank];
+    std::array<Candidate, 3> best;  // by class
+    bool blocked = false;           // a forward lacks nothing but room
+    for (const SeriesId series : problem_.of_rank[rank]) {
+      const Half half = half_of(series);
+      const double begin = begin_of(series, of.clock);
+      if (begin == kUnknown) continue;
+      if (half == Half::Forward && !has_room(rank, series)) {
+        blocked = blocked || begin <= of.clock;
+        continue;
+      }
+      const Candidate candidate{.series = series, .begin = begin};
+      Candidate& of_class = best[as_index(precedence_of(half, of))];
+      if (better(candidate, of_class)) of_class = candidate;
+    }
+    const Candidate& weight = best[2];
+    Candidate& instead = best[as_index(precedence_of(Half::Forward, of))];
+    if (blocked && instead.series == kNoSeries) instead = weight;
+    const bool directly = rules_.eager_weights && weight.series != kNoSeries;
+    of.next = directly ? weight : chosen(best);
+  }
+
+  // The first class that has a candidate, unless one of a lower class fits in front of it.
+  [[nodiscard]] Candidate chosen(const std::array<Candidate, 3>& best) const {
+    Candidate choice;
+    for (const Candidate& candidate : best) {
+      if (candidate.series == kNoSeries) continue;
+      const double takes = problem_.series[candidate.series].takes;
+      const bool fits = candidate.begin < choice.begin &&
+                        candidate.begin + takes <= choice.begin + rules_.patience * takes;
+      if (choice.series == kNoSeries || fits) choice = candidate;
+    }
+    return choice;
+  }
+
+  const Problem& problem_;
+  const Rules& rules_;
+  std::vector<std::uint32_t> count_;  // by series
+  std::vector<double> end_;           // by task
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace
+
+std::optional<Orders> construct(const Problem& problem, const Rules& rules) {
+  return Construction(problem, rules).run();
+}
+
+std::optional<std::string> why_impossible(const Problem& problem) {
+  for (std::size_t rank = 0; rank < problem.of_rank.size(); ++rank) {
+    double most = 0;  // of a microbatch in all chunks of a pipeline, which it holds at once
+    for (const SeriesId series : problem.of_rank[rank]) {
+      if (half_of(series) != Half::Forward) continue;
+      const double holds = problem.series[series].holds;
+      most =
+          problem.frame.topology == Topology::Bidirectional ? std::max(most, holds) : most + holds;
+    }
+    if (problem.fits(most)) continue;
+    return fmt::format("one microbatch by itself holds {} on rank {}, and {} is the limit", most,
+                       rank, problem.memory_limit);
+  }
+  return std::nullopt;
+}
+
+std::vector<Rules> rule_settings(const Problem& problem) {
+  std::vector<Rules> all;
+  const bool chunks = problem.frame.chunks > 1;
+  for (const bool eager : {false, true}) {
+    for (const auto first : {Rules::First::Backward, Rules::First::InTurn, Rules::First::Forward}) {
+      for (const double patience : {0.0, 0.5, 1.0}) {
+        for (const bool deep_forwards : {true, false}) {
+          for (const bool deep_backwards : {true, false}) {
+            if (!chunks && !(deep_forwards && deep_backwards)) continue;
+            all.push_back({.first = first,
+                           .deep_forwards = deep_forwards,
+                           .deep_backwards = deep_backwards,
+                           .eager_weights = eager,
+                           .patience = patience});
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace capo::optimise

@@ -1,0 +1,232 @@
+#include "optimise/search.h"
+
+#include "core/base/in_parallel.h"
+#include "core/base/index.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <utility>
+
+namespace capo::optimise {
+
+namespace {
+
+constexpr std::size_t kSearchers = 4;
+constexpr std::uint64_t kShiftsOfRound = 4096;
+/// The construction of so many tasks takes as long as a shift.
+constexpr std::uint64_t kTasksOfMove = 16;
+/// A searcher that is behind for so many rounds goes on from the best.
+constexpr int kPatience = 6;
+
+/// Orders that a searcher has, and what they come to.
+struct Known {
+  double value = std::numeric_limits<double>::infinity();
+  Orders orders;
+  std::string from;
+};
+
+// Rules that differ in one thing from the given ones, now and then in several.
+Rules varied(Rules rules, std::size_t ranks, Chance& chance) {
+  do {
+    switch (chance.below(6)) {
+      case 0:
+        rules.first = static_cast<Rules::First>(chance.below(3));
+        break;
+      case 1:
+        (chance.below(2) == 0 ? rules.deep_forwards : rules.deep_backwards) ^= true;
+        break;
+      case 2:
+        rules.eager_weights ^= true;
+        break;
+      case 3:
+        rules.patience = 1.5 * chance.share();
+        break;
+      case 4: {  // shares that fall or rise along the ranks
+        const double first = 0.2 + 0.8 * chance.share();
+        const double last = 0.2 + 0.8 * chance.share();
+        rules.shares.resize(ranks);
+        for (std::size_t rank = 0; rank < ranks; ++rank) {
+          const double along = static_cast<double>(rank) / static_cast<double>(ranks);
+          rules.shares[rank] = first + (last - first) * along;
+        }
+        break;
+      }
+      default:
+        rules.shares.resize(ranks, 1);
+        rules.shares[chance.below(ranks)] = 0.2 + 0.8 * chance.share();
+    }
+  } while (chance.below(3) == 0);
+  return rules;
+}
+
+class Searcher {
+ public:
+  Searcher(const Problem& problem, const SearchOptions& options, std::uint64_t seed, Rules rules)
+      : problem_(problem), options_(options), chance_(seed), rules_(std::move(rules)) {}
+
+  [[nodiscard]] const Known& best() const { return best_; }
+
+  void go_on_from(const Known& known) {
+    best_ = known;
+    walk_ = std::make_unique<Walk>(problem_, best_.orders, options_.objective, chance_.draw());
+  }
+
+  void run_round() {
+    vary_rules();
+    walk_->run(kShiftsOfRound, options_.stopped);
+    if (walk_->best() < best_.value) {
+      best_.value = walk_->best();
+      best_.orders = walk_->best_orders();
+    }
+  }
+
+  /// The constructions of a round.
+  [[nodiscard]] static std::uint64_t constructions(const Problem& problem) {
+    return std::clamp<std::uint64_t>(kShiftsOfRound * kTasksOfMove / problem.tasks(), 1, 64);
+  }
+
+ private:
+  void vary_rules() {
+    for (std::uint64_t i = 0; i < constructions(problem_) && !options_.stopped(); ++i) {
+      Rules rules = varied(rules_, problem_.of_rank.size(), chance_);
+      auto orders = construct(problem_, rules);
+      if (!orders) continue;
+      const double value = value_of(*evaluate(problem_, *orders), options_.objective);
+      if (value > of_rules_) continue;
+      of_rules_ = value;
+      rules_ = std::move(rules);
+      if (value < best_.value) {
+        go_on_from({.value = value, .orders = *std::move(orders), .from = "rules"});
+      }
+    }
+  }
+
+  const Problem& problem_;
+  const SearchOptions& options_;
+  Chance chance_;
+  Rules rules_;
+  double of_rules_ = std::numeric_limits<double>::infinity();
+  Known best_;
+  std::unique_ptr<Walk> walk_;
+};
+
+class Search {
+ public:
+  Search(const Problem& problem, const SearchOptions& options,
+         const std::function<void(const Found&)>& tell)
+      : problem_(problem), options_(options), tell_(tell) {}
+
+  std::optional<Found> run(const std::function<std::vector<Start>()>& starts) {
+    std::vector<std::pair<double, Rules>> rules;
+    bool first = true;
+    for (const Rules& setting : rule_settings(problem_)) {
+      if (proved() || options_.stopped()) break;
+      try_rules(setting, rules);
+      if (std::exchange(first, false)) try_starts(starts());
+    }
+    if (best_.orders.empty()) return std::nullopt;
+    std::stable_sort(rules.begin(), rules.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    run_rounds(rules);
+    found_.moves = moves_;
+    found_.ended = proved() ? Ended::Proof : stopped_ ? Ended::Stopped : Ended::Budget;
+    return found_;
+  }
+
+ private:
+  [[nodiscard]] bool proved() const { return reaches(best_.value, options_.bound); }
+
+  // Keeps the setting with the value of what it constructs.
+  void try_rules(const Rules& setting, std::vector<std::pair<double, Rules>>& tried) {
+    const auto orders = construct(problem_, setting);
+    if (!orders) return;
+    const auto figures = evaluate(problem_, *orders);
+    tried.emplace_back(value_of(*figures, options_.objective), setting);
+    take(*orders, *figures, "rules");
+  }
+
+  void try_starts(const std::vector<Start>& starts) {
+    for (const Start& start : starts) {
+      const auto figures = evaluate(problem_, start.orders);
+      if (figures && fits(problem_, *figures)) take(start.orders, *figures, start.name);
+    }
+  }
+
+  void take(const Orders& orders, const Figures& figures, const std::string& from) {
+    const double value = value_of(figures, options_.objective);
+    if (value >= best_.value) return;
+    best_ = {.value = value, .orders = orders, .from = from};
+    found_.orders = orders;
+    found_.figures = figures;
+    found_.from = from;
+    tell_(found_);
+  }
+
+  void run_rounds(const std::vector<std::pair<double, Rules>>& rules) {
+    std::vector<Searcher> searchers;
+    Chance seeds(options_.seed);
+    for (std::size_t i = 0; i < kSearchers; ++i) {
+      const Rules first = rules.empty() ? Rules{} : rules[i % rules.size()].second;
+      searchers.emplace_back(problem_, options_, seeds.draw(), first);
+    }
+    const std::uint64_t of_round =
+        kSearchers *
+        (kShiftsOfRound + Searcher::constructions(problem_) * problem_.tasks() / kTasksOfMove);
+    std::array<int, kSearchers> behind{};
+    for (bool first = true; !proved() && moves_ + of_round <= options_.moves; first = false) {
+      if (first) {
+        for (Searcher& searcher : searchers) searcher.go_on_from(best_);
+      }
+      in_parallel(kSearchers, options_.threads, [&](std::size_t i) { searchers[i].run_round(); });
+      for (const Searcher& searcher : searchers) {
+        const Known& known = searcher.best();
+        if (known.value < best_.value) {
+          take(known.orders, *evaluate(problem_, known.orders), known.from);
+        }
+      }
+      if (options_.stopped()) {
+        stopped_ = true;
+        return;
+      }
+      moves_ += of_round;
+      for (std::size_t i = 0; i < kSearchers; ++i) {
+        if (searchers[i].best().value <= best_.value) {
+          behind[i] = 0;
+        } else if (++behind[i] == kPatience) {
+          searchers[i].go_on_from(best_);
+          behind[i] = 0;
+        }
+      }
+    }
+  }
+
+  const Problem& problem_;
+  const SearchOptions& options_;
+  const std::function<void(const Found&)>& tell_;
+  Known best_;
+  Found found_;
+  std::uint64_t moves_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+std::string_view name_of(Ended ended) {
+  constexpr std::array<std::string_view, 3> kNames{"proof", "moves", "stopped"};
+  return kNames[as_index(ended)];
+}
+
+bool reaches(double value, double bound) {
+  return value <= bound * (1 + 1e-9);
+}
+
+std::optional<Found> search(const Problem& problem,
+                            const std::function<std::vector<Start>()>& starts,
+                            const SearchOptions& options,
+                            const std::function<void(const Found&)>& tell) {
+  return Search(problem, options, tell).run(starts);
+}
+
+}  // namespace capo::optimise

@@ -1,0 +1,72 @@
+// The search for the best orders: starts, rules that are varied, and walks, in rounds.
+//
+// First come the rules of construction, in every setting, and behind the first of them the starts
+// that the caller brings, so that there are orders before these are made. Then four searchers take
+// turns, each with rules of its own that it varies at random, and a walk of its own. A round gives
+// each of them the same number of constructions and shifts; between rounds one that has fallen
+// behind for some time goes on from the best of all. So the result is a function of the problem,
+// the starts, the seed and the number of moves, whatever the number of threads; only the clock, or
+// whoever stops the search, can end it within a round, and then the result depends on how far it
+// came.
+//
+// A move is a shift, or the construction of so many tasks that it takes about as long. The search
+// ends when nothing better can exist, since the bound is reached. Tested by search_test.cpp.
+
+#pragma once
+
+#include "optimise/construct.h"
+#include "optimise/evaluation.h"
+#include "optimise/problem.h"
+#include "optimise/walk.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capo::optimise {
+
+struct Start {
+  std::string name;
+  Orders orders;
+};
+
+struct SearchOptions {
+  Objective objective = Objective::Makespan;
+  double bound = 0;  ///< nothing is better than this
+  std::uint64_t seed = 1;
+  std::uint64_t moves = 1;  ///< the budget, of all searchers together
+  unsigned threads = 1;
+  std::function<bool()> stopped = [] { return false; };  ///< asked from every thread
+};
+
+enum class Ended : std::uint8_t {
+  Proof,    ///< the bound is reached
+  Budget,   ///< all moves are made
+  Stopped,  ///< by the clock or by the user
+};
+
+/// "proof", "moves", "stopped".
+[[nodiscard]] std::string_view name_of(Ended ended);
+
+struct Found {
+  Orders orders;
+  Figures figures;
+  std::string from;  ///< the start that it goes back to, or "rules"
+  std::uint64_t moves = 0;
+  Ended ended = Ended::Stopped;
+};
+
+/// Starts that do not run or do not fit are left out; they are asked for once. `tell` hears of each
+/// better find, from one thread. nullopt if no orders were found: one microbatch by itself exceeds
+/// the memory limit, or the search was stopped before the first.
+[[nodiscard]] std::optional<Found> search(const Problem& problem,
+                                          const std::function<std::vector<Start>()>& starts,
+                                          const SearchOptions& options,
+                                          const std::function<void(const Found&)>& tell);
+
+/// Whether a value is the bound, but for rounding.
+[[nodiscard]] bool reaches(double value, double bound);
+
+}  // namespace capo::optimise

@@ -1,0 +1,29 @@
+#include "optimise/verified.h"
+
+#include "core/base/assert.h"
+#include "core/rules/check.h"
+
+#include <utility>
+
+namespace capo::optimise {
+
+Schedule verified(const Problem& problem, const Orders& orders, const Figures& figures,
+                  const SimulationOptions& options) {
+  Input input{.form = Form::OrderFile, .schedule = schedule_of(problem, orders)};
+  CAPO_ASSERT(check(input, options.check).verdict == Verdict::Accepted,
+              "the verifier accepts what the search finds");
+  SimulationOptions ideal = options;
+  ideal.ideal_links = true;
+  const auto simulated = simulation_of(input, ideal);
+  CAPO_ASSERT(simulated.has_value(), "the simulator runs what the search finds");
+  const Simulation& simulation = **simulated;
+  CAPO_ASSERT(simulation.makespan() == figures.makespan && simulation.span() == figures.span,
+              "the simulator comes to the times of the search");
+  for (std::size_t rank = 0; rank < figures.peaks.size(); ++rank) {
+    CAPO_ASSERT(simulation.peaks()[rank].held == figures.peaks[rank],
+                "the simulator comes to the memory of the search");
+  }
+  return std::move(input.schedule);
+}
+
+}  // namespace capo::optimise
