@@ -106,7 +106,7 @@ struct Command {
   bool tells_of_others = false;
 };
 
-constexpr std::array<Command, 19> kCommands{{
+constexpr std::array<Command, 20> kCommands{{
     {"check", "Judge an order: is it right, and if not, where and why", capo::cli::add_check},
     {"convert", "Write an order in another form, or say what that form cannot express",
      capo::cli::add_convert},
@@ -116,6 +116,8 @@ constexpr std::array<Command, 19> kCommands{{
      capo::cli::add_simulate},
     {"compare", "Simulate several orders and print them side by side", capo::cli::add_compare},
     {"sweep", "Simulate published schedules over a grid of counts and costs", capo::cli::add_sweep},
+    {"optimise", "Search the best order for given costs and memory, and prove how good it is",
+     capo::cli::add_optimise},
     {"run", "Run the verified plan, and compare every gradient with eager execution",
      capo::cli::add_run},
     {"measure", "Time every kind of task of a model's modules on this machine",

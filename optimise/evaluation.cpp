@@ -157,15 +157,10 @@ Evaluation::Evaluation(const Problem& problem, const Orders& orders)
 }
 
 double Evaluation::begin_of(TaskNumber task) const {
-  const Series& series = problem_.series[series_of_[task]];
   const std::uint32_t position = at_[task];
-  const auto& order = order_[series.rank];
-  double begin = position == 0 ? 0 : end_[order[position - 1]];
-  if (series.waits_for != kNoSeries) {
-    const TaskNumber first = task + (series.waits_for - series_of_[task]) * microbatches_;
-    begin = std::max(begin, end_[first] + series.lag);
-  }
-  return begin;
+  const double arrival = arrival_of(task);
+  if (position == 0) return arrival;
+  return std::max(end_[order_[problem_.series[series_of_[task]].rank][position - 1]], arrival);
 }
 
 double Evaluation::begin_at(std::size_t rank, std::uint32_t position) const {

@@ -17,7 +17,7 @@
 // memory along each order, so that makespan, span and peaks equal the simulator's to the last bit.
 // A shift that would exceed the memory limit is refused. It costs what lies between its two places,
 // over all ranks, and what ends at another time; a test holds it against evaluate() on random
-// moves. Tested by evaluation_test.cpp; bench/optimise prints its speed.
+// moves. Tested by evaluation_test.cpp; bench/optimise_bench.cpp prints its speed.
 
 #pragma once
 
@@ -66,8 +66,20 @@ class Evaluation {
   [[nodiscard]] Figures figures() const;
   [[nodiscard]] Orders orders() const;
 
-  [[nodiscard]] SeriesId series_at(std::size_t rank, std::uint32_t position) const {
-    return series_of_[order_[rank][position]];
+  [[nodiscard]] SeriesId series_of(TaskNumber task) const { return series_of_[task]; }
+  [[nodiscard]] TaskNumber task_at(std::size_t rank, std::uint32_t position) const {
+    return order_[rank][position];
+  }
+  [[nodiscard]] std::uint32_t position_of(TaskNumber task) const { return at_[task]; }
+  /// Turns are an order of all tasks in which each stands behind what it waits for.
+  [[nodiscard]] std::uint32_t turn_of(TaskNumber task) const { return turn_[task]; }
+  [[nodiscard]] TaskNumber task_of_turn(std::size_t turn) const { return by_turn_[turn]; }
+  /// When what a task waits for on another rank is there; 0 if it waits for nothing there.
+  [[nodiscard]] double arrival_of(TaskNumber task) const {
+    const SeriesId series = series_of_[task];
+    const SeriesId first = problem_.series[series].waits_for;
+    if (first == kNoSeries) return 0;
+    return end_[task + (first - series) * microbatches_] + problem_.series[series].lag;
   }
   [[nodiscard]] double begin_at(std::size_t rank, std::uint32_t position) const;
   [[nodiscard]] double end_at(std::size_t rank, std::uint32_t position) const {

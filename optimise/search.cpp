@@ -14,9 +14,11 @@ namespace capo::optimise {
 namespace {
 
 constexpr std::size_t kSearchers = 4;
-constexpr std::uint64_t kShiftsOfRound = 4096;
-/// The construction of so many tasks takes as long as a shift.
-constexpr std::uint64_t kTasksOfMove = 16;
+constexpr std::uint64_t kShiftsOfRound = 32'768;
+/// Constructions of a round count as so many shifts together, but there is one at least.
+constexpr std::uint64_t kMovesOfRules = 8'192;
+/// The construction of so many tasks takes about as long as a shift.
+constexpr std::uint64_t kTasksOfMove = 8;
 /// A searcher that is behind for so many rounds goes on from the best.
 constexpr int kPatience = 6;
 
@@ -84,7 +86,7 @@ class Searcher {
 
   /// The constructions of a round.
   [[nodiscard]] static std::uint64_t constructions(const Problem& problem) {
-    return std::clamp<std::uint64_t>(kShiftsOfRound * kTasksOfMove / problem.tasks(), 1, 64);
+    return std::clamp<std::uint64_t>(kMovesOfRules * kTasksOfMove / problem.tasks(), 1, 64);
   }
 
  private:

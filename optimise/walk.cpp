@@ -27,10 +27,16 @@ Walk::Walk(const Problem& problem, const Orders& orders, Objective objective, st
       chance_(seed),
       best_orders_(orders),
       unit_(mean_time(problem)) {
-  evaluation_.emplace(problem, orders);
-  now_ = cost();
+  begin_at(orders);
   best_ = now_.value;
   cycle_ = kFirstCycle;
+}
+
+void Walk::begin_at(const Orders& orders) {
+  tails_.reset();
+  evaluation_.emplace(problem_, orders);
+  tails_.emplace(problem_, *evaluation_, objective_);
+  now_ = cost();
 }
 
 Walk::Cost Walk::cost() const {
@@ -50,8 +56,7 @@ double Walk::weighed(const Cost& cost) const {
 
 void Walk::begin_cycle() {
   if (!best_is_here_) {
-    evaluation_.emplace(problem_, best_orders_);
-    now_ = cost();
+    begin_at(best_orders_);
     best_is_here_ = true;
   }
   cycle_ += cycle_ / 2;
@@ -107,16 +112,23 @@ std::uint32_t Walk::draw_target(const Evaluation::Place& from) {
   return std::min(from.position + distance, problem_.tasks_of_rank() - 1);
 }
 
-// Returns whether a shift was possible, kept or not.
+// Returns whether a shift was kept.
 bool Walk::try_shift() {
   const Evaluation::Place from = draw_place();
-  if (!evaluation_->shift(from.rank, from.position, draw_target(from))) return false;
+  const std::uint32_t to = draw_target(from);
+  if (to == from.position) return false;
+  // How much worse it may become is drawn before it is known how much worse it is.
+  const double most = temperature_ > 0 ? -temperature_ * std::log(1 - chance_.share()) : 0;
+  if (tails_->guess(from.rank, from.position, to) > now_.value + most) return false;
+  if (!evaluation_->shift(from.rank, from.position, to)) return false;
+
   const Cost then = cost();
-  const double worse = weighed(then) - weighed(now_);
-  if (worse > 0 && (temperature_ <= 0 || chance_.share() >= std::exp(-worse / temperature_))) {
+  if (weighed(then) - weighed(now_) > most) {
     evaluation_->undo();
-    return true;
+    return false;
   }
+
+  tails_->update(from.rank, from.position, to);
   const bool moved = then.value != now_.value;
   now_ = then;
   best_is_here_ = false;

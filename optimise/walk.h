@@ -14,6 +14,7 @@
 
 #include "optimise/evaluation.h"
 #include "optimise/problem.h"
+#include "optimise/tails.h"
 
 #include <cstdint>
 #include <functional>
@@ -21,8 +22,6 @@
 #include <vector>
 
 namespace capo::optimise {
-
-enum class Objective : std::uint8_t { Makespan, Span };
 
 [[nodiscard]] inline double value_of(const Figures& figures, Objective objective) {
   return objective == Objective::Makespan ? figures.makespan : figures.span;
@@ -57,6 +56,7 @@ class Walk {
   void run(std::uint64_t shifts, const std::function<bool()>& stopped);
 
   [[nodiscard]] double best() const { return best_; }
+
   [[nodiscard]] const Orders& best_orders() const { return best_orders_; }
 
  private:
@@ -67,6 +67,7 @@ class Walk {
 
   [[nodiscard]] Cost cost() const;
   [[nodiscard]] double weighed(const Cost& cost) const;
+  void begin_at(const Orders& orders);
   void begin_cycle();
   void find_critical();
   bool try_shift();
@@ -77,6 +78,7 @@ class Walk {
   Objective objective_;
   Chance chance_;
   std::optional<Evaluation> evaluation_;
+  std::optional<Tails> tails_;
   Cost now_;
   double best_ = 0;
   Orders best_orders_;

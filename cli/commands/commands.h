@@ -27,6 +27,7 @@ using Run = std::function<int()>;
 [[nodiscard]] Run add_simulate(CLI::App& command);
 [[nodiscard]] Run add_compare(CLI::App& command);
 [[nodiscard]] Run add_sweep(CLI::App& command);
+[[nodiscard]] Run add_optimise(CLI::App& command);
 [[nodiscard]] Run add_minimise(CLI::App& command);
 [[nodiscard]] Run add_explain(CLI::App& command);
 [[nodiscard]] Run add_rules(CLI::App& command);

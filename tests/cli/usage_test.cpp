@@ -16,9 +16,10 @@ using testing_support::holds;
 using testing_support::Outcome;
 using testing_support::run_capo;
 
-const std::vector<std::string> kCommands{
-    "check", "convert",  "generate", "simulate", "compare", "sweep", "run", "graph",
-    "draw",  "minimise", "explain",  "rules",    "devices", "help",  "man", "completion"};
+const std::vector<std::string> kCommands{"check",    "convert",   "generate", "simulate", "compare",
+                                         "sweep",    "optimise",  "run",      "graph",    "draw",
+                                         "minimise", "explain",   "rules",    "devices",  "help",
+                                         "man",      "completion"};
 
 std::string last_line(std::string text) {
   while (text.ends_with('\n')) text.pop_back();

@@ -26,7 +26,7 @@ SearchOptions options_for(const Problem& problem, Objective objective) {
   const LowerBounds bounds = lower_bounds(problem);
   return {.objective = objective,
           .bound = objective == Objective::Makespan ? bounds.makespan.value : bounds.span.value,
-          .moves = 400'000};
+          .moves = 1'000'000};
 }
 
 // From rules alone; the verifier and the simulator agree with what is found.
@@ -55,7 +55,7 @@ TEST(Search, MeetsProvenOptima) {
 TEST(Search, IsAFunctionOfSeedAndMovesAndNotOfThreads) {
   const auto& rows = golden::published_rows("schedule");
   const Problem problem = problem_of_row(rows.front());
-  SearchOptions options{.seed = 3, .moves = 150'000};
+  SearchOptions options{.seed = 3, .moves = 400'000};
   const auto one = search(problem, no_starts, options, nobody_listens);
   options.threads = 4;
   const auto four = search(problem, no_starts, options, nobody_listens);

@@ -161,6 +161,22 @@ def check_comparisons_and_sweeps(run, root) -> int:
     return documents
 
 
+def check_optimised(run, root) -> int:
+    """Reports of searches: proved, out of moves, within a limit that not every schedule keeps to, with one rank."""
+    optimised = validator_of(root, "optimise")
+    seen = []
+    for flags in (
+        ["--ranks", "3", "--microbatches", "4"],
+        ["--ranks", "8", "--microbatches", "16", "--memory", "6", "--cost", "f=10,b=16,w=4,comm=3", "--moves", "200000"],
+        ["--ranks", "1", "--microbatches", "1", "--objective", "span"],
+    ):
+        printed = json.loads(run("optimise", *flags, "--format", "json").stdout)
+        hold(optimised, printed)
+        seen += [(printed["ended"], each["fits"]) for each in printed["named"]]
+    assert {("proof", True), ("moves", True), ("moves", False)} <= set(seen), seen
+    return 3
+
+
 def check_simulations(run, root) -> int:
     """Reports of simulations: published schedules, and the orders among the examples that can run."""
     simulation = validator_of(root, "simulation")
@@ -267,6 +283,7 @@ def main() -> int:
     print(f"{inventories} inventories keep their schema")
     documents = check_comparisons_and_sweeps(run, root)
     print(f"{documents} comparisons and sweeps keep their schemas")
+    print(f"{check_optimised(run, root)} searches keep theirs")
     runs = check_runs(run, root)
     print(f"{runs} runs keep their schema")
     enough = reports > 50 and written > 20 and accepted > 0 and taken > 50 and refused > 400

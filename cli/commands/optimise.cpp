@@ -1,0 +1,426 @@
+// `capo optimise --ranks P --microbatches M`: the best order for given costs and memory, with a
+// proof of how far it is from the best possible.
+//
+//   capo optimise --ranks 8 --microbatches 32 --cost f=10,b=12,w=8,comm=2 --memory 6 -o best.order
+//
+// Published schedules of these counts are made and simulated under the same constraints; those that
+// have the same placement and fit are starts of the search. What is found is judged by the verifier
+// and simulated before it is shown. Standard output holds the result only; what is better so far is
+// told on standard error, at most once a second. Ctrl-C ends the search, and the best is printed.
+
+#include "cli/commands/commands.h"
+#include "cli/commands/optimised.h"
+#include "cli/options/choice.h"
+#include "cli/options/cost_options.h"
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "cli/options/input_options.h"
+#include "cli/options/named_schedule.h"
+#include "cli/options/numbers.h"
+#include "core/base/index.h"
+#include "core/text/scan.h"
+#include "core/timeline/table.h"
+#include "optimise/bounds.h"
+#include "optimise/search.h"
+#include "optimise/verified.h"
+#include "schedules/catalogue.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace capo::cli {
+
+namespace {
+
+using optimise::Found;
+using optimise::LowerBounds;
+using optimise::Objective;
+using optimise::Orders;
+using optimise::Problem;
+using optimise::Start;
+using Clock = std::chrono::steady_clock;
+
+enum class Placement { Loop, V, Bidirectional, Free };
+
+struct OptimiseRequest {
+  std::int32_t ranks = 0;
+  std::int32_t microbatches = 0;
+  std::optional<std::int32_t> chunks;
+  Placement placement = Placement::Loop;
+  std::vector<std::string> costs;
+  CostPer cost_per = CostPer::Rank;
+  std::string memory;
+  std::optional<double> memory_limit;
+  Objective objective = Objective::Makespan;
+  OptimiseFormat format = OptimiseFormat::Text;
+  std::string time = "10s";
+  std::uint64_t moves = 10'000'000;
+  std::uint64_t seed = 1;
+  unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+  std::string from;
+  std::string output;
+  Limits limits;
+};
+
+// "90", "1.5s", "2m", "500ms".
+double seconds_of(const std::string& text) {
+  constexpr std::pair<std::string_view, double> kUnits[]{
+      {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
+  std::string_view number = text;
+  double unit = 1;
+  for (const auto& [word, seconds] : kUnits) {
+    if (!number.ends_with(word)) continue;
+    number.remove_suffix(word.size());
+    unit = seconds;
+    break;
+  }
+  const auto value = finite_number(number);
+  if (!value || *value <= 0) {
+    throw CLI::ValidationError(
+        "--time", fmt::format("{} is no time above 0, such as 10s, 500ms or 2m", shown(text)));
+  }
+  return *value * unit;
+}
+
+optimise::Frame frame_of(const OptimiseRequest& request) {
+  if (request.ranks == 0) throw CLI::RequiredError("--ranks");
+  if (request.microbatches == 0) throw CLI::RequiredError("--microbatches");
+  optimise::Frame frame{.ranks = request.ranks, .microbatches = request.microbatches};
+  switch (request.placement) {
+    case Placement::Loop:
+      frame.chunks = request.chunks.value_or(1);
+      break;
+    case Placement::V:
+      frame.topology = Topology::V;
+      frame.chunks = request.chunks.value_or(2);
+      break;
+    case Placement::Bidirectional:
+      frame.topology = Topology::Bidirectional;
+      frame.chunks = request.chunks.value_or(2);
+      if (request.microbatches % 2 != 0) {
+        throw CLI::ValidationError("--microbatches", "is odd, and two pipelines share them evenly");
+      }
+      frame.microbatches /= 2;
+      break;
+    case Placement::Free:
+      throw CLI::ValidationError(
+          "--placement", "free is not searched yet: try loop, v and bidirectional one by one");
+  }
+  return frame;
+}
+
+std::optional<Error> too_large(const optimise::Frame& frame, const Limits& limits) {
+  const auto over = [](const char* what, std::uint64_t most, const char* flag) {
+    return Error{.kind = ErrorKind::Limit,
+                 .message = fmt::format("the order has more than {} {}", most, what),
+                 .help = fmt::format("raise the limit with {}", flag)};
+  };
+  const auto ranks = static_cast<std::uint64_t>(frame.ranks);
+  const auto chunks = static_cast<std::uint64_t>(frame.chunks);
+  const auto microbatches = static_cast<std::uint64_t>(frame.microbatches);
+  if (ranks > limits.ranks) return over("ranks", limits.ranks, "--max-ranks");
+  if (std::max(microbatches, ranks * chunks) > limits.counts) {
+    return over("microbatches or chunks", limits.counts, "--max-count");
+  }
+  if (3 * ranks * chunks > limits.entries / microbatches) {
+    return over("entries", limits.entries, "--max-entries");
+  }
+  return std::nullopt;
+}
+
+SimulationOptions options_of(const OptimiseRequest& request) {
+  SimulationOptions options{.memory = memory_change(request.memory),
+                            .memory_limit = request.memory_limit};
+  for (const CostSetting& setting : cost_settings(request.costs)) options.costs.set(setting);
+  options.costs.per = request.cost_per;
+  return options;
+}
+
+// Groups below the number of ranks: powers of two, and the half, from which on they hold less.
+std::set<std::int32_t> groups_of(std::int32_t ranks) {
+  std::set<std::int32_t> groups;
+  for (std::int64_t group = 1; group < ranks; group *= 2) {
+    groups.insert(static_cast<std::int32_t>(group));
+  }
+  if (ranks > 1) groups.insert((ranks + 1) / 2);
+  return groups;
+}
+
+// Published schedules of the request's counts: simulated, and as starts where they can be.
+class PublishedSchedules {
+ public:
+  PublishedSchedules(const OptimiseRequest& request, const Problem& problem,
+                     const SimulationOptions& options)
+      : request_(request), problem_(problem), options_(options) {
+    for (const schedules::Entry& entry : schedules::entries()) {
+      const bool any = entry.chunks == "any" || entry.chunks == "even";
+      const auto chunks =
+          any && problem.frame.chunks > 1 ? std::optional(problem.frame.chunks) : std::nullopt;
+      add(std::string(entry.name), chunks);
+      if (entry.name != "gis") continue;
+      for (const std::int32_t group : groups_of(problem.frame.ranks)) {
+        add(fmt::format("gis-g{}", group), chunks);
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<PublishedFigures>& simulated() const { return simulated_; }
+  [[nodiscard]] const std::vector<Start>& starts() const { return starts_; }
+
+ private:
+  // Adds nothing if there is no such schedule of these counts, or none for these costs.
+  void add(const std::string& name, std::optional<std::int32_t> chunks) {
+    schedules::Request asked{.name = name,
+                             .ranks = request_.ranks,
+                             .microbatches = request_.microbatches,
+                             .chunks = chunks};
+    if (request_.memory_limit && schedules::takes_memory_limit(name)) {
+      asked.memory_limit = request_.memory_limit;
+      asked.memory = generator_memory(options_.memory.value_or(MemoryChange{}));
+    }
+    auto made = make_named(asked, generator_costs(), request_.cost_per, request_.limits);
+    if (!made || made->microbatches.value_or(0) > request_.microbatches) return;
+    const Input input{.form = Form::OrderFile, .schedule = *std::move(made)};
+    // A setting may speak of a chunk that another schedule does not have.
+    if (misfit_of(options_.costs.settings, input.schedule)) return;
+    const auto simulation = simulation_of(input, options_);
+    if (!simulation) return;
+    const Simulation& of = **simulation;
+    simulated_.push_back({.name = name,
+                          .makespan = of.makespan(),
+                          .span = of.span(),
+                          .peak = of.peak(),
+                          .fits = problem_.fits(of.peak())});
+    auto orders = optimise::orders_of(problem_, input.schedule);
+    if (orders) starts_.push_back({.name = name, .orders = *std::move(orders)});
+  }
+
+  // Generators know times of ranks and of all links alone; what they do not know they leave out.
+  [[nodiscard]] std::vector<CostSetting> generator_costs() const {
+    std::vector<CostSetting> known;
+    for (const CostSetting& setting : cost_settings(request_.costs)) {
+      const CostScope& scope = setting.scope;
+      if (scope.chunk < 0 && scope.layer < 0 && scope.peer < 0) known.push_back(setting);
+    }
+    return known;
+  }
+
+  const OptimiseRequest& request_;
+  const Problem& problem_;
+  const SimulationOptions& options_;
+  std::vector<PublishedFigures> simulated_;
+  std::vector<Start> starts_;
+};
+
+// --- the search ---------------------------------------------------------------------------------
+
+std::atomic<bool> was_interrupted = false;
+
+extern "C" void end_search(int /*signal*/) {
+  was_interrupted = true;
+}
+
+/// While an object of it lives, an interrupt ends the search and not the process.
+class Interruptible {
+ public:
+  Interruptible() : before_(std::signal(SIGINT, end_search)) {}
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+  ~Interruptible() { std::signal(SIGINT, before_); }
+
+ private:
+  void (*before_)(int);
+};
+
+double seconds_since(Clock::time_point began) {
+  return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
+// Tells of finds on standard error: of the first at once, of others once a second.
+class Telling {
+ public:
+  Telling(Objective objective, double bound, Clock::time_point began)
+      : objective_(objective), bound_(bound), began_(began) {}
+
+  void operator()(const Found& found) {
+    const double now = seconds_since(began_);
+    if (now < next_) return;
+    next_ = now + 1;
+    const double value = optimise::value_of(found.figures, objective_);
+    const std::string how =
+        optimise::reaches(value, bound_)
+            ? "the best possible"
+            : percent(gap_of(value, bound_)) + " above the best possible at most";
+    print_stderr(fmt::format("capo: {:.1f} s: {} {}, {}\n", now,
+                             objective_ == Objective::Makespan ? "makespan" : "span", figure(value),
+                             how));
+  }
+
+ private:
+  Objective objective_;
+  double bound_;
+  Clock::time_point began_;
+  double next_ = 0;
+};
+
+// The orders of --from, which is read as a start of the search.
+std::variant<Start, int> start_from(const OptimiseRequest& request, const Problem& problem) {
+  const auto input = load_input({.file = request.from, .limits = request.limits});
+  if (!input) return refuse(input.error());
+  auto orders = optimise::orders_of(problem, input->schedule);
+  if (!orders) throw CLI::ValidationError("--from", orders.error());
+  const auto figures = evaluate(problem, *orders);
+  if (!figures) throw CLI::ValidationError("--from", "is an order that does not run to its end");
+  if (!fits(problem, *figures)) {
+    throw CLI::ValidationError(
+        "--from", fmt::format("holds {}, and --memory is {}", figure(figures->highest_peak()),
+                              figure(problem.memory_limit)));
+  }
+  return Start{.name = request.from, .orders = *std::move(orders)};
+}
+
+int optimise_request(const OptimiseRequest& request) {
+  const auto began = Clock::now();
+  const double most_seconds = seconds_of(request.time);
+  const optimise::Frame frame = frame_of(request);
+  if (const auto large = too_large(frame, request.limits)) return fail(*large);
+  const SimulationOptions options = options_of(request);
+  const auto problem = problem_of(frame, options);
+  if (!problem) throw CLI::ValidationError("optimise", problem.error());
+  if (const auto misfit =
+          misfit_of(options.costs.settings, schedule_of(*problem, Orders(as_index(frame.ranks))))) {
+    throw CLI::ValidationError("--cost", *misfit);
+  }
+  if (const auto why = why_impossible(*problem)) {
+    print_stderr(fmt::format("error: there is no such order: {}\n", *why));
+    return kFindings;
+  }
+  std::vector<Start> starts;
+  if (!request.from.empty()) {
+    auto start = start_from(request, *problem);
+    if (const int* code = std::get_if<int>(&start)) return *code;
+    starts.push_back(std::get<Start>(std::move(start)));
+  }
+  const Interruptible interruptible;
+  std::optional<PublishedSchedules> published;  // made when there are orders already
+  const auto all_starts = [&] {
+    published.emplace(request, *problem, options);
+    starts.insert(starts.end(), published->starts().begin(), published->starts().end());
+    return starts;
+  };
+  const LowerBounds bounds = lower_bounds(*problem);
+  const Bound& bound = bound_of(bounds, request.objective);
+  const auto found =
+      search(*problem, all_starts,
+             {.objective = request.objective,
+              .bound = bound.value,
+              .seed = request.seed,
+              .moves = request.moves,
+              .threads = request.threads,
+              .stopped = [&] { return was_interrupted || seconds_since(began) > most_seconds; }},
+             Telling(request.objective, bound.value, began));
+  if (!found) {
+    if (was_interrupted) return kInterrupted;
+    print_stderr("error: no order was found in time\n  help: give it more with --time\n");
+    return kNoVerdict;
+  }
+  const double value = value_of(found->figures, request.objective);
+  const Optimised optimised{
+      .schedule = verified(*problem, found->orders, found->figures, options),
+      .found = *found,
+      .bounds = bounds,
+      .published = published ? published->simulated() : std::vector<PublishedFigures>{},
+      .objective = request.objective,
+      .memory_limit = request.memory_limit,
+      .seed = request.seed,
+      .seconds = seconds_since(began),
+      .gap = gap_of(value, bound.value),
+      .proved = optimise::reaches(value, bound.value)};
+  const int code = print(optimised, request.format, request.output);
+  return code == kAccepted && was_interrupted ? kInterrupted : code;
+}
+
+}  // namespace
+
+Run add_optimise(CLI::App& command) {
+  command.footer(
+      "Example: capo optimise --ranks 8 --microbatches 32 --cost f=10,b=12,w=8,comm=2 --memory 6 "
+      "-o "
+      "best.order");
+  auto request = std::make_shared<OptimiseRequest>();
+  const CLI::Range count(1, std::numeric_limits<std::int32_t>::max());
+  command
+      .add_option("--ranks,--pp,--pipeline-model-parallel-size", request->ranks, "Pipeline ranks")
+      ->check(count);
+  command
+      .add_option("--microbatches,--num-microbatches", request->microbatches,
+                  "Microbatches of the step; of both directions together")
+      ->check(count);
+  command
+      .add_option("--chunks,--vp,--num-virtual-stages-per-pipeline-rank", request->chunks,
+                  "Chunks of each rank; default: 1 in a loop, else 2")
+      ->check(count);
+  add_choice(command, "--placement", request->placement,
+             {{"loop", Placement::Loop},
+              {"v", Placement::V},
+              {"bidirectional", Placement::Bidirectional},
+              {"free", Placement::Free}},
+             "Which chunk is which stage; free is not searched yet");
+  command
+      .add_option("--cost", request->costs,
+                  "Times of one microbatch on one rank, whose chunks share them: "
+                  "f=12,b=13,w=9,comm=1; with a scope r0:f=14 of a rank, c2:w=3 of a chunk, "
+                  "r0-r1:comm=2 of a link. Repeatable, the last one wins; default: "
+                  "f=1,b=1,w=1,comm=0")
+      ->allow_extra_args(false);
+  add_cost_per(command, request->cost_per);
+  command.add_option("--mem", request->memory,
+                     "What a microbatch of one rank takes and gives up: f=1,b=-0.5,w=-0.5; a chunk "
+                     "has its share. Default: f=1,b=0,w=-1, all is held until the weight gradient "
+                     "is done");
+  add_above_zero(command, "--memory", request->memory_limit,
+                 "What a rank may hold, in the unit of --mem; default: no limit");
+  add_choice(command, "--objective", request->objective,
+             {{"makespan", Objective::Makespan}, {"span", Objective::Span}},
+             "makespan: until the last task ends; span: the longest of the ranks' times from first "
+             "to last task");
+  add_choice(command, "--format", request->format, optimise_formats(),
+             "text or json: a report; order, csv (PyTorch's table), tokens or te (a list a rank): "
+             "the order");
+  command.add_option("--time", request->time, "How long to search, 10s, 500ms, 2m")
+      ->capture_default_str();
+  command
+      .add_option("--moves", request->moves,
+                  "How much to search; where this and not --time ends it, the same seed gives the "
+                  "same order")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 62))
+      ->capture_default_str();
+  command.add_option("--seed", request->seed, "Of the numbers that are drawn")
+      ->capture_default_str();
+  command.add_option("--threads", request->threads, "Threads; they change the speed alone")
+      ->check(CLI::Range(1U, 1024U))
+      ->default_str("one for each core");
+  command.add_option("--from", request->from, "An order of these counts to begin with");
+  command.add_option("-o,--output", request->output,
+                     "Write the order here, as an .order file or as --format says; the report goes "
+                     "to standard output");
+  add_size_limits(command, request->limits);
+  return [request] { return optimise_request(*request); };
+}
+
+}  // namespace capo::cli

@@ -1,0 +1,143 @@
+#include "cli/commands/optimised.h"
+
+#include "cli/options/exit_code.h"
+#include "cli/options/files.h"
+#include "core/frameworks/te/list_text.h"
+#include "core/frameworks/te/to_te_list.h"
+#include "core/frameworks/torch/csv_printer.h"
+#include "core/text/order_text.h"
+#include "core/timeline/table.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace capo::cli {
+
+namespace {
+
+using optimise::Objective;
+
+const char* word_of(Objective objective) {
+  return objective == Objective::Makespan ? "makespan" : "span";
+}
+
+std::string report_json(const Optimised& of) {
+  using Json = nlohmann::ordered_json;
+  Json named = Json::array();
+  for (const PublishedFigures& each : of.published) {
+    named.push_back(Json{{"name", each.name},
+                         {"makespan", each.makespan},
+                         {"span", each.span},
+                         {"fits", each.fits}});
+  }
+  const optimise::Figures& figures = of.found.figures;
+  Json json{{"schema", 1}, {"makespan", figures.makespan}, {"span", figures.span}};
+  json["lower_bound"] = {{"makespan", of.bounds.makespan.value}, {"span", of.bounds.span.value}};
+  json["gap"] = of.gap;
+  json["peak_memory"] = figures.peaks;
+  json["named"] = named;
+  json["seconds"] = of.seconds;
+  json["proved"] = of.proved;
+  json["objective"] = word_of(of.objective);
+  json["rests_on"] = optimise::words_for(bound_of(of.bounds, of.objective));
+  json["from"] = of.found.from;
+  json["seed"] = of.seed;
+  json["moves"] = of.found.moves;
+  json["ended"] = name_of(of.found.ended);
+  return json.dump() + "\n";
+}
+
+std::string line_of(const char* name, double value, const Bound& bound) {
+  const double above = gap_of(value, bound.value);
+  const std::string how = optimise::reaches(value, bound.value)
+                              ? "the best possible"
+                              : fmt::format("at most {} above the best possible", percent(above));
+  return fmt::format("{:<9} {}, {}: at least {} by {}\n", name, figure(value), how,
+                     figure(bound.value), optimise::words_for(bound));
+}
+
+std::string report_text(const Optimised& of) {
+  const optimise::Figures& figures = of.found.figures;
+  std::string text = line_of("makespan", figures.makespan, of.bounds.makespan) +
+                     line_of("span", figures.span, of.bounds.span);
+  text += fmt::format("memory    {} on the fullest rank", figure(figures.highest_peak()));
+  if (of.memory_limit) text += fmt::format(", within {}", figure(*of.memory_limit));
+  text += fmt::format("\nfound     in {:.1f} s from {}; ended by {}, seed {}, {} moves\n\n",
+                      of.seconds, of.found.from, name_of(of.found.ended), of.seed, of.found.moves);
+  std::vector<std::vector<std::string>> rows{{"order", "makespan", "span", "peak", ""}};
+  rows.push_back({"this one", figure(figures.makespan), figure(figures.span),
+                  figure(figures.highest_peak()), ""});
+  for (const PublishedFigures& each : of.published) {
+    rows.push_back({each.name, figure(each.makespan), figure(each.span), figure(each.peak),
+                    each.fits ? "" : "exceeds the memory"});
+  }
+  return text + table(rows, 4);
+}
+
+// Each rank's list is a line, in the order of ranks.
+Result<std::string, Inexpressible> te_lists_of(const Schedule& schedule) {
+  std::string text;
+  for (const RankOrder& rank : schedule.ranks) {
+    const auto list = to_te_list(rank, rank.order);
+    if (!list) return list.error();
+    text += print_te_list(*list);
+  }
+  return text;
+}
+
+Result<std::string, Inexpressible> order_text(const Schedule& schedule, OptimiseFormat format) {
+  switch (format) {
+    case OptimiseFormat::Csv:
+      return print_torch_csv(schedule);
+    case OptimiseFormat::Tokens:
+      return print_tokens(schedule);
+    case OptimiseFormat::Te:
+      return te_lists_of(schedule);
+    case OptimiseFormat::Text:
+    case OptimiseFormat::Json:
+    case OptimiseFormat::Order:
+      break;
+  }
+  return print_order_file(schedule);
+}
+
+}  // namespace
+
+const Words<OptimiseFormat>& optimise_formats() {
+  static const Words<OptimiseFormat> words{
+      {"text", OptimiseFormat::Text},     {"json", OptimiseFormat::Json},
+      {"order", OptimiseFormat::Order},   {"csv", OptimiseFormat::Csv},
+      {"tokens", OptimiseFormat::Tokens}, {"te", OptimiseFormat::Te}};
+  return words;
+}
+
+double gap_of(double value, double bound) {
+  return bound > 0 ? std::max(0.0, value / bound - 1) : 0;
+}
+
+const Bound& bound_of(const optimise::LowerBounds& bounds, Objective objective) {
+  return objective == Objective::Makespan ? bounds.makespan : bounds.span;
+}
+
+int print(const Optimised& of, OptimiseFormat format, const std::string& output) {
+  const bool reports = format == OptimiseFormat::Text || format == OptimiseFormat::Json;
+  const auto order = order_text(of.schedule, format);
+  if (!order) {
+    throw CLI::ValidationError(
+        "--format", fmt::format("{} cannot say it: {}", word_for(format, optimise_formats()),
+                                order.error().reason));
+  }
+  if (!output.empty()) {
+    if (const auto failed = write_output(output, *order)) return fail(*failed);
+    if (output == "-") return kAccepted;
+  } else if (!reports) {
+    return exit_code_after(write_stdout(*order));
+  }
+  return exit_code_after(
+      write_stdout(format == OptimiseFormat::Json ? report_json(of) : report_text(of)));
+}
+
+}  // namespace capo::cli

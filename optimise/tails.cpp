@@ -1,0 +1,122 @@
+#include "optimise/tails.h"
+
+#include "core/base/index.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace capo::optimise {
+
+Tails::Tails(const Problem& problem, const Evaluation& evaluation, Objective objective)
+    : problem_(problem),
+      evaluation_(evaluation),
+      objective_(objective),
+      tail_(problem.tasks(), -std::numeric_limits<double>::infinity()),
+      begin_(problem.of_rank.size(), 0),
+      dirty_(problem.tasks() / 64 + 1, 0) {
+  if (objective_ == Objective::Span) {
+    for (std::size_t rank = 0; rank < begin_.size(); ++rank) {
+      begin_[rank] = evaluation.begin_at(rank, 0);
+    }
+  }
+  for (TaskNumber task = 0; task < problem.tasks(); ++task) mark(task);
+  settle();
+}
+
+double Tails::at_the_end(std::size_t rank) const {
+  return -begin_[rank];
+}
+
+// The longest way behind a task over what waits for it on another rank.
+double Tails::behind_elsewhere(TaskNumber task) const {
+  const SeriesId series = evaluation_.series_of(task);
+  const SeriesId by = problem_.series[series].awaited_by;
+  if (by == kNoSeries) return -std::numeric_limits<double>::infinity();
+  const Series& next = problem_.series[by];
+  return next.lag + next.takes + tail_[task + (by - series) * problem_.microbatches()];
+}
+
+double Tails::tail_of(TaskNumber task) const {
+  const std::size_t rank = problem_.series[evaluation_.series_of(task)].rank;
+  const std::uint32_t position = evaluation_.position_of(task);
+  const double elsewhere = behind_elsewhere(task);
+  if (position + 1 == problem_.tasks_of_rank()) return std::max(at_the_end(rank), elsewhere);
+  const TaskNumber next = evaluation_.task_at(rank, position + 1);
+  const double here = problem_.series[evaluation_.series_of(next)].takes + tail_[next];
+  return std::max(here, elsewhere);
+}
+
+double Tails::guess(std::size_t rank, std::uint32_t from, std::uint32_t to) {
+  const std::uint32_t low = std::min(from, to);
+  const std::uint32_t high = std::max(from, to);
+  const auto task_then = [&](std::uint32_t position) {
+    const std::uint32_t now = position == to ? from : to > from ? position + 1 : position - 1;
+    return evaluation_.task_at(rank, now);
+  };
+  ends_.clear();
+  double end = low == 0 ? 0 : evaluation_.end_at(rank, low - 1);
+  for (std::uint32_t position = low; position <= high; ++position) {
+    const TaskNumber task = task_then(position);
+    const Series& series = problem_.series[evaluation_.series_of(task)];
+    end = std::max(end, evaluation_.arrival_of(task)) + series.takes;
+    ends_.push_back(end);
+  }
+  double behind = at_the_end(rank);
+  if (high + 1 < problem_.tasks_of_rank()) {
+    const TaskNumber next = evaluation_.task_at(rank, high + 1);
+    behind = problem_.series[evaluation_.series_of(next)].takes + tail_[next];
+  }
+  double longest = -std::numeric_limits<double>::infinity();
+  for (std::uint32_t position = high + 1; position-- > low;) {
+    const TaskNumber task = task_then(position);
+    const double tail = std::max(behind, behind_elsewhere(task));
+    longest = std::max(longest, ends_[position - low] + tail);
+    behind = problem_.series[evaluation_.series_of(task)].takes + tail;
+  }
+  return longest;
+}
+
+void Tails::mark(TaskNumber task) {
+  const std::uint32_t turn = evaluation_.turn_of(task);
+  dirty_[turn / 64] |= std::uint64_t{1} << (turn % 64);
+  last_dirty_ = std::max<std::size_t>(last_dirty_, turn / 64);
+}
+
+// Looks at all that is marked from the last turn to the first; a mark on the way lies ahead.
+void Tails::settle() {
+  for (std::size_t word = last_dirty_ + 1; word-- > 0;) {
+    while (dirty_[word] != 0) {
+      const std::size_t bit = 63 - as_index(std::countl_zero(dirty_[word]));
+      dirty_[word] &= ~(std::uint64_t{1} << bit);
+      const TaskNumber task = evaluation_.task_of_turn(word * 64 + bit);
+      const double tail = tail_of(task);
+      if (tail == tail_[task]) continue;
+      tail_[task] = tail;
+      const SeriesId series = evaluation_.series_of(task);
+      const std::uint32_t position = evaluation_.position_of(task);
+      if (position > 0) mark(evaluation_.task_at(problem_.series[series].rank, position - 1));
+      const SeriesId first = problem_.series[series].waits_for;
+      if (first != kNoSeries) mark(task + (first - series) * problem_.microbatches());
+    }
+  }
+  last_dirty_ = 0;
+}
+
+void Tails::update(std::size_t rank, std::uint32_t from, std::uint32_t to) {
+  const std::uint32_t low = std::min(from, to);
+  for (std::uint32_t at = low == 0 ? 0 : low - 1; at <= std::max(from, to); ++at) {
+    mark(evaluation_.task_at(rank, at));
+  }
+  if (objective_ == Objective::Span) {
+    for (std::size_t each = 0; each < begin_.size(); ++each) {
+      const double begin = evaluation_.begin_at(each, 0);
+      if (begin == begin_[each]) continue;
+      begin_[each] = begin;
+      mark(evaluation_.task_at(each, problem_.tasks_of_rank() - 1));
+    }
+  }
+  settle();
+}
+
+}  // namespace capo::optimise

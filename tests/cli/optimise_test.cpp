@@ -1,0 +1,177 @@
+// `capo optimise` as a user runs it.
+
+#include "tests/support/run_capo.h"
+#include "tests/support/scratch_folder.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace capo {
+namespace {
+
+using nlohmann::json;
+using testing_support::holds;
+using testing_support::Outcome;
+using testing_support::run_capo;
+using testing_support::ScratchFolder;
+
+Outcome run_optimise(const std::string& flags) {
+  std::vector<std::string> words{"optimise"};
+  std::istringstream stream(flags);
+  for (std::string word; stream >> word;) words.push_back(word);
+  return run_capo(words);
+}
+
+json optimised(const std::string& flags) {
+  const Outcome outcome = run_optimise(flags + " --format json");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  return json::parse(outcome.out);
+}
+
+// Its best order is not proved to be the best.
+const std::string kTight =
+    "--ranks 8 --microbatches 16 --cost f=10,b=16,w=4,comm=3 --memory 6 --time 10m";
+
+void expect_not_searched(const std::string& flags, const std::string& words) {
+  const Outcome outcome = run_optimise(flags);
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_TRUE(holds(outcome.err, words)) << outcome.err;
+}
+
+TEST(Optimise, ProvesWhatIsTheBestPossible) {
+  const Outcome outcome = run_optimise("--ranks 4 --microbatches 8");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_TRUE(outcome.out.starts_with(
+      "makespan  27, the best possible: at least 27 by the work of rank 0, and what must come "
+      "before and behind each of its tasks\n"))
+      << outcome.out;
+  EXPECT_TRUE(holds(outcome.out, "ended by proof"));
+  EXPECT_TRUE(holds(outcome.out, "\nzb-h1 "));
+  EXPECT_TRUE(holds(outcome.err, "makespan 27, the best possible\n")) << outcome.err;
+}
+
+TEST(Optimise, TellsHowPublishedSchedulesCompareUnderTheSameMemory) {
+  const json printed = optimised(kTight + " --moves 300000");
+  double best = 1e300;
+  bool exceeds = false;
+  for (const json& each : printed["named"]) {
+    exceeds = exceeds || !each["fits"];
+    if (each["fits"] && each["name"] != "v-adaptive" && each["name"] != "zbv" &&
+        !each["name"].get<std::string>().starts_with("v-") && each["name"] != "1f1b-v" &&
+        !each["name"].get<std::string>().starts_with("gis")) {
+      best = std::min(best, each["makespan"].get<double>());
+    }
+  }
+  EXPECT_TRUE(exceeds);
+  EXPECT_LT(printed["makespan"], best) << "of the same placement";
+  EXPECT_GE(printed["makespan"], printed["lower_bound"]["makespan"]);
+  EXPECT_LE(*std::max_element(printed["peak_memory"].begin(), printed["peak_memory"].end()), 6.0);
+  EXPECT_EQ(printed["ended"], "moves");
+}
+
+// Whatever the number of threads, as long as the moves end it and not the clock.
+TEST(Optimise, GivesTheSameOrderForTheSameSeed) {
+  const std::string flags =
+      "--ranks 8 --microbatches 16 --placement v --cost f=12,b=13,w=20,comm=3 --memory 5 --moves "
+      "300000 --time 10m --format order --seed ";
+  const Outcome one = run_optimise(flags + "7 --threads 1");
+  EXPECT_EQ(one.exit_code, 0);
+  EXPECT_EQ(one.out, run_optimise(flags + "7 --threads 3").out);
+  EXPECT_NE(one.out, run_optimise(flags + "8").out);
+}
+
+TEST(Optimise, WritesOrdersThatCapoReads) {
+  const ScratchFolder folder;
+  const std::string file = (folder.path() / "best.order").string();
+  for (const std::string placement : {"loop", "v", "bidirectional"}) {
+    SCOPED_TRACE(placement);
+    const json printed = optimised(
+        "--ranks 4 --microbatches 8 --cost f=3,b=4,w=2,comm=1 --moves 20000 "
+        "--chunks " +
+        std::string(placement == "loop" ? "1" : "2") + " --placement " + placement + " -o " + file);
+    EXPECT_EQ(run_capo({"check", file}).exit_code, 0);
+    const Outcome simulated =
+        run_capo({"simulate", file, "--cost", "f=3,b=4,w=2,comm=1", "--format", "json"});
+    const json times = json::parse(simulated.out);
+    EXPECT_EQ(times["makespan"], printed["makespan"]);
+    EXPECT_EQ(times["span"], printed["span"]);
+  }
+}
+
+TEST(Optimise, PrintsTheOrderInItsForms) {
+  const std::string flags = "--ranks 2 --microbatches 2 --format ";
+  EXPECT_EQ(run_optimise(flags + "te").out,
+            "[1, 1, -1, -1.5, -1, -1.5]\n[1, -1, 1, -1, -1.5, -1.5]\n");
+  EXPECT_TRUE(run_optimise(flags + "tokens").out.starts_with("F0 F1 B0 W0 B1 W1\n"));
+  EXPECT_TRUE(run_optimise(flags + "order").out.starts_with("capo 1\n"));
+  EXPECT_TRUE(holds(run_optimise(flags + "csv").out, "0F0,0F1,0I0,0W0,0I1,0W1"));
+  const ScratchFolder folder;
+  const Outcome both = run_optimise(flags + "tokens -o " + (folder.path() / "o").string());
+  EXPECT_TRUE(both.out.starts_with("makespan")) << "the report";
+  EXPECT_TRUE(folder.read("o").starts_with("F0 F1 B0"));
+}
+
+TEST(Optimise, BeginsWithAnOrderThatItIsGiven) {
+  const ScratchFolder folder;
+  const std::string file = (folder.path() / "start.order").string();
+  ASSERT_EQ(run_optimise(kTight + " --moves 400000 -o " + file).exit_code, 0);
+  const json printed = optimised(kTight + " --moves 1 --from " + file);
+  EXPECT_EQ(printed["from"], file);
+  const json again = optimised(kTight + " --moves 400000");
+  EXPECT_EQ(printed["makespan"], again["makespan"]);
+
+  expect_not_searched("--ranks 3 --microbatches 16 --from " + file,
+                      "--from: it has 8 ranks, not 3");
+  expect_not_searched("--ranks 8 --microbatches 16 --memory 1 --from " + file, "and --memory is 1");
+  EXPECT_EQ(run_optimise("--ranks 8 --microbatches 16 --from " + (folder.path() / "none").string())
+                .exit_code,
+            3);
+}
+
+TEST(Optimise, SaysWhyThereIsNone) {
+  const Outcome none = run_optimise("--ranks 2 --microbatches 2 --memory 0.5");
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_EQ(none.out, "");
+  EXPECT_EQ(none.err,
+            "error: there is no such order: one microbatch by itself holds 1 on rank 0, and 0.5 is "
+            "the limit\n");
+  const Outcome late = run_optimise("--ranks 2 --microbatches 2 --time 0.000000001ms");
+  EXPECT_EQ(late.exit_code, 4);
+  EXPECT_EQ(late.err, "error: no order was found in time\n  help: give it more with --time\n");
+}
+
+TEST(Optimise, KeepsToItsLimits) {
+  const std::string counts = "--ranks 2 --microbatches 4 --chunks 3 ";
+  EXPECT_EQ(run_optimise(counts + "--max-entries 72").exit_code, 0);
+  EXPECT_EQ(run_optimise(counts + "--max-entries 71").exit_code, 4);
+  EXPECT_EQ(run_optimise(counts + "--max-count 6").exit_code, 0);
+  EXPECT_EQ(run_optimise(counts + "--max-count 5").exit_code, 4);
+  EXPECT_EQ(run_optimise(counts + "--max-ranks 2").exit_code, 0);
+  EXPECT_EQ(run_optimise(counts + "--max-ranks 1").exit_code, 4);
+}
+
+TEST(Optimise, RefusesWhatItDoesNotSearch) {
+  const std::string counts = "--ranks 2 --microbatches 2 ";
+  expect_not_searched("--microbatches 2", "--ranks");
+  expect_not_searched("--ranks 2", "--microbatches");
+  expect_not_searched(counts + "--placement free", "free is not searched yet");
+  expect_not_searched(counts + "--placement v --chunks 3",
+                      "a V needs an even number of chunks a rank");
+  expect_not_searched("--ranks 2 --microbatches 3 --placement bidirectional",
+                      "two pipelines share them");
+  expect_not_searched(counts + "--cost slowdown=2", "without composites");
+  expect_not_searched(counts + "--cost r5:f=2", "speaks of rank 5, but there are 2");
+  expect_not_searched(counts + "--mem f=1,b=0.5,w=-1.5", "memory that forwards take");
+  expect_not_searched(counts + "--time 0", "is no time above 0");
+  expect_not_searched(counts + "--time soon", "is no time above 0");
+  expect_not_searched(counts + "--fuse-w 2", "no flag --fuse-w");
+}
+
+}  // namespace
+}  // namespace capo
