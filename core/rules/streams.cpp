@@ -75,7 +75,8 @@ class Finder final : public CourseVisitor {
 void workspace_race(const Context& context, Findings& out) {
   const PlanView& view = context.plan_view();
   if (!view.declared() || !is_a_frameworks(view.kind())) return;
-  if (view.course().graph == nullptr) return;  // every rank is one stream
+  // Computations of a rank have no other stream.
+  if (!context.wirings().front()->environment().has_weight_stream()) return;
   Finder finder(view.table());
   run_course(view.table(), view.course(), finder);
   const Wiring& wiring = *context.wirings().front();
