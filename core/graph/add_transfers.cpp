@@ -164,11 +164,7 @@ class Sweeps {
     }
     auto& steps = result_.lowered.ranks[rank.index()];
     for (std::size_t i = at; keeps_ && i < end; ++i) {
-      steps.push_back({.chunk = order[i].chunk,
-                       .microbatch = order[i].microbatch,
-                       .entry = static_cast<std::uint32_t>(i),
-                       .kind = order[i].kind,
-                       .group = order[i].group});
+      steps.push_back(to_step(order[i].action(), static_cast<std::uint32_t>(i), order[i].group));
     }
     for (std::size_t i = at; i < end; ++i) hand_on(rank, static_cast<std::uint32_t>(i));
     at = end;
@@ -211,7 +207,7 @@ class Sweeps {
   void add(RankId rank, Kind kind, ChunkId chunk, MicrobatchId microbatch, std::uint32_t entry) {
     if (!keeps_) return;
     result_.lowered.ranks[rank.index()].push_back(
-        {.chunk = chunk, .microbatch = microbatch, .entry = entry, .kind = kind});
+        to_step({.kind = kind, .chunk = chunk, .microbatch = microbatch}, entry));
   }
 
   const Schedule& schedule_;

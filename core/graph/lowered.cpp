@@ -14,11 +14,7 @@ Lowered as_written(const Schedule& schedule) {
     for (std::uint32_t at = 0; at < rank.order.size(); ++at) {
       const Entry& entry = rank.order[at];
       if (entry.kind == Kind::Idle) continue;
-      steps.push_back({.chunk = entry.chunk,
-                       .microbatch = entry.microbatch,
-                       .entry = at,
-                       .kind = entry.kind,
-                       .group = entry.group});
+      steps.push_back(to_step(entry.action(), at, entry.group));
     }
   }
   return lowered;

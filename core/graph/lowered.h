@@ -35,20 +35,31 @@ enum class Part : std::uint8_t {
   PostProcess,  ///< the end of multi-token prediction
 };
 
-/// An action as a rank issues it, before it becomes a task of the graph.
+/// An action as a rank issues it, before it becomes a task of the graph. What needs a few bits
+/// takes no more, since steps are as many as entries and transfers.
 struct Step {
   ChunkId chunk;
   MicrobatchId microbatch = kNoMicrobatch;
   /// The position in the rank's order of the entry that the step is, or was made for.
   std::uint32_t entry = kNoEntry;
-  Kind kind = Kind::Idle;
-  Wait wait = Wait::ByReader;
-  Group group = Group::Alone;     ///< a composite of computations or a fused group of transfers
-  std::uint8_t communicator = 0;  ///< 1: the second one, from odd to even ranks
-  Part part = Part::Whole;
-  std::uint8_t slot = 0;    ///< the slot of Megatron's EP overlap, from 1; 0: it overlaps nothing
-  std::uint16_t layer = 0;  ///< the layer in its chunk, from 0; 0 if layers are not taken apart
+  Kind kind : 5 = Kind::Idle;
+  Wait wait : 2 = Wait::ByReader;
+  std::uint8_t communicator : 1 = 0;  ///< 1: the second one, from odd to even ranks
+  Group group : 2 = Group::Alone;     ///< a composite of computations or a fused group of transfers
+  Part part : 2 = Part::Whole;
+  std::uint8_t slot : 4 = 0;  ///< the slot of Megatron's EP overlap, from 1; 0: it overlaps nothing
+  std::uint16_t layer = 0;    ///< the layer in its chunk, from 0; 0 if layers are not taken apart
 };
+static_assert(static_cast<unsigned>(Kind::Idle) < 32, "a step's kind has five bits");
+
+/// The step that an action becomes which stands at `entry`, or is made for the entry there.
+[[nodiscard]] inline Step to_step(const Action& action, std::uint32_t entry,
+                                  Group group = Group::Alone) {
+  Step step{.chunk = action.chunk, .microbatch = action.microbatch, .entry = entry};
+  step.kind = action.kind;
+  step.group = group;
+  return step;
+}
 
 struct Lowered {
   std::vector<std::vector<Step>> ranks;

@@ -12,12 +12,16 @@ Schedule loop_of_two() {
   return schedule;
 }
 
+Step step(Kind kind, ChunkId chunk, MicrobatchId microbatch = kNoMicrobatch,
+          Group group = Group::Alone) {
+  return to_step({.kind = kind, .chunk = chunk, .microbatch = microbatch}, kNoEntry, group);
+}
+
 TEST(OraclePipeline, NamesStagesAndTheirRanks) {
   const Schedule schedule = loop_of_two();
-  const Lowered lowered{.ranks = {{{.chunk = 2, .microbatch = 0, .kind = Kind::Forward},
-                                   {.chunk = 2, .microbatch = 0, .kind = Kind::BackwardInput},
-                                   {.chunk = 1, .microbatch = 0, .kind = Kind::SendForward}},
-                                  {{.chunk = 2, .microbatch = 0, .kind = Kind::ReceiveForward}}}};
+  const Lowered lowered{.ranks = {{step(Kind::Forward, 2, 0), step(Kind::BackwardInput, 2, 0),
+                                   step(Kind::SendForward, 1, 0)},
+                                  {step(Kind::ReceiveForward, 2, 0)}}};
   const oracle::Pipeline pipeline = oracle_pipeline(lowered, StageMap(schedule), {});
   EXPECT_EQ(pipeline.home, (std::vector<int>{0, 1, 0, 1}));
   ASSERT_EQ(pipeline.ranks.size(), 2u);
@@ -32,18 +36,12 @@ TEST(OraclePipeline, NamesStagesAndTheirRanks) {
 
 TEST(OraclePipeline, KeepsWhoWaitsWhatIsFusedAndTheCommunicator) {
   const Schedule schedule = loop_of_two();
-  const Lowered lowered{.ranks = {{{.chunk = 1,
-                                    .microbatch = 0,
-                                    .kind = Kind::SendForward,
-                                    .wait = Wait::AtNext,
-                                    .group = Group::Opens},
-                                   {.chunk = 2,
-                                    .microbatch = 0,
-                                    .kind = Kind::ReceiveForward,
-                                    .wait = Wait::AtOnce,
-                                    .group = Group::Continues,
-                                    .communicator = 1}},
-                                  {}}};
+  Step send = step(Kind::SendForward, 1, 0, Group::Opens);
+  send.wait = Wait::AtNext;
+  Step receive = step(Kind::ReceiveForward, 2, 0, Group::Continues);
+  receive.wait = Wait::AtOnce;
+  receive.communicator = 1;
+  const Lowered lowered{.ranks = {{send, receive}, {}}};
   const oracle::Pipeline pipeline = oracle_pipeline(lowered, StageMap(schedule), {});
   const auto& operations = pipeline.ranks[0];
   EXPECT_EQ(operations[0].holds, oracle::Operation::MuchLater);
@@ -55,10 +53,9 @@ TEST(OraclePipeline, KeepsWhoWaitsWhatIsFusedAndTheCommunicator) {
 
 TEST(OraclePipeline, LeavesOutWhatNeitherComputesNorTransfers) {
   const Schedule schedule = loop_of_two();
-  const Lowered lowered{.ranks = {{{.chunk = 1, .kind = Kind::Unshard},
-                                   {.chunk = 1, .microbatch = 0, .kind = Kind::Forward},
-                                   {.chunk = 1, .kind = Kind::ReduceGradient}},
-                                  {}}};
+  const Lowered lowered{
+      .ranks = {{step(Kind::Unshard, 1), step(Kind::Forward, 1, 0), step(Kind::ReduceGradient, 1)},
+                {}}};
   EXPECT_EQ(oracle_pipeline(lowered, StageMap(schedule), {}).ranks[0].size(), 1u);
 }
 

@@ -312,11 +312,7 @@ class RankCalls {
   void emit_entry(std::uint32_t entry, Group group) {
     if (!alive()) return;
     const Entry& of = order_[entry];
-    steps_.push_back({.chunk = of.chunk,
-                      .microbatch = of.microbatch,
-                      .entry = entry,
-                      .kind = of.kind,
-                      .group = group});
+    steps_.push_back(to_step(of.action(), entry, group));
   }
 
   // The entries before `until` that are neither forward nor backward and were not emitted yet.
@@ -389,20 +385,14 @@ class RankCalls {
 
   // With two ranks the next and the previous are the same, and what odd ranks send goes through a
   // second communicator.
-  std::uint8_t communicator(bool sends) const {
-    if (calls_ == MegatronCalls::Batch || ranks_ != 2) return 0;
-    const bool from_odd = (rank_ % 2 == 1) == sends;
-    return from_odd ? 1 : 0;
+  bool communicator(bool sends) const {
+    const bool has_two = calls_ != MegatronCalls::Batch && ranks_ == 2;
+    return has_two && (rank_ % 2 == 1) == sends;
   }
 
   void send(std::uint32_t entry, Kind kind, Wait wait) {
     const Entry& of = order_[entry];
-    steps_.push_back({.chunk = of.chunk,
-                      .microbatch = of.microbatch,
-                      .entry = entry,
-                      .kind = kind,
-                      .wait = wait,
-                      .communicator = communicator(true)});
+    issue({.kind = kind, .chunk = of.chunk, .microbatch = of.microbatch}, entry, wait);
   }
 
   // A forward's input is read by the first layer of the chunk, a backward's by the last.
@@ -417,11 +407,17 @@ class RankCalls {
     std::int32_t& count =
         (forward ? received_forward_ : received_backward_)[ChunkId(chunk).index()];
     if (wait != Wait::AtOnce) ++(forward ? handles_forward_ : handles_backward_);
-    steps_.push_back({.chunk = reading_layer(chunk, forward),
-                      .microbatch = count++,
-                      .kind = forward ? Kind::ReceiveForward : Kind::ReceiveBackward,
-                      .wait = wait,
-                      .communicator = communicator(false)});
+    issue({.kind = forward ? Kind::ReceiveForward : Kind::ReceiveBackward,
+           .chunk = reading_layer(chunk, forward),
+           .microbatch = count++},
+          kNoEntry, wait);
+  }
+
+  void issue(const Action& transfer, std::uint32_t entry, Wait wait) {
+    Step step = to_step(transfer, entry);
+    step.wait = wait;
+    step.communicator = communicator(is_send(transfer.kind));
+    steps_.push_back(step);
   }
 
   const std::vector<Entry>& order_;

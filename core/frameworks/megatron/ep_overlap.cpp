@@ -12,7 +12,7 @@ Step node(const Step& of, Kind kind, Part part, std::uint8_t slot) {
   Step step = of;
   step.kind = kind;
   step.part = part;
-  step.slot = slot;
+  step.slot = slot & 0xF;
   step.group = Group::Alone;
   step.wait = Wait::ByReader;
   return step;

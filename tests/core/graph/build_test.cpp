@@ -437,8 +437,8 @@ TEST(Build, AWaitForTheSendOfAnotherRankIsNeverOver) {
 }
 
 TEST(Build, WhatGoesOnWithNothingBeforeItBeginsAnew) {
-  Lowered lowered = {
-      .ranks = {{{.chunk = 1, .microbatch = 0, .kind = Kind::Forward, .group = Group::Continues}}}};
+  const Action forward{.kind = Kind::Forward, .chunk = 1, .microbatch = 0};
+  const Lowered lowered = {.ranks = {{to_step(forward, kNoEntry, Group::Continues)}}};
   const Schedule schedule = read_schedule("microbatches 1\nrank 0: F1.0\n");
   EXPECT_EQ(wired(schedule, lowered).graph().tasks.at(0).start, 0u);
 }
@@ -447,9 +447,10 @@ TEST(Build, CollectivesOfDifferentLayersAreNotTheSame) {
   const Schedule schedule =
       read_schedule("ranks 2\nmicrobatches 1\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n");
   const auto faults = [&](std::uint16_t layer) {
-    const Lowered lowered{
-        .ranks = {{{.chunk = 1, .microbatch = 0, .kind = Kind::DispatchForward, .layer = 0}},
-                  {{.chunk = 1, .microbatch = 0, .kind = Kind::DispatchForward, .layer = layer}}}};
+    const Step dispatch =
+        to_step({.kind = Kind::DispatchForward, .chunk = 1, .microbatch = 0}, kNoEntry);
+    Lowered lowered{.ranks = {{dispatch}, {dispatch}}};
+    lowered.ranks[1][0].layer = layer;
     return wired(schedule, lowered, {},
                  {{.name = "ep", .members = {0, 1}, .actions = {Kind::DispatchForward}}})
         .made.faults.size();

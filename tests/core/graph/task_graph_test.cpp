@@ -43,7 +43,7 @@ Wired wired(const std::string& text, const Environment& environment = {},
 // Ten million steps are an ordinary input, so the bytes of a step and a task are part of the
 // design.
 TEST(TaskGraph, StepsAndTasksAndEdgesAreSmall) {
-  EXPECT_EQ(sizeof(Step), 20U);
+  EXPECT_EQ(sizeof(Step), 16U);
   EXPECT_EQ(sizeof(Task), 28U);
   EXPECT_EQ(sizeof(Vertex), 4U);
   EXPECT_EQ(sizeof(EdgeKind), 1U);
