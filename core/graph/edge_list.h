@@ -1,6 +1,7 @@
 // Edges on their way into a task graph: three arrays, nine bytes an edge, since the graph's
-// constructor reads them twice. An edge at a vertex that several tasks share keeps its two tasks as
-// well. Tested through build_test.cpp.
+// constructor reads them several times. An edge from the vertex before its target keeps no source:
+// nearly half of them are such, so that five bytes do. An edge at a vertex that several tasks share
+// keeps its two tasks as well. Tested through build_test.cpp.
 
 #pragma once
 
@@ -21,9 +22,10 @@ class EdgeList {
     kinds_.reserve(edges);
   }
   void add(Vertex from, Vertex to, EdgeKind kind) {
-    sources_.push_back(from);
+    const bool next = from + 1 == to;
+    if (!next) sources_.push_back(from);
     targets_.push_back(to);
-    kinds_.push_back(kind);
+    kinds_.push_back(KindOf(kind, next));
   }
   /// A vertex, and the task that the edge begins or ends at.
   struct End {
@@ -37,13 +39,22 @@ class EdgeList {
     members_.push_back({from.vertex, to.vertex, kind, from.task, to.task});
   }
   [[nodiscard]] DependencyGraph graph(std::size_t vertices) const {
-    return {boost::edges_are_unsorted_multi_pass, PairIterator{sources_.data(), targets_.data()},
-            PairIterator{sources_.data() + sources_.size(), nullptr}, kinds_.begin(),
+    const KindOf* const end = kinds_.data() + kinds_.size();
+    return {boost::edges_are_unsorted_multi_pass,
+            PairIterator{kinds_.data(), targets_.data(), sources_.data()},
+            PairIterator{end, nullptr, nullptr}, KindIterator{kinds_.data()},
             static_cast<Vertex>(vertices)};
   }
   [[nodiscard]] std::vector<TaskEdge> take_member_edges() { return std::move(members_); }
 
  private:
+  struct KindOf {
+    KindOf(EdgeKind of, bool is_next) : kind(of), next(is_next) {}
+
+    EdgeKind kind : 7;
+    bool next : 1;  // the target is the vertex behind the source
+  };
+
   struct PairIterator {
     using iterator_category = std::forward_iterator_tag;
     using value_type = std::pair<Vertex, Vertex>;
@@ -51,12 +62,14 @@ class EdgeList {
     using pointer = const value_type*;
     using reference = value_type;
 
-    const Vertex* source = nullptr;
+    const KindOf* kind = nullptr;
     const Vertex* target = nullptr;
+    const Vertex* source = nullptr;  // of this edge, or of the first behind it that keeps its own
 
-    value_type operator*() const { return {*source, *target}; }
+    value_type operator*() const { return {kind->next ? *target - 1 : *source, *target}; }
     PairIterator& operator++() {
-      ++source;
+      if (!kind->next) ++source;
+      ++kind;
       ++target;
       return *this;
     }
@@ -65,14 +78,33 @@ class EdgeList {
       ++*this;
       return old;
     }
-    bool operator==(const PairIterator& other) const { return source == other.source; }
-    bool operator!=(const PairIterator& other) const { return source != other.source; }
-    difference_type operator-(const PairIterator& other) const { return source - other.source; }
+    bool operator==(const PairIterator& other) const { return kind == other.kind; }
+    bool operator!=(const PairIterator& other) const { return kind != other.kind; }
+    difference_type operator-(const PairIterator& other) const { return kind - other.kind; }
+  };
+
+  struct KindIterator {
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = EdgeKind;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const EdgeKind*;
+    using reference = EdgeKind;
+
+    const KindOf* at = nullptr;
+
+    EdgeKind operator*() const { return at->kind; }
+    KindIterator& operator++() {
+      ++at;
+      return *this;
+    }
+    KindIterator operator++(int) { return {at++}; }
+    bool operator==(const KindIterator& other) const { return at == other.at; }
+    bool operator!=(const KindIterator& other) const { return at != other.at; }
   };
 
   std::vector<Vertex> sources_;
   std::vector<Vertex> targets_;
-  std::vector<EdgeKind> kinds_;
+  std::vector<KindOf> kinds_;
   std::vector<TaskEdge> members_;
 };
 
