@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 namespace capo {
@@ -28,40 +29,64 @@ class HeldByRank {
              std::int32_t rank)
       : subject_(subject),
         times_(times),
+        rank_(rank),
         changes_(changes[RankId(rank).index()]),
         halves_(half_backwards(subject.lowered.ranks[RankId(rank).index()],
                                as_index(subject.schedule.ranks[RankId(rank).index()].chunks))) {
     const auto r = RankId(rank).index();
-    const TaskGraph& graph = subject.graph;
     const std::vector<Step>& steps = subject.lowered.ranks[r];
     const bool apart = std::any_of(steps.begin(), steps.end(),
                                    [](const Step& step) { return step.part != Part::Whole; });
     // They are counted for all ranks at once, and this is asked for each.
     if (apart) layers_ = layer_counts(subject.schedule)[r];
-    for (TaskId id = graph.first_of[r]; id < graph.first_of[r + 1]; ++id) note(id);
-    // Changes at one time stay in the order of issue: on a stream what ends comes first.
-    std::stable_sort(moments_.begin(), moments_.end(),
-                     [](const Change& a, const Change& b) { return a.time < b.time; });
   }
 
-  [[nodiscard]] std::vector<MemoryStep> course() const {
-    std::vector<MemoryStep> steps;
+  // Calls visit(MemoryStep) for each change, in the order of time.
+  template <typename Visit>
+  void for_each_step(Visit visit) const {
     std::vector<std::int32_t> open;  // by microbatch: forwards that nothing has ended
     double held = 0;
     std::int32_t microbatches = 0;
-    for (const Change& change : moments_) {
+    const auto apply = [&](const Change& change) {
       held += change.by;
       const std::size_t microbatch = number_of(change.task);
       if (open.size() <= microbatch) open.resize(microbatch + 1, 0);
       if (change.takes && open[microbatch]++ == 0) ++microbatches;
       if (change.ends && --open[microbatch] == 0) --microbatches;
-      steps.push_back(
-          {.time = change.time, .held = held, .microbatches = microbatches, .task = change.task});
-    }
-    return steps;
+      visit(MemoryStep{
+          .time = change.time, .held = held, .microbatches = microbatches, .task = change.task});
+    };
+    if (has_order_of_time()) return for_each_change(apply);
+    std::vector<Change> changes;
+    for_each_change([&](const Change& change) { changes.push_back(change); });
+    // Changes at one time stay in the order of issue: on a stream what ends comes first.
+    std::stable_sort(changes.begin(), changes.end(),
+                     [](const Change& a, const Change& b) { return a.time < b.time; });
+    for (const Change& change : changes) apply(change);
   }
 
  private:
+  // Whether changes come in the order of time as they are issued, as those of one stream do.
+  [[nodiscard]] bool has_order_of_time() const {
+    bool ordered = true;
+    double latest = 0;
+    for_each_change([&](const Change& change) {
+      ordered = ordered && change.time >= latest;
+      latest = change.time;
+    });
+    return ordered;
+  }
+
+  // Calls visit(Change) for each change, in the order of issue.
+  template <typename Visit>
+  void for_each_change(Visit visit) const {
+    const std::vector<TaskId>& first_of = subject_.graph.first_of;
+    const auto r = RankId(rank_).index();
+    for (TaskId id = first_of[r]; id < first_of[r + 1]; ++id) {
+      if (const auto change = change_of(id)) visit(*change);
+    }
+  }
+
   // Microbatches of two pipelines share their numbers and are different ones.
   [[nodiscard]] std::size_t number_of(TaskId id) const {
     const Task& task = subject_.graph.tasks[id];
@@ -72,58 +97,62 @@ class HeldByRank {
   }
 
   // The first node of a layer that is taken apart takes the memory, and the last gives it up.
-  void note(TaskId id) {
+  [[nodiscard]] std::optional<Change> change_of(TaskId id) const {
     const Task& task = subject_.graph.tasks[id];
-    if (!is_compute(task.kind)) return;
+    if (!is_compute(task.kind)) return std::nullopt;
     const Step& step = step_of(subject_.lowered, task);
-    if (step.part != Part::Whole && step.part != Part::PreDispatch) return;
+    if (step.part != Part::Whole && step.part != Part::PreDispatch) return std::nullopt;
     const auto chunk = step.chunk.index();
     const MemoryChange& change = changes_[chunk];
     const double share = step.part == Part::Whole ? 1 : 1.0 / std::max(layers_[chunk], 1);
     const bool half =
         task.kind == Kind::BackwardInput || (task.kind == Kind::Backward && halves_[chunk]);
+    Change found{.task = id};
     if (task.kind == Kind::Forward) {
-      add(id, change.forward * share, {.takes = true});
+      found.by = change.forward * share;
+      found.takes = true;
     } else if (task.kind == Kind::BackwardWeight) {
-      add(id, change.weight * share, {.ends = true});
+      found.by = change.weight * share;
+      found.ends = true;
     } else {
-      add(id, (half ? change.backward : change.backward + change.weight) * share, {.ends = !half});
+      found.by = (half ? change.backward : change.backward + change.weight) * share;
+      found.ends = !half;
     }
-  }
-
-  void add(TaskId id, double by, Change change) {
-    change.task = id;
-    change.by = by;
-    change.time =
-        change.takes ? times_.start_of(subject_.graph, id) : times_.end_of(subject_.graph, id);
-    moments_.push_back(change);
+    found.time =
+        found.takes ? times_.start_of(subject_.graph, id) : times_.end_of(subject_.graph, id);
+    return found;
   }
 
   const Subject& subject_;
   const TaskTimes& times_;
+  std::int32_t rank_;
   const std::vector<MemoryChange>& changes_;
   std::vector<std::int32_t> layers_;  // by chunk - 1; empty if no layer is taken apart
   std::vector<bool> halves_;
-  std::vector<Change> moments_;
 };
 
 }  // namespace
 
 std::vector<MemoryStep> memory_of(const Subject& subject, const TaskTimes& times,
                                   const MemoryChanges& changes, std::int32_t rank) {
-  return HeldByRank(subject, times, changes, rank).course();
+  std::vector<MemoryStep> steps;
+  HeldByRank(subject, times, changes, rank).for_each_step([&](const MemoryStep& step) {
+    steps.push_back(step);
+  });
+  return steps;
 }
 
-MemoryPeak peak_of(const std::vector<MemoryStep>& course) {
+MemoryPeak peak_of(const Subject& subject, const TaskTimes& times, const MemoryChanges& changes,
+                   std::int32_t rank) {
   MemoryPeak peak;
-  for (const MemoryStep& step : course) {
+  HeldByRank(subject, times, changes, rank).for_each_step([&](const MemoryStep& step) {
     if (step.held > peak.held) {
       peak.held = step.held;
       peak.time = step.time;
       peak.task = step.task;
     }
     peak.microbatches = std::max(peak.microbatches, step.microbatches);
-  }
+  });
   return peak;
 }
 

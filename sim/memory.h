@@ -55,7 +55,9 @@ struct MemoryPeak {
 /// The steps of one rank's memory, in the order of time.
 [[nodiscard]] std::vector<MemoryStep> memory_of(const Subject& subject, const TaskTimes& times,
                                                 const MemoryChanges& changes, std::int32_t rank);
-[[nodiscard]] MemoryPeak peak_of(const std::vector<MemoryStep>& course);
+/// What its steps come to, none of which is kept.
+[[nodiscard]] MemoryPeak peak_of(const Subject& subject, const TaskTimes& times,
+                                 const MemoryChanges& changes, std::int32_t rank);
 
 /// "f=1,b=-0.5,w=-0.5": all three, which add up to nothing. The error says what is wrong.
 [[nodiscard]] Result<MemoryChange, std::string> read_memory(std::string_view text);

@@ -1,9 +1,11 @@
 #include "sim/simulate.h"
 
 #include "core/base/assert.h"
+#include "core/graph/execution.h"
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 namespace capo {
 
@@ -18,9 +20,7 @@ void fetch_first_target(const TaskGraph& graph, Vertex of, const std::vector<Tas
   if (first != last) __builtin_prefetch(&at[boost::target(*first, graph.edges)]);
 }
 
-}  // namespace
-
-TaskTimes run_freely(const Subject& subject, const Durations& durations) {
+std::optional<TaskTimes> freely_if_it_finishes(const Subject& subject, const Durations& durations) {
   const TaskGraph& graph = subject.graph;
   const auto vertices = static_cast<Vertex>(graph.task_of.size());
   TaskTimes times;
@@ -31,6 +31,9 @@ TaskTimes run_freely(const Subject& subject, const Durations& durations) {
     for (auto edge = first; edge != last; ++edge) {
       ++times.at[boost::target(*edge, graph.edges)].waits_for;
     }
+  }
+  for (const Task& task : graph.tasks) {
+    if (task.never) ++times.at[task.start].waits_for;
   }
   std::deque<Vertex> ready;  // in the order of their turn
   for (Vertex vertex = 0; vertex < vertices; ++vertex) {
@@ -56,14 +59,34 @@ TaskTimes run_freely(const Subject& subject, const Durations& durations) {
       if (--next.waits_for == 0) ready.push_back(to);
     }
   }
-  CAPO_ASSERT(ran == vertices, "only what finishes is simulated");
+  if (ran < vertices) return std::nullopt;
   return times;
+}
+
+bool shares_devices(const Costs& costs) {
+  return costs.slowdown != 1 || !costs.devices.empty();
+}
+
+}  // namespace
+
+TaskTimes run_freely(const Subject& subject, const Durations& durations) {
+  std::optional<TaskTimes> times = freely_if_it_finishes(subject, durations);
+  CAPO_ASSERT(times.has_value(), "only what finishes is simulated");
+  return *std::move(times);
 }
 
 TaskTimes simulate(const Subject& subject, const Costs& costs) {
   const Durations durations(subject, costs);
-  const bool shared = costs.slowdown != 1 || !costs.devices.empty();
-  return shared ? run_shared(subject, durations, costs) : run_freely(subject, durations);
+  return shares_devices(costs) ? run_shared(subject, durations, costs)
+                               : run_freely(subject, durations);
+}
+
+std::optional<TaskTimes> simulate_if_it_finishes(const Subject& subject, const Costs& costs) {
+  // A transfer to nowhere takes no time that could be told.
+  const bool all_take_times = subject.links == Links::Ideal && !shares_devices(costs);
+  if (all_take_times) return freely_if_it_finishes(subject, Durations(subject, costs));
+  if (!execute(subject.graph).finishes()) return std::nullopt;
+  return simulate(subject, costs);
 }
 
 }  // namespace capo

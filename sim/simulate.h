@@ -7,17 +7,24 @@
 // computes slower by Costs::slowdown while it also communicates. A test holds the two against each
 // other.
 //
-// The graph must finish (execution.h). Ideal links occupy nobody and slow nobody down. Tested
-// by simulate_test.cpp; bench/simulate prints its speed.
+// A graph that does not finish (execution.h) has no times. Ideal links occupy nobody and slow
+// nobody down. Tested by simulate_test.cpp; bench/simulate prints its speed.
 
 #pragma once
 
 #include "sim/durations.h"
 #include "sim/task_times.h"
 
+#include <optional>
+
 namespace capo {
 
+/// Precondition of this and of both ways below: the graph finishes.
 [[nodiscard]] TaskTimes simulate(const Subject& subject, const Costs& costs);
+
+/// nullopt if tasks wait for each other, or for what nobody makes.
+[[nodiscard]] std::optional<TaskTimes> simulate_if_it_finishes(const Subject& subject,
+                                                               const Costs& costs);
 
 /// The two ways of simulate(), which chooses.
 [[nodiscard]] TaskTimes run_freely(const Subject& subject, const Durations& durations);

@@ -37,7 +37,14 @@ Links links_of(const Wiring& wiring, const SimulationOptions& options) {
   return across.buffered() ? Links::Buffered : Links::Rendezvous;
 }
 
-// The reason why the orders have no times under these links; empty if they have some.
+// What tasks wait for that never run under these links.
+std::string waits_in_words(Links links) {
+  return links == Links::Ideal ? "the orders wait for each other"
+                               : "its transfers wait for each other";
+}
+
+// The reason why the orders have no times under these links, as far as it is known before they are
+// simulated; empty if none is.
 std::string obstacle(const Wiring& wiring, Links links) {
   if (wiring.by_megatron() && !wiring.megatron_placement()) {
     return "Megatron's transfers need stages that go around the ranks in a loop";
@@ -45,14 +52,9 @@ std::string obstacle(const Wiring& wiring, Links links) {
   if (wiring.by_megatron() && !wiring.megatron().faults.empty()) {
     return "Megatron's runtime stops at it";
   }
-  if (links == Links::Ideal) {
-    // The graph of a composite does not show that its members read one another.
-    const bool finishes = execute(wiring.ideal().graph).finishes() &&
-                          (!has_composites(wiring.schedule()) || wiring.executable());
-    return finishes ? "" : "the orders wait for each other";
-  }
-  if (!wiring.executable()) return "the orders wait for each other";
-  return execute(wiring.graph_for_links()).finishes() ? "" : "its transfers wait for each other";
+  // The graph of a composite does not show that its members read one another.
+  const bool shown = links == Links::Ideal && !has_composites(wiring.schedule());
+  return shown || wiring.executable() ? "" : waits_in_words(Links::Ideal);
 }
 
 // The plan is judged with all that it is relative to: a peak is what `check` says, or nothing.
@@ -91,13 +93,13 @@ Costs shared(Costs costs, const Schedule& schedule) {
 }  // namespace
 
 Simulation::Simulation(const Input& input, const SimulationOptions& options,
-                       std::unique_ptr<Context> context, Links links)
+                       std::unique_ptr<Context> context, Links links, TaskTimes times)
     : input_(input),
       costs_(shared(options.costs, input.schedule)),
       context_(std::move(context)),
       wiring_(as_run(*context_)),
       subject_(subject_of(wiring_, links)),
-      times_(simulate(subject_, costs_)),
+      times_(std::move(times)),
       layers_(layer_counts(input.schedule)),
       ranks_(rank_times(subject_, times_)),
       span_(span_of(ranks_)),
@@ -114,7 +116,7 @@ Simulation::Simulation(const Input& input, const SimulationOptions& options,
 std::vector<MemoryPeak> Simulation::peaks_of(const MemoryChanges& changes) const {
   std::vector<MemoryPeak> peaks;
   for (std::size_t rank = 0; rank < input_.schedule.ranks.size(); ++rank) {
-    peaks.push_back(peak_of(memory_of(subject_, times_, changes, static_cast<std::int32_t>(rank))));
+    peaks.push_back(peak_of(subject_, times_, changes, static_cast<std::int32_t>(rank)));
   }
   return peaks;
 }
@@ -171,7 +173,12 @@ Result<std::unique_ptr<Simulation>, CannotSimulate> simulation_of(
   const Wiring& wiring = as_run(*context);
   const Links links = links_of(wiring, options);
   if (std::string why = obstacle(wiring, links); !why.empty()) return refused(std::move(why));
-  return std::make_unique<Simulation>(input, options, std::move(context), links);
+  // Nobody asks for them any more, and the graph and its times are what takes the memory.
+  for (const OrderView& order : context->orders()) order.by_microbatch.reset();
+  auto times =
+      simulate_if_it_finishes(subject_of(wiring, links), shared(options.costs, input.schedule));
+  if (!times) return refused(waits_in_words(links));
+  return std::make_unique<Simulation>(input, options, std::move(context), links, *std::move(times));
 }
 
 }  // namespace capo

@@ -69,7 +69,7 @@ class Simulation {
  public:
   /// Use simulation_of(). Input and options outlive the simulation.
   Simulation(const Input& input, const SimulationOptions& options, std::unique_ptr<Context> context,
-             Links links);
+             Links links, TaskTimes times);
 
   [[nodiscard]] const Subject& subject() const { return subject_; }
   [[nodiscard]] const TaskGraph& graph() const { return subject_.graph; }

@@ -61,8 +61,7 @@ inline std::vector<double> peaks(const simulated::Simulated& of, const MemoryCha
   const auto changes = same_for_all(of.input.schedule, model);
   for (std::size_t rank = 0; rank < changes.size(); ++rank) {
     all.push_back(
-        peak_of(memory_of(of->subject(), of->times(), changes, static_cast<std::int32_t>(rank)))
-            .held);
+        peak_of(of->subject(), of->times(), changes, static_cast<std::int32_t>(rank)).held);
   }
   return all;
 }
