@@ -10,7 +10,9 @@
 namespace capo {
 
 void run_course(const BufferTable& table, const Course& course, CourseVisitor& visitor) {
-  if (course.graph == nullptr) {
+  if (course.swept) {
+    run_swept(table, *course.map, *course.swept, *course.delay, visitor);
+  } else if (course.graph == nullptr) {
     run_orders(table, *course.map, course.work, visitor);
   } else {
     run_graph(table, *course.map, *course.graph, *course.lowered, *course.delay, visitor);

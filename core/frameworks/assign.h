@@ -15,19 +15,23 @@
 #include "core/plan/course.h"
 #include "core/plan/hazards.h"
 #include "core/plan/plan.h"
+#include "core/plan/swept_course.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace capo {
 
-/// A step runs by its orders alone, or by a task graph that finishes.
+/// A step runs by its orders alone, by a task graph that finishes, or by a sweep that adds its
+/// transfers.
 struct Course {
   const StageMap* map = nullptr;
   const std::vector<std::vector<Delay>>* delay = nullptr;  ///< by rank and chunk
   std::vector<std::vector<Work>> work;                     ///< by rank, in the order of launch
-  const TaskGraph* graph = nullptr;                        ///< null: every rank is one stream
-  const Lowered* lowered = nullptr;                        ///< null exactly if `graph` is
+  const TaskGraph* graph = nullptr;     ///< null: every rank is one stream, unless it is swept
+  const Lowered* lowered = nullptr;     ///< null exactly if `graph` is
+  std::optional<SweptTransfers> swept;  ///< nullopt if there is a graph
 };
 
 void run_course(const BufferTable& table, const Course& course, CourseVisitor& visitor);

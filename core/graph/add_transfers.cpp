@@ -12,6 +12,7 @@
 #include "core/graph/lowered.h"
 
 #include "core/base/index.h"
+#include "core/graph/sweep.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -79,28 +80,66 @@ class NodeEnds {
   Ends ends_;
 };
 
-enum class Keep : std::uint8_t { Steps, Nothing };
+class StepKeeper {
+ public:
+  explicit StepKeeper(const Schedule& schedule) : schedule_(schedule) {
+    lowered.ranks.resize(schedule.ranks.size());
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
+      lowered.ranks[r].reserve(schedule.ranks[r].order.size() * 3);
+  }
 
+  void acts(RankId rank, std::uint32_t first, std::uint32_t end) {
+    const auto& order = schedule_.ranks[rank.index()].order;
+    auto& steps = lowered.ranks[rank.index()];
+    for (std::uint32_t i = first; i < end; ++i) {
+      steps.push_back(to_step(order[i].action(), i, order[i].group));
+    }
+  }
+  void hands_on(const HandedOn& tensor) {
+    const Entry& maker = schedule_.ranks[tensor.from.index()].order[tensor.entry];
+    lowered.ranks[tensor.from.index()].push_back(
+        to_step({.kind = tensor.forward ? Kind::SendForward : Kind::SendBackward,
+                 .chunk = maker.chunk,
+                 .microbatch = tensor.microbatch},
+                tensor.entry));
+    // A receive is made for the entry that will read it, which stands further on in its order.
+    lowered.ranks[tensor.to.index()].push_back(
+        to_step({.kind = tensor.forward ? Kind::ReceiveForward : Kind::ReceiveBackward,
+                 .chunk = tensor.reader,
+                 .microbatch = tensor.microbatch},
+                kNoEntry));
+  }
+
+  Lowered lowered;
+
+ private:
+  const Schedule& schedule_;
+};
+
+struct Nobody {
+  void acts(RankId, std::uint32_t, std::uint32_t) const {}
+  void hands_on(const HandedOn&) const {}
+};
+
+template <typename Listener>
 class Sweeps {
  public:
-  Sweeps(const Schedule& schedule, const StageMap& map, std::int32_t microbatches, Keep keep)
+  Sweeps(const Schedule& schedule, const StageMap& map, std::int32_t microbatches,
+         Listener& listener)
       : schedule_(schedule),
         ends_(schedule),
         map_(map),
-        keeps_(keep == Keep::Steps),
+        listener_(listener),
         microbatches_(as_index(microbatches)),
         cursor_(schedule.ranks.size()),
         waits_for_(schedule.ranks.size(), kNothing),
         forward_done_(as_index(map.stages()) * microbatches_),
         backward_done_(forward_done_.size()) {
-    result_.lowered.ranks.resize(schedule.ranks.size());
-    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
-      if (keeps_) result_.lowered.ranks[r].reserve(schedule.ranks[r].order.size() * 3);
-      now_.push(static_cast<std::int32_t>(r));
-    }
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) now_.push(static_cast<std::int32_t>(r));
   }
 
-  WithTransfers run() {
+  // Whether every action found its place.
+  bool run() {
     while (!now_.empty()) {
       while (!now_.empty()) {
         const RankId rank = now_.top();
@@ -110,11 +149,10 @@ class Sweeps {
       for (const RankId rank : next_) now_.push(rank);
       next_.clear();
     }
-    result_.complete = true;
     for (std::size_t r = 0; r < cursor_.size(); ++r) {
-      if (cursor_[r] < order_of(static_cast<std::int32_t>(r)).size()) result_.complete = false;
+      if (cursor_[r] < order_of(static_cast<std::int32_t>(r)).size()) return false;
     }
-    return std::move(result_);
+    return true;
   }
 
  private:
@@ -162,10 +200,7 @@ class Sweeps {
       waits_for_[rank.index()] = lacks;
       return;
     }
-    auto& steps = result_.lowered.ranks[rank.index()];
-    for (std::size_t i = at; keeps_ && i < end; ++i) {
-      steps.push_back(to_step(order[i].action(), static_cast<std::uint32_t>(i), order[i].group));
-    }
+    listener_.acts(rank, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(end));
     for (std::size_t i = at; i < end; ++i) hand_on(rank, static_cast<std::uint32_t>(i));
     at = end;
     next_.push_back(rank);
@@ -183,11 +218,12 @@ class Sweeps {
     const StageMap::Place& there = map_.home(reader);
     if (there.rank < 0) return;
     if (there.rank != rank) {
-      add(rank, forward ? Kind::SendForward : Kind::SendBackward, entry.chunk, entry.microbatch,
-          at);
-      // A receive is made for the entry that will read it, which stands further on in its order.
-      add(there.rank, forward ? Kind::ReceiveForward : Kind::ReceiveBackward, there.chunk,
-          entry.microbatch, kNoEntry);
+      listener_.hands_on({.from = rank,
+                          .entry = at,
+                          .to = there.rank,
+                          .reader = there.chunk,
+                          .microbatch = entry.microbatch,
+                          .forward = forward});
     }
     wake(there.rank, rank, key(forward, stage, entry.microbatch));
   }
@@ -204,16 +240,10 @@ class Sweeps {
     }
   }
 
-  void add(RankId rank, Kind kind, ChunkId chunk, MicrobatchId microbatch, std::uint32_t entry) {
-    if (!keeps_) return;
-    result_.lowered.ranks[rank.index()].push_back(
-        to_step({.kind = kind, .chunk = chunk, .microbatch = microbatch}, entry));
-  }
-
   const Schedule& schedule_;
   NodeEnds ends_;
   const StageMap& map_;
-  bool keeps_;
+  Listener& listener_;
   std::size_t microbatches_;
   std::vector<std::size_t> cursor_;
   std::vector<std::uint64_t> waits_for_;  // by rank; kNothing: the rank is awake or at its end
@@ -221,7 +251,6 @@ class Sweeps {
   std::vector<bool> backward_done_;
   std::priority_queue<RankId, std::vector<RankId>, std::greater<>> now_;
   std::vector<RankId> next_;
-  WithTransfers result_;
 };
 
 // Names the entry that each receive was made for. Receives were put in before their readers.
@@ -250,13 +279,21 @@ void name_readers(WithTransfers& result, const StageMap& map, std::int32_t micro
 
 WithTransfers add_transfers(const Schedule& schedule, const StageMap& map,
                             std::int32_t microbatches) {
-  WithTransfers result = Sweeps(schedule, map, microbatches, Keep::Steps).run();
-  if (result.complete) name_readers(result, map, microbatches);
+  StepKeeper keeper(schedule);
+  const bool complete = Sweeps(schedule, map, microbatches, keeper).run();
+  WithTransfers result{.lowered = std::move(keeper.lowered), .complete = complete};
+  if (complete) name_readers(result, map, microbatches);
   return result;
 }
 
 bool can_add_transfers(const Schedule& schedule, const StageMap& map, std::int32_t microbatches) {
-  return Sweeps(schedule, map, microbatches, Keep::Nothing).run().complete;
+  Nobody nobody;
+  return Sweeps(schedule, map, microbatches, nobody).run();
+}
+
+bool sweep(const Schedule& schedule, const StageMap& map, std::int32_t microbatches,
+           SweepListener& listener) {
+  return Sweeps(schedule, map, microbatches, listener).run();
 }
 
 }  // namespace capo

@@ -1,6 +1,7 @@
 #include "core/plan/course.h"
 
 #include "core/base/assert.h"
+#include "core/plan/later.h"
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/range/iterator_range.hpp>
@@ -11,9 +12,6 @@
 
 namespace capo {
 
-namespace {
-
-// The buffer of a neighbour on the same rank that a forward or backward reads; else kNoBuffer.
 BufferId fed_by(const BufferTable& table, const StageMap& map, std::int32_t rank,
                 const Work& work) {
   if (!map.wired() || work.kind == Kind::BackwardWeight) return kNoBuffer;
@@ -33,22 +31,13 @@ BufferId fed_by(const BufferTable& table, const StageMap& map, std::int32_t rank
                   forward ? BufferKind::Output : BufferKind::GradInput);
 }
 
-// Compilers make vectors of a loop of a known length. Positions have a sign, since processors
-// without AVX compare vectors of such numbers alone.
-constexpr std::size_t kBlock = 8;
-
-void keep_later(const std::int32_t* __restrict source, std::int32_t* __restrict target,
-                std::size_t length) {
-  for (std::size_t block = 0; block < length; block += kBlock) {
-    for (std::size_t i = block; i < block + kBlock; ++i) target[i] = std::max(target[i], source[i]);
-  }
-}
+namespace {
 
 // Clocks of vertices that wait; a vertex without a clock has not waited yet.
 class Clocks {
  public:
   explicit Clocks(std::size_t vertices, std::size_t streams)
-      : streams_((streams + kBlock - 1) / kBlock * kBlock), slot_(vertices, kNone) {}
+      : streams_(whole_blocks(streams)), slot_(vertices, kNone) {}
 
   // Null if the vertex waited for nothing.
   std::int32_t* of(Vertex vertex) { return slot_[vertex] == kNone ? nullptr : at(slot_[vertex]); }

@@ -2,7 +2,8 @@
 // before which others.
 //
 // Two ways lead to one sequence of events: the orders alone, which run each rank on one stream, and
-// the task graph, which also has transfers and further streams. Events come in one order in which
+// the task graph, which also has transfers and further streams; a third, without a graph, is
+// swept_course.h. Events come in one order in which
 // they could happen; clocks tell which other orders are possible.
 //
 //   rank 0: F1 B1 on one stream   ->   work(F1) at position 1, work(B1) at position 2
@@ -81,6 +82,10 @@ class CourseVisitor {
   /// Comes when the receive begins.
   virtual void receiving(const Receiving& receiving, const Clock& clock);
 };
+
+/// The buffer of a neighbour on the same rank that a forward or backward reads; else kNoBuffer.
+[[nodiscard]] BufferId fed_by(const BufferTable& table, const StageMap& map, std::int32_t rank,
+                              const Work& work);
 
 /// Runs the orders rank by rank, each on one stream.
 void run_orders(const BufferTable& table, const StageMap& map,

@@ -23,6 +23,8 @@ struct CheckOptions {
   ModuleTable modules;
   PlanOptions plan;
   std::shared_ptr<const GivenPlan> given;  ///< null unless plan.kind is PlanKind::Given
+  /// Nobody looks at the plan but for what is wrong with it.
+  bool findings_alone = false;
 };
 
 }  // namespace capo

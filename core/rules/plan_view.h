@@ -68,8 +68,9 @@ class PlanView {
   [[nodiscard]] const std::vector<RankMemory>& memory() const;
   /// The orders as captured, rank by rank.
   [[nodiscard]] const std::vector<std::vector<Work>>& captured() const { return captured_.work; }
-  /// The orders as they run when captured.
-  [[nodiscard]] const Course& course() const { return captured_; }
+  /// The orders as they run when captured. The first call, though const, may build their task
+  /// graph, which a plan and its hazards do without where a sweep tells as much.
+  [[nodiscard]] const Course& course() const;
   /// How the orders of a wiring run: the captured ones, or those that are replayed. Views into
   /// both.
   [[nodiscard]] Course course_of(const Wiring& wiring) const;
@@ -79,11 +80,14 @@ class PlanView {
   void make_plan(const Subject& subject);
   void warm_up(bool keeps_outputs);
   void judge_all(const Subject& subject);
+  [[nodiscard]] Course shortest_course_of(const Wiring& wiring, const CheckOptions& options) const;
+  [[nodiscard]] std::vector<Hazard> hazards_of(const Wiring& wiring, const Course& course) const;
 
   bool declared_ = false;
   std::vector<std::vector<Delay>> delay_;
   BufferTable table_;
-  Course captured_;
+  const Wiring* capture_ = nullptr;
+  mutable Course captured_;
   Plan plan_;
   std::optional<Refusal> misfit_;
   std::vector<JudgedHazard> hazards_;

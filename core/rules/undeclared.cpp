@@ -113,6 +113,7 @@ class Widening {
     CheckOptions options = context_.options();
     options.environment.communicators = layout;
     options.environment.transfers = mode;
+    options.findings_alone = true;
     const Context context(context_.input(), options);
     return std::make_shared<const CheckResult>(
         findings_stated(context, findings_to_compare(context)));

@@ -31,6 +31,10 @@ const Value& once(std::unique_ptr<Value>& value, Make make) {
   return *value;
 }
 
+constexpr bool beside_computation(Kind kind) {
+  return !is_compute(kind) && kind != Kind::Idle;
+}
+
 }  // namespace
 
 Wiring::Wiring(const Schedule& schedule, const Environment& environment,
@@ -47,6 +51,7 @@ Wiring::Wiring(const Schedule& schedule, const Environment& environment,
   writes_exchanges_ = kinds.any<is_exchange>();
   writes_waits_ = kinds.any<is_send_wait>();
   writes_any_wait_ = kinds.any<is_wait>();
+  only_computes_ = !kinds.any<beside_computation>();
 }
 
 bool Wiring::by_megatron() const {
@@ -193,6 +198,24 @@ bool Wiring::transfers_in_doubt() const {
       !groups_.empty() || writes_exchanges_ || writes_any_wait_ || environment_.made_lazily();
   return !map_.wired() || !adds_transfers() || more_than_transfers || holds_strays(schedule_) ||
          !all_are_added();
+}
+
+std::optional<SweptTransfers> Wiring::swept() const {
+  const Communicators layout = environment_.layout();
+  const bool known = layout == Communicators::PerRank || layout == Communicators::PerPair ||
+                     layout == Communicators::PerEdge;
+  if (!transfers_matter() || transfers_in_doubt() || !known || !only_computes_ ||
+      environment_.has_weight_stream() || environment_.channel_bytes)
+    return std::nullopt;
+  // It takes memory of ranks times ranks.
+  std::size_t entries = 0;
+  for (const RankOrder& rank : schedule_.ranks) entries += rank.order.size();
+  if (schedule_.ranks.size() > entries / schedule_.ranks.size()) return std::nullopt;
+  return SweptTransfers{
+      .schedule = &schedule_,
+      .microbatches = microbatches_,
+      .layout = layout,
+      .mode = environment_.buffered() ? TransferMode::Buffered : TransferMode::Rendezvous};
 }
 
 bool Wiring::finishes_under(const Environment& environment) const {

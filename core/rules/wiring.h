@@ -15,9 +15,11 @@
 #include "core/graph/meetings.h"
 #include "core/model/environment.h"
 #include "core/order/schedule.h"
+#include "core/plan/swept_course.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace capo {
@@ -88,6 +90,9 @@ class Wiring {
   /// both orders of a channel are the order of these moments, and everything waits for earlier
   /// moments alone, whatever the communicators are and whether or not sends are buffered.
   [[nodiscard]] bool transfers_in_doubt() const;
+  /// The transfers, if a sweep puts all of them in and tells all that there is to know of them;
+  /// nullopt if it takes the graph.
+  [[nodiscard]] std::optional<SweptTransfers> swept() const;
   /// Whether the same transfers finish in another environment.
   [[nodiscard]] bool finishes_under(const Environment& environment) const;
 
@@ -113,6 +118,7 @@ class Wiring {
   bool writes_exchanges_ = false;
   bool writes_waits_ = false;
   bool writes_any_wait_ = false;  // for a send or a reduction
+  bool only_computes_ = false;
   StageMap map_;
 
   // Each is null until it is first asked for.
