@@ -16,7 +16,8 @@ class SharedRun {
         durations_(durations),
         costs_(costs),
         transfers_occupy_(subject.links != Links::Ideal),
-        shares_(!costs.devices.empty()) {
+        shares_(!costs.devices.empty()),
+        slow_(1 / costs.slowdown) {
     const std::size_t vertices = graph_.task_of.size();
     times_.at.resize(vertices);
     work_left_.assign(vertices, 0);
@@ -118,11 +119,11 @@ class SharedRun {
   }
 
   [[nodiscard]] double speed(Vertex vertex, const Device& device) const {
-    const double slowed = device.communicating > 0 ? costs_.slowdown : 1;
-    if (!shares_ || device.running.size() == 1) return 1 / slowed;
+    const double alone = device.communicating > 0 ? slow_ : 1;
+    if (!shares_ || device.running.size() == 1) return alone;
     const double others = static_cast<double>(device.running.size()) - 1;
     const double by_each = 2 * durations_.beside(graph_.task_of[vertex]) - 1;
-    return 1 / (slowed * (1 + others * std::max(by_each, 0.0)));
+    return alone / (1 + others * std::max(by_each, 0.0));
   }
 
   // One more or one less that communicates.
@@ -177,6 +178,7 @@ class SharedRun {
   const Costs& costs_;
   bool transfers_occupy_;
   bool shares_;  // ranks may have a device together
+  double slow_;  // the speed beside communication
   double now_ = 0;
   std::size_t ran_ = 0;
   TaskTimes times_;
