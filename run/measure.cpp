@@ -208,20 +208,6 @@ Maybe samples_of_calls(Engine& engine, const Module& module, MeasureOptions opti
   return samples_if_verified(PlanKind::Safe, engine, module, options, fused_steps_of(options));
 }
 
-// The share of one after the other that two ranks take side by side.
-Result<double, RunFailure> share_side_by_side(Engine& engine, const Module& module,
-                                              MeasureOptions options) {
-  options.exchanges = Exchanges::None;
-  options.microbatches = std::min(options.microbatches, kFew);
-  const auto one =
-      samples_under(PlanKind::Safe, engine, module, options, steps_of(options, Backwards::Split));
-  if (!one) return one.error();
-  const auto two =
-      samples_under(PlanKind::Safe, engine, module, options, steps_side_by_side(options));
-  if (!two) return two.error();
-  return one->makespan > 0 ? two->makespan / (2 * one->makespan) : 1;
-}
-
 }  // namespace
 
 Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
@@ -252,10 +238,20 @@ Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& modu
     const double further = in_proportion(median(run->call), *run, forward) / weight - 1;
     cost.fuse = std::max(0.0, further / (size_of_call(options) - 1));
   }
-  const auto beside = share_side_by_side(engine, module, options);
-  if (!beside) return beside.error();
-  cost.beside = *beside;
   return cost;
+}
+
+Result<double, RunFailure> measure_beside(Engine& engine, const Module& module,
+                                          MeasureOptions options) {
+  options.exchanges = Exchanges::None;
+  options.microbatches = std::min(options.microbatches, kFew);
+  const auto one =
+      samples_under(PlanKind::Safe, engine, module, options, steps_of(options, Backwards::Split));
+  if (!one) return one.error();
+  const auto two =
+      samples_under(PlanKind::Safe, engine, module, options, steps_side_by_side(options));
+  if (!two) return two.error();
+  return one->makespan > 0 ? two->makespan / (2 * one->makespan) : 1;
 }
 
 namespace {

@@ -48,6 +48,11 @@ struct MeasureOptions {
 [[nodiscard]] Result<ModuleCost, RunFailure> measure_module(Engine& engine, const Module& module,
                                                             const MeasureOptions& options);
 
+/// The share of one after the other that two ranks take side by side. They have the memory of two,
+/// so that a device may have none for them where it measures the module.
+[[nodiscard]] Result<double, RunFailure> measure_beside(Engine& engine, const Module& module,
+                                                        MeasureOptions options);
+
 /// Each time as the median of the same module's, measured some times. The clock of a device goes
 /// down as it gets warm, by up to a tenth within one measurement.
 [[nodiscard]] ModuleCost median_of(const std::vector<ModuleCost>& costs);

@@ -100,6 +100,12 @@ run::MeasureOptions options_for(const MeasureRequest& request, const run::Engine
   return options;
 }
 
+// Two ranks take twice the memory.
+void note_unmeasured(const Module& module, std::string_view what, const run::RunFailure& failure) {
+  print_stderr(fmt::format("note: {} of module `{}` is not measured: {}\n", what, module.name,
+                           failure.message));
+}
+
 // The medians over some rounds of all modules. Each time has an engine of its own, which gives its
 // memory back at its end.
 std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of_modules(
@@ -117,6 +123,12 @@ std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of
       const auto cost = run::measure_module(**engine, module, options);
       if (!cost) return cost.error();
       measured[module.name].push_back(*cost);
+      engine->reset();
+      auto of_two = engine_for(request.device, ordinal);
+      if (!of_two) return of_two.error();
+      const auto beside = run::measure_beside(**of_two, module, options);
+      if (beside) measured[module.name].back().beside = *beside;
+      if (!beside && round == 0) note_unmeasured(module, "beside", beside.error());
     }
   }
   std::map<std::string, ModuleCost> costs;
@@ -141,8 +153,8 @@ int measure_model(const MeasureRequest& request, const ModelFile& file, int ordi
     costs.transfer = *transfer;
     const Module& module = file.model.modules.list.front();
     const auto hop = run::measure_hop(**engine, module, options_for(request, **engine));
-    if (!hop) return refuse_failure(hop.error());
-    if (*hop) costs.transfer = run::with_hop(*transfer, **hop, bytes_handed_on(module));
+    if (!hop) note_unmeasured(module, "the way from task to task", hop.error());
+    if (hop && *hop) costs.transfer = run::with_hop(*transfer, **hop, bytes_handed_on(module));
   }
   const std::string text = with_costs(file.source.text, costs);
   if (const auto failed = write_output(request.output, text)) return fail(*failed);

@@ -83,33 +83,32 @@ TEST(Simulate, WeightGradientsOnTheirOwnStreamRunBeside) {
   EXPECT_EQ((*simulate_text(list, apart))->makespan(), 12);
 }
 
+constexpr const char* kApart = "capo 1\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0 B1.0\n";
+
 TEST(Simulate, RanksThatShareADeviceComputeSideBySide) {
-  const char* text = "capo 1\nranks 2\nrank 0: F1.0 B1.0\nrank 1: F1.0\n";
-  const auto simulated = [&](const char* beside, std::vector<std::int32_t> devices) {
+  const auto simulated = [](const char* beside, std::vector<std::int32_t> devices) {
     Costs shared = costs("f=2,b=3,w=0", beside);
     shared.devices = std::move(devices);
-    return simulate_text(text, {.costs = std::move(shared)});
+    return simulate_text(kApart, {.costs = std::move(shared)});
   };
   EXPECT_EQ((*simulated("beside=1", {}))->makespan(), 5);
   EXPECT_EQ((*simulated("beside=1", {0, 1}))->makespan(), 5) << "each has a device of its own";
-  // Each forward at half its speed, then the backward alone.
   const auto halved = simulated("beside=1", {0, 0});
   EXPECT_EQ(end_of(**halved, 0, "F1.0"), 4);
   EXPECT_EQ(end_of(**halved, 1, "F1.0"), 4);
-  EXPECT_EQ((*halved)->makespan(), 7);
-  EXPECT_EQ((*simulated("beside=0.75", {0, 0}))->makespan(), 6);
+  EXPECT_EQ((*halved)->makespan(), 10);
+  EXPECT_EQ((*simulated("beside=0.75", {0, 0}))->makespan(), 7.5);
   EXPECT_EQ((*simulated("beside=0.5", {0, 0}))->makespan(), 5);
   EXPECT_EQ((*simulated("beside=0.25", {0, 0}))->makespan(), 5) << "none is faster than alone";
-  EXPECT_EQ((*simulated("beside=2", {0, 0}))->makespan(), 11) << "they are in each other's way";
+  EXPECT_EQ((*simulated("beside=2", {0, 0}))->makespan(), 20) << "they are in each other's way";
 }
 
 TEST(Simulate, OnASharedDeviceEachComputationHasItsOwnShare) {
   // Rank 0's forward does not mind the other; rank 1's runs at half its speed until 2, and is then
   // alone.
-  const char* text = "capo 1\nranks 2\nrank 0: F1.0\nrank 1: F1.0\n";
-  Costs shared = costs("f=2", "r0:beside=0.5");
+  Costs shared = costs("f=2,b=0,w=0", "r0:beside=0.5");
   shared.devices = {0, 0};
-  const auto s = simulate_text(text, {.costs = shared});
+  const auto s = simulate_text(kApart, {.costs = shared});
   EXPECT_EQ(end_of(**s, 0, "F1.0"), 2);
   EXPECT_EQ(end_of(**s, 1, "F1.0"), 3);
 }
