@@ -62,6 +62,9 @@ constexpr bool is_received(BufferKind kind) {
 
 class BufferTable {
  public:
+  /// The buffers of a chunk's receives for each microbatch: an activation and a gradient.
+  static constexpr std::size_t kReceives = 2;
+
   BufferTable(const Schedule& schedule, std::int32_t microbatches, const ModuleTable& modules,
               const PlanOptions& options);
 
@@ -123,8 +126,6 @@ class BufferTable {
   }
 
  private:
-  static constexpr std::size_t kReceives = 2;  // an activation and a gradient
-
   struct Rank {
     BufferId base = 0;
     BufferId receives = 0;

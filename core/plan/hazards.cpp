@@ -17,6 +17,7 @@ HazardFinder::HazardFinder(const BufferTable& table, const Plan& plan)
           plan.address.end(), [](std::int64_t address) { return address != kNowhere; })),
       states_(table.all() * (plan.made.empty() ? 1 : 2)),
       held_(table.ranks()),
+      units_(table.sized() ? 0 : table.ranks()),
       handed_on_(table.ranks(), kNoBuffer) {
   // A microbatch of a chunk is two or three pieces of work, two sends and two receives.
   constexpr std::size_t kEvents = 7;
@@ -68,6 +69,11 @@ void HazardFinder::claim(std::int32_t rank, Range range, BufferId taker, BufferI
                          EventId event, const Clock& clock) {
   const auto [begin, end] = range;
   if (end == begin) return;  // an empty range takes nothing over
+  if (BufferId* unit = unit_at(rank, begin)) {
+    if (*unit != kNoBuffer) take_over(*unit, taker, event, clock);
+    *unit = owner;
+    return;
+  }
   auto& held = held_[RankId(rank).index()];
   auto at = held.lower_bound(begin);
   if (at != held.begin() && std::prev(at)->second.end > begin) --at;
@@ -88,6 +94,19 @@ void HazardFinder::claim(std::int32_t rank, Range range, BufferId taker, BufferI
     }
   }
   held.emplace(begin, Held{.owner = owner, .end = end});
+}
+
+BufferId* HazardFinder::unit_at(std::int32_t rank, std::int64_t address) {
+  if (units_.empty()) return nullptr;
+  const std::size_t most =
+      (table_.facts_of(rank).size() * kBufferKinds + table_.chunks(rank) * BufferTable::kReceives) *
+      as_index(table_.microbatches());
+  const auto offset = static_cast<std::size_t>(offset_of(address));
+  if (offset >= most) return nullptr;
+  std::vector<BufferId>& units =
+      units_[RankId(rank).index()][static_cast<std::size_t>(region_of(address))];
+  if (offset >= units.size()) units.resize(offset + 1, kNoBuffer);
+  return &units[offset];
 }
 
 void HazardFinder::take_over(BufferId loser, BufferId taker, EventId event, const Clock& clock) {

@@ -17,6 +17,7 @@
 #include "core/plan/course.h"
 #include "core/plan/plan.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -75,7 +76,8 @@ class HazardFinder final : public CourseVisitor {
     EventId raced = kNone;  // a use that was found beside a taker
   };
 
-  // The owner of a range of memory that begins at the key.
+  // The owner of a range of memory that begins at the key. Where sizes are not declared every range
+  // is one unit, and its owner is found by its address alone.
   struct Held {
     BufferId owner = kNoBuffer;
     std::int64_t end = 0;
@@ -94,6 +96,8 @@ class HazardFinder final : public CourseVisitor {
   };
   void claim(std::int32_t rank, Range range, BufferId taker, BufferId owner, EventId event,
              const Clock& clock);
+  /// Null if the address is beyond what the rank's buffers could fill one behind the other.
+  [[nodiscard]] BufferId* unit_at(std::int32_t rank, std::int64_t address);
   void read(BufferId buffer, EventId event, const Clock& clock, bool window = false);
   EventId note(const MemoryUser& user, Point point, Point received);
   void found(BufferId victim, BufferId taker, EventId writer, EventId reader, bool race,
@@ -107,6 +111,7 @@ class HazardFinder final : public CourseVisitor {
   bool has_receives_;
   std::vector<State> states_;                       // by buffer, and behind these by what is made
   std::vector<std::map<std::int64_t, Held>> held_;  // by rank
+  std::vector<std::array<std::vector<BufferId>, kRegions.size()>> units_;  // by rank and region
   std::vector<BufferId> handed_on_;  // by rank: the grad input that a send may still be reading
   std::vector<Event> events_;
   std::size_t found_before_ = 0;  // hazards before the piece of work at hand
