@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <limits>
 
 namespace capo {
 
@@ -47,6 +48,8 @@ struct OnItsWay {
   std::uint32_t behind = 0;  // so many of those from here to there were issued in front of it
 };
 
+// `Position` holds the number of every place that a clock tells of.
+template <typename Position>
 class SweptCourse final : public SweepListener {
  public:
   SweptCourse(const BufferTable& table, const StageMap& map, const SweptTransfers& transfers,
@@ -82,7 +85,8 @@ class SweptCourse final : public SweepListener {
       visitor_.work(rank, work, fed_by(table_, map_, rank, work), clock);
     }
     of.over[kComputations] = static_cast<std::int32_t>(of.position);
-    if (layout_ != Communicators::PerRank) known_of(rank)[rank.index()] = of.over[kComputations];
+    if (layout_ != Communicators::PerRank)
+      known_of(rank)[rank.index()] = static_cast<Position>(of.position);
   }
 
   void hands_on(const HandedOn& tensor) override {
@@ -185,7 +189,7 @@ class SweptCourse final : public SweepListener {
     }
   }
 
-  [[nodiscard]] std::int32_t* known_of(RankId rank) { return &known_[rank.index() * width_]; }
+  [[nodiscard]] Position* known_of(RankId rank) { return &known_[rank.index() * width_]; }
 
   [[nodiscard]] std::uint32_t take() {
     if (free_.empty()) {
@@ -200,16 +204,16 @@ class SweptCourse final : public SweepListener {
 
   // Both ends of a transfer come on communicators that know all that their ranks do. `heard` gets
   // what the receiver knows of its partners from then on.
-  void meet(const HandedOn& tensor, Point sends, Point receives, std::int32_t* heard) {
-    std::int32_t* there = known_of(tensor.to);
-    std::int32_t* here = known_of(tensor.from);
+  void meet(const HandedOn& tensor, Point sends, Point receives, Position* heard) {
+    Position* there = known_of(tensor.to);
+    Position* here = known_of(tensor.from);
     if (mode_ == TransferMode::Rendezvous) {
       keep_later_in_both(here, there, width_);
     } else {
       keep_later(here, there, width_);
     }
-    here[tensor.from.index()] = static_cast<std::int32_t>(sends.position);
-    there[tensor.to.index()] = static_cast<std::int32_t>(receives.position);
+    here[tensor.from.index()] = static_cast<Position>(sends.position);
+    there[tensor.to.index()] = static_cast<Position>(receives.position);
     for (const Partner& partner : ranks_[tensor.to.index()].partners)
       *heard++ = there[partner.rank.index()];
   }
@@ -235,7 +239,7 @@ class SweptCourse final : public SweepListener {
     std::int32_t& over = of.over[1];
     over = std::max(over, static_cast<std::int32_t>(messages_[message].number));
     for (std::size_t i = 0; i < of.partners.size(); ++i)
-      of.heard[i] = std::max(of.heard[i], clocks_[message * stride_ + i]);
+      of.heard[i] = std::max<std::int32_t>(of.heard[i], clocks_[message * stride_ + i]);
   }
 
   void learn_from_rank(RankId rank, RankId maker, std::uint32_t message) {
@@ -272,23 +276,37 @@ class SweptCourse final : public SweepListener {
   TransferMode mode_;
   const std::vector<std::vector<Delay>>& delay_;
   CourseVisitor& visitor_;
-  std::size_t width_;                // of a clock by rank
-  std::vector<std::int32_t> known_;  // by rank: a clock of communicators, or of computations
+  std::size_t width_;            // of a clock by rank
+  std::vector<Position> known_;  // by rank: a clock of communicators, or of computations
   std::vector<Of> ranks_;
   std::vector<std::uint32_t> cells_;
   std::vector<OnItsWay> messages_;
-  std::size_t stride_ = 0;            // of what a message keeps
-  std::vector<std::int32_t> clocks_;  // of messages: by rank, or by partner of the receiver
-  std::vector<std::uint32_t> free_;   // messages that were read
+  std::size_t stride_ = 0;           // of what a message keeps
+  std::vector<Position> clocks_;     // of messages: by rank, or by partner of the receiver
+  std::vector<std::uint32_t> free_;  // messages that were read
 };
+
+template <typename Position>
+void run_with(const BufferTable& table, const StageMap& map, const SweptTransfers& transfers,
+              const std::vector<std::vector<Delay>>& delay, CourseVisitor& visitor) {
+  SweptCourse<Position> course(table, map, transfers, delay, visitor);
+  const bool complete = sweep(*transfers.schedule, map, transfers.microbatches, course);
+  CAPO_ASSERT(complete, "every action finds its place");
+}
 
 }  // namespace
 
 void run_swept(const BufferTable& table, const StageMap& map, const SweptTransfers& transfers,
                const std::vector<std::vector<Delay>>& delay, CourseVisitor& visitor) {
-  SweptCourse course(table, map, transfers, delay, visitor);
-  const bool complete = sweep(*transfers.schedule, map, transfers.microbatches, course);
-  CAPO_ASSERT(complete, "every action finds its place");
+  // A rank has at most a send and a receive for each of its entries.
+  std::size_t most = 0;
+  for (const RankOrder& rank : transfers.schedule->ranks)
+    most = std::max(most, 2 * rank.order.size());
+  if (most <= std::numeric_limits<std::int16_t>::max()) {
+    run_with<std::int16_t>(table, map, transfers, delay, visitor);
+  } else {
+    run_with<std::int32_t>(table, map, transfers, delay, visitor);
+  }
 }
 
 }  // namespace capo
