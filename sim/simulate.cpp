@@ -20,6 +20,7 @@ void fetch_first_target(const TaskGraph& graph, Vertex of, const std::vector<Tas
   if (first != last) __builtin_prefetch(&at[boost::target(*first, graph.edges)]);
 }
 
+// nullopt if tasks wait for each other.
 std::optional<TaskTimes> freely_if_it_finishes(const Subject& subject, const Durations& durations) {
   const TaskGraph& graph = subject.graph;
   const auto vertices = static_cast<Vertex>(graph.task_of.size());
@@ -31,9 +32,6 @@ std::optional<TaskTimes> freely_if_it_finishes(const Subject& subject, const Dur
     for (auto edge = first; edge != last; ++edge) {
       ++times.at[boost::target(*edge, graph.edges)].waits_for;
     }
-  }
-  for (const Task& task : graph.tasks) {
-    if (task.never) ++times.at[task.start].waits_for;
   }
   std::deque<Vertex> ready;  // in the order of their turn
   for (Vertex vertex = 0; vertex < vertices; ++vertex) {
@@ -84,9 +82,14 @@ TaskTimes simulate(const Subject& subject, const Costs& costs) {
 std::optional<TaskTimes> simulate_if_it_finishes(const Subject& subject, const Costs& costs) {
   // A transfer to nowhere takes no time that could be told.
   const bool all_take_times = subject.links == Links::Ideal && !shares_devices(costs);
-  if (all_take_times) return freely_if_it_finishes(subject, Durations(subject, costs));
-  if (!execute(subject.graph).finishes()) return std::nullopt;
-  return simulate(subject, costs);
+  if (!all_take_times) {
+    if (!execute(subject.graph).finishes()) return std::nullopt;
+    return simulate(subject, costs);
+  }
+  const std::vector<Task>& tasks = subject.graph.tasks;
+  if (std::any_of(tasks.begin(), tasks.end(), [](const Task& task) { return task.never; }))
+    return std::nullopt;
+  return freely_if_it_finishes(subject, Durations(subject, costs));
 }
 
 }  // namespace capo
