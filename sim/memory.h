@@ -55,7 +55,7 @@ struct MemoryPeak {
 /// The steps of one rank's memory, in the order of time.
 [[nodiscard]] std::vector<MemoryStep> memory_of(const Subject& subject, const TaskTimes& times,
                                                 const MemoryChanges& changes, std::int32_t rank);
-/// What its steps come to, none of which is kept.
+/// The highest of its steps, none of which is kept.
 [[nodiscard]] MemoryPeak peak_of(const Subject& subject, const TaskTimes& times,
                                  const MemoryChanges& changes, std::int32_t rank);
 

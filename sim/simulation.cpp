@@ -37,7 +37,7 @@ Links links_of(const Wiring& wiring, const SimulationOptions& options) {
   return across.buffered() ? Links::Buffered : Links::Rendezvous;
 }
 
-// What tasks wait for that never run under these links.
+// Says what tasks wait for that never run under these links.
 std::string waits_in_words(Links links) {
   return links == Links::Ideal ? "the orders wait for each other"
                                : "its transfers wait for each other";

@@ -34,7 +34,7 @@ struct Of {
   std::uint32_t position = 0;         // computations
 };
 
-// Where the partner of this rank is, or would be.
+// The place of the partner of this rank, or the one at which it would stand.
 template <typename Partners>
 auto place_among(Partners& partners, RankId rank) {
   return std::lower_bound(partners.begin(), partners.end(), rank,

@@ -118,9 +118,9 @@ const Course& PlanView::course() const {
   return captured_;
 }
 
-// Where ranks have several communicators, the order in which events come decides which slot a
-// receive is posted into, and from when on a send that has arrived counts as over: capo's own plan
-// hurts nobody either way, and nobody looks where it differs. Copies of Megatron's are made in the
+// If ranks have several communicators, the order in which events come decides which slot a receive
+// is posted into, and from when on a send that has arrived counts as over: capo's own plan hurts
+// nobody either way, and nobody looks at where it differs. Copies of Megatron's are made in the
 // order of the graph as well.
 Course PlanView::shortest_course_of(const Wiring& wiring, const CheckOptions& options) const {
   const auto kind = options.plan.kind;
