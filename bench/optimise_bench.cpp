@@ -5,12 +5,15 @@
 //
 // Shifts are of tasks by chance, to a place up to four away, from orders that rules of construction
 // make; each is taken back, so that all are of the same orders. A line is a step of about 10^4
-// tasks, the last one of 49,152: 32 ranks, two chunks, 256 microbatches. `in reach` counts only
-// those shifts after which the makespan is no longer, which are the ones that a search keeps.
+// tasks, the last one of 49,152: 32 ranks, two chunks, 256 microbatches. `made` re-evaluates every
+// shift, which looks at all that comes behind where the makespan becomes longer. `evaluated` is
+// what a search does: the makespan is foreseen from ends and tails, and a shift is made only if
+// that does not tell.
 
 #include "optimise/bounds.h"
 #include "optimise/construct.h"
 #include "optimise/evaluation.h"
+#include "optimise/tails.h"
 #include "optimise/walk.h"
 
 #include <fmt/format.h>
@@ -19,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace {
 
@@ -56,50 +60,66 @@ double time_from_nothing(const Problem& problem, const Orders& orders) {
   return sum > 0 ? seconds_since(began) / kTimes : 0;
 }
 
-struct Shifts {
-  std::size_t done = 0;
-  std::size_t visited = 0;
-  double seconds = 0;
-
-  [[nodiscard]] double mean() const { return seconds / static_cast<double>(done); }
+/// A shift that is possible.
+struct Shift {
+  std::size_t rank = 0;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
 };
+
+std::vector<Shift> shifts_by_chance(const Problem& problem,
+                                    capo::optimise::Evaluation& evaluation) {
+  capo::optimise::Chance chance(1);
+  std::vector<Shift> shifts;
+  while (shifts.size() < 20'000) {
+    Shift shift{.rank = chance.below(problem.of_rank.size()),
+                .from = chance.below(problem.tasks_of_rank())};
+    const std::uint32_t distance = 1 + chance.below(4);
+    shift.to = chance.below(2) == 0 ? shift.from - std::min(shift.from, distance)
+                                    : std::min(shift.from + distance, problem.tasks_of_rank() - 1);
+    if (!evaluation.shift(shift.rank, shift.from, shift.to)) continue;
+    evaluation.undo();
+    shifts.push_back(shift);
+  }
+  return shifts;
+}
 
 void print_shifts(const Problem& problem, const Orders& orders, double from_nothing) {
   capo::optimise::Evaluation evaluation(problem, orders);
-  capo::optimise::Chance chance(1);
-  const double makespan = evaluation.makespan();
-  Shifts all;
-  Shifts in_reach;
-  while (all.done < 20'000) {
-    const std::size_t rank = chance.below(problem.of_rank.size());
-    const std::uint32_t from = chance.below(problem.tasks_of_rank());
-    const std::uint32_t distance = 1 + chance.below(4);
-    const std::uint32_t to = chance.below(2) == 0
-                                 ? from - std::min(from, distance)
-                                 : std::min(from + distance, problem.tasks_of_rank() - 1);
-    const auto began = Clock::now();
-    if (!evaluation.shift(rank, from, to)) continue;
-    const bool is_in_reach = evaluation.makespan() <= makespan;
-    const std::size_t visited = evaluation.visited();
+  const std::vector<Shift> shifts = shifts_by_chance(problem, evaluation);
+  const auto count = static_cast<double>(shifts.size());
+  std::vector<double> made;
+  std::size_t visited = 0;
+  const auto making = Clock::now();
+  for (const Shift& shift : shifts) {
+    if (!evaluation.shift(shift.rank, shift.from, shift.to)) continue;
+    made.push_back(evaluation.makespan());
+    visited += evaluation.visited();
     evaluation.undo();
-    const double took = seconds_since(began);
-    for (Shifts* shifts : {&all, is_in_reach ? &in_reach : nullptr}) {
-      if (shifts == nullptr) continue;
-      ++shifts->done;
-      shifts->visited += visited;
-      shifts->seconds += took;
+  }
+  const double of_making = seconds_since(making) / count;
+
+  capo::optimise::Tails tails(problem, evaluation, capo::optimise::Objective::Makespan);
+  const double makespan = evaluation.makespan();
+  std::vector<double> evaluated;
+  std::size_t foreseen = 0;
+  const auto evaluating = Clock::now();
+  for (const Shift& shift : shifts) {
+    const auto seen = tails.foresee(shift.rank, shift.from, shift.to, makespan);
+    evaluated.push_back(seen.value);
+    if (seen.exact) {
+      ++foreseen;
+    } else if (evaluation.shift(shift.rank, shift.from, shift.to)) {
+      evaluated.back() = evaluation.makespan();
+      evaluation.undo();
     }
   }
-  const auto print = [&](const char* which, const Shifts& shifts) {
-    if (shifts.done == 0) return;
-    fmt::print(
-        "  {}: {} shifts, {:.2f} us with taking back, {:.0f} tasks visited, {:.1f} times as fast\n",
-        which, shifts.done, shifts.mean() * 1e6,
-        static_cast<double>(shifts.visited) / static_cast<double>(shifts.done),
-        from_nothing / shifts.mean());
-  };
-  print("all", all);
-  print("in reach", in_reach);
+  const double of_evaluating = seconds_since(evaluating) / count;
+  fmt::print("  made: {:.2f} us with taking back, {:.0f} tasks visited, {:.1f} times as fast\n",
+             of_making * 1e6, static_cast<double>(visited) / count, from_nothing / of_making);
+  fmt::print("  evaluated: {:.3f} us, {:.1f} % foreseen, {:.1f} times as fast, {}\n",
+             of_evaluating * 1e6, 100 * static_cast<double>(foreseen) / count,
+             from_nothing / of_evaluating, made == evaluated ? "all equal" : "NOT EQUAL");
 }
 
 void measure(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches) {

@@ -8,6 +8,13 @@
 
 namespace capo::optimise {
 
+namespace {
+
+/// Sums of the same times in another order differ by less than this share.
+constexpr double kRounding = 1e-12;
+
+}  // namespace
+
 Tails::Tails(const Problem& problem, const Evaluation& evaluation, Objective objective)
     : problem_(problem),
       evaluation_(evaluation),
@@ -47,7 +54,8 @@ double Tails::tail_of(TaskNumber task) const {
   return std::max(here, elsewhere);
 }
 
-double Tails::guess(std::size_t rank, std::uint32_t from, std::uint32_t to) {
+// The longest way through a task that the shift moves or passes.
+double Tails::longest_way(std::size_t rank, std::uint32_t from, std::uint32_t to) {
   const std::uint32_t low = std::min(from, to);
   const std::uint32_t high = std::max(from, to);
   const auto task_then = [&](std::uint32_t position) {
@@ -75,6 +83,56 @@ double Tails::guess(std::size_t rank, std::uint32_t from, std::uint32_t to) {
     behind = problem_.series[evaluation_.series_of(task)].takes + tail;
   }
   return longest;
+}
+
+// Whether a way may lead from one of the tasks over other ranks to another of them: what that one
+// waits for is what the first sets off elsewhere, or begins when that has ended.
+bool Tails::may_lead_back(std::size_t rank, std::uint32_t low, std::uint32_t high) const {
+  double soonest = std::numeric_limits<double>::infinity();
+  for (std::uint32_t position = low; position <= high; ++position) {
+    const TaskNumber task = evaluation_.task_at(rank, position);
+    const SeriesId id = evaluation_.series_of(task);
+    const Series& series = problem_.series[id];
+    if (series.waits_for != kNoSeries) {
+      const Series& first = problem_.series[series.waits_for];
+      const TaskNumber waited_for = task + (series.waits_for - id) * problem_.microbatches();
+      const std::uint32_t there = evaluation_.position_of(waited_for);
+      if (evaluation_.begin_at(first.rank, there) >= soonest) return true;
+      if (first.waits_for != kNoSeries && problem_.series[first.waits_for].rank == rank) {
+        const std::uint32_t here =
+            evaluation_.position_of(task + (first.waits_for - id) * problem_.microbatches());
+        if (here >= low && here < position) return true;
+      }
+    }
+    if (series.awaited_by != kNoSeries) {
+      const Series& next = problem_.series[series.awaited_by];
+      soonest = std::min(soonest, evaluation_.end_at(rank, position) + next.lag + next.takes);
+    }
+  }
+  return false;
+}
+
+bool Tails::any_critical(std::size_t rank, std::uint32_t low, std::uint32_t high,
+                         double value) const {
+  for (std::uint32_t position = low; position <= high; ++position) {
+    const double way =
+        evaluation_.end_at(rank, position) + tail_[evaluation_.task_at(rank, position)];
+    if (way >= value * (1 - kRounding)) return true;
+  }
+  return false;
+}
+
+Tails::Foreseen Tails::foresee(std::size_t rank, std::uint32_t from, std::uint32_t to,
+                               double value) {
+  const std::uint32_t low = std::min(from, to);
+  const std::uint32_t high = std::max(from, to);
+  const double way = longest_way(rank, from, to);
+  // A rank's span begins with its first task, which this changes.
+  const bool changes_beginning = objective_ == Objective::Span && low == 0;
+  if (changes_beginning || may_lead_back(rank, low, high)) return {.value = way, .exact = false};
+  if (way >= value) return {.value = way, .exact = true};
+  const bool stays = !any_critical(rank, low, high, value);
+  return {.value = stays ? value : way, .exact = stays};
 }
 
 void Tails::mark(TaskNumber task) {

@@ -1,16 +1,26 @@
-// How long after each task's end the objective is reached, and with that a guess of what a shift
-// comes to, without making it.
+// How long after each task's end the objective is reached, and with that what a shift comes to,
+// without making it.
 //
-// A walk takes most of its shifts back. The end of a task and its tail behind it make the longest
-// way through that task; after a shift, ends and tails of the tasks between its two places follow
-// from those around them, which mostly stay as they were. The longest of these ways is the guess:
-// it is what the objective becomes if what the shift changes is on this rank alone, and it costs no
-// more than the tasks passed (the estimate of local search in job shops, Taillard). A walk makes a
-// shift only if the guess is good enough, and then knows.
+// The end of a task and its tail behind it make the longest way through that task. A shift changes
+// only what follows what on its rank between its two places; if no way leads from one of the tasks
+// there over other ranks to another of them, then their ends and tails after the shift follow from
+// those around them, which stay. The longest way through one of them is then all that the shift can
+// change:
+//
+//   it is no shorter than the objective     the objective becomes that long, exactly
+//   shorter, and none of them was critical  the objective stays, exactly
+//   shorter, and one was                    the objective becomes shorter, or stays: only a shift
+//   tells
+//
+// That costs no more than the tasks passed, where re-evaluation may have to look at all that comes
+// behind (Taillard's estimate of local search in job shops). A walk makes only those shifts that it
+// may keep.
 //
 // Tails are brought up to date when a shift is kept, as ends are by a shift: in the order of turns,
 // from the end, and only as far as something changes. Of the span, a rank's end counts from its own
-// beginning. Tested by tails_test.cpp.
+// beginning. An objective that is foreseen is a sum in another order than the simulator's, so that
+// the two are equal but for rounding, and to the last bit if times are whole numbers. Tested by
+// tails_test.cpp.
 
 #pragma once
 
@@ -29,14 +39,25 @@ class Tails {
   /// Both outlive the tails.
   Tails(const Problem& problem, const Evaluation& evaluation, Objective objective);
 
-  /// The longest way through a task that a shift within a rank would move or pass.
-  [[nodiscard]] double guess(std::size_t rank, std::uint32_t from, std::uint32_t to);
+  struct Foreseen {
+    double value = 0;    ///< of the objective
+    bool exact = false;  ///< else it is a guess, and the shift may not even be possible
+  };
+
+  /// What the objective, now `value`, becomes by a shift that passes neither its own nor the
+  /// memory.
+  [[nodiscard]] Foreseen foresee(std::size_t rank, std::uint32_t from, std::uint32_t to,
+                                 double value);
   /// To be called after a shift within a rank that stays.
   void update(std::size_t rank, std::uint32_t from, std::uint32_t to);
 
   [[nodiscard]] double of(TaskNumber task) const { return tail_[task]; }
 
  private:
+  [[nodiscard]] double longest_way(std::size_t rank, std::uint32_t from, std::uint32_t to);
+  [[nodiscard]] bool may_lead_back(std::size_t rank, std::uint32_t low, std::uint32_t high) const;
+  [[nodiscard]] bool any_critical(std::size_t rank, std::uint32_t low, std::uint32_t high,
+                                  double value) const;
   [[nodiscard]] double behind_elsewhere(TaskNumber task) const;
   [[nodiscard]] double tail_of(TaskNumber task) const;
   [[nodiscard]] double at_the_end(std::size_t rank) const;
@@ -50,7 +71,7 @@ class Tails {
   std::vector<double> begin_;         // by rank, of its first task; 0 for the makespan
   std::vector<std::uint64_t> dirty_;  // by turn, a bit each: the tail may have changed
   std::size_t last_dirty_ = 0;        // no word behind this one has a bit
-  std::vector<double> ends_;          // of guess()
+  std::vector<double> ends_;          // of longest_way()
 };
 
 }  // namespace capo::optimise

@@ -17,6 +17,7 @@
 #include "cli/options/input_options.h"
 #include "cli/options/named_schedule.h"
 #include "cli/options/numbers.h"
+#include "core/base/in_parallel.h"
 #include "core/base/index.h"
 #include "core/text/scan.h"
 #include "core/timeline/table.h"
@@ -161,30 +162,58 @@ std::set<std::int32_t> groups_of(std::int32_t ranks) {
   return groups;
 }
 
-// Published schedules of the request's counts: simulated, and as starts where they can be.
+/// A published schedule, and the start that it is if its placement is the request's.
+struct PublishedSchedule {
+  PublishedFigures figures;
+  std::optional<Start> start;
+};
+
+// Published schedules of the request's counts under its costs and memory.
 class PublishedSchedules {
  public:
   PublishedSchedules(const OptimiseRequest& request, const Problem& problem,
                      const SimulationOptions& options)
       : request_(request), problem_(problem), options_(options) {
+    struct Name {
+      std::string name;
+      std::optional<std::int32_t> chunks;
+    };
+    std::vector<Name> names;
     for (const schedules::Entry& entry : schedules::entries()) {
       const bool any = entry.chunks == "any" || entry.chunks == "even";
       const auto chunks =
           any && problem.frame.chunks > 1 ? std::optional(problem.frame.chunks) : std::nullopt;
-      add(std::string(entry.name), chunks);
+      names.push_back({.name = std::string(entry.name), .chunks = chunks});
       if (entry.name != "gis") continue;
       for (const std::int32_t group : groups_of(problem.frame.ranks)) {
-        add(fmt::format("gis-g{}", group), chunks);
+        names.push_back({.name = fmt::format("gis-g{}", group), .chunks = chunks});
       }
     }
+    made_.resize(names.size());
+    in_parallel(names.size(), request.threads,
+                [&](std::size_t i) { made_[i] = made(names[i].name, names[i].chunks); });
   }
 
-  [[nodiscard]] const std::vector<PublishedFigures>& simulated() const { return simulated_; }
-  [[nodiscard]] const std::vector<Start>& starts() const { return starts_; }
+  [[nodiscard]] std::vector<PublishedFigures> figures() const {
+    std::vector<PublishedFigures> all;
+    for (const auto& each : made_) {
+      if (each) all.push_back(each->figures);
+    }
+    return all;
+  }
+
+  [[nodiscard]] std::vector<Start> starts() const {
+    std::vector<Start> all;
+    for (const auto& each : made_) {
+      if (each && each->start) all.push_back(*each->start);
+    }
+    return all;
+  }
 
  private:
-  // Adds nothing if there is no such schedule of these counts, or none for these costs.
-  void add(const std::string& name, std::optional<std::int32_t> chunks) {
+  // nullopt if there is no such schedule of these counts, or none for these costs.
+  [[nodiscard]] std::optional<PublishedSchedule> made(const std::string& name,
+                                                      std::optional<std::int32_t> chunks) const {
     schedules::Request asked{.name = name,
                              .ranks = request_.ranks,
                              .microbatches = request_.microbatches,
@@ -193,21 +222,22 @@ class PublishedSchedules {
       asked.memory_limit = request_.memory_limit;
       asked.memory = generator_memory(options_.memory.value_or(MemoryChange{}));
     }
-    auto made = make_named(asked, generator_costs(), request_.cost_per, request_.limits);
-    if (!made || made->microbatches.value_or(0) > request_.microbatches) return;
-    const Input input{.form = Form::OrderFile, .schedule = *std::move(made)};
+    auto schedule = make_named(asked, generator_costs(), request_.cost_per, request_.limits);
+    if (!schedule || schedule->microbatches.value_or(0) > request_.microbatches) return {};
+    const Input input{.form = Form::OrderFile, .schedule = *std::move(schedule)};
     // A setting may speak of a chunk that another schedule does not have.
-    if (misfit_of(options_.costs.settings, input.schedule)) return;
+    if (misfit_of(options_.costs.settings, input.schedule)) return {};
     const auto simulation = simulation_of(input, options_);
-    if (!simulation) return;
+    if (!simulation) return {};
     const Simulation& of = **simulation;
-    simulated_.push_back({.name = name,
-                          .makespan = of.makespan(),
-                          .span = of.span(),
-                          .peak = of.peak(),
-                          .fits = problem_.fits(of.peak())});
+    PublishedSchedule published{.figures = {.name = name,
+                                            .makespan = of.makespan(),
+                                            .span = of.span(),
+                                            .peak = of.peak(),
+                                            .fits = problem_.fits(of.peak())}};
     auto orders = optimise::orders_of(problem_, input.schedule);
-    if (orders) starts_.push_back({.name = name, .orders = *std::move(orders)});
+    if (orders) published.start = Start{.name = name, .orders = *std::move(orders)};
+    return published;
   }
 
   // Generators know times of ranks and of all links alone; what they do not know they leave out.
@@ -223,8 +253,7 @@ class PublishedSchedules {
   const OptimiseRequest& request_;
   const Problem& problem_;
   const SimulationOptions& options_;
-  std::vector<PublishedFigures> simulated_;
-  std::vector<Start> starts_;
+  std::vector<std::optional<PublishedSchedule>> made_;
 };
 
 // --- the search ---------------------------------------------------------------------------------
@@ -320,7 +349,7 @@ int optimise_request(const OptimiseRequest& request) {
   std::optional<PublishedSchedules> published;  // made when there are orders already
   const auto all_starts = [&] {
     published.emplace(request, *problem, options);
-    starts.insert(starts.end(), published->starts().begin(), published->starts().end());
+    for (Start& start : published->starts()) starts.push_back(std::move(start));
     return starts;
   };
   const LowerBounds bounds = lower_bounds(*problem);
@@ -344,7 +373,7 @@ int optimise_request(const OptimiseRequest& request) {
       .schedule = verified(*problem, found->orders, found->figures, options),
       .found = *found,
       .bounds = bounds,
-      .published = published ? published->simulated() : std::vector<PublishedFigures>{},
+      .published = published ? published->figures() : std::vector<PublishedFigures>{},
       .objective = request.objective,
       .memory_limit = request.memory_limit,
       .seed = request.seed,

@@ -146,6 +146,20 @@ TEST(Optimise, SaysWhyThereIsNone) {
   EXPECT_EQ(late.err, "error: no order was found in time\n  help: give it more with --time\n");
 }
 
+TEST(Optimise, PrintsTheBestWhenItIsInterrupted) {
+  const std::string command =
+      std::string("exec timeout --preserve-status --signal INT 2 ") +
+      testing_support::program_under_test() +
+      " optimise --ranks 8 --microbatches 24 --placement v --cost f=10,b=16,w=4,comm=1 --memory 8 "
+      "--time 50s --moves 1000000000000 --format json";
+  const Outcome outcome = run_capo({"-c", command}, {.program = "/bin/sh"});
+  EXPECT_EQ(outcome.exit_code, 130);
+  const json printed = json::parse(outcome.out);
+  EXPECT_EQ(printed["ended"], "stopped");
+  EXPECT_LT(printed["seconds"], 20);
+  EXPECT_EQ(printed["peak_memory"].size(), 8U);
+}
+
 TEST(Optimise, KeepsToItsLimits) {
   const std::string counts = "--ranks 2 --microbatches 4 --chunks 3 ";
   EXPECT_EQ(run_optimise(counts + "--max-entries 72").exit_code, 0);
