@@ -26,7 +26,7 @@ SearchOptions options_for(const Problem& problem, Objective objective) {
   const LowerBounds bounds = lower_bounds(problem);
   return {.objective = objective,
           .bound = objective == Objective::Makespan ? bounds.makespan.value : bounds.span.value,
-          .moves = 1'000'000};
+          .moves = 500'000};
 }
 
 // From rules alone; the verifier and the simulator agree with what is found.
