@@ -6,7 +6,8 @@
 // else that comes to std::terminate is a bug of capo's and aborts. CLI11 writes --version into
 // streams, which swallow what is thrown and stop in the middle, so it is printed only if memory
 // never ran out. Under --max-memory the report is another, with the exit code of a limit.
-// tests/failing/memory_test.cpp fails every allocation of every command.
+// tests/failing/memory_test.cpp fails every allocation of every command but `optimise`, whose lines
+// about what it finds come before.
 
 #include "cli/commands/commands.h"
 #include "cli/options/exit_code.h"

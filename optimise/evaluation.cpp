@@ -410,10 +410,18 @@ double Evaluation::span() const {
   return span;
 }
 
+// Amounts are added up anew: behind a shift held_ has them in the order before it, which rounds
+// otherwise.
 Figures Evaluation::figures() const {
   Figures figures{.makespan = makespan(), .span = span()};
-  for (const auto& held : held_) {
-    figures.peaks.push_back(std::max(0.0, *std::max_element(held.begin(), held.end())));
+  for (const auto& order : order_) {
+    double held = 0;
+    double peak = 0;
+    for (const TaskNumber task : order) {
+      held += problem_.series[series_of_[task]].holds;
+      peak = std::max(peak, held);
+    }
+    figures.peaks.push_back(peak);
   }
   return figures;
 }
