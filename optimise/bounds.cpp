@@ -140,7 +140,7 @@ class Windows {
     head = std::max(head, head_[first * m_ + k] + problem_.series[first].takes + of.lag);
   }
 
-  // What must have been given up, and what that takes, before the k-th forward of a stage begins.
+  // Before the k-th forward of a stage begins, enough must have been given up, which takes time.
   void raise_by_memory(double& head, std::size_t stage, std::size_t rank, std::uint32_t k,
                        double forwards) const {
     const Passed& passed = passed_[pipeline_[stage]][rank];
@@ -222,7 +222,7 @@ class Windows {
     }
   }
 
-  // What follows a task: the rest of its rank, and what waits for it elsewhere.
+  // A task is followed by what waits for it elsewhere.
   void raise_tail(double& tail, const Series& of, std::uint32_t k) const {
     if (of.awaited_by == kNoSeries) return;
     const Series& next = problem_.series[of.awaited_by];
@@ -300,7 +300,8 @@ void raise(Bound& bound, double value, const char* by, std::size_t rank) {
   raise(bound, {.value = value, .by = by, .rank = static_cast<std::int32_t>(rank)});
 }
 
-// By stage: from the beginning of a microbatch's forward to the end of its backward, at least.
+// Returns for each stage how long it is from the beginning of a microbatch's forward to the end of
+// its backward, at least.
 std::vector<double> residences(const Problem& problem) {
   std::vector<double> all(problem.stages(), 0);
   for (std::size_t stage = problem.stages(); stage-- > 0;) {
@@ -319,7 +320,8 @@ std::vector<double> residences(const Problem& problem) {
   return all;
 }
 
-// What all microbatches of a rank hold, times how long; 0 if some gives up more than it took.
+// Adds up what all microbatches of a rank hold, times how long; 0 if some gives up more than it
+// took.
 double held_over_time(const Problem& problem, const std::vector<double>& residence,
                       std::size_t rank) {
   double sum = 0;

@@ -36,7 +36,7 @@ struct LowerBounds {
 
 [[nodiscard]] LowerBounds lower_bounds(const Problem& problem);
 
-/// What a bound rests on, as one reads it: "the work of rank 3 and what must come before and behind
+/// Says what a bound rests on: "the work of rank 3 and what must come before and behind
 /// it". Knows the closed forms of sim/bounds.cpp as well.
 [[nodiscard]] std::string words_for(const Bound& bound);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
-/// What a rank could run next.
+/// A task that a rank could run next.
 struct Candidate {
   SeriesId series = kNoSeries;
   double begin = kUnknown;
@@ -110,7 +110,8 @@ class Construction {
     return oldest;
   }
 
-  // What the microbatch of this age still takes on the rank, which a younger one leaves alone.
+  // Returns what the microbatch of this age still takes on the rank, which a younger one leaves
+  // alone.
   [[nodiscard]] double kept_free(std::size_t rank, std::uint32_t age) const {
     double kept = 0;
     for (const SeriesId series : problem_.of_rank[rank]) {
@@ -158,13 +159,14 @@ class Construction {
     return (half == Half::Forward) == forward_first ? 0 : 1;
   }
 
-  // Of one class: what begins first, and then by depth.
+  // Within a class the one that begins first is better, and then depth decides.
   [[nodiscard]] bool better(const Candidate& a, const Candidate& b) const {
     if (a.series == kNoSeries || b.series == kNoSeries) return b.series == kNoSeries;
     if (a.begin != b.begin) return a.begin < b.begin;
     const Half half = half_of(a.series);
     if (half == Half::Weight) {
-      // What has waited longest: of equal counts the later stage, whose backward came first.
+      // The one that has waited longest: of equal counts the later stage, whose backward came
+      // first.
       const std::uint32_t age_a = count_[a.series];
       const std::uint32_t age_b = count_[b.series];
       return age_a != age_b ? age_a < age_b : a.series > b.series;

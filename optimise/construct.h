@@ -42,7 +42,7 @@ struct Rules {
   /// a forward needs the room that it makes.
   bool eager_weights = false;
   double patience = 0;  ///< for a delay, in shares of the time of the task that delays
-  /// By rank: the share of the memory limit, or of what the rank could hold at all, that it uses.
+  /// Each rank uses this share of the memory limit, or of what it could hold at all; empty: all.
   std::vector<double> shares;
 };
 

@@ -147,7 +147,7 @@ Evaluation::Evaluation(const Problem& problem, const Orders& orders)
       held.push_back(sum);
     }
   }
-  // What happens at about the same time stands close together, so that shifts have little to pass.
+  // Tasks of about the same time stand close together, so that shifts have little to pass.
   // Tasks of equal beginnings keep the order in which they were found.
   std::vector<double> begins(tasks);
   for (const TaskNumber task : by_turn_) begins[task] = begin_of(task);

@@ -30,7 +30,7 @@
 
 namespace capo::optimise {
 
-/// What orders come to.
+/// The times and peaks that orders come to.
 struct Figures {
   double makespan = 0;
   double span = 0;
@@ -85,12 +85,13 @@ class Evaluation {
   [[nodiscard]] double end_at(std::size_t rank, std::uint32_t position) const {
     return end_[order_[rank][position]];
   }
-  /// Where what the task at this place waits for on another rank stands, if that, and not the task
-  /// before it, sets its beginning.
+  /// The place of a task in its order.
   struct Place {
     std::size_t rank = 0;
     std::uint32_t position = 0;
   };
+  /// The place of what a task waits for on another rank, if that, and not the task before it, sets
+  /// its beginning.
   [[nodiscard]] std::optional<Place> held_up_by(std::size_t rank, std::uint32_t position) const;
 
   /// How many tasks the last shift looked at.

@@ -40,7 +40,7 @@ using TaskNumber = std::uint32_t;
 
 enum class Half : std::uint8_t { Forward, Backward, Weight };
 
-/// What all tasks of a series have in common.
+/// All tasks of a series have this in common.
 struct Series {
   std::size_t rank = 0;
   double takes = 0;  ///< time
@@ -97,7 +97,7 @@ struct Problem {
   return series / 3;
 }
 
-/// By rank: the series whose next task comes next.
+/// For each rank the series whose next task comes next.
 using Orders = std::vector<std::vector<SeriesId>>;
 
 /// The error is a sentence: the frame has no such placement, or the options mean what the problem

@@ -44,7 +44,7 @@ class Tails {
     bool exact = false;  ///< else it is a guess, and the shift may not even be possible
   };
 
-  /// What the objective, now `value`, becomes by a shift that passes neither its own nor the
+  /// Tells what the objective, now `value`, becomes by a shift that passes neither its own nor the
   /// memory.
   [[nodiscard]] Foreseen foresee(std::size_t rank, std::uint32_t from, std::uint32_t to,
                                  double value);

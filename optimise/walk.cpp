@@ -119,7 +119,7 @@ bool Walk::try_shift() {
   if (to == from.position) return false;
   // How much worse it may become is drawn before it is known how much worse it is.
   const double most = temperature_ > 0 ? -temperature_ * std::log(1 - chance_.share()) : 0;
-  // What may be equal but for rounding is tried.
+  // A shift that may be equal but for rounding is tried.
   const double allowed = (now_.value + most) * (1 + 1e-12);
   if (tails_->foresee(from.rank, from.position, to, now_.value).value > allowed) return false;
   if (!evaluation_->shift(from.rank, from.position, to)) return false;

@@ -15,7 +15,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-PRODUCT = ["core", "schedules", "sim", "run", "gpu", "cli"]
+PRODUCT = ["core", "schedules", "sim", "optimise", "run", "gpu", "cli"]
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 FRAGMENT = re.compile(
     r"^(Of|What|Where|Who|Nothing|The same|As|But|By|Behind|Beside|Likewise|Else|Such|That)\b"
