@@ -100,7 +100,7 @@ run::MeasureOptions options_for(const MeasureRequest& request, const run::Engine
   return options;
 }
 
-// Two ranks take twice the memory.
+// Two ranks take twice the memory, which a device may not have.
 void note_unmeasured(const Module& module, std::string_view what, const run::RunFailure& failure) {
   print_stderr(fmt::format("note: {} of module `{}` is not measured: {}\n", what, module.name,
                            failure.message));
@@ -128,6 +128,7 @@ std::variant<std::map<std::string, ModuleCost>, Error, run::RunFailure> costs_of
       if (!of_two) return of_two.error();
       const auto beside = run::measure_beside(**of_two, module, options);
       if (beside) measured[module.name].back().beside = *beside;
+      if (!beside && !on_device(**of_two)) return beside.error();
       if (!beside && round == 0) note_unmeasured(module, "beside", beside.error());
     }
   }
@@ -153,6 +154,7 @@ int measure_model(const MeasureRequest& request, const ModelFile& file, int ordi
     costs.transfer = *transfer;
     const Module& module = file.model.modules.list.front();
     const auto hop = run::measure_hop(**engine, module, options_for(request, **engine));
+    if (!hop && !on_device(**engine)) return refuse_failure(hop.error());
     if (!hop) note_unmeasured(module, "the way from task to task", hop.error());
     if (hop && *hop) costs.transfer = run::with_hop(*transfer, **hop, bytes_handed_on(module));
   }

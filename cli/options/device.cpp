@@ -72,9 +72,13 @@ Result<Engine> engine_for(Device device, int ordinal) {
   return Engine(std::make_unique<run::host::HostEngine>());
 }
 
+bool on_device(const run::Engine& engine) {
+  return engine.name() != "host";
+}
+
 double warm_up_of(const run::Engine& engine) {
   constexpr double kSeconds = 0.5;
-  return engine.name() == "host" ? 0 : kSeconds;
+  return on_device(engine) ? kSeconds : 0;
 }
 
 Result<int> count_of_devices() {

@@ -25,6 +25,8 @@ void add_device_option(CLI::App& app, Device& device);
 /// and yet no device can be had, a note says why.
 /// `ordinal` is the number of the CUDA device.
 [[nodiscard]] Result<std::unique_ptr<run::Engine>> engine_for(Device device, int ordinal = 0);
+/// Whether its memory is a device's, and not this machine's own.
+[[nodiscard]] bool on_device(const run::Engine& engine);
 /// The seconds of load that its device needs before what is measured; 0 for this machine's
 /// processor.
 [[nodiscard]] double warm_up_of(const run::Engine& engine);
