@@ -82,7 +82,8 @@ void PlanView::make_plan(const Subject& subject) {
     const Course replayed = alike ? Course{} : shortest_course_of(*subject.wirings.back(), options);
     plan_ = assign(table_, captured_, kind, options.plan.granularity, LowerBounds::Without,
                    alike ? &captured_ : &replayed);
-    if (kind == PlanKind::Te) warm_up(options.plan.warm_up_keeps_outputs);
+    const bool asked = !options.findings_alone || options.plan.budget;
+    if (kind == PlanKind::Te && asked) warm_up(options.plan.warm_up_keeps_outputs);
     return;
   }
   CAPO_ASSERT(options.given != nullptr, "whoever asks for a given plan gives it");

@@ -122,6 +122,11 @@ bool shape_alone(const Verdicts::Declared& declared) {
          !options.plan.kind;
 }
 
+Verdicts::Declared with_findings_alone(Verdicts::Declared declared) {
+  declared.options.findings_alone = true;
+  return declared;
+}
+
 // The entry of an input that has this place in its text.
 std::optional<Place> entry_at(const Input& input, Span place) {
   // Every odd entry is an error, before all others.
@@ -141,7 +146,7 @@ std::optional<Place> entry_at(const Input& input, Span place) {
 class Verdicts::State {
  public:
   explicit State(Declared declared)
-      : declared_(std::move(declared)),
+      : declared_(with_findings_alone(std::move(declared))),
         bare_(bare(declared_.list) && declared_.options.modules.layers.empty()),
         shape_alone_(shape_alone(declared_)),
         reader_(declared_.list),
